@@ -1,0 +1,257 @@
+import type { Backend } from "./backend.js";
+import { sleep } from "./clock.js";
+import type { Call, Claim, Granted, HolderView } from "./engine.js";
+import { AcquireTimeoutError, EngineError, HoldfastError, UsageError } from "./errors.js";
+import { Grant } from "./grant.js";
+import { mintGrantId } from "./grant-id.js";
+import type { Terms } from "./options.js";
+import type { Pulse } from "./pulse.js";
+import { exponential, type RetryStrategy, RetryWalk } from "./retry.js";
+
+/** What a claim needs to know of its surroundings. */
+export interface Arena {
+  readonly backend: Backend;
+  /** Null when the engine keeps no line; then the claim looks again by itself. */
+  readonly pulse: Pulse | null;
+  readonly drift: number;
+}
+
+export interface Wish {
+  readonly resource: string;
+  readonly terms: Terms;
+  readonly tokens: number;
+  readonly startedAt: number;
+  readonly waitMs: number;
+  /** Ends the waiting. */
+  readonly signal: AbortSignal | undefined;
+  /** Told whom the claim waits for, whenever that is learned. */
+  readonly onHolders?: (holders: readonly HolderView[]) => void;
+}
+
+/** Nobody who polls may do so faster than this, or more slowly than that. */
+const POLLING: RetryStrategy = exponential({ minMs: 20, maxMs: 1_000 });
+
+/**
+ * One claim, from the first call until it is granted, out of patience, aborted or failed. Whatever
+ * the end, nothing stays behind: no waiter, no grant, no timer, no listener.
+ */
+export async function contend(arena: Arena, wish: Wish): Promise<Grant> {
+  const contention = new Contention(arena, wish);
+  try {
+    return await contention.run();
+  } catch (error) {
+    contention.giveUp();
+    throw error;
+  } finally {
+    contention.end();
+  }
+}
+
+type Answer = Granted | "unknown" | readonly HolderView[];
+
+class Contention {
+  readonly #arena: Arena;
+  readonly #wish: Wish;
+  readonly #backend: Backend;
+  readonly #errors: RetryWalk;
+  readonly #looks: RetryWalk;
+  #claim: Claim;
+  // What the backend may know of the claim: certainly nothing, perhaps something, certainly all.
+  #exposure: "none" | "unknown" | "known" = "none";
+
+  constructor(arena: Arena, wish: Wish) {
+    this.#arena = arena;
+    this.#wish = wish;
+    this.#backend = arena.backend;
+    this.#errors = new RetryWalk(wish.terms.retry);
+    this.#looks = wish.terms.retry === undefined ? new RetryWalk(POLLING) : this.#errors;
+    this.#claim = this.#newClaim();
+  }
+
+  async run(): Promise<Grant> {
+    for (;;) {
+      this.#wish.signal?.throwIfAborted();
+      const answer = await this.#askOnce();
+      if (answer === null) continue;
+      if (answer === "unknown") {
+        this.#claim = this.#newClaim();
+      } else if ("kind" in answer) {
+        const grant = this.#accept(answer);
+        if (grant !== null) return grant;
+      } else {
+        this.#exposure = "none";
+        this.#wish.onHolders?.(answer);
+        if (this.#leftMs() <= 0) throw this.#outOfPatience(answer);
+        await this.#lookAgainLater(answer);
+      }
+    }
+  }
+
+  /** The grant may exist although nobody will use it: it must not block others for a whole ttl. */
+  giveUp(): void {
+    if (this.#exposure === "none") return;
+    const settled = this.#exposure === "known";
+    this.#backend.abandon(this.#claim, settled, this.#wish.terms.callTimeoutMs);
+  }
+
+  end(): void {
+    this.#errors.end();
+    this.#looks.end();
+  }
+
+  /** Null after an error that the retry strategy rode out. */
+  async #askOnce(): Promise<Answer | null> {
+    const inLine = this.#arena.pulse !== null && this.#wish.waitMs > 0;
+    try {
+      return inLine ? await this.#standInLine(this.#arena.pulse) : await this.#tryOnce();
+    } catch (error) {
+      if (this.#wish.signal?.aborted) throw this.#wish.signal.reason;
+      const retry = error instanceof EngineError && error.retryable && this.#leftMs() > 0;
+      const delayMs = retry ? this.#errors.next(error) : null;
+      if (delayMs === null) throw error;
+      // The same grantId again: if the lost request did arrive, the repeat finds its place in line.
+      await sleep(this.#backend.clock, Math.min(delayMs, this.#leftMs()), this.#wish.signal);
+      return null;
+    }
+  }
+
+  async #tryOnce(): Promise<Answer> {
+    const { engine } = this.#backend;
+    const answer = await this.#untilAborted(
+      this.#send((call) => engine.tryAcquire(this.#claim, call)),
+    );
+    if (answer.kind === "gone") return "unknown";
+    return answer.kind === "granted" ? answer : answer.holders;
+  }
+
+  async #standInLine(pulse: Pulse): Promise<Answer> {
+    const wish = this.#wish;
+    const { clock, engine } = this.#backend;
+    const place = pulse.enrol(this.#claim, wish.terms.callTimeoutMs);
+    const late = () => place.settle("late");
+    const timer = this.#leftMs() === Infinity ? null : clock.timer(this.#leftMs(), late, true);
+    const onAbort = () => place.settle("aborted");
+    wish.signal?.addEventListener("abort", onAbort, { once: true });
+    try {
+      let startedAt = 0;
+      const asked = this.#send((call) => {
+        startedAt = call.startedAt;
+        return engine.queue!.enqueue(this.#claim, call);
+      });
+      const first = await Promise.race([asked, place.outcome]);
+      if (typeof first === "object") {
+        if (first.kind === "granted") return first;
+        if (first.kind === "gone") return "unknown";
+        place.holders = first.holders;
+        wish.onHolders?.(first.holders);
+        pulse.queued(place, first, startedAt);
+      }
+      const outcome = await place.outcome;
+      if (outcome === "aborted") throw wish.signal?.reason;
+      if (outcome === "late") return await this.#withdraw(place.holders);
+      this.#exposure = "known";
+      return outcome;
+    } finally {
+      pulse.leave(place);
+      timer?.cancel();
+      wish.signal?.removeEventListener("abort", onAbort);
+    }
+  }
+
+  /** Patience is spent, but the grant may have come first: then it is ours, and good. */
+  async #withdraw(holders: readonly HolderView[]): Promise<Answer> {
+    const { engine } = this.#backend;
+    const confirmed = this.#exposure === "known";
+    try {
+      const answer = await this.#untilAborted(
+        this.#send((call) => engine.queue!.withdraw(this.#claim, call)),
+      );
+      if (answer.kind === "granted") return answer;
+      // An enqueue that was never answered may still be on its way; a tombstone awaits it.
+      if (!confirmed) this.#exposure = "unknown";
+    } catch (error) {
+      if (this.#wish.signal?.aborted) throw error;
+    }
+    this.giveUp();
+    return holders;
+  }
+
+  /** Every request leaves through here, so that what the backend may know is always right. */
+  async #send<T>(ask: (call: Call) => Promise<T>): Promise<T> {
+    const before = this.#exposure;
+    this.#exposure = "unknown";
+    try {
+      const answer = await this.#backend.call(this.#wish.terms.callTimeoutMs, ask);
+      this.#exposure = "known";
+      return answer;
+    } catch (error) {
+      if (withoutEffect(error)) this.#exposure = before;
+      throw error;
+    }
+  }
+
+  #untilAborted<T>(work: Promise<T>): Promise<T> {
+    const { signal } = this.#wish;
+    if (signal === undefined) return work;
+    return new Promise((resolve, reject) => {
+      const onAbort = () => reject(signal.reason);
+      signal.addEventListener("abort", onAbort, { once: true });
+      work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+    });
+  }
+
+  /** Null for a grant that came so late that its lease would be lost on arrival. */
+  #accept(granted: Granted): Grant | null {
+    this.#backend.checkToken(this.#wish.resource, granted);
+    const grant = new Grant(this.#claim, granted, this.#arena.drift);
+    if (grant.validUntil - this.#wish.terms.graceMs > this.#backend.clock.now()) return grant;
+    if (this.#leftMs() <= 0) throw this.#outOfPatience([]);
+    this.giveUp();
+    this.#claim = this.#newClaim();
+    return null;
+  }
+
+  /** The engine keeps no line: look again when it says that something changed, or after a while. */
+  async #lookAgainLater(holders: readonly HolderView[]): Promise<void> {
+    const delayMs = this.#looks.next(undefined);
+    if (delayMs === null) throw this.#outOfPatience(holders);
+    const { resource, signal } = this.#wish;
+    const changed = new AbortController();
+    const stop = this.#backend.engine.watch?.onChange((name) => {
+      if (name === resource) changed.abort();
+    });
+    const either = signal ? AbortSignal.any([signal, changed.signal]) : changed.signal;
+    try {
+      await sleep(this.#backend.clock, Math.min(delayMs, this.#leftMs()), either);
+    } catch (error) {
+      if (signal?.aborted) throw error;
+    } finally {
+      stop?.();
+    }
+  }
+
+  #leftMs(): number {
+    return this.#wish.startedAt + this.#wish.waitMs - this.#backend.clock.now();
+  }
+
+  #outOfPatience(holders: readonly HolderView[]): AcquireTimeoutError {
+    const waitedMs = this.#backend.clock.now() - this.#wish.startedAt;
+    return new AcquireTimeoutError(this.#wish.resource, waitedMs, holders);
+  }
+
+  #newClaim(): Claim {
+    const { resource, terms, tokens } = this.#wish;
+    const { mode, limit, ttlMs, lockDelayMs, label } = terms;
+    this.#exposure = "none";
+    const grantId = mintGrantId();
+    return { resource, grantId, mode, limit, ttlMs, lockDelayMs, tokens, label };
+  }
+}
+
+/** Errors that vouch for it that nothing changed at the backend. */
+function withoutEffect(error: unknown): boolean {
+  if (error instanceof EngineError) return error.effect === "none";
+  return (
+    error instanceof UsageError || (error instanceof HoldfastError && error.code !== "CONTRACT")
+  );
+}

@@ -1,0 +1,155 @@
+import type { Clock } from "./clock.js";
+import type { Call, Engine, Failed, Granted, GrantRef, ReleaseRef } from "./engine.js";
+import { ContractError, EngineError, HoldfastError } from "./errors.js";
+import { emit } from "./events.js";
+
+// A reply that failed to arrive is asked for again at once, and once more after a breath.
+const REPEAT_AFTER_MS = [0, 100];
+// Long enough that no client library still resends a command when the tombstone goes.
+const TOMBSTONE_MS = 120_000;
+const REMEMBERED_TOKENS = 1024;
+
+/** An engine as the core calls it: with a deadline on every call and failures told truthfully. */
+export class Backend {
+  readonly engine: Engine;
+  readonly clock: Clock;
+  readonly #background = new Set<Promise<unknown>>();
+  readonly #lastTokens = new Map<string, bigint>();
+
+  constructor(engine: Engine, clock: Clock) {
+    this.engine = engine;
+    this.clock = clock;
+  }
+
+  /** Asks the engine once. An engine that never answers costs timeoutMs, and the effect is unknown. */
+  call<T>(timeoutMs: number, ask: (call: Call) => Promise<T>, keepAlive = true): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const onTimeout = () => {
+        const message = `${this.engine.name} did not answer within ${timeoutMs} ms`;
+        reject(new EngineError(message, { effect: "unknown", retryable: true }));
+      };
+      const timer = this.clock.timer(timeoutMs, onTimeout, keepAlive);
+      const fail = (error: unknown) => {
+        timer.cancel();
+        reject(this.#truthful(error));
+      };
+      try {
+        ask({ startedAt: this.clock.now(), timeoutMs }).then((answer) => {
+          timer.cancel();
+          resolve(answer);
+        }, fail);
+      } catch (error) {
+        fail(error);
+      }
+    });
+  }
+
+  /** As call, for renew and release of one grant: what is safe to repeat is repeated, within bounds. */
+  async insist<T extends { kind: string }>(
+    timeoutMs: number,
+    ask: (call: Call) => Promise<readonly (T | Failed)[]>,
+    keepAlive = true,
+  ): Promise<T> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        const [answer] = expectAnswers(
+          this.engine.name,
+          1,
+          await this.call(timeoutMs, ask, keepAlive),
+        );
+        return this.#unwrap(answer as T | Failed);
+      } catch (error) {
+        const delayMs = REPEAT_AFTER_MS[attempt];
+        const repeat =
+          error instanceof EngineError && (error.retryable || error.effect === "unknown");
+        if (!repeat || delayMs === undefined) throw error;
+        if (delayMs > 0) await new Promise<void>((go) => this.clock.timer(delayMs, go, keepAlive));
+      }
+    }
+  }
+
+  /** Ends one grant or waiter by its id. */
+  async release(ref: ReleaseRef, timeoutMs: number): Promise<"released" | "gone"> {
+    const answer = await this.insist(timeoutMs, (call) => this.engine.release([ref], call));
+    return answer.kind;
+  }
+
+  /**
+   * Gives up a claim nobody waits for any more. The grant may exist although we never saw the reply:
+   * releasing nothing is harmless, leaving it would block everyone for a whole ttl.
+   */
+  abandon(ref: GrantRef, settled: boolean, timeoutMs: number): void {
+    const tombstoneMs = settled ? 0 : TOMBSTONE_MS;
+    const { resource, grantId } = ref;
+    this.inBackground(
+      "clean-up",
+      resource,
+      this.release({ resource, grantId, tombstoneMs }, timeoutMs),
+    );
+  }
+
+  /** Work that close() waits for. Its failure has no caller to be thrown at, so it becomes an event. */
+  inBackground(during: string, resource: string, work: Promise<unknown>): void {
+    const tracked = work
+      .catch((error: unknown) => emit("failed", () => ({ during, error, resource })))
+      .finally(() => this.#background.delete(tracked));
+    this.#background.add(tracked);
+  }
+
+  /** Resolves when all background work has ended; each piece is bounded by its own timeouts. */
+  async settled(): Promise<void> {
+    while (this.#background.size > 0) await Promise.all(this.#background);
+  }
+
+  /** The last line of defence: a token that went back must not reach a user as if it were good. */
+  checkToken(resource: string, granted: Granted): void {
+    const last = this.#lastTokens.get(resource);
+    if (last !== undefined && granted.token <= last) {
+      throw new ContractError(
+        `${this.engine.name} granted token ${granted.token} for "${resource}" after ${last}; ` +
+          "tokens must rise with every grant",
+        { resource },
+      );
+    }
+    this.#lastTokens.delete(resource);
+    this.#lastTokens.set(resource, granted.token + BigInt(granted.tokens - 1));
+    if (this.#lastTokens.size > REMEMBERED_TOKENS) {
+      for (const oldest of this.#lastTokens.keys()) {
+        this.#lastTokens.delete(oldest);
+        break;
+      }
+    }
+  }
+
+  #unwrap<T extends { kind: string }>(answer: T | Failed): T {
+    if (answer.kind !== "failed") return answer as T;
+    throw this.failure(answer as Failed);
+  }
+
+  failure(failed: Failed): HoldfastError {
+    if (failed.error instanceof HoldfastError) return failed.error;
+    const { effect, error } = failed;
+    return new EngineError(error.message, { effect, retryable: true, cause: error });
+  }
+
+  #truthful(error: unknown): unknown {
+    if (error instanceof HoldfastError) return error;
+    const message = error instanceof Error ? error.message : String(error);
+    // An engine should have said what the effect was. It did not, so nothing may be assumed.
+    return new EngineError(`${this.engine.name}: ${message}`, {
+      effect: "unknown",
+      retryable: false,
+      cause: error,
+    });
+  }
+}
+
+/** A batch has one answer per entry, in order, or the engine is defective. */
+export function expectAnswers<T>(
+  engine: string,
+  asked: number,
+  answers: readonly T[],
+): readonly T[] {
+  if (answers.length === asked) return answers;
+  throw new ContractError(`${engine} was asked for ${asked} answers and gave ${answers.length}`);
+}

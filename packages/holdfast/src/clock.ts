@@ -1,0 +1,112 @@
+import { uptime } from "node:os";
+
+export interface Timer {
+  cancel(): void;
+}
+
+export interface Clock {
+  /** Milliseconds that have passed, suspension of the machine included. Never goes back. */
+  now(): number;
+  /** How many jumps of the wall clock were seen so far. A jump moves no lease; it is worth a renewal. */
+  readonly steps: number;
+  /** Calls back once. With keepAlive, the process does not end before. */
+  timer(delayMs: number, callback: () => void, keepAlive: boolean): Timer;
+}
+
+// setTimeout takes 31 bits; longer delays are walked in pieces.
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+// Below this a difference between two clocks is the time it took to read them.
+const NOISE_MS = 20;
+// os.uptime has a resolution of 10 ms and is read twice.
+const SUSPENSION_MS = 100;
+
+/** The host's monotonic clock: equal for all processes of one boot and time namespace. */
+export function hostInstant(): number {
+  const [seconds, nanos] = process.hrtime();
+  return seconds * 1e3 + nanos / 1e6;
+}
+
+class SystemClock implements Clock {
+  steps = 0;
+  #suspendedMs = 0;
+  #wallOffset = Date.now() - hostInstant();
+  #uptimeOffset = firstUptimeOffset();
+
+  // hrtime stands still while the machine sleeps, and os.uptime, which does not, costs a file read.
+  // Date.now is cheap and moves with both sleep and steps, so a change of its distance to hrtime is
+  // the moment to ask os.uptime which of the two it was.
+  now(): number {
+    const host = hostInstant();
+    const wallOffset = Date.now() - host;
+    if (Math.abs(wallOffset - this.#wallOffset) > NOISE_MS) this.#lookAgain(wallOffset);
+    return host + this.#suspendedMs;
+  }
+
+  timer(delayMs: number, callback: () => void, keepAlive: boolean): Timer {
+    let handle: NodeJS.Timeout;
+    const arm = (leftMs: number) => {
+      const pieceMs = Math.min(Math.max(leftMs, 0), LONGEST_TIMER_MS);
+      // Rounded up: a timer that fires early would find its deadline still ahead and spin.
+      handle = setTimeout(
+        () => (leftMs > pieceMs ? arm(leftMs - pieceMs) : callback()),
+        Math.ceil(pieceMs),
+      );
+      if (!keepAlive) handle.unref();
+    };
+    arm(delayMs);
+    return { cancel: () => clearTimeout(handle) };
+  }
+
+  #lookAgain(wallOffset: number): void {
+    const uptimeOffset = readUptimeOffset();
+    // Paused between two reads, nothing can be said. The wall offset stays, so the next call asks again.
+    if (uptimeOffset === null) return;
+    const suspendedMs = uptimeOffset - this.#uptimeOffset;
+    if (suspendedMs > this.#suspendedMs + SUSPENSION_MS) this.#suspendedMs = suspendedMs;
+    else this.steps++;
+    this.#wallOffset = wallOffset;
+  }
+}
+
+/** os.uptime less hrtime, or null when the process was interrupted between reading the two. */
+function readUptimeOffset(): number | null {
+  const before = hostInstant();
+  const uptimeMs = uptime() * 1e3;
+  return hostInstant() - before > NOISE_MS ? null : uptimeMs - before;
+}
+
+function firstUptimeOffset(): number {
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const offset = readUptimeOffset();
+    if (offset !== null) return offset;
+  }
+  // A machine that cannot read two clocks in 20 ms, a hundred times over: take the reading as it is.
+  return uptime() * 1e3 - hostInstant();
+}
+
+export const systemClock: Clock = new SystemClock();
+
+/** Resolves after delayMs; rejects with the signal's reason, and leaves no timer, when aborted. */
+export function sleep(
+  clock: Clock,
+  delayMs: number,
+  signal: AbortSignal | undefined,
+  keepAlive = true,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const onAbort = () => {
+      timer.cancel();
+      reject(signal?.reason);
+    };
+    const timer = clock.timer(
+      delayMs,
+      () => {
+        signal?.removeEventListener("abort", onAbort);
+        resolve();
+      },
+      keepAlive,
+    );
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });
+}

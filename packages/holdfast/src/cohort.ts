@@ -1,0 +1,273 @@
+import { type Arena, contend } from "./acquire.js";
+import type { Timer } from "./clock.js";
+import type { HolderView } from "./engine.js";
+import { AcquireTimeoutError, EngineError } from "./errors.js";
+import { emit } from "./events.js";
+import type { Grant } from "./grant.js";
+import type { Keeper } from "./keeper.js";
+import { type Custody, HeldLease } from "./lease.js";
+import type { Terms } from "./options.js";
+import { RetryWalk } from "./retry.js";
+
+// Tokens reserved per local waiter. One that waits again right after its turn is served many times
+// in one grant; a range that is not used up costs nothing but numbers.
+const TOKENS_PER_WAITER = 32;
+
+export interface CohortTerms {
+  readonly handOvers: number;
+  readonly handOverMs: number;
+}
+
+interface LocalWaiter {
+  readonly terms: Terms;
+  readonly startedAt: number;
+  readonly retry: RetryWalk;
+  readonly resolve: (lease: HeldLease) => void;
+  readonly reject: (error: unknown) => void;
+  stop(): void;
+}
+
+/**
+ * The waiters of one process on one resource. They stand in a local line, and one claim of theirs
+ * competes at the backend. A lease that is given back passes to the next of them without a round
+ * trip, within a budget; then the backend's line has its turn.
+ */
+export class Cohort implements Custody {
+  readonly #resource: string;
+  readonly #arena: Arena;
+  readonly #keeper: Keeper;
+  readonly #sole: Custody;
+  readonly #budget: CohortTerms;
+  readonly #onIdle: () => void;
+  readonly #waiting: LocalWaiter[] = [];
+  #grant: Grant | null = null;
+  #index = 0;
+  #turnStartedAt = 0;
+  #claiming: AbortController | null = null;
+  #resting: Timer | null = null;
+  #holders: readonly HolderView[] = [];
+
+  constructor(
+    resource: string,
+    arena: Arena,
+    keeper: Keeper,
+    sole: Custody,
+    budget: CohortTerms,
+    onIdle: () => void,
+  ) {
+    this.#resource = resource;
+    this.#arena = arena;
+    this.#keeper = keeper;
+    this.#sole = sole;
+    this.#budget = budget;
+    this.#onIdle = onIdle;
+  }
+
+  /** Whether this process already knows that the resource is taken, or has others waiting for it. */
+  get taken(): boolean {
+    return this.#waiting.length > 0 || this.#claiming !== null || this.#localLease() !== null;
+  }
+
+  holders(): readonly HolderView[] {
+    const lease = this.#localLease();
+    if (lease === null) return this.#holders;
+    const { mode, token, label } = lease;
+    return [{ mode, token, label, remainingMs: lease.remainingMs(), revoked: false }];
+  }
+
+  wait(terms: Terms, startedAt: number): Promise<HeldLease> {
+    return new Promise((resolve, reject) => {
+      const { clock } = this.#arena.backend;
+      const leave = (error: () => unknown) => {
+        this.#remove(waiter);
+        reject(error());
+        this.#pump();
+      };
+      const onLate = () =>
+        leave(
+          () => new AcquireTimeoutError(this.#resource, clock.now() - startedAt, this.holders()),
+        );
+      const onAbort = () => leave(() => terms.signal?.reason);
+      const leftMs = startedAt + terms.waitMs - clock.now();
+      const timer = terms.waitMs === Infinity ? null : clock.timer(leftMs, onLate, true);
+      terms.signal?.addEventListener("abort", onAbort, { once: true });
+      const retry = new RetryWalk(terms.retry);
+      const stop = () => {
+        timer?.cancel();
+        terms.signal?.removeEventListener("abort", onAbort);
+        retry.end();
+      };
+      const waiter: LocalWaiter = { terms, startedAt, retry, resolve, reject, stop };
+      this.#waiting.push(waiter);
+      this.#pump();
+    });
+  }
+
+  /** A grant that one caller obtained without waiting: its lease can be passed on like any other. */
+  adopt(grant: Grant, terms: Terms): HeldLease {
+    this.#grant = grant;
+    this.#index = 0;
+    this.#turnStartedAt = this.#arena.backend.clock.now();
+    return this.#lease(grant, terms);
+  }
+
+  renew(lease: HeldLease, ttlMs: number | undefined): Promise<void> {
+    return this.#sole.renew(lease, ttlMs);
+  }
+
+  async giveBack(lease: HeldLease): Promise<"released" | "gone"> {
+    const next = this.#canPassOn() ? this.#waiting[0] : undefined;
+    if (next !== undefined && lease.grant === this.#grant) {
+      this.#passOn(lease, next);
+      return "released";
+    }
+    if (lease.grant === this.#grant) this.#grant = null;
+    const released = this.#sole.giveBack(lease);
+    // Right behind the release, on the same connection: if nobody else waits, it is granted at once.
+    this.#pump();
+    return released;
+  }
+
+  onLost(lease: HeldLease): void {
+    this.#sole.onLost(lease);
+    if (lease.grant === this.#grant) this.#grant = null;
+    this.#pump();
+  }
+
+  giveUp(lease: HeldLease): void {
+    this.#sole.giveUp(lease);
+  }
+
+  /** Ends all waiting with this error; what is held stays held. */
+  close(error: Error): void {
+    for (const waiter of [...this.#waiting]) {
+      this.#remove(waiter);
+      waiter.reject(error);
+    }
+    this.#pump();
+  }
+
+  /** Brings the claim at the backend in line with what the local waiters need. */
+  #pump(): void {
+    if (this.#waiting.length === 0) {
+      this.#claiming?.abort();
+      this.#resting?.cancel();
+      this.#resting = null;
+      if (this.#claiming === null && this.#grant === null) this.#onIdle();
+    } else if (this.#claiming === null && this.#resting === null && !this.#canPassOn()) {
+      void this.#claim(this.#waiting[0]!);
+    }
+  }
+
+  async #claim(leader: LocalWaiter): Promise<void> {
+    const controller = new AbortController();
+    this.#claiming = controller;
+    try {
+      const grant = await contend(this.#arena, {
+        resource: this.#resource,
+        // The claim is the whole cohort's: one waiter's patience and retries do not end it.
+        terms: { ...leader.terms, retry: undefined },
+        tokens: this.#tokens(),
+        startedAt: leader.startedAt,
+        waitMs: Infinity,
+        signal: controller.signal,
+        onHolders: (holders) => {
+          this.#holders = holders;
+        },
+      });
+      this.#claiming = null;
+      this.#granted(grant, leader);
+    } catch (error) {
+      this.#claiming = null;
+      if (!controller.signal.aborted) this.#claimFailed(error);
+      this.#pump();
+    }
+  }
+
+  #granted(grant: Grant, leader: LocalWaiter): void {
+    const next = this.#waiting[0];
+    if (next === undefined) {
+      // The last waiter left in the same tick in which the grant came.
+      this.#arena.backend.abandon(grant, true, leader.terms.callTimeoutMs);
+      this.#pump();
+      return;
+    }
+    this.#remove(next);
+    const lease = this.adopt(grant, next.terms);
+    this.#announce(lease, next);
+    next.resolve(lease);
+    this.#pump();
+  }
+
+  /** Each waiter's own strategy decides whether it stays. All have seen the same failure. */
+  #claimFailed(error: unknown): void {
+    let restMs = Infinity;
+    for (const waiter of [...this.#waiting]) {
+      try {
+        const again = error instanceof EngineError && error.retryable;
+        const delayMs = again ? waiter.retry.next(error) : null;
+        if (delayMs === null) throw error;
+        restMs = Math.min(restMs, delayMs);
+      } catch (reason) {
+        this.#remove(waiter);
+        waiter.reject(reason);
+      }
+    }
+    if (this.#waiting.length === 0) return;
+    const wake = () => {
+      this.#resting = null;
+      this.#pump();
+    };
+    this.#resting = this.#arena.backend.clock.timer(restMs, wake, true);
+  }
+
+  #passOn(from: HeldLease, next: LocalWaiter): void {
+    this.#remove(next);
+    this.#index++;
+    const lease = this.#lease(from.grant, next.terms);
+    const waitedMs = lease.acquiredAt - next.startedAt;
+    emit("handed-over", () => ({ ...lease.subject(), from: from.token, waitedMs }));
+    this.#announce(lease, next);
+    next.resolve(lease);
+    this.#pump();
+  }
+
+  #announce(lease: HeldLease, waiter: LocalWaiter): void {
+    const waitedMs = lease.acquiredAt - waiter.startedAt;
+    emit("acquired", () => ({ ...lease.subject(), waitedMs }));
+  }
+
+  #lease(grant: Grant, terms: Terms): HeldLease {
+    const lease = new HeldLease(grant, this.#index, terms, this.#arena.backend.clock, this);
+    this.#keeper.add(grant);
+    return lease;
+  }
+
+  /** Validity is looked at on every pass: a third of the life must be left, or it is not worth passing. */
+  #canPassOn(): boolean {
+    const grant = this.#grant;
+    if (grant === null || this.#index + 1 >= grant.tokens) return false;
+    if (this.#index >= this.#budget.handOvers) return false;
+    const now = this.#arena.backend.clock.now();
+    if (now - this.#turnStartedAt >= this.#budget.handOverMs) return false;
+    return grant.validUntil - now > grant.ttlMs / 3;
+  }
+
+  #tokens(): number {
+    const others = this.#waiting.length - 1 + (this.#grant === null ? 0 : 1);
+    const { tokenRange } = this.#arena.backend.engine.traits;
+    return Math.min(tokenRange, this.#budget.handOvers + 1, 1 + TOKENS_PER_WAITER * others);
+  }
+
+  #localLease(): HeldLease | null {
+    const lease = this.#grant?.lease ?? null;
+    return lease?.held ? lease : null;
+  }
+
+  #remove(waiter: LocalWaiter): void {
+    const at = this.#waiting.indexOf(waiter);
+    if (at < 0) return;
+    this.#waiting.splice(at, 1);
+    waiter.stop();
+  }
+}

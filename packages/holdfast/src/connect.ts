@@ -1,0 +1,40 @@
+import type { Engine } from "./engine.js";
+import { UnsupportedError, UsageError } from "./errors.js";
+import { Locks } from "./locks.js";
+import type { ConnectOptions } from "./options.js";
+import { type EngineUrl, parseEngineUrl } from "./url.js";
+
+type OpenFromUrl = (url: EngineUrl) => Engine | Promise<Engine>;
+
+/** Loaded when asked for: connecting to one engine never loads the code or client of another. */
+const ENGINES: Record<string, () => Promise<OpenFromUrl>> = {
+  memory: async () => (await import("./engines/memory/index.js")).memoryFromUrl,
+  sqlite: async () => (await import("./engines/sqlite/index.js")).sqliteFromUrl,
+};
+
+/** Opens locks on an engine, named by its URL or handed in ready-made. */
+export async function connect(
+  target: string | Engine,
+  options: ConnectOptions = {},
+): Promise<Locks> {
+  if (typeof target === "object" && target !== null) return new Locks(target, options);
+  if (typeof target !== "string") {
+    throw new UsageError(`connect takes a URL or an engine, got ${String(target)}`);
+  }
+  const url = parseEngineUrl(target);
+  const load = Object.hasOwn(ENGINES, url.scheme) ? ENGINES[url.scheme] : undefined;
+  if (load === undefined) {
+    const known = Object.keys(ENGINES).map((scheme) => `${scheme}:`);
+    throw new UnsupportedError(
+      `no engine for "${url.scheme}:"; this version has ${known.join(", ")}`,
+    );
+  }
+  const open = await load();
+  const engine = await open(url);
+  try {
+    return new Locks(engine, options);
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}

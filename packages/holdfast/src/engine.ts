@@ -1,0 +1,228 @@
+/**
+ * The contract between the core and an engine. Types only: this file imports nothing.
+ *
+ * An engine answers questions about one backend; it decides no policy. Busy and gone are answers.
+ * Everything else that keeps an engine from answering is an `EngineError`, which says whether the
+ * request had no effect or an unknown one. A failure is never reported as busy or gone.
+ */
+
+export type Mode = "exclusive" | "shared";
+
+/** A request for one grant. Core mints the grantId and checks every field before an engine sees it. */
+export interface Claim {
+  readonly resource: string;
+  /** 128 random bits in hex. Names this one grant for ever; never shown to people. */
+  readonly grantId: string;
+  readonly mode: Mode;
+  /** How many shared grants may live at once; null is "without limit", and always so for exclusive. */
+  readonly limit: number | null;
+  readonly ttlMs: number;
+  /** How long the resource stays closed after this grant expired; a release opens it at once. */
+  readonly lockDelayMs: number;
+  /** How many consecutive tokens to reserve, 1 … `traits.tokenRange`. */
+  readonly tokens: number;
+  readonly label: string;
+}
+
+/** What travels with every call. Core keeps the deadline; an engine may use it to stop early. */
+export interface Call {
+  /** The instant on core's clock before anything was sent. No honest `since` is later. */
+  readonly startedAt: number;
+  readonly timeoutMs: number;
+}
+
+export interface GrantRef {
+  readonly resource: string;
+  readonly grantId: string;
+}
+
+export interface RenewRef extends GrantRef {
+  readonly ttlMs: number;
+}
+
+export interface ReleaseRef extends GrantRef {
+  /**
+   * More than 0 when core never saw the acquire's answer: for so long, an acquire or enqueue with
+   * this grantId that arrives late must be answered with gone. 0 asks for no tombstone.
+   */
+  readonly tombstoneMs: number;
+}
+
+/** From when, and for how long, a grant is good. */
+export interface Validity {
+  /**
+   * An instant of core's clock, no later than the event that set the backend's expiry: the
+   * `startedAt` of the call that did it, or of the last acknowledged keepalive. Never the receipt.
+   */
+  readonly since: number;
+  readonly ttlMs: number;
+}
+
+export interface Granted extends Validity {
+  readonly kind: "granted";
+  /** The first of the reserved tokens. Greater than every token of every earlier grant. */
+  readonly token: bigint;
+  /** How many tokens were reserved: 1 up to what the claim asked for. */
+  readonly tokens: number;
+}
+
+export interface Busy {
+  readonly kind: "busy";
+  /** For people: who is in the way, as far as the engine can say in the same breath. */
+  readonly holders: readonly HolderView[];
+  /** When trying again could first make sense, where the engine knows. */
+  readonly retryAfterMs?: number;
+}
+
+export interface Renewed extends Validity {
+  readonly kind: "renewed";
+}
+
+export interface Released {
+  readonly kind: "released";
+}
+
+export interface Gone {
+  readonly kind: "gone";
+  readonly why: "expired" | "replaced" | "revoked" | "unknown";
+}
+
+/** One entry of a batch that could not be answered. The others in the batch still are. */
+export interface Failed {
+  readonly kind: "failed";
+  readonly effect: "none" | "unknown";
+  readonly error: Error;
+}
+
+export interface Queued {
+  readonly kind: "queued";
+  /** Waiters before this one; 0 is the head. */
+  readonly position: number;
+  /** The next heartbeat is due this long after the call started. Late ones may cost the place. */
+  readonly nextHeartbeatMs: number;
+  readonly holders: readonly HolderView[];
+}
+
+/** The backend does not know this waiter (any more). Core stands in line again, with a new grantId. */
+export interface Unknown {
+  readonly kind: "unknown";
+}
+
+export interface Withdrawn {
+  readonly kind: "withdrawn";
+}
+
+export interface HolderView {
+  readonly mode: Mode;
+  readonly token: bigint;
+  readonly label: string;
+  /** Until expiry, by the backend's clock. */
+  readonly remainingMs: number;
+  readonly revoked: boolean;
+}
+
+export interface WaiterView {
+  readonly mode: Mode;
+  readonly label: string;
+  readonly position: number;
+}
+
+export interface ResourceView {
+  readonly resource: string;
+  readonly holders: readonly HolderView[];
+  readonly waiters: readonly WaiterView[];
+  /** More than 0 while a lost grant's lock-delay keeps the resource closed. */
+  readonly closedMs: number;
+}
+
+export interface ListFilter {
+  /** Globs: `*` is any run of characters, `?` is one. */
+  readonly match: string;
+  /** From the previous page; null for the first. */
+  readonly cursor: string | null;
+  readonly max: number;
+}
+
+export interface ListPage {
+  readonly views: readonly ResourceView[];
+  readonly cursor: string | null;
+}
+
+/** A parsed sequencer: what a holder shows to prove which grant it acts under. */
+export interface Sequence {
+  readonly resource: string;
+  readonly mode: Mode;
+  readonly token: bigint;
+}
+
+export interface EngineTraits {
+  /** ttl: each grant has its own expiry. session: grants live as long as the engine's session. */
+  readonly expiry: "ttl" | "session";
+  readonly ttl: { readonly minMs: number; readonly maxMs: number; readonly stepMs: number };
+  readonly modes: readonly Mode[];
+  /** Whether shared claims may carry a limit. */
+  readonly limits: boolean;
+  readonly lockDelay: boolean;
+  /**
+   * process: tokens rise while this process lives. durable: across restarts, kills and power cuts.
+   * clock: across a loss of data too, unless the backend's clock was set back meanwhile.
+   */
+  readonly fencing: "process" | "durable" | "clock";
+  /** The most tokens that one grant can reserve; 1 means no cohort hand-over. */
+  readonly tokenRange: number;
+}
+
+/** The backend keeps waiters in order and makes the head the next holder by itself. */
+export interface QueueFacet {
+  /** Grants at once if nobody is before this claim, else stands in line. One round trip either way. */
+  enqueue(claim: Claim, call: Call): Promise<Granted | Queued | Gone>;
+  /** An answer per waiter, in the order given. Heartbeats are the truth; pushes only make it fast. */
+  heartbeat(
+    waiters: readonly GrantRef[],
+    call: Call,
+  ): Promise<readonly (Queued | Granted | Unknown | Failed)[]>;
+  /** Leaves the line, unless the grant came first. */
+  withdraw(waiter: GrantRef, call: Call): Promise<Withdrawn | Granted>;
+  /** Calls back for grants that arrive without a heartbeat. Returns the way to stop. */
+  onGrant(listener: (waiter: GrantRef, granted: Granted) => void): () => void;
+}
+
+/** The backend can tell that something changed: a holder was revoked, a resource came free. */
+export interface WatchFacet {
+  /** Holders of the resource are renewed at once, waiters without a queue try again. */
+  onChange(listener: (resource: string) => void): () => void;
+}
+
+export interface Engine {
+  readonly name: string;
+  readonly traits: EngineTraits;
+  /** Never overtakes a waiter. The same grantId again gets the same token and a fresh ttl. */
+  tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone>;
+  /** Never revives: an expired, replaced or revoked grant is gone. An answer per grant, in order. */
+  renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]>;
+  /** Ends the grant, or the waiter, of exactly this grantId. An answer per grant, in order. */
+  release(
+    grants: readonly ReleaseRef[],
+    call: Call,
+  ): Promise<readonly (Released | Gone | Failed)[]>;
+  /** Whether a live, unrevoked grant of this mode holds this token now. Decided by the backend. */
+  check(sequence: Sequence, call: Call): Promise<boolean>;
+  /**
+   * Forbids renewal; the successor follows at release or expiry. With force the grant ends at once,
+   * which breaks exclusion for a holder that is still at work.
+   */
+  revoke(sequence: RevokeRef, call: Call): Promise<"revoked" | "gone">;
+  /** For people and tools; core decides nothing from these two. */
+  inspect(resource: string, call: Call): Promise<ResourceView>;
+  list(filter: ListFilter, call: Call): Promise<ListPage>;
+  /** Frees what the engine itself opened. Never closes a client that was handed in. */
+  close(): Promise<void>;
+  readonly queue?: QueueFacet;
+  readonly watch?: WatchFacet;
+}
+
+export interface RevokeRef {
+  readonly resource: string;
+  readonly token: bigint;
+  readonly force: boolean;
+}

@@ -1,0 +1,239 @@
+import type {
+  Busy,
+  Call,
+  Claim,
+  Engine,
+  EngineTraits,
+  Gone,
+  Granted,
+  GrantRef,
+  ListFilter,
+  ListPage,
+  Queued,
+  QueueFacet,
+  Released,
+  ReleaseRef,
+  Renewed,
+  RenewRef,
+  ResourceView,
+  RevokeRef,
+  Sequence,
+  Unknown,
+  WatchFacet,
+  Withdrawn,
+} from "../../engine.js";
+import { EngineError } from "../../errors.js";
+import { globToRegExp } from "../../resource.js";
+import { type Holding, MemoryStore } from "./store.js";
+
+// Grants are pushed; a heartbeat is needed only where time alone ends a holding.
+const HEARTBEAT_MS = 1_000;
+const DAY_MS = 86_400_000;
+
+export const MEMORY_TRAITS: EngineTraits = {
+  expiry: "ttl",
+  ttl: { minMs: 1, maxMs: 365 * DAY_MS, stepMs: 1 },
+  modes: ["exclusive", "shared"],
+  limits: true,
+  lockDelay: true,
+  fencing: "process",
+  tokenRange: 1024,
+};
+
+type GrantListener = (waiter: GrantRef, granted: Granted) => void;
+
+/**
+ * The reference: the shortest correct reading of the contract. It has no clock of its own; the
+ * instant at which a call started is the instant at which it happens.
+ */
+export class MemoryEngine implements Engine {
+  readonly name = "memory";
+  readonly traits = MEMORY_TRAITS;
+  readonly #store: MemoryStore;
+  readonly #listeners = new Set<GrantListener>();
+  #closed = false;
+
+  constructor(store = new MemoryStore()) {
+    this.#store = store;
+  }
+
+  async tryAcquire(claim: Claim, { startedAt: now }: Call): Promise<Granted | Busy | Gone> {
+    this.#refuseWhenClosed();
+    const known = this.#repeat(claim, now);
+    if (known !== null) return known;
+    const holding = this.#store.tryGrant(claim, now);
+    if (holding !== null) return granted(holding, now);
+    const retryAfterMs = Math.max(0, this.#store.nextEndMs(claim.resource, now));
+    return { kind: "busy", holders: this.#holders(claim.resource, now), retryAfterMs };
+  }
+
+  async renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone)[]> {
+    this.#refuseWhenClosed();
+    return grants.map(({ resource, grantId, ttlMs }) => {
+      const holding = this.#store.alive(resource, grantId, call.startedAt);
+      if (holding === null) return this.#gone(resource, grantId);
+      if (holding.revoked) return { kind: "gone", why: "revoked" };
+      holding.expiresAt = call.startedAt + ttlMs;
+      return { kind: "renewed", since: call.startedAt, ttlMs };
+    });
+  }
+
+  async release(grants: readonly ReleaseRef[], call: Call): Promise<readonly (Released | Gone)[]> {
+    this.#refuseWhenClosed();
+    const now = call.startedAt;
+    return grants.map(({ resource, grantId, tombstoneMs }) => {
+      if (tombstoneMs > 0) this.#store.bury(grantId, now, tombstoneMs);
+      const waits = this.#store.position(resource, grantId) >= 0;
+      // An expired grant's lock-delay is not the late holder's to end.
+      const ours = waits || this.#store.alive(resource, grantId, now) !== null;
+      if (!ours) return this.#gone(resource, grantId);
+      this.#store.end(resource, grantId, now);
+      return { kind: "released" };
+    });
+  }
+
+  async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
+    this.#refuseWhenClosed();
+    const holding = this.#find(resource, token, call.startedAt);
+    return holding !== null && holding.claim.mode === mode && !holding.revoked;
+  }
+
+  async revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
+    this.#refuseWhenClosed();
+    const holding = this.#find(resource, token, call.startedAt);
+    if (holding === null) return "gone";
+    holding.revoked = true;
+    if (force) this.#store.end(resource, holding.claim.grantId, call.startedAt);
+    for (const listener of this.#store.changed) listener(resource);
+    return "revoked";
+  }
+
+  async inspect(resource: string, call: Call): Promise<ResourceView> {
+    this.#refuseWhenClosed();
+    this.#store.settle(resource, call.startedAt);
+    return this.#store.view(resource, call.startedAt);
+  }
+
+  async list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
+    this.#refuseWhenClosed();
+    const glob = globToRegExp(match);
+    for (const name of [...this.#store.rooms.keys()]) this.#store.settle(name, call.startedAt);
+    const names = [...this.#store.rooms.keys()]
+      .filter((name) => (cursor === null || name > cursor) && glob.test(name))
+      .sort();
+    const page = names.slice(0, max);
+    return {
+      views: page.map((name) => this.#store.view(name, call.startedAt)),
+      cursor: names.length > max ? page.at(-1)! : null,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#listeners.clear();
+  }
+
+  readonly queue: QueueFacet = {
+    enqueue: async (claim: Claim, { startedAt: now }: Call): Promise<Granted | Queued | Gone> => {
+      this.#refuseWhenClosed();
+      const known = this.#repeat(claim, now);
+      if (known !== null) return known;
+      if (this.#store.position(claim.resource, claim.grantId) < 0) {
+        const holding = this.#store.tryGrant(claim, now);
+        if (holding !== null) return granted(holding, now);
+        const { resource, grantId } = claim;
+        const push = (holding: Holding, since: number) => {
+          for (const listener of this.#listeners) {
+            listener({ resource, grantId }, granted(holding, since));
+          }
+        };
+        this.#store.enqueue({ claim, push });
+      }
+      return this.#queued(claim, now);
+    },
+
+    heartbeat: async (
+      waiters: readonly GrantRef[],
+      { startedAt: now }: Call,
+    ): Promise<readonly (Queued | Granted | Unknown)[]> => {
+      this.#refuseWhenClosed();
+      return waiters.map((waiter) => {
+        const holding = this.#store.alive(waiter.resource, waiter.grantId, now);
+        if (holding !== null && !holding.revoked) return this.#rearm(holding, now);
+        const inLine = this.#store.position(waiter.resource, waiter.grantId) >= 0;
+        return inLine ? this.#queued(waiter, now) : { kind: "unknown" };
+      });
+    },
+
+    withdraw: async (waiter: GrantRef, { startedAt: now }: Call): Promise<Withdrawn | Granted> => {
+      this.#refuseWhenClosed();
+      const holding = this.#store.alive(waiter.resource, waiter.grantId, now);
+      if (holding !== null && !holding.revoked) return this.#rearm(holding, now);
+      this.#store.end(waiter.resource, waiter.grantId, now);
+      return { kind: "withdrawn" };
+    },
+
+    onGrant: (listener: GrantListener) => {
+      this.#listeners.add(listener);
+      return () => this.#listeners.delete(listener);
+    },
+  };
+
+  readonly watch: WatchFacet = {
+    onChange: (listener) => {
+      this.#store.changed.add(listener);
+      return () => this.#store.changed.delete(listener);
+    },
+  };
+
+  /** The same grantId again: the same token, with a fresh ttl. A buried one is refused for good. */
+  #repeat(claim: Claim, now: number): Granted | Gone | null {
+    if (this.#store.isBuried(claim.grantId, now)) return { kind: "gone", why: "unknown" };
+    const holding = this.#store.alive(claim.resource, claim.grantId, now);
+    if (holding === null) return null;
+    return holding.revoked ? { kind: "gone", why: "revoked" } : this.#rearm(holding, now);
+  }
+
+  #rearm(holding: Holding, now: number): Granted {
+    holding.expiresAt = now + holding.claim.ttlMs;
+    return granted(holding, now);
+  }
+
+  #find(resource: string, token: bigint, now: number): Holding | null {
+    this.#store.settle(resource, now);
+    for (const holding of this.#store.rooms.get(resource)?.holdings.values() ?? []) {
+      const beyond = holding.token + BigInt(holding.claim.tokens);
+      if (holding.expiresAt > now && token >= holding.token && token < beyond) return holding;
+    }
+    return null;
+  }
+
+  #queued({ resource, grantId }: GrantRef, now: number): Queued {
+    const nextMs = this.#store.nextEndMs(resource, now);
+    return {
+      kind: "queued",
+      position: this.#store.position(resource, grantId),
+      nextHeartbeatMs: Math.min(HEARTBEAT_MS, Math.max(1, nextMs)),
+      holders: this.#holders(resource, now),
+    };
+  }
+
+  #holders(resource: string, now: number) {
+    return this.#store.view(resource, now).holders;
+  }
+
+  #gone(resource: string, grantId: string): Gone {
+    const holdings = this.#store.rooms.get(resource)?.holdings;
+    const replaced = holdings !== undefined && holdings.size > 0 && !holdings.has(grantId);
+    return { kind: "gone", why: replaced ? "replaced" : "expired" };
+  }
+
+  #refuseWhenClosed(): void {
+    if (!this.#closed) return;
+    throw new EngineError("the memory engine was closed", { effect: "none", retryable: false });
+  }
+}
+
+function granted({ token, claim }: Holding, since: number): Granted {
+  return { kind: "granted", token, tokens: claim.tokens, since, ttlMs: claim.ttlMs };
+}

@@ -1,0 +1,26 @@
+import type { Engine } from "../../engine.js";
+import { UsageError } from "../../errors.js";
+import { type EngineUrl, refuseUnknownParams } from "../../url.js";
+import { MemoryEngine } from "./engine.js";
+import { MemoryStore } from "./store.js";
+
+export { MemoryStore } from "./store.js";
+
+export interface MemoryEngineOptions {
+  /** Engines on one store contend with each other, as processes on one backend would. */
+  readonly store?: MemoryStore;
+}
+
+/** Locks inside one process, under the same contract as every other engine. */
+export function memoryEngine(options: MemoryEngineOptions = {}): Engine {
+  return new MemoryEngine(options.store ?? new MemoryStore());
+}
+
+export function memoryFromUrl(url: EngineUrl): Engine {
+  refuseUnknownParams(url, []);
+  if (url.path === "" && url.hosts.length === 0) return memoryEngine();
+  throw new UsageError(
+    `memory: takes nothing after the colon, got ${JSON.stringify(url.path)}; ` +
+      "hand memoryEngine({ store }) to connect to share one store",
+  );
+}

@@ -1,0 +1,143 @@
+import type { HolderView } from "./engine.js";
+
+const BRAND = Symbol.for("holdfast.error");
+
+export type ErrorCode =
+  | "USAGE"
+  | "UNSUPPORTED"
+  | "MISSING_PEER"
+  | "ACQUIRE_TIMEOUT"
+  | "LEASE_LOST"
+  | "FENCED_OUT"
+  | "ENGINE"
+  | "CONTRACT";
+
+export interface ErrorDetails {
+  readonly resource?: string | undefined;
+  readonly cause?: unknown;
+}
+
+/** The root of every error here. `instanceof` works across copies of the library. */
+export abstract class HoldfastError extends Error {
+  abstract readonly code: ErrorCode;
+  readonly resource?: string;
+
+  constructor(message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = new.target.name;
+    Object.defineProperty(this, BRAND, { value: new.target.name });
+    if (details.resource !== undefined) this.resource = details.resource;
+  }
+
+  // Two copies of the library may live in one process (a dependency brought its own). The brand
+  // names the class, so an error of one copy is recognised by the other.
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    if (Function.prototype[Symbol.hasInstance].call(this, value)) return true;
+    if (typeof value !== "object" || value === null || !(BRAND in value)) return false;
+    return this.name === "HoldfastError" || value[BRAND] === this.name;
+  }
+}
+
+/** The caller's mistake. Nothing was acquired, released or changed. */
+export class UsageError extends HoldfastError {
+  readonly code = "USAGE";
+}
+
+/** The engine lacks what was asked of it. */
+export class UnsupportedError extends HoldfastError {
+  readonly code = "UNSUPPORTED";
+}
+
+/** The client package of an engine is not installed. The message carries the install line. */
+export class MissingPeerError extends HoldfastError {
+  readonly code = "MISSING_PEER";
+}
+
+/** Patience spent: somebody else holds the resource, or stands before us. */
+export class AcquireTimeoutError extends HoldfastError {
+  readonly code = "ACQUIRE_TIMEOUT";
+  readonly waitedMs: number;
+  readonly holders: readonly HolderView[];
+
+  constructor(resource: string, waitedMs: number, holders: readonly HolderView[]) {
+    const who = holders.map((h) => `${h.label} (token ${h.token})`).join(", ") || "others in line";
+    super(`"${resource}" was not granted within ${Math.round(waitedMs)} ms; held by ${who}`, {
+      resource,
+    });
+    this.waitedMs = waitedMs;
+    this.holders = holders;
+  }
+}
+
+export type LossReason = "expired" | "replaced" | "revoked" | "unconfirmed" | "max-hold";
+
+const LOSS: Record<LossReason, string> = {
+  expired: "it expired at the backend",
+  replaced: "another holder was granted the resource",
+  revoked: "it was revoked",
+  unconfirmed: "no renewal was confirmed in time",
+  "max-hold": "maxHoldMs was reached",
+};
+
+/** The holder may no longer act. */
+export class LeaseLostError extends HoldfastError {
+  readonly code = "LEASE_LOST";
+  readonly reason: LossReason;
+  readonly token: bigint;
+  /** How long nobody else can hold the resource yet: the time left to stop what is under way. */
+  readonly remainingMs: number;
+
+  constructor(resource: string, token: bigint, reason: LossReason, remainingMs: number) {
+    super(`lease of "${resource}" (token ${token}) was lost: ${LOSS[reason]}`, { resource });
+    this.reason = reason;
+    this.token = token;
+    this.remainingMs = remainingMs;
+  }
+}
+
+/** A guard saw a greater token: a newer holder has written already. */
+export class FencedOutError extends HoldfastError {
+  readonly code = "FENCED_OUT";
+}
+
+export interface EngineErrorDetails extends ErrorDetails {
+  /** none: certainly nothing changed. unknown: the request may have been carried out. */
+  readonly effect: "none" | "unknown";
+  readonly retryable: boolean;
+}
+
+/** The backend could not be reached, or refused. */
+export class EngineError extends HoldfastError {
+  readonly code = "ENGINE";
+  readonly effect: "none" | "unknown";
+  readonly retryable: boolean;
+
+  constructor(message: string, details: EngineErrorDetails) {
+    super(message, details);
+    this.effect = details.effect;
+    this.retryable = details.retryable;
+  }
+}
+
+/** An engine broke a law of the contract. Report it: this is a defect, not a condition. */
+export class ContractError extends HoldfastError {
+  readonly code = "CONTRACT";
+}
+
+/** All shared claims on a resource carry one limit; engines refuse another with this. */
+export function limitMismatch(
+  resource: string,
+  asked: number | null,
+  inUse: number | null,
+): UsageError {
+  const say = (limit: number | null) => (limit === null ? "no limit" : `limit ${limit}`);
+  return new UsageError(
+    `"${resource}" is in use with ${say(inUse)}, and this claim asks for ${say(asked)}; ` +
+      "all shared claims on one resource need the same limit",
+    { resource },
+  );
+}
+
+export function invariant(condition: boolean, why: string): asserts condition {
+  if (!condition) throw new ContractError(`invariant broken: ${why}`);
+}

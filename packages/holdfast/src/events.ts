@@ -1,0 +1,54 @@
+import { type Channel, channel } from "node:diagnostics_channel";
+import type { Mode } from "./engine.js";
+import type { LossReason } from "./errors.js";
+
+interface Subject {
+  readonly resource: string;
+  readonly mode: Mode;
+  readonly label: string;
+}
+
+interface LeaseSubject extends Subject {
+  readonly token: bigint;
+}
+
+/** What each channel `holdfast:<name>` carries. No grantId and no credential is ever in here. */
+export interface Events {
+  wait: Subject;
+  acquired: LeaseSubject & { readonly waitedMs: number };
+  renewed: LeaseSubject & { readonly tookMs: number; readonly remainingMs: number };
+  "renewal-failed": LeaseSubject & { readonly error: Error; readonly remainingMs: number };
+  "in-danger": LeaseSubject & { readonly remainingMs: number };
+  lost: LeaseSubject & { readonly reason: LossReason; readonly heldMs: number };
+  released: LeaseSubject & { readonly heldMs: number; readonly outcome: "released" | "gone" };
+  aborted: Subject & { readonly waitedMs: number; readonly reason: unknown };
+  "handed-over": LeaseSubject & { readonly from: bigint; readonly waitedMs: number };
+  /** Something failed where nobody could be told by an error: clean-up, dispose, heartbeats. */
+  failed: { readonly during: string; readonly error: unknown; readonly resource?: string };
+}
+
+export type EventName = keyof Events;
+
+const NAMES: readonly EventName[] = [
+  "wait",
+  "acquired",
+  "renewed",
+  "renewal-failed",
+  "in-danger",
+  "lost",
+  "released",
+  "aborted",
+  "handed-over",
+  "failed",
+];
+
+/** The diagnostics_channel of each event, for subscribing by name. */
+export const channels = Object.fromEntries(
+  NAMES.map((name) => [name, channel(`holdfast:${name}`)]),
+) as { readonly [N in EventName]: Channel };
+
+/** The payload is built only when somebody listens. */
+export function emit<N extends EventName>(name: N, payload: () => Events[N]): void {
+  const target = channels[name];
+  if (target.hasSubscribers) target.publish(payload());
+}

@@ -1,0 +1,39 @@
+export type { Clock, Timer } from "./clock.js";
+export { systemClock } from "./clock.js";
+export { connect } from "./connect.js";
+export type * from "./engine.js";
+export {
+  AcquireTimeoutError,
+  ContractError,
+  EngineError,
+  type EngineErrorDetails,
+  type ErrorCode,
+  type ErrorDetails,
+  FencedOutError,
+  HoldfastError,
+  LeaseLostError,
+  type LossReason,
+  limitMismatch,
+  MissingPeerError,
+  UnsupportedError,
+  UsageError,
+} from "./errors.js";
+export { channels, type EventName, type Events } from "./events.js";
+export { formatSequencer, parseSequencer } from "./fencing/sequencer.js";
+export type { Lease } from "./lease.js";
+export { type ListOptions, Locks, type RevokeOptions, type RunFunction } from "./locks.js";
+export {
+  ACQUIRE_DEFAULTS,
+  type AcquireOptions,
+  CONNECT_DEFAULTS,
+  type CohortBudget,
+  type ConnectOptions,
+  type TryAcquireOptions,
+} from "./options.js";
+export {
+  EXPONENTIAL_DEFAULTS,
+  type ExponentialOptions,
+  exponential,
+  fixed,
+  type RetryStrategy,
+} from "./retry.js";

@@ -1,0 +1,61 @@
+import type { Lease } from "./lease.js";
+
+/** A lease that joined the enclosing one of the same context. Its release leaves the outer one held. */
+export class JoinedLease implements Lease {
+  readonly #outer: Lease;
+  #released = false;
+
+  constructor(outer: Lease) {
+    this.#outer = outer;
+  }
+
+  get resource() {
+    return this.#outer.resource;
+  }
+
+  get mode() {
+    return this.#outer.mode;
+  }
+
+  get label() {
+    return this.#outer.label;
+  }
+
+  get token() {
+    return this.#outer.token;
+  }
+
+  get sequencer() {
+    return this.#outer.sequencer;
+  }
+
+  get signal() {
+    return this.#outer.signal;
+  }
+
+  get held() {
+    return !this.#released && this.#outer.held;
+  }
+
+  assertHeld(): void {
+    this.#outer.assertHeld();
+  }
+
+  remainingMs(): number {
+    return this.#released ? 0 : this.#outer.remainingMs();
+  }
+
+  renew(options?: { readonly ttlMs?: number }): Promise<void> {
+    return this.#outer.renew(options);
+  }
+
+  async release(): Promise<"released" | "gone"> {
+    const held = this.#released || this.#outer.held;
+    this.#released = true;
+    return held ? "released" : "gone";
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#released = true;
+  }
+}

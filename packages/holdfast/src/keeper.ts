@@ -1,0 +1,212 @@
+import { randomInt } from "node:crypto";
+import { type Backend, expectAnswers } from "./backend.js";
+import type { Timer } from "./clock.js";
+import type { Call, Failed, Gone, Renewed } from "./engine.js";
+import { LeaseLostError } from "./errors.js";
+import { emit } from "./events.js";
+import type { Grant } from "./grant.js";
+import type { HeldLease } from "./lease.js";
+
+// However far the next renewal is, the clocks are looked at this often while anything is held, so
+// that a suspended machine or a jump of the wall clock is noticed within a second.
+const LOOK_EVERY_MS = 1_000;
+// Renewals due within this part of their interval travel in the same batch.
+const BATCH_AHEAD = 0.1;
+const MAX_BATCH = 1_000;
+const FIRST_REPEAT_MS = 50;
+
+/** Renews all leases of one engine, in batches, from one timer. */
+export class Keeper {
+  readonly #backend: Backend;
+  readonly #grants = new Set<Grant>();
+  #timer: Timer | null = null;
+  #wakeAt = Infinity;
+  #stepsSeen: number;
+
+  constructor(backend: Backend) {
+    this.#backend = backend;
+    this.#stepsSeen = backend.clock.steps;
+  }
+
+  get grants(): ReadonlySet<Grant> {
+    return this.#grants;
+  }
+
+  add(grant: Grant): void {
+    this.#grants.add(grant);
+    const now = this.#backend.clock.now();
+    if (grant.renewAt === Infinity) this.#plan(grant);
+    this.#wake(this.#nextLook(grant, now), now);
+  }
+
+  /** Synchronous, so that a release that has begun cannot be followed by a renewal. */
+  remove(grant: Grant): void {
+    this.#grants.delete(grant);
+    if (this.#grants.size > 0) return;
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#wakeAt = Infinity;
+  }
+
+  /** Renews whatever is held of one resource now: the backend said that something changed. */
+  renewSoon(resource: string): void {
+    const concerned = [...this.#grants].filter((grant) => grant.resource === resource);
+    for (const grant of concerned) grant.renewAt = 0;
+    if (concerned.length > 0) this.#look();
+  }
+
+  /** One renewal for one caller, who wants to know how it went. */
+  async renewNow(lease: HeldLease, ttlMs: number): Promise<void> {
+    const { grant } = lease;
+    // A batch under way may carry another ttl; whichever is sent last must be the one we believe.
+    while (grant.renewing) await grant.renewing;
+    lease.assertHeld();
+    const { resource, grantId } = grant;
+    const work = this.#backend.insist<Renewed | Gone>(lease.terms.callTimeoutMs, (call) => {
+      grant.expect({ since: call.startedAt, ttlMs });
+      return this.#backend.engine.renew([{ resource, grantId, ttlMs }], call);
+    });
+    grant.renewing = work.then(ignore, ignore).finally(() => {
+      grant.renewing = null;
+    });
+    const answer = await work;
+    this.#take(grant, lease, answer);
+    if (answer.kind === "gone" || lease.lost) throw lease.lost ?? lostBy(lease, answer);
+  }
+
+  #look(): void {
+    const { clock } = this.#backend;
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#wakeAt = Infinity;
+    const now = clock.now();
+    const stepped = clock.steps !== this.#stepsSeen;
+    this.#stepsSeen = clock.steps;
+    const due: Grant[] = [];
+    let wakeAt = Infinity;
+    for (const grant of this.#grants) {
+      const lease = grant.lease;
+      if (lease === null || lease.noticeLoss()) continue;
+      this.#warn(grant, lease, now);
+      const ahead = lease.terms.renewEveryMs * BATCH_AHEAD;
+      if (stepped) grant.renewAt = now;
+      if (grant.renewing === null && this.#wantsRenewal(grant) && grant.renewAt <= now + ahead) {
+        due.push(grant);
+      } else {
+        wakeAt = Math.min(wakeAt, this.#nextLook(grant, now));
+      }
+    }
+    for (let i = 0; i < due.length; i += MAX_BATCH) this.#renew(due.slice(i, i + MAX_BATCH));
+    for (const grant of due) wakeAt = Math.min(wakeAt, grant.lease?.lostAt ?? Infinity);
+    if (this.#grants.size > 0) this.#wake(Math.min(wakeAt, now + LOOK_EVERY_MS), now);
+  }
+
+  #renew(batch: readonly Grant[]): void {
+    // A call as long as the whole ttl would leave no time for a second try.
+    const timeoutMs = Math.min(
+      ...batch.map((g) => Math.min(g.lease!.terms.callTimeoutMs, g.lease!.terms.renewEveryMs)),
+    );
+    const leases = batch.map((grant) => grant.lease!);
+    const ask = (call: Call) => {
+      const refs = batch.map(({ resource, grantId, ttlMs }) => ({ resource, grantId, ttlMs }));
+      return this.#backend.engine.renew(refs, call);
+    };
+    const work = this.#backend
+      .call(timeoutMs, ask, false)
+      .then((answers) => expectAnswers(this.#backend.engine.name, batch.length, answers))
+      .then(
+        (answers) => {
+          for (const [i, grant] of batch.entries()) this.#take(grant, leases[i]!, answers[i]!);
+        },
+        (error: unknown) => {
+          for (const [i, grant] of batch.entries()) this.#failed(grant, leases[i]!, error as Error);
+        },
+      )
+      .finally(() => {
+        for (const grant of batch) grant.renewing = null;
+        const now = this.#backend.clock.now();
+        for (const grant of batch) {
+          if (this.#grants.has(grant)) this.#wake(this.#nextLook(grant, now), now);
+        }
+      });
+    for (const grant of batch) grant.renewing = work;
+  }
+
+  /** The lease may have been released, lost or passed on while the question travelled. */
+  #take(grant: Grant, lease: HeldLease, answer: Renewed | Gone | Failed): void {
+    if (!this.#grants.has(grant)) return;
+    // Local validity ran out first: the lease is lost, whatever the backend says now.
+    if (grant.lease === null || grant.lease.noticeLoss()) return;
+    if (answer.kind === "failed") {
+      this.#failed(grant, lease, this.#backend.failure(answer));
+    } else if (answer.kind === "gone") {
+      grant.lease.lose(answer.why === "unknown" ? "expired" : answer.why, answer.why !== "revoked");
+    } else {
+      grant.confirm(answer);
+      this.#plan(grant);
+      const now = this.#backend.clock.now();
+      const tookMs = now - answer.since;
+      emit("renewed", () => ({ ...lease.subject(), tookMs, remainingMs: lease.remainingMs() }));
+    }
+  }
+
+  /** Unknown neither extends nor ends a lease: it is tried again until local validity runs out. */
+  #failed(grant: Grant, lease: HeldLease, error: Error): void {
+    if (!this.#grants.has(grant)) return;
+    const { renewEveryMs } = lease.terms;
+    const delayMs = grant.failures === 0 ? 0 : FIRST_REPEAT_MS * 2 ** (grant.failures - 1);
+    grant.failures++;
+    grant.renewAt = this.#backend.clock.now() + Math.min(delayMs, renewEveryMs / 2);
+    emit("renewal-failed", () => ({
+      ...lease.subject(),
+      error,
+      remainingMs: lease.remainingMs(),
+    }));
+  }
+
+  /** A jitter of a tenth keeps processes that started together from renewing together for ever. */
+  #plan(grant: Grant): void {
+    const everyMs = grant.lease?.terms.renewEveryMs ?? Infinity;
+    grant.renewAt = grant.since + everyMs * (1 - randomInt(1_000) / 10_000);
+  }
+
+  #wantsRenewal(grant: Grant): boolean {
+    const lease = grant.lease;
+    // Validity that reaches maxHoldMs needs no more renewals: that is where the keeper stops.
+    return lease?.terms.renew === true && lease.lostAt < lease.holdUntil;
+  }
+
+  #warn(grant: Grant, lease: HeldLease, now: number): void {
+    if (grant.inDangerTold || !lease.terms.renew || now < this.#dangerAt(grant, lease)) return;
+    grant.inDangerTold = true;
+    emit("in-danger", () => ({ ...lease.subject(), remainingMs: lease.remainingMs() }));
+  }
+
+  /** Two renewals have failed by then, and one third of the life is left. */
+  #dangerAt(grant: Grant, lease: HeldLease): number {
+    return Math.max(lease.lostAt - grant.ttlMs / 3, grant.since + lease.terms.renewEveryMs * 1.5);
+  }
+
+  #nextLook(grant: Grant, now: number): number {
+    const lease = grant.lease;
+    if (lease === null) return now;
+    let at = Math.min(lease.lostAt, now + LOOK_EVERY_MS);
+    if (lease.terms.renew && !grant.inDangerTold) at = Math.min(at, this.#dangerAt(grant, lease));
+    if (this.#wantsRenewal(grant) && grant.renewing === null) at = Math.min(at, grant.renewAt);
+    return at;
+  }
+
+  #wake(at: number, now: number): void {
+    if (at >= this.#wakeAt) return;
+    this.#timer?.cancel();
+    this.#wakeAt = at;
+    this.#timer = this.#backend.clock.timer(at - now, () => this.#look(), false);
+  }
+}
+
+function ignore(): void {}
+
+function lostBy(lease: HeldLease, answer: Gone | Renewed): LeaseLostError {
+  const why = answer.kind === "gone" && answer.why !== "unknown" ? answer.why : "expired";
+  return new LeaseLostError(lease.resource, lease.token, why, 0);
+}

@@ -1,0 +1,171 @@
+import type { Clock } from "./clock.js";
+import type { Mode } from "./engine.js";
+import { LeaseLostError, type LossReason, UsageError } from "./errors.js";
+import { emit } from "./events.js";
+import { formatSequencer } from "./fencing/sequencer.js";
+import type { Grant } from "./grant.js";
+import type { Terms } from "./options.js";
+
+/** What a holder holds. Everything here is computed from the clocks at the moment of the call. */
+export interface Lease extends AsyncDisposable {
+  readonly resource: string;
+  readonly mode: Mode;
+  readonly label: string;
+  /** Larger than the token of every earlier grant of this resource. Send it with each write. */
+  readonly token: bigint;
+  /** "mode:token:percent-encoded-name", for the resource to check. */
+  readonly sequencer: string;
+  /** Whether nobody else can have been granted the resource until now. */
+  readonly held: boolean;
+  /** Aborts when the lease is lost; its reason is the LeaseLostError. A release does not abort it. */
+  readonly signal: AbortSignal;
+  /** Throws LeaseLostError unless held; UsageError after a release. */
+  assertHeld(): void;
+  /** How long the lease is good without a further renewal. */
+  remainingMs(): number;
+  /** Renews now, for ttlMs from now on where given. */
+  renew(options?: { readonly ttlMs?: number }): Promise<void>;
+  /** Gives the resource back. "gone" says that it was no longer ours; nothing was touched then. */
+  release(): Promise<"released" | "gone">;
+}
+
+/** Who looks after the grant under a lease: the keeper, and the cohort where there is one. */
+export interface Custody {
+  renew(lease: HeldLease, ttlMs: number | undefined): Promise<void>;
+  /** Called in the same tick as release(): renewals stop before anything is awaited. */
+  giveBack(lease: HeldLease): Promise<"released" | "gone">;
+  onLost(lease: HeldLease): void;
+  /** After a loss the holder says that it has stopped. */
+  giveUp(lease: HeldLease): void;
+}
+
+export class HeldLease implements Lease {
+  readonly grant: Grant;
+  readonly terms: Terms;
+  readonly token: bigint;
+  readonly acquiredAt: number;
+  /** Where maxHoldMs ends the lease. */
+  readonly holdUntil: number;
+  readonly #clock: Clock;
+  readonly #custody: Custody;
+  #released: Promise<"released" | "gone"> | null = null;
+  #lost: LeaseLostError | null = null;
+  #controller: AbortController | null = null;
+
+  constructor(grant: Grant, index: number, terms: Terms, clock: Clock, custody: Custody) {
+    this.grant = grant;
+    this.terms = terms;
+    this.token = grant.firstToken + BigInt(index);
+    this.#clock = clock;
+    this.#custody = custody;
+    this.acquiredAt = clock.now();
+    this.holdUntil = this.acquiredAt + terms.maxHoldMs;
+    grant.lease = this;
+  }
+
+  get resource(): string {
+    return this.grant.resource;
+  }
+
+  get mode(): Mode {
+    return this.grant.mode;
+  }
+
+  get label(): string {
+    return this.terms.label;
+  }
+
+  get sequencer(): string {
+    return formatSequencer(this);
+  }
+
+  get held(): boolean {
+    return this.#released === null && !this.noticeLoss();
+  }
+
+  get lost(): LeaseLostError | null {
+    return this.#lost;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController();
+      if (this.#lost) this.#controller.abort(this.#lost);
+    }
+    if (this.#released === null) this.noticeLoss();
+    return this.#controller.signal;
+  }
+
+  /** The instant from which the holder may no longer act. */
+  get lostAt(): number {
+    return Math.min(this.grant.validUntil - this.terms.graceMs, this.holdUntil);
+  }
+
+  assertHeld(): void {
+    if (this.held) return;
+    throw this.#lost ?? new UsageError(`lease of "${this.resource}" was released already`);
+  }
+
+  remainingMs(): number {
+    return this.held ? Math.max(0, this.lostAt - this.#clock.now()) : 0;
+  }
+
+  async renew(options: { readonly ttlMs?: number } = {}): Promise<void> {
+    this.assertHeld();
+    await this.#custody.renew(this, options.ttlMs);
+  }
+
+  release(): Promise<"released" | "gone"> {
+    this.#released ??= this.#release();
+    return this.#released;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.release();
+    } catch (error) {
+      emit("failed", () => ({ during: "dispose", error, resource: this.resource }));
+    }
+  }
+
+  /** With endedAtBackend there is no time left to finish in: a successor may be at work already. */
+  lose(reason: LossReason, endedAtBackend: boolean): void {
+    if (this.#lost !== null || this.#released !== null) return;
+    const leftMs = this.grant.validUntil - this.#clock.now();
+    const remainingMs = endedAtBackend ? 0 : Math.max(0, leftMs);
+    this.#lost = new LeaseLostError(this.resource, this.token, reason, remainingMs);
+    this.#custody.onLost(this);
+    emit("lost", () => ({ ...this.subject(), reason, heldMs: this.heldMs() }));
+    this.#controller?.abort(this.#lost);
+  }
+
+  subject() {
+    return { resource: this.resource, mode: this.mode, label: this.label, token: this.token };
+  }
+
+  heldMs(): number {
+    return this.#clock.now() - this.acquiredAt;
+  }
+
+  /** Timers may be late; the clock is not. Returns whether the lease is lost. */
+  noticeLoss(): boolean {
+    if (this.#lost !== null) return true;
+    const now = this.#clock.now();
+    if (now < this.lostAt) return false;
+    const overTime = now >= this.holdUntil;
+    this.lose(overTime ? "max-hold" : this.terms.renew ? "unconfirmed" : "expired", false);
+    return true;
+  }
+
+  #release(): Promise<"released" | "gone"> {
+    if (this.noticeLoss()) {
+      this.#custody.giveUp(this);
+      emit("released", () => ({ ...this.subject(), heldMs: this.heldMs(), outcome: "gone" }));
+      return Promise.resolve("gone");
+    }
+    return this.#custody.giveBack(this).then((outcome) => {
+      emit("released", () => ({ ...this.subject(), heldMs: this.heldMs(), outcome }));
+      return outcome;
+    });
+  }
+}

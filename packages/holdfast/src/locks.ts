@@ -1,0 +1,313 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { type Arena, contend } from "./acquire.js";
+import { Backend } from "./backend.js";
+import { Cohort } from "./cohort.js";
+import { SoleCustody } from "./custody.js";
+import type { Call, Engine, EngineTraits, ListFilter, ListPage, ResourceView } from "./engine.js";
+import { AcquireTimeoutError, LeaseLostError, UsageError } from "./errors.js";
+import { emit } from "./events.js";
+import { parseSequencer } from "./fencing/sequencer.js";
+import { JoinedLease } from "./joined-lease.js";
+import { Keeper } from "./keeper.js";
+import { HeldLease, type Lease } from "./lease.js";
+import {
+  ACQUIRE_DEFAULTS,
+  type AcquireOptions,
+  type ConnectOptions,
+  type ConnectTerms,
+  resolveAcquire,
+  resolveConnect,
+  type Terms,
+  type TryAcquireOptions,
+} from "./options.js";
+import { Pulse } from "./pulse.js";
+import { checkResource } from "./resource.js";
+
+const LIST_PAGE = 256;
+
+export interface ListOptions {
+  /** Globs: `*` is any run of characters, `?` is one. */
+  readonly match?: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface RevokeOptions {
+  /** The token of the grant to revoke, from inspect or list: never revokes a successor by mistake. */
+  readonly token: bigint;
+  /**
+   * Ends the grant at once instead of at the holder's release or expiry. This breaks exclusion: the
+   * holder may still be at work when its successor starts.
+   */
+  readonly force?: boolean;
+}
+
+export type RunFunction<T> = (lease: Lease) => T | PromiseLike<T>;
+
+/** The enclosing leases of one asynchronous context, innermost first. */
+interface Enclosure {
+  readonly locks: Locks;
+  readonly lease: Lease;
+  readonly outer: Enclosure | undefined;
+}
+
+const enclosures = new AsyncLocalStorage<Enclosure>();
+
+/** What `connect` returns: every verb of the library on one engine. */
+export class Locks implements AsyncDisposable {
+  readonly #backend: Backend;
+  readonly #connection: ConnectTerms;
+  readonly #arena: Arena;
+  readonly #keeper: Keeper;
+  readonly #custody: SoleCustody;
+  readonly #cohorts = new Map<string, Cohort>();
+  readonly #waits = new Set<AbortController>();
+  readonly #stopWatching: (() => void) | undefined;
+  #closing: Promise<void> | null = null;
+
+  constructor(engine: Engine, options: ConnectOptions = {}) {
+    this.#connection = resolveConnect(options);
+    this.#backend = new Backend(engine, this.#connection.clock);
+    this.#keeper = new Keeper(this.#backend);
+    this.#custody = new SoleCustody(this.#backend, this.#keeper);
+    const pulse = engine.queue ? new Pulse(this.#backend, engine.queue) : null;
+    this.#arena = { backend: this.#backend, pulse, drift: this.#connection.drift };
+    this.#stopWatching = engine.watch?.onChange((resource) => this.#keeper.renewSoon(resource));
+    // Wrong defaults are the caller's mistake at connect, not at the first acquire.
+    this.#terms({});
+  }
+
+  get engine(): { readonly name: string; readonly traits: EngineTraits } {
+    return this.#backend.engine;
+  }
+
+  /** Waits for the lease up to waitMs, else throws AcquireTimeoutError. */
+  async acquire(resource: string, options: AcquireOptions = {}): Promise<Lease> {
+    this.#refuseWhenClosed();
+    checkResource(resource);
+    const terms = this.#terms(options);
+    terms.signal?.throwIfAborted();
+    return (terms.reentrant ? this.#join(resource, terms) : null) ?? this.#wait(resource, terms);
+  }
+
+  /** Asks once and does not wait: null when somebody else holds it or stands in line. */
+  async tryAcquire(resource: string, options: TryAcquireOptions = {}): Promise<Lease | null> {
+    for (const name of ["waitMs", "retry"]) {
+      if (name in options) {
+        throw new UsageError(`tryAcquire does not wait and takes no ${name}; acquire does`);
+      }
+    }
+    try {
+      return await this.acquire(resource, { ...options, waitMs: 0 });
+    } catch (error) {
+      if (error instanceof AcquireTimeoutError) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Runs fn under a lease and gives fn's value. Rejects with LeaseLostError, once fn has settled, if
+   * the lease was lost meanwhile; a release that fails hides neither fn's value nor its error.
+   */
+  run<T>(resource: string, fn: RunFunction<T>): Promise<T>;
+  run<T>(resource: string, options: AcquireOptions, fn: RunFunction<T>): Promise<T>;
+  async run<T>(
+    resource: string,
+    optionsOrFn: AcquireOptions | RunFunction<T>,
+    maybeFn?: RunFunction<T>,
+  ): Promise<T> {
+    const [options, fn] =
+      typeof optionsOrFn === "function" ? [{}, optionsOrFn] : [optionsOrFn, maybeFn];
+    if (typeof fn !== "function") {
+      throw new UsageError("run takes (name, fn) or (name, options, fn), and got no function");
+    }
+    const lease = await this.acquire(resource, options);
+    const outer = enclosures.getStore();
+    let outcome: { value: T } | { error: unknown };
+    try {
+      outcome = { value: await enclosures.run({ locks: this, lease, outer }, () => fn(lease)) };
+    } catch (error) {
+      outcome = { error };
+    }
+    const lost = lease.held ? null : lossOf(lease);
+    await lease[Symbol.asyncDispose]();
+    if (lost !== null) {
+      if ("error" in outcome && outcome.error !== lost) lost.cause ??= outcome.error;
+      throw lost;
+    }
+    if ("error" in outcome) throw outcome.error;
+    return outcome.value;
+  }
+
+  /** Whether the grant behind a sequencer is alive at the backend now: Chubby's CheckSequencer. */
+  async check(sequencer: string): Promise<boolean> {
+    this.#refuseWhenClosed();
+    const sequence = parseSequencer(sequencer);
+    return this.#call((call) => this.#backend.engine.check(sequence, call));
+  }
+
+  /** Who holds and who waits. For people: it may be over before you read it. */
+  async inspect(resource: string): Promise<ResourceView> {
+    this.#refuseWhenClosed();
+    checkResource(resource);
+    return this.#call((call) => this.#backend.engine.inspect(resource, call));
+  }
+
+  /** Everything that is held, waited for or closed, page by page. */
+  async *list(options: ListOptions = {}): AsyncGenerator<ResourceView, void, undefined> {
+    const match = options.match ?? "*";
+    if (typeof match !== "string" || match === "") {
+      throw new UsageError(`match is ${JSON.stringify(match)}; it must be a glob like "invoice:*"`);
+    }
+    let cursor: string | null = null;
+    do {
+      this.#refuseWhenClosed();
+      options.signal?.throwIfAborted();
+      const filter: ListFilter = { match, cursor, max: LIST_PAGE };
+      const page: ListPage = await this.#call((call) => this.#backend.engine.list(filter, call));
+      yield* page.views;
+      cursor = page.cursor;
+    } while (cursor !== null);
+  }
+
+  /** Forbids renewal of one grant and tells its holder; the successor follows at release or expiry. */
+  async revoke(resource: string, options: RevokeOptions): Promise<"revoked" | "gone"> {
+    this.#refuseWhenClosed();
+    checkResource(resource);
+    const token = options?.token;
+    if (typeof token !== "bigint") {
+      throw new UsageError(
+        `revoke needs the token of the grant as a bigint, got ${String(token)}; inspect() shows it`,
+      );
+    }
+    const ref = { resource, token, force: options.force ?? false };
+    return this.#call((call) => this.#backend.engine.revoke(ref, call));
+  }
+
+  /** Ends all waits, releases what is held, and closes what the engine opened. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #wait(resource: string, terms: Terms): Promise<HeldLease> {
+    const { clock } = this.#backend;
+    const startedAt = clock.now();
+    const { mode, label } = terms;
+    emit("wait", () => ({ resource, mode, label }));
+    try {
+      // Only leases that the keeper renews can be passed on: the others count their own life.
+      const cohort = terms.fair === "cohort" && mode === "exclusive" && terms.renew;
+      return cohort
+        ? await this.#waitInCohort(resource, terms, startedAt)
+        : await this.#waitAlone(resource, terms, startedAt);
+    } catch (error) {
+      if (terms.signal?.aborted) {
+        const waitedMs = clock.now() - startedAt;
+        emit("aborted", () => ({ resource, mode, label, waitedMs, reason: error }));
+      }
+      throw error;
+    }
+  }
+
+  async #waitAlone(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
+    const grant = await this.#contend(resource, terms, startedAt);
+    const lease = new HeldLease(grant, 0, terms, this.#backend.clock, this.#custody);
+    this.#keeper.add(grant);
+    emit("acquired", () => ({ ...lease.subject(), waitedMs: lease.acquiredAt - startedAt }));
+    return lease;
+  }
+
+  async #waitInCohort(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
+    const cohort = this.#cohort(resource, terms);
+    if (terms.waitMs > 0) return cohort.wait(terms, startedAt);
+    if (cohort.taken) {
+      throw new AcquireTimeoutError(resource, 0, cohort.holders());
+    }
+    const grant = await this.#contend(resource, terms, startedAt);
+    // The cohort may have emptied and gone while the backend was asked; ask for it again.
+    const lease = this.#cohort(resource, terms).adopt(grant, terms);
+    emit("acquired", () => ({ ...lease.subject(), waitedMs: lease.acquiredAt - startedAt }));
+    return lease;
+  }
+
+  #cohort(resource: string, terms: Terms): Cohort {
+    const key = `${terms.ttlMs}/${terms.lockDelayMs}/${resource}`;
+    let cohort = this.#cohorts.get(key);
+    if (cohort === undefined) {
+      const onIdle = () => {
+        if (this.#cohorts.get(key) === cohort) this.#cohorts.delete(key);
+      };
+      cohort = new Cohort(
+        resource,
+        this.#arena,
+        this.#keeper,
+        this.#custody,
+        this.#connection,
+        onIdle,
+      );
+      this.#cohorts.set(key, cohort);
+    }
+    return cohort;
+  }
+
+  /** A claim of one caller's own, which close() can end. */
+  async #contend(resource: string, terms: Terms, startedAt: number) {
+    const closing = new AbortController();
+    const signal = terms.signal ? AbortSignal.any([terms.signal, closing.signal]) : closing.signal;
+    this.#waits.add(closing);
+    try {
+      const { waitMs } = terms;
+      return await contend(this.#arena, { resource, terms, tokens: 1, startedAt, waitMs, signal });
+    } finally {
+      this.#waits.delete(closing);
+    }
+  }
+
+  #join(resource: string, terms: Terms): Lease | null {
+    for (let at = enclosures.getStore(); at !== undefined; at = at.outer) {
+      if (at.locks !== this || at.lease.resource !== resource || !at.lease.held) continue;
+      if (at.lease.mode === "shared" && terms.mode === "exclusive") {
+        throw new UsageError(
+          `"${resource}" is held shared by the enclosing run; a shared lease cannot become exclusive`,
+        );
+      }
+      return new JoinedLease(at.lease);
+    }
+    return null;
+  }
+
+  async #close(): Promise<void> {
+    const closed = new UsageError("these locks were closed");
+    for (const wait of this.#waits) wait.abort(closed);
+    for (const cohort of [...this.#cohorts.values()]) cohort.close(closed);
+    const leases = [...this.#keeper.grants].flatMap((grant) => grant.lease ?? []);
+    await Promise.all(leases.map((lease) => lease[Symbol.asyncDispose]()));
+    await this.#backend.settled();
+    this.#arena.pulse?.close();
+    this.#stopWatching?.();
+    await this.#backend.engine.close();
+  }
+
+  #terms(options: AcquireOptions): Terms {
+    const { name, traits } = this.#backend.engine;
+    return resolveAcquire(options, this.#connection, name, traits);
+  }
+
+  #call<T>(ask: (call: Call) => Promise<T>): Promise<T> {
+    const timeoutMs = this.#connection.defaults.callTimeoutMs ?? ACQUIRE_DEFAULTS.callTimeoutMs;
+    return this.#backend.call(timeoutMs, ask);
+  }
+
+  #refuseWhenClosed(): void {
+    if (this.#closing !== null) throw new UsageError("these locks were closed; connect again");
+  }
+}
+
+function lossOf(lease: Lease): LeaseLostError | null {
+  const { aborted, reason } = lease.signal;
+  return aborted && reason instanceof LeaseLostError ? reason : null;
+}

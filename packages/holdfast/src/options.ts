@@ -1,0 +1,283 @@
+import { hostname } from "node:os";
+import { type Clock, systemClock } from "./clock.js";
+import type { EngineTraits, Mode } from "./engine.js";
+import { UnsupportedError, UsageError } from "./errors.js";
+import type { RetryStrategy } from "./retry.js";
+
+export interface AcquireOptions {
+  /** How long the grant lives without a renewal. */
+  readonly ttlMs?: number;
+  /** How long to wait for the grant. Waiting for ever must be written: `Infinity`. */
+  readonly waitMs?: number;
+  /** How long one call to the backend may take. */
+  readonly callTimeoutMs?: number;
+  /** Whether the keeper renews the lease until it is released. */
+  readonly renew?: boolean;
+  readonly renewEveryMs?: number;
+  /** The lease is lost after this long, whatever happens: a cap on what the keeper keeps alive. */
+  readonly maxHoldMs?: number;
+  /** Loss is signalled this long before validity ends, so that work can stop in time. */
+  readonly graceMs?: number;
+  readonly mode?: Mode;
+  /** For shared mode: how many holders at once. All claims on one resource need the same. */
+  readonly limit?: number;
+  /** After a loss, not after a release, the resource stays closed for so long. */
+  readonly lockDelayMs?: number;
+  /** What others see when they ask who holds it. */
+  readonly label?: string;
+  /** cohort: waiters of one process may pass a lease among them, within a budget. strict: never. */
+  readonly fair?: "cohort" | "strict";
+  /** Inside `run`, join the enclosing lease of the same resource instead of waiting for it. */
+  readonly reentrant?: boolean;
+  /** What to do about errors; on engines without a queue also how often to look again. */
+  readonly retry?: RetryStrategy;
+  /** Ends the waiting, not the holding. */
+  readonly signal?: AbortSignal;
+}
+
+export type TryAcquireOptions = Omit<AcquireOptions, "waitMs" | "retry">;
+
+export interface CohortBudget {
+  /** How often one grant may be passed on inside the process, 0 … 1024. */
+  readonly handOvers?: number;
+  /** For how long one grant may be passed on. */
+  readonly ms?: number;
+}
+
+export interface ConnectOptions {
+  /** Defaults for every acquire of this connection. */
+  readonly defaults?: Omit<AcquireOptions, "signal">;
+  /** By how much clock rates may differ; validity is shortened by this part. */
+  readonly drift?: number;
+  readonly cohort?: CohortBudget;
+  /** For tests: a clock of your own. */
+  readonly clock?: Clock;
+}
+
+export const ACQUIRE_DEFAULTS = {
+  ttlMs: 30_000,
+  waitMs: 30_000,
+  callTimeoutMs: 5_000,
+  renew: true,
+  maxHoldMs: Infinity,
+  mode: "exclusive",
+  lockDelayMs: 0,
+  fair: "cohort",
+  reentrant: false,
+} as const;
+
+export const CONNECT_DEFAULTS = { drift: 0.01, handOvers: 256, handOverMs: 50 } as const;
+
+const MAX_GRACE_MS = 1_000;
+const MAX_LABEL = 256;
+const NAMES = new Set<string>([
+  ...["ttlMs", "waitMs", "callTimeoutMs", "renew", "renewEveryMs", "maxHoldMs", "graceMs", "mode"],
+  ...["limit", "lockDelayMs", "label", "fair", "reentrant", "retry", "signal"],
+]);
+
+/** Every option decided: what the rest of the core works with. */
+export interface Terms {
+  readonly ttlMs: number;
+  readonly waitMs: number;
+  readonly callTimeoutMs: number;
+  readonly renew: boolean;
+  readonly renewEveryMs: number;
+  readonly maxHoldMs: number;
+  readonly graceMs: number;
+  readonly mode: Mode;
+  readonly limit: number | null;
+  readonly lockDelayMs: number;
+  readonly label: string;
+  readonly fair: "cohort" | "strict";
+  readonly reentrant: boolean;
+  readonly retry: RetryStrategy | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+export interface ConnectTerms {
+  readonly defaults: AcquireOptions;
+  readonly drift: number;
+  readonly handOvers: number;
+  readonly handOverMs: number;
+  readonly clock: Clock;
+}
+
+export function resolveConnect(options: ConnectOptions): ConnectTerms {
+  refuseUnknown(options, new Set(["defaults", "drift", "cohort", "clock"]), "connect");
+  const drift = options.drift ?? CONNECT_DEFAULTS.drift;
+  if (!(drift >= 0 && drift <= 0.5)) throw wrong("drift", drift, "a part from 0 to 0.5, like 0.01");
+  const handOvers = options.cohort?.handOvers ?? CONNECT_DEFAULTS.handOvers;
+  if (!(Number.isInteger(handOvers) && handOvers >= 0 && handOvers <= 1024)) {
+    throw wrong("cohort.handOvers", handOvers, "a whole number from 0 to 1024");
+  }
+  const handOverMs = options.cohort?.ms ?? CONNECT_DEFAULTS.handOverMs;
+  if (!(handOverMs >= 0)) throw wrong("cohort.ms", handOverMs, "milliseconds of 0 or more");
+  return Object.freeze({
+    defaults: options.defaults ?? {},
+    drift,
+    handOvers,
+    handOverMs,
+    clock: options.clock ?? systemClock,
+  });
+}
+
+/** Checks one acquire's options against each other and against the engine, before any I/O. */
+export function resolveAcquire(
+  options: AcquireOptions,
+  connection: ConnectTerms,
+  engineName: string,
+  traits: EngineTraits,
+): Terms {
+  refuseUnknown(options, NAMES, "acquire");
+  const given = withDefaults(options, connection.defaults);
+  const ttlMs = whole("ttlMs", given.ttlMs ?? ACQUIRE_DEFAULTS.ttlMs, 1);
+  const { minMs, maxMs } = traits.ttl;
+  if (ttlMs < minMs || ttlMs > maxMs) {
+    throw wrong("ttlMs", ttlMs, `${minMs} to ${maxMs}, which is what ${engineName} can keep`);
+  }
+  const graceMs = atLeast("graceMs", given.graceMs ?? Math.min(ttlMs / 10, MAX_GRACE_MS), 0);
+  const usableMs = ttlMs * (1 - connection.drift) - graceMs;
+  if (!(usableMs > 0)) {
+    throw wrong(
+      "graceMs",
+      graceMs,
+      `less than ttlMs less drift (${ttlMs * (1 - connection.drift)})`,
+    );
+  }
+  const renewEveryMs = atLeast(
+    "renewEveryMs",
+    given.renewEveryMs ?? Math.min(ttlMs / 3, usableMs / 2),
+    1,
+  );
+  const renew = oneOf("renew", given.renew ?? ACQUIRE_DEFAULTS.renew, [true, false]);
+  if (renew && renewEveryMs >= usableMs) {
+    throw wrong(
+      "renewEveryMs",
+      renewEveryMs,
+      `less than ttlMs less drift and graceMs (${usableMs}), or the lease is lost before its first renewal`,
+    );
+  }
+  const mode = oneOf<Mode>("mode", given.mode ?? ACQUIRE_DEFAULTS.mode, ["exclusive", "shared"]);
+  const limit = given.limit === undefined ? null : whole("limit", given.limit, 1);
+  if (limit !== null && mode === "exclusive") {
+    throw wrong("limit", limit, 'to be left out, or mode: "shared" beside it');
+  }
+  const lockDelayMs = atLeast("lockDelayMs", given.lockDelayMs ?? ACQUIRE_DEFAULTS.lockDelayMs, 0);
+  refuseUnsupported(engineName, traits, mode, limit, lockDelayMs);
+  return Object.freeze({
+    ttlMs,
+    waitMs: atLeast("waitMs", given.waitMs ?? ACQUIRE_DEFAULTS.waitMs, 0, Infinity),
+    callTimeoutMs: atLeast(
+      "callTimeoutMs",
+      given.callTimeoutMs ?? ACQUIRE_DEFAULTS.callTimeoutMs,
+      1,
+    ),
+    renew,
+    renewEveryMs,
+    maxHoldMs: atLeast("maxHoldMs", given.maxHoldMs ?? ACQUIRE_DEFAULTS.maxHoldMs, 1, Infinity),
+    graceMs,
+    mode,
+    limit,
+    lockDelayMs,
+    label: label(given.label),
+    fair: oneOf<Terms["fair"]>("fair", given.fair ?? ACQUIRE_DEFAULTS.fair, ["cohort", "strict"]),
+    reentrant: oneOf("reentrant", given.reentrant ?? ACQUIRE_DEFAULTS.reentrant, [true, false]),
+    retry: strategy(given.retry),
+    signal: abortSignal(given.signal),
+  });
+}
+
+/** An option that is there but undefined means its default, as everywhere in JavaScript. */
+function withDefaults(options: AcquireOptions, defaults: AcquireOptions): AcquireOptions {
+  const merged: Record<string, unknown> = { ...defaults };
+  for (const [name, value] of Object.entries(options)) {
+    if (value !== undefined) merged[name] = value;
+  }
+  return merged;
+}
+
+function refuseUnknown(options: object, known: ReadonlySet<string>, verb: string): void {
+  if (typeof options !== "object" || options === null) {
+    throw new UsageError(`${verb} takes an object of options, got ${String(options)}`);
+  }
+  for (const name of Object.keys(options)) {
+    if (known.has(name)) continue;
+    throw new UsageError(`${verb} has no option "${name}"; it knows ${[...known].join(", ")}`);
+  }
+}
+
+function refuseUnsupported(
+  engineName: string,
+  traits: EngineTraits,
+  mode: Mode,
+  limit: number | null,
+  lockDelayMs: number,
+): void {
+  const missing = !traits.modes.includes(mode)
+    ? `${mode} mode`
+    : limit !== null && !traits.limits
+      ? "limits on shared claims"
+      : lockDelayMs > 0 && !traits.lockDelay
+        ? "lockDelayMs"
+        : null;
+  if (missing) throw new UnsupportedError(`the ${engineName} engine does not offer ${missing}`);
+}
+
+function wrong(name: string, got: unknown, wants: string): UsageError {
+  const shown = typeof got === "string" ? JSON.stringify(got) : String(got);
+  return new UsageError(`${name} is ${shown}; it must be ${wants}`);
+}
+
+function atLeast(
+  name: string,
+  value: unknown,
+  least: number,
+  most = Number.MAX_SAFE_INTEGER,
+): number {
+  if (typeof value === "number" && value >= least && value <= most) return value;
+  const orEver = most === Infinity ? ", or Infinity" : "";
+  throw wrong(name, value, `a number of ${least} or more${orEver}`);
+}
+
+function whole(name: string, value: unknown, least: number): number {
+  if (Number.isSafeInteger(value) && (value as number) >= least) return value as number;
+  throw wrong(name, value, `a whole number of ${least} or more`);
+}
+
+function oneOf<T>(name: string, value: T, allowed: readonly T[]): T {
+  if (allowed.includes(value)) return value;
+  throw wrong(name, value, allowed.map((a) => JSON.stringify(a)).join(" or "));
+}
+
+const DEFAULT_LABEL = `${hostname()}/${process.pid}`;
+
+function label(value: unknown): string {
+  if (value === undefined) return DEFAULT_LABEL;
+  if (typeof value === "string" && value.length <= MAX_LABEL && !value.includes("\0")) return value;
+  throw wrong("label", value, `a string of at most ${MAX_LABEL} characters without NUL`);
+}
+
+function strategy(value: unknown): RetryStrategy | undefined {
+  if (value === undefined || typeof value === "function") return value as RetryStrategy | undefined;
+  if (typeof value === "object" && value !== null && Symbol.iterator in value) {
+    return value as RetryStrategy;
+  }
+  throw wrong(
+    "retry",
+    value,
+    "an iterable of milliseconds, or a generator function that yields them",
+  );
+}
+
+function abortSignal(value: unknown): AbortSignal | undefined {
+  if (value === undefined) return undefined;
+  if (
+    typeof value === "object" &&
+    value !== null &&
+    "aborted" in value &&
+    "addEventListener" in value
+  ) {
+    return value as AbortSignal;
+  }
+  throw wrong("signal", value, "an AbortSignal");
+}

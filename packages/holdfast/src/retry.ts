@@ -1,0 +1,82 @@
+import { randomInt } from "node:crypto";
+import { UsageError } from "./errors.js";
+
+/**
+ * When to try again: delays in milliseconds. Give an iterable, or a function that gets the first
+ * error and returns an iterator; each later error arrives as the value of `yield`. The end of the
+ * iterator is the end of trying.
+ */
+export type RetryStrategy =
+  | Iterable<number>
+  | ((firstError: unknown) => Iterator<number, unknown, unknown>);
+
+/** The same delay every time. */
+export function fixed(options: { delayMs: number; times?: number }): Iterable<number> {
+  return exponential({ minMs: options.delayMs, factor: 1, jitter: 0, ...withTimes(options.times) });
+}
+
+export interface ExponentialOptions {
+  readonly minMs?: number;
+  readonly maxMs?: number;
+  readonly factor?: number;
+  /** The part of each delay that is random, 0 to 1: contenders that fail together part again. */
+  readonly jitter?: number;
+  readonly times?: number;
+}
+
+export const EXPONENTIAL_DEFAULTS = { minMs: 50, maxMs: 2_000, factor: 2, jitter: 0.5 } as const;
+
+/** Delays that grow by a factor up to maxMs. */
+export function exponential(options: ExponentialOptions = {}): Iterable<number> {
+  const { minMs, factor, jitter, times = Infinity } = { ...EXPONENTIAL_DEFAULTS, ...options };
+  const maxMs = options.maxMs ?? Math.max(EXPONENTIAL_DEFAULTS.maxMs, minMs);
+  if (!(minMs >= 0 && maxMs >= minMs && factor >= 1 && jitter >= 0 && jitter <= 1 && times >= 0)) {
+    throw new UsageError(
+      "retry delays need 0 <= minMs <= maxMs, factor >= 1, 0 <= jitter <= 1 and times >= 0, " +
+        `got ${JSON.stringify(options)}`,
+    );
+  }
+  return {
+    *[Symbol.iterator]() {
+      for (let n = 0; n < times; n++) {
+        const delayMs = Math.min(maxMs, minMs * factor ** n);
+        yield delayMs * (1 - jitter * (randomInt(1_000_001) / 1_000_000));
+      }
+    },
+  };
+}
+
+/** One acquire's walk through its strategy. */
+export class RetryWalk {
+  readonly #strategy: RetryStrategy | undefined;
+  #iterator: Iterator<number, unknown, unknown> | undefined;
+
+  constructor(strategy: RetryStrategy | undefined) {
+    this.#strategy = strategy;
+  }
+
+  /** The delay before the next try, or null when there is to be none. */
+  next(error: unknown): number | null {
+    const strategy = this.#strategy;
+    if (strategy === undefined) return null;
+    this.#iterator ??=
+      typeof strategy === "function" ? strategy(error) : strategy[Symbol.iterator]();
+    const step = this.#iterator.next(error);
+    if (step.done) return null;
+    if (!(typeof step.value === "number" && step.value >= 0 && step.value < Infinity)) {
+      throw new UsageError(
+        `a retry strategy must yield milliseconds of 0 or more, got ${String(step.value)}`,
+      );
+    }
+    return step.value;
+  }
+
+  /** Lets a generator run its `finally`. */
+  end(): void {
+    this.#iterator?.return?.();
+  }
+}
+
+function withTimes(times: number | undefined): { times?: number } {
+  return times === undefined ? {} : { times };
+}

@@ -1,0 +1,91 @@
+import { UsageError } from "./errors.js";
+
+export interface Host {
+  readonly host: string;
+  readonly port: number | null;
+}
+
+/** An engine's address, taken apart. `new URL` refuses lists of hosts, so this file does it itself. */
+export interface EngineUrl {
+  readonly scheme: string;
+  readonly username: string | null;
+  readonly password: string | null;
+  readonly hosts: readonly Host[];
+  /** What follows the hosts, percent-decoded; for sqlite: and memory: all there is. */
+  readonly path: string;
+  readonly params: ReadonlyMap<string, string>;
+}
+
+const SHAPE = /^([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?$/is;
+
+export function parseEngineUrl(text: string): EngineUrl {
+  const parts = SHAPE.exec(text);
+  if (!parts) {
+    throw new UsageError(
+      `an engine's URL looks like "sqlite:locks.db" or "redis://127.0.0.1:6379", got ${JSON.stringify(redact(text))}`,
+    );
+  }
+  const [, scheme = "", authority = "", path = "", query = ""] = parts;
+  const at = authority.lastIndexOf("@");
+  const [user, ...secret] = at < 0 ? [] : authority.slice(0, at).split(":");
+  return {
+    scheme: scheme.toLowerCase(),
+    username: user ? decode(user, text) : null,
+    password: secret.length > 0 ? decode(secret.join(":"), text) : null,
+    hosts: parseHosts(authority.slice(at + 1), text),
+    path: decode(path, text),
+    params: parseParams(query, text),
+  };
+}
+
+/** For messages: the URL without its password. */
+export function redact(text: string): string {
+  return text
+    .replace(/^([^:]+:\/\/[^/?#]*?):[^@/?#]*@/s, "$1:***@")
+    .replace(/([?&](?:password|secret|token)=)[^&#]*/gi, "$1***");
+}
+
+/** Parameters nobody reads are mistakes: a misspelt one would silently change nothing. */
+export function refuseUnknownParams(url: EngineUrl, known: readonly string[]): void {
+  for (const name of url.params.keys()) {
+    if (known.includes(name)) continue;
+    const knows = known.length === 0 ? "none" : known.join(", ");
+    throw new UsageError(`${url.scheme}: has no parameter "${name}"; it knows ${knows}`);
+  }
+}
+
+function parseHosts(list: string, text: string): Host[] {
+  if (list === "") return [];
+  return list.split(",").map((entry) => {
+    const match = /^(\[[0-9a-f:.]+\]|[^:[\]]+)(?::(\d{1,5}))?$/i.exec(entry);
+    const port = match?.[2] === undefined ? null : Number(match[2]);
+    if (!match?.[1] || (port !== null && (port < 1 || port > 65_535))) {
+      throw new UsageError(
+        `a host looks like "127.0.0.1:6379" or "[::1]:6379", got ${JSON.stringify(entry)} in ${JSON.stringify(redact(text))}`,
+      );
+    }
+    return { host: match[1].replace(/^\[|\]$/g, ""), port };
+  });
+}
+
+function parseParams(query: string, text: string): Map<string, string> {
+  const params = new Map<string, string>();
+  for (const pair of query.split("&").filter(Boolean)) {
+    const [name = "", ...value] = pair.split("=");
+    const key = decode(name, text);
+    if (params.has(key)) throw new UsageError(`parameter "${key}" is given twice`);
+    params.set(key, decode(value.join("="), text));
+  }
+  return params;
+}
+
+function decode(part: string, text: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch (cause) {
+    throw new UsageError(
+      `${JSON.stringify(redact(text))} has a "%" that does not start a percent-encoded byte; write it as "%25"`,
+      { cause },
+    );
+  }
+}

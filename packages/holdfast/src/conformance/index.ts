@@ -1,1 +1,3 @@
-export {};
+export type { Excuse, Harness, Law, LawGroup, Need } from "./harness.js";
+export { groups, laws } from "./laws.js";
+export { checkLaws, findLaw, notApplicable, type TestFunction } from "./suite.js";

@@ -1,5 +1,18 @@
 import type { Engine } from "../../engine.js";
 import type { EngineUrl } from "../../url.js";
-export function sqliteFromUrl(_url: EngineUrl): Engine {
-  throw new Error("x");
+import { SqliteEngine } from "./engine.js";
+import { optionsFromUrl, resolveSqlite, type SqliteEngineOptions } from "./options.js";
+
+export type { Binding } from "./client.js";
+export type { SqliteEngineOptions } from "./options.js";
+
+/** Locks for all processes of one host, in one file. Opens it at the first call. */
+export function sqliteEngine(options: SqliteEngineOptions = {}): Engine {
+  return new SqliteEngine(resolveSqlite(options));
+}
+
+export async function sqliteFromUrl(url: EngineUrl): Promise<Engine> {
+  const engine = new SqliteEngine(resolveSqlite(optionsFromUrl(url)));
+  await engine.open();
+  return engine;
 }

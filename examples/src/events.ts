@@ -1,0 +1,33 @@
+// Everything that happens to a lock is told on node:diagnostics_channel. Nothing is computed when
+// nobody listens, and no event carries a secret.
+import { channels, connect, type Events } from "holdfast";
+import { temporaryFolder } from "./temporary-folder.js";
+
+await using folder = await temporaryFolder();
+
+// #region events
+channels.acquired.subscribe((message) => {
+  const { resource, label, waitedMs } = message as Events["acquired"];
+  console.log(`${label} got ${resource}, waited ${waitedMs < 1_000 ? "not long" : "long"}`);
+});
+channels.released.subscribe((message) => {
+  const { resource, outcome } = message as Events["released"];
+  console.log(`${resource}: ${outcome}`);
+});
+channels.lost.subscribe((message) => {
+  const { resource, reason } = message as Events["lost"];
+  console.log(`${resource}: lost, ${reason}`);
+});
+// #endregion
+
+await using locks = await connect(`sqlite:${folder.path}/locks.db`, {
+  defaults: { label: "the example" },
+});
+await locks.run("invoice:42", async () => {});
+await locks
+  .run(
+    "invoice:43",
+    { maxHoldMs: 50 },
+    (lease) => new Promise((resolve) => lease.signal.addEventListener("abort", resolve)),
+  )
+  .catch((error: Error) => console.log(`run rejects with ${error.name}`));

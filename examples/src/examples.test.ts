@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "examples-"));
+after(() => rmSync(folder, { recursive: true }));
+
+const OUTPUT: Readonly<Record<string, string>> = {
+  first: `invoice 42 is paid; second token greater: true
+a stale write is refused: FencedOutError
+`,
+  run: `published 42 with a token: true
+while it is held, tryAcquire gives null
+`,
+  shared: `2 readers at once
+the writer waits for them
+the writer had its turn
+six jobs, at most 2 on the gpu at once
+`,
+  losing: /^stopped at table \d+: revoked, more than 2 s to tidy up\n$/.source,
+  retry: `threeTries: granted at try 3
+patient: granted at try 3
+onlyIfNothingHappened: granted at try 3
+threeTries gives up with EngineError
+`,
+  events: `the example got invoice:42, waited not long
+invoice:42: released
+the example got invoice:43, waited not long
+invoice:43: lost, max-hold
+invoice:43: gone
+run rejects with LeaseLostError
+`,
+  "testing-your-code": `sent 1 reminder, and none after the pause
+`,
+};
+
+for (const [name, expected] of Object.entries(OUTPUT)) {
+  test(`example ${name} runs, says what it should and leaves no file`, async () => {
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ["--no-warnings", join(here, `${name}.js`)],
+      { env: { ...process.env, TMPDIR: folder }, timeout: 30_000 },
+    );
+    if (expected.startsWith("^")) assert.match(stdout, new RegExp(expected));
+    else assert.equal(stdout, expected);
+    assert.deepEqual(readdirSync(folder), []);
+  });
+}
+
+test("every example is run here", () => {
+  const notExamples = ["temporary-folder", "invoices"];
+  // The sources, because a compiled file may outlive its own.
+  const programs = readdirSync(join(here, "../src"))
+    .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))
+    .map((file) => file.slice(0, -3))
+    .filter((name) => !notExamples.includes(name));
+  assert.deepEqual(programs.sort(), Object.keys(OUTPUT).sort());
+});

@@ -1,0 +1,36 @@
+// A function under a lock, and doing without when somebody else is at it.
+import { connect } from "holdfast";
+import { temporaryFolder } from "./temporary-folder.js";
+
+await using folder = await temporaryFolder();
+await using locks = await connect(`sqlite:${folder.path}/locks.db`);
+
+// #region run
+const report = await locks.run("report:2024-06", async (lease) => {
+  const rows = await collect(lease.signal); // stops early if the lease is lost
+  lease.assertHeld(); // throws LeaseLostError rather than publish something stale
+  return publish(rows, lease.token);
+});
+// #endregion
+console.log(report);
+
+// #region try
+const maybe = await locks.tryAcquire("report:2024-06"); // a lease or null, never a wait
+if (maybe === null) console.log("somebody else is at it");
+else await maybe.release();
+// #endregion
+
+await locks.run("report:2024-06", async () => {
+  const second = await locks.tryAcquire("report:2024-06");
+  console.log(`while it is held, tryAcquire gives ${second}`);
+});
+
+async function collect(signal: AbortSignal): Promise<number[]> {
+  signal.throwIfAborted();
+  return [20, 22];
+}
+
+async function publish(rows: readonly number[], token: bigint): Promise<string> {
+  const sum = rows.reduce((a, b) => a + b, 0);
+  return `published ${sum} with a token: ${token > 0n}`;
+}

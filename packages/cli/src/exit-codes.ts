@@ -1,0 +1,45 @@
+import { constants } from "node:os";
+import { type ErrorCode, HoldfastError } from "holdfast";
+
+/** Those of sysexits.h where it has one; 126, 127 and 128 + n are the shell's. */
+export const EXIT = { ok: 0, lost: 76, notExecutable: 126, notFound: 127 } as const;
+
+const SOFTWARE = 70;
+const BY_CODE: Readonly<Record<ErrorCode, number>> = {
+  USAGE: 64,
+  UNSUPPORTED: 78,
+  MISSING_PEER: 78,
+  ACQUIRE_TIMEOUT: 75,
+  LEASE_LOST: EXIT.lost,
+  FENCED_OUT: 76,
+  ENGINE: 69,
+  CONTRACT: SOFTWARE,
+};
+
+export function exitCodeOf(error: unknown): number {
+  return error instanceof HoldfastError ? BY_CODE[error.code] : SOFTWARE;
+}
+
+/** As shells report it: a command that died of a signal gives 128 and the signal's number. */
+export function exitCodeOfSignal(signal: NodeJS.Signals): number {
+  return 128 + constants.signals[signal];
+}
+
+/** The library speaks of ttlMs where the command line has --ttl. */
+const OPTION_OF: Readonly<Record<string, string>> = {
+  ttlMs: "--ttl",
+  waitMs: "--wait",
+  graceMs: "--grace",
+  lockDelayMs: "--lock-delay",
+};
+
+/** An error as a sentence for the person at the keyboard. Whoever meets a defect gets the stack. */
+export function explain(error: unknown): string {
+  if (!(error instanceof HoldfastError)) {
+    const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    return `this is a defect, please report it: ${stack}`;
+  }
+  if (error.code !== "USAGE") return error.message;
+  const named = error.message.replace(/\b\w+Ms\b/g, (name) => OPTION_OF[name] ?? name);
+  return named === error.message ? named : `${named} (in milliseconds)`;
+}

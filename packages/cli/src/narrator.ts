@@ -1,0 +1,62 @@
+import type { HolderView, Lease, LeaseLostError, ResourceView } from "holdfast";
+
+/** Says on stderr what happens around the command. Its stdout is never touched. */
+export interface Narrator {
+  waiting(view: ResourceView, waitedMs: number): void;
+  acquired(lease: Lease, waitedMs: number): void;
+  lost(error: LeaseLostError, killInMs: number): void;
+  released(end: Released): void;
+  /** Something that ends us (then it has an exit code), or that is worth a word. */
+  failed(message: string, code: string, exitCode?: number): void;
+}
+
+export interface Released {
+  readonly resource: string;
+  readonly token: bigint;
+  readonly outcome: "released" | "gone" | "unknown";
+  readonly exitCode: number;
+}
+
+/** One JSON object a line; tokens are decimal strings, since JSON's numbers end at 53 bits. */
+export class JsonNarrator implements Narrator {
+  #lastHolders = "";
+
+  waiting(view: ResourceView, waitedMs: number): void {
+    const holders = view.holders.map(plain);
+    const identity = view.holders.map(({ token }) => token).join();
+    // A reader of events wants to know what changed, not that another second went by.
+    if (identity === this.#lastHolders) return;
+    this.#lastHolders = identity;
+    const { resource, closedMs } = view;
+    this.#emit({ event: "waiting", resource, holders, closedMs, waitedMs: Math.round(waitedMs) });
+  }
+
+  acquired(lease: Lease, waitedMs: number): void {
+    const { resource, mode, sequencer } = lease;
+    const token = String(lease.token);
+    const waited = Math.round(waitedMs);
+    this.#emit({ event: "acquired", resource, mode, token, sequencer, waitedMs: waited });
+  }
+
+  lost(error: LeaseLostError, killInMs: number): void {
+    const { resource, reason, message } = error;
+    const token = String(error.token);
+    this.#emit({ event: "lost", resource, token, reason, message, killInMs: Math.round(killInMs) });
+  }
+
+  released({ resource, token, outcome, exitCode }: Released): void {
+    this.#emit({ event: "released", resource, token: String(token), outcome, exitCode });
+  }
+
+  failed(message: string, code: string, exitCode?: number): void {
+    this.#emit({ event: "failed", code, message, ...(exitCode === undefined ? {} : { exitCode }) });
+  }
+
+  #emit(event: Readonly<Record<string, unknown>>): void {
+    process.stderr.write(`${JSON.stringify(event)}\n`);
+  }
+}
+
+function plain({ label, token, mode, remainingMs }: HolderView) {
+  return { label, token: String(token), mode, remainingMs: Math.round(remainingMs) };
+}

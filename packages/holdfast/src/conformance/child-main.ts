@@ -1,0 +1,57 @@
+import { systemClock } from "../clock.js";
+import { connect } from "../connect.js";
+import type { Lease } from "../lease.js";
+import type { Job, Said } from "./child.js";
+
+// The program that Child starts. It knows the backend by its url only, as any process would.
+
+const CHUNK_MS = 15;
+
+function say(said: Said): void {
+  process.stdout.write(`${JSON.stringify(said)}\n`);
+}
+
+/** Looks at the lease in a tight loop; a gap between two looks is a pause of the process. */
+async function watch(lease: Lease, pauseMs: number): Promise<void> {
+  let last = systemClock.now();
+  for (;;) {
+    const chunkEnd = systemClock.now() + CHUNK_MS;
+    while (last < chunkEnd) {
+      const now = systemClock.now();
+      const held = lease.held;
+      if (now - last > pauseMs) return report(lease, held);
+      last = now;
+    }
+    // Renewals need the event loop, too.
+    await new Promise<void>((go) => setImmediate(go));
+  }
+}
+
+async function report(lease: Lease, held: boolean): Promise<void> {
+  let thrown = "nothing";
+  try {
+    lease.assertHeld();
+  } catch (error) {
+    thrown = error instanceof Error ? error.name : String(error);
+  }
+  const { aborted } = lease.signal;
+  say({ says: "paused", held, thrown, aborted, released: await lease.release() });
+}
+
+async function main(job: Job): Promise<void> {
+  const locks = await connect(job.url);
+  if (job.does !== "close" && job.does !== "leave") {
+    process.stdin.on("end", () => process.exit(1)).resume();
+  }
+  const acquiring = locks.acquire(job.resource, job.options);
+  if (job.does === "wait") say({ says: "waiting" });
+  const lease = await acquiring;
+  say({ says: "held", token: String(lease.token) });
+  if (job.does === "watch") await watch(lease, job.options.ttlMs ?? 0);
+  if (job.does === "close") {
+    await locks.close();
+    say({ says: "closed" });
+  }
+}
+
+await main(JSON.parse(process.argv[2] ?? "{}") as Job);

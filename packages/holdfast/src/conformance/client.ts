@@ -1,0 +1,206 @@
+import assert from "node:assert";
+import { inspect as show } from "node:util";
+import { systemClock } from "../clock.js";
+import type {
+  Call,
+  Claim,
+  Engine,
+  Granted,
+  GrantRef,
+  Mode,
+  QueueFacet,
+  ResourceView,
+  Validity,
+} from "../engine.js";
+import { mintGrantId } from "../grant-id.js";
+import { elapse, within } from "./patience.js";
+import type { Stage } from "./stage.js";
+
+const CALL_MS = 3_000;
+/** Real backends may need a moment until what happened is seen by all. */
+const TURN_MS = 2_000;
+/** Backends count in whole milliseconds, and round in either direction. */
+const ROUNDING_MS = 10;
+
+export type Wish = Partial<Omit<Claim, "resource">>;
+
+/** A grant in a client's hands. */
+export interface Held {
+  readonly claim: Claim;
+  readonly granted: Granted;
+  readonly token: bigint;
+}
+
+/** One engine, called by hand: what core would do, without core's mercy. */
+export class Client {
+  readonly engine: Engine;
+  /** The grants that were pushed, by grantId. */
+  readonly pushed = new Map<string, Granted>();
+  readonly #stage: Stage;
+
+  constructor(engine: Engine, stage: Stage) {
+    this.engine = engine;
+    this.#stage = stage;
+    engine.queue?.onGrant((ref, granted) => this.pushed.set(ref.grantId, granted));
+  }
+
+  get queue(): QueueFacet {
+    assert(this.engine.queue, "a law that uses the queue must say that it needs one");
+    return this.engine.queue;
+  }
+
+  /** A call that started just now, or some milliseconds ago. */
+  call(agoMs = 0): Call {
+    return { startedAt: systemClock.now() - agoMs, timeoutMs: CALL_MS };
+  }
+
+  claim(resource: string, wish: Wish = {}): Claim {
+    return {
+      resource,
+      grantId: mintGrantId(),
+      mode: "exclusive",
+      limit: null,
+      ttlMs: this.#stage.ttl(30_000),
+      lockDelayMs: 0,
+      tokens: 1,
+      label: "law",
+      ...wish,
+    };
+  }
+
+  try(claim: Claim, call = this.call()) {
+    return within(CALL_MS, this.engine.tryAcquire(claim, call), "tryAcquire");
+  }
+
+  enqueue(claim: Claim, call = this.call()) {
+    return within(CALL_MS, this.queue.enqueue(claim, call), "enqueue");
+  }
+
+  /** Takes what must be free. */
+  async take(resource: string, wish: Wish = {}): Promise<Held> {
+    const claim = this.claim(resource, wish);
+    const granted = expectKind(await this.try(claim), "granted", "a claim on a free resource");
+    return { claim, granted, token: granted.token };
+  }
+
+  /** Must be refused, by an answer and not by an error. */
+  async refused(resource: string, wish: Wish = {}, why = "a claim on a held resource") {
+    return expectKind(await this.try(this.claim(resource, wish)), "busy", why);
+  }
+
+  /** Stands in line behind somebody. */
+  async wait(resource: string, wish: Wish = {}): Promise<Claim> {
+    const claim = this.claim(resource, wish);
+    expectKind(await this.enqueue(claim), "queued", "a waiter behind somebody");
+    return claim;
+  }
+
+  async beat(waiter: GrantRef, call = this.call()) {
+    const [answer] = await this.beats([waiter], call);
+    return answer!;
+  }
+
+  async beats(waiters: readonly GrantRef[], call = this.call()) {
+    const refs = waiters.map(({ resource, grantId }) => ({ resource, grantId }));
+    const answers = await within(CALL_MS, this.queue.heartbeat(refs, call), "heartbeat");
+    assert.equal(answers.length, waiters.length, "a heartbeat has one answer per waiter");
+    return answers;
+  }
+
+  /** The waiter's turn must have come: heartbeats are the truth, and soon say so. */
+  async turn(claim: Claim, ms = TURN_MS): Promise<Held> {
+    const deadline = systemClock.now() + ms;
+    for (;;) {
+      const answer = await this.beat(claim);
+      if (answer.kind === "granted") return { claim, granted: answer, token: answer.token };
+      const late = systemClock.now() > deadline;
+      if (late || answer.kind !== "queued") expectKind(answer, "granted", "a waiter whose turn it is");
+      await elapse(10);
+    }
+  }
+
+  /** The waiter must still stand in line. */
+  async stillWaits(claim: Claim, why: string): Promise<void> {
+    expectKind(await this.beat(claim), "queued", why);
+  }
+
+  withdraw(claim: Claim, call = this.call()) {
+    const { resource, grantId } = claim;
+    return within(CALL_MS, this.queue.withdraw({ resource, grantId }, call), "withdraw");
+  }
+
+  async renew(claim: GrantRef, ttlMs = this.#stage.ttl(30_000), call = this.call()) {
+    const { resource, grantId } = claim;
+    const work = this.engine.renew([{ resource, grantId, ttlMs }], call);
+    const answers = await within(CALL_MS, work, "renew");
+    assert.equal(answers.length, 1, "a renewal has one answer per grant");
+    return answers[0]!;
+  }
+
+  async release(claim: GrantRef, tombstoneMs = 0) {
+    const { resource, grantId } = claim;
+    const work = this.engine.release([{ resource, grantId, tombstoneMs }], this.call());
+    const answers = await within(CALL_MS, work, "release");
+    assert.equal(answers.length, 1, "a release has one answer per grant");
+    return answers[0]!;
+  }
+
+  /** Gives back what must still be held. */
+  async giveBack(claim: GrantRef): Promise<void> {
+    expectKind(await this.release(claim), "released", "the release of a live grant");
+  }
+
+  check(resource: string, token: bigint, mode: Mode = "exclusive"): Promise<boolean> {
+    return within(CALL_MS, this.engine.check({ resource, mode, token }, this.call()), "check");
+  }
+
+  revoke(resource: string, token: bigint, force = false): Promise<"revoked" | "gone"> {
+    return within(CALL_MS, this.engine.revoke({ resource, token, force }, this.call()), "revoke");
+  }
+
+  inspect(resource: string): Promise<ResourceView> {
+    return within(CALL_MS, this.engine.inspect(resource, this.call()), "inspect");
+  }
+
+  /** Exactly these tokens hold the resource. */
+  async holdersAre(resource: string, ...tokens: bigint[]): Promise<void> {
+    const view = await this.inspect(resource);
+    const sorted = view.holders.map((holder) => holder.token).sort(ascending);
+    assert.deepEqual(sorted, [...tokens].sort(ascending), "the tokens of the holders");
+  }
+
+  /** What the holder believes must end no later than what the backend keeps. */
+  async outlastedByBackend(held: Held, validity: Validity): Promise<void> {
+    const view = await this.inspect(held.claim.resource);
+    const measuredBy = systemClock.now();
+    const holder = view.holders.find(({ token }) => token === held.token);
+    assert(holder, "a holder within its validity must be among the holders");
+    const overMs = validity.since + validity.ttlMs - (measuredBy + holder.remainingMs);
+    assert(
+      overMs <= ROUNDING_MS,
+      `the answer is good for ${overMs.toFixed(1)} ms longer than the backend keeps the grant`,
+    );
+  }
+}
+
+type OfKind<A, K> = Extract<A, { readonly kind: K }>;
+
+export function expectKind<A extends { readonly kind: string }, K extends A["kind"]>(
+  answer: A,
+  kind: K,
+  who: string,
+): OfKind<A, K> {
+  if (answer.kind === kind) return answer as OfKind<A, K>;
+  assert.fail(`${who} wants "${kind}" for an answer, and got ${show(answer)}`);
+}
+
+export function ascending(a: bigint, b: bigint): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** Tokens in the order of their grants must strictly rise. */
+export function assertRising(tokens: readonly bigint[]): void {
+  for (const [i, token] of tokens.entries()) {
+    if (i > 0) assert(token > tokens[i - 1]!, `token ${token} came after ${tokens[i - 1]}`);
+  }
+}

@@ -1,0 +1,106 @@
+import type { Engine, EngineTraits } from "../engine.js";
+
+type MaybePromise<T> = T | Promise<T>;
+
+/** How the suite reaches one backend. What is optional is what not every backend can offer. */
+export interface Harness {
+  readonly name: string;
+  /** An independent client on the same backend, as another process would have it. */
+  open(): MaybePromise<Engine>;
+  /** Empties the backend. Called before each law, with nothing open. */
+  reset(): MaybePromise<void>;
+  /**
+   * Lets time pass for one resource at the backend: its grants and its lock-delays end ms earlier.
+   * Without it the laws wait in real time.
+   */
+  age?(resource: string, ms: number): MaybePromise<void>;
+  /** Cuts this engine off from its backend; the returned function joins them again. */
+  sever?(engine: Engine): MaybePromise<() => MaybePromise<void>>;
+  /** Stops the backend as a crash would, and starts it again. */
+  restart?(): MaybePromise<void>;
+  /** By which `connect` in a child process reaches the same backend. */
+  readonly url?: string;
+  /** What the engine says of itself; left out, it is taken to offer everything. L0.1 compares. */
+  readonly traits?: EngineTraits;
+  /** Whether the engine has a queue; left out, it has. L0.1 compares. */
+  readonly queue?: boolean;
+  readonly excuses?: readonly Excuse[];
+}
+
+/** A law that a backend cannot keep, and the proof that it cannot. */
+export interface Excuse {
+  /** "L13.2", or "L13" for all of them. */
+  readonly law: string;
+  readonly why: string;
+  /** A deterministic schedule that fails with an AssertionError. One that passes fails the suite. */
+  witness(harness: Harness): Promise<void>;
+}
+
+/** What a law needs of harness or engine. */
+export type Need =
+  | "age"
+  | "sever"
+  | "restart"
+  | "url"
+  | "queue"
+  | "shared"
+  | "limits"
+  | "lockDelay"
+  | "range";
+
+export interface Law {
+  /** "L3.2". */
+  readonly id: string;
+  readonly title: string;
+  readonly needs: readonly Need[];
+  run(harness: Harness): Promise<void>;
+}
+
+export interface LawGroup {
+  /** "L3". */
+  readonly id: string;
+  readonly name: string;
+  /** What the law says, for the page that engine authors read. */
+  readonly text: string;
+  readonly laws: readonly Law[];
+}
+
+const FULL_TRAITS: EngineTraits = {
+  expiry: "ttl",
+  ttl: { minMs: 1, maxMs: 86_400_000, stepMs: 1 },
+  modes: ["exclusive", "shared"],
+  limits: true,
+  lockDelay: true,
+  fencing: "process",
+  tokenRange: 1024,
+};
+
+export function traitsOf(harness: Harness): EngineTraits {
+  return harness.traits ?? FULL_TRAITS;
+}
+
+const LACKS: Record<Need, (harness: Harness) => string | null> = {
+  age: (h) => (h.age ? null : "the harness cannot age records"),
+  sever: (h) => (h.sever ? null : "the harness cannot cut the connection"),
+  restart: (h) =>
+    !h.restart
+      ? "the harness cannot restart the backend"
+      : traitsOf(h).fencing === "process"
+        ? "the engine promises nothing across restarts"
+        : null,
+  url: (h) => (h.url === undefined ? "no other process can reach this backend" : null),
+  queue: (h) => (h.queue === false ? "the engine keeps no line" : null),
+  shared: (h) => (traitsOf(h).modes.includes("shared") ? null : "the engine has no shared mode"),
+  limits: (h) => (traitsOf(h).limits ? null : "the engine has no limits on shared claims"),
+  lockDelay: (h) => (traitsOf(h).lockDelay ? null : "the engine has no lock-delay"),
+  range: (h) => (traitsOf(h).tokenRange >= 2 ? null : "the engine reserves no token ranges"),
+};
+
+/** Why this law has nothing to ask here, or null when it applies. */
+export function inapplicable(law: Law, harness: Harness): string | null {
+  for (const need of law.needs) {
+    const reason = LACKS[need](harness);
+    if (reason !== null) return reason;
+  }
+  return null;
+}

@@ -1,0 +1,142 @@
+import assert from "node:assert";
+import type { Gone } from "../../engine.js";
+import { LeaseLostError } from "../../errors.js";
+import { expectKind } from "../client.js";
+import type { LawGroup } from "../harness.js";
+import { elapse, within } from "../patience.js";
+import { law } from "../stage.js";
+
+function because(gone: Gone, ...reasons: Gone["why"][]): void {
+  assert(reasons.includes(gone.why), `gone because "${gone.why}", not ${reasons.join(" or ")}`);
+}
+
+export const renewal: LawGroup = {
+  id: "L5",
+  name: "renewal never revives",
+  text:
+    "Only a live, unrevoked grant is renewed. Whatever is expired, replaced, revoked, released or " +
+    "was never there is gone, and stays so.",
+  laws: [
+    law("L5.1", "an expired grant is not revived, though nobody took its place", [], async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const { claim, token } = await a!.take(resource, { ttlMs: s.lifeMs });
+      await s.expire(resource, s.lifeMs, a!);
+      because(expectKind(await a!.renew(claim), "gone", "an expired grant"), "expired", "unknown");
+      assert.equal(await a!.check(resource, token), false);
+      await b!.take(resource);
+      await a!.holdersAre(resource, ...(await b!.inspect(resource)).holders.map((h) => h.token));
+    }),
+
+    law("L5.2", "a replaced grant is gone for its former holder", [], async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const { claim } = await a!.take(resource, { ttlMs: s.lifeMs });
+      await s.expire(resource, s.lifeMs, a!);
+      const live = await b!.take(resource);
+      const gone = expectKind(await a!.renew(claim), "gone", "a replaced grant");
+      because(gone, "replaced", "expired", "unknown");
+      await a!.holdersAre(resource, live.token);
+    }),
+
+    law("L5.3", "a revoked grant is gone for that reason", [], async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const { claim, token } = await a!.take(resource);
+      assert.equal(await b!.revoke(resource, token), "revoked");
+      because(expectKind(await a!.renew(claim), "gone", "a revoked grant"), "revoked");
+      because(expectKind(await a!.renew(claim), "gone", "a revoked grant, again"), "revoked");
+    }),
+
+    law("L5.4", "a released grant and one that never was are gone", [], async (s) => {
+      const a = await s.client();
+      const resource = s.resource();
+      const { claim } = await a.take(resource);
+      await a.giveBack(claim);
+      expectKind(await a.renew(claim), "gone", "a released grant");
+      expectKind(await a.renew(a.claim(resource)), "gone", "a grant that never was");
+      await a.holdersAre(resource);
+    }),
+
+    law("L5.5", "a waiter has nothing to renew, and keeps its place", ["queue"], async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      await a!.take(resource);
+      const waiter = await b!.wait(resource);
+      expectKind(await b!.renew(waiter), "gone", "the renewal of a waiter");
+      await b!.stillWaits(waiter, "a waiter that tried to renew");
+    }),
+
+    law("L5.6", "a batch is answered grant by grant, in the order asked", [], async (s) => {
+      const a = await s.client();
+      const live = [await a.take(s.resource("x")), await a.take(s.resource("y"))];
+      const over = await a.take(s.resource("z"));
+      await a.giveBack(over.claim);
+      const ttls = [s.ttl(11_000), s.ttl(12_000), s.ttl(13_000)];
+      const refs = [live[0]!, over, live[1]!].map(({ claim: { resource, grantId } }, i) => ({
+        resource,
+        grantId,
+        ttlMs: ttls[i]!,
+      }));
+      const answers = await a.engine.renew(refs, a.call());
+      assert.deepEqual(
+        answers.map((answer) => answer.kind),
+        ["renewed", "gone", "renewed"],
+      );
+      if (s.traits.expiry === "ttl") {
+        for (const i of [0, 2]) {
+          const answer = expectKind(answers[i]!, "renewed", "a live grant");
+          assert.equal(answer.ttlMs, ttls[i], "each grant is renewed for its own ttl");
+        }
+      }
+      const backwards = await a.engine.renew(refs.toReversed().slice(1), a.call());
+      assert.deepEqual(
+        backwards.map((answer) => answer.kind),
+        ["gone", "renewed"],
+      );
+      assert.deepEqual(await a.engine.renew([], a.call()), []);
+    }),
+
+    law("L5.7", "an acquire repeated after its grant expired does not get the old token", [], async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const { claim, token } = await a!.take(resource, { ttlMs: s.lifeMs });
+      await s.expire(resource, s.lifeMs, a!);
+      const between = await b!.take(resource);
+      await b!.giveBack(between.claim);
+      const again = await a!.try(claim);
+      if (again.kind === "granted") {
+        assert(again.token > between.token, "an expired grant came back with its old token");
+      }
+      assert.equal(await a!.check(resource, token), false);
+    }),
+
+    law("L5.8", "through the API, a lease outlives its ttl while it is renewed", [], async (s) => {
+      const [a, b] = [await s.locks(), await s.locks()];
+      const resource = s.resource();
+      const ttlMs = s.ttl(600);
+      const lease = await a.acquire(resource, { ttlMs });
+      for (let i = 0; i < 4; i++) {
+        await elapse(ttlMs * 0.5);
+        assert.equal(lease.held, true, "the keeper renews in time");
+        assert.equal(await b.tryAcquire(resource), null);
+      }
+      assert.equal(await b.check(lease.sequencer), true);
+      assert.equal(await lease.release(), "released");
+      await elapse(ttlMs * 0.5);
+      assert.deepEqual((await b.inspect(resource)).holders, [], "no renewal outlives a release");
+    }),
+
+    law("L5.9", "through the API, a renewal that finds its grant gone loses the lease", ["age"], async (s) => {
+      const a = await s.locks();
+      const resource = s.resource();
+      const lease = await a.acquire(resource, { ttlMs: s.lifeMs });
+      const { signal } = lease;
+      await s.pass(resource, s.lifeMs);
+      await assert.rejects(within(3_000, lease.renew(), "renew"), LeaseLostError);
+      assert.equal(lease.held, false);
+      assert(signal.aborted && signal.reason instanceof LeaseLostError);
+      assert.equal(await lease.release(), "gone");
+    }),
+  ],
+};

@@ -1,0 +1,130 @@
+import assert from "node:assert";
+import { expectKind } from "../client.js";
+import type { LawGroup } from "../harness.js";
+import { law } from "../stage.js";
+
+export const repeat: LawGroup = {
+  id: "L7",
+  name: "repeating a claim",
+  text:
+    "A claim sent again with the same grantId, because its answer was lost or a helper resent it, " +
+    "makes no second grant and no second waiter. It gets the same token, or keeps its place.",
+  laws: [
+    law("L7.1", "an acquire repeated gets the same token and stays one grant", [], async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const { claim, token } = await a!.take(resource);
+      for (let i = 0; i < 3; i++) {
+        const again = expectKind(await a!.try(claim), "granted", "the same grantId");
+        assert.equal(again.token, token);
+      }
+      await b!.holdersAre(resource, token);
+      await a!.giveBack(claim);
+      assert((await b!.take(resource)).token > token, "one release ends it");
+    }),
+
+    law("L7.2", "an acquire repeated over a new connection is the same grant", [], async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const { claim, token } = await a!.take(resource);
+      if (s.traits.expiry === "session") return;
+      assert.equal(expectKind(await b!.try(claim), "granted", "the same grantId").token, token);
+      await b!.holdersAre(resource, token);
+      expectKind(await b!.release(claim), "released", "the release over the new connection");
+      await s.untilEmpty(a!, resource);
+    }),
+
+    law("L7.3", "a shared acquire repeated counts once", ["limits"], async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const wish = { mode: "shared", limit: 2 } as const;
+      const { claim, token } = await a!.take(resource, wish);
+      assert.equal(expectKind(await a!.try(claim), "granted", "the same grantId").token, token);
+      const other = await b!.take(resource, wish);
+      assert.equal(expectKind(await a!.try(claim), "granted", "at the limit").token, token);
+      await b!.holdersAre(resource, token, other.token);
+      await b!.refused(resource, wish);
+    }),
+
+    law("L7.4", "an acquire repeated gets the same range", ["range"], async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const { claim, granted } = await a!.take(resource, { tokens: s.traits.tokenRange });
+      const again = expectKind(await a!.try(claim), "granted", "the same grantId");
+      assert.deepEqual([again.token, again.tokens], [granted.token, granted.tokens]);
+      await a!.giveBack(claim);
+      assert((await b!.take(resource)).token >= granted.token + BigInt(granted.tokens));
+    }),
+
+    law("L7.5", "an enqueue repeated in line keeps its one place", ["queue"], async (s) => {
+      const [a, b, c] = await s.clients(3);
+      const resource = s.resource();
+      const held = await a!.take(resource);
+      const first = await b!.wait(resource, { label: "first" });
+      const second = await c!.wait(resource, { label: "second" });
+      for (let i = 0; i < 2; i++) {
+        const again = expectKind(await b!.enqueue(first), "queued", "the same grantId in line");
+        assert.equal(again.position, 0, "the head stays the head");
+        const behind = expectKind(await c!.enqueue(second), "queued", "the same grantId in line");
+        assert.equal(behind.position, 1);
+      }
+      const labels = (await a!.inspect(resource)).waiters.map((waiter) => waiter.label);
+      assert.deepEqual(labels, ["first", "second"]);
+      await a!.giveBack(held.claim);
+      await b!.turn(first);
+      await b!.giveBack(first);
+      await c!.turn(second);
+    }),
+
+    law("L7.6", "an enqueue repeated after its grant gets the same token", ["queue"], async (s) => {
+      const [a, b, c] = await s.clients(3);
+      const resource = s.resource();
+      const held = await a!.take(resource);
+      const waiter = await b!.wait(resource);
+      const behind = await c!.wait(resource);
+      await a!.giveBack(held.claim);
+      const { token } = await b!.turn(waiter);
+      for (const answer of [await b!.enqueue(waiter), await b!.try(waiter), await b!.beat(waiter)]) {
+        assert.equal(expectKind(answer, "granted", "the same grantId").token, token);
+      }
+      await b!.holdersAre(resource, token);
+      await c!.stillWaits(behind, "the next in line");
+      assert.equal((await c!.inspect(resource)).waiters.length, 1);
+    }),
+
+    law("L7.7", "an enqueue that was granted at once is repeated as one grant", ["queue"], async (s) => {
+      const a = await s.client();
+      const claim = a.claim(s.resource());
+      const { token } = expectKind(await a.enqueue(claim), "granted", "a free resource");
+      for (const answer of [await a.enqueue(claim), await a.try(claim)]) {
+        assert.equal(expectKind(answer, "granted", "the same grantId").token, token);
+      }
+      await a.holdersAre(claim.resource, token);
+      await a.giveBack(claim);
+      await s.untilEmpty(a, claim.resource);
+    }),
+
+    law("L7.8", "a waiter that asks by tryAcquire neither jumps nor doubles", ["queue"], async (s) => {
+      const [a, b, c] = await s.clients(3);
+      const resource = s.resource();
+      const held = await a!.take(resource);
+      const first = await b!.wait(resource);
+      const second = await c!.wait(resource);
+      expectKind(await c!.try(second), "busy", "the second in line, asking out of turn");
+      assert.equal((await a!.inspect(resource)).waiters.length, 2);
+      await a!.giveBack(held.claim);
+      await b!.turn(first);
+      await c!.stillWaits(second, "the second in line");
+    }),
+
+    law("L7.9", "a repeated acquire does not undo a revocation", [], async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const { claim, token } = await a!.take(resource);
+      assert.equal(await b!.revoke(resource, token), "revoked");
+      assert.notEqual((await a!.try(claim)).kind, "granted", "a revoked grant asked for again");
+      assert.equal(await b!.check(resource, token), false);
+      expectKind(await a!.renew(claim), "gone", "a revoked grant");
+    }),
+  ],
+};

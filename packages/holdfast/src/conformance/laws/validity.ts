@@ -1,0 +1,117 @@
+import assert from "node:assert";
+import type { Call, Validity } from "../../engine.js";
+import { type Client, expectKind, type Held } from "../client.js";
+import { elapse } from "../patience.js";
+import { law } from "../stage.js";
+
+/** How long ago a call pretends to have started: far more than any rounding. */
+const AGO_MS = 120;
+
+function countsFrom(call: Call, validity: Validity): void {
+  const lateMs = validity.since - call.startedAt;
+  assert(lateMs <= 0, `validity counts from ${lateMs.toFixed(1)} ms after the call started`);
+  assert(validity.ttlMs > 0, "an answer that is good for nothing is no grant");
+}
+
+/** Long enough that a heartbeat which only says so, and re-arms nothing, is caught at it. */
+async function laterAndStillHonest(client: Client, held: Held, validity: Validity) {
+  await client.outlastedByBackend(held, validity);
+  await elapse(AGO_MS);
+  const call = client.call(AGO_MS / 2);
+  const again = expectKind(await client.beat(held.claim, call), "granted", "a repeated heartbeat");
+  assert.equal(again.token, held.token, "a heartbeat changes no token");
+  countsFrom(call, again);
+  await client.outlastedByBackend(held, again);
+}
+
+export const validityLaws = [
+  law("L4.9", "an acquired grant counts from the start of its call", [], async (s) => {
+    const a = await s.client();
+    const claim = a.claim(s.resource());
+    const call = a.call(AGO_MS);
+    const granted = expectKind(await a.try(claim, call), "granted", "a free resource");
+    countsFrom(call, granted);
+    await a.outlastedByBackend({ claim, granted, token: granted.token }, granted);
+    // Short of its ttl a grant would be lost before anybody expects it.
+    if (s.traits.expiry === "ttl") assert(granted.ttlMs >= claim.ttlMs - s.traits.ttl.stepMs);
+  }),
+
+  law("L4.10", "a renewal counts from the start of its call", [], async (s) => {
+    const a = await s.client();
+    const held = await a.take(s.resource());
+    for (const ttlMs of [s.ttl(30_000), s.ttl(90_000), s.ttl(5_000)]) {
+      const call = a.call(AGO_MS);
+      const renewed = expectKind(await a.renew(held.claim, ttlMs, call), "renewed", "a live grant");
+      countsFrom(call, renewed);
+      await a.outlastedByBackend(held, renewed);
+      if (s.traits.expiry === "ttl") assert(renewed.ttlMs >= ttlMs - s.traits.ttl.stepMs);
+    }
+  }),
+
+  law("L4.11", "a grant repeated with its grantId is good for no longer than kept", [], async (s) => {
+    const a = await s.client();
+    const held = await a.take(s.resource());
+    await elapse(AGO_MS);
+    const call = a.call(AGO_MS / 2);
+    const again = expectKind(await a.try(held.claim, call), "granted", "the same grantId");
+    countsFrom(call, again);
+    await a.outlastedByBackend(held, again);
+  }),
+
+  law("L4.12", "a grant given by enqueue counts from the start of its call", ["queue"], async (s) => {
+    const a = await s.client();
+    const claim = a.claim(s.resource());
+    const call = a.call(AGO_MS);
+    const granted = expectKind(await a.enqueue(claim, call), "granted", "a free resource");
+    countsFrom(call, granted);
+    const held = { claim, granted, token: granted.token };
+    await laterAndStillHonest(a, held, granted);
+    const late = a.call(AGO_MS / 2);
+    const again = expectKind(await a.enqueue(claim, late), "granted", "the same grantId");
+    countsFrom(late, again);
+    await a.outlastedByBackend(held, again);
+  }),
+
+  law("L4.13", "a grant given by heartbeat counts from the heartbeat at most", ["queue"], async (s) => {
+    const [a, b] = await s.clients(2);
+    const resource = s.resource();
+    await a!.take(resource, { ttlMs: s.lifeMs });
+    const claim = await b!.wait(resource);
+    await s.expire(resource, s.lifeMs, a!);
+    const call = b!.call(2);
+    const granted = expectKind(await b!.beat(claim, call), "granted", "the head after an expiry");
+    countsFrom(call, granted);
+    await laterAndStillHonest(b!, { claim, granted, token: granted.token }, granted);
+  }),
+
+  law("L4.14", "a pushed grant is good for no longer than the backend keeps it", ["queue"], async (s) => {
+    const [a, b] = await s.clients(2);
+    const resource = s.resource();
+    const first = await a!.take(resource);
+    const claim = await b!.wait(resource);
+    await elapse(AGO_MS);
+    await a!.giveBack(first.claim);
+    await elapse(AGO_MS);
+    const granted = b!.pushed.get(claim.grantId);
+    // A push is a favour. Without one, the heartbeat that follows is where the grant is learned.
+    if (granted !== undefined) {
+      await b!.outlastedByBackend({ claim, granted, token: granted.token }, granted);
+    }
+    const held = await b!.turn(claim);
+    if (granted !== undefined) assert.equal(held.token, granted.token, "push and heartbeat agree");
+    await laterAndStillHonest(b!, held, held.granted);
+  }),
+
+  law("L4.15", "a grant found by withdrawing is good for no longer than kept", ["queue"], async (s) => {
+    const [a, b] = await s.clients(2);
+    const resource = s.resource();
+    const first = await a!.take(resource);
+    const claim = await b!.wait(resource);
+    await a!.giveBack(first.claim);
+    await elapse(AGO_MS);
+    const call = b!.call(AGO_MS / 2);
+    const granted = expectKind(await b!.withdraw(claim, call), "granted", "one that came too late");
+    countsFrom(call, granted);
+    await b!.outlastedByBackend({ claim, granted, token: granted.token }, granted);
+  }),
+];

@@ -1,0 +1,172 @@
+import assert from "node:assert";
+import { randomBytes } from "node:crypto";
+import { systemClock } from "../clock.js";
+import type { Engine, EngineTraits, ResourceView } from "../engine.js";
+import { Locks } from "../locks.js";
+import type { ConnectOptions } from "../options.js";
+import { type FlakyEngine, flakyEngine } from "../testing/flaky-engine.js";
+import { Child, type Job } from "./child.js";
+import { Client } from "./client.js";
+import { type Harness, type Law, type Need, traitsOf } from "./harness.js";
+import { elapse, within } from "./patience.js";
+
+/** A law that never ends is broken, too. */
+const LAW_MS = 20_000;
+const CLOSE_MS = 5_000;
+/** Where nothing can be aged, a life long enough to act in and short enough to wait for. */
+const REAL_LIFE_MS = 400;
+/** Beyond an expiry, for backends that count in whole milliseconds. */
+const AFTER_MS = 5;
+
+export type Play = (stage: Stage) => Promise<void>;
+
+/** Makes a law of a play: an empty backend before it, nothing left open after it. */
+export function law(id: string, title: string, needs: readonly Need[], play: Play): Law {
+  const run = async (harness: Harness) => {
+    await harness.reset();
+    const stage = new Stage(harness);
+    try {
+      await within(LAW_MS, play(stage), `${id} on ${harness.name}`);
+    } finally {
+      await stage.strike();
+    }
+  };
+  return { id, title, needs, run };
+}
+
+/** What a play stands on: clients of the backend, names of its own, and ways to let time pass. */
+export class Stage {
+  readonly harness: Harness;
+  readonly traits: EngineTraits;
+  readonly #name = randomBytes(5).toString("hex");
+  readonly #engines: Engine[] = [];
+  readonly #locks: Locks[] = [];
+  readonly #children: Child[] = [];
+  #names = 0;
+
+  constructor(harness: Harness) {
+    this.harness = harness;
+    this.traits = traitsOf(harness);
+  }
+
+  /** A name that no other play uses. */
+  resource(tail = "thing"): string {
+    return `${this.#name}/${this.#names++}/${tail}`;
+  }
+
+  async engine(): Promise<Engine> {
+    const engine = await this.harness.open();
+    this.#engines.push(engine);
+    return engine;
+  }
+
+  async client(): Promise<Client> {
+    return new Client(await this.engine(), this);
+  }
+
+  async clients(count: number): Promise<Client[]> {
+    const clients: Client[] = [];
+    for (let i = 0; i < count; i++) clients.push(await this.client());
+    return clients;
+  }
+
+  /** The public API on a client of its own. */
+  async locks(options: ConnectOptions = {}): Promise<Locks> {
+    const locks = new Locks(await this.engine(), options);
+    this.#locks.push(locks);
+    return locks;
+  }
+
+  /** The same, with a wire between core and engine that the play can disturb. */
+  async flakyLocks(options: ConnectOptions = {}): Promise<{ locks: Locks; flaky: FlakyEngine }> {
+    const flaky = flakyEngine(await this.engine());
+    const locks = new Locks(flaky, options);
+    this.#locks.push(locks);
+    return { locks, flaky };
+  }
+
+  child(job: Omit<Job, "url">): Child {
+    const url = this.harness.url;
+    assert(url !== undefined, "laws that start processes need a url");
+    const child = new Child({ ...job, url });
+    this.#children.push(child);
+    return child;
+  }
+
+  /** The nearest ttl that the engine can keep. */
+  ttl(wantedMs: number): number {
+    const { minMs, maxMs, stepMs } = this.traits.ttl;
+    const fitting = Math.min(maxMs, Math.max(minMs, wantedMs));
+    return Math.ceil(fitting / stepMs) * stepMs;
+  }
+
+  /** A ttl for grants that the play will let expire. */
+  get lifeMs(): number {
+    return this.ttl(this.harness.age ? 10_000 : REAL_LIFE_MS);
+  }
+
+  /** A lock-delay that the play will wait out. */
+  get delayMs(): number {
+    return this.harness.age ? 7_000 : REAL_LIFE_MS;
+  }
+
+  /** Lets ms pass for this resource, whether by ageing it or by waiting. */
+  async pass(resource: string, ms: number): Promise<void> {
+    if (this.harness.age) await this.harness.age(resource, ms);
+    else await elapse(ms);
+  }
+
+  /** Lets the holders' grants of this resource run out: nobody renews them any more. */
+  async expire(resource: string, ttlMs: number, ...holders: Client[]): Promise<void> {
+    if (this.traits.expiry === "ttl" || this.harness.age) {
+      return this.pass(resource, ttlMs + AFTER_MS);
+    }
+    // A session lives as long as its client is heard of: it has to be silenced.
+    const { sever } = this.harness;
+    assert(sever !== undefined, "a session can only be let expire by a harness that can sever");
+    const heals = [];
+    for (const { engine } of holders) heals.push(await sever.call(this.harness, engine));
+    await elapse(ttlMs * 1.5);
+    for (const heal of heals) await heal();
+  }
+
+  /** Nobody holds, nobody waits; asked again for a while, as clean-up may run in the background. */
+  async untilEmpty(client: Client, resource: string, ms = 3_000): Promise<void> {
+    const deadline = systemClock.now() + ms;
+    let view: ResourceView;
+    for (;;) {
+      view = await client.inspect(resource);
+      if (view.holders.length === 0 && view.waiters.length === 0) return;
+      if (systemClock.now() > deadline) break;
+      await elapse(10);
+    }
+    const { holders, waiters } = view;
+    assert.fail(`${holders.length} holders and ${waiters.length} waiters were left behind`);
+  }
+
+  /** So many wait at the backend; without a line there, time enough to have looked once. */
+  async untilWaiters(locks: Locks, resource: string, count: number): Promise<void> {
+    if (this.harness.queue === false) return elapse(60);
+    const deadline = systemClock.now() + 3_000;
+    for (;;) {
+      const { waiters } = await locks.inspect(resource);
+      if (waiters.length === count) return;
+      assert(systemClock.now() < deadline, `${waiters.length} wait in line instead of ${count}`);
+      await elapse(5);
+    }
+  }
+
+  /** Closes whatever the play left open. */
+  async strike(): Promise<void> {
+    for (const child of this.#children) await child.end();
+    const open = [...this.#locks, ...this.#engines];
+    const close = async (one: Locks | Engine) => {
+      try {
+        await within(CLOSE_MS, one.close(), "close()");
+      } catch {
+        // The play has its verdict by now; whether close() works is for L12 to say.
+      }
+    };
+    for (const one of open) await close(one);
+  }
+}

@@ -1,0 +1,317 @@
+import { randomBytes } from "node:crypto";
+import { type Clock, systemClock } from "../../clock.js";
+import type {
+  Busy,
+  Call,
+  Claim,
+  Engine,
+  EngineTraits,
+  Gone,
+  Granted,
+  GrantRef,
+  ListFilter,
+  ListPage,
+  Queued,
+  QueueFacet,
+  Released,
+  ReleaseRef,
+  Renewed,
+  RenewRef,
+  ResourceView,
+  RevokeRef,
+  Sequence,
+  Unknown,
+  WatchFacet,
+  Withdrawn,
+} from "../../engine.js";
+import { emit } from "../../events.js";
+import { globToRegExp } from "../../resource.js";
+import { Bells } from "./bell.js";
+import type { Ledger } from "./ledger.js";
+import type { SqliteTerms } from "./options.js";
+import { type Blocker, type GrantRow, holderOf, type WaiterRow } from "./rows.js";
+import { Store } from "./store.js";
+
+// The head looks for a holder that died; the others only show that they are still there.
+const HEAD_HEARTBEAT_MS = 250;
+const HEARTBEAT_MS = 1_000;
+// Without a bell the heartbeat is all that brings news.
+const DEAF_HEARTBEAT_MS = 50;
+const HEARING_TIMEOUT_MS = 5_000;
+const DAY_MS = 86_400_000;
+
+export const SQLITE_TRAITS: EngineTraits = {
+  expiry: "ttl",
+  ttl: { minMs: 20, maxMs: 365 * DAY_MS, stepMs: 1 },
+  modes: ["exclusive", "shared"],
+  limits: true,
+  lockDelay: true,
+  fencing: "durable",
+  tokenRange: 1024,
+};
+
+type GrantListener = (waiter: GrantRef, granted: Granted) => void;
+
+/** All processes and threads of one host, through one database file. */
+export class SqliteEngine implements Engine {
+  readonly name = "sqlite";
+  readonly traits = SQLITE_TRAITS;
+  readonly #store: Store;
+  readonly #bells: Bells;
+  readonly #clock: Clock;
+  readonly #peer = randomBytes(8).toString("hex");
+  readonly #grantListeners = new Set<GrantListener>();
+  readonly #changeListeners = new Set<(resource: string) => void>();
+  #bell: number | null = null;
+  #listening = false;
+
+  constructor(terms: SqliteTerms, clock: Clock = systemClock) {
+    this.#clock = clock;
+    this.#bells = new Bells(terms.path);
+    this.#store = new Store(terms, this.#peer, clock, (ledger, since) => this.#tell(ledger, since));
+  }
+
+  /** Opens the file now rather than at the first call, so that what is wrong with it is told early. */
+  open(): Promise<void> {
+    return this.#store.open();
+  }
+
+  tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
+    return this.#store.transact(call, (ledger) => {
+      const known = this.#repeat(ledger, claim, call);
+      if (known !== null) return known;
+      const outcome = ledger.tryGrant(claim);
+      if (!Array.isArray(outcome)) return granted(outcome, call.startedAt);
+      return { kind: "busy", holders: holders(outcome) };
+    });
+  }
+
+  renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone)[]> {
+    return this.#store.transact(call, (ledger) =>
+      grants.map((grant) => {
+        if (!ledger.renew(grant, grant.ttlMs)) return whyGone(ledger, grant);
+        return { kind: "renewed", since: call.startedAt, ttlMs: grant.ttlMs };
+      }),
+    );
+  }
+
+  release(grants: readonly ReleaseRef[], call: Call): Promise<readonly (Released | Gone)[]> {
+    return this.#store.transact(call, (ledger) =>
+      grants.map((grant) => {
+        if (grant.tombstoneMs > 0) ledger.bury(grant.grantId, grant.tombstoneMs);
+        const ended = ledger.end(grant) || ledger.leaveLine(grant);
+        return ended ? { kind: "released" } : whyGone(ledger, grant);
+      }),
+    );
+  }
+
+  check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
+    return this.#store.transact(call, (ledger) => {
+      const row = findToken(ledger, resource, token);
+      return row !== null && row.mode === mode && row.revoked === 0;
+    });
+  }
+
+  revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
+    return this.#store.transact(call, (ledger) => {
+      const row = findToken(ledger, resource, token);
+      if (row === null) return "gone";
+      ledger.revoke(row, force);
+      // Our own bell may not hang yet, and a holder in this process needs none.
+      if (row.peer === this.#peer) queueMicrotask(() => this.#changed(resource));
+      return "revoked";
+    });
+  }
+
+  inspect(resource: string, call: Call): Promise<ResourceView> {
+    return this.#store.transact(call, (ledger) => view(ledger, resource));
+  }
+
+  list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
+    const glob = globToRegExp(match);
+    return this.#store.transact(call, (ledger) => {
+      const names = ledger.resourcesAfter(cursor ?? "", max);
+      const views = names.filter((name) => glob.test(name)).map((name) => view(ledger, name));
+      return {
+        views: views.filter((v) => v.holders.length + v.waiters.length > 0 || v.closedMs > 0),
+        cursor: names.length < max ? null : names.at(-1)!,
+      };
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#bells.close();
+    this.#grantListeners.clear();
+    this.#changeListeners.clear();
+    await this.#store.close();
+  }
+
+  readonly queue: QueueFacet = {
+    enqueue: (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
+      // The bell must hang before anyone can be asked to ring it.
+      if (!this.#listening) this.#listen();
+      return this.#store.transact(call, (ledger) => {
+        const known = this.#repeat(ledger, claim, call);
+        if (known !== null) return known;
+        if (ledger.head(claim.resource) === null || ledger.waiter(claim.grantId) === null) {
+          const outcome = ledger.tryGrant(claim);
+          if (!Array.isArray(outcome)) return granted(outcome, call.startedAt);
+          ledger.beat(this.#bell);
+          ledger.enqueue(claim);
+          // Shared claims may stand behind nobody and fit; and whoever is gone is passed over.
+          ledger.promote(claim.resource);
+        }
+        const standing = this.#standing(ledger, claim, call);
+        // A waiter that was just let in and at once ended by somebody else stands nowhere.
+        return standing.kind === "unknown" ? { kind: "gone", why: "unknown" } : standing;
+      });
+    },
+
+    heartbeat: (
+      waiters: readonly GrantRef[],
+      call: Call,
+    ): Promise<readonly (Queued | Granted | Unknown)[]> =>
+      this.#store.transact(call, (ledger) => {
+        ledger.beat(this.#bell);
+        for (const resource of new Set(waiters.map((waiter) => waiter.resource))) {
+          ledger.promote(resource);
+        }
+        return waiters.map((waiter) => this.#standing(ledger, waiter, call));
+      }),
+
+    withdraw: (waiter: GrantRef, call: Call): Promise<Withdrawn | Granted> =>
+      this.#store.transact(call, (ledger) => {
+        const row = ledger.alive(waiter);
+        if (row !== null && row.revoked === 0) {
+          return granted(ledger.arm(row, row.ttl_ms), call.startedAt);
+        }
+        if (row !== null) ledger.end(waiter);
+        ledger.leaveLine(waiter);
+        return { kind: "withdrawn" };
+      }),
+
+    onGrant: (listener: GrantListener) => {
+      this.#grantListeners.add(listener);
+      return () => this.#grantListeners.delete(listener);
+    },
+  };
+
+  readonly watch: WatchFacet = {
+    onChange: (listener) => {
+      if (!this.#listening) this.#listen();
+      this.#changeListeners.add(listener);
+      return () => this.#changeListeners.delete(listener);
+    },
+  };
+
+  /** The same grantId again: the same token, with a fresh ttl. A buried one is refused for good. */
+  #repeat(ledger: Ledger, claim: Claim, call: Call): Granted | Gone | null {
+    if (ledger.isBuried(claim.grantId)) return { kind: "gone", why: "unknown" };
+    const row = ledger.alive(claim);
+    if (row === null) return null;
+    if (row.revoked === 1) return { kind: "gone", why: "revoked" };
+    return granted(ledger.arm(row, row.ttl_ms), call.startedAt);
+  }
+
+  #standing(ledger: Ledger, ref: GrantRef, call: Call): Granted | Queued | Unknown {
+    const row = ledger.alive(ref);
+    if (row !== null && row.revoked === 0) {
+      return granted(ledger.arm(row, row.ttl_ms), call.startedAt);
+    }
+    const waiter = ledger.waiter(ref.grantId);
+    return waiter === null ? { kind: "unknown" } : this.#queued(ledger, waiter);
+  }
+
+  #queued(ledger: Ledger, waiter: WaiterRow): Queued {
+    const blockers = ledger.blockers(waiter.resource);
+    const position = ledger.position(waiter);
+    const usualMs =
+      this.#bell === null ? DEAF_HEARTBEAT_MS : position === 0 ? HEAD_HEARTBEAT_MS : HEARTBEAT_MS;
+    const nextEndMs = Math.min(...blockers.map((b) => b.leftMs + b.row.lock_delay_ms));
+    const nextHeartbeatMs = Math.min(usualMs, Math.max(1, nextEndMs));
+    return { kind: "queued", position, nextHeartbeatMs, holders: holders(blockers) };
+  }
+
+  #listen(): void {
+    this.#listening = true;
+    this.#bell = this.#bells.listen(this.#peer, () => void this.#hear());
+  }
+
+  /** Somebody rang: claims what was granted to our waiters, and passes on what was revoked. */
+  async #hear(): Promise<void> {
+    const since = this.#clock.now();
+    try {
+      const rows = await this.#store.transact(
+        { startedAt: since, timeoutMs: HEARING_TIMEOUT_MS },
+        (ledger) =>
+          ledger.toTell().map((row) => {
+            const fresh =
+              row.claimed === 0 && row.revoked === 0 && ledger.alive(refOf(row)) !== null;
+            return fresh ? ledger.arm(row, row.ttl_ms) : row;
+          }),
+      );
+      for (const row of rows) {
+        if (row.revoked === 1) this.#changed(row.resource);
+        else if (row.claimed === 1) this.#push(row, since);
+      }
+    } catch (error) {
+      emit("failed", () => ({ during: "bell", error }));
+    }
+  }
+
+  /** After a commit: wakes the other processes, and our own waiters directly. */
+  #tell(ledger: Ledger, since: number): void {
+    for (const bell of ledger.rings) this.#bells.ring(bell);
+    for (const row of ledger.granted) this.#push(row, since);
+  }
+
+  #push(row: GrantRow, since: number): void {
+    for (const listener of this.#grantListeners) listener(refOf(row), granted(row, since));
+  }
+
+  #changed(resource: string): void {
+    for (const listener of this.#changeListeners) listener(resource);
+  }
+}
+
+function refOf({ resource, grant_id: grantId }: GrantRow): GrantRef {
+  return { resource, grantId };
+}
+
+function granted({ token, tokens, ttl_ms: ttlMs }: GrantRow, since: number): Granted {
+  return { kind: "granted", token: BigInt(token), tokens, since, ttlMs };
+}
+
+function holders(blockers: readonly Blocker[]) {
+  return blockers.filter(({ leftMs }) => leftMs > 0).map(holderOf);
+}
+
+function whyGone(ledger: Ledger, { resource, grantId }: GrantRef): Gone {
+  const blockers = ledger.blockers(resource);
+  const own = blockers.find(({ row }) => row.grant_id === grantId);
+  if (own === undefined) return { kind: "gone", why: blockers.length > 0 ? "replaced" : "expired" };
+  return { kind: "gone", why: own.row.revoked === 1 && own.leftMs > 0 ? "revoked" : "expired" };
+}
+
+function findToken(ledger: Ledger, resource: string, token: bigint): GrantRow | null {
+  const wanted = Number(token);
+  const found = ledger
+    .blockers(resource)
+    .find(
+      ({ row, leftMs }) => leftMs > 0 && wanted >= row.token && wanted < row.token + row.tokens,
+    );
+  return found?.row ?? null;
+}
+
+function view(ledger: Ledger, resource: string): ResourceView {
+  const blockers = ledger.blockers(resource);
+  const over = blockers.filter(({ leftMs }) => leftMs <= 0);
+  return {
+    resource,
+    holders: holders(blockers),
+    waiters: ledger
+      .waiting(resource)
+      .map(({ mode, label }, position) => ({ mode, label, position })),
+    closedMs: Math.max(0, ...over.map(({ row, leftMs }) => leftMs + row.lock_delay_ms)),
+  };
+}

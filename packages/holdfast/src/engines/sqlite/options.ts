@@ -1,0 +1,70 @@
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { UsageError } from "../../errors.js";
+import { type EngineUrl, refuseUnknownParams } from "../../url.js";
+import type { Binding } from "./client.js";
+
+export interface SqliteEngineOptions {
+  /** The database file. Without it, one in the user's state folder, shared by all of the user's programs. */
+  readonly path?: string;
+  /** SQLite cannot lock files over a network. This opens one there all the same. */
+  readonly unsafeAnyFileSystem?: boolean;
+  /** Which SQLite to use; by default Node's own where it has one. */
+  readonly binding?: Binding;
+}
+
+export interface SqliteTerms {
+  readonly path: string;
+  /** The folder is ours to make only when it is the one that we chose. */
+  readonly makeFolder: boolean;
+  readonly unsafeAnyFileSystem: boolean;
+  readonly binding: Binding | undefined;
+}
+
+export function resolveSqlite(options: SqliteEngineOptions): SqliteTerms {
+  const { path } = options;
+  if (path !== undefined && (typeof path !== "string" || path === "" || path.includes("\0"))) {
+    throw new UsageError(`path is ${JSON.stringify(path)}; it must be the path of a file`);
+  }
+  if (path === ":memory:") {
+    throw new UsageError(
+      'a lock in ":memory:" would be seen by nobody else; use "memory:" for one process',
+    );
+  }
+  return Object.freeze({
+    path: path === undefined ? join(stateFolder(), "locks.db") : resolve(path),
+    makeFolder: path === undefined,
+    unsafeAnyFileSystem: options.unsafeAnyFileSystem ?? false,
+    binding: options.binding,
+  });
+}
+
+export function optionsFromUrl(url: EngineUrl): SqliteEngineOptions {
+  refuseUnknownParams(url, ["unsafeAnyFileSystem"]);
+  if (url.hosts.length > 0) {
+    const host = url.hosts[0]!.host;
+    throw new UsageError(
+      `sqlite: takes a path, not a host; write "sqlite:${host}${url.path}" for a file beside you, ` +
+        'or "sqlite:/absolute/path"',
+    );
+  }
+  const any = url.params.get("unsafeAnyFileSystem");
+  if (any !== undefined && any !== "true") {
+    throw new UsageError(`unsafeAnyFileSystem is "${any}"; it must be "true" or left out`);
+  }
+  return { ...(url.path === "" ? {} : { path: url.path }), unsafeAnyFileSystem: any === "true" };
+}
+
+/** Where a user's programs keep what should survive a restart but is no document. */
+function stateFolder(): string {
+  const { XDG_STATE_HOME, LOCALAPPDATA } = process.env;
+  if (process.platform === "win32" && LOCALAPPDATA) return join(LOCALAPPDATA, "holdfast");
+  if (process.platform === "darwin") {
+    return join(homedir(), "Library", "Application Support", "holdfast");
+  }
+  // The specification says that a relative value is to be ignored.
+  const base = XDG_STATE_HOME?.startsWith("/")
+    ? XDG_STATE_HOME
+    : join(homedir(), ".local", "state");
+  return join(base, "holdfast");
+}

@@ -1,0 +1,82 @@
+import type { Claim, HolderView, Mode } from "../../engine.js";
+import type { ProcessIdentity } from "./host.js";
+
+/** The tables of sql/schema.sql as they come out of the database. */
+export interface GrantRow {
+  readonly resource: string;
+  readonly grant_id: string;
+  readonly mode: Mode;
+  readonly share_limit: number | null;
+  readonly token: number;
+  readonly tokens: number;
+  readonly ttl_ms: number;
+  readonly lock_delay_ms: number;
+  readonly label: string;
+  readonly peer: string;
+  readonly frame: string;
+  readonly expires_at: number;
+  readonly version: number;
+  readonly claimed: 0 | 1;
+  readonly revoked: 0 | 1;
+}
+
+export interface WaiterRow {
+  readonly seq: number;
+  readonly resource: string;
+  readonly grant_id: string;
+  readonly mode: Mode;
+  readonly share_limit: number | null;
+  readonly tokens: number;
+  readonly ttl_ms: number;
+  readonly lock_delay_ms: number;
+  readonly label: string;
+  readonly peer: string;
+}
+
+export interface PeerRow {
+  readonly id: string;
+  readonly boot: string;
+  readonly pid_namespace: string;
+  readonly pid: number;
+  readonly started: string;
+  readonly bell: number | null;
+  readonly frame: string;
+  readonly beat_at: number;
+  readonly version: number;
+}
+
+/** A grant with what is left of its life; its lock-delay counts from where that reaches 0. */
+export interface Blocker {
+  readonly row: GrantRow;
+  readonly leftMs: number;
+}
+
+export function holderOf({ row, leftMs }: Blocker): HolderView {
+  const { mode, label, revoked } = row;
+  return { mode, token: BigInt(row.token), label, remainingMs: leftMs, revoked: revoked === 1 };
+}
+
+export function identityOf(row: PeerRow): ProcessIdentity {
+  const { boot, pid_namespace: pidNamespace, pid, started } = row;
+  return { boot, pidNamespace, pid, started };
+}
+
+export function claimOf(row: WaiterRow): Claim {
+  return {
+    resource: row.resource,
+    grantId: row.grant_id,
+    mode: row.mode,
+    limit: row.share_limit,
+    ttlMs: row.ttl_ms,
+    lockDelayMs: row.lock_delay_ms,
+    tokens: row.tokens,
+    label: row.label,
+  };
+}
+
+/** Whether a claim can join those that are there: the one rule of sharing and counting. */
+export function fits(blockers: readonly Blocker[], mode: Mode, limit: number | null): boolean {
+  if (blockers.length === 0) return true;
+  if (mode === "exclusive" || blockers.some(({ row }) => row.mode === "exclusive")) return false;
+  return limit === null || blockers.length < limit;
+}

@@ -1,0 +1,1 @@
+SELECT next, reserved, boot FROM counter WHERE id = 1

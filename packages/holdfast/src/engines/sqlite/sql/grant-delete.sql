@@ -1,0 +1,1 @@
+DELETE FROM grants WHERE resource = ?1 AND grant_id = ?2

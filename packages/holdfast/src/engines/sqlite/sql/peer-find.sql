@@ -1,0 +1,1 @@
+SELECT * FROM peers WHERE id = ?1

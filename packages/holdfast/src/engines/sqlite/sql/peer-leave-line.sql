@@ -1,0 +1,1 @@
+DELETE FROM waiters WHERE peer = ?1

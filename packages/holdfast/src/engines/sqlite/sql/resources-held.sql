@@ -1,0 +1,1 @@
+SELECT DISTINCT resource FROM grants LIMIT ?1

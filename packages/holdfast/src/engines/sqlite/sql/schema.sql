@@ -1,0 +1,76 @@
+-- Version 1. Instants are milliseconds of the host's monotonic clock, and mean something only
+-- inside their frame: one boot and one time namespace.
+
+-- Tokens below "reserved" may have been given out, even if a power cut took the record of it.
+CREATE TABLE counter (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  next INTEGER NOT NULL,
+  reserved INTEGER NOT NULL,
+  boot TEXT NOT NULL
+) STRICT;
+
+-- One row per grant, also while its lock-delay keeps the resource closed. A grant that was made by
+-- a release stays unclaimed until its waiter has seen it.
+CREATE TABLE grants (
+  resource TEXT NOT NULL,
+  grant_id TEXT NOT NULL,
+  mode TEXT NOT NULL,
+  share_limit INTEGER,
+  token INTEGER NOT NULL,
+  tokens INTEGER NOT NULL,
+  ttl_ms REAL NOT NULL,
+  lock_delay_ms REAL NOT NULL,
+  label TEXT NOT NULL,
+  peer TEXT NOT NULL,
+  frame TEXT NOT NULL,
+  expires_at REAL NOT NULL,
+  version INTEGER NOT NULL,
+  claimed INTEGER NOT NULL,
+  revoked INTEGER NOT NULL,
+  PRIMARY KEY (resource, grant_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX grants_to_tell ON grants (peer) WHERE claimed = 0 OR revoked = 1;
+
+CREATE TABLE waiters (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  resource TEXT NOT NULL,
+  grant_id TEXT NOT NULL UNIQUE,
+  mode TEXT NOT NULL,
+  share_limit INTEGER,
+  tokens INTEGER NOT NULL,
+  ttl_ms REAL NOT NULL,
+  lock_delay_ms REAL NOT NULL,
+  label TEXT NOT NULL,
+  peer TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX waiters_in_line ON waiters (resource, seq);
+
+-- One row per open engine: who it is, so that its death can be proven, and where its bell hangs.
+CREATE TABLE peers (
+  id TEXT PRIMARY KEY,
+  boot TEXT NOT NULL,
+  pid_namespace TEXT NOT NULL,
+  pid INTEGER NOT NULL,
+  started TEXT NOT NULL,
+  bell INTEGER,
+  frame TEXT NOT NULL,
+  beat_at REAL NOT NULL,
+  version INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tombstones (
+  grant_id TEXT PRIMARY KEY,
+  frame TEXT NOT NULL,
+  until REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- When an observer in another frame first saw a grant or peer in its present version.
+CREATE TABLE sightings (
+  subject TEXT NOT NULL,
+  frame TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  seen_at REAL NOT NULL,
+  PRIMARY KEY (subject, frame)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,1 @@
+SELECT frame, until FROM tombstones WHERE grant_id = ?1

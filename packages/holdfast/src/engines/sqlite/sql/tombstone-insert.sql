@@ -1,0 +1,1 @@
+INSERT OR REPLACE INTO tombstones (grant_id, frame, until) VALUES (?1, ?2, ?3)

@@ -1,0 +1,1 @@
+DELETE FROM tombstones WHERE frame = ?1 AND until <= ?2

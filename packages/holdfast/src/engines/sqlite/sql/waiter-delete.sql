@@ -1,0 +1,1 @@
+DELETE FROM waiters WHERE grant_id = ?1

@@ -1,0 +1,1 @@
+SELECT * FROM waiters WHERE grant_id = ?1

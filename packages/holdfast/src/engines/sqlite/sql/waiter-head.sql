@@ -1,0 +1,1 @@
+SELECT * FROM waiters WHERE resource = ?1 ORDER BY seq LIMIT 1

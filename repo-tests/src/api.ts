@@ -1,0 +1,53 @@
+// The public names of every subpath, in docs/api.txt: a change of the API is then a change that
+// somebody sees in a diff. `node repo-tests/dist/api.js --write` records it.
+import { readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { type Manifest, readJson, root } from "./repo-files.js";
+
+export const API_RECORD = "docs/api.txt";
+
+const LIBRARY = join(root, "packages/holdfast");
+const HEADER = "Public names by subpath. Written by `node repo-tests/dist/api.js --write`.\n";
+const CLAUSE = /^export (type )?\{([^}]*)\}/gm;
+const STAR = /^export (?:type )?\* from "(.+)";/gm;
+const DECLARATION =
+  /^export (?:declare )?(?:abstract )?(?:type|interface|class|function|const|let|enum) (\w+)/gm;
+
+export async function publicApi(): Promise<string> {
+  const { exports = {} } = readJson<Manifest>("packages/holdfast/package.json");
+  let text = HEADER;
+  for (const [subpath, target] of Object.entries(exports)) {
+    if (typeof target === "string") continue;
+    const module: object = await import(pathToFileURL(join(LIBRARY, target.default)).href);
+    const values = Object.keys(module).sort();
+    const types = [...namesIn(join(LIBRARY, target.types))].filter((name) => !(name in module));
+    text += `\n${subpath.replace(".", "holdfast")}\n`;
+    for (const name of values) text += `  ${name}\n`;
+    for (const name of types.sort()) text += `  type ${name}\n`;
+  }
+  return text;
+}
+
+/** The names that a compiled declaration file exports, followed through `export *`. */
+function namesIn(path: string): Set<string> {
+  const text = readFileSync(path, "utf8");
+  const names = new Set<string>();
+  for (const [, , clause = ""] of text.matchAll(CLAUSE)) {
+    for (const entry of clause.split(",")) {
+      const name = entry.trim().split(/\s+/).at(-1);
+      if (name) names.add(name);
+    }
+  }
+  for (const [, name = ""] of text.matchAll(DECLARATION)) names.add(name);
+  for (const [, from = ""] of text.matchAll(STAR)) {
+    const target = join(dirname(path), from.replace(/\.js$/, ".d.ts"));
+    for (const name of namesIn(target)) names.add(name);
+  }
+  return names;
+}
+
+if (import.meta.url === pathToFileURL(realpathSync(process.argv[1] ?? "/")).href) {
+  if (process.argv.includes("--write")) writeFileSync(join(root, API_RECORD), await publicApi());
+  else process.stdout.write(await publicApi());
+}

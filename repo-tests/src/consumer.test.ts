@@ -1,0 +1,95 @@
+// The packed library as a stranger gets it: in a project without our devDependencies and without a
+// single peer.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, test } from "node:test";
+import { type Manifest, readJson, root } from "./repo-files.js";
+
+const library = join(root, "packages/holdfast");
+const project = mkdtempSync(join(tmpdir(), "consumer-"));
+const subpaths = Object.entries(
+  readJson<Manifest>("packages/holdfast/package.json").exports ?? {},
+).flatMap(([subpath, target]) =>
+  typeof target === "object" ? [subpath.replace(".", "holdfast")] : [],
+);
+after(() => rmSync(project, { recursive: true }));
+layOut();
+
+for (const moduleResolution of ["nodenext", "bundler"]) {
+  test(`the types compile without peers under moduleResolution ${moduleResolution}`, () => {
+    compile(moduleResolution, consumerSource());
+  });
+}
+
+test("that compilation has teeth: a name that does not exist is an error", () => {
+  const source = 'import { noSuchName } from "holdfast";\nnoSuchName;\n';
+  assert.throws(() => compile("nodenext", source), /noSuchName/);
+});
+
+test("every subpath can be required and imported without peers", () => {
+  for (const load of ["require(name)", "await import(name)"]) {
+    const code = `(async () => { for (const name of ${JSON.stringify(subpaths)}) {
+      const names = Object.keys(${load});
+      if (names.length === 0) throw new Error(name + " exports nothing");
+    } })();`;
+    execFileSync(process.execPath, ["--no-warnings", "-e", code], { cwd: project, stdio: "pipe" });
+  }
+});
+
+test("the package holds no test, no fixture and no wrong engine", () => {
+  const unwanted = packedFiles().filter((path) =>
+    /test\.|fixture|wrong-engines|tsbuildinfo/.test(path),
+  );
+  assert.deepEqual(unwanted, []);
+});
+
+function packedFiles(): string[] {
+  const packed = execFileSync("npm", ["pack", "--dry-run", "--json"], {
+    cwd: library,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const [{ files }] = JSON.parse(packed) as [{ files: { path: string }[] }];
+  return files.map(({ path }) => path);
+}
+
+function layOut(): void {
+  for (const path of packedFiles()) {
+    const target = join(project, "node_modules/holdfast", path);
+    mkdirSync(dirname(target), { recursive: true });
+    cpSync(join(library, path), target);
+  }
+  mkdirSync(join(project, "node_modules/@types"));
+  for (const name of ["@types/node", "undici-types"]) {
+    symlinkSync(join(root, "node_modules", name), join(project, "node_modules", name));
+  }
+  writeFileSync(join(project, "package.json"), '{ "type": "commonjs" }');
+}
+
+/** Touches every subpath, so that all of their types are read. */
+function consumerSource(): string {
+  const imports = subpaths.map((name, at) => `import * as m${at} from "${name}";\n`);
+  return `${imports.join("")}export const all = [${subpaths.map((_, at) => `m${at}`).join(", ")}];\n`;
+}
+
+function compile(moduleResolution: string, source: string): void {
+  const module = moduleResolution === "nodenext" ? "nodenext" : "esnext";
+  const compilerOptions = {
+    ...{ target: "ES2022", lib: ["ES2023"], types: ["node"], module, moduleResolution },
+    ...{ strict: true, noEmit: true, skipLibCheck: false },
+  };
+  writeFileSync(join(project, "consumer.mts"), source);
+  writeFileSync(
+    join(project, "tsconfig.json"),
+    JSON.stringify({ compilerOptions, files: ["consumer.mts"] }),
+  );
+  const tsc = join(root, "node_modules/typescript/bin/tsc");
+  try {
+    execFileSync(process.execPath, [tsc, "-p", project], { encoding: "utf8", stdio: "pipe" });
+  } catch (error) {
+    throw new Error((error as { stdout: string }).stdout);
+  }
+}

@@ -1,0 +1,57 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
+
+/** The library's sources. */
+export const LIBRARY = "packages/holdfast/src";
+
+// What is installed, compiled, downloaded or git's own is not ours to judge.
+const NOT_OURS = new Set(["node_modules", "dist", ".git", ".setup"]);
+// Beside the code, but never packed: tests, their child processes, and engines that are wrong on
+// purpose.
+const UNSHIPPED = /\.(test|long-test|fixture)\.ts$|\/wrong-engines\//;
+
+/** Every file of the repository below a folder, relative to the root. */
+export function repoFiles(folder = ""): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
+    if (entry.isDirectory()) return NOT_OURS.has(entry.name) ? [] : repoFiles(path);
+    return entry.isFile() && !entry.name.endsWith(".tsbuildinfo") ? [path] : [];
+  });
+}
+
+/** The TypeScript below a folder that reaches users. */
+export function shippedSources(folder: string): string[] {
+  return repoFiles(folder).filter((path) => path.endsWith(".ts") && !UNSHIPPED.test(path));
+}
+
+export function read(path: string): string {
+  return readFileSync(join(root, path), "utf8");
+}
+
+export function readJson<T>(path: string): T {
+  return JSON.parse(read(path)) as T;
+}
+
+export interface Manifest {
+  readonly name: string;
+  readonly private?: boolean;
+  readonly workspaces?: readonly string[];
+  readonly exports?: Readonly<Record<string, string | { types: string; default: string }>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependenciesMeta?: Readonly<Record<string, { optional?: boolean }>>;
+}
+
+/** The folders that package.json lists as workspaces. */
+export function workspaces(): readonly string[] {
+  return readJson<Manifest>("package.json").workspaces ?? [];
+}
+
+/** "packages/holdfast/src/a/b.ts" + "../c.js" → "packages/holdfast/src/c.ts" */
+export function resolveImport(from: string, specifier: string): string {
+  const absolute = join(root, from, "..", specifier);
+  return relative(root, absolute).replace(/\.js$/, ".ts");
+}

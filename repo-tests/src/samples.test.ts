@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { read } from "./repo-files.js";
+import { markdownFiles, regionOf, samplesIn } from "./samples.js";
+
+test("samples in Markdown are what the examples say", () => {
+  for (const path of markdownFiles()) {
+    for (const { source, quoted, actual } of samplesIn(read(path))) {
+      assert.equal(quoted, actual, `${path} quotes ${source}`);
+    }
+  }
+});
+
+test("both editions of the README quote the same samples, the first by line 10", () => {
+  const english = samplesIn(read("README.md")).map(({ source }) => source);
+  const chinese = samplesIn(read("README.zh-CN.md")).map(({ source }) => source);
+  assert.ok(english.length > 0);
+  assert.deepEqual(chinese, english);
+  const lines = read("README.md").split("\n");
+  assert.ok(lines.findIndex((line) => line.startsWith("```")) < 10);
+});
+
+test("no mark of a sample stands without a code block", () => {
+  for (const path of markdownFiles()) {
+    const marks = [...read(path).matchAll(/^<!-- sample: /gm)];
+    assert.equal(marks.length, samplesIn(read(path)).length, path);
+  }
+});
+
+test("a region is moved to the left as a whole", () => {
+  const source = "x\n  // #region a\n  if (b) {\n\n    c();\n  }\n  // #endregion\n";
+  assert.equal(regionOf(source, "a", "x.ts"), "if (b) {\n\n  c();\n}\n");
+  assert.throws(() => regionOf(source, "z", "x.ts"), /no region z/);
+});

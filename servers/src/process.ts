@@ -1,0 +1,138 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Guardian, guard } from "./guardian.js";
+
+const POLL_MS = 20;
+const LOG_TAIL = 4_000;
+const DEFAULTS = { readyWithinMs: 15_000, stopSignal: "SIGTERM", stopWithinMs: 5_000 } as const;
+
+export interface ServerSpec {
+  readonly name: string;
+  /** The program and its arguments, given the temporary folder that is its own. */
+  command(folder: string): readonly [file: string, ...args: string[]];
+  /** Resolves when the server answers; any rejection means "not yet". */
+  probe(): Promise<void>;
+  readonly readyWithinMs?: number;
+  readonly stopSignal?: NodeJS.Signals;
+  /** After the stop signal; then it is killed. */
+  readonly stopWithinMs?: number;
+}
+
+/** A server as a child process in a temporary folder. Ends with this process, however that ends. */
+export class ServerProcess {
+  readonly folder: string;
+  readonly #spec: Required<ServerSpec>;
+  #child: ChildProcess | undefined;
+  #guardian: Guardian | undefined;
+
+  constructor(spec: ServerSpec) {
+    this.#spec = { ...DEFAULTS, ...spec };
+    this.folder = mkdtempSync(join(tmpdir(), `${spec.name}-`));
+    // A server that runs as another user must be able to walk in.
+    chmodSync(this.folder, 0o711);
+  }
+
+  get pid(): number {
+    const pid = this.#child?.pid;
+    if (pid === undefined) throw new Error(`${this.#spec.name} is not running`);
+    return pid;
+  }
+
+  /** Starts and waits until the server answers. If it does not, nothing of it is left. */
+  async start(): Promise<void> {
+    const { name, readyWithinMs } = this.#spec;
+    this.#spawn();
+    const deadline = performance.now() + readyWithinMs;
+    for (;;) {
+      try {
+        await this.#spec.probe();
+        return;
+      } catch (cause) {
+        const failed = this.#hasEnded ? "ended" : performance.now() > deadline ? "hung" : null;
+        if (failed === null) {
+          await sleep(POLL_MS);
+          continue;
+        }
+        const log = this.log();
+        await this.stop();
+        throw new Error(
+          failed === "ended"
+            ? `${name} ended while starting:\n${log}`
+            : `${name} did not answer within ${readyWithinMs} ms:\n${log}`,
+          { cause },
+        );
+      }
+    }
+  }
+
+  /** The end of what the server wrote. */
+  log(): string {
+    return readFileSync(join(this.folder, "log"), "utf8").slice(-LOG_TAIL);
+  }
+
+  /** A machine that froze: connections stay open and nothing answers. */
+  pause(): void {
+    process.kill(this.pid, "SIGSTOP");
+  }
+
+  resume(): void {
+    process.kill(this.pid, "SIGCONT");
+  }
+
+  /** Ends the process and keeps the folder, for a restart. */
+  async end(signal: NodeJS.Signals = this.#spec.stopSignal): Promise<void> {
+    const child = this.#child;
+    if (child?.pid === undefined) return;
+    if (!this.#hasEnded) {
+      const ended = new Promise((resolve) => child.once("exit", resolve));
+      child.kill(signal);
+      // A paused process takes no signal but SIGKILL before it is continued.
+      child.kill("SIGCONT");
+      await Promise.race([ended, sleep(this.#spec.stopWithinMs, null, { ref: false })]);
+    }
+    // The group outlives its leader if the server had children of its own.
+    killGroup(child.pid);
+    while (!this.#hasEnded) await sleep(POLL_MS);
+    this.#guardian?.dismiss();
+    this.#child = undefined;
+  }
+
+  /** Ends the process and removes its folder. May be called twice. */
+  async stop(): Promise<void> {
+    await this.end();
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  get #hasEnded(): boolean {
+    const child = this.#child;
+    return child?.pid === undefined || child.exitCode !== null || child.signalCode !== null;
+  }
+
+  #spawn(): void {
+    if (this.#child !== undefined) throw new Error(`${this.#spec.name} is running already`);
+    const [file, ...args] = this.#spec.command(this.folder);
+    // A file, not a pipe: the server must not block when nobody reads because we are paused.
+    const log = openSync(join(this.folder, "log"), "a");
+    try {
+      const stdio = ["ignore", log, log] as const;
+      this.#child = spawn(file, args, { cwd: this.folder, detached: true, stdio: [...stdio] });
+    } finally {
+      closeSync(log);
+    }
+    // A program that cannot be started has no pid, and the probe loop reports it with the log.
+    this.#child.on("error", () => {});
+    if (this.#child.pid !== undefined) this.#guardian = guard(this.#child.pid, this.folder);
+  }
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch (error) {
+    // ESRCH: nobody is left, which is what was wanted.
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}

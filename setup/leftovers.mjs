@@ -1,0 +1,56 @@
+// What a test run left behind: files in its temporary folder, processes that still run.
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+
+// A server that was told to stop, or lost its parent, needs a moment.
+const GRACE_MS = 3_000;
+const LOOK_EVERY_MS = 50;
+
+/** Processes of this run that outlive a short grace: [{ pid, command }]. Linux only, else none. */
+export async function survivors(runId, folder) {
+  const deadline = Date.now() + GRACE_MS;
+  for (;;) {
+    const alive = processesOf(runId, folder);
+    if (alive.length === 0 || Date.now() > deadline) return alive;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+  }
+}
+
+export function killAll(processes) {
+  for (const { pid } of processes) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch (error) {
+      // It ended by itself meanwhile.
+      if (error.code !== "ESRCH") throw error;
+    }
+  }
+}
+
+function processesOf(runId, folder) {
+  if (process.platform !== "linux") return [];
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .filter((pid) => belongs(pid, runId, folder))
+    .map((pid) => ({ pid: Number(pid), command: commandOf(pid) }));
+}
+
+// Servers that set their process title overwrite their environment, so the folder that they live
+// in counts as well.
+function belongs(pid, runId, folder) {
+  try {
+    if (commandOf(pid) === "") return false;
+    return (
+      readFileSync(`/proc/${pid}/environ`, "latin1").includes(runId) ||
+      commandOf(pid).includes(folder) ||
+      readlinkSync(`/proc/${pid}/cwd`).startsWith(folder)
+    );
+  } catch {
+    // It ended while we looked, or is another user's and so not ours.
+    return false;
+  }
+}
+
+/** Empty for kernel threads and for zombies, which hold nothing and only wait to be counted. */
+function commandOf(pid) {
+  return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+}

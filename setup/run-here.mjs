@@ -1,0 +1,17 @@
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { ensureBuilt } from "./build.mjs";
+import { ensureInstalled } from "./install.mjs";
+import { root } from "./workspace.mjs";
+
+/**
+ * Sets up, then becomes the given program. There is no child process in between, so the terminal,
+ * signals and exit code are the program's own and nothing has to be passed on.
+ */
+export async function runHere(program, args) {
+  await ensureInstalled();
+  await ensureBuilt();
+  const path = join(root, program);
+  process.argv = [process.execPath, path, ...args];
+  await import(pathToFileURL(path).href);
+}

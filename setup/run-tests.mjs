@@ -1,0 +1,70 @@
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { killAll, survivors } from "./leftovers.mjs";
+import { endOf } from "./progress.mjs";
+import { filesBelow, root, workspaces } from "./workspace.mjs";
+
+const FILE_TIMEOUT_MS = 2 * 60_000;
+const LONG_FILE_TIMEOUT_MS = 30 * 60_000;
+
+/** The compiled test files, those whose path contains one of the filters if there are any. */
+export function findTestFiles({ long, filters }) {
+  const ending = long ? ".long-test.js" : ".test.js";
+  return workspaces()
+    .flatMap((folder) => filesBelow(`${folder}/dist`))
+    .filter((path) => path.endsWith(ending))
+    .filter((path) => filters.length === 0 || filters.some((filter) => path.includes(filter)));
+}
+
+/**
+ * Runs test files with one Node binary in a temporary folder of their own. Returns the reasons why
+ * the run is no success: failed tests, no tests, files left behind, processes left behind.
+ */
+export async function runTests({ node, files, long }) {
+  if (files.length === 0) return ["no test file was found"];
+  const runId = randomUUID();
+  const folder = mkdtempSync(join(tmpdir(), "hf-"));
+  // Servers that refuse to run as root must be able to walk through to their own folders.
+  chmodSync(folder, 0o711);
+  const child = spawn(node, testArguments(files, long), {
+    cwd: root,
+    // A group of its own: Ctrl-C reaches us alone, and we end the whole family in order.
+    detached: true,
+    stdio: ["ignore", "inherit", "inherit"],
+    env: testEnvironment(runId, folder),
+  });
+  const sweep = async () => {
+    const alive = await survivors(runId, folder);
+    killAll(alive);
+    const left = readdirSync(folder);
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+    return { alive, left };
+  };
+  const code = await endOf(child, sweep);
+  const { alive, left } = await sweep();
+  return [
+    ...(code === 0 ? [] : [`node --test ended with ${code}`]),
+    ...left.map((name) => `left in the temporary folder: ${name}`),
+    ...alive.map(({ pid, command }) => `still running: ${pid} ${command}`),
+  ];
+}
+
+function testArguments(files, long) {
+  return [
+    "--test",
+    "--test-reporter=spec",
+    "--test-concurrency=2",
+    `--test-timeout=${long ? LONG_FILE_TIMEOUT_MS : FILE_TIMEOUT_MS}`,
+    ...files,
+  ];
+}
+
+function testEnvironment(runId, folder) {
+  const env = { ...process.env, HOLDFAST_TEST_RUN: runId, TMPDIR: folder };
+  // npm and tsc would keep compiled code in the temporary folder, and that is not a leak.
+  env.NODE_DISABLE_COMPILE_CACHE = "1";
+  return env;
+}

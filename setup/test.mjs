@@ -1,0 +1,48 @@
+// `npm test`, `npm run test:long`; arguments pick test files by a part of their path.
+import "./node-version.mjs";
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { ensureBuilt } from "./build.mjs";
+import { staleEmbeds } from "./embed.mjs";
+import { ensureInstalled } from "./install.mjs";
+import { findTestFiles, runTests } from "./run-tests.mjs";
+import { script } from "./script.mjs";
+import { root } from "./workspace.mjs";
+
+const long = process.argv.includes("--long");
+const filters = process.argv.slice(2).filter((arg) => !arg.startsWith("--"));
+const startedAt = Date.now();
+const failures = [];
+
+await script(async () => {
+  // Asked before the build makes them fresh: what counts is what was committed.
+  const stale = staleEmbeds();
+  await step("packages installed", ensureInstalled);
+  await step("types: tsc strict, by the build", ensureBuilt);
+  await step("format and lint", lint);
+  await step("generated files fresh", () => stale.map((path) => `was stale, commit it: ${path}`));
+  const files = findTestFiles({ long, filters });
+  await step(`tests: ${files.length} files`, () =>
+    runTests({ node: process.execPath, files, long }),
+  );
+  const seconds = ((Date.now() - startedAt) / 1000).toFixed(1);
+  for (const failure of failures) console.log(`FAILED ${failure}`);
+  console.log(failures.length === 0 ? `All good in ${seconds} s.` : `Failed after ${seconds} s.`);
+  process.exitCode = failures.length === 0 ? 0 : 1;
+});
+
+async function step(title, work) {
+  console.log(`== ${title}`);
+  const reasons = (await work()) ?? [];
+  failures.push(...reasons.map((reason) => `${title}: ${reason}`));
+}
+
+function lint() {
+  const biome = join(root, "node_modules/@biomejs/biome/bin/biome");
+  const colors = `--colors=${process.stdout.isTTY ? "force" : "off"}`;
+  const { status } = spawnSync(process.execPath, [biome, "ci", "--error-on-warnings", colors], {
+    cwd: root,
+    stdio: "inherit",
+  });
+  return status === 0 ? [] : ["npm run format repairs most of it"];
+}

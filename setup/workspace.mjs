@@ -1,0 +1,26 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = fileURLToPath(new URL("..", import.meta.url)).replace(/[\\/]$/, "");
+
+/** Stamps, locks and downloads of the set-up. Deleting it costs time and nothing else. */
+export const stateFolder = join(root, ".setup");
+
+/** The folders that package.json lists: the one list that everything here is driven by. */
+export function workspaces() {
+  return readJson(join(root, "package.json")).workspaces;
+}
+
+export function readJson(path) {
+  return JSON.parse(readFileSync(path, "utf8"));
+}
+
+/** Every file below a folder, relative to the root and sorted; nothing if there is no folder. */
+export function filesBelow(folder) {
+  if (!existsSync(join(root, folder))) return [];
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+    .sort();
+}

@@ -59,6 +59,11 @@ export class Actor {
     }
   }
 
+  /** Drops reports that nobody waited for. */
+  forget(): void {
+    this.#inbox.length = 0;
+  }
+
   /** SIGKILL, because a stopped process acts on nothing else. Resolves when it is gone. */
   async dismiss(): Promise<void> {
     if (this.#ended !== null) return;

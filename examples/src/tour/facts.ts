@@ -1,3 +1,8 @@
+// A waiter is woken within this time of its turn, on a machine that is busy with other things too.
+const SLACK_MS = 1_000;
+// The backend counts from a moment before the holder learned of its grant.
+const GRANT_TRAVEL_MS = 100;
+
 /** What was measured. Everything the summary says is computed from this. */
 export interface Facts {
   readonly processes: number;
@@ -34,8 +39,8 @@ export interface PauseFacts {
   readonly stoppedMs: number;
   readonly heir: string;
   readonly heirToken: bigint;
-  /** From SIGSTOP to the next grant. */
-  readonly takeoverMs: number;
+  /** From its grant, after which it could not renew, to that of the heir. */
+  readonly afterGrantMs: number;
   readonly heldAfterwards: boolean;
   readonly assertHeldThrew: string;
   readonly heirWrite: string;
@@ -55,41 +60,54 @@ export function judge(facts: Facts): Claim[] {
   const { processes, increments, grants, kill, pause } = facts;
   const overlaps = overlapsIn(grants);
   const rising = grants.every(({ token }, i) => i === 0 || token > grants[i - 1]!.token);
+  // A holder whose lease still had time can only have been replaced because its death was certain.
   const provenDead = kill.takeoverMs < kill.ttlLeftMs;
-  const why = provenDead
-    ? `its process was proven dead, so nobody waited out the ${inSeconds(kill.ttlLeftMs)} it had left`
-    : "its lease ran out";
+  const why = provenDead ? "because the process was proven dead" : "when the lease ran out";
   return [
     {
-      text: `${increments.found} of ${increments.expected} increments by ${processes} processes arrived; none was lost`,
+      text:
+        `${increments.found} of ${increments.expected} increments by ${processes} processes ` +
+        "arrived in the file.",
       holds: increments.found === increments.expected,
     },
     {
-      text: `${grants.length} grants, ${overlaps} overlaps: never two holders at once`,
+      text: `${grants.length} grants, ${overlaps} overlaps: never two holders at once.`,
       holds: overlaps === 0,
     },
     {
-      text: `every token was greater than all before it, from ${grants[0]?.token} to ${grants.at(-1)?.token}`,
+      text:
+        `Tokens ${grants[0]?.token} to ${grants.at(-1)?.token}: ` +
+        "each grant's was greater than all before it.",
       holds: rising && grants.length > 0,
     },
     {
-      text: `SIGKILL of ${kill.victim}: ${kill.heir} had the lock ${inMs(kill.takeoverMs)} later; ${why}`,
-      holds: kill.takeoverMs < kill.ttlLeftMs + 1_000 && kill.heirToken > kill.token,
+      text:
+        `Killed: ${kill.victim}, with ${inSeconds(kill.ttlLeftMs)} of its lease left. ` +
+        `${kill.heir} had the lock ${inMs(kill.takeoverMs)} later, ${why}.`,
+      holds: kill.takeoverMs < kill.ttlLeftMs + SLACK_MS && kill.heirToken > kill.token,
     },
     {
-      text: `SIGSTOP of ${pause.sleeper} (ttl ${inSeconds(pause.ttlMs)}): ${pause.heir} had the lock after ${inSeconds(pause.takeoverMs)}, not before the lease was over`,
-      holds: pause.takeoverMs > pause.ttlMs / 2 && pause.takeoverMs < pause.ttlMs + 1_000,
+      text:
+        `Stopped: ${pause.sleeper}, which may yet wake up, so ${pause.heir} was made to wait until ` +
+        `the ttl of ${pause.ttlMs} ms was over. It took ${Math.round(pause.afterGrantMs)} ms.`,
+      holds:
+        pause.afterGrantMs > pause.ttlMs - GRANT_TRAVEL_MS &&
+        pause.afterGrantMs < pause.ttlMs + SLACK_MS,
     },
     {
-      text: `back after ${inSeconds(pause.stoppedMs)}, its first statement saw held = ${pause.heldAfterwards}; assertHeld() threw ${pause.assertHeldThrew}`,
+      text:
+        `Awake after ${inSeconds(pause.stoppedMs)}, ${pause.sleeper} saw held = ` +
+        `${pause.heldAfterwards} in its first statement; assertHeld() threw ${pause.assertHeldThrew}.`,
       holds: !pause.heldAfterwards && pause.assertHeldThrew === "LeaseLostError",
     },
     {
-      text: `its late write with token ${pause.token} was ${pause.staleWrite}; ${pause.heir} had written with ${pause.heirToken}`,
+      text:
+        `Its late write with token ${pause.token} was ${pause.staleWrite.split(",")[0]}, ` +
+        `since ${pause.heir} had written with ${pause.heirToken}.`,
       holds: pause.heirWrite === "accepted" && pause.staleWrite.startsWith("refused"),
     },
     {
-      text: `its late release() answered "${pause.staleRelease}", and ${pause.heir} kept the lock`,
+      text: `Its late release() said "${pause.staleRelease}", and ${pause.heir} kept the lock.`,
       holds: pause.staleRelease === "gone" && pause.heirHeldAfterwards && pause.heirKnownToEngine,
     },
   ];

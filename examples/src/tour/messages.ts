@@ -1,6 +1,11 @@
 /** What the director asks of a worker. */
 export type Order =
-  | { readonly do: "count"; readonly rounds: number; readonly holdMs: number; readonly file: string }
+  | {
+      readonly do: "count";
+      readonly rounds: number;
+      readonly holdMs: number;
+      readonly file: string;
+    }
   | { readonly do: "hold"; readonly ttlMs: number }
   | { readonly do: "freeze"; readonly ttlMs: number }
   /** Stands in line, writes to the register once granted, and keeps the lock until told. */
@@ -11,12 +16,22 @@ export type Order =
 export type Report =
   | { readonly say: "ready" }
   | { readonly say: "asking" }
-  | { readonly say: "granted"; readonly token: string; readonly at: number; readonly sequencer: string }
+  | {
+      readonly say: "granted";
+      readonly token: string;
+      readonly at: number;
+      readonly sequencer: string;
+    }
   | { readonly say: "counted"; readonly from: number; readonly to: number }
   | { readonly say: "write"; readonly token: string; readonly value: string }
   | { readonly say: "written"; readonly outcome: string }
   | { readonly say: "released"; readonly outcome: string; readonly at: number }
-  | { readonly say: "awake"; readonly held: boolean; readonly stoppedMs: number; readonly threw: string }
+  | {
+      readonly say: "awake";
+      readonly held: boolean;
+      readonly stoppedMs: number;
+      readonly threw: string;
+    }
   | { readonly say: "still"; readonly held: boolean };
 
 export type Answer = { readonly answer: string };

@@ -1,4 +1,8 @@
-const LANE = 7;
+import { setTimeout as sleep } from "node:timers/promises";
+
+const LANE = 6;
+const READING_MS = 300;
+const WIDEST = 96;
 // Soft tones that can be told apart on light and on dark ground.
 const TONES = [36, 33, 35, 34];
 
@@ -29,10 +33,15 @@ export class Screen {
     if (!this.#silent) process.stdout.write(`${text}\n`);
   }
 
-  title(text: string, explanation: string): void {
+  welcome(): void {
+    this.say();
+    this.say(`  ${this.paint(1, "Holdfast")}, a tour: real processes, one SQLite file, one lock.`);
+  }
+
+  title(text: string, ...explanation: readonly string[]): void {
     this.say();
     this.say(`  ${this.paint(1, text)}`);
-    this.say(`  ${this.paint(2, explanation)}`);
+    for (const line of explanation) this.say(`  ${this.paint(2, line)}`);
     this.say();
     const lanes = this.#names.map((name, i) => this.paint(TONES[i] ?? 0, name.padStart(LANE)));
     this.say(`  ${" ".repeat(8)}${lanes.join("")}`);
@@ -44,8 +53,15 @@ export class Screen {
     this.say(`  ${this.paint(2, `${seconds.padStart(6)} s`)}${lanes.join("")}   ${text}`);
   }
 
+  /** Time to read a row, where somebody does. */
+  async beat(): Promise<void> {
+    if (!this.#silent) await sleep(READING_MS);
+  }
+
   verdict(holds: boolean, text: string): void {
-    this.say(`  ${holds ? this.paint(32, "✓") : this.paint(31, "✗")} ${text}`);
+    const [first = "", ...rest] = wrap(text, Math.min(process.stdout.columns ?? 80, WIDEST) - 4);
+    this.say(`  ${holds ? this.paint(32, "✓") : this.paint(31, "✗")} ${first}`);
+    for (const line of rest) this.say(`    ${line}`);
   }
 
   paint(colour: number, text: string): string {
@@ -62,4 +78,18 @@ export class Screen {
     }[mark] as [string, number];
     return this.paint(colour, sign.padStart(LANE));
   }
+}
+
+function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = word;
+    } else {
+      line = line === "" ? word : `${line} ${word}`;
+    }
+  }
+  return [...lines, line];
 }

@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import type { Lease } from "./lease.js";
 
 /** A lease that joined the enclosing one of the same context. Its release leaves the outer one held. */
@@ -53,6 +54,14 @@ export class JoinedLease implements Lease {
     const held = this.#released || this.#outer.held;
     this.#released = true;
     return held ? "released" : "gone";
+  }
+
+  [inspect.custom]() {
+    return this.#outer;
+  }
+
+  toJSON() {
+    return this.#outer;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import type { Clock } from "./clock.js";
 import type { Mode } from "./engine.js";
 import { LeaseLostError, type LossReason, UsageError } from "./errors.js";
@@ -126,6 +127,15 @@ export class HeldLease implements Lease {
     } catch (error) {
       emit("failed", () => ({ during: "dispose", error, resource: this.resource }));
     }
+  }
+
+  // The grantId is a key to the grant: it must not reach a log by way of console.log(lease).
+  [inspect.custom]() {
+    return `Lease ${inspect({ ...this.subject(), held: this.held })}`;
+  }
+
+  toJSON() {
+    return { ...this.subject(), token: String(this.token), held: this.held };
   }
 
   /** With endedAtBackend there is no time left to finish in: a successor may be at work already. */

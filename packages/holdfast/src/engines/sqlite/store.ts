@@ -31,6 +31,7 @@ export class Store {
   readonly #clock: Clock;
   readonly #onCommit: (ledger: Ledger, since: number) => void;
   readonly #host = readHost();
+  readonly #openDatabase: typeof openDatabase;
   #opening: Promise<Opened> | null = null;
   #opened: Opened | null = null;
   #closed = false;
@@ -40,11 +41,13 @@ export class Store {
     peer: string,
     clock: Clock,
     onCommit: (ledger: Ledger, since: number) => void,
+    open = openDatabase,
   ) {
     this.#terms = terms;
     this.#peer = peer;
     this.#clock = clock;
     this.#onCommit = onCommit;
+    this.#openDatabase = open;
   }
 
   async open(): Promise<void> {
@@ -126,7 +129,7 @@ export class Store {
     for (let looks = 0; ; looks++) {
       let client: SqlClient | null = null;
       try {
-        client = await openDatabase(this.#terms, "quick");
+        client = await this.#openDatabase(this.#terms, "quick");
         if (!isPrepared(client, this.#host.boot)) {
           await this.#durably((durable) => this.#prepare(durable));
         }
@@ -165,7 +168,7 @@ export class Store {
   /** A transaction on a connection of its own, which waits for the disk. */
   async #durably(work: (client: SqlClient) => void): Promise<void> {
     const until = this.#clock.now() + OPENING_TIMEOUT_MS;
-    const client = await openDatabase(this.#terms, "durable");
+    const client = await this.#openDatabase(this.#terms, "durable");
     try {
       for (let looks = 0; ; looks++) {
         try {

@@ -1,0 +1,69 @@
+// The tour: what a lock must withstand, shown with real processes on this machine. `--json` prints
+// the facts instead. The exit code is 1 if anything that it claims did not hold.
+import { mkdtempSync, rmSync } from "node:fs";
+import { constants, tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect } from "holdfast";
+import { contend } from "./act-contend.js";
+import { kill } from "./act-kill.js";
+import { pause } from "./act-pause.js";
+import { type Facts, judge } from "./facts.js";
+import { Screen } from "./screen.js";
+import { NAMES, Stage } from "./stage.js";
+import { sayWhatNext, showJson, showSummary } from "./summary.js";
+
+const TIME_LIMIT_MS = 30_000;
+
+const json = process.argv.includes("--json");
+const screen = new Screen(NAMES, json);
+const folder = mkdtempSync(join(tmpdir(), "holdfast-tour-"));
+const removeFolder = () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+let stage: Stage | null = null;
+
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.once(signal, () => leave(128 + constants.signals[signal]));
+}
+const limit = setTimeout(() => {
+  process.stderr.write(`The tour took longer than ${TIME_LIMIT_MS} ms and was ended.\n`);
+  leave(1);
+}, TIME_LIMIT_MS);
+
+try {
+  const { facts, tookMs } = await play();
+  const claims = judge(facts);
+  if (json) showJson(facts, claims, tookMs);
+  else showSummary(screen, claims, tookMs);
+  if (!json) sayWhatNext(screen);
+  process.exitCode = claims.every(({ holds }) => holds) ? 0 : 1;
+} catch (error) {
+  console.error(error);
+  process.exitCode = 1;
+} finally {
+  clearTimeout(limit);
+  removeFolder();
+}
+
+async function play(): Promise<{ facts: Facts; tookMs: number }> {
+  const startedAt = performance.now();
+  const url = `sqlite:${join(folder, "locks.db")}`;
+  await using locks = await connect(url);
+  stage = new Stage(folder, url, screen, locks);
+  screen.welcome();
+  try {
+    await Promise.all(stage.actors.map((actor) => actor.next("ready")));
+    const increments = await contend(stage);
+    const facts = { increments, kill: await kill(stage), pause: await pause(stage) };
+    const { grants, actors } = stage;
+    const tookMs = performance.now() - startedAt;
+    return { facts: { processes: actors.length, grants, ...facts }, tookMs };
+  } finally {
+    await Promise.all(stage.actors.map((actor) => actor.dismiss()));
+  }
+}
+
+/** At once, and in one go: nothing may be left behind, and nobody wants to wait. */
+function leave(exitCode: number): void {
+  for (const actor of stage?.actors ?? []) actor.signal("SIGKILL");
+  removeFolder();
+  process.exit(exitCode);
+}

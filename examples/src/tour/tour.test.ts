@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { type Facts, judge, overlapsIn } from "./facts.js";
+
+const MAIN = fileURLToPath(new URL("main.js", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "tour-"));
+after(() => rmSync(folder, { recursive: true }));
+
+/** The tour in a temporary folder of its own; onText sees its output as it comes. */
+async function tour(
+  args: readonly string[],
+  onText: (text: string, pid: number) => void = () => {},
+) {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { ...process.env, TMPDIR: folder },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let stdout = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    stdout += text;
+    onText(stdout, child.pid!);
+  });
+  const code = await new Promise((resolve) => child.once("close", resolve));
+  return { code, stdout };
+}
+
+test("the tour's facts hold, and it leaves no file", { timeout: 40_000 }, async () => {
+  const { code, stdout } = await tour(["--json"]);
+  const facts = JSON.parse(stdout);
+  assert.equal(code, 0, stdout);
+  assert.equal(facts.ok, true);
+  assert.equal(facts.increments.found, 16);
+  assert.equal(facts.grants.length, 22);
+  assert.equal(facts.overlaps, 0);
+  assert.equal(facts.pause.staleRelease, "gone");
+  assert.ok(facts.tookMs < 20_000, `took ${facts.tookMs} ms`);
+  assert.ok(facts.claims.length >= 8);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test("Ctrl-C in the middle leaves no process and no file", { timeout: 40_000 }, async () => {
+  const pids = new Set<number>();
+  let interrupted = false;
+  const { code } = await tour([], (text, pid) => {
+    for (const [, found] of text.matchAll(/kill -(?:KILL|STOP) (\d+)/g)) pids.add(Number(found));
+    // A stopped worker is the hardest to get rid of.
+    if (!interrupted && text.includes("kill -STOP")) {
+      interrupted = true;
+      process.kill(pid, "SIGINT");
+    }
+  });
+  assert.equal(code, 130);
+  assert.equal(pids.size, 2);
+  for (const pid of pids) assert.throws(() => process.kill(pid, 0), { code: "ESRCH" });
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+const GOOD: Facts = {
+  processes: 2,
+  increments: { expected: 2, found: 2 },
+  grants: [
+    { holder: "a", token: 1n, from: 0, until: 10 },
+    { holder: "b", token: 2n, from: 10, until: 20 },
+  ],
+  kill: { victim: "a", token: 3n, heir: "b", heirToken: 4n, takeoverMs: 5, ttlLeftMs: 9_000 },
+  pause: {
+    sleeper: "a",
+    token: 5n,
+    ttlMs: 2_000,
+    stoppedMs: 2_500,
+    heir: "b",
+    heirToken: 6n,
+    afterGrantMs: 2_001,
+    heldAfterwards: false,
+    assertHeldThrew: "LeaseLostError",
+    heirWrite: "accepted",
+    staleWrite: "refused, 6 was here",
+    staleRelease: "gone",
+    heirHeldAfterwards: true,
+    heirKnownToEngine: true,
+  },
+};
+
+test("every claim can fail: facts that break a promise are told as broken", () => {
+  assert.ok(judge(GOOD).every(({ holds }) => holds));
+  const [first, second] = GOOD.grants;
+  const bad: Partial<Facts>[] = [
+    { increments: { expected: 2, found: 1 } },
+    { grants: [first!, { ...second!, from: 9 }] },
+    { grants: [first!, { ...second!, token: 1n }] },
+    { kill: { ...GOOD.kill, takeoverMs: 20_000 } },
+    { pause: { ...GOOD.pause, afterGrantMs: 5 } },
+    { pause: { ...GOOD.pause, heldAfterwards: true } },
+    { pause: { ...GOOD.pause, staleWrite: "accepted" } },
+    { pause: { ...GOOD.pause, staleRelease: "released" } },
+    { pause: { ...GOOD.pause, heirKnownToEngine: false } },
+  ];
+  for (const change of bad) {
+    const broken = judge({ ...GOOD, ...change }).filter(({ holds }) => !holds);
+    assert.equal(broken.length, 1, JSON.stringify(Object.keys(change)));
+  }
+  assert.equal(overlapsIn(GOOD.grants), 0);
+});

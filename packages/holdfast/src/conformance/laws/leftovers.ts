@@ -1,0 +1,25 @@
+import assert from "node:assert";
+
+/** What keeps this process alive right now, by kind. */
+export interface ActiveResources {
+  /** Fails if any kind has grown since. */
+  noMoreThan(before: ActiveResources): void;
+  of(kind: string): number;
+}
+
+export function activeResources(): ActiveResources {
+  const counts = new Map<string, number>();
+  for (const kind of process.getActiveResourcesInfo()) {
+    // An immediate is over with this turn of the event loop; it cannot be left behind.
+    if (kind !== "Immediate") counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  }
+  return {
+    of: (kind) => counts.get(kind) ?? 0,
+    noMoreThan(before) {
+      for (const [kind, count] of counts) {
+        const had = before.of(kind);
+        assert(count <= had, `${count} of ${kind} keep the process alive, and ${had} did before`);
+      }
+    },
+  };
+}

@@ -30,7 +30,7 @@ export async function pause(stage: Stage): Promise<PauseFacts> {
   const afterGrantMs = heir.at - mine.at;
   screen.row(`dan has it: cleo's lease ran out`);
   const { outcome: heirWrite } = await dan.next("written");
-  screen.row(`dan writes, with ${heir.token}: ${heirWrite}`);
+  screen.row(`dan writes, with token ${heir.token}: ${heirWrite}`);
   await sleep(BEAT_MS);
 
   screen.mark("cleo", "idle");
@@ -43,7 +43,7 @@ export async function pause(stage: Stage): Promise<PauseFacts> {
   screen.row(`lease.assertHeld() throws ${threw}`);
   const { outcome: staleWrite } = await cleo.next("written");
   await screen.beat();
-  screen.row(`cleo writes anyway, with ${mine.token}: ${staleWrite}`);
+  screen.row(`cleo writes anyway, with token ${mine.token}: ${staleWrite}`);
   const { outcome: staleRelease } = await cleo.next("released");
   await screen.beat();
   screen.row(`lease.release() says "${staleRelease}"`);

@@ -102,9 +102,9 @@ export function judge(facts: Facts): Claim[] {
     },
     {
       text:
-        `Its late write with token ${pause.token} was ${pause.staleWrite.split(",")[0]}, ` +
+        `Its late write with token ${pause.token} was ${pause.staleWrite}, ` +
         `since ${pause.heir} had written with ${pause.heirToken}.`,
-      holds: pause.heirWrite === "accepted" && pause.staleWrite.startsWith("refused"),
+      holds: pause.heirWrite === "accepted" && pause.staleWrite === "refused",
     },
     {
       text: `Its late release() said "${pause.staleRelease}", and ${pause.heir} kept the lock.`,

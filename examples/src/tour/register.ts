@@ -10,7 +10,7 @@ export class Register {
 
   write(token: bigint, value: string): void {
     if (token < this.highest) {
-      throw new FencedOutError(`${this.highest} was here`);
+      throw new FencedOutError(`token ${token} is older than ${this.highest}`);
     }
     this.highest = token;
     this.value = value;

@@ -86,7 +86,7 @@ export class Stage {
       return "accepted";
     } catch (error) {
       if (!(error instanceof FencedOutError)) throw error;
-      return `refused, ${error.message}`;
+      return "refused";
     }
   }
 }

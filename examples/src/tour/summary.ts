@@ -5,7 +5,7 @@ const NEXT = [
   ["npm start -- run nightly -- echo hi", "a command under a lock"],
   ["npm start -- run --help", "what else it can do"],
   ["examples/src/first.ts", "the same from your own program"],
-  ["docs/contract.md", "what every engine must keep, as numbered laws"],
+  ["docs/contract.md", "what every engine must keep"],
 ] as const;
 
 export function showSummary(screen: Screen, claims: readonly Claim[], tookMs: number): void {

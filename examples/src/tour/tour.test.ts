@@ -79,7 +79,7 @@ const GOOD: Facts = {
     heldAfterwards: false,
     assertHeldThrew: "LeaseLostError",
     heirWrite: "accepted",
-    staleWrite: "refused, 6 was here",
+    staleWrite: "refused",
     staleRelease: "gone",
     heirHeldAfterwards: true,
     heirKnownToEngine: true,

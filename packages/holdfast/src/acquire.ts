@@ -1,4 +1,5 @@
 import type { Backend } from "./backend.js";
+import { type Cancellation, Canceller } from "./canceller.js";
 import { sleep } from "./clock.js";
 import type { Call, Claim, Granted, HolderView } from "./engine.js";
 import { AcquireTimeoutError, EngineError, HoldfastError, UsageError } from "./errors.js";
@@ -23,7 +24,7 @@ export interface Wish {
   readonly startedAt: number;
   readonly waitMs: number;
   /** Ends the waiting. */
-  readonly signal: AbortSignal | undefined;
+  readonly signal: Cancellation | undefined;
   /** Told whom the claim waits for, whenever that is learned. */
   readonly onHolders?: (holders: readonly HolderView[]) => void;
 }
@@ -70,7 +71,7 @@ class Contention {
 
   async run(): Promise<Grant> {
     for (;;) {
-      this.#wish.signal?.throwIfAborted();
+      if (this.#wish.signal?.aborted) throw this.#wish.signal.reason;
       const answer = await this.#askOnce();
       if (answer === null) continue;
       if (answer === "unknown") {
@@ -202,9 +203,11 @@ class Contention {
 
   /** Null for a grant that came so late that its lease would be lost on arrival. */
   #accept(granted: Granted): Grant | null {
-    this.#backend.checkToken(this.#wish.resource, granted);
     const grant = new Grant(this.#claim, granted, this.#arena.drift);
-    if (grant.validUntil - this.#wish.terms.graceMs > this.#backend.clock.now()) return grant;
+    if (grant.validUntil - this.#wish.terms.graceMs > this.#backend.clock.now()) {
+      this.#backend.checkToken(grant);
+      return grant;
+    }
     if (this.#leftMs() <= 0) throw this.#outOfPatience([]);
     this.giveUp();
     this.#claim = this.#newClaim();
@@ -216,17 +219,18 @@ class Contention {
     const delayMs = this.#looks.next(undefined);
     if (delayMs === null) throw this.#outOfPatience(holders);
     const { resource, signal } = this.#wish;
-    const changed = new AbortController();
+    const changed = new Canceller();
+    const unfollow = changed.follow(signal);
     const stop = this.#backend.engine.watch?.onChange((name) => {
       if (name === resource) changed.abort();
     });
-    const either = signal ? AbortSignal.any([signal, changed.signal]) : changed.signal;
     try {
-      await sleep(this.#backend.clock, Math.min(delayMs, this.#leftMs()), either);
+      await sleep(this.#backend.clock, Math.min(delayMs, this.#leftMs()), changed);
     } catch (error) {
       if (signal?.aborted) throw error;
     } finally {
       stop?.();
+      unfollow();
     }
   }
 

@@ -1,7 +1,8 @@
 import type { Clock } from "./clock.js";
-import type { Call, Engine, Failed, Granted, GrantRef, ReleaseRef } from "./engine.js";
+import type { Call, Engine, Failed, GrantRef, ReleaseRef } from "./engine.js";
 import { ContractError, EngineError, HoldfastError } from "./errors.js";
 import { emit } from "./events.js";
+import type { Grant } from "./grant.js";
 
 // A reply that failed to arrive is asked for again at once, and once more after a breath.
 const REPEAT_AFTER_MS = [0, 100];
@@ -101,18 +102,23 @@ export class Backend {
     while (this.#background.size > 0) await Promise.all(this.#background);
   }
 
-  /** The last line of defence: a token that went back must not reach a user as if it were good. */
-  checkToken(resource: string, granted: Granted): void {
-    const last = this.#lastTokens.get(resource);
-    if (last !== undefined && granted.token <= last) {
+  /**
+   * The last line of defence: a token that went back must not reach a user as if it were good. Only
+   * exclusive grants are compared; the answers to shared ones may overtake each other on their way.
+   */
+  checkToken(grant: Grant): void {
+    const { resource, firstToken } = grant;
+    const last = this.#lastTokens.get(resource) ?? -1n;
+    if (grant.mode === "exclusive" && firstToken <= last) {
       throw new ContractError(
-        `${this.engine.name} granted token ${granted.token} for "${resource}" after ${last}; ` +
+        `${this.engine.name} granted token ${firstToken} for "${resource}" after ${last}; ` +
           "tokens must rise with every grant",
         { resource },
       );
     }
+    const highest = firstToken + BigInt(grant.tokens - 1);
     this.#lastTokens.delete(resource);
-    this.#lastTokens.set(resource, granted.token + BigInt(granted.tokens - 1));
+    this.#lastTokens.set(resource, highest > last ? highest : last);
     if (this.#lastTokens.size > REMEMBERED_TOKENS) {
       for (const oldest of this.#lastTokens.keys()) {
         this.#lastTokens.delete(oldest);

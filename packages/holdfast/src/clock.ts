@@ -1,4 +1,5 @@
 import { uptime } from "node:os";
+import type { Cancellation } from "./canceller.js";
 
 export interface Timer {
   cancel(): void;
@@ -90,7 +91,7 @@ export const systemClock: Clock = new SystemClock();
 export function sleep(
   clock: Clock,
   delayMs: number,
-  signal: AbortSignal | undefined,
+  signal: Cancellation | undefined,
   keepAlive = true,
 ): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -1,4 +1,5 @@
 import { type Arena, contend } from "./acquire.js";
+import { Canceller } from "./canceller.js";
 import type { Timer } from "./clock.js";
 import type { HolderView } from "./engine.js";
 import { AcquireTimeoutError, EngineError } from "./errors.js";
@@ -43,7 +44,7 @@ export class Cohort implements Custody {
   #grant: Grant | null = null;
   #index = 0;
   #turnStartedAt = 0;
-  #claiming: AbortController | null = null;
+  #claiming: Canceller | null = null;
   #resting: Timer | null = null;
   #holders: readonly HolderView[] = [];
 
@@ -160,8 +161,8 @@ export class Cohort implements Custody {
   }
 
   async #claim(leader: LocalWaiter): Promise<void> {
-    const controller = new AbortController();
-    this.#claiming = controller;
+    const canceller = new Canceller();
+    this.#claiming = canceller;
     try {
       const grant = await contend(this.#arena, {
         resource: this.#resource,
@@ -170,7 +171,7 @@ export class Cohort implements Custody {
         tokens: this.#tokens(),
         startedAt: leader.startedAt,
         waitMs: Infinity,
-        signal: controller.signal,
+        signal: canceller,
         onHolders: (holders) => {
           this.#holders = holders;
         },
@@ -179,7 +180,7 @@ export class Cohort implements Custody {
       this.#granted(grant, leader);
     } catch (error) {
       this.#claiming = null;
-      if (!controller.signal.aborted) this.#claimFailed(error);
+      if (!canceller.aborted) this.#claimFailed(error);
       this.#pump();
     }
   }

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { type Arena, contend } from "./acquire.js";
 import { Backend } from "./backend.js";
+import { Canceller } from "./canceller.js";
 import { Cohort } from "./cohort.js";
 import { SoleCustody } from "./custody.js";
 import type { Call, Engine, EngineTraits, ListFilter, ListPage, ResourceView } from "./engine.js";
@@ -60,7 +61,7 @@ export class Locks implements AsyncDisposable {
   readonly #keeper: Keeper;
   readonly #custody: SoleCustody;
   readonly #cohorts = new Map<string, Cohort>();
-  readonly #waits = new Set<AbortController>();
+  readonly #waits = new Set<Canceller>();
   readonly #stopWatching: (() => void) | undefined;
   #closing: Promise<void> | null = null;
 
@@ -256,14 +257,15 @@ export class Locks implements AsyncDisposable {
 
   /** A claim of one caller's own, which close() can end. */
   async #contend(resource: string, terms: Terms, startedAt: number) {
-    const closing = new AbortController();
-    const signal = terms.signal ? AbortSignal.any([terms.signal, closing.signal]) : closing.signal;
-    this.#waits.add(closing);
+    const signal = new Canceller();
+    const unfollow = signal.follow(terms.signal);
+    this.#waits.add(signal);
     try {
       const { waitMs } = terms;
       return await contend(this.#arena, { resource, terms, tokens: 1, startedAt, waitMs, signal });
     } finally {
-      this.#waits.delete(closing);
+      this.#waits.delete(signal);
+      unfollow();
     }
   }
 

@@ -65,7 +65,10 @@ export class Child {
         if (found) return found as Extract<Said, { says: S }>;
         const { exitCode, signalCode } = this.#process;
         const ended = exitCode ?? signalCode;
-        assert(ended === null, `the child ended with ${ended} before "${says}": ${this.#complaints}`);
+        assert(
+          ended === null,
+          `the child ended with ${ended} before "${says}": ${this.#complaints}`,
+        );
         await new Promise<void>((go) => {
           this.#wake = go;
         });

@@ -1,2 +1,2 @@
-export { type FlakyEngine, type Fault, flakyEngine, type Verb } from "./flaky-engine.js";
+export { type Fault, type FlakyEngine, flakyEngine, type Verb } from "./flaky-engine.js";
 export { ManualClock } from "./manual-clock.js";

@@ -30,9 +30,10 @@ async function waiting(s: Stage, locks: Locks, options: AcquireOptions) {
   const held = await holder.take(resource);
   const controller = new AbortController();
   const { signal } = controller;
+  const before = activeResources();
   const work = locks.acquire(resource, { ...options, signal });
   work.catch(() => {});
-  return { holder, resource, held, controller, signal, work };
+  return { holder, resource, held, controller, signal, before, work };
 }
 
 export const abort: LawGroup = {
@@ -42,30 +43,34 @@ export const abort: LawGroup = {
     "A wait that is aborted, in whatever phase, ends with the signal's reason and leaves no waiter, " +
     "no grant, no timer and no listener.",
   laws: [
-    law("L10.1", "an acquire whose signal is aborted already asks the backend nothing", [], async (s) => {
-      const { locks, flaky } = await s.flakyLocks();
-      const reason = new Error("before the start");
-      for (const fair of FAIRNESS) {
-        const options = { signal: AbortSignal.abort(reason), fair };
-        await endsWith(locks.acquire(s.resource(), options), reason);
-        await endsWith(locks.tryAcquire(s.resource(), options), reason);
-      }
-      assert.equal(flaky.calls("tryAcquire") + flaky.calls("enqueue"), 0);
-    }),
+    law(
+      "L10.1",
+      "an acquire whose signal is aborted already asks the backend nothing",
+      [],
+      async (s) => {
+        const { locks, flaky } = await s.flakyLocks();
+        const reason = new Error("before the start");
+        for (const fair of FAIRNESS) {
+          const options = { signal: AbortSignal.abort(reason), fair };
+          await endsWith(locks.acquire(s.resource(), options), reason);
+          await endsWith(locks.tryAcquire(s.resource(), options), reason);
+        }
+        assert.equal(flaky.calls("tryAcquire") + flaky.calls("enqueue"), 0);
+      },
+    ),
 
     law("L10.2", "an abort in line leaves no waiter, no timer and no listener", [], async (s) => {
       for (const fair of FAIRNESS) {
         const locks = await s.locks();
         const play = await waiting(s, locks, { fair });
         await s.untilWaiters(locks, play.resource, 1);
-        const before = activeResources();
         // Neither an Error nor truthy: whatever the caller chose is what the caller gets.
         play.controller.abort(0);
         await endsWith(play.work, 0);
         noListeners(play.signal);
         await play.holder.giveBack(play.held.claim);
         await s.untilEmpty(play.holder, play.resource);
-        activeResources().noMoreThan(before);
+        activeResources().noMoreThan(play.before);
       }
     }),
 
@@ -93,32 +98,37 @@ export const abort: LawGroup = {
       }
     }),
 
-    law("L10.4", "an abort before the request arrives leaves no grant and no waiter", [], async (s) => {
-      for (const fair of FAIRNESS) {
-        for (const taken of [false, true]) {
-          const { locks, flaky } = await s.flakyLocks();
-          const client = await s.client();
-          const resource = s.resource(`${fair}-${taken}`);
-          const held = taken ? await client.take(resource) : null;
-          const request = gate();
-          const fault = { kind: "hold-request", until: request.opened } as const;
-          for (const verb of ["enqueue", "tryAcquire"] as const) flaky.inject(verb, fault);
-          const controller = new AbortController();
-          const reason = new Error("on the way there");
-          const work = locks.acquire(resource, { fair, signal: controller.signal });
-          work.catch(() => {});
-          await elapse(10);
-          controller.abort(reason);
-          await endsWith(work, reason);
-          // The clean-up has overtaken the claim. What arrives now must find a tombstone.
-          await elapse(50);
-          request.open();
-          await elapse(30);
-          if (held) await client.giveBack(held.claim);
-          await s.untilEmpty(client, resource);
+    law(
+      "L10.4",
+      "an abort before the request arrives leaves no grant and no waiter",
+      [],
+      async (s) => {
+        for (const fair of FAIRNESS) {
+          for (const taken of [false, true]) {
+            const { locks, flaky } = await s.flakyLocks();
+            const client = await s.client();
+            const resource = s.resource(`${fair}-${taken}`);
+            const held = taken ? await client.take(resource) : null;
+            const request = gate();
+            const fault = { kind: "hold-request", until: request.opened } as const;
+            for (const verb of ["enqueue", "tryAcquire"] as const) flaky.inject(verb, fault);
+            const controller = new AbortController();
+            const reason = new Error("on the way there");
+            const work = locks.acquire(resource, { fair, signal: controller.signal });
+            work.catch(() => {});
+            await elapse(10);
+            controller.abort(reason);
+            await endsWith(work, reason);
+            // The clean-up has overtaken the claim. What arrives now must find a tombstone.
+            await elapse(50);
+            request.open();
+            await elapse(30);
+            if (held) await client.giveBack(held.claim);
+            await s.untilEmpty(client, resource);
+          }
         }
-      }
-    }),
+      },
+    ),
 
     law("L10.5", "an abort that races with the grant leaves a lease or nothing", [], async (s) => {
       const locks = await s.locks();
@@ -145,33 +155,37 @@ export const abort: LawGroup = {
       }
     }),
 
-    law("L10.6", "an abort lets in whom the aborted waiter kept out", ["queue", "shared"], async (s) => {
-      for (const fair of FAIRNESS) {
-        const [a, b] = [await s.locks(), await s.locks()];
-        const resource = s.resource();
-        const reader = await a.acquire(resource, { mode: "shared" });
-        const controller = new AbortController();
-        const writing = a.acquire(resource, { signal: controller.signal, fair });
-        writing.catch(() => {});
-        await s.untilWaiters(b, resource, 1);
-        const reading = b.acquire(resource, { mode: "shared" });
-        await s.untilWaiters(b, resource, 2);
-        controller.abort(new Error("never mind"));
-        const lease = await within(5_000, reading, "the reader behind an aborted writer");
-        assert.equal(lease.held && reader.held, true);
-      }
-    }),
+    law(
+      "L10.6",
+      "an abort lets in whom the aborted waiter kept out",
+      ["queue", "shared"],
+      async (s) => {
+        for (const fair of FAIRNESS) {
+          const [a, b] = [await s.locks(), await s.locks()];
+          const resource = s.resource();
+          const reader = await a.acquire(resource, { mode: "shared" });
+          const controller = new AbortController();
+          const writing = a.acquire(resource, { signal: controller.signal, fair });
+          writing.catch(() => {});
+          await s.untilWaiters(b, resource, 1);
+          const reading = b.acquire(resource, { mode: "shared" });
+          await s.untilWaiters(b, resource, 2);
+          controller.abort(new Error("never mind"));
+          const lease = await within(5_000, reading, "the reader behind an aborted writer");
+          assert.equal(lease.held && reader.held, true);
+        }
+      },
+    ),
 
     law("L10.7", "patience that ends leaves no waiter, no timer and no listener", [], async (s) => {
       for (const fair of FAIRNESS) {
         const locks = await s.locks();
         const play = await waiting(s, locks, { fair, waitMs: 80 });
-        const before = activeResources();
         await assert.rejects(within(5_000, play.work, "patience"), { code: "ACQUIRE_TIMEOUT" });
         noListeners(play.signal);
         await play.holder.giveBack(play.held.claim);
         await s.untilEmpty(play.holder, play.resource);
-        activeResources().noMoreThan(before);
+        activeResources().noMoreThan(play.before);
       }
     }),
 
@@ -186,7 +200,9 @@ export const abort: LawGroup = {
         const before = activeResources();
         const reason = new Error("all of them");
         const waits = Array.from({ length: MANY }, () =>
-          locks.acquire(resource, { signal, fair, waitMs: 60_000 }).catch((error: unknown) => error),
+          locks
+            .acquire(resource, { signal, fair, waitMs: 60_000 })
+            .catch((error: unknown) => error),
         );
         await elapse(30);
         controller.abort(reason);

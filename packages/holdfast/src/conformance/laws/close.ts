@@ -42,19 +42,24 @@ export const close: LawGroup = {
       await s.untilEmpty(client, resource);
     }),
 
-    law("L12.3", "close may be called again, and once closed nothing is accepted", [], async (s) => {
-      const locks = await s.locks();
-      const resource = s.resource();
-      const lease = await locks.acquire(resource);
-      await Promise.all([locks.close(), locks.close()]);
-      await locks.close();
-      await assert.rejects(locks.acquire(resource), UsageError);
-      await assert.rejects(locks.tryAcquire(resource), UsageError);
-      await assert.rejects(locks.inspect(resource), UsageError);
-      await assert.rejects(locks.check(lease.sequencer), UsageError);
-      await assert.rejects(locks.list().next(), UsageError);
-      assert.equal(lease.held, false);
-    }),
+    law(
+      "L12.3",
+      "close may be called again, and once closed nothing is accepted",
+      [],
+      async (s) => {
+        const locks = await s.locks();
+        const resource = s.resource();
+        const lease = await locks.acquire(resource);
+        await Promise.all([locks.close(), locks.close()]);
+        await locks.close();
+        await assert.rejects(locks.acquire(resource), UsageError);
+        await assert.rejects(locks.tryAcquire(resource), UsageError);
+        await assert.rejects(locks.inspect(resource), UsageError);
+        await assert.rejects(locks.check(lease.sequencer), UsageError);
+        await assert.rejects(locks.list().next(), UsageError);
+        assert.equal(lease.held, false);
+      },
+    ),
 
     law("L12.4", "close leaves nothing that keeps the process alive", [], async (s) => {
       // The first client may warm up what all later ones share.

@@ -46,16 +46,21 @@ export const exclusion: LawGroup = {
       await a!.take(resource);
     }),
 
-    law("L1.5", "an exclusive grant makes every later claim stand in line", ["queue"], async (s) => {
-      const [a, b, c] = await s.clients(3);
-      const resource = s.resource();
-      const held = await a!.take(resource);
-      const second = await b!.wait(resource);
-      const third = await c!.wait(resource);
-      await b!.stillWaits(second, "a waiter behind a live holder");
-      await c!.stillWaits(third, "a waiter behind a waiter");
-      await c!.holdersAre(resource, held.token);
-    }),
+    law(
+      "L1.5",
+      "an exclusive grant makes every later claim stand in line",
+      ["queue"],
+      async (s) => {
+        const [a, b, c] = await s.clients(3);
+        const resource = s.resource();
+        const held = await a!.take(resource);
+        const second = await b!.wait(resource);
+        const third = await c!.wait(resource);
+        await b!.stillWaits(second, "a waiter behind a live holder");
+        await c!.stillWaits(third, "a waiter behind a waiter");
+        await c!.holdersAre(resource, held.token);
+      },
+    ),
 
     law(
       "L1.6",

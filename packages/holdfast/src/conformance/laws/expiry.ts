@@ -62,16 +62,21 @@ export const expiry: LawGroup = {
       await b!.take(resource);
     }),
 
-    law("L4.4", "a shared grant ends at its own ttl, not at a neighbour's", ["shared"], async (s) => {
-      const [a, b] = await s.clients(2);
-      const resource = s.resource();
-      await a!.take(resource, { mode: "shared", ttlMs: s.lifeMs });
-      const longer = await b!.take(resource, { mode: "shared", ttlMs: s.lifeMs * 10 });
-      await s.expire(resource, s.lifeMs, a!);
-      await a!.holdersAre(resource, longer.token);
-      await a!.refused(resource, {}, "a writer while one reader is left");
-      assert.equal(await a!.check(resource, longer.token, "shared"), true);
-    }),
+    law(
+      "L4.4",
+      "a shared grant ends at its own ttl, not at a neighbour's",
+      ["shared"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const resource = s.resource();
+        await a!.take(resource, { mode: "shared", ttlMs: s.lifeMs });
+        const longer = await b!.take(resource, { mode: "shared", ttlMs: s.lifeMs * 10 });
+        await s.expire(resource, s.lifeMs, a!);
+        await a!.holdersAre(resource, longer.token);
+        await a!.refused(resource, {}, "a writer while one reader is left");
+        assert.equal(await a!.check(resource, longer.token, "shared"), true);
+      },
+    ),
 
     law("L4.5", "an expired holder is among the holders no more", [], async (s) => {
       const [a, b] = await s.clients(2);

@@ -46,47 +46,63 @@ export const failure: LawGroup = {
     "EngineError, or a failed entry of a batch, that says whether the effect is none or unknown. A " +
     "release with a tombstone refuses the acquire that arrives after it.",
   laws: [
-    law("L11.1", "a closed engine refuses every call, and says that nothing happened", [], async (s) => {
-      const [a, b] = await s.clients(2);
-      const resource = s.resource();
-      const held = await b!.take(resource);
-      await within(3_000, a!.engine.close(), "close()");
-      for (const { verb, ask } of questions(resource, held.claim.grantId, held.token)) {
-        if (["enqueue", "heartbeat", "withdraw"].includes(verb) && !a!.engine.queue) continue;
-        const answer = await outcome(ask(a!), SILENCE_MS);
-        assert.equal(answer.is, "error", `${verb} of a closed engine must reject`);
-        const error = answer.is === "error" ? answer.error : null;
-        assert(error instanceof EngineError, `${verb} of a closed engine threw ${String(error)}`);
-        assert.equal(error.effect, "none", `${verb} of a closed engine has no effect`);
-      }
-      await within(3_000, a!.engine.close(), "a second close()");
-      await b!.holdersAre(resource, held.token);
-    }),
-
-    law("L11.2", "a severed engine answers nothing as if it were the backend", ["sever"], async (s) => {
-      const [a, b] = await s.clients(2);
-      const resource = s.resource();
-      const held = await a!.take(resource);
-      const heal = await s.harness.sever!(a!.engine);
-      const asked = questions(resource, held.claim.grantId, held.token).filter(
-        ({ verb }) => a!.engine.queue || !["enqueue", "heartbeat", "withdraw"].includes(verb),
-      );
-      const answers = await Promise.all(
-        asked.map(async ({ verb, ask }) => ({ verb, answer: await outcome(ask(a!), SILENCE_MS) })),
-      );
-      for (const { verb, answer } of answers) {
-        // Silence is honest too: core's deadline makes an unknown effect of it.
-        if (answer.is === "silent") continue;
-        if (answer.is === "value") {
-          assert(isFailed(answer.value), `${verb} was answered by ${JSON.stringify(answer.value, plain)}`);
-          continue;
+    law(
+      "L11.1",
+      "a closed engine refuses every call, and says that nothing happened",
+      [],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const resource = s.resource();
+        const held = await b!.take(resource);
+        await within(3_000, a!.engine.close(), "close()");
+        for (const { verb, ask } of questions(resource, held.claim.grantId, held.token)) {
+          if (["enqueue", "heartbeat", "withdraw"].includes(verb) && !a!.engine.queue) continue;
+          const answer = await outcome(ask(a!), SILENCE_MS);
+          assert.equal(answer.is, "error", `${verb} of a closed engine must reject`);
+          const error = answer.is === "error" ? answer.error : null;
+          assert(error instanceof EngineError, `${verb} of a closed engine threw ${String(error)}`);
+          assert.equal(error.effect, "none", `${verb} of a closed engine has no effect`);
         }
-        assert(answer.error instanceof EngineError, `${verb} threw ${String(answer.error)}`);
-        assert(["none", "unknown"].includes(answer.error.effect));
-      }
-      await heal();
-      await b!.inspect(resource);
-    }),
+        await within(3_000, a!.engine.close(), "a second close()");
+        await b!.holdersAre(resource, held.token);
+      },
+    ),
+
+    law(
+      "L11.2",
+      "a severed engine answers nothing as if it were the backend",
+      ["sever"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const resource = s.resource();
+        const held = await a!.take(resource);
+        const heal = await s.harness.sever!(a!.engine);
+        const asked = questions(resource, held.claim.grantId, held.token).filter(
+          ({ verb }) => a!.engine.queue || !["enqueue", "heartbeat", "withdraw"].includes(verb),
+        );
+        const answers = await Promise.all(
+          asked.map(async ({ verb, ask }) => ({
+            verb,
+            answer: await outcome(ask(a!), SILENCE_MS),
+          })),
+        );
+        for (const { verb, answer } of answers) {
+          // Silence is honest too: core's deadline makes an unknown effect of it.
+          if (answer.is === "silent") continue;
+          if (answer.is === "value") {
+            assert(
+              isFailed(answer.value),
+              `${verb} was answered by ${JSON.stringify(answer.value, plain)}`,
+            );
+            continue;
+          }
+          assert(answer.error instanceof EngineError, `${verb} threw ${String(answer.error)}`);
+          assert(["none", "unknown"].includes(answer.error.effect));
+        }
+        await heal();
+        await b!.inspect(resource);
+      },
+    ),
 
     law("L11.3", "a severed engine works again once it is joined", ["sever"], async (s) => {
       const a = await s.client();
@@ -108,20 +124,27 @@ export const failure: LawGroup = {
       await a.giveBack(claim);
     }),
 
-    law("L11.4", "an acquire that was cut off leaves nothing once released with a tombstone", ["sever"], async (s) => {
-      const [a, b] = await s.clients(2);
-      const claims = [a!.claim(s.resource("try"))];
-      if (a!.engine.queue) claims.push(a!.claim(s.resource("queue")));
-      const heal = await s.harness.sever!(a!.engine);
-      const sent = claims.map((claim, i) => (i === 0 ? a!.try(claim) : a!.enqueue(claim)));
-      await Promise.all(sent.map((work) => outcome(work, 200)));
-      await heal();
-      for (const claim of claims) {
-        await b!.release(claim, GRAVE_MS);
-        await elapse(100);
-        await s.untilEmpty(b!, claim.resource);
-      }
-    }),
+    law(
+      "L11.4",
+      "an acquire that was cut off leaves nothing once released with a tombstone",
+      ["sever"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const claims = [a!.claim(s.resource("try"))];
+        if (a!.engine.queue) claims.push(a!.claim(s.resource("queue")));
+        const heal = await s.harness.sever!(a!.engine);
+        const sent: Promise<unknown>[] = claims.map((claim, i) =>
+          i === 0 ? a!.try(claim) : a!.enqueue(claim),
+        );
+        await Promise.all(sent.map((work) => outcome(work, 200)));
+        await heal();
+        for (const claim of claims) {
+          await b!.release(claim, GRAVE_MS);
+          await elapse(100);
+          await s.untilEmpty(b!, claim.resource);
+        }
+      },
+    ),
 
     law("L11.5", "a late acquire after a release with a tombstone is gone", [], async (s) => {
       const [a, b] = await s.clients(2);
@@ -135,43 +158,62 @@ export const failure: LawGroup = {
       expectKind(await a!.try(claim), "gone", "the same while another holds");
     }),
 
-    law("L11.6", "a late enqueue after a release with a tombstone is gone", ["queue"], async (s) => {
-      const [a, b] = await s.clients(2);
-      const [free, taken] = [a!.claim(s.resource("free")), a!.claim(s.resource("taken"))];
-      const held = await b!.take(taken.resource);
-      for (const claim of [free, taken]) {
-        expectKind(await a!.release(claim, GRAVE_MS), "gone", "the release of what never arrived");
-        expectKind(await a!.enqueue(claim), "gone", "an enqueue that arrives after its release");
-        expectKind(await a!.beat(claim), "unknown", "its heartbeat");
-        assert.equal((await b!.inspect(claim.resource)).waiters.length, 0);
-      }
-      await b!.giveBack(held.claim);
-      await s.untilEmpty(b!, taken.resource);
-      await s.untilEmpty(b!, free.resource);
-    }),
+    law(
+      "L11.6",
+      "a late enqueue after a release with a tombstone is gone",
+      ["queue"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const [free, taken] = [a!.claim(s.resource("free")), a!.claim(s.resource("taken"))];
+        const held = await b!.take(taken.resource);
+        for (const claim of [free, taken]) {
+          expectKind(
+            await a!.release(claim, GRAVE_MS),
+            "gone",
+            "the release of what never arrived",
+          );
+          expectKind(await a!.enqueue(claim), "gone", "an enqueue that arrives after its release");
+          expectKind(await a!.beat(claim), "unknown", "its heartbeat");
+          assert.equal((await b!.inspect(claim.resource)).waiters.length, 0);
+        }
+        await b!.giveBack(held.claim);
+        await s.untilEmpty(b!, taken.resource);
+        await s.untilEmpty(b!, free.resource);
+      },
+    ),
 
-    law("L11.7", "a release with a tombstone ends what is there, and keeps it ended", [], async (s) => {
-      const [a, b] = await s.clients(2);
-      const { claim } = await a!.take(s.resource());
-      expectKind(await a!.release(claim, GRAVE_MS), "released", "a live grant");
-      expectKind(await a!.try(claim), "gone", "the acquire, resent");
-      expectKind(await a!.release(claim, GRAVE_MS), "gone", "the release, resent");
-      expectKind(await a!.try(claim), "gone", "the acquire, resent again");
-      await b!.take(claim.resource);
-    }),
+    law(
+      "L11.7",
+      "a release with a tombstone ends what is there, and keeps it ended",
+      [],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const { claim } = await a!.take(s.resource());
+        expectKind(await a!.release(claim, GRAVE_MS), "released", "a live grant");
+        expectKind(await a!.try(claim), "gone", "the acquire, resent");
+        expectKind(await a!.release(claim, GRAVE_MS), "gone", "the release, resent");
+        expectKind(await a!.try(claim), "gone", "the acquire, resent again");
+        await b!.take(claim.resource);
+      },
+    ),
 
-    law("L11.8", "a waiter released with a tombstone cannot stand in line again", ["queue"], async (s) => {
-      const [a, b] = await s.clients(2);
-      const resource = s.resource();
-      const held = await a!.take(resource);
-      const waiter = await b!.wait(resource);
-      expectKind(await b!.release(waiter, GRAVE_MS), "released", "a waiter");
-      expectKind(await b!.enqueue(waiter), "gone", "the enqueue, resent");
-      expectKind(await b!.try(waiter), "gone", "the same by tryAcquire");
-      assert.equal((await a!.inspect(resource)).waiters.length, 0);
-      await a!.giveBack(held.claim);
-      await s.untilEmpty(b!, resource);
-    }),
+    law(
+      "L11.8",
+      "a waiter released with a tombstone cannot stand in line again",
+      ["queue"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const resource = s.resource();
+        const held = await a!.take(resource);
+        const waiter = await b!.wait(resource);
+        expectKind(await b!.release(waiter, GRAVE_MS), "released", "a waiter");
+        expectKind(await b!.enqueue(waiter), "gone", "the enqueue, resent");
+        expectKind(await b!.try(waiter), "gone", "the same by tryAcquire");
+        assert.equal((await a!.inspect(resource)).waiters.length, 0);
+        await a!.giveBack(held.claim);
+        await s.untilEmpty(b!, resource);
+      },
+    ),
 
     law("L11.9", "a tombstone is for its grantId alone", [], async (s) => {
       const a = await s.client();
@@ -181,36 +223,49 @@ export const failure: LawGroup = {
       expectKind(await a.renew(claim), "renewed", "another grantId on the same resource");
     }),
 
-    law("L11.10", "through the API, an acquire whose answer is lost leaves no grant", [], async (s) => {
-      for (const fair of ["cohort", "strict"] as const) {
-        const { locks, flaky } = await s.flakyLocks();
-        const resource = s.resource(fair);
-        for (const verb of ["tryAcquire", "enqueue"] as const) {
-          flaky.inject(verb, { kind: "lose-reply" });
+    law(
+      "L11.10",
+      "through the API, an acquire whose answer is lost leaves no grant",
+      [],
+      async (s) => {
+        for (const fair of ["cohort", "strict"] as const) {
+          const { locks, flaky } = await s.flakyLocks();
+          const resource = s.resource(fair);
+          for (const verb of ["tryAcquire", "enqueue"] as const) {
+            flaky.inject(verb, { kind: "lose-reply" });
+          }
+          await assert.rejects(locks.acquire(resource, { fair }), EngineError);
+          await s.untilEmpty(await s.client(), resource);
+          const retried = s.resource(`${fair}-retried`);
+          flaky.inject(flaky.queue ? "enqueue" : "tryAcquire", { kind: "lose-reply" }, 2);
+          const lease = await locks.acquire(retried, { fair, retry: [5, 5, 5] });
+          const { holders } = await locks.inspect(retried);
+          assert.deepEqual(
+            holders.map((holder) => holder.token),
+            [lease.token],
+          );
+          assert.equal(await lease.release(), "released");
+          await s.untilEmpty(await s.client(), retried);
         }
-        await assert.rejects(locks.acquire(resource, { fair }), EngineError);
-        await s.untilEmpty(await s.client(), resource);
-        const retried = s.resource(`${fair}-retried`);
-        flaky.inject(flaky.queue ? "enqueue" : "tryAcquire", { kind: "lose-reply" }, 2);
-        const lease = await locks.acquire(retried, { fair, retry: [5, 5, 5] });
-        const { holders } = await locks.inspect(retried);
-        assert.deepEqual(holders.map((holder) => holder.token), [lease.token]);
-        assert.equal(await lease.release(), "released");
-        await s.untilEmpty(await s.client(), retried);
-      }
-    }),
+      },
+    ),
 
-    law("L11.11", "through the API, a lost answer to a release is asked for again", [], async (s) => {
-      const { locks, flaky } = await s.flakyLocks();
-      const other = await s.locks();
-      for (const kind of ["lose-reply", "fail"] as const) {
-        const resource = s.resource(kind);
-        const lease = await locks.acquire(resource);
-        flaky.inject("release", { kind });
-        await lease.release();
-        assert(await other.tryAcquire(resource), "the resource is free after the release");
-      }
-    }),
+    law(
+      "L11.11",
+      "through the API, a lost answer to a release is asked for again",
+      [],
+      async (s) => {
+        const { locks, flaky } = await s.flakyLocks();
+        const other = await s.locks();
+        for (const kind of ["lose-reply", "fail"] as const) {
+          const resource = s.resource(kind);
+          const lease = await locks.acquire(resource);
+          flaky.inject("release", { kind });
+          await lease.release();
+          assert(await other.tryAcquire(resource), "the resource is free after the release");
+        }
+      },
+    ),
   ],
 };
 

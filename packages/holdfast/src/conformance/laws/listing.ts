@@ -22,18 +22,37 @@ async function listed(client: Client, match: string, max: number): Promise<Resou
 const namesOf = (views: readonly ResourceView[]) => views.map((view) => view.resource).sort();
 
 export const listingLaws = [
-  law("L9.5", "a listing gives every name once, as it was given, whatever the page", [], async (s) => {
-    const a = await s.client();
-    for (const name of NASTY_NAMES) await a.take(name);
-    const expected = [...NASTY_NAMES].sort();
-    for (const max of [1_000, 7, 1]) {
-      assert.deepEqual(namesOf(await listed(a, "*", max)), expected, `pages of ${max}`);
-    }
-  }),
+  law(
+    "L9.5",
+    "a listing gives every name once, as it was given, whatever the page",
+    [],
+    async (s) => {
+      const a = await s.client();
+      for (const name of NASTY_NAMES) await a.take(name);
+      const expected = [...NASTY_NAMES].sort();
+      for (const max of [1_000, 7, 1]) {
+        assert.deepEqual(namesOf(await listed(a, "*", max)), expected, `pages of ${max}`);
+      }
+    },
+  ),
 
   law("L9.6", "a glob matches as it says and reads nothing else as syntax", [], async (s) => {
     const a = await s.client();
-    const names = ["ab", "aB", "Ab", "a:b", "axb", "a🔒b", "a\nb", "a%b", "a_b", "a[x]b", "a.b", "a\\b", "b"];
+    const names = [
+      "ab",
+      "aB",
+      "Ab",
+      "a:b",
+      "axb",
+      "a🔒b",
+      "a\nb",
+      "a%b",
+      "a_b",
+      "a[x]b",
+      "a.b",
+      "a\\b",
+      "b",
+    ];
     for (const name of names) await a.take(name);
     const matches = async (match: string, ...expected: string[]) =>
       assert.deepEqual(namesOf(await listed(a, match, 3)), expected.sort(), JSON.stringify(match));
@@ -52,20 +71,25 @@ export const listingLaws = [
     await matches("*", ...names);
   }),
 
-  law("L9.7", "a listing shows what is held and waited for, and forgets what is over", ["queue"], async (s) => {
-    const [a, b] = await s.clients(2);
-    const [held, over] = [s.resource("held"), s.resource("over")];
-    const one = await a!.take(held, { label: "holder" });
-    await b!.wait(held, { label: "waiter" });
-    await b!.giveBack((await b!.take(over)).claim);
-    const views = await listed(a!, "*", 10);
-    assert.deepEqual(namesOf(views), [held]);
-    const [view] = views;
-    assert.deepEqual(
-      [view!.holders.map((h) => [h.label, h.token]), view!.waiters.map((w) => w.label)],
-      [[["holder", one.token]], ["waiter"]],
-    );
-  }),
+  law(
+    "L9.7",
+    "a listing shows what is held and waited for, and forgets what is over",
+    ["queue"],
+    async (s) => {
+      const [a, b] = await s.clients(2);
+      const [held, over] = [s.resource("held"), s.resource("over")];
+      const one = await a!.take(held, { label: "holder" });
+      await b!.wait(held, { label: "waiter" });
+      await b!.giveBack((await b!.take(over)).claim);
+      const views = await listed(a!, "*", 10);
+      assert.deepEqual(namesOf(views), [held]);
+      const [view] = views;
+      assert.deepEqual(
+        [view!.holders.map((h) => [h.label, h.token]), view!.waiters.map((w) => w.label)],
+        [[["holder", one.token]], ["waiter"]],
+      );
+    },
+  ),
 
   law("L9.8", "a listing forgets what has expired", [], async (s) => {
     const a = await s.client();

@@ -13,8 +13,33 @@ export const NASTY_NAMES: readonly string[] = [
   ...["a/b", "a//b", "/a/b", "a/b/", "a\\b", "a/../b", "..", ".", "/", "~"],
   ...["a b", " a", "a ", "a  b", "\ta", "a\n", "a\nb", "a\r\nb", "\n", " "],
   ...["{a}", "{a}b", "a{b}", "{}", "{", "}", "}{", "[a]", "a[b]", "(a)", "<a>"],
-  ...["'a'", '"a"', "`a`", "a'b", 'a"b', "a''b", "a;b", "a--b", "a/*b*/", "$1", "$a", "?1", "@a", ":1"],
-  ...["'; DROP TABLE holdfast; --", "a' OR '1'='1", "NULL", "null", "undefined", "true", "0", "00", "-1"],
+  ...[
+    "'a'",
+    '"a"',
+    "`a`",
+    "a'b",
+    'a"b',
+    "a''b",
+    "a;b",
+    "a--b",
+    "a/*b*/",
+    "$1",
+    "$a",
+    "?1",
+    "@a",
+    ":1",
+  ],
+  ...[
+    "'; DROP TABLE holdfast; --",
+    "a' OR '1'='1",
+    "NULL",
+    "null",
+    "undefined",
+    "true",
+    "0",
+    "00",
+    "-1",
+  ],
   ...["a*", "a?", "*", "?", "a*b", "[!a]", "a|b", "a+b", "a^b", "#a", "a#b", "a&b=c", "a,b", "a=b"],
   ...["%61", "a%", "%", "%%", "a%2Fb", "a%252Fb", "a%20b", "a+b c", "%00"],
   ...["é", "e\u0301", "Å", "\u212B", "A\u030A", "ﬁ", "fi", "ß", "ss", "SS"],
@@ -42,7 +67,11 @@ export const names: LawGroup = {
         const view = await b!.inspect(name);
         const shown = JSON.stringify(name);
         assert.equal(view.resource, name);
-        assert.deepEqual(view.holders.map((holder) => holder.token), [token], shown);
+        assert.deepEqual(
+          view.holders.map((holder) => holder.token),
+          [token],
+          shown,
+        );
         assert.equal(view.holders[0]!.label, name.slice(0, 200), "a label is taken as it is");
         assert.equal(await b!.check(name, token), true, shown);
       }
@@ -52,7 +81,8 @@ export const names: LawGroup = {
       const a = await s.client();
       const held = new Map();
       for (const name of NASTY_NAMES) held.set(name, await a.take(name));
-      for (const [i, name] of NASTY_NAMES.entries()) if (i % 2) await a.giveBack(held.get(name).claim);
+      for (const [i, name] of NASTY_NAMES.entries())
+        if (i % 2) await a.giveBack(held.get(name).claim);
       for (const [i, name] of NASTY_NAMES.entries()) {
         const { length } = (await a.inspect(name)).holders;
         assert.equal(length, i % 2 ? 0 : 1, `holders of ${JSON.stringify(name)}`);
@@ -73,23 +103,40 @@ export const names: LawGroup = {
         const waiter = await a.wait(holder, { label: holder });
         assert.equal((await a.enqueue(a.claim(free))).kind, "granted", JSON.stringify(free));
         const { waiters } = await a.inspect(holder);
-        assert.deepEqual(waiters.map((one) => one.label), [holder]);
+        assert.deepEqual(
+          waiters.map((one) => one.label),
+          [holder],
+        );
         await a.giveBack(held.claim);
         await a.turn(waiter);
       }
     }),
 
-    law("L9.4", "labels of holders and waiters are shown as they were given", ["queue"], async (s) => {
-      const a = await s.client();
-      const labels = ["", " padded ", "o'brien", 'say "hi"', "a\nb\tc", "%s {0} $1 \\", "锁🔒", "x".repeat(256)];
-      for (const label of labels) {
-        const resource = s.resource();
-        await a.take(resource, { label });
-        await a.wait(resource, { label });
-        const { holders, waiters } = await a.inspect(resource);
-        assert.deepEqual([holders[0]?.label, waiters[0]?.label], [label, label]);
-      }
-    }),
+    law(
+      "L9.4",
+      "labels of holders and waiters are shown as they were given",
+      ["queue"],
+      async (s) => {
+        const a = await s.client();
+        const labels = [
+          "",
+          " padded ",
+          "o'brien",
+          'say "hi"',
+          "a\nb\tc",
+          "%s {0} $1 \\",
+          "锁🔒",
+          "x".repeat(256),
+        ];
+        for (const label of labels) {
+          const resource = s.resource();
+          await a.take(resource, { label });
+          await a.wait(resource, { label });
+          const { holders, waiters } = await a.inspect(resource);
+          assert.deepEqual([holders[0]?.label, waiters[0]?.label], [label, label]);
+        }
+      },
+    ),
 
     ...listingLaws,
   ],

@@ -48,7 +48,10 @@ export const release: LawGroup = {
       expectKind(await b!.release(first), "gone", "its repetition");
       expectKind(await b!.beat(first), "unknown", "the heartbeat of one that left");
       const { waiters } = await a!.inspect(resource);
-      assert.deepEqual(waiters.map((waiter) => waiter.label), ["second"]);
+      assert.deepEqual(
+        waiters.map((waiter) => waiter.label),
+        ["second"],
+      );
       await a!.holdersAre(resource, held.token);
       await a!.giveBack(held.claim);
       await c!.turn(second);

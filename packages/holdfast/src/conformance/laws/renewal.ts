@@ -97,19 +97,24 @@ export const renewal: LawGroup = {
       assert.deepEqual(await a.engine.renew([], a.call()), []);
     }),
 
-    law("L5.7", "an acquire repeated after its grant expired does not get the old token", [], async (s) => {
-      const [a, b] = await s.clients(2);
-      const resource = s.resource();
-      const { claim, token } = await a!.take(resource, { ttlMs: s.lifeMs });
-      await s.expire(resource, s.lifeMs, a!);
-      const between = await b!.take(resource);
-      await b!.giveBack(between.claim);
-      const again = await a!.try(claim);
-      if (again.kind === "granted") {
-        assert(again.token > between.token, "an expired grant came back with its old token");
-      }
-      assert.equal(await a!.check(resource, token), false);
-    }),
+    law(
+      "L5.7",
+      "an acquire repeated after its grant expired does not get the old token",
+      [],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const resource = s.resource();
+        const { claim, token } = await a!.take(resource, { ttlMs: s.lifeMs });
+        await s.expire(resource, s.lifeMs, a!);
+        const between = await b!.take(resource);
+        await b!.giveBack(between.claim);
+        const again = await a!.try(claim);
+        if (again.kind === "granted") {
+          assert(again.token > between.token, "an expired grant came back with its old token");
+        }
+        assert.equal(await a!.check(resource, token), false);
+      },
+    ),
 
     law("L5.8", "through the API, a lease outlives its ttl while it is renewed", [], async (s) => {
       const [a, b] = [await s.locks(), await s.locks()];
@@ -127,16 +132,21 @@ export const renewal: LawGroup = {
       assert.deepEqual((await b.inspect(resource)).holders, [], "no renewal outlives a release");
     }),
 
-    law("L5.9", "through the API, a renewal that finds its grant gone loses the lease", ["age"], async (s) => {
-      const a = await s.locks();
-      const resource = s.resource();
-      const lease = await a.acquire(resource, { ttlMs: s.lifeMs });
-      const { signal } = lease;
-      await s.pass(resource, s.lifeMs);
-      await assert.rejects(within(3_000, lease.renew(), "renew"), LeaseLostError);
-      assert.equal(lease.held, false);
-      assert(signal.aborted && signal.reason instanceof LeaseLostError);
-      assert.equal(await lease.release(), "gone");
-    }),
+    law(
+      "L5.9",
+      "through the API, a renewal that finds its grant gone loses the lease",
+      ["age"],
+      async (s) => {
+        const a = await s.locks();
+        const resource = s.resource();
+        const lease = await a.acquire(resource, { ttlMs: s.lifeMs });
+        const { signal } = lease;
+        await s.pass(resource, s.lifeMs);
+        await assert.rejects(within(3_000, lease.renew(), "renew"), LeaseLostError);
+        assert.equal(lease.held, false);
+        assert(signal.aborted && signal.reason instanceof LeaseLostError);
+        assert.equal(await lease.release(), "gone");
+      },
+    ),
   ],
 };

@@ -84,7 +84,11 @@ export const repeat: LawGroup = {
       const behind = await c!.wait(resource);
       await a!.giveBack(held.claim);
       const { token } = await b!.turn(waiter);
-      for (const answer of [await b!.enqueue(waiter), await b!.try(waiter), await b!.beat(waiter)]) {
+      for (const answer of [
+        await b!.enqueue(waiter),
+        await b!.try(waiter),
+        await b!.beat(waiter),
+      ]) {
         assert.equal(expectKind(answer, "granted", "the same grantId").token, token);
       }
       await b!.holdersAre(resource, token);
@@ -92,30 +96,40 @@ export const repeat: LawGroup = {
       assert.equal((await c!.inspect(resource)).waiters.length, 1);
     }),
 
-    law("L7.7", "an enqueue that was granted at once is repeated as one grant", ["queue"], async (s) => {
-      const a = await s.client();
-      const claim = a.claim(s.resource());
-      const { token } = expectKind(await a.enqueue(claim), "granted", "a free resource");
-      for (const answer of [await a.enqueue(claim), await a.try(claim)]) {
-        assert.equal(expectKind(answer, "granted", "the same grantId").token, token);
-      }
-      await a.holdersAre(claim.resource, token);
-      await a.giveBack(claim);
-      await s.untilEmpty(a, claim.resource);
-    }),
+    law(
+      "L7.7",
+      "an enqueue that was granted at once is repeated as one grant",
+      ["queue"],
+      async (s) => {
+        const a = await s.client();
+        const claim = a.claim(s.resource());
+        const { token } = expectKind(await a.enqueue(claim), "granted", "a free resource");
+        for (const answer of [await a.enqueue(claim), await a.try(claim)]) {
+          assert.equal(expectKind(answer, "granted", "the same grantId").token, token);
+        }
+        await a.holdersAre(claim.resource, token);
+        await a.giveBack(claim);
+        await s.untilEmpty(a, claim.resource);
+      },
+    ),
 
-    law("L7.8", "a waiter that asks by tryAcquire neither jumps nor doubles", ["queue"], async (s) => {
-      const [a, b, c] = await s.clients(3);
-      const resource = s.resource();
-      const held = await a!.take(resource);
-      const first = await b!.wait(resource);
-      const second = await c!.wait(resource);
-      expectKind(await c!.try(second), "busy", "the second in line, asking out of turn");
-      assert.equal((await a!.inspect(resource)).waiters.length, 2);
-      await a!.giveBack(held.claim);
-      await b!.turn(first);
-      await c!.stillWaits(second, "the second in line");
-    }),
+    law(
+      "L7.8",
+      "a waiter that asks by tryAcquire neither jumps nor doubles",
+      ["queue"],
+      async (s) => {
+        const [a, b, c] = await s.clients(3);
+        const resource = s.resource();
+        const held = await a!.take(resource);
+        const first = await b!.wait(resource);
+        const second = await c!.wait(resource);
+        expectKind(await c!.try(second), "busy", "the second in line, asking out of turn");
+        assert.equal((await a!.inspect(resource)).waiters.length, 2);
+        await a!.giveBack(held.claim);
+        await b!.turn(first);
+        await c!.stillWaits(second, "the second in line");
+      },
+    ),
 
     law("L7.9", "a repeated acquire does not undo a revocation", [], async (s) => {
       const [a, b] = await s.clients(2);

@@ -62,24 +62,29 @@ export const tokens: LawGroup = {
       assertRising([first.token, second.token, third.token]);
     }),
 
-    law("L6.4", "tokens of shared grants rise, and rise past exclusive ones", ["shared"], async (s) => {
-      const [a, b] = await s.clients(2);
-      const resource = s.resource();
-      const seen: bigint[] = [];
-      for (let round = 0; round < 3; round++) {
-        const readers = [
-          await a!.take(resource, { mode: "shared" }),
-          await b!.take(resource, { mode: "shared" }),
-          await a!.take(resource, { mode: "shared" }),
-        ];
-        // Given back out of order: the last grant, not the last release, sets the mark.
-        for (const i of [2, 0, 1]) await a!.giveBack(readers[i]!.claim);
-        const writer = await b!.take(resource);
-        await b!.giveBack(writer.claim);
-        seen.push(...readers.map((reader) => reader.token), writer.token);
-      }
-      assertRising(seen);
-    }),
+    law(
+      "L6.4",
+      "tokens of shared grants rise, and rise past exclusive ones",
+      ["shared"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const resource = s.resource();
+        const seen: bigint[] = [];
+        for (let round = 0; round < 3; round++) {
+          const readers = [
+            await a!.take(resource, { mode: "shared" }),
+            await b!.take(resource, { mode: "shared" }),
+            await a!.take(resource, { mode: "shared" }),
+          ];
+          // Given back out of order: the last grant, not the last release, sets the mark.
+          for (const i of [2, 0, 1]) await a!.giveBack(readers[i]!.claim);
+          const writer = await b!.take(resource);
+          await b!.giveBack(writer.claim);
+          seen.push(...readers.map((reader) => reader.token), writer.token);
+        }
+        assertRising(seen);
+      },
+    ),
 
     law("L6.5", "a range of tokens is reserved for its grant alone", ["range"], async (s) => {
       const [a, b] = await s.clients(2);
@@ -98,35 +103,45 @@ export const tokens: LawGroup = {
       assert((await b!.take(resource)).token > last, "the next grant lies beyond the range");
     }),
 
-    law("L6.6", "ranges of shared grants alive together do not meet", ["range", "shared"], async (s) => {
-      const clients = await s.clients(2);
-      const resource = s.resource();
-      const count = Math.min(16, s.traits.tokenRange);
-      let last = 0n;
-      for (let i = 0; i < 6; i++) {
-        const wish = { mode: "shared", tokens: count } as const;
-        const { granted } = await clients[i % 2]!.take(resource, wish);
-        assert(granted.token > last, "two grants share a token");
-        last = granted.token + BigInt(granted.tokens - 1);
-      }
-    }),
+    law(
+      "L6.6",
+      "ranges of shared grants alive together do not meet",
+      ["range", "shared"],
+      async (s) => {
+        const clients = await s.clients(2);
+        const resource = s.resource();
+        const count = Math.min(16, s.traits.tokenRange);
+        let last = 0n;
+        for (let i = 0; i < 6; i++) {
+          const wish = { mode: "shared", tokens: count } as const;
+          const { granted } = await clients[i % 2]!.take(resource, wish);
+          assert(granted.token > last, "two grants share a token");
+          last = granted.token + BigInt(granted.tokens - 1);
+        }
+      },
+    ),
 
-    law("L6.7", "tokens given to waiters rise in the order of their grants", ["queue"], async (s) => {
-      const clients = await s.clients(3);
-      const resource = s.resource();
-      const count = Math.min(4, s.traits.tokenRange);
-      const first = await clients[0]!.take(resource, { tokens: count });
-      const waiters = [];
-      for (const client of clients) waiters.push(await client.wait(resource, { tokens: count }));
-      await clients[0]!.giveBack(first.claim);
-      let last = first.token + BigInt(first.granted.tokens - 1);
-      for (const [i, waiter] of waiters.entries()) {
-        const { granted } = await clients[i]!.turn(waiter);
-        assert(granted.token > last, `token ${granted.token} came after ${last}`);
-        last = granted.token + BigInt(granted.tokens - 1);
-        await clients[i]!.giveBack(waiter);
-      }
-    }),
+    law(
+      "L6.7",
+      "tokens given to waiters rise in the order of their grants",
+      ["queue"],
+      async (s) => {
+        const clients = await s.clients(3);
+        const resource = s.resource();
+        const count = Math.min(4, s.traits.tokenRange);
+        const first = await clients[0]!.take(resource, { tokens: count });
+        const waiters = [];
+        for (const client of clients) waiters.push(await client.wait(resource, { tokens: count }));
+        await clients[0]!.giveBack(first.claim);
+        let last = first.token + BigInt(first.granted.tokens - 1);
+        for (const [i, waiter] of waiters.entries()) {
+          const { granted } = await clients[i]!.turn(waiter);
+          assert(granted.token > last, `token ${granted.token} came after ${last}`);
+          last = granted.token + BigInt(granted.tokens - 1);
+          await clients[i]!.giveBack(waiter);
+        }
+      },
+    ),
 
     law("L6.8", "tokens rise when every client has gone and a new one comes", [], async (s) => {
       const resource = s.resource();

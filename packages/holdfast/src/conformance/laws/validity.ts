@@ -48,70 +48,100 @@ export const validityLaws = [
     }
   }),
 
-  law("L4.11", "a grant repeated with its grantId is good for no longer than kept", [], async (s) => {
-    const a = await s.client();
-    const held = await a.take(s.resource());
-    await elapse(AGO_MS);
-    const call = a.call(AGO_MS / 2);
-    const again = expectKind(await a.try(held.claim, call), "granted", "the same grantId");
-    countsFrom(call, again);
-    await a.outlastedByBackend(held, again);
-  }),
+  law(
+    "L4.11",
+    "a grant repeated with its grantId is good for no longer than kept",
+    [],
+    async (s) => {
+      const a = await s.client();
+      const held = await a.take(s.resource());
+      await elapse(AGO_MS);
+      const call = a.call(AGO_MS / 2);
+      const again = expectKind(await a.try(held.claim, call), "granted", "the same grantId");
+      countsFrom(call, again);
+      await a.outlastedByBackend(held, again);
+    },
+  ),
 
-  law("L4.12", "a grant given by enqueue counts from the start of its call", ["queue"], async (s) => {
-    const a = await s.client();
-    const claim = a.claim(s.resource());
-    const call = a.call(AGO_MS);
-    const granted = expectKind(await a.enqueue(claim, call), "granted", "a free resource");
-    countsFrom(call, granted);
-    const held = { claim, granted, token: granted.token };
-    await laterAndStillHonest(a, held, granted);
-    const late = a.call(AGO_MS / 2);
-    const again = expectKind(await a.enqueue(claim, late), "granted", "the same grantId");
-    countsFrom(late, again);
-    await a.outlastedByBackend(held, again);
-  }),
+  law(
+    "L4.12",
+    "a grant given by enqueue counts from the start of its call",
+    ["queue"],
+    async (s) => {
+      const a = await s.client();
+      const claim = a.claim(s.resource());
+      const call = a.call(AGO_MS);
+      const granted = expectKind(await a.enqueue(claim, call), "granted", "a free resource");
+      countsFrom(call, granted);
+      const held = { claim, granted, token: granted.token };
+      await laterAndStillHonest(a, held, granted);
+      const late = a.call(AGO_MS / 2);
+      const again = expectKind(await a.enqueue(claim, late), "granted", "the same grantId");
+      countsFrom(late, again);
+      await a.outlastedByBackend(held, again);
+    },
+  ),
 
-  law("L4.13", "a grant given by heartbeat counts from the heartbeat at most", ["queue"], async (s) => {
-    const [a, b] = await s.clients(2);
-    const resource = s.resource();
-    await a!.take(resource, { ttlMs: s.lifeMs });
-    const claim = await b!.wait(resource);
-    await s.expire(resource, s.lifeMs, a!);
-    const call = b!.call(2);
-    const granted = expectKind(await b!.beat(claim, call), "granted", "the head after an expiry");
-    countsFrom(call, granted);
-    await laterAndStillHonest(b!, { claim, granted, token: granted.token }, granted);
-  }),
+  law(
+    "L4.13",
+    "a grant given by heartbeat counts from the heartbeat at most",
+    ["queue"],
+    async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      await a!.take(resource, { ttlMs: s.lifeMs });
+      const claim = await b!.wait(resource);
+      await s.expire(resource, s.lifeMs, a!);
+      const call = b!.call(2);
+      const granted = expectKind(await b!.beat(claim, call), "granted", "the head after an expiry");
+      countsFrom(call, granted);
+      await laterAndStillHonest(b!, { claim, granted, token: granted.token }, granted);
+    },
+  ),
 
-  law("L4.14", "a pushed grant is good for no longer than the backend keeps it", ["queue"], async (s) => {
-    const [a, b] = await s.clients(2);
-    const resource = s.resource();
-    const first = await a!.take(resource);
-    const claim = await b!.wait(resource);
-    await elapse(AGO_MS);
-    await a!.giveBack(first.claim);
-    await elapse(AGO_MS);
-    const granted = b!.pushed.get(claim.grantId);
-    // A push is a favour. Without one, the heartbeat that follows is where the grant is learned.
-    if (granted !== undefined) {
+  law(
+    "L4.14",
+    "a pushed grant is good for no longer than the backend keeps it",
+    ["queue"],
+    async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const first = await a!.take(resource);
+      const claim = await b!.wait(resource);
+      await elapse(AGO_MS);
+      await a!.giveBack(first.claim);
+      await elapse(AGO_MS);
+      const granted = b!.pushed.get(claim.grantId);
+      // A push is a favour. Without one, the heartbeat that follows is where the grant is learned.
+      if (granted !== undefined) {
+        await b!.outlastedByBackend({ claim, granted, token: granted.token }, granted);
+      }
+      const held = await b!.turn(claim);
+      if (granted !== undefined)
+        assert.equal(held.token, granted.token, "push and heartbeat agree");
+      await laterAndStillHonest(b!, held, held.granted);
+    },
+  ),
+
+  law(
+    "L4.15",
+    "a grant found by withdrawing is good for no longer than kept",
+    ["queue"],
+    async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const first = await a!.take(resource);
+      const claim = await b!.wait(resource);
+      await a!.giveBack(first.claim);
+      await elapse(AGO_MS);
+      const call = b!.call(AGO_MS / 2);
+      const granted = expectKind(
+        await b!.withdraw(claim, call),
+        "granted",
+        "one that came too late",
+      );
+      countsFrom(call, granted);
       await b!.outlastedByBackend({ claim, granted, token: granted.token }, granted);
-    }
-    const held = await b!.turn(claim);
-    if (granted !== undefined) assert.equal(held.token, granted.token, "push and heartbeat agree");
-    await laterAndStillHonest(b!, held, held.granted);
-  }),
-
-  law("L4.15", "a grant found by withdrawing is good for no longer than kept", ["queue"], async (s) => {
-    const [a, b] = await s.clients(2);
-    const resource = s.resource();
-    const first = await a!.take(resource);
-    const claim = await b!.wait(resource);
-    await a!.giveBack(first.claim);
-    await elapse(AGO_MS);
-    const call = b!.call(AGO_MS / 2);
-    const granted = expectKind(await b!.withdraw(claim, call), "granted", "one that came too late");
-    countsFrom(call, granted);
-    await b!.outlastedByBackend({ claim, granted, token: granted.token }, granted);
-  }),
+    },
+  ),
 ];

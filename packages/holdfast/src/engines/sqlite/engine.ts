@@ -159,7 +159,7 @@ export class SqliteEngine implements Engine {
           ledger.beat(this.#bell);
           ledger.enqueue(claim);
           // Shared claims may stand behind nobody and fit; and whoever is gone is passed over.
-          ledger.promote(claim.resource);
+          ledger.promote(claim.resource, claim.grantId);
         }
         const standing = this.#standing(ledger, claim, call);
         // A waiter that was just let in and at once ended by somebody else stands nowhere.

@@ -99,8 +99,11 @@ export class Ledger {
     );
   }
 
-  /** Lets in from the head of the line whoever fits, and passes over those who are gone. */
-  promote(resource: string): void {
+  /**
+   * Lets in from the head of the line whoever fits, and passes over those who are gone. Our own
+   * waiters are told after the commit, except the one whose call this is.
+   */
+  promote(resource: string, caller?: string): void {
     const blockers = this.blockers(resource);
     for (let next = this.head(resource); next !== null; next = this.head(resource)) {
       const present = this.#isPresent(next.peer);
@@ -109,6 +112,8 @@ export class Ledger {
       if (!present) continue;
       const row = this.#grant(claimOf(next), next.peer);
       blockers.push({ row, leftMs: row.ttl_ms });
+      if (row.claimed === 0) this.#ring(row.peer);
+      else if (row.grant_id !== caller) this.granted.push(row);
     }
   }
 
@@ -222,14 +227,11 @@ export class Ledger {
       ...[resource, grantId, mode, limit, token, tokens, ttlMs, lockDelayMs, label],
       ...[peer, frame, expiresAt, ours ? 1 : 0],
     );
-    const row: GrantRow = {
+    return {
       ...{ resource, grant_id: grantId, mode, share_limit: limit, token, tokens, ttl_ms: ttlMs },
       ...{ lock_delay_ms: lockDelayMs, label, peer, frame, expires_at: expiresAt, version: 0 },
       ...{ claimed: ours ? (1 as const) : (0 as const), revoked: 0 as const },
     };
-    if (ours) this.granted.push(row);
-    else this.#ring(peer);
-    return row;
   }
 
   #takeTokens(count: number): number {

@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { Locks } from "holdfast";
+import { holdfast, scratch } from "./holdfast.fixture.js";
+
+/** Beats every few milliseconds, by the clock that all processes of the host share. */
+const BEATING = `
+  const { writeFileSync } = require("node:fs");
+  const [file, stubborn] = process.argv.slice(1);
+  if (stubborn) process.on("SIGTERM", () => console.log("ignored SIGTERM"));
+  setInterval(() => writeFileSync(file, String(process.hrtime.bigint())), 5);
+  console.log("up");
+`;
+
+async function revoke(locks: Locks): Promise<void> {
+  const { holders } = await locks.inspect("a");
+  assert.equal(await locks.revoke("a", { token: holders[0]!.token }), "revoked");
+}
+
+test("a revoked run asks its command to stop, gives back, and returns 76", async (t) => {
+  const { url, locks } = await scratch(t);
+  const script = "trap 'echo tidied; exit 0' TERM; echo up; while :; do sleep 0.05; done";
+  const running = holdfast(t, ["run", "a", "--url", url, "--ttl", "6s", "--", "sh", "-c", script]);
+  await running.until("stdout", /up/);
+  const revokedAt = performance.now();
+  await revoke(locks);
+  await using _next = await locks.acquire("a", { waitMs: 5_000 });
+  assert.ok(performance.now() - revokedAt < 4_000, "the successor came before the ttl was over");
+  assert.equal(await running.ended, 76);
+  assert.match(running.stdout, /tidied/);
+  assert.match(running.stderr, /^holdfast: lease of "a" .* revoked; the command gets SIGTERM, and/);
+});
+
+test("a command that ignores SIGTERM is killed, with what it started, before the next holder", async (t) => {
+  const { url, folder, locks } = await scratch(t);
+  const beat = join(folder, "beat");
+  // The shell stands between: the program that must stop is a grandchild.
+  const script = `"${process.execPath}" -e '${BEATING}' "${beat}" stubborn; true`;
+  const args = ["run", "a", "--url", url, "--ttl", "3s", "--grace", "1s"];
+  const running = holdfast(t, [...args, "--", "sh", "-c", script]);
+  await running.until("stdout", /up/);
+  await revoke(locks);
+  await using _next = await locks.acquire("a", { waitMs: 10_000 });
+  const grantedAt = process.hrtime.bigint();
+  assert.equal(await running.ended, 76);
+  assert.match(running.stdout, /ignored SIGTERM/);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.ok(BigInt(readFileSync(beat, "utf8")) < grantedAt, "the last beat was before the grant");
+});
+
+test("a run that was stopped past its ttl kills its command as soon as it goes on", async (t) => {
+  const { url, folder, locks } = await scratch(t);
+  const beat = join(folder, "beat");
+  const command = [process.execPath, "-e", BEATING, beat, "stubborn"];
+  const args = ["run", "a", "--url", url, "--ttl", "1500ms", "--json", "--", ...command];
+  const running = holdfast(t, args);
+  await running.until("stdout", /up/);
+  running.signal("SIGSTOP");
+  await using next = await locks.acquire("a", { waitMs: 10_000 });
+  const continuedAt = process.hrtime.bigint();
+  running.signal("SIGCONT");
+  assert.equal(await running.ended, 76);
+  const lastBeatMs = Number(BigInt(readFileSync(beat, "utf8")) - continuedAt) / 1e6;
+  assert.ok(lastBeatMs < 500, `the command went on for ${lastBeatMs} ms`);
+  assert.ok(next.held, "the successor keeps its lease");
+  const events = running.stderr
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  assert.deepEqual(
+    events.map(({ event }) => event),
+    ["acquired", "lost", "released"],
+  );
+  assert.equal(events[1].killInMs, 0);
+  assert.deepEqual([events[2].outcome, events[2].exitCode], ["gone", 76]);
+});
+
+test("a lock that is gone when the command ends gives 76, whatever the command returned", async (t) => {
+  const { url, locks } = await scratch(t);
+  const running = holdfast(t, [
+    "run",
+    "a",
+    "--url",
+    url,
+    "--ttl",
+    "2s",
+    "--",
+    "sh",
+    "-c",
+    "echo up; sleep 1; exit 0",
+  ]);
+  await running.until("stdout", /up/);
+  running.signal("SIGSTOP");
+  await using _next = await locks.acquire("a", { waitMs: 10_000 });
+  running.signal("SIGCONT");
+  assert.equal(await running.ended, 76);
+  assert.match(running.stderr, /was lost/);
+});

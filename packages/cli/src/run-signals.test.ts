@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { test } from "node:test";
+import { finish, holdfast, MAIN, Running, scratch, until } from "./holdfast.fixture.js";
+
+/** Counts what it receives, and returns the count a little after the first. */
+const COUNTING = `
+  let count = 0;
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"]) {
+    process.on(name, () => {
+      console.log("got", name);
+      if (count++ === 0) setTimeout(() => process.exit(40 + count), 300);
+    });
+  }
+  setInterval(() => {}, 1_000);
+  console.log(process.stdin.isTTY ? "up on a terminal" : "up");
+`;
+const COMMAND = [process.execPath, "-e", COUNTING];
+
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const) {
+  for (const whom of ["us alone", "the whole group"] as const) {
+    test(`${signal} to ${whom} reaches the command once, and we outlive it`, async (t) => {
+      const { url, locks } = await scratch(t);
+      const running = holdfast(t, ["run", "a", "--url", url, "--", ...COMMAND]);
+      await running.until("stdout", /up/);
+      if (whom === "us alone") running.signal(signal);
+      else running.signalGroup(signal);
+      const { code, stdout } = await finish(running);
+      assert.equal(stdout, `up\ngot ${signal}\n`);
+      assert.equal(code, 41);
+      assert.deepEqual((await locks.inspect("a")).holders, []);
+    });
+  }
+}
+
+test("a second Ctrl-C reaches the command as well", async (t) => {
+  const running = holdfast(t, ["run", "a", "--url", "memory:", "--", ...COMMAND]);
+  await running.until("stdout", /up/);
+  running.signalGroup("SIGINT");
+  await running.until("stdout", /got/);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  running.signal("SIGINT");
+  assert.equal((await finish(running)).code, 42);
+});
+
+test("a command that dies of a forwarded signal gives 128 + n", async (t) => {
+  const running = holdfast(t, [
+    "run",
+    "a",
+    "--url",
+    "memory:",
+    "--",
+    "sh",
+    "-c",
+    "echo up; exec cat",
+  ]);
+  await running.until("stdout", /up/);
+  running.signal("SIGTERM");
+  assert.equal(await running.ended, 143);
+});
+
+for (const [signal, expected] of [
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+] as const) {
+  test(`${signal} while waiting ends at once with ${expected} and leaves no waiter`, async (t) => {
+    const { url, locks } = await scratch(t);
+    await using _held = await locks.acquire("a");
+    const running = holdfast(t, ["run", "a", "--url", url, "--", "echo", "no"]);
+    await running.until("stderr", /waiting/);
+    const askedAt = performance.now();
+    running.signal(signal);
+    assert.equal(await running.ended, expected);
+    assert.ok(performance.now() - askedAt < 500, "at once");
+    assert.equal(running.stdout, "");
+    assert.deepEqual((await locks.inspect("a")).waiters, []);
+  });
+}
+
+const noScript = existsSync("/usr/bin/script") ? false : "script(1) of util-linux is not here";
+
+/** util-linux's script gives the program a terminal, and types into it what it reads itself. */
+function onTerminal(
+  t: Parameters<typeof holdfast>[0],
+  args: string[],
+  env: NodeJS.ProcessEnv = {},
+) {
+  const quoted = [process.execPath, "--no-warnings", MAIN, ...args].map(
+    (arg) => `'${arg.replaceAll("'", "'\\''")}'`,
+  );
+  const all = { TERM: "xterm", SHELL: "/bin/sh", ...env };
+  return new Running(t, "script", ["-qfec", `exec ${quoted.join(" ")}`, "/dev/null"], all);
+}
+
+test("Ctrl-C on a terminal reaches the command once", { skip: noScript }, async (t) => {
+  const { url } = await scratch(t);
+  const running = onTerminal(t, ["run", "a", "--url", url, "--", ...COMMAND]);
+  await running.until("stdout", /up on a terminal/);
+  running.type("\x03");
+  assert.equal(await running.ended, 41);
+  assert.equal(running.stdout.match(/got SIGINT/g)?.length, 1);
+});
+
+test("on a terminal the wait is one line in colour, and Ctrl-C ends it", {
+  skip: noScript,
+}, async (t) => {
+  const { url, locks } = await scratch(t);
+  await using _held = await locks.acquire("a");
+  const running = onTerminal(t, ["run", "a", "--url", url, "--", "true"]);
+  await running.until("stdout", /held by the test[\s\S]*held by the test/);
+  assert.doesNotMatch(running.stdout, /\n/, "one line, written over");
+  assert.match(running.stdout, /\x1b\[2m/);
+  running.type("\x03");
+  assert.equal(await running.ended, 130);
+  await until(
+    async () => (await locks.inspect("a")).waiters.length === 0,
+    () => "the waiter to be gone",
+  );
+});
+
+test("NO_COLOR is respected on a terminal", { skip: noScript }, async (t) => {
+  const { url, locks } = await scratch(t);
+  await using _held = await locks.acquire("a");
+  const args = ["run", "a", "--url", url, "--wait", "1s", "--", "true"];
+  const running = onTerminal(t, args, { NO_COLOR: "1" });
+  assert.equal(await running.ended, 75);
+  assert.match(running.stdout, /held by the test/);
+  assert.doesNotMatch(running.stdout, /\x1b\[\d+m/);
+});

@@ -1,0 +1,164 @@
+import assert from "node:assert";
+import { expectKind } from "../client.js";
+import type { LawGroup } from "../harness.js";
+import { law, type Stage } from "../stage.js";
+
+/** A grant with a lock-delay that has just expired. */
+async function closed(s: Stage, mode: "exclusive" | "shared" = "exclusive") {
+  const [a, b] = await s.clients(2);
+  const resource = s.resource();
+  const wish = { mode, ttlMs: s.lifeMs, lockDelayMs: s.delayMs };
+  const stale = await a!.take(resource, wish);
+  await s.expire(resource, s.lifeMs, a!);
+  const staysClosed = (why: string) => b!.refused(resource, {}, why);
+  const opens = async () => {
+    await s.pass(resource, s.delayMs);
+    return b!.take(resource);
+  };
+  return { a: a!, b: b!, resource, stale, staysClosed, opens };
+}
+
+export const lockDelay: LawGroup = {
+  id: "L17",
+  name: "lock-delay",
+  text:
+    "After a grant with a lock-delay was lost, not after it was released, the resource stays closed " +
+    "for so long. Nothing that the late holder sends opens it earlier.",
+  laws: [
+    law(
+      "L17.1",
+      "an expired grant keeps the resource closed for its lock-delay",
+      ["lockDelay"],
+      async (s) => {
+        const { a, b, resource, stale, staysClosed, opens } = await closed(s);
+        await staysClosed("a claim within the lock-delay");
+        const view = await b.inspect(resource);
+        assert.deepEqual(view.holders, [], "the holder is a holder no more");
+        assert(
+          view.closedMs > 0 && view.closedMs <= s.delayMs + 10,
+          `closed for ${view.closedMs} ms`,
+        );
+        assert.equal(await a.check(resource, stale.token), false);
+        const next = await opens();
+        assert(next.token > stale.token);
+        assert.equal((await b.inspect(resource)).closedMs, 0);
+      },
+    ),
+
+    law("L17.2", "a released grant leaves no lock-delay", ["lockDelay"], async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const { claim } = await a!.take(resource, { lockDelayMs: s.delayMs });
+      await a!.giveBack(claim);
+      assert.equal((await b!.inspect(resource)).closedMs, 0);
+      await b!.take(resource);
+    }),
+
+    law("L17.3", "a late release does not open the resource", ["lockDelay"], async (s) => {
+      const { a, stale, staysClosed, opens } = await closed(s);
+      expectKind(await a.release(stale.claim), "gone", "a late release");
+      await staysClosed("a claim after a late release");
+      expectKind(await a.release(stale.claim, 60_000), "gone", "a late release with a tombstone");
+      await staysClosed("a claim after a late release with a tombstone");
+      await opens();
+    }),
+
+    law(
+      "L17.4",
+      "a late renewal neither revives nor opens nor prolongs",
+      ["lockDelay"],
+      async (s) => {
+        const { a, stale, staysClosed, opens } = await closed(s);
+        expectKind(await a.renew(stale.claim), "gone", "a late renewal");
+        await staysClosed("a claim after a late renewal");
+        await opens();
+      },
+    ),
+
+    law("L17.5", "the late holder itself is kept out like everybody", ["lockDelay"], async (s) => {
+      const { a, resource, stale, opens } = await closed(s);
+      await a.refused(resource, {}, "the late holder's new claim");
+      assert.notEqual((await a.try(stale.claim)).kind, "granted", "the late holder's old claim");
+      await opens();
+    }),
+
+    law(
+      "L17.6",
+      "an expired writer's lock-delay keeps readers out",
+      ["lockDelay", "shared"],
+      async (s) => {
+        const { b, resource, opens } = await closed(s);
+        await b.refused(resource, { mode: "shared" }, "a reader within a writer's lock-delay");
+        await opens();
+      },
+    ),
+
+    law(
+      "L17.7",
+      "an expired reader's lock-delay keeps writers out",
+      ["lockDelay", "shared"],
+      async (s) => {
+        const { staysClosed, opens } = await closed(s, "shared");
+        await staysClosed("a writer within a reader's lock-delay");
+        await opens();
+      },
+    ),
+
+    law(
+      "L17.8",
+      "a waiter is granted after the lock-delay, not before",
+      ["lockDelay", "queue"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const resource = s.resource();
+        await a!.take(resource, { ttlMs: s.lifeMs, lockDelayMs: s.delayMs });
+        const waiter = await b!.wait(resource);
+        await s.expire(resource, s.lifeMs, a!);
+        await b!.stillWaits(waiter, "a waiter within the lock-delay");
+        const late = await b!.wait(resource);
+        await b!.stillWaits(late, "one that came within the lock-delay");
+        await s.pass(resource, s.delayMs);
+        await b!.turn(waiter);
+        await b!.stillWaits(late, "the second in line");
+      },
+    ),
+
+    law(
+      "L17.9",
+      "a renewal in time moves the lock-delay along",
+      ["lockDelay", "age"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const resource = s.resource();
+        const { claim } = await a!.take(resource, { ttlMs: s.lifeMs, lockDelayMs: s.delayMs });
+        await s.pass(resource, s.lifeMs / 2);
+        expectKind(await a!.renew(claim, s.lifeMs), "renewed", "a renewal in time");
+        await s.pass(resource, s.lifeMs + 5);
+        await b!.refused(resource, {}, "a claim within the lock-delay");
+        await s.pass(resource, s.delayMs);
+        await b!.take(resource);
+      },
+    ),
+
+    law(
+      "L17.10",
+      "a revoked grant leaves its lock-delay if it expires, none if released",
+      ["lockDelay"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const [kept, given] = [s.resource("kept"), s.resource("given")];
+        const wish = { ttlMs: s.lifeMs, lockDelayMs: s.delayMs };
+        const back = await a!.take(given, wish);
+        assert.equal(await b!.revoke(given, back.token), "revoked");
+        await a!.giveBack(back.claim);
+        await b!.take(given);
+        const lost = await a!.take(kept, wish);
+        assert.equal(await b!.revoke(kept, lost.token), "revoked");
+        await s.expire(kept, s.lifeMs, a!);
+        await b!.refused(kept, {}, "a claim within a revoked grant's lock-delay");
+        await s.pass(kept, s.delayMs);
+        await b!.take(kept);
+      },
+    ),
+  ],
+};

@@ -1,0 +1,94 @@
+import assert from "node:assert";
+import type { Lease } from "../../lease.js";
+import type { AcquireOptions } from "../../options.js";
+import { ascending, assertRising } from "../client.js";
+import type { LawGroup } from "../harness.js";
+import { within } from "../patience.js";
+import { law, type Stage } from "../stage.js";
+
+const CLIENTS = 4;
+const ALL_MS = 15_000;
+
+/** Counts who is inside, and complains the moment somebody is who must not be. */
+class Room {
+  readonly tokens: bigint[] = [];
+  most = 0;
+  #inside = 0;
+  #writers = 0;
+
+  async visit(lease: Lease): Promise<void> {
+    this.#inside++;
+    if (lease.mode === "exclusive") this.#writers++;
+    this.tokens.push(lease.token);
+    this.most = Math.max(this.most, this.#inside);
+    const check = () => {
+      assert(this.#writers === 0 || this.#inside === 1, "somebody is inside beside a writer");
+      assert(lease.held, "a holder that does not hold");
+    };
+    check();
+    await new Promise<void>((go) => setImmediate(go));
+    check();
+    this.#inside--;
+    if (lease.mode === "exclusive") this.#writers--;
+  }
+}
+
+/** Several clients, each with several contenders, each of them several times. */
+async function stampede(s: Stage, optionsOf: (contender: number) => AcquireOptions): Promise<Room> {
+  const polled = s.harness.queue === false;
+  const contenders = polled ? 2 : 6;
+  const rounds = polled ? 2 : 4;
+  const resource = s.resource();
+  const room = new Room();
+  const works: Promise<void>[] = [];
+  for (let i = 0; i < CLIENTS; i++) {
+    const locks = await s.locks();
+    for (let j = 0; j < contenders; j++) {
+      const again = async () => {
+        const options: AcquireOptions = { waitMs: ALL_MS, ...optionsOf(i * contenders + j) };
+        for (let k = 0; k < rounds; k++) await locks.run(resource, options, (l) => room.visit(l));
+      };
+      works.push(again());
+    }
+  }
+  await within(ALL_MS, Promise.all(works), "a stampede");
+  assert.equal(room.tokens.length, CLIENTS * contenders * rounds, "all have been inside");
+  await s.untilEmpty(await s.client(), resource);
+  return room;
+}
+
+export const stampedes: LawGroup = {
+  id: "L15",
+  name: "stampede",
+  text: "However many contend at once, no two overlap that must not, and all have their turn.",
+  laws: [
+    law("L15.1", "contenders of several clients never overlap, and all finish", [], async (s) => {
+      const room = await stampede(s, () => ({ fair: "strict" }));
+      assert.equal(room.most, 1);
+      assertRising(room.tokens);
+    }),
+
+    law("L15.2", "the same with hand-over inside each process", [], async (s) => {
+      const room = await stampede(s, () => ({ fair: "cohort" }));
+      assert.equal(room.most, 1);
+      assertRising(room.tokens);
+    }),
+
+    law("L15.3", "the same with both kinds of contenders on one resource", [], async (s) => {
+      const room = await stampede(s, (i) => ({ fair: i % 2 ? "cohort" : "strict" }));
+      assert.equal(room.most, 1);
+      assertRising(room.tokens);
+    }),
+
+    law("L15.4", "permits are never exceeded, and are used", ["limits"], async (s) => {
+      const room = await stampede(s, () => ({ mode: "shared", limit: 3 }));
+      assert(room.most <= 3, `${room.most} were inside with 3 permits`);
+      assertRising([...room.tokens].sort(ascending));
+    }),
+
+    law("L15.5", "readers and writers never overlap, and all finish", ["shared"], async (s) => {
+      const room = await stampede(s, (i) => ({ mode: i % 3 === 0 ? "exclusive" : "shared" }));
+      assertRising([...room.tokens].sort(ascending));
+    }),
+  ],
+};

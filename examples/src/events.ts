@@ -1,5 +1,6 @@
 // Everything that happens to a lock is told on node:diagnostics_channel. Nothing is computed when
 // nobody listens, and no event carries a secret.
+import { setTimeout as sleep } from "node:timers/promises";
 import { channels, connect, type Events } from "holdfast";
 import { temporaryFolder } from "./temporary-folder.js";
 
@@ -24,10 +25,11 @@ await using locks = await connect(`sqlite:${folder.path}/locks.db`, {
   defaults: { label: "the example" },
 });
 await locks.run("invoice:42", async () => {});
-await locks
-  .run(
-    "invoice:43",
-    { maxHoldMs: 50 },
-    (lease) => new Promise((resolve) => lease.signal.addEventListener("abort", resolve)),
-  )
-  .catch((error: Error) => console.log(`run rejects with ${error.name}`));
+try {
+  await locks.run("invoice:43", { maxHoldMs: 50 }, async ({ signal }) => {
+    // Work that listens. A lease alone would not keep the process alive.
+    await sleep(5_000, undefined, { signal }).catch(() => {});
+  });
+} catch (error) {
+  console.log(`run rejects with ${(error as Error).name}`);
+}

@@ -23,7 +23,9 @@ export class Actor {
   ) {
     this.name = name;
     this.#onReport = onReport;
-    this.#process = fork(WORKER, [...args, name], { execArgv: ["--no-warnings"] });
+    // Out of the terminal's reach: on Ctrl-C the director ends them, in order.
+    const options = { detached: true, execArgv: ["--no-warnings"] };
+    this.#process = fork(WORKER, [...args, name], options);
     this.#process.on("message", (report: Report) => {
       this.#onReport(this, report);
       this.#inbox.push(report);

@@ -19,6 +19,7 @@ const screen = new Screen(NAMES, json);
 const folder = mkdtempSync(join(tmpdir(), "holdfast-tour-"));
 const removeFolder = () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 let stage: Stage | null = null;
+let leaving = false;
 
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.once(signal, () => leave(128 + constants.signals[signal]));
@@ -36,7 +37,8 @@ try {
   if (!json) sayWhatNext(screen);
   process.exitCode = claims.every(({ holds }) => holds) ? 0 : 1;
 } catch (error) {
-  console.error(error);
+  // Whoever leaves early ends the processes that an act is waiting for.
+  if (!leaving) console.error(error);
   process.exitCode = 1;
 } finally {
   clearTimeout(limit);
@@ -61,9 +63,10 @@ async function play(): Promise<{ facts: Facts; tookMs: number }> {
   }
 }
 
-/** At once, and in one go: nothing may be left behind, and nobody wants to wait. */
-function leave(exitCode: number): void {
-  for (const actor of stage?.actors ?? []) actor.signal("SIGKILL");
+/** Nothing is left behind, not even a process that is stopped, or dead and not yet collected. */
+async function leave(exitCode: number): Promise<void> {
+  leaving = true;
+  await Promise.all((stage?.actors ?? []).map((actor) => actor.dismiss()));
   removeFolder();
   process.exit(exitCode);
 }

@@ -78,23 +78,16 @@ test("a run that was stopped past its ttl kills its command as soon as it goes o
 });
 
 test("a lock that is gone when the command ends gives 76, whatever the command returned", async (t) => {
-  const { url, locks } = await scratch(t);
-  const running = holdfast(t, [
-    "run",
-    "a",
-    "--url",
-    url,
-    "--ttl",
-    "2s",
-    "--",
-    "sh",
-    "-c",
-    "echo up; sleep 1; exit 0",
-  ]);
-  await running.until("stdout", /up/);
-  running.signal("SIGSTOP");
-  await using _next = await locks.acquire("a", { waitMs: 10_000 });
-  running.signal("SIGCONT");
+  const { url } = await scratch(t);
+  // The command ends its own grant at the backend and is done before anybody could tell us.
+  const script = `
+    import { connect } from ${JSON.stringify(import.meta.resolve("holdfast"))};
+    const locks = await connect(${JSON.stringify(url)});
+    await locks.revoke("a", { token: BigInt(process.env.HOLDFAST_TOKEN), force: true });
+    process.exit(0);
+  `;
+  const command = [process.execPath, "--no-warnings", "--input-type=module", "-e", script];
+  const running = holdfast(t, ["run", "a", "--url", url, "--", ...command]);
   assert.equal(await running.ended, 76);
-  assert.match(running.stderr, /was lost/);
+  assert.match(running.stderr, /lost/);
 });

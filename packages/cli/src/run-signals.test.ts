@@ -109,7 +109,7 @@ test("on a terminal the wait is one line in colour, and Ctrl-C ends it", {
   const running = onTerminal(t, ["run", "a", "--url", url, "--", "true"]);
   await running.until("stdout", /held by the test[\s\S]*held by the test/);
   assert.doesNotMatch(running.stdout, /\n/, "one line, written over");
-  assert.match(running.stdout, /\x1b\[2m/);
+  assert.ok(running.stdout.includes("\x1b[2m"));
   running.type("\x03");
   assert.equal(await running.ended, 130);
   await until(
@@ -125,5 +125,5 @@ test("NO_COLOR is respected on a terminal", { skip: noScript }, async (t) => {
   const running = onTerminal(t, args, { NO_COLOR: "1" });
   assert.equal(await running.ended, 75);
   assert.match(running.stdout, /held by the test/);
-  assert.doesNotMatch(running.stdout, /\x1b\[\d+m/);
+  assert.ok(!running.stdout.includes("\x1b[2m"));
 });

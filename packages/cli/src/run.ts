@@ -49,7 +49,8 @@ async function runUnderLock(request: RunRequest, narrator: Narrator): Promise<nu
     await lease?.release();
     return exitCodeOfSignal(interruptedBy ?? "SIGINT");
   }
-  return runChild(request, lease, signals, narrator);
+  // Awaited here, because the locks are closed, and the lease given back, when this block ends.
+  return await runChild(request, lease, signals, narrator);
 }
 
 async function waitForLease(

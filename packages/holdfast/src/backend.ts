@@ -9,6 +9,9 @@ const REPEAT_AFTER_MS = [0, 100];
 // Long enough that no client library still resends a command when the tombstone goes.
 const TOMBSTONE_MS = 120_000;
 const REMEMBERED_TOKENS = 1024;
+// An engine inside the process answers without ever letting the event loop turn. So many calls in,
+// the next one waits for it: renewals, timers and the rest of the program must have their turn too.
+const CALLS_PER_TURN = 64;
 
 /** An engine as the core calls it: with a deadline on every call and failures told truthfully. */
 export class Backend {
@@ -16,6 +19,8 @@ export class Backend {
   readonly clock: Clock;
   readonly #background = new Set<Promise<unknown>>();
   readonly #lastTokens = new Map<string, bigint>();
+  #callsThisTurn = 0;
+  #nextTurn: Promise<void> | null = null;
 
   constructor(engine: Engine, clock: Clock) {
     this.engine = engine;
@@ -24,6 +29,22 @@ export class Backend {
 
   /** Asks the engine once. An engine that never answers costs timeoutMs, and the effect is unknown. */
   call<T>(timeoutMs: number, ask: (call: Call) => Promise<T>, keepAlive = true): Promise<T> {
+    this.#nextTurn ??= this.#turn();
+    if (++this.#callsThisTurn <= CALLS_PER_TURN) return this.#ask(timeoutMs, ask, keepAlive);
+    return this.#nextTurn.then(() => this.#ask(timeoutMs, ask, keepAlive));
+  }
+
+  #turn(): Promise<void> {
+    return new Promise((turned) =>
+      setImmediate(() => {
+        this.#callsThisTurn = 0;
+        this.#nextTurn = null;
+        turned();
+      }),
+    );
+  }
+
+  #ask<T>(timeoutMs: number, ask: (call: Call) => Promise<T>, keepAlive: boolean): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const onTimeout = () => {
         const message = `${this.engine.name} did not answer within ${timeoutMs} ms`;

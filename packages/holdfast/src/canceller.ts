@@ -6,6 +6,40 @@ export interface Cancellation {
   removeEventListener(type: "abort", listener: () => void): void;
 }
 
+interface Following {
+  readonly callbacks: Set<() => void>;
+  readonly listener: () => void;
+}
+
+const followings = new WeakMap<Cancellation, Following>();
+
+/**
+ * Calls back when the signal aborts, until the returned function is called. However many waits share
+ * one signal, it carries one listener of ours: Node warns of a leak at the eleventh.
+ */
+export function onAbort(signal: Cancellation, callback: () => void): () => void {
+  const { callbacks, listener } = followings.get(signal) ?? follow(signal);
+  callbacks.add(callback);
+  return () => {
+    callbacks.delete(callback);
+    if (callbacks.size > 0 || followings.get(signal)?.callbacks !== callbacks) return;
+    signal.removeEventListener("abort", listener);
+    followings.delete(signal);
+  };
+}
+
+function follow(signal: Cancellation): Following {
+  const callbacks = new Set<() => void>();
+  const listener = () => {
+    followings.delete(signal);
+    for (const callback of [...callbacks]) callback();
+  };
+  const following = { callbacks, listener };
+  followings.set(signal, following);
+  signal.addEventListener("abort", listener, { once: true });
+  return following;
+}
+
 /**
  * A Cancellation for the core's own use, one per claim. An AbortController costs as much as all the
  * rest of an uncontended acquire; this costs next to nothing.
@@ -42,9 +76,8 @@ export class Canceller implements Cancellation {
   /** Follows another one, until the returned function is called. */
   follow(other: Cancellation | undefined): () => void {
     if (other === undefined) return () => {};
-    const onAbort = () => this.abort(other.reason);
-    if (other.aborted) onAbort();
-    else other.addEventListener("abort", onAbort, { once: true });
-    return () => other.removeEventListener("abort", onAbort);
+    if (!other.aborted) return onAbort(other, () => this.abort(other.reason));
+    this.abort(other.reason);
+    return () => {};
   }
 }

@@ -1,5 +1,5 @@
 import { type Arena, contend } from "./acquire.js";
-import { Canceller } from "./canceller.js";
+import { Canceller, onAbort } from "./canceller.js";
 import type { Timer } from "./clock.js";
 import type { HolderView } from "./engine.js";
 import { AcquireTimeoutError, EngineError } from "./errors.js";
@@ -88,14 +88,14 @@ export class Cohort implements Custody {
         leave(
           () => new AcquireTimeoutError(this.#resource, clock.now() - startedAt, this.holders()),
         );
-      const onAbort = () => leave(() => terms.signal?.reason);
+      const unfollow =
+        terms.signal && onAbort(terms.signal, () => leave(() => terms.signal?.reason));
       const leftMs = startedAt + terms.waitMs - clock.now();
       const timer = terms.waitMs === Infinity ? null : clock.timer(leftMs, onLate, true);
-      terms.signal?.addEventListener("abort", onAbort, { once: true });
       const retry = new RetryWalk(terms.retry);
       const stop = () => {
         timer?.cancel();
-        terms.signal?.removeEventListener("abort", onAbort);
+        unfollow?.();
         retry.end();
       };
       const waiter: LocalWaiter = { terms, startedAt, retry, resolve, reject, stop };

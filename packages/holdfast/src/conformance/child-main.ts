@@ -8,7 +8,7 @@ import type { Job, Said } from "./child.js";
 const CHUNK_MS = 15;
 
 function say(said: Said): void {
-  process.stdout.write(`${JSON.stringify(said)}\n`);
+  process.send?.(said);
 }
 
 /** Looks at the lease in a tight loop; a gap between two looks is a pause of the process. */
@@ -41,7 +41,7 @@ async function report(lease: Lease, held: boolean): Promise<void> {
 async function main(job: Job): Promise<void> {
   const locks = await connect(job.url);
   if (job.does !== "close" && job.does !== "leave") {
-    process.stdin.on("end", () => process.exit(1)).resume();
+    process.on("disconnect", () => process.exit(1));
   }
   const acquiring = locks.acquire(job.resource, job.options);
   if (job.does === "wait") say({ says: "waiting" });

@@ -1,7 +1,6 @@
 import assert from "node:assert";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { AcquireOptions } from "../options.js";
 import { within } from "./patience.js";
@@ -22,7 +21,7 @@ export interface Job {
   readonly does: "hold" | "wait" | "watch" | "close" | "leave";
 }
 
-/** What a child process says; one line of JSON each. */
+/** What a child process says. */
 export type Said =
   | { readonly says: "waiting" }
   | { readonly says: "held"; readonly token: string }
@@ -38,21 +37,23 @@ export type Said =
 
 /** Another process on the same backend, which a play may stop, continue and kill. */
 export class Child {
-  readonly #process: ChildProcess;
+  readonly #child: ChildProcess;
   readonly #said: Said[] = [];
   readonly #exited: Promise<unknown>;
   #complaints = "";
   #wake: () => void = () => {};
 
   constructor(job: Job) {
-    // Its standard input is a pipe from us: when we are gone, it ends too.
-    this.#process = spawn(process.execPath, [MAIN, JSON.stringify(job)], { stdio: "pipe" });
-    this.#exited = once(this.#process, "close").finally(() => this.#wake());
-    createInterface({ input: this.#process.stdout! }).on("line", (line) => {
-      this.#said.push(JSON.parse(line) as Said);
+    // It speaks through a channel that breaks when either side is gone, and then it ends too.
+    this.#child = spawn(process.execPath, [MAIN, JSON.stringify(job)], {
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+    });
+    this.#exited = once(this.#child, "close").finally(() => this.#wake());
+    this.#child.on("message", (said) => {
+      this.#said.push(said as Said);
       this.#wake();
     });
-    this.#process.stderr!.on("data", (data: Buffer) => {
+    this.#child.stderr!.on("data", (data: Buffer) => {
       this.#complaints += data.toString();
     });
   }
@@ -63,7 +64,7 @@ export class Child {
       for (;;) {
         const found = this.#said.find((one) => one.says === says);
         if (found) return found as Extract<Said, { says: S }>;
-        const { exitCode, signalCode } = this.#process;
+        const { exitCode, signalCode } = this.#child;
         const ended = exitCode ?? signalCode;
         assert(
           ended === null,
@@ -78,18 +79,18 @@ export class Child {
   }
 
   signal(signal: "SIGSTOP" | "SIGCONT"): void {
-    this.#process.kill(signal);
+    this.#child.kill(signal);
   }
 
   /** The exit code of a child that ends by itself. */
   async exit(ms: number): Promise<number | null> {
     await within(ms, this.#exited, "the end of a child that has nothing left to do");
-    return this.#process.exitCode;
+    return this.#child.exitCode;
   }
 
   /** Ends it as a crash would: no clean-up of any kind runs. */
   async end(): Promise<void> {
-    this.#process.kill("SIGKILL");
+    this.#child.kill("SIGKILL");
     await this.#exited;
   }
 }

@@ -24,6 +24,8 @@ export interface Harness {
   readonly traits?: EngineTraits;
   /** Whether the engine has a queue; left out, it has. L0.1 compares. */
   readonly queue?: boolean;
+  /** Whether the engine has a watch; left out, it has. L0.1 compares. */
+  readonly watch?: boolean;
   readonly excuses?: readonly Excuse[];
 }
 
@@ -43,6 +45,7 @@ export type Need =
   | "restart"
   | "url"
   | "queue"
+  | "watch"
   | "shared"
   | "limits"
   | "lockDelay"
@@ -90,6 +93,7 @@ const LACKS: Record<Need, (harness: Harness) => string | null> = {
         : null,
   url: (h) => (h.url === undefined ? "no other process can reach this backend" : null),
   queue: (h) => (h.queue === false ? "the engine keeps no line" : null),
+  watch: (h) => (h.watch === false ? "the engine cannot tell of changes" : null),
   shared: (h) => (traitsOf(h).modes.includes("shared") ? null : "the engine has no shared mode"),
   limits: (h) => (traitsOf(h).limits ? null : "the engine has no limits on shared claims"),
   lockDelay: (h) => (traitsOf(h).lockDelay ? null : "the engine has no lock-delay"),

@@ -12,9 +12,9 @@ import { elapse, within } from "./patience.js";
 
 /** A law that never ends is broken, too. */
 const LAW_MS = 20_000;
-const CLOSE_MS = 5_000;
+const CLOSE_MS = 2_000;
 /** Where nothing can be aged, a life long enough to act in and short enough to wait for. */
-const REAL_LIFE_MS = 400;
+const REAL_LIFE_MS = 300;
 /** Beyond an expiry, for backends that count in whole milliseconds. */
 const AFTER_MS = 5;
 
@@ -70,19 +70,28 @@ export class Stage {
     return clients;
   }
 
-  /** The public API on a client of its own. */
-  async locks(options: ConnectOptions = {}): Promise<Locks> {
-    const locks = new Locks(await this.engine(), options);
+  /** The public API on this engine, closed with the stage. */
+  locksOn(engine: Engine, options: ConnectOptions = {}): Locks {
+    const locks = new Locks(engine, options);
     this.#locks.push(locks);
     return locks;
   }
 
-  /** The same, with a wire between core and engine that the play can disturb. */
-  async flakyLocks(options: ConnectOptions = {}): Promise<{ locks: Locks; flaky: FlakyEngine }> {
+  /** The public API on a client of its own. */
+  async locks(): Promise<Locks> {
+    return this.locksOn(await this.engine());
+  }
+
+  /** The public API, and the engine under it for `harness.sever`. */
+  async severable(options: ConnectOptions = {}): Promise<{ locks: Locks; engine: Engine }> {
+    const engine = await this.engine();
+    return { locks: this.locksOn(engine, options), engine };
+  }
+
+  /** The public API, with a wire between core and engine that the play can disturb. */
+  async flakyLocks(): Promise<{ locks: Locks; flaky: FlakyEngine }> {
     const flaky = flakyEngine(await this.engine());
-    const locks = new Locks(flaky, options);
-    this.#locks.push(locks);
-    return { locks, flaky };
+    return { locks: this.locksOn(flaky), flaky };
   }
 
   child(job: Omit<Job, "url">): Child {
@@ -159,7 +168,6 @@ export class Stage {
   /** Closes whatever the play left open. */
   async strike(): Promise<void> {
     for (const child of this.#children) await child.end();
-    const open = [...this.#locks, ...this.#engines];
     const close = async (one: Locks | Engine) => {
       try {
         await within(CLOSE_MS, one.close(), "close()");
@@ -167,6 +175,8 @@ export class Stage {
         // The play has its verdict by now; whether close() works is for L12 to say.
       }
     };
-    for (const one of open) await close(one);
+    // Locks first: they need their engines for what they still hold.
+    await Promise.all(this.#locks.map(close));
+    await Promise.all(this.#engines.map(close));
   }
 }

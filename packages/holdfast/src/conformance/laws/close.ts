@@ -19,7 +19,7 @@ export const close: LawGroup = {
       const [one, other] = [s.resource("one"), s.resource("other")];
       await a.acquire(one);
       await a.acquire(other, { fair: "strict" });
-      await within(5_000, a.close(), "close()");
+      await within(3_000, a.close(), "close()");
       assert(await b.tryAcquire(one), "a lease of the cohort is released by close");
       assert(await b.tryAcquire(other), "a strict lease is released by close");
     }),
@@ -89,9 +89,7 @@ export const close: LawGroup = {
     }),
 
     law("L12.5", "close of a severed client ends within bounds", ["sever"], async (s) => {
-      const engine = await s.engine();
-      const { Locks } = await import("../../locks.js");
-      const locks = new Locks(engine, { defaults: { callTimeoutMs: 300 } });
+      const { locks, engine } = await s.severable({ defaults: { callTimeoutMs: 300 } });
       const lease = await locks.acquire(s.resource());
       const heal = await s.harness.sever!(engine);
       await within(8_000, locks.close(), "close() without a backend");

@@ -3,12 +3,12 @@ import { systemClock } from "../../clock.js";
 import type { Claim } from "../../engine.js";
 import { type Client, expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
-import { elapse, within } from "../patience.js";
+import { elapse, outcome, within } from "../patience.js";
 import { law, type Stage } from "../stage.js";
 
 const MARGIN_MS = 1_000;
 /** A backend may forgive so many missed heartbeats. */
-const FORGIVEN = 4;
+const FORGIVEN = 3;
 
 /** Beats as core would, and says how long the turn took to come. */
 async function turnMs(client: Client, claim: Claim, boundMs: number): Promise<number> {
@@ -116,6 +116,32 @@ export const deadWaiters: LawGroup = {
         await within(15_000, acquiring, "a waiter behind a killed one");
         const tookMs = systemClock.now() - from;
         assert(tookMs < ttlMs + 5_000, `the killed waiter cost ${tookMs.toFixed(0)} ms`);
+      },
+    ),
+
+    law(
+      "L16.6",
+      "a waiting process that is stopped delays the next one, and gets its turn later",
+      ["url", "queue"],
+      async (s) => {
+        const [locks, other] = [await s.locks(), await s.locks()];
+        const resource = s.resource();
+        const ttlMs = s.ttl(600);
+        const lease = await locks.acquire(resource);
+        const child = s.child({ resource, options: { ttlMs, waitMs: 60_000 }, does: "wait" });
+        await s.untilWaiters(locks, resource, 1);
+        child.signal("SIGSTOP");
+        const acquiring = other.acquire(resource, { waitMs: 15_000 });
+        await s.untilWaiters(locks, resource, 2);
+        await lease.release();
+        const next = await within(15_000, acquiring, "a waiter behind a stopped one");
+        child.signal("SIGCONT");
+        const early = await outcome(child.until("held", 400), 600);
+        assert.equal(early.is, "error", "the stopped waiter must not hold beside its successor");
+        assert.equal(next.held, true);
+        assert.equal(await next.release(), "released");
+        const { token } = await child.until("held");
+        assert(BigInt(token) > next.token, "its grant is a new one");
       },
     ),
   ],

@@ -14,6 +14,7 @@ export const declaration: LawGroup = {
       const declared = s.harness.traits;
       if (declared) assert.deepEqual(engine.traits, declared);
       assert.equal(Boolean(engine.queue), s.harness.queue !== false, "whether there is a queue");
+      assert.equal(Boolean(engine.watch), s.harness.watch !== false, "whether there is a watch");
       const { modes, limits, lockDelay, tokenRange } = traitsOf(s.harness);
       const offered = engine.traits;
       assert.deepEqual([...offered.modes].sort(), [...modes].sort());

@@ -23,7 +23,7 @@ const namesOf = (views: readonly ResourceView[]) => views.map((view) => view.res
 
 export const listingLaws = [
   law(
-    "L9.5",
+    "L9.6",
     "a listing gives every name once, as it was given, whatever the page",
     [],
     async (s) => {
@@ -36,7 +36,7 @@ export const listingLaws = [
     },
   ),
 
-  law("L9.6", "a glob matches as it says and reads nothing else as syntax", [], async (s) => {
+  law("L9.7", "a glob matches as it says and reads nothing else as syntax", [], async (s) => {
     const a = await s.client();
     const names = [
       "ab",
@@ -71,27 +71,31 @@ export const listingLaws = [
     await matches("*", ...names);
   }),
 
-  law(
-    "L9.7",
-    "a listing shows what is held and waited for, and forgets what is over",
-    ["queue"],
-    async (s) => {
-      const [a, b] = await s.clients(2);
-      const [held, over] = [s.resource("held"), s.resource("over")];
-      const one = await a!.take(held, { label: "holder" });
-      await b!.wait(held, { label: "waiter" });
-      await b!.giveBack((await b!.take(over)).claim);
-      const views = await listed(a!, "*", 10);
-      assert.deepEqual(namesOf(views), [held]);
-      const [view] = views;
-      assert.deepEqual(
-        [view!.holders.map((h) => [h.label, h.token]), view!.waiters.map((w) => w.label)],
-        [[["holder", one.token]], ["waiter"]],
-      );
-    },
-  ),
+  law("L9.8", "a listing shows who holds, and forgets what was released", [], async (s) => {
+    const [a, b] = await s.clients(2);
+    const [held, over] = [s.resource("held"), s.resource("over")];
+    const one = await a!.take(held, { label: "holder" });
+    await b!.giveBack((await b!.take(over)).claim);
+    const [view, ...others] = await listed(b!, "*", 10);
+    assert.deepEqual([view!.resource, others], [held, []]);
+    assert.deepEqual(
+      view!.holders.map(({ label, token, mode }) => [label, token, mode]),
+      [["holder", one.token, "exclusive"]],
+    );
+  }),
 
-  law("L9.8", "a listing forgets what has expired", [], async (s) => {
+  law("L9.9", "a listing shows who waits", ["queue"], async (s) => {
+    const [a, b] = await s.clients(2);
+    const resource = s.resource();
+    await a!.take(resource);
+    const waiter = await b!.wait(resource, { label: "waiter" });
+    const [view] = await listed(a!, "*", 10);
+    assert.deepEqual(view!.waiters, [{ mode: "exclusive", label: "waiter", position: 0 }]);
+    await b!.withdraw(waiter);
+    assert.deepEqual((await listed(a!, "*", 10))[0]!.waiters, []);
+  }),
+
+  law("L9.10", "a listing forgets what has expired", [], async (s) => {
     const a = await s.client();
     const [short, kept] = [s.resource("short"), s.resource("kept")];
     await a.take(short, { ttlMs: s.lifeMs });

@@ -1,4 +1,5 @@
 import assert from "node:assert";
+import { systemClock } from "../../clock.js";
 import { expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
 import { law, type Stage } from "../stage.js";
@@ -158,6 +159,44 @@ export const lockDelay: LawGroup = {
         await b!.refused(kept, {}, "a claim within a revoked grant's lock-delay");
         await s.pass(kept, s.delayMs);
         await b!.take(kept);
+      },
+    ),
+
+    law("L17.11", "a killed holder's lock-delay is kept", ["lockDelay", "url"], async (s) => {
+      const locks = await s.locks();
+      const resource = s.resource();
+      const options = { ttlMs: s.ttl(500), lockDelayMs: 600 };
+      const child = s.child({ resource, options, does: "hold" });
+      await child.until("held");
+      await child.end();
+      const killedAt = systemClock.now();
+      const lease = await locks.acquire(resource, { waitMs: 10_000 });
+      const tookMs = systemClock.now() - killedAt;
+      assert(
+        tookMs >= 590,
+        `granted ${tookMs.toFixed(0)} ms after a holder with a delay of 600 died`,
+      );
+      assert(tookMs < options.ttlMs + 600 + 1_500, `granted only after ${tookMs.toFixed(0)} ms`);
+      assert.equal(lease.held, true);
+    }),
+
+    law(
+      "L17.12",
+      "a late withdrawal does not open the resource",
+      ["lockDelay", "queue"],
+      async (s) => {
+        // A withdrawal that found the grant may be sent again by the network, after the holder's end.
+        const [a, b] = await s.clients(2);
+        const resource = s.resource();
+        const first = await a!.take(resource);
+        const waiter = await b!.wait(resource, { ttlMs: s.lifeMs, lockDelayMs: s.delayMs });
+        await a!.giveBack(first.claim);
+        expectKind(await b!.withdraw(waiter), "granted", "a withdrawal after the grant");
+        await s.expire(resource, s.lifeMs, b!);
+        await b!.withdraw(waiter);
+        await a!.refused(resource, {}, "a claim after a late withdrawal");
+        await s.pass(resource, s.delayMs);
+        await a!.take(resource);
       },
     ),
   ],

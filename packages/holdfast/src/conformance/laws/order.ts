@@ -28,8 +28,9 @@ export const order: LawGroup = {
       await clients[0]!.giveBack(held.claim);
       const tokens = [held.token];
       for (const [i, { client, claim }] of line.entries()) {
-        // Everybody behind asks first, from the end of the line: asking moves nobody forward.
-        for (const later of line.slice(i + 1).reverse()) {
+        // Everybody behind asks first, from the end of the line or towards it: asking moves nobody.
+        const behind = line.slice(i + 1);
+        for (const later of i % 2 ? behind.reverse() : behind) {
           await later.client.stillWaits(later.claim, "a waiter before its turn");
         }
         tokens.push((await client.turn(claim)).token);

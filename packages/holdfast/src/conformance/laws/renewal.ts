@@ -121,7 +121,7 @@ export const renewal: LawGroup = {
       const resource = s.resource();
       const ttlMs = s.ttl(600);
       const lease = await a.acquire(resource, { ttlMs });
-      for (let i = 0; i < 4; i++) {
+      for (let i = 0; i < 3; i++) {
         await elapse(ttlMs * 0.5);
         assert.equal(lease.held, true, "the keeper renews in time");
         assert.equal(await b.tryAcquire(resource), null);
@@ -146,6 +146,70 @@ export const renewal: LawGroup = {
         assert.equal(lease.held, false);
         assert(signal.aborted && signal.reason instanceof LeaseLostError);
         assert.equal(await lease.release(), "gone");
+      },
+    ),
+
+    law(
+      "L5.10",
+      "through the API, a lease ended by force is lost at its next renewal",
+      [],
+      async (s) => {
+        const [a, b] = [await s.locks(), await s.locks()];
+        const resource = s.resource();
+        const lease = await a.acquire(resource, { ttlMs: s.ttl(30_000) });
+        assert.equal(await b.revoke(resource, { token: lease.token, force: true }), "revoked");
+        const live = await b.acquire(resource, { waitMs: 1_000 });
+        await assert.rejects(within(3_000, lease.renew(), "renew"), LeaseLostError);
+        assert.equal(lease.held, false);
+        assert.equal(await lease.release(), "gone");
+        assert.equal(await b.check(live.sequencer), true, "the successor is not touched");
+      },
+    ),
+
+    law(
+      "L5.11",
+      "through the API, a short cut neither ends nor extends a lease",
+      ["sever"],
+      async (s) => {
+        const { engine, locks } = await s.severable();
+        const other = await s.client();
+        const resource = s.resource();
+        const ttlMs = s.ttl(900);
+        const lease = await locks.acquire(resource, { ttlMs, callTimeoutMs: 200 });
+        const heal = await s.harness.sever!(engine);
+        await elapse(ttlMs * 0.4);
+        assert.equal(lease.held, true, "one renewal that failed is not a loss");
+        await heal();
+        await elapse(ttlMs * 0.8);
+        assert.equal(lease.held, true, "renewals go on once the connection is back");
+        await other.refused(resource);
+        assert.equal(await lease.release(), "released");
+      },
+    ),
+
+    law(
+      "L5.12",
+      "through the API, a long cut loses the lease before anybody else is let in",
+      ["sever"],
+      async (s) => {
+        const { engine, locks } = await s.severable();
+        const other = await s.client();
+        const resource = s.resource();
+        const ttlMs = s.ttl(500);
+        const lease = await locks.acquire(resource, { ttlMs, callTimeoutMs: 100 });
+        const { signal } = lease;
+        const heal = await s.harness.sever!(engine);
+        const claim = other.claim(resource);
+        for (let tries = 0; (await other.try(claim)).kind !== "granted"; tries++) {
+          assert(tries < 1_000, "the lease of a client that was cut off must end");
+          await elapse(5);
+        }
+        assert.equal(lease.held, false, "held while another client was granted the resource");
+        assert(signal.reason instanceof LeaseLostError);
+        await heal();
+        assert.equal(await lease.release(), "gone");
+        await elapse(50);
+        expectKind(await other.renew(claim), "renewed", "the successor, after the late release");
       },
     ),
   ],

@@ -110,6 +110,9 @@ export const repeat: LawGroup = {
         await a.holdersAre(claim.resource, token);
         await a.giveBack(claim);
         await s.untilEmpty(a, claim.resource);
+        const tried = await a.take(claim.resource);
+        const again = expectKind(await a.enqueue(tried.claim), "granted", "tried, then enqueued");
+        assert.equal(again.token, tried.token);
       },
     ),
 

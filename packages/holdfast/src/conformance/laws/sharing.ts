@@ -200,6 +200,7 @@ export const sharing: LawGroup = {
         const writing = b.run(resource, { waitMs: 8_000 }, () => {
           seen.push("writer");
         });
+        writing.catch(() => {});
         await s.untilWaiters(a, resource, 1);
         const early = await c.tryAcquire(resource, { mode: "shared" });
         assert.equal(early, null, "a reader that came after the writer must not get in before it");

@@ -136,7 +136,7 @@ export const succession: LawGroup = {
       ["url"],
       async (s) => {
         const resource = s.resource();
-        const ttlMs = s.ttl(600);
+        const ttlMs = s.ttl(400);
         const child = s.child({ resource, options: { ttlMs }, does: "watch" });
         const { token } = await child.until("held");
         // Longer than its ttl: it must be alive by renewal before it is stopped.

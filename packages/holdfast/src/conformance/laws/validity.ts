@@ -7,6 +7,17 @@ import { law } from "../stage.js";
 /** How long ago a call pretends to have started: far more than any rounding. */
 const AGO_MS = 120;
 
+const HOUR_MS = 3_600_000;
+/** Between the start of a play's first call and its last, with room for a busy machine. */
+const PLAY_MS = 5_000;
+
+/** No later than the call, and no nonsense either: an hour is the distance to the other clock. */
+function inItsOwnTime(call: Call, validity: Validity): void {
+  countsFrom(call, validity);
+  const earlyMs = call.startedAt - validity.since;
+  assert(earlyMs < PLAY_MS, `validity counts from ${earlyMs.toFixed(0)} ms before the call`);
+}
+
 function countsFrom(call: Call, validity: Validity): void {
   const lateMs = validity.since - call.startedAt;
   assert(lateMs <= 0, `validity counts from ${lateMs.toFixed(1)} ms after the call started`);
@@ -144,4 +155,67 @@ export const validityLaws = [
       await b!.outlastedByBackend({ claim, granted, token: granted.token }, granted);
     },
   ),
+
+  law(
+    "L4.16",
+    "through the API, a lease's life does not count from the start of its waiting",
+    [],
+    async (s) => {
+      const [holder, locks] = [await s.client(), await s.locks()];
+      const resource = s.resource();
+      const ttlMs = s.ttl(400);
+      const held = await holder.take(resource);
+      const acquiring = locks.acquire(resource, { ttlMs, waitMs: 10_000, fair: "strict" });
+      await elapse(ttlMs * 1.2);
+      await holder.giveBack(held.claim);
+      const lease = await acquiring;
+      assert(lease.held && lease.remainingMs() > 0, "granted, and lost already");
+      await elapse(ttlMs * 1.2);
+      assert.equal(lease.held, true, "renewed from the first moment on");
+    },
+  ),
+
+  law("L4.17", "clients whose clocks read differently agree on who holds", [], async (s) => {
+    const [a, b] = await s.clients(2);
+    for (const offsetMs of [-HOUR_MS, HOUR_MS]) {
+      const resource = s.resource();
+      const held = await a!.take(resource);
+      const other = b!.claim(resource);
+      const early = await b!.try(other, b!.call(offsetMs));
+      expectKind(early, "busy", "a claim of a client with another clock");
+      expectKind(await a!.renew(held.claim), "renewed", "a holder beside another clock");
+      await a!.giveBack(held.claim);
+      const call = b!.call(offsetMs);
+      const granted = expectKind(await b!.try(other, call), "granted", "a free resource");
+      inItsOwnTime(call, granted);
+      await a!.refused(resource);
+      const again = b!.call(offsetMs);
+      const renewed = await b!.renew(other, other.ttlMs, again);
+      inItsOwnTime(again, expectKind(renewed, "renewed", "a live grant"));
+      await a!.refused(resource);
+    }
+  }),
+
+  law("L4.18", "a waiter is granted in the time of its own clock", ["queue"], async (s) => {
+    const [a, b] = await s.clients(2);
+    for (const offsetMs of [-HOUR_MS, HOUR_MS]) {
+      const resource = s.resource();
+      const held = await a!.take(resource);
+      const claim = b!.claim(resource);
+      const first = b!.call(offsetMs);
+      expectKind(await b!.enqueue(claim, first), "queued", "a waiter");
+      expectKind(
+        await b!.beat(claim, b!.call(offsetMs)),
+        "queued",
+        "a waiter behind a live holder",
+      );
+      await a!.giveBack(held.claim);
+      await elapse(20);
+      const pushed = b!.pushed.get(claim.grantId);
+      const call = b!.call(offsetMs);
+      if (pushed) inItsOwnTime(call, pushed);
+      inItsOwnTime(call, expectKind(await b!.beat(claim, call), "granted", "the head"));
+      await a!.refused(resource);
+    }
+  }),
 ];

@@ -1,48 +1,20 @@
 import assert from "node:assert";
 import { systemClock } from "../../clock.js";
-import type { Engine, Queued } from "../../engine.js";
-import { Locks } from "../../locks.js";
+import { flakyEngine } from "../../testing/flaky-engine.js";
 import type { LawGroup } from "../harness.js";
 import { elapse, within } from "../patience.js";
 import { law, type Stage } from "../stage.js";
+import { overheard } from "./overheard.js";
 
 /** What a busy machine may add to anything. */
 const MARGIN_MS = 1_000;
 
-/** Listens in on what the engine says about heartbeats. */
-function overheard(engine: Engine): { engine: Engine; queued: Queued[] } {
-  const queued: Queued[] = [];
-  const { queue } = engine;
-  assert(queue, "a law that uses the queue must say that it needs one");
-  const enqueue: typeof queue.enqueue = async (claim, call) => {
-    const answer = await queue.enqueue(claim, call);
-    if (answer.kind === "queued") queued.push(answer);
-    return answer;
-  };
-  const heard = Object.create(engine, {
-    queue: { value: { ...queue, enqueue, heartbeat: queue.heartbeat.bind(queue) } },
-  }) as Engine;
-  return { engine: bound(heard, engine), queued };
-}
-
-/** Methods of the original with the original's this: private fields live there. */
-function bound(view: Engine, original: Engine): Engine {
-  const verbs = ["tryAcquire", "renew", "release", "check", "revoke", "inspect", "list", "close"];
-  for (const verb of verbs as (keyof Engine)[]) {
-    const method = original[verb];
-    if (typeof method !== "function") continue;
-    Object.defineProperty(view, verb, { value: (method as () => unknown).bind(original) });
-  }
-  return view;
-}
-
 /** Locks whose waiters are counted, and the interval at which the engine wants to hear of them. */
 async function patient(s: Stage, pushes: "deliver" | "drop") {
-  const { flakyEngine } = await import("../../testing/flaky-engine.js");
   const { engine, queued } = overheard(await s.engine());
   const flaky = flakyEngine(engine);
   flaky.pushes(pushes);
-  return { locks: new Locks(flaky), queued };
+  return { locks: s.locksOn(flaky), queued };
 }
 
 /** From the release until the waiter has its lease. */
@@ -50,18 +22,20 @@ async function handOverMs(s: Stage, pushes: "deliver" | "drop") {
   const holder = await s.client();
   const { locks, queued } = await patient(s, pushes);
   const resource = s.resource();
-  const held = await holder.take(resource);
+  // Engines that wait for an expiry beat no more rarely than it is near.
+  const held = await holder.take(resource, { ttlMs: s.ttl(600) });
   const acquiring = locks.acquire(resource, { waitMs: 15_000, fair: "strict" });
   acquiring.catch(() => {});
   await s.untilWaiters(locks, resource, 1);
   await elapse(30);
   const releasedAt = systemClock.now();
   await holder.giveBack(held.claim);
-  await within(15_000, acquiring, "a waiter whose turn it is");
+  assert(queued.length > 0, "the waiter stood in line");
+  const intervalMs = queued[0]!.nextHeartbeatMs;
+  await within(intervalMs * 2 + MARGIN_MS, acquiring, "a waiter whose turn it is");
   const tookMs = systemClock.now() - releasedAt;
   await locks.close();
-  assert(queued.length > 0, "the waiter stood in line");
-  return { tookMs, intervalMs: queued[0]!.nextHeartbeatMs };
+  return { tookMs, intervalMs };
 }
 
 export const wake: LawGroup = {
@@ -123,7 +97,7 @@ export const wake: LawGroup = {
         const { locks, flaky } = await s.flakyLocks();
         const holder = await s.client();
         const resource = s.resource();
-        const held = await holder.take(resource);
+        const held = await holder.take(resource, { ttlMs: s.ttl(600) });
         let late = () => {};
         flaky.pushes(
           new Promise<void>((resolve) => {
@@ -190,5 +164,51 @@ export const wake: LawGroup = {
       await within(15_000, Promise.all(works), "all waiters");
       assert.equal(served, 20);
     }),
+
+    law("L14.7", "a waiter that leaves does not silence its neighbour", ["queue"], async (s) => {
+      const [holder, locks] = [await s.client(), await s.locks()];
+      const resource = s.resource();
+      const held = await holder.take(resource);
+      const controller = new AbortController();
+      const options = { fair: "strict", waitMs: 15_000 } as const;
+      const leaving = locks.acquire(resource, { ...options, signal: controller.signal });
+      leaving.catch(() => {});
+      await s.untilWaiters(locks, resource, 1);
+      const staying = locks.acquire(resource, options);
+      await s.untilWaiters(locks, resource, 2);
+      controller.abort();
+      await s.untilWaiters(locks, resource, 1);
+      await holder.giveBack(held.claim);
+      const lease = await within(2_000 + MARGIN_MS, staying, "the neighbour of one that left");
+      assert.equal(lease.held, true);
+    }),
+
+    law(
+      "L14.8",
+      "a waiter that was cut off gets its turn once it is joined again",
+      ["sever"],
+      async (s) => {
+        const holder = await s.client();
+        const { engine, locks } = await s.severable();
+        const resource = s.resource();
+        const held = await holder.take(resource, { ttlMs: s.ttl(400) });
+        const retry = Array<number>(1_000).fill(20);
+        const options = { waitMs: 15_000, callTimeoutMs: 500, retry } as const;
+        const acquiring = locks.acquire(resource, { ...options, fair: "strict" });
+        acquiring.catch(() => {});
+        await s.untilWaiters(locks, resource, 1);
+        const heal = await s.harness.sever!(engine);
+        await elapse(50);
+        await holder.giveBack(held.claim);
+        // Long enough that at least one heartbeat falls into the cut.
+        await elapse(450);
+        await heal();
+        const lease = await within(4_000, acquiring, "a waiter that was cut off");
+        assert.equal(lease.held, true);
+        await holder.holdersAre(resource, lease.token);
+        assert.equal(await lease.release(), "released");
+        await s.untilEmpty(holder, resource);
+      },
+    ),
   ],
 };

@@ -3,6 +3,7 @@ import { MEMORY_TRAITS } from "../../engines/memory/engine.js";
 import { MemoryStore, memoryEngine } from "../../engines/memory/index.js";
 import { type FlakyEngine, flakyEngine } from "../../testing/flaky-engine.js";
 import type { Harness } from "../harness.js";
+import { findLaw } from "../suite.js";
 
 /** What may be laid over the memory engine: nothing, a narrower view, or a defect. */
 export type Overlay = (engine: Engine, store: MemoryStore) => Engine;
@@ -28,5 +29,10 @@ export function memoryHarness(
     },
     age: (resource, ms) => store.age(resource, ms),
     sever: (engine) => wires.get(engine)!.cut("unknown"),
+    excuses: ["L4.17", "L4.18"].map((law) => ({
+      law,
+      why: "all its clients live in one process, and so read one clock",
+      witness: (harness) => findLaw(law).run(harness),
+    })),
   };
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { closeSync, type FSWatcher, mkdirSync, openSync, utimesSync, watch } from "node:fs";
+import { closeSync, type FSWatcher, mkdirSync, openSync, watch, writeSync } from "node:fs";
 import { join } from "node:path";
 import { emit } from "../../events.js";
 
@@ -8,7 +8,7 @@ import { emit } from "../../events.js";
 const BELLS = 64;
 
 /**
- * How one process wakes another without either polling: a file per bell, touched to ring it and
+ * How one process wakes another without either polling: a file per bell, written to ring it and
  * watched to hear it. A ring that gets lost costs the waiter one heartbeat, nothing more.
  */
 export class Bells {
@@ -37,8 +37,10 @@ export class Bells {
 
   ring(bell: number): void {
     try {
-      // The time itself does not matter; setting it is what the watcher hears.
-      utimesSync(this.#path(bell), 0, 0);
+      // What is written does not matter; that it is written is what the watcher hears.
+      const file = openSync(this.#path(bell), "r+");
+      writeSync(file, "!", 0);
+      closeSync(file);
     } catch (error) {
       this.#failed(error);
     }

@@ -64,6 +64,8 @@ export class SqliteEngine implements Engine {
   readonly #changeListeners = new Set<(resource: string) => void>();
   #bell: number | null = null;
   #listening = false;
+  // Others find our bell in the file; a holder that never waits needs it there as much as a waiter.
+  #bellShown = false;
 
   constructor(terms: SqliteTerms, clock: Clock = systemClock) {
     this.#clock = clock;
@@ -77,7 +79,7 @@ export class SqliteEngine implements Engine {
   }
 
   tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
-    return this.#store.transact(call, (ledger) => {
+    return this.#claim(call, (ledger) => {
       const known = this.#repeat(ledger, claim, call);
       if (known !== null) return known;
       const outcome = ledger.tryGrant(claim);
@@ -150,7 +152,7 @@ export class SqliteEngine implements Engine {
     enqueue: (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
       // The bell must hang before anyone can be asked to ring it.
       if (!this.#listening) this.#listen();
-      return this.#store.transact(call, (ledger) => {
+      return this.#claim(call, (ledger) => {
         const known = this.#repeat(ledger, claim, call);
         if (known !== null) return known;
         if (ledger.head(claim.resource) === null || ledger.waiter(claim.grantId) === null) {
@@ -203,6 +205,16 @@ export class SqliteEngine implements Engine {
       return () => this.#changeListeners.delete(listener);
     },
   };
+
+  async #claim<T>(call: Call, work: (ledger: Ledger) => T): Promise<T> {
+    const show = !this.#bellShown;
+    const answer = await this.#store.transact(call, (ledger) => {
+      if (show) ledger.beat(this.#bell);
+      return work(ledger);
+    });
+    if (show) this.#bellShown = this.#listening;
+    return answer;
+  }
 
   /** The same grantId again: the same token, with a fresh ttl. A buried one is refused for good. */
   #repeat(ledger: Ledger, claim: Claim, call: Call): Granted | Gone | null {

@@ -24,7 +24,7 @@ export function readHost(): Host {
     frame: `${boot}/${readNamespace("time")}`,
     pidNamespace: readNamespace("pid"),
     pid: process.pid,
-    started: readStarted(process.pid) ?? "unknown",
+    started: readStat(process.pid)?.started ?? UNKNOWN,
   };
 }
 
@@ -40,11 +40,21 @@ export function isProvenDead(other: ProcessIdentity, self: ProcessIdentity): boo
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ESRCH") return true;
   }
-  const started = readStarted(other.pid);
-  return started !== null && other.started !== "unknown" && started !== other.started;
+  const now = readStat(other.pid);
+  if (now === null) return false;
+  // A process nobody has collected yet is dead once its last thread is: it can write no more.
+  if (now.state === "Z" && now.threads <= 1) return true;
+  return other.started !== UNKNOWN && now.started !== other.started;
+}
+
+/** Whether the other ran before the last boot of this host. A boot without a name says nothing. */
+export function isOfEarlierBoot(other: ProcessIdentity, self: ProcessIdentity): boolean {
+  const named = !other.boot.startsWith(UNNAMED) && !self.boot.startsWith(UNNAMED);
+  return named && other.boot !== self.boot;
 }
 
 const UNKNOWN = "unknown";
+const UNNAMED = "unnamed-";
 
 function readBoot(): string {
   try {
@@ -54,7 +64,7 @@ function readBoot(): string {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
   } catch {
     // No way to name this boot: then no process shares our frame, and everything is waited out.
-    return `unnamed-${randomBytes(8).toString("hex")}`;
+    return `${UNNAMED}${randomBytes(8).toString("hex")}`;
   }
 }
 
@@ -68,13 +78,20 @@ function readNamespace(kind: "pid" | "time"): string {
   }
 }
 
-/** Field 22 of /proc/<pid>/stat. The name in field 2 may contain anything, so count from its end. */
-function readStarted(pid: number): string | null {
+interface Stat {
+  readonly state: string;
+  readonly threads: number;
+  readonly started: string;
+}
+
+/** Of /proc/<pid>/stat. The name in field 2 may contain anything, so fields count from its end. */
+function readStat(pid: number): Stat | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null;
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return { state: fields[0]!, threads: Number(fields[17]), started: fields[19]! };
   } catch {
-    // Not Linux, or hidden from us: no start time, and so no proof from it.
+    // Not Linux, or hidden from us: nothing is known of it, and so nothing proven.
     return null;
   }
 }

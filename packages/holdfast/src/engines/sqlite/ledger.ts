@@ -1,7 +1,7 @@
 import type { Claim, GrantRef } from "../../engine.js";
 import { limitMismatch } from "../../errors.js";
 import type { SqlClient, Statement, Value } from "./client.js";
-import { type Host, isProvenDead } from "./host.js";
+import { type Host, isOfEarlierBoot, isProvenDead } from "./host.js";
 import {
   type Blocker,
   claimOf,
@@ -196,16 +196,14 @@ export class Ledger {
   /** Clears what dead processes left behind where nobody has asked for it since. */
   sweep(): void {
     this.#run("tombstonesSweep", this.#host.frame, this.now);
-    for (const peer of this.#all("peersAll") as PeerRow[]) {
-      if (!isProvenDead(identityOf(peer), this.#host) && peer.boot === this.#host.boot) continue;
-      this.#run("peerLeaveLine", peer.id);
-    }
+    const gone = (this.#all("peersAll") as PeerRow[]).filter((peer) => {
+      const identity = identityOf(peer);
+      return isProvenDead(identity, this.#host) || isOfEarlierBoot(identity, this.#host);
+    });
+    for (const peer of gone) this.#run("peerLeaveLine", peer.id);
     const held = this.#all("resourcesHeld", SWEEP_AT_ONCE) as { resource: string }[];
     for (const { resource } of held) this.promote(resource);
-    for (const peer of this.#all("peersAll") as PeerRow[]) {
-      const dead = isProvenDead(identityOf(peer), this.#host) || peer.boot !== this.#host.boot;
-      if (dead) this.#run("peerForget", peer.id);
-    }
+    for (const peer of gone) this.#run("peerForget", peer.id);
     this.#run("sightingsSweep");
   }
 

@@ -1,0 +1,57 @@
+import { cpuMs, instant, pause } from "./instant.js";
+import { SectionLog } from "./section-log.js";
+import type { Subject } from "./suite.js";
+
+export interface ContendOrder {
+  readonly waiters: number;
+  /** The instant at which all loops of all processes start, and the one after which none begins anew. */
+  readonly from: number;
+  readonly until: number;
+}
+
+export interface ContendReport {
+  readonly sections: Float64Array;
+  /** Since when each waiter that was not served at the end has been waiting. */
+  readonly pending: readonly number[];
+  /** When measuring ended: the order's end, or earlier if the log was full. */
+  readonly endedAt: number;
+  /** What this process used from the first to the last, on all cores. */
+  readonly cpuMs: number;
+}
+
+// Most sections are empty, so that the lock is measured and not the work. Every so often one lasts
+// a turn of the event loop: a second holder would be seen inside it.
+const LONG_SECTION_EVERY = 16;
+const FAREWELL_MS = 400;
+
+/** Loops of acquire and release, one per waiter, all on one resource. */
+export async function contend(subject: Subject, order: ContendOrder): Promise<ContendReport> {
+  const log = new SectionLog();
+  const waitingSince = new Array<number>(order.waiters).fill(Number.NaN);
+  let endedAt = order.until;
+  const loop = async (waiter: number): Promise<void> => {
+    for (;;) {
+      const askedAt = instant();
+      if (askedAt >= order.until) return;
+      if (log.full) {
+        endedAt = Math.min(endedAt, askedAt);
+        return;
+      }
+      waitingSince[waiter] = askedAt;
+      const release = await subject.acquire();
+      const enteredAt = instant();
+      waitingSince[waiter] = Number.NaN;
+      if (log.length % LONG_SECTION_EVERY === 0) await new Promise(setImmediate);
+      log.add(waiter, askedAt, enteredAt, instant());
+      await release();
+    }
+  };
+  await pause(order.from - instant());
+  const cpuBefore = cpuMs();
+  const loops = Promise.all(Array.from({ length: order.waiters }, (_, waiter) => loop(waiter)));
+  // Who polls with long pauses may come back long after the end; nobody waits for that.
+  const patience = order.until + FAREWELL_MS - instant();
+  await Promise.race([loops, pause(patience)]);
+  const pending = waitingSince.filter((since) => since < order.until);
+  return { sections: log.pack(), pending, endedAt, cpuMs: cpuMs() - cpuBefore };
+}

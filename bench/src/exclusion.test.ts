@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { checkExclusion, ExclusionError } from "./exclusion.js";
+import { suite as planted } from "./planted.fixture.js";
+import { runSuite } from "./run-suite.js";
+import { type Section, SectionLog, unpack } from "./section-log.js";
+
+const section = (enteredAt: number, leftAt: number): Section => {
+  return { waiter: 0, askedAt: 0, enteredAt, leftAt };
+};
+
+test("sections that touch do not overlap, and come back in order", () => {
+  const logs = [[section(3, 4), section(4, 5)], [section(1, 3)]];
+  const entered = checkExclusion("a lock", logs).map(({ enteredAt }) => enteredAt);
+  assert.deepEqual(entered, [1, 3, 4]);
+});
+
+test("an overlap is found in one process and between two", () => {
+  assert.throws(() => checkExclusion("a", [[section(2, 4), section(1, 3)]]), ExclusionError);
+  assert.throws(() => checkExclusion("a", [[section(1, 3)], [section(2, 2)]]), ExclusionError);
+});
+
+for (const { id } of planted.scenarios) {
+  test(`the bench refuses a contender that excludes nobody: ${id}`, async () => {
+    const options = { seconds: 0.1, scenarios: [id], contenders: null, onProgress: () => {} };
+    await assert.rejects(runSuite(planted, options), ExclusionError);
+  });
+}
+
+test("a log comes out of its package as it went in, across chunks", () => {
+  const log = new SectionLog();
+  const count = 40_000;
+  for (let i = 0; i < count; i++) log.add(i % 7, i, i + 0.25, i + 0.5);
+  const sections = unpack(log.pack());
+  assert.equal(sections.length, count);
+  const last = count - 1;
+  const expected = { waiter: last % 7, askedAt: last, enteredAt: last + 0.25, leftAt: last + 0.5 };
+  assert.deepEqual(sections.at(-1), expected);
+});

@@ -1,0 +1,32 @@
+import { localWaiters } from "./scenarios/local-waiters.js";
+import { processWaiters } from "./scenarios/process-waiters.js";
+import type { Contender, Suite } from "./suite.js";
+
+const ROUND_TRIP_MS = 1;
+
+/** No lock at all: everybody who asks is let in, after as long as a lock might take. */
+const openDoor: Contender = {
+  id: "open-door",
+  name: "an open door",
+  ours: false,
+  reach: "host",
+  async open() {
+    const later = () => new Promise((resolve) => setTimeout(resolve, ROUND_TRIP_MS));
+    return {
+      acquire: async () => {
+        await later();
+        return later;
+      },
+    };
+  },
+};
+
+/** A suite whose only contender excludes nobody. */
+export const suite: Suite = {
+  name: "planted",
+  module: import.meta.url,
+  contenders: [openDoor],
+  scenarios: [localWaiters, processWaiters],
+  reference: openDoor.id,
+  requirements: [],
+};

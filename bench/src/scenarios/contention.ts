@@ -1,0 +1,62 @@
+import { checkExclusion } from "../exclusion.js";
+import { instant } from "../instant.js";
+import { type Section, unpack } from "../section-log.js";
+import type { Stage } from "../stage.js";
+import { jain, percentile } from "../statistics.js";
+import type { Column, Measures } from "../suite.js";
+
+const START_MS = 20;
+const WARM_UP = 0.25;
+
+export const RATE: Column = { key: "rate", title: "per second", kind: "rate" };
+export const WAITS: readonly Column[] = [
+  { key: "p50", title: "p50 wait", kind: "ms" },
+  { key: "p99", title: "p99 wait", kind: "ms" },
+];
+/** Of all processes together. Less at the mercy of a busy machine than anything by the clock. */
+export const CPU: Column = { key: "cpuMs", title: "CPU a turn", kind: "ms" };
+export const FAIRNESS: Column = { key: "jain", title: "Jain", kind: "part" };
+
+/** Processes × waiters that take turns on one resource; counts only what happens after warming up. */
+export async function measureContention(
+  stage: Stage,
+  processes: number,
+  waiters: number,
+): Promise<Measures> {
+  const workers = await stage.workers(processes);
+  const from = instant() + START_MS;
+  const warmAt = from + stage.seconds * 1e3 * WARM_UP;
+  const until = warmAt + stage.seconds * 1e3;
+  const reports = await Promise.all(
+    workers.map((worker) => worker.call("contend", { waiters, from, until })),
+  );
+  const logs = reports.map(({ sections }) => unpack(sections));
+  checkExclusion(stage.name, logs);
+
+  const endedAt = Math.min(...reports.map((report) => report.endedAt));
+  const counts = (section: Section) => section.enteredAt >= warmAt && section.enteredAt < endedAt;
+  const counted = logs.map((log) => log.filter(counts));
+  const served = counted.flat();
+  // Who is still waiting at the end has waited at least so long: leaving them out would flatter
+  // those who starve.
+  const unserved = reports.flatMap(({ pending }) => pending.map((since) => endedAt - since));
+  const waits = [...served.map((s) => s.enteredAt - s.askedAt), ...unserved];
+  const shares = counted.flatMap((log) => sharesOf(log, waiters));
+  return {
+    rate: served.length / ((endedAt - warmAt) / 1e3),
+    p50: percentile(waits, 0.5),
+    p99: percentile(waits, 0.99),
+    cpuMs: sum(reports.map((report) => report.cpuMs)) / sum(logs.map((log) => log.length)),
+    ...(shares.length > 1 ? { jain: jain(shares) } : {}),
+  };
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((a, b) => a + b, 0);
+}
+
+function sharesOf(log: readonly Section[], waiters: number): number[] {
+  const shares = new Array<number>(waiters).fill(0);
+  for (const { waiter } of log) shares[waiter]! += 1;
+  return shares;
+}

@@ -1,0 +1,78 @@
+import { checkExclusion } from "../exclusion.js";
+import { instant, pause } from "../instant.js";
+import { measureRoundTrips } from "../round-trip.js";
+import type { Section } from "../section-log.js";
+import type { Stage } from "../stage.js";
+import { percentile } from "../statistics.js";
+import type { Measures, Scenario } from "../suite.js";
+
+const MAX_HAND_OVERS = 2_000;
+const SHORTEST_HOLD_MS = 2;
+const HOLD_RANGE_MS = 8;
+const GOLDEN = 0.618034;
+
+/** One process holds, the other waits; from the holder's release to the other's grant. */
+export const handOver: Scenario = {
+  id: "hand-over",
+  title: "Hand-over between two processes",
+  about: "From the start of one process's release to the grant in another that waits.",
+  reach: "host",
+  columns: [
+    { key: "p50", title: "p50", kind: "ms" },
+    { key: "p99", title: "p99", kind: "ms" },
+    { key: "raw50", title: "p50 / raw", kind: "times" },
+    { key: "raw99", title: "p99 / raw", kind: "times" },
+    { key: "samples", title: "samples", kind: "count" },
+  ],
+  better: "less",
+  raw: {
+    name: "raw: pipe round trip",
+    async measure(stage) {
+      return summary(await measureRoundTrips(stage.seconds, holdMs, MAX_HAND_OVERS), null);
+    },
+  },
+  async measure(stage, raw) {
+    return summary(await handOvers(stage), raw);
+  },
+};
+
+async function handOvers(stage: Stage): Promise<number[]> {
+  const [first, second] = (await stage.workers(2)) as [Worker, Worker];
+  const until = instant() + stage.seconds * 1e3;
+  const sections: Section[] = [];
+  const delays: number[] = [];
+  let [holder, waiter] = [first, second];
+  let askedAt = instant();
+  let enteredAt = await holder.call("acquire");
+  for (let i = 0; i < MAX_HAND_OVERS && instant() < until; i++) {
+    const askedNextAt = instant();
+    const granted = waiter.call("acquire");
+    // Holds of different lengths, so that no contender's polling falls into step with them.
+    await pause(holdMs(i));
+    const leftAt = await holder.call("release");
+    sections.push({ waiter: i % 2, askedAt, enteredAt, leftAt });
+    askedAt = askedNextAt;
+    enteredAt = await granted;
+    delays.push(enteredAt - leftAt);
+    [holder, waiter] = [waiter, holder];
+  }
+  const leftAt = await holder.call("release");
+  sections.push({ waiter: delays.length % 2, askedAt, enteredAt, leftAt });
+  const sides = [0, 1].map((side) => sections.filter((section) => section.waiter === side));
+  checkExclusion(stage.name, sides);
+  return delays;
+}
+
+type Worker = Awaited<ReturnType<Stage["workers"]>>[number];
+
+function holdMs(i: number): number {
+  return SHORTEST_HOLD_MS + HOLD_RANGE_MS * ((i * GOLDEN) % 1);
+}
+
+function summary(delays: readonly number[], raw: Measures | null): Measures {
+  const p50 = percentile(delays, 0.5);
+  const p99 = percentile(delays, 0.99);
+  const base = raw?.p50;
+  const multiples = base === undefined ? {} : { raw50: p50 / base, raw99: p99 / base };
+  return { p50, p99, ...multiples, samples: delays.length };
+}

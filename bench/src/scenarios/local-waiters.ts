@@ -1,0 +1,14 @@
+import type { Scenario } from "../suite.js";
+import { CPU, FAIRNESS, measureContention, RATE, WAITS } from "./contention.js";
+
+const WAITERS = 32;
+
+export const localWaiters: Scenario = {
+  id: "local-waiters",
+  title: `${WAITERS} local waiters`,
+  about: `${WAITERS} waiters of one process take turns on one resource.`,
+  reach: "process",
+  columns: [RATE, ...WAITS, FAIRNESS, CPU],
+  better: "more",
+  measure: (stage) => measureContention(stage, 1, WAITERS),
+};

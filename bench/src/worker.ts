@@ -1,0 +1,90 @@
+import { type ContendOrder, type ContendReport, contend } from "./contend.js";
+import { type Crowd, type CrowdReport, drain, gather } from "./crowd.js";
+import { cpuMs, instant } from "./instant.js";
+import type { Place, Release, Subject, Suite } from "./suite.js";
+
+/** What a worker process can be asked to do. Each verb takes one value and answers with one. */
+export interface Verbs {
+  open(order: { suite: string; contender: string; place: Place }): Promise<void>;
+  /** Loops of acquire and release from one instant to another. */
+  contend(order: ContendOrder): Promise<ContendReport>;
+  /** Acquires and holds; answers when the grant came. */
+  acquire(): Promise<number>;
+  /** Ends what `acquire` holds; answers when the section was left. */
+  release(): Promise<number>;
+  /** Many waiters at once, which stay in line until `drain` has seen them all through. */
+  gather(waiters: number): Promise<void>;
+  drain(order: { forMs: number }): Promise<CrowdReport>;
+  usage(): Promise<Usage>;
+}
+
+export interface Usage {
+  readonly at: number;
+  readonly cpuMs: number;
+  readonly calls: number | null;
+}
+
+export interface Request {
+  readonly id: number;
+  readonly verb: keyof Verbs;
+  readonly order: unknown;
+}
+
+export interface Reply {
+  readonly id: number;
+  readonly value?: unknown;
+  readonly error?: string;
+}
+
+let subject: Subject | null = null;
+let held: Release | null = null;
+let crowd: Crowd | null = null;
+
+const verbs: Verbs = {
+  async open({ suite: module, contender, place }) {
+    const { suite } = (await import(module)) as { suite: Suite };
+    const found = suite.contenders.find(({ id }) => id === contender);
+    if (found === undefined) throw new Error(`${suite.name} has no contender "${contender}"`);
+    subject = await found.open(place);
+  },
+  contend: (order) => contend(opened(), order),
+  async acquire() {
+    held = await opened().acquire();
+    return instant();
+  },
+  async release() {
+    const release = held;
+    if (release === null) throw new Error("release without acquire");
+    held = null;
+    const leftAt = instant();
+    await release();
+    return leftAt;
+  },
+  async gather(waiters) {
+    crowd = gather(opened(), waiters);
+  },
+  async drain({ forMs }) {
+    if (crowd === null) throw new Error("drain without gather");
+    return drain(crowd, forMs);
+  },
+  async usage() {
+    return { at: instant(), cpuMs: cpuMs(), calls: subject?.calls?.() ?? null };
+  },
+};
+
+// Whoever started this process is gone, and nobody is left to measure for.
+process.on("disconnect", () => process.exit(1));
+process.on("message", (request: Request) => void answer(request));
+
+async function answer({ id, verb, order }: Request): Promise<void> {
+  const reply = await (verbs[verb] as (order: unknown) => Promise<unknown>)(order).then(
+    (value): Reply => ({ id, value }),
+    (error: unknown): Reply => ({ id, error: error instanceof Error ? error.message : `${error}` }),
+  );
+  process.send?.(reply);
+}
+
+function opened(): Subject {
+  if (subject === null) throw new Error("the worker has opened nothing yet");
+  return subject;
+}

@@ -1,0 +1,398 @@
+import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
+import { test } from "node:test";
+import type { Timer } from "./clock.js";
+import type { Engine } from "./engine.js";
+import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
+import { AcquireTimeoutError, ContractError, EngineError } from "./errors.js";
+import { Locks } from "./locks.js";
+import type { ConnectOptions } from "./options.js";
+import { fixed } from "./retry.js";
+import { flakyEngine, ManualClock } from "./testing/index.js";
+
+// "strict" keeps the cohort out: what is tested here is one claim on its own.
+const ALONE = { fair: "strict" } as const;
+
+function stage(options: Omit<ConnectOptions, "clock"> = {}, clock = new ManualClock()) {
+  const store = new MemoryStore();
+  const engine = flakyEngine(memoryEngine({ store }));
+  const locks = new Locks(engine, { ...options, clock });
+  const other = new Locks(memoryEngine({ store }), { clock });
+  const held = (name: string) => store.rooms.get(name)?.holdings.size ?? 0;
+  const inLine = (name: string) => store.rooms.get(name)?.line.length ?? 0;
+  return { clock, store, engine, locks, other, held, inLine };
+}
+
+function gate(): { opened: Promise<void>; open: () => void } {
+  let open = () => {};
+  const opened = new Promise<void>((go) => {
+    open = go;
+  });
+  return { opened, open };
+}
+
+function outcomeOf<T>(work: Promise<T>): Promise<T | Error> {
+  return work.catch((error: Error) => error);
+}
+
+test("a claim asks once when the resource is free", async () => {
+  const { engine, locks } = stage();
+  const lease = await locks.acquire("a", ALONE);
+  assert.equal(lease.token, 1n);
+  assert.equal(engine.calls("enqueue"), 1);
+  assert.equal(engine.calls("tryAcquire"), 0);
+});
+
+test("a claim that waits is granted by the push, without a further call", async () => {
+  const { engine, locks, other } = stage();
+  const first = await other.acquire("a");
+  const waiting = locks.acquire("a", ALONE);
+  await first.release();
+  const second = await waiting;
+  assert.ok(second.held);
+  assert.ok(second.token > first.token);
+  assert.equal(engine.calls("heartbeat"), 0);
+});
+
+test("a claim whose push is lost is granted by its next heartbeat", async () => {
+  const { clock, engine, locks, other } = stage();
+  const first = await other.acquire("a");
+  engine.pushes("drop");
+  const waiting = locks.acquire("a", ALONE);
+  await clock.advance(100);
+  await first.release();
+  await clock.advance(1_000);
+  const second = await waiting;
+  assert.ok(second.held);
+  assert.equal(engine.calls("heartbeat"), 1);
+});
+
+test("a claim out of patience leaves the line and says who holds it and how long it waited", async () => {
+  const { clock, locks, other, inLine } = stage();
+  const holder = await other.acquire("a", { label: "the holder" });
+  const waiting = outcomeOf(locks.acquire("a", { ...ALONE, waitMs: 700 }));
+  await clock.advance(699);
+  assert.equal(inLine("a"), 1);
+  await clock.advance(1);
+  const error = await waiting;
+  assert.ok(error instanceof AcquireTimeoutError);
+  assert.equal(error.waitedMs, 700);
+  assert.deepEqual(
+    error.holders.map((h) => [h.label, h.token]),
+    [["the holder", holder.token]],
+  );
+  assert.match(error.message, /the holder/);
+  assert.equal(inLine("a"), 0);
+});
+
+test("a claim that was granted while its patience ran out keeps the grant", async () => {
+  // The push is lost and patience ends before the next heartbeat: withdraw finds the grant.
+  const { clock, engine, locks, other, held } = stage();
+  const first = await other.acquire("a");
+  engine.pushes("drop");
+  const waiting = locks.acquire("a", { ...ALONE, waitMs: 500 });
+  await clock.advance(100);
+  await first.release();
+  await clock.advance(400);
+  const lease = await waiting;
+  assert.ok(lease.held);
+  assert.equal(engine.calls("withdraw"), 1);
+  await lease.release();
+  assert.equal(held("a"), 0);
+});
+
+class EarlyClock extends ManualClock {
+  // Node counts timers in whole milliseconds of the loop's time: up to one of them fires early.
+  override timer(delayMs: number, callback: () => void, keepAlive: boolean): Timer {
+    return super.timer(delayMs > 100 ? delayMs - 0.9 : delayMs, callback, keepAlive);
+  }
+}
+
+test("a claim whose patience timer fires a moment early asks no second time under a released grantId", async () => {
+  const { clock, engine, locks, other } = stage({}, new EarlyClock());
+  await other.acquire("a");
+  const waiting = outcomeOf(locks.acquire("a", { ...ALONE, waitMs: 500 }));
+  await clock.advance(510);
+  assert.ok((await waiting) instanceof AcquireTimeoutError);
+  assert.equal(engine.calls("enqueue"), 1, "the claim stood in line again after it had left");
+});
+
+test("a grantId that was given up is never claimed with again", async () => {
+  // The clean-up release is on its way while the claim tries again: it would end the new grant.
+  const clock = new EarlyClock();
+  const store = new MemoryStore();
+  const seen: string[] = [];
+  const inner = memoryEngine({ store });
+  const engine = flakyEngine(inner);
+  const { queue } = engine;
+  const spy: Engine = Object.assign(Object.create(engine) as Engine, {
+    queue: {
+      ...queue!,
+      enqueue: (claim: { grantId: string }, call: never) => {
+        seen.push(claim.grantId);
+        return queue!.enqueue(claim as never, call);
+      },
+    },
+    release: (refs: readonly { grantId: string }[], call: never) => {
+      for (const { grantId } of refs) seen.push(`released ${grantId}`);
+      return engine.release(refs as never, call);
+    },
+  });
+  const locks = new Locks(spy, { clock });
+  const other = new Locks(memoryEngine({ store }), { clock });
+  await other.acquire("a");
+  const waiting = outcomeOf(locks.acquire("a", { ...ALONE, waitMs: 500 }));
+  await clock.advance(510);
+  await waiting;
+  for (const [i, entry] of seen.entries()) {
+    assert.ok(!seen.slice(0, i).includes(`released ${entry}`), `claimed again: ${seen.join(", ")}`);
+  }
+});
+
+test("an enqueue that failed without effect and without a strategy fails the acquire", async () => {
+  const { engine, locks, held } = stage();
+  engine.inject("enqueue", { kind: "fail" });
+  const error = await outcomeOf(locks.acquire("a", ALONE));
+  assert.ok(error instanceof EngineError);
+  assert.equal(error.effect, "none");
+  assert.equal(held("a"), 0);
+  assert.equal(engine.calls("release"), 0, "there was nothing to clean up");
+});
+
+test("an enqueue whose reply was lost leaves no grant behind", async () => {
+  const { clock, engine, locks, held } = stage();
+  engine.inject("enqueue", { kind: "lose-reply" });
+  const error = await outcomeOf(locks.acquire("a", ALONE));
+  assert.ok(error instanceof EngineError);
+  assert.equal(error.effect, "unknown");
+  await clock.advance(0);
+  assert.equal(held("a"), 0);
+});
+
+test("an enqueue that arrives after the claim was given up is refused", async () => {
+  const { clock, engine, locks, held, inLine } = stage();
+  const { opened, open } = gate();
+  engine.inject("enqueue", { kind: "hold-request", until: opened });
+  const waiting = outcomeOf(locks.acquire("a", { ...ALONE, callTimeoutMs: 100 }));
+  await clock.advance(100);
+  assert.ok((await waiting) instanceof EngineError);
+  open();
+  await clock.advance(0);
+  assert.equal(held("a") + inLine("a"), 0);
+});
+
+test("a strategy repeats a lost enqueue under the same grantId and gets the same grant", async () => {
+  const { clock, engine, locks, held } = stage();
+  engine.inject("enqueue", { kind: "lose-reply" });
+  const waiting = locks.acquire("a", { ...ALONE, retry: fixed({ delayMs: 50 }) });
+  await clock.advance(50);
+  const lease = await waiting;
+  assert.equal(lease.token, 1n, "a second grant was taken");
+  assert.equal(held("a"), 1);
+});
+
+test("a first request that arrives after its repeat was granted and released makes no orphan", async () => {
+  const { clock, engine, locks, held, inLine } = stage();
+  const { opened, open } = gate();
+  engine.inject("enqueue", { kind: "hold-request", until: opened });
+  const waiting = locks.acquire("a", {
+    ...ALONE,
+    callTimeoutMs: 100,
+    retry: fixed({ delayMs: 50 }),
+  });
+  await clock.advance(150);
+  const lease = await waiting;
+  assert.equal(await lease.release(), "released");
+  open();
+  await clock.advance(0);
+  assert.equal(held("a") + inLine("a"), 0, "the late request became a grant that nobody holds");
+});
+
+test("a first request that arrives after its repeat was queued and aborted makes no orphan", async () => {
+  const { clock, engine, locks, other, inLine } = stage();
+  const { opened, open } = gate();
+  const controller = new AbortController();
+  await other.acquire("a");
+  engine.inject("enqueue", { kind: "hold-request", until: opened });
+  const waiting = outcomeOf(
+    locks.acquire("a", {
+      ...ALONE,
+      callTimeoutMs: 100,
+      retry: fixed({ delayMs: 50 }),
+      signal: controller.signal,
+    }),
+  );
+  await clock.advance(150);
+  assert.equal(inLine("a"), 1);
+  controller.abort();
+  await waiting;
+  open();
+  await clock.advance(0);
+  assert.equal(inLine("a"), 0, "the late request stands in line for nobody");
+});
+
+test("a grant that comes too late to be of use is given back and asked for anew", async () => {
+  const { clock, engine, locks, held } = stage();
+  const { opened, open } = gate();
+  engine.inject("enqueue", { kind: "hold-reply", until: opened });
+  const waiting = locks.acquire("a", { ...ALONE, ttlMs: 1_000, callTimeoutMs: 5_000 });
+  await clock.advance(950);
+  open();
+  await clock.advance(0);
+  const lease = await waiting;
+  assert.ok(lease.held);
+  assert.equal(lease.token, 2n);
+  assert.ok(lease.remainingMs() > 800);
+  assert.equal(held("a"), 1);
+});
+
+test("a tryAcquire whose grant came too late gives it back and says null", async () => {
+  const { clock, engine, locks, held } = stage();
+  const { opened, open } = gate();
+  engine.inject("tryAcquire", { kind: "hold-reply", until: opened });
+  const trying = locks.tryAcquire("a", { ...ALONE, ttlMs: 1_000 });
+  await clock.advance(950);
+  open();
+  await clock.advance(0);
+  assert.equal(await trying, null);
+  assert.equal(held("a"), 0);
+});
+
+test("an engine that never answers a tryAcquire costs callTimeoutMs, and is not called busy", async () => {
+  const { clock, engine, locks, held } = stage();
+  engine.inject("tryAcquire", { kind: "hang", carriedOut: true });
+  const trying = outcomeOf(locks.tryAcquire("a", { ...ALONE, callTimeoutMs: 300 }));
+  await clock.advance(300);
+  const error = await trying;
+  assert.ok(error instanceof EngineError);
+  assert.equal(error.effect, "unknown");
+  await clock.advance(0);
+  assert.equal(held("a"), 0);
+});
+
+for (const fair of ["strict", "cohort"] as const) {
+  test(`an acquire that no answer reached in its patience is not called busy (${fair})`, async () => {
+    const { clock, engine, locks } = stage();
+    for (const verb of ["enqueue", "withdraw", "release"] as const) {
+      engine.inject(verb, { kind: "hang", carriedOut: false }, 9);
+    }
+    const waiting = outcomeOf(locks.acquire("a", { fair, waitMs: 400, callTimeoutMs: 1_000 }));
+    await clock.advance(10_000);
+    const error = await waiting;
+    assert.ok(error instanceof EngineError, `got ${String(error)}`);
+  });
+}
+
+test("an engine that answers gone for ever does not spin: patience ends the claim", async () => {
+  const { clock, engine, locks } = stage();
+  let asked = 0;
+  const gone: Engine = Object.assign(Object.create(engine) as Engine, {
+    queue: {
+      ...engine.queue!,
+      enqueue: async () => {
+        // Ten thousand calls without a pause between them: stop the loop, which nothing else can.
+        if (++asked > 10_000) throw new EngineError("spun", { effect: "none", retryable: false });
+        return { kind: "gone", why: "unknown" };
+      },
+    },
+  });
+  void locks;
+  const spun = new Locks(gone, { clock });
+  const waiting = outcomeOf(spun.acquire("a", { ...ALONE, waitMs: 500 }));
+  await clock.advance(1_000);
+  await waiting;
+  assert.ok(asked < 1_000, `asked ${asked} times in one second`);
+});
+
+test("an engine that repeats a token is refused with ContractError, and its grant given back", async () => {
+  const { clock, engine, locks, held } = stage();
+  const stuck: Engine = Object.assign(Object.create(engine) as Engine, {
+    queue: {
+      ...engine.queue!,
+      enqueue: async (claim: never, call: never) => ({
+        ...(await engine.queue!.enqueue(claim, call)),
+        token: 7n,
+      }),
+    },
+  });
+  const repeating = new Locks(stuck, { clock });
+  void locks;
+  await (await repeating.acquire("a", ALONE)).release();
+  const error = await outcomeOf(repeating.acquire("a", ALONE));
+  assert.ok(error instanceof ContractError);
+  assert.match(error.message, /7/);
+  await clock.advance(0);
+  assert.equal(held("a"), 0);
+});
+
+test("two shared grants whose replies arrive in the other order are both good", async () => {
+  const { clock, engine, locks } = stage();
+  const { opened, open } = gate();
+  engine.inject("enqueue", { kind: "hold-reply", until: opened });
+  const first = locks.acquire("a", { mode: "shared" });
+  const second = await locks.acquire("a", { mode: "shared" });
+  open();
+  await clock.advance(0);
+  const late = await outcomeOf(first);
+  assert.ok(!(late instanceof Error), String(late));
+  assert.equal(late.token, 1n);
+  assert.equal(second.token, 2n);
+  assert.ok(late.held && second.held);
+});
+
+test("a reply that comes after its grant expired and was succeeded is a late grant, not a defect", async () => {
+  const { clock, engine, locks } = stage();
+  const { opened, open } = gate();
+  engine.inject("tryAcquire", { kind: "hold-reply", until: opened });
+  const slow = outcomeOf(locks.tryAcquire("a", { ...ALONE, ttlMs: 1_000 }));
+  await clock.advance(1_100);
+  const quick = await locks.acquire("a", ALONE);
+  open();
+  await clock.advance(0);
+  assert.equal(await slow, null);
+  assert.ok(quick.held);
+});
+
+test("an aborted wait leaves no waiter, no timer and no listener", async () => {
+  const { clock, locks, other, inLine } = stage();
+  await other.acquire("a");
+  const timersBefore = clock.timers;
+  for (const fair of ["strict", "cohort"] as const) {
+    const controller = new AbortController();
+    const waiting = outcomeOf(locks.acquire("a", { fair, signal: controller.signal }));
+    await clock.advance(10);
+    assert.equal(inLine("a"), 1);
+    const reason = new Error("enough");
+    controller.abort(reason);
+    assert.equal(await waiting, reason, "the reason is rethrown untouched");
+    await clock.advance(0);
+    assert.equal(inLine("a"), 0);
+    assert.equal(getEventListeners(controller.signal, "abort").length, 0);
+    assert.equal(clock.timers, timersBefore);
+  }
+});
+
+test("an abort while the enqueue hangs ends the acquire at once and cleans up behind it", async () => {
+  const { clock, engine, locks, held } = stage();
+  for (const fair of ["strict", "cohort"] as const) {
+    const { opened, open } = gate();
+    const controller = new AbortController();
+    engine.inject("enqueue", { kind: "hold-reply", until: opened });
+    const waiting = outcomeOf(locks.acquire("a", { fair, signal: controller.signal }));
+    await clock.advance(10);
+    assert.equal(held("a"), 1);
+    controller.abort(new Error("enough"));
+    assert.match(String(await waiting), /enough/);
+    open();
+    await clock.advance(0);
+    assert.equal(held("a"), 0);
+  }
+});
+
+test("a signal that is aborted before the acquire is refused without a call", async () => {
+  const { engine, locks } = stage();
+  const reason = new Error("never");
+  const error = await outcomeOf(locks.acquire("a", { signal: AbortSignal.abort(reason) }));
+  assert.equal(error, reason);
+  assert.equal(engine.calls("enqueue") + engine.calls("tryAcquire"), 0);
+});

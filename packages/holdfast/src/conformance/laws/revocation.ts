@@ -1,0 +1,239 @@
+import assert from "node:assert";
+import { LeaseLostError } from "../../errors.js";
+import { assertRising, expectKind } from "../client.js";
+import { elapse, gate, within } from "../patience.js";
+import { law } from "../stage.js";
+
+export const revocationLaws = [
+  law("L18.6", "revoke forbids renewal and lets the holder finish", [], async (s) => {
+    const [a, b] = await s.clients(2);
+    const resource = s.resource();
+    const { claim, token } = await a!.take(resource);
+    assert.equal(await b!.revoke(resource, token), "revoked");
+    expectKind(await a!.renew(claim), "gone", "the renewal of a revoked grant");
+    assert.equal(await b!.check(resource, token), false, "a revoked grant checks as false");
+    await b!.refused(resource, {}, "a claim before the revoked holder has finished");
+    const [holder] = (await b!.inspect(resource)).holders;
+    assert.equal(holder?.revoked, true, "people see that it is revoked");
+    expectKind(await a!.release(claim), "released", "the revoked holder's release");
+    await b!.take(resource);
+  }),
+
+  law("L18.7", "a revoked grant that is not released ends at its ttl", [], async (s) => {
+    const [a, b] = await s.clients(2);
+    const resource = s.resource();
+    const { claim, token } = await a!.take(resource, { ttlMs: s.lifeMs });
+    assert.equal(await b!.revoke(resource, token), "revoked");
+    expectKind(await a!.renew(claim, s.lifeMs * 10), "gone", "the renewal of a revoked grant");
+    await s.expire(resource, s.lifeMs, a!);
+    await b!.take(resource);
+  }),
+
+  law(
+    "L18.8",
+    "a waiter follows a revoked holder at its release, not before",
+    ["queue"],
+    async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const { claim, token } = await a!.take(resource);
+      const waiter = await b!.wait(resource);
+      await b!.revoke(resource, token);
+      await b!.stillWaits(waiter, "a waiter behind a revoked holder");
+      await a!.giveBack(claim);
+      const live = await b!.turn(waiter);
+      assert.equal(await b!.revoke(resource, token), "gone", "the predecessor's token");
+      expectKind(await b!.renew(waiter), "renewed", "the successor's renewal");
+      assert.equal(await a!.check(resource, live.token), true);
+    },
+  ),
+
+  law("L18.9", "revoke of a token that nobody holds is gone and harms nobody", [], async (s) => {
+    const [a, b] = await s.clients(2);
+    const resource = s.resource();
+    const before = await a!.take(resource);
+    await a!.giveBack(before.claim);
+    const { claim, token } = await a!.take(resource);
+    for (const force of [false, true]) {
+      assert.equal(await b!.revoke(resource, before.token, force), "gone", "a predecessor's");
+      assert.equal(await b!.revoke(resource, token + 1n, force), "gone", "one beyond");
+      assert.equal(await b!.revoke(s.resource("other"), token, force), "gone", "elsewhere");
+    }
+    expectKind(await a!.renew(claim), "renewed", "the holder nobody revoked");
+    assert.equal(await b!.check(resource, token), true);
+  }),
+
+  law("L18.10", "a forced revocation ends the grant at once", [], async (s) => {
+    const [a, b] = await s.clients(2);
+    const resource = s.resource();
+    const { claim, token } = await a!.take(resource);
+    assert.equal(await b!.revoke(resource, token, true), "revoked");
+    assert.equal(await b!.check(resource, token), false);
+    const live = await b!.take(resource);
+    expectKind(await a!.renew(claim), "gone", "the former holder's renewal");
+    expectKind(await a!.release(claim), "gone", "the former holder's release");
+    await a!.holdersAre(resource, live.token);
+  }),
+
+  law("L18.11", "a forced revocation lets the next waiter in", ["queue"], async (s) => {
+    const [a, b] = await s.clients(2);
+    const resource = s.resource();
+    const { token } = await a!.take(resource);
+    const waiter = await b!.wait(resource);
+    assert.equal(await b!.revoke(resource, token, true), "revoked");
+    const live = await b!.turn(waiter);
+    await b!.holdersAre(resource, live.token);
+  }),
+
+  law("L18.12", "revoke hits one shared grant and leaves its neighbours", ["shared"], async (s) => {
+    const [a, b] = await s.clients(2);
+    const resource = s.resource();
+    const first = await a!.take(resource, { mode: "shared" });
+    const second = await b!.take(resource, { mode: "shared" });
+    assert.equal(await b!.revoke(resource, first.token), "revoked");
+    expectKind(await a!.renew(first.claim), "gone", "the revoked reader");
+    expectKind(await b!.renew(second.claim), "renewed", "its neighbour");
+    assert.equal(await a!.check(resource, second.token, "shared"), true);
+  }),
+
+  law("L18.13", "revoke by any token of the range revokes the grant", ["range"], async (s) => {
+    const [a, b] = await s.clients(2);
+    const resource = s.resource();
+    const { claim, granted } = await a!.take(resource, { tokens: 2 });
+    assert.equal(await b!.revoke(resource, granted.token + 1n), "revoked");
+    assert.equal(await b!.check(resource, granted.token), false);
+    expectKind(await a!.renew(claim), "gone", "the revoked grant");
+  }),
+
+  law(
+    "L18.14",
+    "through the API, a revoked holder is told and its release lets the next in",
+    [],
+    async (s) => {
+      for (const fair of ["cohort", "strict"] as const) {
+        const [a, b] = [await s.locks(), await s.locks()];
+        const resource = s.resource(fair);
+        const ttlMs = s.ttl(1_500);
+        const lease = await a.acquire(resource, { ttlMs, fair });
+        const lost = new Promise<void>((go) => {
+          lease.signal.addEventListener("abort", () => go(), { once: true });
+        });
+        assert.equal(await b.revoke(resource, { token: lease.token }), "revoked");
+        assert.equal(await b.check(lease.sequencer), false);
+        await within(ttlMs, lost, "the revoked holder's signal");
+        const { reason } = lease.signal;
+        assert(reason instanceof LeaseLostError);
+        assert.equal(reason.reason, "revoked");
+        assert.equal(lease.held, false);
+        await elapse(10);
+        assert.equal(await b.tryAcquire(resource), null, "the holder has not finished yet");
+        const next = b.acquire(resource, { waitMs: 5_000 });
+        assert.equal(await lease.release(), "gone");
+        const successor = await within(ttlMs / 2 + 500, next, "the successor");
+        assert(successor.token > lease.token);
+      }
+    },
+  ),
+
+  law(
+    "L18.15",
+    "a holder is told of its revocation long before its next renewal",
+    ["watch"],
+    async (s) => {
+      // The holder has never waited, its ttl is long, and the one who revokes is another client.
+      const [a, b] = [await s.locks(), await s.locks()];
+      const resource = s.resource();
+      const lease = await a.acquire(resource, { ttlMs: s.ttl(60_000) });
+      const lost = new Promise<void>((go) => {
+        lease.signal.addEventListener("abort", () => go(), { once: true });
+      });
+      assert.equal(await b.revoke(resource, { token: lease.token }), "revoked");
+      await within(2_000, lost, "the revoked holder's signal");
+      assert.equal((lease.signal.reason as LeaseLostError).reason, "revoked");
+    },
+  ),
+
+  law(
+    "L18.16",
+    "a grant revoked before its waiter learned of it is not given out",
+    ["queue"],
+    async (s) => {
+      const [a, b] = await s.clients(2);
+      for (const verb of ["beat", "enqueue", "withdraw"] as const) {
+        const resource = s.resource(verb);
+        const held = await a!.take(resource);
+        const waiter = await b!.wait(resource);
+        await a!.giveBack(held.claim);
+        const [holder] = (await a!.inspect(resource)).holders;
+        assert(holder, "the waiter was promoted by the release");
+        assert.equal(await a!.revoke(resource, holder.token), "revoked");
+        const answer = await b![verb](waiter);
+        assert.notEqual(answer.kind, "granted", `${verb} of a revoked grant`);
+        assert.equal(await a!.check(resource, holder.token), false);
+      }
+    },
+  ),
+
+  law(
+    "L18.17",
+    "through the API, a lease passed on inside a process checks as true",
+    ["range"],
+    async (s) => {
+      const [a, b] = [await s.locks(), await s.locks()];
+      const resource = s.resource();
+      const tokens: bigint[] = [];
+      const visit = async () =>
+        a.run(resource, async (lease) => {
+          tokens.push(lease.token);
+          assert.equal(await b.check(lease.sequencer), true);
+          assert.equal(await b.tryAcquire(resource), null);
+        });
+      await within(10_000, Promise.all([1, 2, 3, 4, 5].map(visit)), "five local waiters");
+      assertRising(tokens);
+    },
+  ),
+
+  law(
+    "L18.18",
+    "a withdrawal does not end a revoked grant that its holder may be using",
+    ["queue"],
+    async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const first = await a!.take(resource);
+      const waiter = await b!.wait(resource);
+      await a!.giveBack(first.claim);
+      const { token } = expectKind(await b!.withdraw(waiter), "granted", "one that came too late");
+      assert.equal(await a!.revoke(resource, token), "revoked");
+      // The same withdrawal once more, as a network may deliver it.
+      await b!.withdraw(waiter);
+      await a!.refused(resource, {}, "a claim before the revoked holder has finished");
+      expectKind(await b!.release(waiter), "released", "the revoked holder's release");
+      await a!.take(resource);
+    },
+  ),
+
+  law(
+    "L18.19",
+    "a revocation is not forgotten over a renewal that was under way",
+    ["watch"],
+    async (s) => {
+      const { locks, flaky } = await s.flakyLocks();
+      const other = await s.locks();
+      const resource = s.resource();
+      const lease = await locks.acquire(resource, { ttlMs: s.ttl(60_000) });
+      const lost = new Promise<void>((go) => {
+        lease.signal.addEventListener("abort", () => go(), { once: true });
+      });
+      const answer = gate();
+      flaky.inject("renew", { kind: "hold-reply", until: answer.opened });
+      const renewing = lease.renew();
+      renewing.catch(() => {});
+      await elapse(30);
+      assert.equal(await other.revoke(resource, { token: lease.token }), "revoked");
+      await elapse(100);
+      answer.open();
+      await within(3_000, lost, "the revoked holder's signal");
+    },
+  ),
+];

@@ -1,0 +1,76 @@
+import assert from "node:assert";
+import { expectKind } from "../client.js";
+import { law } from "../stage.js";
+
+/** Longer than any play. */
+export const GRAVE_MS = 60_000;
+
+export const tombstoneLaws = [
+  law("L11.5", "a late acquire after a release with a tombstone is gone", [], async (s) => {
+    const [a, b] = await s.clients(2);
+    const claim = a!.claim(s.resource());
+    expectKind(await a!.release(claim, GRAVE_MS), "gone", "the release of what never arrived");
+    for (const client of [a!, b!, a!]) {
+      expectKind(await client.try(claim), "gone", "an acquire that arrives after its release");
+    }
+    await b!.holdersAre(claim.resource);
+    await b!.take(claim.resource);
+    expectKind(await a!.try(claim), "gone", "the same while another holds");
+  }),
+
+  law("L11.6", "a late enqueue after a release with a tombstone is gone", ["queue"], async (s) => {
+    const [a, b] = await s.clients(2);
+    const [free, taken] = [a!.claim(s.resource("free")), a!.claim(s.resource("taken"))];
+    const held = await b!.take(taken.resource);
+    for (const claim of [free, taken]) {
+      expectKind(await a!.release(claim, GRAVE_MS), "gone", "the release of what never arrived");
+      expectKind(await a!.enqueue(claim), "gone", "an enqueue that arrives after its release");
+      expectKind(await a!.beat(claim), "unknown", "its heartbeat");
+      assert.equal((await b!.inspect(claim.resource)).waiters.length, 0);
+    }
+    await b!.giveBack(held.claim);
+    await s.untilEmpty(b!, taken.resource);
+    await s.untilEmpty(b!, free.resource);
+  }),
+
+  law(
+    "L11.7",
+    "a release with a tombstone ends what is there, and keeps it ended",
+    [],
+    async (s) => {
+      const [a, b] = await s.clients(2);
+      const { claim } = await a!.take(s.resource());
+      expectKind(await a!.release(claim, GRAVE_MS), "released", "a live grant");
+      expectKind(await a!.try(claim), "gone", "the acquire, resent");
+      expectKind(await a!.release(claim, GRAVE_MS), "gone", "the release, resent");
+      expectKind(await a!.try(claim), "gone", "the acquire, resent again");
+      await b!.take(claim.resource);
+    },
+  ),
+
+  law(
+    "L11.8",
+    "a waiter released with a tombstone cannot stand in line again",
+    ["queue"],
+    async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const held = await a!.take(resource);
+      const waiter = await b!.wait(resource);
+      expectKind(await b!.release(waiter, GRAVE_MS), "released", "a waiter");
+      expectKind(await b!.enqueue(waiter), "gone", "the enqueue, resent");
+      expectKind(await b!.try(waiter), "gone", "the same by tryAcquire");
+      assert.equal((await a!.inspect(resource)).waiters.length, 0);
+      await a!.giveBack(held.claim);
+      await s.untilEmpty(b!, resource);
+    },
+  ),
+
+  law("L11.9", "a tombstone is for its grantId alone", [], async (s) => {
+    const a = await s.client();
+    const resource = s.resource();
+    expectKind(await a.release(a.claim(resource), GRAVE_MS), "gone", "the release of nothing");
+    const { claim } = await a.take(resource);
+    expectKind(await a.renew(claim), "renewed", "another grantId on the same resource");
+  }),
+];

@@ -1,0 +1,202 @@
+import { altered, alteredQueue, holdingOf, holdingsOf, type WrongEngine } from "./altered.js";
+
+export const delayDefects: readonly WrongEngine[] = [
+  {
+    defect: "the lock-delay is ignored",
+    law: "L17.1",
+    overlay: (inner) =>
+      altered(inner, {
+        tryAcquire: (claim, call) => inner.tryAcquire({ ...claim, lockDelayMs: 0 }, call),
+      }),
+  },
+  {
+    defect: "the lock-delay follows a release too",
+    law: "L17.2",
+    overlay: (inner, store) =>
+      altered(inner, {
+        async release(refs, call) {
+          for (const ref of refs) {
+            const holding = holdingOf(store, ref);
+            if (!holding?.claim.lockDelayMs) continue;
+            holding.expiresAt = call.startedAt;
+            return [{ kind: "released" }];
+          }
+          return inner.release(refs, call);
+        },
+      }),
+  },
+  {
+    defect: "a late release ends the lock-delay",
+    law: "L17.3",
+    overlay: (inner, store) =>
+      altered(inner, {
+        async release(refs, call) {
+          const answers = await inner.release(refs, call);
+          for (const { resource, grantId } of refs) store.end(resource, grantId, call.startedAt);
+          return answers;
+        },
+      }),
+  },
+  {
+    defect: "a late renewal ends the lock-delay",
+    law: "L17.4",
+    overlay: (inner, store) =>
+      altered(inner, {
+        async renew(refs, call) {
+          const answers = await inner.renew(refs, call);
+          for (const [i, { resource, grantId }] of refs.entries()) {
+            if (answers[i]!.kind === "gone") store.end(resource, grantId, call.startedAt);
+          }
+          return answers;
+        },
+      }),
+  },
+  {
+    defect: "the late holder may come back within its lock-delay",
+    law: "L17.5",
+    overlay: (inner, store) =>
+      altered(inner, {
+        tryAcquire(claim, call) {
+          const own = holdingOf(store, claim);
+          if (own && own.expiresAt <= call.startedAt) own.expiresAt = call.startedAt + claim.ttlMs;
+          return inner.tryAcquire(claim, call);
+        },
+      }),
+  },
+  {
+    defect: "readers are let in within a writer's lock-delay",
+    law: "L17.6",
+    overlay: (inner, store) =>
+      altered(inner, {
+        tryAcquire(claim, call) {
+          for (const holding of holdingsOf(store, claim.resource)) {
+            const over = holding.expiresAt <= call.startedAt;
+            if (over && claim.mode === "shared") {
+              store.end(claim.resource, holding.claim.grantId, call.startedAt);
+            }
+          }
+          return inner.tryAcquire(claim, call);
+        },
+      }),
+  },
+  {
+    defect: "writers are let in within a reader's lock-delay",
+    law: "L17.7",
+    overlay: (inner) =>
+      altered(inner, {
+        tryAcquire: (claim, call) =>
+          inner.tryAcquire(claim.mode === "shared" ? { ...claim, lockDelayMs: 0 } : claim, call),
+      }),
+  },
+  {
+    defect: "waiters are let in within the lock-delay",
+    law: "L17.8",
+    overlay: (inner, store) =>
+      alteredQueue(inner, {
+        heartbeat(refs, call) {
+          for (const { resource } of refs) {
+            for (const { claim, expiresAt } of holdingsOf(store, resource)) {
+              if (expiresAt <= call.startedAt) store.end(resource, claim.grantId, call.startedAt);
+            }
+          }
+          return inner.queue!.heartbeat(refs, call);
+        },
+      }),
+  },
+  {
+    defect: "check says true to everything",
+    law: "L18.1",
+    overlay: (inner) => altered(inner, { check: async () => true }),
+  },
+  {
+    defect: "check does not look at the mode",
+    law: "L18.1",
+    overlay: (inner) =>
+      altered(inner, {
+        check: async (sequence, call) =>
+          (await inner.check({ ...sequence, mode: "exclusive" }, call)) ||
+          (await inner.check({ ...sequence, mode: "shared" }, call)),
+      }),
+  },
+  {
+    defect: "check does not look at the clock",
+    law: "L18.2",
+    overlay: (inner, store) =>
+      altered(inner, {
+        check: async ({ resource, token }) =>
+          holdingsOf(store, resource).some((holding) => holding.token === token),
+      }),
+  },
+  {
+    defect: "check knows the first token of a range only",
+    law: "L18.3",
+    overlay: (inner, store) =>
+      altered(inner, {
+        check: async (sequence, call) =>
+          holdingsOf(store, sequence.resource).some(({ token }) => token === sequence.token) &&
+          inner.check(sequence, call),
+      }),
+  },
+  {
+    defect: "check does not look at revocations",
+    law: "L18.6",
+    overlay: (inner, store) =>
+      altered(inner, {
+        check: async ({ resource, token }) =>
+          holdingsOf(store, resource).some((holding) => holding.token === token),
+      }),
+  },
+  {
+    defect: "a revocation ends the grant at once, without force",
+    law: "L18.6",
+    overlay: (inner) =>
+      altered(inner, { revoke: (ref, call) => inner.revoke({ ...ref, force: true }, call) }),
+  },
+  {
+    defect: "a revocation with force waits like any other",
+    law: "L18.10",
+    overlay: (inner) =>
+      altered(inner, { revoke: (ref, call) => inner.revoke({ ...ref, force: false }, call) }),
+  },
+  {
+    defect: "a revocation hits whoever holds now",
+    law: "L18.9",
+    overlay: (inner, store) =>
+      altered(inner, {
+        revoke(ref, call) {
+          const token = holdingsOf(store, ref.resource)[0]?.token ?? ref.token;
+          return inner.revoke({ ...ref, token }, call);
+        },
+      }),
+  },
+  {
+    defect: "a revocation says revoked to a token that nobody holds",
+    law: "L18.9",
+    overlay: (inner) =>
+      altered(inner, {
+        async revoke(ref, call) {
+          await inner.revoke(ref, call);
+          return "revoked";
+        },
+      }),
+  },
+  {
+    defect: "a revocation tells nobody",
+    law: "L18.15",
+    overlay: (inner) => altered(inner, { watch: { onChange: () => () => {} } }),
+  },
+  {
+    defect: "a waiter is given a grant that was revoked meanwhile",
+    law: "L18.16",
+    overlay: (inner, store) =>
+      alteredQueue(inner, {
+        heartbeat(refs, call) {
+          for (const ref of refs) {
+            const holding = holdingOf(store, ref);
+            if (holding) holding.revoked = false;
+          }
+          return inner.queue!.heartbeat(refs, call);
+        },
+      }),
+  },
+];

@@ -1,0 +1,15 @@
+import type { WrongEngine } from "./altered.js";
+import { delayDefects } from "./closing.js";
+import { countingDefects } from "./counting.js";
+import { failureDefects } from "./failures.js";
+import { lifeDefects } from "./life.js";
+import { lineDefects } from "./lines.js";
+import { nameDefects } from "./naming.js";
+import { numberDefects } from "./numbers.js";
+import { ownershipDefects } from "./ownership.js";
+
+/** Engines that are wrong on purpose, each in one way. The laws must see every one of them. */
+export const wrongEngines: readonly WrongEngine[] = [
+  ...[...countingDefects, ...ownershipDefects, ...lifeDefects, ...numberDefects],
+  ...[...nameDefects, ...failureDefects, ...lineDefects, ...delayDefects],
+];

@@ -1,0 +1,218 @@
+import type { Claim } from "../../engine.js";
+import { type Holding, MemoryStore, type Waiting } from "../../engines/memory/store.js";
+import { EngineError } from "../../errors.js";
+import { altered, alteredQueue, holdingOf, type WrongEngine } from "./altered.js";
+
+/** Carries out work on a room as if nobody waited in it. */
+function withoutLine<T>(store: MemoryStore, resource: string, work: () => T): T {
+  const room = store.rooms.get(resource);
+  const line = room?.line.splice(0) ?? [];
+  const result = work();
+  if (room && line.length > 0) {
+    room.line.push(...line);
+    store.rooms.set(resource, room);
+  }
+  return result;
+}
+
+class LastComeFirstServed extends MemoryStore {
+  override enqueue(waiting: Waiting): void {
+    super.enqueue(waiting);
+    const { line } = this.rooms.get(waiting.claim.resource)!;
+    line.unshift(line.pop()!);
+  }
+}
+
+/** A release leaves the resource free, and whoever comes first takes it. */
+class Barging extends MemoryStore {
+  override tryGrant(claim: Claim, now: number): Holding | null {
+    return withoutLine(this, claim.resource, () => super.tryGrant(claim, now));
+  }
+
+  override settle(resource: string, now: number): void {
+    withoutLine(this, resource, () => super.settle(resource, now));
+  }
+}
+
+class ReadersFirst extends MemoryStore {
+  override tryGrant(claim: Claim, now: number): Holding | null {
+    if (claim.mode === "exclusive") return super.tryGrant(claim, now);
+    return withoutLine(this, claim.resource, () => super.tryGrant(claim, now));
+  }
+}
+
+/** Looks past the head for somebody who fits. */
+class Skipping extends MemoryStore {
+  override settle(resource: string, now: number): void {
+    super.settle(resource, now);
+    const room = this.rooms.get(resource);
+    const modes = [...(room?.holdings.values() ?? [])].map(({ claim }) => claim.mode);
+    if (!room || modes.length === 0 || modes.includes("exclusive")) return;
+    const reader = room.line.findIndex(({ claim }) => claim.mode === "shared");
+    if (reader <= 0) return;
+    const [waiting] = room.line.splice(reader, 1);
+    const holding = withoutLine(this, resource, () => super.tryGrant(waiting!.claim, now));
+    if (holding) waiting!.push(holding, now);
+  }
+}
+
+/** Only a holder's release lets anybody in; expiries and withdrawals are nobody's business. */
+class OnlyReleasesPromote extends MemoryStore {
+  override settle(resource: string, now: number): void {
+    withoutLine(this, resource, () => super.settle(resource, now));
+  }
+
+  override end(resource: string, grantId: string, now: number): boolean {
+    if (this.position(resource, grantId) >= 0) return super.end(resource, grantId, now);
+    const ended = super.end(resource, grantId, now);
+    super.settle(resource, now);
+    return ended;
+  }
+}
+
+function lostForGood(): EngineError {
+  return new EngineError("the connection is broken", { effect: "none", retryable: true });
+}
+
+export const lineDefects: readonly WrongEngine[] = [
+  { defect: "last come, first served", law: "L13.1", store: () => new LastComeFirstServed() },
+  { defect: "tryAcquire barges past waiters", law: "L1.7", store: () => new Barging() },
+  { defect: "readers overtake a waiting writer", law: "L2.9", store: () => new ReadersFirst() },
+  { defect: "a reader is let in past the head", law: "L2.12", store: () => new Skipping() },
+  { defect: "an expiry lets nobody in", law: "L4.6", store: () => new OnlyReleasesPromote() },
+  {
+    defect: "the head's withdrawal lets nobody in",
+    law: "L13.4",
+    store: () => new OnlyReleasesPromote(),
+  },
+  {
+    defect: "whoever asks comes to the head of the line",
+    law: "L13.1",
+    overlay: (inner, store) =>
+      alteredQueue(inner, {
+        heartbeat(refs, call) {
+          for (const ref of refs) {
+            const at = store.position(ref.resource, ref.grantId);
+            const line = store.rooms.get(ref.resource)?.line;
+            if (at > 0) line!.unshift(...line!.splice(at, 1));
+          }
+          return inner.queue!.heartbeat(refs, call);
+        },
+      }),
+  },
+  {
+    defect: "every position is the head's",
+    law: "L13.2",
+    overlay: (inner) =>
+      alteredQueue(inner, {
+        async enqueue(claim, call) {
+          const answer = await inner.queue!.enqueue(claim, call);
+          return answer.kind === "queued" ? { ...answer, position: 0 } : answer;
+        },
+      }),
+  },
+  {
+    defect: "heartbeats are answered in another order",
+    law: "L13.8",
+    overlay: (inner) =>
+      alteredQueue(inner, {
+        heartbeat: async (refs, call) => (await inner.queue!.heartbeat(refs, call)).toReversed(),
+      }),
+  },
+  {
+    defect: "a withdrawal ends the grant that came first",
+    law: "L13.6",
+    overlay: (inner, store) =>
+      alteredQueue(inner, {
+        async withdraw(ref, call) {
+          store.end(ref.resource, ref.grantId, call.startedAt);
+          return { kind: "withdrawn" };
+        },
+      }),
+  },
+  {
+    defect: "a release wakes nobody",
+    law: "L14.1",
+    overlay: (inner) => alteredQueue(inner, { onGrant: () => () => {} }),
+  },
+  {
+    defect: "a lost wake-up stays lost: no push, and no heartbeat that tells",
+    law: "L14.2",
+    overlay: (inner) =>
+      alteredQueue(inner, {
+        onGrant: () => () => {},
+        async heartbeat(refs, call) {
+          const answers = await inner.queue!.heartbeat(refs, call);
+          return answers.map((answer) =>
+            answer.kind === "granted"
+              ? { kind: "queued", position: 0, nextHeartbeatMs: 1_000, holders: [] }
+              : answer,
+          );
+        },
+      }),
+  },
+  {
+    defect: "a grant that a dead waiter never took lasts for ever",
+    law: "L16.1",
+    overlay: (inner, store) => {
+      inner.queue!.onGrant((ref) => {
+        const holding = holdingOf(store, ref);
+        if (holding) holding.expiresAt = Infinity;
+      });
+      return inner;
+    },
+  },
+  {
+    defect: "neither withdraw nor release takes a waiter out of the line",
+    law: "L10.2",
+    overlay: (inner, store) =>
+      altered(inner, {
+        async release(refs, call) {
+          const waits = refs.some((ref) => store.position(ref.resource, ref.grantId) >= 0);
+          return waits ? refs.map(() => ({ kind: "released" })) : inner.release(refs, call);
+        },
+        queue: { ...inner.queue!, withdraw: async () => ({ kind: "withdrawn" }) },
+      }),
+  },
+  {
+    defect: "a waiter that leaves silences its neighbours",
+    law: "L14.7",
+    overlay: (inner) => {
+      let silent = false;
+      return altered(inner, {
+        release(refs, call) {
+          silent = true;
+          return inner.release(refs, call);
+        },
+        queue: {
+          ...inner.queue!,
+          onGrant: (listener) =>
+            inner.queue!.onGrant((ref, granted) => {
+              if (!silent) listener(ref, granted);
+            }),
+          heartbeat: (refs, call) =>
+            silent ? new Promise(() => {}) : inner.queue!.heartbeat(refs, call),
+        },
+      });
+    },
+  },
+  {
+    defect: "a waiter that was cut off once is never heard of again",
+    law: "L14.8",
+    overlay: (inner) => {
+      let broken = false;
+      return alteredQueue(inner, {
+        onGrant: () => () => {},
+        async heartbeat(refs, call) {
+          if (broken) throw lostForGood();
+          try {
+            return await inner.queue!.heartbeat(refs, call);
+          } catch (error) {
+            broken = true;
+            throw error;
+          }
+        },
+      });
+    },
+  },
+];

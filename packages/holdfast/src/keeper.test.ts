@@ -1,0 +1,448 @@
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import type { Engine, RenewRef } from "./engine.js";
+import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
+import { EngineError, LeaseLostError, UsageError } from "./errors.js";
+import { channels, type EventName } from "./events.js";
+import { Locks } from "./locks.js";
+import { flakyEngine, ManualClock } from "./testing/index.js";
+
+const cleanUps: (() => void)[] = [];
+afterEach(() => {
+  for (const cleanUp of cleanUps.splice(0)) cleanUp();
+});
+
+function stage() {
+  const clock = new ManualClock();
+  const store = new MemoryStore();
+  const engine = flakyEngine(memoryEngine({ store }));
+  const batches: (readonly RenewRef[])[] = [];
+  const spied: Engine = Object.assign(Object.create(engine) as Engine, {
+    renew: (refs: readonly RenewRef[], call: never) => {
+      batches.push(refs);
+      return engine.renew(refs, call);
+    },
+  });
+  const locks = new Locks(spied, { clock });
+  const other = new Locks(memoryEngine({ store }), { clock });
+  return { clock, store, engine, locks, other, batches };
+}
+
+/** The named events as they come, each with the instant at which it came. */
+function record(clock: ManualClock, ...names: EventName[]) {
+  const events: { name: EventName; at: number; message: Record<string, unknown> }[] = [];
+  const t0 = clock.now();
+  for (const name of names) {
+    const listener = (message: unknown) =>
+      events.push({ name, at: clock.now() - t0, message: message as Record<string, unknown> });
+    channels[name].subscribe(listener);
+    cleanUps.push(() => channels[name].unsubscribe(listener));
+  }
+  return events;
+}
+
+function gate(): { opened: Promise<void>; open: () => void } {
+  let open = () => {};
+  const opened = new Promise<void>((go) => {
+    open = go;
+  });
+  return { opened, open };
+}
+
+function outcomeOf<T>(work: Promise<T>): Promise<T | Error> {
+  return work.catch((error: Error) => error);
+}
+
+test("a lease is renewed for as long as it is held, about every third of its ttl", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  await clock.advance(30_000);
+  assert.ok(lease.held);
+  const calls = engine.calls("renew");
+  assert.ok(calls >= 28 && calls <= 40, `${calls} renewals in ten ttls`);
+});
+
+test("no renewal follows a release", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  await clock.advance(500);
+  void lease.release();
+  await clock.advance(10_000);
+  assert.equal(engine.calls("renew"), 0);
+  assert.equal(clock.timers, 0);
+});
+
+test("renewals of many leases travel together", async () => {
+  const { clock, locks, batches } = stage();
+  for (let i = 0; i < 100; i++) await locks.acquire(`r${i}`, { ttlMs: 30_000 });
+  await clock.advance(11_000);
+  const renewed = new Set(batches.flat().map(({ resource }) => resource));
+  assert.equal(renewed.size, 100);
+  assert.ok(batches.length <= 5, `${batches.length} calls for 100 leases`);
+});
+
+test("a batch holds at most a thousand grants, and all are renewed", async () => {
+  const { clock, locks, batches } = stage();
+  const leases = await Promise.all(
+    Array.from({ length: 2_500 }, (_, i) => locks.acquire(`r${i}`, { ttlMs: 30_000 })),
+  );
+  await clock.advance(40_000);
+  assert.ok(Math.max(...batches.map((batch) => batch.length)) <= 1_000);
+  assert.ok(leases.every((lease) => lease.held));
+});
+
+test("renewals are spread by a jitter of at most a tenth", async () => {
+  const at = new Set<number>();
+  for (let i = 0; i < 20; i++) {
+    const { clock, locks } = stage();
+    const renewals = record(clock, "renewed");
+    await locks.acquire("a", { ttlMs: 30_000 });
+    await clock.advance(10_001);
+    const instant = renewals[0]!.at;
+    assert.ok(instant >= 8_000 && instant <= 10_000, `renewed after ${instant} ms`);
+    at.add(Math.round(instant));
+    for (const cleanUp of cleanUps.splice(0)) cleanUp();
+  }
+  assert.ok(at.size > 5, `only ${at.size} different instants in 20`);
+});
+
+test("one entry that failed is tried again, and the others of its batch are renewed", async () => {
+  const { clock, engine } = stage();
+  const failing: Engine = Object.assign(Object.create(engine) as Engine, {
+    renew: async (refs: readonly RenewRef[], call: never) => {
+      const answers = await engine.renew(refs, call);
+      const error = new EngineError("this shard is down", { effect: "none", retryable: true });
+      const failed = { kind: "failed", effect: "none", error } as const;
+      return refs.map(({ resource }, i) => (resource === "bad" ? failed : answers[i]!));
+    },
+  });
+  const locks = new Locks(failing, { clock });
+  const bad = await locks.acquire("bad", { ttlMs: 3_000 });
+  const good = await locks.acquire("good", { ttlMs: 3_000 });
+  const events = record(clock, "renewal-failed", "in-danger", "lost");
+  await clock.advance(10_000);
+  assert.equal(bad.held, false);
+  assert.ok(good.held);
+  assert.ok(events.every(({ message }) => message.resource === "bad"));
+});
+
+test("a lease with a tiny callTimeoutMs does not cost another lease its renewal", async () => {
+  const { clock, engine } = stage();
+  const slow: Engine = Object.assign(Object.create(engine) as Engine, {
+    renew: async (refs: readonly RenewRef[], call: never) => {
+      await new Promise<void>((go) => clock.timer(5, go, false));
+      return engine.renew(refs, call);
+    },
+  });
+  const locks = new Locks(slow, { clock });
+  const hasty = await locks.acquire("hasty", { ttlMs: 3_000, callTimeoutMs: 1 });
+  const calm = await locks.acquire("calm", { ttlMs: 3_000 });
+  await clock.advance(10_000);
+  assert.ok(calm.held, "the backend answers within 5 ms, and the lease was lost");
+  assert.equal(hasty.held, false);
+});
+
+test("a renewal that hangs is given up in time for another", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000, callTimeoutMs: 60_000 });
+  engine.inject("renew", { kind: "hang", carriedOut: false });
+  await clock.advance(10_000);
+  assert.ok(lease.held);
+});
+
+test("a renew() that hangs once does not cost the lease", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  engine.inject("renew", { kind: "hang", carriedOut: false });
+  const renewing = outcomeOf(lease.renew());
+  await clock.advance(10_000);
+  assert.ok(lease.held, "the keeper alone would have survived this");
+  assert.equal(await renewing, undefined);
+});
+
+test("a renewal without an answer neither extends nor ends the lease", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  engine.inject("renew", { kind: "hang", carriedOut: true }, 99);
+  const before = lease.remainingMs();
+  await clock.advance(1_500);
+  assert.ok(lease.held);
+  assert.equal(lease.remainingMs(), before - 1_500);
+  await clock.advance(1_500);
+  assert.equal(lease.held, false);
+  assert.equal(lease.signal.reason.reason, "unconfirmed");
+});
+
+test("a failed renewal, danger and loss are told in this order, once each or more", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  const events = record(clock, "renewal-failed", "in-danger", "lost");
+  engine.cut();
+  await clock.advance(5_000);
+  const names = events.map(({ name }) => name);
+  assert.equal(names[0], "renewal-failed");
+  assert.equal(names.at(-1), "lost");
+  assert.equal(names.filter((name) => name === "in-danger").length, 1);
+  const danger = events.find(({ name }) => name === "in-danger")!;
+  assert.ok(Number(danger.message.remainingMs) > 500, "there is time left to act on the warning");
+  const lost = events.at(-1)!;
+  assert.equal(lost.message.reason, "unconfirmed");
+  assert.ok(lost.at <= 2_700, `signalled at ${lost.at}, a grace before validity ended`);
+  assert.equal(lease.held, false);
+});
+
+test("danger is told before loss even if renewEveryMs leaves time for one try only", async () => {
+  const { clock, engine, locks } = stage();
+  await locks.acquire("a", { ttlMs: 3_000, renewEveryMs: 2_500 });
+  const events = record(clock, "in-danger", "lost");
+  engine.cut();
+  await clock.advance(5_000);
+  assert.deepEqual(
+    events.map(({ name }) => name),
+    ["in-danger", "lost"],
+  );
+});
+
+test("danger is told again after a renewal that ended the first one", async () => {
+  const { clock, engine, locks } = stage();
+  await locks.acquire("a", { ttlMs: 3_000 });
+  const events = record(clock, "in-danger");
+  for (let i = 0; i < 2; i++) {
+    const mend = engine.cut();
+    await clock.advance(1_900);
+    mend();
+    await clock.advance(1_200);
+  }
+  assert.equal(events.length, 2);
+});
+
+test("a jump of the wall clock renews at once and ends nothing", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a");
+  clock.step();
+  await clock.advance(1_000);
+  assert.equal(engine.calls("renew"), 1);
+  assert.ok(lease.held);
+});
+
+test("a pause beyond the ttl is seen by the first statement after it", async () => {
+  const { clock, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  clock.pause(3_001);
+  assert.equal(lease.held, false);
+  assert.throws(() => lease.assertHeld(), LeaseLostError);
+  assert.equal(lease.remainingMs(), 0);
+  assert.ok(lease.signal.aborted);
+  assert.equal(await lease.release(), "gone");
+});
+
+test("a renewal answered after the pause revives nothing", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-reply", until: opened });
+  await clock.advance(1_000);
+  clock.pause(2_500);
+  open();
+  await clock.advance(0);
+  assert.equal(lease.held, false);
+  assert.equal(lease.signal.reason.reason, "unconfirmed");
+});
+
+test("a pause shorter than the validity ends nothing, and is followed by a renewal at once", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  clock.pause(2_000);
+  assert.ok(lease.held);
+  await clock.advance(0);
+  assert.equal(engine.calls("renew"), 1);
+  assert.ok(lease.remainingMs() > 2_500);
+});
+
+test("maxHoldMs ends the lease, and the keeper renews no further than that", async () => {
+  const { clock, engine, locks, other } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000, maxHoldMs: 4_000 });
+  await clock.advance(3_999);
+  assert.ok(lease.held);
+  await clock.advance(1);
+  assert.equal(lease.held, false);
+  const { reason } = lease.signal;
+  assert.equal(reason.reason, "max-hold");
+  const renewals = engine.calls("renew");
+  assert.ok(renewals <= 3);
+  await clock.advance(3_000);
+  assert.equal(engine.calls("renew"), renewals);
+  assert.ok(await other.tryAcquire("a"), "the grant has expired by itself");
+});
+
+test("a lease that is not renewed ends with its ttl, called expired", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000, renew: false });
+  await clock.advance(2_600);
+  assert.ok(lease.held);
+  await clock.advance(100);
+  assert.equal(lease.signal.reason.reason, "expired");
+  assert.equal(engine.calls("renew"), 0);
+});
+
+test("a revoked holder is told at once, with the time it has left", async () => {
+  const { clock, locks, other } = stage();
+  const lease = await locks.acquire("a");
+  const { signal } = lease;
+  await clock.advance(100);
+  assert.equal(await other.revoke("a", { token: lease.token }), "revoked");
+  await clock.advance(0);
+  assert.ok(signal.aborted);
+  assert.equal(signal.reason.reason, "revoked");
+  assert.ok(signal.reason.remainingMs > 20_000);
+});
+
+test("a revocation that is announced while a renewal is under way is not forgotten", async () => {
+  const { clock, engine, locks, other } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 30_000 });
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-reply", until: opened });
+  await clock.advance(10_000);
+  await other.revoke("a", { token: lease.token });
+  open();
+  await clock.advance(1_000);
+  assert.equal(lease.held, false, "the renewal's answer was older than the revocation");
+});
+
+test("a grant that was replaced at the backend is lost as replaced, with no time left", async () => {
+  const { clock, locks, other, store } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  store.rooms.get("a")!.holdings.clear();
+  const successor = await other.acquire("a");
+  await clock.advance(1_000);
+  assert.equal(lease.signal.reason.reason, "replaced");
+  assert.equal(lease.signal.reason.remainingMs, 0);
+  assert.equal(await lease.release(), "gone");
+  await clock.advance(0);
+  assert.ok(successor.held);
+  assert.equal(store.rooms.get("a")!.holdings.size, 1);
+});
+
+test("renew() with a shorter ttl is kept alive under the new ttl", async () => {
+  const { clock, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 30_000 });
+  await lease.renew({ ttlMs: 3_000 });
+  await clock.advance(20_000);
+  assert.ok(lease.held, "the keeper went on at the old pace");
+});
+
+test("renew() with a longer ttl is kept under the new ttl", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  await lease.renew({ ttlMs: 60_000 });
+  assert.ok(lease.remainingMs() > 55_000);
+  await clock.advance(10_000);
+  engine.cut();
+  await clock.advance(30_000);
+  assert.ok(lease.held);
+});
+
+test("a shrinking renew() without an answer is signalled before the shorter validity ends", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 30_000, graceMs: 100 });
+  await clock.advance(100);
+  let abortedAt = Infinity;
+  const t0 = clock.now();
+  lease.signal.addEventListener("abort", () => {
+    abortedAt = clock.now() - t0;
+  });
+  engine.inject("renew", { kind: "hang", carriedOut: true }, 9);
+  const renewing = outcomeOf(lease.renew({ ttlMs: 500 }));
+  await clock.advance(5_000);
+  assert.ok(abortedAt <= 500, `the backend's grant ended at 500 ms, the signal came at ${abortedAt}`);
+  await clock.advance(20_000);
+  assert.ok((await renewing) instanceof Error);
+});
+
+test("a shrinking renew() that arrives after a later renewal cannot make two holders", async () => {
+  const { clock, engine, locks, other } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 30_000, callTimeoutMs: 200 });
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-request", until: opened });
+  const shrinking = outcomeOf(lease.renew({ ttlMs: 3_000 }));
+  await clock.advance(300);
+  await shrinking;
+  await outcomeOf(lease.renew({ ttlMs: 30_000 }));
+  open();
+  await clock.advance(1);
+  engine.cut();
+  await clock.advance(4_000);
+  const successor = await other.tryAcquire("a");
+  assert.ok(!(successor?.held && lease.held), "two hold the resource");
+});
+
+test("renew() refuses a ttl that acquire would refuse, before any call", async () => {
+  const { engine, locks } = stage();
+  const lease = await locks.acquire("a");
+  for (const ttlMs of [0, -1, 1.5, Number.NaN, Infinity, 1e15, "5000" as unknown as number]) {
+    await assert.rejects(lease.renew({ ttlMs }), UsageError, `ttlMs: ${ttlMs}`);
+    assert.ok(lease.held, `ttlMs: ${ttlMs} ended the lease`);
+  }
+  assert.equal(engine.calls("renew"), 0);
+});
+
+test("renew() of a released lease is refused, of a lost one says so", async () => {
+  const { clock, locks } = stage();
+  const released = await locks.acquire("a");
+  await released.release();
+  await assert.rejects(released.renew(), UsageError);
+  const lost = await locks.acquire("b", { ttlMs: 1_000 });
+  clock.pause(2_000);
+  await assert.rejects(lost.renew(), LeaseLostError);
+});
+
+test("two renew() at once and the keeper's own do not overlap", async () => {
+  const { clock, engine } = stage();
+  let under = 0;
+  let most = 0;
+  const slow: Engine = Object.assign(Object.create(engine) as Engine, {
+    renew: async (refs: readonly RenewRef[], call: never) => {
+      most = Math.max(most, ++under);
+      await new Promise<void>((go) => clock.timer(50, go, false));
+      under--;
+      return engine.renew(refs, call);
+    },
+  });
+  const locks = new Locks(slow, { clock });
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  await clock.advance(1_000);
+  const both = Promise.all([lease.renew(), lease.renew({ ttlMs: 4_000 })]);
+  await clock.advance(1_000);
+  await both;
+  assert.equal(most, 1);
+});
+
+test("a release that begins while a renewal is under way wins", async () => {
+  const { clock, engine, locks, other, store } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-request", until: opened });
+  await clock.advance(1_000);
+  assert.equal(await lease.release(), "released");
+  const successor = await other.acquire("a");
+  open();
+  await clock.advance(100);
+  assert.ok(successor.held);
+  assert.equal(store.rooms.get("a")!.holdings.size, 1);
+  assert.equal(lease.signal.aborted, false);
+});
+
+test("an answer that is short of entries is a failure of the whole batch, and ends no lease", async () => {
+  const { clock, engine } = stage();
+  let wrong = 1;
+  const short: Engine = Object.assign(Object.create(engine) as Engine, {
+    renew: async (refs: readonly RenewRef[], call: never) =>
+      wrong-- > 0 ? [] : engine.renew(refs, call),
+  });
+  const locks = new Locks(short, { clock });
+  const events = record(clock, "renewal-failed");
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  await clock.advance(6_000);
+  assert.equal(events.length, 1);
+  assert.ok(lease.held);
+});

@@ -3,7 +3,7 @@ import { type Cancellation, Canceller } from "./canceller.js";
 import { sleep } from "./clock.js";
 import type { Call, Claim, Granted, HolderView } from "./engine.js";
 import { AcquireTimeoutError, EngineError, HoldfastError, UsageError } from "./errors.js";
-import { Grant } from "./grant.js";
+import { Doubt, Grant } from "./grant.js";
 import { mintGrantId } from "./grant-id.js";
 import type { Terms } from "./options.js";
 import type { Pulse } from "./pulse.js";
@@ -36,8 +36,14 @@ const POLLING: RetryStrategy = exponential({ minMs: 20, maxMs: 1_000 });
  * One claim, from the first call until it is granted, out of patience, aborted or failed. Whatever
  * the end, nothing stays behind: no waiter, no grant, no timer, no listener.
  */
-export async function contend(arena: Arena, wish: Wish): Promise<Grant> {
-  const contention = new Contention(arena, wish);
+export function contend(arena: Arena, wish: Wish): Promise<Grant> {
+  const work = runContention(new Contention(arena, wish));
+  // close() must not take the engine away before this has cleaned up behind itself.
+  arena.backend.track(work);
+  return work;
+}
+
+async function runContention(contention: Contention): Promise<Grant> {
   try {
     return await contention.run();
   } catch (error) {
@@ -57,8 +63,11 @@ class Contention {
   readonly #errors: RetryWalk;
   readonly #looks: RetryWalk;
   #claim: Claim;
-  // What the backend may know of the claim: certainly nothing, perhaps something, certainly all.
-  #exposure: "none" | "unknown" | "known" = "none";
+  #doubt = new Doubt();
+  // Whether the backend may know of the claim.
+  #exposed = false;
+  #answered = false;
+  #unknownInARow = 0;
 
   constructor(arena: Arena, wish: Wish) {
     this.#arena = arena;
@@ -76,11 +85,15 @@ class Contention {
       if (answer === null) continue;
       if (answer === "unknown") {
         this.#claim = this.#newClaim();
+        if (this.#leftMs() <= 0) throw this.#outOfPatience([]);
+        // Once is a place that was lost. Again and again is a backend that must not be hammered.
+        if (this.#unknownInARow++ > 0) await this.#lookAgainLater([]);
       } else if ("kind" in answer) {
         const grant = this.#accept(answer);
         if (grant !== null) return grant;
       } else {
-        this.#exposure = "none";
+        this.#exposed = false;
+        this.#unknownInARow = 0;
         this.#wish.onHolders?.(answer);
         if (this.#leftMs() <= 0) throw this.#outOfPatience(answer);
         await this.#lookAgainLater(answer);
@@ -90,9 +103,9 @@ class Contention {
 
   /** The grant may exist although nobody will use it: it must not block others for a whole ttl. */
   giveUp(): void {
-    if (this.#exposure === "none") return;
-    const settled = this.#exposure === "known";
-    this.#backend.abandon(this.#claim, settled, this.#wish.terms.callTimeoutMs);
+    if (!this.#exposed) return;
+    this.#exposed = false;
+    this.#backend.abandon(this.#claim, this.#doubt.exists, this.#wish.terms.callTimeoutMs);
   }
 
   end(): void {
@@ -150,7 +163,7 @@ class Contention {
       const outcome = await place.outcome;
       if (outcome === "aborted") throw wish.signal?.reason;
       if (outcome === "late") return await this.#withdraw(place.holders);
-      this.#exposure = "known";
+      this.#answered = true;
       return outcome;
     } finally {
       pulse.leave(place);
@@ -160,34 +173,38 @@ class Contention {
   }
 
   /** Patience is spent, but the grant may have come first: then it is ours, and good. */
-  async #withdraw(holders: readonly HolderView[]): Promise<Answer> {
+  async #withdraw(holders: readonly HolderView[]): Promise<Granted> {
     const { engine } = this.#backend;
-    const confirmed = this.#exposure === "known";
     try {
       const answer = await this.#untilAborted(
         this.#send((call) => engine.queue!.withdraw(this.#claim, call)),
       );
       if (answer.kind === "granted") return answer;
       // An enqueue that was never answered may still be on its way; a tombstone awaits it.
-      if (!confirmed) this.#exposure = "unknown";
+      this.#exposed = this.#doubt.exists;
     } catch (error) {
       if (this.#wish.signal?.aborted) throw error;
     }
     this.giveUp();
-    return holders;
+    throw this.#outOfPatience(holders);
   }
 
   /** Every request leaves through here, so that what the backend may know is always right. */
   async #send<T>(ask: (call: Call) => Promise<T>): Promise<T> {
-    const before = this.#exposure;
-    this.#exposure = "unknown";
+    const doubt = this.#doubt;
+    const before = this.#exposed;
+    this.#exposed = true;
+    doubt.unanswered++;
     try {
       const answer = await this.#backend.call(this.#wish.terms.callTimeoutMs, ask);
-      this.#exposure = "known";
+      this.#answered = true;
       return answer;
     } catch (error) {
-      if (withoutEffect(error)) this.#exposure = before;
+      if (withoutEffect(error)) this.#exposed = before;
+      else doubt.lost = true;
       throw error;
+    } finally {
+      doubt.unanswered--;
     }
   }
 
@@ -203,7 +220,7 @@ class Contention {
 
   /** Null for a grant that came so late that its lease would be lost on arrival. */
   #accept(granted: Granted): Grant | null {
-    const grant = new Grant(this.#claim, granted, this.#arena.drift);
+    const grant = new Grant(this.#claim, granted, this.#arena.drift, this.#doubt);
     if (grant.validUntil - this.#wish.terms.graceMs > this.#backend.clock.now()) {
       this.#backend.checkToken(grant);
       return grant;
@@ -238,15 +255,18 @@ class Contention {
     return this.#wish.startedAt + this.#wish.waitMs - this.#backend.clock.now();
   }
 
-  #outOfPatience(holders: readonly HolderView[]): AcquireTimeoutError {
+  /** Silence is not busy: who never heard from the backend is told that, and not a guess. */
+  #outOfPatience(holders: readonly HolderView[]): HoldfastError {
     const waitedMs = this.#backend.clock.now() - this.#wish.startedAt;
+    if (!this.#answered) return this.#backend.silence(waitedMs);
     return new AcquireTimeoutError(this.#wish.resource, waitedMs, holders);
   }
 
   #newClaim(): Claim {
     const { resource, terms, tokens } = this.#wish;
     const { mode, limit, ttlMs, lockDelayMs, label } = terms;
-    this.#exposure = "none";
+    this.#exposed = false;
+    this.#doubt = new Doubt();
     const grantId = mintGrantId();
     return { resource, grantId, mode, limit, ttlMs, lockDelayMs, tokens, label };
   }

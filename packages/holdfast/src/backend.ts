@@ -1,5 +1,5 @@
 import type { Clock } from "./clock.js";
-import type { Call, Engine, Failed, GrantRef, ReleaseRef } from "./engine.js";
+import type { Call, Engine, Failed, GrantRef } from "./engine.js";
 import { ContractError, EngineError, HoldfastError } from "./errors.js";
 import { emit } from "./events.js";
 import type { Grant } from "./grant.js";
@@ -9,9 +9,11 @@ const REPEAT_AFTER_MS = [0, 100];
 // Long enough that no client library still resends a command when the tombstone goes.
 const TOMBSTONE_MS = 120_000;
 const REMEMBERED_TOKENS = 1024;
-// An engine inside the process answers without ever letting the event loop turn. So many calls in,
-// the next one waits for it: renewals, timers and the rest of the program must have their turn too.
+// An engine inside the process answers without ever letting the event loop turn. After so many calls
+// or milliseconds the next call waits for it: renewals, timers and the rest of the program must have
+// their turn too.
 const CALLS_PER_TURN = 64;
+const TURN_MS = 10;
 
 /** An engine as the core calls it: with a deadline on every call and failures told truthfully. */
 export class Backend {
@@ -20,6 +22,7 @@ export class Backend {
   readonly #background = new Set<Promise<unknown>>();
   readonly #lastTokens = new Map<string, bigint>();
   #callsThisTurn = 0;
+  #turnStartedAt = 0;
   #nextTurn: Promise<void> | null = null;
 
   constructor(engine: Engine, clock: Clock) {
@@ -30,11 +33,15 @@ export class Backend {
   /** Asks the engine once. An engine that never answers costs timeoutMs, and the effect is unknown. */
   call<T>(timeoutMs: number, ask: (call: Call) => Promise<T>, keepAlive = true): Promise<T> {
     this.#nextTurn ??= this.#turn();
-    if (++this.#callsThisTurn <= CALLS_PER_TURN) return this.#ask(timeoutMs, ask, keepAlive);
+    const tooMany = ++this.#callsThisTurn > CALLS_PER_TURN;
+    if (!tooMany && this.clock.now() - this.#turnStartedAt < TURN_MS) {
+      return this.#ask(timeoutMs, ask, keepAlive);
+    }
     return this.#nextTurn.then(() => this.#ask(timeoutMs, ask, keepAlive));
   }
 
   #turn(): Promise<void> {
+    this.#turnStartedAt = this.clock.now();
     return new Promise((turned) =>
       setImmediate(() => {
         this.#callsThisTurn = 0;
@@ -46,10 +53,7 @@ export class Backend {
 
   #ask<T>(timeoutMs: number, ask: (call: Call) => Promise<T>, keepAlive: boolean): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const onTimeout = () => {
-        const message = `${this.engine.name} did not answer within ${timeoutMs} ms`;
-        reject(new EngineError(message, { effect: "unknown", retryable: true }));
-      };
+      const onTimeout = () => reject(this.silence(timeoutMs));
       const timer = this.clock.timer(timeoutMs, onTimeout, keepAlive);
       const fail = (error: unknown) => {
         timer.cancel();
@@ -70,50 +74,58 @@ export class Backend {
   async insist<T extends { kind: string }>(
     timeoutMs: number,
     ask: (call: Call) => Promise<readonly (T | Failed)[]>,
-    keepAlive = true,
+    onFailure?: (error: unknown) => void,
   ): Promise<T> {
     for (let attempt = 0; ; attempt++) {
       try {
-        const [answer] = expectAnswers(
-          this.engine.name,
-          1,
-          await this.call(timeoutMs, ask, keepAlive),
-        );
+        const [answer] = expectAnswers(this.engine.name, 1, await this.call(timeoutMs, ask));
         return this.#unwrap(answer as T | Failed);
       } catch (error) {
+        onFailure?.(error);
         const delayMs = REPEAT_AFTER_MS[attempt];
         const repeat =
           error instanceof EngineError && (error.retryable || error.effect === "unknown");
         if (!repeat || delayMs === undefined) throw error;
-        if (delayMs > 0) await new Promise<void>((go) => this.clock.timer(delayMs, go, keepAlive));
+        if (delayMs > 0) await new Promise<void>((go) => this.clock.timer(delayMs, go, true));
       }
     }
   }
 
-  /** Ends one grant or waiter by its id. */
-  async release(ref: ReleaseRef, timeoutMs: number): Promise<"released" | "gone"> {
-    const answer = await this.insist(timeoutMs, (call) => this.engine.release([ref], call));
-    return answer.kind;
+  /** Gives back what a lease stood on. close() waits for it; its error is the caller's. */
+  endGrant(grant: Grant, timeoutMs: number): Promise<"released" | "gone"> {
+    const work = this.#end(grant, grant.doubt.exists, timeoutMs);
+    this.track(work);
+    return work;
   }
 
   /**
    * Gives up a claim nobody waits for any more. The grant may exist although we never saw the reply:
    * releasing nothing is harmless, leaving it would block everyone for a whole ttl.
    */
-  abandon(ref: GrantRef, settled: boolean, timeoutMs: number): void {
-    const tombstoneMs = settled ? 0 : TOMBSTONE_MS;
-    const { resource, grantId } = ref;
-    this.inBackground(
-      "clean-up",
-      resource,
-      this.release({ resource, grantId, tombstoneMs }, timeoutMs),
-    );
+  abandon(ref: GrantRef, inDoubt: boolean, timeoutMs: number): void {
+    this.inBackground("clean-up", ref.resource, this.#end(ref, inDoubt, timeoutMs));
   }
 
-  /** Work that close() waits for. Its failure has no caller to be thrown at, so it becomes an event. */
+  async #end(
+    { resource, grantId }: GrantRef,
+    inDoubt: boolean,
+    timeoutMs: number,
+  ): Promise<"released" | "gone"> {
+    const ref = { resource, grantId, tombstoneMs: inDoubt ? TOMBSTONE_MS : 0 };
+    const answer = await this.insist(timeoutMs, (call) => this.engine.release([ref], call));
+    return answer.kind;
+  }
+
+  /** Work whose failure has no caller to be thrown at, so it becomes an event. */
   inBackground(during: string, resource: string, work: Promise<unknown>): void {
-    const tracked = work
-      .catch((error: unknown) => emit("failed", () => ({ during, error, resource })))
+    work.catch((error: unknown) => emit("failed", () => ({ during, error, resource })));
+    this.track(work);
+  }
+
+  /** Work that close() waits for, however it ends. */
+  track(work: Promise<unknown>): void {
+    const tracked: Promise<unknown> = work
+      .catch(() => {})
       .finally(() => this.#background.delete(tracked));
     this.#background.add(tracked);
   }
@@ -151,6 +163,12 @@ export class Backend {
   #unwrap<T extends { kind: string }>(answer: T | Failed): T {
     if (answer.kind !== "failed") return answer as T;
     throw this.failure(answer as Failed);
+  }
+
+  /** What a caller is told to whom the engine said nothing at all. */
+  silence(afterMs: number): EngineError {
+    const message = `${this.engine.name} did not answer within ${Math.round(afterMs)} ms`;
+    return new EngineError(message, { effect: "unknown", retryable: true });
   }
 
   failure(failed: Failed): HoldfastError {

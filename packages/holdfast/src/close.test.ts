@@ -77,7 +77,11 @@ for (const kind of ["cohort", "strict"] as const) {
     await locks.close();
     const error = await waiting;
     assert.ok(error instanceof UsageError, String(error));
-    assert.equal(store.rooms.get("a")?.line.length, 0, "a waiter of a closed client stands in line");
+    assert.equal(
+      store.rooms.get("a")?.line.length,
+      0,
+      "a waiter of a closed client stands in line",
+    );
     await holder.release();
     assert.ok(await other.tryAcquire("a"), "nobody is in the way");
   });

@@ -248,7 +248,8 @@ test("a retry generator whose finally throws costs nobody a grant", async () => 
     const waiting = outcomeOf(locks.acquire("a", { fair, retry: strategy, waitMs: 1_000 }));
     await clock.advance(2_000);
     const outcome = await now(waiting);
-    if (outcome instanceof Error) assert.equal(held("a"), 0, `${fair}: failed, and a grant is left`);
+    if (outcome instanceof Error)
+      assert.equal(held("a"), 0, `${fair}: failed, and a grant is left`);
     else assert.equal(await outcome.release(), "released");
     assert.equal(held("a"), 0);
   }
@@ -454,6 +455,9 @@ test("two hundred local waiters are served in the order in which they asked, nev
   const all = Promise.all(Array.from({ length: 200 }, (_, i) => work(i)));
   await clock.advance(1_000);
   await now(all);
-  assert.deepEqual(served, [...served].sort((a, b) => a - b));
+  assert.deepEqual(
+    served,
+    [...served].sort((a, b) => a - b),
+  );
   for (let i = 1; i < tokens.length; i++) assert.ok(tokens[i]! > tokens[i - 1]!);
 });

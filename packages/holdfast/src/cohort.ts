@@ -20,6 +20,8 @@ export interface CohortTerms {
 }
 
 interface LocalWaiter {
+  /** Patience was spent before the backend said anything; its first word decides. */
+  late: boolean;
   readonly terms: Terms;
   readonly startedAt: number;
   readonly retry: RetryWalk;
@@ -47,6 +49,9 @@ export class Cohort implements Custody {
   #claiming: Canceller | null = null;
   #resting: Timer | null = null;
   #holders: readonly HolderView[] = [];
+  // Whether the backend has said anything to the claim under way.
+  #heard = false;
+  #closedBy: Error | null = null;
 
   constructor(
     resource: string,
@@ -79,26 +84,31 @@ export class Cohort implements Custody {
   wait(terms: Terms, startedAt: number): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
       const { clock } = this.#arena.backend;
-      const leave = (error: () => unknown) => {
+      const leave = (error: unknown) => {
         this.#remove(waiter);
-        reject(error());
+        reject(error);
         this.#pump();
       };
-      const onLate = () =>
-        leave(
-          () => new AcquireTimeoutError(this.#resource, clock.now() - startedAt, this.holders()),
-        );
-      const unfollow =
-        terms.signal && onAbort(terms.signal, () => leave(() => terms.signal?.reason));
-      const leftMs = startedAt + terms.waitMs - clock.now();
-      const timer = terms.waitMs === Infinity ? null : clock.timer(leftMs, onLate, true);
+      const onLate = () => {
+        waiter.late = true;
+        if (this.#claiming === null || this.#heard || this.#localLease() !== null) {
+          leave(this.#outOfPatience(waiter));
+        }
+      };
+      // With endless patience the timer is only there to keep the process alive while it waits.
+      const leftMs =
+        terms.waitMs === Infinity
+          ? Number.MAX_SAFE_INTEGER
+          : startedAt + terms.waitMs - clock.now();
+      const timer = clock.timer(leftMs, onLate, true);
+      const unfollow = terms.signal && onAbort(terms.signal, () => leave(terms.signal?.reason));
       const retry = new RetryWalk(terms.retry);
       const stop = () => {
-        timer?.cancel();
+        timer.cancel();
         unfollow?.();
         retry.end();
       };
-      const waiter: LocalWaiter = { terms, startedAt, retry, resolve, reject, stop };
+      const waiter = { late: false, terms, startedAt, retry, resolve, reject, stop };
       this.#waiting.push(waiter);
       this.#pump();
     });
@@ -106,6 +116,10 @@ export class Cohort implements Custody {
 
   /** A grant that one caller obtained without waiting: its lease can be passed on like any other. */
   adopt(grant: Grant, terms: Terms): HeldLease {
+    if (this.#closedBy !== null) {
+      this.#arena.backend.abandon(grant, grant.doubt.exists, terms.callTimeoutMs);
+      throw this.#closedBy;
+    }
     this.#grant = grant;
     this.#index = 0;
     this.#turnStartedAt = this.#arena.backend.clock.now();
@@ -117,8 +131,8 @@ export class Cohort implements Custody {
   }
 
   async giveBack(lease: HeldLease): Promise<"released" | "gone"> {
-    const next = this.#canPassOn() ? this.#waiting[0] : undefined;
-    if (next !== undefined && lease.grant === this.#grant) {
+    const next = this.#waiting[0];
+    if (next !== undefined && lease.grant === this.#grant && this.#canPassOn(next)) {
       this.#passOn(lease, next);
       return "released";
     }
@@ -141,6 +155,7 @@ export class Cohort implements Custody {
 
   /** Ends all waiting with this error; what is held stays held. */
   close(error: Error): void {
+    this.#closedBy = error;
     for (const waiter of [...this.#waiting]) {
       this.#remove(waiter);
       waiter.reject(error);
@@ -155,14 +170,15 @@ export class Cohort implements Custody {
       this.#resting?.cancel();
       this.#resting = null;
       if (this.#claiming === null && this.#grant === null) this.#onIdle();
-    } else if (this.#claiming === null && this.#resting === null && !this.#canPassOn()) {
-      void this.#claim(this.#waiting[0]!);
+    } else if (this.#claiming === null && this.#resting === null) {
+      if (!this.#canPassOn(this.#waiting[0]!)) void this.#claim(this.#waiting[0]!);
     }
   }
 
   async #claim(leader: LocalWaiter): Promise<void> {
     const canceller = new Canceller();
     this.#claiming = canceller;
+    this.#heard = false;
     try {
       const grant = await contend(this.#arena, {
         resource: this.#resource,
@@ -172,9 +188,7 @@ export class Cohort implements Custody {
         startedAt: leader.startedAt,
         waitMs: Infinity,
         signal: canceller,
-        onHolders: (holders) => {
-          this.#holders = holders;
-        },
+        onHolders: (holders) => this.#hear(holders),
       });
       this.#claiming = null;
       this.#granted(grant, leader);
@@ -185,11 +199,23 @@ export class Cohort implements Custody {
     }
   }
 
+  #hear(holders: readonly HolderView[]): void {
+    this.#heard = true;
+    this.#holders = holders;
+    for (const waiter of this.#waiting.filter((w) => w.late)) {
+      this.#remove(waiter);
+      waiter.reject(this.#outOfPatience(waiter));
+    }
+    if (this.#waiting.length === 0) this.#pump();
+  }
+
   #granted(grant: Grant, leader: LocalWaiter): void {
     const next = this.#waiting[0];
-    if (next === undefined) {
-      // The last waiter left in the same tick in which the grant came.
-      this.#arena.backend.abandon(grant, true, leader.terms.callTimeoutMs);
+    const { backend } = this.#arena;
+    // The last waiter may have left in the same tick, or the first one need more time to stop in
+    // than the grant that was made for its predecessor has left.
+    if (next === undefined || grant.validUntil - next.terms.graceMs <= backend.clock.now()) {
+      backend.abandon(grant, grant.doubt.exists, leader.terms.callTimeoutMs);
       this.#pump();
       return;
     }
@@ -205,7 +231,7 @@ export class Cohort implements Custody {
     let restMs = Infinity;
     for (const waiter of [...this.#waiting]) {
       try {
-        const again = error instanceof EngineError && error.retryable;
+        const again = error instanceof EngineError && error.retryable && !waiter.late;
         const delayMs = again ? waiter.retry.next(error) : null;
         if (delayMs === null) throw error;
         restMs = Math.min(restMs, delayMs);
@@ -225,6 +251,7 @@ export class Cohort implements Custody {
   #passOn(from: HeldLease, next: LocalWaiter): void {
     this.#remove(next);
     this.#index++;
+    from.grant.inDangerTold = false;
     const lease = this.#lease(from.grant, next.terms);
     const waitedMs = lease.acquiredAt - next.startedAt;
     emit("handed-over", () => ({ ...lease.subject(), from: from.token, waitedMs }));
@@ -244,14 +271,23 @@ export class Cohort implements Custody {
     return lease;
   }
 
-  /** Validity is looked at on every pass: a third of the life must be left, or it is not worth passing. */
-  #canPassOn(): boolean {
+  /**
+   * Validity is looked at on every pass: a third of the next one's usable life must be left, and it
+   * must be the life that the next one asked for, or it is better served by a grant of its own.
+   */
+  #canPassOn(next: LocalWaiter): boolean {
     const grant = this.#grant;
     if (grant === null || this.#index + 1 >= grant.tokens) return false;
-    if (this.#index >= this.#budget.handOvers) return false;
+    if (this.#index >= this.#budget.handOvers || grant.lifeMs !== next.terms.ttlMs) return false;
     const now = this.#arena.backend.clock.now();
     if (now - this.#turnStartedAt >= this.#budget.handOverMs) return false;
-    return grant.validUntil - now > grant.ttlMs / 3;
+    const { ttlMs, graceMs } = next.terms;
+    return grant.validUntil - graceMs - now > (ttlMs - graceMs) / 3;
+  }
+
+  #outOfPatience({ startedAt }: LocalWaiter): Error {
+    const waitedMs = this.#arena.backend.clock.now() - startedAt;
+    return new AcquireTimeoutError(this.#resource, waitedMs, this.holders());
   }
 
   #tokens(): number {

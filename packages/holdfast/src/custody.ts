@@ -1,6 +1,7 @@
 import type { Backend } from "./backend.js";
 import type { Keeper } from "./keeper.js";
 import type { Custody, HeldLease } from "./lease.js";
+import { checkTtl } from "./options.js";
 
 /** Looks after a grant that belongs to one lease only. */
 export class SoleCustody implements Custody {
@@ -12,14 +13,15 @@ export class SoleCustody implements Custody {
     this.#keeper = keeper;
   }
 
-  renew(lease: HeldLease, ttlMs: number | undefined): Promise<void> {
-    return this.#keeper.renewNow(lease, ttlMs ?? lease.grant.ttlMs);
+  async renew(lease: HeldLease, ttlMs: number | undefined): Promise<void> {
+    const { name, traits } = this.#backend.engine;
+    if (ttlMs !== undefined) checkTtl(ttlMs, name, traits);
+    await this.#keeper.renewNow(lease, ttlMs ?? lease.grant.ttlMs);
   }
 
   giveBack(lease: HeldLease): Promise<"released" | "gone"> {
     this.#keeper.remove(lease.grant);
-    const { resource, grantId } = lease.grant;
-    return this.#backend.release({ resource, grantId, tombstoneMs: 0 }, lease.terms.callTimeoutMs);
+    return this.#backend.endGrant(lease.grant, lease.terms.callTimeoutMs);
   }
 
   onLost(lease: HeldLease): void {
@@ -33,6 +35,6 @@ export class SoleCustody implements Custody {
    */
   giveUp(lease: HeldLease): void {
     if (lease.grant.lockDelayMs > 0 && lease.lost?.reason !== "revoked") return;
-    this.#backend.abandon(lease.grant, true, lease.terms.callTimeoutMs);
+    this.#backend.abandon(lease.grant, lease.grant.doubt.exists, lease.terms.callTimeoutMs);
   }
 }

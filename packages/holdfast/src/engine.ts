@@ -26,7 +26,10 @@ export interface Claim {
 
 /** What travels with every call. Core keeps the deadline; an engine may use it to stop early. */
 export interface Call {
-  /** The instant on core's clock before anything was sent. No honest `since` is later. */
+  /**
+   * The instant on core's clock before anything was sent. No honest `since` is later. Core's clock
+   * need not be the engine's: an engine that pushes grants learns the difference from here.
+   */
   readonly startedAt: number;
   readonly timeoutMs: number;
 }

@@ -2,6 +2,19 @@ import type { Claim, Granted, Mode, Validity } from "./engine.js";
 import type { HeldLease } from "./lease.js";
 
 /**
+ * Whether a request for this grantId may still be on its way: one whose answer was lost, or has not
+ * come yet. While that is so, the release must leave a tombstone, or the straggler becomes an orphan.
+ */
+export class Doubt {
+  lost = false;
+  unanswered = 0;
+
+  get exists(): boolean {
+    return this.lost || this.unanswered > 0;
+  }
+}
+
+/**
  * One grant as the core keeps it, and how long it is good. A cohort passes a grant from lease to
  * lease; at any time at most one lease stands on it.
  */
@@ -12,9 +25,13 @@ export class Grant {
   readonly firstToken: bigint;
   readonly tokens: number;
   readonly lockDelayMs: number;
-  readonly drift: number;
+  readonly doubt: Doubt;
+  readonly #drift: number;
   lease: HeldLease | null = null;
+  /** What the next renewal asks for. */
   ttlMs: number;
+  /** The life that validUntil was counted with; shorter than ttlMs where that is in doubt. */
+  lifeMs: number;
   since: number;
   /** No other client can have been granted the resource before this instant. */
   validUntil: number;
@@ -22,25 +39,32 @@ export class Grant {
   renewAt = Infinity;
   failures = 0;
   inDangerTold = false;
+  askAgain = false;
   renewing: Promise<void> | null = null;
+  // The shortest ttl of any renewal that was never answered. It may be carried out at any time, even
+  // after a later and longer one, so nothing counts for more than this from then on.
+  #doubtfulTtlMs = Infinity;
 
-  constructor(claim: Claim, granted: Granted, drift: number) {
+  constructor(claim: Claim, granted: Granted, drift: number, doubt: Doubt) {
     this.resource = claim.resource;
     this.grantId = claim.grantId;
     this.mode = claim.mode;
     this.lockDelayMs = claim.lockDelayMs;
     this.firstToken = granted.token;
     this.tokens = granted.tokens;
-    this.drift = drift;
+    this.doubt = doubt;
+    this.#drift = drift;
     this.ttlMs = claim.ttlMs;
+    this.lifeMs = granted.ttlMs;
     this.since = granted.since;
-    this.validUntil = endOf(granted, drift);
+    this.validUntil = this.#endOf(granted);
   }
 
-  confirm(validity: Validity): void {
-    this.since = validity.since;
-    this.ttlMs = validity.ttlMs;
-    this.validUntil = endOf(validity, this.drift);
+  confirm({ since, ttlMs }: Validity): void {
+    this.since = since;
+    this.ttlMs = ttlMs;
+    this.lifeMs = Math.min(ttlMs, this.#doubtfulTtlMs);
+    this.validUntil = this.#endOf({ since, ttlMs: this.lifeMs });
     this.failures = 0;
     this.inDangerTold = false;
   }
@@ -50,10 +74,18 @@ export class Grant {
    * hearing of it; from then on the backend's expiry is the nearer one.
    */
   expect(validity: Validity): void {
-    this.validUntil = Math.min(this.validUntil, endOf(validity, this.drift));
+    const end = this.#endOf(validity);
+    if (end >= this.validUntil) return;
+    this.validUntil = end;
+    this.lifeMs = validity.ttlMs;
   }
-}
 
-function endOf(validity: Validity, drift: number): number {
-  return validity.since + validity.ttlMs * (1 - drift);
+  /** A renewal that was sent and not answered. */
+  unanswered(ttlMs: number): void {
+    this.#doubtfulTtlMs = Math.min(this.#doubtfulTtlMs, ttlMs);
+  }
+
+  #endOf({ since, ttlMs }: Validity): number {
+    return since + ttlMs * (1 - this.#drift);
+  }
 }

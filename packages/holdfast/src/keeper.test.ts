@@ -354,7 +354,10 @@ test("a shrinking renew() without an answer is signalled before the shorter vali
   engine.inject("renew", { kind: "hang", carriedOut: true }, 9);
   const renewing = outcomeOf(lease.renew({ ttlMs: 500 }));
   await clock.advance(5_000);
-  assert.ok(abortedAt <= 500, `the backend's grant ended at 500 ms, the signal came at ${abortedAt}`);
+  assert.ok(
+    abortedAt <= 500,
+    `the backend's grant ended at 500 ms, the signal came at ${abortedAt}`,
+  );
   await clock.advance(20_000);
   assert.ok((await renewing) instanceof Error);
 });

@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { type Backend, expectAnswers } from "./backend.js";
 import type { Timer } from "./clock.js";
 import type { Call, Failed, Gone, Renewed } from "./engine.js";
-import { LeaseLostError } from "./errors.js";
+import { EngineError, LeaseLostError } from "./errors.js";
 import { emit } from "./events.js";
 import type { Grant } from "./grant.js";
 import type { HeldLease } from "./lease.js";
@@ -35,7 +35,7 @@ export class Keeper {
   add(grant: Grant): void {
     this.#grants.add(grant);
     const now = this.#backend.clock.now();
-    if (grant.renewAt === Infinity) this.#plan(grant);
+    this.#plan(grant);
     this.#wake(this.#nextLook(grant, now), now);
   }
 
@@ -51,7 +51,11 @@ export class Keeper {
   /** Renews whatever is held of one resource now: the backend said that something changed. */
   renewSoon(resource: string): void {
     const concerned = [...this.#grants].filter((grant) => grant.resource === resource);
-    for (const grant of concerned) grant.renewAt = 0;
+    for (const grant of concerned) {
+      grant.renewAt = 0;
+      // A renewal under way may have been carried out before the change; its answer says nothing.
+      grant.askAgain = grant.renewing !== null;
+    }
     if (concerned.length > 0) this.#look();
   }
 
@@ -62,15 +66,26 @@ export class Keeper {
     while (grant.renewing) await grant.renewing;
     lease.assertHeld();
     const { resource, grantId } = grant;
-    const work = this.#backend.insist<Renewed | Gone>(lease.terms.callTimeoutMs, (call) => {
-      grant.expect({ since: call.startedAt, ttlMs });
-      return this.#backend.engine.renew([{ resource, grantId, ttlMs }], call);
-    });
-    grant.renewing = work.then(ignore, ignore).finally(() => {
+    const { clock, engine } = this.#backend;
+    const timeoutMs = this.#callTimeout(lease);
+    const onFailure = (error: unknown) => {
+      if (!isWithoutEffect(error)) grant.unanswered(ttlMs);
+    };
+    const work = this.#backend.insist<Renewed | Gone>(
+      timeoutMs,
+      (call) => {
+        grant.expect({ since: call.startedAt, ttlMs });
+        this.#wake(lease.lostAt, call.startedAt);
+        return engine.renew([{ resource, grantId, ttlMs }], call);
+      },
+      onFailure,
+    );
+    grant.renewing = work.then(ignore, ignore).then(() => {
       grant.renewing = null;
     });
     const answer = await work;
     this.#take(grant, lease, answer);
+    if (this.#grants.has(grant)) this.#wake(this.#nextLook(grant, clock.now()), clock.now());
     if (answer.kind === "gone" || lease.lost) throw lease.lost ?? lostBy(lease, answer);
   }
 
@@ -82,33 +97,45 @@ export class Keeper {
     const now = clock.now();
     const stepped = clock.steps !== this.#stepsSeen;
     this.#stepsSeen = clock.steps;
-    const due: Grant[] = [];
-    let wakeAt = Infinity;
+    const wanted: Grant[] = [];
+    let wakeAt = now + LOOK_EVERY_MS;
     for (const grant of this.#grants) {
       const lease = grant.lease;
       if (lease === null || lease.noticeLoss()) continue;
       this.#warn(grant, lease, now);
-      const ahead = lease.terms.renewEveryMs * BATCH_AHEAD;
       if (stepped) grant.renewAt = now;
-      if (grant.renewing === null && this.#wantsRenewal(grant) && grant.renewAt <= now + ahead) {
-        due.push(grant);
-      } else {
-        wakeAt = Math.min(wakeAt, this.#nextLook(grant, now));
+      if (grant.renewing === null && this.#wantsRenewal(grant)) wanted.push(grant);
+      else wakeAt = Math.min(wakeAt, this.#nextLook(grant, now));
+    }
+    // Those that are due soon go along only where somebody is due now: otherwise every look would
+    // be a renewal, and the jitter that keeps processes apart would be lost.
+    const anyDue = wanted.some((grant) => grant.renewAt <= now);
+    const batches = new Map<number, Grant[]>();
+    for (const grant of wanted) {
+      const lease = grant.lease!;
+      const ahead = anyDue ? lease.renewEveryMs * BATCH_AHEAD : 0;
+      if (grant.renewAt <= now + ahead) addTo(batches, this.#callTimeout(lease), grant);
+      wakeAt = Math.min(wakeAt, grant.renewAt > now + ahead ? grant.renewAt : lease.lostAt);
+    }
+    for (const [timeoutMs, grants] of batches) {
+      for (let i = 0; i < grants.length; i += MAX_BATCH) {
+        this.#renew(grants.slice(i, i + MAX_BATCH), timeoutMs);
       }
     }
-    for (let i = 0; i < due.length; i += MAX_BATCH) this.#renew(due.slice(i, i + MAX_BATCH));
-    for (const grant of due) wakeAt = Math.min(wakeAt, grant.lease?.lostAt ?? Infinity);
-    if (this.#grants.size > 0) this.#wake(Math.min(wakeAt, now + LOOK_EVERY_MS), now);
+    if (this.#grants.size > 0) this.#wake(wakeAt, now);
   }
 
-  #renew(batch: readonly Grant[]): void {
-    // A call as long as the whole ttl would leave no time for a second try.
-    const timeoutMs = Math.min(
-      ...batch.map((g) => Math.min(g.lease!.terms.callTimeoutMs, g.lease!.terms.renewEveryMs)),
-    );
+  /** As long as a whole ttl, one call would leave no time for another try. */
+  #callTimeout(lease: HeldLease): number {
+    return Math.min(lease.terms.callTimeoutMs, lease.renewEveryMs);
+  }
+
+  /** One batch is of one timeout: a hasty lease must not cost a patient one its renewal. */
+  #renew(batch: readonly Grant[], timeoutMs: number): void {
     const leases = batch.map((grant) => grant.lease!);
+    const refs = batch.map(({ resource, grantId, ttlMs }) => ({ resource, grantId, ttlMs }));
     const ask = (call: Call) => {
-      const refs = batch.map(({ resource, grantId, ttlMs }) => ({ resource, grantId, ttlMs }));
+      for (const grant of batch) grant.expect({ since: call.startedAt, ttlMs: grant.ttlMs });
       return this.#backend.engine.renew(refs, call);
     };
     const work = this.#backend
@@ -119,7 +146,10 @@ export class Keeper {
           for (const [i, grant] of batch.entries()) this.#take(grant, leases[i]!, answers[i]!);
         },
         (error: unknown) => {
-          for (const [i, grant] of batch.entries()) this.#failed(grant, leases[i]!, error as Error);
+          for (const [i, grant] of batch.entries()) {
+            if (!isWithoutEffect(error)) grant.unanswered(refs[i]!.ttlMs);
+            this.#failed(grant, leases[i]!, error as Error);
+          }
         },
       )
       .finally(() => {
@@ -138,12 +168,16 @@ export class Keeper {
     // Local validity ran out first: the lease is lost, whatever the backend says now.
     if (grant.lease === null || grant.lease.noticeLoss()) return;
     if (answer.kind === "failed") {
+      if (answer.effect === "unknown") grant.unanswered(grant.ttlMs);
       this.#failed(grant, lease, this.#backend.failure(answer));
     } else if (answer.kind === "gone") {
       grant.lease.lose(answer.why === "unknown" ? "expired" : answer.why, answer.why !== "revoked");
     } else {
       grant.confirm(answer);
+      grant.renewAt = Infinity;
       this.#plan(grant);
+      if (grant.askAgain) grant.renewAt = 0;
+      grant.askAgain = false;
       const now = this.#backend.clock.now();
       const tookMs = now - answer.since;
       emit("renewed", () => ({ ...lease.subject(), tookMs, remainingMs: lease.remainingMs() }));
@@ -153,7 +187,7 @@ export class Keeper {
   /** Unknown neither extends nor ends a lease: it is tried again until local validity runs out. */
   #failed(grant: Grant, lease: HeldLease, error: Error): void {
     if (!this.#grants.has(grant)) return;
-    const { renewEveryMs } = lease.terms;
+    const { renewEveryMs } = lease;
     const delayMs = grant.failures === 0 ? 0 : FIRST_REPEAT_MS * 2 ** (grant.failures - 1);
     grant.failures++;
     grant.renewAt = this.#backend.clock.now() + Math.min(delayMs, renewEveryMs / 2);
@@ -164,10 +198,14 @@ export class Keeper {
     }));
   }
 
-  /** A jitter of a tenth keeps processes that started together from renewing together for ever. */
+  /**
+   * A jitter of a tenth keeps processes that started together from renewing together for ever. A
+   * lease that a grant was passed to may want its renewal earlier, never later than planned.
+   */
   #plan(grant: Grant): void {
-    const everyMs = grant.lease?.terms.renewEveryMs ?? Infinity;
-    grant.renewAt = grant.since + everyMs * (1 - randomInt(1_000) / 10_000);
+    const everyMs = grant.lease?.renewEveryMs ?? Infinity;
+    const at = grant.since + everyMs * (1 - randomInt(1_000) / 10_000);
+    grant.renewAt = Math.min(grant.renewAt, at);
   }
 
   #wantsRenewal(grant: Grant): boolean {
@@ -182,9 +220,16 @@ export class Keeper {
     emit("in-danger", () => ({ ...lease.subject(), remainingMs: lease.remainingMs() }));
   }
 
-  /** Two renewals have failed by then, and one third of the life is left. */
+  /**
+   * A renewal is overdue by then, and at most one third of the life is left; where renewals are so
+   * rare that this would come too late, a twentieth of it.
+   */
   #dangerAt(grant: Grant, lease: HeldLease): number {
-    return Math.max(lease.lostAt - grant.ttlMs / 3, grant.since + lease.terms.renewEveryMs * 1.5);
+    const overdueAt = Math.max(
+      lease.lostAt - grant.lifeMs / 3,
+      grant.since + lease.renewEveryMs * 1.5,
+    );
+    return Math.min(overdueAt, lease.lostAt - grant.lifeMs / 20);
   }
 
   #nextLook(grant: Grant, now: number): number {
@@ -205,6 +250,16 @@ export class Keeper {
 }
 
 function ignore(): void {}
+
+function addTo<K, V>(groups: Map<K, V[]>, key: K, value: V): void {
+  const group = groups.get(key);
+  if (group === undefined) groups.set(key, [value]);
+  else group.push(value);
+}
+
+function isWithoutEffect(error: unknown): boolean {
+  return error instanceof EngineError && error.effect === "none";
+}
 
 function lostBy(lease: HeldLease, answer: Gone | Renewed): LeaseLostError {
   const why = answer.kind === "gone" && answer.why !== "unknown" ? answer.why : "expired";

@@ -99,7 +99,16 @@ export class HeldLease implements Lease {
 
   /** The instant from which the holder may no longer act. */
   get lostAt(): number {
-    return Math.min(this.grant.validUntil - this.terms.graceMs, this.holdUntil);
+    return Math.min(this.grant.validUntil - this.terms.graceMs * this.#scale, this.holdUntil);
+  }
+
+  get renewEveryMs(): number {
+    return this.terms.renewEveryMs * this.#scale;
+  }
+
+  /** A life shorter than the one that the options were checked against shrinks them alike. */
+  get #scale(): number {
+    return Math.min(1, this.grant.lifeMs / this.terms.ttlMs);
   }
 
   assertHeld(): void {

@@ -70,11 +70,11 @@ export class Locks implements AsyncDisposable {
     this.#backend = new Backend(engine, this.#connection.clock);
     this.#keeper = new Keeper(this.#backend);
     this.#custody = new SoleCustody(this.#backend, this.#keeper);
+    // Wrong defaults are the caller's mistake at connect, not at the first acquire.
+    this.#terms({});
     const pulse = engine.queue ? new Pulse(this.#backend, engine.queue) : null;
     this.#arena = { backend: this.#backend, pulse, drift: this.#connection.drift };
     this.#stopWatching = engine.watch?.onChange((resource) => this.#keeper.renewSoon(resource));
-    // Wrong defaults are the caller's mistake at connect, not at the first acquire.
-    this.#terms({});
   }
 
   get engine(): { readonly name: string; readonly traits: EngineTraits } {
@@ -186,7 +186,8 @@ export class Locks implements AsyncDisposable {
 
   /** Ends all waits, releases what is held, and closes what the engine opened. */
   close(): Promise<void> {
-    this.#closing ??= this.#close();
+    // Assigned before anything runs: what resolves meanwhile must see that it is too late.
+    this.#closing ??= Promise.resolve().then(() => this.#close());
     return this.#closing;
   }
 
@@ -216,6 +217,10 @@ export class Locks implements AsyncDisposable {
 
   async #waitAlone(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
     const grant = await this.#contend(resource, terms, startedAt);
+    if (this.#closing !== null) {
+      this.#backend.abandon(grant, grant.doubt.exists, terms.callTimeoutMs);
+      throw closed();
+    }
     const lease = new HeldLease(grant, 0, terms, this.#backend.clock, this.#custody);
     this.#keeper.add(grant);
     emit("acquired", () => ({ ...lease.subject(), waitedMs: lease.acquiredAt - startedAt }));
@@ -223,35 +228,32 @@ export class Locks implements AsyncDisposable {
   }
 
   async #waitInCohort(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
-    const cohort = this.#cohort(resource, terms);
-    if (terms.waitMs > 0) return cohort.wait(terms, startedAt);
-    if (cohort.taken) {
-      throw new AcquireTimeoutError(resource, 0, cohort.holders());
-    }
+    const key = `${terms.ttlMs}/${terms.lockDelayMs}/${resource}`;
+    if (terms.waitMs > 0) return this.#cohort(key, resource).wait(terms, startedAt);
+    const known = this.#cohorts.get(key);
+    if (known?.taken) throw new AcquireTimeoutError(resource, 0, known.holders());
     const grant = await this.#contend(resource, terms, startedAt);
-    // The cohort may have emptied and gone while the backend was asked; ask for it again.
-    const lease = this.#cohort(resource, terms).adopt(grant, terms);
+    const lease = this.#cohort(key, resource).adopt(grant, terms);
     emit("acquired", () => ({ ...lease.subject(), waitedMs: lease.acquiredAt - startedAt }));
     return lease;
   }
 
-  #cohort(resource: string, terms: Terms): Cohort {
-    const key = `${terms.ttlMs}/${terms.lockDelayMs}/${resource}`;
-    let cohort = this.#cohorts.get(key);
-    if (cohort === undefined) {
-      const onIdle = () => {
+  #cohort(key: string, resource: string): Cohort {
+    const known = this.#cohorts.get(key);
+    if (known !== undefined) return known;
+    const cohort: Cohort = new Cohort(
+      resource,
+      this.#arena,
+      this.#keeper,
+      this.#custody,
+      this.#connection,
+      () => {
         if (this.#cohorts.get(key) === cohort) this.#cohorts.delete(key);
-      };
-      cohort = new Cohort(
-        resource,
-        this.#arena,
-        this.#keeper,
-        this.#custody,
-        this.#connection,
-        onIdle,
-      );
-      this.#cohorts.set(key, cohort);
-    }
+      },
+    );
+    this.#cohorts.set(key, cohort);
+    // Somebody whose answer came while close() was under way must not hold what nobody will release.
+    if (this.#closing !== null) cohort.close(closed());
     return cohort;
   }
 
@@ -283,9 +285,8 @@ export class Locks implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    const closed = new UsageError("these locks were closed");
-    for (const wait of this.#waits) wait.abort(closed);
-    for (const cohort of [...this.#cohorts.values()]) cohort.close(closed);
+    for (const wait of this.#waits) wait.abort(closed());
+    for (const cohort of [...this.#cohorts.values()]) cohort.close(closed());
     const leases = [...this.#keeper.grants].flatMap((grant) => grant.lease ?? []);
     await Promise.all(leases.map((lease) => lease[Symbol.asyncDispose]()));
     await this.#backend.settled();
@@ -307,6 +308,10 @@ export class Locks implements AsyncDisposable {
   #refuseWhenClosed(): void {
     if (this.#closing !== null) throw new UsageError("these locks were closed; connect again");
   }
+}
+
+function closed(): UsageError {
+  return new UsageError("these locks were closed");
 }
 
 function lossOf(lease: Lease): LeaseLostError | null {

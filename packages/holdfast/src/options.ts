@@ -130,11 +130,7 @@ export function resolveAcquire(
 ): Terms {
   refuseUnknown(options, NAMES, "acquire");
   const given = withDefaults(options, connection.defaults);
-  const ttlMs = whole("ttlMs", given.ttlMs ?? ACQUIRE_DEFAULTS.ttlMs, 1);
-  const { minMs, maxMs } = traits.ttl;
-  if (ttlMs < minMs || ttlMs > maxMs) {
-    throw wrong("ttlMs", ttlMs, `${minMs} to ${maxMs}, which is what ${engineName} can keep`);
-  }
+  const ttlMs = checkTtl(given.ttlMs ?? ACQUIRE_DEFAULTS.ttlMs, engineName, traits);
   const graceMs = atLeast("graceMs", given.graceMs ?? Math.min(ttlMs / 10, MAX_GRACE_MS), 0);
   const usableMs = ttlMs * (1 - connection.drift) - graceMs;
   if (!(usableMs > 0)) {
@@ -185,6 +181,13 @@ export function resolveAcquire(
     retry: strategy(given.retry),
     signal: abortSignal(given.signal),
   });
+}
+
+export function checkTtl(value: number, engineName: string, traits: EngineTraits): number {
+  const ttlMs = whole("ttlMs", value, 1);
+  const { minMs, maxMs } = traits.ttl;
+  if (ttlMs >= minMs && ttlMs <= maxMs) return ttlMs;
+  throw wrong("ttlMs", ttlMs, `${minMs} to ${maxMs}, which is what ${engineName} can keep`);
 }
 
 /** An option that is there but undefined means its default, as everywhere in JavaScript. */

@@ -14,6 +14,7 @@ function stage() {
   const engine = flakyEngine(memoryEngine({ store }));
   const batches: (readonly GrantRef[])[] = [];
   const spied: Engine = Object.assign(Object.create(engine) as Engine, {
+    close: () => engine.close(),
     queue: {
       ...engine.queue!,
       heartbeat: (refs: readonly GrantRef[], call: never) => {
@@ -58,7 +59,10 @@ test("a heartbeat that fails keeps the place, and is told as an event", async ()
   engine.pushes("drop");
   const waiting = locks.acquire("a", ALONE);
   const failures: { during: string }[] = [];
-  const listener = (message: unknown) => failures.push(message as { during: string });
+  const listener = (message: unknown) => {
+    const failure = message as { during: string };
+    if (failure.during === "heartbeat") failures.push(failure);
+  };
   channels.failed.subscribe(listener);
   await clock.advance(500);
   const mend = engine.cut();
@@ -71,7 +75,6 @@ test("a heartbeat that fails keeps the place, and is told as an event", async ()
   assert.ok(lease.held);
   assert.equal(engine.calls("enqueue"), 1, "it did not have to stand in line again");
   assert.ok(failures.length >= 3 && failures.length <= 12, `${failures.length} events in 5 s`);
-  assert.equal(failures[0]?.during, "heartbeat");
 });
 
 test("a waiter whom the backend does not know any more stands in line again", async () => {
@@ -178,6 +181,8 @@ test("a pending wait for ever keeps the process alive, before, during and betwee
   engine.inject("heartbeat", { kind: "hang", carriedOut: false });
   await clock.advance(1_000);
   assert.ok(clock.keepingAlive > 0);
+  await clock.advance(10_000);
   await locks.close();
+  await clock.advance(0);
   assert.equal(clock.keepingAlive, 0);
 });

@@ -1,5 +1,6 @@
 import { randomInt } from "node:crypto";
 import { UsageError } from "./errors.js";
+import { emit } from "./events.js";
 
 /**
  * When to try again: delays in milliseconds. Give an iterable, or a function that gets the first
@@ -71,9 +72,13 @@ export class RetryWalk {
     return step.value;
   }
 
-  /** Lets a generator run its `finally`. */
+  /** Lets a generator run its `finally`. What that throws must cost nobody a grant. */
   end(): void {
-    this.#iterator?.return?.();
+    try {
+      this.#iterator?.return?.();
+    } catch (error) {
+      emit("failed", () => ({ during: "retry", error }));
+    }
   }
 }
 

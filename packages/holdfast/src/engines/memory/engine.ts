@@ -169,7 +169,10 @@ export class MemoryEngine implements Engine {
       this.#refuseWhenClosed();
       const holding = this.#store.alive(waiter.resource, waiter.grantId, now);
       if (holding !== null && !holding.revoked) return this.#rearm(holding, now);
-      this.#store.end(waiter.resource, waiter.grantId, now);
+      // Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
+      if (this.#store.position(waiter.resource, waiter.grantId) >= 0) {
+        this.#store.end(waiter.resource, waiter.grantId, now);
+      }
       return { kind: "withdrawn" };
     },
 

@@ -64,6 +64,9 @@ export class SqliteEngine implements Engine {
   readonly #changeListeners = new Set<(resource: string) => void>();
   #bell: number | null = null;
   #listening = false;
+  // Core's clock less ours, learned from the calls it makes. A push has no call of its own, and its
+  // validity must be told in core's instants all the same.
+  #coreOffsetMs = 0;
   // Others find our bell in the file; a holder that never waits needs it there as much as a waiter.
   #bellShown = false;
 
@@ -152,6 +155,7 @@ export class SqliteEngine implements Engine {
     enqueue: (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
       // The bell must hang before anyone can be asked to ring it.
       if (!this.#listening) this.#listen();
+      this.#learn(call);
       return this.#claim(call, (ledger) => {
         const known = this.#repeat(ledger, claim, call);
         if (known !== null) return known;
@@ -172,14 +176,16 @@ export class SqliteEngine implements Engine {
     heartbeat: (
       waiters: readonly GrantRef[],
       call: Call,
-    ): Promise<readonly (Queued | Granted | Unknown)[]> =>
-      this.#store.transact(call, (ledger) => {
+    ): Promise<readonly (Queued | Granted | Unknown)[]> => {
+      this.#learn(call);
+      return this.#store.transact(call, (ledger) => {
         ledger.beat(this.#bell);
         for (const resource of new Set(waiters.map((waiter) => waiter.resource))) {
           ledger.promote(resource);
         }
         return waiters.map((waiter) => this.#standing(ledger, waiter, call));
-      }),
+      });
+    },
 
     withdraw: (waiter: GrantRef, call: Call): Promise<Withdrawn | Granted> =>
       this.#store.transact(call, (ledger) => {
@@ -187,7 +193,7 @@ export class SqliteEngine implements Engine {
         if (row !== null && row.revoked === 0) {
           return granted(ledger.arm(row, row.ttl_ms), call.startedAt);
         }
-        if (row !== null) ledger.end(waiter);
+        // Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
         ledger.leaveLine(waiter);
         return { kind: "withdrawn" };
       }),
@@ -205,6 +211,10 @@ export class SqliteEngine implements Engine {
       return () => this.#changeListeners.delete(listener);
     },
   };
+
+  #learn(call: Call): void {
+    this.#coreOffsetMs = call.startedAt - this.#clock.now();
+  }
 
   async #claim<T>(call: Call, work: (ledger: Ledger) => T): Promise<T> {
     const show = !this.#bellShown;
@@ -278,7 +288,8 @@ export class SqliteEngine implements Engine {
   }
 
   #push(row: GrantRow, since: number): void {
-    for (const listener of this.#grantListeners) listener(refOf(row), granted(row, since));
+    const answer = granted(row, since + this.#coreOffsetMs);
+    for (const listener of this.#grantListeners) listener(refOf(row), answer);
   }
 
   #changed(resource: string): void {

@@ -61,7 +61,7 @@ export class Store {
   async transact<T>(call: Call, work: (ledger: Ledger) => T): Promise<T> {
     this.#refuseWhenClosed();
     const opened = this.#opened ?? (await this.#open());
-    const until = call.startedAt + call.timeoutMs;
+    const until = this.#clock.now() + call.timeoutMs;
     for (let looks = 0; ; looks++) {
       this.#refuseWhenClosed();
       try {

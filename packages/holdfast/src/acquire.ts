@@ -25,12 +25,16 @@ export interface Wish {
   readonly waitMs: number;
   /** Ends the waiting. */
   readonly signal: Cancellation | undefined;
+  /** How often to look again where the engine keeps no line; else the core's own pace. */
+  readonly looks?: RetryStrategy | undefined;
   /** Told whom the claim waits for, whenever that is learned. */
   readonly onHolders?: (holders: readonly HolderView[]) => void;
 }
 
-/** Nobody who polls may do so faster than this, or more slowly than that. */
+/** Where the backend can neither keep a line nor tell of changes, looking again is all there is. */
 const POLLING: RetryStrategy = exponential({ minMs: 20, maxMs: 1_000 });
+/** Where it tells of changes, a look is only for the notice that got lost. */
+const WATCHING: RetryStrategy = exponential({ minMs: 1_000, maxMs: 1_000 });
 
 /**
  * One claim, from the first call until it is granted, out of patience, aborted or failed. Whatever
@@ -54,6 +58,8 @@ async function runContention(contention: Contention): Promise<Grant> {
   }
 }
 
+const LEAST_LOOK_MS = 5;
+
 type Answer = Granted | "unknown" | readonly HolderView[];
 
 class Contention {
@@ -68,13 +74,16 @@ class Contention {
   #exposed = false;
   #answered = false;
   #unknownInARow = 0;
+  #retryAfterMs = Infinity;
 
   constructor(arena: Arena, wish: Wish) {
     this.#arena = arena;
     this.#wish = wish;
     this.#backend = arena.backend;
     this.#errors = new RetryWalk(wish.terms.retry);
-    this.#looks = wish.terms.retry === undefined ? new RetryWalk(POLLING) : this.#errors;
+    const ownPace = arena.backend.engine.watch ? WATCHING : POLLING;
+    this.#looks =
+      wish.terms.retry === undefined ? new RetryWalk(wish.looks ?? ownPace) : this.#errors;
     this.#claim = this.#newClaim();
   }
 
@@ -135,7 +144,9 @@ class Contention {
       this.#send((call) => engine.tryAcquire(this.#claim, call)),
     );
     if (answer.kind === "gone") return "unknown";
-    return answer.kind === "granted" ? answer : answer.holders;
+    if (answer.kind === "granted") return answer;
+    this.#retryAfterMs = answer.retryAfterMs ?? Infinity;
+    return answer.holders;
   }
 
   async #standInLine(pulse: Pulse): Promise<Answer> {
@@ -242,7 +253,8 @@ class Contention {
       if (name === resource) changed.abort();
     });
     try {
-      await sleep(this.#backend.clock, Math.min(delayMs, this.#leftMs()), changed);
+      const soonestMs = Math.min(delayMs, Math.max(this.#retryAfterMs, LEAST_LOOK_MS));
+      await sleep(this.#backend.clock, Math.min(soonestMs, this.#leftMs()), changed);
     } catch (error) {
       if (signal?.aborted) throw error;
     } finally {

@@ -83,6 +83,7 @@ export class Cohort implements Custody {
 
   wait(terms: Terms, startedAt: number): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
+      if (terms.signal?.aborted) return reject(terms.signal.reason);
       const { clock } = this.#arena.backend;
       const leave = (error: unknown) => {
         this.#remove(waiter);
@@ -184,6 +185,7 @@ export class Cohort implements Custody {
         resource: this.#resource,
         // The claim is the whole cohort's: one waiter's patience and retries do not end it.
         terms: { ...leader.terms, retry: undefined },
+        looks: leader.terms.retry,
         tokens: this.#tokens(),
         startedAt: leader.startedAt,
         waitMs: Infinity,
@@ -194,7 +196,7 @@ export class Cohort implements Custody {
       this.#granted(grant, leader);
     } catch (error) {
       this.#claiming = null;
-      if (!canceller.aborted) this.#claimFailed(error);
+      if (!canceller.aborted) this.#claimFailed(error, leader);
       this.#pump();
     }
   }
@@ -227,7 +229,13 @@ export class Cohort implements Custody {
   }
 
   /** Each waiter's own strategy decides whether it stays. All have seen the same failure. */
-  #claimFailed(error: unknown): void {
+  #claimFailed(error: unknown, leader: LocalWaiter): void {
+    if (error instanceof AcquireTimeoutError) {
+      // The leader's strategy of looking again has ended; the next one leads with its own.
+      this.#remove(leader);
+      leader.reject(error);
+      return;
+    }
     let restMs = Infinity;
     for (const waiter of [...this.#waiting]) {
       try {

@@ -1,5 +1,5 @@
 import type { Engine } from "./engine.js";
-import { UnsupportedError, UsageError } from "./errors.js";
+import { show, UnsupportedError, UsageError } from "./errors.js";
 import { Locks } from "./locks.js";
 import type { ConnectOptions } from "./options.js";
 import { type EngineUrl, parseEngineUrl } from "./url.js";
@@ -19,7 +19,7 @@ export async function connect(
 ): Promise<Locks> {
   if (typeof target === "object" && target !== null) return new Locks(target, options);
   if (typeof target !== "string") {
-    throw new UsageError(`connect takes a URL or an engine, got ${String(target)}`);
+    throw new UsageError(`connect takes a URL or an engine, got ${show(target)}`);
   }
   const url = parseEngineUrl(target);
   const load = Object.hasOwn(ENGINES, url.scheme) ? ENGINES[url.scheme] : undefined;

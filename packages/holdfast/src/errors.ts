@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import type { HolderView } from "./engine.js";
 
 const BRAND = Symbol.for("holdfast.error");
@@ -19,42 +20,51 @@ export interface ErrorDetails {
 
 /** The root of every error here. `instanceof` works across copies of the library. */
 export abstract class HoldfastError extends Error {
+  /** What a copy of this class is recognised by. Names will not do: a minifier changes them. */
+  static readonly brand: ErrorCode | "ANY" = "ANY";
   abstract readonly code: ErrorCode;
   readonly resource?: string;
 
   constructor(message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.name = new.target.name;
-    Object.defineProperty(this, BRAND, { value: new.target.name });
     if (details.resource !== undefined) this.resource = details.resource;
   }
 
-  // Two copies of the library may live in one process (a dependency brought its own). The brand
-  // names the class, so an error of one copy is recognised by the other.
+  get [BRAND](): ErrorCode {
+    return this.code;
+  }
+
+  // Two copies of the library may live in one process (a dependency brought its own). A class that
+  // a user derived has no brand of its own, and is recognised by its prototype alone.
   static override [Symbol.hasInstance](value: unknown): boolean {
     if (Function.prototype[Symbol.hasInstance].call(this, value)) return true;
     if (typeof value !== "object" || value === null || !(BRAND in value)) return false;
-    return this.name === "HoldfastError" || value[BRAND] === this.name;
+    return Object.hasOwn(this, "brand") && (this.brand === "ANY" || this.brand === value[BRAND]);
   }
 }
 
 /** The caller's mistake. Nothing was acquired, released or changed. */
 export class UsageError extends HoldfastError {
+  static override readonly brand = "USAGE";
   readonly code = "USAGE";
 }
 
 /** The engine lacks what was asked of it. */
 export class UnsupportedError extends HoldfastError {
+  static override readonly brand = "UNSUPPORTED";
   readonly code = "UNSUPPORTED";
 }
 
 /** The client package of an engine is not installed. The message carries the install line. */
 export class MissingPeerError extends HoldfastError {
+  static override readonly brand = "MISSING_PEER";
   readonly code = "MISSING_PEER";
 }
 
 /** Patience spent: somebody else holds the resource, or stands before us. */
 export class AcquireTimeoutError extends HoldfastError {
+  static override readonly brand = "ACQUIRE_TIMEOUT";
   readonly code = "ACQUIRE_TIMEOUT";
   readonly waitedMs: number;
   readonly holders: readonly HolderView[];
@@ -81,6 +91,7 @@ const LOSS: Record<LossReason, string> = {
 
 /** The holder may no longer act. */
 export class LeaseLostError extends HoldfastError {
+  static override readonly brand = "LEASE_LOST";
   readonly code = "LEASE_LOST";
   readonly reason: LossReason;
   readonly token: bigint;
@@ -97,6 +108,7 @@ export class LeaseLostError extends HoldfastError {
 
 /** A guard saw a greater token: a newer holder has written already. */
 export class FencedOutError extends HoldfastError {
+  static override readonly brand = "FENCED_OUT";
   readonly code = "FENCED_OUT";
 }
 
@@ -108,6 +120,7 @@ export interface EngineErrorDetails extends ErrorDetails {
 
 /** The backend could not be reached, or refused. */
 export class EngineError extends HoldfastError {
+  static override readonly brand = "ENGINE";
   readonly code = "ENGINE";
   readonly effect: "none" | "unknown";
   readonly retryable: boolean;
@@ -121,6 +134,7 @@ export class EngineError extends HoldfastError {
 
 /** An engine broke a law of the contract. Report it: this is a defect, not a condition. */
 export class ContractError extends HoldfastError {
+  static override readonly brand = "CONTRACT";
   readonly code = "CONTRACT";
 }
 
@@ -136,6 +150,12 @@ export function limitMismatch(
       "all shared claims on one resource need the same limit",
     { resource },
   );
+}
+
+/** A value for a message: whatever it is, it is shown, and shown on one line. */
+export function show(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value);
+  return inspect(value, { depth: 0, breakLength: Infinity });
 }
 
 export function invariant(condition: boolean, why: string): asserts condition {

@@ -1,4 +1,5 @@
 import { inspect } from "node:util";
+import { UsageError } from "./errors.js";
 import type { Lease } from "./lease.js";
 
 /** A lease that joined the enclosing one of the same context. Its release leaves the outer one held. */
@@ -39,6 +40,7 @@ export class JoinedLease implements Lease {
   }
 
   assertHeld(): void {
+    if (this.#released) throw new UsageError(`lease of "${this.resource}" was released already`);
     this.#outer.assertHeld();
   }
 
@@ -46,8 +48,9 @@ export class JoinedLease implements Lease {
     return this.#released ? 0 : this.#outer.remainingMs();
   }
 
-  renew(options?: { readonly ttlMs?: number }): Promise<void> {
-    return this.#outer.renew(options);
+  async renew(options?: { readonly ttlMs?: number }): Promise<void> {
+    this.assertHeld();
+    await this.#outer.renew(options);
   }
 
   async release(): Promise<"released" | "gone"> {

@@ -126,6 +126,8 @@ export class HeldLease implements Lease {
   }
 
   release(): Promise<"released" | "gone"> {
+    // A loss that is noticed only now may run listeners that release; theirs is the release then.
+    if (this.#released === null) this.noticeLoss();
     this.#released ??= this.#release();
     return this.#released;
   }
@@ -177,7 +179,7 @@ export class HeldLease implements Lease {
   }
 
   #release(): Promise<"released" | "gone"> {
-    if (this.noticeLoss()) {
+    if (this.#lost !== null) {
       this.#custody.giveUp(this);
       emit("released", () => ({ ...this.subject(), heldMs: this.heldMs(), outcome: "gone" }));
       return Promise.resolve("gone");

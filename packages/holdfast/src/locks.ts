@@ -5,7 +5,7 @@ import { Canceller } from "./canceller.js";
 import { Cohort } from "./cohort.js";
 import { SoleCustody } from "./custody.js";
 import type { Call, Engine, EngineTraits, ListFilter, ListPage, ResourceView } from "./engine.js";
-import { AcquireTimeoutError, LeaseLostError, UsageError } from "./errors.js";
+import { AcquireTimeoutError, LeaseLostError, show, UsageError } from "./errors.js";
 import { emit } from "./events.js";
 import { parseSequencer } from "./fencing/sequencer.js";
 import { JoinedLease } from "./joined-lease.js";
@@ -129,10 +129,10 @@ export class Locks implements AsyncDisposable {
     } catch (error) {
       outcome = { error };
     }
-    const lost = lease.held ? null : lossOf(lease);
-    await lease[Symbol.asyncDispose]();
+    const lost = (lease.held ? null : lossOf(lease)) ?? (await this.#endOfRun(lease));
     if (lost !== null) {
-      if ("error" in outcome && outcome.error !== lost) lost.cause ??= outcome.error;
+      await lease[Symbol.asyncDispose]();
+      if ("error" in outcome && !causes(outcome.error, lost)) lost.cause ??= outcome.error;
       throw lost;
     }
     if ("error" in outcome) throw outcome.error;
@@ -157,7 +157,7 @@ export class Locks implements AsyncDisposable {
   async *list(options: ListOptions = {}): AsyncGenerator<ResourceView, void, undefined> {
     const match = options.match ?? "*";
     if (typeof match !== "string" || match === "") {
-      throw new UsageError(`match is ${JSON.stringify(match)}; it must be a glob like "invoice:*"`);
+      throw new UsageError(`match is ${show(match)}; it must be a glob like "invoice:*"`);
     }
     let cursor: string | null = null;
     do {
@@ -177,7 +177,7 @@ export class Locks implements AsyncDisposable {
     const token = options?.token;
     if (typeof token !== "bigint") {
       throw new UsageError(
-        `revoke needs the token of the grant as a bigint, got ${String(token)}; inspect() shows it`,
+        `revoke needs the token of the grant as a bigint, got ${show(token)}; inspect() shows it`,
       );
     }
     const ref = { resource, token, force: options.force ?? false };
@@ -257,6 +257,17 @@ export class Locks implements AsyncDisposable {
     return cohort;
   }
 
+  /** The backend's last word on a run: gone means that others may have been let in meanwhile. */
+  async #endOfRun(lease: Lease): Promise<LeaseLostError | null> {
+    try {
+      if ((await lease.release()) === "released") return null;
+      return lossOf(lease) ?? new LeaseLostError(lease.resource, lease.token, "expired", 0);
+    } catch (error) {
+      emit("failed", () => ({ during: "release", error, resource: lease.resource }));
+      return null;
+    }
+  }
+
   /** A claim of one caller's own, which close() can end. */
   async #contend(resource: string, terms: Terms, startedAt: number) {
     const signal = new Canceller();
@@ -312,6 +323,16 @@ export class Locks implements AsyncDisposable {
 
 function closed(): UsageError {
   return new UsageError("these locks were closed");
+}
+
+/** Whether wanted stands anywhere in the chain of causes: a circle would trap who walks it. */
+function causes(error: unknown, wanted: Error): boolean {
+  const seen = new Set<unknown>();
+  for (let at = error; at instanceof Error && !seen.has(at); at = at.cause) {
+    if (at === wanted) return true;
+    seen.add(at);
+  }
+  return false;
 }
 
 function lossOf(lease: Lease): LeaseLostError | null {

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { type Clock, systemClock } from "./clock.js";
 import type { EngineTraits, Mode } from "./engine.js";
-import { UnsupportedError, UsageError } from "./errors.js";
+import { show, UnsupportedError, UsageError } from "./errors.js";
 import type { RetryStrategy } from "./retry.js";
 
 export interface AcquireOptions {
@@ -104,6 +104,8 @@ export interface ConnectTerms {
 
 export function resolveConnect(options: ConnectOptions): ConnectTerms {
   refuseUnknown(options, new Set(["defaults", "drift", "cohort", "clock"]), "connect");
+  refuseUnknown(options.defaults ?? {}, NAMES, "defaults");
+  refuseUnknown(options.cohort ?? {}, new Set(["handOvers", "ms"]), "cohort");
   const drift = options.drift ?? CONNECT_DEFAULTS.drift;
   if (!(drift >= 0 && drift <= 0.5)) throw wrong("drift", drift, "a part from 0 to 0.5, like 0.01");
   const handOvers = options.cohort?.handOvers ?? CONNECT_DEFAULTS.handOvers;
@@ -113,7 +115,7 @@ export function resolveConnect(options: ConnectOptions): ConnectTerms {
   const handOverMs = options.cohort?.ms ?? CONNECT_DEFAULTS.handOverMs;
   if (!(handOverMs >= 0)) throw wrong("cohort.ms", handOverMs, "milliseconds of 0 or more");
   return Object.freeze({
-    defaults: options.defaults ?? {},
+    defaults: Object.freeze({ ...options.defaults }),
     drift,
     handOvers,
     handOverMs,
@@ -140,11 +142,10 @@ export function resolveAcquire(
       `less than ttlMs less drift (${ttlMs * (1 - connection.drift)})`,
     );
   }
-  const renewEveryMs = atLeast(
-    "renewEveryMs",
-    given.renewEveryMs ?? Math.min(ttlMs / 3, usableMs / 2),
-    1,
-  );
+  const renewEveryMs =
+    given.renewEveryMs === undefined
+      ? Math.min(ttlMs / 3, usableMs / 2)
+      : atLeast("renewEveryMs", given.renewEveryMs, 1);
   const renew = oneOf("renew", given.renew ?? ACQUIRE_DEFAULTS.renew, [true, false]);
   if (renew && renewEveryMs >= usableMs) {
     throw wrong(
@@ -201,7 +202,7 @@ function withDefaults(options: AcquireOptions, defaults: AcquireOptions): Acquir
 
 function refuseUnknown(options: object, known: ReadonlySet<string>, verb: string): void {
   if (typeof options !== "object" || options === null) {
-    throw new UsageError(`${verb} takes an object of options, got ${String(options)}`);
+    throw new UsageError(`${verb} takes an object of options, got ${show(options)}`);
   }
   for (const name of Object.keys(options)) {
     if (known.has(name)) continue;
@@ -227,8 +228,7 @@ function refuseUnsupported(
 }
 
 function wrong(name: string, got: unknown, wants: string): UsageError {
-  const shown = typeof got === "string" ? JSON.stringify(got) : String(got);
-  return new UsageError(`${name} is ${shown}; it must be ${wants}`);
+  return new UsageError(`${name} is ${show(got)}; it must be ${wants}`);
 }
 
 function atLeast(

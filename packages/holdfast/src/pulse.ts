@@ -16,6 +16,7 @@ const MAX_BATCH = 1_000;
 // number of calls then depends on the interval, not on the number of waiters.
 const BATCH_AHEAD = 0.5;
 const REPEAT_MS = 100;
+const SLOWEST_MS = 1_000;
 
 export type Outcome = Granted | "unknown" | "late" | "aborted";
 
@@ -23,14 +24,16 @@ export type Outcome = Granted | "unknown" | "late" | "aborted";
 export class Place {
   readonly ref: GrantRef;
   readonly outcome: Promise<Outcome>;
+  readonly callTimeoutMs: number;
   holders: readonly HolderView[] = [];
   dueAt = Infinity;
   intervalMs = 0;
   failures = 0;
   #resolve!: (outcome: Outcome) => void;
 
-  constructor(ref: GrantRef) {
+  constructor(ref: GrantRef, callTimeoutMs: number) {
     this.ref = ref;
+    this.callTimeoutMs = callTimeoutMs;
     this.outcome = new Promise((resolve) => {
       this.#resolve = resolve;
     });
@@ -48,7 +51,6 @@ export class Pulse {
   readonly #queue: QueueFacet;
   readonly #places = new Map<string, Place>();
   readonly #stopListening: () => void;
-  #timeoutMs = 0;
   #beating = false;
   #timer: Timer | null = null;
   #wakeAt = Infinity;
@@ -62,10 +64,9 @@ export class Pulse {
   }
 
   /** Before the claim is sent: a push may overtake the answer to enqueue. */
-  enrol(ref: GrantRef, timeoutMs: number): Place {
-    const place = new Place(ref);
+  enrol(ref: GrantRef, callTimeoutMs: number): Place {
+    const place = new Place(ref, callTimeoutMs);
     this.#places.set(ref.grantId, place);
-    this.#timeoutMs = Math.max(this.#timeoutMs, timeoutMs);
     return place;
   }
 
@@ -105,10 +106,16 @@ export class Pulse {
   }
 
   async #ask(batch: readonly Place[]): Promise<void> {
+    // A heartbeat that hangs must not cost the places of those who wait for the next one.
+    const timeoutMs = Math.min(
+      ...batch.map((place) =>
+        Math.min(place.callTimeoutMs, Math.max(place.intervalMs, SLOWEST_MS)),
+      ),
+    );
     let startedAt = 0;
     let answers: readonly (Queued | Granted | Unknown | Failed)[];
     try {
-      answers = await this.#backend.call(this.#timeoutMs, (call) => {
+      answers = await this.#backend.call(timeoutMs, (call) => {
         startedAt = call.startedAt;
         return this.#queue.heartbeat(
           batch.map((place) => place.ref),

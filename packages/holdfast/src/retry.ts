@@ -40,7 +40,8 @@ export function exponential(options: ExponentialOptions = {}): Iterable<number> 
   return {
     *[Symbol.iterator]() {
       for (let n = 0; n < times; n++) {
-        const delayMs = Math.min(maxMs, minMs * factor ** n);
+        // 0 times a power that has grown to Infinity would be no number.
+        const delayMs = minMs === 0 ? 0 : Math.min(maxMs, minMs * factor ** n);
         yield delayMs * (1 - jitter * (randomInt(1_000_001) / 1_000_000));
       }
     },

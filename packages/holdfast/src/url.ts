@@ -38,10 +38,13 @@ export function parseEngineUrl(text: string): EngineUrl {
   };
 }
 
-/** For messages: the URL without its password. */
+/**
+ * For messages: the URL without its password. A password with an unencoded "@", "/", "?" or "#" in it
+ * is the classic mistake and ends up here, so everything up to the last "@" counts as secret.
+ */
 export function redact(text: string): string {
   return text
-    .replace(/^([^:]+:\/\/[^/?#]*?):[^@/?#]*@/s, "$1:***@")
+    .replace(/^([^:]*:\/\/[^:@]*):.*@/s, "$1:***@")
     .replace(/([?&](?:password|secret|token)=)[^&#]*/gi, "$1***");
 }
 
@@ -60,8 +63,10 @@ function parseHosts(list: string, text: string): Host[] {
     const match = /^(\[[0-9a-f:.]+\]|[^:[\]]+)(?::(\d{1,5}))?$/i.exec(entry);
     const port = match?.[2] === undefined ? null : Number(match[2]);
     if (!match?.[1] || (port !== null && (port < 1 || port > 65_535))) {
+      // What was taken for a host may be a password cut in two; only the redacted whole is shown.
       throw new UsageError(
-        `a host looks like "127.0.0.1:6379" or "[::1]:6379", got ${JSON.stringify(entry)} in ${JSON.stringify(redact(text))}`,
+        `a host looks like "127.0.0.1:6379" or "[::1]:6379", got ${JSON.stringify(redact(text))}; ` +
+          'in a password, write "@", "/", "?", "#" and ":" percent-encoded',
       );
     }
     return { host: match[1].replace(/^\[|\]$/g, ""), port };

@@ -1,5 +1,5 @@
 import type { Sequence } from "../engine.js";
-import { UsageError } from "../errors.js";
+import { show, UsageError } from "../errors.js";
 import { checkResource } from "../resource.js";
 
 const SHAPE = /^(exclusive|shared):(0|[1-9][0-9]{0,18}):(.+)$/s;
@@ -16,9 +16,7 @@ export function parseSequencer(text: unknown): Sequence {
   const token = BigInt(digits ?? -1);
   const resource = decode(encoded);
   if (mode === undefined || resource === null || token < 0n || token > MAX_TOKEN) {
-    throw new UsageError(
-      `a sequencer looks like "exclusive:42:invoice%3A42", got ${JSON.stringify(text)}`,
-    );
+    throw new UsageError(`a sequencer looks like "exclusive:42:invoice%3A42", got ${show(text)}`);
   }
   checkResource(resource);
   return { mode: mode === "shared" ? "shared" : "exclusive", token, resource };

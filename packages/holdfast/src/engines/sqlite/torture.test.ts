@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomInt } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -38,7 +39,7 @@ test("increments of 8 processes add up while one is killed every 200 ms and repl
   };
   const killer = setInterval(() => {
     const victims = [...running];
-    const victim = victims[Math.floor(Math.random() * victims.length)];
+    const victim = victims.length > 0 ? victims[randomInt(victims.length)] : undefined;
     if (victim?.process.kill("SIGKILL")) kills++;
   }, KILL_EVERY_MS);
   try {

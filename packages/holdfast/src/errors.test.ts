@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import type * as errors from "./errors.js";
 import {
@@ -29,7 +30,7 @@ const EACH: [HoldfastError, string][] = [
 
 /** A second copy of the module: what a dependency that brought its own holdfast would hold. */
 async function anotherCopy(): Promise<typeof errors> {
-  return import(`./errors.js?copy=${Math.random()}`);
+  return import(`./errors.js?copy=${randomUUID()}`);
 }
 
 test("every class has its code, its name and a stack", () => {

@@ -200,22 +200,30 @@ class Contention {
     throw this.#outOfPatience(holders);
   }
 
-  /** Every request leaves through here, so that what the backend may know is always right. */
+  /**
+   * Every request leaves through here, so that what the backend may know is always right. A call may
+   * have to wait for the event loop to turn; one that was aborted meanwhile is not sent at all.
+   */
   async #send<T>(ask: (call: Call) => Promise<T>): Promise<T> {
     const doubt = this.#doubt;
     const before = this.#exposed;
-    this.#exposed = true;
-    doubt.unanswered++;
+    let sent = false;
     try {
-      const answer = await this.#backend.call(this.#wish.terms.callTimeoutMs, ask);
+      const answer = await this.#backend.call(this.#wish.terms.callTimeoutMs, (call) => {
+        if (this.#wish.signal?.aborted) throw this.#wish.signal.reason;
+        this.#exposed = true;
+        doubt.unanswered++;
+        sent = true;
+        return ask(call);
+      });
       this.#answered = true;
       return answer;
     } catch (error) {
-      if (withoutEffect(error)) this.#exposed = before;
-      else doubt.lost = true;
+      if (sent && withoutEffect(error)) this.#exposed = before;
+      else if (sent) doubt.lost = true;
       throw error;
     } finally {
-      doubt.unanswered--;
+      if (sent) doubt.unanswered--;
     }
   }
 

@@ -106,7 +106,7 @@ test("list gives every page, by glob, and stops when told", async () => {
 
 test("list refuses a match that is no glob", async () => {
   const { locks } = stage();
-  for (const match of ["", 5, 5n, null]) {
+  for (const match of ["", 5, 5n]) {
     await assert.rejects(names(locks, { match } as ListOptions), UsageError, String(match));
   }
 });

@@ -29,7 +29,7 @@ import { globToRegExp } from "../../resource.js";
 import { Bells } from "./bell.js";
 import type { Ledger } from "./ledger.js";
 import type { SqliteTerms } from "./options.js";
-import { type Blocker, type GrantRow, holderOf, type WaiterRow } from "./rows.js";
+import { type Blocker, type GrantRow, holderOf } from "./rows.js";
 import { Store } from "./store.js";
 
 // The head looks for a holder that died; the others only show that they are still there.
@@ -83,9 +83,10 @@ export class SqliteEngine implements Engine {
 
   tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
     return this.#claim(call, (ledger) => {
-      const known = this.#repeat(ledger, claim, call);
+      const blockers = ledger.blockers(claim.resource);
+      const known = repeat(ledger, claim, blockers, call);
       if (known !== null) return known;
-      const outcome = ledger.tryGrant(claim);
+      const outcome = ledger.tryGrant(claim, blockers, ledger.head(claim.resource));
       if (!Array.isArray(outcome)) return granted(outcome, call.startedAt);
       return { kind: "busy", holders: holders(outcome) };
     });
@@ -157,15 +158,17 @@ export class SqliteEngine implements Engine {
       if (!this.#listening) this.#listen();
       this.#learn(call);
       return this.#claim(call, (ledger) => {
-        const known = this.#repeat(ledger, claim, call);
+        const blockers = ledger.blockers(claim.resource);
+        const known = repeat(ledger, claim, blockers, call);
         if (known !== null) return known;
-        if (ledger.head(claim.resource) === null || ledger.waiter(claim.grantId) === null) {
-          const outcome = ledger.tryGrant(claim);
+        const head = ledger.head(claim.resource);
+        if (head === null || ledger.waiter(claim.grantId) === null) {
+          const outcome = ledger.tryGrant(claim, blockers, head);
           if (!Array.isArray(outcome)) return granted(outcome, call.startedAt);
           ledger.beat(this.#bell);
           ledger.enqueue(claim);
-          // Shared claims may stand behind nobody and fit; and whoever is gone is passed over.
-          ledger.promote(claim.resource, claim.grantId);
+          // A shared claim may stand behind nobody but the gone, and fit.
+          ledger.promote(claim.resource, outcome, undefined, claim.grantId);
         }
         const standing = this.#standing(ledger, claim, call);
         // A waiter that was just let in and at once ended by somebody else stands nowhere.
@@ -180,10 +183,15 @@ export class SqliteEngine implements Engine {
       this.#learn(call);
       return this.#store.transact(call, (ledger) => {
         ledger.beat(this.#bell);
-        for (const resource of new Set(waiters.map((waiter) => waiter.resource))) {
-          ledger.promote(resource);
-        }
-        return waiters.map((waiter) => this.#standing(ledger, waiter, call));
+        const rooms = new Map<string, Room>();
+        return waiters.map((waiter) => {
+          const { resource, grantId } = waiter;
+          const room = rooms.get(resource) ?? enter(ledger, resource);
+          rooms.set(resource, room);
+          const position = room.line.get(grantId);
+          if (position === undefined) return this.#standing(ledger, waiter, call);
+          return this.#queued(position, room.blockers);
+        });
       });
     },
 
@@ -226,27 +234,17 @@ export class SqliteEngine implements Engine {
     return answer;
   }
 
-  /** The same grantId again: the same token, with a fresh ttl. A buried one is refused for good. */
-  #repeat(ledger: Ledger, claim: Claim, call: Call): Granted | Gone | null {
-    if (ledger.isBuried(claim.grantId)) return { kind: "gone", why: "unknown" };
-    const row = ledger.alive(claim);
-    if (row === null) return null;
-    if (row.revoked === 1) return { kind: "gone", why: "revoked" };
-    return granted(ledger.arm(row, row.ttl_ms), call.startedAt);
-  }
-
   #standing(ledger: Ledger, ref: GrantRef, call: Call): Granted | Queued | Unknown {
     const row = ledger.alive(ref);
     if (row !== null && row.revoked === 0) {
       return granted(ledger.arm(row, row.ttl_ms), call.startedAt);
     }
     const waiter = ledger.waiter(ref.grantId);
-    return waiter === null ? { kind: "unknown" } : this.#queued(ledger, waiter);
+    if (waiter === null) return { kind: "unknown" };
+    return this.#queued(ledger.position(waiter), ledger.blockers(waiter.resource));
   }
 
-  #queued(ledger: Ledger, waiter: WaiterRow): Queued {
-    const blockers = ledger.blockers(waiter.resource);
-    const position = ledger.position(waiter);
+  #queued(position: number, blockers: readonly Blocker[]): Queued {
     const usualMs =
       this.#bell === null ? DEAF_HEARTBEAT_MS : position === 0 ? HEAD_HEARTBEAT_MS : HEARTBEAT_MS;
     const nextEndMs = Math.min(...blockers.map((b) => b.leftMs + b.row.lock_delay_ms));
@@ -262,20 +260,14 @@ export class SqliteEngine implements Engine {
   /** Somebody rang: claims what was granted to our waiters, and passes on what was revoked. */
   async #hear(): Promise<void> {
     const since = this.#clock.now();
+    const call = { startedAt: since, timeoutMs: HEARING_TIMEOUT_MS };
     try {
-      const rows = await this.#store.transact(
-        { startedAt: since, timeoutMs: HEARING_TIMEOUT_MS },
-        (ledger) =>
-          ledger.toTell().map((row) => {
-            const fresh =
-              row.claimed === 0 && row.revoked === 0 && ledger.alive(refOf(row)) !== null;
-            return fresh ? ledger.arm(row, row.ttl_ms) : row;
-          }),
-      );
-      for (const row of rows) {
-        if (row.revoked === 1) this.#changed(row.resource);
-        else if (row.claimed === 1) this.#push(row, since);
-      }
+      const { claimed, revoked } = await this.#store.transact(call, (ledger) => ({
+        claimed: ledger.claimOwn(),
+        revoked: ledger.revokedOwn(),
+      }));
+      for (const row of claimed) this.#push(row, since);
+      for (const resource of revoked) this.#changed(resource);
     } catch (error) {
       emit("failed", () => ({ during: "bell", error }));
     }
@@ -295,6 +287,33 @@ export class SqliteEngine implements Engine {
   #changed(resource: string): void {
     for (const listener of this.#changeListeners) listener(resource);
   }
+}
+
+/** One resource as a heartbeat finds it, once for all of its waiters. */
+interface Room {
+  readonly blockers: readonly Blocker[];
+  readonly line: ReadonlyMap<string, number>;
+}
+
+function enter(ledger: Ledger, resource: string): Room {
+  const blockers = ledger.blockers(resource);
+  ledger.promote(resource, blockers);
+  const line = new Map(ledger.line(resource).map((row, position) => [row.grant_id, position]));
+  return { blockers, line };
+}
+
+/** The same grantId again: the same token, with a fresh ttl. A buried one is refused for good. */
+function repeat(
+  ledger: Ledger,
+  claim: Claim,
+  blockers: readonly Blocker[],
+  call: Call,
+): Granted | Gone | null {
+  if (ledger.isBuried(claim.grantId)) return { kind: "gone", why: "unknown" };
+  const own = blockers.find(({ row, leftMs }) => row.grant_id === claim.grantId && leftMs > 0);
+  if (own === undefined) return null;
+  if (own.row.revoked === 1) return { kind: "gone", why: "revoked" };
+  return granted(ledger.arm(own.row, own.row.ttl_ms), call.startedAt);
 }
 
 function refOf({ resource, grant_id: grantId }: GrantRow): GrantRef {
@@ -332,9 +351,7 @@ function view(ledger: Ledger, resource: string): ResourceView {
   return {
     resource,
     holders: holders(blockers),
-    waiters: ledger
-      .waiting(resource)
-      .map(({ mode, label }, position) => ({ mode, label, position })),
+    waiters: ledger.line(resource).map(({ mode, label }, position) => ({ mode, label, position })),
     closedMs: Math.max(0, ...over.map(({ row, leftMs }) => leftMs + row.lock_delay_ms)),
   };
 }

@@ -18,6 +18,9 @@ const CLAIM_WINDOW_MS = 1_500;
 /** A waiter whose process has not been heard of for so long is out of the line. */
 const WAITER_LIFE_MS = 5_000;
 const SWEEP_AT_ONCE = 1_000;
+/** Shorter than a head's heartbeat, so that each of them asks anew whether the holder lives. */
+const PROOF_EVERY_MS = 100;
+const MAX_SEEN_ALIVE = 1_000;
 
 /** Thrown inside a transaction when the durable block of tokens is used up. */
 export class TokensUsedUp {}
@@ -35,6 +38,7 @@ export class Ledger {
   readonly #host: Host;
   readonly #peer: string;
   readonly #statements = new Map<string, Statement>();
+  readonly #seenAlive = new Map<string, number>();
 
   constructor(client: SqlClient, host: Host, peer: string) {
     this.#client = client;
@@ -82,12 +86,12 @@ export class Ledger {
   }
 
   /** Grants at once if nobody is in the way and nobody waits; else says who is in the way. */
-  tryGrant(claim: Claim): GrantRow | Blocker[] {
-    const someWait = this.head(claim.resource) !== null;
-    if (someWait) this.promote(claim.resource);
-    const blockers = this.blockers(claim.resource);
+  tryGrant(claim: Claim, blockers: Blocker[], head: WaiterRow | null): GrantRow | Blocker[] {
     this.#refuseOtherLimit(claim, blockers);
-    if (someWait && this.head(claim.resource) !== null) return blockers;
+    if (head !== null) {
+      this.promote(claim.resource, blockers, head);
+      if (this.head(claim.resource) !== null) return blockers;
+    }
     return fits(blockers, claim.mode, claim.limit) ? this.#grant(claim, this.#peer) : blockers;
   }
 
@@ -100,20 +104,26 @@ export class Ledger {
   }
 
   /**
-   * Lets in from the head of the line whoever fits, and passes over those who are gone. Our own
-   * waiters are told after the commit, except the one whose call this is.
+   * Lets in from the head of the line whoever fits, and passes over those who are gone; blockers
+   * grows by those let in. Our own waiters are told after the commit, except the caller.
    */
-  promote(resource: string, caller?: string): void {
-    const blockers = this.blockers(resource);
-    for (let next = this.head(resource); next !== null; next = this.head(resource)) {
-      const present = this.#isPresent(next.peer);
-      if (present && !fits(blockers, next.mode, next.share_limit)) return;
+  promote(
+    resource: string,
+    blockers = this.blockers(resource),
+    head = this.head(resource),
+    caller?: string,
+  ): void {
+    for (let next = head; next !== null; next = this.head(resource)) {
+      const peer = this.#present(next.peer);
+      if (peer !== null && !fits(blockers, next.mode, next.share_limit)) return;
       this.#run("waiterDelete", next.grant_id);
-      if (!present) continue;
+      if (peer === null) continue;
       const row = this.#grant(claimOf(next), next.peer);
       blockers.push({ row, leftMs: row.ttl_ms });
-      if (row.claimed === 0) this.#ring(row.peer);
+      if (row.claimed === 0) this.#ring(peer);
       else if (row.grant_id !== caller) this.granted.push(row);
+      // Nobody fits beside an exclusive holder: looking at the next one can wait for its end.
+      if (row.mode === "exclusive") return;
     }
   }
 
@@ -138,7 +148,8 @@ export class Ledger {
       if (this.alive(ref) === null) return false;
       this.#run("grantDelete", resource, grantId);
     }
-    if (this.head(resource) !== null) this.promote(resource);
+    const head = this.head(resource);
+    if (head !== null) this.promote(resource, this.blockers(resource), head);
     return true;
   }
 
@@ -151,7 +162,13 @@ export class Ledger {
   revoke(row: GrantRow, force: boolean): void {
     this.#run("grantRevoke", row.resource, row.grant_id);
     if (force) this.end({ resource: row.resource, grantId: row.grant_id });
-    this.#ring(row.peer);
+    const peer = this.#peerRow(row.peer);
+    if (peer !== null) this.#ring(peer);
+  }
+
+  /** The line in order. */
+  line(resource: string): readonly Pick<WaiterRow, "grant_id" | "mode" | "label">[] {
+    return this.#all("waitersOf", resource) as WaiterRow[];
   }
 
   position(waiter: WaiterRow): number {
@@ -161,13 +178,15 @@ export class Ledger {
     return position;
   }
 
-  waiting(resource: string): readonly Pick<WaiterRow, "mode" | "label">[] {
-    return this.#all("waitersOf", resource) as WaiterRow[];
+  /** The grants that others made for our waiters, now with a full life. */
+  claimOwn(): GrantRow[] {
+    return this.#all("grantsClaim", this.#peer, this.#host.frame, this.now) as GrantRow[];
   }
 
-  /** What others did to our grants: made them for our waiters, or revoked them. */
-  toTell(): GrantRow[] {
-    return this.#all("grantsToTell", this.#peer) as GrantRow[];
+  /** Where a grant of ours was revoked. */
+  revokedOwn(): string[] {
+    const rows = this.#all("grantsRevoked", this.#peer) as { resource: string }[];
+    return rows.map((row) => row.resource);
   }
 
   resourcesAfter(cursor: string, max: number): string[] {
@@ -272,22 +291,39 @@ export class Ledger {
   }
 
   #isDead(peer: string): boolean {
-    if (peer === this.#peer) return false;
-    const row = this.#get("peerFind", peer) as PeerRow | undefined;
-    return row !== undefined && isProvenDead(identityOf(row), this.#host);
+    if (peer === this.#peer || this.#wasJustAlive(peer)) return false;
+    const row = this.#peerRow(peer);
+    return row !== null && this.#isProvenDead(row);
   }
 
-  #isPresent(peer: string): boolean {
-    if (peer === this.#peer) return true;
-    const row = this.#get("peerFind", peer) as PeerRow | undefined;
-    if (row === undefined || isProvenDead(identityOf(row), this.#host)) return false;
+  /** The peer of a waiter that is still there: not proven dead, and heard of lately. */
+  #present(peer: string): PeerRow | null {
+    const row = this.#peerRow(peer);
+    if (row === null || peer === this.#peer) return row;
+    if (!this.#wasJustAlive(peer) && this.#isProvenDead(row)) return null;
     const ends = row.beat_at + WAITER_LIFE_MS;
-    return this.#left(row.id, row.frame, row.version, ends, WAITER_LIFE_MS) > 0;
+    const leftMs = this.#left(row.id, row.frame, row.version, ends, WAITER_LIFE_MS);
+    return leftMs > 0 ? row : null;
   }
 
-  #ring(peer: string): void {
-    const row = this.#get("peerFind", peer) as PeerRow | undefined;
-    if (row !== undefined && row.bell !== null) this.rings.add(row.bell);
+  /** Asking the system takes as long as all the rest of a transaction; once in a while is enough. */
+  #isProvenDead(row: PeerRow): boolean {
+    if (isProvenDead(identityOf(row), this.#host)) return true;
+    if (this.#seenAlive.size >= MAX_SEEN_ALIVE) this.#seenAlive.clear();
+    this.#seenAlive.set(row.id, this.now);
+    return false;
+  }
+
+  #wasJustAlive(peer: string): boolean {
+    return this.now - (this.#seenAlive.get(peer) ?? -Infinity) < PROOF_EVERY_MS;
+  }
+
+  #peerRow(peer: string): PeerRow | null {
+    return (this.#get("peerFind", peer) as PeerRow | undefined) ?? null;
+  }
+
+  #ring(peer: PeerRow): void {
+    if (peer.bell !== null) this.rings.add(peer.bell);
   }
 
   #get(name: keyof typeof sql, ...params: Value[]): unknown {

@@ -200,8 +200,13 @@ export class Store {
 
   async #giveWay(looks: number): Promise<void> {
     if (looks < IMMEDIATE_LOOKS) return new Promise((again) => setImmediate(again));
-    // Random, so that processes that met once do not meet again and again.
-    return sleep(this.#clock, randomInt(1, LONGEST_PAUSE_MS + 1), undefined);
+    // Random, so that processes that met once do not meet again and again; and longer each time.
+    const longestMs = Math.min(LONGEST_PAUSE_MS, 1 + (looks - IMMEDIATE_LOOKS) / 4);
+    return sleep(
+      this.#clock,
+      randomInt(1_000, Math.round(longestMs * 1_000) + 1) / 1_000,
+      undefined,
+    );
   }
 }
 

@@ -1,1 +1,1 @@
-SELECT mode, label FROM waiters WHERE resource = ?1 ORDER BY seq
+SELECT grant_id, mode, label FROM waiters WHERE resource = ?1 ORDER BY seq

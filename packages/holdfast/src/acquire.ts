@@ -94,6 +94,7 @@ class Contention {
       if (answer === null) continue;
       if (answer === "unknown") {
         this.#claim = this.#newClaim();
+        this.#wish.onHolders?.([]);
         if (this.#leftMs() <= 0) throw this.#outOfPatience([]);
         // Once is a place that was lost. Again and again is a backend that must not be hammered.
         if (this.#unknownInARow++ > 0) await this.#lookAgainLater([]);

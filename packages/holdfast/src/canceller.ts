@@ -18,6 +18,13 @@ const followings = new WeakMap<Cancellation, Following>();
  * one signal, it carries one listener of ours: Node warns of a leak at the eleventh.
  */
 export function onAbort(signal: Cancellation, callback: () => void): () => void {
+  if (signal.aborted) {
+    let stopped = false;
+    queueMicrotask(() => stopped || callback());
+    return () => {
+      stopped = true;
+    };
+  }
   const { callbacks, listener } = followings.get(signal) ?? follow(signal);
   callbacks.add(callback);
   return () => {
@@ -32,7 +39,7 @@ function follow(signal: Cancellation): Following {
   const callbacks = new Set<() => void>();
   const listener = () => {
     followings.delete(signal);
-    for (const callback of [...callbacks]) callback();
+    for (const callback of [...callbacks]) if (callbacks.delete(callback)) callback();
   };
   const following = { callbacks, listener };
   followings.set(signal, following);

@@ -12,7 +12,7 @@ import { ManualClock } from "./testing/index.js";
 // Random schedules: three clients behind a network that drops, delays, loses and repeats, on a clock
 // that pauses. Every seed is one schedule, and the same one each time.
 
-const SEEDS = 150;
+const SEEDS = 300;
 const STEPS = 60;
 const RESOURCES = ["a", "b"];
 
@@ -31,10 +31,12 @@ class Network {
   faults = true;
   readonly #clock: ManualClock;
   readonly #random: Random;
+  readonly #repeats: boolean;
 
-  constructor(clock: ManualClock, random: Random) {
+  constructor(clock: ManualClock, random: Random, repeats: boolean) {
     this.#clock = clock;
     this.#random = random;
+    this.#repeats = repeats;
   }
 
   /** The backend acts by its own time, when a request arrives; the answer counts from the send. */
@@ -50,7 +52,7 @@ class Network {
       await arrive();
       throw new EngineError("answer lost", { effect: "unknown", retryable: true });
     }
-    if (fate === 5 && repeats) void this.#later(arrive).catch(() => {});
+    if (fate === 5 && repeats && this.#repeats) void this.#later(arrive).catch(() => {});
     return arrive();
   }
 
@@ -109,11 +111,14 @@ class Play {
   readonly tokens = new Set<string>();
   readonly random: Random;
   readonly network: Network;
+  /** Whether requests that were answered may arrive once more. */
+  readonly repeats: boolean;
   clients: Locks[];
 
   constructor(seed: number) {
     this.random = randomOf(seed);
-    this.network = new Network(this.clock, this.random);
+    this.repeats = seed % 2 === 0;
+    this.network = new Network(this.clock, this.random, this.repeats);
     this.clients = [1, 2, 3].map(() => this.open());
   }
 
@@ -208,10 +213,12 @@ class Play {
     await this.clock.advance(60_000);
     await closing;
     assert.equal(this.clock.timers, 0, "timers are left");
+    // A request that arrives once more after its release makes a grant that nobody holds: without a
+    // doubt there was no tombstone. It blocks for its ttl, and that is all it may do.
     const observer = this.open();
-    for (const resource of RESOURCES) {
-      // A request that was repeated after its release may have left a grant; it ends by itself.
-      await observer.inspect(resource);
+    for (let round = 0; round < (this.repeats ? 20 : 1); round++) {
+      for (const resource of RESOURCES) await observer.inspect(resource);
+      if (this.repeats) await this.clock.advance(10_000);
     }
     assert.equal(this.store.rooms.size, 0, "grants or waiters are left");
     await observer.close();
@@ -220,7 +227,7 @@ class Play {
 
 test("the network of these tests counts validity from the send, and acts on arrival", async () => {
   const clock = new ManualClock();
-  const network = new Network(clock, () => 2);
+  const network = new Network(clock, () => 2, false);
   const call = { startedAt: clock.now(), timeoutMs: 100 };
   const asked = network.send(false, call, async ({ startedAt }) => ({
     since: startedAt,

@@ -21,7 +21,8 @@ while it is held, tryAcquire gives null
   shared: `2 readers at once
 the writer waits for them
 the writer had its turn
-six jobs, at most 2 on the gpu at once
+6 jobs, at most 2 on the gpu at once
+the next one gets in at once
 `,
   losing: /^stopped at table \d+: revoked, more than 2 s to tidy up\n$/.source,
   retry: `threeTries: granted at try 3

@@ -153,7 +153,7 @@ class Contention {
   async #standInLine(pulse: Pulse): Promise<Answer> {
     const wish = this.#wish;
     const { clock, engine } = this.#backend;
-    const place = pulse.enrol(this.#claim, wish.terms.callTimeoutMs);
+    const place = pulse.enrol(this.#claim);
     const late = () => place.settle("late");
     const timer = this.#leftMs() === Infinity ? null : clock.timer(this.#leftMs(), late, true);
     const onAbort = () => place.settle("aborted");
@@ -241,7 +241,7 @@ class Contention {
   /** Null for a grant that came so late that its lease would be lost on arrival. */
   #accept(granted: Granted): Grant | null {
     const grant = new Grant(this.#claim, granted, this.#arena.drift, this.#doubt);
-    if (grant.validUntil - this.#wish.terms.graceMs > this.#backend.clock.now()) {
+    if (grant.isGoodFor(this.#wish.terms.graceMs, this.#backend.clock.now())) {
       this.#backend.checkToken(grant);
       return grant;
     }

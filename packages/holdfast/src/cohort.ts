@@ -216,7 +216,7 @@ export class Cohort implements Custody {
     const { backend } = this.#arena;
     // The last waiter may have left in the same tick, or the first one need more time to stop in
     // than the grant that was made for its predecessor has left.
-    if (next === undefined || grant.validUntil - next.terms.graceMs <= backend.clock.now()) {
+    if (next === undefined || !grant.isGoodFor(next.terms.graceMs, backend.clock.now())) {
       backend.abandon(grant, grant.doubt.exists, leader.terms.callTimeoutMs);
       this.#pump();
       return;
@@ -286,11 +286,12 @@ export class Cohort implements Custody {
   #canPassOn(next: LocalWaiter): boolean {
     const grant = this.#grant;
     if (grant === null || this.#index + 1 >= grant.tokens) return false;
-    if (this.#index >= this.#budget.handOvers || grant.lifeMs !== next.terms.ttlMs) return false;
+    if (this.#index >= this.#budget.handOvers || grant.ttlMs !== next.terms.ttlMs) return false;
     const now = this.#arena.backend.clock.now();
     if (now - this.#turnStartedAt >= this.#budget.handOverMs) return false;
-    const { ttlMs, graceMs } = next.terms;
-    return grant.validUntil - graceMs - now > (ttlMs - graceMs) / 3;
+    // A grant that was pushed, and whose first renewal is under way, lives shorter by this factor.
+    const graceMs = next.terms.graceMs * Math.min(1, grant.lifeMs / grant.ttlMs);
+    return grant.validUntil - graceMs - now > (grant.lifeMs - graceMs) / 3;
   }
 
   #outOfPatience({ startedAt }: LocalWaiter): Error {

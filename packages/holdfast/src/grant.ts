@@ -58,6 +58,13 @@ export class Grant {
     this.lifeMs = granted.ttlMs;
     this.since = granted.since;
     this.validUntil = this.#endOf(granted);
+    // Pushed grants live only until their first renewal, which therefore follows at once.
+    if (granted.ttlMs < claim.ttlMs) this.renewAt = 0;
+  }
+
+  /** Whether a lease on this grant would not be lost on arrival. */
+  isGoodFor(graceMs: number, now: number): boolean {
+    return this.validUntil - graceMs * Math.min(1, this.lifeMs / this.ttlMs) > now;
   }
 
   confirm({ since, ttlMs }: Validity): void {

@@ -54,9 +54,9 @@ export class JoinedLease implements Lease {
   }
 
   async release(): Promise<"released" | "gone"> {
-    const held = this.#released || this.#outer.held;
     this.#released = true;
-    return held ? "released" : "gone";
+    // An outer lease that was released on purpose is no loss to those who joined it.
+    return this.#outer.signal.aborted ? "gone" : "released";
   }
 
   [inspect.custom]() {

@@ -57,6 +57,22 @@ export class Keeper {
       grant.askAgain = grant.renewing !== null;
     }
     if (concerned.length > 0) this.#look();
+    for (const grant of concerned) if (!this.#wantsRenewal(grant)) this.#checkOnce(grant);
+  }
+
+  /** A lease that is not renewed cannot learn of a revocation that way; it asks. */
+  #checkOnce(grant: Grant): void {
+    const { lease, mode, resource } = grant;
+    if (lease === null) return;
+    const sequence = { resource, mode, token: lease.token };
+    const { engine } = this.#backend;
+    const asked = this.#backend.call(lease.terms.callTimeoutMs, (call) =>
+      engine.check(sequence, call),
+    );
+    const told = asked.then((alive) => {
+      if (!alive && this.#grants.has(grant)) grant.lease?.lose("revoked", false);
+    });
+    this.#backend.inBackground("check", resource, told);
   }
 
   /** One renewal for one caller, who wants to know how it went. */

@@ -22,6 +22,9 @@ import {
   type TryAcquireOptions,
 } from "./options.js";
 import { Pulse } from "./pulse.js";
+import type { RecipeDefaults } from "./recipes/options.js";
+import { type RwLock, rwLock } from "./recipes/rw-lock.js";
+import { type Semaphore, type SemaphoreOptions, semaphore } from "./recipes/semaphore.js";
 import { checkResource } from "./resource.js";
 
 const LIST_PAGE = 256;
@@ -137,6 +140,16 @@ export class Locks implements AsyncDisposable {
     }
     if ("error" in outcome) throw outcome.error;
     return outcome.value;
+  }
+
+  /** Readers hold it together, a writer alone. A plain acquire of the same name is a writer. */
+  rwLock(name: string, defaults?: RecipeDefaults): RwLock {
+    return rwLock(this, name, defaults);
+  }
+
+  /** As many hold it at once as there are permits. A plain acquire of the same name holds it alone. */
+  semaphore(name: string, options: SemaphoreOptions): Semaphore {
+    return semaphore(this, name, options);
   }
 
   /** Whether the grant behind a sequencer is alive at the backend now: Chubby's CheckSequencer. */

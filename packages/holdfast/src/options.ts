@@ -192,7 +192,7 @@ export function checkTtl(value: number, engineName: string, traits: EngineTraits
 }
 
 /** An option that is there but undefined means its default, as everywhere in JavaScript. */
-function withDefaults(options: AcquireOptions, defaults: AcquireOptions): AcquireOptions {
+export function withDefaults(options: AcquireOptions, defaults: AcquireOptions): AcquireOptions {
   const merged: Record<string, unknown> = { ...defaults };
   for (const [name, value] of Object.entries(options)) {
     if (value !== undefined) merged[name] = value;
@@ -242,7 +242,7 @@ function atLeast(
   throw wrong(name, value, `a number of ${least} or more${orEver}`);
 }
 
-function whole(name: string, value: unknown, least: number): number {
+export function whole(name: string, value: unknown, least: number): number {
   if (Number.isSafeInteger(value) && (value as number) >= least) return value as number;
   throw wrong(name, value, `a whole number of ${least} or more`);
 }

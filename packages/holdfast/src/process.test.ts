@@ -64,7 +64,7 @@ const STAYS: Record<string, string> = {
 
 for (const [what, program] of Object.entries(STAYS)) {
   test(`${what} keeps the process alive`, async () => {
-    const { code, printed } = await run(program, 300);
+    const { code, printed } = await run(program, 200);
     assert.equal(code, null, `ended by itself: ${printed}`);
   });
 }

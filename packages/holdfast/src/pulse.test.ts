@@ -108,6 +108,32 @@ test("one waiter's long callTimeoutMs does not silence the others' heartbeats", 
   assert.ok(granted, "one heartbeat hung, and none followed within ten seconds");
 });
 
+test("one waiter's tiny callTimeoutMs does not cost the others their heartbeats", async () => {
+  const { clock, engine, other } = stage();
+  const slow: Engine = Object.assign(Object.create(engine) as Engine, {
+    queue: {
+      ...engine.queue!,
+      heartbeat: async (refs: readonly GrantRef[], call: never) => {
+        await new Promise<void>((go) => clock.timer(5, go, false));
+        return engine.queue!.heartbeat(refs, call);
+      },
+    },
+  });
+  const locks = new Locks(slow, { clock });
+  await other.acquire("b");
+  const holder = await other.acquire("a");
+  engine.pushes("drop");
+  void locks.acquire("b", { ...ALONE, callTimeoutMs: 1 }).catch(() => {});
+  let granted = false;
+  void locks.acquire("a", ALONE).then(() => {
+    granted = true;
+  });
+  await clock.advance(500);
+  await holder.release();
+  await clock.advance(5_000);
+  assert.ok(granted, "the backend answers within 5 ms, and the turn was never noticed");
+});
+
 test("heartbeats do not overlap while one hangs", async () => {
   const { clock, engine, locks, other } = stage();
   await other.acquire("a");

@@ -24,16 +24,14 @@ export type Outcome = Granted | "unknown" | "late" | "aborted";
 export class Place {
   readonly ref: GrantRef;
   readonly outcome: Promise<Outcome>;
-  readonly callTimeoutMs: number;
   holders: readonly HolderView[] = [];
   dueAt = Infinity;
   intervalMs = 0;
   failures = 0;
   #resolve!: (outcome: Outcome) => void;
 
-  constructor(ref: GrantRef, callTimeoutMs: number) {
+  constructor(ref: GrantRef) {
     this.ref = ref;
-    this.callTimeoutMs = callTimeoutMs;
     this.outcome = new Promise((resolve) => {
       this.#resolve = resolve;
     });
@@ -64,8 +62,8 @@ export class Pulse {
   }
 
   /** Before the claim is sent: a push may overtake the answer to enqueue. */
-  enrol(ref: GrantRef, callTimeoutMs: number): Place {
-    const place = new Place(ref, callTimeoutMs);
+  enrol(ref: GrantRef): Place {
+    const place = new Place(ref);
     this.#places.set(ref.grantId, place);
     return place;
   }
@@ -106,12 +104,9 @@ export class Pulse {
   }
 
   async #ask(batch: readonly Place[]): Promise<void> {
-    // A heartbeat that hangs must not cost the places of those who wait for the next one.
-    const timeoutMs = Math.min(
-      ...batch.map((place) =>
-        Math.min(place.callTimeoutMs, Math.max(place.intervalMs, SLOWEST_MS)),
-      ),
-    );
+    // One that hangs must not cost the places of those who wait for the next; and how long one
+    // waiter would let its own calls take is not for the others to suffer from.
+    const timeoutMs = Math.max(SLOWEST_MS, Math.min(...batch.map((place) => place.intervalMs)));
     let startedAt = 0;
     let answers: readonly (Queued | Granted | Unknown | Failed)[];
     try {

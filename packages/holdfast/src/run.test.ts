@@ -191,6 +191,17 @@ test("an inner run that finds the lease lost rejects, and so does the outer", as
   assert.ok(inner instanceof LeaseLostError);
 });
 
+test("an outer lease that fn released by itself is no loss to the run that joined it", async () => {
+  const { locks } = stage();
+  const running = locks.run("a", (outer) =>
+    locks.run("a", { reentrant: true }, async () => {
+      assert.equal(await outer.release(), "released");
+      return "value";
+    }),
+  );
+  assert.equal(await running, "value");
+});
+
 test("without reentrant, an acquire inside run waits for the resource like any other", async () => {
   const { locks } = stage();
   await locks.run("a", async () => {

@@ -72,21 +72,25 @@ for (const text of [
 }
 
 const SECRET = "s3cr3t";
+// A scheme that no engine will ever have: nothing is to be connected to.
 const LEAKY = [
-  `redis://me:${SECRET}@h`,
-  `redis://:${SECRET}@h`,
-  `redis://me:a@${SECRET}@h`,
-  `redis://me:${SECRET}/x@h`,
-  `redis://me:x/${SECRET}@h`,
-  `redis://me:x?${SECRET}@h`,
-  `redis://me:x#${SECRET}@h`,
-  `redis://me:${SECRET}%zz@h`,
-  `redis://me:${SECRET}@h:port`,
-  `redis://me:${SECRET}@h1,,h2`,
-  `redis://h?password=${SECRET}`,
-  `redis://h?x=1&PassWord=${SECRET}#f`,
-  `redis://h?token=${SECRET}&x=%zz`,
-  ` redis://me:${SECRET}@h`,
+  `nosuch://me:${SECRET}@h`,
+  `nosuch://:${SECRET}@h`,
+  `nosuch://me:a@${SECRET}@h`,
+  `nosuch://me@corp:${SECRET}@h`,
+  `nosuch://me@corp:${SECRET}@h:port`,
+  `nosuch://me@corp:x/${SECRET}@h`,
+  `nosuch://me:${SECRET}/x@h`,
+  `nosuch://me:x/${SECRET}@h`,
+  `nosuch://me:x?${SECRET}@h`,
+  `nosuch://me:x#${SECRET}@h`,
+  `nosuch://me:${SECRET}%zz@h`,
+  `nosuch://me:${SECRET}@h:port`,
+  `nosuch://me:${SECRET}@h1,,h2`,
+  `nosuch://h?password=${SECRET}`,
+  `nosuch://h?x=1&PassWord=${SECRET}#f`,
+  `nosuch://h?token=${SECRET}&x=%zz`,
+  ` nosuch://me:${SECRET}@h`,
 ];
 
 for (const text of LEAKY) {

@@ -44,7 +44,7 @@ export function parseEngineUrl(text: string): EngineUrl {
  */
 export function redact(text: string): string {
   return text
-    .replace(/^([^:]*:\/\/[^:@]*):.*@/s, "$1:***@")
+    .replace(/^([^:]*:\/\/[^:/?#]*):.*@/s, "$1:***@")
     .replace(/([?&](?:password|secret|token)=)[^&#]*/gi, "$1***");
 }
 

@@ -19,7 +19,7 @@ test("a sequencer comes back as it went, whatever the name", () => {
     fc.property(sequences, (sequence) => {
       assert.deepEqual(parseSequencer(formatSequencer(sequence)), { ...sequence });
     }),
-    { numRuns: 500 },
+    { numRuns: 200 },
   );
 });
 

@@ -5,7 +5,7 @@ import type { AcquireOptions } from "../../options.js";
 import type { LawGroup } from "../harness.js";
 import { elapse, gate, within } from "../patience.js";
 import { law, type Stage } from "../stage.js";
-import { activeResources } from "./leftovers.js";
+import { activeResources, leavesNoMoreThan } from "./leftovers.js";
 
 const FAIRNESS = ["cohort", "strict"] as const;
 const MANY = 1_000;
@@ -70,7 +70,7 @@ export const abort: LawGroup = {
         noListeners(play.signal);
         await play.holder.giveBack(play.held.claim);
         await s.untilEmpty(play.holder, play.resource);
-        activeResources().noMoreThan(play.before);
+        await leavesNoMoreThan(play.before);
       }
     }),
 
@@ -187,7 +187,7 @@ export const abort: LawGroup = {
         noListeners(play.signal);
         await play.holder.giveBack(play.held.claim);
         await s.untilEmpty(play.holder, play.resource);
-        activeResources().noMoreThan(play.before);
+        await leavesNoMoreThan(play.before);
       }
     }),
 
@@ -213,7 +213,7 @@ export const abort: LawGroup = {
         noListeners(signal);
         await client.giveBack(held.claim);
         await s.untilEmpty(client, resource, 10_000);
-        activeResources().noMoreThan(before);
+        await leavesNoMoreThan(before);
         const lease = await within(3_000, locks.acquire(resource), "an acquire after them");
         assert.equal(await lease.release(), "released");
       }

@@ -3,7 +3,7 @@ import { UsageError } from "../../errors.js";
 import type { LawGroup } from "../harness.js";
 import { elapse, within } from "../patience.js";
 import { law } from "../stage.js";
-import { activeResources } from "./leftovers.js";
+import { activeResources, leavesNoMoreThan } from "./leftovers.js";
 
 const FAIRNESS = ["cohort", "strict"] as const;
 
@@ -76,16 +76,7 @@ export const close: LawGroup = {
       wait.catch(() => {});
       await elapse(20);
       await within(5_000, locks.close(), "close()");
-      // Sockets and files are closed a turn or two after they were asked to.
-      for (let tries = 0; tries < 50; tries++) {
-        try {
-          activeResources().noMoreThan(before);
-          return;
-        } catch {
-          await elapse(10);
-        }
-      }
-      activeResources().noMoreThan(before);
+      await leavesNoMoreThan(before);
     }),
 
     law("L12.5", "close of a severed client ends within bounds", ["sever"], async (s) => {

@@ -21,7 +21,7 @@ export const expiry: LawGroup = {
     law("L4.1", "a grant that nobody renews is free at its ttl, not before", [], async (s) => {
       const [a, b] = await s.clients(2);
       const resource = s.resource();
-      const ttlMs = s.ttl(250);
+      const ttlMs = s.ttl(800);
       const { granted } = await a!.take(resource, { ttlMs });
       if (s.traits.expiry === "session") await s.harness.sever?.(a!.engine);
       const end = granted.since + granted.ttlMs;

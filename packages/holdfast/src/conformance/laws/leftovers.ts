@@ -1,10 +1,27 @@
 import assert from "node:assert";
+import { sleep, systemClock } from "../../clock.js";
+
+const SETTLING_MS = 1_000;
 
 /** What keeps this process alive right now, by kind. */
 export interface ActiveResources {
   /** Fails if any kind has grown since. */
   noMoreThan(before: ActiveResources): void;
   of(kind: string): number;
+}
+
+/** Answers that are still on their way keep their timers until they arrive; then nothing may be left. */
+export async function leavesNoMoreThan(before: ActiveResources): Promise<void> {
+  const until = systemClock.now() + SETTLING_MS;
+  for (;;) {
+    try {
+      activeResources().noMoreThan(before);
+      return;
+    } catch (error) {
+      if (systemClock.now() >= until) throw error;
+    }
+    await sleep(systemClock, 20, undefined);
+  }
 }
 
 export function activeResources(): ActiveResources {

@@ -143,5 +143,16 @@ export const repeat: LawGroup = {
       assert.equal(await b!.check(resource, token), false);
       expectKind(await a!.renew(claim), "gone", "a revoked grant");
     }),
+
+    law("L7.10", "an acquire that arrives once more shortens no renewed grant", [], async (s) => {
+      const [a, b] = await s.clients(2);
+      if (s.traits.expiry === "session") return;
+      const resource = s.resource();
+      const { claim } = await a!.take(resource, { ttlMs: s.ttl(5_000) });
+      expectKind(await a!.renew(claim, s.ttl(60_000)), "renewed", "a living grant");
+      await a!.try(claim);
+      const [holder] = (await b!.inspect(resource)).holders;
+      assert((holder?.remainingMs ?? 0) > 30_000, "the holder was promised a minute");
+    }),
   ],
 };

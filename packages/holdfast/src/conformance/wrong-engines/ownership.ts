@@ -197,4 +197,17 @@ export const ownershipDefects: readonly WrongEngine[] = [
         },
       }),
   },
+  {
+    defect: "a repeated acquire counts its own ttl again, though a longer one was renewed",
+    law: "L7.10",
+    overlay: (inner, store) =>
+      altered(inner, {
+        async tryAcquire(claim, call) {
+          const answer = await inner.tryAcquire(claim, call);
+          const holding = holdingOf(store, claim);
+          if (holding) holding.expiresAt = call.startedAt + claim.ttlMs;
+          return answer;
+        },
+      }),
+  },
 ];

@@ -1,5 +1,5 @@
 import { test } from "node:test";
 import { checkLaws } from "../../conformance/index.js";
-import { memoryHarness } from "../../conformance/wrong-engines/memory-harness.js";
+import { harness } from "./harness.fixture.js";
 
-checkLaws(memoryHarness(), test);
+checkLaws(harness(), test);

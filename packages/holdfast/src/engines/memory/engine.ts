@@ -57,30 +57,29 @@ export class MemoryEngine implements Engine {
     this.#store = store;
   }
 
-  async tryAcquire(claim: Claim, { startedAt: now }: Call): Promise<Granted | Busy | Gone> {
-    this.#refuseWhenClosed();
-    const known = this.#repeat(claim, now);
+  async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
+    const now = this.#enter(call);
+    const known = this.#repeat(claim, now, call);
     if (known !== null) return known;
     const holding = this.#store.tryGrant(claim, now);
-    if (holding !== null) return granted(holding, now);
+    if (holding !== null) return granted(holding, call.startedAt);
     const retryAfterMs = Math.max(0, this.#store.nextEndMs(claim.resource, now));
     return { kind: "busy", holders: this.#holders(claim.resource, now), retryAfterMs };
   }
 
   async renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone)[]> {
-    this.#refuseWhenClosed();
+    const now = this.#enter(call);
     return grants.map(({ resource, grantId, ttlMs }) => {
-      const holding = this.#store.alive(resource, grantId, call.startedAt);
+      const holding = this.#store.alive(resource, grantId, now);
       if (holding === null) return this.#gone(resource, grantId);
       if (holding.revoked) return { kind: "gone", why: "revoked" };
-      holding.expiresAt = call.startedAt + ttlMs;
+      this.#store.arm(holding, now, ttlMs);
       return { kind: "renewed", since: call.startedAt, ttlMs };
     });
   }
 
   async release(grants: readonly ReleaseRef[], call: Call): Promise<readonly (Released | Gone)[]> {
-    this.#refuseWhenClosed();
-    const now = call.startedAt;
+    const now = this.#enter(call);
     return grants.map(({ resource, grantId, tombstoneMs }) => {
       if (tombstoneMs > 0) this.#store.bury(grantId, now, tombstoneMs);
       const waits = this.#store.position(resource, grantId) >= 0;
@@ -93,37 +92,36 @@ export class MemoryEngine implements Engine {
   }
 
   async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
-    this.#refuseWhenClosed();
-    const holding = this.#find(resource, token, call.startedAt);
+    const holding = this.#find(resource, token, this.#enter(call));
     return holding !== null && holding.claim.mode === mode && !holding.revoked;
   }
 
   async revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
-    this.#refuseWhenClosed();
-    const holding = this.#find(resource, token, call.startedAt);
+    const now = this.#enter(call);
+    const holding = this.#find(resource, token, now);
     if (holding === null) return "gone";
     holding.revoked = true;
-    if (force) this.#store.end(resource, holding.claim.grantId, call.startedAt);
+    if (force) this.#store.end(resource, holding.claim.grantId, now);
     for (const listener of this.#store.changed) listener(resource);
     return "revoked";
   }
 
   async inspect(resource: string, call: Call): Promise<ResourceView> {
-    this.#refuseWhenClosed();
-    this.#store.settle(resource, call.startedAt);
-    return this.#store.view(resource, call.startedAt);
+    const now = this.#enter(call);
+    this.#store.settle(resource, now);
+    return this.#store.view(resource, now);
   }
 
   async list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
-    this.#refuseWhenClosed();
+    const now = this.#enter(call);
     const glob = globToRegExp(match);
-    for (const name of [...this.#store.rooms.keys()]) this.#store.settle(name, call.startedAt);
+    for (const name of [...this.#store.rooms.keys()]) this.#store.settle(name, now);
     const names = [...this.#store.rooms.keys()]
       .filter((name) => (cursor === null || name > cursor) && glob.test(name))
       .sort();
     const page = names.slice(0, max);
     return {
-      views: page.map((name) => this.#store.view(name, call.startedAt)),
+      views: page.map((name) => this.#store.view(name, now)),
       cursor: names.length > max ? page.at(-1)! : null,
     };
   }
@@ -134,13 +132,13 @@ export class MemoryEngine implements Engine {
   }
 
   readonly queue: QueueFacet = {
-    enqueue: async (claim: Claim, { startedAt: now }: Call): Promise<Granted | Queued | Gone> => {
-      this.#refuseWhenClosed();
-      const known = this.#repeat(claim, now);
+    enqueue: async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
+      const now = this.#enter(call);
+      const known = this.#repeat(claim, now, call);
       if (known !== null) return known;
       if (this.#store.position(claim.resource, claim.grantId) < 0) {
         const holding = this.#store.tryGrant(claim, now);
-        if (holding !== null) return granted(holding, now);
+        if (holding !== null) return granted(holding, call.startedAt);
         const { resource, grantId } = claim;
         const push = (holding: Holding, since: number) => {
           for (const listener of this.#listeners) {
@@ -154,21 +152,21 @@ export class MemoryEngine implements Engine {
 
     heartbeat: async (
       waiters: readonly GrantRef[],
-      { startedAt: now }: Call,
+      call: Call,
     ): Promise<readonly (Queued | Granted | Unknown)[]> => {
-      this.#refuseWhenClosed();
+      const now = this.#enter(call);
       return waiters.map((waiter) => {
         const holding = this.#store.alive(waiter.resource, waiter.grantId, now);
-        if (holding !== null && !holding.revoked) return this.#rearm(holding, now);
+        if (holding !== null && !holding.revoked) return this.#rearm(holding, now, call);
         const inLine = this.#store.position(waiter.resource, waiter.grantId) >= 0;
         return inLine ? this.#queued(waiter, now) : { kind: "unknown" };
       });
     },
 
-    withdraw: async (waiter: GrantRef, { startedAt: now }: Call): Promise<Withdrawn | Granted> => {
-      this.#refuseWhenClosed();
+    withdraw: async (waiter: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
+      const now = this.#enter(call);
       const holding = this.#store.alive(waiter.resource, waiter.grantId, now);
-      if (holding !== null && !holding.revoked) return this.#rearm(holding, now);
+      if (holding !== null && !holding.revoked) return this.#rearm(holding, now, call);
       // Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
       if (this.#store.position(waiter.resource, waiter.grantId) >= 0) {
         this.#store.end(waiter.resource, waiter.grantId, now);
@@ -190,16 +188,16 @@ export class MemoryEngine implements Engine {
   };
 
   /** The same grantId again: the same token, with a fresh ttl. A buried one is refused for good. */
-  #repeat(claim: Claim, now: number): Granted | Gone | null {
+  #repeat(claim: Claim, now: number, call: Call): Granted | Gone | null {
     if (this.#store.isBuried(claim.grantId, now)) return { kind: "gone", why: "unknown" };
     const holding = this.#store.alive(claim.resource, claim.grantId, now);
     if (holding === null) return null;
-    return holding.revoked ? { kind: "gone", why: "revoked" } : this.#rearm(holding, now);
+    return holding.revoked ? { kind: "gone", why: "revoked" } : this.#rearm(holding, now, call);
   }
 
-  #rearm(holding: Holding, now: number): Granted {
-    holding.expiresAt = now + holding.claim.ttlMs;
-    return granted(holding, now);
+  #rearm(holding: Holding, now: number, call: Call): Granted {
+    this.#store.arm(holding, now, holding.ttlMs);
+    return granted(holding, call.startedAt);
   }
 
   #find(resource: string, token: bigint, now: number): Holding | null {
@@ -231,12 +229,15 @@ export class MemoryEngine implements Engine {
     return { kind: "gone", why: replaced ? "replaced" : "expired" };
   }
 
-  #refuseWhenClosed(): void {
-    if (!this.#closed) return;
-    throw new EngineError("the memory engine was closed", { effect: "none", retryable: false });
+  /** The instant of a call. One that arrives late happens when it arrives, never in the past. */
+  #enter(call: Call): number {
+    if (this.#closed) {
+      throw new EngineError("the memory engine was closed", { effect: "none", retryable: false });
+    }
+    return this.#store.instant(call.startedAt);
   }
 }
 
-function granted({ token, claim }: Holding, since: number): Granted {
-  return { kind: "granted", token, tokens: claim.tokens, since, ttlMs: claim.ttlMs };
+function granted({ token, claim, ttlMs }: Holding, since: number): Granted {
+  return { kind: "granted", token, tokens: claim.tokens, since, ttlMs };
 }

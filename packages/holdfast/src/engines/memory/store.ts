@@ -5,6 +5,9 @@ import { limitMismatch } from "../../errors.js";
 export interface Holding {
   readonly claim: Claim;
   readonly token: bigint;
+  /** From when the life counts, and for how long; renewals move both. */
+  since: number;
+  ttlMs: number;
   expiresAt: number;
   revoked: boolean;
 }
@@ -27,6 +30,13 @@ export class MemoryStore {
   readonly changed = new Set<(resource: string) => void>();
   readonly #tombstones = new Map<string, number>();
   #nextToken = 1n;
+  #latest = -Infinity;
+
+  /** Time as the store knows it: that of the latest call, and never less. */
+  instant(startedAt: number): number {
+    this.#latest = Math.max(this.#latest, startedAt);
+    return this.#latest;
+  }
 
   /** The holding after everything that time has ended is gone; null if it is not alive. */
   alive(resource: string, grantId: string, now: number): Holding | null {
@@ -44,6 +54,16 @@ export class MemoryStore {
       room.line.length === 0 && fits(room, claim) ? this.#grant(room, claim, now) : null;
     this.#dropIfEmpty(claim.resource, room);
     return holding;
+  }
+
+  /**
+   * A fresh life. A request that was held up on its way acts no earlier than what came before it, or
+   * it would take back time that another one was promised.
+   */
+  arm(holding: Holding, now: number, ttlMs: number): void {
+    holding.since = Math.max(holding.since, now);
+    holding.ttlMs = ttlMs;
+    holding.expiresAt = holding.since + ttlMs;
   }
 
   enqueue(waiting: Waiting): void {
@@ -124,7 +144,9 @@ export class MemoryStore {
   #grant(room: Room, claim: Claim, now: number): Holding {
     const token = this.#nextToken;
     this.#nextToken += BigInt(claim.tokens);
-    const holding = { claim, token, expiresAt: now + claim.ttlMs, revoked: false };
+    const { ttlMs } = claim;
+    const life = { since: now, ttlMs, expiresAt: now + ttlMs };
+    const holding = { claim, token, ...life, revoked: false };
     room.holdings.set(claim.grantId, holding);
     return holding;
   }

@@ -3,41 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { checkLaws } from "../../conformance/index.js";
-import { openDatabase } from "./database.js";
-import { SQLITE_TRAITS } from "./engine.js";
-import { sqliteEngine } from "./index.js";
-import { resolveSqlite } from "./options.js";
+import { harness } from "./harness.fixture.js";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-laws-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-const path = join(folder, "locks.db");
-const TABLES = ["grants", "waiters", "peers", "tombstones", "sightings"];
-
-checkLaws(
-  {
-    name: "sqlite",
-    traits: SQLITE_TRAITS,
-    url: `sqlite:${path}`,
-    open: () => sqliteEngine({ path }),
-    // The counter stays: that tokens rise across whatever happened before is part of the laws.
-    reset: () => run(TABLES.map((table) => `DELETE FROM ${table};`).join("")),
-    age: (resource, ms) =>
-      run(`UPDATE grants SET expires_at = expires_at - ${ms}
-           WHERE resource = '${resource.replaceAll("'", "''")}'`),
-    // There is no server to restart: every law opens the file anew, and durability.test.ts cuts the power.
-    restart: () => {},
-  },
-  test,
-);
-
-/** Through the engine's own binding: a second SQLite in one process would drop its locks. */
-async function run(statements: string): Promise<void> {
-  const engine = sqliteEngine({ path });
-  await engine.inspect("any", { startedAt: 0, timeoutMs: 5_000 });
-  const client = await openDatabase(resolveSqlite({ path }), "quick");
-  client.exec("PRAGMA busy_timeout = 2000");
-  client.exec(statements);
-  client.close();
-  await engine.close();
-}
+checkLaws(harness(folder), test);

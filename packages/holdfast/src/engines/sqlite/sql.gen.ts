@@ -8,8 +8,11 @@ UPDATE counter SET next = max(next, reserved), boot = ?1 WHERE id = 1
   counterReserve: `-- Commits durably before any token of the new block is given out.
 UPDATE counter SET reserved = max(reserved, next) + ?1 WHERE id = 1
 `,
-  grantArm: `-- Sets a new end of life, counted in the caller's frame, and makes the grant a claimed one.
-UPDATE grants SET ttl_ms = ?3, frame = ?4, expires_at = ?5, version = version + 1, claimed = 1
+  grantArm: `-- Gives a grant a new life, counted in the caller's frame, and makes it a claimed one. A repeat may
+-- come after a renewal for longer, and must not take back what that one gave.
+UPDATE grants SET
+  expires_at = CASE WHEN frame = ?4 AND claimed = 1 THEN max(expires_at, ?5) ELSE ?5 END,
+  ttl_ms = ?3, frame = ?4, version = version + 1, claimed = 1
 WHERE resource = ?1 AND grant_id = ?2
 `,
   grantDelete: `DELETE FROM grants WHERE resource = ?1 AND grant_id = ?2

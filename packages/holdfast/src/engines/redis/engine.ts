@@ -1,0 +1,326 @@
+import { randomBytes } from "node:crypto";
+import { sleep, systemClock } from "../../clock.js";
+import type {
+  Busy,
+  Call,
+  Claim,
+  Engine,
+  EngineTraits,
+  Failed,
+  Gone,
+  Granted,
+  GrantRef,
+  ListFilter,
+  ListPage,
+  Queued,
+  QueueFacet,
+  Released,
+  ReleaseRef,
+  Renewed,
+  RenewRef,
+  ResourceView,
+  RevokeRef,
+  Sequence,
+  Unknown,
+  WatchFacet,
+  Withdrawn,
+} from "../../engine.js";
+import { EngineError } from "../../errors.js";
+import { emit } from "../../events.js";
+import { globToRegExp } from "../../resource.js";
+import { acquired, gone, granted, queued, viewOf, word } from "./answers.js";
+import { Beats } from "./beats.js";
+import type { Seam, Subscription } from "./client.js";
+import { Commander } from "./commander.js";
+import { explain } from "./failure.js";
+import { keyOf, keysOf, resourceOf } from "./keys.js";
+import type { RedisTerms } from "./options.js";
+
+const DAY_MS = 86_400_000;
+const LEAVING_MS = 500;
+
+export const REDIS_TRAITS: EngineTraits = {
+  expiry: "ttl",
+  ttl: { minMs: 20, maxMs: 365 * DAY_MS, stepMs: 1 },
+  modes: ["exclusive", "shared"],
+  limits: true,
+  lockDelay: true,
+  fencing: "clock",
+  tokenRange: 1024,
+};
+
+type GrantListener = (waiter: GrantRef, granted: Granted) => void;
+
+/** One Redis. Every answer is decided by one script, atomically, on the server. */
+export class RedisEngine implements Engine {
+  readonly name = "redis";
+  readonly traits = REDIS_TRAITS;
+  readonly #seam: Seam;
+  readonly #terms: RedisTerms;
+  readonly #commander: Commander;
+  readonly #end: () => void;
+  readonly #beats = new Beats();
+  readonly #channel: string;
+  readonly #changes: string;
+  readonly #grantListeners = new Set<GrantListener>();
+  readonly #changeListeners = new Set<(resource: string) => void>();
+  #listening: Promise<Subscription | null> | null = null;
+  #closed = false;
+
+  /** end closes what was opened for this engine alone; a client that was handed in stays open. */
+  constructor(seam: Seam, terms: RedisTerms, end: () => void = () => {}) {
+    this.#seam = seam;
+    this.#terms = terms;
+    this.#end = end;
+    this.#commander = new Commander(seam);
+    // Records are written with colons between their fields, so the channel's name has none.
+    const channels = terms.prefix.replaceAll(":", ".");
+    this.#channel = `${channels}push.${randomBytes(8).toString("hex")}`;
+    this.#changes = `${channels}changes`;
+  }
+
+  /** Hears pushes from now on, so that the first wait need not begin with a new connection. */
+  async open(): Promise<void> {
+    await this.#listen();
+  }
+
+  async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
+    this.#refuseWhenClosed();
+    void this.#listen();
+    const answer = acquired(await this.#acquire(claim, ""), claim, call.startedAt);
+    if (answer.kind !== "queued") return answer;
+    throw new EngineError("the script queued a claim without a channel", {
+      effect: "unknown",
+      retryable: false,
+    });
+  }
+
+  renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]> {
+    return this.#each(grants, async ({ resource, grantId, ttlMs }) => {
+      const answer = await this.#run("renew", resource, grantId, [grantId, ttlMs]);
+      if (word(answer) !== "renewed") return gone(answer);
+      return { kind: "renewed", since: call.startedAt, ttlMs };
+    });
+  }
+
+  release(grants: readonly ReleaseRef[]): Promise<readonly (Released | Gone | Failed)[]> {
+    return this.#each(grants, async ({ resource, grantId, tombstoneMs }) => {
+      this.#beats.forget(grantId);
+      const args = [grantId, tombstoneMs, resource];
+      const answer = await this.#run("release", resource, grantId, args);
+      return word(answer) === "released" ? { kind: "released" } : gone(answer);
+    });
+  }
+
+  async check({ resource, mode, token }: Sequence): Promise<boolean> {
+    const args = [mode === "shared" ? "s" : "x", String(token)];
+    return (await this.#run("check", resource, "", args)) === 1;
+  }
+
+  async revoke({ resource, token, force }: RevokeRef): Promise<"revoked" | "gone"> {
+    const args = [String(token), force ? 1 : 0, resource, this.#changes];
+    return word(await this.#run("revoke", resource, "", args)) === "revoked" ? "revoked" : "gone";
+  }
+
+  async inspect(resource: string): Promise<ResourceView> {
+    return viewOf(resource, await this.#run("inspect", resource, "", []));
+  }
+
+  async list({ match, cursor, max }: ListFilter): Promise<ListPage> {
+    this.#refuseWhenClosed();
+    const glob = globToRegExp(match);
+    // SCAN gives more or fewer than it is asked for; what is too much waits in the cursor.
+    let [scan, names] = readCursor(cursor);
+    if (names.length === 0 && scan !== null) {
+      const [next, keys] = await this.#scan(scan, max);
+      scan = next === "0" ? null : next;
+      names = keys;
+    }
+    const found = names.slice(0, max).flatMap((key) => {
+      const at = resourceOf(this.#terms.prefix, key);
+      return at !== null && glob.test(at.resource) ? [at] : [];
+    });
+    const views = await Promise.all(found.map(({ resource }) => this.inspect(resource)));
+    return {
+      // A resource with both keys is shown where its first one turns up, and only there.
+      views: views.filter((view, i) => {
+        const busy = view.holders.length > 0 || view.closedMs > 0;
+        return found[i]!.first ? busy : !busy && view.waiters.length > 0;
+      }),
+      cursor: writeCursor(scan, names.slice(max)),
+    };
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    await this.#leaveLines();
+    this.#closed = true;
+    this.#grantListeners.clear();
+    this.#changeListeners.clear();
+    (await this.#listening)?.close();
+    this.#end();
+  }
+
+  readonly queue: QueueFacet = {
+    enqueue: async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
+      this.#refuseWhenClosed();
+      await this.#listen();
+      this.#beats.start(claim, call.startedAt);
+      const answer = acquired(await this.#acquire(claim, this.#channel), claim, call.startedAt);
+      if (answer.kind !== "queued") this.#beats.forget(claim.grantId);
+      if (answer.kind !== "busy") return answer;
+      throw new EngineError("the script answered busy to a claim with a channel", {
+        effect: "unknown",
+        retryable: false,
+      });
+    },
+
+    heartbeat: (
+      waiters: readonly GrantRef[],
+      call: Call,
+    ): Promise<readonly (Queued | Granted | Unknown | Failed)[]> =>
+      this.#each(waiters, async (waiter) => {
+        const { resource, grantId } = waiter;
+        const beat = this.#beats.next(waiter, call.startedAt);
+        const answer = await this.#run("heartbeat", resource, grantId, [grantId, beat, resource]);
+        if (word(answer) === "queued") return queued(answer);
+        this.#beats.forget(grantId);
+        return word(answer) === "granted" ? granted(answer, call.startedAt) : { kind: "unknown" };
+      }),
+
+    withdraw: async ({ resource, grantId }: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
+      const answer = await this.#run("withdraw", resource, grantId, [grantId, resource]);
+      this.#beats.forget(grantId);
+      if (word(answer) === "granted") return granted(answer, call.startedAt);
+      return { kind: "withdrawn" };
+    },
+
+    onGrant: (listener: GrantListener) => {
+      this.#grantListeners.add(listener);
+      return () => this.#grantListeners.delete(listener);
+    },
+  };
+
+  readonly watch: WatchFacet = {
+    onChange: (listener) => {
+      this.#changeListeners.add(listener);
+      return () => this.#changeListeners.delete(listener);
+    },
+  };
+
+  /** Whoever comes after our waiters should not have to find out that nobody is there. */
+  async #leaveLines(): Promise<void> {
+    const left = Promise.all(
+      this.#beats.waiters.map(({ resource, grantId }) =>
+        this.#run("withdraw", resource, grantId, [grantId, resource]),
+      ),
+    );
+    // A server that does not answer finds out by itself, when our heartbeats stay away.
+    const late = sleep(systemClock, LEAVING_MS, undefined, false);
+    await Promise.race([left, late]).catch((error: unknown) => this.#failed(error));
+    left.catch(() => {});
+  }
+
+  #acquire(claim: Claim, channel: string): Promise<unknown> {
+    const { resource, grantId, limit, ttlMs, lockDelayMs, tokens, label } = claim;
+    const mode = claim.mode === "shared" ? "s" : "x";
+    const args = [grantId, mode, limit ?? 0, ttlMs, lockDelayMs, tokens, label];
+    const rest = [this.#terms.idleMs, channel, resource];
+    return this.#run("acquire", resource, grantId, [...args, ...rest]);
+  }
+
+  async #run(
+    name: string,
+    resource: string,
+    grantId: string,
+    args: readonly (string | number)[],
+  ): Promise<unknown> {
+    this.#refuseWhenClosed();
+    const key = keyOf(this.#terms.prefix, resource);
+    return this.#commander.run(name, keysOf(key, grantId), args);
+  }
+
+  /** An answer for each; one that fails is an answer too, and does not decide for the others. */
+  async #each<R, A>(
+    refs: readonly R[],
+    ask: (ref: R) => Promise<A>,
+  ): Promise<readonly (A | Failed)[]> {
+    this.#refuseWhenClosed();
+    return Promise.all(
+      refs.map((ref) =>
+        ask(ref).catch((error: unknown): Failed => {
+          const failure = explain(error);
+          const effect = failure instanceof EngineError ? failure.effect : "unknown";
+          return { kind: "failed", effect, error: failure };
+        }),
+      ),
+    );
+  }
+
+  async #scan(cursor: string, max: number): Promise<[string, string[]]> {
+    const prefix = this.#terms.prefix.replace(/[\\*?[\]]/g, "\\$&");
+    try {
+      return await this.#seam.scan(cursor, `*${prefix}*`, max);
+    } catch (error) {
+      throw explain(error);
+    }
+  }
+
+  /** Without pushes everything still works, by heartbeats; so a failure here is told, not thrown. */
+  #listen(): Promise<Subscription | null> {
+    this.#listening ??= this.#seam
+      .subscribe(
+        [this.#channel, this.#changes],
+        (channel, message) => this.#hear(channel, message),
+        (error) => this.#failed(error),
+      )
+      .catch((error: unknown) => {
+        this.#listening = null;
+        this.#failed(error);
+        return null;
+      });
+    return this.#listening;
+  }
+
+  /**
+   * A grant that was pushed. It was made after the heartbeat that the message names, so its life is
+   * counted from where that one was sent, however late the message is.
+   */
+  #hear(channel: string, message: string): void {
+    if (channel === this.#changes) {
+      for (const listener of this.#changeListeners) listener(message);
+      return;
+    }
+    const [grantId = "", beat = "", token = "", tokens = "", ttlMs = "", ...name] =
+      message.split(" ");
+    const since = this.#beats.since(grantId, Number(beat));
+    if (since === null) return;
+    this.#beats.forget(grantId);
+    const answer: Granted = {
+      kind: "granted",
+      token: BigInt(token),
+      tokens: Number(tokens),
+      since,
+      ttlMs: Number(ttlMs),
+    };
+    for (const listener of this.#grantListeners)
+      listener({ resource: name.join(" "), grantId }, answer);
+  }
+
+  #failed(error: unknown): void {
+    emit("failed", () => ({ during: "push", error }));
+  }
+
+  #refuseWhenClosed(): void {
+    if (!this.#closed) return;
+    throw new EngineError("the redis engine was closed", { effect: "none", retryable: false });
+  }
+}
+
+function readCursor(cursor: string | null): [scan: string | null, names: string[]] {
+  return cursor === null ? ["0", []] : (JSON.parse(cursor) as [string | null, string[]]);
+}
+
+function writeCursor(scan: string | null, names: readonly string[]): string | null {
+  return scan === null && names.length === 0 ? null : JSON.stringify([scan, names]);
+}

@@ -1,0 +1,42 @@
+import { EngineError, HoldfastError } from "../../errors.js";
+
+/** Replies by which the server says that it did not carry out the command, and why. */
+const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: boolean])[] = [
+  [/\bOOM\b/, "Redis is out of memory (maxmemory) and refuses to write", true],
+  [/\bBUSY\b/, "Redis is busy with another script", true],
+  [/\bREADONLY\b/, "this Redis is a replica and cannot be written to", true],
+  [/\bLOADING\b/, "Redis is still loading its data", true],
+  [/\bMASTERDOWN\b/, "this Redis is a replica without its primary", true],
+  [/\bCLUSTERDOWN\b/, "the Redis Cluster is down", true],
+  [/\bMISCONF\b/, "Redis refuses to write because it cannot save (MISCONF)", true],
+  [/\bNOREPLICAS\b/, "Redis refuses to write without enough replicas", true],
+  [/\b(NOAUTH|WRONGPASS)\b/, "Redis wants a user name and password, or others than it got", false],
+  [
+    /\bNOPERM\b/,
+    "this Redis user may not do what locks need; docs/engines/redis.md lists it",
+    false,
+  ],
+  [/\bWRONGTYPE\b/, "a key of this resource holds something that is not a lock", false],
+];
+
+/**
+ * A refusal has no effect. Everything else, a lost connection above all, may have been carried out:
+ * clients cannot tell, and some of them send again what was not answered.
+ */
+export function explain(error: unknown): HoldfastError {
+  if (error instanceof HoldfastError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  const refusal = REFUSALS.find(([pattern]) => pattern.test(message));
+  if (refusal !== undefined) {
+    return new EngineError(refusal[1], { effect: "none", retryable: refusal[2], cause: error });
+  }
+  return new EngineError(`Redis did not answer: ${message}`, {
+    effect: "unknown",
+    retryable: true,
+    cause: error,
+  });
+}
+
+export function isMissingScript(error: unknown): boolean {
+  return error instanceof Error && /\bNOSCRIPT\b/.test(error.message);
+}

@@ -1,0 +1,230 @@
+-- What the keys of one resource hold, and how to read and write it. Every operation runs after this
+-- file, with `keys` and `args` of its own; `at` is the server's time in ms, `us` in microseconds.
+--
+-- keys  1 holder    string: the exclusive grant, or the marker of shared ones. The only truth: when
+--                   it is gone, everything that was granted is. Others may SET NX it, and exclude us
+--       2 queue     sorted set of grant ids, by arrival
+--       3 waiters   hash, grant id -> record
+--       4 shared    hash, grant id -> record
+--       5 fence     string: the last token given out
+--       6 tombstone string: an acquire of this grant id is refused
+
+local MARKER = 'hf:s'
+local CLAIM_WINDOW, WAITER_LIFE = 3000, 10000
+
+local time = redis.call('TIME')
+local us = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local at = math.floor(us / 1000)
+
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+-- Tokens rise with the clock, so that a server that lost its memory goes on above what it gave out.
+local function take_tokens(keys, count, idle)
+  local first = math.max(tonumber(redis.call('GET', keys[5]) or 0) + 1, us)
+  redis.call('SET', keys[5], whole(first + count - 1), 'PX', idle)
+  return first
+end
+
+local function write_exclusive(keys, g, px)
+  local value = table.concat({ 'hf:x', g.id, whole(g.token), g.tokens, g.ttl, g.delay, g.revoked,
+    g.label }, ':')
+  redis.call('SET', keys[1], value, 'PX', px)
+end
+
+local function read_exclusive(value)
+  local id, token, tokens, ttl, delay, revoked, label =
+    string.match(value, '^hf:x:(%x+):(%d+):(%d+):(%d+):(%d+):(%d):(.*)$')
+  if not id then return nil end
+  return { mode = 'x', id = id, token = tonumber(token), tokens = tonumber(tokens),
+    ttl = tonumber(ttl), delay = tonumber(delay), revoked = revoked, label = label, limit = 0 }
+end
+
+local function write_shared(keys, g)
+  redis.call('HSET', keys[4], g.id, table.concat({ whole(g.token), g.tokens, g.ttl, g.delay,
+    g.revoked, g.limit, whole(g.ends), g.label }, ':'))
+end
+
+local function read_shared(id, value)
+  local token, tokens, ttl, delay, revoked, limit, ends, label =
+    string.match(value, '^(%d+):(%d+):(%d+):(%d+):(%d):(%d+):(%d+):(.*)$')
+  return { mode = 's', id = id, token = tonumber(token), tokens = tonumber(tokens),
+    ttl = tonumber(ttl), delay = tonumber(delay), revoked = revoked, limit = tonumber(limit),
+    ends = tonumber(ends), label = label }
+end
+
+-- The marker lives as long as the last of those it stands for, lock-delays included.
+local function mark_shared(keys, grants)
+  local last = 0
+  for _, g in ipairs(grants) do last = math.max(last, g.ends + g.delay) end
+  if last > at then
+    redis.call('SET', keys[1], MARKER, 'PX', last - at)
+    redis.call('PEXPIRE', keys[4], last - at)
+  else
+    redis.call('DEL', keys[1], keys[4])
+  end
+end
+
+-- Everything in the way: each grant with `left`, what is left of its life; its lock-delay follows.
+-- A holder that is not ours is { foreign = true }.
+local function blockers(keys)
+  local value = redis.call('GET', keys[1])
+  if not value then return {} end
+  if value ~= MARKER then
+    local pttl = redis.call('PTTL', keys[1])
+    local g = read_exclusive(value)
+    if not g then return { { foreign = true, mode = 'x', left = pttl, delay = 0 } } end
+    g.left = pttl - g.delay
+    return { g }
+  end
+  local found, over = {}, false
+  local all = redis.call('HGETALL', keys[4])
+  for i = 1, #all, 2 do
+    local g = read_shared(all[i], all[i + 1])
+    g.left = g.ends - at
+    if g.left + g.delay > 0 then found[#found + 1] = g
+    else
+      redis.call('HDEL', keys[4], g.id)
+      over = true
+    end
+  end
+  if over or #found == 0 then mark_shared(keys, found) end
+  return found
+end
+
+-- The grant of this id if it is alive.
+local function alive(keys, id)
+  local value = redis.call('GET', keys[1])
+  if not value then return nil end
+  local g
+  if value == MARKER then
+    local record = redis.call('HGET', keys[4], id)
+    if not record then return nil end
+    g = read_shared(id, record)
+    g.left = g.ends - at
+  else
+    g = read_exclusive(value)
+    if not g or g.id ~= id then return nil end
+    g.left = g.delay > 0 and redis.call('PTTL', keys[1]) - g.delay or 1
+  end
+  return g.left > 0 and g or nil
+end
+
+-- A new life for a grant that is there, from now on.
+local function arm(keys, g, ttl)
+  local life = ttl
+  g.ttl = ttl
+  if g.mode == 'x' then
+    write_exclusive(keys, g, life + g.delay)
+  else
+    g.ends = at + life
+    write_shared(keys, g)
+    local rest = blockers(keys)
+    mark_shared(keys, rest)
+  end
+end
+
+-- A repeat of the claim: a fresh life, which takes nothing back from a renewal for longer.
+local function rearm(keys, g)
+  local left = g.mode == 'x' and redis.call('PTTL', keys[1]) - g.delay or g.left
+  if left < g.ttl then arm(keys, g, g.ttl) end
+  return { 'granted', whole(g.token), g.tokens, g.ttl }
+end
+
+local function fits(present, mode, limit)
+  if #present == 0 then return true end
+  if mode == 'x' or present[1].mode == 'x' then return false end
+  return limit == 0 or #present < limit
+end
+
+local function read_waiter(id, value)
+  local mode, limit, ttl, delay, tokens, idle, beat, heard, channel, label =
+    string.match(value, '^([xs]):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):([^:]*):(.*)$')
+  return { id = id, mode = mode, limit = tonumber(limit), ttl = tonumber(ttl),
+    delay = tonumber(delay), tokens = tonumber(tokens), idle = tonumber(idle),
+    beat = tonumber(beat), heard = tonumber(heard), channel = channel, label = label }
+end
+
+local function write_waiter(keys, w)
+  redis.call('HSET', keys[3], w.id, table.concat({ w.mode, w.limit, w.ttl, w.delay, w.tokens,
+    w.idle, w.beat, whole(w.heard), w.channel, w.label }, ':'))
+end
+
+local function leave_line(keys, id)
+  redis.call('HDEL', keys[3], id)
+  return redis.call('ZREM', keys[2], id)
+end
+
+local function make_grant(keys, w, present, life)
+  local g = { mode = w.mode, id = w.id, token = take_tokens(keys, w.tokens, w.idle),
+    tokens = w.tokens, ttl = w.ttl, delay = w.delay, revoked = '0', limit = w.limit,
+    label = w.label, left = life, life = life, ends = at + life }
+  if g.mode == 'x' then
+    write_exclusive(keys, g, life + g.delay)
+  else
+    write_shared(keys, g)
+    present[#present + 1] = g
+    mark_shared(keys, present)
+    present[#present] = nil
+  end
+  return g
+end
+
+local function unmake_grant(keys, g, present)
+  if g.mode == 'x' then
+    redis.call('DEL', keys[1])
+  else
+    redis.call('HDEL', keys[4], g.id)
+    mark_shared(keys, present)
+  end
+end
+
+-- Lets in from the head whoever fits. A waiter that nobody listens for is passed over, not thrown
+-- out: its own heartbeat brings it in. The caller is told by the answer to its call. Gives the
+-- caller's grant, if it was made.
+local function promote(keys, resource, present, caller)
+  local own, from = nil, 0
+  while true do
+    local id = redis.call('ZRANGE', keys[2], from, from)[1]
+    if not id then return own end
+    local record = redis.call('HGET', keys[3], id)
+    local w = record and read_waiter(id, record)
+    if not w or at - w.heard > WAITER_LIFE then
+      leave_line(keys, id)
+    elseif not fits(present, w.mode, w.limit) then
+      return own
+    elseif id == caller then
+      own = make_grant(keys, w, present, w.ttl)
+      present[#present + 1] = own
+      leave_line(keys, id)
+    else
+      -- The grant first: a message about one that could then not be written would make two holders.
+      local g = make_grant(keys, w, present, math.min(w.ttl, CLAIM_WINDOW))
+      local heard = redis.call('PUBLISH', w.channel,
+        table.concat({ id, w.beat, whole(g.token), g.tokens, g.life, resource }, ' '))
+      if heard > 0 then
+        present[#present + 1] = g
+        leave_line(keys, id)
+      else
+        unmake_grant(keys, g, present)
+        from = from + 1
+      end
+    end
+  end
+end
+
+-- For people: mode, token, label, what is left, whether revoked.
+local function holder_views(present)
+  local views = {}
+  for _, g in ipairs(present) do
+    if g.foreign then
+      views[#views + 1] = { 'x', '0', '(another program)', g.left, 0 }
+    elseif g.left > 0 then
+      views[#views + 1] = { g.mode, whole(g.token), g.label, g.left, tonumber(g.revoked) }
+    end
+  end
+  return views
+end
+
+local operations = {}

@@ -1,0 +1,205 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
+import { EngineError } from "./errors.js";
+import { Locks } from "./locks.js";
+import { fixed } from "./retry.js";
+import { flakyEngine, ManualClock } from "./testing/index.js";
+
+// "strict" keeps the cohort out: what is tested here is one claim on its own.
+const ALONE = { fair: "strict" } as const;
+
+function stage() {
+  const clock = new ManualClock();
+  const store = new MemoryStore();
+  const engine = flakyEngine(memoryEngine({ store }));
+  const locks = new Locks(engine, { clock });
+  const other = new Locks(memoryEngine({ store }), { clock });
+  const held = (name: string) => store.rooms.get(name)?.holdings.size ?? 0;
+  const inLine = (name: string) => store.rooms.get(name)?.line.length ?? 0;
+  return { clock, store, engine, locks, other, held, inLine };
+}
+
+function gate(): { opened: Promise<void>; open: () => void } {
+  let open = () => {};
+  const opened = new Promise<void>((go) => {
+    open = go;
+  });
+  return { opened, open };
+}
+
+function outcomeOf<T>(work: Promise<T>): Promise<T | Error> {
+  return work.catch((error: Error) => error);
+}
+
+test("an enqueue that failed without effect and without a strategy fails the acquire", async () => {
+  const { engine, locks, held } = stage();
+  engine.inject("enqueue", { kind: "fail" });
+  const error = await outcomeOf(locks.acquire("a", ALONE));
+  assert.ok(error instanceof EngineError);
+  assert.equal(error.effect, "none");
+  assert.equal(held("a"), 0);
+  assert.equal(engine.calls("release"), 0, "there was nothing to clean up");
+});
+
+test("an enqueue whose reply was lost leaves no grant behind", async () => {
+  const { clock, engine, locks, held } = stage();
+  engine.inject("enqueue", { kind: "lose-reply" });
+  const error = await outcomeOf(locks.acquire("a", ALONE));
+  assert.ok(error instanceof EngineError);
+  assert.equal(error.effect, "unknown");
+  await clock.advance(0);
+  assert.equal(held("a"), 0);
+});
+
+test("an enqueue that arrives after the claim was given up is refused", async () => {
+  const { clock, engine, locks, held, inLine } = stage();
+  const { opened, open } = gate();
+  engine.inject("enqueue", { kind: "hold-request", until: opened });
+  const waiting = outcomeOf(locks.acquire("a", { ...ALONE, callTimeoutMs: 100 }));
+  await clock.advance(100);
+  assert.ok((await waiting) instanceof EngineError);
+  open();
+  await clock.advance(0);
+  assert.equal(held("a") + inLine("a"), 0);
+});
+
+test("a strategy repeats a lost enqueue under the same grantId and gets the same grant", async () => {
+  const { clock, engine, locks, held } = stage();
+  engine.inject("enqueue", { kind: "lose-reply" });
+  const waiting = locks.acquire("a", { ...ALONE, retry: fixed({ delayMs: 50 }) });
+  await clock.advance(50);
+  const lease = await waiting;
+  assert.equal(lease.token, 1n, "a second grant was taken");
+  assert.equal(held("a"), 1);
+});
+
+test("a first request that arrives after its repeat was granted and released makes no orphan", async () => {
+  const { clock, engine, locks, held, inLine } = stage();
+  const { opened, open } = gate();
+  engine.inject("enqueue", { kind: "hold-request", until: opened });
+  const waiting = locks.acquire("a", {
+    ...ALONE,
+    callTimeoutMs: 100,
+    retry: fixed({ delayMs: 50 }),
+  });
+  await clock.advance(150);
+  const lease = await waiting;
+  assert.equal(await lease.release(), "released");
+  open();
+  await clock.advance(0);
+  assert.equal(held("a") + inLine("a"), 0, "the late request became a grant that nobody holds");
+});
+
+test("a first request that arrives after its repeat was queued and aborted makes no orphan", async () => {
+  const { clock, engine, locks, other, inLine } = stage();
+  const { opened, open } = gate();
+  const controller = new AbortController();
+  await other.acquire("a");
+  engine.inject("enqueue", { kind: "hold-request", until: opened });
+  const waiting = outcomeOf(
+    locks.acquire("a", {
+      ...ALONE,
+      callTimeoutMs: 100,
+      retry: fixed({ delayMs: 50 }),
+      signal: controller.signal,
+    }),
+  );
+  await clock.advance(150);
+  assert.equal(inLine("a"), 1);
+  controller.abort();
+  await waiting;
+  open();
+  await clock.advance(0);
+  assert.equal(inLine("a"), 0, "the late request stands in line for nobody");
+});
+
+test("a grant that comes too late to be of use is given back and asked for anew", async () => {
+  const { clock, engine, locks, held } = stage();
+  const { opened, open } = gate();
+  engine.inject("enqueue", { kind: "hold-reply", until: opened });
+  const waiting = locks.acquire("a", { ...ALONE, ttlMs: 1_000, callTimeoutMs: 5_000 });
+  await clock.advance(950);
+  open();
+  await clock.advance(0);
+  const lease = await waiting;
+  assert.ok(lease.held);
+  assert.equal(lease.token, 2n);
+  assert.ok(lease.remainingMs() > 800);
+  assert.equal(held("a"), 1);
+});
+
+test("a tryAcquire whose grant came too late gives it back and says null", async () => {
+  const { clock, engine, locks, held } = stage();
+  const { opened, open } = gate();
+  engine.inject("tryAcquire", { kind: "hold-reply", until: opened });
+  const trying = locks.tryAcquire("a", { ...ALONE, ttlMs: 1_000 });
+  await clock.advance(950);
+  open();
+  await clock.advance(0);
+  assert.equal(await trying, null);
+  assert.equal(held("a"), 0);
+});
+
+test("two shared grants whose replies arrive in the other order are both good", async () => {
+  const { clock, engine, locks } = stage();
+  const { opened, open } = gate();
+  engine.inject("enqueue", { kind: "hold-reply", until: opened });
+  const first = locks.acquire("a", { mode: "shared" });
+  const second = await locks.acquire("a", { mode: "shared" });
+  open();
+  await clock.advance(0);
+  const late = await outcomeOf(first);
+  assert.ok(!(late instanceof Error), String(late));
+  assert.equal(late.token, 1n);
+  assert.equal(second.token, 2n);
+  assert.ok(late.held && second.held);
+});
+
+test("a reply that comes after its grant expired and was succeeded is a late grant, not a defect", async () => {
+  const { clock, engine, locks } = stage();
+  const { opened, open } = gate();
+  engine.inject("tryAcquire", { kind: "hold-reply", until: opened });
+  const slow = outcomeOf(locks.tryAcquire("a", { ...ALONE, ttlMs: 1_000 }));
+  await clock.advance(1_100);
+  const quick = await locks.acquire("a", ALONE);
+  open();
+  await clock.advance(0);
+  assert.equal(await slow, null);
+  assert.ok(quick.held);
+});
+
+test("a heartbeat that arrives after a longer renewal does not shorten the grant", async () => {
+  const { clock, engine, locks, other } = stage();
+  const { opened, open } = gate();
+  const holder = await other.acquire("a");
+  const waiting = locks.acquire("a", { ...ALONE, ttlMs: 3_000, callTimeoutMs: 60_000 });
+  engine.inject("heartbeat", { kind: "hold-request", until: opened });
+  await clock.advance(1_000);
+  assert.equal(engine.calls("heartbeat"), 1);
+  await holder.release();
+  const lease = await waiting;
+  await lease.renew({ ttlMs: 60_000 });
+  open();
+  await clock.advance(0);
+  engine.cut();
+  await clock.advance(10_000);
+  const successor = await other.tryAcquire("a");
+  assert.ok(!(lease.held && successor?.held), "two hold the resource");
+});
+
+test("a renewal that arrives late does not move the expiry back", async () => {
+  const { clock, engine, locks, other } = stage();
+  const { opened, open } = gate();
+  const lease = await locks.acquire("a", { ...ALONE, ttlMs: 3_000, callTimeoutMs: 200 });
+  engine.inject("renew", { kind: "hold-request", until: opened });
+  await clock.advance(2_500);
+  open();
+  await clock.advance(0);
+  engine.cut();
+  const left = lease.remainingMs();
+  assert.ok(left > 1_500, "a later renewal was confirmed");
+  await clock.advance(left - 1);
+  assert.ok(lease.held);
+  assert.equal(await other.tryAcquire("a"), null);
+});

@@ -1,0 +1,60 @@
+import { UsageError } from "../errors.js";
+import type { Lease } from "../lease.js";
+import { type AcquireOptions, type TryAcquireOptions, whole } from "../options.js";
+import { checkResource } from "../resource.js";
+import {
+  merge,
+  type RecipeDefaults,
+  type RecipeOptions,
+  type RecipeTryOptions,
+  withoutPatience,
+} from "./options.js";
+
+export interface SemaphoreOptions extends RecipeDefaults {
+  /** How many hold it at once. Whoever uses the resource must say the same number. */
+  readonly permits: number;
+}
+
+/** As many hold it at once as there are permits; the others stand in line. */
+export interface Semaphore {
+  acquire(options?: RecipeOptions): Promise<Lease>;
+  /** Null where no permit is left, or anybody waits. */
+  tryAcquire(options?: RecipeTryOptions): Promise<Lease | null>;
+  /** Runs fn under a permit and gives fn's value; else as `locks.run`. */
+  run<T>(fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
+  run<T>(options: RecipeOptions, fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
+}
+
+/** What a semaphore is made of. */
+interface Acquirer {
+  acquire(resource: string, options: AcquireOptions): Promise<Lease>;
+  tryAcquire(resource: string, options: TryAcquireOptions): Promise<Lease | null>;
+  run<T>(
+    resource: string,
+    options: AcquireOptions,
+    fn: (lease: Lease) => T | PromiseLike<T>,
+  ): Promise<T>;
+}
+
+export function semaphore(locks: Acquirer, name: string, options: SemaphoreOptions): Semaphore {
+  checkResource(name);
+  const { permits, ...defaults } = options ?? {};
+  const decided = { mode: "shared", limit: whole("permits", permits, 1) } as const;
+  const hasty = withoutPatience(defaults);
+  const terms = (given: RecipeOptions = {}) => merge(given, defaults, decided, "semaphore");
+  return {
+    acquire: async (given) => locks.acquire(name, terms(given)),
+    tryAcquire: async (given = {}) =>
+      locks.tryAcquire(name, merge(given, hasty, decided, "semaphore")),
+    run: async <T>(
+      first: RecipeOptions | ((lease: Lease) => T | PromiseLike<T>),
+      second?: (lease: Lease) => T | PromiseLike<T>,
+    ) => {
+      const [given, fn] = typeof first === "function" ? [{}, first] : [first, second];
+      if (typeof fn !== "function") {
+        throw new UsageError("run takes (fn) or (options, fn), and got no function");
+      }
+      return locks.run(name, terms(given), fn);
+    },
+  };
+}

@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Engine, RenewRef } from "./engine.js";
+import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
+import { LeaseLostError, UsageError } from "./errors.js";
+import { Locks } from "./locks.js";
+import { flakyEngine, ManualClock } from "./testing/index.js";
+
+function stage() {
+  const clock = new ManualClock();
+  const store = new MemoryStore();
+  const engine = flakyEngine(memoryEngine({ store }));
+  const locks = new Locks(engine, { clock });
+  const other = new Locks(memoryEngine({ store }), { clock });
+  return { clock, store, engine, locks, other };
+}
+
+function gate(): { opened: Promise<void>; open: () => void } {
+  let open = () => {};
+  const opened = new Promise<void>((go) => {
+    open = go;
+  });
+  return { opened, open };
+}
+
+function outcomeOf<T>(work: Promise<T>): Promise<T | Error> {
+  return work.catch((error: Error) => error);
+}
+
+test("a renew() that hangs once does not cost the lease", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  engine.inject("renew", { kind: "hang", carriedOut: false });
+  const renewing = outcomeOf(lease.renew());
+  await clock.advance(10_000);
+  assert.ok(lease.held, "the keeper alone would have survived this");
+  assert.equal(await renewing, undefined);
+});
+
+test("renew() with a shorter ttl is kept alive under the new ttl", async () => {
+  const { clock, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 30_000 });
+  await lease.renew({ ttlMs: 3_000 });
+  await clock.advance(20_000);
+  assert.ok(lease.held, "the keeper went on at the old pace");
+});
+
+test("renew() with a longer ttl is kept under the new ttl", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  await lease.renew({ ttlMs: 60_000 });
+  assert.ok(lease.remainingMs() > 55_000);
+  await clock.advance(10_000);
+  engine.cut();
+  await clock.advance(30_000);
+  assert.ok(lease.held);
+});
+
+test("a shrinking renew() without an answer is signalled before the shorter validity ends", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 30_000, graceMs: 100 });
+  await clock.advance(100);
+  let abortedAt = Infinity;
+  const t0 = clock.now();
+  lease.signal.addEventListener("abort", () => {
+    abortedAt = clock.now() - t0;
+  });
+  engine.inject("renew", { kind: "hang", carriedOut: true }, 9);
+  const renewing = outcomeOf(lease.renew({ ttlMs: 500 }));
+  await clock.advance(5_000);
+  assert.ok(
+    abortedAt <= 500,
+    `the backend's grant ended at 500 ms, the signal came at ${abortedAt}`,
+  );
+  await clock.advance(20_000);
+  assert.ok((await renewing) instanceof Error);
+});
+
+test("a shrinking renew() that arrives after a later renewal cannot make two holders", async () => {
+  const { clock, engine, locks, other } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 30_000, callTimeoutMs: 200 });
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-request", until: opened });
+  const shrinking = outcomeOf(lease.renew({ ttlMs: 3_000 }));
+  await clock.advance(300);
+  await shrinking;
+  await outcomeOf(lease.renew({ ttlMs: 30_000 }));
+  open();
+  await clock.advance(1);
+  engine.cut();
+  await clock.advance(4_000);
+  const successor = await other.tryAcquire("a");
+  assert.ok(!(successor?.held && lease.held), "two hold the resource");
+});
+
+test("renew() refuses a ttl that acquire would refuse, before any call", async () => {
+  const { engine, locks } = stage();
+  const lease = await locks.acquire("a");
+  for (const ttlMs of [0, -1, 1.5, Number.NaN, Infinity, 1e15, "5000" as unknown as number]) {
+    await assert.rejects(lease.renew({ ttlMs }), UsageError, `ttlMs: ${ttlMs}`);
+    assert.ok(lease.held, `ttlMs: ${ttlMs} ended the lease`);
+  }
+  assert.equal(engine.calls("renew"), 0);
+});
+
+test("renew() of a released lease is refused, of a lost one says so", async () => {
+  const { clock, locks } = stage();
+  const released = await locks.acquire("a");
+  await released.release();
+  await assert.rejects(released.renew(), UsageError);
+  const lost = await locks.acquire("b", { ttlMs: 1_000 });
+  clock.pause(2_000);
+  await assert.rejects(lost.renew(), LeaseLostError);
+});
+
+test("two renew() at once and the keeper's own do not overlap", async () => {
+  const { clock, engine } = stage();
+  let under = 0;
+  let most = 0;
+  const slow: Engine = Object.assign(Object.create(engine) as Engine, {
+    renew: async (refs: readonly RenewRef[], call: never) => {
+      most = Math.max(most, ++under);
+      await new Promise<void>((go) => clock.timer(50, go, false));
+      under--;
+      return engine.renew(refs, call);
+    },
+  });
+  const locks = new Locks(slow, { clock });
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  await clock.advance(1_000);
+  const both = Promise.all([lease.renew(), lease.renew({ ttlMs: 4_000 })]);
+  await clock.advance(1_000);
+  await both;
+  assert.equal(most, 1);
+});
+
+test("a release that begins while a renewal is under way wins", async () => {
+  const { clock, engine, locks, other, store } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-request", until: opened });
+  await clock.advance(1_000);
+  assert.equal(await lease.release(), "released");
+  const successor = await other.acquire("a");
+  open();
+  await clock.advance(100);
+  assert.ok(successor.held);
+  assert.equal(store.rooms.get("a")!.holdings.size, 1);
+  assert.equal(lease.signal.aborted, false);
+});

@@ -1,0 +1,72 @@
+// What the engines say of themselves, read from the compiled library: their traits, and the laws that
+// their harnesses cannot or need not keep.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { EngineTraits } from "holdfast";
+import { type Harness, laws, notApplicable } from "holdfast/conformance";
+import { LIBRARY, read, repoFiles, root } from "./repo-files.js";
+
+export interface LawNote {
+  /** "L4.17 clients whose clocks read differently agree on who holds" */
+  readonly law: string;
+  readonly why: string;
+}
+
+export interface EngineFacts {
+  readonly name: string;
+  readonly traits: EngineTraits;
+  readonly queue: boolean;
+  readonly watch: boolean;
+  /** Null where the harness cannot be read without a server. */
+  readonly notes: {
+    readonly excused: readonly LawNote[];
+    readonly notAsked: readonly LawNote[];
+  } | null;
+}
+
+export function engineNames(): string[] {
+  const folders = repoFiles(`${LIBRARY}/engines`).map((path) => path.split("/")[4] ?? "");
+  return [...new Set(folders)].sort();
+}
+
+export async function engineFacts(name: string): Promise<EngineFacts> {
+  const constant = `${name.toUpperCase().replaceAll("-", "_")}_TRAITS`;
+  const module = await compiled(name, "engine");
+  const traits = module[constant] as EngineTraits | undefined;
+  if (traits === undefined) throw new Error(`engines/${name}/engine.ts exports no ${constant}`);
+  const source = read(`${LIBRARY}/engines/${name}/engine.ts`);
+  return {
+    name,
+    traits,
+    // A facet is a member that is there or is not; that the harness says the same is law L0.1.
+    queue: /^ {2}readonly queue\b/m.test(source),
+    watch: /^ {2}readonly watch\b/m.test(source),
+    notes: await notesOf(name),
+  };
+}
+
+async function notesOf(name: string): Promise<EngineFacts["notes"]> {
+  if (!existsSync(compiledPath(name, "harness.fixture"))) return null;
+  const module = await compiled(name, "harness.fixture");
+  const harness = (module.harness as (folder: string) => Harness)("/nowhere");
+  const excuses = harness.excuses ?? [];
+  return {
+    excused: laws.flatMap(({ id, title }) => {
+      const excuse = excuses.find(({ law }) => id === law || id.startsWith(`${law}.`));
+      return excuse === undefined ? [] : [{ law: `${id} ${title}`, why: excuse.why }];
+    }),
+    notAsked: notApplicable(harness).map(({ law: { id, title }, why }) => ({
+      law: `${id} ${title}`,
+      why,
+    })),
+  };
+}
+
+function compiledPath(engine: string, file: string): string {
+  return join(root, "packages/holdfast/dist/engines", engine, `${file}.js`);
+}
+
+async function compiled(engine: string, file: string): Promise<Record<string, unknown>> {
+  return import(pathToFileURL(compiledPath(engine, file)).href);
+}

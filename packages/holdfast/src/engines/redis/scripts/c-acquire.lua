@@ -30,10 +30,6 @@ function operations.acquire(keys, args)
   local w = { id = args[1], mode = args[2], limit = tonumber(args[3]), ttl = tonumber(args[4]),
     delay = tonumber(args[5]), tokens = tonumber(args[6]), label = args[7],
     idle = tonumber(args[8]), beat = 0, heard = at, channel = args[9] }
-  -- The usual case: nobody holds it, nobody waits, nothing is buried.
-  if redis.call('EXISTS', keys[1], keys[2], keys[6]) == 0 then
-    return granted(make_grant(keys, w, {}, w.ttl), w.ttl)
-  end
   if redis.call('EXISTS', keys[6]) == 1 then return { 'gone', 'unknown' } end
   local known = alive(keys, w.id)
   if known then

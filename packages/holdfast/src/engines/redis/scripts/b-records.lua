@@ -1,41 +1,18 @@
 -- What the keys of one resource hold, and how to read and write it. Every operation runs after this
 -- file, with `keys` and `args` of its own; `at` is the server's time in ms, `us` in microseconds.
---
--- keys  1 holder    string: the exclusive grant, or the marker of shared ones. The only truth: when
---                   it is gone, everything that was granted is. Others may SET NX it, and exclude us
---       2 queue     sorted set of grant ids, by arrival
---       3 waiters   hash, grant id -> record
---       4 shared    hash, grant id -> record
---       5 fence     string: the last token given out
---       6 tombstone string: an acquire of this grant id is refused
 
 local MARKER = 'hf:s'
 local CLAIM_WINDOW, WAITER_LIFE = 3000, 10000
 
-local time = redis.call('TIME')
-local us = tonumber(time[1]) * 1000000 + tonumber(time[2])
-local at = math.floor(us / 1000)
-
-local function whole(number)
-  return string.format('%.0f', number)
-end
-
--- Tokens rise with the clock, so that a server that lost its memory goes on above what it gave out.
-local function take_tokens(keys, count, idle)
-  local first = math.max(tonumber(redis.call('GET', keys[5]) or 0) + 1, us)
-  redis.call('SET', keys[5], whole(first + count - 1), 'PX', idle)
-  return first
-end
-
 local function write_exclusive(keys, g, px)
-  local value = table.concat({ 'hf:x', g.id, whole(g.token), g.tokens, g.ttl, g.delay, g.revoked,
+  local value = table.concat({ 'hf:x', g.id, g.delay, g.revoked, g.ttl, whole(g.token), g.tokens,
     g.label }, ':')
   redis.call('SET', keys[1], value, 'PX', px)
 end
 
 local function read_exclusive(value)
-  local id, token, tokens, ttl, delay, revoked, label =
-    string.match(value, '^hf:x:(%x+):(%d+):(%d+):(%d+):(%d+):(%d):(.*)$')
+  local id, delay, revoked, ttl, token, tokens, label =
+    string.match(value, '^hf:x:(%x+):(%d+):(%d):(%d+):(%d+):(%d+):(.*)$')
   if not id then return nil end
   return { mode = 'x', id = id, token = tonumber(token), tokens = tonumber(tokens),
     ttl = tonumber(ttl), delay = tonumber(delay), revoked = revoked, label = label, limit = 0 }
@@ -157,7 +134,7 @@ local function leave_line(keys, id)
 end
 
 local function make_grant(keys, w, present, life)
-  local g = { mode = w.mode, id = w.id, token = take_tokens(keys, w.tokens, w.idle),
+  local g = { mode = w.mode, id = w.id, token = take_tokens(keys[5], w.tokens, w.idle),
     tokens = w.tokens, ttl = w.ttl, delay = w.delay, revoked = '0', limit = w.limit,
     label = w.label, left = life, life = life, ends = at + life }
   if g.mode == 'x' then
@@ -226,5 +203,3 @@ local function holder_views(present)
   end
   return views
 end
-
-local operations = {}

@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { type RedisOptions, type RedisServer, Relay, startRedis } from "@holdfast/servers";
+import { type RedisOptions as IoRedisOptions, Redis } from "ioredis";
+import { createClient } from "redis";
+import type { Call, Claim } from "../../engine.js";
+import { mintGrantId } from "../../grant-id.js";
+import { Locks } from "../../locks.js";
+import { type RedisClient, type RedisEngineOptions, redisEngine } from "./index.js";
+
+export type ClientName = "node-redis" | "ioredis";
+export const CLIENT_NAMES: readonly ClientName[] = ["node-redis", "ioredis"];
+
+export interface OpenOptions extends Omit<RedisEngineOptions, "client"> {
+  readonly client?: ClientName;
+  readonly port?: number;
+  /** Where the connection for pushes goes, if elsewhere. */
+  readonly pushPort?: number;
+  readonly database?: number;
+  readonly user?: readonly [name: string, password: string];
+  /** Of node-redis; 3 is its default. */
+  readonly resp?: 2 | 3;
+  /** More options for ioredis. */
+  readonly ioredis?: { readonly stringNumbers?: boolean; readonly keyPrefix?: string };
+}
+
+/** A Redis of its own for each test file, and clients on it that are closed with it. */
+export class Ground implements AsyncDisposable {
+  readonly server: RedisServer;
+  /** Sees everything and is never disturbed. */
+  readonly admin: Redis;
+  readonly #closers: (() => unknown)[] = [];
+  readonly #children: Child[] = [];
+
+  private constructor(server: RedisServer) {
+    this.server = server;
+    this.admin = new Redis({ port: server.port, retryStrategy: () => 20 });
+    this.admin.on("error", () => {});
+  }
+
+  static async start(options?: RedisOptions): Promise<Ground> {
+    return new Ground(await startRedis(options));
+  }
+
+  engine(options: OpenOptions = {}): ReturnType<typeof redisEngine> {
+    const { client: name = "ioredis", prefix, idleMs } = options;
+    const client = name === "ioredis" ? this.ioRedis(options) : this.nodeRedis(options);
+    const engine = redisEngine({
+      client,
+      ...(prefix === undefined ? {} : { prefix }),
+      ...(idleMs === undefined ? {} : { idleMs }),
+    });
+    this.#closers.unshift(() => engine.close());
+    return engine;
+  }
+
+  /** As another process would have it: its own client and its own connection for pushes. */
+  locks(options: OpenOptions = {}): Locks {
+    const locks = new Locks(this.engine(options));
+    this.#closers.unshift(() => locks.close());
+    return locks;
+  }
+
+  ioRedis({ port, pushPort, database, user, ioredis }: OpenOptions = {}): RedisClient & Redis {
+    const client = new Redis({
+      port: port ?? this.server.port,
+      ...(database === undefined ? {} : { db: database }),
+      ...(user === undefined ? {} : { username: user[0], password: user[1] }),
+      retryStrategy: () => 20,
+      ...ioredis,
+    });
+    client.on("error", () => {});
+    this.#closers.push(() => client.disconnect());
+    if (pushPort !== undefined) {
+      const duplicate = client.duplicate.bind(client);
+      client.duplicate = (override) => duplicate({ ...override, port: pushPort });
+    }
+    return client as RedisClient & Redis;
+  }
+
+  nodeRedis({ port, pushPort, database, user, resp }: OpenOptions = {}): RedisClient {
+    const socket = { host: "127.0.0.1", port: port ?? this.server.port };
+    const options = {
+      socket: { ...socket, reconnectStrategy: () => 20 },
+      ...(database === undefined ? {} : { database }),
+      ...(user === undefined ? {} : { username: user[0], password: user[1] }),
+      ...(resp === undefined ? {} : { RESP: resp }),
+    };
+    const client = createClient(options);
+    client.on("error", () => {});
+    void client.connect().catch(() => {});
+    this.#closers.push(() => client.destroy());
+    if (pushPort !== undefined) {
+      const elsewhere = { ...options, socket: { ...options.socket, port: pushPort } };
+      client.duplicate = (() => createClient(elsewhere)) as unknown as typeof client.duplicate;
+    }
+    return client as unknown as RedisClient;
+  }
+
+  async relay(): Promise<Relay> {
+    const relay = await Relay.start(this.server.port);
+    this.#closers.push(() => relay.close());
+    return relay;
+  }
+
+  /** Starts a fixture beside this file. */
+  child(fixture: string, args: readonly string[]): Child {
+    const child = new Child(fixture, args);
+    this.#children.push(child);
+    return child;
+  }
+
+  /** Waits until so many stand in line at the server. */
+  async untilWaiters(locks: Locks, resource: string, count: number): Promise<void> {
+    const deadline = Date.now() + 3_000;
+    for (;;) {
+      const { waiters } = await locks.inspect(resource);
+      if (waiters.length === count) return;
+      assert.ok(Date.now() < deadline, `${waiters.length} wait for ${resource}, not ${count}`);
+      await sleep(5);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const child of this.#children) await child.kill();
+    for (const close of this.#closers) {
+      // What is cut off or refused cannot be closed in order, and need not be.
+      await Promise.race([close(), sleep(1_000, undefined, { ref: false })]);
+    }
+    this.admin.disconnect();
+    await this.server.stop();
+  }
+}
+
+/** Another process: it is told by lines and answers by lines. */
+export class Child {
+  readonly process: ChildProcess;
+  readonly #lines: AsyncIterator<string>;
+
+  constructor(fixture: string, args: readonly string[]) {
+    const file = fileURLToPath(new URL(`${fixture}.fixture.js`, import.meta.url));
+    this.process = spawn(process.execPath, [file, ...args], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    this.process.stdin!.on("error", () => {});
+    this.#lines = createInterface({ input: this.process.stdout! })[Symbol.asyncIterator]();
+  }
+
+  /** The next line, or null when the child has ended. */
+  async line(): Promise<string | null> {
+    const next = await this.#lines.next();
+    return next.done ? null : next.value;
+  }
+
+  say(line: string): void {
+    this.process.stdin!.write(`${line}\n`);
+  }
+
+  async kill(): Promise<void> {
+    const { exitCode, signalCode } = this.process;
+    if (exitCode !== null || signalCode !== null) return;
+    const exited = once(this.process, "exit");
+    this.process.kill("SIGKILL");
+    await exited;
+  }
+}
+
+/** For plays with the engine alone. */
+export function claim(resource: string, more: Partial<Claim> = {}): Claim {
+  return {
+    resource,
+    grantId: mintGrantId(),
+    mode: "exclusive",
+    limit: null,
+    ttlMs: 10_000,
+    lockDelayMs: 0,
+    tokens: 1,
+    label: "test",
+    ...more,
+  };
+}
+
+export function now(): Call {
+  return { startedAt: performance.now(), timeoutMs: 5_000 };
+}
+
+/** Looks again and again until it is so; gives how long that took. */
+export async function until(what: string, check: () => unknown, withinMs = 3_000): Promise<number> {
+  const started = performance.now();
+  for (;;) {
+    if (await check()) return performance.now() - started;
+    const tookMs = performance.now() - started;
+    assert.ok(tookMs < withinMs, `${what}: not within ${withinMs} ms`);
+    await sleep(5);
+  }
+}

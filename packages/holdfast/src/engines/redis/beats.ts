@@ -17,6 +17,10 @@ export class Beats {
     return [...this.#waiters.values()].map((waiter) => waiter.ref);
   }
 
+  find(grantId: string): GrantRef | null {
+    return this.#waiters.get(grantId)?.ref ?? null;
+  }
+
   start(ref: GrantRef, startedAt: number): void {
     // A repeated enqueue keeps the earlier instant: the first one may be the one that arrived.
     if (this.#waiters.has(ref.grantId)) return;

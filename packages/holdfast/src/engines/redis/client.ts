@@ -80,7 +80,10 @@ function ioRedisSeam(client: IoRedisClient): Seam {
       const subscriber = client.duplicate({ keyPrefix: "", maxRetriesPerRequest: null });
       subscriber.on("error", onError);
       subscriber.on("message", onMessage);
-      await subscriber.subscribe(...channels);
+      await subscriber.subscribe(...channels).catch((error: unknown) => {
+        subscriber.disconnect();
+        throw error;
+      });
       // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
       subscriber.stream?.unref();
       subscriber.on("connect", () => subscriber.stream?.unref());
@@ -106,9 +109,14 @@ function nodeRedisSeam(client: NodeRedisClient): Seam {
     subscribe: async (channels, onMessage, onError) => {
       const subscriber = client.duplicate();
       subscriber.on("error", onError);
-      await subscriber.connect();
-      for (const channel of channels) {
-        await subscriber.subscribe(channel, (message) => onMessage(channel, message));
+      try {
+        await subscriber.connect();
+        for (const channel of channels) {
+          await subscriber.subscribe(channel, (message) => onMessage(channel, message));
+        }
+      } catch (error) {
+        subscriber.destroy();
+        throw error;
       }
       // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
       subscriber.unref();

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import type { Seam } from "./client.js";
-import { explain, isMissingScript } from "./failure.js";
+import { explain, isForbidden, isMissingScript } from "./failure.js";
 import { scripts } from "./scripts.gen.js";
 
-const MAX_BATCH = 128;
+const MAX_BATCH = 512;
 
 /** The files in their order are one program: records first, the loop over the operations last. */
 const TEXT = Object.keys(scripts)
@@ -13,9 +13,8 @@ const TEXT = Object.keys(scripts)
 const SHA = createHash("sha1").update(TEXT).digest("hex");
 
 interface Operation {
-  readonly name: string;
-  readonly keys: readonly string[];
-  readonly args: readonly (string | number)[];
+  readonly key: string;
+  readonly words: readonly string[];
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -26,17 +25,21 @@ interface Operation {
  */
 export class Commander {
   readonly #seam: Seam;
+  readonly #common: readonly string[];
   #waiting: Operation[] = [];
 
-  constructor(seam: Seam) {
+  /** common: what the script wants before the operations. */
+  constructor(seam: Seam, common: readonly string[]) {
     this.#seam = seam;
+    this.#common = common;
   }
 
-  run(name: string, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
+  /** words: the name of the operation and its arguments, as the script's headers give them. */
+  run(key: string, words: readonly string[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
       // After the microtasks that are due: whoever asks in this turn goes along.
       if (this.#waiting.length === 0) process.nextTick(() => this.#flush());
-      this.#waiting.push({ name, keys, args, resolve, reject });
+      this.#waiting.push({ key, words, resolve, reject });
     });
   }
 
@@ -47,16 +50,21 @@ export class Commander {
   }
 
   async #send(batch: readonly Operation[]): Promise<void> {
+    const keys: string[] = [];
+    const args = [...this.#common];
+    for (const { key, words } of batch) {
+      keys.push(key);
+      args.push(...words);
+    }
     try {
-      const keys = batch.flatMap((operation) => operation.keys);
-      const args = batch.flatMap(({ name, args }) => [
-        name,
-        String(args.length),
-        ...args.map(String),
-      ]);
       const answers = await this.#call(keys, args);
       for (const [i, operation] of batch.entries()) settle(operation, answers[i]);
     } catch (error) {
+      if (batch.length > 1 && isForbidden(error)) {
+        // One key that this user may not touch refuses them all, and nothing ran.
+        for (const operation of batch) void this.#send([operation]);
+        return;
+      }
       const reason = explain(error);
       for (const operation of batch) operation.reject(reason);
     }

@@ -66,7 +66,7 @@ for (const [name, connectTo] of Object.entries(CLIENTS)) {
     },
     reset: async () => void (await admin.flushall()),
     age: async (resource, ms) => {
-      const keys = keysOf(keyOf(REDIS_DEFAULTS.prefix, resource), "");
+      const keys = keysOf(keyOf(REDIS_DEFAULTS.prefix, resource));
       await admin.eval(AGE, keys.length, ...keys, String(ms));
     },
     sever: (engine) => {

@@ -32,12 +32,13 @@ import { acquired, gone, granted, queued, viewOf, word } from "./answers.js";
 import { Beats } from "./beats.js";
 import type { Seam, Subscription } from "./client.js";
 import { Commander } from "./commander.js";
-import { explain } from "./failure.js";
-import { keyOf, keysOf, resourceOf } from "./keys.js";
+import { explain, isWrongType } from "./failure.js";
+import { keyOf, resourceOf } from "./keys.js";
 import type { RedisTerms } from "./options.js";
 
 const DAY_MS = 86_400_000;
 const LEAVING_MS = 500;
+const LISTEN_AGAIN_MS = 5_000;
 
 export const REDIS_TRAITS: EngineTraits = {
   expiry: "ttl",
@@ -65,6 +66,7 @@ export class RedisEngine implements Engine {
   readonly #grantListeners = new Set<GrantListener>();
   readonly #changeListeners = new Set<(resource: string) => void>();
   #listening: Promise<Subscription | null> | null = null;
+  #listenAgainAt = -Infinity;
   #closed = false;
 
   /** end closes what was opened for this engine alone; a client that was handed in stays open. */
@@ -72,11 +74,11 @@ export class RedisEngine implements Engine {
     this.#seam = seam;
     this.#terms = terms;
     this.#end = end;
-    this.#commander = new Commander(seam);
     // Records are written with colons between their fields, so the channel's name has none.
     const channels = terms.prefix.replaceAll(":", ".");
     this.#channel = `${channels}push.${randomBytes(8).toString("hex")}`;
     this.#changes = `${channels}changes`;
+    this.#commander = new Commander(seam, [String(terms.idleMs), this.#channel, this.#changes]);
   }
 
   /** Hears pushes from now on, so that the first wait need not begin with a new connection. */
@@ -87,7 +89,7 @@ export class RedisEngine implements Engine {
   async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
     this.#refuseWhenClosed();
     void this.#listen();
-    const answer = acquired(await this.#acquire(claim, ""), claim, call.startedAt);
+    const answer = acquired(await this.#claim("acquire", claim), claim, call.startedAt);
     if (answer.kind !== "queued") return answer;
     throw new EngineError("the script queued a claim without a channel", {
       effect: "unknown",
@@ -97,7 +99,7 @@ export class RedisEngine implements Engine {
 
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]> {
     return this.#each(grants, async ({ resource, grantId, ttlMs }) => {
-      const answer = await this.#run("renew", resource, grantId, [grantId, ttlMs]);
+      const answer = await this.#run(resource, "renew", grantId, ttlMs);
       if (word(answer) !== "renewed") return gone(answer);
       return { kind: "renewed", since: call.startedAt, ttlMs };
     });
@@ -106,24 +108,23 @@ export class RedisEngine implements Engine {
   release(grants: readonly ReleaseRef[]): Promise<readonly (Released | Gone | Failed)[]> {
     return this.#each(grants, async ({ resource, grantId, tombstoneMs }) => {
       this.#beats.forget(grantId);
-      const args = [grantId, tombstoneMs, resource];
-      const answer = await this.#run("release", resource, grantId, args);
+      const answer = await this.#run(resource, "release", grantId, tombstoneMs);
       return word(answer) === "released" ? { kind: "released" } : gone(answer);
     });
   }
 
   async check({ resource, mode, token }: Sequence): Promise<boolean> {
-    const args = [mode === "shared" ? "s" : "x", String(token)];
-    return (await this.#run("check", resource, "", args)) === 1;
+    const letter = mode === "shared" ? "s" : "x";
+    return Number(await this.#run(resource, "check", letter, String(token))) === 1;
   }
 
   async revoke({ resource, token, force }: RevokeRef): Promise<"revoked" | "gone"> {
-    const args = [String(token), force ? 1 : 0, resource, this.#changes];
-    return word(await this.#run("revoke", resource, "", args)) === "revoked" ? "revoked" : "gone";
+    const answer = await this.#run(resource, "revoke", String(token), force ? 1 : 0);
+    return word(answer) === "revoked" ? "revoked" : "gone";
   }
 
   async inspect(resource: string): Promise<ResourceView> {
-    return viewOf(resource, await this.#run("inspect", resource, "", []));
+    return viewOf(resource, await this.#run(resource, "inspect"));
   }
 
   async list({ match, cursor, max }: ListFilter): Promise<ListPage> {
@@ -140,10 +141,11 @@ export class RedisEngine implements Engine {
       const at = resourceOf(this.#terms.prefix, key);
       return at !== null && glob.test(at.resource) ? [at] : [];
     });
-    const views = await Promise.all(found.map(({ resource }) => this.inspect(resource)));
+    const views = await Promise.all(found.map(({ resource }) => this.#viewIfLock(resource)));
     return {
       // A resource with both keys is shown where its first one turns up, and only there.
-      views: views.filter((view, i) => {
+      views: views.filter((view, i): view is ResourceView => {
+        if (view === null) return false;
         const busy = view.holders.length > 0 || view.closedMs > 0;
         return found[i]!.first ? busy : !busy && view.waiters.length > 0;
       }),
@@ -157,7 +159,8 @@ export class RedisEngine implements Engine {
     this.#closed = true;
     this.#grantListeners.clear();
     this.#changeListeners.clear();
-    (await this.#listening)?.close();
+    // It may not have come about yet, on a server that does not answer; then it is closed when it does.
+    this.#listening?.then((subscription) => subscription?.close());
     this.#end();
   }
 
@@ -166,7 +169,7 @@ export class RedisEngine implements Engine {
       this.#refuseWhenClosed();
       await this.#listen();
       this.#beats.start(claim, call.startedAt);
-      const answer = acquired(await this.#acquire(claim, this.#channel), claim, call.startedAt);
+      const answer = acquired(await this.#claim("enqueue", claim), claim, call.startedAt);
       if (answer.kind !== "queued") this.#beats.forget(claim.grantId);
       if (answer.kind !== "busy") return answer;
       throw new EngineError("the script answered busy to a claim with a channel", {
@@ -182,14 +185,14 @@ export class RedisEngine implements Engine {
       this.#each(waiters, async (waiter) => {
         const { resource, grantId } = waiter;
         const beat = this.#beats.next(waiter, call.startedAt);
-        const answer = await this.#run("heartbeat", resource, grantId, [grantId, beat, resource]);
+        const answer = await this.#run(resource, "heartbeat", grantId, beat);
         if (word(answer) === "queued") return queued(answer);
         this.#beats.forget(grantId);
         return word(answer) === "granted" ? granted(answer, call.startedAt) : { kind: "unknown" };
       }),
 
     withdraw: async ({ resource, grantId }: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
-      const answer = await this.#run("withdraw", resource, grantId, [grantId, resource]);
+      const answer = await this.#run(resource, "withdraw", grantId);
       this.#beats.forget(grantId);
       if (word(answer) === "granted") return granted(answer, call.startedAt);
       return { kind: "withdrawn" };
@@ -211,9 +214,7 @@ export class RedisEngine implements Engine {
   /** Whoever comes after our waiters should not have to find out that nobody is there. */
   async #leaveLines(): Promise<void> {
     const left = Promise.all(
-      this.#beats.waiters.map(({ resource, grantId }) =>
-        this.#run("withdraw", resource, grantId, [grantId, resource]),
-      ),
+      this.#beats.waiters.map(({ resource, grantId }) => this.#run(resource, "withdraw", grantId)),
     );
     // A server that does not answer finds out by itself, when our heartbeats stay away.
     const late = sleep(systemClock, LEAVING_MS, undefined, false);
@@ -221,23 +222,25 @@ export class RedisEngine implements Engine {
     left.catch(() => {});
   }
 
-  #acquire(claim: Claim, channel: string): Promise<unknown> {
+  #claim(verb: "acquire" | "enqueue", claim: Claim): Promise<unknown> {
     const { resource, grantId, limit, ttlMs, lockDelayMs, tokens, label } = claim;
-    const mode = claim.mode === "shared" ? "s" : "x";
-    const args = [grantId, mode, limit ?? 0, ttlMs, lockDelayMs, tokens, label];
-    const rest = [this.#terms.idleMs, channel, resource];
-    return this.#run("acquire", resource, grantId, [...args, ...rest]);
+    const mode = claim.mode === "shared" ? `s${limit ?? 0}` : "x";
+    return this.#run(resource, verb, grantId, mode, ttlMs, lockDelayMs, tokens, label);
   }
 
-  async #run(
-    name: string,
-    resource: string,
-    grantId: string,
-    args: readonly (string | number)[],
-  ): Promise<unknown> {
+  async #run(resource: string, ...words: (string | number)[]): Promise<unknown> {
     this.#refuseWhenClosed();
-    const key = keyOf(this.#terms.prefix, resource);
-    return this.#commander.run(name, keysOf(key, grantId), args);
+    return this.#commander.run(keyOf(this.#terms.prefix, resource), words.map(String));
+  }
+
+  /** Beside locks there may be anything; what is none is left out. */
+  async #viewIfLock(resource: string): Promise<ResourceView | null> {
+    try {
+      return await this.inspect(resource);
+    } catch (error) {
+      if (error instanceof EngineError && isWrongType(error)) return null;
+      throw error;
+    }
   }
 
   /** An answer for each; one that fails is an answer too, and does not decide for the others. */
@@ -266,9 +269,14 @@ export class RedisEngine implements Engine {
     }
   }
 
-  /** Without pushes everything still works, by heartbeats; so a failure here is told, not thrown. */
+  /**
+   * Without pushes everything still works, by heartbeats; so a failure here is told, not thrown, and
+   * tried again after a while only.
+   */
   #listen(): Promise<Subscription | null> {
-    this.#listening ??= this.#seam
+    if (this.#listening !== null) return this.#listening;
+    if (systemClock.now() < this.#listenAgainAt) return Promise.resolve(null);
+    this.#listening = this.#seam
       .subscribe(
         [this.#channel, this.#changes],
         (channel, message) => this.#hear(channel, message),
@@ -276,6 +284,7 @@ export class RedisEngine implements Engine {
       )
       .catch((error: unknown) => {
         this.#listening = null;
+        this.#listenAgainAt = systemClock.now() + LISTEN_AGAIN_MS;
         this.#failed(error);
         return null;
       });
@@ -288,13 +297,14 @@ export class RedisEngine implements Engine {
    */
   #hear(channel: string, message: string): void {
     if (channel === this.#changes) {
-      for (const listener of this.#changeListeners) listener(message);
+      const resource = resourceOf(this.#terms.prefix, message)?.resource;
+      if (resource !== undefined) for (const listener of this.#changeListeners) listener(resource);
       return;
     }
-    const [grantId = "", beat = "", token = "", tokens = "", ttlMs = "", ...name] =
-      message.split(" ");
+    const [grantId = "", beat = "", token = "", tokens = "", ttlMs = ""] = message.split(" ");
     const since = this.#beats.since(grantId, Number(beat));
-    if (since === null) return;
+    const waiter = this.#beats.find(grantId);
+    if (since === null || waiter === null) return;
     this.#beats.forget(grantId);
     const answer: Granted = {
       kind: "granted",
@@ -303,8 +313,7 @@ export class RedisEngine implements Engine {
       since,
       ttlMs: Number(ttlMs),
     };
-    for (const listener of this.#grantListeners)
-      listener({ resource: name.join(" "), grantId }, answer);
+    for (const listener of this.#grantListeners) listener(waiter, answer);
   }
 
   #failed(error: unknown): void {

@@ -40,3 +40,11 @@ export function explain(error: unknown): HoldfastError {
 export function isMissingScript(error: unknown): boolean {
   return error instanceof Error && /\bNOSCRIPT\b/.test(error.message);
 }
+
+export function isForbidden(error: unknown): boolean {
+  return error instanceof Error && /\bNOPERM\b/.test(error.message);
+}
+
+export function isWrongType(error: Error): boolean {
+  return error.cause instanceof Error && /\bWRONGTYPE\b/.test(error.cause.message);
+}

@@ -6,16 +6,9 @@ export function keyOf(prefix: string, resource: string): string {
 }
 
 /** All keys of a resource share the slot of the first: its name is the others' hash tag. */
-export function keysOf(key: string, grantId: string): string[] {
+export function keysOf(key: string): string[] {
   const tag = `{${key}}`;
-  return [
-    key,
-    `${tag}:queue`,
-    `${tag}:waiters`,
-    `${tag}:shared`,
-    `${tag}:fence`,
-    `${tag}:gone:${grantId}`,
-  ];
+  return [key, `${tag}:queue`, `${tag}:waiters`, `${tag}:shared`, `${tag}:fence`];
 }
 
 /** The resource that a scanned key belongs to, and whether it is its first key; null for others. */

@@ -2,15 +2,9 @@
 export const scripts: Readonly<Record<"aQuick" | "bRecords" | "cAcquire" | "dHold" | "eLine" | "zRun", string>> = Object.freeze({
   aQuick: `-- Carries out operations one after the other, each on the keys of its own resource. One that fails
 -- does not keep the others from their answers.
--- KEYS  six for each operation:
---       1 holder    string: the exclusive grant, or the marker of shared ones. The only truth: when
---                   it is gone, everything that was granted is. Others may SET NX it, and exclude us
---       2 queue     sorted set of grant ids, by arrival
---       3 waiters   hash, grant id -> record
---       4 shared    hash, grant id -> record
---       5 fence     string: the last token given out
---       6 tombstone string: an acquire of this grant id is refused
--- ARGV  for each operation its name, the number of its arguments, and these
+-- KEYS  the first key of each operation's resource; the others are named after it, in its slot
+-- ARGV  1 ms after which an idle fence is forgotten  2 the caller's channel  3 the channel of changes
+--       then for each operation its name and as many arguments as COUNTS says
 -- Gives an answer for each operation; { 'error', message } where it failed
 --
 -- The files of this folder, in their order, are one program. This one has what happens nearly always:
@@ -18,6 +12,10 @@ export const scripts: Readonly<Record<"aQuick" | "bRecords" | "cAcquire" | "dHol
 -- so, and then the operation of the same name decides, which is defined only when it is needed.
 -- The record of an exclusive grant begins with hf:x:<id>:<lock-delay>:<revoked>:<ttl>: so that one
 -- comparison tells a plain grant of this holder from everything else.
+
+local COUNTS = { acquire = 6, enqueue = 6, renew = 2, release = 2, heartbeat = 2, withdraw = 1,
+  check = 2, revoke = 2, inspect = 0 }
+local IDLE = tonumber(ARGV[1])
 
 local call = redis.call
 local time = call('TIME')
@@ -29,46 +27,51 @@ local function whole(number)
 end
 
 -- Tokens rise with the clock, so that a server that lost its memory goes on above what it gave out.
-local function take_tokens(fence, count, idle)
+-- A fence that has run ahead of the clock is kept until the clock has caught up.
+local function take_tokens(fence, count)
   local first = us
-  local last = call('SET', fence, whole(first + count - 1), 'PX', idle, 'GET')
+  local last = call('SET', fence, whole(first + count - 1), 'PX', IDLE, 'GET')
   if last and tonumber(last) >= first then
     first = tonumber(last) + 1
-    call('SET', fence, whole(first + count - 1), 'PX', idle)
+    local ahead = math.ceil((first + count - us) / 1000)
+    call('SET', fence, whole(first + count - 1), 'PX', whole(IDLE + ahead))
   end
   return first
 end
 
 local quick = {}
 
-function quick.acquire(k, a)
+function quick.acquire(key, a)
   if ARGV[a + 2] ~= 'x' then return nil end
-  local key = KEYS[k]
-  if call('EXISTS', key, KEYS[k + 1], KEYS[k + 5]) ~= 0 then return nil end
-  local ttl, delay, tokens = ARGV[a + 4], ARGV[a + 5], ARGV[a + 6]
-  local token = whole(take_tokens(KEYS[k + 4], tonumber(tokens), ARGV[a + 8]))
+  local tag = '{' .. key .. '}'
+  if call('EXISTS', key, tag .. ':queue', tag .. ':gone:' .. ARGV[a + 1]) ~= 0 then return nil end
+  local ttl, delay, tokens = ARGV[a + 3], ARGV[a + 4], ARGV[a + 5]
+  local token = whole(take_tokens(tag .. ':fence', tonumber(tokens)))
   local value = 'hf:x:' .. ARGV[a + 1] .. ':' .. delay .. ':0:' .. ttl .. ':' .. token .. ':' ..
-    tokens .. ':' .. ARGV[a + 7]
+    tokens .. ':' .. ARGV[a + 6]
   call('SET', key, value, 'PX', ttl + delay)
   return { 'granted', token, tonumber(tokens), tonumber(ttl) }
 end
 
-function quick.renew(k, a)
-  local value = call('GET', KEYS[k])
+quick.enqueue = quick.acquire
+
+function quick.renew(key, a)
+  local value = call('GET', key)
   if not value then return nil end
   local plain = 'hf:x:' .. ARGV[a + 1] .. ':0:0:' .. ARGV[a + 2] .. ':'
   if string.sub(value, 1, #plain) ~= plain then return nil end
-  call('PEXPIRE', KEYS[k], ARGV[a + 2])
+  call('PEXPIRE', key, ARGV[a + 2])
   return { 'renewed' }
 end
 
-function quick.release(k, a)
+function quick.release(key, a)
   if ARGV[a + 2] ~= '0' then return nil end
-  local value = call('GET', KEYS[k])
+  local value = call('GET', key)
   if not value then return nil end
   local plain = 'hf:x:' .. ARGV[a + 1] .. ':0:'
-  if string.sub(value, 1, #plain) ~= plain or call('EXISTS', KEYS[k + 1]) ~= 0 then return nil end
-  call('DEL', KEYS[k])
+  if string.sub(value, 1, #plain) ~= plain then return nil end
+  if call('EXISTS', '{' .. key .. '}:queue') ~= 0 then return nil end
+  call('DEL', key)
   return { 'released' }
 end
 
@@ -76,8 +79,16 @@ end
 local function define()
 local operations = {}
 `,
-  bRecords: `-- What the keys of one resource hold, and how to read and write it. Every operation runs after this
--- file, with \`keys\` and \`args\` of its own; \`at\` is the server's time in ms, \`us\` in microseconds.
+  bRecords: `-- What the keys of one resource hold, and how to read and write it. Every operation gets \`keys\` and
+-- \`args\` of its own; \`at\` is the server's time in ms, \`us\` in microseconds.
+--
+-- keys  1 holder    string: the exclusive grant, or the marker of shared ones. The only truth: when
+--                   it is gone, everything that was granted is. Others may SET NX it, and exclude us
+--       2 queue     sorted set of grant ids, by arrival
+--       3 waiters   hash, grant id -> record
+--       4 shared    hash, grant id -> record
+--       5 fence     string: the last token given out
+--       6 tombstone string: an acquire of this grant id is refused
 
 local MARKER = 'hf:s'
 local CLAIM_WINDOW, WAITER_LIFE = 3000, 10000
@@ -130,7 +141,8 @@ local function blockers(keys)
     local pttl = redis.call('PTTL', keys[1])
     local g = read_exclusive(value)
     if not g then return { { foreign = true, mode = 'x', left = pttl, delay = 0 } } end
-    g.left = pttl - g.delay
+    -- Somebody took the expiry away by hand: the holder's next renewal brings it back.
+    g.left = pttl < 0 and g.ttl or pttl - g.delay
     return { g }
   end
   local found, over = {}, false
@@ -161,7 +173,8 @@ local function alive(keys, id)
   else
     g = read_exclusive(value)
     if not g or g.id ~= id then return nil end
-    g.left = g.delay > 0 and redis.call('PTTL', keys[1]) - g.delay or 1
+    local pttl = g.delay > 0 and redis.call('PTTL', keys[1]) or -1
+    g.left = pttl < 0 and 1 or pttl - g.delay
   end
   return g.left > 0 and g or nil
 end
@@ -194,16 +207,22 @@ local function fits(present, mode, limit)
 end
 
 local function read_waiter(id, value)
-  local mode, limit, ttl, delay, tokens, idle, beat, heard, channel, label =
-    string.match(value, '^([xs]):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):([^:]*):(.*)$')
+  local mode, limit, ttl, delay, tokens, beat, heard, channel, label =
+    string.match(value, '^([xs]):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):([^:]*):(.*)$')
   return { id = id, mode = mode, limit = tonumber(limit), ttl = tonumber(ttl),
-    delay = tonumber(delay), tokens = tonumber(tokens), idle = tonumber(idle),
-    beat = tonumber(beat), heard = tonumber(heard), channel = channel, label = label }
+    delay = tonumber(delay), tokens = tonumber(tokens), beat = tonumber(beat),
+    heard = tonumber(heard), channel = channel, label = label }
+end
+
+local function is_silent(w)
+  return at - w.heard > WAITER_LIFE
 end
 
 local function write_waiter(keys, w)
   redis.call('HSET', keys[3], w.id, table.concat({ w.mode, w.limit, w.ttl, w.delay, w.tokens,
-    w.idle, w.beat, whole(w.heard), w.channel, w.label }, ':'))
+    w.beat, whole(w.heard), w.channel, w.label }, ':'))
+  redis.call('PEXPIRE', keys[2], WAITER_LIFE * 2)
+  redis.call('PEXPIRE', keys[3], WAITER_LIFE * 2)
 end
 
 local function leave_line(keys, id)
@@ -212,12 +231,14 @@ local function leave_line(keys, id)
 end
 
 local function make_grant(keys, w, present, life)
-  local g = { mode = w.mode, id = w.id, token = take_tokens(keys[5], w.tokens, w.idle),
+  local g = { mode = w.mode, id = w.id, token = take_tokens(keys[5], w.tokens),
     tokens = w.tokens, ttl = w.ttl, delay = w.delay, revoked = '0', limit = w.limit,
     label = w.label, left = life, life = life, ends = at + life }
   if g.mode == 'x' then
     write_exclusive(keys, g, life + g.delay)
   else
+    -- Records that are left from a marker that somebody deleted must not come back to life.
+    if #present == 0 then redis.call('DEL', keys[4]) end
     write_shared(keys, g)
     present[#present + 1] = g
     mark_shared(keys, present)
@@ -238,14 +259,14 @@ end
 -- Lets in from the head whoever fits. A waiter that nobody listens for is passed over, not thrown
 -- out: its own heartbeat brings it in. The caller is told by the answer to its call. Gives the
 -- caller's grant, if it was made.
-local function promote(keys, resource, present, caller)
+local function promote(keys, present, caller)
   local own, from = nil, 0
   while true do
     local id = redis.call('ZRANGE', keys[2], from, from)[1]
     if not id then return own end
     local record = redis.call('HGET', keys[3], id)
     local w = record and read_waiter(id, record)
-    if not w or at - w.heard > WAITER_LIFE then
+    if not w or is_silent(w) then
       leave_line(keys, id)
     elseif not fits(present, w.mode, w.limit) then
       return own
@@ -256,9 +277,10 @@ local function promote(keys, resource, present, caller)
     else
       -- The grant first: a message about one that could then not be written would make two holders.
       local g = make_grant(keys, w, present, math.min(w.ttl, CLAIM_WINDOW))
-      local heard = redis.call('PUBLISH', w.channel,
-        table.concat({ id, w.beat, whole(g.token), g.tokens, g.life, resource }, ' '))
-      if heard > 0 then
+      local heard = redis.pcall('PUBLISH', w.channel,
+        table.concat({ id, w.beat, whole(g.token), g.tokens, g.life }, ' '))
+      -- Without the right to publish there are no pushes, and heartbeats must do.
+      if type(heard) == 'number' and heard > 0 then
         present[#present + 1] = g
         leave_line(keys, id)
       else
@@ -282,9 +304,8 @@ local function holder_views(present)
   return views
 end
 `,
-  cAcquire: `-- One claim: granted, or busy, or with a channel in line until it is its turn.
--- args  1 grant id  2 mode x|s  3 limit, 0 without  4 ttl  5 lock-delay  6 tokens  7 label
---       8 ms after which an idle fence is forgotten  9 channel, '' to not stand in line  10 resource
+  cAcquire: `-- One claim: granted, or busy; with enqueue in line until it is its turn.
+-- args  1 grant id  2 mode: x, or s with its limit, s0 without  3 ttl  4 lock-delay  5 tokens  6 label
 -- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
 --       | gone why | limit inUse
 
@@ -310,10 +331,23 @@ local function granted(g, life)
   return { 'granted', whole(g.token), g.tokens, life }
 end
 
-function operations.acquire(keys, args)
-  local w = { id = args[1], mode = args[2], limit = tonumber(args[3]), ttl = tonumber(args[4]),
-    delay = tonumber(args[5]), tokens = tonumber(args[6]), label = args[7],
-    idle = tonumber(args[8]), beat = 0, heard = at, channel = args[9] }
+-- All shared claims that are alive carry one limit.
+local function other_limit(keys, w, present)
+  for _, g in ipairs(present) do
+    if g.mode == 's' and g.left > 0 and g.limit ~= w.limit then return g.limit end
+  end
+  for _, record in ipairs(redis.call('HVALS', keys[3])) do
+    local other = read_waiter('', record)
+    if other.mode == 's' and other.limit ~= w.limit and not is_silent(other) then
+      return other.limit
+    end
+  end
+end
+
+local function claim(keys, args, waits)
+  local w = { id = args[1], mode = string.sub(args[2], 1, 1), ttl = tonumber(args[3]),
+    limit = tonumber(string.sub(args[2], 2)) or 0, delay = tonumber(args[4]),
+    tokens = tonumber(args[5]), label = args[6], beat = 0, heard = at, channel = ARGV[2] }
   if redis.call('EXISTS', keys[6]) == 1 then return { 'gone', 'unknown' } end
   local known = alive(keys, w.id)
   if known then
@@ -321,36 +355,28 @@ function operations.acquire(keys, args)
     return rearm(keys, known)
   end
   local present = blockers(keys)
+  local busy = function() return { 'busy', next_heartbeat(present), holder_views(present) } end
   if redis.call('ZSCORE', keys[2], w.id) then
-    if w.channel ~= '' then return queued(keys, w.id, present) end
-    return { 'busy', next_heartbeat(present), holder_views(present) }
+    return waits and queued(keys, w.id, present) or busy()
   end
-  if w.mode == 's' then
-    for _, g in ipairs(present) do
-      if g.mode == 's' and g.limit ~= w.limit then return { 'limit', g.limit } end
-    end
-    for _, record in ipairs(redis.call('HVALS', keys[3])) do
-      local other = read_waiter('', record)
-      if other.mode == 's' and other.limit ~= w.limit then return { 'limit', other.limit } end
-    end
-  end
-  promote(keys, args[10], present)
+  local limit = w.mode == 's' and other_limit(keys, w, present)
+  if limit then return { 'limit', limit } end
+  promote(keys, present)
   if redis.call('EXISTS', keys[2]) == 0 and fits(present, w.mode, w.limit) then
     return granted(make_grant(keys, w, present, w.ttl), w.ttl)
   end
-  if w.channel == '' then
-    return { 'busy', next_heartbeat(present), holder_views(present) }
-  end
+  if not waits then return busy() end
   local last = redis.call('ZREVRANGE', keys[2], 0, 0, 'WITHSCORES')[2]
   redis.call('ZADD', keys[2], tonumber(last or 0) + 1, w.id)
   write_waiter(keys, w)
   -- Those before may be out of reach for now, and this one fit beside the holders.
-  local own = promote(keys, args[10], present, w.id)
+  local own = promote(keys, present, w.id)
   if own then return granted(own, own.life) end
-  redis.call('PEXPIRE', keys[2], WAITER_LIFE * 2)
-  redis.call('PEXPIRE', keys[3], WAITER_LIFE * 2)
   return queued(keys, w.id, present)
 end
+
+function operations.acquire(keys, args) return claim(keys, args, false) end
+function operations.enqueue(keys, args) return claim(keys, args, true) end
 `,
   dHold: `-- Renewal and release of grants by their holder, and by people.
 
@@ -372,30 +398,32 @@ function operations.renew(keys, args)
   return { 'renewed', ttl }
 end
 
--- args  1 grant id  2 tombstone ms, 0 for none  3 resource
+-- Takes a grant or a waiter away, and lets in whom that makes eligible.
+local function finish(keys, id)
+  local g = alive(keys, id)
+  if g and g.mode == 'x' then
+    redis.call('DEL', keys[1])
+    promote(keys, {})
+  elseif g then
+    redis.call('HDEL', keys[4], id)
+    local rest = blockers(keys)
+    mark_shared(keys, rest)
+    promote(keys, rest)
+  elseif leave_line(keys, id) == 1 then
+    promote(keys, blockers(keys))
+  else
+    return false
+  end
+  return true
+end
+
+-- args  1 grant id  2 tombstone ms, 0 for none
 -- Gives released | gone why
 function operations.release(keys, args)
-  local id, tombstone = args[1], tonumber(args[2])
-  if tombstone > 0 then redis.call('SET', keys[6], '1', 'PX', tombstone) end
-  local g = alive(keys, id)
-  if g then
-    if g.mode == 'x' then
-      redis.call('DEL', keys[1])
-      if redis.call('EXISTS', keys[2]) == 0 then return { 'released' } end
-      promote(keys, args[3], {})
-    else
-      redis.call('HDEL', keys[4], id)
-      local rest = blockers(keys)
-      mark_shared(keys, rest)
-      promote(keys, args[3], rest)
-    end
-    return { 'released' }
-  end
-  if leave_line(keys, id) == 1 then
-    promote(keys, args[3], blockers(keys))
-    return { 'released' }
-  end
-  return why_gone(keys, id)
+  local finished = finish(keys, args[1])
+  -- Last: a server that is out of memory lets a script write only after it has freed something.
+  if args[2] ~= '0' then redis.call('SET', keys[6], '1', 'PX', args[2]) end
+  return finished and { 'released' } or why_gone(keys, args[1])
 end
 
 local function find_token(keys, token)
@@ -413,18 +441,18 @@ function operations.check(keys, args)
   return g and g.mode == args[1] and g.revoked == '0' and 1 or 0
 end
 
--- args  1 token  2 force 1|0  3 resource  4 channel that hears of changes
+-- args  1 token  2 force 1|0
 -- Gives revoked | gone
 function operations.revoke(keys, args)
   local g = find_token(keys, tonumber(args[1]))
   if not g then return { 'gone' } end
   if args[2] == '1' then
-    operations.release(keys, { g.id, '0', args[3] })
+    finish(keys, g.id)
   else
     g.revoked = '1'
     if g.mode == 'x' then write_exclusive(keys, g, g.left + g.delay) else write_shared(keys, g) end
   end
-  redis.call('PUBLISH', args[4], args[3])
+  redis.pcall('PUBLISH', ARGV[3], keys[1])
   return { 'revoked' }
 end
 
@@ -437,10 +465,8 @@ function operations.inspect(keys)
   end
   for _, id in ipairs(redis.call('ZRANGE', keys[2], 0, -1)) do
     local record = redis.call('HGET', keys[3], id)
-    if record then
-      local w = read_waiter(id, record)
-      waiters[#waiters + 1] = { w.mode, w.label }
-    end
+    local w = record and read_waiter(id, record)
+    if w and not is_silent(w) then waiters[#waiters + 1] = { w.mode, w.label } end
   end
   return { holder_views(present), waiters, closed }
 end
@@ -453,7 +479,16 @@ local function claim_own(keys, id)
   return rearm(keys, g)
 end
 
--- args  1 grant id  2 number of this heartbeat  3 resource
+-- The dead behind a head that lives are met by nobody else: each waiter looks at the one before it.
+local function drop_silent_neighbour(keys, id)
+  local rank = redis.call('ZRANK', keys[2], id)
+  if rank == 0 then return end
+  local before = redis.call('ZRANGE', keys[2], rank - 1, rank - 1)[1]
+  local record = redis.call('HGET', keys[3], before)
+  if not record or is_silent(read_waiter(before, record)) then leave_line(keys, before) end
+end
+
+-- args  1 grant id  2 number of this heartbeat
 -- Gives granted token tokens ttl | queued position nextMs holders | unknown
 function operations.heartbeat(keys, args)
   local id, beat = args[1], tonumber(args[2])
@@ -465,21 +500,20 @@ function operations.heartbeat(keys, args)
   -- Heartbeats may overtake each other; validity counts from the latest that was carried out.
   w.beat, w.heard = math.max(w.beat, beat), at
   write_waiter(keys, w)
-  redis.call('PEXPIRE', keys[2], WAITER_LIFE * 2)
-  redis.call('PEXPIRE', keys[3], WAITER_LIFE * 2)
+  drop_silent_neighbour(keys, id)
   local present = blockers(keys)
-  local own = promote(keys, args[3], present, id)
+  local own = promote(keys, present, id)
   if own then return granted(own, own.life) end
   return queued(keys, id, present)
 end
 
--- args  1 grant id  2 resource
+-- args  1 grant id
 -- Gives withdrawn | granted token tokens ttl
 function operations.withdraw(keys, args)
   local claimed = claim_own(keys, args[1])
   if claimed then return claimed end
   -- Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
-  if leave_line(keys, args[1]) == 1 then promote(keys, args[2], blockers(keys)) end
+  if leave_line(keys, args[1]) == 1 then promote(keys, blockers(keys)) end
   return { 'withdrawn' }
 end
 `,
@@ -487,27 +521,26 @@ end
 end
 
 local operations
-local function decide(name, k, a, count)
-  local answer = quick[name] and quick[name](k, a)
+local function decide(name, key, a)
+  local answer = quick[name] and quick[name](key, a)
   if answer then return answer end
   operations = operations or define()
-  local keys, args = {}, {}
-  for i = 0, 5 do keys[i + 1] = KEYS[k + i] end
-  for i = 1, count do args[i] = ARGV[a + i] end
+  local tag, args = '{' .. key .. '}', {}
+  for i = 1, COUNTS[name] do args[i] = ARGV[a + i] end
+  local keys = { key, tag .. ':queue', tag .. ':waiters', tag .. ':shared', tag .. ':fence',
+    tag .. ':gone:' .. (args[1] or '') }
   return operations[name](keys, args)
 end
 
-local answers, key, arg = {}, 1, 1
-while arg <= #ARGV do
-  local name, count = ARGV[arg], tonumber(ARGV[arg + 1])
-  local ok, answer = pcall(decide, name, key, arg + 1, count)
-  if ok then
-    answers[#answers + 1] = answer
-  else
-    local message = type(answer) == 'table' and answer.err or tostring(answer)
-    answers[#answers + 1] = { 'error', message }
+local answers, a = {}, 4
+for i = 1, #KEYS do
+  local name = ARGV[a]
+  local ok, answer = pcall(decide, name, KEYS[i], a)
+  if not ok then
+    answer = { 'error', type(answer) == 'table' and answer.err or tostring(answer) }
   end
-  key, arg = key + 6, arg + 2 + count
+  answers[i] = answer
+  a = a + 1 + COUNTS[name]
 end
 return answers
 `,

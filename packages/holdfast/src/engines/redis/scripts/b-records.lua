@@ -1,5 +1,13 @@
--- What the keys of one resource hold, and how to read and write it. Every operation runs after this
--- file, with `keys` and `args` of its own; `at` is the server's time in ms, `us` in microseconds.
+-- What the keys of one resource hold, and how to read and write it. Every operation gets `keys` and
+-- `args` of its own; `at` is the server's time in ms, `us` in microseconds.
+--
+-- keys  1 holder    string: the exclusive grant, or the marker of shared ones. The only truth: when
+--                   it is gone, everything that was granted is. Others may SET NX it, and exclude us
+--       2 queue     sorted set of grant ids, by arrival
+--       3 waiters   hash, grant id -> record
+--       4 shared    hash, grant id -> record
+--       5 fence     string: the last token given out
+--       6 tombstone string: an acquire of this grant id is refused
 
 local MARKER = 'hf:s'
 local CLAIM_WINDOW, WAITER_LIFE = 3000, 10000
@@ -52,7 +60,8 @@ local function blockers(keys)
     local pttl = redis.call('PTTL', keys[1])
     local g = read_exclusive(value)
     if not g then return { { foreign = true, mode = 'x', left = pttl, delay = 0 } } end
-    g.left = pttl - g.delay
+    -- Somebody took the expiry away by hand: the holder's next renewal brings it back.
+    g.left = pttl < 0 and g.ttl or pttl - g.delay
     return { g }
   end
   local found, over = {}, false
@@ -83,7 +92,8 @@ local function alive(keys, id)
   else
     g = read_exclusive(value)
     if not g or g.id ~= id then return nil end
-    g.left = g.delay > 0 and redis.call('PTTL', keys[1]) - g.delay or 1
+    local pttl = g.delay > 0 and redis.call('PTTL', keys[1]) or -1
+    g.left = pttl < 0 and 1 or pttl - g.delay
   end
   return g.left > 0 and g or nil
 end
@@ -116,16 +126,22 @@ local function fits(present, mode, limit)
 end
 
 local function read_waiter(id, value)
-  local mode, limit, ttl, delay, tokens, idle, beat, heard, channel, label =
-    string.match(value, '^([xs]):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):([^:]*):(.*)$')
+  local mode, limit, ttl, delay, tokens, beat, heard, channel, label =
+    string.match(value, '^([xs]):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):([^:]*):(.*)$')
   return { id = id, mode = mode, limit = tonumber(limit), ttl = tonumber(ttl),
-    delay = tonumber(delay), tokens = tonumber(tokens), idle = tonumber(idle),
-    beat = tonumber(beat), heard = tonumber(heard), channel = channel, label = label }
+    delay = tonumber(delay), tokens = tonumber(tokens), beat = tonumber(beat),
+    heard = tonumber(heard), channel = channel, label = label }
+end
+
+local function is_silent(w)
+  return at - w.heard > WAITER_LIFE
 end
 
 local function write_waiter(keys, w)
   redis.call('HSET', keys[3], w.id, table.concat({ w.mode, w.limit, w.ttl, w.delay, w.tokens,
-    w.idle, w.beat, whole(w.heard), w.channel, w.label }, ':'))
+    w.beat, whole(w.heard), w.channel, w.label }, ':'))
+  redis.call('PEXPIRE', keys[2], WAITER_LIFE * 2)
+  redis.call('PEXPIRE', keys[3], WAITER_LIFE * 2)
 end
 
 local function leave_line(keys, id)
@@ -134,12 +150,14 @@ local function leave_line(keys, id)
 end
 
 local function make_grant(keys, w, present, life)
-  local g = { mode = w.mode, id = w.id, token = take_tokens(keys[5], w.tokens, w.idle),
+  local g = { mode = w.mode, id = w.id, token = take_tokens(keys[5], w.tokens),
     tokens = w.tokens, ttl = w.ttl, delay = w.delay, revoked = '0', limit = w.limit,
     label = w.label, left = life, life = life, ends = at + life }
   if g.mode == 'x' then
     write_exclusive(keys, g, life + g.delay)
   else
+    -- Records that are left from a marker that somebody deleted must not come back to life.
+    if #present == 0 then redis.call('DEL', keys[4]) end
     write_shared(keys, g)
     present[#present + 1] = g
     mark_shared(keys, present)
@@ -160,14 +178,14 @@ end
 -- Lets in from the head whoever fits. A waiter that nobody listens for is passed over, not thrown
 -- out: its own heartbeat brings it in. The caller is told by the answer to its call. Gives the
 -- caller's grant, if it was made.
-local function promote(keys, resource, present, caller)
+local function promote(keys, present, caller)
   local own, from = nil, 0
   while true do
     local id = redis.call('ZRANGE', keys[2], from, from)[1]
     if not id then return own end
     local record = redis.call('HGET', keys[3], id)
     local w = record and read_waiter(id, record)
-    if not w or at - w.heard > WAITER_LIFE then
+    if not w or is_silent(w) then
       leave_line(keys, id)
     elseif not fits(present, w.mode, w.limit) then
       return own
@@ -178,9 +196,10 @@ local function promote(keys, resource, present, caller)
     else
       -- The grant first: a message about one that could then not be written would make two holders.
       local g = make_grant(keys, w, present, math.min(w.ttl, CLAIM_WINDOW))
-      local heard = redis.call('PUBLISH', w.channel,
-        table.concat({ id, w.beat, whole(g.token), g.tokens, g.life, resource }, ' '))
-      if heard > 0 then
+      local heard = redis.pcall('PUBLISH', w.channel,
+        table.concat({ id, w.beat, whole(g.token), g.tokens, g.life }, ' '))
+      -- Without the right to publish there are no pushes, and heartbeats must do.
+      if type(heard) == 'number' and heard > 0 then
         present[#present + 1] = g
         leave_line(keys, id)
       else

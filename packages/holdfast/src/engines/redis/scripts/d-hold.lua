@@ -18,30 +18,32 @@ function operations.renew(keys, args)
   return { 'renewed', ttl }
 end
 
--- args  1 grant id  2 tombstone ms, 0 for none  3 resource
+-- Takes a grant or a waiter away, and lets in whom that makes eligible.
+local function finish(keys, id)
+  local g = alive(keys, id)
+  if g and g.mode == 'x' then
+    redis.call('DEL', keys[1])
+    promote(keys, {})
+  elseif g then
+    redis.call('HDEL', keys[4], id)
+    local rest = blockers(keys)
+    mark_shared(keys, rest)
+    promote(keys, rest)
+  elseif leave_line(keys, id) == 1 then
+    promote(keys, blockers(keys))
+  else
+    return false
+  end
+  return true
+end
+
+-- args  1 grant id  2 tombstone ms, 0 for none
 -- Gives released | gone why
 function operations.release(keys, args)
-  local id, tombstone = args[1], tonumber(args[2])
-  if tombstone > 0 then redis.call('SET', keys[6], '1', 'PX', tombstone) end
-  local g = alive(keys, id)
-  if g then
-    if g.mode == 'x' then
-      redis.call('DEL', keys[1])
-      if redis.call('EXISTS', keys[2]) == 0 then return { 'released' } end
-      promote(keys, args[3], {})
-    else
-      redis.call('HDEL', keys[4], id)
-      local rest = blockers(keys)
-      mark_shared(keys, rest)
-      promote(keys, args[3], rest)
-    end
-    return { 'released' }
-  end
-  if leave_line(keys, id) == 1 then
-    promote(keys, args[3], blockers(keys))
-    return { 'released' }
-  end
-  return why_gone(keys, id)
+  local finished = finish(keys, args[1])
+  -- Last: a server that is out of memory lets a script write only after it has freed something.
+  if args[2] ~= '0' then redis.call('SET', keys[6], '1', 'PX', args[2]) end
+  return finished and { 'released' } or why_gone(keys, args[1])
 end
 
 local function find_token(keys, token)
@@ -59,18 +61,18 @@ function operations.check(keys, args)
   return g and g.mode == args[1] and g.revoked == '0' and 1 or 0
 end
 
--- args  1 token  2 force 1|0  3 resource  4 channel that hears of changes
+-- args  1 token  2 force 1|0
 -- Gives revoked | gone
 function operations.revoke(keys, args)
   local g = find_token(keys, tonumber(args[1]))
   if not g then return { 'gone' } end
   if args[2] == '1' then
-    operations.release(keys, { g.id, '0', args[3] })
+    finish(keys, g.id)
   else
     g.revoked = '1'
     if g.mode == 'x' then write_exclusive(keys, g, g.left + g.delay) else write_shared(keys, g) end
   end
-  redis.call('PUBLISH', args[4], args[3])
+  redis.pcall('PUBLISH', ARGV[3], keys[1])
   return { 'revoked' }
 end
 
@@ -83,10 +85,8 @@ function operations.inspect(keys)
   end
   for _, id in ipairs(redis.call('ZRANGE', keys[2], 0, -1)) do
     local record = redis.call('HGET', keys[3], id)
-    if record then
-      local w = read_waiter(id, record)
-      waiters[#waiters + 1] = { w.mode, w.label }
-    end
+    local w = record and read_waiter(id, record)
+    if w and not is_silent(w) then waiters[#waiters + 1] = { w.mode, w.label } end
   end
   return { holder_views(present), waiters, closed }
 end

@@ -6,7 +6,16 @@ local function claim_own(keys, id)
   return rearm(keys, g)
 end
 
--- args  1 grant id  2 number of this heartbeat  3 resource
+-- The dead behind a head that lives are met by nobody else: each waiter looks at the one before it.
+local function drop_silent_neighbour(keys, id)
+  local rank = redis.call('ZRANK', keys[2], id)
+  if rank == 0 then return end
+  local before = redis.call('ZRANGE', keys[2], rank - 1, rank - 1)[1]
+  local record = redis.call('HGET', keys[3], before)
+  if not record or is_silent(read_waiter(before, record)) then leave_line(keys, before) end
+end
+
+-- args  1 grant id  2 number of this heartbeat
 -- Gives granted token tokens ttl | queued position nextMs holders | unknown
 function operations.heartbeat(keys, args)
   local id, beat = args[1], tonumber(args[2])
@@ -18,20 +27,19 @@ function operations.heartbeat(keys, args)
   -- Heartbeats may overtake each other; validity counts from the latest that was carried out.
   w.beat, w.heard = math.max(w.beat, beat), at
   write_waiter(keys, w)
-  redis.call('PEXPIRE', keys[2], WAITER_LIFE * 2)
-  redis.call('PEXPIRE', keys[3], WAITER_LIFE * 2)
+  drop_silent_neighbour(keys, id)
   local present = blockers(keys)
-  local own = promote(keys, args[3], present, id)
+  local own = promote(keys, present, id)
   if own then return granted(own, own.life) end
   return queued(keys, id, present)
 end
 
--- args  1 grant id  2 resource
+-- args  1 grant id
 -- Gives withdrawn | granted token tokens ttl
 function operations.withdraw(keys, args)
   local claimed = claim_own(keys, args[1])
   if claimed then return claimed end
   -- Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
-  if leave_line(keys, args[1]) == 1 then promote(keys, args[2], blockers(keys)) end
+  if leave_line(keys, args[1]) == 1 then promote(keys, blockers(keys)) end
   return { 'withdrawn' }
 end

@@ -1,4 +1,4 @@
-export { ensureBinary, findBinary, type Wanted } from "./install.js";
+export { ensureBinary, ensurePython, findBinary, type Wanted } from "./install.js";
 export { freePort, freePorts } from "./ports.js";
 export { ServerProcess, type ServerSpec } from "./process.js";
 export { type RedisOptions, type RedisServer, startRedis } from "./redis.js";

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { findBinary, searchFolders } from "./install.js";
+import { ensurePython, findBinary, searchFolders } from "./install.js";
 
 test("findBinary looks in the PATH first", () => {
   const found = findBinary("sh");
@@ -27,4 +28,10 @@ test("findBinary discovers versioned folders, newest first, and passes over what
 
 test("searchFolders leaves out empty PATH entries, which would mean the current folder", () => {
   assert.deepEqual(searchFolders(":/a::/b:/a", []), ["/a", "/b"]);
+});
+
+test("ensurePython gives Debian's Python once it can import the module", () => {
+  const python = ensurePython("redis", "python3-redis");
+  const { stdout } = spawnSync(python, ["-c", "import redis; print(redis.__name__)"]);
+  assert.equal(String(stdout).trim(), "redis");
 });

@@ -43,6 +43,17 @@ export function ensureBinary(wanted: Wanted): string {
   throw new Error(`package ${wanted.package} was installed, but brought no ${wanted.binary}`);
 }
 
+/** Debian's own Python with this module, whose package is installed if need be. Gives its path. */
+export function ensurePython(module: string, debianPackage: string): string {
+  // Not the first in the PATH: Debian's packages are for Debian's Python alone.
+  const python = "/usr/bin/python3";
+  const imports = () => spawnSync(python, ["-c", `import ${module}`]).status === 0;
+  if (imports()) return python;
+  aptInstall({ binary: `Python's module ${module}`, package: debianPackage });
+  if (imports()) return python;
+  throw new Error(`package ${debianPackage} was installed, but ${python} cannot import ${module}`);
+}
+
 /** The PATH, then the usual folders, with `*` replaced by what is there. */
 export function searchFolders(
   path = process.env.PATH ?? "",

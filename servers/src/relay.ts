@@ -5,7 +5,7 @@ export class Relay implements AsyncDisposable {
   readonly #target: number;
   readonly #server: Server;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
-  #state: "open" | "cut" | "hung" = "open";
+  #state: "open" | "cut" | "hung" | "mute" = "open";
 
   private constructor(target: number) {
     this.#target = target;
@@ -39,6 +39,11 @@ export class Relay implements AsyncDisposable {
     for (const pair of this.#pairs) for (const socket of pair) socket.pause();
   }
 
+  /** What clients send arrives, and what the server says is lost. */
+  mute(): void {
+    this.#state = "mute";
+  }
+
   mend(): void {
     this.#state = "open";
     for (const pair of this.#pairs) for (const socket of pair) socket.resume();
@@ -65,13 +70,15 @@ export class Relay implements AsyncDisposable {
     for (const [from, to] of [pair, [server, client] as const]) {
       from.setNoDelay(true);
       from.on("error", () => to.destroy());
-      from.on("data", (bytes) => to.write(bytes));
+      from.on("data", (bytes) => {
+        if (this.#state !== "mute" || from === client) to.write(bytes);
+      });
       from.on("close", () => {
         to.destroy();
         this.#pairs.delete(pair);
       });
     }
-    if (this.#state === "open") client.resume();
-    else server.pause();
+    if (this.#state === "hung") server.pause();
+    else client.resume();
   }
 }

@@ -6,33 +6,11 @@ import type { Engine } from "./engine.js";
 import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
 import { AcquireTimeoutError, ContractError, EngineError } from "./errors.js";
 import { Locks } from "./locks.js";
-import type { ConnectOptions } from "./options.js";
+import { gate, outcomeOf, stage } from "./stage.fixture.js";
 import { flakyEngine, ManualClock } from "./testing/index.js";
 
 // "strict" keeps the cohort out: what is tested here is one claim on its own.
 const ALONE = { fair: "strict" } as const;
-
-function stage(options: Omit<ConnectOptions, "clock"> = {}, clock = new ManualClock()) {
-  const store = new MemoryStore();
-  const engine = flakyEngine(memoryEngine({ store }));
-  const locks = new Locks(engine, { ...options, clock });
-  const other = new Locks(memoryEngine({ store }), { clock });
-  const held = (name: string) => store.rooms.get(name)?.holdings.size ?? 0;
-  const inLine = (name: string) => store.rooms.get(name)?.line.length ?? 0;
-  return { clock, store, engine, locks, other, held, inLine };
-}
-
-function gate(): { opened: Promise<void>; open: () => void } {
-  let open = () => {};
-  const opened = new Promise<void>((go) => {
-    open = go;
-  });
-  return { opened, open };
-}
-
-function outcomeOf<T>(work: Promise<T>): Promise<T | Error> {
-  return work.catch((error: Error) => error);
-}
 
 test("a claim asks once when the resource is free", async () => {
   const { engine, locks } = stage();

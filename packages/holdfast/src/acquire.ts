@@ -1,13 +1,14 @@
 import type { Backend } from "./backend.js";
-import { type Cancellation, Canceller } from "./canceller.js";
+import type { Cancellation } from "./canceller.js";
 import { sleep } from "./clock.js";
 import type { Call, Claim, Granted, HolderView } from "./engine.js";
 import { AcquireTimeoutError, EngineError, HoldfastError, UsageError } from "./errors.js";
 import { Doubt, Grant } from "./grant.js";
 import { mintGrantId } from "./grant-id.js";
+import { ownPace, untilChange } from "./look-again.js";
 import type { Terms } from "./options.js";
 import type { Pulse } from "./pulse.js";
-import { exponential, type RetryStrategy, RetryWalk } from "./retry.js";
+import { type RetryStrategy, RetryWalk } from "./retry.js";
 
 /** What a claim needs to know of its surroundings. */
 export interface Arena {
@@ -30,11 +31,6 @@ export interface Wish {
   /** Told whom the claim waits for, whenever that is learned. */
   readonly onHolders?: (holders: readonly HolderView[]) => void;
 }
-
-/** Where the backend can neither keep a line nor tell of changes, looking again is all there is. */
-const POLLING: RetryStrategy = exponential({ minMs: 20, maxMs: 1_000 });
-/** Where it tells of changes, a look is only for the notice that got lost. */
-const WATCHING: RetryStrategy = exponential({ minMs: 1_000, maxMs: 1_000 });
 
 /**
  * One claim, from the first call until it is granted, out of patience, aborted or failed. Whatever
@@ -81,9 +77,8 @@ class Contention {
     this.#wish = wish;
     this.#backend = arena.backend;
     this.#errors = new RetryWalk(wish.terms.retry);
-    const ownPace = arena.backend.engine.watch ? WATCHING : POLLING;
-    this.#looks =
-      wish.terms.retry === undefined ? new RetryWalk(wish.looks ?? ownPace) : this.#errors;
+    const pace = wish.looks ?? ownPace(arena.backend);
+    this.#looks = wish.terms.retry === undefined ? new RetryWalk(pace) : this.#errors;
     this.#claim = this.#newClaim();
   }
 
@@ -256,20 +251,8 @@ class Contention {
     const delayMs = this.#looks.next(undefined);
     if (delayMs === null) throw this.#outOfPatience(holders);
     const { resource, signal } = this.#wish;
-    const changed = new Canceller();
-    const unfollow = changed.follow(signal);
-    const stop = this.#backend.engine.watch?.onChange((name) => {
-      if (name === resource) changed.abort();
-    });
-    try {
-      const soonestMs = Math.min(delayMs, Math.max(this.#retryAfterMs, LEAST_LOOK_MS));
-      await sleep(this.#backend.clock, Math.min(soonestMs, this.#leftMs()), changed);
-    } catch (error) {
-      if (signal?.aborted) throw error;
-    } finally {
-      stop?.();
-      unfollow();
-    }
+    const soonestMs = Math.min(delayMs, Math.max(this.#retryAfterMs, LEAST_LOOK_MS));
+    await untilChange(this.#backend, resource, Math.min(soonestMs, this.#leftMs()), signal);
   }
 
   #leftMs(): number {

@@ -5,20 +5,7 @@ import { UsageError } from "./errors.js";
 import type { Lease } from "./lease.js";
 import { Locks } from "./locks.js";
 import type { AcquireOptions } from "./options.js";
-import { flakyEngine, ManualClock } from "./testing/index.js";
-
-function stage() {
-  const clock = new ManualClock();
-  const store = new MemoryStore();
-  const engine = flakyEngine(memoryEngine({ store }));
-  const locks = new Locks(engine, { clock });
-  const other = new Locks(memoryEngine({ store }), { clock });
-  return { clock, store, engine, locks, other };
-}
-
-function outcomeOf<T>(work: Promise<T>): Promise<T | Error> {
-  return work.catch((error: Error) => error);
-}
+import { outcomeOf, stage } from "./stage.fixture.js";
 
 async function microtasks(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await Promise.resolve();

@@ -1,62 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { crowd, now, stage, three } from "./cohort.fixture.js";
 import type { Engine } from "./engine.js";
-import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
 import { ContractError, EngineError, LeaseLostError } from "./errors.js";
 import { Locks } from "./locks.js";
-import type { AcquireOptions, CohortBudget } from "./options.js";
 import { fixed } from "./retry.js";
-import { flakyEngine, ManualClock } from "./testing/index.js";
-
-const AMPLE: CohortBudget = { handOvers: 1_024, ms: Infinity };
-
-function stage(cohort: CohortBudget = AMPLE) {
-  const clock = new ManualClock();
-  const store = new MemoryStore();
-  const engine = flakyEngine(memoryEngine({ store }));
-  const locks = new Locks(engine, { clock, cohort });
-  const other = new Locks(memoryEngine({ store }), { clock });
-  const held = (name: string) => store.rooms.get(name)?.holdings.size ?? 0;
-  const inLine = (name: string) => store.rooms.get(name)?.line.length ?? 0;
-  return { clock, store, engine, locks, other, held, inLine };
-}
-
-function outcomeOf<T>(work: Promise<T>): Promise<T | Error> {
-  return work.catch((error: Error) => error);
-}
-
-/** Fails, instead of hanging, where a promise should have settled by now. */
-async function now<T>(work: Promise<T> | undefined): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const pending = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error("still pending")), 300);
-  });
-  try {
-    return await Promise.race([work!, pending]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/**
- * The first of these holds a range of tokens, and the others wait for it locally. A claim reserves a
- * range only if others of the process hold or wait when it is made, so one opens the way.
- */
-async function crowd(locks: Locks, clock: ManualClock, options: readonly AcquireOptions[]) {
-  const opener = await now(locks.acquire("a", options[0]));
-  const asked = options.map((each) => locks.acquire("a", each));
-  await clock.advance(0);
-  await now(opener.release());
-  const first = await now(asked[0]);
-  return { first, rest: asked.slice(1) };
-}
-
-async function three(locks: Locks, clock: ManualClock) {
-  const labels = ["first", "second", "third"];
-  const options = labels.map((label) => ({ label }));
-  const { first, rest } = await crowd(locks, clock, options);
-  return { first, second: rest[0]!, third: rest[1]! };
-}
+import { outcomeOf } from "./stage.fixture.js";
 
 test("a failed claim rejects who has no strategy and keeps who has one", async () => {
   const { clock, engine, locks } = stage();

@@ -1,5 +1,5 @@
 import { type Arena, contend } from "./acquire.js";
-import { Canceller, onAbort } from "./canceller.js";
+import { Canceller } from "./canceller.js";
 import type { Timer } from "./clock.js";
 import type { HolderView } from "./engine.js";
 import { AcquireTimeoutError, EngineError } from "./errors.js";
@@ -7,8 +7,8 @@ import { emit } from "./events.js";
 import type { Grant } from "./grant.js";
 import type { Keeper } from "./keeper.js";
 import { type Custody, HeldLease } from "./lease.js";
+import { LocalWaiter } from "./local-waiter.js";
 import type { Terms } from "./options.js";
-import { RetryWalk } from "./retry.js";
 
 // Tokens reserved per local waiter. One that waits again right after its turn is served many times
 // in one grant; a range that is not used up costs nothing but numbers.
@@ -17,17 +17,6 @@ const TOKENS_PER_WAITER = 32;
 export interface CohortTerms {
   readonly handOvers: number;
   readonly handOverMs: number;
-}
-
-interface LocalWaiter {
-  /** Patience was spent before the backend said anything; its first word decides. */
-  late: boolean;
-  readonly terms: Terms;
-  readonly startedAt: number;
-  readonly retry: RetryWalk;
-  readonly resolve: (lease: HeldLease) => void;
-  readonly reject: (error: unknown) => void;
-  stop(): void;
 }
 
 /**
@@ -84,32 +73,19 @@ export class Cohort implements Custody {
   wait(terms: Terms, startedAt: number): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
       if (terms.signal?.aborted) return reject(terms.signal.reason);
-      const { clock } = this.#arena.backend;
-      const leave = (error: unknown) => {
+      const leave = (waiter: LocalWaiter, error: unknown) => {
         this.#remove(waiter);
         reject(error);
         this.#pump();
       };
-      const onLate = () => {
-        waiter.late = true;
+      const onLate = (waiter: LocalWaiter) => {
         if (this.#claiming === null || this.#heard || this.#localLease() !== null) {
-          leave(this.#outOfPatience(waiter));
+          leave(waiter, this.#outOfPatience(waiter));
         }
       };
-      // With endless patience the timer is only there to keep the process alive while it waits.
-      const leftMs =
-        terms.waitMs === Infinity
-          ? Number.MAX_SAFE_INTEGER
-          : startedAt + terms.waitMs - clock.now();
-      const timer = clock.timer(leftMs, onLate, true);
-      const unfollow = terms.signal && onAbort(terms.signal, () => leave(terms.signal?.reason));
-      const retry = new RetryWalk(terms.retry);
-      const stop = () => {
-        timer.cancel();
-        unfollow?.();
-        retry.end();
-      };
-      const waiter = { late: false, terms, startedAt, retry, resolve, reject, stop };
+      const { clock } = this.#arena.backend;
+      const events = { resolve, reject, onLate, onAbort: leave };
+      const waiter = new LocalWaiter(terms, startedAt, clock, events);
       this.#waiting.push(waiter);
       this.#pump();
     });

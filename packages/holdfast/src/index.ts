@@ -21,7 +21,7 @@ export {
 export { channels, type EventName, type Events } from "./events.js";
 export { formatSequencer, parseSequencer } from "./fencing/sequencer.js";
 export type { Lease } from "./lease.js";
-export { type ListOptions, Locks, type RevokeOptions, type RunFunction } from "./locks.js";
+export { type ListOptions, Locks, type RevokeOptions } from "./locks.js";
 export {
   ACQUIRE_DEFAULTS,
   type AcquireOptions,
@@ -40,3 +40,4 @@ export {
   fixed,
   type RetryStrategy,
 } from "./retry.js";
+export type { RunFunction } from "./run.js";

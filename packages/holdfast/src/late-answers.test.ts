@@ -1,36 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
 import { EngineError } from "./errors.js";
-import { Locks } from "./locks.js";
 import { fixed } from "./retry.js";
-import { flakyEngine, ManualClock } from "./testing/index.js";
+import { gate, outcomeOf, stage } from "./stage.fixture.js";
 
 // "strict" keeps the cohort out: what is tested here is one claim on its own.
 const ALONE = { fair: "strict" } as const;
-
-function stage() {
-  const clock = new ManualClock();
-  const store = new MemoryStore();
-  const engine = flakyEngine(memoryEngine({ store }));
-  const locks = new Locks(engine, { clock });
-  const other = new Locks(memoryEngine({ store }), { clock });
-  const held = (name: string) => store.rooms.get(name)?.holdings.size ?? 0;
-  const inLine = (name: string) => store.rooms.get(name)?.line.length ?? 0;
-  return { clock, store, engine, locks, other, held, inLine };
-}
-
-function gate(): { opened: Promise<void>; open: () => void } {
-  let open = () => {};
-  const opened = new Promise<void>((go) => {
-    open = go;
-  });
-  return { opened, open };
-}
-
-function outcomeOf<T>(work: Promise<T>): Promise<T | Error> {
-  return work.catch((error: Error) => error);
-}
 
 test("an enqueue that failed without effect and without a strategy fails the acquire", async () => {
   const { engine, locks, held } = stage();

@@ -1,18 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
 import { EngineError, UsageError } from "./errors.js";
-import { type ListOptions, Locks } from "./locks.js";
-import { flakyEngine, ManualClock } from "./testing/index.js";
-
-function stage() {
-  const clock = new ManualClock();
-  const store = new MemoryStore();
-  const engine = flakyEngine(memoryEngine({ store }));
-  const locks = new Locks(engine, { clock });
-  const other = new Locks(memoryEngine({ store }), { clock });
-  return { clock, store, engine, locks, other };
-}
+import type { ListOptions, Locks } from "./locks.js";
+import { stage } from "./stage.fixture.js";
 
 async function names(locks: Locks, options?: ListOptions): Promise<string[]> {
   const found: string[] = [];

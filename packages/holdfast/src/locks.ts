@@ -1,14 +1,12 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import { type Arena, contend } from "./acquire.js";
 import { Backend } from "./backend.js";
 import { Canceller } from "./canceller.js";
 import { Cohort } from "./cohort.js";
 import { SoleCustody } from "./custody.js";
 import type { Call, Engine, EngineTraits, ListFilter, ListPage, ResourceView } from "./engine.js";
-import { AcquireTimeoutError, LeaseLostError, show, UsageError } from "./errors.js";
+import { AcquireTimeoutError, show, UsageError } from "./errors.js";
 import { emit } from "./events.js";
 import { parseSequencer } from "./fencing/sequencer.js";
-import { JoinedLease } from "./joined-lease.js";
 import { Keeper } from "./keeper.js";
 import { HeldLease, type Lease } from "./lease.js";
 import {
@@ -26,6 +24,7 @@ import type { RecipeDefaults } from "./recipes/options.js";
 import { type RwLock, rwLock } from "./recipes/rw-lock.js";
 import { type Semaphore, type SemaphoreOptions, semaphore } from "./recipes/semaphore.js";
 import { checkResource } from "./resource.js";
+import { joinEnclosing, type RunFunction, runArguments, runUnder } from "./run.js";
 
 const LIST_PAGE = 256;
 
@@ -44,17 +43,6 @@ export interface RevokeOptions {
    */
   readonly force?: boolean;
 }
-
-export type RunFunction<T> = (lease: Lease) => T | PromiseLike<T>;
-
-/** The enclosing leases of one asynchronous context, innermost first. */
-interface Enclosure {
-  readonly locks: Locks;
-  readonly lease: Lease;
-  readonly outer: Enclosure | undefined;
-}
-
-const enclosures = new AsyncLocalStorage<Enclosure>();
 
 /** What `connect` returns: every verb of the library on one engine. */
 export class Locks implements AsyncDisposable {
@@ -90,7 +78,8 @@ export class Locks implements AsyncDisposable {
     checkResource(resource);
     const terms = this.#terms(options);
     terms.signal?.throwIfAborted();
-    return (terms.reentrant ? this.#join(resource, terms) : null) ?? this.#wait(resource, terms);
+    const joined = terms.reentrant ? joinEnclosing(this, resource, terms.mode) : null;
+    return joined ?? this.#wait(resource, terms);
   }
 
   /** Asks once and does not wait: null when somebody else holds it or stands in line. */
@@ -119,27 +108,9 @@ export class Locks implements AsyncDisposable {
     optionsOrFn: AcquireOptions | RunFunction<T>,
     maybeFn?: RunFunction<T>,
   ): Promise<T> {
-    const [options, fn] =
-      typeof optionsOrFn === "function" ? [{}, optionsOrFn] : [optionsOrFn, maybeFn];
-    if (typeof fn !== "function") {
-      throw new UsageError("run takes (name, fn) or (name, options, fn), and got no function");
-    }
-    const lease = await this.acquire(resource, options);
-    const outer = enclosures.getStore();
-    let outcome: { value: T } | { error: unknown };
-    try {
-      outcome = { value: await enclosures.run({ locks: this, lease, outer }, () => fn(lease)) };
-    } catch (error) {
-      outcome = { error };
-    }
-    const lost = (lease.held ? null : lossOf(lease)) ?? (await this.#endOfRun(lease));
-    if (lost !== null) {
-      await lease[Symbol.asyncDispose]();
-      if ("error" in outcome && !causes(outcome.error, lost)) lost.cause ??= outcome.error;
-      throw lost;
-    }
-    if ("error" in outcome) throw outcome.error;
-    return outcome.value;
+    const usage = "(name, fn) or (name, options, fn)";
+    const [options, fn] = runArguments(optionsOrFn, maybeFn, usage);
+    return runUnder(this, await this.acquire(resource, options), fn);
   }
 
   /** Readers hold it together, a writer alone. A plain acquire of the same name is a writer. */
@@ -270,17 +241,6 @@ export class Locks implements AsyncDisposable {
     return cohort;
   }
 
-  /** The backend's last word on a run: gone means that others may have been let in meanwhile. */
-  async #endOfRun(lease: Lease): Promise<LeaseLostError | null> {
-    try {
-      if ((await lease.release()) === "released") return null;
-      return lossOf(lease) ?? new LeaseLostError(lease.resource, lease.token, "expired", 0);
-    } catch (error) {
-      emit("failed", () => ({ during: "release", error, resource: lease.resource }));
-      return null;
-    }
-  }
-
   /** A claim of one caller's own, which close() can end. */
   async #contend(resource: string, terms: Terms, startedAt: number) {
     const signal = new Canceller();
@@ -293,19 +253,6 @@ export class Locks implements AsyncDisposable {
       this.#waits.delete(signal);
       unfollow();
     }
-  }
-
-  #join(resource: string, terms: Terms): Lease | null {
-    for (let at = enclosures.getStore(); at !== undefined; at = at.outer) {
-      if (at.locks !== this || at.lease.resource !== resource || !at.lease.held) continue;
-      if (at.lease.mode === "shared" && terms.mode === "exclusive") {
-        throw new UsageError(
-          `"${resource}" is held shared by the enclosing run; a shared lease cannot become exclusive`,
-        );
-      }
-      return new JoinedLease(at.lease);
-    }
-    return null;
   }
 
   async #close(): Promise<void> {
@@ -336,19 +283,4 @@ export class Locks implements AsyncDisposable {
 
 function closed(): UsageError {
   return new UsageError("these locks were closed");
-}
-
-/** Whether wanted stands anywhere in the chain of causes: a circle would trap who walks it. */
-function causes(error: unknown, wanted: Error): boolean {
-  const seen = new Set<unknown>();
-  for (let at = error; at instanceof Error && !seen.has(at); at = at.cause) {
-    if (at === wanted) return true;
-    seen.add(at);
-  }
-  return false;
-}
-
-function lossOf(lease: Lease): LeaseLostError | null {
-  const { aborted, reason } = lease.signal;
-  return aborted && reason instanceof LeaseLostError ? reason : null;
 }

@@ -1,31 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Engine, RenewRef } from "./engine.js";
-import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
 import { LeaseLostError, UsageError } from "./errors.js";
 import { Locks } from "./locks.js";
-import { flakyEngine, ManualClock } from "./testing/index.js";
-
-function stage() {
-  const clock = new ManualClock();
-  const store = new MemoryStore();
-  const engine = flakyEngine(memoryEngine({ store }));
-  const locks = new Locks(engine, { clock });
-  const other = new Locks(memoryEngine({ store }), { clock });
-  return { clock, store, engine, locks, other };
-}
-
-function gate(): { opened: Promise<void>; open: () => void } {
-  let open = () => {};
-  const opened = new Promise<void>((go) => {
-    open = go;
-  });
-  return { opened, open };
-}
-
-function outcomeOf<T>(work: Promise<T>): Promise<T | Error> {
-  return work.catch((error: Error) => error);
-}
+import { gate, outcomeOf, stage } from "./stage.fixture.js";
 
 test("a renew() that hangs once does not cost the lease", async () => {
   const { clock, engine, locks } = stage();

@@ -2,20 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Engine } from "./engine.js";
-import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
+import { memoryEngine } from "./engines/memory/index.js";
 import { LeaseLostError, UsageError } from "./errors.js";
 import type { Lease } from "./lease.js";
 import { Locks } from "./locks.js";
-import { flakyEngine, ManualClock } from "./testing/index.js";
-
-function stage() {
-  const clock = new ManualClock();
-  const store = new MemoryStore();
-  const engine = flakyEngine(memoryEngine({ store }));
-  const locks = new Locks(engine, { clock });
-  const other = new Locks(memoryEngine({ store }), { clock });
-  return { clock, store, engine, locks, other };
-}
+import { stage } from "./stage.fixture.js";
 
 test("run gives fn's value, with and without options, and releases", async () => {
   const { locks, store } = stage();

@@ -1,7 +1,7 @@
-import { UsageError } from "../errors.js";
 import type { Lease } from "../lease.js";
 import { type AcquireOptions, type TryAcquireOptions, whole } from "../options.js";
 import { checkResource } from "../resource.js";
+import { type RunFunction, runArguments } from "../run.js";
 import {
   merge,
   type RecipeDefaults,
@@ -21,19 +21,15 @@ export interface Semaphore {
   /** Null where no permit is left, or anybody waits. */
   tryAcquire(options?: RecipeTryOptions): Promise<Lease | null>;
   /** Runs fn under a permit and gives fn's value; else as `locks.run`. */
-  run<T>(fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
-  run<T>(options: RecipeOptions, fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
+  run<T>(fn: RunFunction<T>): Promise<T>;
+  run<T>(options: RecipeOptions, fn: RunFunction<T>): Promise<T>;
 }
 
 /** What a semaphore is made of. */
 interface Acquirer {
   acquire(resource: string, options: AcquireOptions): Promise<Lease>;
   tryAcquire(resource: string, options: TryAcquireOptions): Promise<Lease | null>;
-  run<T>(
-    resource: string,
-    options: AcquireOptions,
-    fn: (lease: Lease) => T | PromiseLike<T>,
-  ): Promise<T>;
+  run<T>(resource: string, options: AcquireOptions, fn: RunFunction<T>): Promise<T>;
 }
 
 export function semaphore(locks: Acquirer, name: string, options: SemaphoreOptions): Semaphore {
@@ -46,14 +42,8 @@ export function semaphore(locks: Acquirer, name: string, options: SemaphoreOptio
     acquire: async (given) => locks.acquire(name, terms(given)),
     tryAcquire: async (given = {}) =>
       locks.tryAcquire(name, merge(given, hasty, decided, "semaphore")),
-    run: async <T>(
-      first: RecipeOptions | ((lease: Lease) => T | PromiseLike<T>),
-      second?: (lease: Lease) => T | PromiseLike<T>,
-    ) => {
-      const [given, fn] = typeof first === "function" ? [{}, first] : [first, second];
-      if (typeof fn !== "function") {
-        throw new UsageError("run takes (fn) or (options, fn), and got no function");
-      }
+    run: async <T>(first: RecipeOptions | RunFunction<T>, second?: RunFunction<T>) => {
+      const [given, fn] = runArguments(first, second, "(fn) or (options, fn)");
       return locks.run(name, terms(given), fn);
     },
   };

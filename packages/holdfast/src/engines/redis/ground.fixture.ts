@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type RedisOptions, type RedisServer, Relay, startRedis } from "@holdfast/servers";
-import { type RedisOptions as IoRedisOptions, Redis } from "ioredis";
+import { Redis } from "ioredis";
 import { createClient } from "redis";
 import type { Call, Claim } from "../../engine.js";
 import { mintGrantId } from "../../grant-id.js";
@@ -33,7 +33,9 @@ export class Ground implements AsyncDisposable {
   readonly server: RedisServer;
   /** Sees everything and is never disturbed. */
   readonly admin: Redis;
-  readonly #closers: (() => unknown)[] = [];
+  readonly #locks: (() => unknown)[] = [];
+  readonly #engines: (() => unknown)[] = [];
+  readonly #clients: (() => unknown)[] = [];
   readonly #children: Child[] = [];
 
   private constructor(server: RedisServer) {
@@ -54,14 +56,14 @@ export class Ground implements AsyncDisposable {
       ...(prefix === undefined ? {} : { prefix }),
       ...(idleMs === undefined ? {} : { idleMs }),
     });
-    this.#closers.unshift(() => engine.close());
+    this.#engines.push(() => engine.close());
     return engine;
   }
 
   /** As another process would have it: its own client and its own connection for pushes. */
   locks(options: OpenOptions = {}): Locks {
     const locks = new Locks(this.engine(options));
-    this.#closers.unshift(() => locks.close());
+    this.#locks.push(() => locks.close());
     return locks;
   }
 
@@ -74,7 +76,7 @@ export class Ground implements AsyncDisposable {
       ...ioredis,
     });
     client.on("error", () => {});
-    this.#closers.push(() => client.disconnect());
+    this.#clients.push(() => client.disconnect());
     if (pushPort !== undefined) {
       const duplicate = client.duplicate.bind(client);
       client.duplicate = (override) => duplicate({ ...override, port: pushPort });
@@ -93,7 +95,7 @@ export class Ground implements AsyncDisposable {
     const client = createClient(options);
     client.on("error", () => {});
     void client.connect().catch(() => {});
-    this.#closers.push(() => client.destroy());
+    this.#clients.push(() => client.destroy());
     if (pushPort !== undefined) {
       const elsewhere = { ...options, socket: { ...options.socket, port: pushPort } };
       client.duplicate = (() => createClient(elsewhere)) as unknown as typeof client.duplicate;
@@ -103,7 +105,7 @@ export class Ground implements AsyncDisposable {
 
   async relay(): Promise<Relay> {
     const relay = await Relay.start(this.server.port);
-    this.#closers.push(() => relay.close());
+    this.#clients.push(() => relay.close());
     return relay;
   }
 
@@ -126,10 +128,11 @@ export class Ground implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const child of this.#children) await child.kill();
-    for (const close of this.#closers) {
-      // What is cut off or refused cannot be closed in order, and need not be.
-      await Promise.race([close(), sleep(1_000, undefined, { ref: false })]);
+    await Promise.all(this.#children.map((child) => child.kill()));
+    // What is cut off or refused cannot be closed in order, and need not be.
+    const enough = sleep(1_000);
+    for (const closers of [this.#locks, this.#engines, this.#clients]) {
+      await Promise.race([Promise.allSettled(closers.map((close) => close())), enough]);
     }
     this.admin.disconnect();
     await this.server.stop();

@@ -84,7 +84,7 @@ export class Store {
     if (opened !== null) {
       const call = { startedAt: this.#clock.now(), timeoutMs: 1_000 };
       // A row that says who we were does no harm; the next process that opens the file clears it.
-      await this.transact(call, (ledger) => ledger.leave()).catch(() => {});
+      await this.transact(call, (ledger) => ledger.peers.leave()).catch(() => {});
     }
     this.#closed = true;
     this.#opened = null;
@@ -153,7 +153,7 @@ export class Store {
       rollback: client.prepare("ROLLBACK"),
     };
     this.#once(opened, (ledger) => {
-      ledger.beat(null);
+      ledger.peers.beat(null);
       ledger.sweep();
     });
     return opened;

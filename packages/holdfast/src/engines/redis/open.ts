@@ -15,9 +15,9 @@ const LONGEST_PAUSE_MS = 2_000;
 /** A client of our own for a URL: node-redis where it is installed, else ioredis. */
 export async function openFromUrl(url: EngineUrl): Promise<Opened> {
   const address = addressOf(url);
-  const nodeRedis = await tryImport<NodeRedisModule>("redis");
+  const nodeRedis = await ifInstalled<NodeRedisModule>(() => import("redis"));
   if (nodeRedis !== null) return openNodeRedis(nodeRedis, address);
-  const ioredis = await tryImport<IoRedisModule>("ioredis");
+  const ioredis = await ifInstalled<IoRedisModule>(() => import("ioredis"));
   if (ioredis !== null) return openIoRedis(ioredis, address);
   throw new MissingPeerError(
     'neither "redis" (node-redis) nor "ioredis" is installed. Run: npm install redis',
@@ -116,9 +116,9 @@ async function ready(
   }
 }
 
-async function tryImport<T>(name: string): Promise<T | null> {
+async function ifInstalled<T>(load: () => Promise<unknown>): Promise<T | null> {
   try {
-    return (await import(name)) as T;
+    return (await load()) as T;
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND") return null;

@@ -13,6 +13,7 @@ const RULES = rulesOf(readFileSync(PAGE, "utf8"));
 const SECRET = "a password";
 
 let ground: Ground;
+let users = 0;
 before(async () => {
   ground = await Ground.start();
 });
@@ -48,11 +49,7 @@ for (const client of CLIENT_NAMES) {
 
   test(`a user without a command that scripts use is told so (${client})`, async () => {
     const open = await asUser(client, [...RULES, "-set"]);
-    await assert.rejects(open().acquire("a"), {
-      code: "ENGINE",
-      effect: "none",
-      message: /may not/,
-    });
+    await assert.rejects(open().acquire("a"), { code: "ENGINE", message: /may not/ });
   });
 
   test(`a user without channels waits by heartbeats, is told why, and leaks no connections (${client})`, async () => {
@@ -65,7 +62,7 @@ for (const client of CLIENT_NAMES) {
     const hear = (event: unknown) => told.push((event as { error: unknown }).error);
     channels.failed.subscribe(hear);
     try {
-      for (let i = 0; i < 3; i++) {
+      for (let i = 0; i < 2; i++) {
         const held = await other.acquire("a");
         const waiting = ours.acquire("a");
         await ground.untilWaiters(other, "a", 1);
@@ -83,7 +80,7 @@ for (const client of CLIENT_NAMES) {
     }
     assert.ok(told.some((error) => /NOPERM|may not/.test(String(error))));
     const list = (await ground.admin.call("CLIENT", "LIST")) as string;
-    const connections = list.split("\n").filter((line) => line.includes("user=limited"));
+    const connections = list.split("\n").filter((line) => line.includes(`user=${open.user} `));
     assert.ok(connections.length <= 4, `${connections.length} connections`);
   });
 }
@@ -92,9 +89,16 @@ test("each of the documented commands is needed", async () => {
   // Two clients by themselves need some that the life of a lock does not show.
   const comfort = ["+ping", "+select", "+info"];
   for (const rule of RULES.filter((rule) => rule.startsWith("+") && !comfort.includes(rule))) {
+    await ground.admin.flushall();
+    await ground.admin.script("FLUSH");
     const open = await asUser("ioredis", [...RULES, rule.replace("+", "-")]);
-    const outcome = await Promise.allSettled([wholeLife(open(), open(), 400)]);
-    assert.equal(outcome[0].status, "rejected", `all went well without ${rule}`);
+    await using ours = open();
+    await using other = open();
+    const well = await wholeLife(ours, other, 300).then(
+      () => true,
+      () => false,
+    );
+    assert.equal(well, false, `all went well without ${rule}`);
   }
 });
 
@@ -112,16 +116,19 @@ test("a key out of reach refuses its own resource, and no other in the same call
 
 test("a wrong password is told, and never shown", async () => {
   await asUser("ioredis", RULES);
-  const locks = ground.locks({ client: "node-redis", user: ["limited", "the wrong one"] });
+  const user = [`limited${users}`, "the wrong one"] as const;
+  const locks = ground.locks({ client: "node-redis", user });
   await assert.rejects(locks.acquire("a", { callTimeoutMs: 300 }), (error: Error) => {
     assert.doesNotMatch(`${error.stack}${String(error.cause)}`, /the wrong one/);
     return true;
   });
 });
 
-async function asUser(client: ClientName, rules: readonly string[]): Promise<() => Locks> {
-  await ground.admin.call("ACL", "SETUSER", "limited", "reset", "on", `>${SECRET}`, ...rules);
-  return () => ground.locks({ client, user: ["limited", SECRET] });
+/** A new user with these rights, and a way to open locks in its name. */
+async function asUser(client: ClientName, rules: readonly string[]) {
+  const name = `limited${++users}`;
+  await ground.admin.call("ACL", "SETUSER", name, "on", `>${SECRET}`, ...rules);
+  return Object.assign(() => ground.locks({ client, user: [name, SECRET] }), { user: name });
 }
 
 /** Uses every verb, in both modes, with a line and without. */
@@ -131,8 +138,7 @@ async function wholeLife(ours: Locks, other: Locks, waitMs = 5_000): Promise<voi
   assert.ok(await ours.check(lease.sequencer));
   assert.equal(await other.tryAcquire("a"), null);
   const waiting = other.acquire("a", { waitMs });
-  waiting.catch(() => {});
-  await ground.untilWaiters(ours, "a", 1);
+  await Promise.race([waiting, ground.untilWaiters(ours, "a", 1)]);
   const started = performance.now();
   await lease.release();
   const next = await waiting;
@@ -146,8 +152,7 @@ async function wholeLife(ours: Locks, other: Locks, waitMs = 5_000): Promise<voi
     readers.push(await ours.acquire("b", { mode: "shared", limit: 2, waitMs, lockDelayMs: 10 }));
   }
   const third = other.acquire("b", { mode: "shared", limit: 2, waitMs });
-  third.catch(() => {});
-  await ground.untilWaiters(ours, "b", 1);
+  await Promise.race([third, ground.untilWaiters(ours, "b", 1)]);
   const listed = [];
   for await (const view of ours.list()) listed.push(view.resource);
   assert.deepEqual(listed, ["b"]);

@@ -132,7 +132,7 @@ export class Ground implements AsyncDisposable {
     // What is cut off or refused cannot be closed in order, and need not be.
     const enough = sleep(1_000);
     for (const closers of [this.#locks, this.#engines, this.#clients]) {
-      await Promise.race([Promise.allSettled(closers.map((close) => close())), enough]);
+      await Promise.race([Promise.allSettled(closers.map(async (close) => close())), enough]);
     }
     this.admin.disconnect();
     await this.server.stop();

@@ -63,9 +63,9 @@ async function openNodeRedis(module: NodeRedisModule, address: Address): Promise
     ...(password === null ? {} : { password }),
     database,
   });
-  client.on("error", told);
+  const lastError = remember(client);
   const opened = { client, close: () => client.destroy() };
-  await ready(opened, address, client.connect());
+  await ready(opened, address, client.connect(), lastError);
   // A held lease alone does not keep a process alive; a call under way has a timer that does.
   client.unref();
   return opened;
@@ -84,9 +84,10 @@ async function openIoRedis({ Redis }: IoRedisModule, address: Address): Promise<
     ...(tls ? { tls: {} } : {}),
     retryStrategy: (tries: number) => Math.min(50 * 2 ** tries, LONGEST_PAUSE_MS),
   });
-  client.on("error", told);
+  const lastError = remember(client);
   client.on("connect", () => client.stream?.unref());
-  return ready({ client, close: () => client.disconnect() }, address, client.connect());
+  const opened = { client, close: () => client.disconnect() };
+  return ready(opened, address, client.connect(), lastError);
 }
 
 /** A server that is not there is told at connect; one that goes away later is waited for. */
@@ -94,6 +95,7 @@ async function ready(
   opened: Opened,
   address: Address,
   connected: Promise<unknown>,
+  lastError: () => Error | null,
 ): Promise<Opened> {
   let timer: Timer | undefined;
   try {
@@ -105,7 +107,8 @@ async function ready(
       }),
     ]);
     return opened;
-  } catch (cause) {
+  } catch (error) {
+    const cause = lastError() ?? error;
     opened.close();
     throw new EngineError(
       `no Redis at ${address.host}:${address.port}: ${(cause as Error).message}`,
@@ -126,6 +129,12 @@ async function ifInstalled<T>(load: () => Promise<unknown>): Promise<T | null> {
   }
 }
 
-function told(error: Error): void {
-  emit("failed", () => ({ during: "connection", error }));
+/** Clients try again by themselves; what kept them from connecting is told, and kept for the message. */
+function remember(client: { on(e: "error", l: (e: Error) => void): unknown }): () => Error | null {
+  let last: Error | null = null;
+  client.on("error", (error) => {
+    last = error;
+    emit("failed", () => ({ during: "connection", error }));
+  });
+  return () => last;
 }

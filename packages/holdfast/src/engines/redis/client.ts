@@ -2,7 +2,7 @@ import { UsageError } from "../../errors.js";
 
 /** The part of ioredis that this engine needs. */
 export interface IoRedisClient {
-  readonly options: object;
+  readonly options: { readonly keyPrefix?: string | undefined };
   readonly status: string;
   evalsha(sha: string, keyCount: number, ...rest: string[]): Promise<unknown>;
   eval(script: string, keyCount: number, ...rest: string[]): Promise<unknown>;
@@ -32,6 +32,7 @@ export interface NodeRedisClient {
 }
 
 export interface NodeRedisSubscriber {
+  readonly isOpen: boolean;
   connect(): Promise<unknown>;
   subscribe(channel: string, listener: (message: string, channel: string) => void): Promise<void>;
   on(event: "error", listener: (error: Error) => void): unknown;
@@ -41,7 +42,10 @@ export interface NodeRedisSubscriber {
 
 export type RedisClient = IoRedisClient | NodeRedisClient;
 
+/** A connection of its own, which comes back by itself when it was lost. */
 export interface Subscription {
+  /** Resolves once everything is heard; until then, and after a failure, only close is left to do. */
+  readonly ready: Promise<void>;
   close(): void;
 }
 
@@ -50,21 +54,32 @@ export interface Seam {
   /** EVALSHA, or EVAL where a text is given. */
   script(how: { sha: string } | { text: string }, keys: string[], args: string[]): Promise<unknown>;
   scan(cursor: string, glob: string, max: number): Promise<[cursor: string, keys: string[]]>;
-  /** On a connection of its own, which comes back by itself when it was lost. */
   subscribe(
     channels: readonly string[],
     onMessage: (channel: string, message: string) => void,
     onError: (error: Error) => void,
-  ): Promise<Subscription>;
+  ): Subscription;
 }
 
 export function seamOf(client: RedisClient): Seam {
   if (typeof client === "object" && client !== null) {
     if ("withCommandOptions" in client) return nodeRedisSeam(client);
-    if ("evalsha" in client && "duplicate" in client) return ioRedisSeam(client);
+    if ("evalsha" in client && "duplicate" in client) {
+      refuseKeyPrefix(client);
+      return ioRedisSeam(client);
+    }
   }
   throw new UsageError(
     "client must be a client of node-redis (createClient) or of ioredis (new Redis), connected or not",
+  );
+}
+
+/** ioredis puts it before some keys and not before others; locks would be neither found nor heard of. */
+function refuseKeyPrefix({ options }: IoRedisClient): void {
+  if (!options?.keyPrefix) return;
+  throw new UsageError(
+    `the client has keyPrefix ${JSON.stringify(options.keyPrefix)}; use a client without one, ` +
+      "and give the engine a prefix instead",
   );
 }
 
@@ -76,18 +91,16 @@ function ioRedisSeam(client: IoRedisClient): Seam {
         : client.eval(how.text, keys.length, ...keys, ...args),
     scan: async (cursor, glob, max) =>
       (await client.scan(cursor, "MATCH", glob, "COUNT", max)) as [string, string[]],
-    subscribe: async (channels, onMessage, onError) => {
-      const subscriber = client.duplicate({ keyPrefix: "", maxRetriesPerRequest: null });
+    subscribe: (channels, onMessage, onError) => {
+      const subscriber = client.duplicate({ maxRetriesPerRequest: null });
       subscriber.on("error", onError);
       subscriber.on("message", onMessage);
-      await subscriber.subscribe(...channels).catch((error: unknown) => {
-        subscriber.disconnect();
-        throw error;
+      const ready = subscriber.subscribe(...channels).then(() => {
+        // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
+        subscriber.stream?.unref();
+        subscriber.on("connect", () => subscriber.stream?.unref());
       });
-      // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
-      subscriber.stream?.unref();
-      subscriber.on("connect", () => subscriber.stream?.unref());
-      return { close: () => subscriber.disconnect() };
+      return { ready, close: () => subscriber.disconnect() };
     },
   };
 }
@@ -106,21 +119,19 @@ function nodeRedisSeam(client: NodeRedisClient): Seam {
         string,
         string[],
       ],
-    subscribe: async (channels, onMessage, onError) => {
+    subscribe: (channels, onMessage, onError) => {
       const subscriber = client.duplicate();
       subscriber.on("error", onError);
-      try {
+      const listen = async () => {
         await subscriber.connect();
         for (const channel of channels) {
           await subscriber.subscribe(channel, (message) => onMessage(channel, message));
         }
-      } catch (error) {
-        subscriber.destroy();
-        throw error;
-      }
-      // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
-      subscriber.unref();
-      return { close: () => subscriber.destroy() };
+        // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
+        subscriber.unref();
+      };
+      // destroy() of a client that never opened, or is destroyed already, throws.
+      return { ready: listen(), close: () => subscriber.isOpen && subscriber.destroy() };
     },
   };
 }

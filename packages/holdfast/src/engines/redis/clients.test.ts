@@ -1,156 +1,180 @@
 // What clients do by themselves: databases, protocols, settings, and commands that are sent twice.
 import assert from "node:assert/strict";
-import { after, before, beforeEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locks } from "../../locks.js";
-import { CLIENT_NAMES, claim, Ground, now, until } from "./ground.fixture.js";
+import { CLIENT_NAMES, claim, type Ground, now, scenes, until } from "./ground.fixture.js";
 import { keyOf } from "./keys.js";
 
-let ground: Ground;
-before(async () => {
-  ground = await Ground.start();
-});
-after(() => ground[Symbol.asyncDispose]());
-beforeEach(() => ground.admin.flushall());
+scenes("clients", (play) => {
+  for (const client of CLIENT_NAMES) {
+    play(
+      `locks in different databases do not meet, and each wakes its own (${client})`,
+      async (ground) => {
+        const [zero, three] = [ground.locks({ client }), ground.locks({ client, database: 3 })];
+        const held = { zero: await zero.acquire("a"), three: await three.acquire("a") };
+        const other = ground.locks({ client, database: 3 });
+        const waiting = other.acquire("a");
+        await ground.untilWaiters(three, "a", 1);
+        assert.deepEqual((await zero.inspect("a")).waiters, []);
+        await held.zero.release();
+        await sleep(50);
+        assert.equal((await three.inspect("a")).waiters.length, 1);
+        await held.three.release();
+        await waiting;
+        assert.equal((await zero.inspect("a")).holders.length, 0);
+      },
+    );
 
-for (const client of CLIENT_NAMES) {
-  test(`locks in different databases do not meet, and each wakes its own (${client})`, async () => {
-    const [zero, three] = [ground.locks({ client }), ground.locks({ client, database: 3 })];
-    const held = { zero: await zero.acquire("a"), three: await three.acquire("a") };
-    const other = ground.locks({ client, database: 3 });
-    const waiting = other.acquire("a");
-    await ground.untilWaiters(three, "a", 1);
-    assert.deepEqual((await zero.inspect("a")).waiters, []);
-    await held.zero.release();
-    await sleep(50);
-    assert.equal((await three.inspect("a")).waiters.length, 1);
-    await held.three.release();
-    await waiting;
-    assert.equal((await zero.inspect("a")).holders.length, 0);
-  });
+    play(
+      `calls under way when a connection breaks are not done twice (${client})`,
+      async (ground) => {
+        // ioredis sends again what was not answered; node-redis says that it does not know.
+        const relay = await ground.relay();
+        const engine = ground.engine({ client, port: relay.port, pushPort: ground.server.port });
+        const other = ground.engine();
+        await engine.inspect("warm up", now());
+        const brokenOff = async <T>(ask: () => Promise<T>): Promise<T | null> => {
+          relay.mute();
+          const asked = ask();
+          await sleep(30);
+          relay.cut();
+          relay.mend();
+          return asked.catch(() => null);
+        };
+        const mine = claim("a");
+        const granted = await brokenOff(() => engine.tryAcquire(mine, now()));
+        assert.ok(granted === null || granted.kind === "granted");
+        assert.equal((await other.inspect("a", now())).holders.length, 1);
+        await brokenOff(() => engine.renew([{ ...mine, ttlMs: 5_000 }], now()));
+        const waiter = claim("a");
+        await brokenOff(() => engine.queue!.enqueue(waiter, now()));
+        assert.equal((await other.inspect("a", now())).waiters.length, 1);
+        await brokenOff(() => engine.queue!.heartbeat([waiter], now()));
+        const { waiters, holders } = await other.inspect("a", now());
+        assert.deepEqual([holders.length, waiters.length], [1, 1]);
+        await brokenOff(() => engine.release([{ ...mine, tombstoneMs: 0 }], now()));
+        // Released once: the waiter has it now, and a second release of the first does not end that.
+        const [held] = (await other.inspect("a", now())).holders;
+        assert.ok(held !== undefined && held.token > 0n);
+        const [again] = await other.release([{ ...mine, tombstoneMs: 0 }], now());
+        assert.equal(again?.kind, "gone");
+        assert.equal((await other.inspect("a", now())).holders[0]?.token, held.token);
+      },
+    );
+  }
 
-  test(`calls under way when a connection breaks are not done twice (${client})`, async () => {
-    // ioredis sends again what was not answered; node-redis says that it does not know.
+  play("a lease whose client sends everything twice is lost to nobody", async (ground) => {
     const relay = await ground.relay();
-    const engine = ground.engine({ client, port: relay.port, pushPort: ground.server.port });
-    const other = ground.engine();
-    await engine.inspect("warm up", now());
-    const brokenOff = async <T>(ask: () => Promise<T>): Promise<T | null> => {
-      relay.mute();
-      const asked = ask();
-      await sleep(30);
+    const ours = ground.locks({ client: "ioredis", port: relay.port });
+    const other = ground.locks();
+    const lease = await ours.acquire("a", { ttlMs: 1_500 });
+    for (let i = 0; i < 5; i++) {
+      await sleep(200);
       relay.cut();
       relay.mend();
-      return asked.catch(() => null);
-    };
-    const mine = claim("a");
-    const granted = await brokenOff(() => engine.tryAcquire(mine, now()));
-    assert.ok(granted === null || granted.kind === "granted");
-    assert.equal((await other.inspect("a", now())).holders.length, 1);
-    await brokenOff(() => engine.renew([{ ...mine, ttlMs: 5_000 }], now()));
-    const waiter = claim("a");
-    await brokenOff(() => engine.queue!.enqueue(waiter, now()));
-    assert.equal((await other.inspect("a", now())).waiters.length, 1);
-    await brokenOff(() => engine.queue!.heartbeat([waiter], now()));
-    const { waiters, holders } = await other.inspect("a", now());
-    assert.deepEqual([holders.length, waiters.length], [1, 1]);
-    await brokenOff(() => engine.release([{ ...mine, tombstoneMs: 0 }], now()));
-    // Released once: the waiter has it now, and a second release of the first does not end that.
-    const [held] = (await other.inspect("a", now())).holders;
-    assert.ok(held !== undefined && held.token > 0n);
-    const [again] = await other.release([{ ...mine, tombstoneMs: 0 }], now());
-    assert.equal(again?.kind, "gone");
-    assert.equal((await other.inspect("a", now())).holders[0]?.token, held.token);
+      assert.equal(await other.tryAcquire("a"), null);
+    }
+    assert.ok(lease.held);
+    assert.equal(await lease.release(), "released");
   });
-}
 
-test("a lease whose client sends everything twice is lost to nobody", async () => {
-  const relay = await ground.relay();
-  const ours = ground.locks({ client: "ioredis", port: relay.port });
-  const other = ground.locks();
-  const lease = await ours.acquire("a", { ttlMs: 1_500 });
-  for (let i = 0; i < 5; i++) {
-    await sleep(200);
-    relay.cut();
-    relay.mend();
-    assert.equal(await other.tryAcquire("a"), null);
+  for (const resp of [2, 3] as const) {
+    play(`everything works over RESP${resp} with node-redis`, async (ground) => {
+      const open = () => ground.locks({ client: "node-redis", resp });
+      await wholeLife(ground, open(), open());
+    });
   }
-  assert.ok(lease.held);
-  assert.equal(await lease.release(), "released");
-});
 
-for (const resp of [2, 3] as const) {
-  test(`everything works over RESP${resp} with node-redis`, async () => {
-    const open = () => ground.locks({ client: "node-redis", resp });
-    await wholeLife(open(), open());
+  play("everything works with ioredis' numbers as strings", async (ground) => {
+    const open = () => ground.locks({ ioredis: { stringNumbers: true } });
+    await wholeLife(ground, open(), open());
   });
-}
 
-test("everything works with ioredis' numbers as strings", async () => {
-  const open = () => ground.locks({ ioredis: { stringNumbers: true } });
-  await wholeLife(open(), open());
-});
-
-test("a keyPrefix of ioredis is kept to, or refused", async () => {
-  const open = () => ground.locks({ ioredis: { keyPrefix: "app:" } });
-  let ours: Locks;
-  try {
-    ours = open();
-  } catch (error) {
-    assert.equal((error as { code: string }).code, "USAGE");
-    return;
-  }
-  await wholeLife(ours, open());
-});
-
-test("names that Redis could read as syntax are safe and distinct, as keys too", async () => {
-  const names = [
-    ...["a", "a:b", "{a}", "{a", "a}", "a{b}c", "{}", "%7Ba%7D", "%257B", "{a}:queue", "{a}:fence"],
-    ...[
-      "*",
-      "?",
-      "[ab]",
-      "a*",
-      "\\*",
-      "new\nline",
-      "cr\r\nlf",
-      "tab\t",
-      " ",
-      "a b",
-      '"',
-      "'",
-      "\\",
-    ],
-    ...["käse", "ka\u0308se", "KÄSE", "锁", "🔒", "a\u200bb", "x".repeat(1_024), "é".repeat(512)],
-    ...["holdfast:a", "hf:s", "hf:x:1", "0", "-1", "true", "$1", "-ERR", "+OK", "*1"],
-  ];
-  const [ours, other] = [ground.locks(), ground.locks({ client: "node-redis" })];
-  const keys = names.map((name) => keyOf("holdfast:", name));
-  assert.equal(new Set(keys).size, names.length);
-  const leases = await Promise.all(names.map((name) => ours.acquire(name)));
-  for (const [i, name] of names.entries()) {
-    assert.equal(await ground.admin.type(keys[i]!), "string", name);
-    assert.equal(await other.tryAcquire(name), null, name);
-  }
-  const listed = new Set<string>();
-  for await (const view of other.list()) listed.add(view.resource);
-  assert.deepEqual(listed, new Set(names));
-  // Each is handed over to its own waiter, in both modes.
-  const waits = names.map((name) => other.acquire(name, { mode: "shared" }));
-  await until("all stand in line", async () => {
-    const queues = await ground.admin.keys("*:queue");
-    return queues.length >= names.length;
+  play("a keyPrefix of ioredis is kept to, or refused", async (ground) => {
+    const open = () => ground.locks({ ioredis: { keyPrefix: "app:" } });
+    let ours: Locks;
+    try {
+      ours = open();
+    } catch (error) {
+      assert.equal((error as { code: string }).code, "USAGE");
+      return;
+    }
+    await wholeLife(ground, ours, open());
   });
-  for (const [i, lease] of leases.entries()) {
-    await lease.release();
-    assert.equal((await waits[i]!).resource, names[i]);
-  }
-  for (const wait of waits) await (await wait).release();
-  const left = (await ground.admin.keys("*")).filter((key) => !key.endsWith(":fence"));
-  assert.deepEqual(left, []);
+
+  play(
+    "names that Redis could read as syntax are safe and distinct, as keys too",
+    async (ground) => {
+      const names = [
+        ...[
+          "a",
+          "a:b",
+          "{a}",
+          "{a",
+          "a}",
+          "a{b}c",
+          "{}",
+          "%7Ba%7D",
+          "%257B",
+          "{a}:queue",
+          "{a}:fence",
+        ],
+        ...[
+          "*",
+          "?",
+          "[ab]",
+          "a*",
+          "\\*",
+          "new\nline",
+          "cr\r\nlf",
+          "tab\t",
+          " ",
+          "a b",
+          '"',
+          "'",
+          "\\",
+        ],
+        ...[
+          "käse",
+          "ka\u0308se",
+          "KÄSE",
+          "锁",
+          "🔒",
+          "a\u200bb",
+          "x".repeat(1_024),
+          "é".repeat(512),
+        ],
+        ...["holdfast:a", "hf:s", "hf:x:1", "0", "-1", "true", "$1", "-ERR", "+OK", "*1"],
+      ];
+      const [ours, other] = [ground.locks(), ground.locks({ client: "node-redis" })];
+      const keys = names.map((name) => keyOf("holdfast:", name));
+      assert.equal(new Set(keys).size, names.length);
+      const leases = await Promise.all(names.map((name) => ours.acquire(name)));
+      for (const [i, name] of names.entries()) {
+        assert.equal(await ground.admin.type(keys[i]!), "string", name);
+        assert.equal(await other.tryAcquire(name), null, name);
+      }
+      const listed = new Set<string>();
+      for await (const view of other.list()) listed.add(view.resource);
+      assert.deepEqual(listed, new Set(names));
+      // Each is handed over to its own waiter, in both modes.
+      const waits = names.map((name) => other.acquire(name, { mode: "shared" }));
+      await until("all stand in line", async () => {
+        const queues = await ground.admin.keys("*:queue");
+        return queues.length >= names.length;
+      });
+      for (const [i, lease] of leases.entries()) {
+        await lease.release();
+        assert.equal((await waits[i]!).resource, names[i]);
+      }
+      for (const wait of waits) await (await wait).release();
+      const left = (await ground.admin.keys("*")).filter((key) => !key.endsWith(":fence"));
+      assert.deepEqual(left, []);
+    },
+  );
 });
 
-async function wholeLife(ours: Locks, other: Locks): Promise<void> {
+async function wholeLife(ground: Ground, ours: Locks, other: Locks): Promise<void> {
   const lease = await ours.acquire("a");
   await lease.renew();
   assert.ok(await other.check(lease.sequencer));

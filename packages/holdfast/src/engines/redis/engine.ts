@@ -65,7 +65,8 @@ export class RedisEngine implements Engine {
   readonly #changes: string;
   readonly #grantListeners = new Set<GrantListener>();
   readonly #changeListeners = new Set<(resource: string) => void>();
-  #listening: Promise<Subscription | null> | null = null;
+  #subscription: Subscription | null = null;
+  #listening: Promise<void> | null = null;
   #listenAgainAt = -Infinity;
   #closed = false;
 
@@ -159,8 +160,7 @@ export class RedisEngine implements Engine {
     this.#closed = true;
     this.#grantListeners.clear();
     this.#changeListeners.clear();
-    // It may not have come about yet, on a server that does not answer; then it is closed when it does.
-    this.#listening?.then((subscription) => subscription?.close());
+    this.#subscription?.close();
     this.#end();
   }
 
@@ -273,21 +273,21 @@ export class RedisEngine implements Engine {
    * Without pushes everything still works, by heartbeats; so a failure here is told, not thrown, and
    * tried again after a while only.
    */
-  #listen(): Promise<Subscription | null> {
+  #listen(): Promise<void> {
     if (this.#listening !== null) return this.#listening;
-    if (systemClock.now() < this.#listenAgainAt) return Promise.resolve(null);
-    this.#listening = this.#seam
-      .subscribe(
-        [this.#channel, this.#changes],
-        (channel, message) => this.#hear(channel, message),
-        (error) => this.#failed(error),
-      )
-      .catch((error: unknown) => {
-        this.#listening = null;
-        this.#listenAgainAt = systemClock.now() + LISTEN_AGAIN_MS;
-        this.#failed(error);
-        return null;
-      });
+    if (systemClock.now() < this.#listenAgainAt) return Promise.resolve();
+    const subscription = this.#seam.subscribe(
+      [this.#channel, this.#changes],
+      (channel, message) => this.#hear(channel, message),
+      (error) => this.#failed(error),
+    );
+    this.#subscription = subscription;
+    this.#listening = subscription.ready.catch((error: unknown) => {
+      subscription.close();
+      this.#listening = null;
+      this.#listenAgainAt = systemClock.now() + LISTEN_AGAIN_MS;
+      this.#failed(error);
+    });
     return this.#listening;
   }
 

@@ -12,7 +12,7 @@ const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: bo
   [/\bNOREPLICAS\b/, "Redis refuses to write without enough replicas", true],
   [/\b(NOAUTH|WRONGPASS)\b/, "Redis wants a user name and password, or others than it got", false],
   [
-    /\bNOPERM\b/,
+    /\bNOPERM\b|user executing the script can't/,
     "this Redis user may not do what locks need; docs/engines/redis.md lists it",
     false,
   ],

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type RedisOptions, type RedisServer, Relay, startRedis } from "@holdfast/servers";
@@ -11,6 +12,9 @@ import type { Call, Claim } from "../../engine.js";
 import { mintGrantId } from "../../grant-id.js";
 import { Locks } from "../../locks.js";
 import { type RedisClient, type RedisEngineOptions, redisEngine } from "./index.js";
+
+// More would make each other late, and their times wrong.
+const AT_A_TIME = 3;
 
 export type ClientName = "node-redis" | "ioredis";
 export const CLIENT_NAMES: readonly ClientName[] = ["node-redis", "ioredis"];
@@ -137,6 +141,26 @@ export class Ground implements AsyncDisposable {
     this.admin.disconnect();
     await this.server.stop();
   }
+}
+
+export type Part = (ground: Ground) => Promise<void>;
+
+/**
+ * Plays that mostly wait, some at a time, each on a Redis of its own: what one does to its server
+ * disturbs no other.
+ */
+export function scenes(
+  name: string,
+  define: (play: (title: string, part: Part) => void) => void,
+  options: RedisOptions = {},
+): void {
+  describe(name, { concurrency: AT_A_TIME }, () => {
+    define((title, part) =>
+      it(title, async () => {
+        await using ground = await Ground.start(options);
+        await part(ground);
+      }));
+  });
 }
 
 /** Another process: it is told by lines and answers by lines. */

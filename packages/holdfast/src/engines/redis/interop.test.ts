@@ -2,17 +2,38 @@
 // Holdfast take turns with it: redis-py's Lock, and SET NX PX with compare-and-delete by hand.
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
-import { createInterface, type Interface } from "node:readline";
-import { after, before, beforeEach, test } from "node:test";
+import { createInterface } from "node:readline";
+import { after, before } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ensurePython } from "@holdfast/servers";
 import type { Locks } from "../../locks.js";
-import { CLIENT_NAMES, Ground, until } from "./ground.fixture.js";
+import { CLIENT_NAMES, type ClientName, type Ground, scenes, until } from "./ground.fixture.js";
 
 const TTL_MS = 10_000;
 const COMPARE_AND_DELETE = `
   if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
   return 0`;
+
+// Reads "acquire <port> <ttl> <key>" and "release <port> <key>"; answers 1 or 0.
+const PROGRAM = `
+import sys, redis
+from redis.exceptions import LockError
+locks = {}
+for line in sys.stdin:
+    verb, port, rest = line.rstrip("\\n").split(" ", 2)
+    if verb == "acquire":
+        ttl, _, key = rest.partition(" ")
+        lock = redis.Redis(port=int(port)).lock(key, timeout=int(ttl) / 1000)
+        done = lock.acquire(blocking=False)
+        if done: locks[port, key] = lock
+    else:
+        try:
+            locks[port, rest].release()
+            done = True
+        except (KeyError, LockError):
+            done = False
+    print(1 if done else 0, flush=True)
+`;
 
 /** One who locks the same key in another way. */
 interface Foreigner {
@@ -22,196 +43,201 @@ interface Foreigner {
   release(key: string): Promise<boolean>;
 }
 
-let ground: Ground;
-let python: ChildProcess | undefined;
-const foreigners: Record<string, Foreigner> = {};
+const FOREIGNERS: Record<string, (ground: Ground) => Foreigner> = {
+  "redis-py's Lock": (ground) => pythonLock(ground.server.port),
+  "SET NX PX by hand": byHand,
+};
 
-before(async () => {
-  ground = await Ground.start();
-  foreigners["redis-py's Lock"] = pythonLock(ground.server.port);
-  foreigners["SET NX PX by hand"] = byHand();
+let python: ChildProcess;
+let answers: AsyncIterator<string>;
+before(() => {
+  const program = ["-c", PROGRAM];
+  const stdio = ["pipe", "pipe", "inherit"] as const;
+  python = spawn(ensurePython("redis", "python3-redis"), program, { stdio: [...stdio] });
+  answers = createInterface({ input: python.stdout! })[Symbol.asyncIterator]();
 });
+after(() => python.kill());
 
-after(async () => {
-  python?.kill();
-  await ground[Symbol.asyncDispose]();
-});
-beforeEach(() => ground.admin.flushall());
+scenes("interop", (add) => {
+  type Part = (locks: Locks, foreigner: Foreigner, ground: Ground) => Promise<void>;
 
-for (const who of ["redis-py's Lock", "SET NX PX by hand"]) {
-  for (const client of CLIENT_NAMES) {
-    play(who, client, "excludes us until it is released", async (locks, foreigner) => {
-      assert.ok(await foreigner.acquire("a", TTL_MS));
-      assert.equal(await locks.tryAcquire("a"), null);
-      assert.equal(await locks.tryAcquire("a", { mode: "shared" }), null);
-      assert.ok(await foreigner.release("a"));
-      assert.ok(await locks.tryAcquire("a"));
+  const play = (who: string, client: ClientName, what: string, part: Part) =>
+    add(`${who} ${what} (${client})`, async (ground) => {
+      await using locks = ground.locks({ client, prefix: "" });
+      await part(locks, FOREIGNERS[who]!(ground), ground);
     });
 
-    play(who, client, "is excluded by us until we release", async (locks, foreigner) => {
-      const lease = await locks.acquire("a");
-      assert.equal(await foreigner.acquire("a", TTL_MS), false);
-      assert.equal(await lease.release(), "released");
-      assert.ok(await foreigner.acquire("a", TTL_MS));
-      assert.ok(await foreigner.release("a"));
-    });
+  for (const who of Object.keys(FOREIGNERS)) {
+    for (const client of CLIENT_NAMES) {
+      play(who, client, "excludes us until it is released", async (locks, foreigner) => {
+        assert.ok(await foreigner.acquire("a", TTL_MS));
+        assert.equal(await locks.tryAcquire("a"), null);
+        assert.equal(await locks.tryAcquire("a", { mode: "shared" }), null);
+        assert.ok(await foreigner.release("a"));
+        assert.ok(await locks.tryAcquire("a"));
+      });
 
-    play(who, client, "is granted to us soon after its release", async (locks, foreigner) => {
-      assert.ok(await foreigner.acquire("a", TTL_MS));
-      const waiting = locks.acquire("a");
-      await ground.untilWaiters(locks, "a", 1);
-      await sleep(300);
-      const started = performance.now();
-      assert.ok(await foreigner.release("a"));
-      await waiting;
-      const tookMs = performance.now() - started;
-      assert.ok(tookMs < 200, `the release was noticed after ${tookMs} ms`);
-    });
-  }
-
-  play(who, "ioredis", "is granted to us when it expires", async (locks, foreigner) => {
-    assert.ok(await foreigner.acquire("a", 400));
-    const started = performance.now();
-    await locks.acquire("a");
-    const tookMs = performance.now() - started;
-    assert.ok(tookMs > 300 && tookMs < 700, `it took ${tookMs} ms`);
-    assert.equal(await foreigner.release("a"), false);
-    assert.equal(await foreigner.acquire("a", TTL_MS), false);
-  });
-
-  play(who, "ioredis", "gets in when our grant expires", async (locks, foreigner) => {
-    const lease = await locks.acquire("a", { ttlMs: 300, renew: false });
-    assert.equal(await foreigner.acquire("a", TTL_MS), false);
-    await until("the foreigner gets in", () => foreigner.acquire("a", TTL_MS));
-    assert.equal(lease.held, false);
-    // Its lock is not ours to end, and not ours to renew.
-    assert.equal(await lease.release(), "gone");
-    assert.equal(await foreigner.acquire("a", TTL_MS), false);
-    assert.ok(await foreigner.release("a"));
-  });
-
-  play(
-    who,
-    "ioredis",
-    "as a writer is excluded by each of our readers",
-    async (locks, foreigner) => {
-      const readers = [
-        await locks.acquire("a", { mode: "shared" }),
-        await locks.acquire("a", { mode: "shared" }),
-      ];
-      for (const reader of readers) {
+      play(who, client, "is excluded by us until we release", async (locks, foreigner) => {
+        const lease = await locks.acquire("a");
         assert.equal(await foreigner.acquire("a", TTL_MS), false);
-        assert.equal(await foreigner.release("a"), false);
-        await reader.release();
-      }
-      assert.ok(await foreigner.acquire("a", TTL_MS));
-      assert.equal(await locks.tryAcquire("a", { mode: "shared" }), null);
-    },
-  );
+        assert.equal(await lease.release(), "released");
+        assert.ok(await foreigner.acquire("a", TTL_MS));
+        assert.ok(await foreigner.release("a"));
+      });
 
-  play(
-    who,
-    "ioredis",
-    "as a writer gets in when our last reader expires",
-    async (locks, foreigner) => {
-      await locks.acquire("a", { mode: "shared", ttlMs: 200, renew: false });
-      await locks.acquire("a", { mode: "shared", ttlMs: 500, renew: false });
-      const tookMs = await until("it gets in", () => foreigner.acquire("a", TTL_MS));
-      assert.ok(tookMs > 400 && tookMs < 700, `it took ${tookMs} ms`);
-    },
-  );
+      play(
+        who,
+        client,
+        "is granted to us soon after its release",
+        async (locks, foreigner, ground) => {
+          assert.ok(await foreigner.acquire("a", TTL_MS));
+          const waiting = locks.acquire("a");
+          await ground.untilWaiters(locks, "a", 1);
+          await sleep(300);
+          const started = performance.now();
+          assert.ok(await foreigner.release("a"));
+          await waiting;
+          const tookMs = performance.now() - started;
+          assert.ok(tookMs < 200, `the release was noticed after ${tookMs} ms`);
+        },
+      );
+    }
 
-  play(
-    who,
-    "ioredis",
-    "waits for our lock-delay after a loss, not after a release",
-    async (locks, foreigner) => {
-      const options = { ttlMs: 300, lockDelayMs: 400, renew: false };
-      const released = await locks.acquire("a", options);
-      await released.release();
-      assert.ok(await foreigner.acquire("a", TTL_MS));
+    play(who, "ioredis", "is granted to us when it expires", async (locks, foreigner) => {
+      assert.ok(await foreigner.acquire("a", 400));
+      const started = performance.now();
+      await locks.acquire("a");
+      const tookMs = performance.now() - started;
+      assert.ok(tookMs > 300 && tookMs < 700, `it took ${tookMs} ms`);
+      assert.equal(await foreigner.release("a"), false);
+      assert.equal(await foreigner.acquire("a", TTL_MS), false);
+    });
+
+    play(who, "ioredis", "gets in when our grant expires", async (locks, foreigner) => {
+      const lease = await locks.acquire("a", { ttlMs: 300, renew: false });
+      assert.equal(await foreigner.acquire("a", TTL_MS), false);
+      await until("the foreigner gets in", () => foreigner.acquire("a", TTL_MS));
+      assert.equal(lease.held, false);
+      // Its lock is not ours to end, and not ours to renew.
+      assert.equal(await lease.release(), "gone");
+      assert.equal(await foreigner.acquire("a", TTL_MS), false);
       assert.ok(await foreigner.release("a"));
-      const lost = await locks.acquire("a", options);
-      const tookMs = await until("it gets in", () => foreigner.acquire("a", TTL_MS));
-      assert.ok(tookMs > 650 && tookMs < 900, `it took ${tookMs} ms`);
-      assert.equal(lost.held, false);
-    },
-  );
+    });
 
-  play(who, "ioredis", "is told apart from our own holders", async (locks, foreigner) => {
-    assert.ok(await foreigner.acquire("a", TTL_MS));
-    const { holders } = await locks.inspect("a");
-    assert.equal(holders.length, 1);
-    assert.equal(holders[0]?.label, "(another program)");
-    assert.equal(holders[0]?.token, 0n);
-    const listed = [];
-    for await (const view of locks.list()) listed.push(view.resource);
-    assert.deepEqual(listed, ["a"]);
-  });
+    play(
+      who,
+      "ioredis",
+      "as a writer is excluded by each of our readers",
+      async (locks, foreigner) => {
+        const readers = [
+          await locks.acquire("a", { mode: "shared" }),
+          await locks.acquire("a", { mode: "shared" }),
+        ];
+        for (const reader of readers) {
+          assert.equal(await foreigner.acquire("a", TTL_MS), false);
+          assert.equal(await foreigner.release("a"), false);
+          await reader.release();
+        }
+        assert.ok(await foreigner.acquire("a", TTL_MS));
+        assert.equal(await locks.tryAcquire("a", { mode: "shared" }), null);
+      },
+    );
 
-  play(
-    who,
-    "ioredis",
-    "that barges in leaves our waiters their order",
-    async (locks, foreigner) => {
+    play(
+      who,
+      "ioredis",
+      "as a writer gets in when our last reader expires",
+      async (locks, foreigner) => {
+        await locks.acquire("a", { mode: "shared", ttlMs: 200, renew: false });
+        await locks.acquire("a", { mode: "shared", ttlMs: 500, renew: false });
+        const tookMs = await until("it gets in", () => foreigner.acquire("a", TTL_MS));
+        assert.ok(tookMs > 400 && tookMs < 700, `it took ${tookMs} ms`);
+      },
+    );
+
+    play(
+      who,
+      "ioredis",
+      "waits for our lock-delay after a loss, not after a release",
+      async (locks, foreigner) => {
+        const options = { ttlMs: 300, lockDelayMs: 400, renew: false };
+        const released = await locks.acquire("a", options);
+        await released.release();
+        assert.ok(await foreigner.acquire("a", TTL_MS));
+        assert.ok(await foreigner.release("a"));
+        const lost = await locks.acquire("a", options);
+        const tookMs = await until("it gets in", () => foreigner.acquire("a", TTL_MS));
+        assert.ok(tookMs > 650 && tookMs < 900, `it took ${tookMs} ms`);
+        assert.equal(lost.held, false);
+      },
+    );
+
+    play(who, "ioredis", "is told apart from our own holders", async (locks, foreigner) => {
       assert.ok(await foreigner.acquire("a", TTL_MS));
-      const order: string[] = [];
-      const wait = async (name: string) => {
-        const lease = await locks.acquire("a", { fair: "strict" });
-        order.push(name);
-        await lease.release();
-      };
-      const first = wait("first");
-      await ground.untilWaiters(locks, "a", 1);
-      const second = wait("second");
-      await ground.untilWaiters(locks, "a", 2);
-      assert.ok(await foreigner.release("a"));
-      await Promise.all([first, second]);
-      assert.deepEqual(order, ["first", "second"]);
-    },
-  );
-}
+      const { holders } = await locks.inspect("a");
+      assert.equal(holders.length, 1);
+      assert.equal(holders[0]?.label, "(another program)");
+      assert.equal(holders[0]?.token, 0n);
+      const listed = [];
+      for await (const view of locks.list()) listed.push(view.resource);
+      assert.deepEqual(listed, ["a"]);
+    });
 
-test("a name that needs no encoding is the very key of an exclusive grant", async () => {
-  await using locks = ground.locks({ prefix: "" });
-  for (const name of ["invoice:42", "a b", "käse/🧀", "x*[y]?", "new\nline", "q\"uo'te"]) {
-    const lease = await locks.acquire(name);
-    assert.equal(await ground.admin.exists(name), 1, name);
-    assert.equal(await ground.admin.type(name), "string");
-    const left = await ground.admin.pttl(name);
-    assert.ok(left > 29_000 && left <= 30_000, `${name} lives for ${left} ms`);
-    await lease.release();
-    assert.equal(await ground.admin.exists(name), 0, name);
+    play(
+      who,
+      "ioredis",
+      "that barges in leaves our waiters their order",
+      async (locks, foreigner, ground) => {
+        assert.ok(await foreigner.acquire("a", TTL_MS));
+        const order: string[] = [];
+        const wait = async (name: string) => {
+          const lease = await locks.acquire("a", { fair: "strict" });
+          order.push(name);
+          await lease.release();
+        };
+        const first = wait("first");
+        await ground.untilWaiters(locks, "a", 1);
+        const second = wait("second");
+        await ground.untilWaiters(locks, "a", 2);
+        assert.ok(await foreigner.release("a"));
+        await Promise.all([first, second]);
+        assert.deepEqual(order, ["first", "second"]);
+      },
+    );
   }
-});
 
-test("a key that was set without an end is waited for like any other", async () => {
-  await using locks = ground.locks({ prefix: "" });
-  await ground.admin.set("a", "by hand");
-  await assert.rejects(locks.acquire("a", { waitMs: 300 }), { code: "ACQUIRE_TIMEOUT" });
-  const waiting = locks.acquire("a");
-  await ground.untilWaiters(locks, "a", 1);
-  await ground.admin.del("a");
-  await waiting;
-});
-
-test("with the default prefix a foreigner and we do not meet", async () => {
-  await using locks = ground.locks();
-  await ground.admin.set("a", "by hand");
-  assert.ok(await locks.tryAcquire("a"));
-  assert.equal(await ground.admin.exists("holdfast:a"), 1);
-});
-
-type Part = (locks: Locks, foreigner: Foreigner) => Promise<void>;
-
-function play(who: string, client: "node-redis" | "ioredis", what: string, part: Part): void {
-  test(`${who} ${what} (${client})`, async () => {
-    await using locks = ground.locks({ client, prefix: "" });
-    await part(locks, foreigners[who]!);
+  add("a name that needs no encoding is the very key of an exclusive grant", async (ground) => {
+    await using locks = ground.locks({ prefix: "" });
+    for (const name of ["invoice:42", "a b", "käse/🧀", "x*[y]?", "new\nline", "q\"uo'te"]) {
+      const lease = await locks.acquire(name);
+      assert.equal(await ground.admin.exists(name), 1, name);
+      assert.equal(await ground.admin.type(name), "string");
+      const left = await ground.admin.pttl(name);
+      assert.ok(left > 29_000 && left <= 30_000, `${name} lives for ${left} ms`);
+      await lease.release();
+      assert.equal(await ground.admin.exists(name), 0, name);
+    }
   });
-}
 
-function byHand(): Foreigner {
+  add("a key that was set without an end is waited for like any other", async (ground) => {
+    await using locks = ground.locks({ prefix: "" });
+    await ground.admin.set("a", "by hand");
+    await assert.rejects(locks.acquire("a", { waitMs: 300 }), { code: "ACQUIRE_TIMEOUT" });
+    const waiting = locks.acquire("a");
+    await ground.untilWaiters(locks, "a", 1);
+    await ground.admin.del("a");
+    await waiting;
+  });
+
+  add("with the default prefix a foreigner and we do not meet", async (ground) => {
+    await using locks = ground.locks();
+    await ground.admin.set("a", "by hand");
+    assert.ok(await locks.tryAcquire("a"));
+    assert.equal(await ground.admin.exists("holdfast:a"), 1);
+  });
+});
+
+function byHand(ground: Ground): Foreigner {
   const value = "some random value";
   return {
     acquire: async (key, ttlMs) => (await ground.admin.set(key, value, "PX", ttlMs, "NX")) === "OK",
@@ -219,41 +245,13 @@ function byHand(): Foreigner {
   };
 }
 
-// Reads "acquire <ttl> <key>" and "release <key>"; answers 1 or 0.
-const PROGRAM = `
-import sys, redis
-from redis.exceptions import LockError
-client = redis.Redis(port=int(sys.argv[1]))
-locks = {}
-for line in sys.stdin:
-    verb, _, rest = line.rstrip("\\n").partition(" ")
-    if verb == "acquire":
-        ttl, _, key = rest.partition(" ")
-        lock = client.lock(key, timeout=int(ttl) / 1000)
-        done = lock.acquire(blocking=False)
-        if done: locks[key] = lock
-    else:
-        try:
-            locks[rest].release()
-            done = True
-        except (KeyError, LockError):
-            done = False
-    print(1 if done else 0, flush=True)
-`;
-
 function pythonLock(port: number): Foreigner {
-  const child = spawn(ensurePython("redis", "python3-redis"), ["-c", PROGRAM, String(port)], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
-  python = child;
-  const lines: Interface = createInterface({ input: child.stdout });
-  const answers = lines[Symbol.asyncIterator]();
   const ask = async (line: string) => {
-    child.stdin.write(`${line}\n`);
+    python.stdin!.write(`${line}\n`);
     return (await answers.next()).value === "1";
   };
   return {
-    acquire: (key, ttlMs) => ask(`acquire ${ttlMs} ${key}`),
-    release: (key) => ask(`release ${key}`),
+    acquire: (key, ttlMs) => ask(`acquire ${port} ${ttlMs} ${key}`),
+    release: (key) => ask(`release ${port} ${key}`),
   };
 }

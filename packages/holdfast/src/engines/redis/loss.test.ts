@@ -1,167 +1,179 @@
 // What the server forgets: keys deleted by hand, FLUSHALL, a restart without persistence.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { after, before, beforeEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LeaseLostError } from "../../errors.js";
 import type { Lease } from "../../lease.js";
-import { CLIENT_NAMES, Ground } from "./ground.fixture.js";
+import { CLIENT_NAMES, scenes } from "./ground.fixture.js";
 
 const KEY = "holdfast:a";
 
-let ground: Ground;
-before(async () => {
-  ground = await Ground.start();
-});
-after(() => ground[Symbol.asyncDispose]());
-beforeEach(() => ground.admin.flushall());
-
-test("a lease whose key was deleted by hand is lost at the next renewal", async () => {
-  const locks = ground.locks();
-  const lease = await locks.acquire("a", { ttlMs: 900 });
-  await ground.admin.del(KEY);
-  assert.equal(await lossOf(lease), "expired");
-  assert.equal(await lease.release(), "gone");
-});
-
-test("a lease whose key a foreigner has taken is lost, and its release leaves the foreigner alone", async () => {
-  const locks = ground.locks();
-  const lease = await locks.acquire("a", { ttlMs: 900 });
-  await ground.admin.set(KEY, "mine", "PX", 5_000);
-  assert.equal(await lossOf(lease), "replaced");
-  assert.equal(await lease.release(), "gone");
-  assert.equal(await ground.admin.get(KEY), "mine");
-});
-
-test("readers whose marker was deleted by hand stay gone when another reader comes", async () => {
-  const [ours, other] = [ground.locks(), ground.locks()];
-  const options = { mode: "shared", limit: 1, renew: false } as const;
-  const reader = await ours.acquire("a", options);
-  await ground.admin.del(KEY);
-  const writer = await other.acquire("a", { waitMs: 0 });
-  await writer.release();
-  const next = await other.acquire("a", { ...options, waitMs: 0 });
-  assert.equal(await ours.check(reader.sequencer), false, "the old grant came back to life");
-  await assert.rejects(reader.renew(), LeaseLostError);
-  assert.ok(next.held);
-});
-
-for (const client of CLIENT_NAMES) {
-  test(`a waiter gets its turn when the holder's key is deleted by hand (${client})`, async () => {
-    const [ours, other] = [ground.locks({ client }), ground.locks()];
-    const held = await other.acquire("a");
-    const waiting = ours.acquire("a");
-    await ground.untilWaiters(other, "a", 1);
-    const started = performance.now();
+scenes("loss", (play) => {
+  play("a lease whose key was deleted by hand is lost at the next renewal", async (ground) => {
+    const locks = ground.locks();
+    const lease = await locks.acquire("a", { ttlMs: 900 });
     await ground.admin.del(KEY);
-    const lease = await waiting;
-    const tookMs = performance.now() - started;
-    assert.ok(tookMs < 1_300, `it took ${tookMs} ms`);
-    assert.ok(lease.token > held.token);
+    assert.equal(await lossOf(lease), "expired");
+    assert.equal(await lease.release(), "gone");
   });
 
-  test(`a holder and 5 waiters survive FLUSHALL (${client})`, async () => {
-    const [ours, other] = [ground.locks({ client }), ground.locks()];
-    const held = await other.acquire("a", { ttlMs: 900 });
-    const tokens: bigint[] = [held.token];
-    const waits = Array.from({ length: 5 }, async () => {
-      const lease = await ours.acquire("a", { fair: "strict" });
-      tokens.push(lease.token);
-      await lease.release();
+  play(
+    "a lease whose key a foreigner has taken is lost, and its release leaves the foreigner alone",
+    async (ground) => {
+      const locks = ground.locks();
+      const lease = await locks.acquire("a", { ttlMs: 900 });
+      await ground.admin.set(KEY, "mine", "PX", 5_000);
+      assert.equal(await lossOf(lease), "replaced");
+      assert.equal(await lease.release(), "gone");
+      assert.equal(await ground.admin.get(KEY), "mine");
+    },
+  );
+
+  play(
+    "readers whose marker was deleted by hand stay gone when another reader comes",
+    async (ground) => {
+      const [ours, other] = [ground.locks(), ground.locks()];
+      const options = { mode: "shared", limit: 1, renew: false } as const;
+      const reader = await ours.acquire("a", options);
+      await ground.admin.del(KEY);
+      const writer = await other.acquire("a", { waitMs: 0 });
+      await writer.release();
+      const next = await other.acquire("a", { ...options, waitMs: 0 });
+      assert.equal(await ours.check(reader.sequencer), false, "the old grant came back to life");
+      await assert.rejects(reader.renew(), LeaseLostError);
+      assert.ok(next.held);
+    },
+  );
+
+  for (const client of CLIENT_NAMES) {
+    play(
+      `a waiter gets its turn when the holder's key is deleted by hand (${client})`,
+      async (ground) => {
+        const [ours, other] = [ground.locks({ client }), ground.locks()];
+        const held = await other.acquire("a");
+        const waiting = ours.acquire("a");
+        await ground.untilWaiters(other, "a", 1);
+        const started = performance.now();
+        await ground.admin.del(KEY);
+        const lease = await waiting;
+        const tookMs = performance.now() - started;
+        assert.ok(tookMs < 1_300, `it took ${tookMs} ms`);
+        assert.ok(lease.token > held.token);
+      },
+    );
+
+    play(`a holder and 5 waiters survive FLUSHALL (${client})`, async (ground) => {
+      const [ours, other] = [ground.locks({ client }), ground.locks()];
+      const held = await other.acquire("a", { ttlMs: 900 });
+      const tokens: bigint[] = [held.token];
+      const waits = Array.from({ length: 5 }, async () => {
+        const lease = await ours.acquire("a", { fair: "strict" });
+        tokens.push(lease.token);
+        await lease.release();
+      });
+      await ground.untilWaiters(other, "a", 5);
+      await ground.admin.flushall();
+      await Promise.all([...waits, lossOf(held)]);
+      assertRising(tokens);
     });
-    await ground.untilWaiters(other, "a", 5);
-    await ground.admin.flushall();
-    await Promise.all([...waits, lossOf(held)]);
-    assertRising(tokens);
-  });
 
-  test(`a holder and its waiter survive a restart without persistence (${client})`, async () => {
-    const [ours, other] = [ground.locks({ client }), ground.locks({ client })];
-    const held = await other.acquire("a", { ttlMs: 2_000 });
-    const waiting = ours.acquire("a", { ttlMs: 10_000 });
-    await ground.untilWaiters(other, "a", 1);
-    const started = performance.now();
-    await ground.server.restart();
-    const [lease, reason] = await Promise.all([waiting, lossOf(held)]);
-    const tookMs = performance.now() - started;
-    assert.ok(tookMs < 3_000, `it took ${tookMs} ms`);
-    assert.match(reason, /expired|replaced/);
-    assertRising([held.token, lease.token]);
-    // Pushes find their way again, too.
-    await sleep(300);
-    const next = other.acquire("a");
-    await ground.untilWaiters(ours, "a", 1);
-    const releasedAt = performance.now();
-    await lease.release();
-    await next;
-    const pushMs = performance.now() - releasedAt;
-    assert.ok(pushMs < 150, `the push took ${pushMs} ms`);
-  });
+    play(
+      `a holder and its waiter survive a restart without persistence (${client})`,
+      async (ground) => {
+        const [ours, other] = [ground.locks({ client }), ground.locks({ client })];
+        const held = await other.acquire("a", { ttlMs: 2_000 });
+        const waiting = ours.acquire("a", { ttlMs: 10_000 });
+        await ground.untilWaiters(other, "a", 1);
+        const started = performance.now();
+        await ground.server.restart();
+        const [lease, reason] = await Promise.all([waiting, lossOf(held)]);
+        const tookMs = performance.now() - started;
+        assert.ok(tookMs < 3_000, `it took ${tookMs} ms`);
+        assert.match(reason, /expired|replaced/);
+        assertRising([held.token, lease.token]);
+        // Pushes find their way again, too.
+        await sleep(300);
+        const next = other.acquire("a");
+        await ground.untilWaiters(ours, "a", 1);
+        const releasedAt = performance.now();
+        await lease.release();
+        await next;
+        const pushMs = performance.now() - releasedAt;
+        assert.ok(pushMs < 150, `the push took ${pushMs} ms`);
+      },
+    );
 
-  test(`all verbs go on after SCRIPT FLUSH (${client})`, async () => {
-    const [ours, other] = [ground.locks({ client }), ground.locks({ client })];
-    const flush = () => ground.admin.script("FLUSH", "SYNC");
-    await flush();
-    const lease = await ours.acquire("a");
-    await flush();
-    await lease.renew();
-    await flush();
-    const waiting = other.acquire("a");
-    await ground.untilWaiters(ours, "a", 1);
-    await flush();
-    assert.ok(await ours.check(lease.sequencer));
-    await flush();
-    assert.equal(await lease.release(), "released");
-    await flush();
-    const next = await waiting;
-    assert.equal(await ours.revoke("a", { token: next.token }), "revoked");
-    await flush();
-    const views = [];
-    for await (const view of ours.list()) views.push(view.resource);
-    assert.deepEqual(views, ["a"]);
-  });
-
-  test(`a waiter whose connections are all killed keeps its place (${client})`, async () => {
-    const [ours, other] = [ground.locks({ client }), ground.locks()];
-    const held = await other.acquire("a");
-    const order: string[] = [];
-    const first = ours.acquire("a").then((lease) => {
-      order.push("first");
-      return lease.release();
+    play(`all verbs go on after SCRIPT FLUSH (${client})`, async (ground) => {
+      const [ours, other] = [ground.locks({ client }), ground.locks({ client })];
+      const flush = () => ground.admin.script("FLUSH", "SYNC");
+      await flush();
+      const lease = await ours.acquire("a");
+      await flush();
+      await lease.renew();
+      await flush();
+      const waiting = other.acquire("a");
+      await ground.untilWaiters(ours, "a", 1);
+      await flush();
+      assert.ok(await ours.check(lease.sequencer));
+      await flush();
+      assert.equal(await lease.release(), "released");
+      await flush();
+      const next = await waiting;
+      assert.equal(await ours.revoke("a", { token: next.token }), "revoked");
+      await flush();
+      const views = [];
+      for await (const view of ours.list()) views.push(view.resource);
+      assert.deepEqual(views, ["a"]);
     });
-    await ground.untilWaiters(other, "a", 1);
-    const second = other.acquire("a").then((lease) => {
-      order.push("second");
-      return lease.release();
-    });
-    await ground.untilWaiters(other, "a", 2);
-    await ground.admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-    await ground.admin.call("CLIENT", "KILL", "TYPE", "pubsub");
-    await sleep(200);
-    await held.release();
-    await Promise.all([first, second]);
-    assert.deepEqual(order, ["first", "second"]);
-  });
-}
 
-test("a held key that was made persistent by hand does not make its waiter hurry", async () => {
-  const [ours, other] = [ground.locks(), ground.locks()];
-  const held = await other.acquire("a", { renew: false });
-  const waiting = ours.acquire("a", { waitMs: 1_500 });
-  waiting.catch(() => {});
-  await ground.untilWaiters(other, "a", 1);
-  await ground.admin.persist(KEY);
-  await sleep(600);
-  const calls = async () => {
-    const stats = await ground.admin.info("commandstats");
-    return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0);
-  };
-  const before = await calls();
-  await sleep(800);
-  const made = (await calls()) - before;
-  assert.ok(made < 20, `${made} calls in 800 ms`);
-  await held.release();
-  await ground.admin.del(KEY);
+    play(
+      `a waiter whose connections are all killed keeps its place (${client})`,
+      async (ground) => {
+        const [ours, other] = [ground.locks({ client }), ground.locks()];
+        const held = await other.acquire("a");
+        const order: string[] = [];
+        const first = ours.acquire("a").then((lease) => {
+          order.push("first");
+          return lease.release();
+        });
+        await ground.untilWaiters(other, "a", 1);
+        const second = other.acquire("a").then((lease) => {
+          order.push("second");
+          return lease.release();
+        });
+        await ground.untilWaiters(other, "a", 2);
+        await ground.admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+        await ground.admin.call("CLIENT", "KILL", "TYPE", "pubsub");
+        await sleep(200);
+        await held.release();
+        await Promise.all([first, second]);
+        assert.deepEqual(order, ["first", "second"]);
+      },
+    );
+  }
+
+  play(
+    "a held key that was made persistent by hand does not make its waiter hurry",
+    async (ground) => {
+      const [ours, other] = [ground.locks(), ground.locks()];
+      const held = await other.acquire("a", { renew: false });
+      const waiting = ours.acquire("a", { waitMs: 1_500 });
+      waiting.catch(() => {});
+      await ground.untilWaiters(other, "a", 1);
+      await ground.admin.persist(KEY);
+      await sleep(600);
+      const calls = async () => {
+        const stats = await ground.admin.info("commandstats");
+        return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0);
+      };
+      const before = await calls();
+      await sleep(800);
+      const made = (await calls()) - before;
+      assert.ok(made < 20, `${made} calls in 800 ms`);
+      await held.release();
+      await ground.admin.del(KEY);
+    },
+  );
 });
 
 async function lossOf(lease: Lease): Promise<string> {

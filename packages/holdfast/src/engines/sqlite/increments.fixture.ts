@@ -21,7 +21,7 @@ for (let done = 0, turn = 0; done < Number(count) && !enough; turn++) {
   console.log(`held ${lease.token} ${askedAt} ${performance.now() - started}`);
   try {
     const value = register.read(lease.resource, lease.token);
-    if (turn % 3 === 0 && Number(lingerMs) > 0) await sleep(Number(lingerMs));
+    if (turn % 3 > 0 && Number(lingerMs) > 0) await sleep(Number(lingerMs));
     // Every second time it forgets to ask, and the register alone stands between it and the number.
     if (turn % 2 === 0) lease.assertHeld();
     register.write(lease.resource, lease.token, value + 1);

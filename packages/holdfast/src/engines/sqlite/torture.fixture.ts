@@ -12,7 +12,7 @@ export interface TortureTerms {
   /** When it is enough, whatever is left. */
   readonly forMs: number;
   readonly ttlMs: number;
-  /** How long every third holder stays in the middle of its work. */
+  /** How long two holders of three stay in the middle of their work. */
   readonly lingerMs: number;
   readonly killEveryMs: number;
   /** How long a holder is stopped, now and then; longer than ttlMs. 0 is never. */

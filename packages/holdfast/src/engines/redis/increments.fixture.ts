@@ -1,0 +1,58 @@
+// Adds one to a register again and again, each time under the lock, until a line of input says that
+// it is enough: increments <redis port> <register port> <ttlMs> <ioredis | node-redis>.
+// Says "asks <loop>", "held <loop> <asked at> <waitedMs>", then "did <loop>", or the code of what
+// kept it from it.
+import { setTimeout as sleep } from "node:timers/promises";
+import { Redis } from "ioredis";
+import { connect } from "../../connect.js";
+import { HoldfastError } from "../../errors.js";
+import { exponential } from "../../retry.js";
+import { redisEngine } from "./index.js";
+import { Register } from "./register.fixture.js";
+
+const [port = "", registerPort = "", ttlMs = "0", client = ""] = process.argv.slice(2);
+const options = { defaults: { ttlMs: Number(ttlMs), callTimeoutMs: 1_000, waitMs: 60_000 } };
+const locks = await connect(
+  client === "ioredis" ? ioRedis() : `redis://127.0.0.1:${port}`,
+  options,
+);
+const register = new Register(Number(registerPort));
+let enough = false;
+process.stdin.once("data", () => {
+  enough = true;
+});
+await Promise.all([work(0), work(1)]);
+process.exit(0);
+
+async function work(loop: number): Promise<void> {
+  for (let turn = 0; !enough; turn++) {
+    const askedAt = Date.now();
+    const started = performance.now();
+    const fair = loop === 0 ? "strict" : "cohort";
+    console.log(`asks ${loop}`);
+    try {
+      const retry = exponential({ minMs: 20, maxMs: 200 });
+      const lease = await locks.acquire("number", { fair, retry });
+      console.log(`held ${loop} ${askedAt} ${performance.now() - started}`);
+      try {
+        const value = await register.read(lease.resource, lease.token);
+        if (turn % 3 > 0) await sleep(15);
+        // Every second time it forgets to ask, and the register alone stands before the number.
+        if (turn % 2 === 0) lease.assertHeld();
+        await register.write(lease.resource, lease.token, value + 1);
+        console.log(`did ${loop}`);
+      } finally {
+        await lease.release();
+      }
+    } catch (error) {
+      if (!(error instanceof HoldfastError)) throw error;
+      console.log(`${error.code} ${loop}`);
+    }
+  }
+}
+
+function ioRedis() {
+  const client = new Redis({ port: Number(port), retryStrategy: () => 20 });
+  client.on("error", () => {});
+  return redisEngine({ client });
+}

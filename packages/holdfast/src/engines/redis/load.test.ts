@@ -1,0 +1,94 @@
+// What waiting and holding cost the server, by its own count of the calls it got.
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Lease } from "../../lease.js";
+import { CLIENT_NAMES, type Ground, scenes, until } from "./ground.fixture.js";
+
+// What scripts do inside is counted by the server too; these are what clients send.
+const SENT = /cmdstat_(eval|evalsha|scan|ping|subscribe|client\S*|publish|hello|info):calls=(\d+)/g;
+
+scenes("load", (play) => {
+  play(
+    "10,000 leases are renewed with at most 20 commands a second, and none is lost",
+    async (ground) => {
+      await using locks = ground.locks();
+      const leases: Lease[] = [];
+      for (let i = 0; i < 10_000; i += 1_000) {
+        const some = Array.from({ length: 1_000 }, (_, j) =>
+          locks.acquire(`r${i + j}`, { ttlMs: 10_000, callTimeoutMs: 10_000 }),
+        );
+        leases.push(...(await Promise.all(some)));
+      }
+      await sleep(1_000);
+      // Renewals come every third of the ttl, so a whole round is counted.
+      const perSecond = await commandsPerSecond(ground, 4_000);
+      assert.ok(perSecond <= 20, `${perSecond} commands a second`);
+      assert.ok(perSecond > 0, "nothing was renewed");
+      assert.ok(leases.every((lease) => lease.held && lease.remainingMs() > 3_000));
+    },
+  );
+
+  for (const client of CLIENT_NAMES) {
+    for (const fair of ["strict", "cohort"] as const) {
+      play(
+        `500 waiters behind one holder send at most 5 commands a second (${fair}, ${client})`,
+        async (ground) => {
+          await using ours = ground.locks({ client });
+          await using other = ground.locks();
+          const held = await other.acquire("a");
+          const order: number[] = [];
+          const waits = Array.from({ length: 500 }, async (_, i) => {
+            const lease = await ours.acquire("a", { fair, waitMs: 60_000 });
+            order.push(i);
+            await lease.release();
+          });
+          await ground.untilWaiters(other, "a", fair === "strict" ? 500 : 1);
+          const perSecond = await commandsPerSecond(ground, 2_000);
+          assert.ok(perSecond <= 5, `${perSecond} commands a second`);
+          const started = performance.now();
+          await held.release();
+          await Promise.all(waits);
+          const tookMs = performance.now() - started;
+          assert.ok(tookMs < 5_000, `all were served after ${tookMs} ms`);
+          assert.deepEqual(
+            order,
+            order.map((_, i) => i),
+          );
+        },
+      );
+    }
+
+    play(
+      `500 waiters on 500 resources send at most 5 commands a second (${client})`,
+      async (ground) => {
+        await using ours = ground.locks({ client });
+        await using other = ground.locks();
+        const names = Array.from({ length: 500 }, (_, i) => `r${i}`);
+        const held = await Promise.all(names.map((name) => other.acquire(name, { ttlMs: 60_000 })));
+        const waits = names.map((name) => ours.acquire(name, { waitMs: 60_000 }));
+        await until("all wait", async () => (await ground.admin.keys("*:queue")).length === 500);
+        const perSecond = await commandsPerSecond(ground, 2_000);
+        assert.ok(perSecond <= 5, `${perSecond} commands a second`);
+        await Promise.all(held.map((lease) => lease.release()));
+        const leases = await Promise.all(waits);
+        await Promise.all(leases.map((lease) => lease.release()));
+      },
+    );
+  }
+});
+
+async function commandsPerSecond(ground: Ground, overMs: number): Promise<number> {
+  // What is under way now belongs to what came before.
+  await sleep(100);
+  const before = await sent(ground);
+  const started = performance.now();
+  await sleep(overMs);
+  const after = await sent(ground);
+  // Our own question is among them.
+  return ((after - before - 1) * 1_000) / (performance.now() - started);
+}
+
+async function sent(ground: Ground): Promise<number> {
+  const stats = await ground.admin.info("commandstats");
+  return [...stats.matchAll(SENT)].reduce((sum, [, , calls]) => sum + Number(calls), 0);
+}

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { createConnection, createServer, type Socket } from "node:net";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Relay } from "./relay.js";
+
+// A server that says everything twice.
+const heard: string[] = [];
+const server = createServer((socket) => {
+  socket.on("error", () => {});
+  socket.on("data", (bytes) => {
+    heard.push(String(bytes));
+    socket.write(`${bytes}${bytes}`);
+  });
+});
+let port: number;
+
+before(async () => {
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  port = (server.address() as { port: number }).port;
+});
+after(() => server.close());
+
+test("a relay passes on, hangs, goes on, loses answers, and cuts", async () => {
+  await using relay = await Relay.start(port);
+  const { socket, said } = await dial(relay.port);
+  socket.write("a");
+  await sleep(50);
+  assert.equal(said(), "aa");
+  relay.hang();
+  socket.write("b");
+  await sleep(50);
+  assert.deepEqual([heard.at(-1), said()], ["a", "aa"]);
+  relay.mend();
+  await sleep(50);
+  assert.deepEqual([heard.at(-1), said()], ["b", "aabb"]);
+  relay.mute();
+  socket.write("c");
+  await sleep(50);
+  assert.deepEqual([heard.at(-1), said()], ["c", "aabb"]);
+  relay.cut();
+  await sleep(50);
+  assert.ok(socket.destroyed);
+  const refused = await dial(relay.port);
+  await sleep(50);
+  assert.ok(refused.socket.destroyed);
+  relay.mend();
+  const { socket: again, said: saidAgain } = await dial(relay.port);
+  again.write("d");
+  await sleep(50);
+  assert.equal(saidAgain(), "dd");
+});
+
+async function dial(to: number): Promise<{ socket: Socket; said: () => string }> {
+  const socket = createConnection(to, "127.0.0.1");
+  let said = "";
+  socket.on("error", () => {});
+  socket.on("data", (bytes) => {
+    said += String(bytes);
+  });
+  await new Promise((connected) => socket.once("connect", connected).once("close", connected));
+  return { socket, said: () => said };
+}

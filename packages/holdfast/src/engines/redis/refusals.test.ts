@@ -11,6 +11,7 @@ import {
   type Ground,
   now,
   scenes,
+  until,
 } from "./ground.fixture.js";
 
 const refused = (pattern: RegExp) => (error: unknown) => {
@@ -55,8 +56,7 @@ scenes(
         async (ground) => {
           const ours = ground.locks({ client });
           const held = await ours.acquire("a", { ttlMs: 3_000 });
-          const busy = slowScript(ground, 400);
-          await sleep(100);
+          const busy = await slowScript(ground, 400);
           await assert.rejects(ours.acquire("b"), refused(/busy with another script/));
           const retry = [100, 100, 100, 100, 100, 100, 100, 100];
           const patient = await ours.acquire("c", { retry });

@@ -98,7 +98,8 @@ scenes("interop", (add) => {
           assert.ok(await foreigner.release("a"));
           await waiting;
           const tookMs = performance.now() - started;
-          assert.ok(tookMs < 200, `the release was noticed after ${tookMs} ms`);
+          // A look every 75 ms; the rest is room for a busy machine. Our own heartbeat is 1 s.
+          assert.ok(tookMs < 900, `the release was noticed after ${tookMs} ms`);
         },
       );
     }

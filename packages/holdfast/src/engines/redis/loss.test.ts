@@ -29,6 +29,20 @@ scenes("loss", (play) => {
     },
   );
 
+  play("a lock that was evicted lets another one in, and its holder is told", async (ground) => {
+    // What docs/engines/redis.md warns of: with noeviction this cannot happen.
+    const [ours, other] = [ground.locks(), ground.locks()];
+    const lease = await ours.acquire("a", { ttlMs: 900 });
+    await ground.admin.config("SET", "maxmemory-policy", "volatile-lru");
+    await ground.admin.config("SET", "maxmemory", "1mb");
+    await other.tryAcquire("b").catch(() => null);
+    await ground.admin.config("SET", "maxmemory", "0");
+    assert.equal(await ground.admin.exists(KEY), 0, "nothing was evicted");
+    const next = await other.acquire("a", { waitMs: 0 });
+    assert.equal(await lossOf(lease), "replaced");
+    assertRising([lease.token, next.token]);
+  });
+
   play(
     "readers whose marker was deleted by hand stay gone when another reader comes",
     async (ground) => {

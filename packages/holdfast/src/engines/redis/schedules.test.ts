@@ -249,6 +249,23 @@ scenes("schedules", (play) => {
     },
   );
 
+  play("a process that was killed at the head of the line delays nobody", async (ground) => {
+    const other = ground.locks();
+    const held = await other.acquire("a");
+    const killed = ground.child("waiter", [ground.server.url, "a", "{}"]);
+    assert.equal(await killed.line(), "ready");
+    await ground.untilWaiters(other, "a", 1);
+    const behind = ground.locks().acquire("a");
+    await ground.untilWaiters(other, "a", 2);
+    await killed.kill();
+    await sleep(50);
+    const started = performance.now();
+    await held.release();
+    await behind;
+    const tookMs = performance.now() - started;
+    assert.ok(tookMs < 300, `the next one got in after ${tookMs} ms`);
+  });
+
   play(
     "a holder that is paused past its ttl finds its lease lost, and harms nobody",
     async (ground) => {

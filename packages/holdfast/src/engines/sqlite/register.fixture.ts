@@ -1,4 +1,4 @@
-import { FencedOutError } from "../../errors.js";
+import { EngineError, FencedOutError } from "../../errors.js";
 import type { SqlClient } from "./client.js";
 import { openDatabase } from "./database.js";
 import { resolveSqlite } from "./options.js";
@@ -35,7 +35,15 @@ export class Register {
 
   /** Through the engine's own binding: a second SQLite in one process would drop its locks. */
   static async open(path: string): Promise<Register> {
-    return new Register(await openDatabase(resolveSqlite({ path }), "quick"));
+    for (let tries = 0; ; tries++) {
+      try {
+        return new Register(await openDatabase(resolveSqlite({ path }), "quick"));
+      } catch (error) {
+        // Others write to it all the time; the engine waits for its turn, and so does this.
+        if (!(error instanceof EngineError && error.retryable) || tries === 500) throw error;
+      }
+      await new Promise((again) => setTimeout(again, 10));
+    }
   }
 
   read(resource: string, token: bigint): number {

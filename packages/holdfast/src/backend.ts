@@ -1,5 +1,5 @@
 import type { Clock } from "./clock.js";
-import type { Call, Engine, Failed, GrantRef } from "./engine.js";
+import type { Call, Engine, Failed, Gone, GrantRef, Released } from "./engine.js";
 import { ContractError, EngineError, HoldfastError } from "./errors.js";
 import { emit } from "./events.js";
 import type { Grant } from "./grant.js";
@@ -93,7 +93,7 @@ export class Backend {
 
   /** Gives back what a lease stood on. close() waits for it; its error is the caller's. */
   endGrant(grant: Grant, timeoutMs: number): Promise<"released" | "gone"> {
-    const work = this.#end(grant, grant.doubt.exists, timeoutMs);
+    const work = this.#end(grant, grant.doubt.exists, timeoutMs, grant.validUntil);
     this.track(work);
     return work;
   }
@@ -110,10 +110,19 @@ export class Backend {
     { resource, grantId }: GrantRef,
     inDoubt: boolean,
     timeoutMs: number,
+    goodUntil = -Infinity,
   ): Promise<"released" | "gone"> {
     const ref = { resource, grantId, tombstoneMs: inDoubt ? TOMBSTONE_MS : 0 };
-    const answer = await this.insist(timeoutMs, (call) => this.engine.release([ref], call));
-    return answer.kind;
+    let unanswered = false;
+    const onFailure = (error: unknown) => {
+      unanswered ||= !(error instanceof EngineError && error.effect === "none");
+    };
+    const ask = (call: Call) => this.engine.release([ref], call);
+    const answer = await this.insist<Released | Gone>(timeoutMs, ask, onFailure);
+    if (answer.kind === "released" || !unanswered) return answer.kind;
+    // What a repeat does not find any more, the attempt before it has released. Once our time is over
+    // a successor may have come by expiry as well, and then it was not ours to give back.
+    return answer.why !== "replaced" || this.clock.now() < goodUntil ? "released" : "gone";
   }
 
   /** Work whose failure has no caller to be thrown at, so it becomes an event. */

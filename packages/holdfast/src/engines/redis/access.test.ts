@@ -70,7 +70,7 @@ scenes("access", (play) => {
             assert.equal(await held.release(), "released");
             const lease = await waiting;
             const tookMs = performance.now() - started;
-            assert.ok(tookMs < 1_300, `it took ${tookMs} ms`);
+            assert.ok(tookMs < 1_800, `it took ${tookMs} ms`);
             assert.equal(await lease.release(), "released");
             assert.deepEqual((await ours.inspect("a")).waiters, []);
           }
@@ -150,7 +150,7 @@ async function wholeLife(ground: Ground, ours: Locks, other: Locks, waitMs = 5_0
   const started = performance.now();
   await lease.release();
   const next = await waiting;
-  assert.ok(performance.now() - started < 200, "the grant was pushed");
+  assert.ok(performance.now() - started < 500, "the grant was pushed");
   assert.equal(await ours.revoke("a", { token: next.token }), "revoked");
   await sleep(50);
   assert.equal(next.held, false, "the revocation was pushed");

@@ -15,7 +15,7 @@ export interface IoRedisSubscriber {
   subscribe(...channels: string[]): Promise<unknown>;
   on(event: "message", listener: (channel: string, message: string) => void): unknown;
   on(event: "error", listener: (error: Error) => void): unknown;
-  on(event: "connect", listener: () => void): unknown;
+  on(event: "connect" | "ready" | "end", listener: () => void): unknown;
   readonly stream?: { unref(): unknown };
   disconnect(): void;
 }
@@ -92,13 +92,24 @@ function ioRedisSeam(client: IoRedisClient): Seam {
     scan: async (cursor, glob, max) =>
       (await client.scan(cursor, "MATCH", glob, "COUNT", max)) as [string, string[]],
     subscribe: (channels, onMessage, onError) => {
-      const subscriber = client.duplicate({ maxRetriesPerRequest: null });
+      // Its own way to subscribe again leaves a rejection that nobody handles when the connection
+      // is ended meanwhile, and that ends the process. So this does it, at every new connection.
+      const subscriber = client.duplicate({ autoResubscribe: false, maxRetriesPerRequest: null });
       subscriber.on("error", onError);
       subscriber.on("message", onMessage);
-      const ready = subscriber.subscribe(...channels).then(() => {
-        // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
-        subscriber.stream?.unref();
-        subscriber.on("connect", () => subscriber.stream?.unref());
+      const ready = new Promise<void>((resolve, reject) => {
+        subscriber.on("ready", () => {
+          const heard = subscriber.subscribe(...channels).then(() => {
+            // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
+            subscriber.stream?.unref();
+            resolve();
+          });
+          heard.catch((error: Error) => {
+            onError(error);
+            reject(error);
+          });
+        });
+        subscriber.on("end", () => reject(new Error("the connection was ended")));
       });
       return { ready, close: () => subscriber.disconnect() };
     },

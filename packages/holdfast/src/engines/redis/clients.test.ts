@@ -1,8 +1,10 @@
 // What clients do by themselves: databases, protocols, settings, and commands that are sent twice.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
 import type { Locks } from "../../locks.js";
 import { CLIENT_NAMES, claim, type Ground, now, scenes, until } from "./ground.fixture.js";
+import { type RedisClient, redisEngine } from "./index.js";
 import { keyOf } from "./keys.js";
 
 scenes("clients", (play) => {
@@ -90,6 +92,38 @@ scenes("clients", (play) => {
     const open = () => ground.locks({ ioredis: { stringNumbers: true } });
     await wholeLife(ground, open(), open());
   });
+
+  play(
+    "closing while ioredis subscribes again rejects nothing that nobody handles",
+    async (ground) => {
+      const pushes = await ground.relay();
+      const client: Redis = ground.ioRedis({ pushPort: pushes.port });
+      const subscribers: Redis[] = [];
+      const duplicate = client.duplicate.bind(client);
+      client.duplicate = (override) => {
+        const subscriber = duplicate(override);
+        subscribers.push(subscriber);
+        return subscriber;
+      };
+      const engine = redisEngine({ client: client as RedisClient });
+      await engine.queue!.enqueue(claim("a"), now());
+      const [subscriber] = subscribers;
+      assert.ok(subscriber !== undefined);
+      // It is back, and has asked for its channels again, when the answers stop.
+      subscriber.once("ready", () => pushes.mute());
+      pushes.cut();
+      pushes.mend();
+      await until("it is back", () => subscriber.status === "ready");
+      await sleep(30);
+      const unhandled: unknown[] = [];
+      const hear = (reason: unknown) => unhandled.push(reason);
+      process.on("unhandledRejection", hear);
+      await engine.close();
+      await sleep(50);
+      process.off("unhandledRejection", hear);
+      assert.deepEqual(unhandled, []);
+    },
+  );
 
   play("a keyPrefix of ioredis is kept to, or refused", async (ground) => {
     const open = () => ground.locks({ ioredis: { keyPrefix: "app:" } });
@@ -184,7 +218,7 @@ async function wholeLife(ground: Ground, ours: Locks, other: Locks): Promise<voi
   const started = performance.now();
   assert.equal(await lease.release(), "released");
   const next = await waiting;
-  assert.ok(performance.now() - started < 200, "the grant was pushed");
+  assert.ok(performance.now() - started < 500, "the grant was pushed");
   assert.ok(next.token > lease.token);
   const { holders } = await ours.inspect("a");
   assert.deepEqual([holders[0]?.token, holders[0]?.revoked], [next.token, false]);
@@ -192,7 +226,7 @@ async function wholeLife(ground: Ground, ours: Locks, other: Locks): Promise<voi
   for await (const view of ours.list()) listed.push(view.resource);
   assert.deepEqual(listed, ["a"]);
   assert.equal(await ours.revoke("a", { token: next.token }), "revoked");
-  await until("the revocation is heard", () => !next.held, 300);
+  await until("the revocation is heard", () => !next.held, 1_000);
   await next.release();
   const readers = [
     await ours.acquire("b", { mode: "shared", limit: 2 }),

@@ -49,7 +49,7 @@ scenes("load", (play) => {
           await held.release();
           await Promise.all(waits);
           const tookMs = performance.now() - started;
-          assert.ok(tookMs < 5_000, `all were served after ${tookMs} ms`);
+          assert.ok(tookMs < 20_000, `all were served after ${tookMs} ms`);
           assert.deepEqual(
             order,
             order.map((_, i) => i),

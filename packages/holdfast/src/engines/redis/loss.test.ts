@@ -71,7 +71,7 @@ scenes("loss", (play) => {
         await ground.admin.del(KEY);
         const lease = await waiting;
         const tookMs = performance.now() - started;
-        assert.ok(tookMs < 1_300, `it took ${tookMs} ms`);
+        assert.ok(tookMs < 1_800, `it took ${tookMs} ms`);
         assert.ok(lease.token > held.token);
       },
     );
@@ -113,7 +113,7 @@ scenes("loss", (play) => {
         await lease.release();
         await next;
         const pushMs = performance.now() - releasedAt;
-        assert.ok(pushMs < 150, `the push took ${pushMs} ms`);
+        assert.ok(pushMs < 500, `the push took ${pushMs} ms`);
       },
     );
 

@@ -90,7 +90,7 @@ scenes("schedules", (play) => {
       pushes.cut();
       const lease = await waiting;
       const tookMs = performance.now() - started;
-      assert.ok(tookMs < 1_300, `the waiter got its turn after ${tookMs} ms`);
+      assert.ok(tookMs < 1_800, `the waiter got its turn after ${tookMs} ms`);
       assert.ok(lease.held);
     });
 
@@ -109,7 +109,7 @@ scenes("schedules", (play) => {
         await held.release();
         await waiting;
         const tookMs = performance.now() - started;
-        assert.ok(tookMs < 1_300, `the waiter got its turn after ${tookMs} ms`);
+        assert.ok(tookMs < 1_800, `the waiter got its turn after ${tookMs} ms`);
       },
     );
 
@@ -134,7 +134,7 @@ scenes("schedules", (play) => {
         await again.release();
         await next;
         const tookMs = performance.now() - started;
-        assert.ok(tookMs < 150, `the push took ${tookMs} ms`);
+        assert.ok(tookMs < 500, `the push took ${tookMs} ms`);
       },
     );
 
@@ -238,7 +238,7 @@ scenes("schedules", (play) => {
       await held.release();
       const lease = await behind;
       const tookMs = performance.now() - started;
-      assert.ok(tookMs > 2_500 && tookMs < 4_300, `the next one got in after ${tookMs} ms`);
+      assert.ok(tookMs > 2_500 && tookMs < 4_800, `the next one got in after ${tookMs} ms`);
       paused.process.kill("SIGCONT");
       await sleep(300);
       assert.ok(lease.held, "the one that was paused took nothing");
@@ -263,7 +263,7 @@ scenes("schedules", (play) => {
     await held.release();
     await behind;
     const tookMs = performance.now() - started;
-    assert.ok(tookMs < 300, `the next one got in after ${tookMs} ms`);
+    assert.ok(tookMs < 700, `the next one got in after ${tookMs} ms`);
   });
 
   play(

@@ -178,3 +178,19 @@ test("a renewal that arrives late does not move the expiry back", async () => {
   assert.ok(lease.held);
   assert.equal(await other.tryAcquire("a"), null);
 });
+
+test("a release whose answer was lost is a release: run gives fn's value", async () => {
+  const { engine, locks, held } = stage();
+  engine.inject("release", { kind: "lose-reply" });
+  assert.equal(await locks.run("a", ALONE, () => "done"), "done");
+  assert.equal(held("a"), 0);
+});
+
+test("a release whose answer was lost, and whose successor is in, is a release while it was ours", async () => {
+  const { engine, locks, other } = stage();
+  const lease = await locks.acquire("a", ALONE);
+  const next = other.acquire("a", ALONE);
+  engine.inject("release", { kind: "lose-reply" });
+  assert.equal(await lease.release(), "released");
+  assert.ok((await next).held);
+});

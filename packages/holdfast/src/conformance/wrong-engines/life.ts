@@ -222,8 +222,7 @@ export const lifeDefects: readonly WrongEngine[] = [
           try {
             return await inner.renew(refs, call);
           } catch {
-            // So long a life that a machine which stalls now and then cannot hide the defect.
-            return refs.map(() => ({ kind: "renewed", since: call.startedAt, ttlMs: 60_000 }));
+            return refs.map(({ ttlMs }) => ({ kind: "renewed", since: call.startedAt, ttlMs }));
           }
         },
       }),

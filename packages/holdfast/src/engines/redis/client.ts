@@ -94,7 +94,9 @@ function ioRedisSeam(client: IoRedisClient): Seam {
     subscribe: (channels, onMessage, onError) => {
       // Its own way to subscribe again leaves a rejection that nobody handles when the connection
       // is ended meanwhile, and that ends the process. So this does it, at every new connection.
-      const subscriber = client.duplicate({ autoResubscribe: false, maxRetriesPerRequest: null });
+      const subscriber = client.duplicate({
+        ...{ autoResubscribe: false, lazyConnect: false, maxRetriesPerRequest: null },
+      });
       subscriber.on("error", onError);
       subscriber.on("message", onMessage);
       const ready = new Promise<void>((resolve, reject) => {

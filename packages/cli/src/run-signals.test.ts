@@ -88,7 +88,9 @@ function onTerminal(
   const quoted = [process.execPath, "--no-warnings", MAIN, ...args].map(
     (arg) => `'${arg.replaceAll("'", "'\\''")}'`,
   );
-  const all = { TERM: "xterm", SHELL: "/bin/sh", ...env };
+  // Undefined is unset: a CI's own wishes about colours are not what is tested.
+  const plain = { CI: undefined, NO_COLOR: undefined, FORCE_COLOR: undefined, TMUX: undefined };
+  const all = { ...plain, NODE_DISABLE_COLORS: undefined, TERM: "xterm", SHELL: "/bin/sh", ...env };
   return new Running(t, "script", ["-qfec", `exec ${quoted.join(" ")}`, "/dev/null"], all);
 }
 

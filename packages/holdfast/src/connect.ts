@@ -10,6 +10,8 @@ type OpenFromUrl = (url: EngineUrl) => Engine | Promise<Engine>;
 const ENGINES: Record<string, () => Promise<OpenFromUrl>> = {
   memory: async () => (await import("./engines/memory/index.js")).memoryFromUrl,
   redis: async () => (await import("./engines/redis/index.js")).redisFromUrl,
+  "redis+cluster": async () => (await import("./engines/redis/index.js")).redisFromUrl,
+  "redis+sentinel": async () => (await import("./engines/redis/index.js")).redisFromUrl,
   rediss: async () => (await import("./engines/redis/index.js")).redisFromUrl,
   sqlite: async () => (await import("./engines/sqlite/index.js")).sqliteFromUrl,
 };

@@ -1,9 +1,16 @@
 import { createHash } from "node:crypto";
-import type { Seam } from "./client.js";
-import { explain, isForbidden, isMissingScript } from "./failure.js";
+import { sleep, systemClock } from "../../clock.js";
+import { EngineError } from "../../errors.js";
+import type { Script, Seam, Wait } from "./client.js";
+import { explain, isForbidden, isMissingScript, isMoving } from "./failure.js";
+import { touchedBy } from "./keys.js";
 import { scripts } from "./scripts.gen.js";
+import { slotOf } from "./slots.js";
 
 const MAX_BATCH = 512;
+// Together as long as a call may take by default: then the caller has given up anyway.
+const MOVING_PAUSE_MS = 50;
+const MOVING_LOOKS = 100;
 
 /** The files in their order are one program: records first, the loop over the operations last. */
 const TEXT = Object.keys(scripts)
@@ -19,19 +26,27 @@ interface Operation {
   readonly reject: (error: unknown) => void;
 }
 
+export interface CommanderTerms {
+  readonly idleMs: number;
+  readonly changes: string;
+  readonly channelOf: (key: string) => string;
+  /** How many replicas must have what was written; null for none. */
+  readonly wait: Wait | null;
+}
+
 /**
  * Sends operations. Those of one turn of the event loop travel in one call of the script: a client
- * spends more on a command than the server does on an operation.
+ * spends more on a command than the server does on an operation. On a Cluster, those of one slot do.
  */
 export class Commander {
   readonly #seam: Seam;
-  readonly #common: readonly string[];
+  readonly #terms: CommanderTerms;
+  readonly #inTurn = new Map<number, Operation[]>();
   #waiting: Operation[] = [];
 
-  /** common: what the script wants before the operations. */
-  constructor(seam: Seam, common: readonly string[]) {
+  constructor(seam: Seam, terms: CommanderTerms) {
     this.#seam = seam;
-    this.#common = common;
+    this.#terms = terms;
   }
 
   /** words: the name of the operation and its arguments, as the script's headers give them. */
@@ -46,14 +61,37 @@ export class Commander {
   #flush(): void {
     const all = this.#waiting;
     this.#waiting = [];
-    for (let i = 0; i < all.length; i += MAX_BATCH) void this.#send(all.slice(i, i + MAX_BATCH));
+    for (const [slot, group] of this.#seam.shards ? bySlot(all) : [[0, all] as const]) {
+      if (this.#terms.wait !== null) void this.#sendInTurn(slot, group);
+      else {
+        for (let i = 0; i < group.length; i += MAX_BATCH) {
+          void this.#send(group.slice(i, i + MAX_BATCH));
+        }
+      }
+    }
+  }
+
+  /** A connection that waits for replicas can do nothing else: what comes meanwhile goes along next. */
+  async #sendInTurn(slot: number, group: readonly Operation[]): Promise<void> {
+    const line = this.#inTurn.get(slot);
+    if (line !== undefined) {
+      line.push(...group);
+      return;
+    }
+    const own = [...group];
+    this.#inTurn.set(slot, own);
+    while (own.length > 0) await this.#send(own.splice(0, MAX_BATCH));
+    this.#inTurn.delete(slot);
   }
 
   async #send(batch: readonly Operation[]): Promise<void> {
+    const cluster = this.#seam.shards !== undefined;
+    const { idleMs, changes, channelOf } = this.#terms;
     const keys: string[] = [];
-    const args = [...this.#common];
+    const args = [String(idleMs), channelOf(batch[0]!.key), changes, cluster ? "6" : "1"];
     for (const { key, words } of batch) {
-      keys.push(key);
+      if (cluster) keys.push(...touchedBy(key, words[1] ?? ""));
+      else keys.push(key);
       args.push(...words);
     }
     try {
@@ -70,19 +108,63 @@ export class Commander {
     }
   }
 
-  /** A server that was restarted, failed over or flushed has forgotten the script; nothing ran then. */
+  /** While a Cluster moves a slot, it refuses what needs keys on both sides; nothing ran then. */
   async #call(keys: string[], args: string[]): Promise<unknown[]> {
+    for (let looks = 1; ; looks++) {
+      try {
+        return await this.#evaluate(keys, args);
+      } catch (error) {
+        if (!isMoving(error) || looks === MOVING_LOOKS) throw error;
+        await sleep(systemClock, MOVING_PAUSE_MS, undefined);
+      }
+    }
+  }
+
+  /** A server that was restarted, failed over or flushed has forgotten the script; nothing ran then. */
+  async #evaluate(keys: string[], args: string[]): Promise<unknown[]> {
     try {
-      return (await this.#seam.script({ sha: SHA }, keys, args)) as unknown[];
+      return await this.#script({ sha: SHA }, keys, args);
     } catch (error) {
       if (!isMissingScript(error)) throw error;
-      return (await this.#seam.script({ text: TEXT }, keys, args)) as unknown[];
+      return this.#script({ text: TEXT }, keys, args);
     }
+  }
+
+  async #script(how: Script, keys: string[], args: string[]): Promise<unknown[]> {
+    const { wait } = this.#terms;
+    if (wait === null) return (await this.#seam.script(how, keys, args)) as unknown[];
+    const { answer, replicas } = await this.#seam.confirmed(how, keys, args, wait);
+    if (replicas >= wait.replicas) return answer as unknown[];
+    return (answer as unknown[]).map((one) => (isKept(one) ? unconfirmed(replicas, wait) : one));
   }
 }
 
+function bySlot(operations: readonly Operation[]): Map<number, Operation[]> {
+  const groups = new Map<number, Operation[]>();
+  for (const operation of operations) {
+    const slot = slotOf(operation.key);
+    const group = groups.get(slot);
+    if (group === undefined) groups.set(slot, [operation]);
+    else group.push(operation);
+  }
+  return groups;
+}
+
+/** What a failover could take back: the others promise nothing. */
+function isKept(answer: unknown): boolean {
+  return Array.isArray(answer) && (answer[0] === "granted" || answer[0] === "renewed");
+}
+
+function unconfirmed(replicas: number, wait: Wait): EngineError {
+  return new EngineError(
+    `${replicas} of the ${wait.replicas} replicas that must have it answered within ${wait.timeoutMs} ms`,
+    { effect: "unknown", retryable: true },
+  );
+}
+
 function settle(operation: Operation, answer: unknown): void {
-  const failed = Array.isArray(answer) && answer[0] === "error";
-  if (failed) operation.reject(explain(new Error(String(answer[1]))));
-  else operation.resolve(answer);
+  if (answer instanceof EngineError) operation.reject(answer);
+  else if (Array.isArray(answer) && answer[0] === "error") {
+    operation.reject(explain(new Error(String(answer[1]))));
+  } else operation.resolve(answer);
 }

@@ -4,23 +4,10 @@ import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { checkLaws, type Harness } from "../../conformance/index.js";
 import type { Engine } from "../../engine.js";
+import { age } from "./age.fixture.js";
 import { seamOf } from "./client.js";
 import { REDIS_TRAITS, RedisEngine } from "./engine.js";
-import { keyOf, keysOf } from "./keys.js";
 import { REDIS_DEFAULTS } from "./options.js";
-
-// Lets a resource's grants end earlier, as if so much time had passed for it alone.
-const AGE = `
-  local ms, time = tonumber(ARGV[1]), redis.call('TIME')
-  local all = redis.call('HGETALL', KEYS[4])
-  for i = 1, #all, 2 do
-    local head, ends, label = string.match(all[i + 1], '^(%d+:%d+:%d+:%d+:%d:%d+:)(%d+)(:.*)$')
-    redis.call('HSET', KEYS[4], all[i], head .. string.format('%.0f', tonumber(ends) - ms) .. label)
-  end
-  local left = redis.call('PTTL', KEYS[1])
-  if left >= 0 then
-    if left > ms then redis.call('PEXPIRE', KEYS[1], left - ms) else redis.call('DEL', KEYS[1]) end
-  end`;
 
 let server: RedisServer;
 let admin: Redis;
@@ -65,10 +52,7 @@ for (const [name, connectTo] of Object.entries(CLIENTS)) {
       return engine;
     },
     reset: async () => void (await admin.flushall()),
-    age: async (resource, ms) => {
-      const keys = keysOf(keyOf(REDIS_DEFAULTS.prefix, resource));
-      await admin.eval(AGE, keys.length, ...keys, String(ms));
-    },
+    age: (resource, ms) => age(admin, resource, ms),
     sever: (engine) => {
       const relay = relays.get(engine)!;
       relay.cut();

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { sleep, systemClock } from "../../clock.js";
 import type {
   Busy,
@@ -30,15 +29,16 @@ import { emit } from "../../events.js";
 import { globToRegExp } from "../../resource.js";
 import { acquired, gone, granted, queued, viewOf, word } from "./answers.js";
 import { Beats } from "./beats.js";
-import type { Seam, Subscription } from "./client.js";
+import type { Seam } from "./client.js";
 import { Commander } from "./commander.js";
+import { warnOfEviction } from "./eviction.js";
 import { explain, isWrongType } from "./failure.js";
 import { keyOf, resourceOf } from "./keys.js";
 import type { RedisTerms } from "./options.js";
+import { Pushes } from "./pushes.js";
 
 const DAY_MS = 86_400_000;
 const LEAVING_MS = 500;
-const LISTEN_AGAIN_MS = 5_000;
 
 export const REDIS_TRAITS: EngineTraits = {
   expiry: "ttl",
@@ -59,15 +59,14 @@ export class RedisEngine implements Engine {
   readonly #seam: Seam;
   readonly #terms: RedisTerms;
   readonly #commander: Commander;
+  /** For what is worth something only when replicas have it; the same one where none need to. */
+  readonly #keeping: Commander;
+  readonly #pushes: Pushes;
   readonly #end: () => void;
   readonly #beats = new Beats();
-  readonly #channel: string;
-  readonly #changes: string;
   readonly #grantListeners = new Set<GrantListener>();
   readonly #changeListeners = new Set<(resource: string) => void>();
-  #subscription: Subscription | null = null;
-  #listening: Promise<void> | null = null;
-  #listenAgainAt = -Infinity;
+  #used = false;
   #closed = false;
 
   /** end closes what was opened for this engine alone; a client that was handed in stays open. */
@@ -75,21 +74,29 @@ export class RedisEngine implements Engine {
     this.#seam = seam;
     this.#terms = terms;
     this.#end = end;
-    // Records are written with colons between their fields, so the channel's name has none.
-    const channels = terms.prefix.replaceAll(":", ".");
-    this.#channel = `${channels}push.${randomBytes(8).toString("hex")}`;
-    this.#changes = `${channels}changes`;
-    this.#commander = new Commander(seam, [String(terms.idleMs), this.#channel, this.#changes]);
+    this.#pushes = new Pushes(seam, terms.prefix, (channel, message) =>
+      this.#hear(channel, message),
+    );
+    const { idleMs, replicas } = terms;
+    const common = {
+      ...{ idleMs, changes: this.#pushes.changes },
+      channelOf: (key: string) => this.#pushes.channelOf(key),
+    };
+    this.#commander = new Commander(seam, { ...common, wait: null });
+    this.#keeping =
+      replicas === null ? this.#commander : new Commander(seam, { ...common, wait: replicas });
   }
 
   /** Hears pushes from now on, so that the first wait need not begin with a new connection. */
   async open(): Promise<void> {
-    await this.#listen();
+    this.#firstUse();
+    await this.#pushes.listen();
   }
 
   async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
     this.#refuseWhenClosed();
-    void this.#listen();
+    this.#firstUse();
+    void this.#pushes.listen();
     const answer = acquired(await this.#claim("acquire", claim), claim, call.startedAt);
     if (answer.kind !== "queued") return answer;
     throw new EngineError("the script queued a claim without a channel", {
@@ -100,7 +107,7 @@ export class RedisEngine implements Engine {
 
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]> {
     return this.#each(grants, async ({ resource, grantId, ttlMs }) => {
-      const answer = await this.#run(resource, "renew", grantId, ttlMs);
+      const answer = await this.#keep(resource, "renew", grantId, ttlMs);
       if (word(answer) !== "renewed") return gone(answer);
       return { kind: "renewed", since: call.startedAt, ttlMs };
     });
@@ -132,12 +139,8 @@ export class RedisEngine implements Engine {
     this.#refuseWhenClosed();
     const glob = globToRegExp(match);
     // SCAN gives more or fewer than it is asked for; what is too much waits in the cursor.
-    let [scan, names] = readCursor(cursor);
-    if (names.length === 0 && scan !== null) {
-      const [next, keys] = await this.#scan(scan, max);
-      scan = next === "0" ? null : next;
-      names = keys;
-    }
+    let { scan, names } = readCursor(cursor);
+    if (names.length === 0) [scan, names] = await this.#scan(scan, max);
     const found = names.slice(0, max).flatMap((key) => {
       const at = resourceOf(this.#terms.prefix, key);
       return at !== null && glob.test(at.resource) ? [at] : [];
@@ -150,7 +153,7 @@ export class RedisEngine implements Engine {
         const busy = view.holders.length > 0 || view.closedMs > 0;
         return found[i]!.first ? busy : !busy && view.waiters.length > 0;
       }),
-      cursor: writeCursor(scan, names.slice(max)),
+      cursor: writeCursor({ scan, names: names.slice(max) }),
     };
   }
 
@@ -160,14 +163,16 @@ export class RedisEngine implements Engine {
     this.#closed = true;
     this.#grantListeners.clear();
     this.#changeListeners.clear();
-    this.#subscription?.close();
+    this.#pushes.close();
+    this.#seam.close();
     this.#end();
   }
 
   readonly queue: QueueFacet = {
     enqueue: async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
       this.#refuseWhenClosed();
-      await this.#listen();
+      this.#firstUse();
+      await this.#pushes.listenFor(keyOf(this.#terms.prefix, claim.resource));
       this.#beats.start(claim, call.startedAt);
       const answer = acquired(await this.#claim("enqueue", claim), claim, call.startedAt);
       if (answer.kind !== "queued") this.#beats.forget(claim.grantId);
@@ -184,15 +189,16 @@ export class RedisEngine implements Engine {
     ): Promise<readonly (Queued | Granted | Unknown | Failed)[]> =>
       this.#each(waiters, async (waiter) => {
         const { resource, grantId } = waiter;
+        void this.#pushes.listenFor(keyOf(this.#terms.prefix, resource));
         const beat = this.#beats.next(waiter, call.startedAt);
-        const answer = await this.#run(resource, "heartbeat", grantId, beat);
+        const answer = await this.#keep(resource, "heartbeat", grantId, beat);
         if (word(answer) === "queued") return queued(answer);
         this.#beats.forget(grantId);
         return word(answer) === "granted" ? granted(answer, call.startedAt) : { kind: "unknown" };
       }),
 
     withdraw: async ({ resource, grantId }: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
-      const answer = await this.#run(resource, "withdraw", grantId);
+      const answer = await this.#keep(resource, "withdraw", grantId);
       this.#beats.forget(grantId);
       if (word(answer) === "granted") return granted(answer, call.startedAt);
       return { kind: "withdrawn" };
@@ -225,12 +231,18 @@ export class RedisEngine implements Engine {
   #claim(verb: "acquire" | "enqueue", claim: Claim): Promise<unknown> {
     const { resource, grantId, limit, ttlMs, lockDelayMs, tokens, label } = claim;
     const mode = claim.mode === "shared" ? `s${limit ?? 0}` : "x";
-    return this.#run(resource, verb, grantId, mode, ttlMs, lockDelayMs, tokens, label);
+    return this.#keep(resource, verb, grantId, mode, ttlMs, lockDelayMs, tokens, label);
   }
 
   async #run(resource: string, ...words: (string | number)[]): Promise<unknown> {
     this.#refuseWhenClosed();
     return this.#commander.run(keyOf(this.#terms.prefix, resource), words.map(String));
+  }
+
+  /** For what may answer with a grant. */
+  async #keep(resource: string, ...words: (string | number)[]): Promise<unknown> {
+    this.#refuseWhenClosed();
+    return this.#keeping.run(keyOf(this.#terms.prefix, resource), words.map(String));
   }
 
   /** Beside locks there may be anything; what is none is left out. */
@@ -260,7 +272,7 @@ export class RedisEngine implements Engine {
     );
   }
 
-  async #scan(cursor: string, max: number): Promise<[string, string[]]> {
+  async #scan(cursor: string | null, max: number): Promise<[string | null, string[]]> {
     const prefix = this.#terms.prefix.replace(/[\\*?[\]]/g, "\\$&");
     try {
       return await this.#seam.scan(cursor, `*${prefix}*`, max);
@@ -270,33 +282,11 @@ export class RedisEngine implements Engine {
   }
 
   /**
-   * Without pushes everything still works, by heartbeats; so a failure here is told, not thrown, and
-   * tried again after a while only.
-   */
-  #listen(): Promise<void> {
-    if (this.#listening !== null) return this.#listening;
-    if (systemClock.now() < this.#listenAgainAt) return Promise.resolve();
-    const subscription = this.#seam.subscribe(
-      [this.#channel, this.#changes],
-      (channel, message) => this.#hear(channel, message),
-      (error) => this.#failed(error),
-    );
-    this.#subscription = subscription;
-    this.#listening = subscription.ready.catch((error: unknown) => {
-      subscription.close();
-      this.#listening = null;
-      this.#listenAgainAt = systemClock.now() + LISTEN_AGAIN_MS;
-      this.#failed(error);
-    });
-    return this.#listening;
-  }
-
-  /**
    * A grant that was pushed. It was made after the heartbeat that the message names, so its life is
    * counted from where that one was sent, however late the message is.
    */
   #hear(channel: string, message: string): void {
-    if (channel === this.#changes) {
+    if (channel === this.#pushes.changes) {
       const resource = resourceOf(this.#terms.prefix, message)?.resource;
       if (resource !== undefined) for (const listener of this.#changeListeners) listener(resource);
       return;
@@ -305,7 +295,6 @@ export class RedisEngine implements Engine {
     const since = this.#beats.since(grantId, Number(beat));
     const waiter = this.#beats.find(grantId);
     if (since === null || waiter === null) return;
-    this.#beats.forget(grantId);
     const answer: Granted = {
       kind: "granted",
       token: BigInt(token),
@@ -313,7 +302,32 @@ export class RedisEngine implements Engine {
       since,
       ttlMs: Number(ttlMs),
     };
+    if (this.#terms.replicas === null) this.#tell(waiter, answer);
+    else void this.#confirm(waiter, answer);
+  }
+
+  #tell(waiter: GrantRef, answer: Granted): void {
+    this.#beats.forget(waiter.grantId);
     for (const listener of this.#grantListeners) listener(waiter, answer);
+  }
+
+  /** Another connection wrote what was pushed; ours can wait for replicas after it wrote itself. */
+  async #confirm(waiter: GrantRef, answer: Granted): Promise<void> {
+    try {
+      const { resource, grantId } = waiter;
+      const renewed = await this.#keep(resource, "renew", grantId, answer.ttlMs);
+      // The next heartbeat finds the grant, and tells by its own answer.
+      if (word(renewed) === "renewed" && this.#beats.find(grantId) !== null) {
+        this.#tell(waiter, answer);
+      }
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  #firstUse(): void {
+    if (!this.#used) void warnOfEviction(this.#seam);
+    this.#used = true;
   }
 
   #failed(error: unknown): void {
@@ -326,10 +340,15 @@ export class RedisEngine implements Engine {
   }
 }
 
-function readCursor(cursor: string | null): [scan: string | null, names: string[]] {
-  return cursor === null ? ["0", []] : (JSON.parse(cursor) as [string | null, string[]]);
+interface Cursor {
+  readonly scan: string | null;
+  readonly names: string[];
 }
 
-function writeCursor(scan: string | null, names: readonly string[]): string | null {
-  return scan === null && names.length === 0 ? null : JSON.stringify([scan, names]);
+function readCursor(cursor: string | null): Cursor {
+  return cursor === null ? { scan: null, names: [] } : (JSON.parse(cursor) as Cursor);
+}
+
+function writeCursor(cursor: Cursor): string | null {
+  return cursor.scan === null && cursor.names.length === 0 ? null : JSON.stringify(cursor);
 }

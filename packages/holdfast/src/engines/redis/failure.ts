@@ -8,6 +8,7 @@ const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: bo
   [/\bLOADING\b/, "Redis is still loading its data", true],
   [/\bMASTERDOWN\b/, "this Redis is a replica without its primary", true],
   [/\bCLUSTERDOWN\b/, "the Redis Cluster is down", true],
+  [/\b(TRYAGAIN|MOVED|ASK)\b/, "the Redis Cluster is moving this resource to another node", true],
   [/\bMISCONF\b/, "Redis refuses to write because it cannot save (MISCONF)", true],
   [/\bNOREPLICAS\b/, "Redis refuses to write without enough replicas", true],
   [/\b(NOAUTH|WRONGPASS)\b/, "Redis wants a user name and password, or others than it got", false],
@@ -39,6 +40,10 @@ export function explain(error: unknown): HoldfastError {
 
 export function isMissingScript(error: unknown): boolean {
   return error instanceof Error && /\bNOSCRIPT\b/.test(error.message);
+}
+
+export function isMoving(error: unknown): boolean {
+  return error instanceof Error && /^(TRYAGAIN|MOVED|ASK)\b/.test(error.message);
 }
 
 export function isForbidden(error: unknown): boolean {

@@ -1,17 +1,19 @@
 import type { Engine } from "../../engine.js";
 import type { EngineUrl } from "../../url.js";
-import { type RedisClient, seamOf } from "./client.js";
+import { addressOf } from "./address.js";
+import { seamOf } from "./client.js";
 import { RedisEngine } from "./engine.js";
-import { openFromUrl } from "./open.js";
+import { openAddress } from "./open.js";
 import { type RedisEngineOptions, resolveRedis, termsFromUrl } from "./options.js";
 
+export type { RedisClient } from "./client.js";
+export type { IoRedisClient, IoRedisClusterClient, IoRedisSubscriber } from "./ioredis.js";
 export type {
-  IoRedisClient,
-  IoRedisSubscriber,
   NodeRedisClient,
+  NodeRedisClusterClient,
+  NodeRedisSentinelClient,
   NodeRedisSubscriber,
-  RedisClient,
-} from "./client.js";
+} from "./node-redis.js";
 export { REDIS_DEFAULTS, type RedisEngineOptions } from "./options.js";
 
 /** Locks on a Redis, through a client of node-redis or ioredis that you made. */
@@ -21,7 +23,7 @@ export function redisEngine({ client, ...options }: RedisEngineOptions): Engine 
 
 export async function redisFromUrl(url: EngineUrl): Promise<Engine> {
   const terms = termsFromUrl(url);
-  const { client, close }: { client: RedisClient; close: () => void } = await openFromUrl(url);
+  const { client, close } = await openAddress(addressOf(url));
   const engine = new RedisEngine(seamOf(client), terms, close);
   await engine.open();
   return engine;

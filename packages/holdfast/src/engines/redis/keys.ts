@@ -11,6 +11,11 @@ export function keysOf(key: string): string[] {
   return [key, `${tag}:queue`, `${tag}:waiters`, `${tag}:shared`, `${tag}:fence`];
 }
 
+/** All that an operation of this grant may touch, as a Cluster wants to know it beforehand. */
+export function touchedBy(key: string, grantId: string): string[] {
+  return [...keysOf(key), `{${key}}:gone:${grantId}`];
+}
+
 /** The resource that a scanned key belongs to, and whether it is its first key; null for others. */
 export function resourceOf(
   prefix: string,

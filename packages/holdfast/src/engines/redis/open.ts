@@ -1,8 +1,15 @@
 import { systemClock, type Timer } from "../../clock.js";
-import { EngineError, MissingPeerError, UsageError } from "../../errors.js";
+import { EngineError, MissingPeerError } from "../../errors.js";
 import { emit } from "../../events.js";
-import type { EngineUrl } from "../../url.js";
-import type { IoRedisClient, IoRedisSubscriber, NodeRedisClient, RedisClient } from "./client.js";
+import { type Address, showAddress } from "./address.js";
+import type { RedisClient } from "./client.js";
+import type { IoRedisClient, IoRedisClusterClient, IoRedisSubscriber } from "./ioredis.js";
+import type {
+  NodeRedisClient,
+  NodeRedisClusterClient,
+  NodeRedisSentinelClient,
+} from "./node-redis.js";
+import { watchSentinels } from "./sentinel-watch.js";
 
 interface Opened {
   readonly client: RedisClient;
@@ -12,108 +19,148 @@ interface Opened {
 const CONNECT_TIMEOUT_MS = 5_000;
 const LONGEST_PAUSE_MS = 2_000;
 
-/** A client of our own for a URL: node-redis where it is installed, else ioredis. */
-export async function openFromUrl(url: EngineUrl): Promise<Opened> {
-  const address = addressOf(url);
-  const nodeRedis = await ifInstalled<NodeRedisModule>(() => import("redis"));
-  if (nodeRedis !== null) return openNodeRedis(nodeRedis, address);
-  const ioredis = await ifInstalled<IoRedisModule>(() => import("ioredis"));
-  if (ioredis !== null) return openIoRedis(ioredis, address);
+/**
+ * A client of our own for a URL. node-redis is what its makers recommend for one server; ioredis
+ * finds a new primary sooner, and lets a process end while it is connected to a Cluster.
+ */
+export async function openAddress(address: Address): Promise<Opened> {
+  const openers = [
+    async () => {
+      const module = await ifInstalled<NodeRedisModule>(() => import("redis"));
+      return module && openNodeRedis(module, address);
+    },
+    async () => {
+      const module = await ifInstalled<IoRedisModule>(() => import("ioredis"));
+      return module && openIoRedis(module, address);
+    },
+  ];
+  if (address.topology !== "single") openers.reverse();
+  for (const open of openers) {
+    const opened = await open();
+    if (opened !== null) return opened;
+  }
   throw new MissingPeerError(
-    'neither "redis" (node-redis) nor "ioredis" is installed. Run: npm install redis',
+    'neither "redis" (node-redis) nor "ioredis" is installed. Run: npm install ' +
+      (address.topology === "single" ? "redis" : "ioredis"),
   );
 }
 
-interface Address {
-  readonly host: string;
-  readonly port: number;
-  readonly username: string | null;
-  readonly password: string | null;
-  readonly database: number;
-  readonly tls: boolean;
-}
-
-function addressOf({ scheme, hosts, path, username, password }: EngineUrl): Address {
-  const [first, ...more] = hosts;
-  if (first === undefined || more.length > 0) {
-    throw new UsageError(`${scheme}:// takes one host, like "${scheme}://127.0.0.1:6379"`);
-  }
-  const database = path === "" || path === "/" ? 0 : Number(path.slice(1));
-  if (!Number.isInteger(database) || database < 0) {
-    throw new UsageError(`the path of a ${scheme}:// URL is a database number, got "${path}"`);
-  }
-  const { host } = first;
-  return { host, port: first.port ?? 6379, username, password, database, tls: scheme === "rediss" };
+interface Emits {
+  on(event: "error", listener: (error: Error) => void): unknown;
 }
 
 type NodeRedisModule = {
-  createClient(
-    options: object,
-  ): NodeRedisClient & { on(e: "error", l: (e: Error) => void): void; unref(): void };
+  createClient(options: object): NodeRedisClient & Emits & { unref(): void };
+  createCluster(options: object): NodeRedisClusterClient & Emits;
+  createSentinel(options: object): NodeRedisSentinelClient & Emits;
 };
 
 async function openNodeRedis(module: NodeRedisModule, address: Address): Promise<Opened> {
-  const { host, port, username, password, database, tls } = address;
-  const client = module.createClient({
-    socket: {
-      ...{ host, port, tls, connectTimeout: CONNECT_TIMEOUT_MS },
-      reconnectStrategy: (tries: number) => Math.min(50 * 2 ** tries, LONGEST_PAUSE_MS),
-    },
-    ...(username === null ? {} : { username }),
-    ...(password === null ? {} : { password }),
-    database,
-  });
-  const lastError = remember(client);
-  const opened = { client, close: () => client.destroy() };
-  await ready(opened, address, client.connect(), lastError);
+  const { hosts, topology, name, database, tls } = address;
+  const socket = {
+    ...{ tls, connectTimeout: CONNECT_TIMEOUT_MS },
+    reconnectStrategy: pause,
+  };
+  const common = { ...credentials(address), socket };
+  if (topology === "cluster") {
+    const rootNodes = hosts.map((host) => ({ ...common, socket: { ...socket, ...host } }));
+    return ready(module.createCluster({ rootNodes, defaults: common }), address);
+  }
+  if (topology === "sentinel") {
+    const nodeClientOptions = { ...common, database };
+    return ready(
+      module.createSentinel({ name, sentinelRootNodes: hosts, nodeClientOptions }),
+      address,
+    );
+  }
+  const client = module.createClient({ ...common, database, socket: { ...socket, ...hosts[0] } });
+  const opened = await ready(client, address);
   // A held lease alone does not keep a process alive; a call under way has a timer that does.
   client.unref();
   return opened;
 }
 
 type IoRedisModule = {
-  Redis: new (options: object) => IoRedisClient & IoRedisSubscriber & { connect(): Promise<void> };
+  Redis: new (options: object) => IoRedisClient & IoRedisSubscriber & Connects;
+  Cluster: new (
+    nodes: readonly object[],
+    options: object,
+  ) => IoRedisClusterClient & IoRedisSubscriber & Connects;
 };
 
-async function openIoRedis({ Redis }: IoRedisModule, address: Address): Promise<Opened> {
-  const { host, port, username, password, database, tls } = address;
+interface Connects {
+  connect(): Promise<unknown>;
+}
+
+async function openIoRedis({ Redis, Cluster }: IoRedisModule, address: Address): Promise<Opened> {
+  const { hosts, topology, name, database, tls } = address;
+  const common = {
+    ...{ connectTimeout: CONNECT_TIMEOUT_MS, ...credentials(address) },
+    ...(tls ? { tls: {} } : {}),
+  };
+  if (topology === "cluster") {
+    const client = new Cluster(hosts, {
+      ...{ lazyConnect: true, redisOptions: common, clusterRetryStrategy: pause },
+    });
+    client.on("+node", (node) => node.on("connect", () => node.stream?.unref()));
+    return ready(client, address);
+  }
+  const where = topology === "single" ? hosts[0] : { sentinels: hosts, name };
   const client = new Redis({
-    ...{ host, port, db: database, lazyConnect: true, connectTimeout: CONNECT_TIMEOUT_MS },
+    ...{ ...common, ...where, db: database, lazyConnect: true },
+    ...{ retryStrategy: pause, sentinelRetryStrategy: pause },
+  });
+  client.on("connect", () => client.stream?.unref());
+  if (topology === "single") return ready(client, address);
+  const sentinels = hosts.map((host) => ({ ...host, retryStrategy: pause }));
+  const unwatch = watchSentinels(Redis, sentinels, name, () => client.disconnect(true));
+  return ready(client, address, unwatch);
+}
+
+function credentials({ username, password }: Address): object {
+  return {
     ...(username === null ? {} : { username }),
     ...(password === null ? {} : { password }),
-    ...(tls ? { tls: {} } : {}),
-    retryStrategy: (tries: number) => Math.min(50 * 2 ** tries, LONGEST_PAUSE_MS),
-  });
-  const lastError = remember(client);
-  client.on("connect", () => client.stream?.unref());
-  const opened = { client, close: () => client.disconnect() };
-  return ready(opened, address, client.connect(), lastError);
+  };
+}
+
+function pause(tries: number): number {
+  return Math.min(50 * 2 ** tries, LONGEST_PAUSE_MS);
 }
 
 /** A server that is not there is told at connect; one that goes away later is waited for. */
 async function ready(
-  opened: Opened,
+  client: RedisClient & Emits & Connects,
   address: Address,
-  connected: Promise<unknown>,
-  lastError: () => Error | null,
+  closeMore: () => void = () => {},
 ): Promise<Opened> {
+  let lastError: Error | null = null;
+  // Clients try again by themselves; what kept them from connecting is kept for the message.
+  client.on("error", (error) => {
+    lastError = error;
+    emit("failed", () => ({ during: "connection", error }));
+  });
+  const close = () => {
+    closeMore();
+    if ("withCommandOptions" in client) void Promise.resolve(client.destroy()).catch(() => {});
+    else client.disconnect();
+  };
   let timer: Timer | undefined;
   try {
     await Promise.race([
-      connected,
+      client.connect(),
       new Promise((_, reject) => {
         const late = () => reject(new Error("no connection in time"));
         timer = systemClock.timer(CONNECT_TIMEOUT_MS, late, true);
       }),
     ]);
-    return opened;
+    return { client, close };
   } catch (error) {
-    const cause = lastError() ?? error;
-    opened.close();
-    throw new EngineError(
-      `no Redis at ${address.host}:${address.port}: ${(cause as Error).message}`,
-      { effect: "none", retryable: true, cause },
-    );
+    const cause: unknown = lastError ?? error;
+    close();
+    throw new EngineError(`no Redis at ${showAddress(address)}: ${(cause as Error).message}`, {
+      ...{ effect: "none", retryable: true, cause },
+    });
   } finally {
     timer?.cancel();
   }
@@ -127,14 +174,4 @@ async function ifInstalled<T>(load: () => Promise<unknown>): Promise<T | null> {
     if (code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND") return null;
     throw error;
   }
-}
-
-/** Clients try again by themselves; what kept them from connecting is told, and kept for the message. */
-function remember(client: { on(e: "error", l: (e: Error) => void): unknown }): () => Error | null {
-  let last: Error | null = null;
-  client.on("error", (error) => {
-    last = error;
-    emit("failed", () => ({ during: "connection", error }));
-  });
-  return () => last;
 }

@@ -2,8 +2,10 @@
 export const scripts: Readonly<Record<"aQuick" | "bRecords" | "cAcquire" | "dHold" | "eLine" | "zRun", string>> = Object.freeze({
   aQuick: `-- Carries out operations one after the other, each on the keys of its own resource. One that fails
 -- does not keep the others from their answers.
--- KEYS  the first key of each operation's resource; the others are named after it, in its slot
+-- KEYS  for each operation the first key of its resource; the others are named after it, in its slot.
+--       On a Cluster these follow it, so that the server refuses while it has only some of them
 -- ARGV  1 ms after which an idle fence is forgotten  2 the caller's channel  3 the channel of changes
+--       4 how many keys each operation has: 1, or 6 on a Cluster
 --       then for each operation its name and as many arguments as COUNTS says
 -- Gives an answer for each operation; { 'error', message } where it failed
 --
@@ -15,7 +17,7 @@ export const scripts: Readonly<Record<"aQuick" | "bRecords" | "cAcquire" | "dHol
 
 local COUNTS = { acquire = 6, enqueue = 6, renew = 2, release = 2, heartbeat = 2, withdraw = 1,
   check = 2, revoke = 2, inspect = 0 }
-local IDLE = tonumber(ARGV[1])
+local IDLE, STRIDE = tonumber(ARGV[1]), tonumber(ARGV[4])
 
 local call = redis.call
 local time = call('TIME')
@@ -92,6 +94,8 @@ local operations = {}
 
 local MARKER = 'hf:s'
 local CLAIM_WINDOW, WAITER_LIFE = 3000, 10000
+-- On a Cluster PUBLISH counts only those who listen at this node, and tells everybody everywhere.
+local PUBLISH = STRIDE > 1 and 'SPUBLISH' or 'PUBLISH'
 
 local function write_exclusive(keys, g, px)
   local value = table.concat({ 'hf:x', g.id, g.delay, g.revoked, g.ttl, whole(g.token), g.tokens,
@@ -277,7 +281,7 @@ local function promote(keys, present, caller)
     else
       -- The grant first: a message about one that could then not be written would make two holders.
       local g = make_grant(keys, w, present, math.min(w.ttl, CLAIM_WINDOW))
-      local heard = redis.pcall('PUBLISH', w.channel,
+      local heard = redis.pcall(PUBLISH, w.channel,
         table.concat({ id, w.beat, whole(g.token), g.tokens, g.life }, ' '))
       -- Without the right to publish there are no pushes, and heartbeats must do.
       if type(heard) == 'number' and heard > 0 then
@@ -532,14 +536,14 @@ local function decide(name, key, a)
   return operations[name](keys, args)
 end
 
-local answers, a = {}, 4
-for i = 1, #KEYS do
+local answers, a = {}, 5
+for i = 1, #KEYS, STRIDE do
   local name = ARGV[a]
   local ok, answer = pcall(decide, name, KEYS[i], a)
   if not ok then
     answer = { 'error', type(answer) == 'table' and answer.err or tostring(answer) }
   end
-  answers[i] = answer
+  answers[#answers + 1] = answer
   a = a + 1 + COUNTS[name]
 end
 return answers

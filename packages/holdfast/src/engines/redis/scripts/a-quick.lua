@@ -1,7 +1,9 @@
 -- Carries out operations one after the other, each on the keys of its own resource. One that fails
 -- does not keep the others from their answers.
--- KEYS  the first key of each operation's resource; the others are named after it, in its slot
+-- KEYS  for each operation the first key of its resource; the others are named after it, in its slot.
+--       On a Cluster these follow it, so that the server refuses while it has only some of them
 -- ARGV  1 ms after which an idle fence is forgotten  2 the caller's channel  3 the channel of changes
+--       4 how many keys each operation has: 1, or 6 on a Cluster
 --       then for each operation its name and as many arguments as COUNTS says
 -- Gives an answer for each operation; { 'error', message } where it failed
 --
@@ -13,7 +15,7 @@
 
 local COUNTS = { acquire = 6, enqueue = 6, renew = 2, release = 2, heartbeat = 2, withdraw = 1,
   check = 2, revoke = 2, inspect = 0 }
-local IDLE = tonumber(ARGV[1])
+local IDLE, STRIDE = tonumber(ARGV[1]), tonumber(ARGV[4])
 
 local call = redis.call
 local time = call('TIME')

@@ -11,6 +11,8 @@
 
 local MARKER = 'hf:s'
 local CLAIM_WINDOW, WAITER_LIFE = 3000, 10000
+-- On a Cluster PUBLISH counts only those who listen at this node, and tells everybody everywhere.
+local PUBLISH = STRIDE > 1 and 'SPUBLISH' or 'PUBLISH'
 
 local function write_exclusive(keys, g, px)
   local value = table.concat({ 'hf:x', g.id, g.delay, g.revoked, g.ttl, whole(g.token), g.tokens,
@@ -196,7 +198,7 @@ local function promote(keys, present, caller)
     else
       -- The grant first: a message about one that could then not be written would make two holders.
       local g = make_grant(keys, w, present, math.min(w.ttl, CLAIM_WINDOW))
-      local heard = redis.pcall('PUBLISH', w.channel,
+      local heard = redis.pcall(PUBLISH, w.channel,
         table.concat({ id, w.beat, whole(g.token), g.tokens, g.life }, ' '))
       -- Without the right to publish there are no pushes, and heartbeats must do.
       if type(heard) == 'number' and heard > 0 then

@@ -13,14 +13,14 @@ local function decide(name, key, a)
   return operations[name](keys, args)
 end
 
-local answers, a = {}, 4
-for i = 1, #KEYS do
+local answers, a = {}, 5
+for i = 1, #KEYS, STRIDE do
   local name = ARGV[a]
   local ok, answer = pcall(decide, name, KEYS[i], a)
   if not ok then
     answer = { 'error', type(answer) == 'table' and answer.err or tostring(answer) }
   end
-  answers[i] = answer
+  answers[#answers + 1] = answer
   a = a + 1 + COUNTS[name]
 end
 return answers

@@ -1,0 +1,254 @@
+import type { Script, Seam, Subscription } from "./client.js";
+import { CLIENT_ID, together } from "./confirmed.js";
+import { scanNodes } from "./scan.js";
+import { slotOf } from "./slots.js";
+
+type Listener = (message: string, channel: string) => void;
+
+interface Subscriber {
+  readonly isOpen: boolean;
+  connect(): Promise<unknown>;
+  subscribe(channel: string, listener: Listener): Promise<unknown>;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  destroy(): unknown;
+}
+
+interface Sends {
+  sendCommand(args: readonly string[]): Promise<unknown>;
+}
+
+/** The part of a node-redis client that this engine needs. */
+export interface NodeRedisClient extends Sends {
+  readonly isOpen: boolean;
+  // biome-ignore lint/suspicious/noExplicitAny: node-redis' own types cannot say "no timeout"
+  withCommandOptions(options: any): Sends;
+  connect(): Promise<unknown>;
+  duplicate(): NodeRedisClient & NodeRedisSubscriber;
+  destroy(): void;
+}
+
+export interface NodeRedisSubscriber extends Subscriber {
+  sSubscribe(channel: string, listener: Listener): Promise<unknown>;
+  unref(): unknown;
+}
+
+/** The part of a node-redis sentinel client that this engine needs. */
+export interface NodeRedisSentinelClient {
+  readonly isOpen: boolean;
+  // biome-ignore lint/suspicious/noExplicitAny: node-redis' own types cannot say "no timeout"
+  withCommandOptions(options: any): {
+    sendCommand(isReadonly: boolean, args: readonly string[]): Promise<unknown>;
+  };
+  getMasterNode(): unknown;
+  use<T>(
+    work: (client: {
+      sendCommand(isReadonly: boolean, args: readonly string[]): Promise<unknown>;
+    }) => Promise<T>,
+  ): Promise<T>;
+  connect(): Promise<unknown>;
+  duplicate(): NodeRedisSentinelClient & Subscriber;
+  destroy(): unknown;
+}
+
+/** The part of a node-redis cluster client that this engine needs. */
+export interface NodeRedisClusterClient {
+  readonly isOpen: boolean;
+  // biome-ignore lint/suspicious/noExplicitAny: node-redis' own types cannot say "no timeout"
+  withCommandOptions(options: any): {
+    sendCommand(
+      key: string | undefined,
+      isReadonly: boolean,
+      args: readonly string[],
+    ): Promise<unknown>;
+  };
+  readonly masters: readonly { readonly address: string }[];
+  readonly slots: readonly { readonly master: { readonly address: string } }[];
+  // biome-ignore lint/suspicious/noExplicitAny: a node is handed back as it came
+  nodeClient(node: any): Promise<NodeRedisClient>;
+  connect(): Promise<unknown>;
+  duplicate(): NodeRedisClusterClient & Subscriber;
+  destroy(): void;
+}
+
+// By default node-redis makes an AbortSignal for every command, which guards only commands that
+// were not sent yet and takes most of the client's time. The core keeps its own deadline.
+const QUICK = { timeout: undefined };
+
+export function nodeRedisSeam(
+  client: NodeRedisClient | NodeRedisSentinelClient | NodeRedisClusterClient,
+): Seam {
+  if ("nodeClient" in client) return clusterSeam(client);
+  return "getMasterNode" in client ? sentinelSeam(client) : singleSeam(client);
+}
+
+function singleSeam(client: NodeRedisClient): Seam {
+  const quick = client.withCommandOptions(QUICK);
+  const own = confirming(client, (copy) => copy.unref());
+  return {
+    script: (how, keys, args) => quick.sendCommand(words(how, keys, args)),
+    confirmed: async (how, keys, args, wait) =>
+      confirm(await own.open(), words(how, keys, args), wait),
+    scan: (cursor, glob, max) => scanNodes([scanner(quick)], cursor, glob, max),
+    info: async (section) => [String(await quick.sendCommand(["INFO", section]))],
+    subscribe: (channels, onMessage, onError) => {
+      const copy = client.duplicate();
+      // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
+      return subscribed(copy, channels, onMessage, onError, () => copy.unref());
+    },
+    close: () => own.close(),
+  };
+}
+
+function sentinelSeam(client: NodeRedisSentinelClient): Seam {
+  const quick = client.withCommandOptions(QUICK);
+  const primary: Sends = { sendCommand: (args) => quick.sendCommand(false, args) };
+  const own = confirming(client);
+  return {
+    script: (how, keys, args) => primary.sendCommand(words(how, keys, args)),
+    confirmed: async (how, keys, args, wait) =>
+      (await own.open()).use((lent) =>
+        confirm(
+          { sendCommand: (command) => lent.sendCommand(false, command) },
+          words(how, keys, args),
+          wait,
+        ),
+      ),
+    scan: (cursor, glob, max) => scanNodes([scanner(primary)], cursor, glob, max),
+    info: async (section) => [String(await primary.sendCommand(["INFO", section]))],
+    subscribe: (channels, onMessage, onError) =>
+      subscribed(client.duplicate(), channels, onMessage, onError),
+    close: () => own.close(),
+  };
+}
+
+function clusterSeam(client: NodeRedisClusterClient): Seam {
+  const quick = client.withCommandOptions(QUICK);
+  const own = confirming(client);
+  const primaries = () => Promise.all(client.masters.map((node) => client.nodeClient(node)));
+  return {
+    script: (how, keys, args) => quick.sendCommand(keys[0], false, words(how, keys, args)),
+    confirmed: async (how, keys, args, wait) => {
+      const cluster = await own.open();
+      const key = keys[0]!;
+      const serving = cluster.slots[slotOf(key)];
+      if (serving === undefined) throw new Error("CLUSTERDOWN nobody serves this slot");
+      const node = await cluster.nodeClient(serving.master);
+      try {
+        return await confirm(node.withCommandOptions(QUICK), words(how, keys, args), wait);
+      } catch (error) {
+        // Any command finds out who serves the slot now, and this one changes nothing.
+        const moved = /^(MOVED|ASK) /.test((error as Error).message);
+        if (moved) await cluster.withCommandOptions(QUICK).sendCommand(key, false, ["EXISTS", key]);
+        throw error;
+      }
+    },
+    scan: async (cursor, glob, max) =>
+      scanNodes((await primaries()).map(scanner), cursor, glob, max),
+    info: async (section) =>
+      Promise.all(
+        (await primaries()).map(async (node) => String(await node.sendCommand(["INFO", section]))),
+      ),
+    shards: {
+      primaryOf: (slot) => {
+        const address = client.slots[slot]?.master.address;
+        if (address === undefined) throw new Error("CLUSTERDOWN nobody serves this slot");
+        return address;
+      },
+      listen: (address, onMessage, onError) => {
+        const node = client.masters.find((one) => one.address === address);
+        const opening = (async () => {
+          if (node === undefined) throw new Error("CLUSTERDOWN the primary of this slot is gone");
+          const copy = (await client.nodeClient(node)).duplicate();
+          copy.on("error", onError);
+          await copy.connect();
+          copy.unref();
+          return copy;
+        })();
+        opening.catch(() => {});
+        return {
+          hear: async (channel, kind) => {
+            const listen = (message: string) => onMessage(channel, message);
+            const copy = await opening;
+            await (kind === "shard"
+              ? copy.sSubscribe(channel, listen)
+              : copy.subscribe(channel, listen));
+          },
+          close: () => void opening.then(end, () => {}),
+        };
+      },
+    },
+    subscribe: () => {
+      throw new Error("a Cluster is listened to by its shards");
+    },
+    close: () => own.close(),
+  };
+}
+
+function words(how: Script, keys: string[], args: string[]): string[] {
+  const head = "sha" in how ? ["EVALSHA", how.sha] : ["EVAL", how.text];
+  return [...head, String(keys.length), ...keys, ...args];
+}
+
+const confirm = (
+  node: Sends,
+  script: string[],
+  { replicas, timeoutMs }: { replicas: number; timeoutMs: number },
+) =>
+  together([
+    node.sendCommand(CLIENT_ID),
+    node.sendCommand(script),
+    node.sendCommand(["WAIT", String(replicas), String(timeoutMs)]),
+    node.sendCommand(CLIENT_ID),
+  ]);
+
+const scanner = (node: Sends) => (args: readonly string[]) => node.sendCommand(["SCAN", ...args]);
+
+/** A connection of its own, when it is first needed: while it waits for replicas, it can do nothing else. */
+function confirming<C extends Subscriber>(
+  client: { duplicate(): C },
+  opened: (copy: C) => void = () => {},
+): { open(): Promise<C>; close(): void } {
+  let copy: C | null = null;
+  let opening: Promise<C> | null = null;
+  const open = async () => {
+    const own = client.duplicate();
+    copy = own;
+    own.on("error", () => {});
+    await own.connect();
+    opened(own);
+    return own;
+  };
+  return {
+    open: () => {
+      opening ??= open().catch((error: unknown) => {
+        opening = null;
+        throw error;
+      });
+      return opening;
+    },
+    close: () => copy !== null && end(copy),
+  };
+}
+
+function subscribed(
+  subscriber: Subscriber,
+  channels: readonly string[],
+  onMessage: (channel: string, message: string) => void,
+  onError: (error: Error) => void,
+  connected: () => void = () => {},
+): Subscription {
+  subscriber.on("error", onError);
+  const listen = async () => {
+    await subscriber.connect();
+    for (const channel of channels) {
+      await subscriber.subscribe(channel, (message) => onMessage(channel, message));
+    }
+    connected();
+  };
+  return { ready: listen(), close: () => end(subscriber) };
+}
+
+/** destroy() of a client that never opened, or is destroyed already, throws. */
+function end(client: Subscriber): void {
+  if (client.isOpen) void Promise.resolve(client.destroy()).catch(() => {});
+}

@@ -1,0 +1,224 @@
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  type ClusterServers,
+  Relay,
+  type SentinelServers,
+  startCluster,
+  startSentinel,
+} from "@holdfast/servers";
+import { Cluster, Redis } from "ioredis";
+import { createCluster, createSentinel } from "redis";
+import { checkLaws, type Harness } from "../../conformance/index.js";
+import type { Engine } from "../../engine.js";
+import { age } from "./age.fixture.js";
+import { type RedisClient, seamOf } from "./client.js";
+import { REDIS_TRAITS, RedisEngine } from "./engine.js";
+import { type ClientName, claim, now } from "./ground.fixture.js";
+import { keyOf } from "./keys.js";
+import { REDIS_DEFAULTS, type RedisTerms } from "./options.js";
+import { SLOTS, slotOf } from "./slots.js";
+
+const HOST = "127.0.0.1";
+
+/** Where a node of the topology is reached instead of at its own port. */
+type Ways = (port: number) => number;
+
+export interface Topology {
+  readonly url: string;
+  /** The ports of all nodes that hold data. */
+  readonly ports: readonly number[];
+  /** A client that meets every node by these ways. */
+  client(name: ClientName, ways?: Ways): Promise<{ client: RedisClient; close(): void }>;
+  /** Sees everything, never disturbed. */
+  readonly admin: Redis | Cluster;
+  reset(): Promise<void>;
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export function sentinelTopology(servers: SentinelServers): Topology {
+  const { name, sentinelPorts } = servers;
+  const sentinels = sentinelPorts.map((port) => ({ host: HOST, port }));
+  const admin = new Redis({ sentinels, name, failoverDetector: true, retryStrategy: () => 20 });
+  admin.on("error", () => {});
+  const clients = {
+    ioredis: async (ways: Ways) => {
+      const natMap = natOf(ports, ways);
+      const client = new Redis({ ...{ sentinels, name, natMap, lazyConnect: true }, ...QUICK });
+      client.on("error", () => {});
+      await client.connect();
+      return { client, close: () => client.disconnect() };
+    },
+    "node-redis": async (ways: Ways) => {
+      const client = createSentinel({
+        ...{ name, sentinelRootNodes: sentinels, nodeAddressMap: natOf(ports, ways) },
+        nodeClientOptions: { socket: { reconnectStrategy: () => 20 } },
+      });
+      client.on("error", () => {});
+      await client.connect();
+      const close = () => void client.destroy().catch(() => {});
+      return { client: client as unknown as RedisClient, close };
+    },
+  };
+  const ports = servers.servers.map(({ port }) => port);
+  return {
+    url: `redis+sentinel://${sentinelPorts.map((port) => `${HOST}:${port}`)}/${name}`,
+    ports,
+    admin,
+    client: (client, ways = (port) => port) => clients[client](ways),
+    reset: async () => void (await admin.flushall()),
+    restart: async () => (await servers.primary()).restart(),
+    stop: async () => {
+      admin.disconnect();
+      await servers.stop();
+    },
+  };
+}
+
+export function clusterTopology(servers: ClusterServers): Topology {
+  const { ports } = servers;
+  const admin = new Cluster([{ host: HOST, port: ports[0]! }], { clusterRetryStrategy: () => 20 });
+  admin.on("error", () => {});
+  const clients = {
+    ioredis: async (ways: Ways) => {
+      const client = new Cluster([{ host: HOST, port: ways(ports[0]!) }], {
+        ...{ natMap: natOf(ports, ways), lazyConnect: true, clusterRetryStrategy: () => 20 },
+      });
+      client.on("error", () => {});
+      await client.connect();
+      return { client: client as unknown as RedisClient, close: () => client.disconnect() };
+    },
+    "node-redis": async (ways: Ways) => {
+      const client = createCluster({
+        rootNodes: [{ socket: { host: HOST, port: ways(ports[0]!) } }],
+        nodeAddressMap: natOf(ports, ways),
+        defaults: { socket: { reconnectStrategy: () => 20 } },
+      });
+      client.on("error", () => {});
+      await client.connect();
+      return { client: client as unknown as RedisClient, close: () => client.destroy() };
+    },
+  };
+  // A Cluster client may not know yet who is primary after a restart.
+  const nodes = ports.map((port) => new Redis({ port, retryStrategy: () => 20 }));
+  for (const node of nodes) node.on("error", () => {});
+  return {
+    url: `redis+cluster://${ports.map((port) => `${HOST}:${port}`)}`,
+    ports,
+    admin,
+    client: (client, ways = (port) => port) => clients[client](ways),
+    reset: async () => {
+      for (const node of nodes) if ((await roleOf(node)) === "master") await node.flushall();
+    },
+    restart: async () => {
+      const roles = await Promise.all(nodes.map(roleOf));
+      const primaries = servers.nodes.filter((_, i) => roles[i] === "master");
+      await Promise.all(primaries.map((node) => node.restart()));
+      await Promise.all(nodes.map(whole));
+    },
+    stop: async () => {
+      admin.disconnect();
+      for (const node of nodes) node.disconnect();
+      await servers.stop();
+    },
+  };
+}
+
+const QUICK = { retryStrategy: () => 20, sentinelRetryStrategy: () => 20 };
+
+function natOf(ports: readonly number[], ways: Ways) {
+  return Object.fromEntries(
+    ports.map((port) => [`${HOST}:${port}`, { host: HOST, port: ways(port) }]),
+  );
+}
+
+async function roleOf(node: Redis): Promise<string> {
+  return String(((await node.call("ROLE")) as unknown[])[0]);
+}
+
+async function whole(node: Redis): Promise<void> {
+  for (let looks = 0; looks < 500; looks++) {
+    if (String(await node.call("CLUSTER", "INFO")).includes("cluster_state:ok")) return;
+    await sleep(20);
+  }
+  throw new Error(`the node on port ${node.options.port} finds the cluster not whole`);
+}
+
+/** Clients connect to a shard when they first need it; what a law leaves behind is counted later. */
+async function meetAllShards(engine: Engine): Promise<void> {
+  await Promise.all(
+    MEETINGS.map(async (resource) => {
+      const one = claim(resource);
+      await engine.queue!.enqueue(one, now());
+      await engine.release([{ resource, grantId: one.grantId, tombstoneMs: 0 }], now());
+    }),
+  );
+}
+
+// Of three shards, each has one of these: a third of the slots, in order.
+const MEETINGS = [0, 1, 2].map((shard) => {
+  const inShard = (name: string) =>
+    Math.floor((slotOf(keyOf(REDIS_DEFAULTS.prefix, name)) * 3) / SLOTS) === shard;
+  return Array.from({ length: 100 }, (_, i) => `meeting-${i}`).find(inShard)!;
+});
+
+const STARTS = {
+  sentinel: async () => sentinelTopology(await startSentinel()),
+  cluster: async () => clusterTopology(await startCluster()),
+};
+
+/** All laws through a client on a topology of its own. */
+export function checkTopology(
+  kind: "sentinel" | "cluster",
+  name: ClientName,
+  terms: Partial<RedisTerms> = {},
+): void {
+  let topology: Topology;
+  const relays = new Map<Engine, readonly Relay[]>();
+  const closers = new Set<() => void>();
+
+  before(async () => {
+    topology = await STARTS[kind]();
+  });
+  after(async () => {
+    for (const close of closers) close();
+    for (const relay of [...relays.values()].flat()) await relay.close();
+    await topology.stop();
+  });
+
+  const harness: Harness = {
+    name: `redis ${kind} through ${name}`,
+    traits: REDIS_TRAITS,
+    get url() {
+      return topology?.url ?? `redis+${kind}://127.0.0.1/main`;
+    },
+    open: async () => {
+      const own = await Promise.all(topology.ports.map((port) => Relay.start(port)));
+      const way = new Map(topology.ports.map((port, i) => [port, own[i]!.port]));
+      const { client, close } = await topology.client(name, (port) => way.get(port)!);
+      const engine = new RedisEngine(seamOf(client), { ...REDIS_DEFAULTS, ...terms }, () => {
+        close();
+        closers.delete(close);
+        for (const relay of own) void relay.close();
+        relays.delete(engine);
+      });
+      relays.set(engine, own);
+      closers.add(close);
+      await engine.open();
+      if (kind === "cluster") await meetAllShards(engine);
+      return engine;
+    },
+    reset: () => topology.reset(),
+    age: (resource, ms) => age(topology.admin, resource, ms),
+    sever: (engine) => {
+      const own = relays.get(engine)!;
+      for (const relay of own) relay.cut();
+      return () => {
+        for (const relay of own) relay.mend();
+      };
+    },
+    restart: () => topology.restart(),
+  };
+  checkLaws(harness, (title, run) => test(`${kind}, ${name}: ${title}`, run));
+}

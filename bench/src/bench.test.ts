@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { suite } from "./local/index.js";
 import { judge, type Report, type Table } from "./report.js";
-import { jain, percentile } from "./statistics.js";
+import { jain, median, percentile, spread } from "./statistics.js";
 
 const MAIN = fileURLToPath(new URL("./main.js", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "holdfast-bench-test-"));
@@ -61,7 +61,15 @@ test("an unknown suite, scenario or option is refused with the exit code of a us
 test("a requirement compares with the best of the others, whichever way is better", () => {
   const requirement = { title: "t", scenario: "s", of: "us", against: ["a", "b"], atLeast: 5 };
   const row = (contender: string, value: number) => {
-    return { contender, name: contender, ours: false, measures: { value }, why: null, ratio: null };
+    return {
+      contender,
+      name: contender,
+      ours: false,
+      measures: { value },
+      spread: null,
+      why: null,
+      ratio: null,
+    };
   };
   const table = (better: "more" | "less", us: number, a: number, b: number): Table => {
     const columns = [{ key: "value", title: "value", kind: "rate" as const }];
@@ -73,6 +81,16 @@ test("a requirement compares with the best of the others, whichever way is bette
   const [time] = judge([requirement], [table("less", 2, 10, 25)]);
   assert.deepEqual([time?.got, time?.met], [5, true]);
   assert.equal(judge([requirement], [])[0]?.met, null, "what was not measured is no pass");
+  const bounds = { title: "t", scenario: "s", of: "us" };
+  const judged = judge([{ ...bounds, atMost: 99 }], [table("more", 100, 10, 25)]);
+  assert.deepEqual([judged[0]?.got, judged[0]?.met, judged[0]?.kind], [100, false, "rate"]);
+});
+
+test("medians and spreads agree with values worked out by hand", () => {
+  assert.equal(median([9, 1, 5]), 5);
+  assert.equal(median([4, 1, 2, 9]), 3);
+  assert.equal(spread([8, 10, 12]), 20);
+  assert.equal(spread([0, 0]), 0);
 });
 
 test("percentiles and Jain's index agree with values worked out by hand", () => {

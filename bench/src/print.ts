@@ -5,12 +5,16 @@ import type { Paint } from "./terminal.js";
 /** The whole report as text: one table a scenario, then what was promised and whether it held. */
 export function printReport(report: Report, paint: Paint): string {
   const { machine, commit, changed } = report;
+  const { seconds, rounds } = report;
+  const how = report.quick
+    ? "a quick run, whose numbers mean nothing"
+    : `${seconds} s a row, ${rounds === 1 ? "one round" : `medians of ${rounds} rounds`}`;
   const about =
     `${machine.cores} × ${machine.cpu}, ${machine.memoryMiB} MiB, Node ${machine.node}, ` +
     `${machine.platform}, load ${machine.load}`;
   const source = commit ? `commit ${commit.slice(0, 10)}${changed ? ", with changes" : ""}` : "";
   return [
-    paint("dim", [about, source].filter(Boolean).join("\n")),
+    paint("dim", [about, source, how].filter(Boolean).join("\n")),
     ...report.tables.map((table) => printTable(table, paint)),
     printVerdicts(report.requirements, paint),
   ].join("\n\n");
@@ -21,10 +25,15 @@ function printTable(table: Table, paint: Paint): string {
   const [first, ...rest] = columns;
   const reference = rows.find(({ contender }) => contender === table.reference);
   const compares = reference?.measures != null;
-  const titles = ["", first!.title, ...(compares ? ["ratio"] : []), ...rest.map((c) => c.title)];
+  const spreads = rows.some(({ spread }) => spread !== null);
+  const titles = [
+    ...["", first!.title, ...(spreads ? ["±"] : []), ...(compares ? ["ratio"] : [])],
+    ...rest.map(({ title }) => title),
+  ];
   const cells = rows.map((row) => [
     row.name,
     cell(row, (measures) => show(measures[first!.key], first!.kind)),
+    ...(spreads ? [cell(row, () => show(row.spread ?? undefined, "percent"))] : []),
     ...(compares ? [cell(row, () => (row.ratio === null ? "" : show(row.ratio, "times")))] : []),
     ...rest.map(({ key, kind }) => cell(row, (measures) => show(measures[key], kind))),
   ]);
@@ -54,11 +63,13 @@ function cell(row: Row, text: (measures: NonNullable<Row["measures"]>) => string
 }
 
 function printVerdicts(verdicts: readonly Verdict[], paint: Paint): string {
-  const lines = verdicts.map(({ title, atLeast, got, met }) => {
-    const wanted = `at least ${show(atLeast, "times")}`;
+  if (verdicts.length === 0) return "";
+  const lines = verdicts.map(({ title, atLeast, atMost, kind, got, met }) => {
+    const wanted =
+      atMost === null ? `at least ${show(atLeast!, kind)}` : `at most ${show(atMost, kind)}`;
     if (got === null) return paint("dim", `  –     ${title}: ${wanted}, not measured`);
     const mark = met ? paint("green", "pass") : paint("red", "miss");
-    return `  ${mark}  ${title}: ${show(got, "times")}, ${wanted}`;
+    return `  ${mark}  ${title}: ${show(got, kind)}, ${wanted}`;
   });
   return [paint("bold", "Must show"), ...lines].join("\n");
 }

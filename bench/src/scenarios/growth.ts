@@ -1,0 +1,100 @@
+import { instant, pause } from "../instant.js";
+import { unpack } from "../section-log.js";
+import type { Stage } from "../stage.js";
+import { median } from "../statistics.js";
+import type { Scenario } from "../suite.js";
+
+const LEVELS = [1, 1_000, 100_000, 1_000_000] as const;
+const TTL_MS = 6 * 3_600_000;
+const LOOPS = 64;
+const SLICES = 5;
+const AT_A_TIME = 5_000;
+// Traces of idle resources must outlive the time it takes to make and release them all.
+const IDLE_MS_PER_RESOURCE = 0.12;
+const MIN_IDLE_MS = 2_000;
+// After that time a server still needs some to find what has expired.
+const FORGET_MS = 60_000;
+const LOOK_EVERY_MS = 200;
+
+/** What a resource costs when there are many, while it is held, after it was, and long after. */
+export const growth: Scenario = {
+  id: "growth",
+  title: "From one resource to a million",
+  about: `A cycle's time, with ${LOOPS} at once, while so many other resources are held; the server's memory a resource.`,
+  reach: "process",
+  columns: [
+    { key: "growth", title: "worst / at one", kind: "times" },
+    ...LEVELS.map((level) => {
+      return { key: `at${level}`, title: `at ${level}`, kind: "ms" } as const;
+    }),
+    { key: "atMost", title: "at the most", kind: "ms" },
+    { key: "heldBytes", title: "held", kind: "bytes" },
+    { key: "idleBytes", title: "idle", kind: "bytes" },
+    { key: "leftBytes", title: "forgotten", kind: "bytes" },
+    { key: "leftKeys", title: "keys left", kind: "count" },
+  ],
+  better: "less",
+  rounds: 1,
+  async measure(stage) {
+    const most = Math.min(LEVELS.at(-1)!, stage.size);
+    const levels = [...LEVELS.filter((level) => level < most), most];
+    const idleMs = Math.ceil(Math.max(MIN_IDLE_MS, IDLE_MS_PER_RESOURCE * most));
+    const [worker] = await stage.workers(1, { ttlMs: TTL_MS, idleMs, pipelining: true });
+    const { ground } = stage;
+    // Once for the compilers and the caches on both sides.
+    await cycleMs(stage, worker!);
+    const keysBefore = await ground.keys();
+    const bytesBefore = await ground.bytes();
+    const times: [level: number, ms: number][] = [];
+    let held = 0;
+    for (const level of levels) {
+      while (held < level) held = await worker!.call("hold", Math.min(AT_A_TIME, level - held));
+      times.push([level, await cycleMs(stage, worker!)]);
+    }
+    const heldBytes = ((await ground.bytes()) - bytesBefore) / most;
+    while (held > 0) {
+      const going = Math.min(AT_A_TIME, held);
+      await worker!.call("letGo", going);
+      held -= going;
+    }
+    // Some may be forgotten already; what is left is divided by how many left it.
+    const idleKeys = (await ground.keys()) - keysBefore;
+    const idleBytes = idleKeys > 0 ? ((await ground.bytes()) - bytesBefore) / idleKeys : 0;
+    await forgotten(stage, idleMs + FORGET_MS);
+    const costs = times.map(([, ms]) => ms);
+    const measures: Record<string, number> = {
+      growth: Math.max(...costs) / costs[0]!,
+      ...{ heldBytes, idleBytes: Math.max(0, idleBytes) },
+      leftBytes: Math.max(0, (await ground.bytes()) - bytesBefore) / most,
+      leftKeys: await ground.keys(),
+    };
+    for (const [level, ms] of times) {
+      const isLevel = (LEVELS as readonly number[]).includes(level);
+      measures[isLevel ? `at${level}` : "atMost"] = ms;
+    }
+    return measures;
+  },
+};
+
+type Worker = Awaited<ReturnType<Stage["workers"]>>[number];
+
+/** The median of a few slices, so that one hiccup of the machine does not count. */
+async function cycleMs(stage: Stage, worker: Worker): Promise<number> {
+  const times: number[] = [];
+  for (let slice = 0; slice < SLICES; slice++) {
+    const from = instant();
+    const until = from + (stage.seconds * 1e3) / SLICES;
+    const order = { waiters: LOOPS, apart: true, from, until };
+    const { sections } = await worker.call("contend", order);
+    const log = unpack(sections);
+    const endedAt = Math.max(...log.map(({ leftAt }) => leftAt));
+    times.push((endedAt - from) / log.length);
+  }
+  return median(times);
+}
+
+/** Until the server has nothing left, within bounds. */
+async function forgotten({ ground }: Stage, withinMs: number): Promise<void> {
+  const deadline = instant() + withinMs;
+  while ((await ground.keys()) > 0 && instant() < deadline) await pause(LOOK_EVERY_MS);
+}

@@ -61,9 +61,10 @@ export class Stage implements AsyncDisposable {
   }
 
   /** How often the server was called so far; null where there is none, or nobody can tell. */
-  async calls(): Promise<number | null> {
+  async calls({ renewing = false } = {}): Promise<number | null> {
     const traces = this.contender?.traces;
-    return this.#ground === null || traces === undefined ? null : this.#ground.calls(traces);
+    if (this.#ground === null || traces === undefined) return null;
+    return this.#ground.calls([...traces.sends, ...((renewing && traces.renews) || [])]);
   }
 
   /** Worker processes that have opened the contender. Processes of their own, so no row inherits another's heap. */

@@ -34,6 +34,8 @@ export interface Place {
 export interface Traces {
   /** The commands it sends, in lower case. Those that its scripts run are not sent. */
   readonly sends: readonly string[];
+  /** What it sends to renew besides. At other times only its scripts run these. */
+  readonly renews?: readonly string[];
   /** The key that exists as long as a resource is held. */
   key(resource: string): string;
 }
@@ -43,7 +45,7 @@ export interface Ground extends AsyncDisposable {
   readonly url: string;
   roundTrip(): Promise<unknown>;
   /** How many commands were sent so far. */
-  calls(traces: Traces): Promise<number>;
+  calls(commands: readonly string[]): Promise<number>;
   /** How many of these resources are held. */
   held(traces: Traces, resources: readonly string[]): Promise<number>;
   keys(): Promise<number>;

@@ -38,7 +38,7 @@ export async function measureRenewal(stage: Stage, most: number): Promise<Measur
   }
   const look = async () => ({
     ...(await worker!.call("usage")),
-    calls: (await stage.calls())!,
+    calls: (await stage.calls({ renewing: true }))!,
   });
   const before = await look();
   await pause(WATCH_TTLS * ttlMs);

@@ -3,7 +3,7 @@ import { UsageMistake } from "./run-suite.js";
 
 const DEFAULT_SECONDS = 0.8;
 const QUICK = { seconds: 0.15, rounds: 1, size: 300 } as const;
-// A worker that says nothing for longer than this and a little is taken for dead.
+// A worker that says nothing for longer than this and the warm-up is taken for dead.
 const MAX_SECONDS = 20;
 
 export interface BenchArgs {

@@ -21,7 +21,8 @@ export function printReport(report: Report, paint: Paint): string {
 }
 
 function printTable(table: Table, paint: Paint): string {
-  const { columns, rows } = table;
+  const { columns } = table;
+  const rows = table.rows.filter(({ measures }) => measures !== null);
   const [first, ...rest] = columns;
   const reference = rows.find(({ contender }) => contender === table.reference);
   const compares = reference?.measures != null;
@@ -45,7 +46,6 @@ function printTable(table: Table, paint: Paint): string {
       .map((text, i) => (i === 0 ? text.padEnd(widths[i]!) : text.padStart(widths[i]!)))
       .join("  ")
       .trimEnd();
-  const notes = rows.filter((row) => row.why !== null).map((row) => `– ${row.name}: ${row.why}`);
   return [
     paint("bold", table.title),
     paint(
@@ -54,8 +54,17 @@ function printTable(table: Table, paint: Paint): string {
     ),
     paint("dim", line(titles)),
     ...cells.map((texts, i) => (rows[i]!.ours ? paint("cyan", line(texts)) : line(texts))),
-    ...notes.map((note) => paint("dim", note)),
+    ...absences(table.rows).map((note) => paint("dim", note)),
   ].join("\n");
+}
+
+/** Who is not in the table, and why; those with the same reason together. */
+function absences(rows: readonly Row[]): string[] {
+  const reasons = new Set(rows.flatMap(({ why }) => why ?? []));
+  return [...reasons].map((reason) => {
+    const names = rows.filter(({ why }) => why === reason).map(({ name }) => name);
+    return `– ${names.join("; ")}: ${reason}`;
+  });
 }
 
 function cell(row: Row, text: (measures: NonNullable<Row["measures"]>) => string): string {

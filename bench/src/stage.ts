@@ -55,6 +55,12 @@ export class Stage implements AsyncDisposable {
     return this.contender?.name ?? "nothing";
   }
 
+  /** Compilers need a while, and the more of a library there is, the longer. */
+  get warmUpMs(): number {
+    const quarterMs = this.seconds * 250;
+    return this.quick ? quarterMs : (this.#suite.warmUpMs ?? quarterMs);
+  }
+
   get ground(): Ground {
     if (this.#ground === null) throw new Error(`the suite ${this.#suite.name} has no server`);
     return this.#ground;

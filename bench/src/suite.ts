@@ -121,6 +121,8 @@ export interface Suite {
   readonly references?: Readonly<Record<string, string>>;
   /** How often the contenders take turns in being measured, unless the caller says; once if absent. */
   readonly rounds?: number;
+  /** How long contenders run before it counts; a quarter of the measured time if absent. */
+  readonly warmUpMs?: number;
   /** Left out by a suite that needs no server. */
   startGround?(): Promise<Ground>;
   readonly requirements: readonly Requirement[];

@@ -46,6 +46,7 @@ function raw(id: string, name: string, open: (url: string) => Promise<RawClient>
     reach: "host",
     traces: { sends: ["set", "evalsha"], key: (resource) => resource },
     sitsOut: {
+      ...(id === "raw-ioredis" ? {} : { growth: "one raw client is enough here" }),
       ...sitOut(CONTENDED, "two commands that do not wait"),
       ...sitOut(["renewal", "many-leases"], "two commands that do not renew"),
     },

@@ -6,7 +6,6 @@ import { jain, percentile } from "../statistics.js";
 import type { Column, Measures } from "../suite.js";
 
 const START_MS = 20;
-const WARM_UP = 0.25;
 
 export const RATE: Column = { key: "rate", title: "per second", kind: "rate" };
 export const WAITS: readonly Column[] = [
@@ -35,7 +34,7 @@ export async function measureContention(
   const workers = await stage.workers(processes, { pipelining: apart });
   const callsBefore = await stage.calls();
   const from = instant() + START_MS;
-  const warmAt = from + stage.seconds * 1e3 * WARM_UP;
+  const warmAt = from + stage.warmUpMs;
   const until = warmAt + stage.seconds * 1e3;
   const reports = await Promise.all(
     workers.map((worker) => worker.call("contend", { waiters, apart, from, until })),

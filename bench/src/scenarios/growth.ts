@@ -11,7 +11,7 @@ const SLICES = 5;
 const AT_A_TIME = 5_000;
 // Traces of idle resources must outlive the time it takes to make and release them all.
 const IDLE_MS_PER_RESOURCE = 0.12;
-const MIN_IDLE_MS = 2_000;
+const MIN_IDLE_MS = 1_500;
 // After that time a server still needs some to find what has expired.
 const FORGET_MS = 60_000;
 const LOOK_EVERY_MS = 200;
@@ -25,7 +25,7 @@ export const growth: Scenario = {
   columns: [
     { key: "growth", title: "worst / at one", kind: "times" },
     ...LEVELS.map((level) => {
-      return { key: `at${level}`, title: `at ${level}`, kind: "ms" } as const;
+      return { key: `at${level}`, title: `at ${level.toLocaleString("en")}`, kind: "ms" } as const;
     }),
     { key: "atMost", title: "at the most", kind: "ms" },
     { key: "heldBytes", title: "held", kind: "bytes" },
@@ -41,15 +41,14 @@ export const growth: Scenario = {
     const idleMs = Math.ceil(Math.max(MIN_IDLE_MS, IDLE_MS_PER_RESOURCE * most));
     const [worker] = await stage.workers(1, { ttlMs: TTL_MS, idleMs, pipelining: true });
     const { ground } = stage;
-    // Once for the compilers and the caches on both sides.
-    await cycleMs(stage, worker!);
+    await cycleMs(worker!, stage.warmUpMs);
     const keysBefore = await ground.keys();
     const bytesBefore = await ground.bytes();
     const times: [level: number, ms: number][] = [];
     let held = 0;
     for (const level of levels) {
       while (held < level) held = await worker!.call("hold", Math.min(AT_A_TIME, level - held));
-      times.push([level, await cycleMs(stage, worker!)]);
+      times.push([level, await cycleMs(worker!, stage.seconds * 1e3)]);
     }
     const heldBytes = ((await ground.bytes()) - bytesBefore) / most;
     while (held > 0) {
@@ -79,11 +78,11 @@ export const growth: Scenario = {
 type Worker = Awaited<ReturnType<Stage["workers"]>>[number];
 
 /** The median of a few slices, so that one hiccup of the machine does not count. */
-async function cycleMs(stage: Stage, worker: Worker): Promise<number> {
+async function cycleMs(worker: Worker, forMs: number): Promise<number> {
   const times: number[] = [];
   for (let slice = 0; slice < SLICES; slice++) {
     const from = instant();
-    const until = from + (stage.seconds * 1e3) / SLICES;
+    const until = from + forMs / SLICES;
     const order = { waiters: LOOPS, apart: true, from, until };
     const { sections } = await worker.call("contend", order);
     const log = unpack(sections);

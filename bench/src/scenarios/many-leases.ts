@@ -5,8 +5,8 @@ const LEASES = 100_000;
 
 export const manyLeases: Scenario = {
   id: "many-leases",
-  title: `${LEASES} held locks kept renewed`,
-  about: `The same with ${LEASES} locks, none of which may be lost.`,
+  title: `${LEASES.toLocaleString("en")} held locks kept renewed`,
+  about: `The same with ${LEASES.toLocaleString("en")} locks, none of which may be lost.`,
   reach: "process",
   columns: RENEWAL_COLUMNS,
   better: "less",

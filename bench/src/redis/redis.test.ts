@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Redis } from "ioredis";
+import { resourceName } from "../holdings.js";
+import { pause } from "../instant.js";
+import { runSuite } from "../run-suite.js";
+import { Stage } from "../stage.js";
+import { suite } from "./index.js";
+import { RESOURCE } from "./terms.js";
+
+const BLINK = { seconds: 0.1, size: 50, quick: true, rounds: 1, onProgress: () => {} };
+const AT_ONCE = 4;
+const TTL_MS = 1_500;
+
+// One of ours, one that marks the limit and one that polls, each scenario beside the others.
+test("every scenario measures on a real server and finds the requirements' numbers", async () => {
+  const contenders = ["holdfast-ioredis", "raw-ioredis", "queue", "semaphore"];
+  const ids = suite.scenarios.map(({ id }) => id);
+  await inTurns(ids, async (id) => {
+    const { tables } = await runSuite(suite, { ...BLINK, scenarios: [id], contenders });
+    const { columns, rows } = tables[0]!;
+    const ours = rows.find(({ contender }) => contender === "holdfast-ioredis")!.measures!;
+    for (const { key } of columns.filter(({ key }) => key !== "gaveUp")) {
+      assert.ok(ours[key]! >= 0, `${id}: ours has ${key}`);
+    }
+    for (const { why } of rows) assert.doesNotMatch(why ?? "", /^failed|^disqualified/, id);
+    const wanted = suite.requirements.filter(({ scenario }) => scenario === id);
+    assert.ok(wanted.length > 0, `${id} has a requirement`);
+    for (const { column } of wanted) {
+      const key = column ?? columns[0]!.key;
+      assert.ok(
+        columns.some((known) => known.key === key),
+        `${id}: there is a column ${key}`,
+      );
+    }
+  });
+});
+
+test("every contender holds the key and sends the commands that it says", async () => {
+  await inTurns(suite.contenders, async (contender) => {
+    const { sends, renews = [], key } = contender.traces!;
+    await using stage = await Stage.open(suite, contender, BLINK);
+    const [worker] = await stage.workers(1, { ttlMs: TTL_MS });
+    const held = (resource: string) => stage.ground.held(contender.traces!, [resource]);
+    const seen = await watch(stage.ground.url, async () => {
+      await worker!.call("acquire");
+      assert.equal(await held(RESOURCE), 1, key(RESOURCE));
+      await worker!.call("release");
+      assert.equal(await held(RESOURCE), 0, key(RESOURCE));
+      if (contender.sitsOut?.renewal !== undefined) return;
+      await worker!.call("hold", 1);
+      await pause(1.3 * TTL_MS);
+      assert.equal(await held(resourceName(0)), 1, `${contender.name} renews`);
+    });
+    const unsaid = [...seen].filter((name) => ![...sends, ...renews].includes(name));
+    assert.deepEqual(unsaid, [], `${contender.name} sends more than it says`);
+  });
+});
+
+/** The names of all commands that clients sent meanwhile, but for ours and those that open a connection. */
+async function watch(url: string, work: () => Promise<void>): Promise<Set<string>> {
+  const client = new Redis(url);
+  const monitor = await client.monitor();
+  const seen = new Set<string>();
+  const asked = new Set(["exists", "info", "script", "subscribe", "hello", "client", "ping"]);
+  monitor.on("monitor", (_time: string, [name]: string[], source: string) => {
+    const command = name!.toLowerCase();
+    if (source !== "lua" && !asked.has(command)) seen.add(command);
+  });
+  try {
+    await work();
+  } finally {
+    monitor.disconnect();
+    client.disconnect();
+  }
+  return seen;
+}
+
+/** A few side by side: most of what a short run does is waiting for processes to start. */
+async function inTurns<T>(all: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
+  const left = [...all];
+  const loop = async () => {
+    for (let one = left.shift(); one !== undefined; one = left.shift()) await work(one);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, loop));
+}

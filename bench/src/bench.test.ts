@@ -18,7 +18,7 @@ const bench = (...args: string[]) => promisify(execFile)(process.execPath, [MAIN
 
 test("the local suite measures our engines and writes a report and charts", async () => {
   const out = ["--out", folder, "--json"];
-  const { stdout } = await bench("local", "--seconds", "0.2", "--with", "memory,sqlite", ...out);
+  const { stdout } = await bench("local", "--seconds", "0.4", "--with", "memory,sqlite", ...out);
   const report = JSON.parse(stdout) as Report;
   assert.deepEqual(JSON.parse(readFileSync(join(folder, "local.json"), "utf8")), report);
   assert.equal(report.suite, "local");
@@ -31,8 +31,11 @@ test("the local suite measures our engines and writes a report and charts", asyn
   );
   for (const table of report.tables) checkTable(table);
   const charts = scenarios.map((id) => `local-${id}.svg`);
-  assert.deepEqual(readdirSync(folder).sort(), [...charts, "local.json"].sort());
+  assert.deepEqual(readdirSync(folder).sort(), [...charts, "local.json", "local.md"].sort());
   const chart = readFileSync(join(folder, charts[0]!), "utf8");
+  const page = readFileSync(join(folder, "local.md"), "utf8");
+  for (const name of charts) assert.ok(page.includes(`](${name})`), `the page shows ${name}`);
+  assert.match(page, /^\| \*\*holdfast sqlite\*\* \| \d/m);
   assert.match(chart, /^<svg .*<rect class="ours".*<\/svg>\n$/s);
 });
 

@@ -7,6 +7,8 @@ const ANSWER_TIMEOUT_MS = 5_000;
 
 export interface Pace {
   readonly seconds: number;
+  /** Not counted. */
+  readonly warmUpMs: number;
   readonly most: number;
   /** A machine that never sleeps answers faster than one that has to wake up. */
   pauseMs(i: number): number;
@@ -15,17 +17,18 @@ export interface Pace {
 /** How long each of many round trips took. */
 export async function sampleRoundTrips(
   roundTrip: () => Promise<unknown>,
-  { seconds, most, pauseMs }: Pace,
+  { seconds, warmUpMs, most, pauseMs }: Pace,
 ): Promise<number[]> {
   const times: number[] = [];
   // The first one may have to wait for something to start.
   await within(ANSWER_TIMEOUT_MS, "a round trip", roundTrip());
-  const until = instant() + seconds * 1e3;
+  const warmAt = instant() + warmUpMs;
+  const until = warmAt + seconds * 1e3;
   for (let i = 0; i < most && instant() < until; i++) {
     await pause(pauseMs(i));
     const startedAt = instant();
     await within(ANSWER_TIMEOUT_MS, "a round trip", roundTrip());
-    times.push(instant() - startedAt);
+    if (startedAt >= warmAt) times.push(instant() - startedAt);
   }
   return times;
 }

@@ -40,7 +40,8 @@ function handOverBeside(
     raw: {
       name: rawName,
       async measure(stage) {
-        const pace = { seconds: stage.seconds, most: MAX_HAND_OVERS, pauseMs: holdMs };
+        const { seconds, warmUpMs } = stage;
+        const pace = { seconds, warmUpMs, most: MAX_HAND_OVERS, pauseMs: holdMs };
         return summary(await sampleRaw(stage, pace), null);
       },
     },
@@ -52,7 +53,8 @@ function handOverBeside(
 
 async function handOvers(stage: Stage): Promise<number[]> {
   const [first, second] = (await stage.workers(2)) as [Worker, Worker];
-  const until = instant() + stage.seconds * 1e3;
+  const warmAt = instant() + stage.warmUpMs;
+  const until = warmAt + stage.seconds * 1e3;
   const sections: Section[] = [];
   const delays: number[] = [];
   let [holder, waiter] = [first, second];
@@ -67,11 +69,11 @@ async function handOvers(stage: Stage): Promise<number[]> {
     sections.push({ waiter: i % 2, askedAt, enteredAt, leftAt });
     askedAt = askedNextAt;
     enteredAt = await granted;
-    delays.push(enteredAt - leftAt);
+    if (enteredAt >= warmAt) delays.push(enteredAt - leftAt);
     [holder, waiter] = [waiter, holder];
   }
   const leftAt = await holder.call("release");
-  sections.push({ waiter: delays.length % 2, askedAt, enteredAt, leftAt });
+  sections.push({ waiter: sections.length % 2, askedAt, enteredAt, leftAt });
   const sides = [0, 1].map((side) => sections.filter((section) => section.waiter === side));
   checkExclusion(stage.name, sides);
   return delays;

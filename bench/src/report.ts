@@ -78,7 +78,7 @@ function find(
   requirement: Requirement,
   tables: readonly Table[],
 ): { got: number | null; kind: Kind } {
-  const kind = "against" in requirement ? "times" : "count";
+  const kind = "against" in requirement ? "times" : "each";
   const table = tables.find(({ scenario }) => scenario === requirement.scenario);
   const key = requirement.column ?? table?.columns[0]?.key;
   const column = table?.columns.find((candidate) => candidate.key === key);

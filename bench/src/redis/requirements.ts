@@ -86,6 +86,7 @@ export const requirements: readonly Requirement[] = [
   ...bothMust((one) => [must(manyLeases, one, "lost", { column: "lost", atMost: 0 })]),
   ...bothMust((one) => [
     must(growth, one, "worst cycle against one resource", { atMost: 1.2 }),
+    must(growth, one, "the same in the holder's process", { column: "holder", atMost: 1.2 }),
     must(growth, one, "memory left by idle resources", { column: "leftBytes", atMost: 1 }),
     must(growth, one, "keys left by idle resources", { column: "leftKeys", atMost: 0 }),
   ]),

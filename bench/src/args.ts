@@ -2,12 +2,17 @@ import { parseArgs } from "node:util";
 import { UsageMistake } from "./run-suite.js";
 
 const DEFAULT_SECONDS = 0.8;
-// A worker that says nothing for longer than this and a little is taken for dead.
+const QUICK = { seconds: 0.15, rounds: 1, size: 300 } as const;
+// A worker that says nothing for longer than this and the warm-up is taken for dead.
 const MAX_SECONDS = 20;
 
 export interface BenchArgs {
   readonly suite: string | null;
   readonly seconds: number;
+  /** Null for as many as the suite says. */
+  readonly rounds: number | null;
+  readonly size: number;
+  readonly quick: boolean;
   readonly scenarios: readonly string[] | null;
   readonly contenders: readonly string[] | null;
   /** Where results go; null for the usual place, and only when everything was measured. */
@@ -20,6 +25,9 @@ export interface BenchArgs {
 export const HELP = `npm run bench -- <suite> [options]
 
   --seconds N        how long each row is measured (default ${DEFAULT_SECONDS})
+  --rounds N         how often the contenders take turns; medians are shown
+  --size N           at most so many resources or leases, where a scenario takes many
+  --quick            only to see that everything works; the numbers mean nothing
   --only SCENARIO    this scenario only; several with commas
   --with CONTENDER   these contenders only; several with commas
   --out FOLDER       write JSON and charts there, also for a part of the suite
@@ -31,13 +39,17 @@ export function parseBenchArgs(args: readonly string[]): BenchArgs {
   if (positionals.length > 1) {
     throw new UsageMistake(`one suite at a time, got ${positionals.join(" and ")}`);
   }
-  const seconds = Number(values.seconds ?? DEFAULT_SECONDS);
+  const quick = values.quick ?? false;
+  const seconds = Number(values.seconds ?? (quick ? QUICK.seconds : DEFAULT_SECONDS));
   if (!(seconds > 0 && seconds <= MAX_SECONDS)) {
     throw new UsageMistake(`--seconds is "${values.seconds}"; it must be up to ${MAX_SECONDS}`);
   }
   return {
     suite: positionals[0] ?? null,
     seconds,
+    rounds: count("rounds", values.rounds) ?? (quick ? QUICK.rounds : null),
+    size: count("size", values.size) ?? (quick ? QUICK.size : Infinity),
+    quick,
     scenarios: list(values.only),
     contenders: list(values.with),
     out: values.out ?? null,
@@ -55,13 +67,20 @@ function parse(args: readonly string[]) {
       args: [...args],
       allowPositionals: true,
       options: {
-        ...{ seconds: text, only: text, with: text, out: text },
-        ...{ json: flag, check: flag, help: flag },
+        ...{ seconds: text, rounds: text, size: text, only: text, with: text, out: text },
+        ...{ quick: flag, json: flag, check: flag, help: flag },
       },
     });
   } catch (error) {
     throw new UsageMistake((error as Error).message);
   }
+}
+
+function count(name: string, value: string | undefined): number | null {
+  if (value === undefined) return null;
+  const number = Number(value);
+  if (Number.isSafeInteger(number) && number > 0) return number;
+  throw new UsageMistake(`--${name} is "${value}"; it must be a whole number above 0`);
 }
 
 function list(value: string | undefined): readonly string[] | null {

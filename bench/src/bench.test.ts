@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { suite } from "./local/index.js";
 import { judge, type Report, type Table } from "./report.js";
-import { jain, percentile } from "./statistics.js";
+import { jain, median, percentile, spread } from "./statistics.js";
 
 const MAIN = fileURLToPath(new URL("./main.js", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "holdfast-bench-test-"));
@@ -18,7 +18,7 @@ const bench = (...args: string[]) => promisify(execFile)(process.execPath, [MAIN
 
 test("the local suite measures our engines and writes a report and charts", async () => {
   const out = ["--out", folder, "--json"];
-  const { stdout } = await bench("local", "--seconds", "0.2", "--with", "memory,sqlite", ...out);
+  const { stdout } = await bench("local", "--seconds", "0.4", "--with", "memory,sqlite", ...out);
   const report = JSON.parse(stdout) as Report;
   assert.deepEqual(JSON.parse(readFileSync(join(folder, "local.json"), "utf8")), report);
   assert.equal(report.suite, "local");
@@ -31,8 +31,11 @@ test("the local suite measures our engines and writes a report and charts", asyn
   );
   for (const table of report.tables) checkTable(table);
   const charts = scenarios.map((id) => `local-${id}.svg`);
-  assert.deepEqual(readdirSync(folder).sort(), [...charts, "local.json"].sort());
+  assert.deepEqual(readdirSync(folder).sort(), [...charts, "local.json", "local.md"].sort());
   const chart = readFileSync(join(folder, charts[0]!), "utf8");
+  const page = readFileSync(join(folder, "local.md"), "utf8");
+  for (const name of charts) assert.ok(page.includes(`](${name})`), `the page shows ${name}`);
+  assert.match(page, /^\| \*\*holdfast sqlite\*\* \| \d/m);
   assert.match(chart, /^<svg .*<rect class="ours".*<\/svg>\n$/s);
 });
 
@@ -61,7 +64,15 @@ test("an unknown suite, scenario or option is refused with the exit code of a us
 test("a requirement compares with the best of the others, whichever way is better", () => {
   const requirement = { title: "t", scenario: "s", of: "us", against: ["a", "b"], atLeast: 5 };
   const row = (contender: string, value: number) => {
-    return { contender, name: contender, ours: false, measures: { value }, why: null, ratio: null };
+    return {
+      contender,
+      name: contender,
+      ours: false,
+      measures: { value },
+      spread: null,
+      why: null,
+      ratio: null,
+    };
   };
   const table = (better: "more" | "less", us: number, a: number, b: number): Table => {
     const columns = [{ key: "value", title: "value", kind: "rate" as const }];
@@ -73,6 +84,16 @@ test("a requirement compares with the best of the others, whichever way is bette
   const [time] = judge([requirement], [table("less", 2, 10, 25)]);
   assert.deepEqual([time?.got, time?.met], [5, true]);
   assert.equal(judge([requirement], [])[0]?.met, null, "what was not measured is no pass");
+  const bounds = { title: "t", scenario: "s", of: "us" };
+  const judged = judge([{ ...bounds, atMost: 99 }], [table("more", 100, 10, 25)]);
+  assert.deepEqual([judged[0]?.got, judged[0]?.met, judged[0]?.kind], [100, false, "rate"]);
+});
+
+test("medians and spreads agree with values worked out by hand", () => {
+  assert.equal(median([9, 1, 5]), 5);
+  assert.equal(median([4, 1, 2, 9]), 3);
+  assert.equal(spread([8, 10, 12]), 20);
+  assert.equal(spread([0, 0]), 0);
 });
 
 test("percentiles and Jain's index agree with values worked out by hand", () => {

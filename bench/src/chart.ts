@@ -1,8 +1,8 @@
 import { show } from "./numbers.js";
 import { headline, type Table } from "./report.js";
 
-const WIDTH = 760;
-const NAMES = 210;
+const WIDTH = 820;
+const NAMES = 270;
 const VALUES = 90;
 const BAR = 22;
 const STEP = 32;

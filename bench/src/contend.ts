@@ -1,9 +1,12 @@
+import { insist } from "./gave-up.js";
 import { cpuMs, instant, pause } from "./instant.js";
 import { SectionLog } from "./section-log.js";
 import type { Subject } from "./suite.js";
 
 export interface ContendOrder {
   readonly waiters: number;
+  /** Each waiter wants a resource of its own; otherwise all want the same. */
+  readonly apart: boolean;
   /** The instant at which all loops of all processes start, and the one after which none begins anew. */
   readonly from: number;
   readonly until: number;
@@ -13,6 +16,7 @@ export interface ContendReport {
   readonly sections: Float64Array;
   /** Since when each waiter that was not served at the end has been waiting. */
   readonly pending: readonly number[];
+  readonly gaveUp: number;
   /** When measuring ended: the order's end, or earlier if the log was full. */
   readonly endedAt: number;
   /** What this process used from the first to the last, on all cores. */
@@ -24,12 +28,20 @@ export interface ContendReport {
 const LONG_SECTION_EVERY = 16;
 const FAREWELL_MS = 400;
 
-/** Loops of acquire and release, one per waiter, all on one resource. */
+/** Loops of acquire and release, one per waiter. */
 export async function contend(subject: Subject, order: ContendOrder): Promise<ContendReport> {
   const log = new SectionLog();
   const waitingSince = new Array<number>(order.waiters).fill(Number.NaN);
   let endedAt = order.until;
+  let gaveUp = 0;
+  const countGaveUp = () => {
+    gaveUp++;
+  };
+  const stillWanted = () => instant() < order.until;
   const loop = async (waiter: number): Promise<void> => {
+    const ask = order.apart
+      ? subject.acquire.bind(subject, `own-${waiter}`)
+      : () => subject.acquire();
     for (;;) {
       const askedAt = instant();
       if (askedAt >= order.until) return;
@@ -38,7 +50,8 @@ export async function contend(subject: Subject, order: ContendOrder): Promise<Co
         return;
       }
       waitingSince[waiter] = askedAt;
-      const release = await subject.acquire();
+      const release = await insist(ask, countGaveUp, stillWanted);
+      if (release === null) return;
       const enteredAt = instant();
       waitingSince[waiter] = Number.NaN;
       if (log.length % LONG_SECTION_EVERY === 0) await new Promise(setImmediate);
@@ -53,5 +66,5 @@ export async function contend(subject: Subject, order: ContendOrder): Promise<Co
   const patience = order.until + FAREWELL_MS - instant();
   await Promise.race([loops, pause(patience)]);
   const pending = waitingSince.filter((since) => since < order.until);
-  return { sections: log.pack(), pending, endedAt, cpuMs: cpuMs() - cpuBefore };
+  return { sections: log.pack(), pending, gaveUp, endedAt, cpuMs: cpuMs() - cpuBefore };
 }

@@ -21,9 +21,20 @@ test("an overlap is found in one process and between two", () => {
 });
 
 for (const { id } of planted.scenarios) {
-  test(`the bench refuses a contender that excludes nobody: ${id}`, async () => {
-    const options = { seconds: 0.1, scenarios: [id], contenders: null, onProgress: () => {} };
-    await assert.rejects(runSuite(planted, options), ExclusionError);
+  const options = {
+    ...{ seconds: 0.1, size: Infinity, quick: true, rounds: 2, scenarios: [id] },
+    onProgress: () => {},
+  };
+  test(`the bench refuses an engine of ours that excludes nobody: ${id}`, async () => {
+    const run = runSuite(planted, { ...options, contenders: ["open-door"] });
+    await assert.rejects(run, ExclusionError);
+  });
+
+  test(`the bench shows no numbers of a peer that excludes nobody: ${id}`, async () => {
+    const { tables } = await runSuite(planted, { ...options, contenders: ["theirs"] });
+    const [row] = tables[0]!.rows;
+    assert.equal(row!.measures, null);
+    assert.match(row!.why!, /^disqualified: another's open door let two holders in at once/);
   });
 }
 

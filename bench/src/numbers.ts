@@ -7,7 +7,9 @@ export function show(value: number | undefined, kind: Kind): string {
   if (kind === "rate") return `${short(value)}/s`;
   if (kind === "times") return `${digits(value)}×`;
   if (kind === "percent") return `${value < 10 ? value.toFixed(1) : value.toFixed(0)} %`;
-  return kind === "part" ? value.toFixed(2) : String(Math.round(value));
+  if (kind === "part" || kind === "each") return value.toFixed(2);
+  if (kind === "bytes") return `${digits(value)} B`;
+  return String(Math.round(value));
 }
 
 export function short(value: number): string {

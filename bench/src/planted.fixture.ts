@@ -8,7 +8,7 @@ const ROUND_TRIP_MS = 1;
 const openDoor: Contender = {
   id: "open-door",
   name: "an open door",
-  ours: false,
+  ours: true,
   reach: "host",
   async open() {
     const later = () => new Promise((resolve) => setTimeout(resolve, ROUND_TRIP_MS));
@@ -21,11 +21,13 @@ const openDoor: Contender = {
   },
 };
 
-/** A suite whose only contender excludes nobody. */
+const theirs: Contender = { ...openDoor, id: "theirs", name: "another's open door", ours: false };
+
+/** A suite whose contenders exclude nobody. */
 export const suite: Suite = {
   name: "planted",
   module: import.meta.url,
-  contenders: [openDoor],
+  contenders: [theirs, openDoor],
   scenarios: [localWaiters, processWaiters],
   reference: openDoor.id,
   requirements: [],

@@ -1,64 +1,41 @@
-import { show } from "./numbers.js";
-import type { Report, Row, Table, Verdict } from "./report.js";
+import type { Report, Table, Verdict } from "./report.js";
+import { aboutReport, tableCells, verdictTexts } from "./table-cells.js";
 import type { Paint } from "./terminal.js";
 
 /** The whole report as text: one table a scenario, then what was promised and whether it held. */
 export function printReport(report: Report, paint: Paint): string {
-  const { machine, commit, changed } = report;
-  const about =
-    `${machine.cores} × ${machine.cpu}, ${machine.memoryMiB} MiB, Node ${machine.node}, ` +
-    `${machine.platform}, load ${machine.load}`;
-  const source = commit ? `commit ${commit.slice(0, 10)}${changed ? ", with changes" : ""}` : "";
   return [
-    paint("dim", [about, source].filter(Boolean).join("\n")),
+    paint("dim", aboutReport(report).join("\n")),
     ...report.tables.map((table) => printTable(table, paint)),
     printVerdicts(report.requirements, paint),
   ].join("\n\n");
 }
 
 function printTable(table: Table, paint: Paint): string {
-  const { columns, rows } = table;
-  const [first, ...rest] = columns;
-  const reference = rows.find(({ contender }) => contender === table.reference);
-  const compares = reference?.measures != null;
-  const titles = ["", first!.title, ...(compares ? ["ratio"] : []), ...rest.map((c) => c.title)];
-  const cells = rows.map((row) => [
-    row.name,
-    cell(row, (measures) => show(measures[first!.key], first!.kind)),
-    ...(compares ? [cell(row, () => (row.ratio === null ? "" : show(row.ratio, "times")))] : []),
-    ...rest.map(({ key, kind }) => cell(row, (measures) => show(measures[key], kind))),
-  ]);
+  const { about, titles, lines, absences } = tableCells(table);
   const widths = titles.map((title, i) =>
-    Math.max(title.length, ...cells.map((line) => line[i]!.length)),
+    Math.max(title.length, ...lines.map(({ texts }) => texts[i]!.length)),
   );
   const line = (texts: readonly string[]) =>
     texts
       .map((text, i) => (i === 0 ? text.padEnd(widths[i]!) : text.padStart(widths[i]!)))
       .join("  ")
       .trimEnd();
-  const notes = rows.filter((row) => row.why !== null).map((row) => `– ${row.name}: ${row.why}`);
   return [
     paint("bold", table.title),
-    paint(
-      "dim",
-      table.about + (compares ? ` Ratio: to ${reference.name}; above 1 is better.` : ""),
-    ),
+    paint("dim", about),
     paint("dim", line(titles)),
-    ...cells.map((texts, i) => (rows[i]!.ours ? paint("cyan", line(texts)) : line(texts))),
-    ...notes.map((note) => paint("dim", note)),
+    ...lines.map(({ ours, texts }) => (ours ? paint("cyan", line(texts)) : line(texts))),
+    ...absences.map((absence) => paint("dim", `– ${absence}`)),
   ].join("\n");
 }
 
-function cell(row: Row, text: (measures: NonNullable<Row["measures"]>) => string): string {
-  return row.measures === null ? "–" : text(row.measures);
-}
-
 function printVerdicts(verdicts: readonly Verdict[], paint: Paint): string {
-  const lines = verdicts.map(({ title, atLeast, got, met }) => {
-    const wanted = `at least ${show(atLeast, "times")}`;
-    if (got === null) return paint("dim", `  –     ${title}: ${wanted}, not measured`);
-    const mark = met ? paint("green", "pass") : paint("red", "miss");
-    return `  ${mark}  ${title}: ${show(got, "times")}, ${wanted}`;
+  const lines = verdicts.map((verdict) => {
+    const { wanted, got } = verdictTexts(verdict);
+    if (got === null) return paint("dim", `  –     ${verdict.title}: ${wanted}, not measured`);
+    const mark = verdict.met ? paint("green", "pass") : paint("red", "miss");
+    return `  ${mark}  ${verdict.title}: ${got}, ${wanted}`;
   });
   return [paint("bold", "Must show"), ...lines].join("\n");
 }

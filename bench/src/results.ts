@@ -1,13 +1,15 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { chart } from "./chart.js";
+import { markdownReport } from "./markdown.js";
 import type { Report } from "./report.js";
 
-/** Writes <suite>.json and one chart a scenario, and says where. */
+/** Writes <suite>.json, a page and one chart a scenario, and says where. */
 export function writeResults(report: Report, folder: string): string[] {
   mkdirSync(folder, { recursive: true });
   const files: [string, string][] = [
     [`${report.suite}.json`, `${JSON.stringify(report, rounded, 2)}\n`],
+    [`${report.suite}.md`, markdownReport(report)],
     ...report.tables.map((table): [string, string] => [
       `${report.suite}-${table.scenario}.svg`,
       chart(table),

@@ -1,11 +1,12 @@
 import { describeCommit, describeMachine } from "./machine.js";
 import { headline, improvement, judge, type Report, type Row, type Table } from "./report.js";
-import { Stage } from "./stage.js";
-import type { Contender, Measures, Scenario, Suite } from "./suite.js";
+import { type Extent, Stage } from "./stage.js";
+import type { Measures, Scenario, Suite } from "./suite.js";
+import { medians, Trials } from "./trials.js";
 
-export interface RunOptions {
-  /** How long each row of each table is measured. */
-  readonly seconds: number;
+export interface RunOptions extends Extent {
+  /** How often the contenders take turns; null for as often as the suite says. */
+  readonly rounds: number | null;
   /** Ids of scenarios and contenders; null for all. */
   readonly scenarios: readonly string[] | null;
   readonly contenders: readonly string[] | null;
@@ -17,71 +18,73 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<Repor
   const at = new Date().toISOString();
   const scenarios = choose(suite.scenarios, options.scenarios, "scenario");
   const contenders = choose(suite.contenders, options.contenders, "contender");
-  const all = scenarios.length * contenders.length;
+  const rounds = options.rounds ?? suite.rounds ?? 1;
+  const roundsOf = (scenario: Scenario) => Math.min(rounds, scenario.rounds ?? rounds);
+  const all = scenarios.reduce((sum, one) => sum + roundsOf(one) * contenders.length, 0);
+  let done = 0;
   const tables: Table[] = [];
   for (const scenario of scenarios) {
-    const onRow = (contender: Contender, index: number) =>
-      options.onProgress(
-        `${scenario.title}: ${contender.name}`,
-        tables.length * contenders.length + index,
-        all,
-      );
-    tables.push(await runScenario(suite, scenario, contenders, options.seconds, onRow));
+    const trials = contenders.map((contender) => new Trials(scenario, contender));
+    const onTurn = (who: string) => options.onProgress(`${scenario.title}: ${who}`, done++, all);
+    tables.push(await runScenario(suite, scenario, trials, roundsOf(scenario), options, onTurn));
   }
   const requirements = judge(suite.requirements, tables);
-  const { seconds } = options;
-  return { suite: suite.name, at, ...describeCommit(), machine, seconds, tables, requirements };
+  const { seconds, size, quick } = options;
+  const extent = { seconds, rounds, size, quick };
+  return { suite: suite.name, at, ...describeCommit(), machine, ...extent, tables, requirements };
 }
 
+/** All contenders in turn, then again: whatever disturbs the machine meanwhile disturbs all alike. */
 async function runScenario(
   suite: Suite,
   scenario: Scenario,
-  contenders: readonly Contender[],
-  seconds: number,
-  onRow: (contender: Contender, index: number) => void,
+  trials: readonly Trials[],
+  rounds: number,
+  extent: Extent,
+  onTurn: (who: string) => void,
 ): Promise<Table> {
-  const rows: Row[] = [];
-  const raw = scenario.raw === undefined ? null : await measureRaw(suite, scenario.raw, seconds);
-  if (raw !== null) rows.push(raw);
-  for (const [index, contender] of contenders.entries()) {
-    onRow(contender, index);
-    const why = whyNot(scenario, contender);
-    const measures =
-      why === null ? await measureRow(suite, scenario, contender, seconds, raw?.measures) : null;
-    const { id, name, ours } = contender;
-    rows.push({ contender: id, name, ours, measures, why, ratio: null });
+  const raws: Measures[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const raw = await measureRaw(suite, scenario, extent);
+    if (raw !== null) raws.push(raw);
+    for (const trial of trials) {
+      onTurn(trial.contender.name);
+      await trial.measure(suite, scenario, extent, raw);
+    }
   }
-  const { id, title, about, better, columns } = scenario;
-  const table = { scenario: id, title, about, better, columns, reference: suite.reference, rows };
+  const { id, title, about, better } = scenario;
+  const [first, ...rest] = scenario.columns;
+  const rows = [...rawRows(scenario, raws), ...trials.map((trial) => rowOf(trial, first.key))];
+  // A column that nobody has a value for says nothing.
+  const known = rest.filter(({ key }) =>
+    rows.some(({ measures }) => measures?.[key] !== undefined),
+  );
+  const reference = suite.references?.[id] ?? suite.reference;
+  const table = { scenario: id, title, about, better, columns: [first, ...known], reference, rows };
   return { ...table, rows: rows.map((row) => compared(table, row)) };
 }
 
-async function measureRow(
-  suite: Suite,
-  scenario: Scenario,
-  contender: Contender,
-  seconds: number,
-  raw: Measures | null | undefined,
-): Promise<Measures> {
-  await using stage = new Stage(suite, contender, seconds);
-  return await scenario.measure(stage, raw ?? null);
+function rowOf(trial: Trials, column: string): Row {
+  const { id, name, ours } = trial.contender;
+  const { why } = trial;
+  const measures = trial.measures();
+  return { contender: id, name, ours, measures, spread: trial.spread(column), why, ratio: null };
+}
+
+function rawRows({ raw }: Scenario, measured: readonly Measures[]): Row[] {
+  if (raw === undefined || measured.length === 0) return [];
+  const nothing = { ours: false, spread: null, why: null, ratio: null };
+  return [{ contender: "raw", name: raw.name, measures: medians(measured), ...nothing }];
 }
 
 async function measureRaw(
   suite: Suite,
-  raw: NonNullable<Scenario["raw"]>,
-  seconds: number,
-): Promise<Row> {
-  await using stage = new Stage(suite, null, seconds);
-  const measures = await raw.measure(stage);
-  return { contender: "raw", name: raw.name, ours: false, measures, why: null, ratio: null };
-}
-
-function whyNot(scenario: Scenario, contender: Contender): string | null {
-  if (scenario.reach === "host" && contender.reach === "process") {
-    return "lives in one process; no other process can see it";
-  }
-  return contender.sitsOut?.[scenario.id] ?? null;
+  { raw }: Scenario,
+  extent: Extent,
+): Promise<Measures | null> {
+  if (raw === undefined) return null;
+  await using stage = await Stage.open(suite, null, extent);
+  return await raw.measure(stage);
 }
 
 function compared(table: Table, row: Row): Row {

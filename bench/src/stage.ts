@@ -2,38 +2,93 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "./crew.js";
-import type { Contender, Suite } from "./suite.js";
+import type { Contender, Ground, Place, Suite } from "./suite.js";
 
+const TTL_MS = 30_000;
+const IDLE_MS = 3_600_000;
 const open = new Set<Stage>();
 
-/** What one measurement has to itself: a contender, an empty folder, fresh worker processes. */
+/** How much of everything a run may take. */
+export interface Extent {
+  /** How long each row is measured. */
+  readonly seconds: number;
+  /** The most resources that a scenario may use. */
+  readonly size: number;
+  /** Only to see that everything works: whatever takes long is cut short. */
+  readonly quick: boolean;
+}
+
+/** What one measurement has to itself: a contender, an empty folder, a server, fresh processes. */
 export class Stage implements AsyncDisposable {
   readonly contender: Contender | null;
   readonly seconds: number;
+  readonly size: number;
+  readonly quick: boolean;
   readonly folder: string;
   readonly #suite: Suite;
   readonly #workers: Worker[] = [];
+  #ground: Ground | null = null;
 
-  /** Without a contender, for what is measured without any lock. */
-  constructor(suite: Suite, contender: Contender | null, seconds: number) {
+  private constructor(suite: Suite, contender: Contender | null, extent: Extent) {
     this.#suite = suite;
     this.contender = contender;
-    this.seconds = seconds;
+    this.seconds = extent.seconds;
+    this.size = extent.size;
+    this.quick = extent.quick;
     this.folder = mkdtempSync(join(tmpdir(), "holdfast-bench-"));
     open.add(this);
+  }
+
+  /** Without a contender, for what is measured without any lock. */
+  static async open(suite: Suite, contender: Contender | null, extent: Extent): Promise<Stage> {
+    const stage = new Stage(suite, contender, extent);
+    try {
+      stage.#ground = (await suite.startGround?.()) ?? null;
+    } catch (error) {
+      stage.#remove();
+      throw error;
+    }
+    return stage;
   }
 
   get name(): string {
     return this.contender?.name ?? "nothing";
   }
 
+  /** Compilers need a while, and the more of a library there is, the longer. */
+  get warmUpMs(): number {
+    const quarterMs = this.seconds * 250;
+    return this.quick ? quarterMs : (this.#suite.warmUpMs ?? quarterMs);
+  }
+
+  get ground(): Ground {
+    if (this.#ground === null) throw new Error(`the suite ${this.#suite.name} has no server`);
+    return this.#ground;
+  }
+
+  /** How often the server was called so far; null where there is none, or nobody can tell. */
+  async calls({ renewing = false } = {}): Promise<number | null> {
+    const traces = this.contender?.traces;
+    if (this.#ground === null || traces === undefined) return null;
+    return this.#ground.calls([...traces.sends, ...((renewing && traces.renews) || [])]);
+  }
+
   /** Worker processes that have opened the contender. Processes of their own, so no row inherits another's heap. */
-  async workers(count: number, { counting = false } = {}): Promise<Worker[]> {
+  async workers(
+    count: number,
+    {
+      counting = false,
+      ttlMs = TTL_MS,
+      idleMs = IDLE_MS,
+      pipelining = false,
+    }: Partial<Omit<Place, "folder" | "url">> = {},
+  ): Promise<Worker[]> {
     const started = Array.from({ length: count }, () => new Worker());
     this.#workers.push(...started);
-    const place = { folder: this.folder, counting };
     const contender = this.contender?.id;
     if (contender === undefined) throw new Error("workers need a contender to open");
+    const where = { folder: this.folder, url: this.#ground?.url ?? "" };
+    const place = { ...where, counting, ttlMs, idleMs, pipelining };
     const order = { suite: this.#suite.module, contender, place };
     await Promise.all(started.map((worker) => worker.call("open", order)));
     return started;
@@ -41,10 +96,11 @@ export class Stage implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#workers.map((worker) => worker.stop()));
+    await this.#ground?.[Symbol.asyncDispose]();
     this.#remove();
   }
 
-  /** For the end of the process, when nothing can be waited for. */
+  /** For the end of the process, when nothing can be waited for. A server ends with us by itself. */
   abandon(): void {
     for (const worker of this.#workers) worker.kill();
     this.#remove();

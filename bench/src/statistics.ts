@@ -11,3 +11,16 @@ export function jain(shares: readonly number[]): number {
   const squares = shares.reduce((a, b) => a + b * b, 0);
   return squares === 0 ? Number.NaN : (sum * sum) / (shares.length * squares);
 }
+
+/** The middle one, or what lies between the middle two. */
+export function median(values: readonly number[]): number {
+  const sorted = Float64Array.from(values).sort();
+  const half = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
+}
+
+/** How far values lie apart: half of the range, in percent of the median. */
+export function spread(values: readonly number[]): number {
+  const halfRange = (Math.max(...values) - Math.min(...values)) / 2;
+  return halfRange === 0 ? 0 : (100 * halfRange) / median(values);
+}

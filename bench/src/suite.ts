@@ -5,9 +5,12 @@ export type Reach = "process" | "host";
 
 export type Release = () => Promise<unknown>;
 
-/** One lock, opened by one worker process. Every `acquire` is for the same resource. */
+/** One lock library, opened by one worker process. */
 export interface Subject {
-  acquire(): Promise<Release>;
+  /** For the one resource that everybody wants, unless another is named. May reject with GaveUp. */
+  acquire(resource?: string): Promise<Release>;
+  /** The same, and renewed until released. Left out where `acquire` renews, or nothing can. */
+  keep?(resource: string): Promise<Release>;
   /** How often the lock asked its backend so far, where that can be counted. */
   readonly calls?: () => number;
 }
@@ -15,8 +18,38 @@ export interface Subject {
 export interface Place {
   /** An empty folder, the same for all workers of one measurement. */
   readonly folder: string;
+  /** The server of this measurement; empty where the suite has none. */
+  readonly url: string;
   /** Count the calls, which costs a little; otherwise `calls` may be left out. */
   readonly counting: boolean;
+  /** How long a grant lives. */
+  readonly ttlMs: number;
+  /** How long a resource that nobody uses may leave traces, where that can be chosen. */
+  readonly idleMs: number;
+  /** Many calls at once are to come: peers may use what their client has for that. */
+  readonly pipelining: boolean;
+}
+
+/** What a contender does on the suite's server, so that the server can be asked about it. */
+export interface Traces {
+  /** The commands it sends, in lower case. Those that its scripts run are not sent. */
+  readonly sends: readonly string[];
+  /** What it sends to renew besides. At other times only its scripts run these. */
+  readonly renews?: readonly string[];
+  /** The key that exists as long as a resource is held. */
+  key(resource: string): string;
+}
+
+/** A server, started anew for every measurement. */
+export interface Ground extends AsyncDisposable {
+  readonly url: string;
+  roundTrip(): Promise<unknown>;
+  /** How many commands were sent so far. */
+  calls(commands: readonly string[]): Promise<number>;
+  /** How many of these resources are held. */
+  held(traces: Traces, resources: readonly string[]): Promise<number>;
+  keys(): Promise<number>;
+  bytes(): Promise<number>;
 }
 
 export interface Contender {
@@ -27,15 +60,19 @@ export interface Contender {
   readonly reach: Reach;
   /** Scenarios, by id, in which it has nothing to show, and why. */
   readonly sitsOut?: Readonly<Record<string, string>>;
+  readonly traces?: Traces;
   open(place: Place): Promise<Subject>;
 }
 
-export type Kind = "rate" | "ms" | "part" | "times" | "percent" | "count";
+export type Kind = "rate" | "ms" | "part" | "times" | "percent" | "count" | "bytes" | "each";
+export type Better = "more" | "less";
 
 export interface Column {
   readonly key: string;
   readonly title: string;
   readonly kind: Kind;
+  /** Where it differs from the scenario's. */
+  readonly better?: Better;
 }
 
 export type Measures = Readonly<Record<string, number>>;
@@ -46,22 +83,32 @@ export interface Scenario {
   /** One sentence on what is measured, printed above the table. */
   readonly about: string;
   readonly reach: Reach;
-  /** The first column is the headline: it is compared with the reference and drawn. */
+  /** The first column is the headline: it is compared with the reference and drawn. Columns that
+   * nobody has a value for are left out. */
   readonly columns: readonly [Column, ...Column[]];
-  readonly better: "more" | "less";
+  readonly better: Better;
+  /** At most so many rounds, where one takes long. */
+  readonly rounds?: number;
   /** What the machine allows without any lock, measured in the same run. */
   readonly raw?: { readonly name: string; measure(stage: Stage): Promise<Measures> };
   measure(stage: Stage, raw: Measures | null): Promise<Measures>;
 }
 
-/** A promise about numbers of the same run: `of` is `atLeast` times as good as the best `against`. */
-export interface Requirement {
+/**
+ * A promise about numbers of the same run. With `against`, how many times as good as the best of
+ * them; without, the number itself.
+ */
+export type Requirement = {
   readonly title: string;
   readonly scenario: string;
   readonly of: string;
-  readonly against: readonly string[];
-  readonly atLeast: number;
-}
+  /** The headline, unless another is named. */
+  readonly column?: string;
+} & (
+  | { readonly against: readonly string[]; readonly atLeast: number }
+  | { readonly atLeast: number }
+  | { readonly atMost: number }
+);
 
 export interface Suite {
   readonly name: string;
@@ -69,7 +116,14 @@ export interface Suite {
   readonly module: string;
   readonly contenders: readonly Contender[];
   readonly scenarios: readonly Scenario[];
-  /** The contender, by id, that the others are compared with. */
+  /** The contender, by id, that the others are compared with; and in which scenarios, another. */
   readonly reference: string;
+  readonly references?: Readonly<Record<string, string>>;
+  /** How often the contenders take turns in being measured, unless the caller says; once if absent. */
+  readonly rounds?: number;
+  /** How long contenders run before it counts; a quarter of the measured time if absent. */
+  readonly warmUpMs?: number;
+  /** Left out by a suite that needs no server. */
+  startGround?(): Promise<Ground>;
   readonly requirements: readonly Requirement[];
 }

@@ -1,5 +1,6 @@
 import { type ContendOrder, type ContendReport, contend } from "./contend.js";
 import { type Crowd, type CrowdReport, drain, gather } from "./crowd.js";
+import { Holdings } from "./holdings.js";
 import { cpuMs, instant } from "./instant.js";
 import type { Place, Release, Subject, Suite } from "./suite.js";
 
@@ -12,8 +13,12 @@ export interface Verbs {
   acquire(): Promise<number>;
   /** Ends what `acquire` holds; answers when the section was left. */
   release(): Promise<number>;
+  /** Holds so many more resources, each another one; answers how many there are then. */
+  hold(count: number): Promise<number>;
+  /** Gives so many of them back; answers the instant before the first was. */
+  letGo(count: number): Promise<number>;
   /** Many waiters at once, which stay in line until `drain` has seen them all through. */
-  gather(waiters: number): Promise<void>;
+  gather(order: { waiters: number; apart: boolean }): Promise<void>;
   drain(order: { forMs: number }): Promise<CrowdReport>;
   usage(): Promise<Usage>;
 }
@@ -38,6 +43,7 @@ export interface Reply {
 
 let subject: Subject | null = null;
 let held: Release | null = null;
+let holdings: Holdings | null = null;
 let crowd: Crowd | null = null;
 
 const verbs: Verbs = {
@@ -46,6 +52,7 @@ const verbs: Verbs = {
     const found = suite.contenders.find(({ id }) => id === contender);
     if (found === undefined) throw new Error(`${suite.name} has no contender "${contender}"`);
     subject = await found.open(place);
+    holdings = new Holdings(subject);
   },
   contend: (order) => contend(opened(), order),
   async acquire() {
@@ -60,8 +67,10 @@ const verbs: Verbs = {
     await release();
     return leftAt;
   },
-  async gather(waiters) {
-    crowd = gather(opened(), waiters);
+  hold: (count) => holdings!.add(count),
+  letGo: (count) => holdings!.release(count),
+  async gather({ waiters, apart }) {
+    crowd = gather(opened(), waiters, apart);
   },
   async drain({ forMs }) {
     if (crowd === null) throw new Error("drain without gather");

@@ -39,8 +39,8 @@ function holdfast(
         defaults: { waitMs: WAIT_MS, ...options },
       });
       return {
-        acquire: async () => {
-          const lease = await locks.acquire(RESOURCE);
+        acquire: async (resource = RESOURCE) => {
+          const lease = await locks.acquire(resource);
           return () => lease.release();
         },
         ...(counted === null ? {} : { calls: counted.calls }),

@@ -6,32 +6,42 @@ import { jain, percentile } from "../statistics.js";
 import type { Column, Measures } from "../suite.js";
 
 const START_MS = 20;
-const WARM_UP = 0.25;
 
 export const RATE: Column = { key: "rate", title: "per second", kind: "rate" };
 export const WAITS: readonly Column[] = [
-  { key: "p50", title: "p50 wait", kind: "ms" },
-  { key: "p99", title: "p99 wait", kind: "ms" },
+  { key: "p50", title: "p50 wait", kind: "ms", better: "less" },
+  { key: "p99", title: "p99 wait", kind: "ms", better: "less" },
 ];
 /** Of all processes together. Less at the mercy of a busy machine than anything by the clock. */
-export const CPU: Column = { key: "cpuMs", title: "CPU a turn", kind: "ms" };
+export const CPU: Column = { key: "cpuMs", title: "CPU a turn", kind: "ms", better: "less" };
 export const FAIRNESS: Column = { key: "jain", title: "Jain", kind: "part" };
+/** What a server is sent. One that is asked once and answers once has made a round trip. */
+export const CALLS: Column = { key: "calls", title: "commands", kind: "each", better: "less" };
+export const GAVE_UP: Column = { key: "gaveUp", title: "gave up", kind: "count", better: "less" };
 
-/** Processes × waiters that take turns on one resource; counts only what happens after warming up. */
+interface Contention {
+  readonly processes: number;
+  readonly waiters: number;
+  /** Each waiter wants a resource of its own; otherwise all want the same. */
+  readonly apart?: boolean;
+}
+
+/** Processes × waiters that take turns; counts only what happens after warming up. */
 export async function measureContention(
   stage: Stage,
-  processes: number,
-  waiters: number,
+  { processes, waiters, apart = false }: Contention,
 ): Promise<Measures> {
-  const workers = await stage.workers(processes);
+  const workers = await stage.workers(processes, { pipelining: apart });
+  const callsBefore = await stage.calls();
   const from = instant() + START_MS;
-  const warmAt = from + stage.seconds * 1e3 * WARM_UP;
+  const warmAt = from + stage.warmUpMs;
   const until = warmAt + stage.seconds * 1e3;
   const reports = await Promise.all(
-    workers.map((worker) => worker.call("contend", { waiters, from, until })),
+    workers.map((worker) => worker.call("contend", { waiters, apart, from, until })),
   );
+  const callsAfter = await stage.calls();
   const logs = reports.map(({ sections }) => unpack(sections));
-  checkExclusion(stage.name, logs);
+  if (!apart) checkExclusion(stage.name, logs);
 
   const endedAt = Math.min(...reports.map((report) => report.endedAt));
   const counts = (section: Section) => section.enteredAt >= warmAt && section.enteredAt < endedAt;
@@ -42,12 +52,19 @@ export async function measureContention(
   const unserved = reports.flatMap(({ pending }) => pending.map((since) => endedAt - since));
   const waits = [...served.map((s) => s.enteredAt - s.askedAt), ...unserved];
   const shares = counted.flatMap((log) => sharesOf(log, waiters));
+  const turns = sum(logs.map((log) => log.length));
+  const gaveUp = sum(reports.map((report) => report.gaveUp));
   return {
     rate: served.length / ((endedAt - warmAt) / 1e3),
     p50: percentile(waits, 0.5),
     p99: percentile(waits, 0.99),
-    cpuMs: sum(reports.map((report) => report.cpuMs)) / sum(logs.map((log) => log.length)),
+    cpuMs: sum(reports.map((report) => report.cpuMs)) / turns,
     ...(shares.length > 1 ? { jain: jain(shares) } : {}),
+    ...(processes > 1 ? { jainProcesses: jain(counted.map((log) => log.length)) } : {}),
+    ...(callsBefore === null || callsAfter === null
+      ? {}
+      : { calls: (callsAfter - callsBefore) / turns }),
+    ...(gaveUp > 0 ? { gaveUp } : {}),
   };
 }
 

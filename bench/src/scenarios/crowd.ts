@@ -1,54 +1,82 @@
 import { checkExclusion } from "../exclusion.js";
 import { pause } from "../instant.js";
-import { unpack } from "../section-log.js";
-import type { Scenario } from "../suite.js";
+import { type Section, unpack } from "../section-log.js";
+import type { Stage } from "../stage.js";
+import type { Column, Measures, Scenario } from "../suite.js";
+import { GAVE_UP } from "./contention.js";
 
-const WAITERS = 500;
+export const WAITERS = 500;
+// Heartbeats come once a second or so; a shorter look would see none, or too many.
+const IDLE_FACTOR = 4;
 const SETTLE_MS = 300;
 const DRAIN_MS = 10_000;
+const QUICK_DRAIN_MS = 2_000;
+
+export const CROWD_COLUMNS: readonly [Column, ...Column[]] = [
+  { key: "drainMs", title: "drain all", kind: "ms" },
+  { key: "served", title: "served", kind: "count", better: "more" },
+  { key: "cpu", title: "idle CPU", kind: "percent" },
+  { key: "calls", title: "idle calls", kind: "rate" },
+  GAVE_UP,
+];
 
 export const crowd: Scenario = {
   id: "crowd",
   title: `${WAITERS} waiters behind one holder`,
   about: `What ${WAITERS} waiters of one process cost while nothing happens, and how long until all had their turn.`,
   reach: "process",
-  columns: [
-    { key: "drainMs", title: "drain all", kind: "ms" },
-    { key: "served", title: "served", kind: "count" },
-    { key: "cpu", title: "idle CPU", kind: "percent" },
-    { key: "calls", title: "idle calls", kind: "rate" },
-  ],
+  columns: CROWD_COLUMNS,
   better: "less",
-  async measure(stage) {
-    // The holder lives in a process of its own where the lock reaches that far.
-    const apart = stage.contender?.reach === "host";
-    const workers = await stage.workers(apart ? 2 : 1, { counting: true });
-    const holder = workers[0]!;
-    const waiting = workers.at(-1)!;
-    const heldSince = await holder.call("acquire");
-    await waiting.call("gather", WAITERS);
-    await pause(Math.min(SETTLE_MS, stage.seconds * 1e3));
-    const before = await waiting.call("usage");
-    await pause(stage.seconds * 1e3);
-    const after = await waiting.call("usage");
-
-    const drained = waiting.call("drain", { forMs: DRAIN_MS });
-    const leftAt = await holder.call("release");
-    const sections = unpack((await drained).sections);
-    const held = { waiter: -1, askedAt: heldSince, enteredAt: heldSince, leftAt };
-    const [, ...all] = checkExclusion(
-      stage.name,
-      apart ? [[held], sections] : [[held, ...sections]],
-    );
-    const elapsedMs = after.at - before.at;
-    return {
-      // Where not all were served, this is less than the truth, and the next column says so.
-      drainMs: all.length < WAITERS ? DRAIN_MS : all.at(-1)!.leftAt - leftAt,
-      served: all.length,
-      cpu: (100 * (after.cpuMs - before.cpuMs)) / elapsedMs,
-      ...(after.calls === null || before.calls === null
-        ? {}
-        : { calls: (after.calls - before.calls) / (elapsedMs / 1e3) }),
-    };
-  },
+  measure: (stage) => measureCrowd(stage, false),
 };
+
+/** Waiters behind one holder, or `apart`: on as many resources, each behind a holder of its own. */
+export async function measureCrowd(stage: Stage, apart: boolean): Promise<Measures> {
+  // The holder lives in a process of its own where the lock reaches that far.
+  const alone = stage.contender?.reach !== "host";
+  const workers = await stage.workers(alone ? 1 : 2, { counting: true });
+  const holder = workers[0]!;
+  const waiting = workers.at(-1)!;
+  if (apart) await holder.call("hold", WAITERS);
+  else await holder.call("acquire");
+  await waiting.call("gather", { waiters: WAITERS, apart });
+  await pause(Math.min(SETTLE_MS, stage.seconds * 1e3));
+
+  const look = async () => {
+    const usage = await waiting.call("usage");
+    return { ...usage, calls: (await stage.calls()) ?? usage.calls };
+  };
+  const before = await look();
+  await pause(stage.seconds * 1e3 * IDLE_FACTOR);
+  const after = await look();
+  const elapsedMs = after.at - before.at;
+
+  const forMs = stage.quick ? QUICK_DRAIN_MS : DRAIN_MS;
+  const drained = waiting.call("drain", { forMs });
+  const leftAt = await (apart ? holder.call("letGo", WAITERS) : holder.call("release"));
+  const { sections, gaveUp } = await drained;
+  const served = unpack(sections);
+  checkAgainstHolder(stage.name, served, leftAt, apart);
+  const lastAt = Math.max(...served.map((section) => section.leftAt));
+  return {
+    // Where not all were served, this is less than the truth, and the next column says so.
+    drainMs: served.length < WAITERS ? forMs : lastAt - leftAt,
+    served: served.length,
+    cpu: (100 * (after.cpuMs - before.cpuMs)) / elapsedMs,
+    ...(after.calls === null || before.calls === null
+      ? {}
+      : { calls: (after.calls - before.calls) / (elapsedMs / 1e3) }),
+    ...(gaveUp > 0 ? { gaveUp } : {}),
+  };
+}
+
+function checkAgainstHolder(
+  name: string,
+  served: readonly Section[],
+  leftAt: number,
+  apart: boolean,
+): void {
+  const held = { waiter: -1, askedAt: -Infinity, enteredAt: -Infinity, leftAt };
+  const lines = apart ? served.map((section) => [section]) : [[...served]];
+  for (const line of lines) checkExclusion(name, [[held], line]);
+}

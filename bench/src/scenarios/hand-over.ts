@@ -1,6 +1,6 @@
 import { checkExclusion } from "../exclusion.js";
 import { instant, pause } from "../instant.js";
-import { measureRoundTrips } from "../round-trip.js";
+import { type Pace, samplePipe, sampleRoundTrips } from "../round-trip.js";
 import type { Section } from "../section-log.js";
 import type { Stage } from "../stage.js";
 import { percentile } from "../statistics.js";
@@ -11,34 +11,50 @@ const SHORTEST_HOLD_MS = 2;
 const HOLD_RANGE_MS = 8;
 const GOLDEN = 0.618034;
 
+/** Beside the least that two processes need to agree. */
+export const handOver = handOverBeside("raw: pipe round trip", (_, pace) => samplePipe(pace));
+
+/** Beside the least that it takes to ask the server. */
+export const servedHandOver = handOverBeside("raw: server round trip", ({ ground }, pace) =>
+  sampleRoundTrips(() => ground.roundTrip(), pace),
+);
+
 /** One process holds, the other waits; from the holder's release to the other's grant. */
-export const handOver: Scenario = {
-  id: "hand-over",
-  title: "Hand-over between two processes",
-  about: "From the start of one process's release to the grant in another that waits.",
-  reach: "host",
-  columns: [
-    { key: "p50", title: "p50", kind: "ms" },
-    { key: "p99", title: "p99", kind: "ms" },
-    { key: "raw50", title: "p50 / raw", kind: "times" },
-    { key: "raw99", title: "p99 / raw", kind: "times" },
-    { key: "samples", title: "samples", kind: "count" },
-  ],
-  better: "less",
-  raw: {
-    name: "raw: pipe round trip",
-    async measure(stage) {
-      return summary(await measureRoundTrips(stage.seconds, holdMs, MAX_HAND_OVERS), null);
+function handOverBeside(
+  rawName: string,
+  sampleRaw: (stage: Stage, pace: Pace) => Promise<number[]>,
+): Scenario {
+  return {
+    id: "hand-over",
+    title: "Hand-over between two processes",
+    about: "From the start of one process's release to the grant in another that waits.",
+    reach: "host",
+    columns: [
+      { key: "p50", title: "p50", kind: "ms" },
+      { key: "p99", title: "p99", kind: "ms" },
+      { key: "raw50", title: "p50 / raw", kind: "times" },
+      { key: "raw99", title: "p99 / raw", kind: "times" },
+      { key: "samples", title: "samples", kind: "count" },
+    ],
+    better: "less",
+    raw: {
+      name: rawName,
+      async measure(stage) {
+        const { seconds, warmUpMs } = stage;
+        const pace = { seconds, warmUpMs, most: MAX_HAND_OVERS, pauseMs: holdMs };
+        return summary(await sampleRaw(stage, pace), null);
+      },
     },
-  },
-  async measure(stage, raw) {
-    return summary(await handOvers(stage), raw);
-  },
-};
+    async measure(stage, raw) {
+      return summary(await handOvers(stage), raw);
+    },
+  };
+}
 
 async function handOvers(stage: Stage): Promise<number[]> {
   const [first, second] = (await stage.workers(2)) as [Worker, Worker];
-  const until = instant() + stage.seconds * 1e3;
+  const warmAt = instant() + stage.warmUpMs;
+  const until = warmAt + stage.seconds * 1e3;
   const sections: Section[] = [];
   const delays: number[] = [];
   let [holder, waiter] = [first, second];
@@ -53,11 +69,11 @@ async function handOvers(stage: Stage): Promise<number[]> {
     sections.push({ waiter: i % 2, askedAt, enteredAt, leftAt });
     askedAt = askedNextAt;
     enteredAt = await granted;
-    delays.push(enteredAt - leftAt);
+    if (enteredAt >= warmAt) delays.push(enteredAt - leftAt);
     [holder, waiter] = [waiter, holder];
   }
   const leftAt = await holder.call("release");
-  sections.push({ waiter: delays.length % 2, askedAt, enteredAt, leftAt });
+  sections.push({ waiter: sections.length % 2, askedAt, enteredAt, leftAt });
   const sides = [0, 1].map((side) => sections.filter((section) => section.waiter === side));
   checkExclusion(stage.name, sides);
   return delays;

@@ -1,5 +1,5 @@
 import type { Scenario } from "../suite.js";
-import { CPU, FAIRNESS, measureContention, RATE, WAITS } from "./contention.js";
+import { CALLS, CPU, FAIRNESS, GAVE_UP, measureContention, RATE, WAITS } from "./contention.js";
 
 const WAITERS = 32;
 
@@ -8,7 +8,7 @@ export const localWaiters: Scenario = {
   title: `${WAITERS} local waiters`,
   about: `${WAITERS} waiters of one process take turns on one resource.`,
   reach: "process",
-  columns: [RATE, ...WAITS, FAIRNESS, CPU],
+  columns: [RATE, ...WAITS, FAIRNESS, CPU, CALLS, GAVE_UP],
   better: "more",
-  measure: (stage) => measureContention(stage, 1, WAITERS),
+  measure: (stage) => measureContention(stage, { processes: 1, waiters: WAITERS }),
 };

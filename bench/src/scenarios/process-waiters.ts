@@ -1,5 +1,5 @@
 import type { Scenario } from "../suite.js";
-import { CPU, FAIRNESS, measureContention, RATE, WAITS } from "./contention.js";
+import { CALLS, CPU, FAIRNESS, GAVE_UP, measureContention, RATE, WAITS } from "./contention.js";
 
 const PROCESSES = 4;
 const WAITERS = 8;
@@ -9,7 +9,11 @@ export const processWaiters: Scenario = {
   title: `${PROCESSES} processes × ${WAITERS} waiters`,
   about: `${PROCESSES} processes with ${WAITERS} waiters each take turns on one resource.`,
   reach: "host",
-  columns: [RATE, ...WAITS, FAIRNESS, CPU],
+  columns: [
+    ...([RATE, ...WAITS, FAIRNESS] as const),
+    { key: "jainProcesses", title: "between processes", kind: "part" },
+    ...([CPU, CALLS, GAVE_UP] as const),
+  ],
   better: "more",
-  measure: (stage) => measureContention(stage, PROCESSES, WAITERS),
+  measure: (stage) => measureContention(stage, { processes: PROCESSES, waiters: WAITERS }),
 };

@@ -114,6 +114,21 @@ test("a wall clock that jumps is counted and moves no time", (t) => {
   assert.equal(systemClock.steps, steps + 2, "and back is another");
 });
 
+// Preempted by others on a busy machine, or stopped by the garbage collector.
+test("a pause between the readings of two clocks is no jump of either", (t) => {
+  const steps = systemClock.steps;
+  const real = Date.now;
+  const paused = t.mock.method(Date, "now", () => {
+    const until = hostInstant() + 40;
+    while (hostInstant() < until);
+    return real.call(Date);
+  });
+  systemClock.now();
+  paused.mock.restore();
+  systemClock.now();
+  assert.equal(systemClock.steps, steps);
+});
+
 test("sleep ends in time and leaves no listener", async () => {
   const clock = new ManualClock();
   const { signal } = new AbortController();

@@ -39,7 +39,7 @@ class SystemClock implements Clock {
   now(): number {
     const host = hostInstant();
     const wallOffset = Date.now() - host;
-    if (Math.abs(wallOffset - this.#wallOffset) > NOISE_MS) this.#lookAgain(wallOffset);
+    if (Math.abs(wallOffset - this.#wallOffset) > NOISE_MS) this.#lookAgain();
     return host + this.#suspendedMs;
   }
 
@@ -58,10 +58,13 @@ class SystemClock implements Clock {
     return { cancel: () => clearTimeout(handle) };
   }
 
-  #lookAgain(wallOffset: number): void {
-    const uptimeOffset = readUptimeOffset();
+  #lookAgain(): void {
+    const wallOffset = readOffset(Date.now);
+    const uptimeOffset = readOffset(uptimeMs);
     // Paused between two reads, nothing can be said. The wall offset stays, so the next call asks again.
-    if (uptimeOffset === null) return;
+    if (wallOffset === null || uptimeOffset === null) return;
+    // It was the call before this one that was paused: a busy machine, or the garbage collector.
+    if (Math.abs(wallOffset - this.#wallOffset) <= NOISE_MS) return;
     const suspendedMs = uptimeOffset - this.#uptimeOffset;
     if (suspendedMs > this.#suspendedMs + SUSPENSION_MS) this.#suspendedMs = suspendedMs;
     else this.steps++;
@@ -69,20 +72,24 @@ class SystemClock implements Clock {
   }
 }
 
-/** os.uptime less hrtime, or null when the process was interrupted between reading the two. */
-function readUptimeOffset(): number | null {
+/** A clock less hrtime, or null when the process was interrupted between reading the two. */
+function readOffset(clockMs: () => number): number | null {
   const before = hostInstant();
-  const uptimeMs = uptime() * 1e3;
-  return hostInstant() - before > NOISE_MS ? null : uptimeMs - before;
+  const readMs = clockMs();
+  return hostInstant() - before > NOISE_MS ? null : readMs - before;
+}
+
+function uptimeMs(): number {
+  return uptime() * 1e3;
 }
 
 function firstUptimeOffset(): number {
   for (let attempt = 0; attempt < 100; attempt++) {
-    const offset = readUptimeOffset();
+    const offset = readOffset(uptimeMs);
     if (offset !== null) return offset;
   }
   // A machine that cannot read two clocks in 20 ms, a hundred times over: take the reading as it is.
-  return uptime() * 1e3 - hostInstant();
+  return uptimeMs() - hostInstant();
 }
 
 export const systemClock: Clock = new SystemClock();

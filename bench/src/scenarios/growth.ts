@@ -1,0 +1,103 @@
+import { instant, pause } from "../instant.js";
+import { unpack } from "../section-log.js";
+import type { Stage } from "../stage.js";
+import { median } from "../statistics.js";
+import type { Measures, Scenario } from "../suite.js";
+
+const LEVELS = [1, 1_000, 100_000, 1_000_000] as const;
+const TTL_MS = 6 * 3_600_000;
+const LOOPS = 64;
+const SLICES = 5;
+const AT_A_TIME = 5_000;
+// Traces of idle resources must outlive the time it takes to make and release them all.
+const IDLE_MS_PER_RESOURCE = 0.12;
+const MIN_IDLE_MS = 1_500;
+// After that time a server still needs some to find what has expired.
+const FORGET_MS = 60_000;
+const LOOK_EVERY_MS = 200;
+
+/** What a resource costs when there are many, while it is held, after it was, and long after. */
+export const growth: Scenario = {
+  id: "growth",
+  title: "From one resource to a million",
+  about: `A cycle's time, with ${LOOPS} at once, while another process holds so many other resources; then in that process; the server's memory a resource.`,
+  reach: "host",
+  columns: [
+    { key: "growth", title: "worst / at one", kind: "times" },
+    ...LEVELS.map((level) => {
+      return { key: `at${level}`, title: `at ${level.toLocaleString("en")}`, kind: "ms" } as const;
+    }),
+    { key: "atMost", title: "at the most", kind: "ms" },
+    { key: "holder", title: "holder, worst / at one", kind: "times" },
+    { key: "heldBytes", title: "held", kind: "bytes" },
+    { key: "idleBytes", title: "idle", kind: "bytes" },
+    { key: "leftBytes", title: "forgotten", kind: "bytes" },
+    { key: "leftKeys", title: "keys left", kind: "count" },
+  ],
+  better: "less",
+  rounds: 1,
+  async measure(stage) {
+    const most = Math.min(LEVELS.at(-1)!, stage.size);
+    const idleMs = Math.ceil(Math.max(MIN_IDLE_MS, IDLE_MS_PER_RESOURCE * most));
+    const terms = { ttlMs: TTL_MS, idleMs, pipelining: true };
+    const [holder, other] = (await stage.workers(2, terms)) as [Worker, Worker];
+    const { ground } = stage;
+    for (const worker of [holder, other]) await cycleMs(worker, stage.warmUpMs);
+    const keysBefore = await ground.keys();
+    const bytesBefore = await ground.bytes();
+    const costs = await grow(stage, most, holder, other);
+    const heldBytes = ((await ground.bytes()) - bytesBefore) / most;
+    for (let left = most; left > 0; left -= AT_A_TIME) {
+      await holder.call("letGo", Math.min(AT_A_TIME, left));
+    }
+    // Some may be forgotten already; what is left is divided by how many left it.
+    const idleKeys = (await ground.keys()) - keysBefore;
+    const idleBytes = idleKeys > 0 ? ((await ground.bytes()) - bytesBefore) / idleKeys : 0;
+    await forgotten(stage, idleMs + FORGET_MS);
+    const leftBytes = Math.max(0, (await ground.bytes()) - bytesBefore) / most;
+    const bytes = { heldBytes, idleBytes: Math.max(0, idleBytes), leftBytes };
+    return { ...costs, ...bytes, leftKeys: await ground.keys() };
+  },
+};
+
+/** Holds more and more, and measures a cycle at each level. */
+async function grow(stage: Stage, most: number, holder: Worker, other: Worker): Promise<Measures> {
+  const forMs = stage.seconds * 1e3;
+  const levels = [...LEVELS.filter((level) => level < most), most];
+  const measures: Record<string, number> = {};
+  const here: number[] = [];
+  const there: number[] = [];
+  let held = 0;
+  for (const level of levels) {
+    while (held < level) held = await holder.call("hold", Math.min(AT_A_TIME, level - held));
+    const ms = await cycleMs(other, forMs);
+    measures[(LEVELS as readonly number[]).includes(level) ? `at${level}` : "atMost"] = ms;
+    there.push(ms);
+    here.push(await cycleMs(holder, forMs));
+  }
+  const worst = (costs: readonly number[]) => Math.max(...costs) / costs[0]!;
+  return { growth: worst(there), holder: worst(here), ...measures };
+}
+
+type Worker = Awaited<ReturnType<Stage["workers"]>>[number];
+
+/** The median of a few slices, so that one hiccup of the machine does not count. */
+async function cycleMs(worker: Worker, forMs: number): Promise<number> {
+  const times: number[] = [];
+  for (let slice = 0; slice < SLICES; slice++) {
+    const from = instant();
+    const until = from + forMs / SLICES;
+    const order = { waiters: LOOPS, apart: true, from, until };
+    const { sections } = await worker.call("contend", order);
+    const log = unpack(sections);
+    const endedAt = Math.max(...log.map(({ leftAt }) => leftAt));
+    times.push((endedAt - from) / log.length);
+  }
+  return median(times);
+}
+
+/** Until the server has nothing left, within bounds. */
+async function forgotten({ ground }: Stage, withinMs: number): Promise<void> {
+  const deadline = instant() + withinMs;
+  while ((await ground.keys()) > 0 && instant() < deadline) await pause(LOOK_EVERY_MS);
+}

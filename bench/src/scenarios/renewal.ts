@@ -1,0 +1,55 @@
+import { resourceName } from "../holdings.js";
+import { pause } from "../instant.js";
+import type { Stage } from "../stage.js";
+import type { Column, Measures, Scenario } from "../suite.js";
+
+const LEASES = 10_000;
+const TTL_MS = 10_000;
+const QUICK_TTL_MS = 1_000;
+// Long enough that every lease had to be renewed at least once, whenever its library likes to.
+const WATCH_TTLS = 2;
+// One call to a worker may not take long, so it holds by and by.
+const AT_A_TIME = 5_000;
+
+export const RENEWAL_COLUMNS: readonly [Column, ...Column[]] = [
+  { key: "calls", title: "commands", kind: "rate" },
+  { key: "cpu", title: "client CPU", kind: "percent" },
+  { key: "held", title: "still held", kind: "count", better: "more" },
+  { key: "lost", title: "lost", kind: "count" },
+];
+
+export const renewal: Scenario = {
+  id: "renewal",
+  title: `${LEASES.toLocaleString("en")} held locks kept renewed`,
+  about: `What one process pays for keeping ${LEASES.toLocaleString("en")} locks of ${TTL_MS / 1e3} s alive, and whether the server still has them all.`,
+  reach: "process",
+  columns: RENEWAL_COLUMNS,
+  better: "less",
+  rounds: 1,
+  measure: (stage) => measureRenewal(stage, LEASES),
+};
+
+export async function measureRenewal(stage: Stage, most: number): Promise<Measures> {
+  const leases = Math.min(most, stage.size);
+  const ttlMs = stage.quick ? QUICK_TTL_MS : TTL_MS;
+  const [worker] = await stage.workers(1, { ttlMs, pipelining: true });
+  for (let held = 0; held < leases; ) {
+    held = await worker!.call("hold", Math.min(AT_A_TIME, leases - held));
+  }
+  const look = async () => ({
+    ...(await worker!.call("usage")),
+    calls: (await stage.calls({ renewing: true }))!,
+  });
+  const before = await look();
+  await pause(WATCH_TTLS * ttlMs);
+  const after = await look();
+  const elapsedMs = after.at - before.at;
+  const names = Array.from({ length: leases }, (_, i) => resourceName(i));
+  const held = await stage.ground.held(stage.contender!.traces!, names);
+  return {
+    calls: (after.calls - before.calls) / (elapsedMs / 1e3),
+    cpu: (100 * (after.cpuMs - before.cpuMs)) / elapsedMs,
+    held,
+    lost: leases - held,
+  };
+}

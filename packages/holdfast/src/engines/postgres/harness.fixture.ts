@@ -23,6 +23,7 @@ export class PostgresHarness implements Harness {
   readonly #relays = new Map<Engine, Relay>();
   readonly #pools = new Set<pg.Pool>();
   #admin: pg.Pool | null = null;
+  #created: Promise<void> | null = null;
 
   constructor(name: string, place: () => Place | undefined, listen = true) {
     this.name = name;
@@ -65,10 +66,11 @@ export class PostgresHarness implements Harness {
   }
 
   async reset(): Promise<void> {
-    await createSchema(this.admin);
-    await this.admin.query(
-      "TRUNCATE holdfast.resources, holdfast.grants, holdfast.waiters, holdfast.tombstones",
-    );
+    this.#created ??= createSchema(this.admin);
+    await this.#created;
+    // In one statement, and cheaper than TRUNCATE where there are a few rows.
+    const names = ["resources", "grants", "waiters", "tombstones"];
+    await this.admin.query(names.map((name) => `DELETE FROM holdfast.${name}`).join(";"));
   }
 
   async age(resource: string, ms: number): Promise<void> {

@@ -9,46 +9,52 @@ CREATE OR REPLACE FUNCTION holdfast.claim(op jsonb, at timestamptz) RETURNS json
 LANGUAGE plpgsql AS $$
 DECLARE
   res text := op->>'name';
-  id uuid := (op->>'id')::uuid;
-  is_shared boolean := (op->>'shared')::boolean;
-  wanted bigint := (op->>'limit')::bigint;
-  ttl bigint := (op->>'ttl')::bigint;
   waits boolean := op->>'verb' = 'enqueue';
+  pace_ms integer := (op->>'pace')::integer;
+  w holdfast.waiters;
   g holdfast.grants;
   other bigint;
   held bigint;
   writer boolean;
 BEGIN
-  IF EXISTS (SELECT FROM holdfast.tombstones t WHERE t.grant_id = id AND t.until > at) THEN
+  w.grant_id := (op->>'id')::uuid;
+  IF EXISTS (SELECT FROM holdfast.tombstones t WHERE t.grant_id = w.grant_id AND t.until > at) THEN
     RETURN '["gone", "unknown"]';
   END IF;
   SELECT * INTO g FROM holdfast.grants
-   WHERE grant_id = id AND resource = res AND expires_at > at;
+   WHERE grant_id = w.grant_id AND resource = res AND expires_at > at;
   IF FOUND THEN
     IF g.revoked THEN RETURN '["gone", "revoked"]'; END IF;
     RETURN holdfast.rearm(g, at);
   END IF;
-  IF EXISTS (SELECT FROM holdfast.waiters w WHERE w.grant_id = id AND w.resource = res) THEN
-    IF waits THEN RETURN holdfast.queued(res, id, (op->>'pace')::integer, at); END IF;
+  IF EXISTS (SELECT FROM holdfast.waiters l WHERE l.grant_id = w.grant_id AND l.resource = res) THEN
+    IF waits THEN RETURN holdfast.queued(res, w.grant_id, pace_ms, at); END IF;
     RETURN jsonb_build_array('busy', 1000, holdfast.holders(res, at));
   END IF;
-  -- All shared claims that are alive carry one limit.
-  SELECT b.limit_to INTO other FROM (
-    SELECT limit_to FROM holdfast.grants WHERE resource = res AND shared AND expires_at > at
-    UNION ALL
-    SELECT limit_to FROM holdfast.waiters
-     WHERE resource = res AND shared AND heard_at > at - interval '10 seconds') b
-   WHERE b.limit_to <> wanted LIMIT 1;
-  IF FOUND AND is_shared THEN RETURN jsonb_build_array('limit', other); END IF;
+  w.resource := res;
+  w.shared := (op->>'shared')::boolean;
+  w.limit_to := (op->>'limit')::bigint;
+  w.tokens := (op->>'tokens')::integer;
+  w.ttl_ms := (op->>'ttl')::bigint;
+  w.delay_ms := (op->>'delay')::bigint;
+  w.label := op->>'label';
+  IF w.shared THEN
+    -- All shared claims that are alive carry one limit.
+    SELECT b.limit_to INTO other FROM (
+      SELECT limit_to FROM holdfast.grants WHERE resource = res AND shared AND expires_at > at
+      UNION ALL
+      SELECT limit_to FROM holdfast.waiters
+       WHERE resource = res AND shared AND heard_at > at - interval '10 seconds') b
+     WHERE b.limit_to <> w.limit_to LIMIT 1;
+    IF FOUND THEN RETURN jsonb_build_array('limit', other); END IF;
+  END IF;
   PERFORM holdfast.promote(res, '{}', at);
-  IF NOT EXISTS (SELECT FROM holdfast.waiters w
-                  WHERE w.resource = res AND holdfast.is_fresh(w.heard_at, at)) THEN
+  IF NOT EXISTS (SELECT FROM holdfast.waiters l
+                  WHERE l.resource = res AND holdfast.is_fresh(l.heard_at, at)) THEN
     SELECT count(*), coalesce(bool_or(NOT b.shared), false) INTO held, writer
       FROM holdfast.grants b WHERE b.resource = res;
-    IF holdfast.fits(held, writer, is_shared, wanted) THEN
-      RETURN jsonb_build_array('granted', holdfast.give(id, res, is_shared, wanted,
-        (op->>'tokens')::integer, ttl, (op->>'delay')::bigint, op->>'label', ttl, at)::text,
-        (op->>'tokens')::integer, ttl);
+    IF holdfast.fits(held, writer, w.shared, w.limit_to) THEN
+      RETURN jsonb_build_array('granted', holdfast.give(w, w.ttl_ms, at)::text, w.tokens, w.ttl_ms);
     END IF;
   END IF;
   IF NOT waits THEN
@@ -56,22 +62,22 @@ BEGIN
   END IF;
   INSERT INTO holdfast.waiters (grant_id, resource, shared, limit_to, tokens, ttl_ms, delay_ms,
       heard_at, channel, label)
-    VALUES (id, res, is_shared, wanted, (op->>'tokens')::integer, ttl, (op->>'delay')::bigint, at,
-      op->>'channel', op->>'label');
-  RETURN holdfast.queued(res, id, (op->>'pace')::integer, at);
+    VALUES (w.grant_id, res, w.shared, w.limit_to, w.tokens, w.ttl_ms, w.delay_ms,
+      at, op->>'channel', w.label);
+  RETURN holdfast.queued(res, w.grant_id, pace_ms, at);
 END $$;
 `,
-  clearOver: `-- Takes away what time has ended: grants whose lock-delay is over, and waiters that are silent for
--- ten seconds. A grant that somebody has locked stays: it is being renewed at this moment, or a
--- transaction that checked its fence is still under way, and nobody comes in before that commits.
+  clearOver: `-- Takes away grants whose lock-delay is over. One that somebody has locked stays: it is being renewed
+-- at this moment, or a transaction that checked its fence is still under way, and nobody comes in
+-- before that has committed.
 CREATE OR REPLACE FUNCTION holdfast.clear_over(res text, at timestamptz) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
   DELETE FROM holdfast.grants WHERE grant_id IN (
     SELECT grant_id FROM holdfast.grants
      WHERE resource = res AND expires_at + holdfast.ms(delay_ms) <= at
        FOR UPDATE SKIP LOCKED);
-  DELETE FROM holdfast.waiters WHERE resource = res AND heard_at < at - interval '10 seconds';
-$$;
+END $$;
 `,
   doors: `-- What else may be asked from outside. The owner of the tables acts; whoever may call need not be
 -- allowed to touch them.
@@ -132,12 +138,13 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA holdfast FROM PUBLIC;
 `,
   dropIdle: `-- Forgets resources that nobody holds or waits for. The caller has locked them.
 CREATE OR REPLACE FUNCTION holdfast.drop_idle(names text[]) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
   DELETE FROM holdfast.resources r
    WHERE r.name = ANY (names)
      AND NOT EXISTS (SELECT FROM holdfast.grants g WHERE g.resource = r.name)
-     AND NOT EXISTS (SELECT FROM holdfast.waiters w WHERE w.resource = r.name)
-$$;
+     AND NOT EXISTS (SELECT FROM holdfast.waiters w WHERE w.resource = r.name);
+END $$;
 `,
   finish: `-- Takes a grant or a waiter away, and lets in whom that makes eligible.
 CREATE OR REPLACE FUNCTION holdfast.finish(res text, id uuid, at timestamptz) RETURNS boolean
@@ -218,17 +225,19 @@ $$;
 CREATE OR REPLACE FUNCTION holdfast.is_fresh(heard_at timestamptz, at timestamptz) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$ SELECT heard_at > at - interval '3 seconds' $$;
 `,
-  give: `-- Makes a grant that lives life_ms from now on. Gives its first token.
-CREATE OR REPLACE FUNCTION holdfast.give(
-  id uuid, res text, is_shared boolean, limit_to bigint, tokens integer, ttl_ms bigint,
-  delay_ms bigint, label text, life_ms bigint, at timestamptz) RETURNS bigint
-LANGUAGE sql AS $$
+  give: `-- Makes a grant of what a waiter wants, or would want, which lives life_ms from now on. Gives its first
+-- token.
+CREATE OR REPLACE FUNCTION holdfast.give(w holdfast.waiters, life_ms bigint, at timestamptz)
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  first bigint := nextval('holdfast.tokens');
+BEGIN
   INSERT INTO holdfast.grants
     (grant_id, resource, shared, limit_to, token, tokens, ttl_ms, delay_ms, expires_at, label)
-  VALUES (id, res, is_shared, limit_to, nextval('holdfast.tokens'), tokens, ttl_ms, delay_ms,
-    at + holdfast.ms(life_ms), label)
-  RETURNING token
-$$;
+  VALUES (w.grant_id, w.resource, w.shared, w.limit_to, first, w.tokens, w.ttl_ms, w.delay_ms,
+    at + holdfast.ms(life_ms), w.label);
+  RETURN first;
+END $$;
 `,
   heartbeat: `-- Waiters show that they are there. Each is an element of three arrays: name, id, number of its beat.
 -- listens: the channel on which their process hears, empty where it cannot
@@ -249,6 +258,8 @@ BEGIN
      SET heard_at = at, beat = greatest(w.beat, b.beat), channel = listens
     FROM unnest(names, ids, beats) AS b(name, id, beat)
    WHERE w.grant_id = b.id AND w.resource = b.name;
+  DELETE FROM holdfast.waiters
+   WHERE resource = ANY (names) AND heard_at < at - interval '10 seconds';
   FOR res IN SELECT DISTINCT n FROM unnest(names) n LOOP
     PERFORM holdfast.promote(res, ids, at);
   END LOOP;
@@ -323,13 +334,13 @@ BEGIN
   PERFORM holdfast.clear_over(res, at);
   SELECT count(*), coalesce(bool_or(NOT g.shared), false) INTO held, writer
     FROM holdfast.grants g WHERE g.resource = res;
+  IF writer THEN RETURN; END IF;
   FOR w IN SELECT * FROM holdfast.waiters WHERE resource = res ORDER BY place LOOP
     EXIT WHEN NOT holdfast.fits(held, writer, w.shared, w.limit_to);
     CONTINUE WHEN NOT holdfast.is_fresh(w.heard_at, at);
     life_ms := CASE WHEN w.grant_id = ANY (callers) THEN w.ttl_ms ELSE least(w.ttl_ms, 3000) END;
     DELETE FROM holdfast.waiters WHERE grant_id = w.grant_id;
-    token := holdfast.give(w.grant_id, res, w.shared, w.limit_to, w.tokens, w.ttl_ms, w.delay_ms,
-      w.label, life_ms, at);
+    token := holdfast.give(w, life_ms, at);
     IF w.channel <> '' AND NOT w.grant_id = ANY (callers) THEN
       PERFORM pg_notify(w.channel,
         concat_ws(' ', replace(w.grant_id::text, '-', ''), w.beat, token, w.tokens, life_ms));
@@ -342,12 +353,13 @@ END $$;
   rearm: `-- A repeat of the claim, or the first word of a waiter that was let in: a fresh life, which takes
 -- nothing back from a renewal for longer.
 CREATE OR REPLACE FUNCTION holdfast.rearm(g holdfast.grants, at timestamptz) RETURNS jsonb
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
   UPDATE holdfast.grants
      SET expires_at = greatest(expires_at, at + holdfast.ms(ttl_ms))
    WHERE grant_id = g.grant_id;
-  SELECT jsonb_build_array('granted', g.token::text, g.tokens, g.ttl_ms)
-$$;
+  RETURN jsonb_build_array('granted', g.token::text, g.tokens, g.ttl_ms);
+END $$;
 `,
   renew: `-- Prolongs grants that are alive. Each is an element of three arrays: name, id, ttl. Waits for nobody:
 -- one that is locked at this moment is answered with locked, and the others do not suffer from it.
@@ -430,6 +442,7 @@ BEGIN
        (SELECT resource FROM holdfast.waiters WHERE heard_at < at - interval '1 minute' LIMIT 50))
        FOR UPDATE SKIP LOCKED
   LOOP
+    DELETE FROM holdfast.waiters WHERE resource = res AND heard_at < at - interval '10 seconds';
     PERFORM holdfast.promote(res, '{}', at);
     PERFORM holdfast.drop_idle(ARRAY[res]);
   END LOOP;
@@ -489,60 +502,66 @@ CREATE SEQUENCE IF NOT EXISTS holdfast.tokens INCREMENT BY 1024 MINVALUE 1 CACHE
 `,
   views: `-- For people: mode, token, label, what is left, whether revoked.
 CREATE OR REPLACE FUNCTION holdfast.holders(res text, at timestamptz) RETURNS jsonb
-LANGUAGE sql STABLE AS $$
-  SELECT coalesce(jsonb_agg(jsonb_build_array(CASE WHEN shared THEN 's' ELSE 'x' END, token::text,
-      label, holdfast.ms_between(at, expires_at), revoked) ORDER BY token), '[]')
-    FROM holdfast.grants WHERE resource = res AND expires_at > at
-$$;
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(CASE WHEN shared THEN 's' ELSE 'x' END, token::text,
+        label, holdfast.ms_between(at, expires_at), revoked) ORDER BY token), '[]')
+      FROM holdfast.grants WHERE resource = res AND expires_at > at);
+END $$;
 
 -- When the head of the line must look by itself: an expiry tells nobody. The others have time.
 CREATE OR REPLACE FUNCTION holdfast.next_ms(res text, pace_ms integer, at timestamptz) RETURNS bigint
-LANGUAGE sql STABLE AS $$
-  SELECT greatest(5, least(pace_ms,
-      min(holdfast.ms_between(at, expires_at + holdfast.ms(delay_ms)))))
-    FROM holdfast.grants WHERE resource = res
-$$;
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (SELECT greatest(5, least(pace_ms,
+        min(holdfast.ms_between(at, expires_at + holdfast.ms(delay_ms)))))
+      FROM holdfast.grants WHERE resource = res);
+END $$;
 
 -- Gives queued position nextMs holders
 CREATE OR REPLACE FUNCTION holdfast.queued(res text, id uuid, pace_ms integer, at timestamptz)
-RETURNS jsonb LANGUAGE sql STABLE AS $$
-  SELECT jsonb_build_array('queued', count(*),
-      CASE WHEN count(*) FILTER (WHERE holdfast.is_fresh(before.heard_at, at)) = 0
-        THEN holdfast.next_ms(res, pace_ms, at) ELSE 1000 END,
-      holdfast.holders(res, at))
-    FROM holdfast.waiters before
-   WHERE before.resource = res
-     AND before.place < (SELECT place FROM holdfast.waiters WHERE grant_id = id)
-$$;
+RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (SELECT jsonb_build_array('queued', count(*),
+        CASE WHEN count(*) FILTER (WHERE holdfast.is_fresh(before.heard_at, at)) = 0
+          THEN holdfast.next_ms(res, pace_ms, at) ELSE 1000 END,
+        holdfast.holders(res, at))
+      FROM holdfast.waiters before
+     WHERE before.resource = res
+       AND before.place < (SELECT place FROM holdfast.waiters WHERE grant_id = id));
+END $$;
 
 -- Gives holders, waiters as mode label, ms for which a lock-delay keeps it closed
 CREATE OR REPLACE FUNCTION holdfast.inspect(res text, at timestamptz DEFAULT clock_timestamp())
-RETURNS jsonb LANGUAGE sql STABLE AS $$
-  SELECT jsonb_build_array(
-    holdfast.holders(res, at),
-    (SELECT coalesce(jsonb_agg(
-         jsonb_build_array(CASE WHEN shared THEN 's' ELSE 'x' END, label) ORDER BY place), '[]')
-       FROM holdfast.waiters WHERE resource = res AND heard_at > at - interval '10 seconds'),
-    (SELECT coalesce(greatest(0, max(holdfast.ms_between(at, expires_at + holdfast.ms(delay_ms)))), 0)
-       FROM holdfast.grants WHERE resource = res AND expires_at <= at))
-$$;
+RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (SELECT jsonb_build_array(
+      holdfast.holders(res, at),
+      (SELECT coalesce(jsonb_agg(
+           jsonb_build_array(CASE WHEN shared THEN 's' ELSE 'x' END, label) ORDER BY place), '[]')
+         FROM holdfast.waiters WHERE resource = res AND heard_at > at - interval '10 seconds'),
+      (SELECT coalesce(greatest(0, max(holdfast.ms_between(at, expires_at + holdfast.ms(delay_ms)))), 0)
+         FROM holdfast.grants WHERE resource = res AND expires_at <= at)));
+END $$;
 
 -- One page of names with what inspect gives for each.
 CREATE OR REPLACE FUNCTION holdfast.list(after text, most integer) RETURNS jsonb
-LANGUAGE sql STABLE AS $$
-  SELECT coalesce(jsonb_agg(jsonb_build_array(name, holdfast.inspect(name)) ORDER BY name), '[]')
-    FROM (SELECT name FROM holdfast.resources WHERE name > after ORDER BY name LIMIT most) page
-$$;
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(name, holdfast.inspect(name)) ORDER BY name), '[]')
+      FROM (SELECT name FROM holdfast.resources WHERE name > after ORDER BY name LIMIT most) page);
+END $$;
 `,
   whyGone: `-- Gives gone why
 CREATE OR REPLACE FUNCTION holdfast.why_gone(res text, id uuid, at timestamptz) RETURNS jsonb
-LANGUAGE sql STABLE AS $$
-  SELECT jsonb_build_array('gone', CASE
-    WHEN bool_or(grant_id = id AND revoked AND expires_at > at) THEN 'revoked'
-    WHEN bool_or(grant_id = id) THEN 'expired'
-    WHEN count(*) > 0 THEN 'replaced'
-    ELSE 'expired' END)
-    FROM holdfast.grants WHERE resource = res
-$$;
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (SELECT jsonb_build_array('gone', CASE
+      WHEN bool_or(grant_id = id AND revoked AND expires_at > at) THEN 'revoked'
+      WHEN bool_or(grant_id = id) THEN 'expired'
+      WHEN count(*) > 0 THEN 'replaced'
+      ELSE 'expired' END)
+    FROM holdfast.grants WHERE resource = res);
+END $$;
 `,
 });

@@ -17,6 +17,8 @@ BEGIN
      SET heard_at = at, beat = greatest(w.beat, b.beat), channel = listens
     FROM unnest(names, ids, beats) AS b(name, id, beat)
    WHERE w.grant_id = b.id AND w.resource = b.name;
+  DELETE FROM holdfast.waiters
+   WHERE resource = ANY (names) AND heard_at < at - interval '10 seconds';
   FOR res IN SELECT DISTINCT n FROM unnest(names) n LOOP
     PERFORM holdfast.promote(res, ids, at);
   END LOOP;

@@ -12,13 +12,13 @@ BEGIN
   PERFORM holdfast.clear_over(res, at);
   SELECT count(*), coalesce(bool_or(NOT g.shared), false) INTO held, writer
     FROM holdfast.grants g WHERE g.resource = res;
+  IF writer THEN RETURN; END IF;
   FOR w IN SELECT * FROM holdfast.waiters WHERE resource = res ORDER BY place LOOP
     EXIT WHEN NOT holdfast.fits(held, writer, w.shared, w.limit_to);
     CONTINUE WHEN NOT holdfast.is_fresh(w.heard_at, at);
     life_ms := CASE WHEN w.grant_id = ANY (callers) THEN w.ttl_ms ELSE least(w.ttl_ms, 3000) END;
     DELETE FROM holdfast.waiters WHERE grant_id = w.grant_id;
-    token := holdfast.give(w.grant_id, res, w.shared, w.limit_to, w.tokens, w.ttl_ms, w.delay_ms,
-      w.label, life_ms, at);
+    token := holdfast.give(w, life_ms, at);
     IF w.channel <> '' AND NOT w.grant_id = ANY (callers) THEN
       PERFORM pg_notify(w.channel,
         concat_ws(' ', replace(w.grant_id::text, '-', ''), w.beat, token, w.tokens, life_ms));

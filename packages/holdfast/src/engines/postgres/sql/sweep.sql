@@ -16,6 +16,7 @@ BEGIN
        (SELECT resource FROM holdfast.waiters WHERE heard_at < at - interval '1 minute' LIMIT 50))
        FOR UPDATE SKIP LOCKED
   LOOP
+    DELETE FROM holdfast.waiters WHERE resource = res AND heard_at < at - interval '10 seconds';
     PERFORM holdfast.promote(res, '{}', at);
     PERFORM holdfast.drop_idle(ARRAY[res]);
   END LOOP;

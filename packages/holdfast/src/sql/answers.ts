@@ -12,11 +12,7 @@ import { limitMismatch } from "../errors.js";
 import type { Raw } from "./database.js";
 
 /** What the routines give, turned into the contract's answers. */
-export function claimed(
-  answer: Raw,
-  claim: Claim,
-  since: number,
-): Granted | Busy | Queued | Gone {
+export function claimed(answer: Raw, claim: Claim, since: number): Granted | Busy | Queued | Gone {
   const [kind, first, second] = answer;
   if (kind === "granted") return granted(answer, since);
   if (kind === "queued") return queued(answer);

@@ -85,10 +85,8 @@ export class PostgresEngine extends SqlEngine {
       onChange: (resource: string) => {
         for (const listener of this.#changeListeners) listener(resource);
       },
-      onReturn: () =>
-        void this.reread().catch((error: unknown) => this.failed("heartbeat", error)),
-      echo: (channel: string, word: string) =>
-        this.#database.notify(channel, word, ECHO_LIMIT_MS),
+      onReturn: () => void this.reread().catch((error: unknown) => this.failed("heartbeat", error)),
+      echo: (channel: string, word: string) => this.#database.notify(channel, word, ECHO_LIMIT_MS),
     };
   }
 }

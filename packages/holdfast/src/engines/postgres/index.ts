@@ -12,6 +12,13 @@ import {
 export type { PgClient, PgPool, PgPoolClient, PgResult } from "./client.js";
 export { POSTGRES_DEFAULTS, type PostgresEngineOptions } from "./options.js";
 export { createSchema } from "./schema.js";
+export {
+  type ClaimHereOptions,
+  claimInTransaction,
+  fenceInTransaction,
+  type TransactionClaim,
+  type TransactionOptions,
+} from "./transaction.js";
 
 const CONNECTIONS = 4;
 const OPEN_LIMIT_MS = 5_000;

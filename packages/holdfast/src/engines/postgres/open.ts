@@ -57,7 +57,8 @@ function addressOf({ scheme, hosts, path, username, password, params }: EngineUr
     throw new UsageError(`the path of a ${scheme}:// URL is the name of a database, got "${path}"`);
   }
   const tls = params.get("tls") ?? "false";
-  if (tls !== "true" && tls !== "false") throw new UsageError(`tls is "${tls}"; it is true or false`);
+  if (tls !== "true" && tls !== "false")
+    throw new UsageError(`tls is "${tls}"; it is true or false`);
   return {
     ...{ host: first.host, port: first.port ?? 5432, database },
     ...(username === null ? {} : { user: username }),

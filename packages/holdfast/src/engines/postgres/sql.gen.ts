@@ -103,23 +103,26 @@ BEGIN
 END $$;
 
 -- Takes an exclusive claim for as long as the transaction lasts. Gives a token, or null where somebody
--- holds the resource or waits for it.
+-- holds the resource or waits for it; then nothing stays locked, because its block is rolled back.
 CREATE OR REPLACE FUNCTION holdfast.claim_here(res text, wait_ms integer) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  lock_timeout text := current_setting('lock_timeout');
+  before text := current_setting('lock_timeout');
   at timestamptz;
 BEGIN
   PERFORM holdfast.lock_resources(ARRAY[res], wait_ms);
-  PERFORM set_config('lock_timeout', lock_timeout, true);
+  PERFORM set_config('lock_timeout', before, true);
   at := clock_timestamp();
   PERFORM holdfast.promote(res, '{}', at);
   IF EXISTS (SELECT FROM holdfast.grants g WHERE g.resource = res)
      OR EXISTS (SELECT FROM holdfast.waiters w
                  WHERE w.resource = res AND holdfast.is_fresh(w.heard_at, at)) THEN
-    RETURN NULL;
+    RAISE lock_not_available;
   END IF;
+  PERFORM holdfast.drop_idle(ARRAY[res]);
   RETURN nextval('holdfast.tokens');
+EXCEPTION
+  WHEN lock_not_available THEN RETURN NULL;
 END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.look(res text) RETURNS jsonb

@@ -4,7 +4,7 @@ import { EngineError } from "../errors.js";
 import { emit } from "../events.js";
 import type { Database, Operation, Raw } from "./database.js";
 
-const MAX_BATCH = 64;
+const MAX_BATCH = 256;
 // More would make a pool's other users wait; fewer would let one slow transaction hold up the rest.
 const AT_A_TIME = 4;
 const TRIES = 4;
@@ -21,12 +21,15 @@ interface Entry {
 
 /**
  * Sends operations. Those that come while others are under way travel together: a commit costs far
- * more than an operation.
+ * more than an operation. Those of one resource leave in the order in which they came, one batch at
+ * a time, so that the line at the server is the line in this process.
  */
 export class Desk {
   readonly #database: Database;
+  readonly #atWork = new Set<string>();
   #waiting: Entry[] = [];
   #underWay = 0;
+  #flushing = false;
 
   constructor(database: Database) {
     this.#database = database;
@@ -34,22 +37,40 @@ export class Desk {
 
   run(operation: Operation, limitMs: number): Promise<Raw> {
     return new Promise((resolve, reject) => {
-      // After the microtasks that are due: whoever asks in this turn goes along.
-      if (this.#waiting.length === 0) process.nextTick(() => this.#flush());
       const startedAt = systemClock.now();
       this.#waiting.push({ operation, startedAt, limitMs, resolve, reject });
+      // After the microtasks that are due: whoever asks in this turn goes along.
+      if (this.#flushing) return;
+      this.#flushing = true;
+      process.nextTick(() => this.#flush());
     });
   }
 
   #flush(): void {
-    while (this.#waiting.length > 0 && this.#underWay < AT_A_TIME) {
-      const batch = this.#waiting.splice(0, MAX_BATCH);
+    this.#flushing = false;
+    while (this.#underWay < AT_A_TIME) {
+      const batch = this.#nextBatch();
+      if (batch.length === 0) return;
+      const names = new Set(batch.map(({ operation }) => operation.name));
+      for (const name of names) this.#atWork.add(name);
       this.#underWay++;
       void this.#send(batch).finally(() => {
         this.#underWay--;
+        for (const name of names) this.#atWork.delete(name);
         this.#flush();
       });
     }
+  }
+
+  #nextBatch(): Entry[] {
+    const batch: Entry[] = [];
+    const rest: Entry[] = [];
+    for (const entry of this.#waiting) {
+      const goes = batch.length < MAX_BATCH && !this.#atWork.has(entry.operation.name);
+      (goes ? batch : rest).push(entry);
+    }
+    this.#waiting = rest;
+    return batch;
   }
 
   async #send(all: readonly Entry[]): Promise<void> {

@@ -86,7 +86,7 @@ export class PostgresDatabase implements Database {
   }
 
   async #call<T>(routine: string, values: unknown[], limitMs: number): Promise<T> {
-    const text = `SELECT "${this.#schema}".${routine} AS answer`;
+    const text = `SELECT to_jsonb("${this.#schema}".${routine}) AS answer`;
     const [row] = await this.#sessions.query<{ answer: unknown }>(text, values, limitMs);
     // A client with parsers of its own may leave JSON as text.
     const answer = row?.answer;

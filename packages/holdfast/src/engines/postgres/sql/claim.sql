@@ -56,7 +56,7 @@ BEGIN
     END IF;
   END IF;
   IF NOT waits THEN
-    RETURN jsonb_build_array('busy', holdfast.next_ms(res, 1000, at), holdfast.holders(res, at));
+    RETURN jsonb_build_array('busy', holdfast.next_ms(res, 0, 1000, at), holdfast.holders(res, at));
   END IF;
   INSERT INTO holdfast.waiters (grant_id, resource, shared, limit_to, tokens, ttl_ms, delay_ms,
       heard_at, channel, label)

@@ -38,7 +38,7 @@ BEGIN
       WINDOW line AS (PARTITION BY resource ORDER BY place)
   ), scenes AS (
     SELECT r.name, holdfast.holders(r.name, at) AS present,
-        holdfast.next_ms(r.name, pace_ms, at) AS next_ms
+        holdfast.next_ms(r.name, 0, pace_ms, at) AS next_ms
       FROM (SELECT DISTINCT name FROM asked) r
   )
   SELECT jsonb_agg(CASE
@@ -46,7 +46,8 @@ BEGIN
         THEN jsonb_build_array('granted', m.token::text, m.tokens, m.ttl_ms)
       WHEN l.grant_id IS NOT NULL
         THEN jsonb_build_array('queued', l.position,
-          CASE WHEN l.before = 0 THEN s.next_ms ELSE 1000 END, s.present)
+          CASE WHEN l.before = 0 THEN s.next_ms ELSE least(1000, pace_ms * (l.before + 1)) END,
+          s.present)
       ELSE '["unknown"]' END ORDER BY a.n)
     INTO answers
     FROM asked a

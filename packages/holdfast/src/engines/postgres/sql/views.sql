@@ -7,26 +7,30 @@ BEGIN
       FROM holdfast.grants WHERE resource = res AND expires_at > at);
 END $$;
 
--- When the head of the line must look by itself: an expiry tells nobody. The others have time.
-CREATE OR REPLACE FUNCTION holdfast.next_ms(res text, pace_ms integer, at timestamptz) RETURNS bigint
-LANGUAGE plpgsql STABLE AS $$
+-- When a waiter must look by itself. An expiry tells nobody, so the head looks then; where nobody is
+-- told of anything, it looks at its pace, and each of the others the more rarely the further it is.
+CREATE OR REPLACE FUNCTION holdfast.next_ms(res text, before bigint, pace_ms integer, at timestamptz)
+RETURNS bigint LANGUAGE plpgsql STABLE AS $$
 BEGIN
+  IF before > 0 THEN RETURN least(1000, pace_ms * (before + 1)); END IF;
   RETURN (SELECT greatest(5, least(pace_ms,
-        min(holdfast.ms_between(at, expires_at + holdfast.ms(delay_ms)))))
-      FROM holdfast.grants WHERE resource = res);
+      min(holdfast.ms_between(at, expires_at + holdfast.ms(delay_ms)))))
+    FROM holdfast.grants WHERE resource = res);
 END $$;
 
 -- Gives queued position nextMs holders
 CREATE OR REPLACE FUNCTION holdfast.queued(res text, id uuid, pace_ms integer, at timestamptz)
 RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  all_before bigint;
+  fresh_before bigint;
 BEGIN
-  RETURN (SELECT jsonb_build_array('queued', count(*),
-        CASE WHEN count(*) FILTER (WHERE holdfast.is_fresh(before.heard_at, at)) = 0
-          THEN holdfast.next_ms(res, pace_ms, at) ELSE 1000 END,
-        holdfast.holders(res, at))
-      FROM holdfast.waiters before
-     WHERE before.resource = res
-       AND before.place < (SELECT place FROM holdfast.waiters WHERE grant_id = id));
+  SELECT count(*), count(*) FILTER (WHERE holdfast.is_fresh(heard_at, at))
+    INTO all_before, fresh_before
+    FROM holdfast.waiters
+   WHERE resource = res AND place < (SELECT place FROM holdfast.waiters WHERE grant_id = id);
+  RETURN jsonb_build_array('queued', all_before,
+    holdfast.next_ms(res, fresh_before, pace_ms, at), holdfast.holders(res, at));
 END $$;
 
 -- Gives holders, waiters as mode label, ms for which a lock-delay keeps it closed

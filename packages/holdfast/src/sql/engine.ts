@@ -145,7 +145,8 @@ export abstract class SqlEngine implements Engine {
     await this.database.close();
   }
 
-  readonly queue: QueueFacet = {
+  /** What an engine offers as its queue. */
+  protected readonly line: QueueFacet = {
     enqueue: async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
       this.#refuseWhenClosed();
       this.beats.start(claim, call.startedAt);

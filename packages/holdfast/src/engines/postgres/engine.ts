@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { EngineTraits, WatchFacet } from "../../engine.js";
+import type { EngineTraits, QueueFacet, WatchFacet } from "../../engine.js";
 import type { Hearing } from "../../sql/database.js";
 import { SqlEngine } from "../../sql/engine.js";
 import { makerOf, type PgClient, type PgPool } from "./client.js";
@@ -28,6 +28,7 @@ export const POSTGRES_TRAITS: EngineTraits = {
 export class PostgresEngine extends SqlEngine {
   readonly name = "postgres";
   readonly traits = POSTGRES_TRAITS;
+  readonly queue: QueueFacet = this.line;
   readonly watch?: WatchFacet;
   protected readonly changes: string;
   readonly #database: PostgresDatabase;

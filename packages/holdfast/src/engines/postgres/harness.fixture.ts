@@ -102,6 +102,11 @@ export class PostgresHarness implements Harness {
   }
 }
 
+/** As the tables of engines read it. */
+export function harness(): Harness {
+  return new PostgresHarness("postgres", () => undefined);
+}
+
 export function quietPool(options: pg.PoolConfig): pg.Pool {
   const local = { host: "127.0.0.1", user: "postgres", database: "postgres" };
   const pool = new pg.Pool({ ...local, connectionTimeoutMillis: 2_000, ...options });

@@ -1,0 +1,30 @@
+-- Lets in from the head of the line whoever fits. Those of this batch are told by its answer; the
+-- others hold for one claim window until they are heard of. Whoever was not heard of for three
+-- seconds is passed over until it is heard of again.
+CREATE PROCEDURE holdfast_promote(IN p_res VARBINARY(1024), IN p_batch BIGINT, IN p_at BIGINT)
+BEGIN
+  DECLARE v_id BINARY(16);
+  DECLARE v_shared TINYINT;
+  DECLARE v_tokens INT;
+  DECLARE v_limit, v_ttl, v_delay, v_batch, v_token, v_held, v_writers BIGINT;
+  DECLARE v_label VARBINARY(1024);
+  DELETE FROM holdfast_grants WHERE resource = p_res AND expires_us + delay_ms * 1000 <= p_at;
+  SELECT COUNT(*), COALESCE(SUM(shared = 0), 0) INTO v_held, v_writers
+    FROM holdfast_grants WHERE resource = p_res;
+  line: LOOP
+    IF v_writers > 0 THEN LEAVE line; END IF;
+    SET v_id = NULL;
+    SELECT grant_id, shared, limit_to, tokens, ttl_ms, delay_ms, batch, label
+      INTO v_id, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_batch, v_label
+      FROM holdfast_waiters
+     WHERE resource = p_res AND heard_us > p_at - 3000000 ORDER BY place LIMIT 1;
+    IF v_id IS NULL OR (v_held > 0
+        AND (v_shared = 0 OR (v_limit > 0 AND v_held >= v_limit))) THEN
+      LEAVE line;
+    END IF;
+    DELETE FROM holdfast_waiters WHERE grant_id = v_id;
+    CALL holdfast_give(v_id, p_res, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_label,
+      IF(v_batch = p_batch, v_ttl, LEAST(v_ttl, 3000)), p_at, v_token);
+    SET v_held = v_held + 1, v_writers = v_writers + (v_shared = 0);
+  END LOOP;
+END

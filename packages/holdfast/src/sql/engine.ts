@@ -98,6 +98,7 @@ export abstract class SqlEngine implements Engine {
         const words = { name: resource, id: grantId, tombstone: tombstoneMs };
         try {
           const answer = await this.#run({ verb: "release", ...words }, call);
+          this.#succeed(answer, call);
           return answer[0] === "released" ? { kind: "released" } : gone(answer);
         } catch (error) {
           const failure = this.database.failure(error).error;
@@ -174,6 +175,7 @@ export abstract class SqlEngine implements Engine {
     withdraw: async ({ resource, grantId }: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
       const answer = await this.#run({ verb: "withdraw", name: resource, id: grantId }, call);
       this.beats.forget(grantId);
+      this.#succeed(answer, call);
       if (answer[0] === "granted") return granted(answer, call.startedAt);
       return { kind: "withdrawn" };
     },
@@ -203,6 +205,14 @@ export abstract class SqlEngine implements Engine {
     for (const [i, { id, since }] of known.entries()) {
       const answer = answers[i]!;
       if (answer[0] === "granted") this.#deliver(id, granted(answer, since));
+    }
+  }
+
+  /** Our own waiters that were let in by our own call: their grants were made after it was sent. */
+  #succeed([kind, told]: Raw, { startedAt }: Call): void {
+    if (kind !== "released" && kind !== "withdrawn") return;
+    for (const [id, ...grant] of (told ?? []) as Raw[]) {
+      this.#deliver(String(id), granted(["granted", ...grant], startedAt));
     }
   }
 

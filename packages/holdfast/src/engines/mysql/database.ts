@@ -10,6 +10,7 @@ const WAIT_S = 1;
 export class MysqlDatabase implements Database {
   readonly #sessions: Sessions;
   readonly #prefix: string;
+  readonly #owner = randomBytes(8).toString("hex");
   readonly #end: () => unknown;
   #checked: Promise<void> | null = null;
 
@@ -27,6 +28,7 @@ export class MysqlDatabase implements Database {
     const ops = operations.map((operation) => ({
       ...operation,
       name: hex(operation.name),
+      owner: this.#owner,
       label: hex(String(operation.label ?? "")),
       shared: Number(operation.shared ?? 0),
       force: Number(operation.force ?? 0),

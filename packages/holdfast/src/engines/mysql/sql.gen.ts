@@ -9,7 +9,8 @@ BEGIN
 END
 `,
   claim: `-- One claim: granted, or busy; with enqueue in line until it is its turn.
--- p_op  verb acquire|enqueue, name and label in hex, id, shared, limit (0: none), ttl, delay, tokens
+-- p_op  verb acquire|enqueue, name and label in hex, id, owner, shared, limit (0: none), ttl, delay,
+--       tokens
 -- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
 --       | gone why | limit inUse
 CREATE PROCEDURE holdfast_claim(IN p_op LONGTEXT CHARACTER SET ascii, IN p_at BIGINT,
@@ -24,6 +25,7 @@ proc: BEGIN
   DECLARE v_ttl BIGINT DEFAULT JSON_EXTRACT(p_op, '$.ttl');
   DECLARE v_delay BIGINT DEFAULT JSON_EXTRACT(p_op, '$.delay');
   DECLARE v_waits TINYINT DEFAULT JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.verb')) = 'enqueue';
+  DECLARE v_told LONGTEXT CHARACTER SET ascii;
   DECLARE v_other, v_held, v_writers, v_token BIGINT;
   IF EXISTS (SELECT 1 FROM holdfast_tombstones WHERE grant_id = v_id AND until_us > p_at) THEN
     SET p_answer = '["gone","unknown"]';
@@ -52,7 +54,7 @@ proc: BEGIN
       LEAVE proc;
     END IF;
   END IF;
-  CALL holdfast_promote(v_res, -1, p_at);
+  CALL holdfast_promote(v_res, -1, NULL, p_at, v_told);
   IF NOT EXISTS (SELECT 1 FROM holdfast_waiters
                   WHERE resource = v_res AND heard_us > p_at - 3000000) THEN
     SELECT COUNT(*), COALESCE(SUM(shared = 0), 0) INTO v_held, v_writers
@@ -70,14 +72,16 @@ proc: BEGIN
     LEAVE proc;
   END IF;
   INSERT INTO holdfast_waiters (grant_id, resource, shared, limit_to, tokens, ttl_ms, delay_ms,
-      joined_us, heard_us, label)
-    VALUES (v_id, v_res, v_shared, v_limit, v_tokens, v_ttl, v_delay, p_at, p_at, v_label);
+      joined_us, heard_us, owner, label)
+    VALUES (v_id, v_res, v_shared, v_limit, v_tokens, v_ttl, v_delay, p_at, p_at,
+      UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.owner'))), v_label);
   CALL holdfast_queued(v_res, v_id, p_at, p_answer);
 END
 `,
-  finish: `-- Takes a grant or a waiter away, and lets in whom that makes eligible. Gives whether there was one.
-CREATE PROCEDURE holdfast_finish(IN p_res VARBINARY(1024), IN p_id BINARY(16), IN p_at BIGINT,
-  OUT p_done TINYINT)
+  finish: `-- Takes a grant or a waiter away, and lets in whom that makes eligible. Gives whether there was one,
+-- and what promote tells.
+CREATE PROCEDURE holdfast_finish(IN p_res VARBINARY(1024), IN p_id BINARY(16),
+  IN p_owner BINARY(8), IN p_at BIGINT, OUT p_done TINYINT, OUT p_told LONGTEXT CHARACTER SET ascii)
 BEGIN
   DELETE FROM holdfast_grants WHERE grant_id = p_id AND resource = p_res AND expires_us > p_at;
   SET p_done = ROW_COUNT() > 0;
@@ -85,7 +89,7 @@ BEGIN
     DELETE FROM holdfast_waiters WHERE grant_id = p_id AND resource = p_res;
     SET p_done = ROW_COUNT() > 0;
   END IF;
-  IF p_done THEN CALL holdfast_promote(p_res, -1, p_at); END IF;
+  IF p_done THEN CALL holdfast_promote(p_res, -1, p_owner, p_at, p_told); END IF;
 END
 `,
   give: `-- Makes a grant that lives p_life_ms from now on. Gives its first token.
@@ -113,6 +117,7 @@ BEGIN
   DECLARE v_at BIGINT;
   DECLARE v_done TINYINT DEFAULT 0;
   DECLARE v_res VARBINARY(1024);
+  DECLARE v_told LONGTEXT CHARACTER SET ascii;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
   -- Those that no writer closes. A writer whose time is over closes nothing.
   DECLARE open_ones CURSOR FOR
@@ -148,7 +153,7 @@ BEGIN
   promotions: LOOP
     FETCH open_ones INTO v_res;
     IF v_done THEN LEAVE promotions; END IF;
-    CALL holdfast_promote(v_res, p_batch, v_at);
+    CALL holdfast_promote(v_res, p_batch, NULL, v_at, v_told);
     SET v_done = 0;
   END LOOP;
   CLOSE open_ones;
@@ -233,23 +238,27 @@ BEGIN
 END
 `,
   promote: `-- Lets in from the head of the line whoever fits. Those of this batch are told by its answer; the
--- others hold for one claim window until they are heard of. Whoever was not heard of for three
+-- others hold for one claim window until they are heard of. Those of p_owner are named in p_told, as a
+-- list of id, token, tokens, ms: it is told at once. Whoever was not heard of for three
 -- seconds is passed over until it is heard of again.
-CREATE PROCEDURE holdfast_promote(IN p_res VARBINARY(1024), IN p_batch BIGINT, IN p_at BIGINT)
+CREATE PROCEDURE holdfast_promote(IN p_res VARBINARY(1024), IN p_batch BIGINT, IN p_owner BINARY(8),
+  IN p_at BIGINT, OUT p_told LONGTEXT CHARACTER SET ascii)
 BEGIN
   DECLARE v_id BINARY(16);
   DECLARE v_shared TINYINT;
   DECLARE v_tokens INT;
-  DECLARE v_limit, v_ttl, v_delay, v_batch, v_token, v_held, v_writers BIGINT;
+  DECLARE v_limit, v_ttl, v_delay, v_batch, v_token, v_held, v_writers, v_life BIGINT;
+  DECLARE v_owner BINARY(8);
   DECLARE v_label VARBINARY(1024);
+  SET p_told = '';
   DELETE FROM holdfast_grants WHERE resource = p_res AND expires_us + delay_ms * 1000 <= p_at;
   SELECT COUNT(*), COALESCE(SUM(shared = 0), 0) INTO v_held, v_writers
     FROM holdfast_grants WHERE resource = p_res;
   line: LOOP
     IF v_writers > 0 THEN LEAVE line; END IF;
     SET v_id = NULL;
-    SELECT grant_id, shared, limit_to, tokens, ttl_ms, delay_ms, batch, label
-      INTO v_id, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_batch, v_label
+    SELECT grant_id, shared, limit_to, tokens, ttl_ms, delay_ms, batch, owner, label
+      INTO v_id, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_batch, v_owner, v_label
       FROM holdfast_waiters
      WHERE resource = p_res AND heard_us > p_at - 3000000 ORDER BY place LIMIT 1;
     IF v_id IS NULL OR (v_held > 0
@@ -257,8 +266,13 @@ BEGIN
       LEAVE line;
     END IF;
     DELETE FROM holdfast_waiters WHERE grant_id = v_id;
-    CALL holdfast_give(v_id, p_res, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_label,
-      IF(v_batch = p_batch, v_ttl, LEAST(v_ttl, 3000)), p_at, v_token);
+    SET v_life = IF(v_batch = p_batch, v_ttl, LEAST(v_ttl, 3000));
+    CALL holdfast_give(v_id, p_res, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_label, v_life,
+      p_at, v_token);
+    IF v_owner = p_owner THEN
+      SET p_told = CONCAT(p_told, IF(p_told = '', '', ','), '["', LOWER(HEX(v_id)), '","', v_token,
+        '",', v_tokens, ',', v_life, ']');
+    END IF;
     SET v_held = v_held + 1, v_writers = v_writers + (v_shared = 0);
   END LOOP;
 END
@@ -289,8 +303,8 @@ BEGIN
    WHERE grant_id = p_id AND resource = p_res AND expires_us > p_at AND revoked = 0;
 END
 `,
-  release: `-- p_op  name in hex, id, tombstone: ms for which a late claim of this id is refused
--- Gives released | gone why
+  release: `-- p_op  name in hex, id, owner, tombstone: ms for which a late claim of this id is refused
+-- Gives released told | gone why
 CREATE PROCEDURE holdfast_release(IN p_op LONGTEXT CHARACTER SET ascii, IN p_at BIGINT,
   OUT p_answer LONGTEXT CHARACTER SET ascii)
 BEGIN
@@ -298,12 +312,15 @@ BEGIN
   DECLARE v_id BINARY(16) DEFAULT UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.id')));
   DECLARE v_tombstone BIGINT DEFAULT JSON_EXTRACT(p_op, '$.tombstone');
   DECLARE v_done TINYINT;
+  DECLARE v_told LONGTEXT CHARACTER SET ascii;
   IF v_tombstone > 0 THEN
     INSERT INTO holdfast_tombstones VALUES (v_id, p_at + v_tombstone * 1000)
       ON DUPLICATE KEY UPDATE until_us = GREATEST(until_us, p_at + v_tombstone * 1000);
   END IF;
-  CALL holdfast_finish(v_res, v_id, p_at, v_done);
-  SET p_answer = IF(v_done, '["released"]', holdfast_why_gone(v_res, v_id, p_at));
+  CALL holdfast_finish(v_res, v_id, UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.owner'))), p_at, v_done,
+    v_told);
+  SET p_answer = IF(v_done, CONCAT('["released",[', v_told, ']]'),
+    holdfast_why_gone(v_res, v_id, p_at));
 END
 `,
   renew: `-- Prolongs grants that are alive.
@@ -354,11 +371,12 @@ BEGIN
   DECLARE v_token BIGINT DEFAULT JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.token'));
   DECLARE v_id BINARY(16) DEFAULT NULL;
   DECLARE v_done TINYINT;
+  DECLARE v_told LONGTEXT CHARACTER SET ascii;
   SELECT grant_id INTO v_id FROM holdfast_grants
    WHERE resource = v_res AND expires_us > p_at AND v_token >= token AND v_token < token + tokens;
   SET p_answer = IF(v_id IS NULL, '["gone"]', '["revoked"]');
   IF v_id IS NOT NULL AND JSON_EXTRACT(p_op, '$.force') = 1 THEN
-    CALL holdfast_finish(v_res, v_id, p_at, v_done);
+    CALL holdfast_finish(v_res, v_id, NULL, p_at, v_done, v_told);
   ELSEIF v_id IS NOT NULL THEN
     UPDATE holdfast_grants SET revoked = 1 WHERE grant_id = v_id;
   END IF;
@@ -416,6 +434,7 @@ CREATE PROCEDURE holdfast_sweep(IN p_at BIGINT)
 BEGIN
   DECLARE v_res VARBINARY(1024);
   DECLARE v_token BIGINT;
+  DECLARE v_told LONGTEXT CHARACTER SET ascii;
   DECLARE v_left INT DEFAULT 20;
   DELETE FROM holdfast_tombstones WHERE until_us < p_at LIMIT 200;
   idle: WHILE v_left > 0 DO
@@ -424,7 +443,7 @@ BEGIN
      WHERE used_us < p_at - 60000000 ORDER BY used_us LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF v_res IS NULL THEN LEAVE idle; END IF;
     DELETE FROM holdfast_waiters WHERE resource = v_res AND heard_us < p_at - 10000000;
-    CALL holdfast_promote(v_res, -1, p_at);
+    CALL holdfast_promote(v_res, -1, NULL, p_at, v_told);
     IF EXISTS (SELECT 1 FROM holdfast_grants WHERE resource = v_res)
        OR EXISTS (SELECT 1 FROM holdfast_waiters WHERE resource = v_res) THEN
       UPDATE holdfast_resources SET used_us = p_at WHERE name = v_res;
@@ -473,6 +492,7 @@ CREATE TABLE IF NOT EXISTS holdfast_grants (
   KEY resource (resource)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 -- next
+-- place: order of arrival. owner: the engine whose waiter it is. batch: of its last heartbeat.
 CREATE TABLE IF NOT EXISTS holdfast_waiters (
   grant_id BINARY(16) NOT NULL PRIMARY KEY,
   place BIGINT NOT NULL AUTO_INCREMENT,
@@ -484,6 +504,7 @@ CREATE TABLE IF NOT EXISTS holdfast_waiters (
   delay_ms BIGINT NOT NULL,
   joined_us BIGINT NOT NULL,
   heard_us BIGINT NOT NULL,
+  owner BINARY(8) NOT NULL,
   batch BIGINT NOT NULL DEFAULT 0,
   label VARBINARY(1024) NOT NULL,
   KEY line (resource, place),
@@ -521,19 +542,23 @@ RETURN (SELECT CONCAT('["gone","', CASE
     ELSE 'expired' END, '"]')
   FROM holdfast_grants WHERE resource = p_res)
 `,
-  withdraw: `-- p_op  name in hex, id
--- Gives withdrawn | granted token tokens ttl
+  withdraw: `-- p_op  name in hex, id, owner
+-- Gives withdrawn told | granted token tokens ttl
 CREATE PROCEDURE holdfast_withdraw(IN p_op LONGTEXT CHARACTER SET ascii, IN p_at BIGINT,
   OUT p_answer LONGTEXT CHARACTER SET ascii)
 BEGIN
   DECLARE v_res VARBINARY(1024) DEFAULT UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.name')));
   DECLARE v_id BINARY(16) DEFAULT UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.id')));
+  DECLARE v_told LONGTEXT CHARACTER SET ascii DEFAULT '';
   CALL holdfast_rearm(v_res, v_id, p_at, p_answer);
   IF p_answer IS NULL OR p_answer NOT LIKE '["granted"%' THEN
     -- Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
     DELETE FROM holdfast_waiters WHERE grant_id = v_id AND resource = v_res;
-    IF ROW_COUNT() > 0 THEN CALL holdfast_promote(v_res, -1, p_at); END IF;
-    SET p_answer = '["withdrawn"]';
+    IF ROW_COUNT() > 0 THEN
+      CALL holdfast_promote(v_res, -1, UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.owner'))), p_at,
+        v_told);
+    END IF;
+    SET p_answer = CONCAT('["withdrawn",[', v_told, ']]');
   END IF;
 END
 `,

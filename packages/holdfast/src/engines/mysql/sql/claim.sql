@@ -1,5 +1,6 @@
 -- One claim: granted, or busy; with enqueue in line until it is its turn.
--- p_op  verb acquire|enqueue, name and label in hex, id, shared, limit (0: none), ttl, delay, tokens
+-- p_op  verb acquire|enqueue, name and label in hex, id, owner, shared, limit (0: none), ttl, delay,
+--       tokens
 -- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
 --       | gone why | limit inUse
 CREATE PROCEDURE holdfast_claim(IN p_op LONGTEXT CHARACTER SET ascii, IN p_at BIGINT,
@@ -14,6 +15,7 @@ proc: BEGIN
   DECLARE v_ttl BIGINT DEFAULT JSON_EXTRACT(p_op, '$.ttl');
   DECLARE v_delay BIGINT DEFAULT JSON_EXTRACT(p_op, '$.delay');
   DECLARE v_waits TINYINT DEFAULT JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.verb')) = 'enqueue';
+  DECLARE v_told LONGTEXT CHARACTER SET ascii;
   DECLARE v_other, v_held, v_writers, v_token BIGINT;
   IF EXISTS (SELECT 1 FROM holdfast_tombstones WHERE grant_id = v_id AND until_us > p_at) THEN
     SET p_answer = '["gone","unknown"]';
@@ -42,7 +44,7 @@ proc: BEGIN
       LEAVE proc;
     END IF;
   END IF;
-  CALL holdfast_promote(v_res, -1, p_at);
+  CALL holdfast_promote(v_res, -1, NULL, p_at, v_told);
   IF NOT EXISTS (SELECT 1 FROM holdfast_waiters
                   WHERE resource = v_res AND heard_us > p_at - 3000000) THEN
     SELECT COUNT(*), COALESCE(SUM(shared = 0), 0) INTO v_held, v_writers
@@ -60,7 +62,8 @@ proc: BEGIN
     LEAVE proc;
   END IF;
   INSERT INTO holdfast_waiters (grant_id, resource, shared, limit_to, tokens, ttl_ms, delay_ms,
-      joined_us, heard_us, label)
-    VALUES (v_id, v_res, v_shared, v_limit, v_tokens, v_ttl, v_delay, p_at, p_at, v_label);
+      joined_us, heard_us, owner, label)
+    VALUES (v_id, v_res, v_shared, v_limit, v_tokens, v_ttl, v_delay, p_at, p_at,
+      UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.owner'))), v_label);
   CALL holdfast_queued(v_res, v_id, p_at, p_answer);
 END

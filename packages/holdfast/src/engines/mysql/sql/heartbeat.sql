@@ -7,6 +7,7 @@ BEGIN
   DECLARE v_at BIGINT;
   DECLARE v_done TINYINT DEFAULT 0;
   DECLARE v_res VARBINARY(1024);
+  DECLARE v_told LONGTEXT CHARACTER SET ascii;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
   -- Those that no writer closes. A writer whose time is over closes nothing.
   DECLARE open_ones CURSOR FOR
@@ -42,7 +43,7 @@ BEGIN
   promotions: LOOP
     FETCH open_ones INTO v_res;
     IF v_done THEN LEAVE promotions; END IF;
-    CALL holdfast_promote(v_res, p_batch, v_at);
+    CALL holdfast_promote(v_res, p_batch, NULL, v_at, v_told);
     SET v_done = 0;
   END LOOP;
   CLOSE open_ones;

@@ -35,6 +35,7 @@ CREATE TABLE IF NOT EXISTS holdfast_grants (
   KEY resource (resource)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 -- next
+-- place: order of arrival. owner: the engine whose waiter it is. batch: of its last heartbeat.
 CREATE TABLE IF NOT EXISTS holdfast_waiters (
   grant_id BINARY(16) NOT NULL PRIMARY KEY,
   place BIGINT NOT NULL AUTO_INCREMENT,
@@ -46,6 +47,7 @@ CREATE TABLE IF NOT EXISTS holdfast_waiters (
   delay_ms BIGINT NOT NULL,
   joined_us BIGINT NOT NULL,
   heard_us BIGINT NOT NULL,
+  owner BINARY(8) NOT NULL,
   batch BIGINT NOT NULL DEFAULT 0,
   label VARBINARY(1024) NOT NULL,
   KEY line (resource, place),

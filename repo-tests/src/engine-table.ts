@@ -17,6 +17,17 @@ const DAY_MS = 86_400_000;
 const ENGINES: Readonly<Record<string, { readonly url: string; readonly sharedBy: Words }>> = {
   memory: { url: "memory:", sharedBy: { en: "one process", zh: "单个进程" } },
   sqlite: { url: "sqlite:locks.db", sharedBy: { en: "one host", zh: "单台主机" } },
+  mysql: {
+    url: "mysql://app@127.0.0.1/database",
+    sharedBy: {
+      en: "all clients of one MySQL or MariaDB",
+      zh: "同一个 MySQL 或 MariaDB 的所有客户端",
+    },
+  },
+  postgres: {
+    url: "postgres://app@127.0.0.1/database",
+    sharedBy: { en: "all clients of one PostgreSQL", zh: "同一个 PostgreSQL 的所有客户端" },
+  },
   redis: {
     url: "redis://127.0.0.1:6379",
     sharedBy: { en: "all clients of one Redis", zh: "同一个 Redis 的所有客户端" },

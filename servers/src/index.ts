@@ -1,6 +1,9 @@
 export { type ClusterServers, startCluster } from "./cluster.js";
 export { ensureBinary, ensurePython, findBinary, type Wanted } from "./install.js";
+export { type MariadbOptions, type MariadbServer, startMariadb } from "./mariadb.js";
+export { type PgbouncerOptions, type PgbouncerServer, startPgbouncer } from "./pgbouncer.js";
 export { freePort, freePorts } from "./ports.js";
+export { type PostgresOptions, type PostgresServer, startPostgres } from "./postgres.js";
 export { ServerProcess, type ServerSpec } from "./process.js";
 export { type RedisOptions, type RedisServer, startRedis } from "./redis.js";
 export { Relay } from "./relay.js";

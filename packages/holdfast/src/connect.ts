@@ -9,6 +9,9 @@ type OpenFromUrl = (url: EngineUrl) => Engine | Promise<Engine>;
 /** Loaded when asked for: connecting to one engine never loads the code or client of another. */
 const ENGINES: Record<string, () => Promise<OpenFromUrl>> = {
   memory: async () => (await import("./engines/memory/index.js")).memoryFromUrl,
+  mysql: async () => (await import("./engines/mysql/index.js")).mysqlFromUrl,
+  postgres: async () => (await import("./engines/postgres/index.js")).postgresFromUrl,
+  postgresql: async () => (await import("./engines/postgres/index.js")).postgresFromUrl,
   redis: async () => (await import("./engines/redis/index.js")).redisFromUrl,
   "redis+cluster": async () => (await import("./engines/redis/index.js")).redisFromUrl,
   "redis+sentinel": async () => (await import("./engines/redis/index.js")).redisFromUrl,

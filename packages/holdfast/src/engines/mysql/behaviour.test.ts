@@ -1,0 +1,246 @@
+// What is this database's alone: polling, sessions and their settings, refusals.
+import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { setTimeout as sleep } from "node:timers/promises";
+import mysql from "mysql2";
+import { EngineError, UsageError } from "../../errors.js";
+import { Locks } from "../../locks.js";
+import { claim, now, scenes, until } from "./ground.fixture.js";
+import { createSchema, mysqlEngine } from "./index.js";
+
+scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
+  play("a free resource takes one statement to acquire and one to release", async (ground) => {
+    const pool = ground.pool();
+    const count = countCalls(pool);
+    await using locks = new Locks(mysqlEngine({ client: pool }));
+    await (await locks.acquire("a")).release();
+    const before = count();
+    const lease = await locks.acquire("a");
+    assert.equal(count(), before + 1);
+    await lease.release();
+    assert.equal(count(), before + 2);
+  });
+
+  play("500 waiters behind one holder send fewer than 100 calls a second", async (ground) => {
+    const pool = ground.pool();
+    const count = countCalls(pool);
+    await using ours = new Locks(mysqlEngine({ client: pool }));
+    const other = ground.locks();
+    const held = await other.acquire("b");
+    const order: number[] = [];
+    const waits = Array.from({ length: 500 }, async (_, i) => {
+      const options = { fair: "strict", waitMs: 90_000, callTimeoutMs: 30_000 } as const;
+      const lease = await ours.acquire("b", options);
+      order.push(i);
+      await lease.release();
+    });
+    await ground.untilWaiters("b", 500);
+    const before = count();
+    await sleep(2_000);
+    const perSecond = (count() - before) / 2;
+    assert.ok(perSecond > 0 && perSecond < 100, `${perSecond} calls a second`);
+    await held.release();
+    await Promise.all(waits);
+    assert.deepEqual(order, [...order.keys()], "they were served in the order in which they came");
+  });
+
+  play(
+    "a hand-over between two processes takes one look of the head of the line",
+    async (ground) => {
+      const [ours, other] = [ground.locks(), ground.locks()];
+      const took: number[] = [];
+      for (let i = 0; i < 15; i++) {
+        const lease = await ours.acquire("c", { fair: "strict" });
+        const waiting = other.acquire("c", { fair: "strict" });
+        await ground.untilWaiters("c", 1);
+        const from = performance.now();
+        await lease.release();
+        const next = await waiting;
+        took.push(performance.now() - from);
+        await next.release();
+      }
+      const median = took.sort((a, b) => a - b)[7]!;
+      assert.ok(median < 150, `the median of the hand-overs took ${median} ms`);
+    },
+  );
+
+  play("time zone, character set and mode of the session do not matter", async (ground) => {
+    const ours = ground.locks({ pool: { timezone: "Z", charset: "latin1_swedish_ci" } });
+    const strange = ground.pool({ charset: "latin1_swedish_ci" });
+    strange.pool.on("connection", (connection) => {
+      connection.query(
+        "SET time_zone = '-11:00', sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES,PAD_CHAR_TO_FULL_LENGTH', autocommit = 1, tx_isolation = 'SERIALIZABLE'",
+      );
+    });
+    await using other = new Locks(mysqlEngine({ client: strange }));
+    const name = "d'\\\"锁 ";
+    const lease = await ours.acquire(name, { ttlMs: 900, label: "o'b\\锁" });
+    assert.equal(await other.tryAcquire(name), null);
+    const view = await other.inspect(name);
+    assert.equal(view.holders[0]!.label, "o'b\\锁");
+    assert.ok(view.holders[0]!.remainingMs > 0 && view.holders[0]!.remainingMs <= 900);
+    assert.notEqual(
+      await other.tryAcquire(name.trim()),
+      null,
+      "a name without its space is another",
+    );
+    await sleep(1_200);
+    assert.equal(lease.held, true);
+    await lease.release();
+    assert.notEqual(await other.tryAcquire(name), null);
+  });
+
+  play("the clock is read after the lock, not when the routine began", async (ground) => {
+    const ours = ground.engine();
+    await ours.tryAcquire(claim("e", { ttlMs: 700 }), now());
+    const blocker = await ground.pool().getConnection();
+    await blocker.query("START TRANSACTION");
+    await blocker.query("SELECT * FROM holdfast_resources WHERE name = 'e' FOR UPDATE");
+    const asked = ours.queue!.enqueue(claim("e"), now());
+    await sleep(800);
+    await blocker.query("ROLLBACK");
+    blocker.release();
+    assert.equal((await asked).kind, "granted", "the grant had expired when the lock was there");
+  });
+
+  play("a pool with callbacks will do", async (ground) => {
+    const { port } = ground.server;
+    const pool = mysql.createPool({
+      host: "127.0.0.1",
+      user: "root",
+      port,
+      database: "holdfast_test",
+    });
+    await using locks = new Locks(mysqlEngine({ client: pool }));
+    await (await locks.acquire("f")).release();
+    pool.end(() => {});
+  });
+
+  play("sessions that are all killed under way make no second holder", async (ground) => {
+    const clients = [1, 2, 3].map(() => ground.locks());
+    let inside = 0;
+    let done = 0;
+    const retry = Array<number>(200).fill(20);
+    const all = Promise.all(
+      clients.flatMap((locks) =>
+        Array.from({ length: 4 }, async () => {
+          const options = { waitMs: 30_000, retry, fair: "strict", ttlMs: 3_000 } as const;
+          const lease = await locks.acquire("g", options);
+          assert.equal(++inside, 1);
+          await sleep(10);
+          inside--;
+          await lease.release().catch(() => {});
+          done++;
+        }),
+      ),
+    );
+    all.catch(() => {});
+    for (let round = 0; round < 10 && done < 12; round++) {
+      const [rows] = await ground.admin.query(
+        "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND command <> 'Daemon'",
+      );
+      for (const { id } of rows as { id: number }[]) {
+        await ground.admin.query(`KILL ${id}`).catch(() => {});
+      }
+      await Promise.race([all, sleep(80)]);
+    }
+    await all;
+  });
+
+  play("deadlocks are tried again, and told", async (ground) => {
+    const locks = ground.locks();
+    const lease = await locks.acquire("h");
+    const told: string[] = [];
+    const hear = (event: unknown) => told.push((event as { during: string }).during);
+    subscribe("holdfast:failed", hear);
+    // Heavier than ours, so that the server rolls ours back: it counts the rows that were changed.
+    const blocker = await ground.pool().getConnection();
+    await blocker.query("CREATE TABLE IF NOT EXISTS weight (n INT)");
+    await blocker.query("START TRANSACTION");
+    await blocker.query("INSERT INTO weight VALUES (1),(2),(3),(4),(5),(6),(7),(8),(9),(10)");
+    await blocker.query("SELECT * FROM holdfast_grants WHERE resource = 'h' FOR UPDATE");
+    const released = lease.release();
+    await sleep(150);
+    await blocker.query("SELECT * FROM holdfast_resources WHERE name = 'h' FOR UPDATE");
+    await blocker.query("ROLLBACK");
+    blocker.release();
+    assert.equal(await released, "released");
+    unsubscribe("holdfast:failed", hear);
+    assert.ok(told.includes("retry"), `told: ${told}`);
+  });
+
+  play("a resource that nobody uses is forgotten, and its tokens go on rising", async (ground) => {
+    const locks = ground.locks();
+    const first = await locks.acquire("i");
+    await first.release();
+    await ground.admin.query("UPDATE holdfast_resources SET used_us = 0 WHERE name = 'i'");
+    await ground.admin.query("CALL holdfast_sweep(holdfast_now_us(UTC_TIMESTAMP(6)))");
+    assert.equal(await ground.count("resources", "name = 'i'"), 0);
+    const second = await locks.acquire("i");
+    assert.ok(second.token > first.token, `${second.token} came after ${first.token}`);
+  });
+
+  play("a missing or older schema names the call that helps", async (ground) => {
+    const engine = ground.engine({ prefix: "other_" });
+    await assert.rejects(engine.tryAcquire(claim("j"), now()), (error: EngineError) => {
+      assert.match(error.message, /createSchema\(client, \{ prefix: "other_" \}\)/);
+      return error.effect === "none";
+    });
+    const pools = [ground.pool(), ground.pool()];
+    await Promise.all(pools.map((pool) => createSchema(pool, { prefix: "other_" })));
+    assert.equal((await engine.tryAcquire(claim("j"), now())).kind, "granted");
+    await ground.admin.query("DROP PROCEDURE other_version");
+    await ground.admin.query("CREATE PROCEDURE other_version() SELECT 0 AS answer");
+    const late = ground.engine({ prefix: "other_" });
+    await assert.rejects(late.tryAcquire(claim("j"), now()), /version 0.*createSchema/);
+    await createSchema(ground.admin, { prefix: "other_" });
+    assert.equal((await late.tryAcquire(claim("k"), now())).kind, "granted");
+  });
+
+  play("a user with nothing but the documented right can do everything", async (ground) => {
+    await ground.admin.query("CREATE USER app; GRANT EXECUTE ON holdfast_test.* TO app");
+    await ground.admin.query("CREATE USER stranger; GRANT USAGE ON *.* TO stranger");
+    const [ours, other] = [ground.locks({ pool: { user: "app" } }), ground.locks()];
+    const lease = await ours.acquire("l");
+    const waiting = other.acquire("l");
+    await ground.untilWaiters("l", 1);
+    assert.equal(await ours.check(lease.sequencer), true);
+    await lease.renew();
+    assert.equal(await lease.release(), "released");
+    const next = await waiting;
+    assert.equal(await ours.revoke("l", { token: next.token }), "revoked");
+    for await (const view of ours.list({ match: "l" })) assert.equal(view.resource, "l");
+    const direct = ground.pool({ user: "app" });
+    await assert.rejects(direct.query("DELETE FROM holdfast_grants"), { errno: 1142 });
+    const stranger = ground.engine({ pool: { user: "stranger" } });
+    await assert.rejects(stranger.tryAcquire(claim("l"), now()), /docs\/engines\/mysql\.md/);
+  });
+
+  play("an empty pool is told as such, and what was not sent leaves nothing", async (ground) => {
+    const pool = ground.pool({ connectionLimit: 1 });
+    await using locks = new Locks(mysqlEngine({ client: pool }));
+    await (await locks.acquire("m")).release();
+    const busy = await pool.getConnection();
+    await assert.rejects(locks.acquire("m", { callTimeoutMs: 200, waitMs: 0 }), EngineError);
+    busy.release();
+    await until("nothing is left", async () => {
+      const { holders, waiters } = await locks.inspect("m");
+      return holders.length + waiters.length === 0;
+    });
+  });
+
+  play("what is no pool or no prefix is refused at the door", async (ground) => {
+    assert.throws(() => mysqlEngine({ client: {} as never }), UsageError);
+    assert.throws(() => mysqlEngine({ client: ground.pool(), prefix: "x'; --" }), UsageError);
+  });
+});
+
+function countCalls(pool: { getConnection(): Promise<unknown> }): () => number {
+  let count = 0;
+  const getConnection = pool.getConnection.bind(pool);
+  pool.getConnection = () => {
+    count++;
+    return getConnection();
+  };
+  return () => count;
+}

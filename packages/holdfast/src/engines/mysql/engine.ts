@@ -1,0 +1,50 @@
+import type { EngineTraits, QueueFacet } from "../../engine.js";
+import type { Hearing } from "../../sql/database.js";
+import { SqlEngine } from "../../sql/engine.js";
+import type { MysqlPool } from "./client.js";
+import { MysqlDatabase } from "./database.js";
+import type { MysqlTerms } from "./options.js";
+import { Sessions } from "./sessions.js";
+
+const DAY_MS = 86_400_000;
+
+export const MYSQL_TRAITS: EngineTraits = {
+  expiry: "ttl",
+  ttl: { minMs: 20, maxMs: 365 * DAY_MS, stepMs: 1 },
+  modes: ["exclusive", "shared"],
+  limits: true,
+  lockDelay: true,
+  fencing: "durable",
+  tokenRange: 1024,
+};
+
+/** Rows of a MySQL or MariaDB, in its time. It tells nobody of anything, so waiters look. */
+export class MysqlEngine extends SqlEngine {
+  readonly name = "mysql";
+  readonly traits = MYSQL_TRAITS;
+  readonly queue: QueueFacet = this.line;
+  protected readonly changes = "";
+  readonly #database: MysqlDatabase;
+
+  /** end closes what was opened for this engine alone; a pool that was handed in stays open. */
+  constructor(pool: MysqlPool, { prefix }: MysqlTerms, end: () => unknown = () => {}) {
+    const database = new MysqlDatabase(new Sessions(pool), prefix, end);
+    super(database);
+    this.#database = database;
+  }
+
+  open(limitMs: number): Promise<void> {
+    return this.ready(limitMs);
+  }
+
+  /** The pace is the database's to decide: next-ms.sql. */
+  protected hearing(): Hearing {
+    return { channel: "", paceMs: 0 };
+  }
+
+  protected ready(limitMs: number): Promise<void> {
+    return this.#database.ready(limitMs);
+  }
+
+  protected deafen(): void {}
+}

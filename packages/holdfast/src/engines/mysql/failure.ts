@@ -1,0 +1,73 @@
+import { EngineError, HoldfastError } from "../../errors.js";
+
+export interface Failure {
+  readonly why: "locked" | "conflict" | "other";
+  readonly error: HoldfastError;
+}
+
+const LOCKED = 1205;
+const CONFLICTS = [1213, 1020];
+const MISSING = [1305, 1146, 1049];
+
+/** Numbers by which the server says that nothing was done, and why. */
+const REFUSALS: readonly (readonly [numbers: readonly number[], says: string, retry: boolean])[] = [
+  [[LOCKED], "another transaction is at work on this resource and does not end", true],
+  [CONFLICTS, "the database rolled back for the sake of another transaction", true],
+  [[1040, 1203, 1226], "the database has no connection left for this user", true],
+  [[1290, 1792, 1836], "this database is read-only and cannot be written to", true],
+  [[1021, 1114], "the database is out of disk", true],
+  [[1045, 1698], "the database wants another user name or password", false],
+  [[1049], "there is no such database", false],
+  [
+    [1044, 1142, 1143, 1227, 1370],
+    "this database user may not do what locks need; docs/engines/mysql.md lists it",
+    false,
+  ],
+];
+
+/**
+ * A routine that fails has rolled back. What ends a session or a statement from outside may have come
+ * after the commit, and everything else, a lost connection above all, may have been carried out.
+ */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof HoldfastError) return { why: "other", error };
+  const number = numberOf(error);
+  const refusal = REFUSALS.find(([numbers]) => numbers.includes(number));
+  const why = number === LOCKED ? "locked" : CONFLICTS.includes(number) ? "conflict" : "other";
+  if (refusal === undefined) return { why, error: lost((error as Error).message, error) };
+  const [, says, retryable] = refusal;
+  return { why, error: new EngineError(says, { effect: "none", retryable, cause: error }) };
+}
+
+/** A table or routine is not there. */
+export function isMissing(error: unknown): boolean {
+  return MISSING.includes(numberOf(error));
+}
+
+/** After these the session is as it was. Any other may have left a transaction open. */
+export function leavesSessionWhole(error: unknown): boolean {
+  return [LOCKED, ...CONFLICTS, ...MISSING, 1370].includes(numberOf(error));
+}
+
+export function notConnected(error: unknown): HoldfastError {
+  const { error: known } = failureOf(error);
+  if (known instanceof EngineError && known.effect === "none") return known;
+  const message = error instanceof Error ? error.message : String(error);
+  return new EngineError(`no connection to the database: ${message}`, {
+    effect: "none",
+    retryable: true,
+    cause: error,
+  });
+}
+
+export function lost(message: string, cause?: unknown): EngineError {
+  return new EngineError(`the database did not answer: ${message}`, {
+    effect: "unknown",
+    retryable: true,
+    cause,
+  });
+}
+
+function numberOf(error: unknown): number {
+  return (error as { errno?: number } | null)?.errno ?? 0;
+}

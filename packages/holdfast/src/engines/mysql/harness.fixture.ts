@@ -1,0 +1,97 @@
+import { type MariadbServer, Relay } from "@holdfast/servers";
+import mysql from "mysql2/promise";
+import type { Harness } from "../../conformance/index.js";
+import type { Engine } from "../../engine.js";
+import { MYSQL_TRAITS, MysqlEngine } from "./engine.js";
+import { MYSQL_DEFAULTS } from "./options.js";
+import { createSchema } from "./schema.js";
+
+/** The laws' way to a MariaDB that is started only when the first of them runs. */
+export class MysqlHarness implements Harness {
+  readonly name = "mysql";
+  readonly traits = MYSQL_TRAITS;
+  readonly watch = false;
+  readonly #server: () => MariadbServer | undefined;
+  readonly #relays = new Map<Engine, Relay>();
+  readonly #pools = new Set<mysql.Pool>();
+  #admin: mysql.Pool | null = null;
+  #created: Promise<void> | null = null;
+
+  constructor(server: () => MariadbServer | undefined) {
+    this.#server = server;
+  }
+
+  get url(): string {
+    return this.#server()?.url ?? "mysql://";
+  }
+
+  get server(): MariadbServer {
+    const server = this.#server();
+    if (server === undefined) throw new Error("no server was started");
+    return server;
+  }
+
+  get admin(): mysql.Pool {
+    this.#admin ??= localPool({ port: this.server.port });
+    return this.#admin;
+  }
+
+  async open(): Promise<Engine> {
+    const relay = await Relay.start(this.server.port);
+    const pool = localPool({ port: relay.port, connectionLimit: 3 });
+    this.#pools.add(pool);
+    // All there will ever be, at once: laws count what is open before and after.
+    const sessions = await Promise.all([1, 2, 3].map(() => pool.getConnection()));
+    for (const session of sessions) session.release();
+    const engine = new MysqlEngine(pool, MYSQL_DEFAULTS, () => this.#close(engine, pool));
+    this.#relays.set(engine, relay);
+    await engine.open(5_000);
+    return engine;
+  }
+
+  async reset(): Promise<void> {
+    this.#created ??= createSchema(this.admin);
+    await this.#created;
+    for (const name of ["resources", "grants", "waiters", "tombstones"]) {
+      await this.admin.query(`DELETE FROM holdfast_${name}`);
+    }
+  }
+
+  async age(resource: string, ms: number): Promise<void> {
+    const earlier = "UPDATE holdfast_grants SET expires_us = expires_us - ? WHERE resource = ?";
+    await this.admin.query(earlier, [ms * 1_000, Buffer.from(resource)]);
+  }
+
+  sever(engine: Engine): () => void {
+    const relay = this.#relays.get(engine)!;
+    relay.cut();
+    return () => relay.mend();
+  }
+
+  restart(): Promise<void> {
+    return this.server.restart();
+  }
+
+  async end(): Promise<void> {
+    await Promise.all([...this.#pools].map((pool) => pool.end()));
+    for (const relay of this.#relays.values()) await relay.close();
+    await this.#admin?.end();
+  }
+
+  async #close(engine: Engine, pool: mysql.Pool): Promise<void> {
+    this.#pools.delete(pool);
+    const relay = this.#relays.get(engine);
+    this.#relays.delete(engine);
+    await Promise.all([pool.end().catch(() => {}), relay?.close()]);
+  }
+}
+
+/** As the tables of engines read it. */
+export function harness(): Harness {
+  return new MysqlHarness(() => undefined);
+}
+
+export function localPool(options: mysql.PoolOptions): mysql.Pool {
+  const local = { host: "127.0.0.1", user: "root", database: "holdfast_test" };
+  return mysql.createPool({ ...local, connectTimeout: 2_000, ...options });
+}

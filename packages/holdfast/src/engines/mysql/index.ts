@@ -1,0 +1,32 @@
+import type { Engine } from "../../engine.js";
+import type { EngineUrl } from "../../url.js";
+import { poolOf } from "./client.js";
+import { MysqlEngine } from "./engine.js";
+import { openFromUrl } from "./open.js";
+import { type MysqlEngineOptions, resolveMysql, termsFromUrl } from "./options.js";
+
+export type { MysqlCallbackPool, MysqlConnection, MysqlPool } from "./client.js";
+export { MYSQL_DEFAULTS, type MysqlEngineOptions } from "./options.js";
+export { createSchema } from "./schema.js";
+
+const CONNECTIONS = 4;
+const OPEN_LIMIT_MS = 5_000;
+
+/** Locks in the rows of a MySQL or MariaDB, through a pool of mysql2 that you made. */
+export function mysqlEngine({ client, ...options }: MysqlEngineOptions): Engine {
+  return new MysqlEngine(poolOf(client), resolveMysql(options));
+}
+
+export async function mysqlFromUrl(url: EngineUrl): Promise<Engine> {
+  const terms = termsFromUrl(url);
+  const { pool, relax, close } = await openFromUrl(url, CONNECTIONS);
+  const engine = new MysqlEngine(pool, terms, close);
+  try {
+    await engine.open(OPEN_LIMIT_MS);
+    relax();
+    return engine;
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}

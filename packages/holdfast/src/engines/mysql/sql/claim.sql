@@ -1,0 +1,69 @@
+-- One claim: granted, or busy; with enqueue in line until it is its turn.
+-- p_op  verb acquire|enqueue, name and label in hex, id, owner, shared, limit (0: none), ttl, delay,
+--       tokens
+-- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
+--       | gone why | limit inUse
+CREATE PROCEDURE holdfast_claim(IN p_op LONGTEXT CHARACTER SET ascii, IN p_at BIGINT,
+  OUT p_answer LONGTEXT CHARACTER SET ascii)
+proc: BEGIN
+  DECLARE v_res VARBINARY(1024) DEFAULT UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.name')));
+  DECLARE v_id BINARY(16) DEFAULT UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.id')));
+  DECLARE v_label VARBINARY(1024) DEFAULT UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.label')));
+  DECLARE v_shared TINYINT DEFAULT JSON_EXTRACT(p_op, '$.shared');
+  DECLARE v_tokens INT DEFAULT JSON_EXTRACT(p_op, '$.tokens');
+  DECLARE v_limit BIGINT DEFAULT JSON_EXTRACT(p_op, '$.limit');
+  DECLARE v_ttl BIGINT DEFAULT JSON_EXTRACT(p_op, '$.ttl');
+  DECLARE v_delay BIGINT DEFAULT JSON_EXTRACT(p_op, '$.delay');
+  DECLARE v_waits TINYINT DEFAULT JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.verb')) = 'enqueue';
+  DECLARE v_told LONGTEXT CHARACTER SET ascii;
+  DECLARE v_other, v_held, v_writers, v_token BIGINT;
+  IF EXISTS (SELECT 1 FROM holdfast_tombstones WHERE grant_id = v_id AND until_us > p_at) THEN
+    SET p_answer = '["gone","unknown"]';
+    LEAVE proc;
+  END IF;
+  CALL holdfast_rearm(v_res, v_id, p_at, p_answer);
+  IF p_answer IS NOT NULL THEN LEAVE proc; END IF;
+  IF EXISTS (SELECT 1 FROM holdfast_waiters WHERE grant_id = v_id AND resource = v_res) THEN
+    IF v_waits THEN CALL holdfast_queued(v_res, v_id, p_at, p_answer);
+    ELSE SET p_answer = CONCAT('["busy",1000,', holdfast_holders(v_res, p_at), ']');
+    END IF;
+    LEAVE proc;
+  END IF;
+  IF v_shared THEN
+    -- All shared claims that are alive carry one limit.
+    SET v_other = NULL;
+    SELECT b.limit_to INTO v_other FROM (
+      SELECT limit_to FROM holdfast_grants
+       WHERE resource = v_res AND shared AND expires_us > p_at
+      UNION ALL
+      SELECT limit_to FROM holdfast_waiters
+       WHERE resource = v_res AND shared AND heard_us > p_at - 10000000) b
+     WHERE b.limit_to <> v_limit LIMIT 1;
+    IF v_other IS NOT NULL THEN
+      SET p_answer = CONCAT('["limit",', v_other, ']');
+      LEAVE proc;
+    END IF;
+  END IF;
+  CALL holdfast_promote(v_res, -1, NULL, p_at, v_told);
+  IF NOT EXISTS (SELECT 1 FROM holdfast_waiters
+                  WHERE resource = v_res AND heard_us > p_at - 3000000) THEN
+    SELECT COUNT(*), COALESCE(SUM(shared = 0), 0) INTO v_held, v_writers
+      FROM holdfast_grants WHERE resource = v_res;
+    IF v_held = 0 OR (v_shared AND v_writers = 0 AND (v_limit = 0 OR v_held < v_limit)) THEN
+      CALL holdfast_give(v_id, v_res, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_label, v_ttl,
+        p_at, v_token);
+      SET p_answer = CONCAT('["granted","', v_token, '",', v_tokens, ',', v_ttl, ']');
+      LEAVE proc;
+    END IF;
+  END IF;
+  IF NOT v_waits THEN
+    SET p_answer = CONCAT('["busy",', holdfast_next_ms(v_res, 0, p_at, p_at), ',',
+      holdfast_holders(v_res, p_at), ']');
+    LEAVE proc;
+  END IF;
+  INSERT INTO holdfast_waiters (grant_id, resource, shared, limit_to, tokens, ttl_ms, delay_ms,
+      joined_us, heard_us, owner, label)
+    VALUES (v_id, v_res, v_shared, v_limit, v_tokens, v_ttl, v_delay, p_at, p_at,
+      UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.owner'))), v_label);
+  CALL holdfast_queued(v_res, v_id, p_at, p_answer);
+END

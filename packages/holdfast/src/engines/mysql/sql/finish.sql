@@ -1,0 +1,13 @@
+-- Takes a grant or a waiter away, and lets in whom that makes eligible. Gives whether there was one,
+-- and what promote tells.
+CREATE PROCEDURE holdfast_finish(IN p_res VARBINARY(1024), IN p_id BINARY(16),
+  IN p_owner BINARY(8), IN p_at BIGINT, OUT p_done TINYINT, OUT p_told LONGTEXT CHARACTER SET ascii)
+BEGIN
+  DELETE FROM holdfast_grants WHERE grant_id = p_id AND resource = p_res AND expires_us > p_at;
+  SET p_done = ROW_COUNT() > 0;
+  IF NOT p_done THEN
+    DELETE FROM holdfast_waiters WHERE grant_id = p_id AND resource = p_res;
+    SET p_done = ROW_COUNT() > 0;
+  END IF;
+  IF p_done THEN CALL holdfast_promote(p_res, -1, p_owner, p_at, p_told); END IF;
+END

@@ -1,0 +1,15 @@
+-- Makes a grant that lives p_life_ms from now on. Gives its first token.
+CREATE PROCEDURE holdfast_give(IN p_id BINARY(16), IN p_res VARBINARY(1024), IN p_shared TINYINT,
+  IN p_limit BIGINT, IN p_tokens INT, IN p_ttl BIGINT, IN p_delay BIGINT, IN p_label VARBINARY(1024),
+  IN p_life_ms BIGINT, IN p_at BIGINT, OUT p_token BIGINT)
+BEGIN
+  -- The floor is read under the lock of the row: whoever forgot this resource has raised it before.
+  SELECT GREATEST(r.last_token, (SELECT token_floor FROM holdfast_counter WHERE id = 1)) + 1
+    INTO p_token FROM holdfast_resources r WHERE r.name = p_res FOR UPDATE;
+  UPDATE holdfast_resources SET last_token = p_token + p_tokens - 1, used_us = p_at
+   WHERE name = p_res;
+  INSERT INTO holdfast_grants (grant_id, resource, shared, limit_to, token, tokens, ttl_ms, delay_ms,
+      expires_us, label)
+    VALUES (p_id, p_res, p_shared, p_limit, p_token, p_tokens, p_ttl, p_delay,
+      p_at + p_life_ms * 1000, p_label);
+END

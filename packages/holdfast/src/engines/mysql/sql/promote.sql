@@ -1,0 +1,39 @@
+-- Lets in from the head of the line whoever fits. Those of this batch are told by its answer; the
+-- others hold for one claim window until they are heard of. Those of p_owner are named in p_told, as a
+-- list of id, token, tokens, ms: it is told at once. Whoever was not heard of for three
+-- seconds is passed over until it is heard of again.
+CREATE PROCEDURE holdfast_promote(IN p_res VARBINARY(1024), IN p_batch BIGINT, IN p_owner BINARY(8),
+  IN p_at BIGINT, OUT p_told LONGTEXT CHARACTER SET ascii)
+BEGIN
+  DECLARE v_id BINARY(16);
+  DECLARE v_shared TINYINT;
+  DECLARE v_tokens INT;
+  DECLARE v_limit, v_ttl, v_delay, v_batch, v_token, v_held, v_writers, v_life BIGINT;
+  DECLARE v_owner BINARY(8);
+  DECLARE v_label VARBINARY(1024);
+  SET p_told = '';
+  DELETE FROM holdfast_grants WHERE resource = p_res AND expires_us + delay_ms * 1000 <= p_at;
+  SELECT COUNT(*), COALESCE(SUM(shared = 0), 0) INTO v_held, v_writers
+    FROM holdfast_grants WHERE resource = p_res;
+  line: LOOP
+    IF v_writers > 0 THEN LEAVE line; END IF;
+    SET v_id = NULL;
+    SELECT grant_id, shared, limit_to, tokens, ttl_ms, delay_ms, batch, owner, label
+      INTO v_id, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_batch, v_owner, v_label
+      FROM holdfast_waiters
+     WHERE resource = p_res AND heard_us > p_at - 3000000 ORDER BY place LIMIT 1;
+    IF v_id IS NULL OR (v_held > 0
+        AND (v_shared = 0 OR (v_limit > 0 AND v_held >= v_limit))) THEN
+      LEAVE line;
+    END IF;
+    DELETE FROM holdfast_waiters WHERE grant_id = v_id;
+    SET v_life = IF(v_batch = p_batch, v_ttl, LEAST(v_ttl, 3000));
+    CALL holdfast_give(v_id, p_res, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_label, v_life,
+      p_at, v_token);
+    IF v_owner = p_owner THEN
+      SET p_told = CONCAT(p_told, IF(p_told = '', '', ','), '["', LOWER(HEX(v_id)), '","', v_token,
+        '",', v_tokens, ',', v_life, ']');
+    END IF;
+    SET v_held = v_held + 1, v_writers = v_writers + (v_shared = 0);
+  END LOOP;
+END

@@ -1,0 +1,46 @@
+-- Carries out operations one after the other, in one transaction.
+-- p_ops    array of what claim, release, withdraw and revoke take, each with its verb
+-- p_wait_s how long to wait for others who are at work on the same resources
+-- Gives an array with an answer for each operation
+CREATE PROCEDURE holdfast_run(IN p_ops LONGTEXT CHARACTER SET ascii, IN p_wait_s INT)
+BEGIN
+  DECLARE v_i INT DEFAULT 0;
+  DECLARE v_at BIGINT;
+  DECLARE v_op, v_answer, v_answers LONGTEXT CHARACTER SET ascii;
+  DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION
+  BEGIN
+    ROLLBACK;
+    SET SESSION innodb_lock_wait_timeout = v_before;
+    RESIGNAL;
+  END;
+  SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION group_concat_max_len = 16777216;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  START TRANSACTION;
+  CALL holdfast_lock_resources(p_ops);
+  -- Not before the locks are ours: whoever had them may have acted later than we began.
+  SET v_at = holdfast_now_us(UTC_TIMESTAMP(6)), v_answers = '';
+  WHILE v_i < JSON_LENGTH(p_ops) DO
+    SET v_op = JSON_EXTRACT(p_ops, CONCAT('$[', v_i, ']'));
+    CASE JSON_UNQUOTE(JSON_EXTRACT(v_op, '$.verb'))
+      WHEN 'release' THEN CALL holdfast_release(v_op, v_at, v_answer);
+      WHEN 'withdraw' THEN CALL holdfast_withdraw(v_op, v_at, v_answer);
+      WHEN 'revoke' THEN CALL holdfast_revoke(v_op, v_at, v_answer);
+      ELSE CALL holdfast_claim(v_op, v_at, v_answer);
+    END CASE;
+    SET v_answers = CONCAT(v_answers, IF(v_i = 0, '', ','), v_answer), v_i = v_i + 1;
+  END WHILE;
+  COMMIT;
+  IF RAND() < 0.01 THEN
+    BEGIN
+      -- What was asked is done by now; that the sweep came in somebody's way is nobody's concern.
+      DECLARE EXIT HANDLER FOR SQLEXCEPTION ROLLBACK;
+      SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+      START TRANSACTION;
+      CALL holdfast_sweep(v_at);
+      COMMIT;
+    END;
+  END IF;
+  SET SESSION innodb_lock_wait_timeout = v_before;
+  SELECT CONCAT('[', v_answers, ']') AS answer;
+END

@@ -1,0 +1,61 @@
+-- What is held, who waits, and what was given back before it arrived. Time is the database's, in
+-- microseconds of UTC. Names are bytes: no collation folds, pads or normalises them. Whoever changes
+-- anything of a resource locks its row in `resources` first, in the order of names; renewals do not.
+
+-- last_token: of the last grant. used_us: when it was last locked.
+CREATE TABLE IF NOT EXISTS holdfast_resources (
+  name VARBINARY(1024) NOT NULL PRIMARY KEY,
+  last_token BIGINT NOT NULL DEFAULT 0,
+  used_us BIGINT NOT NULL,
+  KEY used (used_us)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
+-- next
+-- One row: no resource that was forgotten had a greater token.
+CREATE TABLE IF NOT EXISTS holdfast_counter (
+  id TINYINT NOT NULL PRIMARY KEY,
+  token_floor BIGINT NOT NULL
+) ENGINE = InnoDB;
+-- next
+INSERT IGNORE INTO holdfast_counter VALUES (1, 0);
+-- next
+-- limit_to: 0 is "without limit". expires_us: then follows the lock-delay, and only then is it over.
+CREATE TABLE IF NOT EXISTS holdfast_grants (
+  grant_id BINARY(16) NOT NULL PRIMARY KEY,
+  resource VARBINARY(1024) NOT NULL,
+  shared TINYINT NOT NULL,
+  limit_to BIGINT NOT NULL,
+  token BIGINT NOT NULL,
+  tokens INT NOT NULL,
+  ttl_ms BIGINT NOT NULL,
+  delay_ms BIGINT NOT NULL,
+  expires_us BIGINT NOT NULL,
+  revoked TINYINT NOT NULL DEFAULT 0,
+  batch BIGINT NOT NULL DEFAULT 0,
+  label VARBINARY(1024) NOT NULL,
+  KEY resource (resource)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
+-- next
+-- place: order of arrival. owner: the engine whose waiter it is. batch: of its last heartbeat.
+CREATE TABLE IF NOT EXISTS holdfast_waiters (
+  grant_id BINARY(16) NOT NULL PRIMARY KEY,
+  place BIGINT NOT NULL AUTO_INCREMENT,
+  resource VARBINARY(1024) NOT NULL,
+  shared TINYINT NOT NULL,
+  limit_to BIGINT NOT NULL,
+  tokens INT NOT NULL,
+  ttl_ms BIGINT NOT NULL,
+  delay_ms BIGINT NOT NULL,
+  joined_us BIGINT NOT NULL,
+  heard_us BIGINT NOT NULL,
+  owner BINARY(8) NOT NULL,
+  batch BIGINT NOT NULL DEFAULT 0,
+  label VARBINARY(1024) NOT NULL,
+  KEY line (resource, place),
+  UNIQUE KEY place (place)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
+-- next
+CREATE TABLE IF NOT EXISTS holdfast_tombstones (
+  grant_id BINARY(16) NOT NULL PRIMARY KEY,
+  until_us BIGINT NOT NULL,
+  KEY until (until_us)
+) ENGINE = InnoDB;

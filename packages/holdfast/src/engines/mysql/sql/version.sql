@@ -1,0 +1,4 @@
+CREATE PROCEDURE holdfast_version()
+BEGIN
+  SELECT 1 AS answer;
+END

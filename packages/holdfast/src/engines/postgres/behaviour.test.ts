@@ -1,0 +1,184 @@
+// What is PostgreSQL's alone: round trips, sessions, settings, and what it does not depend on.
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import type pg from "pg";
+import { Locks } from "../../locks.js";
+import { claim, now, scenes, until } from "./ground.fixture.js";
+import { postgresEngine } from "./index.js";
+
+scenes({}, (play) => {
+  play("a free resource takes one statement to acquire and one to release", async (ground) => {
+    const pool = ground.pool();
+    await using locks = new Locks(postgresEngine({ client: pool }));
+    await (await locks.acquire("a")).release();
+    const count = countStatements(pool);
+    const lease = await locks.acquire("a");
+    assert.equal(count(), 1);
+    await lease.release();
+    assert.equal(count(), 2);
+  });
+
+  play(
+    "a release wakes a waiter of another process by a push, not by its heartbeat",
+    async (ground) => {
+      const [ours, other] = [ground.locks(), ground.locks()];
+      const took: number[] = [];
+      for (let i = 0; i < 9; i++) {
+        const lease = await ours.acquire("b", { fair: "strict" });
+        const waiting = other.acquire("b", { fair: "strict" });
+        await ground.untilWaiters("b", 1);
+        const from = performance.now();
+        await lease.release();
+        const next = await waiting;
+        took.push(performance.now() - from);
+        await next.release();
+      }
+      const median = took.sort((a, b) => a - b)[4]!;
+      assert.ok(median < 250, `the median of the hand-overs took ${median} ms`);
+    },
+  );
+
+  play("500 waiters behind one holder send a few statements a second", async (ground) => {
+    const pool = ground.pool();
+    await using ours = new Locks(postgresEngine({ client: pool }));
+    const other = ground.locks();
+    const held = await other.acquire("c");
+    const order: number[] = [];
+    const waits = Array.from({ length: 500 }, async (_, i) => {
+      const lease = await ours.acquire("c", {
+        fair: "strict",
+        waitMs: 60_000,
+        callTimeoutMs: 20_000,
+      });
+      order.push(i);
+      await lease.release();
+    });
+    await ground.untilWaiters("c", 500);
+    const count = countStatements(pool);
+    await sleep(2_000);
+    assert.ok(count() > 0 && count() <= 8, `${count()} statements in two seconds`);
+    await held.release();
+    await Promise.all(waits);
+    assert.deepEqual(order, [...order.keys()], "they were served in the order in which they came");
+  });
+
+  play("2,000 leases are renewed by a few statements", async (ground) => {
+    const pool = ground.pool();
+    await using locks = new Locks(postgresEngine({ client: pool }));
+    const options = { ttlMs: 6_000, callTimeoutMs: 20_000 };
+    const names = Array.from({ length: 2_000 }, (_, i) => `d${i}`);
+    const leases = await Promise.all(names.map((name) => locks.acquire(name, options)));
+    const count = countStatements(pool);
+    await sleep(3_000);
+    assert.ok(count() > 0 && count() <= 30, `${count()} statements in three seconds`);
+    assert.ok(leases.every((lease) => lease.held));
+  });
+
+  play(
+    "sessions that are serializable contend without overlap, and retries are told",
+    async (ground) => {
+      const pool = { options: "-c default_transaction_isolation=serializable" };
+      const clients = [1, 2, 3].map(() => ground.locks({ pool }));
+      let inside = 0;
+      const work = clients.flatMap((locks) =>
+        Array.from({ length: 8 }, async () => {
+          const lease = await locks.acquire("e", { waitMs: 20_000, fair: "strict" });
+          assert.equal(++inside, 1);
+          await sleep(1);
+          inside--;
+          await lease.release();
+        }),
+      );
+      await Promise.all(work);
+    },
+  );
+
+  play("grants are committed durably though the session prefers otherwise", async (ground) => {
+    const client = await ground.client();
+    await client.query("SET synchronous_commit = off");
+    await client.query("BEGIN");
+    const { grantId } = claim("f");
+    await client.query("SELECT holdfast.renew(ARRAY['f'], ARRAY[$1]::uuid[], ARRAY[1000])", [
+      grantId,
+    ]);
+    const { rows } = await client.query("SHOW synchronous_commit");
+    assert.equal(rows[0].synchronous_commit, "on");
+    await client.query("COMMIT");
+    await client.query("SET synchronous_commit = remote_apply");
+    await client.query("BEGIN");
+    await client.query("SELECT holdfast.run('[]', 100)");
+    const after = await client.query("SHOW synchronous_commit");
+    assert.equal(after.rows[0].synchronous_commit, "remote_apply", "more is not made less");
+    await client.query("COMMIT");
+  });
+
+  play("time zone, date style and search path of the session do not matter", async (ground) => {
+    const options = "-c timezone=Pacific/Auckland -c datestyle=German -c search_path=pg_temp";
+    const [ours, other] = [ground.locks({ pool: { options } }), ground.locks()];
+    const lease = await ours.acquire("g", { ttlMs: 500 });
+    await sleep(700);
+    assert.equal(lease.held, true);
+    assert.equal(await other.tryAcquire("g"), null);
+    assert.equal(await lease.release(), "released");
+    assert.notEqual(await other.tryAcquire("g"), null);
+  });
+
+  play("a single client will do, and then the head of the line polls", async (ground) => {
+    const engine = postgresEngine({ client: await ground.client() });
+    assert.equal(engine.watch, undefined);
+    await using ours = new Locks(engine);
+    const other = ground.locks();
+    const lease = await other.acquire("h");
+    const waiting = ours.acquire("h");
+    await ground.untilWaiters("h", 1);
+    await lease.release();
+    const tookMs = await until("its turn", async () => (await waiting).held);
+    assert.ok(tookMs < 900, `it took ${tookMs} ms`);
+  });
+
+  play("a client that leaves JSON as text is understood", async (ground) => {
+    const types = {
+      getTypeParser: () => (text: string) => text,
+    } as unknown as pg.CustomTypesConfig;
+    const locks = ground.locks({ pool: { types } });
+    const lease = await locks.acquire("i");
+    assert.equal((await locks.inspect("i")).holders[0]?.token, lease.token);
+    assert.equal(await locks.check(lease.sequencer), true);
+    assert.equal(await lease.release(), "released");
+    assert.equal(await locks.check(lease.sequencer), false);
+  });
+
+  play("what nobody came back for is swept away", async (ground) => {
+    const engine = ground.engine();
+    for (let i = 0; i < 5; i++) await engine.tryAcquire(claim(`j${i}`), now());
+    await engine.release([{ ...claim("j9"), tombstoneMs: 1 }], now());
+    await ground.admin.query("UPDATE holdfast.grants SET expires_at = now() - interval '1 hour'");
+    await ground.admin.query("UPDATE holdfast.tombstones SET until = now() - interval '1 hour'");
+    await ground.admin.query("SELECT holdfast.sweep()");
+    for (const table of ["resources", "grants", "tombstones"]) {
+      const text = `SELECT count(*)::int AS n FROM holdfast.${table} t WHERE t::text LIKE '%j%'`;
+      assert.equal((await ground.admin.query(text)).rows[0].n, 0, table);
+    }
+  });
+});
+
+/** Counts what is sent over the sessions of a pool from now on. */
+function countStatements(pool: pg.Pool): () => number {
+  let count = 0;
+  const connect = pool.connect.bind(pool) as () => Promise<pg.PoolClient>;
+  pool.connect = (async () => {
+    const client = await connect();
+    const query = client.query.bind(client) as (...args: unknown[]) => unknown;
+    const release = client.release.bind(client);
+    client.query = ((...args: unknown[]) => {
+      count++;
+      return query(...args);
+    }) as typeof client.query;
+    client.release = (error) => {
+      client.query = query as typeof client.query;
+      release(error);
+    };
+    return client;
+  }) as typeof pool.connect;
+  return () => count;
+}

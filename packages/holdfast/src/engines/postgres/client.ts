@@ -1,0 +1,57 @@
+/** The part of pg's Client that this engine needs. */
+export interface PgClient {
+  query(text: string, values?: unknown[]): Promise<PgResult>;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  removeListener(event: "error", listener: (error: Error) => void): unknown;
+}
+
+export interface PgResult {
+  // biome-ignore lint/suspicious/noExplicitAny: what a row is, its statement says
+  readonly rows: any[];
+}
+
+/** A Client that its Pool has lent. */
+export interface PgPoolClient extends PgClient {
+  /** With true or an error the connection is closed instead of going back. */
+  release(broken?: Error | boolean): void;
+}
+
+/** The part of pg's Pool that this engine needs. */
+export interface PgPool {
+  connect(): Promise<PgPoolClient>;
+  readonly totalCount: number;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  removeListener(event: "error", listener: (error: Error) => void): unknown;
+}
+
+export interface PgNotice {
+  readonly channel: string;
+  readonly payload?: string | undefined;
+}
+
+/** A connection of our own, made as the pool makes its own. */
+export interface PgOwnClient {
+  query(text: string): Promise<unknown>;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "end", listener: () => void): unknown;
+  on(event: "notification", listener: (notice: PgNotice) => void): unknown;
+  connect(): Promise<unknown>;
+  end(): Promise<unknown>;
+  unref?(): void;
+}
+
+/** How to make one more connection like those of a pool. Null for a single client. */
+export function makerOf(client: PgPool | PgClient): (() => PgOwnClient) | null {
+  const pool = client as unknown as {
+    readonly Client?: new (options: unknown) => PgOwnClient;
+    readonly options?: object;
+  };
+  const { Client, options } = pool;
+  if (Client === undefined || options === undefined) return null;
+  // pg hides the password from enumeration, so the options are handed on as they are.
+  return () => new Client(options);
+}
+
+export function isPool(client: PgPool | PgClient): client is PgPool {
+  return "totalCount" in client;
+}

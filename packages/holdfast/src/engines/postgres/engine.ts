@@ -1,0 +1,93 @@
+import { createHash } from "node:crypto";
+import type { EngineTraits, QueueFacet, WatchFacet } from "../../engine.js";
+import type { Hearing } from "../../sql/database.js";
+import { SqlEngine } from "../../sql/engine.js";
+import { makerOf, type PgClient, type PgPool } from "./client.js";
+import { PostgresDatabase } from "./database.js";
+import { Listener } from "./listener.js";
+import type { PostgresTerms } from "./options.js";
+import { Sessions } from "./sessions.js";
+
+const DAY_MS = 86_400_000;
+const HEARTBEAT_MS = 1_000;
+// Where nobody is told of its turn, the head of the line looks for it.
+const POLL_MS = 50;
+const ECHO_LIMIT_MS = 1_000;
+
+export const POSTGRES_TRAITS: EngineTraits = {
+  expiry: "ttl",
+  ttl: { minMs: 20, maxMs: 365 * DAY_MS, stepMs: 1 },
+  modes: ["exclusive", "shared"],
+  limits: true,
+  lockDelay: true,
+  fencing: "durable",
+  tokenRange: 1024,
+};
+
+/** Rows of a PostgreSQL, in its time. */
+export class PostgresEngine extends SqlEngine {
+  readonly name = "postgres";
+  readonly traits = POSTGRES_TRAITS;
+  readonly queue: QueueFacet = this.line;
+  readonly watch?: WatchFacet;
+  protected readonly changes: string;
+  readonly #database: PostgresDatabase;
+  readonly #listener: Listener | null;
+  readonly #changeListeners = new Set<(resource: string) => void>();
+
+  /** end closes what was opened for this engine alone; a client that was handed in stays open. */
+  constructor(
+    client: PgPool | PgClient,
+    { schema, listen }: PostgresTerms,
+    end: () => unknown = () => {},
+  ) {
+    const database = new PostgresDatabase(new Sessions(client), schema, end);
+    super(database);
+    this.#database = database;
+    // Names of channels are short, and names of schemas need not be.
+    const mark = createHash("sha256").update(schema).digest("hex").slice(0, 16);
+    this.changes = `holdfast_changes_${mark}`;
+    const make = listen ? makerOf(client) : null;
+    this.#listener = make === null ? null : new Listener(make, this.changes, this.#ears());
+    if (this.#listener === null) return;
+    this.watch = {
+      onChange: (listener) => {
+        this.#changeListeners.add(listener);
+        return () => this.#changeListeners.delete(listener);
+      },
+    };
+  }
+
+  /** Looks at the schema and begins to listen, so that the first wait need not. */
+  async open(limitMs: number): Promise<void> {
+    await this.ready(limitMs);
+    await this.#listener?.start();
+  }
+
+  protected async hearing(): Promise<Hearing> {
+    await this.#listener?.start();
+    return this.#listener?.hears
+      ? { channel: this.#listener.channel, paceMs: HEARTBEAT_MS }
+      : { channel: "", paceMs: POLL_MS };
+  }
+
+  protected ready(limitMs: number): Promise<void> {
+    return this.#database.ready(limitMs);
+  }
+
+  protected deafen(): void {
+    this.#changeListeners.clear();
+    this.#listener?.close();
+  }
+
+  #ears() {
+    return {
+      onPush: (message: string) => this.pushed(message),
+      onChange: (resource: string) => {
+        for (const listener of this.#changeListeners) listener(resource);
+      },
+      onReturn: () => void this.reread().catch((error: unknown) => this.failed("heartbeat", error)),
+      echo: (channel: string, word: string) => this.#database.notify(channel, word, ECHO_LIMIT_MS),
+    };
+  }
+}

@@ -1,0 +1,224 @@
+// Sessions that are ended, pools that are empty, statements that outlive their deadline, refusals.
+import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { setTimeout as sleep } from "node:timers/promises";
+import { EngineError, UsageError } from "../../errors.js";
+import { Locks } from "../../locks.js";
+import { claim, now, scenes, until } from "./ground.fixture.js";
+import { createSchema, postgresEngine } from "./index.js";
+
+const LISTENERS =
+  "SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()";
+
+scenes({}, (play) => {
+  play(
+    "a listening session that is ended comes back, and the waiter has its turn",
+    async (ground) => {
+      const [ours, other] = [ground.locks(), ground.locks()];
+      const held = await other.acquire("a");
+      const waiting = ours.acquire("a", { waitMs: 20_000 });
+      await ground.untilWaiters("a", 1);
+      const before = await ground.admin.query(LISTENERS);
+      assert.equal(before.rows.length, 2, "one listening session an engine");
+      await ground.admin.query(`SELECT pg_terminate_backend(pid) FROM (${LISTENERS}) l`);
+      await until("they listen again", async () => {
+        const { rows } = await ground.admin.query(LISTENERS);
+        return (
+          rows.length === 2 && rows.every(({ pid }) => before.rows.every((b) => b.pid !== pid))
+        );
+      });
+      await held.release();
+      await (await waiting).release();
+    },
+  );
+
+  play(
+    "a grant whose push was lost with the session is read again at its return",
+    async (ground) => {
+      const relay = await ground.relay();
+      const [ours, other] = [ground.engine({ port: relay.port }), ground.engine()];
+      const held = claim("b");
+      await other.tryAcquire(held, now());
+      const pushed: string[] = [];
+      ours.queue!.onGrant(({ grantId }) => pushed.push(grantId));
+      const waiter = claim("b");
+      assert.equal((await ours.queue!.enqueue(waiter, now())).kind, "queued");
+      relay.cut();
+      await other.release([{ ...held, tombstoneMs: 0 }], now());
+      relay.mend();
+      await until("the grant is delivered without a heartbeat", () =>
+        pushed.includes(waiter.grantId),
+      );
+    },
+  );
+
+  play("sessions that are all ended under way make no second holder", async (ground) => {
+    const clients = [1, 2, 3].map(() => ground.locks());
+    let inside = 0;
+    let done = 0;
+    const retry = Array<number>(200).fill(20);
+    const work = clients.flatMap((locks) =>
+      Array.from({ length: 5 }, async () => {
+        const lease = await locks.acquire("c", {
+          waitMs: 30_000,
+          retry,
+          fair: "strict",
+          ttlMs: 3_000,
+        });
+        assert.equal(++inside, 1);
+        await sleep(10);
+        inside--;
+        await lease.release().catch(() => {});
+        done++;
+      }),
+    );
+    const all = Promise.all(work);
+    all.catch(() => {});
+    const text =
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'";
+    while (done < 15 && inside >= 0) {
+      await sleep(100);
+      if (done < 12) await ground.admin.query(text).catch(() => {});
+      if (done === 15) break;
+      await Promise.race([all, sleep(50)]);
+    }
+    await all;
+  });
+
+  play("an empty pool is told as such, and what was not sent leaves nothing", async (ground) => {
+    const pool = ground.pool({ max: 1 });
+    await using locks = new Locks(postgresEngine({ client: pool, listen: false }));
+    await (await locks.acquire("d")).release();
+    const busy = await pool.connect();
+    const options = { callTimeoutMs: 200, waitMs: 0 };
+    await assert.rejects(locks.acquire("d", options), EngineError);
+    busy.release();
+    await until("nothing is left", async () => {
+      const { holders, waiters } = await locks.inspect("d");
+      return holders.length + waiters.length === 0;
+    });
+    await (await locks.acquire("d")).release();
+  });
+
+  play("a statement that outlives its deadline leaves nothing behind", async (ground) => {
+    const locks = ground.locks();
+    await (await locks.acquire("e")).release();
+    const blocker = await ground.client();
+    await blocker.query("BEGIN; INSERT INTO holdfast.resources VALUES ('e')");
+    const options = { callTimeoutMs: 150, waitMs: 100 };
+    await assert.rejects(locks.acquire("e", options), EngineError);
+    await blocker.query("ROLLBACK");
+    await until("nothing is left", async () => {
+      const { holders, waiters } = await locks.inspect("e");
+      return holders.length + waiters.length === 0;
+    });
+  });
+
+  play(
+    "one locked resource does not cost the others their heartbeats or renewals",
+    async (ground) => {
+      const [ours, other] = [ground.engine(), ground.engine()];
+      const held = [claim("f1"), claim("f2")];
+      for (const one of held) await other.tryAcquire(one, now());
+      const waiters = [claim("f1"), claim("f2")];
+      for (const one of waiters) await ours.queue!.enqueue(one, now());
+      const blocker = await ground.client();
+      await blocker.query("BEGIN; SELECT FROM holdfast.resources WHERE name = 'f1' FOR UPDATE");
+      const [first, second] = await ours.queue!.heartbeat(waiters, now());
+      assert.equal(first!.kind, "failed");
+      assert.equal(second!.kind, "queued");
+      const renewals = await other.renew(
+        held.map((one) => ({ ...one, ttlMs: 9_000 })),
+        now(),
+      );
+      assert.deepEqual(
+        renewals.map(({ kind }) => kind),
+        ["renewed", "renewed"],
+      );
+      await blocker.query("ROLLBACK");
+    },
+  );
+
+  play("a deadlock is tried again, and told", async (ground) => {
+    const locks = ground.locks();
+    await (await locks.acquire("g")).release();
+    const told: string[] = [];
+    const hear = (event: unknown) => told.push((event as { during: string }).during);
+    subscribe("holdfast:failed", hear);
+    // Our statement holds the resource and wants the grant; the other has the grant and wants the resource.
+    const lease = await locks.acquire("g");
+    const blocker = await ground.client();
+    await blocker.query("SET deadlock_timeout = '10s'; BEGIN");
+    await blocker.query("SELECT FROM holdfast.grants WHERE resource = 'g' FOR UPDATE");
+    const released = lease.release();
+    await sleep(100);
+    const blocked = blocker.query("SELECT FROM holdfast.resources WHERE name = 'g' FOR UPDATE");
+    blocked.catch(() => {});
+    await Promise.race([blocked, sleep(1_500)]);
+    await blocker.query("ROLLBACK");
+    assert.equal(await released, "released");
+    unsubscribe("holdfast:failed", hear);
+    assert.ok(told.includes("retry"), `told: ${told}`);
+  });
+
+  play(
+    "a missing schema names the call that makes it, and is found once it is made",
+    async (ground) => {
+      const engine = ground.engine({ schema: "elsewhere" });
+      await assert.rejects(engine.tryAcquire(claim("h"), now()), (error: EngineError) => {
+        assert.match(error.message, /createSchema\(client, \{ schema: "elsewhere" \}\)/);
+        return error.effect === "none";
+      });
+      const pools = [ground.pool(), ground.pool()];
+      await Promise.all(pools.map((pool) => createSchema(pool, { schema: "elsewhere" })));
+      assert.equal((await engine.tryAcquire(claim("h"), now())).kind, "granted");
+    },
+  );
+
+  play(
+    "an older schema names the call that renews it, a newer one asks for a newer library",
+    async (ground) => {
+      await createSchema(ground.admin, { schema: "aged" });
+      const become = (version: number) =>
+        ground.admin.query(
+          `CREATE OR REPLACE FUNCTION aged.version() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT ${version}'`,
+        );
+      await become(0);
+      const engine = ground.engine({ schema: "aged" });
+      await assert.rejects(engine.tryAcquire(claim("i"), now()), /version 0.*createSchema/);
+      await become(99);
+      await assert.rejects(engine.tryAcquire(claim("i"), now()), /version 99.*Update holdfast/);
+      await createSchema(ground.admin, { schema: "aged" });
+      assert.equal((await engine.tryAcquire(claim("i"), now())).kind, "granted");
+    },
+  );
+
+  play("a user with nothing but the documented rights can do everything", async (ground) => {
+    await ground.admin.query(`
+      CREATE ROLE app LOGIN;
+      GRANT USAGE ON SCHEMA holdfast TO app;
+      GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA holdfast TO app;
+      CREATE ROLE stranger LOGIN`);
+    const [ours, other] = [ground.locks({ pool: { user: "app" } }), ground.locks()];
+    const lease = await ours.acquire("j");
+    const waiting = other.acquire("j");
+    await ground.untilWaiters("j", 1);
+    assert.equal(await ours.check(lease.sequencer), true);
+    await lease.renew();
+    assert.equal(await lease.release(), "released");
+    const next = await waiting;
+    assert.equal(await ours.revoke("j", { token: next.token }), "revoked");
+    for await (const view of ours.list({ match: "j" })) assert.equal(view.resource, "j");
+    const direct = ground.pool({ user: "app" });
+    await assert.rejects(direct.query("DELETE FROM holdfast.grants"), { code: "42501" });
+    const stranger = ground.engine({ pool: { user: "stranger" } });
+    await assert.rejects(stranger.tryAcquire(claim("j"), now()), /docs\/engines\/postgres\.md/);
+  });
+
+  play("what is no client, no schema or no option is refused at the door", async (ground) => {
+    const client = ground.pool();
+    assert.throws(() => postgresEngine({ client: {} as never }), UsageError);
+    assert.throws(() => postgresEngine({ client, schema: "Bad-Name" }), UsageError);
+    assert.throws(() => postgresEngine({ client, listen: "no" as never }), UsageError);
+  });
+});

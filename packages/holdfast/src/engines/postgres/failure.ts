@@ -1,0 +1,68 @@
+import { EngineError, HoldfastError } from "../../errors.js";
+
+export interface Failure {
+  readonly why: "locked" | "conflict" | "other";
+  readonly error: HoldfastError;
+}
+
+/** SQLSTATEs by which the server says that nothing was done, and why. */
+const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: boolean])[] = [
+  [/^55P03$/, "another transaction is at work on this resource and does not end", true],
+  [/^40(001|P01)$/, "PostgreSQL rolled back for the sake of another transaction", true],
+  [/^57P03$/, "PostgreSQL is starting up or shutting down", true],
+  [/^57014$/, "the statement was cancelled (statement_timeout, or by hand)", true],
+  [/^53300$/, "PostgreSQL has no connection left (max_connections)", true],
+  [/^53/, "PostgreSQL is out of disk, memory or other room", true],
+  [/^25006$/, "this PostgreSQL is a replica, or read-only, and cannot be written to", true],
+  [/^28/, "PostgreSQL wants another user name or password", false],
+  [/^3D000$/, "there is no such database", false],
+  [
+    /^42501$/,
+    "this PostgreSQL user may not do what locks need; docs/engines/postgres.md lists it",
+    false,
+  ],
+];
+
+// The session was ended from outside, perhaps after the commit; 40003 says that it cannot say.
+const UNKNOWN = /^(08|57P01|57P02|57P05|40003)/;
+
+/**
+ * An error of the server ends its transaction, so nothing was done. Everything else, a lost
+ * connection above all, may have been carried out.
+ */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof HoldfastError) return { why: "other", error };
+  const { code, severity, message } = error as { code?: string; severity?: string } & Error;
+  const state = severity === undefined ? "" : (code ?? "");
+  if (state === "" || UNKNOWN.test(state)) return { why: "other", error: lost(message, error) };
+  const refusal = REFUSALS.find(([pattern]) => pattern.test(state));
+  const why = state === "55P03" ? "locked" : /^40/.test(state) ? "conflict" : "other";
+  const says = refusal?.[1] ?? `PostgreSQL refused: ${message}`;
+  const retryable = refusal?.[2] ?? false;
+  return { why, error: new EngineError(says, { effect: "none", retryable, cause: error }) };
+}
+
+/** The schema, a table or a function is not there. */
+export function isMissing(error: unknown): boolean {
+  const code = (error as { code?: string } | null)?.code ?? "";
+  return /^(3F000|42883|42P01)$/.test(code);
+}
+
+export function notConnected(error: unknown): HoldfastError {
+  const { error: known } = failureOf(error);
+  if (known instanceof EngineError && known.effect === "none") return known;
+  const message = error instanceof Error ? error.message : String(error);
+  return new EngineError(`no connection to PostgreSQL: ${message}`, {
+    effect: "none",
+    retryable: true,
+    cause: error,
+  });
+}
+
+export function lost(message: string, cause?: unknown): EngineError {
+  return new EngineError(`PostgreSQL did not answer: ${message}`, {
+    effect: "unknown",
+    retryable: true,
+    cause,
+  });
+}

@@ -1,0 +1,115 @@
+import { type PostgresServer, Relay } from "@holdfast/servers";
+import pg from "pg";
+import type { Harness } from "../../conformance/index.js";
+import type { Engine } from "../../engine.js";
+import { POSTGRES_TRAITS, PostgresEngine } from "./engine.js";
+import { POSTGRES_DEFAULTS } from "./options.js";
+import { createSchema } from "./schema.js";
+
+export interface Place {
+  /** Where the tables are looked at, and whose sessions are never disturbed. */
+  readonly server: PostgresServer;
+  /** Where clients connect to, if elsewhere. */
+  readonly door?: { readonly port: number; readonly url: string };
+  readonly listen?: boolean;
+}
+
+/** The laws' way to a PostgreSQL that is started only when the first of them runs. */
+export class PostgresHarness implements Harness {
+  readonly name: string;
+  readonly traits = POSTGRES_TRAITS;
+  readonly watch: boolean;
+  readonly #place: () => Place | undefined;
+  readonly #relays = new Map<Engine, Relay>();
+  readonly #pools = new Set<pg.Pool>();
+  #admin: pg.Pool | null = null;
+  #created: Promise<void> | null = null;
+
+  constructor(name: string, place: () => Place | undefined, listen = true) {
+    this.name = name;
+    this.#place = place;
+    this.watch = listen;
+  }
+
+  /** Asked for before there is a server, too: then it says only that there will be one. */
+  get url(): string {
+    const place = this.#place();
+    if (place === undefined) return "postgres://";
+    const { server, door, listen = true } = place;
+    return `${(door ?? server).url}?listen=${listen}`;
+  }
+
+  get place(): Place {
+    const place = this.#place();
+    if (place === undefined) throw new Error("no server was started");
+    return place;
+  }
+
+  get admin(): pg.Pool {
+    this.#admin ??= quietPool({ port: this.place.server.port, max: 2 });
+    return this.#admin;
+  }
+
+  async open(): Promise<Engine> {
+    const { server, door, listen = true } = this.place;
+    const relay = await Relay.start((door ?? server).port);
+    const pool = quietPool({ port: relay.port, max: 3, idleTimeoutMillis: 0 });
+    this.#pools.add(pool);
+    // All there will ever be, at once: laws count what is open before and after.
+    const sessions = await Promise.all([1, 2, 3].map(() => pool.connect()));
+    for (const session of sessions) session.release();
+    const terms = { ...POSTGRES_DEFAULTS, listen };
+    const engine = new PostgresEngine(pool, terms, () => this.#close(engine, pool));
+    this.#relays.set(engine, relay);
+    await engine.open(5_000);
+    return engine;
+  }
+
+  async reset(): Promise<void> {
+    this.#created ??= createSchema(this.admin);
+    await this.#created;
+    // In one statement, and cheaper than TRUNCATE where there are a few rows.
+    const names = ["resources", "grants", "waiters", "tombstones"];
+    await this.admin.query(names.map((name) => `DELETE FROM holdfast.${name}`).join(";"));
+  }
+
+  async age(resource: string, ms: number): Promise<void> {
+    const earlier = "UPDATE holdfast.grants SET expires_at = expires_at - holdfast.ms($2)";
+    await this.admin.query(`${earlier} WHERE resource = $1`, [resource, ms]);
+  }
+
+  sever(engine: Engine): () => void {
+    const relay = this.#relays.get(engine)!;
+    relay.cut();
+    return () => relay.mend();
+  }
+
+  restart(): Promise<void> {
+    return this.place.server.restart();
+  }
+
+  async end(): Promise<void> {
+    await Promise.all([...this.#pools].map((pool) => pool.end()));
+    for (const relay of this.#relays.values()) await relay.close();
+    await this.#admin?.end();
+  }
+
+  async #close(engine: Engine, pool: pg.Pool): Promise<void> {
+    this.#pools.delete(pool);
+    const relay = this.#relays.get(engine);
+    this.#relays.delete(engine);
+    await Promise.all([pool.end(), relay?.close()]);
+  }
+}
+
+/** As the tables of engines read it. */
+export function harness(): Harness {
+  return new PostgresHarness("postgres", () => undefined);
+}
+
+export function quietPool(options: pg.PoolConfig): pg.Pool {
+  const local = { host: "127.0.0.1", user: "postgres", database: "postgres" };
+  const pool = new pg.Pool({ ...local, connectionTimeoutMillis: 2_000, ...options });
+  pool.on("error", () => {});
+  return pool;
+}

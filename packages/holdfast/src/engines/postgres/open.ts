@@ -1,0 +1,79 @@
+import { EngineError, MissingPeerError, UsageError } from "../../errors.js";
+import { emit } from "../../events.js";
+import type { EngineUrl } from "../../url.js";
+import type { PgPool } from "./client.js";
+import { notConnected } from "./failure.js";
+
+export interface Opened {
+  readonly pool: PgPool;
+  close(): Promise<void>;
+}
+
+const CONNECT_TIMEOUT_MS = 5_000;
+
+type PgModule = {
+  readonly default?: PgModule;
+  readonly Pool: new (options: object) => PgPool & { end(): Promise<void> };
+};
+
+/** A pool of our own for a URL. */
+export async function openFromUrl(url: EngineUrl, max: number): Promise<Opened> {
+  const options = addressOf(url);
+  const { Pool } = await loadPg();
+  const pool = new Pool({
+    ...options,
+    ...{ max, connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true },
+    // A held lease alone does not keep a process alive; a statement under way does.
+    allowExitOnIdle: true,
+    application_name: "holdfast",
+  });
+  const onError = (error: Error) => emit("failed", () => ({ during: "connection", error }));
+  pool.on("error", onError);
+  const close = () => pool.end();
+  try {
+    (await pool.connect()).release();
+    return { pool, close };
+  } catch (error) {
+    await close();
+    const at = `${options.host}:${options.port}`;
+    const { message, retryable } = notConnected(error) as EngineError;
+    throw new EngineError(`PostgreSQL at ${at}: ${message}`, {
+      effect: "none",
+      retryable,
+      cause: error,
+    });
+  }
+}
+
+function addressOf({ scheme, hosts, path, username, password, params }: EngineUrl) {
+  const [first, ...more] = hosts;
+  if (first === undefined || more.length > 0) {
+    throw new UsageError(
+      `${scheme}:// takes one host, like "${scheme}://app@127.0.0.1:5432/database"`,
+    );
+  }
+  const database = path.replace(/^\//, "");
+  if (database === "" || database.includes("/")) {
+    throw new UsageError(`the path of a ${scheme}:// URL is the name of a database, got "${path}"`);
+  }
+  const tls = params.get("tls") ?? "false";
+  if (tls !== "true" && tls !== "false")
+    throw new UsageError(`tls is "${tls}"; it is true or false`);
+  return {
+    ...{ host: first.host, port: first.port ?? 5432, database },
+    ...(username === null ? {} : { user: username }),
+    ...(password === null ? {} : { password }),
+    ...(tls === "true" ? { ssl: true } : {}),
+  };
+}
+
+async function loadPg(): Promise<PgModule> {
+  try {
+    const module = (await import("pg")) as unknown as PgModule;
+    return module.Pool === undefined ? module.default! : module;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code !== "ERR_MODULE_NOT_FOUND" && code !== "MODULE_NOT_FOUND") throw error;
+    throw new MissingPeerError('"pg" is not installed. Run: npm install pg');
+  }
+}

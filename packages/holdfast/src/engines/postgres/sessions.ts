@@ -1,0 +1,75 @@
+import { systemClock } from "../../clock.js";
+import { EngineError } from "../../errors.js";
+import { emit } from "../../events.js";
+import { isPool, type PgClient, type PgPool, type PgPoolClient } from "./client.js";
+import { lost, notConnected } from "./failure.js";
+
+/** Sends statements over the sessions of a pool, or over the one of a client. */
+export class Sessions {
+  readonly #client: PgPool | PgClient;
+  readonly #onError = (error: Error) => emit("failed", () => ({ during: "connection", error }));
+
+  constructor(client: PgPool | PgClient) {
+    this.#client = client;
+    // Sessions break while nobody uses them, too; unheard, that would end the process.
+    client.on("error", this.#onError);
+  }
+
+  /** One statement, one round trip. limitMs: for so long somebody waits for the answer. */
+  async query<Row>(text: string, values: unknown[], limitMs: number): Promise<Row[]> {
+    const client = this.#client;
+    const deadline = systemClock.now() + limitMs;
+    if (!isPool(client)) return this.#ask(client, text, values, deadline);
+    const session = await this.#borrow(client);
+    // While it is lent, nobody else hears of its end, and the statement under way tells us of it.
+    session.on("error", ignore);
+    // Nobody waits for it any more: it is not sent at all.
+    if (systemClock.now() >= deadline) {
+      giveBack(session);
+      throw new EngineError("all connections of the pool were in use", {
+        effect: "none",
+        retryable: true,
+      });
+    }
+    try {
+      const rows = await this.#ask<Row>(session, text, values, deadline);
+      giveBack(session);
+      return rows;
+    } catch (error) {
+      // A server's own error leaves the session as it was; anything else has broken it.
+      giveBack(session, (error as { severity?: string }).severity !== "ERROR");
+      throw error;
+    }
+  }
+
+  async #borrow(pool: PgPool): Promise<PgPoolClient> {
+    try {
+      return await pool.connect();
+    } catch (error) {
+      throw notConnected(error);
+    }
+  }
+
+  #ask<Row>(client: PgClient, text: string, values: unknown[], deadline: number): Promise<Row[]> {
+    return new Promise((resolve, reject) => {
+      const silent = () => reject(lost("the statement is still under way"));
+      const timer = systemClock.timer(deadline - systemClock.now(), silent, false);
+      client
+        .query(text, values)
+        .then(({ rows }) => resolve(rows as Row[]), reject)
+        .finally(() => timer.cancel());
+    });
+  }
+
+  close(): void {
+    this.#client.removeListener("error", this.#onError);
+  }
+}
+
+/** A broken one goes on being listened to: it may have more than one thing to say. */
+function giveBack(session: PgPoolClient, broken = false): void {
+  if (!broken) session.removeListener("error", ignore);
+  session.release(broken);
+}
+
+function ignore(): void {}

@@ -1,0 +1,66 @@
+-- One claim: granted, or busy; with enqueue in line until it is its turn.
+-- op    verb acquire|enqueue, name, id, shared, limit (0: none), ttl, delay, tokens, label,
+--       channel, pace: ms after which the head of the line looks by itself
+-- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
+--       | gone why | limit inUse
+CREATE OR REPLACE FUNCTION holdfast.claim(op jsonb, at timestamptz) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+  res text := op->>'name';
+  waits boolean := op->>'verb' = 'enqueue';
+  pace_ms integer := (op->>'pace')::integer;
+  w holdfast.waiters;
+  g holdfast.grants;
+  other bigint;
+  held bigint;
+  writer boolean;
+BEGIN
+  w.grant_id := (op->>'id')::uuid;
+  IF EXISTS (SELECT FROM holdfast.tombstones t WHERE t.grant_id = w.grant_id AND t.until > at) THEN
+    RETURN '["gone", "unknown"]';
+  END IF;
+  SELECT * INTO g FROM holdfast.grants
+   WHERE grant_id = w.grant_id AND resource = res AND expires_at > at;
+  IF FOUND THEN
+    IF g.revoked THEN RETURN '["gone", "revoked"]'; END IF;
+    RETURN holdfast.rearm(g, at);
+  END IF;
+  IF EXISTS (SELECT FROM holdfast.waiters l WHERE l.grant_id = w.grant_id AND l.resource = res) THEN
+    IF waits THEN RETURN holdfast.queued(res, w.grant_id, pace_ms, at); END IF;
+    RETURN jsonb_build_array('busy', 1000, holdfast.holders(res, at));
+  END IF;
+  w.resource := res;
+  w.shared := (op->>'shared')::boolean;
+  w.limit_to := (op->>'limit')::bigint;
+  w.tokens := (op->>'tokens')::integer;
+  w.ttl_ms := (op->>'ttl')::bigint;
+  w.delay_ms := (op->>'delay')::bigint;
+  w.label := op->>'label';
+  IF w.shared THEN
+    -- All shared claims that are alive carry one limit.
+    SELECT b.limit_to INTO other FROM (
+      SELECT limit_to FROM holdfast.grants WHERE resource = res AND shared AND expires_at > at
+      UNION ALL
+      SELECT limit_to FROM holdfast.waiters
+       WHERE resource = res AND shared AND heard_at > at - interval '10 seconds') b
+     WHERE b.limit_to <> w.limit_to LIMIT 1;
+    IF FOUND THEN RETURN jsonb_build_array('limit', other); END IF;
+  END IF;
+  PERFORM holdfast.promote(res, '{}', at);
+  IF NOT EXISTS (SELECT FROM holdfast.waiters l
+                  WHERE l.resource = res AND holdfast.is_fresh(l.heard_at, at)) THEN
+    SELECT count(*), coalesce(bool_or(NOT b.shared), false) INTO held, writer
+      FROM holdfast.grants b WHERE b.resource = res;
+    IF holdfast.fits(held, writer, w.shared, w.limit_to) THEN
+      RETURN jsonb_build_array('granted', holdfast.give(w, w.ttl_ms, at)::text, w.tokens, w.ttl_ms);
+    END IF;
+  END IF;
+  IF NOT waits THEN
+    RETURN jsonb_build_array('busy', holdfast.next_ms(res, 0, 1000, at), holdfast.holders(res, at));
+  END IF;
+  INSERT INTO holdfast.waiters (grant_id, resource, shared, limit_to, tokens, ttl_ms, delay_ms,
+      heard_at, channel, label)
+    VALUES (w.grant_id, res, w.shared, w.limit_to, w.tokens, w.ttl_ms, w.delay_ms,
+      at, op->>'channel', w.label);
+  RETURN holdfast.queued(res, w.grant_id, pace_ms, at);
+END $$;

@@ -1,0 +1,59 @@
+-- What else may be asked from outside. The owner of the tables acts; whoever may call need not be
+-- allowed to touch them.
+
+CREATE OR REPLACE FUNCTION holdfast.check_token(res text, is_shared boolean, asked bigint)
+RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT EXISTS (SELECT FROM holdfast.grants
+    WHERE resource = res AND shared = is_shared AND NOT revoked
+      AND expires_at > clock_timestamp() AND asked >= token AND asked < token + tokens)
+$$;
+
+-- As check_token, and true until the transaction ends: the grant may expire meanwhile, and cannot be
+-- succeeded. Renewals go on.
+CREATE OR REPLACE FUNCTION holdfast.fence(res text, is_shared boolean, asked bigint) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM FROM holdfast.grants
+    WHERE resource = res AND shared = is_shared AND NOT revoked
+      AND expires_at > clock_timestamp() AND asked >= token AND asked < token + tokens
+      FOR KEY SHARE;
+  RETURN FOUND;
+END $$;
+
+-- Takes an exclusive claim for as long as the transaction lasts. Gives a token, or null where somebody
+-- holds the resource or waits for it; then nothing stays locked, because its block is rolled back.
+CREATE OR REPLACE FUNCTION holdfast.claim_here(res text, wait_ms integer) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  before text := current_setting('lock_timeout');
+  at timestamptz;
+BEGIN
+  PERFORM holdfast.lock_resources(ARRAY[res], wait_ms);
+  PERFORM set_config('lock_timeout', before, true);
+  at := clock_timestamp();
+  PERFORM holdfast.promote(res, '{}', at);
+  IF EXISTS (SELECT FROM holdfast.grants g WHERE g.resource = res)
+     OR EXISTS (SELECT FROM holdfast.waiters w
+                 WHERE w.resource = res AND holdfast.is_fresh(w.heard_at, at)) THEN
+    RAISE lock_not_available;
+  END IF;
+  PERFORM holdfast.drop_idle(ARRAY[res]);
+  RETURN nextval('holdfast.tokens');
+EXCEPTION
+  WHEN lock_not_available THEN RETURN NULL;
+END $$;
+
+CREATE OR REPLACE FUNCTION holdfast.look(res text) RETURNS jsonb
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT holdfast.inspect(res)
+$$;
+
+CREATE OR REPLACE FUNCTION holdfast.page(after text, most integer) RETURNS jsonb
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT holdfast.list(after, most)
+$$;
+
+CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 1 $$;
+
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA holdfast FROM PUBLIC;

@@ -1,0 +1,68 @@
+-- Takes a grant or a waiter away, and lets in whom that makes eligible.
+CREATE OR REPLACE FUNCTION holdfast.finish(res text, id uuid, at timestamptz) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM holdfast.grants WHERE grant_id = id AND resource = res AND expires_at > at;
+  IF NOT FOUND THEN
+    DELETE FROM holdfast.waiters WHERE grant_id = id AND resource = res;
+    IF NOT FOUND THEN RETURN false; END IF;
+  END IF;
+  PERFORM holdfast.promote(res, '{}', at);
+  RETURN true;
+END $$;
+
+-- op    name, id, tombstone: ms for which a late claim of this id is refused
+-- Gives released | gone why
+CREATE OR REPLACE FUNCTION holdfast.release(op jsonb, at timestamptz) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+  res text := op->>'name';
+  id uuid := (op->>'id')::uuid;
+  tombstone bigint := (op->>'tombstone')::bigint;
+BEGIN
+  IF tombstone > 0 THEN
+    INSERT INTO holdfast.tombstones AS t VALUES (id, at + holdfast.ms(tombstone))
+      ON CONFLICT (grant_id) DO UPDATE SET until = greatest(t.until, excluded.until);
+  END IF;
+  IF holdfast.finish(res, id, at) THEN RETURN '["released"]'; END IF;
+  RETURN holdfast.why_gone(res, id, at);
+END $$;
+
+-- op    name, id
+-- Gives withdrawn | granted token tokens ttl
+CREATE OR REPLACE FUNCTION holdfast.withdraw(op jsonb, at timestamptz) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+  res text := op->>'name';
+  id uuid := (op->>'id')::uuid;
+  g holdfast.grants;
+BEGIN
+  SELECT * INTO g FROM holdfast.grants
+   WHERE grant_id = id AND resource = res AND expires_at > at AND NOT revoked;
+  IF FOUND THEN RETURN holdfast.rearm(g, at); END IF;
+  -- Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
+  DELETE FROM holdfast.waiters WHERE grant_id = id AND resource = res;
+  IF FOUND THEN PERFORM holdfast.promote(res, '{}', at); END IF;
+  RETURN '["withdrawn"]';
+END $$;
+
+-- op    name, token, force, changes: the channel on which holders hear of it
+-- Gives revoked | gone
+CREATE OR REPLACE FUNCTION holdfast.revoke(op jsonb, at timestamptz) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+  res text := op->>'name';
+  asked bigint := (op->>'token')::bigint;
+  id uuid;
+BEGIN
+  SELECT grant_id INTO id FROM holdfast.grants
+   WHERE resource = res AND expires_at > at AND asked >= token AND asked < token + tokens;
+  IF NOT FOUND THEN RETURN '["gone"]'; END IF;
+  IF (op->>'force')::boolean THEN
+    PERFORM holdfast.finish(res, id, at);
+  ELSE
+    UPDATE holdfast.grants SET revoked = true WHERE grant_id = id;
+  END IF;
+  PERFORM pg_notify(op->>'changes', res);
+  RETURN '["revoked"]';
+END $$;

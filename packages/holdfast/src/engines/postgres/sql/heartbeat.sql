@@ -1,0 +1,59 @@
+-- Waiters show that they are there. Each is an element of three arrays: name, id, number of its beat.
+-- listens: the channel on which their process hears, empty where it cannot
+-- pace_ms: after how long the head of a line looks by itself
+-- Gives for each granted token tokens ttl | queued position nextMs holders | unknown
+CREATE OR REPLACE FUNCTION holdfast.heartbeat(
+  names text[], ids uuid[], beats bigint[], listens text, pace_ms integer, wait_ms integer) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  at timestamptz;
+  res text;
+  answers jsonb;
+BEGIN
+  PERFORM holdfast.lock_resources(names, wait_ms);
+  at := clock_timestamp();
+  -- Heartbeats may overtake each other; validity counts from the latest that was carried out.
+  UPDATE holdfast.waiters w
+     SET heard_at = at, beat = greatest(w.beat, b.beat), channel = listens
+    FROM unnest(names, ids, beats) AS b(name, id, beat)
+   WHERE w.grant_id = b.id AND w.resource = b.name;
+  DELETE FROM holdfast.waiters
+   WHERE resource = ANY (names) AND heard_at < at - interval '10 seconds';
+  FOR res IN SELECT DISTINCT n FROM unnest(names) n LOOP
+    PERFORM holdfast.promote(res, ids, at);
+  END LOOP;
+  WITH asked AS (
+    SELECT name, id, n FROM unnest(names, ids) WITH ORDINALITY AS a(name, id, n)
+  ), mine AS (
+    UPDATE holdfast.grants g SET expires_at = greatest(g.expires_at, at + holdfast.ms(g.ttl_ms))
+      FROM asked a
+     WHERE g.grant_id = a.id AND g.resource = a.name AND g.expires_at > at AND NOT g.revoked
+    RETURNING g.grant_id, g.token, g.tokens, g.ttl_ms
+  ), lines AS (
+    SELECT grant_id, resource,
+        row_number() OVER line - 1 AS position,
+        count(*) FILTER (WHERE holdfast.is_fresh(heard_at, at)) OVER line
+          - holdfast.is_fresh(heard_at, at)::integer AS before
+      FROM holdfast.waiters WHERE resource = ANY (names)
+      WINDOW line AS (PARTITION BY resource ORDER BY place)
+  ), scenes AS (
+    SELECT r.name, holdfast.holders(r.name, at) AS present,
+        holdfast.next_ms(r.name, 0, pace_ms, at) AS next_ms
+      FROM (SELECT DISTINCT name FROM asked) r
+  )
+  SELECT jsonb_agg(CASE
+      WHEN m.grant_id IS NOT NULL
+        THEN jsonb_build_array('granted', m.token::text, m.tokens, m.ttl_ms)
+      WHEN l.grant_id IS NOT NULL
+        THEN jsonb_build_array('queued', l.position,
+          CASE WHEN l.before = 0 THEN s.next_ms ELSE least(1000, pace_ms * (l.before + 1)) END,
+          s.present)
+      ELSE '["unknown"]' END ORDER BY a.n)
+    INTO answers
+    FROM asked a
+    LEFT JOIN mine m ON m.grant_id = a.id
+    LEFT JOIN lines l ON l.grant_id = a.id AND l.resource = a.name
+    LEFT JOIN scenes s ON s.name = a.name;
+  PERFORM holdfast.drop_idle(names);
+  RETURN coalesce(answers, '[]');
+END $$;

@@ -1,0 +1,29 @@
+-- Lets in from the head of the line whoever fits. callers are told by the answer to their call; the
+-- others by a notice, and hold for one claim window until they are heard of.
+CREATE OR REPLACE FUNCTION holdfast.promote(res text, callers uuid[], at timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  w holdfast.waiters;
+  held bigint;
+  writer boolean;
+  life_ms bigint;
+  token bigint;
+BEGIN
+  PERFORM holdfast.clear_over(res, at);
+  SELECT count(*), coalesce(bool_or(NOT g.shared), false) INTO held, writer
+    FROM holdfast.grants g WHERE g.resource = res;
+  IF writer THEN RETURN; END IF;
+  FOR w IN SELECT * FROM holdfast.waiters WHERE resource = res ORDER BY place LOOP
+    EXIT WHEN NOT holdfast.fits(held, writer, w.shared, w.limit_to);
+    CONTINUE WHEN NOT holdfast.is_fresh(w.heard_at, at);
+    life_ms := CASE WHEN w.grant_id = ANY (callers) THEN w.ttl_ms ELSE least(w.ttl_ms, 3000) END;
+    DELETE FROM holdfast.waiters WHERE grant_id = w.grant_id;
+    token := holdfast.give(w, life_ms, at);
+    IF w.channel <> '' AND NOT w.grant_id = ANY (callers) THEN
+      PERFORM pg_notify(w.channel,
+        concat_ws(' ', replace(w.grant_id::text, '-', ''), w.beat, token, w.tokens, life_ms));
+    END IF;
+    held := held + 1;
+    writer := NOT w.shared;
+  END LOOP;
+END $$;

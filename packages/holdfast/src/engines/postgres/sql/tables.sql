@@ -1,0 +1,51 @@
+-- What is held, who waits, and what was given back before it arrived. Time is the database's.
+-- Whoever changes anything of a resource locks its row in `resources` first, in the order of names;
+-- renewals alone do without, because they never wait for anybody.
+CREATE TABLE IF NOT EXISTS holdfast.resources (
+  name text COLLATE "C" PRIMARY KEY,
+  turns bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+
+-- limit_to: 0 is "without limit". expires_at: then follows the lock-delay, and only then is it over.
+CREATE TABLE IF NOT EXISTS holdfast.grants (
+  grant_id uuid PRIMARY KEY,
+  resource text COLLATE "C" NOT NULL,
+  shared boolean NOT NULL,
+  limit_to bigint NOT NULL,
+  token bigint NOT NULL,
+  tokens integer NOT NULL,
+  ttl_ms bigint NOT NULL,
+  delay_ms bigint NOT NULL,
+  expires_at timestamptz NOT NULL,
+  revoked boolean NOT NULL DEFAULT false,
+  label text NOT NULL
+) WITH (fillfactor = 50);
+CREATE INDEX IF NOT EXISTS grants_resource ON holdfast.grants (resource);
+
+-- place: order of arrival. beat: number of the last heartbeat; standing in line is number 0.
+-- channel: where the waiter's process listens; empty where it cannot.
+CREATE TABLE IF NOT EXISTS holdfast.waiters (
+  grant_id uuid PRIMARY KEY,
+  place bigint GENERATED ALWAYS AS IDENTITY,
+  resource text COLLATE "C" NOT NULL,
+  shared boolean NOT NULL,
+  limit_to bigint NOT NULL,
+  tokens integer NOT NULL,
+  ttl_ms bigint NOT NULL,
+  delay_ms bigint NOT NULL,
+  beat bigint NOT NULL DEFAULT 0,
+  heard_at timestamptz NOT NULL,
+  channel text NOT NULL,
+  label text NOT NULL
+) WITH (fillfactor = 50);
+CREATE INDEX IF NOT EXISTS waiters_line ON holdfast.waiters (resource, place);
+
+CREATE TABLE IF NOT EXISTS holdfast.tombstones (
+  grant_id uuid PRIMARY KEY,
+  until timestamptz NOT NULL
+);
+CREATE INDEX IF NOT EXISTS tombstones_until ON holdfast.tombstones (until);
+
+-- One number leaves room for a whole range. Taken only under the lock of a resource's row, so that
+-- numbers rise in the order of grants; never cached by a session, and never taken back by a crash.
+CREATE SEQUENCE IF NOT EXISTS holdfast.tokens INCREMENT BY 1024 MINVALUE 1 CACHE 1 NO CYCLE;

@@ -1,0 +1,81 @@
+import { EngineError, FencedOutError, UsageError } from "../../errors.js";
+import { formatSequencer, parseSequencer } from "../../fencing/sequencer.js";
+import { checkResource } from "../../resource.js";
+import { isPool, type PgClient, type PgPool } from "./client.js";
+import { failureOf } from "./failure.js";
+import { POSTGRES_DEFAULTS, resolvePostgres } from "./options.js";
+
+export interface TransactionOptions {
+  /** Where createSchema() made the tables. */
+  readonly schema?: string;
+}
+
+export interface ClaimHereOptions extends TransactionOptions {
+  /** How long to wait for another transaction that has the resource at this moment. */
+  readonly waitMs?: number;
+}
+
+/** Good until the transaction ends, and then over. */
+export interface TransactionClaim {
+  readonly resource: string;
+  readonly token: bigint;
+  readonly sequencer: string;
+}
+
+/**
+ * Throws FencedOutError unless this sequencer's grant is alive, inside a transaction of the caller's.
+ * Until that transaction ends nobody succeeds the grant, even if its ttl ends meanwhile: what is
+ * written together with the check is written by the holder. Renewals go on. Give the lease back after
+ * the commit, not before.
+ */
+export async function fenceInTransaction(
+  client: PgClient,
+  sequencer: string,
+  { schema = POSTGRES_DEFAULTS.schema }: TransactionOptions = {},
+): Promise<void> {
+  const { resource, mode, token } = parseSequencer(sequencer);
+  const values = [resource, mode === "shared", String(token)];
+  if (await ask(client, schema, "fence($1, $2, $3)", values)) return;
+  throw new FencedOutError(`token ${token} of "${resource}" is no longer good`, { resource });
+}
+
+/**
+ * Takes the resource for as long as a transaction of the caller's lasts: lock and data commit
+ * together, or neither does. Null where somebody holds the resource, waits for it, or has it in
+ * another transaction. The others are told that it is busy; keep such transactions short.
+ */
+export async function claimInTransaction(
+  client: PgClient,
+  resource: string,
+  { schema = POSTGRES_DEFAULTS.schema, waitMs = 1_000 }: ClaimHereOptions = {},
+): Promise<TransactionClaim | null> {
+  checkResource(resource);
+  if (!(Number.isSafeInteger(waitMs) && waitMs >= 1)) {
+    throw new UsageError(`waitMs is ${waitMs}; it must be a whole number of 1 or more`);
+  }
+  const answer = await ask(client, schema, "claim_here($1, $2)", [resource, waitMs]);
+  if (answer === null) return null;
+  const token = BigInt(String(answer));
+  return { resource, token, sequencer: formatSequencer({ resource, mode: "exclusive", token }) };
+}
+
+async function ask(client: PgClient | PgPool, schema: string, routine: string, values: unknown[]) {
+  resolvePostgres({ schema });
+  if (isPool(client)) {
+    throw new UsageError("a pool has no transaction; give the client on which you sent BEGIN");
+  }
+  try {
+    // Outside a transaction this is refused: what ends with its own statement guards nothing.
+    await client.query("SAVEPOINT holdfast");
+    const { rows } = await client.query(`SELECT "${schema}".${routine} AS answer`, values);
+    await client.query("RELEASE SAVEPOINT holdfast");
+    return rows[0]?.answer as unknown;
+  } catch (error) {
+    if ((error as { code?: string }).code === "25P01") {
+      throw new UsageError("this needs a transaction: send BEGIN on this client first");
+    }
+    const failure = failureOf(error).error;
+    // What a failed statement leaves behind is the caller's transaction, to be rolled back.
+    throw failure instanceof EngineError ? failure : error;
+  }
+}

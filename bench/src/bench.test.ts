@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { suite } from "./local/index.js";
 import { judge, type Report, type Table } from "./report.js";
-import { jain, median, percentile, spread } from "./statistics.js";
+import { fairPercentile, jain, median, percentile, spread } from "./statistics.js";
 
 const MAIN = fileURLToPath(new URL("./main.js", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "holdfast-bench-test-"));
@@ -100,6 +100,9 @@ test("percentiles and Jain's index agree with values worked out by hand", () => 
   assert.equal(percentile([5, 1, 3], 0.5), 3);
   assert.equal(percentile([1, 2, 3, 4], 0.99), 4);
   assert.ok(Number.isNaN(percentile([], 0.5)));
+  assert.equal(fairPercentile([[1, 1, 1, 2], [9]], 0.49), 2);
+  assert.equal(fairPercentile([[1, 1, 1, 2], [9], []], 0.51), 9, "one of two waits long");
+  assert.ok(Number.isNaN(fairPercentile([[]], 0.5)));
   assert.equal(jain([2, 2, 2, 2]), 1);
   assert.equal(jain([4, 0, 0, 0]), 0.25);
 });

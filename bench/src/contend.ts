@@ -14,8 +14,8 @@ export interface ContendOrder {
 
 export interface ContendReport {
   readonly sections: Float64Array;
-  /** Since when each waiter that was not served at the end has been waiting. */
-  readonly pending: readonly number[];
+  /** The waiters that were not served at the end, and since when each has been waiting. */
+  readonly pending: ReadonlyMap<number, number>;
   readonly gaveUp: number;
   /** When measuring ended: the order's end, or earlier if the log was full. */
   readonly endedAt: number;
@@ -65,6 +65,6 @@ export async function contend(subject: Subject, order: ContendOrder): Promise<Co
   // Who polls with long pauses may come back long after the end; nobody waits for that.
   const patience = order.until + FAREWELL_MS - instant();
   await Promise.race([loops, pause(patience)]);
-  const pending = waitingSince.filter((since) => since < order.until);
+  const pending = new Map([...waitingSince.entries()].filter(([, since]) => since < order.until));
   return { sections: log.pack(), pending, gaveUp, endedAt, cpuMs: cpuMs() - cpuBefore };
 }

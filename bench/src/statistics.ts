@@ -5,6 +5,25 @@ export function percentile(values: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))]!;
 }
 
+/**
+ * The same over groups that count alike, however many values each has: with one waiter that is served
+ * a thousand times while another waits, half of all waiting is long.
+ */
+export function fairPercentile(groups: readonly (readonly number[])[], part: number): number {
+  const filled = groups.filter((group) => group.length > 0);
+  const weighed = filled.flatMap((group) => {
+    const weight = 1 / (group.length * filled.length);
+    return group.map((value) => ({ value, weight }));
+  });
+  weighed.sort((a, b) => a.value - b.value);
+  let below = 0;
+  for (const { value, weight } of weighed) {
+    below += weight;
+    if (below > part) return value;
+  }
+  return weighed.at(-1)?.value ?? Number.NaN;
+}
+
 /** Jain's index of fairness: 1 when all got the same, 1/n when one got everything. */
 export function jain(shares: readonly number[]): number {
   const sum = shares.reduce((a, b) => a + b, 0);

@@ -2,7 +2,7 @@ import { checkExclusion } from "../exclusion.js";
 import { instant } from "../instant.js";
 import { type Section, unpack } from "../section-log.js";
 import type { Stage } from "../stage.js";
-import { jain, percentile } from "../statistics.js";
+import { fairPercentile, jain } from "../statistics.js";
 import type { Column, Measures } from "../suite.js";
 
 const START_MS = 20;
@@ -11,6 +11,7 @@ export const RATE: Column = { key: "rate", title: "per second", kind: "rate" };
 export const WAITS: readonly Column[] = [
   { key: "p50", title: "p50 wait", kind: "ms", better: "less" },
   { key: "p99", title: "p99 wait", kind: "ms", better: "less" },
+  { key: "longest", title: "longest", kind: "ms", better: "less" },
 ];
 /** Of all processes together. Less at the mercy of a busy machine than anything by the clock. */
 export const CPU: Column = { key: "cpuMs", title: "CPU a turn", kind: "ms", better: "less" };
@@ -47,17 +48,19 @@ export async function measureContention(
   const counts = (section: Section) => section.enteredAt >= warmAt && section.enteredAt < endedAt;
   const counted = logs.map((log) => log.filter(counts));
   const served = counted.flat();
-  // Who is still waiting at the end has waited at least so long: leaving them out would flatter
-  // those who starve.
-  const unserved = reports.flatMap(({ pending }) => pending.map((since) => endedAt - since));
-  const waits = [...served.map((s) => s.enteredAt - s.askedAt), ...unserved];
+  // Who asked in time and was served a little late has waited, too.
+  const waited = logs.map((log) =>
+    log.filter(({ askedAt, enteredAt }) => enteredAt >= warmAt && askedAt < endedAt),
+  );
+  const waits = reports.flatMap(({ pending }, i) => waitsOf(waited[i]!, waiters, pending, endedAt));
   const shares = counted.flatMap((log) => sharesOf(log, waiters));
   const turns = sum(logs.map((log) => log.length));
   const gaveUp = sum(reports.map((report) => report.gaveUp));
   return {
     rate: served.length / ((endedAt - warmAt) / 1e3),
-    p50: percentile(waits, 0.5),
-    p99: percentile(waits, 0.99),
+    p50: fairPercentile(waits, 0.5),
+    p99: fairPercentile(waits, 0.99),
+    longest: waits.flat().reduce((a, b) => Math.max(a, b), 0),
     cpuMs: sum(reports.map((report) => report.cpuMs)) / turns,
     ...(shares.length > 1 ? { jain: jain(shares) } : {}),
     ...(processes > 1 ? { jainProcesses: jain(counted.map((log) => log.length)) } : {}),
@@ -70,6 +73,21 @@ export async function measureContention(
 
 function sum(values: readonly number[]): number {
   return values.reduce((a, b) => a + b, 0);
+}
+
+/** How long each waiter of one process waited, every time. */
+function waitsOf(
+  log: readonly Section[],
+  waiters: number,
+  pending: ReadonlyMap<number, number>,
+  endedAt: number,
+): number[][] {
+  const waits = Array.from({ length: waiters }, (): number[] => []);
+  for (const { waiter, askedAt, enteredAt } of log) waits[waiter]!.push(enteredAt - askedAt);
+  // Who is still waiting at the end has waited at least so long: leaving them out would flatter
+  // those who starve.
+  for (const [waiter, since] of pending) waits[waiter]!.push(endedAt - since);
+  return waits;
 }
 
 function sharesOf(log: readonly Section[], waiters: number): number[] {

@@ -1,4 +1,5 @@
 import { randomInt } from "node:crypto";
+import { Agenda } from "./agenda.js";
 import { type Backend, expectAnswers } from "./backend.js";
 import type { Timer } from "./clock.js";
 import type { Call, Failed, Gone, Renewed } from "./engine.js";
@@ -19,6 +20,8 @@ const FIRST_REPEAT_MS = 50;
 export class Keeper {
   readonly #backend: Backend;
   readonly #grants = new Set<Grant>();
+  /** When each of them needs to be looked at: a hundred thousand leases must not cost a walk each time. */
+  readonly #agenda = new Agenda<Grant>();
   #timer: Timer | null = null;
   #wakeAt = Infinity;
   #stepsSeen: number;
@@ -34,14 +37,14 @@ export class Keeper {
 
   add(grant: Grant): void {
     this.#grants.add(grant);
-    const now = this.#backend.clock.now();
     this.#plan(grant);
-    this.#wake(this.#nextLook(grant, now), now);
+    this.#schedule(grant, this.#backend.clock.now());
   }
 
   /** Synchronous, so that a release that has begun cannot be followed by a renewal. */
   remove(grant: Grant): void {
     this.#grants.delete(grant);
+    this.#agenda.delete(grant);
     if (this.#grants.size > 0) return;
     this.#timer?.cancel();
     this.#timer = null;
@@ -53,6 +56,7 @@ export class Keeper {
     const concerned = [...this.#grants].filter((grant) => grant.resource === resource);
     for (const grant of concerned) {
       grant.renewAt = 0;
+      this.#agenda.set(grant, 0);
       // A renewal under way may have been carried out before the change; its answer says nothing.
       grant.askAgain = grant.renewing !== null;
     }
@@ -91,17 +95,17 @@ export class Keeper {
       timeoutMs,
       (call) => {
         grant.expect({ since: call.startedAt, ttlMs });
-        this.#wake(lease.lostAt, call.startedAt);
+        this.#schedule(grant, call.startedAt);
         return engine.renew([{ resource, grantId, ttlMs }], call);
       },
       onFailure,
     );
     grant.renewing = work.then(ignore, ignore).then(() => {
       grant.renewing = null;
+      this.#schedule(grant, clock.now());
     });
     const answer = await work;
     this.#take(grant, lease, answer);
-    if (this.#grants.has(grant)) this.#wake(this.#nextLook(grant, clock.now()), clock.now());
     if (answer.kind === "gone" || lease.lost) throw lease.lost ?? lostBy(lease, answer);
   }
 
@@ -113,32 +117,43 @@ export class Keeper {
     const now = clock.now();
     const stepped = clock.steps !== this.#stepsSeen;
     this.#stepsSeen = clock.steps;
-    const wanted: Grant[] = [];
-    let wakeAt = now + LOOK_EVERY_MS;
-    for (const grant of this.#grants) {
-      const lease = grant.lease;
-      if (lease === null || lease.noticeLoss()) continue;
-      this.#warn(grant, lease, now);
-      if (stepped) grant.renewAt = now;
-      if (grant.renewing === null && this.#wantsRenewal(grant)) wanted.push(grant);
-      else wakeAt = Math.min(wakeAt, this.#nextLook(grant, now));
+    if (stepped) {
+      for (const grant of this.#grants) {
+        grant.renewAt = now;
+        this.#agenda.set(grant, now);
+      }
     }
-    // Those that are due soon go along only where somebody is due now: otherwise every look would
-    // be a renewal, and the jitter that keeps processes apart would be lost.
-    const anyDue = wanted.some((grant) => grant.renewAt <= now);
     const batches = new Map<number, Grant[]>();
-    for (const grant of wanted) {
-      const lease = grant.lease!;
-      const ahead = anyDue ? lease.renewEveryMs * BATCH_AHEAD : 0;
-      if (grant.renewAt <= now + ahead) addTo(batches, this.#callTimeout(lease), grant);
-      wakeAt = Math.min(wakeAt, grant.renewAt > now + ahead ? grant.renewAt : lease.lostAt);
-    }
+    for (const grant of this.#due(now)) addTo(batches, this.#callTimeout(grant.lease!), grant);
     for (const [timeoutMs, grants] of batches) {
       for (let i = 0; i < grants.length; i += MAX_BATCH) {
         this.#renew(grants.slice(i, i + MAX_BATCH), timeoutMs);
       }
+      for (const grant of grants) this.#schedule(grant, now);
     }
-    if (this.#grants.size > 0) this.#wake(wakeAt, now);
+    if (this.#grants.size > 0)
+      this.#wake(Math.min(this.#agenda.earliest, now + LOOK_EVERY_MS), now);
+  }
+
+  /**
+   * Those to renew now. Those that are due soon go along only where somebody is due: otherwise every
+   * look would be a renewal, and the jitter that keeps processes apart would be lost.
+   */
+  #due(now: number): Grant[] {
+    const due: Grant[] = [];
+    const later: Grant[] = [];
+    for (let grant = this.#agenda.first; grant !== undefined; grant = this.#agenda.first) {
+      const { lease } = grant;
+      const ahead = due.length > 0 && lease !== null ? lease.renewEveryMs * BATCH_AHEAD : 0;
+      if (this.#agenda.earliest > now + ahead) break;
+      this.#agenda.delete(grant);
+      if (lease === null || lease.noticeLoss()) continue;
+      this.#warn(grant, lease, now);
+      const renewable = grant.renewing === null && this.#wantsRenewal(grant);
+      (renewable && grant.renewAt <= now + ahead ? due : later).push(grant);
+    }
+    for (const grant of later) this.#schedule(grant, now);
+    return due;
   }
 
   /** As long as a whole ttl, one call would leave no time for another try. */
@@ -171,9 +186,7 @@ export class Keeper {
       .finally(() => {
         for (const grant of batch) grant.renewing = null;
         const now = this.#backend.clock.now();
-        for (const grant of batch) {
-          if (this.#grants.has(grant)) this.#wake(this.#nextLook(grant, now), now);
-        }
+        for (const grant of batch) this.#schedule(grant, now);
       });
     for (const grant of batch) grant.renewing = work;
   }
@@ -248,10 +261,17 @@ export class Keeper {
     return Math.min(overdueAt, lease.lostAt - grant.lifeMs / 20);
   }
 
+  #schedule(grant: Grant, now: number): void {
+    if (!this.#grants.has(grant)) return;
+    const at = this.#nextLook(grant, now);
+    this.#agenda.set(grant, at);
+    this.#wake(Math.min(at, now + LOOK_EVERY_MS), now);
+  }
+
   #nextLook(grant: Grant, now: number): number {
     const lease = grant.lease;
     if (lease === null) return now;
-    let at = Math.min(lease.lostAt, now + LOOK_EVERY_MS);
+    let at = lease.lostAt;
     if (lease.terms.renew && !grant.inDangerTold) at = Math.min(at, this.#dangerAt(grant, lease));
     if (this.#wantsRenewal(grant) && grant.renewing === null) at = Math.min(at, grant.renewAt);
     return at;

@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { Agenda } from "./agenda.js";
+
+test("the earliest is always at hand, whatever was set, moved and taken out", () => {
+  const step = fc.record({ item: fc.nat(20), at: fc.option(fc.nat(100)) });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+      const agenda = new Agenda<number>();
+      const known = new Map<number, number>();
+      for (const { item, at } of steps) {
+        if (at === null) {
+          agenda.delete(item);
+          known.delete(item);
+        } else {
+          agenda.set(item, at);
+          known.set(item, at);
+        }
+        const earliest = Math.min(...known.values());
+        assert.equal(agenda.earliest, earliest);
+        assert.equal(
+          agenda.first === undefined ? undefined : known.get(agenda.first),
+          known.size > 0 ? earliest : undefined,
+        );
+      }
+      const drained: number[] = [];
+      for (let first = agenda.first; first !== undefined; first = agenda.first) {
+        drained.push(agenda.earliest);
+        agenda.delete(first);
+      }
+      assert.deepEqual(
+        drained,
+        [...known.values()].sort((a, b) => a - b),
+      );
+    }),
+  );
+});

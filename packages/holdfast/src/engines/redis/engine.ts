@@ -24,7 +24,7 @@ import type {
   WatchFacet,
   Withdrawn,
 } from "../../engine.js";
-import { EngineError } from "../../errors.js";
+import { EngineError, HoldfastError } from "../../errors.js";
 import { emit } from "../../events.js";
 import { globToRegExp } from "../../resource.js";
 import { acquired, gone, granted, queued, viewOf, word } from "./answers.js";
@@ -106,19 +106,25 @@ export class RedisEngine implements Engine {
   }
 
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]> {
-    return this.#each(grants, async ({ resource, grantId, ttlMs }) => {
-      const answer = await this.#keep(resource, "renew", grantId, ttlMs);
-      if (word(answer) !== "renewed") return gone(answer);
-      return { kind: "renewed", since: call.startedAt, ttlMs };
-    });
+    return this.#each(
+      this.#keeping,
+      grants,
+      ({ grantId, ttlMs }) => ["renew", grantId, String(ttlMs)],
+      (answer, { ttlMs }) =>
+        word(answer) === "renewed"
+          ? { kind: "renewed", since: call.startedAt, ttlMs }
+          : gone(answer),
+    );
   }
 
   release(grants: readonly ReleaseRef[]): Promise<readonly (Released | Gone | Failed)[]> {
-    return this.#each(grants, async ({ resource, grantId, tombstoneMs }) => {
-      this.#beats.forget(grantId);
-      const answer = await this.#run(resource, "release", grantId, tombstoneMs);
-      return word(answer) === "released" ? { kind: "released" } : gone(answer);
-    });
+    for (const { grantId } of grants) this.#beats.forget(grantId);
+    return this.#each(
+      this.#commander,
+      grants,
+      ({ grantId, tombstoneMs }) => ["release", grantId, String(tombstoneMs)],
+      (answer) => (word(answer) === "released" ? { kind: "released" } : gone(answer)),
+    );
   }
 
   async check({ resource, mode, token }: Sequence): Promise<boolean> {
@@ -187,15 +193,19 @@ export class RedisEngine implements Engine {
       waiters: readonly GrantRef[],
       call: Call,
     ): Promise<readonly (Queued | Granted | Unknown | Failed)[]> =>
-      this.#each(waiters, async (waiter) => {
-        const { resource, grantId } = waiter;
-        void this.#pushes.listenFor(keyOf(this.#terms.prefix, resource));
-        const beat = this.#beats.next(waiter, call.startedAt);
-        const answer = await this.#keep(resource, "heartbeat", grantId, beat);
-        if (word(answer) === "queued") return queued(answer);
-        this.#beats.forget(grantId);
-        return word(answer) === "granted" ? granted(answer, call.startedAt) : { kind: "unknown" };
-      }),
+      this.#each(
+        this.#keeping,
+        waiters,
+        (waiter) => {
+          void this.#pushes.listenFor(keyOf(this.#terms.prefix, waiter.resource));
+          return ["heartbeat", waiter.grantId, String(this.#beats.next(waiter, call.startedAt))];
+        },
+        (answer, { grantId }) => {
+          if (word(answer) === "queued") return queued(answer);
+          this.#beats.forget(grantId);
+          return word(answer) === "granted" ? granted(answer, call.startedAt) : { kind: "unknown" };
+        },
+      ),
 
     withdraw: async ({ resource, grantId }: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
       const answer = await this.#keep(resource, "withdraw", grantId);
@@ -256,19 +266,19 @@ export class RedisEngine implements Engine {
   }
 
   /** An answer for each; one that fails is an answer too, and does not decide for the others. */
-  async #each<R, A>(
+  async #each<R extends GrantRef, A>(
+    commander: Commander,
     refs: readonly R[],
-    ask: (ref: R) => Promise<A>,
+    ask: (ref: R) => string[],
+    read: (answer: unknown, ref: R) => A,
   ): Promise<readonly (A | Failed)[]> {
     this.#refuseWhenClosed();
-    return Promise.all(
-      refs.map((ref) =>
-        ask(ref).catch((error: unknown): Failed => {
-          const failure = explain(error);
-          const effect = failure instanceof EngineError ? failure.effect : "unknown";
-          return { kind: "failed", effect, error: failure };
-        }),
-      ),
+    const { prefix } = this.#terms;
+    const answers = await commander.runAll(
+      refs.map((ref) => ({ key: keyOf(prefix, ref.resource), words: ask(ref) })),
+    );
+    return answers.map((answer, i): A | Failed =>
+      answer instanceof HoldfastError ? failed(answer) : read(answer, refs[i]!),
     );
   }
 
@@ -338,6 +348,11 @@ export class RedisEngine implements Engine {
     if (!this.#closed) return;
     throw new EngineError("the redis engine was closed", { effect: "none", retryable: false });
   }
+}
+
+function failed(error: HoldfastError): Failed {
+  const effect = error instanceof EngineError ? error.effect : "unknown";
+  return { kind: "failed", effect, error };
 }
 
 interface Cursor {

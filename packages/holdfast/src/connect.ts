@@ -12,6 +12,7 @@ const ENGINES: Record<string, () => Promise<OpenFromUrl>> = {
   redis: async () => (await import("./engines/redis/index.js")).redisFromUrl,
   rediss: async () => (await import("./engines/redis/index.js")).redisFromUrl,
   sqlite: async () => (await import("./engines/sqlite/index.js")).sqliteFromUrl,
+  zookeeper: async () => (await import("./engines/zookeeper/index.js")).zookeeperFromUrl,
 };
 
 /** Opens locks on an engine, named by its URL or handed in ready-made. */

@@ -1,0 +1,54 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { randomBytes } from "node:crypto";
+import { Relay } from "@holdfast/servers";
+import type { Harness } from "../../conformance/index.js";
+import type { Engine } from "../../engine.js";
+import { ZOOKEEPER_TRAITS, ZookeeperEngine } from "./engine.js";
+import { resolveZookeeper, type ZookeeperEngineOptions } from "./options.js";
+
+const OPEN_MS = 10_000;
+
+/** The server or servers that a test file started; known only when they run. */
+export interface Servers {
+  ports: readonly number[];
+  hosts: string;
+}
+
+type More = Omit<ZookeeperEngineOptions, "hosts" | "chroot">;
+
+/** Laws with a chroot of their own each, so that several can run at a time. */
+export function harness(servers: Servers, more: More = {}): Harness {
+  const relays = new Map<Engine, Relay[]>();
+  const chroots = new AsyncLocalStorage<string>();
+  const chroot = () => chroots.getStore() ?? "/laws";
+  return {
+    name: "zookeeper",
+    traits: ZOOKEEPER_TRAITS,
+    get url() {
+      return `zookeeper://${servers.hosts}${chroot()}`;
+    },
+    open: async () => {
+      const between = await Promise.all(servers.ports.map((port) => Relay.start(port)));
+      const hosts = between.map(({ port }) => `127.0.0.1:${port}`).join(",");
+      const engine = new ZookeeperEngine(resolveZookeeper({ hosts, chroot: chroot(), ...more }));
+      const close = engine.close.bind(engine);
+      engine.close = async () => {
+        await close();
+        await Promise.all(between.map((relay) => relay.close()));
+        relays.delete(engine);
+      };
+      relays.set(engine, between);
+      await engine.open(OPEN_MS);
+      return engine;
+    },
+    // What the last law left is below another node, and goes with its sessions.
+    reset: () => chroots.enterWith(`/laws-${randomBytes(6).toString("hex")}`),
+    sever: (engine) => {
+      const between = relays.get(engine)!;
+      for (const relay of between) relay.cut();
+      return () => {
+        for (const relay of between) relay.mend();
+      };
+    },
+  };
+}

@@ -130,10 +130,10 @@ export class Claims {
     const { session, room, hash } = standing;
     let line = first;
     for (let looks = 0; looks < MOST_LOOKS; looks++) {
-      const at = line.contenders.findIndex(({ name }) => name === standing.name);
+      const at = line.at.get(standing.name) ?? -1;
       if (isBuried(line, hash)) return { is: "buried" };
       if (at < 0) return { is: "missing" };
-      this.#refuseOtherLimit(standing.claim, line.contenders.slice(0, at));
+      this.#refuseOtherLimit(standing.claim, line.contenders, at);
       if (standing.state === "granted") return this.#still(standing, until);
       const before = blockers(line.contenders, at);
       if (before.length === 0) return this.#grant(standing, line, until, fresh);
@@ -208,9 +208,9 @@ export class Claims {
     return answers.every(({ err }) => err === CODES.ok) && paths.every((p) => watching.has(p));
   }
 
-  #refuseOtherLimit(claim: Claim, before: readonly Contender[]): void {
+  #refuseOtherLimit(claim: Claim, contenders: readonly Contender[], at: number): void {
     if (claim.mode !== "shared") return;
-    const other = otherLimit(before, claim.limit);
+    const other = otherLimit(contenders.slice(0, at), claim.limit);
     if (other !== undefined) throw limitMismatch(claim.resource, claim.limit, other);
   }
 }

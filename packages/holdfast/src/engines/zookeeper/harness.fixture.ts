@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomBytes } from "node:crypto";
+import { describe, it } from "node:test";
 import { Relay } from "@holdfast/servers";
-import type { Harness } from "../../conformance/index.js";
+import { checkLaws, type Harness } from "../../conformance/index.js";
 import type { Engine } from "../../engine.js";
 import { ZOOKEEPER_TRAITS, ZookeeperEngine } from "./engine.js";
 import { resolveZookeeper, type ZookeeperEngineOptions } from "./options.js";
@@ -12,6 +13,7 @@ const OPEN_MS = 10_000;
 export interface Servers {
   ports: readonly number[];
   hosts: string;
+  restart(): Promise<void>;
 }
 
 type More = Omit<ZookeeperEngineOptions, "hosts" | "chroot">;
@@ -50,5 +52,20 @@ export function harness(servers: Servers, more: More = {}): Harness {
         for (const relay of between) relay.mend();
       };
     },
+    restart: () => servers.restart(),
   };
+}
+
+/** Registers the laws: most of them wait for a session to end, so several do it at a time. */
+export function registerLaws(name: string, laws: Harness, atATime: number): void {
+  const all: [title: string, run: () => Promise<void>][] = [];
+  checkLaws(laws, (title, run) => all.push([title, run]));
+  // What these count or do must not be another law's.
+  const isAlone = ([title]: (typeof all)[number]) => /^(L10|L12|L6\.10)\b/.test(title);
+  describe(`${name}, one at a time`, () => {
+    for (const [title, run] of all.filter(isAlone)) it(title, run);
+  });
+  describe(name, { concurrency: atATime }, () => {
+    for (const [title, run] of all.filter((law) => !isAlone(law))) it(title, run);
+  });
 }

@@ -9,11 +9,12 @@ export interface Line {
   readonly markers: readonly Marker[];
   /** The markers of holders that are gone without a release. */
   readonly orphans: readonly Marker[];
-  readonly names: ReadonlySet<string>;
+  /** Where a name stands among the contenders; -1 for what is there and is none. */
+  readonly at: ReadonlyMap<string, number>;
 }
 
 export const EMPTY_LINE: Line = {
-  ...{ contenders: [], holding: 0, markers: [], orphans: [], names: new Set<string>() },
+  ...{ contenders: [], holding: 0, markers: [], orphans: [], at: new Map<string, number>() },
 };
 
 export function readLine(names: readonly string[], layout: Layout): Line {
@@ -30,7 +31,9 @@ export function readLine(names: readonly string[], layout: Layout): Line {
   const alive = new Set(contenders.map(({ hash }) => hash));
   const orphans = markers.filter(({ hash }) => !alive.has(hash));
   const holding = countHolding(contenders);
-  return { contenders, holding, markers, orphans, names: new Set(names) };
+  const at = new Map(names.map((name) => [name, -1]));
+  for (const [i, { name }] of contenders.entries()) at.set(name, i);
+  return { contenders, holding, markers, orphans, at };
 }
 
 function countHolding(contenders: readonly Contender[]): number {
@@ -67,6 +70,6 @@ export function isBusy({ contenders }: Line, mode: "exclusive" | "shared", limit
   return blockers([...contenders, newcomer], contenders.length).length > 0;
 }
 
-export function isBuried({ names }: Line, hash: string): boolean {
-  return names.has(tombstoneName(hash));
+export function isBuried({ at }: Line, hash: string): boolean {
+  return at.has(tombstoneName(hash));
 }

@@ -33,6 +33,7 @@ export interface Found {
 export class Rooms {
   readonly #layout: Layout;
   readonly #acl: AclKind;
+  readonly #listings = new WeakMap<Session, Map<string, Promise<Line>>>();
 
   constructor(layout: Layout, acl: AclKind) {
     this.#layout = layout;
@@ -40,17 +41,13 @@ export class Rooms {
   }
 
   /** As it is now: what any client was told before this was asked is in it. */
-  async line(session: Session, room: string, until: number): Promise<Line> {
-    const [, line] = await Promise.all([
-      session.ask(sync(room), until).then(orThrow),
-      this.lineHere(session, room, until),
-    ]);
-    return line;
+  line(session: Session, room: string, until: number): Promise<Line> {
+    return this.#listing(session, room, until, true);
   }
 
   /** As the server that we are connected to knows it, our own last writes included. */
-  async lineHere(session: Session, room: string, until: number): Promise<Line> {
-    return this.#read(await session.ask(getChildren(room), until));
+  lineHere(session: Session, room: string, until: number): Promise<Line> {
+    return this.#listing(session, room, until, false);
   }
 
   /**
@@ -59,18 +56,18 @@ export class Rooms {
    */
   async enter(session: Session, room: string, stem: string, data: Buffer, until: number) {
     const own = create(`${room}/${stem}`, data, "sequential", this.#acl);
-    const listing = getChildren(room);
-    const [first, names] = await Promise.all([session.ask(own, until), session.ask(listing, until)]);
-    if (first.value !== null) return { made: first.value, line: this.#read(names) };
+    const listing = () => this.lineHere(session, room, until);
+    const [first, line] = await Promise.all([session.ask(own, until), listing()]);
+    if (first.value !== null) return { made: first.value, line };
     for (let tries = 0, err = first.err; tries < MOST_TRIES; tries++) {
       if (err !== CODES.noNode) throw refusal(err);
       if (tries > 0) await this.#makeParents(session, room, until);
       const [, again, listed] = await Promise.all([
         session.ask(create(room, NOTHING, "container", this.#acl), until),
         session.ask(own, until),
-        session.ask(listing, until),
+        listing(),
       ]);
-      if (again.value !== null) return { made: again.value, line: this.#read(listed) };
+      if (again.value !== null) return { made: again.value, line: listed };
       err = again.err;
     }
     throw refusal(CODES.noNode);
@@ -143,10 +140,25 @@ export class Rooms {
     return this.read(session, room, names, until);
   }
 
-  #read({ err, value }: Answer<{ names: string[] }>): Line {
-    if (err === CODES.noNode) return EMPTY_LINE;
-    if (value === null) throw refusal(err);
-    return readLine(value.names, this.#layout);
+  /** Who asks in the same turn of the event loop is answered together: lines can be long. */
+  #listing(session: Session, room: string, until: number, synced: boolean): Promise<Line> {
+    let listings = this.#listings.get(session);
+    if (listings === undefined) this.#listings.set(session, (listings = new Map()));
+    const key = `${synced} ${room}`;
+    const known = listings.get(key);
+    if (known !== undefined) return known;
+    const line = (async () => {
+      await new Promise<void>((next) => process.nextTick(next));
+      listings.delete(key);
+      const [, children] = await Promise.all([
+        synced ? session.ask(sync(room), until).then(orThrow) : null,
+        session.ask(getChildren(room), until),
+      ]);
+      if (children.err === CODES.noNode) return EMPTY_LINE;
+      return readLine(orThrow(children).names, this.#layout);
+    })();
+    listings.set(key, line);
+    return line;
   }
 
   /** Containers: the servers take them away when nothing is in them any more. */

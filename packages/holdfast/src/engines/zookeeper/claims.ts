@@ -79,28 +79,38 @@ export class Claims {
 
   /** Whether a grant still stands. Answered without a question where its node is watched. */
   async verify(standing: Standing, until: number): Promise<"held" | "revoked" | "missing"> {
-    if (standing.revoked) return "revoked";
-    if (standing.guarded) return "held";
+    for (let looks = 0; looks < MOST_LOOKS; looks++) {
+      if (standing.revoked) return "revoked";
+      if (standing.guarded) return "held";
+      standing.guarding ??= this.#watchOwn(standing, until).finally(() => {
+        standing.guarding = null;
+      });
+      if (!(await standing.guarding)) return "missing";
+    }
+    throw refusal(CODES.badVersion);
+  }
+
+  /** False when the node is gone. */
+  async #watchOwn(standing: Standing, until: number): Promise<boolean> {
     const { session, path } = standing;
-    if (path === null) return "missing";
-    standing.guarded = true;
+    if (path === null) return false;
     standing.guardFrom = Infinity;
+    let changedAlready = false;
     const changed = () => {
-      if (!standing.guarded) return;
+      changedAlready = true;
+      if (!standing.watching.delete(path)) return;
       standing.guarded = false;
       this.#onChange(standing);
     };
-    try {
-      const { err, value } = await session.watch(path, until, changed);
-      if (err === CODES.noNode) return "missing";
-      if (value === null) throw refusal(err);
-      standing.revoked = readRecord(value.data).revoked;
-      standing.watching.set(path, changed);
-      return standing.revoked ? "revoked" : "held";
-    } catch (error) {
-      standing.guarded = false;
-      throw error;
-    }
+    const { err, value } = await session.watch(path, until, changed);
+    if (err === CODES.noNode) return false;
+    if (value === null) throw refusal(err);
+    standing.revoked = readRecord(value.data).revoked;
+    if (changedAlready) return true;
+    standing.guarded = true;
+    standing.watching.set(path, changed);
+    if (standing.state === "leaving") standing.unwatch();
+    return true;
   }
 
   /** Listens for changes of a grant's node, and for one that came before. */

@@ -6,7 +6,7 @@ import { optionsFromUrl, resolveZookeeper, type ZookeeperEngineOptions } from ".
 export type { LayoutName } from "./layout.js";
 export { ZOOKEEPER_DEFAULTS, type ZookeeperEngineOptions } from "./options.js";
 
-const CONNECT_TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 5_000;
 
 /** Locks on a ZooKeeper ensemble. Connects when it is first asked something. */
 export function zookeeperEngine(options: ZookeeperEngineOptions): Engine {

@@ -21,6 +21,7 @@ import type { Answer, Session } from "./wire/session.js";
 const NOTHING = Buffer.alloc(0);
 // Empty parents are taken away by the servers; one may go right after it was made.
 const MOST_TRIES = 10;
+const REMEMBERED = 1_000;
 
 export interface Found {
   readonly path: string;
@@ -33,6 +34,8 @@ export interface Found {
 export class Rooms {
   readonly #layout: Layout;
   readonly #acl: AclKind;
+  /** Rooms that were there a while ago: there is no need to make them first. */
+  readonly #lately = new Set<string>();
   readonly #listings = new WeakMap<Session, Map<string, Promise<Line>>>();
 
   constructor(layout: Layout, acl: AclKind) {
@@ -56,19 +59,21 @@ export class Rooms {
    */
   async enter(session: Session, room: string, stem: string, data: Buffer, until: number) {
     const own = create(`${room}/${stem}`, data, "sequential", this.#acl);
-    const listing = () => this.lineHere(session, room, until);
-    const [first, line] = await Promise.all([session.ask(own, until), listing()]);
-    if (first.value !== null) return { made: first.value, line };
-    for (let tries = 0, err = first.err; tries < MOST_TRIES; tries++) {
-      if (err !== CODES.noNode) throw refusal(err);
-      if (tries > 0) await this.#makeParents(session, room, until);
-      const [, again, listed] = await Promise.all([
-        session.ask(create(room, NOTHING, "container", this.#acl), until),
+    const parent = create(room, NOTHING, "container", this.#acl);
+    let isThere = this.#lately.delete(room);
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      if (tries > 1) await this.#makeParents(session, room, until);
+      const [, made, line] = await Promise.all([
+        isThere ? null : session.ask(parent, until),
         session.ask(own, until),
-        listing(),
+        this.lineHere(session, room, until),
       ]);
-      if (again.value !== null) return { made: again.value, line: listed };
-      err = again.err;
+      if (made.value !== null) {
+        this.#remember(room);
+        return { made: made.value, line };
+      }
+      if (made.err !== CODES.noNode) throw refusal(made.err);
+      isThere = false;
     }
     throw refusal(CODES.noNode);
   }
@@ -159,6 +164,15 @@ export class Rooms {
     })();
     listings.set(key, line);
     return line;
+  }
+
+  #remember(room: string): void {
+    this.#lately.add(room);
+    if (this.#lately.size <= REMEMBERED) return;
+    for (const oldest of this.#lately) {
+      this.#lately.delete(oldest);
+      break;
+    }
   }
 
   /** Containers: the servers take them away when nothing is in them any more. */

@@ -28,8 +28,8 @@ export class Standing {
   /** Whether a change of our own node would be told to us. */
   guarded = false;
   guardFrom = Infinity;
-  /** One look at the line at a time; who asks meanwhile gets the same answer. */
-  looking: Promise<void> | null = null;
+  guarding: Promise<boolean> | null = null;
+  /** Those before a waiter, or a holder's own node. */
   readonly watching = new Map<string, () => void>();
 
   constructor(claim: Claim, hash: string, room: string, session: Session, aheadMs: number) {

@@ -95,7 +95,10 @@ zk.create("${chroot}", b"", acl=[make_digest_acl("app", "s:ecret", create=True, 
 zk.stop()`,
   ]);
   const credentials = { username: "app", password: "s:ecret" };
-  const [ours, other] = [ground.locks({ chroot, ...credentials }), ground.locks({ chroot, ...credentials })];
+  const [ours, other] = [
+    ground.locks({ chroot, ...credentials }),
+    ground.locks({ chroot, ...credentials }),
+  ];
   const lease = await ours.acquire("a", { ttlMs: 5_000, lockDelayMs: 50 });
   await lease.renew();
   const waiting = other.acquire("a", { waitMs: 10_000 });

@@ -17,7 +17,12 @@ const GUARD_AFTER_MS = 100;
 
 export type Place =
   | { readonly is: "granted" }
-  | { readonly is: "queued"; readonly position: number; readonly line: Line; readonly closedMs: number }
+  | {
+      readonly is: "queued";
+      readonly position: number;
+      readonly line: Line;
+      readonly closedMs: number;
+    }
   | { readonly is: "missing" }
   | { readonly is: "revoked" }
   | { readonly is: "buried" };

@@ -231,20 +231,20 @@ export class ZookeeperEngine implements Engine {
     if (this.#ours.isBuried(hash)) return { kind: "gone", why: "unknown" };
     const pick = () => this.#sessions.for(claim.ttlMs);
     return this.#sessions.on(pick, async (session) => {
-    if (!inLine) {
-      const line = await this.#claims.rooms.line(session, room, timing.until);
-      const refused = await this.#refused(claim, hash, session, room, line, timing);
-      if (refused !== null) return refused;
-    }
-    const aheadMs = timing.at - timing.call.startedAt;
-    const standing = new Standing(claim, hash, room, session, aheadMs);
-    standing.doubtful = known !== null;
-    this.#ours.add(standing);
-    const place = await this.#comeIn(standing, timing);
-    const answer = await this.#answer(standing, place, timing);
-    if (inLine || answer.kind !== "queued") return answer;
-    await this.#ours.release(standing.ref, room, 0, timing.until);
-    return answer;
+      if (!inLine) {
+        const line = await this.#claims.rooms.line(session, room, timing.until);
+        const refused = await this.#refused(claim, hash, session, room, line, timing);
+        if (refused !== null) return refused;
+      }
+      const aheadMs = timing.at - timing.call.startedAt;
+      const standing = new Standing(claim, hash, room, session, aheadMs);
+      standing.doubtful = known !== null;
+      this.#ours.add(standing);
+      const place = await this.#comeIn(standing, timing);
+      const answer = await this.#answer(standing, place, timing);
+      if (inLine || answer.kind !== "queued") return answer;
+      await this.#ours.release(standing.ref, room, 0, timing.until);
+      return answer;
     });
   }
 

@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
-import { setTimeout as sleep } from "node:timers/promises";
 import { randomBytes } from "node:crypto";
-import { Relay, startZooKeeper, type ZooKeeperOptions, type ZooKeeperServer } from "@holdfast/servers";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  Relay,
+  startZooKeeper,
+  type ZooKeeperOptions,
+  type ZooKeeperServer,
+} from "@holdfast/servers";
 import { systemClock } from "../../clock.js";
 import type { Call, Claim, Engine } from "../../engine.js";
 import { mintGrantId } from "../../grant-id.js";

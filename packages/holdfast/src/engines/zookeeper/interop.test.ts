@@ -10,8 +10,8 @@ import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ensureFile, ensurePython } from "@holdfast/servers";
 import { UnsupportedError } from "../../errors.js";
-import type { LayoutName } from "./layout.js";
 import { fresh, Ground } from "./ground.fixture.js";
+import type { LayoutName } from "./layout.js";
 
 let ground: Ground;
 const folder = mkdtempSync(join(tmpdir(), "zk-interop-"));

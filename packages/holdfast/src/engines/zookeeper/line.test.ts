@@ -8,6 +8,8 @@ import { hashOf, pathOf, placeOf, resourceOf } from "./paths.js";
 import { readRecord, tokenOf } from "./record.js";
 
 const layout = LAYOUTS.holdfast;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what ZooKeeper refuses
+const REFUSED = /^\.{0,2}$|[/\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/;
 let made = 0;
 
 /** "x" is exclusive, "s" shared without a limit, "s2" with a limit of two. */
@@ -108,8 +110,7 @@ test("every name has a path of its own, which ZooKeeper takes and which leads ba
       paths.add(path);
       const child = path.slice(place.folder.length + 1);
       assert.equal(resourceOf(place, child), name);
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: what ZooKeeper refuses
-      assert.doesNotMatch(child, /^\.{0,2}$|[/\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/);
+      assert.doesNotMatch(child, REFUSED);
     }
     assert.equal(paths.size, NASTY_NAMES.length);
   }

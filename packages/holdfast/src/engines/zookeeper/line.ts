@@ -51,7 +51,8 @@ function countHolding(contenders: readonly Contender[]): number {
 export function blockers(contenders: readonly Contender[], at: number): readonly Contender[] {
   const own = contenders[at]!;
   if (own.mode === "exclusive") return contenders.slice(Math.max(0, at - 1), at);
-  for (let i = at - 1; i >= 0; i--) if (contenders[i]!.mode === "exclusive") return [contenders[i]!];
+  for (let i = at - 1; i >= 0; i--)
+    if (contenders[i]!.mode === "exclusive") return [contenders[i]!];
   const limit = own.limit ?? Infinity;
   return at < limit ? [] : contenders.slice(at - limit, at);
 }

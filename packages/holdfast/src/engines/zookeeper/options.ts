@@ -47,7 +47,9 @@ export function resolveZookeeper(options: ZookeeperEngineOptions): ZookeeperTerm
   checkPath("chroot", chroot, /^(\/[^/]+)*$/, 'like "/app", without a "/" at the end');
   checkPath("prefix", prefix, /^([^/]+\/)*[^/]*$/, 'like "locks/", without a "/" at the start');
   if (!LAYOUT_NAMES.includes(layout)) {
-    throw new UsageError(`layout is ${JSON.stringify(layout)}; it knows ${LAYOUT_NAMES.join(", ")}`);
+    throw new UsageError(
+      `layout is ${JSON.stringify(layout)}; it knows ${LAYOUT_NAMES.join(", ")}`,
+    );
   }
   const { username, password } = options;
   if ((username === undefined) !== (password === undefined)) {

@@ -199,9 +199,7 @@ export class Ours {
     const work =
       path === null || doubtful
         ? this.#releaseByHash(ref, room, DOUBT_MS, standing, until)
-        : this.#claims.rooms
-            .leave(session, path, null, until)
-            .then(() => this.forget(standing));
+        : this.#claims.rooms.leave(session, path, null, until).then(() => this.forget(standing));
     work.catch((error: unknown) => {
       if (error instanceof EngineError && error.retryable) return;
       emit("failed", () => ({ during: "clean-up", error, resource: ref.resource }));

@@ -147,8 +147,8 @@ export class Rooms {
 
   /** Who asks in the same turn of the event loop is answered together: lines can be long. */
   #listing(session: Session, room: string, until: number, synced: boolean): Promise<Line> {
-    let listings = this.#listings.get(session);
-    if (listings === undefined) this.#listings.set(session, (listings = new Map()));
+    const listings = this.#listings.get(session) ?? new Map<string, Promise<Line>>();
+    this.#listings.set(session, listings);
     const key = `${synced} ${room}`;
     const known = listings.get(key);
     if (known !== undefined) return known;

@@ -33,8 +33,10 @@ before(async () => {
 
 after(() => ground[Symbol.asyncDispose]());
 
-const ask = <T>(session: Session, operation: Parameters<Session["ask"]>[0] & { read(f: JuteReader): T }) =>
-  session.ask(operation, systemClock.now() + 5_000);
+const ask = <T>(
+  session: Session,
+  operation: Parameters<Session["ask"]>[0] & { read(f: JuteReader): T },
+) => session.ask(operation, systemClock.now() + 5_000);
 
 test("records are read as they were written, and nothing is read beyond them", () => {
   const bytes = new JuteWriter()
@@ -65,7 +67,10 @@ test("the operations do what they say, and Python's kazoo sees the same", async 
   const made = await ask(session, create(root, Buffer.from("one"), "persistent", "open"));
   assert.equal(made.value?.path, root);
   assert.ok(made.value.stat.czxid > 0n);
-  assert.equal((await ask(session, create(root, EMPTY, "persistent", "open"))).err, CODES.nodeExists);
+  assert.equal(
+    (await ask(session, create(root, EMPTY, "persistent", "open"))).err,
+    CODES.nodeExists,
+  );
   const changed = await ask(session, setData(root, Buffer.from("two"), 0));
   assert.equal(changed.value?.version, 1);
   assert.equal((await ask(session, setData(root, EMPTY, 0))).err, CODES.badVersion);
@@ -200,7 +205,10 @@ for (const [what, nonsense] of [
 }
 
 test("an answer to nothing that was asked ends the connection, not the session", async () => {
-  const relay = await dripping(ground.server.port, Buffer.from([0, 0, 0, 16, 0, 0x7f, 0, 0, ...EMPTY_HEADER]));
+  const relay = await dripping(
+    ground.server.port,
+    Buffer.from([0, 0, 0, 16, 0, 0x7f, 0, 0, ...EMPTY_HEADER]),
+  );
   const session = ground.session({ hosts: [{ host: "127.0.0.1", port: portOf(relay) }] });
   const path = `/${fresh("odd")}`;
   const made = () => ask(session, create(path, EMPTY, "ephemeral", "open")).catch(() => null);

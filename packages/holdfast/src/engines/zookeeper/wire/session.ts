@@ -9,8 +9,8 @@ import {
   authenticate,
   CODES,
   closeSession,
-  type Node,
   getData,
+  type Node,
   type Operation,
   readWelcome,
   removeWatches,
@@ -209,7 +209,10 @@ export class Session {
 
   #welcome(packet: Buffer): void {
     const { timeoutMs, sessionId, password } = readWelcome(packet);
-    if (timeoutMs <= 0) return this.#expire();
+    if (timeoutMs <= 0) {
+      this.#expire();
+      return;
+    }
     if (this.#sessionId === 0n) this.#proof = new Proof(timeoutMs);
     this.#sessionId = sessionId;
     this.#password = password;
@@ -246,12 +249,18 @@ export class Session {
     }
     if (xid === XIDS.auth && err !== CODES.ok) {
       const why = "ZooKeeper does not accept these credentials";
-      return this.#end("refused", new EngineError(why, { effect: "none", retryable: false }));
+      this.#end("refused", new EngineError(why, { effect: "none", retryable: false }));
     }
-    if (xid < 0) return;
+    if (xid >= 0) this.#settle(xid, err, from);
+  }
+
+  #settle(xid: number, err: number, from: JuteReader): void {
     const request = this.#inFlight.get(xid);
     if (request === undefined) throw new RangeError(`an answer to request ${xid}, never sent`);
-    if (err === CODES.sessionExpired) return this.#expire();
+    if (err === CODES.sessionExpired) {
+      this.#expire();
+      return;
+    }
     const value = err === CODES.ok ? request.operation.read(from) : null;
     this.#inFlight.delete(xid);
     this.#proof.answered(request.sentAt, this.#heardAt, request.operation.byLeader);
@@ -274,7 +283,8 @@ export class Session {
     const [oldest] = this.#inFlight.values();
     const silentMs = oldest === undefined ? 0 : now - Math.max(this.#heardAt, oldest.sentAt);
     if (silentMs > mostMs) {
-      return this.#connection!.end(new Error(`no answer within ${Math.round(silentMs)} ms`));
+      this.#connection!.end(new Error(`no answer within ${Math.round(silentMs)} ms`));
+      return;
     }
     this.ask(sync("/"), now + mostMs).catch(() => {});
     this.#arm(this.#proof.keepEveryMs, () => this.#keep());

@@ -5,7 +5,6 @@ import type {
   Claim,
   Engine,
   EngineTraits,
-  Failed,
   Gone,
   Granted,
   GrantRef,
@@ -27,6 +26,7 @@ import type {
 import { EngineError, limitMismatch, UnsupportedError } from "../../errors.js";
 import { emit } from "../../events.js";
 import { Claims, type Place } from "./claims.js";
+import { each } from "./each.js";
 import { closedEngine } from "./failure.js";
 import { LAYOUTS } from "./layout.js";
 import { isBuried, isBusy, type Line, otherLimit } from "./line.js";
@@ -410,20 +410,4 @@ export class ZookeeperEngine implements Engine {
     const at = systemClock.now();
     return { call, at, until: at + call.timeoutMs };
   }
-}
-
-/** An answer for each; one that fails is an answer too, and does not decide for the others. */
-function each<R, A>(
-  refs: readonly R[],
-  ask: (ref: R) => Promise<A>,
-): Promise<readonly (A | Failed)[]> {
-  return Promise.all(
-    refs.map((ref) =>
-      ask(ref).catch((error: unknown): Failed => {
-        const known = error instanceof Error ? error : new Error(String(error));
-        const effect = known instanceof EngineError ? known.effect : "unknown";
-        return { kind: "failed", effect, error: known };
-      }),
-    ),
-  );
 }

@@ -2,10 +2,12 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { randomBytes } from "node:crypto";
 import { describe, it } from "node:test";
 import { Relay } from "@holdfast/servers";
+import { systemClock } from "../../clock.js";
 import { checkLaws, type Harness } from "../../conformance/index.js";
 import type { Engine } from "../../engine.js";
 import { ZOOKEEPER_TRAITS, ZookeeperEngine } from "./engine.js";
 import { resolveZookeeper, type ZookeeperEngineOptions } from "./options.js";
+import { ZOOKEEPER_TTL_TRAITS, ZookeeperTtlEngine } from "./ttl/engine.js";
 
 const OPEN_MS = 10_000;
 
@@ -25,14 +27,16 @@ export function harness(servers: Servers, more: More = {}): Harness {
   const chroot = () => chroots.getStore() ?? "/laws";
   return {
     name: "zookeeper",
-    traits: ZOOKEEPER_TRAITS,
+    ...(more.hold === "ttl" ? judging(relays) : { traits: ZOOKEEPER_TRAITS }),
     get url() {
-      return `zookeeper://${servers.hosts}${chroot()}`;
+      return `zookeeper://${servers.hosts}${chroot()}?hold=${more.hold ?? "session"}`;
     },
     open: async () => {
       const between = await Promise.all(servers.ports.map((port) => Relay.start(port)));
       const hosts = between.map(({ port }) => `127.0.0.1:${port}`).join(",");
-      const engine = new ZookeeperEngine(resolveZookeeper({ hosts, chroot: chroot(), ...more }));
+      const terms = resolveZookeeper({ hosts, chroot: chroot(), ...more });
+      const engine =
+        terms.hold === "ttl" ? new ZookeeperTtlEngine(terms) : new ZookeeperEngine(terms);
       const close = engine.close.bind(engine);
       engine.close = async () => {
         await close();
@@ -68,4 +72,18 @@ export function registerLaws(name: string, laws: Harness, atATime: number): void
   describe(name, { concurrency: atATime }, () => {
     for (const [title, run] of all.filter((law) => !isAlone(law))) it(title, run);
   });
+}
+
+/** Records are judged by observers, so it is for them that time passes: all that are there. */
+function judging(engines: ReadonlyMap<Engine, unknown>) {
+  return {
+    traits: ZOOKEEPER_TTL_TRAITS,
+    queue: false,
+    age: async (resource: string, ms: number) => {
+      const call = { startedAt: systemClock.now(), timeoutMs: OPEN_MS };
+      for (const engine of engines.keys()) {
+        await (engine as ZookeeperTtlEngine).age(resource, ms, call).catch(() => {});
+      }
+    },
+  };
 }

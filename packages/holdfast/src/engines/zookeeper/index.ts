@@ -2,19 +2,20 @@ import type { Engine } from "../../engine.js";
 import type { EngineUrl } from "../../url.js";
 import { ZookeeperEngine } from "./engine.js";
 import { optionsFromUrl, resolveZookeeper, type ZookeeperEngineOptions } from "./options.js";
+import { ZookeeperTtlEngine } from "./ttl/engine.js";
 
 export type { LayoutName } from "./layout.js";
-export { ZOOKEEPER_DEFAULTS, type ZookeeperEngineOptions } from "./options.js";
+export { type HoldName, ZOOKEEPER_DEFAULTS, type ZookeeperEngineOptions } from "./options.js";
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /** Locks on a ZooKeeper ensemble. Connects when it is first asked something. */
 export function zookeeperEngine(options: ZookeeperEngineOptions): Engine {
-  return new ZookeeperEngine(resolveZookeeper(options));
+  return engineOf(options);
 }
 
 export async function zookeeperFromUrl(url: EngineUrl): Promise<Engine> {
-  const engine = new ZookeeperEngine(resolveZookeeper(optionsFromUrl(url)));
+  const engine = engineOf(optionsFromUrl(url));
   try {
     await engine.open(CONNECT_TIMEOUT_MS);
     return engine;
@@ -22,4 +23,9 @@ export async function zookeeperFromUrl(url: EngineUrl): Promise<Engine> {
     await engine.close();
     throw error;
   }
+}
+
+function engineOf(options: ZookeeperEngineOptions): ZookeeperEngine | ZookeeperTtlEngine {
+  const terms = resolveZookeeper(options);
+  return terms.hold === "ttl" ? new ZookeeperTtlEngine(terms) : new ZookeeperEngine(terms);
 }

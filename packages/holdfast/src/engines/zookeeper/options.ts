@@ -22,9 +22,23 @@ export interface ZookeeperEngineOptions {
   readonly tls?: boolean | TlsOptions;
   /** Whose names the nodes have. With another library's, its locks and ours exclude each other. */
   readonly layout?: LayoutName;
+  /**
+   * session: ephemeral nodes, which end with their session. ttl: records with a ttl that clients
+   * judge. Locks of the two do not meet.
+   */
+  readonly hold?: HoldName;
 }
 
-export const ZOOKEEPER_DEFAULTS = { chroot: "", prefix: "holdfast/", layout: "holdfast" } as const;
+export type HoldName = "session" | "ttl";
+
+export const ZOOKEEPER_DEFAULTS = {
+  chroot: "",
+  prefix: "holdfast/",
+  layout: "holdfast",
+  hold: "session",
+} as const;
+/** Another one, so that nobody mixes the two by accident. */
+const TTL_PREFIX = "holdfast-ttl/";
 
 export interface ZookeeperTerms {
   readonly hosts: readonly Host[];
@@ -33,13 +47,16 @@ export interface ZookeeperTerms {
   readonly acl: AclKind;
   readonly tls: TlsOptions | null;
   readonly layout: LayoutName;
+  readonly hold: HoldName;
 }
 
 const LAYOUT_NAMES: readonly string[] = ["holdfast", "kazoo", "curator"];
-const PARAMS = ["prefix", "acl", "layout", "tls", "tlsCa", "tlsCert", "tlsKey", "tlsServername"];
+const PARAMS = ["prefix", "acl", "layout", "hold", "tls", "tlsCa", "tlsCert", "tlsKey", "tlsServername"];
 
 export function resolveZookeeper(options: ZookeeperEngineOptions): ZookeeperTerms {
-  const { chroot, prefix, layout } = { ...ZOOKEEPER_DEFAULTS, ...defined(options) };
+  const usual = options.hold === "ttl" ? { prefix: TTL_PREFIX } : {};
+  const all = { ...ZOOKEEPER_DEFAULTS, ...usual, ...defined(options) };
+  const { chroot, prefix, layout, hold } = all;
   if (typeof options.hosts !== "string" || options.hosts === "") {
     throw new UsageError('hosts must name at least one server, like "127.0.0.1:2181"');
   }
@@ -50,6 +67,12 @@ export function resolveZookeeper(options: ZookeeperEngineOptions): ZookeeperTerm
     throw new UsageError(
       `layout is ${JSON.stringify(layout)}; it knows ${LAYOUT_NAMES.join(", ")}`,
     );
+  }
+  if (hold !== "session" && hold !== "ttl") {
+    throw new UsageError(`hold is ${JSON.stringify(hold)}; it knows session, ttl`);
+  }
+  if (hold === "ttl" && layout !== "holdfast") {
+    throw new UsageError(`layout "${layout}" is of sessions; hold "ttl" has a layout of its own`);
   }
   const { username, password } = options;
   if ((username === undefined) !== (password === undefined)) {
@@ -65,7 +88,7 @@ export function resolveZookeeper(options: ZookeeperEngineOptions): ZookeeperTerm
   }
   const tls = options.tls === true ? {} : options.tls || null;
   const place = placeOf(chroot, prefix);
-  return Object.freeze({ hosts, place, digest, acl, tls, layout });
+  return Object.freeze({ hosts, place, digest, acl, tls, layout, hold });
 }
 
 export function optionsFromUrl(url: EngineUrl): ZookeeperEngineOptions {
@@ -86,6 +109,7 @@ export function optionsFromUrl(url: EngineUrl): ZookeeperEngineOptions {
       prefix: params.get("prefix"),
       acl: params.get("acl") as AclKind | undefined,
       layout: params.get("layout") as LayoutName | undefined,
+      hold: params.get("hold") as HoldName | undefined,
     }),
     tls: tlsFromUrl(params),
   };

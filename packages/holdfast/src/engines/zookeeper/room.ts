@@ -62,7 +62,7 @@ export class Rooms {
     const parent = create(room, NOTHING, "container", this.#acl);
     let isThere = this.#lately.delete(room);
     for (let tries = 0; tries < MOST_TRIES; tries++) {
-      if (tries > 1) await this.#makeParents(session, room, until);
+      if (tries > 1) await this.makeParents(session, room, until);
       const [, made, line] = await Promise.all([
         isThere ? null : session.ask(parent, until),
         session.ask(own, until),
@@ -86,7 +86,7 @@ export class Rooms {
       const { err } = await session.ask(make, until);
       if (err === CODES.ok || err === CODES.nodeExists) return grave;
       if (err !== CODES.noNode) throw refusal(err);
-      await this.#makeParents(session, `${room}/.`, until);
+      await this.makeParents(session, `${room}/.`, until);
     }
     throw refusal(CODES.noNode);
   }
@@ -176,7 +176,7 @@ export class Rooms {
   }
 
   /** Containers: the servers take them away when nothing is in them any more. */
-  async #makeParents(session: Session, path: string, until: number): Promise<void> {
+  async makeParents(session: Session, path: string, until: number): Promise<void> {
     const steps = path.split("/").slice(1, -1);
     for (let i = 1; i <= steps.length; i++) {
       const parent = `/${steps.slice(0, i).join("/")}`;

@@ -85,32 +85,9 @@ export class Views {
     };
   }
 
-  async list(session: Session, { match, cursor, max }: ListFilter, until: number) {
-    const { folder } = this.#place;
-    const [, children] = await Promise.all([
-      session.ask(sync(folder || "/"), until),
-      session.ask(getChildren(folder || "/"), until),
-    ]);
-    if (children.value === null && children.err !== CODES.noNode) throw refusal(children.err);
-    const glob = globToRegExp(match);
-    const matching = (children.value?.names ?? [])
-      .filter((name) => cursor === null || name > cursor)
-      .sort()
-      .flatMap((name) => {
-        const resource = resourceOf(this.#place, name);
-        return resource !== null && glob.test(resource) ? [{ name, resource }] : [];
-      });
-    const page = matching.slice(0, max);
-    const views = await Promise.all(
-      page.map(({ resource }) => this.inspect(session, resource, until)),
-    );
-    const listed: ListPage = {
-      views: views.filter(
-        ({ holders, waiters, closedMs }) => holders.length + waiters.length + closedMs > 0,
-      ),
-      cursor: matching.length > max ? page.at(-1)!.name : null,
-    };
-    return listed;
+  list(session: Session, filter: ListFilter, until: number): Promise<ListPage> {
+    const view = (resource: string) => this.inspect(session, resource, until);
+    return listFolder(session, this.#place, filter, until, view);
   }
 
   /** The live grant that this token belongs to. */
@@ -126,4 +103,36 @@ export class Views {
       }) ?? null;
     return { found, line, room };
   }
+}
+
+/** A page of the resources in the folder. Names in order, so that a cursor is the last one seen. */
+export async function listFolder(
+  session: Session,
+  place: Place,
+  { match, cursor, max }: ListFilter,
+  until: number,
+  view: (resource: string) => Promise<ResourceView>,
+): Promise<ListPage> {
+  const folder = place.folder || "/";
+  const [, children] = await Promise.all([
+    session.ask(sync(folder), until),
+    session.ask(getChildren(folder), until),
+  ]);
+  if (children.value === null && children.err !== CODES.noNode) throw refusal(children.err);
+  const glob = globToRegExp(match);
+  const matching = (children.value?.names ?? [])
+    .filter((name) => cursor === null || name > cursor)
+    .sort()
+    .flatMap((name) => {
+      const resource = resourceOf(place, name);
+      return resource !== null && glob.test(resource) ? [{ name, resource }] : [];
+    });
+  const page = matching.slice(0, max);
+  const views = await Promise.all(page.map(({ resource }) => view(resource)));
+  return {
+    views: views.filter(
+      ({ holders, waiters, closedMs }) => holders.length + waiters.length + closedMs > 0,
+    ),
+    cursor: matching.length > max ? page.at(-1)!.name : null,
+  };
 }

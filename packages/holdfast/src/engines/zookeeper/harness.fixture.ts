@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { describe, it } from "node:test";
 import { Relay } from "@holdfast/servers";
 import { systemClock } from "../../clock.js";
-import { checkLaws, type Harness } from "../../conformance/index.js";
+import { checkLaws, type Excuse, type Harness } from "../../conformance/index.js";
 import type { Engine } from "../../engine.js";
 import { ZOOKEEPER_TRAITS, ZookeeperEngine } from "./engine.js";
 import { resolveZookeeper, type ZookeeperEngineOptions } from "./options.js";
@@ -21,12 +21,13 @@ export interface Servers {
 type More = Omit<ZookeeperEngineOptions, "hosts" | "chroot">;
 
 /** Laws with a chroot of their own each, so that several can run at a time. */
-export function harness(servers: Servers, more: More = {}): Harness {
+export function harness(servers: Servers, more: More = {}, excuses: Excuse[] = []): Harness {
   const relays = new Map<Engine, Relay[]>();
   const chroots = new AsyncLocalStorage<string>();
   const chroot = () => chroots.getStore() ?? "/laws";
   return {
     name: "zookeeper",
+    excuses,
     ...(more.hold === "ttl" ? judging(relays) : { traits: ZOOKEEPER_TRAITS }),
     get url() {
       return `zookeeper://${servers.hosts}${chroot()}?hold=${more.hold ?? "session"}`;

@@ -204,8 +204,8 @@ function decide(
   reading: Reading,
   { startedAt }: Call,
 ): Decision<Granted | Busy | Gone> {
-  const { ledger, grants, token } = reading;
-  if (Object.hasOwn(ledger.graves, hash)) return [{ kind: "gone", why: "unknown" }, null];
+  const { ledger, grants } = reading;
+  if (ledger.graves.has(hash)) return [{ kind: "gone", why: "unknown" }, null];
   const own = alive(reading, hash);
   if (own?.holding.revoked) return [{ kind: "gone", why: "revoked" }, null];
   if (own !== null) {
@@ -220,6 +220,7 @@ function decide(
     return [{ kind: "busy", holders: holdersOf(grants), retryAfterMs }, null];
   }
   const { tokens, ttlMs } = claim;
+  const token = reading.takeToken();
   const next = withGrant(ledger, hash, holdingOf(claim, token));
   return [{ kind: "granted", token, tokens, since: startedAt, ttlMs }, next];
 }

@@ -14,19 +14,25 @@ import {
   setData,
   sync,
 } from "../wire/operations.js";
-import { EMPTY_LEDGER, isEmpty, type Ledger, readLedger, writeLedger } from "./record.js";
+import { emptyLedger, isEmpty, type Ledger, readLedger, writeLedger } from "./record.js";
 import { type Judged, Sightings } from "./sightings.js";
 
 const NOTHING = Buffer.alloc(0);
-const MOST_TRIES = 50;
 const MOST_PAUSE_MS = 50;
 
 /** What a decision is made on, and what it may write back. */
 export interface Reading {
   readonly ledger: Ledger;
   readonly grants: readonly Judged[];
-  /** For a grant that is written on this reading: greater than every earlier one's. */
-  readonly token: bigint;
+  /** For the one grant that may be written on this reading: greater than every earlier one's. */
+  takeToken(): bigint;
+}
+
+interface Change {
+  readonly until: number;
+  readonly decide: (reading: Reading) => Decision<unknown>;
+  readonly resolve: (answer: unknown) => void;
+  readonly reject: (error: Error) => void;
 }
 
 /** null writes nothing. */
@@ -38,7 +44,7 @@ export class Ledgers {
   readonly #sessions: Sessions;
   readonly #rooms: Rooms;
   readonly #acl: AclKind;
-  readonly #turns = new Map<string, Promise<unknown>>();
+  readonly #waiting = new Map<string, Change[]>();
 
   constructor(sessions: Sessions, rooms: Rooms, acl: AclKind) {
     this.#sessions = sessions;
@@ -47,39 +53,86 @@ export class Ledgers {
   }
 
   async read(path: string, until: number): Promise<Reading | null> {
-    const { reading } = await this.#read(path, until);
-    return reading;
+    const { ledger } = await this.#read(path, until);
+    return ledger === null ? null : this.#reading(path, ledger, () => 0n);
   }
 
-  /** One at a time for each path: those of one process need not be in each other's way. */
-  async change<A>(
-    path: string,
-    until: number,
-    decide: (reading: Reading) => Decision<A>,
-  ): Promise<A> {
-    const before = this.#turns.get(path) ?? Promise.resolve();
-    const work = before.then(() => this.#change(path, until, decide));
-    const turn = work.catch(() => {});
-    this.#turns.set(path, turn);
-    void turn.then(() => {
-      if (this.#turns.get(path) === turn) this.#turns.delete(path);
+  /** Those of one process need not be in each other's way: what waits is written together. */
+  change<A>(path: string, until: number, decide: (reading: Reading) => Decision<A>): Promise<A> {
+    return new Promise<A>((resolve, reject) => {
+      const change = { until, decide, resolve: resolve as (answer: unknown) => void, reject };
+      const waiting = this.#waiting.get(path);
+      if (waiting !== undefined) {
+        waiting.push(change);
+        return;
+      }
+      const first: Change[] = [change];
+      this.#waiting.set(path, first);
+      void this.#work(path, first);
     });
-    return work;
   }
 
-  async #change<A>(path: string, until: number, decide: (reading: Reading) => Decision<A>) {
-    for (let tries = 0; tries < MOST_TRIES && systemClock.now() < until; tries++) {
-      const { reading, version } = await this.#read(path, until);
-      if (reading === null) throw notOurs(path);
-      const [answer, next] = decide(reading);
-      if (next === null || (version === null && isEmpty(next))) return answer;
-      // The token comes from the transaction that wrote what was read; without one there is none.
-      if (version === null) await this.#make(path, until);
-      else if (await this.#write(path, next, version, until)) return answer;
-      if (version !== null) await sleep(systemClock, randomInt(MOST_PAUSE_MS), undefined);
+  async #work(path: string, waiting: Change[]): Promise<void> {
+    for (let tries = 0; waiting.length > 0; tries++) {
+      const now = systemClock.now();
+      for (const late of waiting.filter(({ until }) => until <= now)) {
+        waiting.splice(waiting.indexOf(late), 1);
+        late.reject(tooBusy());
+      }
+      if (waiting.length === 0) break;
+      try {
+        if (await this.#round(path, waiting)) tries = 0;
+        else if (tries > 0) await sleep(systemClock, randomInt(MOST_PAUSE_MS), undefined, false);
+      } catch (error) {
+        // Whoever asks again does so with the same grantId, and finds what was written after all.
+        for (const { reject } of waiting.splice(0)) reject(error as Error);
+      }
     }
-    const message = "others wrote too often for us to get in between";
-    throw new EngineError(message, { effect: "none", retryable: true });
+    this.#waiting.delete(path);
+  }
+
+  /** One reading, the decisions of all who wait, one write. False if somebody wrote in between. */
+  async #round(path: string, waiting: Change[]): Promise<boolean> {
+    const until = Math.max(...waiting.map((change) => change.until));
+    const { ledger, version, token } = await this.#read(path, until);
+    if (ledger === null) throw notOurs(path);
+    const answered: { change: Change; settle: () => void }[] = [];
+    let next = ledger;
+    let [changed, taken] = [false, false];
+    const takeToken = () => {
+      taken = true;
+      return token;
+    };
+    for (const change of waiting) {
+      if (taken) break;
+      const reading = this.#reading(path, next, takeToken);
+      try {
+        const [answer, wanted] = change.decide(reading);
+        answered.push({ change, settle: () => change.resolve(answer) });
+        if (wanted === null) continue;
+        [next, changed] = [wanted, true];
+      } catch (error) {
+        answered.push({ change, settle: () => change.reject(error as Error) });
+      }
+    }
+    if (changed && !(version === null && isEmpty(next))) {
+      if (version === null) {
+        await this.#make(path, until);
+        return false;
+      }
+      if (!(await this.#write(path, next, version, until))) return false;
+      // Our own grants stand still from here on, like anybody's.
+      this.sightings.see(path, next);
+    }
+    for (const { change, settle } of answered) {
+      waiting.splice(waiting.indexOf(change), 1);
+      settle();
+    }
+    return true;
+  }
+
+  #reading(path: string, ledger: Ledger, takeToken: () => bigint): Reading {
+    return { ...this.sightings.judge(path, ledger), takeToken };
   }
 
   async #read(path: string, until: number) {
@@ -87,16 +140,13 @@ export class Ledgers {
       () => this.#sessions.any(),
       (session) => Promise.all([session.ask(sync(path), until), session.ask(getData(path), until)]),
     );
-    if (answer.err === CODES.noNode) {
-      const empty = this.sightings.judge(path, EMPTY_LEDGER);
-      return { reading: { ...empty, token: 0n }, version: null };
-    }
-    if (answer.value === null) throw refusal(answer.err);
-    const { data, stat } = answer.value;
-    const ledger = readLedger(data);
-    if (ledger === null) return { reading: null, version: stat.version };
-    const reading = { ...this.sightings.judge(path, ledger), token: tokenOf(stat.mzxid) };
-    return { reading, version: stat.version };
+    if (answer.value === null && answer.err !== CODES.noNode) throw refusal(answer.err);
+    const ledger = answer.value === null ? emptyLedger() : readLedger(answer.value.data);
+    if (ledger !== null) this.sightings.see(path, ledger);
+    if (answer.value === null) return { ledger, version: null, token: 0n };
+    // From the transaction that wrote what was read: nobody else can write on top of the same.
+    const { version, mzxid } = answer.value.stat;
+    return { ledger, version, token: tokenOf(mzxid) };
   }
 
   async #make(path: string, until: number): Promise<void> {
@@ -117,6 +167,11 @@ export class Ledgers {
     if (err === CODES.badVersion || err === CODES.noNode) return false;
     throw refusal(err);
   }
+}
+
+function tooBusy(): EngineError {
+  const message = "others wrote too often for us to get in between";
+  return new EngineError(message, { effect: "none", retryable: true });
 }
 
 function notOurs(path: string): EngineError {

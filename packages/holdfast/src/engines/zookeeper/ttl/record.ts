@@ -16,30 +16,35 @@ export interface Holding {
 /** All that is known of one resource: the data of one node. By the hash of the grantId. */
 export interface Ledger {
   readonly grants: Readonly<Record<string, Holding>>;
-  /** Claims that were given up, and for how many milliseconds that must be remembered. */
-  readonly graves: Readonly<Record<string, number>>;
+  /**
+   * Claims that were given up, and for how many milliseconds that must be remembered. There can be
+   * many, so this is changed in place: a reading belongs to whoever read it.
+   */
+  readonly graves: Map<string, number>;
 }
 
-export const EMPTY_LEDGER: Ledger = { grants: {}, graves: {} };
+export function emptyLedger(): Ledger {
+  return { grants: {}, graves: new Map() };
+}
 
 export function readLedger(data: Buffer): Ledger | null {
-  if (data.length === 0) return EMPTY_LEDGER;
+  if (data.length === 0) return emptyLedger();
   try {
-    const { grants, graves } = JSON.parse(data.toString()) as Partial<Ledger>;
+    const { grants, graves } = JSON.parse(data.toString()) as Record<keyof Ledger, object>;
     if (typeof grants !== "object" || typeof graves !== "object") return null;
-    return { grants, graves };
+    return { grants: grants as Ledger["grants"], graves: new Map(Object.entries(graves)) };
   } catch {
     // Somebody else's node.
     return null;
   }
 }
 
-export function writeLedger(ledger: Ledger): Buffer {
-  return Buffer.from(JSON.stringify(ledger));
+export function writeLedger({ grants, graves }: Ledger): Buffer {
+  return Buffer.from(JSON.stringify({ grants, graves: Object.fromEntries(graves) }));
 }
 
 export function isEmpty({ grants, graves }: Ledger): boolean {
-  return Object.keys(grants).length + Object.keys(graves).length === 0;
+  return Object.keys(grants).length + graves.size === 0;
 }
 
 export function holdingOf(claim: Claim, token: bigint): Holding {
@@ -58,7 +63,8 @@ export function withoutGrant(ledger: Ledger, hash: string): Ledger {
 }
 
 export function withGrave(ledger: Ledger, hash: string, forMs: number): Ledger {
-  return { ...ledger, graves: { ...ledger.graves, [hash]: forMs } };
+  ledger.graves.set(hash, forMs);
+  return ledger;
 }
 
 /** Who holds and who was revoked. Renewals do not change it, so they wake nobody. */

@@ -25,8 +25,8 @@ export interface Judged {
 export class Sightings {
   readonly #byPath = new Map<string, Map<string, Sighting>>();
 
-  /** What a reading found; the ledger without what is over. */
-  judge(path: string, ledger: Ledger): { grants: Judged[]; ledger: Ledger } {
+  /** A new reading: graves that are old enough are taken out of it. */
+  see(path: string, ledger: Ledger): void {
     const now = systemClock.now();
     const before = this.#byPath.get(path);
     const seen = new Map<string, Sighting>();
@@ -36,17 +36,26 @@ export class Sightings {
       seen.set(key, sighting);
       return now - sighting.since;
     };
-    const grants: Judged[] = [];
-    for (const [hash, holding] of Object.entries(ledger.grants)) {
-      const stillMs = sight(hash, holding.beat);
-      const leftMs = holding.ttlMs - stillMs;
-      grants.push({ hash, holding, leftMs, blocksMs: leftMs + holding.lockDelayMs });
+    for (const [hash, { beat }] of Object.entries(ledger.grants)) sight(hash, beat);
+    for (const [hash, ms] of ledger.graves) {
+      if (sight(`+${hash}`, 0) >= ms) ledger.graves.delete(hash);
     }
-    const graves = Object.entries(ledger.graves).filter(([hash, ms]) => sight(`+${hash}`, 0) < ms);
     this.#remember(path, seen);
-    const blocking = grants.filter(({ blocksMs }) => blocksMs > 0);
+  }
+
+  /** Who still blocks, as far as we have seen; what was decided since the reading is as of now. */
+  judge(path: string, { grants, graves }: Ledger): { grants: Judged[]; ledger: Ledger } {
+    const now = systemClock.now();
+    const seen = this.#byPath.get(path);
+    const judged = Object.entries(grants).map(([hash, holding]): Judged => {
+      const sighting = seen?.get(hash);
+      const stillMs = sighting?.beat === holding.beat ? now - sighting.since : 0;
+      const leftMs = holding.ttlMs - stillMs;
+      return { hash, holding, leftMs, blocksMs: leftMs + holding.lockDelayMs };
+    });
+    const blocking = judged.filter(({ blocksMs }) => blocksMs > 0);
     const kept = Object.fromEntries(blocking.map(({ hash, holding }) => [hash, holding]));
-    return { grants: blocking, ledger: { grants: kept, graves: Object.fromEntries(graves) } };
+    return { grants: blocking, ledger: { grants: kept, graves } };
   }
 
   /** For tests: as if what was seen of this path had been seen so much earlier. */

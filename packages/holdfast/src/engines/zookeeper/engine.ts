@@ -284,9 +284,10 @@ export class ZookeeperEngine implements Engine {
   /** Where a claim of ours stands, with a line that several may have been asked about together. */
   async #look(standing: Standing, timing: Timing, lines?: Map<string, Promise<Line>>) {
     const { session, room } = standing;
-    if (timing.call.startedAt !== timing.at) {
-      standing.aheadMs = Math.min(standing.aheadMs, timing.at - timing.call.startedAt);
-    }
+    standing.aheadMs = Math.min(standing.aheadMs, timing.at - timing.call.startedAt);
+    // Core is there, whether or not the servers can be asked.
+    const heardUntil = timing.at + FORGIVEN_BEATS * BEAT_MS;
+    if (standing.state === "waiting") standing.deadline = Math.max(standing.deadline, heardUntil);
     await standing.entered;
     return this.#unlessOver(standing, async (): Promise<Place> => {
       const line = lines?.get(room) ?? this.#claims.rooms.line(session, room, timing.until);

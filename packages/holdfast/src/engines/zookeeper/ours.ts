@@ -162,12 +162,15 @@ export class Ours {
   #tick(): void {
     this.#timer = null;
     const now = systemClock.now();
-    for (const standing of [...this.#standings.values()]) {
+    const inUse = new Set<Session>();
+    for (const standing of this.#standings.values()) {
+      inUse.add(standing.session);
       if (standing.session.over) this.forget(standing);
       else if (now >= standing.deadline) this.#expel(standing, now);
       else if (now >= standing.guardFrom && standing.state === "granted") this.#guard(standing);
     }
     for (const [hash, grave] of this.#graves) {
+      inUse.add(grave.session);
       if (now >= grave.lookAt || (now >= grave.until && grave.lookAt < Infinity)) {
         grave.lookAt = now + DOUBT_LOOK_MS;
         this.#sweep(hash, grave, now + AGAIN_MS).catch(() => {});
@@ -177,7 +180,6 @@ export class Ours {
       // If it stays, it goes with the session.
       grave.session.ask(remove(grave.path), now + AGAIN_MS).catch(() => {});
     }
-    const inUse = new Set([...this.#standings.values(), ...this.#graves.values()].map(sessionOf));
     this.#sessions.sweep((session) => inUse.has(session));
     if (inUse.size > 0) this.#wake();
   }
@@ -210,8 +212,4 @@ export class Ours {
 export function markerOf(line: Line, room: string, hash: string): string | null {
   const marker = line.markers.find((one) => one.hash === hash);
   return marker === undefined ? null : `${room}/${marker.name}`;
-}
-
-function sessionOf({ session }: { readonly session: Session }): Session {
-  return session;
 }

@@ -63,6 +63,7 @@ export class Session {
   readonly #inFlight = new Map<number, Request>();
   #waiting: Request[] = [];
   #proof: Proof;
+  #timeoutMs: number;
   #sessionId = 0n;
   #password: Buffer = Buffer.alloc(16);
   #lastZxid = 0n;
@@ -84,6 +85,7 @@ export class Session {
     this.#spec = spec;
     this.#onEnd = onEnd;
     this.#proof = new Proof(spec.timeoutMs);
+    this.#timeoutMs = spec.timeoutMs;
     this.#host = randomInt(spec.hosts.length);
     this.opened = new Promise((resolve) => {
       this.#opened = resolve;
@@ -141,7 +143,7 @@ export class Session {
 
   unwatch(path: string, listener: () => void): void {
     if (!this.#watches.drop(path, listener) || this.#state !== "open") return;
-    const until = systemClock.now() + this.#spec.timeoutMs;
+    const until = systemClock.now() + this.#timeoutMs;
     // Left alone the server would keep it for as long as the node lives. If that fails, it does.
     this.ask(removeWatches(path), until).catch(() => {});
   }
@@ -179,7 +181,7 @@ export class Session {
     connection = new Connection(host, tls, hello, events);
     this.#connection = connection;
     const { part, leastMs, mostMs } = ATTEMPT;
-    const attemptMs = Math.min(mostMs, Math.max(leastMs, timeoutMs * part));
+    const attemptMs = Math.min(mostMs, Math.max(leastMs, this.#timeoutMs * part));
     const late = () => connection.end(new Error(`no answer within ${Math.round(attemptMs)} ms`));
     this.#arm(attemptMs, late);
   }
@@ -196,7 +198,7 @@ export class Session {
     this.#dropLate();
     // Once around without a pause; then ever slower, and not all clients at the same time.
     const round = Math.floor(this.#tries++ / this.#spec.hosts.length);
-    const mostMs = Math.min(LONGEST_PAUSE_MS, this.#spec.timeoutMs / 8);
+    const mostMs = Math.min(LONGEST_PAUSE_MS, this.#timeoutMs / 8);
     const pauseMs = round === 0 ? 0 : Math.min(mostMs, FIRST_PAUSE_MS * 2 ** Math.min(round, 10));
     this.#arm(pauseMs * (0.75 + randomInt(500) / 1000), () => this.#join());
   }
@@ -213,7 +215,9 @@ export class Session {
       this.#expire();
       return;
     }
-    if (this.#sessionId === 0n) this.#proof = new Proof(timeoutMs);
+    // What the servers granted, which need not be what was asked for.
+    if (timeoutMs !== this.#timeoutMs || this.#sessionId === 0n) this.#proof = new Proof(timeoutMs);
+    this.#timeoutMs = timeoutMs;
     this.#sessionId = sessionId;
     this.#password = password;
     this.#proof.opened(this.#helloSentAt);
@@ -276,7 +280,7 @@ export class Session {
   /** Says that we are there, and sees to it that the server is. */
   #keep(): void {
     const now = systemClock.now();
-    const mostMs = this.#spec.timeoutMs * SILENT_FOR;
+    const mostMs = this.#timeoutMs * SILENT_FOR;
     // When it is we who were away, the answers lie there unread.
     if (now - this.#keptAt > mostMs) this.#heardAt = now;
     this.#keptAt = now;

@@ -6,6 +6,7 @@ export { type RedisOptions, type RedisServer, startRedis } from "./redis.js";
 export { Relay } from "./relay.js";
 export { type SentinelServers, startSentinel } from "./sentinel.js";
 export {
+  type EnsembleOptions,
   startZooKeeper,
   startZooKeeperEnsemble,
   type ZooKeeperEnsemble,

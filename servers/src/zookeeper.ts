@@ -28,6 +28,11 @@ export interface ZooKeeperOptions {
   readonly java?: readonly string[];
 }
 
+export interface EnsembleOptions extends ZooKeeperOptions {
+  /** The port by which one member (0, 1, 2) reaches another; a relay's, to come between them. */
+  readonly between?: (from: number, to: number, port: number) => Promise<number>;
+}
+
 export interface ZooKeeperServer extends AsyncDisposable {
   readonly port: number;
   /** "127.0.0.1:port" */
@@ -68,13 +73,18 @@ export async function startZooKeeper(options: ZooKeeperOptions = {}): Promise<Zo
 }
 
 /** Three servers that elect a leader. */
-export function startZooKeeperEnsemble(options: ZooKeeperOptions = {}): Promise<ZooKeeperEnsemble> {
+export function startZooKeeperEnsemble(options: EnsembleOptions = {}): Promise<ZooKeeperEnsemble> {
   return withPorts(MEMBERS * 3, async (ports) => {
-    const peers = Array.from({ length: MEMBERS }, (_, i) => {
-      const [quorum, election] = [ports[i * 3 + 1], ports[i * 3 + 2]];
-      return `server.${i + 1}=127.0.0.1:${quorum}:${election}`;
-    });
-    const all = peers.map((_, i) => member(ports[i * 3]!, i + 1, peers, options));
+    const numbers = Array.from({ length: MEMBERS }, (_, i) => i);
+    const peer = async (from: number, to: number) => {
+      const [own, election] = [ports[to * 3 + 1]!, ports[to * 3 + 2]];
+      const quorum = from === to ? own : ((await options.between?.(from, to, own)) ?? own);
+      return `server.${to + 1}=127.0.0.1:${quorum}:${election}`;
+    };
+    const peers = await Promise.all(
+      numbers.map((from) => Promise.all(numbers.map((to) => peer(from, to)))),
+    );
+    const all = numbers.map((i) => member(ports[i * 3]!, i + 1, peers[i]!, options));
     const stop = async () => void (await Promise.all(all.map(({ process }) => process.stop())));
     const started = await Promise.allSettled(all.map(({ process }) => process.start()));
     const failed = started.find((outcome) => outcome.status === "rejected");

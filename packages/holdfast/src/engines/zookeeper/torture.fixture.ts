@@ -54,7 +54,7 @@ export async function torture(forMs: number, ttlMs: number): Promise<TortureRepo
   const children = Array.from({ length: PROCESSES }, () => scene.start(args));
   try {
     await scene.untilWritten(1);
-    const stopping = scene.stopNowAndThen(children, ttlMs * 1.6);
+    const stopping = scene.stopNowAndThen(ttlMs * 1.7);
     const end = hostInstant() + forMs;
     while (hostInstant() < end) {
       await sleep(Math.min(5_000 - DOWN_MS, end - hostInstant()));
@@ -82,6 +82,7 @@ class Scene {
   #refused = 0;
   #kills = 0;
   #stops = 0;
+  #onRead: ((child: ChildProcess) => void) | null = null;
 
   constructor(ensemble: ZooKeeperEnsemble) {
     this.#ensemble = ensemble;
@@ -92,10 +93,14 @@ class Scene {
     const child = spawn(process.execPath, [MAIN, ...args], { stdio: [...stdio] });
     child.on("message", (message) => {
       const said = message as Said;
-      if (said.says === "asks") child.send({ id: said.id, value: this.#answer(said) });
-      else if (said.says === "failed") {
+      if (said.says === "asks") {
+        child.send({ id: said.id, value: this.#answer(said) });
+        if (said.verb === "read") this.#onRead?.(child);
+      }
+      if (said.says === "failed") {
         this.#failures[said.code] = (this.#failures[said.code] ?? 0) + 1;
-      } else this.#intervals.push({ ...said, token: BigInt(said.token) });
+      }
+      if (said.says === "held") this.#intervals.push({ ...said, token: BigInt(said.token) });
     });
     return child;
   }
@@ -115,15 +120,20 @@ class Scene {
     await leader.start();
   }
 
-  /** Stopped for longer than its session lives, and then it goes on as if nothing had been. */
-  async stopNowAndThen(children: readonly ChildProcess[], stopMs: number): Promise<void> {
-    for (let i = 0; !this.over; i++) {
-      const child = children[i % children.length]!;
+  /** Stopped in the middle of its work for longer than its session lives; then it goes on. */
+  async stopNowAndThen(stopMs: number): Promise<void> {
+    while (!this.over) {
       await sleep(STOP_EVERY_MS);
-      child.kill("SIGSTOP");
+      const read = new Promise<ChildProcess>((hear) => {
+        this.#onRead = hear;
+      });
+      const holder = await Promise.race([read, sleep(STOP_EVERY_MS)]);
+      this.#onRead = null;
+      if (holder === undefined) continue;
+      holder.kill("SIGSTOP");
       this.#stops++;
       await sleep(stopMs);
-      child.kill("SIGCONT");
+      holder.kill("SIGCONT");
     }
   }
 

@@ -51,7 +51,17 @@ export interface ZookeeperTerms {
 }
 
 const LAYOUT_NAMES: readonly string[] = ["holdfast", "kazoo", "curator"];
-const PARAMS = ["prefix", "acl", "layout", "hold", "tls", "tlsCa", "tlsCert", "tlsKey", "tlsServername"];
+const PARAMS = [
+  "prefix",
+  "acl",
+  "layout",
+  "hold",
+  "tls",
+  "tlsCa",
+  "tlsCert",
+  "tlsKey",
+  "tlsServername",
+];
 
 export function resolveZookeeper(options: ZookeeperEngineOptions): ZookeeperTerms {
   const usual = options.hold === "ttl" ? { prefix: TTL_PREFIX } : {};

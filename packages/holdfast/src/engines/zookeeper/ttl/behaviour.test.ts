@@ -83,7 +83,10 @@ describe("records with a ttl", { concurrency: 4 }, () => {
     const resource = fresh();
     const locks = ground.locks(ttl);
     const lease = await locks.acquire(resource);
-    assert.deepEqual(await ground.children("/holdfast-ttl").then((c) => c.includes(resource)), true);
+    assert.deepEqual(
+      await ground.children("/holdfast-ttl").then((c) => c.includes(resource)),
+      true,
+    );
     await lease.release();
     assert.equal((await ground.children("/holdfast-ttl")).includes(resource), false);
   });

@@ -21,8 +21,8 @@ import type {
   WatchFacet,
 } from "../../../engine.js";
 import { limitMismatch } from "../../../errors.js";
-import { closedEngine } from "../failure.js";
 import { each } from "../each.js";
+import { closedEngine } from "../failure.js";
 import { LAYOUTS } from "../layout.js";
 import type { ZookeeperTerms } from "../options.js";
 import { hashOf, pathOf } from "../paths.js";
@@ -94,7 +94,10 @@ export class ZookeeperTtlEngine implements Engine {
     return answer;
   }
 
-  async renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]> {
+  async renew(
+    grants: readonly RenewRef[],
+    call: Call,
+  ): Promise<readonly (Renewed | Gone | Failed)[]> {
     const until = this.#enter(call);
     return each(grants, ({ resource, grantId, ttlMs }) => {
       const hash = hashOf(grantId);

@@ -5,15 +5,7 @@ import { refusal } from "../failure.js";
 import { tokenOf } from "../record.js";
 import type { Rooms } from "../room.js";
 import type { Sessions } from "../sessions.js";
-import {
-  type AclKind,
-  CODES,
-  create,
-  getData,
-  remove,
-  setData,
-  sync,
-} from "../wire/operations.js";
+import { type AclKind, CODES, create, getData, remove, setData, sync } from "../wire/operations.js";
 import { emptyLedger, isEmpty, type Ledger, readLedger, writeLedger } from "./record.js";
 import { type Judged, Sightings } from "./sightings.js";
 

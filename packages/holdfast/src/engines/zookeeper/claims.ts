@@ -58,14 +58,15 @@ export class Claims {
     const data = writeRecord(claim, Math.min(claim.ttlMs, session.leaseMs));
     for (let tries = 1; ; tries++) {
       try {
-        if (standing.doubtful) {
+        if (standing.path === null && standing.doubtful) {
           const line = await this.rooms.line(session, room, until);
           if (isBuried(line, hash)) return { is: "buried" };
-          if (await this.#recover(standing, line, until)) return this.#place(standing, line, until);
+          await this.#recover(standing, line, until);
         }
+        if (standing.path !== null) return await this.look(standing, until);
         const { made, line } = await this.rooms.enter(session, room, stem, data, until);
         this.#own(standing, made.path, made.stat.czxid, made.stat.ctime);
-        return await this.#place(standing, line, until, true);
+        if (line !== null) return await this.#place(standing, line, until, true);
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
         standing.doubtful ||= error.effect === "unknown";
@@ -131,14 +132,15 @@ export class Claims {
     if (standing.state === "entering") standing.state = "waiting";
   }
 
-  async #recover(standing: Standing, line: Line, until: number): Promise<boolean> {
+  /** A node that was made although we never heard of it. */
+  async #recover(standing: Standing, line: Line, until: number): Promise<void> {
     const { session, room, hash } = standing;
     const own = line.contenders.find((contender) => contender.hash === hash);
-    if (own === undefined) return false;
+    if (own === undefined) return;
     const [found] = await this.rooms.read(session, room, [own.name], until);
-    if (found === undefined) return false;
-    this.#own(standing, found.path, found.stat.czxid, found.stat.ctime);
-    return true;
+    if (found !== undefined) {
+      this.#own(standing, found.path, found.stat.czxid, found.stat.ctime);
+    }
   }
 
   async #place(standing: Standing, first: Line, until: number, fresh = false): Promise<Place> {

@@ -1,6 +1,7 @@
 // What a holder is told, and when: connections lost, servers that hang, sessions that expire.
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { createConnection, createServer } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LeaseLostError } from "../../errors.js";
@@ -126,6 +127,25 @@ describe("loss", { concurrency: 4 }, () => {
     assert.equal(await left(), 0, "no orphan");
   });
 
+  it("a connection that breaks right after the node was made leaves no second one", async () => {
+    const resource = fresh();
+    const relay = await scissors(ground.server.port);
+    const engine = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
+    const terms = { ttlMs: 30_000 };
+    const first = claim(resource, terms);
+    await engine.tryAcquire(first, now());
+    await engine.release([{ ...first, tombstoneMs: 0 }], now());
+    const one = claim(resource, terms);
+    // The answer to the create comes through, the line that was asked for with it does not.
+    relay.cutAfterNextPacket();
+    const answer = await engine.queue!.enqueue(one, now(10_000));
+    assert.equal(relay.cuts(), 1);
+    assert.equal(answer.kind, "granted");
+    assert.equal((await ground.children(`/holdfast/${resource}`)).length, 1);
+    await engine.release([{ ...one, tombstoneMs: 0 }], now());
+    relay.close();
+  });
+
   it("a create that was given up blocks nobody, though its answer never came", async () => {
     const resource = fresh();
     const relay = await ground.relay();
@@ -146,3 +166,36 @@ describe("loss", { concurrency: 4 }, () => {
     await until("nobody else is in the line", async () => (await contenders()) === 0);
   });
 });
+
+/** A relay that can let one more packet of the server's through, and then break the connection. */
+async function scissors(target: number) {
+  let [armed, cuts] = [false, 0];
+  const server = createServer((client) => {
+    const upstream = createConnection(target, "127.0.0.1");
+    for (const socket of [client, upstream]) socket.on("error", () => {});
+    client.on("data", (bytes) => upstream.write(bytes));
+    client.on("close", () => upstream.destroy());
+    upstream.on("close", () => client.destroy());
+    upstream.on("data", (bytes) => {
+      if (!armed) {
+        client.write(bytes);
+        return;
+      }
+      armed = false;
+      cuts++;
+      client.end(bytes.subarray(0, 4 + bytes.readInt32BE(0)));
+      upstream.destroy();
+    });
+  });
+  await new Promise<void>((go) => server.listen(0, "127.0.0.1", go));
+  // A test that fails before it closes this must still end.
+  server.unref();
+  return {
+    port: (server.address() as { port: number }).port,
+    cutAfterNextPacket: () => {
+      armed = true;
+    },
+    cuts: () => cuts,
+    close: () => server.close(),
+  };
+}

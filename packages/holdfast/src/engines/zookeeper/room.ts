@@ -55,7 +55,8 @@ export class Rooms {
 
   /**
    * Makes a contender's node and reads the line, in one round trip. Whoever released this grantId
-   * before has left a tombstone, which is in the line; who does so later finds the node.
+   * before has left a tombstone, which is in the line; who does so later finds the node. The line is
+   * null where the node was made and the rest got lost.
    */
   async enter(session: Session, room: string, stem: string, data: Buffer, until: number) {
     const own = create(`${room}/${stem}`, data, "sequential", this.#acl);
@@ -66,7 +67,7 @@ export class Rooms {
       const [, made, line] = await Promise.all([
         isThere ? null : session.ask(parent, until),
         session.ask(own, until),
-        this.lineHere(session, room, until),
+        this.lineHere(session, room, until).catch(() => null),
       ]);
       if (made.value !== null) {
         this.#remember(room);

@@ -24,14 +24,22 @@ const MOST_TRIES = 5;
 export class Views {
   readonly #claims: Claims;
   readonly #place: Place;
+  readonly #told = new WeakMap<Line, Promise<HolderView[]>>();
 
   constructor(claims: Claims, place: Place) {
     this.#claims = claims;
     this.#place = place;
   }
 
+  /** Who waits for the same reading of a line is told the same. */
+  holders(session: Session, room: string, line: Line, until: number): Promise<HolderView[]> {
+    const told = this.#told.get(line) ?? this.#holders(session, room, line, until);
+    this.#told.set(line, told);
+    return told;
+  }
+
   /** For people, beside an answer that is right without it: a failure here must not cost that. */
-  async holders(session: Session, room: string, line: Line, until: number): Promise<HolderView[]> {
+  async #holders(session: Session, room: string, line: Line, until: number): Promise<HolderView[]> {
     try {
       const found = await this.#claims.rooms.readHolders(session, room, line, until);
       return found.map(holderView);

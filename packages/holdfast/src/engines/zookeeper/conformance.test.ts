@@ -12,4 +12,4 @@ before(async () => {
 
 after(() => server.stop());
 
-registerLaws("one server", harness(servers), 6);
+registerLaws("one server", harness(servers), 8);

@@ -32,6 +32,10 @@ const ENGINES: Readonly<Record<string, { readonly url: string; readonly sharedBy
     url: "redis://127.0.0.1:6379",
     sharedBy: { en: "all clients of one Redis", zh: "同一个 Redis 的所有客户端" },
   },
+  zookeeper: {
+    url: "zookeeper://h1,h2,h3",
+    sharedBy: { en: "all clients of one ensemble", zh: "同一个 ZooKeeper 集群的所有客户端" },
+  },
 };
 
 const HEADINGS: Readonly<Record<Language, readonly string[]>> = {

@@ -1,5 +1,5 @@
 export { type ClusterServers, startCluster } from "./cluster.js";
-export { ensureBinary, ensurePython, findBinary, type Wanted } from "./install.js";
+export { ensureBinary, ensureFile, ensurePython, findBinary, type Wanted } from "./install.js";
 export { type MariadbOptions, type MariadbServer, startMariadb } from "./mariadb.js";
 export { type PgbouncerOptions, type PgbouncerServer, startPgbouncer } from "./pgbouncer.js";
 export { freePort, freePorts } from "./ports.js";

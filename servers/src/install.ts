@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { accessSync, constants, readdirSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
 const APT_TIMEOUT_MS = 10 * 60_000;
@@ -41,6 +41,13 @@ export function ensureBinary(wanted: Wanted): string {
   const installed = findBinary(wanted.binary);
   if (installed !== null) return installed;
   throw new Error(`package ${wanted.package} was installed, but brought no ${wanted.binary}`);
+}
+
+/** Makes sure of a file that a Debian package brings, such as a Java library. */
+export function ensureFile(path: string, debianPackage: string): string {
+  if (!existsSync(path)) aptInstall({ binary: path, package: debianPackage });
+  if (existsSync(path)) return path;
+  throw new Error(`package ${debianPackage} was installed, but brought no ${path}`);
 }
 
 /** Debian's own Python with this module, whose package is installed if need be. Gives its path. */

@@ -17,6 +17,7 @@ const ENGINES: Record<string, () => Promise<OpenFromUrl>> = {
   "redis+sentinel": async () => (await import("./engines/redis/index.js")).redisFromUrl,
   rediss: async () => (await import("./engines/redis/index.js")).redisFromUrl,
   sqlite: async () => (await import("./engines/sqlite/index.js")).sqliteFromUrl,
+  zookeeper: async () => (await import("./engines/zookeeper/index.js")).zookeeperFromUrl,
 };
 
 /** Opens locks on an engine, named by its URL or handed in ready-made. */

@@ -1,0 +1,233 @@
+import { systemClock } from "../../clock.js";
+import type { Claim } from "../../engine.js";
+import { EngineError, limitMismatch } from "../../errors.js";
+import { Closings, type LeaderTime } from "./closings.js";
+import { refusal } from "./failure.js";
+import { type Contender, type Layout, markerName } from "./layout.js";
+import { blockers, isBuried, type Line, otherLimit } from "./line.js";
+import { readRecord, tokenOf, writeRecord } from "./record.js";
+import type { Rooms } from "./room.js";
+import type { Standing } from "./standing.js";
+import { CODES, check } from "./wire/operations.js";
+
+const MOST_LOOKS = 20;
+const MOST_ENTRIES = 5;
+/** A grant that lives shorter than this is not worth a watch on its node. */
+const GUARD_AFTER_MS = 100;
+
+export type Place =
+  | { readonly is: "granted" }
+  | {
+      readonly is: "queued";
+      readonly position: number;
+      readonly line: Line;
+      readonly closedMs: number;
+    }
+  | { readonly is: "missing" }
+  | { readonly is: "revoked" }
+  | { readonly is: "buried" };
+
+/** Brings our claims into the line, and says where in it they stand. */
+export class Claims {
+  readonly rooms: Rooms;
+  readonly closings = new Closings();
+  readonly #layout: Layout;
+  readonly #onTurn: (standing: Standing) => void;
+  readonly #onChange: (standing: Standing) => void;
+
+  /** onTurn: somebody before a waiter left. onChange: a holder's own node was changed or deleted. */
+  constructor(
+    rooms: Rooms,
+    layout: Layout,
+    onTurn: (standing: Standing) => void,
+    onChange: (standing: Standing) => void,
+  ) {
+    this.rooms = rooms;
+    this.#layout = layout;
+    this.#onTurn = onTurn;
+    this.#onChange = onChange;
+  }
+
+  /**
+   * Makes the node of a claim and looks where it stands. When the answer is lost, the node is found
+   * by its name: as long as the session lives, nobody has to do without an answer.
+   */
+  async enter(standing: Standing, until: number): Promise<Place> {
+    const { claim, hash, room, session } = standing;
+    const stem = this.#layout.stem(claim, hash);
+    const data = writeRecord(claim, Math.min(claim.ttlMs, session.leaseMs));
+    for (let tries = 1; ; tries++) {
+      try {
+        if (standing.path === null && standing.doubtful) {
+          const line = await this.rooms.line(session, room, until);
+          if (isBuried(line, hash)) return { is: "buried" };
+          await this.#recover(standing, line, until);
+        }
+        if (standing.path !== null) return await this.look(standing, until);
+        const { made, line } = await this.rooms.enter(session, room, stem, data, until);
+        this.#own(standing, made.path, made.stat.czxid, made.stat.ctime);
+        if (line !== null) return await this.#place(standing, line, until, true);
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error;
+        standing.doubtful ||= error.effect === "unknown";
+        const again = error.retryable && !session.over && systemClock.now() < until;
+        if (!again || tries === MOST_ENTRIES) throw error;
+      }
+    }
+  }
+
+  /** Where it stands now; with a line that was just read, or one that is read for it. */
+  async look(standing: Standing, until: number, line?: Promise<Line>): Promise<Place> {
+    const { session, room } = standing;
+    const now = await (line ?? this.rooms.line(session, room, until));
+    return this.#place(standing, now, until);
+  }
+
+  /** Whether a grant still stands. Answered without a question where its node is watched. */
+  async verify(standing: Standing, until: number): Promise<"held" | "revoked" | "missing"> {
+    for (let looks = 0; looks < MOST_LOOKS; looks++) {
+      if (standing.revoked) return "revoked";
+      if (standing.guarded) return "held";
+      standing.guarding ??= this.#watchOwn(standing, until).finally(() => {
+        standing.guarding = null;
+      });
+      if (!(await standing.guarding)) return "missing";
+    }
+    throw refusal(CODES.badVersion);
+  }
+
+  /** False when the node is gone. */
+  async #watchOwn(standing: Standing, until: number): Promise<boolean> {
+    const { session, path } = standing;
+    if (path === null) return false;
+    standing.guardFrom = Infinity;
+    let changedAlready = false;
+    const changed = () => {
+      changedAlready = true;
+      if (!standing.watching.delete(path)) return;
+      standing.guarded = false;
+      this.#onChange(standing);
+    };
+    const { err, value } = await session.watch(path, until, changed);
+    if (err === CODES.noNode) return false;
+    if (value === null) throw refusal(err);
+    standing.revoked = readRecord(value.data).revoked;
+    if (changedAlready) return true;
+    standing.guarded = true;
+    standing.watching.set(path, changed);
+    if (standing.state === "leaving") standing.unwatch();
+    return true;
+  }
+
+  /** Listens for changes of a grant's node, and for one that came before. */
+  async guard(standing: Standing, until: number): Promise<void> {
+    if ((await this.verify(standing, until)) !== "held") this.#onChange(standing);
+  }
+
+  #own(standing: Standing, path: string, czxid: bigint, madeAt: bigint): void {
+    tokenOf(czxid);
+    standing.path = path;
+    standing.czxid = czxid;
+    standing.madeAt = madeAt;
+    if (standing.state === "entering") standing.state = "waiting";
+  }
+
+  /** A node that was made although we never heard of it. */
+  async #recover(standing: Standing, line: Line, until: number): Promise<void> {
+    const { session, room, hash } = standing;
+    const own = line.contenders.find((contender) => contender.hash === hash);
+    if (own === undefined) return;
+    const [found] = await this.rooms.read(session, room, [own.name], until);
+    if (found !== undefined) {
+      this.#own(standing, found.path, found.stat.czxid, found.stat.ctime);
+    }
+  }
+
+  async #place(standing: Standing, first: Line, until: number, fresh = false): Promise<Place> {
+    const { session, room, hash } = standing;
+    let line = first;
+    for (let looks = 0; looks < MOST_LOOKS; looks++) {
+      const at = line.at.get(standing.name) ?? -1;
+      if (isBuried(line, hash)) return { is: "buried" };
+      if (at < 0) return { is: "missing" };
+      this.#refuseOtherLimit(standing.claim, line.contenders, at);
+      if (standing.state === "granted") return this.#still(standing, until);
+      const before = blockers(line.contenders, at);
+      if (before.length === 0) return this.#grant(standing, line, until, fresh);
+      if (await this.#watchAll(standing, before, until)) {
+        return { is: "queued", position: at - line.holding, line, closedMs: 0 };
+      }
+      line = await this.rooms.lineHere(session, room, until);
+    }
+    throw new EngineError("the line moves faster than it can be read", {
+      ...{ effect: "unknown", retryable: true },
+    });
+  }
+
+  async #still(standing: Standing, until: number): Promise<Place> {
+    const held = await this.verify(standing, until);
+    return held === "held" ? { is: "granted" } : { is: held };
+  }
+
+  async #grant(standing: Standing, line: Line, until: number, fresh: boolean): Promise<Place> {
+    const { session, room, claim, madeAt, czxid, path } = standing;
+    // A marker of our own grantId that we did not make now is that of a grant that was lost.
+    const stale = standing.marker === null ? standing.hash : "";
+    const orphans = [...line.orphans, ...line.markers.filter(({ hash }) => hash === stale)];
+    if (orphans.length > 0) {
+      const now: LeaderTime = { atMs: madeAt, zxid: czxid };
+      const closedMs = await this.closings.leftMs(session, room, orphans, now, until);
+      if (closedMs > 0) return { is: "queued", position: 0, line, closedMs };
+      await this.closings.open(session, room, orphans, until);
+    }
+    if (claim.lockDelayMs > 0 && path !== null) {
+      standing.marker = `${room}/${markerName(claim.lockDelayMs, standing.hash)}`;
+      const marked = await this.rooms.mark(session, check(path), standing.marker, until);
+      if (!marked) return { is: "missing" };
+    }
+    // One that waited may have been revoked before it knew that it holds; a new one hardly.
+    if (!fresh) {
+      const held = await this.verify(standing, until);
+      if (held !== "held") return { is: held };
+    }
+    if (standing.state === "waiting") standing.state = "granted";
+    if (!standing.guarded) standing.guardFrom = systemClock.now() + GUARD_AFTER_MS;
+    const keep = path !== null && standing.guarded ? new Set([path]) : undefined;
+    standing.unwatch(keep);
+    return { is: "granted" };
+  }
+
+  /** False when one of them left before we could listen: then the line must be read again. */
+  async #watchAll(standing: Standing, before: readonly Contender[], until: number) {
+    const { session, room, watching } = standing;
+    const paths = before.map(({ name }) => `${room}/${name}`);
+    standing.unwatch(new Set(paths));
+    const missing = paths.filter((path) => !watching.has(path));
+    const answers = await Promise.all(
+      missing.map((path) => {
+        const listener = () => {
+          if (watching.delete(path)) this.#onTurn(standing);
+        };
+        watching.set(path, listener);
+        return session.watch(path, until, listener).catch((error: unknown) => {
+          watching.delete(path);
+          throw error;
+        });
+      }),
+    );
+    for (const [i, { err }] of answers.entries()) {
+      if (err === CODES.ok) continue;
+      watching.delete(missing[i]!);
+      if (err !== CODES.noNode) throw refusal(err);
+    }
+    // A waiter that was given up meanwhile has nobody to tell.
+    if (standing.state === "leaving") standing.unwatch();
+    return answers.every(({ err }) => err === CODES.ok) && paths.every((p) => watching.has(p));
+  }
+
+  #refuseOtherLimit(claim: Claim, contenders: readonly Contender[], at: number): void {
+    if (claim.mode !== "shared") return;
+    const other = otherLimit(contenders.slice(0, at), claim.limit);
+    if (other !== undefined) throw limitMismatch(claim.resource, claim.limit, other);
+  }
+}

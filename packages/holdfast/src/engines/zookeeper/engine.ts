@@ -1,0 +1,234 @@
+import { systemClock } from "../../clock.js";
+import type {
+  Busy,
+  Call,
+  Claim,
+  Engine,
+  EngineTraits,
+  Gone,
+  Granted,
+  GrantRef,
+  ListFilter,
+  ListPage,
+  Queued,
+  QueueFacet,
+  Released,
+  ReleaseRef,
+  Renewed,
+  RenewRef,
+  ResourceView,
+  RevokeRef,
+  Sequence,
+  Unknown,
+  WatchFacet,
+  Withdrawn,
+} from "../../engine.js";
+import { Claims } from "./claims.js";
+import { Desk, type Timing } from "./desk.js";
+import { each } from "./each.js";
+import { closedEngine } from "./failure.js";
+import { LAYOUTS } from "./layout.js";
+import type { Line } from "./line.js";
+import type { ZookeeperTerms } from "./options.js";
+import { Ours } from "./ours.js";
+import { pathOf } from "./paths.js";
+import { TOKEN_RANGE } from "./record.js";
+import { Rooms } from "./room.js";
+import { Sessions } from "./sessions.js";
+import { Views } from "./views.js";
+import { sync } from "./wire/operations.js";
+import type { Session } from "./wire/session.js";
+
+const DAY_MS = 86_400_000;
+
+export const ZOOKEEPER_TRAITS: EngineTraits = {
+  expiry: "session",
+  ttl: { minMs: 1_000, maxMs: DAY_MS, stepMs: 1 },
+  modes: ["exclusive", "shared"],
+  limits: true,
+  lockDelay: true,
+  fencing: "durable",
+  tokenRange: TOKEN_RANGE,
+};
+
+const FOREIGN_TRAITS: EngineTraits = {
+  ...ZOOKEEPER_TRAITS,
+  ...{ modes: ["exclusive"], limits: false, lockDelay: false },
+};
+
+type GrantListener = (waiter: GrantRef, granted: Granted) => void;
+
+/** ZooKeeper: nodes that end with their session, in one line for each resource. */
+export class ZookeeperEngine implements Engine {
+  readonly name = "zookeeper";
+  readonly traits: EngineTraits;
+  readonly #terms: ZookeeperTerms;
+  readonly #sessions: Sessions;
+  readonly #claims: Claims;
+  readonly #ours: Ours;
+  readonly #views: Views;
+  readonly #desk: Desk;
+  readonly #grantListeners = new Set<GrantListener>();
+  readonly #changeListeners = new Set<(resource: string) => void>();
+  #closed = false;
+
+  constructor(terms: ZookeeperTerms) {
+    this.#terms = terms;
+    this.traits = terms.layout === "holdfast" ? ZOOKEEPER_TRAITS : FOREIGN_TRAITS;
+    const layout = LAYOUTS[terms.layout];
+    const rooms = new Rooms(layout, terms.acl);
+    this.#sessions = new Sessions(terms, (session) => this.#onSessionEnd(session));
+    this.#claims = new Claims(
+      rooms,
+      layout,
+      (standing) => void this.#desk.turn(standing),
+      (standing) => this.#changed(standing.claim.resource),
+    );
+    this.#ours = new Ours(this.#claims, this.#sessions);
+    this.#views = new Views(this.#claims, terms.place);
+    const [sessions, claims] = [this.#sessions, this.#claims];
+    const tools = { sessions, claims, ours: this.#ours, views: this.#views };
+    this.#desk = new Desk(terms, this.traits, tools, (waiter, granted) => {
+      for (const listener of this.#grantListeners) listener(waiter, granted);
+    });
+  }
+
+  /** Resolves when the servers answer. */
+  open(withinMs: number): Promise<void> {
+    return this.#sessions.ready(withinMs);
+  }
+
+  async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
+    const answer = await this.#desk.stand(claim, this.#enter(call), false);
+    if (answer.kind !== "queued") return answer;
+    const { holders, nextHeartbeatMs } = answer;
+    return { kind: "busy", holders, retryAfterMs: nextHeartbeatMs };
+  }
+
+  /** One request for each session, however many grants: what befalls a node that is watched is told. */
+  async renew(grants: readonly RenewRef[], call: Call) {
+    const timing = this.#enter(call);
+    const asked = new Map<Session, Promise<unknown>>();
+    return each(grants, async (ref): Promise<Renewed | Gone> => {
+      const standing = this.#ours.find(ref);
+      if (standing === null) return { kind: "gone", why: "expired" };
+      const { session } = standing;
+      const held = await this.#desk.unlessOver(standing, async () => {
+        const proof = asked.get(session) ?? session.ask(sync(standing.room), timing.until);
+        asked.set(session, proof);
+        await proof;
+        if (standing.state !== "granted") return standing.state;
+        return this.#claims.verify(standing, timing.until);
+      });
+      if (held === "waiting" || held === "entering") return { kind: "gone", why: "unknown" };
+      if (held === "revoked") return { kind: "gone", why: "revoked" };
+      if (held === "held" && this.#ours.find(ref) === standing) {
+        return { kind: "renewed", ...this.#desk.validity(standing, timing, ref.ttlMs) };
+      }
+      if (held === "missing") this.#ours.forget(standing);
+      return { kind: "gone", why: "expired" };
+    });
+  }
+
+  async release(grants: readonly ReleaseRef[], call: Call) {
+    const { until } = this.#enter(call);
+    return each(grants, ({ resource, grantId, tombstoneMs }): Promise<Released | Gone> => {
+      const room = pathOf(this.#terms.place, resource);
+      return this.#ours.release({ resource, grantId }, room, tombstoneMs, until);
+    });
+  }
+
+  async check(sequence: Sequence, call: Call): Promise<boolean> {
+    return this.#ask(call, (session, until) => this.#views.check(session, sequence, until));
+  }
+
+  async revoke(ref: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
+    return this.#ask(call, (session, until) => this.#views.revoke(session, ref, until));
+  }
+
+  async inspect(resource: string, call: Call): Promise<ResourceView> {
+    return this.#ask(call, (session, until) => this.#views.inspect(session, resource, until));
+  }
+
+  async list(filter: ListFilter, call: Call): Promise<ListPage> {
+    return this.#ask(call, (session, until) => this.#views.list(session, filter, until));
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#desk.close();
+    this.#grantListeners.clear();
+    this.#changeListeners.clear();
+    this.#ours.close();
+    // With its session everything of ours ends at the servers, and at once.
+    await this.#sessions.close();
+  }
+
+  readonly queue: QueueFacet = {
+    enqueue: async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
+      return this.#desk.stand(claim, this.#enter(call), true);
+    },
+
+    heartbeat: async (waiters: readonly GrantRef[], call: Call) => {
+      const timing = this.#enter(call);
+      const lines = new Map<string, Promise<Line>>();
+      return each(waiters, async (ref): Promise<Queued | Granted | Unknown> => {
+        const standing = this.#ours.find(ref);
+        if (standing === null) return { kind: "unknown" };
+        const place = await this.#desk.look(standing, timing, lines);
+        const answer = await this.#desk.answer(standing, place, timing);
+        return answer.kind === "gone" ? { kind: "unknown" } : answer;
+      });
+    },
+
+    withdraw: async (ref: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
+      const timing = this.#enter(call);
+      const standing = this.#ours.find(ref);
+      if (standing === null) return { kind: "withdrawn" };
+      const place = await this.#desk.look(standing, timing);
+      if (place.is === "queued") {
+        await this.#ours.release(ref, standing.room, 0, timing.until);
+        return { kind: "withdrawn" };
+      }
+      const answer = await this.#desk.answer(standing, place, timing);
+      return answer.kind === "granted" ? answer : { kind: "withdrawn" };
+    },
+
+    onGrant: (listener: GrantListener) => {
+      this.#grantListeners.add(listener);
+      return () => this.#grantListeners.delete(listener);
+    },
+  };
+
+  readonly watch: WatchFacet = {
+    onChange: (listener) => {
+      this.#changeListeners.add(listener);
+      return () => this.#changeListeners.delete(listener);
+    },
+  };
+
+  #onSessionEnd(session: Session): void {
+    const ended = this.#ours.endOf(session);
+    for (const resource of new Set(ended.map(({ claim }) => claim.resource))) {
+      this.#changed(resource);
+    }
+  }
+
+  #changed(resource: string): void {
+    for (const listener of this.#changeListeners) listener(resource);
+  }
+
+  #ask<T>(call: Call, work: (session: Session, until: number) => Promise<T>): Promise<T> {
+    const { until } = this.#enter(call);
+    return this.#sessions.on(
+      () => this.#sessions.any(),
+      (session) => work(session, until),
+    );
+  }
+
+  #enter(call: Call): Timing {
+    if (this.#closed) throw closedEngine();
+    const at = systemClock.now();
+    return { call, at, until: at + call.timeoutMs };
+  }
+}

@@ -1,0 +1,90 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { randomBytes } from "node:crypto";
+import { describe, it } from "node:test";
+import { Relay } from "@holdfast/servers";
+import { systemClock } from "../../clock.js";
+import { checkLaws, type Excuse, type Harness } from "../../conformance/index.js";
+import type { Engine } from "../../engine.js";
+import { ZOOKEEPER_TRAITS, ZookeeperEngine } from "./engine.js";
+import { resolveZookeeper, type ZookeeperEngineOptions } from "./options.js";
+import { ZOOKEEPER_TTL_TRAITS, ZookeeperTtlEngine } from "./ttl/engine.js";
+
+const OPEN_MS = 10_000;
+
+/** The server or servers that a test file started; known only when they run. */
+export interface Servers {
+  ports: readonly number[];
+  hosts: string;
+  restart(): Promise<void>;
+}
+
+type More = Omit<ZookeeperEngineOptions, "hosts" | "chroot">;
+
+/** Laws with a chroot of their own each, so that several can run at a time. */
+export function harness(servers: Servers, more: More = {}, excuses: Excuse[] = []): Harness {
+  const relays = new Map<Engine, Relay[]>();
+  const chroots = new AsyncLocalStorage<string>();
+  const chroot = () => chroots.getStore() ?? "/laws";
+  return {
+    name: "zookeeper",
+    excuses,
+    ...(more.hold === "ttl" ? judging(relays) : { traits: ZOOKEEPER_TRAITS }),
+    get url() {
+      return `zookeeper://${servers.hosts}${chroot()}?hold=${more.hold ?? "session"}`;
+    },
+    open: async () => {
+      const between = await Promise.all(servers.ports.map((port) => Relay.start(port)));
+      const hosts = between.map(({ port }) => `127.0.0.1:${port}`).join(",");
+      const terms = resolveZookeeper({ hosts, chroot: chroot(), ...more });
+      const engine =
+        terms.hold === "ttl" ? new ZookeeperTtlEngine(terms) : new ZookeeperEngine(terms);
+      const close = engine.close.bind(engine);
+      engine.close = async () => {
+        await close();
+        await Promise.all(between.map((relay) => relay.close()));
+        relays.delete(engine);
+      };
+      relays.set(engine, between);
+      await engine.open(OPEN_MS);
+      return engine;
+    },
+    // What the last law left is below another node, and goes with its sessions.
+    reset: () => chroots.enterWith(`/laws-${randomBytes(6).toString("hex")}`),
+    sever: (engine) => {
+      const between = relays.get(engine)!;
+      for (const relay of between) relay.cut();
+      return () => {
+        for (const relay of between) relay.mend();
+      };
+    },
+    restart: () => servers.restart(),
+  };
+}
+
+/** Registers the laws: most of them wait for a session to end, so several do it at a time. */
+export function registerLaws(name: string, laws: Harness, atATime: number): void {
+  const all: [title: string, run: () => Promise<void>][] = [];
+  checkLaws(laws, (title, run) => all.push([title, run]));
+  // What these count or do must not be another law's.
+  const isAlone = ([title]: (typeof all)[number]) => /^(L10|L12|L6\.10)\b/.test(title);
+  describe(`${name}, one at a time`, () => {
+    for (const [title, run] of all.filter(isAlone)) it(title, run);
+  });
+  describe(name, { concurrency: atATime }, () => {
+    for (const [title, run] of all.filter((law) => !isAlone(law))) it(title, run);
+  });
+}
+
+/** Records are judged by observers, so it is for them that time passes: all that are there. */
+function judging(engines: ReadonlyMap<Engine, unknown>) {
+  return {
+    traits: ZOOKEEPER_TTL_TRAITS,
+    queue: false,
+    age: async (resource: string, ms: number) => {
+      const call = { startedAt: systemClock.now(), timeoutMs: OPEN_MS };
+      for (const engine of engines.keys()) {
+        await (engine as ZookeeperTtlEngine).age(resource, ms, call).catch(() => {});
+      }
+    },
+  };
+}

@@ -1,0 +1,92 @@
+// What waiting and holding cost the servers, by their own count.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Lease } from "../../lease.js";
+import { claim, fresh, Ground, now, until } from "./ground.fixture.js";
+
+let ground: Ground;
+
+before(async () => {
+  ground = await Ground.start();
+});
+
+after(() => ground[Symbol.asyncDispose]());
+
+test("one release behind 200 exclusive waiters makes one watch fire", async () => {
+  const resource = fresh();
+  const [holder, waiters] = [ground.engine(), ground.engine()];
+  const held = claim(resource);
+  await holder.tryAcquire(held, now());
+  const pushed: string[] = [];
+  waiters.queue!.onGrant(({ grantId }) => pushed.push(grantId));
+  const line = Array.from({ length: 200 }, () => claim(resource, { ttlMs: 30_000 }));
+  const answers = [];
+  for (const one of line) answers.push(await waiters.queue!.enqueue(one, now()));
+  assert.ok(answers.every(({ kind }) => kind === "queued"));
+  // One for each waiter; and the holder's own, for revocations.
+  await until("all watch", async () => (await ground.server.metric("zk_watch_count")) === 201);
+  const fired = () => ground.server.metric("zk_sum_node_deleted_watch_count");
+  const before = await fired();
+  await holder.release([{ ...held, tombstoneMs: 0 }], now());
+  await until("the first is told", () => pushed.length === 1);
+  await sleep(200);
+  assert.deepEqual(pushed, [line[0]!.grantId]);
+  assert.equal((await fired()) - before, 1);
+});
+
+test("permits of two are passed on whichever of the two holders leaves", async () => {
+  for (const leaver of [0, 1]) {
+    const resource = fresh();
+    const engine = ground.engine();
+    const permits = Array.from({ length: 4 }, () => claim(resource, { mode: "shared", limit: 2 }));
+    const pushed: string[] = [];
+    engine.queue!.onGrant(({ grantId }) => pushed.push(grantId));
+    for (const permit of permits) await engine.queue!.enqueue(permit, now());
+    await engine.release([{ ...permits[leaver]!, tombstoneMs: 0 }], now());
+    await until("the third is told", () => pushed.length === 1, 900);
+    await engine.release([{ ...permits[2]!, tombstoneMs: 0 }], now());
+    await until("the fourth is told", () => pushed.length === 2, 900);
+    assert.deepEqual(pushed, [permits[2]!.grantId, permits[3]!.grantId]);
+  }
+});
+
+test("an aborted wait leaves no watch behind", async () => {
+  const resource = fresh();
+  const [holder, locks] = [ground.locks(), ground.locks()];
+  const before = await ground.server.metric("zk_watch_count");
+  const lease = await holder.acquire(resource, { renew: false });
+  const controller = new AbortController();
+  const waits = Array.from({ length: 20 }, () =>
+    locks.acquire(resource, { signal: controller.signal, fair: "strict" }).catch(() => null),
+  );
+  await ground.untilWaiters(holder, resource, 20);
+  controller.abort();
+  await Promise.all(waits);
+  await ground.untilWaiters(holder, resource, 0);
+  const left = async () => (await ground.server.metric("zk_watch_count")) - before;
+  // The holder's own node is watched, for revocations.
+  await until("no watch but the holder's is left", async () => (await left()) <= 1);
+  await lease.release();
+});
+
+test("10,000 leases of one process are kept by a handful of requests a second", async () => {
+  const locks = ground.locks();
+  const names = Array.from({ length: 10_000 }, () => fresh());
+  const leases: Lease[] = [];
+  for (let i = 0; i < names.length; i += 500) {
+    const some = names.slice(i, i + 500);
+    const options = { ttlMs: 10_000, callTimeoutMs: 10_000 };
+    leases.push(...(await Promise.all(some.map((name) => locks.acquire(name, options)))));
+  }
+  // Each node is watched once; from then on renewals ask for nothing but the session.
+  const watched = async () => (await ground.server.metric("zk_watch_count")) >= 10_000;
+  await until("all are watched", watched, 20_000);
+  await sleep(500);
+  const packets = () => ground.server.metric("zk_packets_received");
+  const [first, started] = [await packets(), performance.now()];
+  await sleep(2_500);
+  const perSecond = (((await packets()) - first) * 1_000) / (performance.now() - started);
+  assert.ok(perSecond > 0 && perSecond < 30, `${perSecond} requests a second`);
+  assert.ok(leases.every((lease) => lease.held && lease.remainingMs() > 3_000));
+});

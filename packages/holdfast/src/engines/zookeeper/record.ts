@@ -1,0 +1,61 @@
+import type { Claim, Mode } from "../../engine.js";
+import { EngineError } from "../../errors.js";
+
+/** A grant is good for this many tokens; the index is what a token has beyond its node's number. */
+export const TOKEN_RANGE = 1024;
+// 63 bits less ten for the index. The upper part counts elections of a leader: two million of them.
+const LARGEST_ZXID = 2n ** 53n - 1n;
+
+/** What a contender's node says of itself. */
+export interface NodeRecord {
+  readonly mode: Mode;
+  readonly tokens: number;
+  readonly ttlMs: number;
+  readonly lockDelayMs: number;
+  readonly label: string;
+  readonly revoked: boolean;
+}
+
+export function writeRecord(claim: Claim, ttlMs: number): Buffer {
+  const { mode, limit, tokens, lockDelayMs, label } = claim;
+  return Buffer.from(JSON.stringify({ mode, limit, tokens, ttlMs, lockDelayMs, label }));
+}
+
+export function revoked(data: Buffer): Buffer {
+  return Buffer.from(JSON.stringify({ ...parse(data), revoked: true }));
+}
+
+/** Other libraries write what they like; then that is the label. */
+export function readRecord(data: Buffer): NodeRecord {
+  const known = parse(data);
+  return {
+    mode: known.mode === "shared" ? "shared" : "exclusive",
+    tokens: count(known.tokens, 1),
+    ttlMs: count(known.ttlMs, 0),
+    lockDelayMs: count(known.lockDelayMs, 0),
+    label: typeof known.label === "string" ? known.label : data.toString(),
+    revoked: known.revoked === true,
+  };
+}
+
+/** The first token of a grant whose node was created by this transaction. */
+export function tokenOf(czxid: bigint): bigint {
+  if (czxid <= LARGEST_ZXID) return czxid * BigInt(TOKEN_RANGE);
+  throw new EngineError(
+    `ZooKeeper's transactions have reached ${czxid}, and tokens of 63 bits end at ${LARGEST_ZXID}`,
+    { effect: "unknown", retryable: false },
+  );
+}
+
+function parse(data: Buffer): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(data.toString());
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+function count(value: unknown, otherwise: number): number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : otherwise;
+}

@@ -1,0 +1,127 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { UsageError } from "../../../errors.js";
+import { claim, fresh, Ground, now, until } from "../ground.fixture.js";
+import { zookeeperEngine } from "../index.js";
+import { create } from "../wire/operations.js";
+
+let ground: Ground;
+
+before(async () => {
+  ground = await Ground.start();
+});
+
+after(() => ground[Symbol.asyncDispose]());
+
+const ttl = { hold: "ttl" } as const;
+
+describe("records with a ttl", { concurrency: 4 }, () => {
+  it("a dead holder's grant ends after its ttl before an observer's eyes, and not earlier", async () => {
+    const resource = fresh();
+    const [holder, observer] = [ground.engine(ttl), ground.engine(ttl)];
+    const held = claim(resource, { ttlMs: 800 });
+    await holder.tryAcquire(held, now());
+    await holder.close();
+    await sleep(600);
+    // Nobody knows how long it has been there already, so the whole ttl is waited out.
+    const firstLook = performance.now();
+    const next = claim(resource);
+    await until("granted", async () => (await observer.tryAcquire(next, now())).kind === "granted");
+    const tookMs = performance.now() - firstLook;
+    assert.ok(tookMs >= 795, `granted after ${tookMs} ms`);
+  });
+
+  it("whoever is renewed is never over, however long it is watched", async () => {
+    const resource = fresh();
+    const [ours, observer] = [ground.locks(ttl), ground.engine(ttl)];
+    const lease = await ours.acquire(resource, { ttlMs: 600 });
+    const end = performance.now() + 2_000;
+    while (performance.now() < end) {
+      assert.equal((await observer.tryAcquire(claim(resource), now())).kind, "busy");
+      await sleep(10);
+    }
+    assert.ok(lease.held);
+    await lease.release();
+  });
+
+  it("a clock of the wall that is wrong by a day harms nobody", async () => {
+    const resource = fresh();
+    const [ours, observer] = [ground.locks(ttl), ground.engine(ttl)];
+    const lease = await ours.acquire(resource, { ttlMs: 5_000 });
+    const right = Date.now;
+    try {
+      for (const offsetMs of [-86_400_000, 86_400_000]) {
+        Date.now = () => right() + offsetMs;
+        assert.equal((await observer.tryAcquire(claim(resource), now())).kind, "busy");
+        assert.ok(lease.held);
+      }
+    } finally {
+      Date.now = right;
+    }
+    await lease.release();
+  });
+
+  it("a grant outlives its session and a restart of the server", async () => {
+    await using own = await Ground.start();
+    const relay = await own.relay();
+    const locks = own.locks({ ...ttl, hosts: `127.0.0.1:${relay.port}` });
+    const lease = await locks.acquire("a", { ttlMs: 20_000 });
+    relay.cut();
+    await own.server.restart();
+    relay.mend();
+    await until("renewed", () =>
+      lease.renew().then(
+        () => true,
+        () => false,
+      ),
+    );
+    assert.equal(await lease.release(), "released");
+  });
+
+  it("what was released leaves no node", async () => {
+    const resource = fresh();
+    const locks = ground.locks(ttl);
+    const lease = await locks.acquire(resource);
+    assert.deepEqual(
+      await ground.children("/holdfast-ttl").then((c) => c.includes(resource)),
+      true,
+    );
+    await lease.release();
+    assert.equal((await ground.children("/holdfast-ttl")).includes(resource), false);
+  });
+
+  it("many of one process on one record are written together", async () => {
+    const resource = fresh();
+    const engine = ground.engine(ttl);
+    const claims = Array.from({ length: 50 }, () => claim(resource, { mode: "shared" }));
+    const answers = await Promise.all(claims.map((one) => engine.tryAcquire(one, now())));
+    const tokens = answers.map((answer) => (answer.kind === "granted" ? answer.token : 0n));
+    assert.equal(new Set(tokens).size, 50, "each has a token of its own");
+    const before = await ground.server.metric("zk_packets_received");
+    const renewed = await engine.renew(claims, now());
+    assert.ok(renewed.every(({ kind }) => kind === "renewed"));
+    const requests = (await ground.server.metric("zk_packets_received")) - before;
+    assert.ok(requests < 30, `${requests} requests for 50 renewals`);
+    await engine.release(
+      claims.map((one) => ({ ...one, tombstoneMs: 0 })),
+      now(),
+    );
+  });
+
+  it("a node that holds something else is refused, and no other", async () => {
+    const locks = ground.locks(ttl);
+    await (await locks.acquire("first")).release();
+    const resource = fresh();
+    const keep = await locks.acquire(fresh());
+    await ground.ask(create(`/holdfast-ttl/${resource}`, Buffer.from("hi"), "persistent", "open"));
+    await assert.rejects(locks.acquire(resource), /not a lock/);
+    assert.equal(await keep.release(), "released");
+  });
+
+  it("another library's layout does not go with it", () => {
+    const options = { hosts: "h", layout: "kazoo", ...ttl } as const;
+    assert.throws(() => zookeeperEngine(options), UsageError);
+    assert.throws(() => zookeeperEngine({ hosts: "h", hold: "for ever" as "ttl" }), UsageError);
+  });
+});

@@ -1,0 +1,264 @@
+import { systemClock } from "../../../clock.js";
+import type {
+  Busy,
+  Call,
+  Claim,
+  Engine,
+  EngineTraits,
+  Failed,
+  Gone,
+  Granted,
+  HolderView,
+  ListFilter,
+  ListPage,
+  Released,
+  ReleaseRef,
+  Renewed,
+  RenewRef,
+  ResourceView,
+  RevokeRef,
+  Sequence,
+  WatchFacet,
+} from "../../../engine.js";
+import { limitMismatch } from "../../../errors.js";
+import { each } from "../each.js";
+import { closedEngine } from "../failure.js";
+import { LAYOUTS } from "../layout.js";
+import type { ZookeeperTerms } from "../options.js";
+import { hashOf, pathOf } from "../paths.js";
+import { TOKEN_RANGE } from "../record.js";
+import { Rooms } from "../room.js";
+import { Sessions } from "../sessions.js";
+import { listFolder } from "../views.js";
+import { Bells } from "./bells.js";
+import { type Decision, Ledgers, type Reading } from "./ledgers.js";
+import { holdingOf, signatureOf, withGrant, withGrave, withoutGrant } from "./record.js";
+import type { Judged } from "./sightings.js";
+
+const DAY_MS = 86_400_000;
+/** Who was refused looks again within a second; after a few it has given up. */
+const LISTEN_MS = 5_000;
+
+export const ZOOKEEPER_TTL_TRAITS: EngineTraits = {
+  expiry: "ttl",
+  ttl: { minMs: 100, maxMs: 365 * DAY_MS, stepMs: 1 },
+  modes: ["exclusive", "shared"],
+  limits: true,
+  lockDelay: true,
+  fencing: "durable",
+  tokenRange: TOKEN_RANGE,
+};
+
+/**
+ * Locks as records in persistent nodes, with a ttl that clients judge: ZooKeeper as a database that
+ * survives its servers. A grant is over when it has stood still for its ttl before an observer's eyes.
+ */
+export class ZookeeperTtlEngine implements Engine {
+  readonly name = "zookeeper";
+  readonly traits = ZOOKEEPER_TTL_TRAITS;
+  readonly #terms: ZookeeperTerms;
+  readonly #sessions: Sessions;
+  readonly #ledgers: Ledgers;
+  readonly #bells: Bells;
+  readonly #listeners = new Set<(resource: string) => void>();
+  #closed = false;
+
+  constructor(terms: ZookeeperTerms) {
+    this.#terms = terms;
+    this.#sessions = new Sessions(terms, () => {});
+    const rooms = new Rooms(LAYOUTS.holdfast, terms.acl);
+    this.#ledgers = new Ledgers(this.#sessions, rooms, terms.acl);
+    this.#bells = new Bells(this.#sessions, (resource) => {
+      for (const listener of this.#listeners) listener(resource);
+    });
+  }
+
+  /** Resolves when the servers answer. */
+  open(withinMs: number): Promise<void> {
+    return this.#sessions.ready(withinMs);
+  }
+
+  async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
+    const until = this.#enter(call);
+    const { resource, ttlMs } = claim;
+    const hash = hashOf(claim.grantId);
+    const path = pathOf(this.#terms.place, resource);
+    let signature = "";
+    const answer = await this.#ledgers.change(path, until, (reading) => {
+      const [said, next] = decide(claim, hash, reading, call);
+      signature = signatureOf(next ?? reading.ledger);
+      return [said, next];
+    });
+    const forMs = answer.kind === "granted" ? ttlMs : LISTEN_MS;
+    if (answer.kind !== "gone") this.#bells.hang(path, resource, forMs, signature);
+    return answer;
+  }
+
+  async renew(
+    grants: readonly RenewRef[],
+    call: Call,
+  ): Promise<readonly (Renewed | Gone | Failed)[]> {
+    const until = this.#enter(call);
+    return each(grants, ({ resource, grantId, ttlMs }) => {
+      const hash = hashOf(grantId);
+      const path = pathOf(this.#terms.place, resource);
+      return this.#ledgers.change(path, until, (reading): Decision<Renewed | Gone> => {
+        const own = alive(reading, hash);
+        if (own === null) return [goneFrom(reading), null];
+        if (own.holding.revoked) return [{ kind: "gone", why: "revoked" }, null];
+        const holding = { ...own.holding, ttlMs, beat: own.holding.beat + 1 };
+        this.#bells.hang(path, resource, ttlMs, signatureOf(reading.ledger));
+        const answer = { kind: "renewed", since: call.startedAt, ttlMs } as const;
+        return [answer, withGrant(reading.ledger, hash, holding)];
+      });
+    });
+  }
+
+  async release(grants: readonly ReleaseRef[], call: Call) {
+    const until = this.#enter(call);
+    return each(grants, ({ resource, grantId, tombstoneMs }) => {
+      const hash = hashOf(grantId);
+      const path = pathOf(this.#terms.place, resource);
+      return this.#ledgers.change(path, until, (reading): Decision<Released | Gone> => {
+        const buried =
+          tombstoneMs > 0 ? withGrave(reading.ledger, hash, tombstoneMs) : reading.ledger;
+        // An expired grant's lock-delay is not the late holder's to end.
+        if (alive(reading, hash) === null) {
+          return [goneFrom(reading), tombstoneMs > 0 ? buried : null];
+        }
+        return [{ kind: "released" }, withoutGrant(buried, hash)];
+      });
+    });
+  }
+
+  async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
+    const until = this.#enter(call);
+    const reading = await this.#ledgers.read(pathOf(this.#terms.place, resource), until);
+    const found = reading === null ? null : holderOf(reading, token);
+    return found !== null && found.holding.mode === mode && !found.holding.revoked;
+  }
+
+  async revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
+    const path = pathOf(this.#terms.place, resource);
+    return this.#ledgers.change(path, this.#enter(call), (reading) => {
+      const found = holderOf(reading, token);
+      if (found === null) return ["gone", null];
+      const { hash, holding } = found;
+      const next = force
+        ? withoutGrant(reading.ledger, hash)
+        : withGrant(reading.ledger, hash, { ...holding, revoked: true });
+      return ["revoked", next];
+    });
+  }
+
+  async inspect(resource: string, call: Call): Promise<ResourceView> {
+    return this.#inspect(resource, this.#enter(call));
+  }
+
+  async list(filter: ListFilter, call: Call): Promise<ListPage> {
+    const until = this.#enter(call);
+    const session = this.#sessions.any();
+    return listFolder(session, this.#terms.place, filter, until, (resource) =>
+      this.#inspect(resource, until),
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#listeners.clear();
+    this.#bells.close();
+    await this.#sessions.close();
+  }
+
+  readonly watch: WatchFacet = {
+    onChange: (listener) => {
+      this.#listeners.add(listener);
+      return () => this.#listeners.delete(listener);
+    },
+  };
+
+  /** For tests: what there is of a resource is seen, and then seen so much earlier. */
+  async age(resource: string, ms: number, call: Call): Promise<void> {
+    await this.#inspect(resource, this.#enter(call));
+    this.#ledgers.sightings.age(pathOf(this.#terms.place, resource), ms);
+  }
+
+  async #inspect(resource: string, until: number): Promise<ResourceView> {
+    const reading = await this.#ledgers.read(pathOf(this.#terms.place, resource), until);
+    const grants = reading?.grants ?? [];
+    const over = grants.filter(({ leftMs }) => leftMs <= 0);
+    return {
+      resource,
+      holders: holdersOf(grants),
+      waiters: [],
+      closedMs: Math.max(0, ...over.map(({ blocksMs }) => blocksMs)),
+    };
+  }
+
+  #enter(call: Call): number {
+    if (this.#closed) throw closedEngine();
+    return systemClock.now() + call.timeoutMs;
+  }
+}
+
+function decide(
+  claim: Claim,
+  hash: string,
+  reading: Reading,
+  { startedAt }: Call,
+): Decision<Granted | Busy | Gone> {
+  const { ledger, grants } = reading;
+  if (ledger.graves.has(hash)) return [{ kind: "gone", why: "unknown" }, null];
+  const own = alive(reading, hash);
+  if (own?.holding.revoked) return [{ kind: "gone", why: "revoked" }, null];
+  if (own !== null) {
+    const holding = { ...own.holding, beat: own.holding.beat + 1 };
+    const { tokens, ttlMs } = holding;
+    const good = { token: BigInt(holding.token), tokens, since: startedAt, ttlMs };
+    return [{ kind: "granted", ...good }, withGrant(ledger, hash, holding)];
+  }
+  refuseOtherLimit(claim, grants);
+  if (!fits(claim, grants) || Object.hasOwn(ledger.grants, hash)) {
+    const retryAfterMs = Math.max(0, Math.min(...grants.map(({ blocksMs }) => blocksMs)));
+    return [{ kind: "busy", holders: holdersOf(grants), retryAfterMs }, null];
+  }
+  const { tokens, ttlMs } = claim;
+  const token = reading.takeToken();
+  const next = withGrant(ledger, hash, holdingOf(claim, token));
+  return [{ kind: "granted", token, tokens, since: startedAt, ttlMs }, next];
+}
+
+function fits({ mode, limit }: Claim, grants: readonly Judged[]): boolean {
+  if (grants.length === 0) return true;
+  if (mode === "exclusive" || grants.some((g) => g.holding.mode === "exclusive")) return false;
+  return grants.length < (limit ?? Infinity);
+}
+
+function refuseOtherLimit({ resource, mode, limit }: Claim, grants: readonly Judged[]): void {
+  if (mode !== "shared") return;
+  const other = grants.find(({ holding: h }) => h.mode === "shared" && h.limit !== limit);
+  if (other !== undefined) throw limitMismatch(resource, limit, other.holding.limit);
+}
+
+function alive({ grants }: Reading, hash: string): Judged | null {
+  return grants.find((grant) => grant.hash === hash && grant.leftMs > 0) ?? null;
+}
+
+function holderOf({ grants }: Reading, token: bigint): Judged | null {
+  const owns = ({ leftMs, holding }: Judged) => {
+    const first = BigInt(holding.token);
+    return leftMs > 0 && token >= first && token < first + BigInt(holding.tokens);
+  };
+  return grants.find(owns) ?? null;
+}
+
+function goneFrom({ grants }: Reading): Gone {
+  return { kind: "gone", why: grants.some(({ leftMs }) => leftMs > 0) ? "replaced" : "expired" };
+}
+
+function holdersOf(grants: readonly Judged[]): HolderView[] {
+  const living = grants.filter(({ leftMs }) => leftMs > 0);
+  return living.map(({ holding: { mode, token, label, revoked }, leftMs }) => ({
+    ...{ mode, token: BigInt(token), label, remainingMs: leftMs, revoked },
+  }));
+}

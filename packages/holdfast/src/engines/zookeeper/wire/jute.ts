@@ -1,0 +1,114 @@
+const FIRST_BYTES = 256;
+
+/** Writes the records of ZooKeeper's protocol: big-endian, with lengths before what varies. */
+export class JuteWriter {
+  #bytes = Buffer.allocUnsafe(FIRST_BYTES);
+  #length = 0;
+
+  int(value: number): this {
+    this.#length = this.#room(4).writeInt32BE(value, this.#length);
+    return this;
+  }
+
+  long(value: bigint): this {
+    this.#length = this.#room(8).writeBigInt64BE(value, this.#length);
+    return this;
+  }
+
+  bool(value: boolean): this {
+    this.#length = this.#room(1).writeUInt8(value ? 1 : 0, this.#length);
+    return this;
+  }
+
+  buffer(value: Buffer): this {
+    this.int(value.length);
+    value.copy(this.#room(value.length), this.#length);
+    this.#length += value.length;
+    return this;
+  }
+
+  string(value: string): this {
+    return this.buffer(Buffer.from(value));
+  }
+
+  strings(values: readonly string[]): this {
+    this.int(values.length);
+    for (const value of values) this.string(value);
+    return this;
+  }
+
+  /** What was written, as one packet: the length comes first. */
+  packet(): Buffer {
+    const bytes = Buffer.allocUnsafe(this.#length + 4);
+    bytes.writeInt32BE(this.#length, 0);
+    this.#bytes.copy(bytes, 4, 0, this.#length);
+    return bytes;
+  }
+
+  #room(more: number): Buffer {
+    const needed = this.#length + more;
+    if (needed > this.#bytes.length) {
+      const larger = Buffer.allocUnsafe(Math.max(needed, this.#bytes.length * 2));
+      this.#bytes.copy(larger, 0, 0, this.#length);
+      this.#bytes = larger;
+    }
+    return this.#bytes;
+  }
+}
+
+/** Reads one packet. What is too short or counts wrongly throws a RangeError, and never reads on. */
+export class JuteReader {
+  readonly #bytes: Buffer;
+  #at = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  get left(): number {
+    return this.#bytes.length - this.#at;
+  }
+
+  int(): number {
+    const value = this.#bytes.readInt32BE(this.#at);
+    this.#at += 4;
+    return value;
+  }
+
+  long(): bigint {
+    const value = this.#bytes.readBigInt64BE(this.#at);
+    this.#at += 8;
+    return value;
+  }
+
+  bool(): boolean {
+    const value = this.#bytes.readUInt8(this.#at);
+    this.#at += 1;
+    return value !== 0;
+  }
+
+  /** A length of -1 is how the protocol says null; here it is as good as empty. */
+  buffer(): Buffer {
+    const length = this.#count(1);
+    const value = this.#bytes.subarray(this.#at, this.#at + length);
+    this.#at += length;
+    return value;
+  }
+
+  string(): string {
+    return this.buffer().toString();
+  }
+
+  strings(): string[] {
+    return Array.from({ length: this.#count(4) }, () => this.string());
+  }
+
+  #count(leastBytesEach: number): number {
+    const count = this.int();
+    if (count === -1) return 0;
+    if (count < 0 || count * leastBytesEach > this.left) {
+      throw new RangeError(`a count of ${count} with ${this.left} bytes left`);
+    }
+    return count;
+  }
+}

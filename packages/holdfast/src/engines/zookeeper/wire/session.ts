@@ -1,0 +1,359 @@
+import { randomInt } from "node:crypto";
+import { systemClock, type Timer } from "../../../clock.js";
+import { EngineError } from "../../../errors.js";
+import { emit } from "../../../events.js";
+import type { Host } from "../../../url.js";
+import { Connection, type TlsOptions } from "./connection.js";
+import { JuteReader } from "./jute.js";
+import {
+  authenticate,
+  CODES,
+  closeSession,
+  getData,
+  type Node,
+  type Operation,
+  readWelcome,
+  removeWatches,
+  setWatches,
+  sync,
+  writeHello,
+  writeRequest,
+} from "./operations.js";
+import { Proof } from "./proof.js";
+import { Watches } from "./watches.js";
+
+const XIDS = { event: -1, ping: -2, auth: -4, watches: -8 } as const;
+const WATCH_REMOVED = 5;
+const MOST_WAITING = 20_000;
+const LARGEST_XID = 0x7fff_ffff;
+const FIRST_PAUSE_MS = 20;
+const LONGEST_PAUSE_MS = 1_000;
+const CLOSE_MS = 500;
+// A third of the timeout leaves time to go to another server while a lease is still good.
+const SILENT_FOR = 1 / 3;
+const ATTEMPT = { part: 1 / 4, leastMs: 250, mostMs: 5_000 } as const;
+
+export interface SessionSpec {
+  readonly hosts: readonly Host[];
+  readonly timeoutMs: number;
+  readonly tls: TlsOptions | null;
+  /** "user:password" */
+  readonly digest: string | null;
+}
+
+export interface Answer<T> {
+  readonly err: number;
+  /** Null where there is an error. */
+  readonly value: T | null;
+}
+
+interface Request {
+  readonly operation: Operation<unknown>;
+  readonly until: number;
+  readonly resolve: (answer: Answer<unknown>) => void;
+  readonly reject: (error: EngineError) => void;
+  sentAt: number;
+}
+
+/** One session with the ensemble. It outlives its connections, and ends when the servers say so. */
+export class Session {
+  readonly #spec: SessionSpec;
+  readonly #onEnd: (why: "expired" | "refused") => void;
+  readonly #watches = new Watches();
+  readonly #inFlight = new Map<number, Request>();
+  #waiting: Request[] = [];
+  #proof: Proof;
+  #timeoutMs: number;
+  #sessionId = 0n;
+  #password: Buffer = Buffer.alloc(16);
+  #lastZxid = 0n;
+  #connection: Connection | null = null;
+  #state: "joining" | "open" | "over" = "joining";
+  #why: EngineError | null = null;
+  #xid = 0;
+  #host: number;
+  #tries = 0;
+  #helloSentAt = 0;
+  #heardAt = 0;
+  #keptAt = 0;
+  #timer: Timer | null = null;
+  #opened!: () => void;
+  #lastFailure: Error | null = null;
+  readonly opened: Promise<void>;
+
+  constructor(spec: SessionSpec, onEnd: (why: "expired" | "refused") => void) {
+    this.#spec = spec;
+    this.#onEnd = onEnd;
+    this.#proof = new Proof(spec.timeoutMs);
+    this.#timeoutMs = spec.timeoutMs;
+    this.#host = randomInt(spec.hosts.length);
+    this.opened = new Promise((resolve) => {
+      this.#opened = resolve;
+    });
+    this.#join();
+  }
+
+  get over(): boolean {
+    return this.#state === "over";
+  }
+
+  /** No later than when the leader began to count the timeout; on systemClock. */
+  get since(): number {
+    return this.#proof.since;
+  }
+
+  /** How long after `since` what belongs to the session is still there. */
+  get leaseMs(): number {
+    return this.#proof.leaseMs;
+  }
+
+  get watched(): number {
+    return this.#watches.size;
+  }
+
+  get lastFailure(): Error | null {
+    return this.#lastFailure;
+  }
+
+  /** Waits for a connection if there is none; what was not sent by then is not sent later either. */
+  ask<T>(operation: Operation<T>, until: number): Promise<Answer<T>> {
+    return new Promise((resolve, reject) => {
+      const settle = resolve as (answer: Answer<unknown>) => void;
+      const request: Request = { operation, until, resolve: settle, reject, sentAt: 0 };
+      if (this.#why !== null) reject(this.#why);
+      else if (this.#state === "open") this.#send(request, this.#nextXid());
+      else if (this.#waiting.length < MOST_WAITING) this.#waiting.push(request);
+      else reject(notSent("too many requests wait for a connection", this.#lastFailure));
+    });
+  }
+
+  /** Reads a node and calls back once, when it was changed or deleted. Without a node, never. */
+  async watch(path: string, until: number, listener: () => void): Promise<Answer<Node>> {
+    // Before it is sent: the event may come in the same breath as the answer.
+    this.#watches.add(path, listener);
+    try {
+      const answer = await this.ask(getData(path, true), until);
+      if (answer.err !== CODES.ok) this.#watches.drop(path, listener);
+      return answer;
+    } catch (error) {
+      this.#watches.drop(path, listener);
+      throw error;
+    }
+  }
+
+  unwatch(path: string, listener: () => void): void {
+    if (!this.#watches.drop(path, listener) || this.#state !== "open") return;
+    const until = systemClock.now() + this.#timeoutMs;
+    // Left alone the server would keep it for as long as the node lives. If that fails, it does.
+    this.ask(removeWatches(path), until).catch(() => {});
+  }
+
+  /** Ends the session at the servers, and with it everything that belongs to it. */
+  async close(): Promise<void> {
+    if (this.#state === "open") {
+      const until = systemClock.now() + CLOSE_MS;
+      const closing = this.ask(closeSession(), until).catch(() => {});
+      let timer: Timer | undefined;
+      const late = new Promise<void>((resolve) => {
+        timer = systemClock.timer(CLOSE_MS, resolve, true);
+      });
+      await Promise.race([closing, late]);
+      timer?.cancel();
+    }
+    this.#finish(notSent("the session was closed", null));
+  }
+
+  #join(): void {
+    if (this.#state === "over") return;
+    this.#state = "joining";
+    const host = this.#spec.hosts[this.#host++ % this.#spec.hosts.length]!;
+    const { timeoutMs, tls } = this.#spec;
+    this.#helloSentAt = systemClock.now();
+    let connection: Connection;
+    const events = {
+      onPacket: (packet: Buffer) => this.#take(packet),
+      onEnd: (error: Error) => this.#lost(connection, error),
+    };
+    const hello = writeHello({
+      ...{ sessionId: this.#sessionId, password: this.#password },
+      ...{ lastZxid: this.#lastZxid, timeoutMs },
+    });
+    connection = new Connection(host, tls, hello, events);
+    this.#connection = connection;
+    const { part, leastMs, mostMs } = ATTEMPT;
+    const attemptMs = Math.min(mostMs, Math.max(leastMs, this.#timeoutMs * part));
+    const late = () => connection.end(new Error(`no answer within ${Math.round(attemptMs)} ms`));
+    this.#arm(attemptMs, late);
+  }
+
+  #lost(connection: Connection, error: Error): void {
+    if (this.#connection !== connection || this.#state === "over") return;
+    this.#connection = null;
+    this.#lastFailure = error;
+    emit("failed", () => ({ during: "connection", error }));
+    this.#state = "joining";
+    const requests = [...this.#inFlight.values()];
+    this.#inFlight.clear();
+    for (const { reject, operation } of requests) reject(unanswered(operation, error));
+    this.#dropLate();
+    // Once around without a pause; then ever slower, and not all clients at the same time.
+    const round = Math.floor(this.#tries++ / this.#spec.hosts.length);
+    const mostMs = Math.min(LONGEST_PAUSE_MS, this.#timeoutMs / 8);
+    const pauseMs = round === 0 ? 0 : Math.min(mostMs, FIRST_PAUSE_MS * 2 ** Math.min(round, 10));
+    this.#arm(pauseMs * (0.75 + randomInt(500) / 1000), () => this.#join());
+  }
+
+  #take(packet: Buffer): void {
+    this.#heardAt = systemClock.now();
+    if (this.#state === "joining") this.#welcome(packet);
+    else if (this.#state === "open") this.#hear(new JuteReader(packet));
+  }
+
+  #welcome(packet: Buffer): void {
+    const { timeoutMs, sessionId, password } = readWelcome(packet);
+    if (timeoutMs <= 0) {
+      this.#expire();
+      return;
+    }
+    // What the servers granted, which need not be what was asked for.
+    if (timeoutMs !== this.#timeoutMs || this.#sessionId === 0n) this.#proof = new Proof(timeoutMs);
+    this.#timeoutMs = timeoutMs;
+    this.#sessionId = sessionId;
+    this.#password = password;
+    this.#proof.opened(this.#helloSentAt);
+    this.#state = "open";
+    this.#tries = 0;
+    this.#keptAt = this.#heardAt;
+    if (this.#spec.digest !== null) {
+      const sent = authenticate("digest", Buffer.from(this.#spec.digest));
+      this.#connection!.send(writeRequest(XIDS.auth, sent));
+    }
+    for (const paths of this.#watches.batches()) {
+      this.#connection!.send(writeRequest(XIDS.watches, setWatches(this.#lastZxid, paths)));
+    }
+    this.#dropLate();
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const request of waiting) this.#send(request, this.#nextXid());
+    this.#arm(this.#proof.keepEveryMs, () => this.#keep());
+    this.#opened();
+  }
+
+  #hear(from: JuteReader): void {
+    const xid = from.int();
+    const zxid = from.long();
+    const err = from.int();
+    if (zxid > this.#lastZxid) this.#lastZxid = zxid;
+    if (xid === XIDS.event) {
+      const type = from.int();
+      from.int();
+      // That we no longer want to hear is what we said ourselves.
+      if (type < WATCH_REMOVED && type > 0) this.#watches.fire(from.string());
+      return;
+    }
+    if (xid === XIDS.auth && err !== CODES.ok) {
+      const why = "ZooKeeper does not accept these credentials";
+      this.#end("refused", new EngineError(why, { effect: "none", retryable: false }));
+    }
+    if (xid >= 0) this.#settle(xid, err, from);
+  }
+
+  #settle(xid: number, err: number, from: JuteReader): void {
+    const request = this.#inFlight.get(xid);
+    if (request === undefined) throw new RangeError(`an answer to request ${xid}, never sent`);
+    if (err === CODES.sessionExpired) {
+      this.#expire();
+      return;
+    }
+    const value = err === CODES.ok ? request.operation.read(from) : null;
+    this.#inFlight.delete(xid);
+    this.#proof.answered(request.sentAt, this.#heardAt, request.operation.byLeader);
+    request.resolve({ err, value });
+  }
+
+  #send(request: Request, xid: number): void {
+    request.sentAt = systemClock.now();
+    this.#inFlight.set(xid, request);
+    this.#connection!.send(writeRequest(xid, request.operation));
+  }
+
+  /** Says that we are there, and sees to it that the server is. */
+  #keep(): void {
+    const now = systemClock.now();
+    const mostMs = this.#timeoutMs * SILENT_FOR;
+    // When it is we who were away, the answers lie there unread.
+    if (now - this.#keptAt > mostMs) this.#heardAt = now;
+    this.#keptAt = now;
+    const [oldest] = this.#inFlight.values();
+    const silentMs = oldest === undefined ? 0 : now - Math.max(this.#heardAt, oldest.sentAt);
+    if (silentMs > mostMs) {
+      this.#connection!.end(new Error(`no answer within ${Math.round(silentMs)} ms`));
+      return;
+    }
+    this.ask(sync("/"), now + mostMs).catch(() => {});
+    this.#arm(this.#proof.keepEveryMs, () => this.#keep());
+  }
+
+  #expire(): void {
+    const why = "the ZooKeeper session has expired";
+    this.#end("expired", new EngineError(why, { effect: "none", retryable: true }));
+  }
+
+  #end(how: "expired" | "refused", error: EngineError): void {
+    this.#finish(error);
+    this.#onEnd(how);
+    this.#watches.fireAll();
+  }
+
+  #finish(why: EngineError): void {
+    if (this.#state === "over") return;
+    this.#state = "over";
+    this.#why = why;
+    this.#timer?.cancel();
+    this.#connection?.end(why);
+    const requests = [...this.#inFlight.values()];
+    this.#inFlight.clear();
+    for (const { reject, operation } of requests) reject(unanswered(operation, why));
+    for (const { reject } of this.#waiting) reject(why);
+    this.#waiting = [];
+    this.#opened();
+  }
+
+  #dropLate(): void {
+    const now = systemClock.now();
+    const late = this.#waiting.filter(({ until }) => until <= now);
+    if (late.length === 0) return;
+    this.#waiting = this.#waiting.filter(({ until }) => until > now);
+    for (const { reject } of late) reject(notSent("no connection in time", this.#lastFailure));
+  }
+
+  #arm(delayMs: number, callback: () => void): void {
+    this.#timer?.cancel();
+    this.#timer = systemClock.timer(delayMs, callback, false);
+  }
+
+  #nextXid(): number {
+    this.#xid = this.#xid === LARGEST_XID ? 1 : this.#xid + 1;
+    return this.#xid;
+  }
+}
+
+/** What only reads has no effect, answered or not. */
+function unanswered({ byLeader, opcode }: Operation<unknown>, cause: Error): EngineError {
+  const reads = !byLeader || opcode === sync("/").opcode;
+  return new EngineError(`ZooKeeper did not answer: ${cause.message}`, {
+    effect: reads ? "none" : "unknown",
+    retryable: true,
+    cause,
+  });
+}
+
+function notSent(why: string, cause: Error | null): EngineError {
+  const message = cause === null ? why : `${why}: ${cause.message}`;
+  const details = cause === null ? {} : { cause };
+  return new EngineError(`ZooKeeper was not asked: ${message}`, {
+    effect: "none",
+    retryable: true,
+    ...details,
+  });
+}

@@ -1,0 +1,49 @@
+// A request may take a megabyte; names of locks take a kilobyte or three each.
+const BATCH_BYTES = 200_000;
+
+/** Who wants to hear of which node. Each is called once: what it does then is look again. */
+export class Watches {
+  readonly #listeners = new Map<string, Set<() => void>>();
+
+  get size(): number {
+    return this.#listeners.size;
+  }
+
+  add(path: string, listener: () => void): void {
+    const listeners = this.#listeners.get(path);
+    if (listeners === undefined) this.#listeners.set(path, new Set([listener]));
+    else listeners.add(listener);
+  }
+
+  /** Whether that was the last one for the path. */
+  drop(path: string, listener: () => void): boolean {
+    const listeners = this.#listeners.get(path);
+    if (listeners?.delete(listener) !== true || listeners.size > 0) return false;
+    return this.#listeners.delete(path);
+  }
+
+  fire(path: string): void {
+    const listeners = this.#listeners.get(path);
+    this.#listeners.delete(path);
+    for (const listener of listeners ?? []) listener();
+  }
+
+  fireAll(): void {
+    for (const path of [...this.#listeners.keys()]) this.fire(path);
+  }
+
+  /** All paths, in batches that fit into a request each. */
+  *batches(): Generator<string[]> {
+    let batch: string[] = [];
+    let bytes = 0;
+    for (const path of this.#listeners.keys()) {
+      if (bytes > BATCH_BYTES) {
+        yield batch;
+        [batch, bytes] = [[], 0];
+      }
+      batch.push(path);
+      bytes += Buffer.byteLength(path) + 4;
+    }
+    if (batch.length > 0) yield batch;
+  }
+}

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startZooKeeper, startZooKeeperEnsemble } from "./zookeeper.js";
+
+test("a ZooKeeper answers, can be paused, restarted and stopped", async () => {
+  const server = await startZooKeeper();
+  const { pid } = server;
+  assert.equal(await server.command("ruok"), "imok");
+  assert.equal(await server.metric("zk_watch_count"), 0);
+  await assert.rejects(server.metric("zk_nonsense"), /mntr has no/);
+  server.pause();
+  await assert.rejects(server.command("ruok"), /no answer/);
+  server.resume();
+  assert.equal(await server.command("ruok"), "imok");
+  await server.restart();
+  assert.notEqual(server.pid, pid);
+  assert.equal(await server.command("ruok"), "imok");
+  await server.stop();
+  await assert.rejects(server.command("ruok"), { code: "ECONNREFUSED" });
+  await server.stop();
+});
+
+test("an ensemble elects a leader, and another one when that is killed", async () => {
+  await using ensemble = await startZooKeeperEnsemble();
+  const first = await ensemble.leader();
+  assert.equal(ensemble.hosts.split(",").length, 3);
+  await first.kill();
+  const second = await ensemble.leader();
+  assert.notEqual(second.port, first.port);
+  await first.start();
+  assert.match(await first.command("srvr"), /Mode: follower/);
+});

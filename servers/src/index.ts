@@ -1,4 +1,12 @@
 export { type ClusterServers, startCluster } from "./cluster.js";
+export {
+  type EtcdCluster,
+  type EtcdOptions,
+  type EtcdServer,
+  ensureEtcdctl,
+  startEtcd,
+  startEtcdCluster,
+} from "./etcd.js";
 export { ensureBinary, ensurePython, findBinary, type Wanted } from "./install.js";
 export { freePort, freePorts } from "./ports.js";
 export { ServerProcess, type ServerSpec } from "./process.js";

@@ -45,9 +45,8 @@ export interface Waits {
   /** Null where the line is too long to be read for it. */
   readonly position: number | null;
   readonly holders: readonly Member[];
-  /** Keys whose end may be its turn, as of this revision; null where they are as before. */
+  /** Keys whose end may be its turn; null where they are as before. */
   readonly before: readonly string[] | null;
-  readonly revision: bigint;
 }
 
 /** The claims of one engine, each decided by a transaction. */
@@ -109,7 +108,8 @@ export class Claims {
       const inner: RawTxn = answer.responses?.[0]?.response_txn ?? { header: {} };
       if (!inner.succeeded) {
         const [own] = found(inner, 1);
-        if (found(inner, 0).length > 0 || own === undefined) return { kind: "gone", why: "unknown" };
+        if (found(inner, 0).length > 0 || own === undefined)
+          return { kind: "gone", why: "unknown" };
         return this.#again(claim.resource, own, true, deadline);
       }
       const revision = BigInt(answer.header.revision ?? 0);
@@ -121,7 +121,7 @@ export class Claims {
         await this.remove(self, deadline);
         throw error;
       }
-      return this.#stand(claim.resource, self, seen, revision, deadline);
+      return this.#stand(claim.resource, self, seen, deadline);
     });
   }
 
@@ -149,7 +149,7 @@ export class Claims {
       const [own] = found(answer, 0);
       if (own === undefined) return { kind: "gone", why: "unknown" };
       const seen = await this.#seen(room, answer, 1, deadline);
-      return this.#stand(resource, own, seen, BigInt(answer.header.revision ?? 0), deadline);
+      return this.#stand(resource, own, seen, deadline);
     });
   }
 
@@ -218,7 +218,10 @@ export class Claims {
       { compare: [absent(tombstone), absent(key)], success, failure: [] },
       deadline,
     );
-    const at = { created: BigInt(answer.header.revision ?? 0), modified: answer.header.revision ?? "0" };
+    const at = {
+      created: BigInt(answer.header.revision ?? 0),
+      modified: answer.header.revision ?? "0",
+    };
     const verdict = await this.look(resource, { key, value, lease: waiting.id, ...at }, deadline);
     if (verdict.kind !== "waits") return verdict;
     await this.remove(verdict.self, deadline);
@@ -240,20 +243,14 @@ export class Claims {
     return { kind: "busy", holders: verdict.holders };
   }
 
-  async #stand(
-    resource: string,
-    self: KeyValue,
-    seen: Seen,
-    revision: bigint,
-    deadline: number,
-  ): Promise<Verdict> {
+  async #stand(resource: string, self: KeyValue, seen: Seen, deadline: number): Promise<Verdict> {
     const { line, complete, nearest, behind } = seen;
     const entry = readEntry(self)!;
     if (entry.revoked) return { kind: "gone", why: "revoked" };
     const member = line.find(self.key);
     if (entry.claimed || member?.holds) return this.tell(self, deadline);
     const { holders } = line;
-    const waits = { kind: "waits", self, holders, revision } as const;
+    const waits = { kind: "waits", self, holders } as const;
     if (member !== undefined) {
       return { ...waits, position: line.waiters.indexOf(member), before: line.before(self) };
     }

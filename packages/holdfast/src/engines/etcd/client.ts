@@ -1,5 +1,5 @@
 import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
-import { Agent as TlsAgent, request as httpsRequest } from "node:https";
+import { request as httpsRequest, Agent as TlsAgent } from "node:https";
 import type { Socket } from "node:net";
 import { sleep, systemClock } from "../../clock.js";
 import { EngineError } from "../../errors.js";
@@ -34,7 +34,7 @@ export type OnAnswer = (term: string, askedAt: number) => void;
 /** etcd's JSON gateway at one of several members, over connections that are kept. */
 export class EtcdClient {
   readonly #terms: EtcdTerms;
-  readonly #agents: readonly [usual: Agent, urgent: Agent];
+  readonly #agents: { readonly usual: Agent; readonly urgent: Agent; readonly streams: Agent };
   readonly #streams = new Set<ClientRequest>();
   #at = 0;
   #token: Promise<string> | null = null;
@@ -44,9 +44,10 @@ export class EtcdClient {
 
   constructor(terms: EtcdTerms) {
     this.#terms = terms;
-    const options = { keepAlive: true, maxSockets: MOST_SOCKETS, ...terms.tls };
-    const agent = () => (terms.tls === null ? new Agent(options) : new TlsAgent(options));
-    this.#agents = [agent(), agent()];
+    const agent = (options: object) =>
+      terms.tls === null ? new Agent(options) : new TlsAgent({ ...options, ...terms.tls });
+    const kept = { keepAlive: true, maxSockets: MOST_SOCKETS };
+    this.#agents = { usual: agent(kept), urgent: agent(kept), streams: agent({}) };
   }
 
   /** Reads and writes of keys: each answer is vouched for by a majority. */
@@ -75,7 +76,7 @@ export class EtcdClient {
     };
     const start = (token: string | null) => {
       if (!open) return;
-      request = this.#request("/v3/watch", body, token, this.#endpoint, false);
+      request = this.#request("/v3/watch", body, token, this.#endpoint, this.#agents.streams);
       this.#streams.add(request);
       request.on("socket", (socket: Socket) => socket.unref());
       request.on("error", end).on("close", end);
@@ -97,7 +98,7 @@ export class EtcdClient {
 
   close(): void {
     for (const stream of this.#streams) stream.destroy();
-    for (const agent of this.#agents) agent.destroy();
+    for (const agent of Object.values(this.#agents)) agent.destroy();
   }
 
   get #endpoint(): Endpoint {
@@ -149,7 +150,8 @@ export class EtcdClient {
   ): Promise<T> {
     const others = this.#terms.endpoints.length > 1;
     const timeMs = others ? Math.max(leftMs / SHARE_OF_TIME, SHORTEST_TRY_MS) : leftMs;
-    const request = this.#request(path, text, token, endpoint, urgent);
+    const agent = urgent ? this.#agents.urgent : this.#agents.usual;
+    const request = this.#request(path, text, token, endpoint, agent);
     const { status, body } = await answerTo(request, text, Math.min(timeMs, leftMs), this.#name);
     const parsed = body.startsWith("{") ? (JSON.parse(body) as Reply<T>) : null;
     const error = errorIn(parsed, status, body);
@@ -162,10 +164,10 @@ export class EtcdClient {
     text: string,
     token: string | null,
     { host, port }: Endpoint,
-    urgent: boolean,
+    agent: Agent,
   ): ClientRequest {
     const options = {
-      ...{ host, port, path, method: "POST", agent: this.#agents[urgent ? 1 : 0] },
+      ...{ host, port, path, method: "POST", agent },
       headers: {
         "Content-Type": "application/json",
         "Content-Length": Buffer.byteLength(text),

@@ -40,7 +40,7 @@ import { Renewals } from "./renewals.js";
 import { created, del, found, present, put, type RawTxn, range } from "./requests.js";
 import { owns, Revocations } from "./revocations.js";
 import { Views } from "./views.js";
-import { type Interest, inRoom, Watches } from "./watches.js";
+import { Watches } from "./watches.js";
 
 const DAY_MS = 86_400_000;
 const LEAVING_MS = 500;
@@ -292,14 +292,22 @@ export class EtcdEngine implements Engine {
     }
     const known = this.#forget(ref);
     const until = Math.max(since + ttlMs, known?.kind === "grant" ? known.until : 0);
-    this.#holdings.keep({ kind: "grant", ref: refOf(ref), self, until, tries: 0, lockDelayMs, marker });
+    this.#holdings.keep({
+      kind: "grant",
+      ref: refOf(ref),
+      self,
+      until,
+      tries: 0,
+      lockDelayMs,
+      marker,
+    });
     this.#listen(self.created);
     const token = tokenOf(self);
     return { kind: "granted", token, tokens, since: inCore(since, entered), ttlMs };
   }
 
   async #queue(ref: GrantRef, waits: Waits, entered: Entered): Promise<Queued> {
-    const { self, holders, before, revision } = waits;
+    const { self, holders, before } = waits;
     const ttlMs = (JSON.parse(self.value) as { ttlMs: number }).ttlMs;
     const lease = await this.#claims.waiterLease(ttlMs, 1, entered.deadline);
     const known = this.#holdings.waiter(ref);
@@ -311,25 +319,22 @@ export class EtcdEngine implements Engine {
       interests: [],
     };
     this.#holdings.keep(Object.assign(waiting, { self, position, offsetMs, until, tries: 0 }));
-    if (before !== null) this.#follow(waiting, before, revision);
+    if (before !== null) this.#follow(waiting, before);
     this.#listen(self.created);
     const nextHeartbeatMs = lease.ttlMs / BEATS;
     return { kind: "queued", position, nextHeartbeatMs, holders: viewsOf(holders) };
   }
 
-  /** Watches these keys from the revision after the one at which they were seen. */
-  #follow(waiting: Waiting, keys: readonly string[], revision: bigint): void {
+  #follow(waiting: Waiting, keys: readonly string[]): void {
     const same =
       keys.length === waiting.interests.length &&
       waiting.interests.every(({ key }) => keys.includes(key));
     if (same) return;
     for (const interest of waiting.interests) this.#watches.drop(interest);
-    const onEvent = () => void this.#turn(waiting);
-    waiting.interests = keys.map((key): Interest => {
-      const interest: Interest = { key, of: "deletes", from: revision + 1n, onEvent };
-      this.#watches.add(interest);
-      return interest;
-    });
+    const onEnd = () => void this.#turn(waiting);
+    const room = this.#keys.room(waiting.ref.resource);
+    waiting.interests = keys.map((key) => ({ room, key, onEnd }));
+    for (const interest of waiting.interests) this.#watches.add(interest);
   }
 
   /** Somebody before this waiter has left. Whatever goes wrong here, its heartbeat sets right. */
@@ -345,7 +350,7 @@ export class EtcdEngine implements Engine {
       const verdict = await this.#claims.look(ref.resource, self, entered.deadline);
       if (!isStill()) return;
       if (verdict.kind === "waits") {
-        this.#follow(waiting, verdict.before ?? [], verdict.revision);
+        this.#follow(waiting, verdict.before ?? []);
         waiting.position = verdict.position ?? waiting.position;
       } else if (verdict.kind === "holds") {
         const granted = await this.#grant(ref, verdict, entered);
@@ -361,21 +366,9 @@ export class EtcdEngine implements Engine {
   #listen(revision: bigint): void {
     if (this.#listening) return;
     this.#listening = true;
-    const interest: Interest = {
-      ...inRoom(this.#keys.notes(this.#engineId)),
-      of: "puts",
-      from: revision + 1n,
-      onEvent: (resource) => {
-        if (resource !== null) {
-          for (const listener of this.#changeListeners) listener(resource);
-        } else {
-          // Compacted away: whatever was said meanwhile is learned by renewing.
-          interest.from = 0n;
-          this.#watches.add(interest);
-        }
-      },
-    };
-    this.#watches.add(interest);
+    this.#watches.follow(this.#keys.notes(this.#engineId), revision + 1n, (resource) => {
+      for (const listener of this.#changeListeners) listener(resource);
+    });
   }
 
   async #release(

@@ -18,7 +18,11 @@ const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: bo
   ],
   [/authentication is not enabled/, "etcd has no authentication, and got a user name", false],
   [/too large|too many operations/, "etcd refuses a request as too large", false],
-  [/^Not Found|404/, "this server has no JSON gateway (/v3); is it an etcd of 3.4 or later?", false],
+  [
+    /^Not Found|404/,
+    "this server has no JSON gateway (/v3); is it an etcd of 3.4 or later?",
+    false,
+  ],
 ];
 
 const NO_LEASE = /requested lease not found/;

@@ -19,12 +19,15 @@ export interface Servers {
 /** The server is started at the first use: this file is read for its declarations, too. */
 export class Lane {
   readonly #start: () => Promise<Servers>;
+  readonly #direct: boolean;
   readonly #relays = new Map<Engine, readonly Relay[]>();
   #servers: Servers | null = null;
   #admin: EtcdClient | null = null;
 
-  constructor(start: () => Promise<Servers> = single) {
+  /** Direct: without relays, which have sockets in this process too. */
+  constructor(start: () => Promise<Servers> = single, direct = false) {
     this.#start = start;
+    this.#direct = direct;
   }
 
   async start(): Promise<void> {
@@ -50,18 +53,26 @@ export class Lane {
       open: () => this.#open(),
       reset: () => this.#reset(),
       age: (resource, ms) => this.#age(resource, ms),
-      sever: (engine) => {
-        const relays = this.#relays.get(engine)!;
-        for (const relay of relays) relay.cut();
-        return () => relays.forEach((relay) => relay.mend());
-      },
+      ...(this.#direct ? {} : { sever: (engine: Engine) => this.#sever(engine) }),
       restart: () => this.#servers!.restart(),
     };
   }
 
+  #sever(engine: Engine): () => void {
+    const relays = this.#relays.get(engine) ?? [];
+    for (const relay of relays) relay.cut();
+    return () => {
+      for (const relay of relays) relay.mend();
+    };
+  }
+
   async #open(): Promise<Engine> {
-    const relays = await Promise.all(this.#servers!.ports.map((port) => Relay.start(port)));
-    const endpoints = relays.map((relay) => `127.0.0.1:${relay.port}`);
+    const targets = this.#servers!.ports;
+    const relays = this.#direct
+      ? []
+      : await Promise.all(targets.map((target) => Relay.start(target)));
+    const ports = this.#direct ? targets : relays.map((relay) => relay.port);
+    const endpoints = ports.map((port) => `127.0.0.1:${port}`);
     const engine = new EtcdEngine(resolveEtcd({ endpoints }));
     const close = engine.close.bind(engine);
     engine.close = async () => {

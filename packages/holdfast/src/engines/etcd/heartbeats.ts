@@ -79,20 +79,12 @@ export class Heartbeats {
     // A mark whose grant is not among the first need not be an orphan.
     const unclear = !complete && seen.orphans.length > 0;
     const line = unclear ? await this.#claims.line(resource, deadline) : seen;
-    const revision = BigInt(answer.header.revision ?? 0);
     return Promise.all(
-      refs.map((_, i) =>
-        this.#one(line, found(answer, i + 2)[0], revision, deadline).catch(failedOne),
-      ),
+      refs.map((_, i) => this.#one(line, found(answer, i + 2)[0], deadline).catch(failedOne)),
     );
   }
 
-  async #one(
-    line: Line,
-    self: KeyValue | undefined,
-    revision: bigint,
-    deadline: number,
-  ): Promise<Verdict> {
+  async #one(line: Line, self: KeyValue | undefined, deadline: number): Promise<Verdict> {
     const entry = self === undefined ? null : readEntry(self);
     if (self === undefined || entry === null) return { kind: "gone", why: "unknown" };
     const member = line.find(self.key);
@@ -102,7 +94,7 @@ export class Heartbeats {
     if (self.lease !== id) await this.#move(self, id, deadline);
     const position = member === undefined ? null : line.waiters.indexOf(member);
     const before = member === undefined ? null : line.before(self);
-    return { kind: "waits", self, position, holders: line.holders, before, revision };
+    return { kind: "waits", self, position, holders: line.holders, before };
   }
 
   async #keepReady(self: KeyValue, deadline: number): Promise<SharedLease> {

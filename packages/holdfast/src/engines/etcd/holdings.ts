@@ -2,7 +2,7 @@ import { systemClock, type Timer } from "../../clock.js";
 import type { GrantRef } from "../../engine.js";
 import { emit } from "../../events.js";
 import type { KeyValue } from "./requests.js";
-import type { Interest } from "./watches.js";
+import type { EndOfKey } from "./watches.js";
 
 const AGAIN_MS = 500;
 const MOST_TRIES = 5;
@@ -29,7 +29,7 @@ export interface Waiting extends Kept {
   position: number;
   /** From the engine's clock to core's. */
   offsetMs: number;
-  interests: readonly Interest[];
+  interests: readonly EndOfKey[];
 }
 
 /**

@@ -56,11 +56,13 @@ export class Views {
     const cut = page.more === true && beyond === null && last !== null && groups.has(last);
     const rest = cut ? this.#keys.room(last).end : `${lastKey}\0`;
     const glob = globToRegExp(match);
-    const views = [...groups].filter(([resource]) => glob.test(resource)).map(([resource, kvs]) =>
-      cut && resource === last
-        ? this.inspect(resource, deadline)
-        : this.#view(resource, new Line(kvs), deadline),
-    );
+    const views = [...groups]
+      .filter(([resource]) => glob.test(resource))
+      .map(([resource, kvs]) =>
+        cut && resource === last
+          ? this.inspect(resource, deadline)
+          : this.#view(resource, new Line(kvs), deadline),
+      );
     return {
       views: (await Promise.all(views)).filter(isBusy),
       cursor: beyond ?? (page.more ? rest : null),

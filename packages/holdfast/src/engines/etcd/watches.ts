@@ -1,153 +1,204 @@
 import { systemClock } from "../../clock.js";
 import type { EtcdClient, Stream } from "./client.js";
 import type { Room } from "./keys.js";
-import { base64, type Header, text } from "./requests.js";
+import { base64, found, get, type Header, type RawTxn, text } from "./requests.js";
 
-// A stream takes no more watches once it is open. Beyond so many, one takes over from all.
-const MOST_STREAMS = 4;
+// A connection each. Whoever is not watched for has its heartbeat.
+const MOST_STREAMS = 256;
 const AGAIN_MS = 100;
+const CHECK_MS = 5_000;
+const MOST_GETS = 100;
 
-/** What somebody waits to see. */
-export interface Interest {
+/** A waiter wants to know when a key in a room has ended. */
+export interface EndOfKey {
+  readonly room: Room;
   readonly key: string;
-  readonly end?: string;
-  readonly of: "deletes" | "puts";
-  /** The first revision that could hold it. */
-  from: bigint;
-  /** The value that was put, or null: it is gone, or what happened can no longer be told. */
-  onEvent(value: string | null): void;
-}
-
-interface Open {
-  stream: Stream;
-  readonly interests: Map<string, Interest>;
+  onEnd(): void;
 }
 
 interface Message {
   readonly result?: {
     readonly header?: Header;
-    readonly watch_id?: string;
+    readonly created?: boolean;
     readonly canceled?: boolean;
-    readonly events?: readonly { readonly kv: { readonly value?: string } }[];
+    readonly events?: readonly { readonly kv: { readonly key: string; readonly value?: string } }[];
   };
 }
 
+/** One room in which somebody here waits for the end of keys. */
+interface Watched {
+  readonly room: Room;
+  readonly interests: Set<EndOfKey>;
+  /** Those whose key may have ended before the watch stood. */
+  readonly unchecked: Set<EndOfKey>;
+  /** Of one key where one is waited for, of all in the room where several are. */
+  stream: { readonly key: string | null; readonly socket: Stream; stands: boolean } | null;
+}
+
 /**
- * Watches of this process on few connections. They make waiting fast and nothing more: what they miss
- * is found by heartbeats. A stream that ends is opened again from where it was.
+ * Watches of this process. They make waiting fast and nothing more: what they miss is found by
+ * heartbeats.
+ *
+ * A stream of the gateway carries one watch: etcd reads what is sent with it only until its first
+ * answer. So all who wait in one room share one.
+ *
+ * etcd tells at once what happens after a watch was made, and what happened before only in a round
+ * every 100 ms. So the end of a key is watched from now on, and whether the key was still there is
+ * asked once the watch stands: whatever ends it later is told. That asks nothing of history, so no
+ * compaction can take it away.
  */
 export class Watches {
   readonly #client: EtcdClient;
-  readonly #interests = new Set<Interest>();
-  readonly #streams = new Set<Open>();
-  readonly #added = new Set<Interest>();
-  #planned = false;
+  readonly #rooms = new Map<string, Watched>();
+  #notes: Stream | null = null;
+  #followAgain: () => void = () => {};
   #closed = false;
 
   constructor(client: EtcdClient) {
     this.#client = client;
-    client.onMove = () => this.#startAgain();
+    client.onMove = () => {
+      for (const watched of this.#rooms.values()) this.#open(watched);
+      this.#followAgain();
+    };
   }
 
-  add(interest: Interest): void {
+  add(interest: EndOfKey): void {
     if (this.#closed) return;
-    this.#interests.add(interest);
-    this.#added.add(interest);
-    this.#plan();
+    const { room } = interest;
+    const fresh = { room, interests: new Set<EndOfKey>(), unchecked: new Set<EndOfKey>() };
+    const watched = this.#rooms.get(room.start) ?? { ...fresh, stream: null };
+    const { stream, interests } = watched;
+    this.#rooms.set(room.start, watched);
+    interests.add(interest);
+    watched.unchecked.add(interest);
+    if (stream === null || (stream.key !== null && stream.key !== interest.key)) {
+      this.#open(watched);
+    } else if (stream.stands && watched.unchecked.size === 1) {
+      this.#checkSoon(watched);
+    }
   }
 
-  drop(interest: Interest): void {
-    this.#interests.delete(interest);
-    this.#added.delete(interest);
-    for (const open of this.#streams) {
-      const wanted = [...open.interests.values()].some((one) => this.#interests.has(one));
-      if (!wanted) this.#end(open);
-    }
+  drop(interest: EndOfKey): void {
+    const watched = this.#rooms.get(interest.room.start);
+    if (!watched?.interests.delete(interest)) return;
+    watched.unchecked.delete(interest);
+    if (watched.interests.size > 0) return;
+    this.#rooms.delete(interest.room.start);
+    watched.stream?.socket.close();
+    watched.stream = null;
+  }
+
+  /** What is put into a room from this revision on; for as long as this process lives. */
+  follow(room: Room, from: bigint, onPut: (value: string) => void): void {
+    if (this.#closed) return;
+    const body = {
+      ...{ key: base64(room.start), range_end: base64(room.end) },
+      ...{ start_revision: String(from), filters: ["NODELETE"] },
+    };
+    let next = from;
+    const again = () => {
+      this.#notes?.close();
+      this.follow(room, next, onPut);
+    };
+    const hear = ({ result }: Message) => {
+      if (result?.events !== undefined) next = BigInt(result.header?.revision ?? 0) + 1n;
+      for (const { kv } of result?.events ?? []) onPut(text(kv.value ?? ""));
+      if (!result?.canceled) return;
+      // Compacted away: what was said meanwhile is lost, and learned by renewing.
+      next = 0n;
+      again();
+    };
+    this.#followAgain = again;
+    this.#notes = this.#client.stream(creation(body), hear, () => this.#later(again));
   }
 
   close(): void {
     this.#closed = true;
-    this.#interests.clear();
-    this.#added.clear();
-    for (const open of this.#streams) this.#end(open);
+    this.#notes?.close();
+    for (const { stream } of this.#rooms.values()) stream?.socket.close();
+    this.#rooms.clear();
   }
 
-  /** All that were added in one turn of the event loop travel together. */
-  #plan(): void {
-    if (this.#planned) return;
-    this.#planned = true;
+  #open(watched: Watched): void {
+    const { room, interests, unchecked, stream: old } = watched;
+    if (old === null && this.#streams >= MOST_STREAMS) return;
+    const keys = new Set([...interests].map(({ key }) => key));
+    const [only] = keys;
+    const key = keys.size === 1 ? only! : null;
+    const what =
+      key === null
+        ? { key: base64(room.start), range_end: base64(room.end) }
+        : { key: base64(key) };
+    for (const interest of interests) unchecked.add(interest);
+    const isCurrent = () => watched.stream === stream;
+    const socket = this.#client.stream(
+      creation({ ...what, filters: ["NOPUT"] }),
+      (message) => isCurrent() && this.#hear(watched, message),
+      () => isCurrent() && this.#lost(watched),
+    );
+    const stream = { key, socket, stands: false };
+    watched.stream = stream;
+    old?.socket.close();
+  }
+
+  get #streams(): number {
+    let open = 0;
+    for (const { stream } of this.#rooms.values()) if (stream !== null) open++;
+    return open;
+  }
+
+  #hear(watched: Watched, { result }: Message): void {
+    if (result?.created && watched.stream !== null) {
+      watched.stream.stands = true;
+      this.#checkSoon(watched);
+    }
+    for (const { kv } of result?.events ?? []) this.#ended(watched, text(kv.key));
+    if (result?.canceled) this.#lost(watched);
+  }
+
+  #ended(watched: Watched, key: string): void {
+    for (const interest of [...watched.interests]) {
+      if (interest.key !== key) continue;
+      this.drop(interest);
+      interest.onEnd();
+    }
+  }
+
+  /** All that came in one turn of the event loop are asked about together. */
+  #checkSoon(watched: Watched): void {
     setImmediate(() => {
-      this.#planned = false;
-      if (this.#added.size === 0) return;
-      if (this.#streams.size < MOST_STREAMS) this.#open([...this.#added]);
-      else this.#startAgain();
-      this.#added.clear();
+      const keys = [...new Set([...watched.unchecked].map(({ key }) => key))];
+      watched.unchecked.clear();
+      for (let i = 0; i < keys.length; i += MOST_GETS) {
+        // Whoever is not told now has its heartbeat.
+        this.#check(watched, keys.slice(i, i + MOST_GETS)).catch(() => {});
+      }
     });
   }
 
-  #startAgain(): void {
-    const old = [...this.#streams];
-    this.#added.clear();
-    if (this.#interests.size > 0) this.#open([...this.#interests]);
-    for (const open of old) this.#end(open);
-  }
-
-  #open(interests: readonly Interest[]): void {
-    const numbered = new Map(interests.map((interest, i) => [String(i + 1), interest]));
-    const body = [...numbered].map(([id, interest]) => JSON.stringify(creation(id, interest)));
-    const open: Open = { stream: { close: () => {} }, interests: numbered };
-    this.#streams.add(open);
-    open.stream = this.#client.stream(
-      body.join("\n"),
-      (message) => this.#hear(open, message as Message),
-      () => this.#lost(open),
-    );
-  }
-
-  #hear({ interests }: Open, { result }: Message): void {
-    const interest = interests.get(result?.watch_id ?? "");
-    if (result === undefined || interest === undefined || !this.#interests.has(interest)) return;
-    // Canceled: what it should have begun with was compacted away. Whoever waits must look by itself.
-    if (result.canceled) {
-      this.drop(interest);
-      interest.onEvent(null);
-      return;
-    }
-    // Not at its creation: what lies between its beginning and that is still to come.
-    if (result.events !== undefined) interest.from = BigInt(result.header?.revision ?? 0) + 1n;
-    for (const { kv } of result.events ?? []) {
-      interest.onEvent(kv.value === undefined ? null : text(kv.value));
+  async #check(watched: Watched, keys: readonly string[]): Promise<void> {
+    const txn = { compare: [], success: keys.map(get), failure: [] };
+    const options = { deadline: systemClock.now() + CHECK_MS, repeatable: true };
+    const answer = await this.#client.kv<RawTxn>("txn", txn, options);
+    for (const [i, key] of keys.entries()) {
+      if (found(answer, i).length === 0) this.#ended(watched, key);
     }
   }
 
-  #lost(open: Open): void {
-    if (!this.#streams.delete(open)) return;
-    const again = () => {
-      if (this.#closed) return;
-      for (const one of open.interests.values()) if (this.#interests.has(one)) this.#added.add(one);
-      if (this.#added.size > 0) this.#plan();
-    };
-    systemClock.timer(AGAIN_MS, again, false);
+  #lost(watched: Watched): void {
+    watched.stream?.socket.close();
+    watched.stream = null;
+    this.#later(() => {
+      const isWanted = this.#rooms.get(watched.room.start) === watched;
+      if (isWanted && watched.stream === null) this.#open(watched);
+    });
   }
 
-  #end(open: Open): void {
-    this.#streams.delete(open);
-    open.stream.close();
+  #later(act: () => void): void {
+    systemClock.timer(AGAIN_MS, () => this.#closed || act(), false);
   }
 }
 
-export function inRoom(room: Room): Pick<Interest, "key" | "end"> {
-  return { key: room.start, end: room.end };
-}
-
-function creation(id: string, { key, end, of, from }: Interest): object {
-  return {
-    create_request: {
-      key: base64(key),
-      ...(end === undefined ? {} : { range_end: base64(end) }),
-      start_revision: String(from),
-      filters: [of === "puts" ? "NODELETE" : "NOPUT"],
-      watch_id: id,
-    },
-  };
+function creation(create_request: object): string {
+  return JSON.stringify({ create_request });
 }

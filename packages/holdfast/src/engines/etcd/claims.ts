@@ -68,8 +68,9 @@ export class Claims {
     return this.#leases.ready(Math.min(ttlMs, WAITER_MS), part, deadline);
   }
 
-  tryAcquire(claim: Claim, deadline: number): Promise<Verdict> {
-    return this.onLeases(claim, deadline, async (lives) => {
+  tryAcquire(claim: Claim, deadline: number, isOver: () => boolean): Promise<Verdict> {
+    return this.onLeases(claim, deadline, async (lives): Promise<Verdict> => {
+      if (isOver()) return { kind: "gone", why: "unknown" };
       const { room, key, take, tombstone } = this.#places(claim, lives);
       const first = await this.#txn(
         {
@@ -90,10 +91,11 @@ export class Claims {
     });
   }
 
-  enqueue(claim: Claim, deadline: number): Promise<Verdict> {
-    return this.onLeases(claim, deadline, async (lives) => {
+  enqueue(claim: Claim, deadline: number, isOver: () => boolean): Promise<Verdict> {
+    return this.onLeases(claim, deadline, async (lives): Promise<Verdict> => {
       const { room, key, take, tombstone } = this.#places(claim, lives);
       const waiting = await this.waiterLease(claim.ttlMs, FRESH, deadline);
+      if (isOver()) return { kind: "gone", why: "unknown" };
       const value = JSON.stringify(entryOf(claim, this.#engineId, false));
       const standInLine = nested({
         compare: [absent(tombstone), absent(key)],

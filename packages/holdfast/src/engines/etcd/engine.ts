@@ -29,15 +29,15 @@ import { EngineError, UsageError } from "../../errors.js";
 import { emit } from "../../events.js";
 import { Claims, type Verdict, type Waits } from "./claims.js";
 import { EtcdClient } from "./client.js";
-import { isLeaseGone } from "./failure.js";
 import { Heartbeats } from "./heartbeats.js";
 import { type Holding, Holdings, type Waiting } from "./holdings.js";
 import { Keys, markerOf } from "./keys.js";
 import { Leases } from "./leases.js";
 import { holderView, type Member, tokenOf } from "./line.js";
 import type { EtcdTerms } from "./options.js";
+import { Releases } from "./releases.js";
 import { Renewals } from "./renewals.js";
-import { created, del, found, present, put, type RawTxn, range } from "./requests.js";
+import { created, del, put, type RawTxn } from "./requests.js";
 import { owns, Revocations } from "./revocations.js";
 import { Views } from "./views.js";
 import { Watches } from "./watches.js";
@@ -93,9 +93,12 @@ export class EtcdEngine implements Engine {
   readonly #holdings = new Holdings((kept) => this.#expire(kept));
   readonly #renewals: Renewals;
   readonly #heartbeats: Heartbeats;
+  readonly #releases: Releases;
   readonly #revocations: Revocations;
   readonly #views: Views;
   readonly #engineId = randomBytes(8).toString("hex");
+  /** Claims that may not have been sent yet. */
+  readonly #underWay = new Map<string, { giveUp(): void }>();
   readonly #grantListeners = new Set<GrantListener>();
   readonly #changeListeners = new Set<(resource: string) => void>();
   #listening = false;
@@ -113,6 +116,7 @@ export class EtcdEngine implements Engine {
     this.#watches = new Watches(client);
     this.#renewals = new Renewals(client, keys, claims, this.#holdings);
     this.#heartbeats = new Heartbeats(client, keys, claims, this.#holdings);
+    this.#releases = new Releases(client, keys, leases);
     this.#revocations = new Revocations(client, keys, claims, leases);
     this.#views = new Views(client, keys, claims, leases);
   }
@@ -127,7 +131,9 @@ export class EtcdEngine implements Engine {
 
   async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
     const entered = this.#enter(call);
-    const verdict = await this.#claims.tryAcquire(claim, entered.deadline);
+    const verdict = await this.#claim(claim, (isOver) =>
+      this.#claims.tryAcquire(claim, entered.deadline, isOver),
+    );
     if (verdict.kind === "holds") return this.#grant(claim, verdict, entered);
     if (verdict.kind === "gone") return verdict;
     return { kind: "busy", holders: viewsOf(verdict.holders) };
@@ -158,9 +164,11 @@ export class EtcdEngine implements Engine {
     call: Call,
   ): Promise<readonly (Released | Gone | Failed)[]> {
     const { deadline } = this.#enter(call);
-    for (const ref of grants) this.#forget(ref);
-    const works = grants.map((ref) => this.#release(ref, deadline).catch(failed));
-    return Promise.all(works);
+    for (const ref of grants) {
+      this.#forget(ref);
+      this.#underWay.get(ref.grantId)?.giveUp();
+    }
+    return Promise.all(grants.map((ref) => this.#releases.release(ref, deadline).catch(failed)));
   }
 
   async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
@@ -212,7 +220,9 @@ export class EtcdEngine implements Engine {
   readonly queue: QueueFacet = {
     enqueue: async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
       const entered = this.#enter(call);
-      const verdict = await this.#claims.enqueue(claim, entered.deadline);
+      const verdict = await this.#claim(claim, (isOver) =>
+        this.#claims.enqueue(claim, entered.deadline, isOver),
+      );
       if (verdict.kind === "waits") return this.#queue(claim, verdict, entered);
       if (verdict.kind === "holds") return this.#grant(claim, verdict, entered);
       return verdict.kind === "gone" ? verdict : { kind: "gone", why: "unknown" };
@@ -269,6 +279,21 @@ export class EtcdEngine implements Engine {
       return () => this.#changeListeners.delete(listener);
     },
   };
+
+  /** What is released before it was sent is not sent any more. */
+  async #claim(
+    { grantId }: GrantRef,
+    ask: (isOver: () => boolean) => Promise<Verdict>,
+  ): Promise<Verdict> {
+    let over = false;
+    const claiming = { giveUp: () => void (over = true) };
+    this.#underWay.set(grantId, claiming);
+    try {
+      return await ask(() => over);
+    } finally {
+      if (this.#underWay.get(grantId) === claiming) this.#underWay.delete(grantId);
+    }
+  }
 
   /** The grant counts from the last good keepalive of the lease that its key hangs on. */
   async #grant(ref: GrantRef, { self, entry }: Holds, entered: Entered): Promise<Granted | Gone> {
@@ -369,34 +394,6 @@ export class EtcdEngine implements Engine {
     this.#watches.follow(this.#keys.notes(this.#engineId), revision + 1n, (resource) => {
       for (const listener of this.#changeListeners) listener(resource);
     });
-  }
-
-  async #release(
-    { resource, grantId, tombstoneMs }: ReleaseRef,
-    deadline: number,
-  ): Promise<Released | Gone> {
-    const key = this.#keys.entry(resource, grantId);
-    const bury = async () => {
-      if (tombstoneMs === 0) return [];
-      const { id } = await this.#leases.grave(tombstoneMs, deadline);
-      return [put(this.#keys.tombstone(grantId), "", id)];
-    };
-    const attempt = async () => {
-      const tombstone = await bury();
-      const txn = {
-        compare: [present(key)],
-        success: [del(key), del(markerOf(key)), ...tombstone],
-        failure: [range(this.#keys.room(resource), { limit: 1 }), ...tombstone],
-      };
-      return this.#client.kv<RawTxn>("txn", txn, { deadline, repeatable: false });
-    };
-    const answer = await attempt().catch((error: unknown) => {
-      if (!isLeaseGone(error)) throw error;
-      this.#leases.forgetAll();
-      return attempt();
-    });
-    if (answer.succeeded) return { kind: "released" };
-    return { kind: "gone", why: found(answer, 0).length > 0 ? "replaced" : "expired" };
   }
 
   /** Nobody renewed it or asked after it any more, while its lease lives on for others. */

@@ -32,6 +32,7 @@ export class Leases {
   readonly #kept = new Map<number, Kept>();
   readonly #underWay = new Map<number, Promise<Kept>>();
   readonly #graves = new Map<number, Kept>();
+  readonly #digging = new Map<number, Promise<Kept>>();
 
   constructor(client: EtcdClient) {
     this.#client = client;
@@ -80,9 +81,17 @@ export class Leases {
     const seconds = 2 * Math.ceil(ttlMs / 1_000);
     const known = this.#graves.get(seconds);
     if (known !== undefined && known.ttlMs - ageOf(known) >= ttlMs) return known;
-    const grave = await this.#grant(seconds, deadline);
-    this.#graves.set(seconds, grave);
-    return grave;
+    const digging = this.#digging.get(seconds) ?? this.#grant(seconds, deadline);
+    this.#digging.set(seconds, digging);
+    try {
+      const grave = await digging;
+      this.#graves.set(seconds, grave);
+      return grave;
+    } catch (error) {
+      throw withoutEffect(error);
+    } finally {
+      this.#digging.delete(seconds);
+    }
   }
 
   /** What is left of any lease: etcd counts in whole seconds, so between the two. */

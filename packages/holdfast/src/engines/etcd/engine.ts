@@ -98,7 +98,7 @@ export class EtcdEngine implements Engine {
   readonly #views: Views;
   readonly #engineId = randomBytes(8).toString("hex");
   /** Claims that may not have been sent yet. */
-  readonly #underWay = new Map<string, { giveUp(): void }>();
+  readonly #underWay = new Map<string, { over: boolean }>();
   readonly #grantListeners = new Set<GrantListener>();
   readonly #changeListeners = new Set<(resource: string) => void>();
   #listening = false;
@@ -166,7 +166,8 @@ export class EtcdEngine implements Engine {
     const { deadline } = this.#enter(call);
     for (const ref of grants) {
       this.#forget(ref);
-      this.#underWay.get(ref.grantId)?.giveUp();
+      const claiming = this.#underWay.get(ref.grantId);
+      if (claiming !== undefined) claiming.over = true;
     }
     return Promise.all(grants.map((ref) => this.#releases.release(ref, deadline).catch(failed)));
   }
@@ -285,11 +286,10 @@ export class EtcdEngine implements Engine {
     { grantId }: GrantRef,
     ask: (isOver: () => boolean) => Promise<Verdict>,
   ): Promise<Verdict> {
-    let over = false;
-    const claiming = { giveUp: () => void (over = true) };
+    const claiming = { over: false };
     this.#underWay.set(grantId, claiming);
     try {
-      return await ask(() => over);
+      return await ask(() => claiming.over);
     } finally {
       if (this.#underWay.get(grantId) === claiming) this.#underWay.delete(grantId);
     }

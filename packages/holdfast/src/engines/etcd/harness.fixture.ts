@@ -81,6 +81,7 @@ export class Lane {
       await Promise.all(relays.map((relay) => relay.close()));
     };
     this.#relays.set(engine, relays);
+    await engine.open();
     return engine;
   }
 

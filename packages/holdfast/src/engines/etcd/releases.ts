@@ -35,18 +35,22 @@ export class Releases {
 
   release(ref: ReleaseRef, deadline: number): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      if (this.#asked.length === 0) setImmediate(() => this.#send());
+      if (this.#asked.length === 0) setImmediate(() => void this.#send());
       this.#asked.push({ ref, deadline, resolve, reject });
     });
   }
 
-  #send(): void {
+  async #send(): Promise<void> {
     const asked = this.#asked;
     this.#asked = [];
-    for (const batch of batches(asked)) {
-      this.#carryOut(batch).catch((error: unknown) => {
-        for (const { reject } of batch) reject(error);
-      });
+    for (const wave of waves(asked)) {
+      await Promise.all(
+        wave.map((batch) =>
+          this.#carryOut(batch).catch((error: unknown) => {
+            for (const { reject } of batch) reject(error);
+          }),
+        ),
+      );
     }
   }
 
@@ -90,17 +94,23 @@ export class Releases {
   }
 }
 
-/** etcd refuses a transaction that writes one key twice, so a grantId comes once in each. */
-function batches(asked: readonly Asked[]): Asked[][] {
-  const all: { readonly ids: Set<string>; readonly batch: Asked[] }[] = [];
+/**
+ * What is asked for twice comes in the next wave: etcd refuses a transaction that writes one key twice,
+ * and the first one asked is the one that finds something to release.
+ */
+function waves(asked: readonly Asked[]): Asked[][][] {
+  const all: Asked[][] = [];
+  const times = new Map<string, number>();
   for (const one of asked) {
-    const { grantId } = one.ref;
-    const room = all.find(({ ids, batch }) => batch.length < MOST && !ids.has(grantId));
-    if (room === undefined) all.push({ ids: new Set([grantId]), batch: [one] });
-    else {
-      room.ids.add(grantId);
-      room.batch.push(one);
-    }
+    const time = times.get(one.ref.grantId) ?? 0;
+    times.set(one.ref.grantId, time + 1);
+    const wave = all[time] ?? [];
+    all[time] = wave;
+    wave.push(one);
   }
-  return all.map(({ batch }) => batch);
+  return all.map((wave) => {
+    const batches: Asked[][] = [];
+    for (let i = 0; i < wave.length; i += MOST) batches.push(wave.slice(i, i + MOST));
+    return batches;
+  });
 }

@@ -25,7 +25,7 @@ export class Lane {
   #admin: EtcdClient | null = null;
 
   /** Direct: without relays, which have sockets in this process too. */
-  constructor(start: () => Promise<Servers> = single, direct = false) {
+  constructor(start: () => Promise<Servers>, direct = false) {
     this.#start = start;
     this.#direct = direct;
   }
@@ -117,10 +117,10 @@ export class Lane {
 
 /** For the table of engines, which asks what applies and opens nothing. */
 export function harness(): Harness {
-  return new Lane().harness();
+  return new Lane(single).harness();
 }
 
-async function single(): Promise<Servers> {
+export async function single(): Promise<Servers> {
   const server: EtcdServer = await startEtcd();
   return {
     ports: [server.port],

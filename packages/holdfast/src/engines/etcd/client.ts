@@ -208,7 +208,7 @@ export class EtcdClient {
     if (rounds === 0) return;
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (rounds - 1), LONGEST_PAUSE_MS);
     const leftMs = Math.max(0, deadline - systemClock.now());
-    await sleep(systemClock, Math.min(pauseMs, leftMs), undefined, false);
+    await sleep(systemClock, Math.min(pauseMs, leftMs), undefined);
   }
 
   get #name(): string {

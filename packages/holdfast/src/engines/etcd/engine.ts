@@ -45,6 +45,8 @@ import { Watches } from "./watches.js";
 const DAY_MS = 86_400_000;
 const LEAVING_MS = 500;
 const LOOK_MS = 5_000;
+const OPEN_MS = 3_000;
+const OF_THE_TIME = 0.9;
 /** Heartbeats in the life of a waiter's lease. */
 const BEATS = 3;
 
@@ -125,7 +127,7 @@ export class EtcdEngine implements Engine {
   async open(): Promise<void> {
     await this.list(
       { match: "*", cursor: null, max: 1 },
-      { startedAt: systemClock.now(), timeoutMs: LOOK_MS },
+      { startedAt: systemClock.now(), timeoutMs: OPEN_MS },
     );
   }
 
@@ -440,7 +442,8 @@ export class EtcdEngine implements Engine {
       throw new EngineError("the etcd engine was closed", { effect: "none", retryable: false });
     }
     const at = systemClock.now();
-    return { at, deadline: at + timeoutMs, startedAt };
+    // A little before core's own, so that what went wrong is told, and not silence.
+    return { at, deadline: at + timeoutMs * OF_THE_TIME, startedAt };
   }
 }
 

@@ -54,7 +54,10 @@ test("everything works for a user with the documented rights alone", async () =>
 
   const refused = { code: "ENGINE", effect: "none", retryable: false } as const;
   const nobody = ground.locks({ ...user, username: "nobody" });
-  await assert.rejects(nobody.acquire("a"), { ...refused, message: /may not.*docs\/engines\/etcd/ });
+  await assert.rejects(nobody.acquire("a"), {
+    ...refused,
+    message: /may not.*docs\/engines\/etcd/,
+  });
   const elsewhere = ground.locks({ ...user, prefix: "elsewhere/" });
   await assert.rejects(elsewhere.acquire("a"), { ...refused, message: /may not/ });
   const stranger = ground.locks();

@@ -38,6 +38,7 @@ export class EtcdClient {
   readonly #streams = new Set<ClientRequest>();
   #at = 0;
   #token: Promise<string> | null = null;
+  #closed = false;
   /** Told when calls go to another member from now on. */
   onMove: () => void = () => {};
   onAnswer: OnAnswer = () => {};
@@ -75,7 +76,7 @@ export class EtcdClient {
       open = false;
     };
     const start = (token: string | null) => {
-      if (!open) return;
+      if (!open || this.#closed) return;
       request = this.#request("/v3/watch", body, token, this.#endpoint, this.#agents.streams);
       this.#streams.add(request);
       request.on("socket", (socket: Socket) => socket.unref());
@@ -96,7 +97,9 @@ export class EtcdClient {
     };
   }
 
+  /** Whatever is under way fails at once, and is not tried again. */
   close(): void {
+    this.#closed = true;
     for (const stream of this.#streams) stream.destroy();
     for (const agent of Object.values(this.#agents)) agent.destroy();
   }
@@ -130,7 +133,7 @@ export class EtcdClient {
         this.#token = null;
         continue;
       }
-      if (!failure.retryable) break;
+      if (!failure.retryable || this.#closed) break;
       this.#leave(endpoint);
       if (doubtful && !options.repeatable) break;
       await this.#pause(tried, options.deadline);

@@ -85,7 +85,8 @@ export class Ground implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     // What is cut off cannot be closed in order, and need not be.
-    for (const close of this.#closers) await Promise.race([close(), sleep(1_500)]);
+    for (const close of this.#closers)
+      await Promise.race([close(), sleep(1_500, null, { ref: false })]);
   }
 }
 

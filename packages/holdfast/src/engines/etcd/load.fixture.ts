@@ -5,8 +5,8 @@ import type { Lease } from "../../lease.js";
 import { Ground } from "./ground.fixture.js";
 
 const AT_A_TIME = 100;
-const WATCHED_MS = 4_000;
-const TTL_MS = 10_000;
+const WATCHED_MS = 3_000;
+const TTL_MS = 9_000;
 /** Three times in its life a lease is renewed, and however many there are, never more than ten times. */
 const MOST_KEEPALIVES = Math.ceil((10 * WATCHED_MS) / TTL_MS) + 1;
 

@@ -1,4 +1,4 @@
 import { single } from "./harness.fixture.js";
 import { checkInLanes } from "./laws.fixture.js";
 
-checkInLanes("etcd", 3, single);
+checkInLanes("etcd", 5, single);

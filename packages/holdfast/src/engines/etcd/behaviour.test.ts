@@ -119,13 +119,38 @@ describe("etcd's behaviour", { concurrency: 1 }, () => {
       });
       const successor = await other.acquire("left", { waitMs: 6_000 });
       assert.equal(left.held, false);
-      assert.equal((await other.inspect("closed")).closedMs > 0, true, "its lock-delay has begun");
+      await until("its lock-delay has begun", async () => {
+      return (await other.inspect("closed")).closedMs > 0;
+    });
       assert.equal(closed.held, false);
       const late = await other.acquire("closed", { waitMs: 8_000 });
       assert.equal(kept.held, true);
       await Promise.all([successor, late, kept].map((lease) => lease.release()));
     },
   );
+
+  play("a lock-delay far longer than the ttl shortens no lease", async (ground) => {
+    const [locks, other] = [ground.locks(), ground.locks()];
+    const options = { ttlMs: 2_000, lockDelayMs: 60_000 };
+    const lease = await locks.acquire("a", options);
+    const waiting = other.acquire("a", options);
+    await sleep(2_500);
+    assert.equal(lease.held, true);
+    assert.equal(await lease.release(), "released");
+    const next = await waiting;
+    await sleep(2_500);
+    assert.equal(next.held, true);
+    assert.equal(await next.release(), "released");
+    assert.equal((await other.inspect("a")).closedMs, 0);
+  });
+
+  play("many leases with long names are released together", async (ground) => {
+    const locks = ground.locks();
+    const names = Array.from({ length: 120 }, (_, i) => `${i}`.padEnd(340, "锁"));
+    const leases = await Promise.all(names.map((name) => locks.acquire(name, { fair: "strict" })));
+    const answers = await Promise.all(leases.map((lease) => lease.release()));
+    assert.ok(answers.every((answer) => answer === "released"));
+  });
 
   play("a renewal for another ttl moves the key, and no other", async (ground) => {
     const [locks, other] = [ground.locks(), ground.locks()];

@@ -200,9 +200,11 @@ export class Claims {
     part: number,
     deadline: number,
   ): Promise<Lives> {
+    const lifeMs = ttlMs + lockDelayMs;
     const [lease, marker] = await Promise.all([
       this.#leases.ready(ttlMs, part, deadline),
-      lockDelayMs > 0 ? this.#leases.ready(ttlMs + lockDelayMs, part, deadline) : null,
+      // The grant counts from the older of the two, so the mark's must be as fresh, not as a part.
+      lockDelayMs > 0 ? this.#leases.ready(lifeMs, (part * ttlMs) / lifeMs, deadline) : null,
     ]);
     return { lease, marker };
   }

@@ -237,6 +237,8 @@ export class EtcdEngine implements Engine {
     ): Promise<readonly (Queued | Granted | Unknown | Failed)[]> => {
       const entered = this.#enter(call);
       const known = waiters.map((ref) => this.#holdings.waiter(ref));
+      // Asked after, whether etcd answers or not: its place is not ours to give up.
+      for (const waiting of known) if (waiting !== null) this.#holdings.extend(waiting, entered.at);
       const verdicts = await this.#heartbeats.beat(waiters, entered.deadline);
       return Promise.all(
         waiters.map(async (ref, i): Promise<Queued | Granted | Unknown | Failed> => {
@@ -312,7 +314,7 @@ export class EtcdEngine implements Engine {
       since = lease.since;
       ttlMs = Math.min(ttlMs, lease.ttlMs);
       if (lockDelayMs > 0) {
-        const mark = (await this.#claims.lives(entry, 1, entered.deadline)).marker;
+        const mark = this.#leases.peek(entry.ttlMs + lockDelayMs);
         since = Math.min(since, mark?.since ?? since);
         marker = mark?.id ?? null;
       }
@@ -342,8 +344,8 @@ export class EtcdEngine implements Engine {
     const offsetMs = Math.min(entered.startedAt - entered.at, known?.offsetMs ?? Infinity);
     const until = entered.at + lease.ttlMs;
     const waiting: Waiting = known ?? {
-      ...{ kind: "waiter", ref: refOf(ref), self, ttlMs, position, offsetMs, until, tries: 0 },
-      interests: [],
+      ...{ kind: "waiter", ref: refOf(ref), self, position, offsetMs, until, tries: 0 },
+      ...{ graceMs: lease.ttlMs, interests: [] },
     };
     this.#holdings.keep(Object.assign(waiting, { self, position, offsetMs, until, tries: 0 }));
     if (before !== null) this.#follow(waiting, before);

@@ -25,7 +25,8 @@ export interface Holding extends Kept {
 
 export interface Waiting extends Kept {
   readonly kind: "waiter";
-  readonly ttlMs: number;
+  /** How long it is kept without being asked after. */
+  readonly graceMs: number;
   position: number;
   /** From the engine's clock to core's. */
   offsetMs: number;
@@ -75,6 +76,12 @@ export class Holdings {
       if (same && kept.kind === "grant") return kept;
     }
     return null;
+  }
+
+  /** A waiter that was asked after at this instant. */
+  extend(waiting: Waiting, at: number): void {
+    waiting.until = Math.max(waiting.until, at + waiting.graceMs);
+    waiting.tries = 0;
   }
 
   /** Gives what was forgotten. */

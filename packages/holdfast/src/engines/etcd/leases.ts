@@ -59,6 +59,11 @@ export class Leases {
     }
   }
 
+  /** The one for this life, as it is. */
+  peek(ttlMs: number): SharedLease | null {
+    return this.#kept.get(Math.ceil(ttlMs / 1_000)) ?? null;
+  }
+
   /** One of ours, if it is. */
   find(id: string): SharedLease | null {
     for (const kept of this.#kept.values()) if (kept.id === id) return kept;
@@ -112,6 +117,7 @@ export class Leases {
       if (await this.#keepAlive(kept, deadline)) return kept;
     }
     const fresh = await this.#grant(seconds, deadline);
+    for (const [life, old] of this.#kept) if (ageOf(old) > old.ttlMs) this.#kept.delete(life);
     this.#kept.set(seconds, fresh);
     return fresh;
   }

@@ -5,8 +5,9 @@ import { type Keys, markerOf } from "./keys.js";
 import type { Leases } from "./leases.js";
 import { del, found, nested, type Op, present, put, type RawTxn, range } from "./requests.js";
 
-/** etcd takes 128 operations in a transaction by default, nested ones included. */
+/** etcd takes 128 operations in a transaction by default, nested ones included, and 1.5 MiB. */
 const MOST = 100;
+const MOST_CHARACTERS = 20_000;
 
 type Answer = Released | Gone;
 
@@ -110,7 +111,16 @@ function waves(asked: readonly Asked[]): Asked[][][] {
   }
   return all.map((wave) => {
     const batches: Asked[][] = [];
-    for (let i = 0; i < wave.length; i += MOST) batches.push(wave.slice(i, i + MOST));
+    let characters = 0;
+    for (const one of wave) {
+      characters += one.ref.resource.length;
+      const last = batches.at(-1);
+      if (last !== undefined && last.length < MOST && characters <= MOST_CHARACTERS) last.push(one);
+      else {
+        batches.push([one]);
+        characters = one.ref.resource.length;
+      }
+    }
     return batches;
   });
 }

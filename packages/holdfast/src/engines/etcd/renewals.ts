@@ -147,5 +147,5 @@ function confirmed({ lease, marker }: Lives, moved: KeyValue | null): Confirmed 
 }
 
 function isRecent({ lease, marker }: Lives, at: number): boolean {
-  return [lease, marker ?? lease].every(({ since, ttlMs }) => since >= at - ttlMs * RECENT);
+  return Math.min(lease.since, marker?.since ?? Infinity) >= at - lease.ttlMs * RECENT;
 }

@@ -6,6 +6,7 @@ import { base64, found, get, type Header, type RawTxn, text } from "./requests.j
 // A connection each. Whoever is not watched for has its heartbeat.
 const MOST_STREAMS = 256;
 const AGAIN_MS = 100;
+const LONGEST_PAUSE_MS = 2_000;
 const CHECK_MS = 5_000;
 const MOST_GETS = 100;
 
@@ -52,14 +53,13 @@ export class Watches {
   readonly #rooms = new Map<string, Watched>();
   #notes: Stream | null = null;
   #followAgain: () => void = () => {};
+  #failures = 0;
+  #moving = false;
   #closed = false;
 
   constructor(client: EtcdClient) {
     this.#client = client;
-    client.onMove = () => {
-      for (const watched of this.#rooms.values()) this.#open(watched);
-      this.#followAgain();
-    };
+    client.onMove = () => this.#move();
   }
 
   add(interest: EndOfKey): void {
@@ -149,6 +149,7 @@ export class Watches {
 
   #hear(watched: Watched, { result }: Message): void {
     if (result?.created && watched.stream !== null) {
+      this.#failures = 0;
       watched.stream.stands = true;
       this.#checkSoon(watched);
     }
@@ -185,6 +186,17 @@ export class Watches {
     }
   }
 
+  /** Calls go to another member from now on. In an election they may do so many times a second. */
+  #move(): void {
+    if (this.#moving) return;
+    this.#moving = true;
+    this.#later(() => {
+      this.#moving = false;
+      for (const watched of this.#rooms.values()) this.#open(watched);
+      this.#followAgain();
+    });
+  }
+
   #lost(watched: Watched): void {
     watched.stream?.socket.close();
     watched.stream = null;
@@ -195,7 +207,8 @@ export class Watches {
   }
 
   #later(act: () => void): void {
-    systemClock.timer(AGAIN_MS, () => this.#closed || act(), false);
+    const pauseMs = Math.min(AGAIN_MS * 2 ** Math.min(this.#failures++, 10), LONGEST_PAUSE_MS);
+    systemClock.timer(pauseMs, () => this.#closed || act(), false);
   }
 }
 

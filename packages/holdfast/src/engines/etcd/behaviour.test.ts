@@ -120,12 +120,31 @@ describe("etcd's behaviour", { concurrency: 1 }, () => {
       const successor = await other.acquire("left", { waitMs: 6_000 });
       assert.equal(left.held, false);
       await until("its lock-delay has begun", async () => {
-      return (await other.inspect("closed")).closedMs > 0;
-    });
+        return (await other.inspect("closed")).closedMs > 0;
+      });
       assert.equal(closed.held, false);
       const late = await other.acquire("closed", { waitMs: 8_000 });
       assert.equal(kept.held, true);
       await Promise.all([successor, late, kept].map((lease) => lease.release()));
+    },
+  );
+
+  play(
+    "a lease whose release failed ends all the same, though its neighbours live on",
+    async (ground) => {
+      const [relay] = await ground.relays();
+      const endpoints = [`127.0.0.1:${relay!.port}`];
+      const [ours, other] = [ground.locks({ endpoints }), ground.locks()];
+      const options = { ttlMs: 5_000, callTimeoutMs: 300, fair: "strict" } as const;
+      const kept = await ours.acquire("kept", options);
+      const given = await ours.acquire("given", options);
+      relay!.cut();
+      await assert.rejects(given.release(), { code: "ENGINE" });
+      relay!.mend();
+      const next = await other.acquire("given", { waitMs: 20_000 });
+      assert.ok(next.token > given.token);
+      assert.equal(kept.held, true);
+      await Promise.all([next, kept].map((lease) => lease.release()));
     },
   );
 

@@ -30,7 +30,7 @@ import { emit } from "../../events.js";
 import { Claims, type Verdict, type Waits } from "./claims.js";
 import { EtcdClient } from "./client.js";
 import { Heartbeats } from "./heartbeats.js";
-import { type Holding, Holdings, type Waiting } from "./holdings.js";
+import { Holdings, type Kept, type Waiting } from "./holdings.js";
 import { Keys, markerOf } from "./keys.js";
 import { Leases } from "./leases.js";
 import { holderView, type Member, tokenOf } from "./line.js";
@@ -46,6 +46,9 @@ const DAY_MS = 86_400_000;
 const LEAVING_MS = 500;
 const LOOK_MS = 5_000;
 const OPEN_MS = 3_000;
+const EXPIRE_MS = 1_000;
+/** Core repeats a release at once, and once more; only then is it left to us. */
+const LEFTOVER_MS = 500;
 const OF_THE_TIME = 0.9;
 /** Heartbeats in the life of a waiter's lease. */
 const BEATS = 3;
@@ -92,7 +95,10 @@ export class EtcdEngine implements Engine {
   readonly #leases: Leases;
   readonly #claims: Claims;
   readonly #watches: Watches;
-  readonly #holdings = new Holdings((kept) => this.#expire(kept));
+  readonly #holdings = new Holdings(
+    (kept) => this.#expire(kept),
+    (kept) => this.#leases.retire(leaseOf(kept)),
+  );
   readonly #renewals: Renewals;
   readonly #heartbeats: Heartbeats;
   readonly #releases: Releases;
@@ -166,12 +172,21 @@ export class EtcdEngine implements Engine {
     call: Call,
   ): Promise<readonly (Released | Gone | Failed)[]> {
     const { deadline } = this.#enter(call);
-    for (const ref of grants) {
-      this.#forget(ref);
-      const claiming = this.#underWay.get(ref.grantId);
-      if (claiming !== undefined) claiming.over = true;
-    }
-    return Promise.all(grants.map((ref) => this.#releases.release(ref, deadline).catch(failed)));
+    return Promise.all(
+      grants.map(async (ref) => {
+        const kept = this.#forget(ref);
+        const claiming = this.#underWay.get(ref.grantId);
+        if (claiming !== undefined) claiming.over = true;
+        const answer = await this.#releases.release(ref, deadline).catch(failed);
+        // Its lease may live on for others: what could not be given back now is taken away later.
+        if (answer.kind === "failed" && !this.#closed) {
+          const until = systemClock.now() + LEFTOVER_MS;
+          const lease = kept === null ? null : leaseOf(kept);
+          this.#holdings.keep({ kind: "leftover", ref, lease, until, tries: 0 });
+        }
+        return answer;
+      }),
+    );
   }
 
   async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
@@ -245,7 +260,7 @@ export class EtcdEngine implements Engine {
           const verdict = verdicts[i]!;
           if (verdict.kind === "failed") return verdict;
           // Released meanwhile: what was read is over.
-          if (known[i] != null && !this.#holdings.has(ref)) return { kind: "unknown" };
+          if (known[i] != null && this.#holdings.isOver(ref)) return { kind: "unknown" };
           if (verdict.kind === "waits") return this.#queue(ref, verdict, entered).catch(failed);
           const granted =
             verdict.kind === "holds"
@@ -401,8 +416,12 @@ export class EtcdEngine implements Engine {
   }
 
   /** Nobody renewed it or asked after it any more, while its lease lives on for others. */
-  async #expire(kept: Holding | Waiting): Promise<void> {
-    const deadline = systemClock.now() + LOOK_MS;
+  async #expire(kept: Kept): Promise<void> {
+    const deadline = systemClock.now() + EXPIRE_MS;
+    if (kept.kind === "leftover") {
+      await this.#releases.release(kept.ref, deadline);
+      return;
+    }
     const { key, created: revision } = kept.self;
     const success = [del(key)];
     if (kept.kind === "waiter") {
@@ -415,7 +434,7 @@ export class EtcdEngine implements Engine {
     await this.#client.kv<RawTxn>("txn", txn, { deadline, repeatable: true });
   }
 
-  #forget(ref: GrantRef): Holding | Waiting | null {
+  #forget(ref: GrantRef): Kept | null {
     const kept = this.#holdings.forget(ref);
     if (kept?.kind === "waiter") this.#drop(kept);
     return kept;
@@ -452,6 +471,10 @@ export class EtcdEngine implements Engine {
 /** Core's clock need not be ours; no honest answer counts from later than the call. */
 function inCore(since: number, { at, startedAt }: Entered): number {
   return Math.min(startedAt, since - at + startedAt);
+}
+
+function leaseOf(kept: Kept): string | null {
+  return kept.kind === "leftover" ? kept.lease : kept.self.lease;
 }
 
 function refOf({ resource, grantId }: GrantRef): GrantRef {

@@ -1,5 +1,5 @@
 import { systemClock, type Timer } from "../../clock.js";
-import type { GrantRef } from "../../engine.js";
+import type { GrantRef, ReleaseRef } from "../../engine.js";
 import { emit } from "../../events.js";
 import type { KeyValue } from "./requests.js";
 import type { EndOfKey } from "./watches.js";
@@ -8,23 +8,24 @@ const AGAIN_MS = 500;
 const MOST_TRIES = 5;
 
 /** Something of ours in etcd that ends unless somebody goes on asking for it. */
-interface Kept {
+interface Thing {
   readonly ref: GrantRef;
-  self: KeyValue;
   /** On the engine's clock. */
   until: number;
   tries: number;
 }
 
-export interface Holding extends Kept {
+export interface Holding extends Thing {
   readonly kind: "grant";
+  self: KeyValue;
   readonly lockDelayMs: number;
   /** The lease of its mark, where it has one. */
   marker: string | null;
 }
 
-export interface Waiting extends Kept {
+export interface Waiting extends Thing {
   readonly kind: "waiter";
+  self: KeyValue;
   /** How long it is kept without being asked after. */
   readonly graceMs: number;
   position: number;
@@ -33,31 +34,45 @@ export interface Waiting extends Kept {
   interests: readonly EndOfKey[];
 }
 
+/** What was released without an answer: it may be there still. */
+export interface Leftover extends Thing {
+  readonly kind: "leftover";
+  readonly ref: ReleaseRef;
+  /** The lease that it hangs on, where that is known. */
+  readonly lease: string | null;
+}
+
+export type Kept = Holding | Waiting | Leftover;
+
 /**
  * What this process holds and waits for. Grants of one life share a lease, which the others keep alive;
  * so what nobody renews any more, or asks after any more, has to be taken away when its own time is over.
  */
 export class Holdings {
-  readonly #kept = new Map<string, Holding | Waiting>();
-  readonly #end: (kept: Holding | Waiting) => Promise<void>;
+  readonly #kept = new Map<string, Kept>();
+  readonly #end: (kept: Kept) => Promise<void>;
+  readonly #giveUp: (kept: Kept) => void;
   #timer: Timer | null = null;
   #wakeAt = Infinity;
 
-  constructor(end: (kept: Holding | Waiting) => Promise<void>) {
+  constructor(end: (kept: Kept) => Promise<void>, giveUp: (kept: Kept) => void) {
     this.#end = end;
+    this.#giveUp = giveUp;
   }
 
   get waiters(): Waiting[] {
     return [...this.#kept.values()].filter((kept) => kept.kind === "waiter");
   }
 
-  keep(kept: Holding | Waiting): void {
+  keep(kept: Kept): void {
     this.#kept.set(kept.ref.grantId, kept);
     this.#wake(kept.until);
   }
 
-  has({ grantId }: GrantRef): boolean {
-    return this.#kept.has(grantId);
+  /** Neither held nor waited for any more. */
+  isOver({ grantId }: GrantRef): boolean {
+    const kept = this.#kept.get(grantId);
+    return kept === undefined || kept.kind === "leftover";
   }
 
   grant({ grantId }: GrantRef): Holding | null {
@@ -72,8 +87,8 @@ export class Holdings {
 
   find(resource: string, created: bigint): Holding | null {
     for (const kept of this.#kept.values()) {
-      const same = kept.ref.resource === resource && kept.self.created === created;
-      if (same && kept.kind === "grant") return kept;
+      if (kept.kind !== "grant" || kept.ref.resource !== resource) continue;
+      if (kept.self.created === created) return kept;
     }
     return null;
   }
@@ -85,7 +100,7 @@ export class Holdings {
   }
 
   /** Gives what was forgotten. */
-  forget({ grantId }: GrantRef): Holding | Waiting | null {
+  forget({ grantId }: GrantRef): Kept | null {
     const kept = this.#kept.get(grantId) ?? null;
     this.#kept.delete(grantId);
     if (this.#kept.size === 0) this.close();
@@ -116,10 +131,11 @@ export class Holdings {
     if (next < Infinity) this.#wake(next);
   }
 
-  /** Out of reach, it is tried again a few times; the lease that it hangs on ends as well meanwhile. */
-  #over(kept: Holding | Waiting, now: number): void {
+  /** Out of reach, it is tried again a few times, and then left to end with its lease. */
+  #over(kept: Kept, now: number): void {
     if (kept.tries++ >= MOST_TRIES) {
       this.forget(kept.ref);
+      this.#giveUp(kept);
       return;
     }
     kept.until = now + AGAIN_MS;

@@ -76,6 +76,16 @@ export class Leases {
     this.#graves.clear();
   }
 
+  /**
+   * Something hangs on this lease, or on one of them, that could not be taken away: it is kept alive no
+   * more, and ends with it. Whatever else hangs on it is moved when it is renewed.
+   */
+  retire(id: string | null): void {
+    for (const [seconds, kept] of this.#kept) {
+      if (id === null || kept.id === id) this.#kept.delete(seconds);
+    }
+  }
+
   /** A lease that nobody will keep alive: what hangs on it ends by itself. */
   dying(ttlMs: number, deadline: number): Promise<SharedLease> {
     return this.#grant(Math.max(1, Math.ceil(ttlMs / 1_000)), deadline);

@@ -29,6 +29,7 @@ import { EngineError, UsageError } from "../../errors.js";
 import { emit } from "../../events.js";
 import { Claims, type Verdict, type Waits } from "./claims.js";
 import { EtcdClient } from "./client.js";
+import { GivenUp } from "./given-up.js";
 import { Heartbeats } from "./heartbeats.js";
 import { Holdings, type Kept, type Waiting } from "./holdings.js";
 import { Keys, markerOf } from "./keys.js";
@@ -105,8 +106,7 @@ export class EtcdEngine implements Engine {
   readonly #revocations: Revocations;
   readonly #views: Views;
   readonly #engineId = randomBytes(8).toString("hex");
-  /** Claims that may not have been sent yet. */
-  readonly #underWay = new Map<string, { over: boolean }>();
+  readonly #givenUp = new GivenUp();
   readonly #grantListeners = new Set<GrantListener>();
   readonly #changeListeners = new Set<(resource: string) => void>();
   #listening = false;
@@ -139,7 +139,7 @@ export class EtcdEngine implements Engine {
 
   async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
     const entered = this.#enter(call);
-    const verdict = await this.#claim(claim, (isOver) =>
+    const verdict = await this.#givenUp.claim(claim.grantId, (isOver) =>
       this.#claims.tryAcquire(claim, entered.deadline, isOver),
     );
     if (verdict.kind === "holds") return this.#grant(claim, verdict, entered);
@@ -173,10 +173,10 @@ export class EtcdEngine implements Engine {
   ): Promise<readonly (Released | Gone | Failed)[]> {
     const { deadline } = this.#enter(call);
     return Promise.all(
-      grants.map(async (ref) => {
+      grants.map(async (ref): Promise<Released | Gone | Failed> => {
         const kept = this.#forget(ref);
-        const claiming = this.#underWay.get(ref.grantId);
-        if (claiming !== undefined) claiming.over = true;
+        if (this.#givenUp.release(ref.grantId, ref.tombstoneMs))
+          return { kind: "gone", why: "unknown" };
         const answer = await this.#releases.release(ref, deadline).catch(failed);
         // Its lease may live on for others: what could not be given back now is taken away later.
         if (answer.kind === "failed" && !this.#closed) {
@@ -238,7 +238,7 @@ export class EtcdEngine implements Engine {
   readonly queue: QueueFacet = {
     enqueue: async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
       const entered = this.#enter(call);
-      const verdict = await this.#claim(claim, (isOver) =>
+      const verdict = await this.#givenUp.claim(claim.grantId, (isOver) =>
         this.#claims.enqueue(claim, entered.deadline, isOver),
       );
       if (verdict.kind === "waits") return this.#queue(claim, verdict, entered);
@@ -299,20 +299,6 @@ export class EtcdEngine implements Engine {
       return () => this.#changeListeners.delete(listener);
     },
   };
-
-  /** What is released before it was sent is not sent any more. */
-  async #claim(
-    { grantId }: GrantRef,
-    ask: (isOver: () => boolean) => Promise<Verdict>,
-  ): Promise<Verdict> {
-    const claiming = { over: false };
-    this.#underWay.set(grantId, claiming);
-    try {
-      return await ask(() => claiming.over);
-    } finally {
-      if (this.#underWay.get(grantId) === claiming) this.#underWay.delete(grantId);
-    }
-  }
 
   /** The grant counts from the last good keepalive of the lease that its key hangs on. */
   async #grant(ref: GrantRef, { self, entry }: Holds, entered: Entered): Promise<Granted | Gone> {

@@ -133,3 +133,8 @@ export function holderView(member: Member, remainingMs: number): HolderView {
     revoked: entry?.revoked ?? false,
   };
 }
+
+/** How long each has left is not known in the same breath: its whole life at most. */
+export function viewsOf(holders: readonly Member[]): HolderView[] {
+  return holders.map((member) => holderView(member, member.entry?.ttlMs ?? 0));
+}

@@ -1,29 +1,25 @@
 // What is etcd's alone: how much it is asked, what its leases and revisions do, and what happens when
 // somebody else lays hands on the keys.
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type EtcdServer, startEtcd } from "@holdfast/servers";
+import { startEtcd } from "@holdfast/servers";
 import { UsageError } from "../../errors.js";
 import type { Lease } from "../../lease.js";
 import { Ground, lossOf, until } from "./ground.fixture.js";
 
-let server: EtcdServer;
-before(async () => {
-  server = await startEtcd();
-});
-after(() => server.stop());
+type Part = (ground: Ground) => Promise<void>;
 
-/** One at a time: the server's counters are everybody's. */
-function play(title: string, part: (ground: Ground) => Promise<void>): void {
+/** Each with a server of its own: its counters are everybody's, and so are its keys. */
+function play(title: string, part: Part): void {
   it(title, async () => {
+    await using server = await startEtcd();
     await using ground = new Ground(server);
     await part(ground);
-    await ground.ctl("del", "--prefix", "holdfast/");
   });
 }
 
-describe("etcd's behaviour", { concurrency: 1 }, () => {
+describe("etcd's behaviour", { concurrency: 4 }, () => {
   play("acquire and release without contention are one transaction each", async (ground) => {
     const locks = ground.locks();
     await (await locks.acquire("warm")).release();

@@ -15,6 +15,10 @@ const DAY_MS = 86_400_000;
 
 /** What no trait can say: where to connect, and who meets there. */
 const ENGINES: Readonly<Record<string, { readonly url: string; readonly sharedBy: Words }>> = {
+  etcd: {
+    url: "etcd://127.0.0.1:2379",
+    sharedBy: { en: "all clients of one etcd cluster", zh: "同一个 etcd 集群的所有客户端" },
+  },
   memory: { url: "memory:", sharedBy: { en: "one process", zh: "单个进程" } },
   sqlite: { url: "sqlite:locks.db", sharedBy: { en: "one host", zh: "单台主机" } },
   mysql: {

@@ -1,4 +1,12 @@
 export { type ClusterServers, startCluster } from "./cluster.js";
+export {
+  type EtcdCluster,
+  type EtcdOptions,
+  type EtcdServer,
+  ensureEtcdctl,
+  startEtcd,
+  startEtcdCluster,
+} from "./etcd.js";
 export { ensureBinary, ensureFile, ensurePython, findBinary, type Wanted } from "./install.js";
 export { type MariadbOptions, type MariadbServer, startMariadb } from "./mariadb.js";
 export { type PgbouncerOptions, type PgbouncerServer, startPgbouncer } from "./pgbouncer.js";
@@ -8,3 +16,11 @@ export { ServerProcess, type ServerSpec } from "./process.js";
 export { type RedisOptions, type RedisServer, startRedis } from "./redis.js";
 export { Relay } from "./relay.js";
 export { type SentinelServers, startSentinel } from "./sentinel.js";
+export {
+  type EnsembleOptions,
+  startZooKeeper,
+  startZooKeeperEnsemble,
+  type ZooKeeperEnsemble,
+  type ZooKeeperOptions,
+  type ZooKeeperServer,
+} from "./zookeeper.js";

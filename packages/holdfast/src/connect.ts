@@ -8,6 +8,7 @@ type OpenFromUrl = (url: EngineUrl) => Engine | Promise<Engine>;
 
 /** Loaded when asked for: connecting to one engine never loads the code or client of another. */
 const ENGINES: Record<string, () => Promise<OpenFromUrl>> = {
+  etcd: async () => (await import("./engines/etcd/index.js")).etcdFromUrl,
   memory: async () => (await import("./engines/memory/index.js")).memoryFromUrl,
   mysql: async () => (await import("./engines/mysql/index.js")).mysqlFromUrl,
   postgres: async () => (await import("./engines/postgres/index.js")).postgresFromUrl,

@@ -1,0 +1,284 @@
+import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpsRequest, Agent as TlsAgent } from "node:https";
+import type { Socket } from "node:net";
+import { sleep, systemClock } from "../../clock.js";
+import { EngineError } from "../../errors.js";
+import { isStaleToken, refusal, silence } from "./failure.js";
+import type { Endpoint, EtcdTerms } from "./options.js";
+import type { Header } from "./requests.js";
+
+const MOST_SOCKETS = 64;
+const MOST_TRIES = 32;
+const FIRST_PAUSE_MS = 20;
+const LONGEST_PAUSE_MS = 400;
+// A member that is silent for this part of a call's time is left for the next one.
+const SHARE_OF_TIME = 3;
+const SHORTEST_TRY_MS = 150;
+
+export interface CallOptions {
+  /** On the engine's clock. */
+  readonly deadline: number;
+  /** Whether the same request once more does no harm and has the same answer. */
+  readonly repeatable: boolean;
+  /** Keeps leases alive, and must not wait behind a crowd of claims. */
+  readonly urgent?: boolean;
+}
+
+export interface Stream {
+  close(): void;
+}
+
+/** Told of every answer that a majority stands behind: which leader's term it was, and when it was asked. */
+export type OnAnswer = (term: string, askedAt: number) => void;
+
+/** etcd's JSON gateway at one of several members, over connections that are kept. */
+export class EtcdClient {
+  readonly #terms: EtcdTerms;
+  readonly #agents: { readonly usual: Agent; readonly urgent: Agent; readonly streams: Agent };
+  readonly #streams = new Set<ClientRequest>();
+  #at = 0;
+  #token: Promise<string> | null = null;
+  #closed = false;
+  /** Told when calls go to another member from now on. */
+  onMove: () => void = () => {};
+  onAnswer: OnAnswer = () => {};
+
+  constructor(terms: EtcdTerms) {
+    this.#terms = terms;
+    const agent = (options: object) =>
+      terms.tls === null ? new Agent(options) : new TlsAgent({ ...options, ...terms.tls });
+    const kept = { keepAlive: true, maxSockets: MOST_SOCKETS };
+    this.#agents = { usual: agent(kept), urgent: agent(kept), streams: agent({}) };
+  }
+
+  /** Reads and writes of keys: each answer is vouched for by a majority. */
+  async kv<T extends { readonly header: Header }>(
+    verb: "range" | "txn",
+    body: object,
+    options: CallOptions,
+  ): Promise<T> {
+    const [answer, askedAt] = await this.#call<T>(`/v3/kv/${verb}`, body, options);
+    this.onAnswer(answer.header.raft_term ?? "0", askedAt);
+    return answer;
+  }
+
+  async call<T>(path: string, body: object, options: CallOptions): Promise<T> {
+    return (await this.#call<T>(path, body, options))[0];
+  }
+
+  /** Messages of a watch, until it ends or is closed. It does not keep the process alive. */
+  stream(body: string, onMessage: (message: object) => void, onEnd: () => void): Stream {
+    let open = true;
+    let request: ClientRequest | null = null;
+    const end = () => {
+      if (request !== null) this.#streams.delete(request);
+      if (open) onEnd();
+      open = false;
+    };
+    const start = (token: string | null) => {
+      if (!open || this.#closed) return;
+      request = this.#request("/v3/watch", body, token, this.#endpoint, this.#agents.streams);
+      this.#streams.add(request);
+      request.on("socket", (socket: Socket) => socket.unref());
+      request.on("error", end).on("close", end);
+      request.on("response", (response) => {
+        if (response.statusCode !== 200) this.#token = null;
+        lines(response, (line) => open && onMessage(JSON.parse(line) as object));
+      });
+      request.end(body);
+    };
+    // Without a token the watch fails later, by itself.
+    this.#authorization(systemClock.now() + LONGEST_PAUSE_MS * 10).then(start, end);
+    return {
+      close: () => {
+        open = false;
+        request?.destroy();
+      },
+    };
+  }
+
+  /** Whatever is under way fails at once, and is not tried again. */
+  close(): void {
+    this.#closed = true;
+    for (const stream of this.#streams) stream.destroy();
+    for (const agent of Object.values(this.#agents)) agent.destroy();
+  }
+
+  get #endpoint(): Endpoint {
+    return this.#terms.endpoints[this.#at]!;
+  }
+
+  /**
+   * Goes from member to member until one answers or the time is over. What may have been done already
+   * is asked again only where that does no harm; and if that fails too, the effect stays unknown.
+   */
+  async #call<T>(path: string, body: object, options: CallOptions): Promise<[T, number]> {
+    const text = JSON.stringify(body);
+    let doubtful = false;
+    let failure: EngineError | null = null;
+    for (let tried = 0; tried < MOST_TRIES; tried++) {
+      const leftMs = options.deadline - systemClock.now();
+      if (leftMs <= 0) break;
+      const endpoint = this.#endpoint;
+      try {
+        const token = await this.#authorization(options.deadline, path);
+        const askedAt = systemClock.now();
+        return [await this.#once<T>(path, text, token, endpoint, leftMs, options), askedAt];
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error;
+        failure = error;
+      }
+      doubtful ||= failure.effect === "unknown";
+      if (isStaleToken(failure)) {
+        this.#token = null;
+        continue;
+      }
+      if (!failure.retryable || this.#closed) break;
+      this.#leave(endpoint);
+      if (doubtful && !options.repeatable) break;
+      await this.#pause(tried, options.deadline);
+    }
+    const { message, retryable, cause } = failure ?? silence(this.#name, late(), false);
+    const effect = doubtful ? "unknown" : "none";
+    throw new EngineError(message, { effect, retryable, cause });
+  }
+
+  async #once<T>(
+    path: string,
+    text: string,
+    token: string | null,
+    endpoint: Endpoint,
+    leftMs: number,
+    { urgent = false }: CallOptions,
+  ): Promise<T> {
+    const others = this.#terms.endpoints.length > 1;
+    const timeMs = others ? Math.max(leftMs / SHARE_OF_TIME, SHORTEST_TRY_MS) : leftMs;
+    const agent = urgent ? this.#agents.urgent : this.#agents.usual;
+    const request = this.#request(path, text, token, endpoint, agent);
+    const { status, body } = await answerTo(request, text, Math.min(timeMs, leftMs), this.#name);
+    const parsed = body.startsWith("{") ? (JSON.parse(body) as Reply<T>) : null;
+    const error = errorIn(parsed, status, body);
+    if (error !== null) throw refusal(error);
+    return (parsed?.result ?? parsed) as T;
+  }
+
+  #request(
+    path: string,
+    text: string,
+    token: string | null,
+    { host, port }: Endpoint,
+    agent: Agent,
+  ): ClientRequest {
+    const options = {
+      ...{ host, port, path, method: "POST", agent },
+      headers: {
+        "Content-Type": "application/json",
+        "Content-Length": Buffer.byteLength(text),
+        ...(token === null ? {} : { Authorization: token }),
+      },
+    };
+    if (this.#terms.tls === null) return httpRequest(options);
+    return httpsRequest({ ...options, ...this.#terms.tls });
+  }
+
+  /** The token of our user, asked for again when the one we had is refused. */
+  async #authorization(deadline: number, path = ""): Promise<string | null> {
+    const { user } = this.#terms;
+    if (user === null || path === AUTHENTICATE) return null;
+    const { name, password } = user;
+    const options = { deadline, repeatable: true, urgent: true };
+    this.#token ??= this.call<{ token: string }>(AUTHENTICATE, { name, password }, options).then(
+      ({ token }) => token,
+    );
+    try {
+      return await this.#token;
+    } catch (error) {
+      this.#token = null;
+      throw error;
+    }
+  }
+
+  /** Whoever found a member silent or without a leader sends everybody to the next one. */
+  #leave(endpoint: Endpoint): void {
+    if (this.#terms.endpoints.length === 1 || this.#endpoint !== endpoint) return;
+    this.#at = (this.#at + 1) % this.#terms.endpoints.length;
+    this.onMove();
+  }
+
+  /** Only after every member was asked: the next one may answer at once. */
+  async #pause(tried: number, deadline: number): Promise<void> {
+    const rounds = Math.floor((tried + 1) / this.#terms.endpoints.length);
+    if (rounds === 0) return;
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (rounds - 1), LONGEST_PAUSE_MS);
+    const leftMs = Math.max(0, deadline - systemClock.now());
+    await sleep(systemClock, Math.min(pauseMs, leftMs), undefined);
+  }
+
+  get #name(): string {
+    return this.#terms.endpoints.map(({ host, port }) => `${host}:${port}`).join(",");
+  }
+}
+
+const AUTHENTICATE = "/v3/auth/authenticate";
+
+interface Reply<T> {
+  readonly result?: T;
+  readonly error?: string | { readonly message?: string };
+  readonly message?: string;
+}
+
+/** Errors of one answer and of a stream look different, and different again from version to version. */
+function errorIn(reply: Reply<unknown> | null, status: number, body: string): string | null {
+  if (reply === null) return `${status} ${body.slice(0, 200)}`;
+  const { error } = reply;
+  if (typeof error === "object") return error.message ?? "an error without a message";
+  if (status === 200 && error === undefined) return null;
+  return error ?? reply.message ?? `status ${status}`;
+}
+
+function late(): Error {
+  return new Error("no answer in time");
+}
+
+function answerTo(
+  request: ClientRequest,
+  text: string,
+  timeMs: number,
+  where: string,
+): Promise<{ readonly status: number; readonly body: string }> {
+  return new Promise((resolve, reject) => {
+    // A connection that is still being made has carried nothing.
+    let sent = false;
+    request.on("socket", (socket: Socket & { readonly encrypted?: boolean }) => {
+      if (!socket.connecting) sent = true;
+      else socket.once(socket.encrypted ? "secureConnect" : "connect", () => (sent = true));
+    });
+    const timer = systemClock.timer(timeMs, () => request.destroy(late()), true);
+    const fail = (error: Error) => {
+      timer.cancel();
+      reject(silence(where, error, sent));
+    };
+    request.on("error", fail);
+    request.on("response", (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("error", fail);
+      response.on("end", () => {
+        timer.cancel();
+        resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString() });
+      });
+    });
+    request.end(text);
+  });
+}
+
+function lines(response: IncomingMessage, onLine: (line: string) => void): void {
+  let rest = "";
+  response.setEncoding("utf8");
+  response.on("error", () => {});
+  response.on("data", (chunk: string) => {
+    const parts = (rest + chunk).split("\n");
+    rest = parts.pop() ?? "";
+    for (const line of parts) if (line !== "") onLine(line);
+  });
+}

@@ -1,0 +1,271 @@
+import { randomBytes } from "node:crypto";
+import { systemClock } from "../../clock.js";
+import type {
+  Busy,
+  Call,
+  Claim,
+  Engine,
+  EngineTraits,
+  Failed,
+  Gone,
+  Granted,
+  GrantRef,
+  ListFilter,
+  ListPage,
+  Queued,
+  QueueFacet,
+  Released,
+  ReleaseRef,
+  Renewed,
+  RenewRef,
+  ResourceView,
+  RevokeRef,
+  Sequence,
+  Unknown,
+  WatchFacet,
+  Withdrawn,
+} from "../../engine.js";
+import { EngineError, UsageError } from "../../errors.js";
+import { Claims } from "./claims.js";
+import { EtcdClient } from "./client.js";
+import { GivenUp } from "./given-up.js";
+import { Heartbeats } from "./heartbeats.js";
+import { type Entered, enter, inCore } from "./instants.js";
+import { Keys } from "./keys.js";
+import { Leases } from "./leases.js";
+import { viewsOf } from "./line.js";
+import type { EtcdTerms } from "./options.js";
+import { Places } from "./places.js";
+import { Releases } from "./releases.js";
+import { Renewals } from "./renewals.js";
+import { created } from "./requests.js";
+import { owns, Revocations } from "./revocations.js";
+import { Views } from "./views.js";
+
+const DAY_MS = 86_400_000;
+const OPEN_MS = 3_000;
+
+export const ETCD_TRAITS: EngineTraits = {
+  expiry: "ttl",
+  ttl: { minMs: 2_000, maxMs: 365 * DAY_MS, stepMs: 1_000 },
+  modes: ["exclusive", "shared"],
+  limits: true,
+  lockDelay: true,
+  fencing: "durable",
+  tokenRange: 1024,
+};
+
+/** Which key of etcd proves a grant, for a transaction of your own. */
+export interface EtcdGuard {
+  readonly key: string;
+  readonly createRevision: string;
+  /** As an entry of `compare` in a transaction of the JSON gateway. */
+  readonly compare: {
+    readonly key: string;
+    readonly target: "CREATE";
+    readonly result: "EQUAL";
+    readonly create_revision: string;
+  };
+}
+
+/** An etcd or a cluster of them. Every answer is decided by a transaction. */
+export class EtcdEngine implements Engine {
+  readonly name = "etcd";
+  readonly traits = ETCD_TRAITS;
+  readonly #client: EtcdClient;
+  readonly #claims: Claims;
+  readonly #releases: Releases;
+  readonly #places: Places;
+  readonly #renewals: Renewals;
+  readonly #heartbeats: Heartbeats;
+  readonly #revocations: Revocations;
+  readonly #views: Views;
+  readonly #givenUp = new GivenUp();
+  #closed = false;
+
+  constructor(terms: EtcdTerms) {
+    const client = new EtcdClient(terms);
+    const keys = new Keys(terms.prefix);
+    const leases = new Leases(client);
+    const engineId = randomBytes(8).toString("hex");
+    const claims = new Claims(client, keys, leases, engineId);
+    const releases = new Releases(client, keys, leases);
+    const places = new Places(client, keys, leases, claims, releases, engineId);
+    this.#client = client;
+    this.#claims = claims;
+    this.#releases = releases;
+    this.#places = places;
+    this.#renewals = new Renewals(client, keys, claims, places.holdings);
+    this.#heartbeats = new Heartbeats(client, keys, claims, places.holdings);
+    this.#revocations = new Revocations(client, keys, claims, leases);
+    this.#views = new Views(client, keys, claims, leases);
+  }
+
+  /** A server that is not there is told at connect; one that goes away later is waited for. */
+  async open(): Promise<void> {
+    await this.list(
+      { match: "*", cursor: null, max: 1 },
+      { startedAt: systemClock.now(), timeoutMs: OPEN_MS },
+    );
+  }
+
+  async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
+    const entered = this.#enter(call);
+    const verdict = await this.#givenUp.claim(claim.grantId, (isOver) =>
+      this.#claims.tryAcquire(claim, entered.deadline, isOver),
+    );
+    if (verdict.kind === "holds") return this.#places.grant(claim, verdict, entered);
+    if (verdict.kind === "gone") return verdict;
+    return { kind: "busy", holders: viewsOf(verdict.holders) };
+  }
+
+  async renew(
+    grants: readonly RenewRef[],
+    call: Call,
+  ): Promise<readonly (Renewed | Gone | Failed)[]> {
+    const entered = this.#enter(call);
+    const outcomes = await this.#renewals.renew(grants, entered.deadline);
+    return outcomes.map((outcome, i) => {
+      if (outcome.kind !== "confirmed") return outcome;
+      const { ttlMs } = grants[i]!;
+      const { since, moved, marker } = outcome;
+      const holding = this.#places.holdings.grant(grants[i]!);
+      if (holding !== null) {
+        const until = since + ttlMs;
+        this.#places.holdings.keep(Object.assign(holding, { until, marker, tries: 0 }));
+        if (moved !== null) holding.self = moved;
+      }
+      return { kind: "renewed", since: inCore(since, entered), ttlMs };
+    });
+  }
+
+  async release(
+    grants: readonly ReleaseRef[],
+    call: Call,
+  ): Promise<readonly (Released | Gone | Failed)[]> {
+    const { deadline } = this.#enter(call);
+    return Promise.all(
+      grants.map(async (ref): Promise<Released | Gone | Failed> => {
+        const kept = this.#places.forget(ref);
+        if (this.#givenUp.release(ref.grantId, ref.tombstoneMs))
+          return { kind: "gone", why: "unknown" };
+        const answer = await this.#releases.release(ref, deadline).catch(failed);
+        if (answer.kind === "failed") this.#places.leaveBehind(ref, kept);
+        return answer;
+      }),
+    );
+  }
+
+  async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
+    const { deadline } = this.#enter(call);
+    const line = await this.#claims.line(resource, deadline);
+    const holder = line.holders.find((member) => owns(member, token));
+    if (holder === undefined) return false;
+    return (holder.entry?.mode ?? "exclusive") === mode && !holder.entry?.revoked;
+  }
+
+  async revoke(ref: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
+    return this.#revocations.revoke(ref, this.#enter(call).deadline);
+  }
+
+  async inspect(resource: string, call: Call): Promise<ResourceView> {
+    return this.#views.inspect(resource, this.#enter(call).deadline);
+  }
+
+  async list(filter: ListFilter, call: Call): Promise<ListPage> {
+    return this.#views.list(filter, this.#enter(call).deadline);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#places.leave();
+    this.#client.close();
+  }
+
+  /**
+   * What your own etcd transaction must compare so that it commits only while this lease's grant is
+   * there: lock and data are then decided together.
+   */
+  guard({ resource, token }: { readonly resource: string; readonly token: bigint }): EtcdGuard {
+    const holding = this.#places.holdings.find(resource, token >> 10n);
+    if (holding === null) throw new UsageError(`this engine holds no such lease of "${resource}"`);
+    const { key, created: revision } = holding.self;
+    const createRevision = String(revision);
+    const { key: encoded } = created(key, revision);
+    const equal = { target: "CREATE", result: "EQUAL" } as const;
+    const compare = { key: encoded, ...equal, create_revision: createRevision };
+    return { key, createRevision, compare };
+  }
+
+  readonly queue: QueueFacet = {
+    enqueue: async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
+      const entered = this.#enter(call);
+      const verdict = await this.#givenUp.claim(claim.grantId, (isOver) =>
+        this.#claims.enqueue(claim, entered.deadline, isOver),
+      );
+      if (verdict.kind === "waits") return this.#places.queue(claim, verdict, entered);
+      if (verdict.kind === "holds") return this.#places.grant(claim, verdict, entered);
+      return verdict.kind === "gone" ? verdict : { kind: "gone", why: "unknown" };
+    },
+
+    heartbeat: async (
+      waiters: readonly GrantRef[],
+      call: Call,
+    ): Promise<readonly (Queued | Granted | Unknown | Failed)[]> => {
+      const entered = this.#enter(call);
+      const known = waiters.map((ref) => this.#places.holdings.waiter(ref));
+      // Asked after, whether etcd answers or not: its place is not ours to give up.
+      for (const waiting of known)
+        if (waiting !== null) this.#places.holdings.extend(waiting, entered.at);
+      const verdicts = await this.#heartbeats.beat(waiters, entered.deadline);
+      return Promise.all(
+        waiters.map(async (ref, i): Promise<Queued | Granted | Unknown | Failed> => {
+          const verdict = verdicts[i]!;
+          if (verdict.kind === "failed") return verdict;
+          // Released meanwhile: what was read is over.
+          if (known[i] != null && this.#places.holdings.isOver(ref)) return { kind: "unknown" };
+          if (verdict.kind === "waits")
+            return this.#places.queue(ref, verdict, entered).catch(failed);
+          const granted =
+            verdict.kind === "holds"
+              ? await this.#places.grant(ref, verdict, entered).catch(failed)
+              : verdict;
+          if (granted.kind === "granted" || granted.kind === "failed") return granted;
+          this.#places.forget(ref);
+          return { kind: "unknown" };
+        }),
+      );
+    },
+
+    withdraw: async (ref: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
+      const entered = this.#enter(call);
+      const [verdict] = await this.#heartbeats.beat([ref], entered.deadline);
+      if (verdict?.kind === "failed") throw verdict.error;
+      if (verdict?.kind === "holds") {
+        const granted = await this.#places.grant(ref, verdict, entered);
+        if (granted.kind === "granted") return granted;
+      }
+      this.#places.forget(ref);
+      // Should its turn come in this very moment, nobody has been told of it yet.
+      if (verdict?.kind === "waits") await this.#claims.remove(verdict.self, entered.deadline);
+      return { kind: "withdrawn" };
+    },
+
+    onGrant: (listener) => this.#places.onGrant(listener),
+  };
+
+  readonly watch: WatchFacet = {
+    onChange: (listener) => this.#places.onChange(listener),
+  };
+
+  #enter(call: Call): Entered {
+    if (!this.#closed) return enter(call);
+    throw new EngineError("the etcd engine was closed", { effect: "none", retryable: false });
+  }
+}
+
+function failed(error: unknown): Failed {
+  if (!(error instanceof EngineError)) throw error;
+  return { kind: "failed", effect: error.effect, error };
+}

@@ -1,0 +1,76 @@
+import { EngineError } from "../../errors.js";
+
+/** What etcd says when it has not done what it was asked, and why. */
+const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: boolean])[] = [
+  [/no leader/, "etcd has no leader", true],
+  [/too many requests/, "etcd has too many requests to do", true],
+  [/not supported for learner/, "this member of etcd is still learning", true],
+  [/space exceeded/, "etcd is out of space (its quota) and refuses to write", true],
+  [
+    /permission denied/,
+    "this etcd user may not do what locks need; docs/engines/etcd.md lists it",
+    false,
+  ],
+  [
+    /user name is empty|user name not found|authentication failed|invalid user name or password/,
+    "etcd wants a user name and password, or others than it got",
+    false,
+  ],
+  [/authentication is not enabled/, "etcd has no authentication, and got a user name", false],
+  [/too large|too many operations/, "etcd refuses a request as too large", false],
+  [
+    /^Not Found|404/,
+    "this server has no JSON gateway (/v3); is it an etcd of 3.4 or later?",
+    false,
+  ],
+];
+
+const NO_LEASE = /requested lease not found/;
+const STALE_TOKEN = /invalid auth token|revision of auth store is old|token.*expired/;
+
+/** Answers by which etcd refuses have no effect; a request that timed out inside etcd may have one. */
+export function refusal(message: string): EngineError {
+  const known = REFUSALS.find(([pattern]) => pattern.test(message));
+  if (known !== undefined) return engineError(known[1], "none", known[2], message);
+  const none = NO_LEASE.test(message) || STALE_TOKEN.test(message);
+  return engineError(`etcd answered: ${message}`, none ? "none" : "unknown", true, message);
+}
+
+/** Nobody answered. What was never sent has no effect. */
+export function silence(where: string, cause: Error, sent: boolean): EngineError {
+  const effect = sent ? "unknown" : "none";
+  const message = `no answer from etcd at ${where}: ${cause.message}`;
+  return new EngineError(message, { effect, retryable: true, cause });
+}
+
+export function isLeaseGone(error: unknown): boolean {
+  return says(error, NO_LEASE);
+}
+
+export function isStaleToken(error: unknown): boolean {
+  return says(error, STALE_TOKEN);
+}
+
+/** The same failure of a request that came before the one that counts. */
+export function withoutEffect(error: unknown): unknown {
+  if (!(error instanceof EngineError) || error.effect === "none") return error;
+  const { message, retryable } = error;
+  return new EngineError(message, { effect: "none", retryable, cause: error });
+}
+
+function engineError(
+  message: string,
+  effect: "none" | "unknown",
+  retryable: boolean,
+  said: string,
+): EngineError {
+  return new EngineError(message, { effect, retryable, cause: new Error(said) });
+}
+
+function says(error: unknown, pattern: RegExp): boolean {
+  return (
+    error instanceof EngineError &&
+    error.cause instanceof Error &&
+    pattern.test(error.cause.message)
+  );
+}

@@ -1,0 +1,138 @@
+import { type EtcdServer, Relay, startEtcd } from "@holdfast/servers";
+import type { Harness } from "../../conformance/index.js";
+import type { Engine } from "../../engine.js";
+import { EtcdClient } from "./client.js";
+import { ETCD_TRAITS, EtcdEngine } from "./engine.js";
+import { Keys } from "./keys.js";
+import { Leases } from "./leases.js";
+import { readEntry } from "./line.js";
+import { ETCD_DEFAULTS, resolveEtcd } from "./options.js";
+import { del, found, type KeyValue, type Op, put, type RawTxn, range } from "./requests.js";
+
+/** What the laws need of one etcd or several: where it is, and how it crashes and comes back. */
+export interface Servers {
+  readonly ports: readonly number[];
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** The server is started at the first use: this file is read for its declarations, too. */
+export class Lane {
+  readonly #start: () => Promise<Servers>;
+  readonly #direct: boolean;
+  readonly #relays = new Map<Engine, readonly Relay[]>();
+  #servers: Servers | null = null;
+  #admin: EtcdClient | null = null;
+
+  /** Direct: without relays, which have sockets in this process too. */
+  constructor(start: () => Promise<Servers>, direct = false) {
+    this.#start = start;
+    this.#direct = direct;
+  }
+
+  async start(): Promise<void> {
+    this.#servers = await this.#start();
+    const endpoints = this.#servers.ports.map((port) => `127.0.0.1:${port}`);
+    this.#admin = new EtcdClient(resolveEtcd({ endpoints }));
+  }
+
+  async stop(): Promise<void> {
+    for (const relays of this.#relays.values()) for (const relay of relays) await relay.close();
+    this.#admin?.close();
+    await this.#servers?.stop();
+  }
+
+  harness(): Harness {
+    const lane = this;
+    return {
+      name: "etcd",
+      traits: ETCD_TRAITS,
+      get url() {
+        return `etcd://${(lane.#servers?.ports ?? [2379]).map((port) => `127.0.0.1:${port}`).join(",")}`;
+      },
+      open: () => this.#open(),
+      reset: () => this.#reset(),
+      age: (resource, ms) => this.#age(resource, ms),
+      ...(this.#direct ? {} : { sever: (engine: Engine) => this.#sever(engine) }),
+      restart: () => this.#servers!.restart(),
+    };
+  }
+
+  #sever(engine: Engine): () => void {
+    const relays = this.#relays.get(engine) ?? [];
+    for (const relay of relays) relay.cut();
+    return () => {
+      for (const relay of relays) relay.mend();
+    };
+  }
+
+  async #open(): Promise<Engine> {
+    const targets = this.#servers!.ports;
+    const relays = this.#direct
+      ? []
+      : await Promise.all(targets.map((target) => Relay.start(target)));
+    const ports = this.#direct ? targets : relays.map((relay) => relay.port);
+    const endpoints = ports.map((port) => `127.0.0.1:${port}`);
+    const engine = new EtcdEngine(resolveEtcd({ endpoints }));
+    const close = engine.close.bind(engine);
+    engine.close = async () => {
+      await close();
+      this.#relays.delete(engine);
+      await Promise.all(relays.map((relay) => relay.close()));
+    };
+    this.#relays.set(engine, relays);
+    await engine.open();
+    return engine;
+  }
+
+  async #reset(): Promise<void> {
+    const { start, end } = new Keys(ETCD_DEFAULTS.prefix).all;
+    const request_delete_range = { key: encode(start), range_end: encode(end) };
+    await this.#txn([{ request_delete_range }]);
+  }
+
+  /**
+   * Grants and marks go to leases that end so much earlier, and those that would have ended are deleted
+   * as an expiry deletes them. Waiters stay.
+   */
+  async #age(resource: string, ms: number): Promise<void> {
+    const deadline = performance.now() + 1e9;
+    const leases = new Leases(this.#admin!);
+    const room = new Keys(ETCD_DEFAULTS.prefix).room(resource);
+    const ops: Op[] = [];
+    for (const kv of found(await this.#txn([range(room)]), 0)) {
+      if (isWaiting(kv)) continue;
+      const leftMs = (await leases.left(kv.lease, deadline)).mostMs - ms;
+      if (leftMs <= 0) ops.push(del(kv.key));
+      else ops.push(put(kv.key, null, (await leases.dying(leftMs, deadline)).id));
+    }
+    if (ops.length > 0) await this.#txn(ops);
+  }
+
+  #txn(success: readonly Op[]): Promise<RawTxn> {
+    const txn = { compare: [], success, failure: [] };
+    return this.#admin!.kv<RawTxn>("txn", txn, { deadline: Infinity, repeatable: true });
+  }
+}
+
+/** For the table of engines, which asks what applies and opens nothing. */
+export function harness(): Harness {
+  return new Lane(single).harness();
+}
+
+export async function single(): Promise<Servers> {
+  const server: EtcdServer = await startEtcd();
+  return {
+    ports: [server.port],
+    restart: () => server.restart(),
+    stop: () => server.stop(),
+  };
+}
+
+function isWaiting(kv: KeyValue): boolean {
+  return readEntry(kv)?.claimed === false;
+}
+
+function encode(plain: string): string {
+  return Buffer.from(plain).toString("base64");
+}

@@ -1,0 +1,144 @@
+import type { Failed, GrantRef } from "../../engine.js";
+import { EngineError } from "../../errors.js";
+import type { Claims, Verdict } from "./claims.js";
+import type { EtcdClient } from "./client.js";
+import type { Holdings } from "./holdings.js";
+import { type Keys, markersIn } from "./keys.js";
+import type { SharedLease } from "./leases.js";
+import { Line, readEntry } from "./line.js";
+import {
+  countOf,
+  found,
+  get,
+  type KeyValue,
+  put,
+  type RawTxn,
+  range,
+  unchanged,
+} from "./requests.js";
+
+const MOST_GETS = 100;
+/** So many at the head of a line are seen at once; those behind them are far from their turn. */
+const FIRST = 64;
+/** Waiters' leases are kept alive with each heartbeat. */
+const RECENT = 0.2;
+/** What a waiter will hang on once it holds is kept ready. */
+const READY = 0.3;
+
+/** Looks after the waiters of one process: one reading for all that wait for the same resource. */
+export class Heartbeats {
+  readonly #client: EtcdClient;
+  readonly #keys: Keys;
+  readonly #claims: Claims;
+  readonly #holdings: Holdings;
+
+  constructor(client: EtcdClient, keys: Keys, claims: Claims, holdings: Holdings) {
+    this.#client = client;
+    this.#keys = keys;
+    this.#claims = claims;
+    this.#holdings = holdings;
+  }
+
+  /** In the order asked. */
+  async beat(waiters: readonly GrantRef[], deadline: number): Promise<(Verdict | Failed)[]> {
+    const verdicts = new Map<GrantRef, Verdict | Failed>();
+    const works = batches(waiters).map(async ([resource, refs]) => {
+      const answers = await this.#inRoom(resource, refs, deadline).catch(failed(refs));
+      for (const [i, ref] of refs.entries()) verdicts.set(ref, answers[i]!);
+    });
+    await Promise.all(works);
+    return waiters.map((ref) => verdicts.get(ref)!);
+  }
+
+  async #inRoom(
+    resource: string,
+    refs: readonly GrantRef[],
+    deadline: number,
+  ): Promise<(Verdict | Failed)[]> {
+    const known = refs.flatMap((ref) => this.#holdings.waiter(ref) ?? []);
+    await Promise.all(known.map(({ self }) => this.#keepReady(self, deadline)));
+    const room = this.#keys.room(resource);
+    const exclusive = known.every(({ self }) => readEntry(self)?.mode === "exclusive");
+    const whole = known.length < refs.length || !exclusive;
+    const answer = await this.#client.kv<RawTxn>(
+      "txn",
+      {
+        compare: [],
+        success: [
+          range(room, { order: "ASCEND", ...(whole ? {} : { limit: FIRST }) }),
+          range(markersIn(room)),
+          ...refs.map((ref) => get(this.#keys.entry(resource, ref.grantId))),
+        ],
+        failure: [],
+      },
+      { deadline, repeatable: true, urgent: true },
+    );
+    const first = found(answer, 0);
+    const seen = new Line([...first, ...found(answer, 1)]);
+    const complete = first.length === countOf(answer, 0);
+    // A mark whose grant is not among the first need not be an orphan.
+    const unclear = !complete && seen.orphans.length > 0;
+    const line = unclear ? await this.#claims.line(resource, deadline) : seen;
+    return Promise.all(
+      refs.map((_, i) => this.#one(line, found(answer, i + 2)[0], deadline).catch(failedOne)),
+    );
+  }
+
+  async #one(line: Line, self: KeyValue | undefined, deadline: number): Promise<Verdict> {
+    const entry = self === undefined ? null : readEntry(self);
+    if (self === undefined || entry === null) return { kind: "gone", why: "unknown" };
+    const member = line.find(self.key);
+    if (entry.claimed || member?.holds) return this.#claims.tell(self, deadline);
+    if (entry.revoked) return { kind: "gone", why: "revoked" };
+    const { id } = await this.#keepReady(self, deadline);
+    if (self.lease !== id) await this.#move(self, id, deadline);
+    const position = member === undefined ? null : line.waiters.indexOf(member);
+    const before = member === undefined ? null : line.before(self);
+    return { kind: "waits", self, position, holders: line.holders, before };
+  }
+
+  async #keepReady(self: KeyValue, deadline: number): Promise<SharedLease> {
+    const entry = readEntry(self)!;
+    const [waiting] = await Promise.all([
+      this.#claims.waiterLease(entry.ttlMs, RECENT, deadline),
+      this.#claims.lives(entry, READY, deadline),
+    ]);
+    return waiting;
+  }
+
+  /** Away from a lease that is ending. If the key has changed meanwhile, the next heartbeat sees it. */
+  async #move(self: KeyValue, lease: string, deadline: number): Promise<void> {
+    const success = [put(self.key, null, lease)];
+    await this.#client.kv<RawTxn>(
+      "txn",
+      { compare: [unchanged(self)], success, failure: [] },
+      { deadline, repeatable: true, urgent: true },
+    );
+  }
+}
+
+/** Waiters for one resource together, as many as a transaction can hold. */
+function batches(waiters: readonly GrantRef[]): [resource: string, refs: GrantRef[]][] {
+  const open = new Map<string, GrantRef[]>();
+  const all: [string, GrantRef[]][] = [];
+  for (const ref of waiters) {
+    const refs = open.get(ref.resource);
+    if (refs !== undefined && refs.length < MOST_GETS) refs.push(ref);
+    else {
+      const fresh = [ref];
+      open.set(ref.resource, fresh);
+      all.push([ref.resource, fresh]);
+    }
+  }
+  return all;
+}
+
+/** One room that cannot be read does not decide for the others. */
+function failed(refs: readonly GrantRef[]): (error: unknown) => Failed[] {
+  return (error) => refs.map(() => failedOne(error));
+}
+
+function failedOne(error: unknown): Failed {
+  if (!(error instanceof EngineError)) throw error;
+  return { kind: "failed", effect: error.effect, error };
+}

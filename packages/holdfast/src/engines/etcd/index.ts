@@ -1,0 +1,28 @@
+import type { Engine } from "../../engine.js";
+import type { EngineUrl } from "../../url.js";
+import { EtcdEngine, type EtcdGuard } from "./engine.js";
+import { type EtcdEngineOptions, resolveEtcd, termsFromUrl } from "./options.js";
+
+export type { EtcdGuard } from "./engine.js";
+export { ETCD_DEFAULTS, type EtcdEngineOptions, type EtcdTls } from "./options.js";
+
+export interface EtcdLocks extends Engine {
+  /** What a transaction of your own must compare to commit only while this lease's grant is there. */
+  guard(lease: { readonly resource: string; readonly token: bigint }): EtcdGuard;
+}
+
+/** Locks on an etcd, or on a cluster of them, through their JSON gateway. Needs no client package. */
+export function etcdEngine(options: EtcdEngineOptions): EtcdLocks {
+  return new EtcdEngine(resolveEtcd(options));
+}
+
+export async function etcdFromUrl(url: EngineUrl): Promise<Engine> {
+  const engine = new EtcdEngine(termsFromUrl(url));
+  try {
+    await engine.open();
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+  return engine;
+}

@@ -1,0 +1,236 @@
+import { sleep, systemClock } from "../../clock.js";
+import type { Gone, Granted, GrantRef, Queued, ReleaseRef } from "../../engine.js";
+import { emit } from "../../events.js";
+import type { Claims, Verdict, Waits } from "./claims.js";
+import type { EtcdClient } from "./client.js";
+import { Holdings, type Kept, type Waiting } from "./holdings.js";
+import { type Entered, inCore } from "./instants.js";
+import { type Keys, markerOf } from "./keys.js";
+import type { Leases } from "./leases.js";
+import { readEntry, tokenOf, viewsOf } from "./line.js";
+import type { Releases } from "./releases.js";
+import { created, del, put, type RawTxn } from "./requests.js";
+import { Watches } from "./watches.js";
+
+const LEAVING_MS = 500;
+const LOOK_MS = 5_000;
+const EXPIRE_MS = 1_000;
+/** Core repeats a release at once, and once more; only then is it left to us. */
+const LEFTOVER_MS = 500;
+/** Heartbeats in the life of a waiter's lease. */
+const BEATS = 3;
+
+type Holds = Extract<Verdict, { kind: "holds" }>;
+type GrantListener = (waiter: GrantRef, granted: Granted) => void;
+type ChangeListener = (resource: string) => void;
+
+/** What an engine's claims have become: grants and places in line, and how it hears of them. */
+export class Places {
+  readonly holdings = new Holdings(
+    (kept) => this.#expire(kept),
+    (kept) => this.#leases.retire(leaseOf(kept)),
+  );
+  readonly #client: EtcdClient;
+  readonly #keys: Keys;
+  readonly #leases: Leases;
+  readonly #claims: Claims;
+  readonly #releases: Releases;
+  readonly #watches: Watches;
+  readonly #engineId: string;
+  readonly #grantListeners = new Set<GrantListener>();
+  readonly #changeListeners = new Set<ChangeListener>();
+  #listening = false;
+  #left = false;
+
+  constructor(
+    client: EtcdClient,
+    keys: Keys,
+    leases: Leases,
+    claims: Claims,
+    releases: Releases,
+    engineId: string,
+  ) {
+    this.#client = client;
+    this.#keys = keys;
+    this.#leases = leases;
+    this.#claims = claims;
+    this.#releases = releases;
+    this.#watches = new Watches(client);
+    this.#engineId = engineId;
+  }
+
+  onGrant(listener: GrantListener): () => void {
+    this.#grantListeners.add(listener);
+    return () => this.#grantListeners.delete(listener);
+  }
+
+  onChange(listener: ChangeListener): () => void {
+    this.#changeListeners.add(listener);
+    return () => this.#changeListeners.delete(listener);
+  }
+
+  /** Its lease may live on for others: what could not be given back now is taken away later. */
+  leaveBehind(ref: ReleaseRef, kept: Kept | null): void {
+    if (this.#left) return;
+    const until = systemClock.now() + LEFTOVER_MS;
+    const lease = kept === null ? null : leaseOf(kept);
+    this.holdings.keep({ kind: "leftover", ref, lease, until, tries: 0 });
+  }
+
+  /** The grant counts from the last good keepalive of the lease that its key hangs on. */
+  async grant(ref: GrantRef, { self, entry }: Holds, entered: Entered): Promise<Granted | Gone> {
+    const { lockDelayMs, tokens } = entry;
+    const lease = this.#leases.find(self.lease);
+    let [since, ttlMs] = [entered.at, entry.ttlMs];
+    let marker: string | null = null;
+    if (lease === null) {
+      // Another connection's lease, or one of ours from before.
+      const { leastMs } = await this.#leases.left(self.lease, entered.deadline);
+      if (leastMs === 0) return { kind: "gone", why: "expired" };
+      ttlMs = Math.min(ttlMs, leastMs);
+    } else {
+      since = lease.since;
+      ttlMs = Math.min(ttlMs, lease.ttlMs);
+      if (lockDelayMs > 0) {
+        const mark = this.#leases.peek(entry.ttlMs + lockDelayMs);
+        since = Math.min(since, mark?.since ?? since);
+        marker = mark?.id ?? null;
+      }
+    }
+    const known = this.forget(ref);
+    const until = Math.max(since + ttlMs, known?.kind === "grant" ? known.until : 0);
+    this.holdings.keep({
+      kind: "grant",
+      ref: refOf(ref),
+      self,
+      until,
+      tries: 0,
+      lockDelayMs,
+      marker,
+    });
+    this.#listen(self.created);
+    const token = tokenOf(self);
+    return { kind: "granted", token, tokens, since: inCore(since, entered), ttlMs };
+  }
+
+  async queue(ref: GrantRef, waits: Waits, entered: Entered): Promise<Queued> {
+    const { self, holders, before } = waits;
+    const { ttlMs } = readEntry(self)!;
+    const lease = await this.#claims.waiterLease(ttlMs, 1, entered.deadline);
+    const known = this.holdings.waiter(ref);
+    const position = waits.position ?? known?.position ?? 0;
+    const offsetMs = Math.min(entered.startedAt - entered.at, known?.offsetMs ?? Infinity);
+    const until = entered.at + lease.ttlMs;
+    const waiting: Waiting = known ?? {
+      ...{ kind: "waiter", ref: refOf(ref), self, position, offsetMs, until, tries: 0 },
+      ...{ graceMs: lease.ttlMs, interests: [] },
+    };
+    this.holdings.keep(Object.assign(waiting, { self, position, offsetMs, until, tries: 0 }));
+    if (before !== null) this.#follow(waiting, before);
+    this.#listen(self.created);
+    const nextHeartbeatMs = lease.ttlMs / BEATS;
+    return { kind: "queued", position, nextHeartbeatMs, holders: viewsOf(holders) };
+  }
+
+  #follow(waiting: Waiting, keys: readonly string[]): void {
+    const same =
+      keys.length === waiting.interests.length &&
+      waiting.interests.every(({ key }) => keys.includes(key));
+    if (same) return;
+    for (const interest of waiting.interests) this.#watches.drop(interest);
+    const onEnd = () => void this.#turn(waiting);
+    const room = this.#keys.room(waiting.ref.resource);
+    waiting.interests = keys.map((key) => ({ room, key, onEnd }));
+    for (const interest of waiting.interests) this.#watches.add(interest);
+  }
+
+  /** Somebody before this waiter has left. Whatever goes wrong here, its heartbeat sets right. */
+  async #turn(waiting: Waiting): Promise<void> {
+    const { ref, self, offsetMs } = waiting;
+    const isStill = () => !this.#left && this.holdings.waiter(ref) === waiting;
+    if (!isStill()) return;
+    for (const interest of waiting.interests) this.#watches.drop(interest);
+    waiting.interests = [];
+    const at = systemClock.now();
+    const entered = { at, deadline: at + LOOK_MS, startedAt: at + offsetMs };
+    try {
+      const verdict = await this.#claims.look(ref.resource, self, entered.deadline);
+      if (!isStill()) return;
+      if (verdict.kind === "waits") {
+        this.#follow(waiting, verdict.before ?? []);
+        waiting.position = verdict.position ?? waiting.position;
+      } else if (verdict.kind === "holds") {
+        const granted = await this.grant(ref, verdict, entered);
+        if (granted.kind !== "granted") return;
+        for (const listener of this.#grantListeners) listener(ref, granted);
+      }
+    } catch (error) {
+      emit("failed", () => ({ during: "push", error, resource: ref.resource }));
+    }
+  }
+
+  /** Word of revocations, from the first grant on. */
+  #listen(revision: bigint): void {
+    if (this.#listening) return;
+    this.#listening = true;
+    this.#watches.follow(this.#keys.notes(this.#engineId), revision + 1n, (resource) => {
+      for (const listener of this.#changeListeners) listener(resource);
+    });
+  }
+
+  /** Nobody renewed it or asked after it any more, while its lease lives on for others. */
+  async #expire(kept: Kept): Promise<void> {
+    const deadline = systemClock.now() + EXPIRE_MS;
+    if (kept.kind === "leftover") {
+      await this.#releases.release(kept.ref, deadline);
+      return;
+    }
+    const { key, created: revision } = kept.self;
+    const success = [del(key)];
+    if (kept.kind === "waiter") {
+      this.#drop(kept);
+    } else if (kept.lockDelayMs > 0) {
+      const mark = await this.#leases.dying(kept.lockDelayMs, deadline);
+      success.push(put(markerOf(key), "", mark.id));
+    }
+    const txn = { compare: [created(key, revision)], success, failure: [] };
+    await this.#client.kv<RawTxn>("txn", txn, { deadline, repeatable: true });
+  }
+
+  forget(ref: GrantRef): Kept | null {
+    const kept = this.holdings.forget(ref);
+    if (kept?.kind === "waiter") this.#drop(kept);
+    return kept;
+  }
+
+  #drop(waiting: Waiting): void {
+    for (const interest of waiting.interests) this.#watches.drop(interest);
+    waiting.interests = [];
+  }
+
+  /** Whoever comes after our waiters should not have to find out that nobody is there. */
+  async leave(): Promise<void> {
+    this.#left = true;
+    this.#grantListeners.clear();
+    this.#changeListeners.clear();
+    this.#watches.close();
+    const deadline = systemClock.now() + LEAVING_MS;
+    const left = Promise.all(
+      this.holdings.waiters.map(({ self }) => this.#claims.remove(self, deadline)),
+    );
+    const late = sleep(systemClock, LEAVING_MS, undefined, false);
+    await Promise.race([left, late]).catch((error: unknown) =>
+      emit("failed", () => ({ during: "close", error })),
+    );
+    left.catch(() => {});
+    this.holdings.close();
+  }
+}
+
+function leaseOf(kept: Kept): string | null {
+  return kept.kind === "leftover" ? kept.lease : kept.self.lease;
+}
+
+function refOf({ resource, grantId }: GrantRef): GrantRef {
+  return { resource, grantId };
+}

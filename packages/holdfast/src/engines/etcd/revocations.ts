@@ -1,0 +1,90 @@
+import type { RevokeRef } from "../../engine.js";
+import { EngineError, UnsupportedError } from "../../errors.js";
+import type { Claims } from "./claims.js";
+import type { EtcdClient } from "./client.js";
+import { hashOf, type Keys, markerOf } from "./keys.js";
+import type { Leases } from "./leases.js";
+import type { Entry, Member } from "./line.js";
+import { created, del, type Op, put, type RawTxn, unchanged } from "./requests.js";
+
+const MOST_CHANGES = 5;
+const NOTE_MS = 10_000;
+
+/** Forbids the renewal of one grant, or ends it, and leaves word for its holder. */
+export class Revocations {
+  readonly #client: EtcdClient;
+  readonly #keys: Keys;
+  readonly #claims: Claims;
+  readonly #leases: Leases;
+
+  constructor(client: EtcdClient, keys: Keys, claims: Claims, leases: Leases) {
+    this.#client = client;
+    this.#keys = keys;
+    this.#claims = claims;
+    this.#leases = leases;
+  }
+
+  async revoke(ref: RevokeRef, deadline: number): Promise<"revoked" | "gone"> {
+    for (let changes = 0; changes < MOST_CHANGES; changes++) {
+      const line = await this.#claims.line(ref.resource, deadline);
+      const holder = line.holders.find((member) => owns(member, ref.token));
+      if (holder === undefined) return "gone";
+      if (holder.entry?.revoked && !ref.force) return "revoked";
+      if (await this.#end(ref, holder, deadline)) return "revoked";
+    }
+    throw new EngineError("a grant changes faster than it can be revoked", {
+      effect: "none",
+      retryable: true,
+    });
+  }
+
+  /** False when the grant has changed meanwhile. */
+  async #end({ resource, force }: RevokeRef, holder: Member, deadline: number): Promise<boolean> {
+    const { entry, key } = holder;
+    if (force) {
+      const note = await this.#note(resource, holder, deadline);
+      const success = [del(key), del(markerOf(key)), ...note];
+      return this.#txn({ compare: [created(key, holder.created)], success }, deadline);
+    }
+    if (entry === null) {
+      throw new UnsupportedError(
+        `"${resource}" is held by another program, which cannot be told; force ends its grant`,
+      );
+    }
+    const success = [
+      ...(await this.#let(holder, entry, deadline)),
+      ...(await this.#note(resource, holder, deadline)),
+    ];
+    return this.#txn({ compare: [unchanged(holder)], success }, deadline);
+  }
+
+  /**
+   * Its lease lives on as long as others on it are renewed; so the grant goes to a lease of its own, for
+   * what the old one has left. Its mark follows, to end a lock-delay later.
+   */
+  async #let({ key, lease }: Member, entry: Entry, deadline: number): Promise<Op[]> {
+    const { mostMs } = await this.#leases.left(lease, deadline);
+    const revoked = JSON.stringify({ ...entry, revoked: true });
+    const own = await this.#leases.dying(mostMs, deadline);
+    if (entry.lockDelayMs === 0 || !entry.claimed) return [put(key, revoked, own.id)];
+    const mark = await this.#leases.dying(own.ttlMs + entry.lockDelayMs, deadline);
+    return [put(key, revoked, own.id), put(markerOf(key), "", mark.id)];
+  }
+
+  async #note(resource: string, { entry, key }: Member, deadline: number): Promise<Op[]> {
+    if (entry === null) return [];
+    const { id } = await this.#leases.dying(NOTE_MS, deadline);
+    return [put(`${this.#keys.notes(entry.engine).start}${hashOf(key)}`, resource, id)];
+  }
+
+  async #txn(txn: { compare: object[]; success: Op[] }, deadline: number): Promise<boolean> {
+    const options = { deadline, repeatable: false };
+    const answer = await this.#client.kv<RawTxn>("txn", { ...txn, failure: [] }, options);
+    return answer.succeeded === true;
+  }
+}
+
+/** Whether a token is of this member's range. */
+export function owns({ created: revision, entry }: Member, token: bigint): boolean {
+  return token >> 10n === revision && Number(token & 1023n) < (entry?.tokens ?? 1);
+}

@@ -1,0 +1,217 @@
+import { systemClock } from "../../clock.js";
+import type { EtcdClient, Stream } from "./client.js";
+import type { Room } from "./keys.js";
+import { base64, found, get, type Header, type RawTxn, text } from "./requests.js";
+
+// A connection each. Whoever is not watched for has its heartbeat.
+const MOST_STREAMS = 256;
+const AGAIN_MS = 100;
+const LONGEST_PAUSE_MS = 2_000;
+const CHECK_MS = 5_000;
+const MOST_GETS = 100;
+
+/** A waiter wants to know when a key in a room has ended. */
+export interface EndOfKey {
+  readonly room: Room;
+  readonly key: string;
+  onEnd(): void;
+}
+
+interface Message {
+  readonly result?: {
+    readonly header?: Header;
+    readonly created?: boolean;
+    readonly canceled?: boolean;
+    readonly events?: readonly { readonly kv: { readonly key: string; readonly value?: string } }[];
+  };
+}
+
+/** One room in which somebody here waits for the end of keys. */
+interface Watched {
+  readonly room: Room;
+  readonly interests: Set<EndOfKey>;
+  /** Those whose key may have ended before the watch stood. */
+  readonly unchecked: Set<EndOfKey>;
+  /** Of one key where one is waited for, of all in the room where several are. */
+  stream: { readonly key: string | null; readonly socket: Stream; stands: boolean } | null;
+}
+
+/**
+ * Watches of this process. They make waiting fast and nothing more: what they miss is found by
+ * heartbeats.
+ *
+ * A stream of the gateway carries one watch: etcd reads what is sent with it only until its first
+ * answer. So all who wait in one room share one.
+ *
+ * etcd tells at once what happens after a watch was made, and what happened before only in a round
+ * every 100 ms. So the end of a key is watched from now on, and whether the key was still there is
+ * asked once the watch stands: whatever ends it later is told. That asks nothing of history, so no
+ * compaction can take it away.
+ */
+export class Watches {
+  readonly #client: EtcdClient;
+  readonly #rooms = new Map<string, Watched>();
+  #notes: Stream | null = null;
+  #followAgain: () => void = () => {};
+  #failures = 0;
+  #moving = false;
+  #closed = false;
+
+  constructor(client: EtcdClient) {
+    this.#client = client;
+    client.onMove = () => this.#move();
+  }
+
+  add(interest: EndOfKey): void {
+    if (this.#closed) return;
+    const { room } = interest;
+    const fresh = { room, interests: new Set<EndOfKey>(), unchecked: new Set<EndOfKey>() };
+    const watched = this.#rooms.get(room.start) ?? { ...fresh, stream: null };
+    const { stream, interests } = watched;
+    this.#rooms.set(room.start, watched);
+    interests.add(interest);
+    watched.unchecked.add(interest);
+    if (stream === null || (stream.key !== null && stream.key !== interest.key)) {
+      this.#open(watched);
+    } else if (stream.stands && watched.unchecked.size === 1) {
+      this.#checkSoon(watched);
+    }
+  }
+
+  drop(interest: EndOfKey): void {
+    const watched = this.#rooms.get(interest.room.start);
+    if (!watched?.interests.delete(interest)) return;
+    watched.unchecked.delete(interest);
+    if (watched.interests.size > 0) return;
+    this.#rooms.delete(interest.room.start);
+    watched.stream?.socket.close();
+    watched.stream = null;
+  }
+
+  /** What is put into a room from this revision on; for as long as this process lives. */
+  follow(room: Room, from: bigint, onPut: (value: string) => void): void {
+    if (this.#closed) return;
+    const body = {
+      ...{ key: base64(room.start), range_end: base64(room.end) },
+      ...{ start_revision: String(from), filters: ["NODELETE"] },
+    };
+    let next = from;
+    const again = () => {
+      this.#notes?.close();
+      this.follow(room, next, onPut);
+    };
+    const hear = ({ result }: Message) => {
+      if (result?.events !== undefined) next = BigInt(result.header?.revision ?? 0) + 1n;
+      for (const { kv } of result?.events ?? []) onPut(text(kv.value ?? ""));
+      if (!result?.canceled) return;
+      // Compacted away: what was said meanwhile is lost, and learned by renewing.
+      next = 0n;
+      again();
+    };
+    this.#followAgain = again;
+    this.#notes = this.#client.stream(creation(body), hear, () => this.#later(again));
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#notes?.close();
+    for (const { stream } of this.#rooms.values()) stream?.socket.close();
+    this.#rooms.clear();
+  }
+
+  #open(watched: Watched): void {
+    const { room, interests, unchecked, stream: old } = watched;
+    if (old === null && this.#streams >= MOST_STREAMS) return;
+    const keys = new Set([...interests].map(({ key }) => key));
+    const [only] = keys;
+    const key = keys.size === 1 ? only! : null;
+    const what =
+      key === null
+        ? { key: base64(room.start), range_end: base64(room.end) }
+        : { key: base64(key) };
+    for (const interest of interests) unchecked.add(interest);
+    const isCurrent = () => watched.stream === stream;
+    const socket = this.#client.stream(
+      creation({ ...what, filters: ["NOPUT"] }),
+      (message) => isCurrent() && this.#hear(watched, message),
+      () => isCurrent() && this.#lost(watched),
+    );
+    const stream = { key, socket, stands: false };
+    watched.stream = stream;
+    old?.socket.close();
+  }
+
+  get #streams(): number {
+    let open = 0;
+    for (const { stream } of this.#rooms.values()) if (stream !== null) open++;
+    return open;
+  }
+
+  #hear(watched: Watched, { result }: Message): void {
+    if (result?.created && watched.stream !== null) {
+      this.#failures = 0;
+      watched.stream.stands = true;
+      this.#checkSoon(watched);
+    }
+    for (const { kv } of result?.events ?? []) this.#ended(watched, text(kv.key));
+    if (result?.canceled) this.#lost(watched);
+  }
+
+  #ended(watched: Watched, key: string): void {
+    for (const interest of [...watched.interests]) {
+      if (interest.key !== key) continue;
+      this.drop(interest);
+      interest.onEnd();
+    }
+  }
+
+  /** All that came in one turn of the event loop are asked about together. */
+  #checkSoon(watched: Watched): void {
+    setImmediate(() => {
+      const keys = [...new Set([...watched.unchecked].map(({ key }) => key))];
+      watched.unchecked.clear();
+      for (let i = 0; i < keys.length; i += MOST_GETS) {
+        // Whoever is not told now has its heartbeat.
+        this.#check(watched, keys.slice(i, i + MOST_GETS)).catch(() => {});
+      }
+    });
+  }
+
+  async #check(watched: Watched, keys: readonly string[]): Promise<void> {
+    const txn = { compare: [], success: keys.map(get), failure: [] };
+    const options = { deadline: systemClock.now() + CHECK_MS, repeatable: true };
+    const answer = await this.#client.kv<RawTxn>("txn", txn, options);
+    for (const [i, key] of keys.entries()) {
+      if (found(answer, i).length === 0) this.#ended(watched, key);
+    }
+  }
+
+  /** Calls go to another member from now on. In an election they may do so many times a second. */
+  #move(): void {
+    if (this.#moving) return;
+    this.#moving = true;
+    this.#later(() => {
+      this.#moving = false;
+      for (const watched of this.#rooms.values()) this.#open(watched);
+      this.#followAgain();
+    });
+  }
+
+  #lost(watched: Watched): void {
+    watched.stream?.socket.close();
+    watched.stream = null;
+    this.#later(() => {
+      const isWanted = this.#rooms.get(watched.room.start) === watched;
+      if (isWanted && watched.stream === null) this.#open(watched);
+    });
+  }
+
+  #later(act: () => void): void {
+    const pauseMs = Math.min(AGAIN_MS * 2 ** Math.min(this.#failures++, 10), LONGEST_PAUSE_MS);
+    systemClock.timer(pauseMs, () => this.#closed || act(), false);
+  }
+}
+
+function creation(create_request: object): string {
+  return JSON.stringify({ create_request });
+}

@@ -73,7 +73,8 @@ export class Desk {
     if (known !== null && known.state !== "leaving") {
       const place = await this.look(known, timing);
       const over = place.is === "missing" && known.session.over;
-      if (!over) return this.answer(known, place, timing);
+      // The call before this one may have been given up meanwhile; its node is still this claim's.
+      if (!over && !isLeaving(known)) return this.answer(known, place, timing);
     }
     const hash = hashOf(claim.grantId);
     const room = pathOf(this.#terms.place, claim.resource);
@@ -149,7 +150,11 @@ export class Desk {
   async answer(standing: Standing, place: Place, timing: Timing): Promise<Granted | Queued | Gone> {
     const { session, room } = standing;
     if (place.is === "revoked") return { kind: "gone", why: "revoked" };
-    if (standing.state === "leaving") return { kind: "gone", why: "unknown" };
+    if (standing.state === "leaving") {
+      // Core will come with another claim, and must not have to wait for this one.
+      this.#ours.abandon(standing);
+      return { kind: "gone", why: "unknown" };
+    }
     if (place.is === "missing") {
       this.#ours.forget(standing);
       return { kind: "gone", why: "unknown" };
@@ -230,4 +235,9 @@ export class Desk {
     if (modes.includes(mode) && (lockDelay || lockDelayMs === 0)) return;
     throw new UnsupportedError(`layout "${this.#terms.layout}" has exclusive locks only`);
   }
+}
+
+/** Asked again after a wait, which the compiler does not take into account. */
+function isLeaving({ state }: Standing): boolean {
+  return state === "leaving";
 }

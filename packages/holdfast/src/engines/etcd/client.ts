@@ -132,9 +132,10 @@ export class EtcdClient {
         return [await this.#once<T>(path, text, token, endpoint, leftMs, options), askedAt];
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
-        failure = error;
+        doubtful ||= error.effect === "unknown";
+        // That the time ran out says less than what went wrong before.
+        failure = failure !== null && isLate(error) ? failure : error;
       }
-      doubtful ||= failure.effect === "unknown";
       if (isStaleToken(failure)) {
         this.#token = null;
         continue;
@@ -252,8 +253,14 @@ function parsed<T extends object>(body: string): T | null {
   }
 }
 
+const LATE = "no answer in time";
+
 function late(): Error {
-  return new Error("no answer in time");
+  return new Error(LATE);
+}
+
+function isLate({ cause }: EngineError): boolean {
+  return cause instanceof Error && cause.message === LATE;
 }
 
 function answerTo(

@@ -75,6 +75,11 @@ export class EtcdClient {
       if (open) onEnd();
       open = false;
     };
+    const hear = (line: string) => {
+      const message = parsed<object>(line);
+      if (message !== null) onMessage(message);
+      return message !== null;
+    };
     const start = (token: string | null) => {
       if (!open || this.#closed) return;
       request = this.#request("/v3/watch", body, token, this.#endpoint, this.#agents.streams);
@@ -82,8 +87,9 @@ export class EtcdClient {
       request.on("socket", (socket: Socket) => socket.unref());
       request.on("error", end).on("close", end);
       request.on("response", (response) => {
-        if (response.statusCode !== 200) this.#token = null;
-        lines(response, (line) => open && onMessage(JSON.parse(line) as object));
+        // A stale token is one reason; the next call finds out.
+        if (response.statusCode !== 200) request?.destroy();
+        else lines(response, (line) => open && (hear(line) || request?.destroy()));
       });
       request.end(body);
     };
@@ -126,9 +132,10 @@ export class EtcdClient {
         return [await this.#once<T>(path, text, token, endpoint, leftMs, options), askedAt];
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
-        failure = error;
+        doubtful ||= error.effect === "unknown";
+        // That the time ran out says less than what went wrong before.
+        failure = failure !== null && isLate(error) ? failure : error;
       }
-      doubtful ||= failure.effect === "unknown";
       if (isStaleToken(failure)) {
         this.#token = null;
         continue;
@@ -156,10 +163,10 @@ export class EtcdClient {
     const agent = urgent ? this.#agents.urgent : this.#agents.usual;
     const request = this.#request(path, text, token, endpoint, agent);
     const { status, body } = await answerTo(request, text, Math.min(timeMs, leftMs), this.#name);
-    const parsed = body.startsWith("{") ? (JSON.parse(body) as Reply<T>) : null;
-    const error = errorIn(parsed, status, body);
+    const reply = parsed<Reply<T>>(body);
+    const error = errorIn(reply, status, body);
     if (error !== null) throw refusal(error);
-    return (parsed?.result ?? parsed) as T;
+    return (reply?.result ?? reply) as T;
   }
 
   #request(
@@ -236,8 +243,24 @@ function errorIn(reply: Reply<unknown> | null, status: number, body: string): st
   return error ?? reply.message ?? `status ${status}`;
 }
 
+/** Null for what is no object: a proxy's page, or an answer cut short. */
+function parsed<T extends object>(body: string): T | null {
+  try {
+    const value: unknown = JSON.parse(body);
+    return typeof value === "object" ? (value as T) : null;
+  } catch {
+    return null;
+  }
+}
+
+const LATE = "no answer in time";
+
 function late(): Error {
-  return new Error("no answer in time");
+  return new Error(LATE);
+}
+
+function isLate({ cause }: EngineError): boolean {
+  return cause instanceof Error && cause.message === LATE;
 }
 
 function answerTo(

@@ -1,6 +1,6 @@
 // Adds one to a register again and again, each time under the lock, until a line of input says that it
 // is enough: increments <url> <register port> <ttlMs>.
-// Says "held <token> <from> <to>": between these instants of the host's clock it was sure to hold. Then
+// Says "in" when it has the lock, and "held <token> <from> <to>": between these instants of the host's clock it was sure to hold. Then
 // "did" or the code of what kept it from it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { hostInstant } from "../../clock.js";
@@ -24,6 +24,7 @@ for (let turn = 0; !enough; turn++) {
     const lease = await locks.acquire("number", { fair: "strict", retry });
     const from = hostInstant();
     let to = lease.held ? from : Number.NaN;
+    console.log("in");
     const look = () => {
       const now = hostInstant();
       if (lease.held) to = now;

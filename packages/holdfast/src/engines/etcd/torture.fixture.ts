@@ -40,9 +40,18 @@ export async function torture(terms: TortureTerms): Promise<Report> {
   await using register = await Register.start();
   const args = [cluster.url, String(register.port), String(terms.ttlMs)];
   const children = Array.from({ length: PROCESSES }, () => startChild("increments", args));
-  const said = Promise.all(children.map(hear));
+  let onHeld: (child: Child) => void = () => {};
+  const said = Promise.all(children.map((child) => hear(child, () => onHeld(child))));
+  // Whoever has the lock next, or anybody if nobody gets it.
+  const holder = () =>
+    Promise.race([
+      new Promise<Child>((held) => {
+        onHeld = held;
+      }),
+      sleep(500, children[0]!),
+    ]);
   try {
-    const counts = await disturb(cluster, children, terms);
+    const counts = await disturb(cluster, holder, terms);
     for (const child of children) child.say("enough");
     const ends = children.map(({ process: child }) => child.exitCode ?? once(child, "exit"));
     await Promise.race([Promise.all(ends), sleep(15_000, null, { ref: false })]);
@@ -50,7 +59,7 @@ export async function torture(terms: TortureTerms): Promise<Report> {
     const lines = (await said).flat();
     const failed: Record<string, number> = {};
     for (const line of lines) {
-      if (line !== "did" && !line.startsWith("held")) failed[line] = (failed[line] ?? 0) + 1;
+      if (!/^(in|did|held)\b/.test(line)) failed[line] = (failed[line] ?? 0) + 1;
     }
     const held = lines.filter((line) => line.startsWith("held")).map(readHeld);
     const did = lines.filter((line) => line === "did").length;
@@ -87,7 +96,7 @@ export function judge(report: Report, longestGapMs: number): void {
 
 async function disturb(
   cluster: EtcdCluster,
-  children: readonly Child[],
+  holder: () => Promise<Child>,
   { forMs, killEveryMs, stopMs }: TortureTerms,
 ) {
   let [kills, stops] = [0, 0];
@@ -95,11 +104,11 @@ async function disturb(
   while (performance.now() < until) {
     const nextAt = performance.now() + killEveryMs;
     const leader = await cluster.leader();
-    await leader.kill();
-    kills++;
-    const child = children[kills % children.length]!.process;
+    const { process: child } = await holder();
     child.kill("SIGSTOP");
     stops++;
+    await leader.kill();
+    kills++;
     await sleep(1_000);
     await leader.start();
     await sleep(Math.max(0, stopMs - 1_000));
@@ -109,11 +118,12 @@ async function disturb(
   return { kills, stops };
 }
 
-async function hear({ lines }: Child): Promise<string[]> {
+async function hear({ lines }: Child, onHeld: () => void): Promise<string[]> {
   const said: string[] = [];
   for (;;) {
     const next = await lines.next();
     if (next.done) return said;
+    if (next.value === "in") onHeld();
     said.push(next.value);
   }
 }

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { test } from "node:test";
 import { judge, torture } from "./torture.fixture.js";
 
@@ -11,4 +12,6 @@ test("nobody overlaps and no stale write is accepted in a minute of killed leade
     stopMs: TTL_MS + 500,
   });
   judge(report, TTL_MS + 5_000);
+  // Without one, nothing stale was ever tried, and nothing is proven.
+  assert.ok(report.refused > 0, "the register refused nobody");
 });

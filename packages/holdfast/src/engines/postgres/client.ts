@@ -31,7 +31,7 @@ export interface PgNotice {
 
 /** A connection of our own, made as the pool makes its own. */
 export interface PgOwnClient {
-  query(text: string): Promise<unknown>;
+  query(text: string, values?: unknown[]): Promise<PgResult>;
   on(event: "error", listener: (error: Error) => void): unknown;
   on(event: "end", listener: () => void): unknown;
   on(event: "notification", listener: (notice: PgNotice) => void): unknown;

@@ -33,6 +33,7 @@ export async function createSchema(
       SET LOCAL client_min_messages = warning;
       CREATE SCHEMA IF NOT EXISTS "${schema}";
       ${texts.join("\n")}
+      REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "${schema}" FROM PUBLIC;
       COMMIT`);
   } catch (error) {
     await session.query("ROLLBACK").catch(() => {});

@@ -1,0 +1,331 @@
+import { createHash } from "node:crypto";
+import { systemClock, type Timer } from "../../clock.js";
+import type {
+  Busy,
+  Call,
+  Claim,
+  Engine,
+  EngineTraits,
+  Failed,
+  Gone,
+  Granted,
+  ListFilter,
+  ListPage,
+  Released,
+  ReleaseRef,
+  Renewed,
+  RenewRef,
+  ResourceView,
+  RevokeRef,
+  Sequence,
+  WatchFacet,
+} from "../../engine.js";
+import { EngineError } from "../../errors.js";
+import { emit } from "../../events.js";
+import { globToRegExp } from "../../resource.js";
+import { claimed, gone, viewOf } from "../../sql/answers.js";
+import type { Raw } from "../../sql/database.js";
+import { makerOf, type PgOwnClient, type PgPool } from "./client.js";
+import { failureOf } from "./failure.js";
+import { HoldingSession, isAnotherSession, pooled } from "./holding-session.js";
+import { Listener } from "./listener.js";
+import type { PostgresTerms } from "./options.js";
+import { checkSchema } from "./schema.js";
+import { Sessions } from "./sessions.js";
+
+const DAY_MS = 86_400_000;
+const LIMIT_MS = 5_000;
+const OVERDUE_MS = 20;
+
+export const ADVISORY_TRAITS: EngineTraits = {
+  expiry: "session",
+  ttl: { minMs: 200, maxMs: DAY_MS, stepMs: 1 },
+  modes: ["exclusive", "shared"],
+  limits: false,
+  lockDelay: false,
+  fencing: "durable",
+  tokenRange: 1024,
+};
+
+interface Holding {
+  readonly resource: string;
+  ttlMs: number;
+  /** When its holder no longer believes in it, unless it is renewed. */
+  endsAt: number;
+}
+
+/** Session locks of PostgreSQL, which exclude whoever else calls pg_advisory_lock. */
+export class AdvisoryEngine implements Engine {
+  readonly name = "postgres";
+  readonly traits = ADVISORY_TRAITS;
+  readonly #pool: PgPool;
+  readonly #terms: PostgresTerms;
+  readonly #make: () => PgOwnClient;
+  readonly #sessions: Sessions;
+  readonly #listener: Listener | null;
+  readonly #changes: string;
+  readonly #end: () => unknown;
+  readonly #holdings = new Map<string, Holding>();
+  readonly #listeners = new Set<(resource: string) => void>();
+  #session: Promise<HoldingSession> | null = null;
+  #timer: Timer | null = null;
+  #closed = false;
+
+  constructor(pool: PgPool, terms: PostgresTerms, end: () => unknown = () => {}) {
+    this.#pool = pool;
+    this.#terms = terms;
+    this.#end = end;
+    this.#make = makerOf(pool)!;
+    this.#sessions = new Sessions(pool);
+    const mark = createHash("sha256").update(terms.schema).digest("hex").slice(0, 16);
+    this.#changes = `holdfast_changes_${mark}`;
+    const echo = (channel: string, word: string) => this.#notify(channel, word);
+    const ears = { onPush() {}, onReturn() {}, onChange: (name: string) => this.#tell(name), echo };
+    this.#listener = terms.listen ? new Listener(this.#make, this.#changes, ears) : null;
+  }
+
+  /** Begins the session and to listen, so that the first claim need not. */
+  async open(_limitMs?: number): Promise<void> {
+    await this.#hold();
+    await this.#listener?.start();
+  }
+
+  async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
+    const { resource, grantId, mode, ttlMs, tokens, label } = claim;
+    const session = await this.#hold();
+    void this.#listener?.start();
+    const op = {
+      ...{ name: resource, key: this.#terms.prefix + resource, id: grantId },
+      ...{ shared: mode === "shared", ttl: ttlMs, tokens, label },
+    };
+    const idleMs = Math.max(ttlMs, this.#idleMs());
+    const values = [JSON.stringify(op), String(session.id), session.pid, idleMs];
+    let raw: Raw;
+    try {
+      raw = await this.#ask(session, "advisory_acquire($1::jsonb, $2, $3, $4)", values, call);
+    } catch (error) {
+      // The lock may have been granted by the very statement that failed, and is not rolled back.
+      await this.#tidy(session);
+      throw error;
+    }
+    const answer = claimed(raw, claim, call.startedAt);
+    if (answer.kind === "queued") throw new EngineError("nobody queues here", NOT_KNOWN);
+    if (answer.kind !== "granted") return answer;
+    // Its locks went with it, and we have seen that before this answer.
+    if (session.ended) throw new EngineError("the session ended meanwhile", NOT_KNOWN);
+    this.#holdings.set(grantId, { resource, ttlMs, endsAt: systemClock.now() + ttlMs });
+    this.#wake();
+    return answer;
+  }
+
+  async renew(
+    grants: readonly RenewRef[],
+    call: Call,
+  ): Promise<readonly (Renewed | Gone | Failed)[]> {
+    const session = await this.#hold();
+    for (const { grantId, ttlMs } of grants) {
+      const holding = this.#holdings.get(grantId);
+      if (holding === undefined) continue;
+      holding.ttlMs = ttlMs;
+      holding.endsAt = systemClock.now() + ttlMs;
+    }
+    const answers = await this.#ask<Raw[]>(
+      session,
+      "advisory_renew($1::uuid[], $2::bigint[], $3, $4, $5)",
+      [
+        ...[grants.map(({ grantId }) => grantId), grants.map(({ ttlMs }) => ttlMs)],
+        ...[String(session.id), session.pid, this.#idleMs()],
+      ],
+      call,
+    );
+    return answers.map((answer, i) => {
+      const { ttlMs } = grants[i]!;
+      if (answer[0] !== "renewed") return gone(answer);
+      return { kind: "renewed", since: call.startedAt, ttlMs };
+    });
+  }
+
+  async release(
+    grants: readonly ReleaseRef[],
+    call: Call,
+  ): Promise<readonly (Released | Gone | Failed)[]> {
+    const session = await this.#hold();
+    return Promise.all(
+      grants.map(async ({ resource, grantId, tombstoneMs }) => {
+        this.#holdings.delete(grantId);
+        const op = { name: resource, id: grantId, tombstone: tombstoneMs, changes: this.#changes };
+        const routine = "advisory_release($1::jsonb, $2, $3, $4)";
+        const values = [JSON.stringify(op), String(session.id), session.pid, this.#idleMs()];
+        try {
+          const answer = await this.#ask<Raw>(session, routine, values, call);
+          return answer[0] === "released" ? { kind: "released" } : gone(answer);
+        } catch (error) {
+          const failure = failureOf(error).error;
+          const effect = failure instanceof EngineError ? failure.effect : "unknown";
+          return { kind: "failed", effect, error: failure } as const;
+        }
+      }),
+    );
+  }
+
+  check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
+    const values = [resource, mode === "shared", String(token)];
+    return this.#look("advisory_check($1, $2, $3)", values, call);
+  }
+
+  async revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
+    const values = [resource, String(token), force, this.#changes];
+    const [word] = await this.#look<Raw>("advisory_revoke($1, $2, $3, $4)", values, call);
+    return word === "revoked" ? "revoked" : "gone";
+  }
+
+  async inspect(resource: string, call: Call): Promise<ResourceView> {
+    const values = [resource, this.#terms.prefix + resource];
+    return viewOf(resource, await this.#look("advisory_look($1, $2)", values, call));
+  }
+
+  async list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
+    const glob = globToRegExp(match);
+    const values = [cursor ?? "", max];
+    const page = await this.#look<[string, Raw][]>("advisory_page($1, $2)", values, call);
+    const views = page
+      .filter(([name]) => glob.test(name))
+      .map(([name, answer]) => viewOf(name, answer))
+      .filter((view) => view.holders.length > 0);
+    return { views, cursor: page.length < max ? null : page.at(-1)![0] };
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#timer?.cancel();
+    this.#listeners.clear();
+    this.#listener?.close();
+    const session = await this.#session?.catch(() => null);
+    session?.close();
+    this.#sessions.close();
+    await this.#end();
+  }
+
+  readonly watch: WatchFacet = {
+    onChange: (listener) => {
+      this.#listeners.add(listener);
+      return () => this.#listeners.delete(listener);
+    },
+  };
+
+  /** The session, and a new one where there is none any more. */
+  #hold(): Promise<HoldingSession> {
+    if (this.#closed) {
+      return Promise.reject(
+        new EngineError("the postgres engine was closed", { effect: "none", retryable: false }),
+      );
+    }
+    this.#session ??= this.#begin().catch((error: unknown) => {
+      this.#session = null;
+      throw error;
+    });
+    return this.#session;
+  }
+
+  async #begin(): Promise<HoldingSession> {
+    const query = <Row>(text: string, values: unknown[]) =>
+      this.#sessions.query<Row>(text, values, LIMIT_MS);
+    await checkSchema(query, this.#terms.schema).catch((error: unknown) => {
+      throw failureOf(error).error;
+    });
+    return HoldingSession.open(this.#make, this.#pool, () => this.#ended());
+  }
+
+  /** Everything it held is gone. Whoever holds a lease learns it now, not at the next renewal. */
+  #ended(): void {
+    this.#session = null;
+    const names = new Set([...this.#holdings.values()].map(({ resource }) => resource));
+    this.#holdings.clear();
+    for (const name of names) this.#tell(name);
+  }
+
+  /** The session lives on, but who was not renewed must not keep others out for ever. */
+  #wake(): void {
+    if (this.#timer !== null || this.#holdings.size === 0 || this.#closed) return;
+    const soonest = Math.min(...[...this.#holdings.values()].map(({ endsAt }) => endsAt));
+    const delayMs = Math.max(soonest - systemClock.now(), 0) + OVERDUE_MS;
+    this.#timer = systemClock.timer(delayMs, () => void this.#endOverdue(), false);
+  }
+
+  async #endOverdue(): Promise<void> {
+    this.#timer = null;
+    const now = systemClock.now();
+    const overdue = [...this.#holdings].filter(([, { endsAt }]) => endsAt + OVERDUE_MS <= now);
+    const refs = overdue.map(([grantId, { resource }]) => ({ resource, grantId, tombstoneMs: 0 }));
+    try {
+      if (refs.length > 0) await this.release(refs, { startedAt: now, timeoutMs: LIMIT_MS });
+    } catch (error) {
+      emit("failed", () => ({ during: "expiry", error }));
+    }
+    this.#wake();
+  }
+
+  async #ask<T = Raw>(
+    session: HoldingSession,
+    routine: string,
+    values: unknown[],
+    { timeoutMs }: Call,
+  ): Promise<T> {
+    const text = `SELECT to_jsonb("${this.#terms.schema}".${routine}) AS answer`;
+    try {
+      const [row] = await session.query<{ answer: unknown }>(text, values, timeoutMs);
+      return read(row?.answer) as T;
+    } catch (error) {
+      if (isAnotherSession(error)) {
+        session.close();
+        this.#ended();
+        throw pooled();
+      }
+      throw failureOf(error).error;
+    }
+  }
+
+  async #look<T>(routine: string, values: unknown[], { timeoutMs }: Call): Promise<T> {
+    await this.#hold();
+    const text = `SELECT to_jsonb("${this.#terms.schema}".${routine}) AS answer`;
+    try {
+      const [row] = await this.#sessions.query<{ answer: unknown }>(text, values, timeoutMs);
+      return read(row?.answer) as T;
+    } catch (error) {
+      throw failureOf(error).error;
+    }
+  }
+
+  /** A session that cannot be tidied is ended: what it may hold unknown to us must not stay. */
+  async #tidy(session: HoldingSession): Promise<void> {
+    if (session.ended) return;
+    try {
+      const text = `SELECT "${this.#terms.schema}".advisory_tidy($1)`;
+      await session.query(text, [String(session.id)], LIMIT_MS);
+    } catch (error) {
+      emit("failed", () => ({ during: "clean-up", error }));
+      session.close();
+      this.#ended();
+    }
+  }
+
+  async #notify(channel: string, word: string): Promise<void> {
+    await this.#sessions.query("SELECT pg_notify($1, $2)", [channel, word], LIMIT_MS);
+  }
+
+  /** The longest life of what is held: the server ends a session that is silent for longer. */
+  #idleMs(): number {
+    return Math.max(0, ...[...this.#holdings.values()].map(({ ttlMs }) => ttlMs));
+  }
+
+  #tell(resource: string): void {
+    for (const listener of this.#listeners) listener(resource);
+  }
+}
+
+const NOT_KNOWN = { effect: "unknown", retryable: true } as const;
+
+function read(answer: unknown): unknown {
+  return typeof answer === "string" ? JSON.parse(answer) : answer;
+}

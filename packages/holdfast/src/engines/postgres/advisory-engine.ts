@@ -24,7 +24,8 @@ import { EngineError } from "../../errors.js";
 import { emit } from "../../events.js";
 import { globToRegExp } from "../../resource.js";
 import { claimed, gone, viewOf } from "../../sql/answers.js";
-import type { Raw } from "../../sql/database.js";
+import type { Operation, Raw } from "../../sql/database.js";
+import { Desk } from "../../sql/desk.js";
 import { makerOf, type PgOwnClient, type PgPool } from "./client.js";
 import { failureOf } from "./failure.js";
 import { HoldingSession, isAnotherSession, pooled } from "./holding-session.js";
@@ -67,6 +68,10 @@ export class AdvisoryEngine implements Engine {
   readonly #end: () => unknown;
   readonly #holdings = new Map<string, Holding>();
   readonly #listeners = new Set<(resource: string) => void>();
+  readonly #desk = new Desk({
+    run: (operations, _waitMs, limitMs) => this.#run(operations, limitMs),
+    failure: failureOf,
+  });
   #session: Promise<HoldingSession> | null = null;
   #timer: Timer | null = null;
   #closed = false;
@@ -94,27 +99,17 @@ export class AdvisoryEngine implements Engine {
     const { resource, grantId, mode, ttlMs, tokens, label } = claim;
     const session = await this.#hold();
     void this.#listener?.start();
-    const op = {
+    const op: Operation = {
+      verb: "acquire",
       ...{ name: resource, key: this.#terms.prefix + resource, id: grantId },
       ...{ shared: mode === "shared", ttl: ttlMs, tokens, label },
     };
-    const idleMs = Math.max(ttlMs, this.#idleMs());
-    const values = [JSON.stringify(op), String(session.id), session.pid, idleMs];
-    let raw: Raw;
-    try {
-      raw = await this.#ask(session, "advisory_acquire($1::jsonb, $2, $3, $4)", values, call);
-    } catch (error) {
-      // The lock may have been granted by the very statement that failed, and is not rolled back.
-      await this.#tidy(session);
-      throw error;
-    }
-    const answer = claimed(raw, claim, call.startedAt);
+    const answer = claimed(await this.#desk.run(op, call.timeoutMs), claim, call.startedAt);
     if (answer.kind === "queued") throw new EngineError("nobody queues here", NOT_KNOWN);
     if (answer.kind !== "granted") return answer;
     // Its locks went with it, and we have seen that before this answer.
     if (session.ended) throw new EngineError("the session ended meanwhile", NOT_KNOWN);
-    this.#holdings.set(grantId, { resource, ttlMs, endsAt: systemClock.now() + ttlMs });
-    this.#wake();
+    this.#keep(claim);
     return answer;
   }
 
@@ -122,6 +117,18 @@ export class AdvisoryEngine implements Engine {
     grants: readonly RenewRef[],
     call: Call,
   ): Promise<readonly (Renewed | Gone | Failed)[]> {
+    this.#refuseWhenClosed();
+    const known = grants.filter(({ grantId }) => this.#holdings.has(grantId));
+    // What was lost with its session is known to be gone without asking.
+    const answers = known.length === 0 ? [] : await this.#renew(known, call);
+    return grants.map((grant) => {
+      const answer = answers[known.indexOf(grant)] ?? ["gone", "expired"];
+      if (answer[0] !== "renewed") return gone(answer);
+      return { kind: "renewed", since: call.startedAt, ttlMs: grant.ttlMs };
+    });
+  }
+
+  async #renew(grants: readonly RenewRef[], call: Call): Promise<readonly Raw[]> {
     const session = await this.#hold();
     for (const { grantId, ttlMs } of grants) {
       const holding = this.#holdings.get(grantId);
@@ -129,35 +136,28 @@ export class AdvisoryEngine implements Engine {
       holding.ttlMs = ttlMs;
       holding.endsAt = systemClock.now() + ttlMs;
     }
-    const answers = await this.#ask<Raw[]>(
+    return this.#ask(
       session,
-      "advisory_renew($1::uuid[], $2::bigint[], $3, $4, $5)",
+      "advisory_renew($1::text[], $2::uuid[], $3::bigint[], $4, $5, $6)",
       [
-        ...[grants.map(({ grantId }) => grantId), grants.map(({ ttlMs }) => ttlMs)],
-        ...[String(session.id), session.pid, this.#idleMs()],
+        ...[grants.map(({ resource }) => resource), grants.map(({ grantId }) => grantId)],
+        ...[grants.map(({ ttlMs }) => ttlMs), String(session.id), session.pid, this.#idleMs()],
       ],
-      call,
+      call.timeoutMs,
     );
-    return answers.map((answer, i) => {
-      const { ttlMs } = grants[i]!;
-      if (answer[0] !== "renewed") return gone(answer);
-      return { kind: "renewed", since: call.startedAt, ttlMs };
-    });
   }
 
   async release(
     grants: readonly ReleaseRef[],
     call: Call,
   ): Promise<readonly (Released | Gone | Failed)[]> {
-    const session = await this.#hold();
+    this.#refuseWhenClosed();
     return Promise.all(
       grants.map(async ({ resource, grantId, tombstoneMs }) => {
         this.#holdings.delete(grantId);
         const op = { name: resource, id: grantId, tombstone: tombstoneMs, changes: this.#changes };
-        const routine = "advisory_release($1::jsonb, $2, $3, $4)";
-        const values = [JSON.stringify(op), String(session.id), session.pid, this.#idleMs()];
         try {
-          const answer = await this.#ask<Raw>(session, routine, values, call);
+          const answer = await this.#desk.run({ verb: "release", ...op }, call.timeoutMs);
           return answer[0] === "released" ? { kind: "released" } : gone(answer);
         } catch (error) {
           const failure = failureOf(error).error;
@@ -215,12 +215,8 @@ export class AdvisoryEngine implements Engine {
   };
 
   /** The session, and a new one where there is none any more. */
-  #hold(): Promise<HoldingSession> {
-    if (this.#closed) {
-      return Promise.reject(
-        new EngineError("the postgres engine was closed", { effect: "none", retryable: false }),
-      );
-    }
+  async #hold(): Promise<HoldingSession> {
+    this.#refuseWhenClosed();
     this.#session ??= this.#begin().catch((error: unknown) => {
       this.#session = null;
       throw error;
@@ -247,7 +243,9 @@ export class AdvisoryEngine implements Engine {
 
   /** The session lives on, but who was not renewed must not keep others out for ever. */
   #wake(): void {
-    if (this.#timer !== null || this.#holdings.size === 0 || this.#closed) return;
+    this.#timer?.cancel();
+    this.#timer = null;
+    if (this.#holdings.size === 0 || this.#closed) return;
     const soonest = Math.min(...[...this.#holdings.values()].map(({ endsAt }) => endsAt));
     const delayMs = Math.max(soonest - systemClock.now(), 0) + OVERDUE_MS;
     this.#timer = systemClock.timer(delayMs, () => void this.#endOverdue(), false);
@@ -266,15 +264,44 @@ export class AdvisoryEngine implements Engine {
     this.#wake();
   }
 
-  async #ask<T = Raw>(
+  async #run(operations: readonly Operation[], limitMs: number): Promise<readonly Raw[]> {
+    const session = await this.#hold();
+    const idleMs = Math.max(this.#idleMs(), ...operations.map(({ ttl }) => Number(ttl ?? 0)));
+    const values = [JSON.stringify(operations), String(session.id), session.pid, idleMs];
+    const keepAll = (answers: readonly Raw[]) => {
+      // Nobody knows of these grants. They end at their ttl, unless their release is on its way.
+      for (const [i, { name, id, ttl }] of operations.entries()) {
+        const grant = { resource: name, grantId: String(id), ttlMs: Number(ttl) };
+        if (answers[i]?.[0] === "granted" && !session.ended) this.#keep(grant);
+      }
+    };
+    const routine = "advisory_run($1::jsonb, $2, $3, $4)";
+    try {
+      return await this.#ask<readonly Raw[]>(session, routine, values, limitMs, keepAll);
+    } catch (error) {
+      // A lock may have been granted by the very statement that failed, and is not rolled back.
+      if (error instanceof EngineError && error.effect === "none") await this.#tidy(session);
+      throw error;
+    }
+  }
+
+  #keep({ resource, grantId, ttlMs }: RenewRef): void {
+    this.#holdings.set(grantId, { resource, ttlMs, endsAt: systemClock.now() + ttlMs });
+    this.#wake();
+  }
+
+  async #ask<T>(
     session: HoldingSession,
     routine: string,
     values: unknown[],
-    { timeoutMs }: Call,
+    timeoutMs: number,
+    onLate: (answer: T) => void = () => {},
   ): Promise<T> {
     const text = `SELECT to_jsonb("${this.#terms.schema}".${routine}) AS answer`;
     try {
-      const [row] = await session.query<{ answer: unknown }>(text, values, timeoutMs);
+      type Row = { answer: unknown };
+      const late = ([row]: Row[]) => onLate(read(row?.answer) as T);
+      const [row] = await session.query<Row>(text, values, timeoutMs, late);
       return read(row?.answer) as T;
     } catch (error) {
       if (isAnotherSession(error)) {
@@ -317,6 +344,11 @@ export class AdvisoryEngine implements Engine {
   /** The longest life of what is held: the server ends a session that is silent for longer. */
   #idleMs(): number {
     return Math.max(0, ...[...this.#holdings.values()].map(({ ttlMs }) => ttlMs));
+  }
+
+  #refuseWhenClosed(): void {
+    if (!this.#closed) return;
+    throw new EngineError("the postgres engine was closed", { effect: "none", retryable: false });
   }
 
   #tell(resource: string): void {

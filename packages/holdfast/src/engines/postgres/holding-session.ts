@@ -3,6 +3,7 @@ import { systemClock } from "../../clock.js";
 import { EngineError, UnsupportedError } from "../../errors.js";
 import type { PgOwnClient, PgPool } from "./client.js";
 import { lost, notConnected } from "./failure.js";
+import { OneByOne } from "./one-by-one.js";
 
 const CONNECT_WITHIN_MS = 5_000;
 const POOLED =
@@ -14,6 +15,7 @@ export class HoldingSession {
   /** The key of the lock by which others see that this session lives. */
   readonly id = randomBytes(8).readBigInt64BE();
   readonly #client: PgOwnClient;
+  readonly #turns = new OneByOne();
   #pid = 0;
   #ended = false;
 
@@ -62,15 +64,27 @@ export class HoldingSession {
     }
   }
 
-  /** Statements are carried out in the order in which they are sent. */
-  query<Row>(text: string, values: unknown[], limitMs: number): Promise<Row[]> {
+  /**
+   * Statements are carried out in the order in which they are sent. onLate gets an answer that came
+   * after limitMs, when the caller had been told that there was none.
+   */
+  query<Row>(
+    text: string,
+    values: unknown[],
+    limitMs: number,
+    onLate: (rows: Row[]) => void = ignore,
+  ): Promise<Row[]> {
     if (this.#ended) return Promise.reject(notConnected(new Error("the session has ended")));
     return new Promise((resolve, reject) => {
-      const silent = () => reject(lost("the statement is still under way"));
+      let late = false;
+      const silent = () => {
+        late = true;
+        reject(lost("the statement is still under way"));
+      };
       const timer = systemClock.timer(limitMs, silent, false);
-      this.#client
-        .query(text, values)
-        .then(({ rows }) => resolve(rows as Row[]), reject)
+      this.#turns
+        .run(() => this.#client.query(text, values))
+        .then(({ rows }) => (late ? onLate(rows as Row[]) : resolve(rows as Row[])), reject)
         .finally(() => timer.cancel());
     });
   }

@@ -3,10 +3,12 @@ import { EngineError } from "../../errors.js";
 import { emit } from "../../events.js";
 import { isPool, type PgClient, type PgPool, type PgPoolClient } from "./client.js";
 import { lost, notConnected } from "./failure.js";
+import { OneByOne } from "./one-by-one.js";
 
 /** Sends statements over the sessions of a pool, or over the one of a client. */
 export class Sessions {
   readonly #client: PgPool | PgClient;
+  readonly #turns = new OneByOne();
   readonly #onError = (error: Error) => emit("failed", () => ({ during: "connection", error }));
 
   constructor(client: PgPool | PgClient) {
@@ -19,17 +21,19 @@ export class Sessions {
   async query<Row>(text: string, values: unknown[], limitMs: number): Promise<Row[]> {
     const client = this.#client;
     const deadline = systemClock.now() + limitMs;
-    if (!isPool(client)) return this.#ask(client, text, values, deadline);
+    if (!isPool(client)) {
+      return this.#turns.run(() => {
+        if (systemClock.now() >= deadline) throw busy("the client was busy with something else");
+        return this.#ask(client, text, values, deadline);
+      });
+    }
     const session = await this.#borrow(client);
     // While it is lent, nobody else hears of its end, and the statement under way tells us of it.
     session.on("error", ignore);
     // Nobody waits for it any more: it is not sent at all.
     if (systemClock.now() >= deadline) {
       giveBack(session);
-      throw new EngineError("all connections of the pool were in use", {
-        effect: "none",
-        retryable: true,
-      });
+      throw busy("all connections of the pool were in use");
     }
     try {
       const rows = await this.#ask<Row>(session, text, values, deadline);
@@ -64,6 +68,10 @@ export class Sessions {
   close(): void {
     this.#client.removeListener("error", this.#onError);
   }
+}
+
+function busy(message: string): EngineError {
+  return new EngineError(message, { effect: "none", retryable: true });
 }
 
 /** A broken one goes on being listened to: it may have more than one thing to say. */

@@ -61,11 +61,11 @@ BEGIN
      WHERE NOT EXISTS (SELECT FROM holdfast.advisory a WHERE a.key = wanted AND a.pid = p.pid)) h);
 END $$;
 
--- op    name, key: the name with its prefix, id, shared, ttl, tokens, label
+-- op    verb acquire, name, key: the name with its prefix, id, shared, ttl, tokens, label
 -- Gives granted token tokens ttl | busy retryMs holders | gone why
 CREATE OR REPLACE FUNCTION holdfast.advisory_acquire(
-  op jsonb, my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  op jsonb, my_session bigint, my_pid integer) RETURNS jsonb
+LANGUAGE plpgsql AS $$
 DECLARE
   res text := op->>'name';
   id uuid := (op->>'id')::uuid;
@@ -74,7 +74,6 @@ DECLARE
   mine holdfast.advisory;
   first bigint;
 BEGIN
-  PERFORM holdfast.advisory_session(my_pid, idle_ms);
   IF EXISTS (SELECT FROM holdfast.tombstones t WHERE t.grant_id = id AND t.until > clock_timestamp()) THEN
     RETURN '["gone", "unknown"]';
   END IF;
@@ -102,32 +101,50 @@ BEGIN
   RETURN jsonb_build_array('granted', first::text, (op->>'tokens')::integer, (op->>'ttl')::bigint);
 END $$;
 
+-- Carries out operations one after the other, on the session that holds.
+-- ops   array of what acquire and release take, each with its verb
+-- Gives an answer for each operation
+CREATE OR REPLACE FUNCTION holdfast.advisory_run(
+  ops jsonb, my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  op jsonb;
+  answers jsonb := '[]';
+BEGIN
+  PERFORM holdfast.advisory_session(my_pid, idle_ms);
+  FOR op IN SELECT o FROM jsonb_array_elements(ops) o LOOP
+    answers := answers || jsonb_build_array(CASE op->>'verb'
+      WHEN 'release' THEN holdfast.advisory_release(op, my_session)
+      ELSE holdfast.advisory_acquire(op, my_session, my_pid) END);
+  END LOOP;
+  RETURN answers;
+END $$;
+
 -- Gives for each renewed | gone why
 CREATE OR REPLACE FUNCTION holdfast.advisory_renew(
-  ids uuid[], ttls bigint[], my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
+  names text[], ids uuid[], ttls bigint[], my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM holdfast.advisory_session(my_pid, idle_ms);
   UPDATE holdfast.advisory a SET ttl_ms = b.ttl, heard_at = clock_timestamp()
-    FROM unnest(ids, ttls) AS b(id, ttl)
-   WHERE a.grant_id = b.id AND a.session = my_session AND NOT a.revoked;
+    FROM unnest(names, ids, ttls) AS b(name, id, ttl)
+   WHERE a.grant_id = b.id AND a.resource = b.name AND a.session = my_session AND NOT a.revoked;
   RETURN (SELECT coalesce(jsonb_agg(CASE
       WHEN a.revoked THEN '["gone", "revoked"]'::jsonb
       WHEN a.grant_id IS NULL THEN '["gone", "expired"]'
       ELSE '["renewed"]' END ORDER BY b.n), '[]')
-    FROM unnest(ids) WITH ORDINALITY AS b(id, n)
-    LEFT JOIN holdfast.advisory a ON a.grant_id = b.id AND a.session = my_session);
+    FROM unnest(names, ids) WITH ORDINALITY AS b(name, id, n)
+    LEFT JOIN holdfast.advisory a
+      ON a.grant_id = b.id AND a.resource = b.name AND a.session = my_session);
 END $$;
 
--- op    name, id, tombstone, changes: the channel of those who wait
+-- op    verb release, name, id, tombstone, changes: the channel of those who wait
 -- Gives released | gone why
-CREATE OR REPLACE FUNCTION holdfast.advisory_release(
-  op jsonb, my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION holdfast.advisory_release(op jsonb, my_session bigint) RETURNS jsonb
+LANGUAGE plpgsql AS $$
 DECLARE
   gone holdfast.advisory;
 BEGIN
-  PERFORM holdfast.advisory_session(my_pid, idle_ms);
   IF (op->>'tombstone')::bigint > 0 THEN
     INSERT INTO holdfast.tombstones AS t
       VALUES ((op->>'id')::uuid, clock_timestamp() + holdfast.ms((op->>'tombstone')::bigint))

@@ -7,11 +7,13 @@ import type { Sessions } from "./sessions.js";
 export class PostgresDatabase implements Database {
   readonly #sessions: Sessions;
   readonly #schema: string;
+  readonly #hold: "rows" | "shedlock";
   readonly #end: () => unknown;
   #checked: Promise<void> | null = null;
 
-  constructor(sessions: Sessions, schema: string, end: () => unknown) {
+  constructor(sessions: Sessions, schema: string, hold: "rows" | "shedlock", end: () => unknown) {
     this.#sessions = sessions;
+    this.#hold = hold;
     this.#schema = schema;
     this.#end = end;
   }
@@ -68,6 +70,7 @@ export class PostgresDatabase implements Database {
     this.#checked ??= checkSchema(
       (text, values) => this.#sessions.query(text, values, limitMs),
       this.#schema,
+      this.#hold,
     ).catch((error: unknown) => {
       this.#checked = null;
       throw failureOf(error).error;

@@ -3,7 +3,7 @@ import pg from "pg";
 import type { Excuse, Harness } from "../../conformance/index.js";
 import type { Engine, EngineTraits } from "../../engine.js";
 import { POSTGRES_TRAITS, PostgresEngine } from "./engine.js";
-import { POSTGRES_DEFAULTS } from "./options.js";
+import { POSTGRES_DEFAULTS, SHEDLOCK_SCHEMA } from "./options.js";
 import { createSchema } from "./schema.js";
 
 export interface Place {
@@ -21,6 +21,8 @@ export interface Manner {
   readonly query: string;
   make(pool: pg.Pool, end: () => unknown): Engine & { open(limitMs: number): Promise<void> };
   readonly excuses: readonly Excuse[];
+  /** Rows after all, and ShedLock's table beside them. */
+  readonly shedlock?: boolean;
 }
 
 /** The laws' way to a PostgreSQL that is started only when the first of them runs. */
@@ -32,6 +34,7 @@ export class PostgresHarness implements Harness {
   readonly excuses: readonly Excuse[];
   readonly age?: (resource: string, ms: number) => Promise<void>;
   readonly #manner: Manner | null;
+  readonly #schema: string;
   readonly #place: () => Place | undefined;
   readonly #relays = new Map<Engine, Relay>();
   readonly #pools = new Set<pg.Pool>();
@@ -43,11 +46,13 @@ export class PostgresHarness implements Harness {
     this.#place = place;
     this.watch = listen;
     this.#manner = manner ?? null;
-    this.queue = manner === undefined;
+    const rows = manner === undefined || manner.shedlock === true;
+    this.queue = rows;
+    this.#schema = manner?.shedlock ? SHEDLOCK_SCHEMA : POSTGRES_DEFAULTS.schema;
     this.traits = manner?.traits ?? POSTGRES_TRAITS;
     this.excuses = manner?.excuses ?? [];
     // A session lock has no end that could be moved.
-    if (manner === undefined) this.age = (resource, ms) => this.#age(resource, ms);
+    if (rows) this.age = (resource, ms) => this.#age(resource, ms);
   }
 
   /** Asked for before there is a server, too: then it says only that there will be one. */
@@ -87,16 +92,23 @@ export class PostgresHarness implements Harness {
   }
 
   async reset(): Promise<void> {
-    this.#created ??= createSchema(this.admin);
+    const shedlock = this.#manner?.shedlock ? { shedlock: "shedlock" } : {};
+    this.#created ??= createSchema(this.admin, shedlock);
     await this.#created;
     // In one statement, and cheaper than TRUNCATE where there are a few rows.
     const names = ["resources", "grants", "waiters", "tombstones", "advisory"];
-    await this.admin.query(names.map((name) => `DELETE FROM holdfast.${name}`).join(";"));
+    const texts = names.map((name) => `DELETE FROM ${this.#schema}.${name}`);
+    if (this.#manner?.shedlock) texts.push("DELETE FROM shedlock");
+    await this.admin.query(texts.join(";"));
   }
 
   async #age(resource: string, ms: number): Promise<void> {
-    const earlier = "UPDATE holdfast.grants SET expires_at = expires_at - holdfast.ms($2)";
+    const schema = this.#schema;
+    const earlier = `UPDATE ${schema}.grants SET expires_at = expires_at - ${schema}.ms($2)`;
     await this.admin.query(`${earlier} WHERE resource = $1`, [resource, ms]);
+    if (!this.#manner?.shedlock) return;
+    const row = `UPDATE shedlock SET lock_until = lock_until - ${schema}.ms($2) WHERE name = $1`;
+    await this.admin.query(row, [resource, ms]);
   }
 
   sever(engine: Engine): () => void {

@@ -15,7 +15,7 @@ import {
 
 export type { PgClient, PgPool, PgPoolClient, PgResult } from "./client.js";
 export { POSTGRES_DEFAULTS, type PostgresEngineOptions, type PostgresHold } from "./options.js";
-export { createSchema } from "./schema.js";
+export { createSchema, type SchemaOptions } from "./schema.js";
 export {
   type ClaimHereOptions,
   claimInTransaction,
@@ -47,7 +47,7 @@ export async function postgresFromUrl(url: EngineUrl): Promise<Engine> {
 }
 
 function engineOn(client: PgPool | PgClient, terms: PostgresTerms, end?: () => unknown) {
-  if (terms.hold === "rows") return new PostgresEngine(client, terms, end);
+  if (terms.hold !== "advisory") return new PostgresEngine(client, terms, end);
   if (isPool(client)) return new AdvisoryEngine(client, terms, end);
   throw new UsageError('hold: "advisory" takes a Pool: its locks need a session of their own');
 }

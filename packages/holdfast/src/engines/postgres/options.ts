@@ -14,14 +14,15 @@ export interface PostgresEngineOptions {
   readonly listen?: boolean;
   /**
    * rows: tables of our own, with a queue. advisory: session locks, which exclude whoever else calls
-   * pg_advisory_lock, and need a Pool without a transaction pooler in between.
+   * pg_advisory_lock, and need a Pool without a transaction pooler in between. shedlock: rows, and
+   * ShedLock's own table, which excludes Java's ShedLock.
    */
   readonly hold?: PostgresHold;
   /** Before a name becomes the key of an advisory lock; "" makes it the very key others use. */
   readonly prefix?: string;
 }
 
-export type PostgresHold = "rows" | "advisory";
+export type PostgresHold = "rows" | "advisory" | "shedlock";
 
 export const POSTGRES_DEFAULTS = {
   schema: "holdfast",
@@ -37,10 +38,14 @@ export interface PostgresTerms {
   readonly prefix: string;
 }
 
-const HOLDS: readonly PostgresHold[] = ["rows", "advisory"];
+const HOLDS: readonly PostgresHold[] = ["rows", "advisory", "shedlock"];
+/** Routines that know of ShedLock live in a schema of their own. */
+export const SHEDLOCK_SCHEMA = "holdfast_shedlock";
 
 export function resolvePostgres(options: Omit<PostgresEngineOptions, "client">): PostgresTerms {
-  const { schema = POSTGRES_DEFAULTS.schema, listen = POSTGRES_DEFAULTS.listen } = options;
+  const { hold = POSTGRES_DEFAULTS.hold, listen = POSTGRES_DEFAULTS.listen } = options;
+  const usual = hold === "shedlock" ? SHEDLOCK_SCHEMA : POSTGRES_DEFAULTS.schema;
+  const { schema = usual, prefix = POSTGRES_DEFAULTS.prefix } = options;
   if (typeof schema !== "string" || !/^[a-z_][a-z0-9_]{0,47}$/.test(schema)) {
     throw new UsageError(
       `schema is ${JSON.stringify(schema)}; it must be a lower-case identifier of at most 48 characters`,
@@ -49,11 +54,10 @@ export function resolvePostgres(options: Omit<PostgresEngineOptions, "client">):
   if (typeof listen !== "boolean") {
     throw new UsageError(`listen is ${JSON.stringify(listen)}; it must be true or false`);
   }
-  const { hold = POSTGRES_DEFAULTS.hold, prefix = POSTGRES_DEFAULTS.prefix } = options;
   if (!HOLDS.includes(hold)) {
     throw new UsageError(`hold is ${JSON.stringify(hold)}; it must be ${HOLDS.join(" or ")}`);
   }
-  if (typeof prefix !== "string" || (hold === "rows" && prefix !== POSTGRES_DEFAULTS.prefix)) {
+  if (typeof prefix !== "string" || (hold !== "advisory" && prefix !== POSTGRES_DEFAULTS.prefix)) {
     throw new UsageError(
       `prefix is ${JSON.stringify(prefix)}; it is for hold: "advisory", and rows have "schema" instead`,
     );

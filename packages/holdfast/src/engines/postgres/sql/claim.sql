@@ -51,7 +51,8 @@ BEGIN
                   WHERE l.resource = res AND holdfast.is_fresh(l.heard_at, at)) THEN
     SELECT count(*), coalesce(bool_or(NOT b.shared), false) INTO held, writer
       FROM holdfast.grants b WHERE b.resource = res;
-    IF holdfast.fits(held, writer, w.shared, w.limit_to) THEN
+    IF holdfast.fits(held, writer, w.shared, w.limit_to) AND holdfast.foreign_take(
+        res, w.grant_id, w.label, at + holdfast.ms(w.ttl_ms + w.delay_ms), at) THEN
       RETURN jsonb_build_array('granted', holdfast.give(w, w.ttl_ms, at)::text, w.tokens, w.ttl_ms);
     END IF;
   END IF;

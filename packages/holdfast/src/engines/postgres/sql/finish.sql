@@ -3,7 +3,9 @@ CREATE OR REPLACE FUNCTION holdfast.finish(res text, id uuid, at timestamptz) RE
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM holdfast.grants WHERE grant_id = id AND resource = res AND expires_at > at;
-  IF NOT FOUND THEN
+  IF FOUND THEN
+    PERFORM holdfast.foreign_free(res, id, at);
+  ELSE
     DELETE FROM holdfast.waiters WHERE grant_id = id AND resource = res;
     IF NOT FOUND THEN RETURN false; END IF;
   END IF;

@@ -17,6 +17,8 @@ BEGIN
     EXIT WHEN NOT holdfast.fits(held, writer, w.shared, w.limit_to);
     CONTINUE WHEN NOT holdfast.is_fresh(w.heard_at, at);
     life_ms := CASE WHEN w.grant_id = ANY (callers) THEN w.ttl_ms ELSE least(w.ttl_ms, 3000) END;
+    EXIT WHEN NOT holdfast.foreign_take(
+      res, w.grant_id, w.label, at + holdfast.ms(life_ms + w.delay_ms), at);
     DELETE FROM holdfast.waiters WHERE grant_id = w.grant_id;
     token := holdfast.give(w, life_ms, at);
     IF w.channel <> '' AND NOT w.grant_id = ANY (callers) THEN

@@ -119,7 +119,20 @@ BEGIN
       WHEN 'release' THEN holdfast.advisory_release(op, my_session)
       ELSE holdfast.advisory_acquire(op, my_session, my_pid) END);
   END LOOP;
+  IF random() < 0.01 THEN PERFORM holdfast.advisory_sweep(); END IF;
   RETURN answers;
+END $$;
+
+-- Frees a little of what dead sessions left behind. Waits for nobody.
+CREATE OR REPLACE FUNCTION holdfast.advisory_sweep() RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM holdfast.sweep();
+  DELETE FROM holdfast.advisory WHERE grant_id IN (
+    SELECT a.grant_id FROM holdfast.advisory a
+     WHERE a.heard_at < clock_timestamp() - interval '1 minute'
+       AND NOT holdfast.advisory_lives(a.session)
+     LIMIT 50 FOR UPDATE SKIP LOCKED);
 END $$;
 
 -- Gives for each renewed | gone why

@@ -79,6 +79,7 @@ export class PostgresEngine extends SqlEngine {
 
   protected async hearing(): Promise<Hearing> {
     await this.#listener?.start();
+    this.#database.direct = this.#listener?.hears ?? false;
     return this.#listener?.hears
       ? { channel: this.#listener.channel, paceMs: HEARTBEAT_MS }
       : { channel: "", paceMs: POLL_MS };

@@ -254,7 +254,25 @@ DECLARE
   writer boolean;
 BEGIN
   w.grant_id := (op->>'id')::uuid;
+  w.resource := res;
+  w.shared := (op->>'shared')::boolean;
+  w.limit_to := (op->>'limit')::bigint;
+  w.tokens := (op->>'tokens')::integer;
+  w.ttl_ms := (op->>'ttl')::bigint;
+  w.delay_ms := (op->>'delay')::bigint;
+  w.label := op->>'label';
+  -- What happens nearly always: nobody holds it, nobody waits for it, nobody has given it back.
+  IF NOT EXISTS (
+       SELECT FROM holdfast.grants b WHERE b.resource = res
+       UNION ALL SELECT FROM holdfast.waiters l WHERE l.resource = res
+       UNION ALL SELECT FROM holdfast.tombstones t WHERE t.grant_id = w.grant_id) THEN
+    IF holdfast.foreign_take(
+        res, w.grant_id, w.label, at + holdfast.ms(w.ttl_ms + w.delay_ms), at) THEN
+      RETURN jsonb_build_array('granted', holdfast.give(w, w.ttl_ms, at)::text, w.tokens, w.ttl_ms);
+    END IF;
+  END IF;
   IF EXISTS (SELECT FROM holdfast.tombstones t WHERE t.grant_id = w.grant_id AND t.until > at) THEN
+    PERFORM holdfast.drop_idle(ARRAY[res]);
     RETURN '["gone", "unknown"]';
   END IF;
   SELECT * INTO g FROM holdfast.grants
@@ -267,13 +285,6 @@ BEGIN
     IF waits THEN RETURN holdfast.queued(res, w.grant_id, pace_ms, at); END IF;
     RETURN jsonb_build_array('busy', 1000, holdfast.holders(res, at));
   END IF;
-  w.resource := res;
-  w.shared := (op->>'shared')::boolean;
-  w.limit_to := (op->>'limit')::bigint;
-  w.tokens := (op->>'tokens')::integer;
-  w.ttl_ms := (op->>'ttl')::bigint;
-  w.delay_ms := (op->>'delay')::bigint;
-  w.label := op->>'label';
   IF w.shared THEN
     -- All shared claims that are alive carry one limit.
     SELECT b.limit_to INTO other FROM (
@@ -289,9 +300,12 @@ BEGIN
                   WHERE l.resource = res AND holdfast.is_fresh(l.heard_at, at)) THEN
     SELECT count(*), coalesce(bool_or(NOT b.shared), false) INTO held, writer
       FROM holdfast.grants b WHERE b.resource = res;
-    IF holdfast.fits(held, writer, w.shared, w.limit_to) AND holdfast.foreign_take(
-        res, w.grant_id, w.label, at + holdfast.ms(w.ttl_ms + w.delay_ms), at) THEN
-      RETURN jsonb_build_array('granted', holdfast.give(w, w.ttl_ms, at)::text, w.tokens, w.ttl_ms);
+    IF holdfast.fits(held, writer, w.shared, w.limit_to) THEN
+      IF holdfast.foreign_take(
+          res, w.grant_id, w.label, at + holdfast.ms(w.ttl_ms + w.delay_ms), at) THEN
+        RETURN jsonb_build_array(
+          'granted', holdfast.give(w, w.ttl_ms, at)::text, w.tokens, w.ttl_ms);
+      END IF;
     END IF;
   END IF;
   IF NOT waits THEN
@@ -377,11 +391,14 @@ CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer LANGUAGE sql IMMUT
   dropIdle: `-- Forgets resources that nobody holds or waits for. The caller has locked them.
 CREATE OR REPLACE FUNCTION holdfast.drop_idle(names text[]) RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+  res text;
 BEGIN
-  DELETE FROM holdfast.resources r
-   WHERE r.name = ANY (names)
-     AND NOT EXISTS (SELECT FROM holdfast.grants g WHERE g.resource = r.name)
-     AND NOT EXISTS (SELECT FROM holdfast.waiters w WHERE w.resource = r.name);
+  FOREACH res IN ARRAY names LOOP
+    CONTINUE WHEN EXISTS (SELECT FROM holdfast.grants g WHERE g.resource = res
+      UNION ALL SELECT FROM holdfast.waiters w WHERE w.resource = res);
+    DELETE FROM holdfast.resources r WHERE r.name = res;
+  END LOOP;
 END $$;
 `,
   finish: `-- Takes a grant or a waiter away, and lets in whom that makes eligible.
@@ -395,7 +412,7 @@ BEGIN
     DELETE FROM holdfast.waiters WHERE grant_id = id AND resource = res;
     IF NOT FOUND THEN RETURN false; END IF;
   END IF;
-  PERFORM holdfast.promote(res, '{}', at);
+  IF holdfast.promote(res, '{}', at) = 0 THEN PERFORM holdfast.drop_idle(ARRAY[res]); END IF;
   RETURN true;
 END $$;
 
@@ -413,6 +430,7 @@ BEGIN
       ON CONFLICT (grant_id) DO UPDATE SET until = greatest(t.until, excluded.until);
   END IF;
   IF holdfast.finish(res, id, at) THEN RETURN '["released"]'; END IF;
+  PERFORM holdfast.drop_idle(ARRAY[res]);
   RETURN holdfast.why_gone(res, id, at);
 END $$;
 
@@ -431,6 +449,7 @@ BEGIN
   -- Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
   DELETE FROM holdfast.waiters WHERE grant_id = id AND resource = res;
   IF FOUND THEN PERFORM holdfast.promote(res, '{}', at); END IF;
+  PERFORM holdfast.drop_idle(ARRAY[res]);
   RETURN '["withdrawn"]';
 END $$;
 
@@ -445,7 +464,10 @@ DECLARE
 BEGIN
   SELECT grant_id INTO id FROM holdfast.grants
    WHERE resource = res AND expires_at > at AND asked >= token AND asked < token + tokens;
-  IF NOT FOUND THEN RETURN '["gone"]'; END IF;
+  IF NOT FOUND THEN
+    PERFORM holdfast.drop_idle(ARRAY[res]);
+    RETURN '["gone"]';
+  END IF;
   IF (op->>'force')::boolean THEN
     PERFORM holdfast.finish(res, id, at);
   ELSE
@@ -474,10 +496,10 @@ CREATE OR REPLACE FUNCTION holdfast.foreign_mine(res text, id uuid)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT true $$;
 
 CREATE OR REPLACE FUNCTION holdfast.foreign_keep(ids uuid[])
-RETURNS void LANGUAGE sql IMMUTABLE AS $$ SELECT $$;
+RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.foreign_free(res text, id uuid, at timestamptz)
-RETURNS void LANGUAGE sql IMMUTABLE AS $$ SELECT $$;
+RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.foreign_holder(res text, at timestamptz)
 RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$ SELECT '[]'::jsonb $$;
@@ -639,6 +661,11 @@ BEGIN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
   PERFORM set_config('lock_timeout', wait_ms::text, true);
+  IF cardinality(names) = 1 THEN
+    INSERT INTO holdfast.resources AS r (name) VALUES (names[1])
+      ON CONFLICT (name) DO UPDATE SET turns = r.turns + 1;
+    RETURN;
+  END IF;
   INSERT INTO holdfast.resources AS r (name)
     SELECT DISTINCT n COLLATE "C" AS n FROM unnest(names) AS n ORDER BY n
     ON CONFLICT (name) DO UPDATE SET turns = r.turns + 1;
@@ -652,8 +679,8 @@ CREATE OR REPLACE FUNCTION holdfast.ms_between(earlier timestamptz, later timest
 LANGUAGE sql IMMUTABLE AS $$ SELECT ceil(extract(epoch FROM later - earlier) * 1000)::bigint $$;
 `,
   promote: `-- Lets in from the head of the line whoever fits. callers are told by the answer to their call; the
--- others by a notice, and hold for one claim window until they are heard of.
-CREATE OR REPLACE FUNCTION holdfast.promote(res text, callers uuid[], at timestamptz) RETURNS void
+-- others by a notice, and hold for one claim window until they are heard of. Gives how many hold then.
+CREATE OR REPLACE FUNCTION holdfast.promote(res text, callers uuid[], at timestamptz) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
   w holdfast.waiters;
@@ -661,11 +688,18 @@ DECLARE
   writer boolean;
   life_ms bigint;
   token bigint;
+  over boolean;
 BEGIN
-  PERFORM holdfast.clear_over(res, at);
-  SELECT count(*), coalesce(bool_or(NOT g.shared), false) INTO held, writer
+  SELECT count(*), coalesce(bool_or(NOT g.shared), false),
+      coalesce(bool_or(g.expires_at + holdfast.ms(g.delay_ms) <= at), false)
+    INTO held, writer, over
     FROM holdfast.grants g WHERE g.resource = res;
-  IF writer THEN RETURN; END IF;
+  IF over THEN
+    PERFORM holdfast.clear_over(res, at);
+    SELECT count(*), coalesce(bool_or(NOT g.shared), false) INTO held, writer
+      FROM holdfast.grants g WHERE g.resource = res;
+  END IF;
+  IF writer THEN RETURN held; END IF;
   FOR w IN SELECT * FROM holdfast.waiters WHERE resource = res ORDER BY place LOOP
     EXIT WHEN NOT holdfast.fits(held, writer, w.shared, w.limit_to);
     CONTINUE WHEN NOT holdfast.is_fresh(w.heard_at, at);
@@ -681,6 +715,7 @@ BEGIN
     held := held + 1;
     writer := NOT w.shared;
   END LOOP;
+  RETURN held;
 END $$;
 `,
   rearm: `-- A repeat of the claim, or the first word of a waiter that was let in: a fresh life, which takes
@@ -755,7 +790,6 @@ BEGIN
       WHEN 'revoke' THEN holdfast.revoke(op, at)
       ELSE holdfast.claim(op, at) END);
   END LOOP;
-  PERFORM holdfast.drop_idle(names);
   IF random() < 0.01 THEN PERFORM holdfast.sweep(); END IF;
   RETURN answers;
 END $$;

@@ -24,6 +24,9 @@ the writer had its turn
 6 jobs, at most 2 on the gpu at once
 the next one gets in at once
 `,
+  once: `done: 3 files
+somebody else does it
+`,
   losing: /^stopped at table \d+: revoked, more than 2 s to tidy up\n$/.source,
   retry: `threeTries: granted at try 3
 patient: granted at try 3

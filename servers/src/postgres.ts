@@ -1,6 +1,8 @@
+import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { createConnection } from "node:net";
 import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { ensureBinary } from "./install.js";
 import { freePort } from "./ports.js";
 import { ServerProcess } from "./process.js";
@@ -9,6 +11,7 @@ import { runOnce, servant } from "./unprivileged.js";
 const PACKAGE = { binary: "initdb", package: "postgresql" };
 const PORT_TRIES = 3;
 const PROBE_TIMEOUT_MS = 500;
+const ENDING_TRIES = 250;
 
 export interface PostgresOptions {
   readonly port?: number;
@@ -93,11 +96,38 @@ async function startOn(
     pause: () => server.pause(),
     resume: () => server.resume(),
     restart: async ({ signal = "SIGKILL" } = {}) => {
+      const sessions = childrenOf(server.pid);
       await server.end(signal);
+      await ended(sessions);
       await server.start();
     },
     [Symbol.asyncDispose]: () => server.stop(),
   };
+}
+
+/** Each session is a process and a group of its own, so the group's end is not theirs. */
+function childrenOf(pid: number): number[] {
+  const { stdout } = spawnSync("ps", ["-A", "-o", "pid=,ppid="], { encoding: "utf8" });
+  return [...stdout.matchAll(/(\d+)\s+(\d+)/g)]
+    .filter(([, , parent]) => Number(parent) === pid)
+    .map(([, child]) => Number(child));
+}
+
+/** A session that outlives its server by a moment would keep the next one from starting. */
+async function ended(pids: readonly number[]): Promise<void> {
+  for (const pid of pids) {
+    for (let tries = 0; tries < ENDING_TRIES && killed(pid); tries++) await sleep(20);
+  }
+}
+
+/** Whether there was still something to kill. */
+function killed(pid: number): boolean {
+  try {
+    return process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    return false;
+  }
 }
 
 /** Resolves when the server lets a session begin; while it starts, it answers with an error. */

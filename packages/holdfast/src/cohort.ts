@@ -2,7 +2,7 @@ import { type Arena, contend } from "./acquire.js";
 import { Canceller } from "./canceller.js";
 import type { Timer } from "./clock.js";
 import type { HolderView } from "./engine.js";
-import { AcquireTimeoutError, EngineError } from "./errors.js";
+import { AcquireTimeoutError, EngineError, invariant } from "./errors.js";
 import { emit } from "./events.js";
 import type { Grant } from "./grant.js";
 import type { Keeper } from "./keeper.js";
@@ -124,6 +124,10 @@ export class Cohort implements Custody {
     this.#sole.onLost(lease);
     if (lease.grant === this.#grant) this.#grant = null;
     this.#pump();
+  }
+
+  leave(): void {
+    invariant(false, "only leases that nobody renews are left, and a cohort has none");
   }
 
   giveUp(lease: HeldLease): void {

@@ -28,6 +28,10 @@ export class SoleCustody implements Custody {
     this.#keeper.remove(lease.grant);
   }
 
+  leave(lease: HeldLease): void {
+    this.#keeper.remove(lease.grant);
+  }
+
   /**
    * The backend may still keep the grant of a lease that was lost here, and the holder has stopped:
    * ending it lets the successor in earlier. With a lock-delay the holder asked for the opposite,

@@ -38,6 +38,8 @@ export interface Custody {
   onLost(lease: HeldLease): void;
   /** After a loss the holder says that it has stopped. */
   giveUp(lease: HeldLease): void;
+  /** Looks after it no longer, and leaves its grant to end by itself. */
+  leave(lease: HeldLease): void;
 }
 
 export class HeldLease implements Lease {
@@ -130,6 +132,18 @@ export class HeldLease implements Lease {
     if (this.#released === null) this.noticeLoss();
     this.#released ??= this.#release();
     return this.#released;
+  }
+
+  /** Gives the lease up and keeps others out for so long from now: its grant ends by itself then. */
+  async leave(forMs: number): Promise<void> {
+    try {
+      await this.renew({ ttlMs: forMs });
+    } catch (error) {
+      // Others are kept out for longer than was asked for, and not for less.
+      emit("failed", () => ({ during: "leave", error, resource: this.resource }));
+    }
+    this.#released ??= Promise.resolve("released");
+    this.#custody.leave(this);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -20,6 +20,7 @@ import {
   type TryAcquireOptions,
 } from "./options.js";
 import { Pulse } from "./pulse.js";
+import { type OnceOptions, type OnceResult, once } from "./recipes/once.js";
 import type { RecipeDefaults } from "./recipes/options.js";
 import { type RwLock, rwLock } from "./recipes/rw-lock.js";
 import { type Semaphore, type SemaphoreOptions, semaphore } from "./recipes/semaphore.js";
@@ -121,6 +122,14 @@ export class Locks implements AsyncDisposable {
   /** As many hold it at once as there are permits. A plain acquire of the same name holds it alone. */
   semaphore(name: string, options: SemaphoreOptions): Semaphore {
     return semaphore(this, name, options);
+  }
+
+  /**
+   * Runs fn unless somebody else does, or has just done so: for what is started everywhere at the same
+   * time and should be done once. Never waits.
+   */
+  once<T>(name: string, options: OnceOptions, fn: RunFunction<T>): Promise<OnceResult<T>> {
+    return once(this, name, options, fn);
   }
 
   /** Whether the grant behind a sequencer is alive at the backend now: Chubby's CheckSequencer. */

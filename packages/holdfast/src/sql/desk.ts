@@ -25,13 +25,13 @@ interface Entry {
  * a time, so that the line at the server is the line in this process.
  */
 export class Desk {
-  readonly #database: Database;
+  readonly #database: Pick<Database, "run" | "failure">;
   readonly #atWork = new Set<string>();
   #waiting: Entry[] = [];
   #underWay = 0;
   #flushing = false;
 
-  constructor(database: Database) {
+  constructor(database: Pick<Database, "run" | "failure">) {
     this.#database = database;
   }
 
@@ -113,7 +113,10 @@ export class Desk {
 }
 
 /** Deadlocks and serialization failures had no effect, and are tried again a few times. */
-export async function retried<T>(database: Database, ask: () => Promise<T>): Promise<T> {
+export async function retried<T>(
+  database: Pick<Database, "failure">,
+  ask: () => Promise<T>,
+): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await ask();

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Beat, Database, Hearing, Operation, Raw, Renewal } from "../../sql/database.js";
 import { type Failure, failureOf } from "./failure.js";
+import type { MysqlHold, MysqlTerms } from "./options.js";
 import { checkSchema } from "./schema.js";
 import type { Sessions } from "./sessions.js";
 
@@ -10,13 +11,15 @@ const WAIT_S = 1;
 export class MysqlDatabase implements Database {
   readonly #sessions: Sessions;
   readonly #prefix: string;
+  readonly #hold: MysqlHold;
   readonly #owner = randomBytes(8).toString("hex");
   readonly #end: () => unknown;
   #checked: Promise<void> | null = null;
 
-  constructor(sessions: Sessions, prefix: string, end: () => unknown) {
+  constructor(sessions: Sessions, { prefix, hold }: MysqlTerms, end: () => unknown) {
     this.#sessions = sessions;
     this.#prefix = prefix;
+    this.#hold = hold;
     this.#end = end;
   }
 
@@ -86,6 +89,7 @@ export class MysqlDatabase implements Database {
     this.#checked ??= checkSchema(
       (statement) => this.#sessions.call(statement, limitMs),
       this.#prefix,
+      this.#hold,
     ).catch((error: unknown) => {
       this.#checked = null;
       throw failureOf(error).error;

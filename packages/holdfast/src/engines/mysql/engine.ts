@@ -18,18 +18,26 @@ export const MYSQL_TRAITS: EngineTraits = {
   tokenRange: 1024,
 };
 
+/** ShedLock's row has room for one holder. */
+export const SHEDLOCK_TRAITS: EngineTraits = {
+  ...MYSQL_TRAITS,
+  modes: ["exclusive"],
+  limits: false,
+};
+
 /** Rows of a MySQL or MariaDB, in its time. It tells nobody of anything, so waiters look. */
 export class MysqlEngine extends SqlEngine {
   readonly name = "mysql";
-  readonly traits = MYSQL_TRAITS;
+  readonly traits: EngineTraits;
   readonly queue: QueueFacet = this.line;
   protected readonly changes = "";
   readonly #database: MysqlDatabase;
 
   /** end closes what was opened for this engine alone; a pool that was handed in stays open. */
-  constructor(pool: MysqlPool, { prefix }: MysqlTerms, end: () => unknown = () => {}) {
-    const database = new MysqlDatabase(new Sessions(pool), prefix, end);
+  constructor(pool: MysqlPool, terms: MysqlTerms, end: () => unknown = () => {}) {
+    const database = new MysqlDatabase(new Sessions(pool), terms, end);
     super(database);
+    this.traits = terms.hold === "shedlock" ? SHEDLOCK_TRAITS : MYSQL_TRAITS;
     this.#database = database;
   }
 

@@ -17,6 +17,7 @@ const REFUSALS: readonly (readonly [numbers: readonly number[], says: string, re
   [[1290, 1792, 1836], "this database is read-only and cannot be written to", true],
   [[1021, 1114], "the database is out of disk", true],
   [[1045, 1698], "the database wants another user name or password", false],
+  [[1644, 1406], "the name does not fit into its column; ShedLock's takes 64 characters", false],
   [[1049], "there is no such database", false],
   [
     [1044, 1142, 1143, 1227, 1370],
@@ -46,7 +47,7 @@ export function isMissing(error: unknown): boolean {
 
 /** After these the session is as it was. Any other may have left a transaction open. */
 export function leavesSessionWhole(error: unknown): boolean {
-  return [LOCKED, ...CONFLICTS, ...MISSING, 1370].includes(numberOf(error));
+  return [LOCKED, ...CONFLICTS, ...MISSING, 1370, 1644].includes(numberOf(error));
 }
 
 export function notConnected(error: unknown): HoldfastError {

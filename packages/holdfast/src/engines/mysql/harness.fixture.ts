@@ -1,28 +1,39 @@
 import { type MariadbServer, Relay } from "@holdfast/servers";
 import mysql from "mysql2/promise";
-import type { Harness } from "../../conformance/index.js";
-import type { Engine } from "../../engine.js";
-import { MYSQL_TRAITS, MysqlEngine } from "./engine.js";
-import { MYSQL_DEFAULTS } from "./options.js";
+import type { Excuse, Harness } from "../../conformance/index.js";
+import type { Engine, EngineTraits } from "../../engine.js";
+import { MYSQL_TRAITS, MysqlEngine, SHEDLOCK_TRAITS } from "./engine.js";
+import { type MysqlHold, type MysqlTerms, resolveMysql } from "./options.js";
 import { createSchema } from "./schema.js";
 
 /** The laws' way to a MariaDB that is started only when the first of them runs. */
 export class MysqlHarness implements Harness {
-  readonly name = "mysql";
-  readonly traits = MYSQL_TRAITS;
+  readonly name: string;
+  readonly traits: EngineTraits;
   readonly watch = false;
+  readonly excuses: readonly Excuse[];
+  readonly #terms: MysqlTerms;
   readonly #server: () => MariadbServer | undefined;
   readonly #relays = new Map<Engine, Relay>();
   readonly #pools = new Set<mysql.Pool>();
   #admin: mysql.Pool | null = null;
   #created: Promise<void> | null = null;
 
-  constructor(server: () => MariadbServer | undefined) {
+  constructor(
+    server: () => MariadbServer | undefined,
+    hold: MysqlHold = "rows",
+    excuses: readonly Excuse[] = [],
+  ) {
     this.#server = server;
+    this.#terms = resolveMysql({ hold });
+    this.name = hold === "rows" ? "mysql" : "mysql with ShedLock";
+    this.traits = hold === "rows" ? MYSQL_TRAITS : SHEDLOCK_TRAITS;
+    this.excuses = excuses;
   }
 
   get url(): string {
-    return this.#server()?.url ?? "mysql://";
+    const server = this.#server();
+    return server === undefined ? "mysql://" : `${server.url}?hold=${this.#terms.hold}`;
   }
 
   get server(): MariadbServer {
@@ -43,23 +54,30 @@ export class MysqlHarness implements Harness {
     // All there will ever be, at once: laws count what is open before and after.
     const sessions = await Promise.all([1, 2, 3].map(() => pool.getConnection()));
     for (const session of sessions) session.release();
-    const engine = new MysqlEngine(pool, MYSQL_DEFAULTS, () => this.#close(engine, pool));
+    const engine = new MysqlEngine(pool, this.#terms, () => this.#close(engine, pool));
     this.#relays.set(engine, relay);
     await engine.open(5_000);
     return engine;
   }
 
   async reset(): Promise<void> {
-    this.#created ??= createSchema(this.admin);
+    const { prefix, hold } = this.#terms;
+    this.#created ??= createSchema(this.admin, hold === "rows" ? {} : { shedlock: "shedlock" });
     await this.#created;
     for (const name of ["resources", "grants", "waiters", "tombstones"]) {
-      await this.admin.query(`DELETE FROM holdfast_${name}`);
+      await this.admin.query(`DELETE FROM ${prefix}${name}`);
     }
+    if (hold === "shedlock") await this.admin.query("DELETE FROM shedlock");
   }
 
   async age(resource: string, ms: number): Promise<void> {
-    const earlier = "UPDATE holdfast_grants SET expires_us = expires_us - ? WHERE resource = ?";
+    const { prefix, hold } = this.#terms;
+    const earlier = `UPDATE ${prefix}grants SET expires_us = expires_us - ? WHERE resource = ?`;
     await this.admin.query(earlier, [ms * 1_000, Buffer.from(resource)]);
+    if (hold !== "shedlock") return;
+    const row =
+      "UPDATE shedlock SET lock_until = lock_until - INTERVAL ? MICROSECOND WHERE name = ?";
+    await this.admin.query(row, [ms * 1_000, resource]);
   }
 
   sever(engine: Engine): () => void {

@@ -6,8 +6,8 @@ import { openFromUrl } from "./open.js";
 import { type MysqlEngineOptions, resolveMysql, termsFromUrl } from "./options.js";
 
 export type { MysqlCallbackPool, MysqlConnection, MysqlPool } from "./client.js";
-export { MYSQL_DEFAULTS, type MysqlEngineOptions } from "./options.js";
-export { createSchema } from "./schema.js";
+export { MYSQL_DEFAULTS, type MysqlEngineOptions, type MysqlHold } from "./options.js";
+export { createSchema, type SchemaOptions } from "./schema.js";
 
 const CONNECTIONS = 4;
 const OPEN_LIMIT_MS = 5_000;

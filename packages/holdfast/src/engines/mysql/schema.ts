@@ -1,7 +1,7 @@
-import { EngineError } from "../../errors.js";
+import { EngineError, UsageError } from "../../errors.js";
 import { type MysqlCallbackPool, type MysqlPool, poolOf } from "./client.js";
 import { isMissing } from "./failure.js";
-import { MYSQL_DEFAULTS, resolveMysql } from "./options.js";
+import { MYSQL_DEFAULTS, type MysqlHold, resolveMysql, SHEDLOCK_PREFIX } from "./options.js";
 import { sql } from "./sql.gen.js";
 
 /** Of tables and routines. Raised when they change; version.sql says the same. */
@@ -16,21 +16,29 @@ export function withPrefix(text: string, prefix: string): string {
   return text.replace(/\bholdfast_/g, prefix);
 }
 
+export interface SchemaOptions {
+  readonly prefix?: string;
+  /** The name of ShedLock's table, which is made if need be: for engines with hold: "shedlock". */
+  readonly shedlock?: string;
+}
+
 /** Creates tables and routines in the pool's database, or brings older ones up to date. */
 export async function createSchema(
   client: MysqlPool | MysqlCallbackPool,
-  { prefix = MYSQL_DEFAULTS.prefix }: { readonly prefix?: string } = {},
+  { shedlock, ...options }: SchemaOptions = {},
 ): Promise<void> {
-  resolveMysql({ prefix });
+  const hold = shedlock === undefined ? "rows" : "shedlock";
+  const { prefix } = resolveMysql({ ...options, hold });
+  const foreign = shedlock === undefined ? sql.foreignNone : knowing(shedlock);
   const session = await poolOf(client).getConnection();
   const lock = `'${prefix}schema'`;
   try {
     // Two that create at the same time would trip over each other.
     await session.query(`SELECT GET_LOCK(${lock}, ${CREATION_LOCK_S})`);
-    if ((await versionOf((text) => session.query(text), prefix)) === SCHEMA_VERSION) return;
+    if ((await versionOf((text) => session.query(text), prefix, hold)) === SCHEMA_VERSION) return;
     // A routine keeps the mode in which it was made.
     await session.query("SET @mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_ALL_TABLES'");
-    for (const text of statements(prefix)) await session.query(text);
+    for (const text of statements(prefix, foreign)) await session.query(text);
     await session.query("SET SESSION sql_mode = @mode");
   } finally {
     await session.query(`SELECT RELEASE_LOCK(${lock})`).catch(() => {});
@@ -38,25 +46,43 @@ export async function createSchema(
   }
 }
 
-function statements(prefix: string): string[] {
-  const { tables, version, ...rest } = sql;
-  const routines = [...Object.values(rest), version].flatMap((text) => {
+function statements(prefix: string, foreign: string): string[] {
+  const { tables, version, foreignNone: _, foreignShedlock: __, ...rest } = sql;
+  const texts = [foreign, ...Object.values(rest), version].flatMap((text) =>
+    text.split("-- next\n"),
+  );
+  const routines = texts.flatMap((text) => {
     const [, kind, name] = /^CREATE (FUNCTION|PROCEDURE) (\w+)/m.exec(text) ?? [];
-    return [`DROP ${kind} IF EXISTS ${name}`, text];
+    return kind === undefined ? [text] : [`DROP ${kind} IF EXISTS ${name}`, text];
   });
   const first = `DROP PROCEDURE IF EXISTS holdfast_${LAST}`;
   const all = [first, ...tables.split("-- next\n"), ...routines];
   return all.map((text) => withPrefix(text, prefix));
 }
 
+function knowing(shedlock: string): string {
+  if (typeof shedlock === "string" && /^[a-z_][a-z0-9_]{0,63}$/i.test(shedlock)) {
+    return sql.foreignShedlock.replaceAll("shedlock_table", `\`${shedlock}\``);
+  }
+  throw new UsageError(
+    `shedlock is ${JSON.stringify(shedlock)}; it must be the name of a table, like "shedlock"`,
+  );
+}
+
+/** Null where they are missing, or were made for another way to hold. */
 async function versionOf(
   query: (text: string) => Promise<readonly [unknown, unknown]>,
   prefix: string,
+  hold: string,
 ): Promise<number | null> {
-  try {
-    const [results] = await query(`CALL ${prefix}version()`);
+  const ask = async (routine: string) => {
+    const [results] = await query(`CALL ${prefix}${routine}()`);
     const [row] = (results as readonly (readonly object[])[])[0] ?? [];
-    return Number(Object.values(row ?? {})[0]);
+    return Object.values(row ?? {})[0] as unknown;
+  };
+  try {
+    const version = Number(await ask("version"));
+    return (await ask("holds")) === hold ? version : null;
   } catch (error) {
     if (isMissing(error)) return null;
     throw error;
@@ -67,16 +93,19 @@ async function versionOf(
 export async function checkSchema(
   call: (text: string) => Promise<unknown[]>,
   prefix: string,
+  hold: MysqlHold,
 ): Promise<void> {
   let found: number | null = null;
   try {
     found = Number((await call(`CALL ${prefix}version()`))[0]);
+    if (found === SCHEMA_VERSION && (await call(`CALL ${prefix}holds()`))[0] !== hold) {
+      throw wrongKind(prefix, hold);
+    }
   } catch (error) {
     if (!isMissing(error)) throw error;
   }
   if (found === SCHEMA_VERSION) return;
-  const name = prefix === MYSQL_DEFAULTS.prefix ? "" : `, { prefix: "${prefix}" }`;
-  const create = `createSchema(client${name}) from "holdfast/mysql"`;
+  const create = `${creation(prefix, hold)} from "holdfast/mysql"`;
   const message =
     found === null
       ? `this database has no tables "${prefix}…" for locks. Call ${create} once, as a user that may create them`
@@ -84,4 +113,21 @@ export async function checkSchema(
         ? `tables "${prefix}…" are of version ${found}, and ${SCHEMA_VERSION} is needed. Call ${create}`
         : `tables "${prefix}…" are of version ${found}, and this holdfast knows ${SCHEMA_VERSION}. Update holdfast`;
   throw new EngineError(message, { effect: "none", retryable: false });
+}
+
+function creation(prefix: string, hold: MysqlHold): string {
+  const usual = prefix === (hold === "rows" ? MYSQL_DEFAULTS.prefix : SHEDLOCK_PREFIX);
+  const options = [
+    ...(usual ? [] : [`prefix: "${prefix}"`]),
+    ...(hold === "rows" ? [] : ['shedlock: "shedlock"']),
+  ].join(", ");
+  return options === "" ? "createSchema(client)" : `createSchema(client, { ${options} })`;
+}
+
+function wrongKind(prefix: string, hold: MysqlHold): EngineError {
+  return new EngineError(
+    `tables "${prefix}…" were not made for hold: "${hold}"; use another prefix, made by ` +
+      creation(prefix, hold),
+    { effect: "none", retryable: false },
+  );
 }

@@ -1,8 +1,16 @@
 /** The part of pg's Client that this engine needs. */
 export interface PgClient {
   query(text: string, values?: unknown[]): Promise<PgResult>;
+  query(statement: PgStatement): Promise<PgResult>;
   on(event: "error", listener: (error: Error) => void): unknown;
   removeListener(event: "error", listener: (error: Error) => void): unknown;
+}
+
+/** With a name it is parsed once a session. */
+export interface PgStatement {
+  readonly name?: string;
+  readonly text: string;
+  readonly values: unknown[];
 }
 
 export interface PgResult {
@@ -31,7 +39,7 @@ export interface PgNotice {
 
 /** A connection of our own, made as the pool makes its own. */
 export interface PgOwnClient {
-  query(text: string): Promise<unknown>;
+  query(text: string, values?: unknown[]): Promise<PgResult>;
   on(event: "error", listener: (error: Error) => void): unknown;
   on(event: "end", listener: () => void): unknown;
   on(event: "notification", listener: (notice: PgNotice) => void): unknown;

@@ -7,11 +7,15 @@ import type { Sessions } from "./sessions.js";
 export class PostgresDatabase implements Database {
   readonly #sessions: Sessions;
   readonly #schema: string;
+  readonly #hold: "rows" | "shedlock";
   readonly #end: () => unknown;
+  /** Whether sessions are known to be the server's own, with no pooler in between. */
+  direct = false;
   #checked: Promise<void> | null = null;
 
-  constructor(sessions: Sessions, schema: string, end: () => unknown) {
+  constructor(sessions: Sessions, schema: string, hold: "rows" | "shedlock", end: () => unknown) {
     this.#sessions = sessions;
+    this.#hold = hold;
     this.#schema = schema;
     this.#end = end;
   }
@@ -68,6 +72,7 @@ export class PostgresDatabase implements Database {
     this.#checked ??= checkSchema(
       (text, values) => this.#sessions.query(text, values, limitMs),
       this.#schema,
+      this.#hold,
     ).catch((error: unknown) => {
       this.#checked = null;
       throw failureOf(error).error;
@@ -87,7 +92,9 @@ export class PostgresDatabase implements Database {
 
   async #call<T>(routine: string, values: unknown[], limitMs: number): Promise<T> {
     const text = `SELECT to_jsonb("${this.#schema}".${routine}) AS answer`;
-    const [row] = await this.#sessions.query<{ answer: unknown }>(text, values, limitMs);
+    // A pooler would meet the name on a session that has never heard of it.
+    const name = this.direct ? `${this.#schema}.${routine.split("(")[0]}` : undefined;
+    const [row] = await this.#sessions.query<{ answer: unknown }>(text, values, limitMs, name);
     // A client with parsers of its own may leave JSON as text.
     const answer = row?.answer;
     return (typeof answer === "string" ? JSON.parse(answer) : answer) as T;

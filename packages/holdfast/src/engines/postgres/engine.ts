@@ -24,10 +24,17 @@ export const POSTGRES_TRAITS: EngineTraits = {
   tokenRange: 1024,
 };
 
+/** ShedLock's row has room for one holder. */
+export const SHEDLOCK_TRAITS: EngineTraits = {
+  ...POSTGRES_TRAITS,
+  modes: ["exclusive"],
+  limits: false,
+};
+
 /** Rows of a PostgreSQL, in its time. */
 export class PostgresEngine extends SqlEngine {
   readonly name = "postgres";
-  readonly traits = POSTGRES_TRAITS;
+  readonly traits: EngineTraits;
   readonly queue: QueueFacet = this.line;
   readonly watch?: WatchFacet;
   protected readonly changes: string;
@@ -38,11 +45,17 @@ export class PostgresEngine extends SqlEngine {
   /** end closes what was opened for this engine alone; a client that was handed in stays open. */
   constructor(
     client: PgPool | PgClient,
-    { schema, listen }: PostgresTerms,
+    { schema, listen, hold }: PostgresTerms,
     end: () => unknown = () => {},
   ) {
-    const database = new PostgresDatabase(new Sessions(client), schema, end);
+    const database = new PostgresDatabase(
+      new Sessions(client),
+      schema,
+      hold === "shedlock" ? hold : "rows",
+      end,
+    );
     super(database);
+    this.traits = hold === "shedlock" ? SHEDLOCK_TRAITS : POSTGRES_TRAITS;
     this.#database = database;
     // Names of channels are short, and names of schemas need not be.
     const mark = createHash("sha256").update(schema).digest("hex").slice(0, 16);
@@ -66,6 +79,7 @@ export class PostgresEngine extends SqlEngine {
 
   protected async hearing(): Promise<Hearing> {
     await this.#listener?.start();
+    this.#database.direct = this.#listener?.hears ?? false;
     return this.#listener?.hears
       ? { channel: this.#listener.channel, paceMs: HEARTBEAT_MS }
       : { channel: "", paceMs: POLL_MS };

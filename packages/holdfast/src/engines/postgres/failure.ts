@@ -15,6 +15,7 @@ const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: bo
   [/^53/, "PostgreSQL is out of disk, memory or other room", true],
   [/^25006$/, "this PostgreSQL is a replica, or read-only, and cannot be written to", true],
   [/^28/, "PostgreSQL wants another user name or password", false],
+  [/^22001$/, "the name does not fit into its column; ShedLock's takes 64 characters", false],
   [/^3D000$/, "there is no such database", false],
   [
     /^42501$/,

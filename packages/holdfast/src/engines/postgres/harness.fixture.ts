@@ -1,9 +1,9 @@
 import { type PostgresServer, Relay } from "@holdfast/servers";
 import pg from "pg";
-import type { Harness } from "../../conformance/index.js";
-import type { Engine } from "../../engine.js";
+import type { Excuse, Harness } from "../../conformance/index.js";
+import type { Engine, EngineTraits } from "../../engine.js";
 import { POSTGRES_TRAITS, PostgresEngine } from "./engine.js";
-import { POSTGRES_DEFAULTS } from "./options.js";
+import { POSTGRES_DEFAULTS, SHEDLOCK_SCHEMA } from "./options.js";
 import { createSchema } from "./schema.js";
 
 export interface Place {
@@ -14,21 +14,45 @@ export interface Place {
   readonly listen?: boolean;
 }
 
+/** Another way to hold than rows. */
+export interface Manner {
+  readonly traits: EngineTraits;
+  /** Of the url. */
+  readonly query: string;
+  make(pool: pg.Pool, end: () => unknown): Engine & { open(limitMs: number): Promise<void> };
+  readonly excuses: readonly Excuse[];
+  /** Rows after all, and ShedLock's table beside them. */
+  readonly shedlock?: boolean;
+}
+
 /** The laws' way to a PostgreSQL that is started only when the first of them runs. */
 export class PostgresHarness implements Harness {
   readonly name: string;
-  readonly traits = POSTGRES_TRAITS;
+  readonly traits: EngineTraits;
   readonly watch: boolean;
+  readonly queue: boolean;
+  readonly excuses: readonly Excuse[];
+  readonly age?: (resource: string, ms: number) => Promise<void>;
+  readonly #manner: Manner | null;
+  readonly #schema: string;
   readonly #place: () => Place | undefined;
   readonly #relays = new Map<Engine, Relay>();
   readonly #pools = new Set<pg.Pool>();
   #admin: pg.Pool | null = null;
   #created: Promise<void> | null = null;
 
-  constructor(name: string, place: () => Place | undefined, listen = true) {
+  constructor(name: string, place: () => Place | undefined, listen = true, manner?: Manner) {
     this.name = name;
     this.#place = place;
     this.watch = listen;
+    this.#manner = manner ?? null;
+    const rows = manner === undefined || manner.shedlock === true;
+    this.queue = rows;
+    this.#schema = manner?.shedlock ? SHEDLOCK_SCHEMA : POSTGRES_DEFAULTS.schema;
+    this.traits = manner?.traits ?? POSTGRES_TRAITS;
+    this.excuses = manner?.excuses ?? [];
+    // A session lock has no end that could be moved.
+    if (rows) this.age = (resource, ms) => this.#age(resource, ms);
   }
 
   /** Asked for before there is a server, too: then it says only that there will be one. */
@@ -36,7 +60,7 @@ export class PostgresHarness implements Harness {
     const place = this.#place();
     if (place === undefined) return "postgres://";
     const { server, door, listen = true } = place;
-    return `${(door ?? server).url}?listen=${listen}`;
+    return `${(door ?? server).url}?${this.#manner?.query ?? `listen=${listen}`}`;
   }
 
   get place(): Place {
@@ -59,23 +83,32 @@ export class PostgresHarness implements Harness {
     const sessions = await Promise.all([1, 2, 3].map(() => pool.connect()));
     for (const session of sessions) session.release();
     const terms = { ...POSTGRES_DEFAULTS, listen };
-    const engine = new PostgresEngine(pool, terms, () => this.#close(engine, pool));
+    const end = () => this.#close(engine, pool);
+    const engine: Engine & { open(limitMs: number): Promise<void> } =
+      this.#manner?.make(pool, end) ?? new PostgresEngine(pool, terms, end);
     this.#relays.set(engine, relay);
     await engine.open(5_000);
     return engine;
   }
 
   async reset(): Promise<void> {
-    this.#created ??= createSchema(this.admin);
+    const shedlock = this.#manner?.shedlock ? { shedlock: "shedlock" } : {};
+    this.#created ??= createSchema(this.admin, shedlock);
     await this.#created;
     // In one statement, and cheaper than TRUNCATE where there are a few rows.
-    const names = ["resources", "grants", "waiters", "tombstones"];
-    await this.admin.query(names.map((name) => `DELETE FROM holdfast.${name}`).join(";"));
+    const names = ["resources", "grants", "waiters", "tombstones", "advisory"];
+    const texts = names.map((name) => `DELETE FROM ${this.#schema}.${name}`);
+    if (this.#manner?.shedlock) texts.push("DELETE FROM shedlock");
+    await this.admin.query(texts.join(";"));
   }
 
-  async age(resource: string, ms: number): Promise<void> {
-    const earlier = "UPDATE holdfast.grants SET expires_at = expires_at - holdfast.ms($2)";
+  async #age(resource: string, ms: number): Promise<void> {
+    const schema = this.#schema;
+    const earlier = `UPDATE ${schema}.grants SET expires_at = expires_at - ${schema}.ms($2)`;
     await this.admin.query(`${earlier} WHERE resource = $1`, [resource, ms]);
+    if (!this.#manner?.shedlock) return;
+    const row = `UPDATE shedlock SET lock_until = lock_until - ${schema}.ms($2) WHERE name = $1`;
+    await this.admin.query(row, [resource, ms]);
   }
 
   sever(engine: Engine): () => void {

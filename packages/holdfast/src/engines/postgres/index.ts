@@ -1,17 +1,21 @@
 import type { Engine } from "../../engine.js";
+import { UsageError } from "../../errors.js";
 import type { EngineUrl } from "../../url.js";
+import { AdvisoryEngine } from "./advisory-engine.js";
+import { isPool, type PgClient, type PgPool } from "./client.js";
 import { PostgresEngine } from "./engine.js";
 import { openFromUrl } from "./open.js";
 import {
   checkClient,
   type PostgresEngineOptions,
+  type PostgresTerms,
   resolvePostgres,
   termsFromUrl,
 } from "./options.js";
 
 export type { PgClient, PgPool, PgPoolClient, PgResult } from "./client.js";
-export { POSTGRES_DEFAULTS, type PostgresEngineOptions } from "./options.js";
-export { createSchema } from "./schema.js";
+export { POSTGRES_DEFAULTS, type PostgresEngineOptions, type PostgresHold } from "./options.js";
+export { createSchema, type SchemaOptions } from "./schema.js";
 export {
   type ClaimHereOptions,
   claimInTransaction,
@@ -23,16 +27,16 @@ export {
 const CONNECTIONS = 4;
 const OPEN_LIMIT_MS = 5_000;
 
-/** Locks in the rows of a PostgreSQL, through a Pool or Client of pg that you made. */
+/** Locks in a PostgreSQL, through a Pool or Client of pg that you made. */
 export function postgresEngine({ client, ...options }: PostgresEngineOptions): Engine {
   checkClient(client);
-  return new PostgresEngine(client, resolvePostgres(options));
+  return engineOn(client, resolvePostgres(options));
 }
 
 export async function postgresFromUrl(url: EngineUrl): Promise<Engine> {
   const terms = termsFromUrl(url);
   const { pool, close } = await openFromUrl(url, CONNECTIONS);
-  const engine = new PostgresEngine(pool, terms, close);
+  const engine = engineOn(pool, terms, close);
   try {
     await engine.open(OPEN_LIMIT_MS);
     return engine;
@@ -40,4 +44,10 @@ export async function postgresFromUrl(url: EngineUrl): Promise<Engine> {
     await engine.close();
     throw error;
   }
+}
+
+function engineOn(client: PgPool | PgClient, terms: PostgresTerms, end?: () => unknown) {
+  if (terms.hold !== "advisory") return new PostgresEngine(client, terms, end);
+  if (isPool(client)) return new AdvisoryEngine(client, terms, end);
+  throw new UsageError('hold: "advisory" takes a Pool: its locks need a session of their own');
 }

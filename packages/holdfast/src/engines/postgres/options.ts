@@ -12,17 +12,40 @@ export interface PostgresEngineOptions {
    * Pool, and no transaction pooler in between; where it finds itself deaf, it polls.
    */
   readonly listen?: boolean;
+  /**
+   * rows: tables of our own, with a queue. advisory: session locks, which exclude whoever else calls
+   * pg_advisory_lock, and need a Pool without a transaction pooler in between. shedlock: rows, and
+   * ShedLock's own table, which excludes Java's ShedLock.
+   */
+  readonly hold?: PostgresHold;
+  /** Before a name becomes the key of an advisory lock; "" makes it the very key others use. */
+  readonly prefix?: string;
 }
 
-export const POSTGRES_DEFAULTS = { schema: "holdfast", listen: true } as const;
+export type PostgresHold = "rows" | "advisory" | "shedlock";
+
+export const POSTGRES_DEFAULTS = {
+  schema: "holdfast",
+  listen: true,
+  hold: "rows",
+  prefix: "holdfast:",
+} as const;
 
 export interface PostgresTerms {
   readonly schema: string;
   readonly listen: boolean;
+  readonly hold: PostgresHold;
+  readonly prefix: string;
 }
 
+const HOLDS: readonly PostgresHold[] = ["rows", "advisory", "shedlock"];
+/** Routines that know of ShedLock live in a schema of their own. */
+export const SHEDLOCK_SCHEMA = "holdfast_shedlock";
+
 export function resolvePostgres(options: Omit<PostgresEngineOptions, "client">): PostgresTerms {
-  const { schema = POSTGRES_DEFAULTS.schema, listen = POSTGRES_DEFAULTS.listen } = options;
+  const { hold = POSTGRES_DEFAULTS.hold, listen = POSTGRES_DEFAULTS.listen } = options;
+  const usual = hold === "shedlock" ? SHEDLOCK_SCHEMA : POSTGRES_DEFAULTS.schema;
+  const { schema = usual, prefix = POSTGRES_DEFAULTS.prefix } = options;
   if (typeof schema !== "string" || !/^[a-z_][a-z0-9_]{0,47}$/.test(schema)) {
     throw new UsageError(
       `schema is ${JSON.stringify(schema)}; it must be a lower-case identifier of at most 48 characters`,
@@ -31,7 +54,15 @@ export function resolvePostgres(options: Omit<PostgresEngineOptions, "client">):
   if (typeof listen !== "boolean") {
     throw new UsageError(`listen is ${JSON.stringify(listen)}; it must be true or false`);
   }
-  return Object.freeze({ schema, listen });
+  if (!HOLDS.includes(hold)) {
+    throw new UsageError(`hold is ${JSON.stringify(hold)}; it must be ${HOLDS.join(" or ")}`);
+  }
+  if (typeof prefix !== "string" || (hold !== "advisory" && prefix !== POSTGRES_DEFAULTS.prefix)) {
+    throw new UsageError(
+      `prefix is ${JSON.stringify(prefix)}; it is for hold: "advisory", and rows have "schema" instead`,
+    );
+  }
+  return Object.freeze({ schema, listen, hold, prefix });
 }
 
 export function checkClient(client: unknown): asserts client is PgPool | PgClient {
@@ -40,18 +71,22 @@ export function checkClient(client: unknown): asserts client is PgPool | PgClien
   throw new UsageError("client must be a Pool or a connected Client of pg");
 }
 
-const PARAMS = ["schema", "listen", "tls", "hold"];
+const PARAMS = ["schema", "listen", "hold", "prefix", "tls"];
 
 /** What the parameters of a URL say beyond the address. */
 export function termsFromUrl(url: EngineUrl): PostgresTerms {
   refuseUnknownParams(url, PARAMS);
   const schema = url.params.get("schema");
   const listen = url.params.get("listen");
+  const hold = url.params.get("hold") as PostgresHold | undefined;
+  const prefix = url.params.get("prefix");
   if (listen !== undefined && listen !== "true" && listen !== "false") {
     throw new UsageError(`listen is "${listen}"; it must be true or false`);
   }
   return resolvePostgres({
     ...(schema === undefined ? {} : { schema }),
     ...(listen === undefined ? {} : { listen: listen === "true" }),
+    ...(hold === undefined ? {} : { hold }),
+    ...(prefix === undefined ? {} : { prefix }),
   });
 }

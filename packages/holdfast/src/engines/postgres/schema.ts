@@ -1,14 +1,14 @@
-import { EngineError } from "../../errors.js";
+import { EngineError, UsageError } from "../../errors.js";
 import { isPool, type PgClient, type PgPool } from "./client.js";
 import { isMissing } from "./failure.js";
-import { POSTGRES_DEFAULTS, resolvePostgres } from "./options.js";
+import { POSTGRES_DEFAULTS, resolvePostgres, SHEDLOCK_SCHEMA } from "./options.js";
 import { sql } from "./sql.gen.js";
 
 /** Of tables and routines. Raised when they change; `version()` in doors.sql says the same. */
 export const SCHEMA_VERSION = 1;
 
 // Bodies of functions name each other, so tables come first and the order of the rest is free.
-const FILES = ["tables", ...Object.keys(sql).filter((name) => name !== "tables")] as const;
+const { tables, foreignNone, foreignShedlock, ...ROUTINES } = sql;
 // Two that create at the same time would trip over each other.
 const CREATION_LOCK = 0x686f6c64;
 
@@ -17,22 +17,36 @@ export function inSchema(text: string, schema: string): string {
   return text.replace(/\bholdfast\b/g, `"${schema}"`);
 }
 
+export interface SchemaOptions {
+  readonly schema?: string;
+  /** The name of ShedLock's table, which is made if need be: for engines with hold: "shedlock". */
+  readonly shedlock?: string;
+}
+
 /** Creates the schema, its tables and routines, or brings older ones up to date. */
 export async function createSchema(
   client: PgPool | PgClient,
-  { schema = POSTGRES_DEFAULTS.schema }: { readonly schema?: string } = {},
+  { shedlock, ...options }: SchemaOptions = {},
 ): Promise<void> {
-  resolvePostgres({ schema });
-  const texts = FILES.map((name) => inSchema(sql[name as keyof typeof sql], schema));
+  const hold = shedlock === undefined ? "rows" : "shedlock";
+  const { schema } = resolvePostgres({ ...options, hold });
   const session = isPool(client) ? await client.connect() : client;
   try {
+    const { rows } = await session.query("SELECT current_schema() AS here");
+    const foreign =
+      shedlock === undefined
+        ? foreignNone
+        : foreignShedlock.replaceAll("shedlock_table", quoted(shedlock, rows[0].here));
+    const texts = [tables, foreign, ...Object.values(ROUTINES)];
+    const program = texts.map((text) => inSchema(text, schema)).join("\n");
     await session.query(`
       BEGIN;
       SELECT pg_advisory_xact_lock(${CREATION_LOCK});
       SET LOCAL check_function_bodies = off;
       SET LOCAL client_min_messages = warning;
       CREATE SCHEMA IF NOT EXISTS "${schema}";
-      ${texts.join("\n")}
+      ${program}
+      REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "${schema}" FROM PUBLIC;
       COMMIT`);
   } catch (error) {
     await session.query("ROLLBACK").catch(() => {});
@@ -42,21 +56,33 @@ export async function createSchema(
   }
 }
 
-/** Throws, with the call that helps, unless the schema is there and of this version. */
+/** "shedlock" or "public.shedlock" with its schema, each part in quotes: routines have no path. */
+function quoted(table: string, here: string): string {
+  if (typeof table === "string" && /^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$/i.test(table)) {
+    return (table.includes(".") ? table : `${here}.${table}`).replace(/\w+/g, '"$&"');
+  }
+  throw new UsageError(
+    `shedlock is ${JSON.stringify(table)}; it must be the name of a table, like "public.shedlock"`,
+  );
+}
+
+/** Throws, with the call that helps, unless the schema is there, of this version and this kind. */
 export async function checkSchema(
   query: <Row>(text: string, values: unknown[]) => Promise<Row[]>,
   schema: string,
+  hold: "rows" | "shedlock" = "rows",
 ): Promise<void> {
   let found: number | undefined;
   try {
-    const [row] = await query<{ version: number }>(`SELECT "${schema}".version() AS version`, []);
+    const text = `SELECT "${schema}".version() AS version, "${schema}".holds() AS holds`;
+    const [row] = await query<{ version: number; holds: string }>(text, []);
     found = Number(row?.version);
+    if (found === SCHEMA_VERSION && row?.holds !== hold) throw wrongKind(schema, hold);
   } catch (error) {
     if (!isMissing(error)) throw error;
   }
   if (found === SCHEMA_VERSION) return;
-  const name = schema === POSTGRES_DEFAULTS.schema ? "" : `, { schema: "${schema}" }`;
-  const create = `createSchema(client${name}) from "holdfast/postgres"`;
+  const create = `${creation(schema, hold)} from "holdfast/postgres"`;
   const message =
     found === undefined
       ? `schema "${schema}" has no tables for locks. Call ${create} once, as a user that may create them`
@@ -64,4 +90,21 @@ export async function checkSchema(
         ? `schema "${schema}" is of version ${found}, and ${SCHEMA_VERSION} is needed. Call ${create}`
         : `schema "${schema}" is of version ${found}, and this holdfast knows ${SCHEMA_VERSION}. Update holdfast`;
   throw new EngineError(message, { effect: "none", retryable: false });
+}
+
+function creation(schema: string, hold: "rows" | "shedlock"): string {
+  const usual = schema === (hold === "rows" ? POSTGRES_DEFAULTS.schema : SHEDLOCK_SCHEMA);
+  const options = [
+    ...(usual ? [] : [`schema: "${schema}"`]),
+    ...(hold === "rows" ? [] : ['shedlock: "shedlock"']),
+  ].join(", ");
+  return options === "" ? "createSchema(client)" : `createSchema(client, { ${options} })`;
+}
+
+function wrongKind(schema: string, hold: "rows" | "shedlock"): EngineError {
+  return new EngineError(
+    `schema "${schema}" was not made for hold: "${hold}"; use another schema, made by ` +
+      creation(schema, hold),
+    { effect: "none", retryable: false },
+  );
 }

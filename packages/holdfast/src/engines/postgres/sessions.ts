@@ -1,12 +1,20 @@
 import { systemClock } from "../../clock.js";
 import { EngineError } from "../../errors.js";
 import { emit } from "../../events.js";
-import { isPool, type PgClient, type PgPool, type PgPoolClient } from "./client.js";
+import {
+  isPool,
+  type PgClient,
+  type PgPool,
+  type PgPoolClient,
+  type PgStatement,
+} from "./client.js";
 import { lost, notConnected } from "./failure.js";
+import { OneByOne } from "./one-by-one.js";
 
 /** Sends statements over the sessions of a pool, or over the one of a client. */
 export class Sessions {
   readonly #client: PgPool | PgClient;
+  readonly #turns = new OneByOne();
   readonly #onError = (error: Error) => emit("failed", () => ({ during: "connection", error }));
 
   constructor(client: PgPool | PgClient) {
@@ -16,23 +24,31 @@ export class Sessions {
   }
 
   /** One statement, one round trip. limitMs: for so long somebody waits for the answer. */
-  async query<Row>(text: string, values: unknown[], limitMs: number): Promise<Row[]> {
+  async query<Row>(
+    text: string,
+    values: unknown[],
+    limitMs: number,
+    name?: string,
+  ): Promise<Row[]> {
+    const statement = { text, values, ...(name === undefined ? {} : { name }) };
     const client = this.#client;
     const deadline = systemClock.now() + limitMs;
-    if (!isPool(client)) return this.#ask(client, text, values, deadline);
+    if (!isPool(client)) {
+      return this.#turns.run(() => {
+        if (systemClock.now() >= deadline) throw busy("the client was busy with something else");
+        return this.#ask(client, statement, deadline);
+      });
+    }
     const session = await this.#borrow(client);
     // While it is lent, nobody else hears of its end, and the statement under way tells us of it.
     session.on("error", ignore);
     // Nobody waits for it any more: it is not sent at all.
     if (systemClock.now() >= deadline) {
       giveBack(session);
-      throw new EngineError("all connections of the pool were in use", {
-        effect: "none",
-        retryable: true,
-      });
+      throw busy("all connections of the pool were in use");
     }
     try {
-      const rows = await this.#ask<Row>(session, text, values, deadline);
+      const rows = await this.#ask<Row>(session, statement, deadline);
       giveBack(session);
       return rows;
     } catch (error) {
@@ -50,12 +66,12 @@ export class Sessions {
     }
   }
 
-  #ask<Row>(client: PgClient, text: string, values: unknown[], deadline: number): Promise<Row[]> {
+  #ask<Row>(client: PgClient, statement: PgStatement, deadline: number): Promise<Row[]> {
     return new Promise((resolve, reject) => {
       const silent = () => reject(lost("the statement is still under way"));
       const timer = systemClock.timer(deadline - systemClock.now(), silent, false);
       client
-        .query(text, values)
+        .query(statement)
         .then(({ rows }) => resolve(rows as Row[]), reject)
         .finally(() => timer.cancel());
     });
@@ -64,6 +80,10 @@ export class Sessions {
   close(): void {
     this.#client.removeListener("error", this.#onError);
   }
+}
+
+function busy(message: string): EngineError {
+  return new EngineError(message, { effect: "none", retryable: true });
 }
 
 /** A broken one goes on being listened to: it may have more than one thing to say. */

@@ -49,7 +49,8 @@ proc: BEGIN
                   WHERE resource = v_res AND heard_us > p_at - 3000000) THEN
     SELECT COUNT(*), COALESCE(SUM(shared = 0), 0) INTO v_held, v_writers
       FROM holdfast_grants WHERE resource = v_res;
-    IF v_held = 0 OR (v_shared AND v_writers = 0 AND (v_limit = 0 OR v_held < v_limit)) THEN
+    IF (v_held = 0 OR (v_shared AND v_writers = 0 AND (v_limit = 0 OR v_held < v_limit)))
+       AND holdfast_foreign_take(v_res, v_id, v_label, p_at + (v_ttl + v_delay) * 1000, p_at) THEN
       CALL holdfast_give(v_id, v_res, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_label, v_ttl,
         p_at, v_token);
       SET p_answer = CONCAT('["granted","', v_token, '",', v_tokens, ',', v_ttl, ']');

@@ -5,7 +5,9 @@ CREATE PROCEDURE holdfast_finish(IN p_res VARBINARY(1024), IN p_id BINARY(16),
 BEGIN
   DELETE FROM holdfast_grants WHERE grant_id = p_id AND resource = p_res AND expires_us > p_at;
   SET p_done = ROW_COUNT() > 0;
-  IF NOT p_done THEN
+  IF p_done THEN
+    CALL holdfast_foreign_free(p_res, p_id, p_at);
+  ELSE
     DELETE FROM holdfast_waiters WHERE grant_id = p_id AND resource = p_res;
     SET p_done = ROW_COUNT() > 0;
   END IF;

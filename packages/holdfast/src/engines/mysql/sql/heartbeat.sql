@@ -53,6 +53,7 @@ BEGIN
       ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name)
     SET g.expires_us = GREATEST(g.expires_us, v_at + g.ttl_ms * 1000)
    WHERE g.expires_us > v_at AND g.revoked = 0;
+  CALL holdfast_foreign_keep(p_beats);
   COMMIT;
   SET SESSION innodb_lock_wait_timeout = v_before;
   SELECT CASE

@@ -5,4 +5,5 @@ RETURNS BIGINT READS SQL DATA
 RETURN IF(p_before > 0, LEAST(1000, 15 * (p_before + 1)),
   GREATEST(5, LEAST(100, GREATEST(15, (p_at - p_joined) DIV 50000), COALESCE((
     SELECT MIN(CEIL((expires_us + delay_ms * 1000 - p_at) / 1000))
-      FROM holdfast_grants WHERE resource = p_res), 1000))))
+      FROM holdfast_grants WHERE resource = p_res),
+    IF(holdfast_foreign_holder(p_res, p_at) = '', 1000, 75)))))

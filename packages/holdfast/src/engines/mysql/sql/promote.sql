@@ -26,8 +26,11 @@ BEGIN
         AND (v_shared = 0 OR (v_limit > 0 AND v_held >= v_limit))) THEN
       LEAVE line;
     END IF;
-    DELETE FROM holdfast_waiters WHERE grant_id = v_id;
     SET v_life = IF(v_batch = p_batch, v_ttl, LEAST(v_ttl, 3000));
+    IF NOT holdfast_foreign_take(p_res, v_id, v_label, p_at + (v_life + v_delay) * 1000, p_at) THEN
+      LEAVE line;
+    END IF;
+    DELETE FROM holdfast_waiters WHERE grant_id = v_id;
     CALL holdfast_give(v_id, p_res, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_label, v_life,
       p_at, v_token);
     IF v_owner = p_owner THEN

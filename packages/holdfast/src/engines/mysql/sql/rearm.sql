@@ -10,4 +10,5 @@ BEGIN
    WHERE grant_id = p_id AND resource = p_res AND expires_us > p_at FOR UPDATE;
   UPDATE holdfast_grants SET expires_us = GREATEST(expires_us, p_at + ttl_ms * 1000)
    WHERE grant_id = p_id AND resource = p_res AND expires_us > p_at AND revoked = 0;
+  CALL holdfast_foreign_keep(CONCAT('[{"id":"', HEX(p_id), '"}]'));
 END

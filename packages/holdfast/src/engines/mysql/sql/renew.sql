@@ -25,7 +25,9 @@ BEGIN
       id CHAR(32) PATH '$.id', ttl BIGINT PATH '$.ttl')) b
       ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name)
     SET g.ttl_ms = b.ttl, g.expires_us = v_at + b.ttl * 1000, g.batch = p_batch
-   WHERE g.expires_us > v_at AND g.revoked = 0;
+   WHERE g.expires_us > v_at AND g.revoked = 0
+     AND holdfast_foreign_mine(g.resource, g.grant_id);
+  CALL holdfast_foreign_keep(p_refs);
   COMMIT;
   SET SESSION innodb_lock_wait_timeout = v_before;
   SELECT IF(g.grant_id IS NOT NULL, '["renewed"]',

@@ -16,7 +16,25 @@ DECLARE
   writer boolean;
 BEGIN
   w.grant_id := (op->>'id')::uuid;
+  w.resource := res;
+  w.shared := (op->>'shared')::boolean;
+  w.limit_to := (op->>'limit')::bigint;
+  w.tokens := (op->>'tokens')::integer;
+  w.ttl_ms := (op->>'ttl')::bigint;
+  w.delay_ms := (op->>'delay')::bigint;
+  w.label := op->>'label';
+  -- What happens nearly always: nobody holds it, nobody waits for it, nobody has given it back.
+  IF NOT EXISTS (
+       SELECT FROM holdfast.grants b WHERE b.resource = res
+       UNION ALL SELECT FROM holdfast.waiters l WHERE l.resource = res
+       UNION ALL SELECT FROM holdfast.tombstones t WHERE t.grant_id = w.grant_id) THEN
+    IF holdfast.foreign_take(
+        res, w.grant_id, w.label, at + holdfast.ms(w.ttl_ms + w.delay_ms), at) THEN
+      RETURN jsonb_build_array('granted', holdfast.give(w, w.ttl_ms, at)::text, w.tokens, w.ttl_ms);
+    END IF;
+  END IF;
   IF EXISTS (SELECT FROM holdfast.tombstones t WHERE t.grant_id = w.grant_id AND t.until > at) THEN
+    PERFORM holdfast.drop_idle(ARRAY[res]);
     RETURN '["gone", "unknown"]';
   END IF;
   SELECT * INTO g FROM holdfast.grants
@@ -29,13 +47,6 @@ BEGIN
     IF waits THEN RETURN holdfast.queued(res, w.grant_id, pace_ms, at); END IF;
     RETURN jsonb_build_array('busy', 1000, holdfast.holders(res, at));
   END IF;
-  w.resource := res;
-  w.shared := (op->>'shared')::boolean;
-  w.limit_to := (op->>'limit')::bigint;
-  w.tokens := (op->>'tokens')::integer;
-  w.ttl_ms := (op->>'ttl')::bigint;
-  w.delay_ms := (op->>'delay')::bigint;
-  w.label := op->>'label';
   IF w.shared THEN
     -- All shared claims that are alive carry one limit.
     SELECT b.limit_to INTO other FROM (
@@ -52,7 +63,11 @@ BEGIN
     SELECT count(*), coalesce(bool_or(NOT b.shared), false) INTO held, writer
       FROM holdfast.grants b WHERE b.resource = res;
     IF holdfast.fits(held, writer, w.shared, w.limit_to) THEN
-      RETURN jsonb_build_array('granted', holdfast.give(w, w.ttl_ms, at)::text, w.tokens, w.ttl_ms);
+      IF holdfast.foreign_take(
+          res, w.grant_id, w.label, at + holdfast.ms(w.ttl_ms + w.delay_ms), at) THEN
+        RETURN jsonb_build_array(
+          'granted', holdfast.give(w, w.ttl_ms, at)::text, w.tokens, w.ttl_ms);
+      END IF;
     END IF;
   END IF;
   IF NOT waits THEN

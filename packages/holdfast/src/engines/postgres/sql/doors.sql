@@ -55,5 +55,3 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 1 $$;
-
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA holdfast FROM PUBLIC;

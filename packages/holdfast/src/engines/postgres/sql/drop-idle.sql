@@ -1,9 +1,12 @@
 -- Forgets resources that nobody holds or waits for. The caller has locked them.
 CREATE OR REPLACE FUNCTION holdfast.drop_idle(names text[]) RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+  res text;
 BEGIN
-  DELETE FROM holdfast.resources r
-   WHERE r.name = ANY (names)
-     AND NOT EXISTS (SELECT FROM holdfast.grants g WHERE g.resource = r.name)
-     AND NOT EXISTS (SELECT FROM holdfast.waiters w WHERE w.resource = r.name);
+  FOREACH res IN ARRAY names LOOP
+    CONTINUE WHEN EXISTS (SELECT FROM holdfast.grants g WHERE g.resource = res
+      UNION ALL SELECT FROM holdfast.waiters w WHERE w.resource = res);
+    DELETE FROM holdfast.resources r WHERE r.name = res;
+  END LOOP;
 END $$;

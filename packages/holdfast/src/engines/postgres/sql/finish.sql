@@ -3,11 +3,13 @@ CREATE OR REPLACE FUNCTION holdfast.finish(res text, id uuid, at timestamptz) RE
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM holdfast.grants WHERE grant_id = id AND resource = res AND expires_at > at;
-  IF NOT FOUND THEN
+  IF FOUND THEN
+    PERFORM holdfast.foreign_free(res, id, at);
+  ELSE
     DELETE FROM holdfast.waiters WHERE grant_id = id AND resource = res;
     IF NOT FOUND THEN RETURN false; END IF;
   END IF;
-  PERFORM holdfast.promote(res, '{}', at);
+  IF holdfast.promote(res, '{}', at) = 0 THEN PERFORM holdfast.drop_idle(ARRAY[res]); END IF;
   RETURN true;
 END $$;
 
@@ -25,6 +27,7 @@ BEGIN
       ON CONFLICT (grant_id) DO UPDATE SET until = greatest(t.until, excluded.until);
   END IF;
   IF holdfast.finish(res, id, at) THEN RETURN '["released"]'; END IF;
+  PERFORM holdfast.drop_idle(ARRAY[res]);
   RETURN holdfast.why_gone(res, id, at);
 END $$;
 
@@ -43,6 +46,7 @@ BEGIN
   -- Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
   DELETE FROM holdfast.waiters WHERE grant_id = id AND resource = res;
   IF FOUND THEN PERFORM holdfast.promote(res, '{}', at); END IF;
+  PERFORM holdfast.drop_idle(ARRAY[res]);
   RETURN '["withdrawn"]';
 END $$;
 
@@ -57,7 +61,10 @@ DECLARE
 BEGIN
   SELECT grant_id INTO id FROM holdfast.grants
    WHERE resource = res AND expires_at > at AND asked >= token AND asked < token + tokens;
-  IF NOT FOUND THEN RETURN '["gone"]'; END IF;
+  IF NOT FOUND THEN
+    PERFORM holdfast.drop_idle(ARRAY[res]);
+    RETURN '["gone"]';
+  END IF;
   IF (op->>'force')::boolean THEN
     PERFORM holdfast.finish(res, id, at);
   ELSE

@@ -54,6 +54,7 @@ BEGIN
     LEFT JOIN mine m ON m.grant_id = a.id
     LEFT JOIN lines l ON l.grant_id = a.id AND l.resource = a.name
     LEFT JOIN scenes s ON s.name = a.name;
+  PERFORM holdfast.foreign_keep(ids);
   PERFORM holdfast.drop_idle(names);
   RETURN coalesce(answers, '[]');
 END $$;

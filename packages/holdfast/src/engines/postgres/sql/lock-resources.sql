@@ -8,6 +8,11 @@ BEGIN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
   PERFORM set_config('lock_timeout', wait_ms::text, true);
+  IF cardinality(names) = 1 THEN
+    INSERT INTO holdfast.resources AS r (name) VALUES (names[1])
+      ON CONFLICT (name) DO UPDATE SET turns = r.turns + 1;
+    RETURN;
+  END IF;
   INSERT INTO holdfast.resources AS r (name)
     SELECT DISTINCT n COLLATE "C" AS n FROM unnest(names) AS n ORDER BY n
     ON CONFLICT (name) DO UPDATE SET turns = r.turns + 1;

@@ -1,6 +1,6 @@
 -- Lets in from the head of the line whoever fits. callers are told by the answer to their call; the
--- others by a notice, and hold for one claim window until they are heard of.
-CREATE OR REPLACE FUNCTION holdfast.promote(res text, callers uuid[], at timestamptz) RETURNS void
+-- others by a notice, and hold for one claim window until they are heard of. Gives how many hold then.
+CREATE OR REPLACE FUNCTION holdfast.promote(res text, callers uuid[], at timestamptz) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
   w holdfast.waiters;
@@ -8,15 +8,24 @@ DECLARE
   writer boolean;
   life_ms bigint;
   token bigint;
+  over boolean;
 BEGIN
-  PERFORM holdfast.clear_over(res, at);
-  SELECT count(*), coalesce(bool_or(NOT g.shared), false) INTO held, writer
+  SELECT count(*), coalesce(bool_or(NOT g.shared), false),
+      coalesce(bool_or(g.expires_at + holdfast.ms(g.delay_ms) <= at), false)
+    INTO held, writer, over
     FROM holdfast.grants g WHERE g.resource = res;
-  IF writer THEN RETURN; END IF;
+  IF over THEN
+    PERFORM holdfast.clear_over(res, at);
+    SELECT count(*), coalesce(bool_or(NOT g.shared), false) INTO held, writer
+      FROM holdfast.grants g WHERE g.resource = res;
+  END IF;
+  IF writer THEN RETURN held; END IF;
   FOR w IN SELECT * FROM holdfast.waiters WHERE resource = res ORDER BY place LOOP
     EXIT WHEN NOT holdfast.fits(held, writer, w.shared, w.limit_to);
     CONTINUE WHEN NOT holdfast.is_fresh(w.heard_at, at);
     life_ms := CASE WHEN w.grant_id = ANY (callers) THEN w.ttl_ms ELSE least(w.ttl_ms, 3000) END;
+    EXIT WHEN NOT holdfast.foreign_take(
+      res, w.grant_id, w.label, at + holdfast.ms(life_ms + w.delay_ms), at);
     DELETE FROM holdfast.waiters WHERE grant_id = w.grant_id;
     token := holdfast.give(w, life_ms, at);
     IF w.channel <> '' AND NOT w.grant_id = ANY (callers) THEN
@@ -26,4 +35,5 @@ BEGIN
     held := held + 1;
     writer := NOT w.shared;
   END LOOP;
+  RETURN held;
 END $$;

@@ -6,5 +6,6 @@ BEGIN
   UPDATE holdfast.grants
      SET expires_at = greatest(expires_at, at + holdfast.ms(ttl_ms))
    WHERE grant_id = g.grant_id;
+  PERFORM holdfast.foreign_keep(ARRAY[g.grant_id]);
   RETURN jsonb_build_array('granted', g.token::text, g.tokens, g.ttl_ms);
 END $$;

@@ -20,6 +20,7 @@ BEGIN
       FROM asked a, free f
      WHERE g.grant_id = a.id AND f.grant_id = a.id
        AND g.expires_at > clock_timestamp() AND NOT g.revoked
+       AND holdfast.foreign_mine(g.resource, g.grant_id)
     RETURNING g.grant_id
   )
   SELECT jsonb_agg(CASE
@@ -31,5 +32,6 @@ BEGIN
     LEFT JOIN free f ON f.grant_id = a.id
     LEFT JOIN renewed r ON r.grant_id = a.id
     LEFT JOIN holdfast.grants g ON g.grant_id = a.id AND g.resource = a.name;
+  PERFORM holdfast.foreign_keep(ids);
   RETURN coalesce(answers, '[]');
 END $$;

@@ -20,7 +20,6 @@ BEGIN
       WHEN 'revoke' THEN holdfast.revoke(op, at)
       ELSE holdfast.claim(op, at) END);
   END LOOP;
-  PERFORM holdfast.drop_idle(names);
   IF random() < 0.01 THEN PERFORM holdfast.sweep(); END IF;
   RETURN answers;
 END $$;

@@ -2,9 +2,9 @@
 CREATE OR REPLACE FUNCTION holdfast.holders(res text, at timestamptz) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(CASE WHEN shared THEN 's' ELSE 'x' END, token::text,
-        label, holdfast.ms_between(at, expires_at), revoked) ORDER BY token), '[]')
-      FROM holdfast.grants WHERE resource = res AND expires_at > at);
+  RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(CASE WHEN shared THEN 's' ELSE 'x' END,
+      token::text, label, holdfast.ms_between(at, expires_at), revoked) ORDER BY token), '[]')
+    FROM holdfast.grants WHERE resource = res AND expires_at > at) || holdfast.foreign_holder(res, at);
 END $$;
 
 -- When a waiter must look by itself. An expiry tells nobody, so the head looks then; where nobody is
@@ -13,6 +13,8 @@ CREATE OR REPLACE FUNCTION holdfast.next_ms(res text, before bigint, pace_ms int
 RETURNS bigint LANGUAGE plpgsql STABLE AS $$
 BEGIN
   IF before > 0 THEN RETURN least(1000, pace_ms * (before + 1)); END IF;
+  -- Other programs tell nobody that they have finished.
+  IF holdfast.foreign_holder(res, at) <> '[]' THEN RETURN 75; END IF;
   RETURN (SELECT greatest(5, least(pace_ms,
       min(holdfast.ms_between(at, expires_at + holdfast.ms(delay_ms)))))
     FROM holdfast.grants WHERE resource = res);

@@ -1,0 +1,26 @@
+-- What else must agree before a grant is made. With rows nobody else does; foreign-shedlock.sql says
+-- otherwise.
+CREATE FUNCTION holdfast_foreign_take(p_res VARBINARY(1024), p_id BINARY(16), p_label VARBINARY(1024),
+  p_until BIGINT, p_at BIGINT) RETURNS TINYINT DETERMINISTIC NO SQL
+RETURN 1
+-- next
+CREATE FUNCTION holdfast_foreign_mine(p_res VARBINARY(1024), p_id BINARY(16))
+RETURNS TINYINT DETERMINISTIC NO SQL
+RETURN 1
+-- next
+CREATE PROCEDURE holdfast_foreign_keep(IN p_refs LONGTEXT CHARACTER SET ascii)
+BEGIN
+END
+-- next
+CREATE PROCEDURE holdfast_foreign_free(IN p_res VARBINARY(1024), IN p_id BINARY(16), IN p_at BIGINT)
+BEGIN
+END
+-- next
+CREATE FUNCTION holdfast_foreign_holder(p_res VARBINARY(1024), p_at BIGINT)
+RETURNS VARCHAR(1024) CHARACTER SET ascii DETERMINISTIC NO SQL
+RETURN ''
+-- next
+CREATE PROCEDURE holdfast_holds()
+BEGIN
+  SELECT 'rows' AS answer;
+END

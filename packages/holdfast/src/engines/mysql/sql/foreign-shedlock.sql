@@ -1,0 +1,78 @@
+-- A grant is the row of this name in ShedLock's own table as well, taken, prolonged and given back by
+-- ShedLock's own statements, in UTC. locked_by ends with a mark of this one grant: on one host two
+-- runs have one name, and neither may give back the other's.
+CREATE TABLE IF NOT EXISTS shedlock_table (
+  name VARCHAR(64) NOT NULL,
+  lock_until TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),
+  locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),
+  locked_by VARCHAR(255) NOT NULL,
+  PRIMARY KEY (name)
+) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+-- next
+CREATE FUNCTION holdfast_foreign_mark(p_id BINARY(16)) RETURNS CHAR(17) CHARACTER SET ascii
+DETERMINISTIC NO SQL
+RETURN CONCAT(' ', LEFT(SHA2(p_id, 256), 16))
+-- next
+CREATE FUNCTION holdfast_foreign_utc(p_us BIGINT) RETURNS DATETIME(3) DETERMINISTIC NO SQL
+RETURN '1970-01-01 00:00:00.000' + INTERVAL p_us MICROSECOND
+-- next
+CREATE FUNCTION holdfast_foreign_take(p_res VARBINARY(1024), p_id BINARY(16), p_label VARBINARY(1024),
+  p_until BIGINT, p_at BIGINT) RETURNS TINYINT MODIFIES SQL DATA
+BEGIN
+  DECLARE v_name VARCHAR(1024) CHARACTER SET utf8mb4 DEFAULT CONVERT(p_res USING utf8mb4);
+  DECLARE v_by VARCHAR(255) CHARACTER SET utf8mb4
+    DEFAULT CONCAT(LEFT(CONVERT(p_label USING utf8mb4), 200), holdfast_foreign_mark(p_id));
+  DECLARE v_inserted INT;
+  -- The column folds what we do not: another name in the same row is another's.
+  IF CHAR_LENGTH(v_name) > 64 THEN
+    SIGNAL SQLSTATE '45064' SET MESSAGE_TEXT = 'a name in ShedLock''s table has at most 64 characters';
+  END IF;
+  INSERT IGNORE INTO shedlock_table (name, lock_until, locked_at, locked_by)
+    VALUES (v_name, holdfast_foreign_utc(p_until), UTC_TIMESTAMP(3), v_by);
+  SET v_inserted = ROW_COUNT();
+  IF v_inserted > 0 THEN RETURN 1; END IF;
+  UPDATE shedlock_table
+     SET lock_until = holdfast_foreign_utc(p_until), locked_at = UTC_TIMESTAMP(3), locked_by = v_by
+   WHERE name = v_name AND lock_until <= UTC_TIMESTAMP(3);
+  RETURN ROW_COUNT() > 0;
+END
+-- next
+CREATE FUNCTION holdfast_foreign_mine(p_res VARBINARY(1024), p_id BINARY(16)) RETURNS TINYINT
+READS SQL DATA
+RETURN EXISTS (SELECT 1 FROM shedlock_table
+  WHERE name = CONVERT(p_res USING utf8mb4) AND RIGHT(locked_by, 17) = holdfast_foreign_mark(p_id)
+    AND lock_until > UTC_TIMESTAMP(3))
+-- next
+CREATE PROCEDURE holdfast_foreign_keep(IN p_refs LONGTEXT CHARACTER SET ascii)
+BEGIN
+  UPDATE shedlock_table s
+    JOIN (SELECT g.resource, g.grant_id, g.expires_us, g.delay_ms FROM holdfast_grants g
+            JOIN JSON_TABLE(p_refs, '$[*]' COLUMNS (id CHAR(32) PATH '$.id')) b
+              ON g.grant_id = UNHEX(b.id)) g
+      ON s.name = CONVERT(g.resource USING utf8mb4)
+     AND RIGHT(s.locked_by, 17) = holdfast_foreign_mark(g.grant_id)
+    SET s.lock_until = holdfast_foreign_utc(g.expires_us + g.delay_ms * 1000)
+   WHERE s.lock_until > UTC_TIMESTAMP(3);
+END
+-- next
+CREATE PROCEDURE holdfast_foreign_free(IN p_res VARBINARY(1024), IN p_id BINARY(16), IN p_at BIGINT)
+BEGIN
+  UPDATE shedlock_table SET lock_until = holdfast_foreign_utc(p_at)
+   WHERE name = CONVERT(p_res USING utf8mb4) AND RIGHT(locked_by, 17) = holdfast_foreign_mark(p_id)
+     AND lock_until > holdfast_foreign_utc(p_at);
+END
+-- next
+-- Whoever has the row without being one of our holders, as holders shows it.
+CREATE FUNCTION holdfast_foreign_holder(p_res VARBINARY(1024), p_at BIGINT)
+RETURNS VARCHAR(2048) CHARACTER SET ascii READS SQL DATA
+RETURN COALESCE((SELECT CONCAT('["x","0","', HEX(s.locked_by), '",',
+    GREATEST(0, TIMESTAMPDIFF(MICROSECOND, holdfast_foreign_utc(p_at), s.lock_until) DIV 1000), ',0]')
+  FROM shedlock_table s
+ WHERE s.name = CONVERT(p_res USING utf8mb4) AND s.lock_until > holdfast_foreign_utc(p_at)
+   AND NOT EXISTS (SELECT 1 FROM holdfast_grants g WHERE g.resource = p_res
+     AND RIGHT(s.locked_by, 17) = holdfast_foreign_mark(g.grant_id))), '')
+-- next
+CREATE PROCEDURE holdfast_holds()
+BEGIN
+  SELECT 'shedlock' AS answer;
+END

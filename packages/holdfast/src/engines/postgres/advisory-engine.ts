@@ -1,0 +1,363 @@
+import { createHash } from "node:crypto";
+import { systemClock, type Timer } from "../../clock.js";
+import type {
+  Busy,
+  Call,
+  Claim,
+  Engine,
+  EngineTraits,
+  Failed,
+  Gone,
+  Granted,
+  ListFilter,
+  ListPage,
+  Released,
+  ReleaseRef,
+  Renewed,
+  RenewRef,
+  ResourceView,
+  RevokeRef,
+  Sequence,
+  WatchFacet,
+} from "../../engine.js";
+import { EngineError } from "../../errors.js";
+import { emit } from "../../events.js";
+import { globToRegExp } from "../../resource.js";
+import { claimed, gone, viewOf } from "../../sql/answers.js";
+import type { Operation, Raw } from "../../sql/database.js";
+import { Desk } from "../../sql/desk.js";
+import { makerOf, type PgOwnClient, type PgPool } from "./client.js";
+import { failureOf } from "./failure.js";
+import { HoldingSession, isAnotherSession, pooled } from "./holding-session.js";
+import { Listener } from "./listener.js";
+import type { PostgresTerms } from "./options.js";
+import { checkSchema } from "./schema.js";
+import { Sessions } from "./sessions.js";
+
+const DAY_MS = 86_400_000;
+const LIMIT_MS = 5_000;
+const OVERDUE_MS = 20;
+
+export const ADVISORY_TRAITS: EngineTraits = {
+  expiry: "session",
+  ttl: { minMs: 200, maxMs: DAY_MS, stepMs: 1 },
+  modes: ["exclusive", "shared"],
+  limits: false,
+  lockDelay: false,
+  fencing: "durable",
+  tokenRange: 1024,
+};
+
+interface Holding {
+  readonly resource: string;
+  ttlMs: number;
+  /** When its holder no longer believes in it, unless it is renewed. */
+  endsAt: number;
+}
+
+/** Session locks of PostgreSQL, which exclude whoever else calls pg_advisory_lock. */
+export class AdvisoryEngine implements Engine {
+  readonly name = "postgres";
+  readonly traits = ADVISORY_TRAITS;
+  readonly #pool: PgPool;
+  readonly #terms: PostgresTerms;
+  readonly #make: () => PgOwnClient;
+  readonly #sessions: Sessions;
+  readonly #listener: Listener | null;
+  readonly #changes: string;
+  readonly #end: () => unknown;
+  readonly #holdings = new Map<string, Holding>();
+  readonly #listeners = new Set<(resource: string) => void>();
+  readonly #desk = new Desk({
+    run: (operations, _waitMs, limitMs) => this.#run(operations, limitMs),
+    failure: failureOf,
+  });
+  #session: Promise<HoldingSession> | null = null;
+  #timer: Timer | null = null;
+  #closed = false;
+
+  constructor(pool: PgPool, terms: PostgresTerms, end: () => unknown = () => {}) {
+    this.#pool = pool;
+    this.#terms = terms;
+    this.#end = end;
+    this.#make = makerOf(pool)!;
+    this.#sessions = new Sessions(pool);
+    const mark = createHash("sha256").update(terms.schema).digest("hex").slice(0, 16);
+    this.#changes = `holdfast_changes_${mark}`;
+    const echo = (channel: string, word: string) => this.#notify(channel, word);
+    const ears = { onPush() {}, onReturn() {}, onChange: (name: string) => this.#tell(name), echo };
+    this.#listener = terms.listen ? new Listener(this.#make, this.#changes, ears) : null;
+  }
+
+  /** Begins the session and to listen, so that the first claim need not. */
+  async open(_limitMs?: number): Promise<void> {
+    await this.#hold();
+    await this.#listener?.start();
+  }
+
+  async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
+    const { resource, grantId, mode, ttlMs, tokens, label } = claim;
+    const session = await this.#hold();
+    void this.#listener?.start();
+    const op: Operation = {
+      verb: "acquire",
+      ...{ name: resource, key: this.#terms.prefix + resource, id: grantId },
+      ...{ shared: mode === "shared", ttl: ttlMs, tokens, label },
+    };
+    const answer = claimed(await this.#desk.run(op, call.timeoutMs), claim, call.startedAt);
+    if (answer.kind === "queued") throw new EngineError("nobody queues here", NOT_KNOWN);
+    if (answer.kind !== "granted") return answer;
+    // Its locks went with it, and we have seen that before this answer.
+    if (session.ended) throw new EngineError("the session ended meanwhile", NOT_KNOWN);
+    this.#keep(claim);
+    return answer;
+  }
+
+  async renew(
+    grants: readonly RenewRef[],
+    call: Call,
+  ): Promise<readonly (Renewed | Gone | Failed)[]> {
+    this.#refuseWhenClosed();
+    const known = grants.filter(({ grantId }) => this.#holdings.has(grantId));
+    // What was lost with its session is known to be gone without asking.
+    const answers = known.length === 0 ? [] : await this.#renew(known, call);
+    return grants.map((grant) => {
+      const answer = answers[known.indexOf(grant)] ?? ["gone", "expired"];
+      if (answer[0] !== "renewed") return gone(answer);
+      return { kind: "renewed", since: call.startedAt, ttlMs: grant.ttlMs };
+    });
+  }
+
+  async #renew(grants: readonly RenewRef[], call: Call): Promise<readonly Raw[]> {
+    const session = await this.#hold();
+    for (const { grantId, ttlMs } of grants) {
+      const holding = this.#holdings.get(grantId);
+      if (holding === undefined) continue;
+      holding.ttlMs = ttlMs;
+      holding.endsAt = systemClock.now() + ttlMs;
+    }
+    return this.#ask(
+      session,
+      "advisory_renew($1::text[], $2::uuid[], $3::bigint[], $4, $5, $6)",
+      [
+        ...[grants.map(({ resource }) => resource), grants.map(({ grantId }) => grantId)],
+        ...[grants.map(({ ttlMs }) => ttlMs), String(session.id), session.pid, this.#idleMs()],
+      ],
+      call.timeoutMs,
+    );
+  }
+
+  async release(
+    grants: readonly ReleaseRef[],
+    call: Call,
+  ): Promise<readonly (Released | Gone | Failed)[]> {
+    this.#refuseWhenClosed();
+    return Promise.all(
+      grants.map(async ({ resource, grantId, tombstoneMs }) => {
+        this.#holdings.delete(grantId);
+        const op = { name: resource, id: grantId, tombstone: tombstoneMs, changes: this.#changes };
+        try {
+          const answer = await this.#desk.run({ verb: "release", ...op }, call.timeoutMs);
+          return answer[0] === "released" ? { kind: "released" } : gone(answer);
+        } catch (error) {
+          const failure = failureOf(error).error;
+          const effect = failure instanceof EngineError ? failure.effect : "unknown";
+          return { kind: "failed", effect, error: failure } as const;
+        }
+      }),
+    );
+  }
+
+  check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
+    const values = [resource, mode === "shared", String(token)];
+    return this.#look("advisory_check($1, $2, $3)", values, call);
+  }
+
+  async revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
+    const values = [resource, String(token), force, this.#changes];
+    const [word] = await this.#look<Raw>("advisory_revoke($1, $2, $3, $4)", values, call);
+    return word === "revoked" ? "revoked" : "gone";
+  }
+
+  async inspect(resource: string, call: Call): Promise<ResourceView> {
+    const values = [resource, this.#terms.prefix + resource];
+    return viewOf(resource, await this.#look("advisory_look($1, $2)", values, call));
+  }
+
+  async list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
+    const glob = globToRegExp(match);
+    const values = [cursor ?? "", max];
+    const page = await this.#look<[string, Raw][]>("advisory_page($1, $2)", values, call);
+    const views = page
+      .filter(([name]) => glob.test(name))
+      .map(([name, answer]) => viewOf(name, answer))
+      .filter((view) => view.holders.length > 0);
+    return { views, cursor: page.length < max ? null : page.at(-1)![0] };
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#timer?.cancel();
+    this.#listeners.clear();
+    this.#listener?.close();
+    const session = await this.#session?.catch(() => null);
+    session?.close();
+    this.#sessions.close();
+    await this.#end();
+  }
+
+  readonly watch: WatchFacet = {
+    onChange: (listener) => {
+      this.#listeners.add(listener);
+      return () => this.#listeners.delete(listener);
+    },
+  };
+
+  /** The session, and a new one where there is none any more. */
+  async #hold(): Promise<HoldingSession> {
+    this.#refuseWhenClosed();
+    this.#session ??= this.#begin().catch((error: unknown) => {
+      this.#session = null;
+      throw error;
+    });
+    return this.#session;
+  }
+
+  async #begin(): Promise<HoldingSession> {
+    const query = <Row>(text: string, values: unknown[]) =>
+      this.#sessions.query<Row>(text, values, LIMIT_MS);
+    await checkSchema(query, this.#terms.schema).catch((error: unknown) => {
+      throw failureOf(error).error;
+    });
+    return HoldingSession.open(this.#make, this.#pool, () => this.#ended());
+  }
+
+  /** Everything it held is gone. Whoever holds a lease learns it now, not at the next renewal. */
+  #ended(): void {
+    this.#session = null;
+    const names = new Set([...this.#holdings.values()].map(({ resource }) => resource));
+    this.#holdings.clear();
+    for (const name of names) this.#tell(name);
+  }
+
+  /** The session lives on, but who was not renewed must not keep others out for ever. */
+  #wake(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    if (this.#holdings.size === 0 || this.#closed) return;
+    const soonest = Math.min(...[...this.#holdings.values()].map(({ endsAt }) => endsAt));
+    const delayMs = Math.max(soonest - systemClock.now(), 0) + OVERDUE_MS;
+    this.#timer = systemClock.timer(delayMs, () => void this.#endOverdue(), false);
+  }
+
+  async #endOverdue(): Promise<void> {
+    this.#timer = null;
+    const now = systemClock.now();
+    const overdue = [...this.#holdings].filter(([, { endsAt }]) => endsAt + OVERDUE_MS <= now);
+    const refs = overdue.map(([grantId, { resource }]) => ({ resource, grantId, tombstoneMs: 0 }));
+    try {
+      if (refs.length > 0) await this.release(refs, { startedAt: now, timeoutMs: LIMIT_MS });
+    } catch (error) {
+      emit("failed", () => ({ during: "expiry", error }));
+    }
+    this.#wake();
+  }
+
+  async #run(operations: readonly Operation[], limitMs: number): Promise<readonly Raw[]> {
+    const session = await this.#hold();
+    const idleMs = Math.max(this.#idleMs(), ...operations.map(({ ttl }) => Number(ttl ?? 0)));
+    const values = [JSON.stringify(operations), String(session.id), session.pid, idleMs];
+    const keepAll = (answers: readonly Raw[]) => {
+      // Nobody knows of these grants. They end at their ttl, unless their release is on its way.
+      for (const [i, { name, id, ttl }] of operations.entries()) {
+        const grant = { resource: name, grantId: String(id), ttlMs: Number(ttl) };
+        if (answers[i]?.[0] === "granted" && !session.ended) this.#keep(grant);
+      }
+    };
+    const routine = "advisory_run($1::jsonb, $2, $3, $4)";
+    try {
+      return await this.#ask<readonly Raw[]>(session, routine, values, limitMs, keepAll);
+    } catch (error) {
+      // A lock may have been granted by the very statement that failed, and is not rolled back.
+      if (error instanceof EngineError && error.effect === "none") await this.#tidy(session);
+      throw error;
+    }
+  }
+
+  #keep({ resource, grantId, ttlMs }: RenewRef): void {
+    this.#holdings.set(grantId, { resource, ttlMs, endsAt: systemClock.now() + ttlMs });
+    this.#wake();
+  }
+
+  async #ask<T>(
+    session: HoldingSession,
+    routine: string,
+    values: unknown[],
+    timeoutMs: number,
+    onLate: (answer: T) => void = () => {},
+  ): Promise<T> {
+    const text = `SELECT to_jsonb("${this.#terms.schema}".${routine}) AS answer`;
+    try {
+      type Row = { answer: unknown };
+      const late = ([row]: Row[]) => onLate(read(row?.answer) as T);
+      const [row] = await session.query<Row>(text, values, timeoutMs, late);
+      return read(row?.answer) as T;
+    } catch (error) {
+      if (isAnotherSession(error)) {
+        session.close();
+        this.#ended();
+        throw pooled();
+      }
+      throw failureOf(error).error;
+    }
+  }
+
+  async #look<T>(routine: string, values: unknown[], { timeoutMs }: Call): Promise<T> {
+    await this.#hold();
+    const text = `SELECT to_jsonb("${this.#terms.schema}".${routine}) AS answer`;
+    try {
+      const [row] = await this.#sessions.query<{ answer: unknown }>(text, values, timeoutMs);
+      return read(row?.answer) as T;
+    } catch (error) {
+      throw failureOf(error).error;
+    }
+  }
+
+  /** A session that cannot be tidied is ended: what it may hold unknown to us must not stay. */
+  async #tidy(session: HoldingSession): Promise<void> {
+    if (session.ended) return;
+    try {
+      const text = `SELECT "${this.#terms.schema}".advisory_tidy($1)`;
+      await session.query(text, [String(session.id)], LIMIT_MS);
+    } catch (error) {
+      emit("failed", () => ({ during: "clean-up", error }));
+      session.close();
+      this.#ended();
+    }
+  }
+
+  async #notify(channel: string, word: string): Promise<void> {
+    await this.#sessions.query("SELECT pg_notify($1, $2)", [channel, word], LIMIT_MS);
+  }
+
+  /** The longest life of what is held: the server ends a session that is silent for longer. */
+  #idleMs(): number {
+    return Math.max(0, ...[...this.#holdings.values()].map(({ ttlMs }) => ttlMs));
+  }
+
+  #refuseWhenClosed(): void {
+    if (!this.#closed) return;
+    throw new EngineError("the postgres engine was closed", { effect: "none", retryable: false });
+  }
+
+  #tell(resource: string): void {
+    for (const listener of this.#listeners) listener(resource);
+  }
+}
+
+const NOT_KNOWN = { effect: "unknown", retryable: true } as const;
+
+function read(answer: unknown): unknown {
+  return typeof answer === "string" ? JSON.parse(answer) : answer;
+}

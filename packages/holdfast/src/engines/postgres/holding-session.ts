@@ -1,0 +1,136 @@
+import { randomBytes } from "node:crypto";
+import { systemClock } from "../../clock.js";
+import { EngineError, UnsupportedError } from "../../errors.js";
+import type { PgOwnClient, PgPool } from "./client.js";
+import { lost, notConnected } from "./failure.js";
+import { OneByOne } from "./one-by-one.js";
+
+const CONNECT_WITHIN_MS = 5_000;
+const POOLED =
+  "session locks need a session of their own, and a transaction pooler is in between; connect to " +
+  'PostgreSQL directly, or use hold: "rows"';
+
+/** One session that holds all locks of an engine. When it ends, so do they. */
+export class HoldingSession {
+  /** The key of the lock by which others see that this session lives. */
+  readonly id = randomBytes(8).readBigInt64BE();
+  readonly #client: PgOwnClient;
+  readonly #turns = new OneByOne();
+  #pid = 0;
+  #ended = false;
+
+  private constructor(client: PgOwnClient) {
+    this.#client = client;
+  }
+
+  get pid(): number {
+    return this.#pid;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** onEnd is called once, as soon as the connection is known to be gone. */
+  static async open(
+    make: () => PgOwnClient,
+    pool: PgPool,
+    onEnd: (session: HoldingSession) => void,
+  ): Promise<HoldingSession> {
+    const client = make();
+    const session = new HoldingSession(client);
+    const end = () => {
+      if (session.#ended) return;
+      session.#ended = true;
+      client.end().catch(() => {});
+      onEnd(session);
+    };
+    client.on("error", end);
+    client.on("end", end);
+    const late = systemClock.timer(CONNECT_WITHIN_MS, end, false);
+    try {
+      await client.connect();
+      await session.#refusePooler(pool);
+      const text = "SELECT pg_try_advisory_lock($1) AS answer, pg_backend_pid() AS pid";
+      await session.query(text, [String(session.id)], CONNECT_WITHIN_MS);
+      // A held lease alone does not keep a process alive; a call under way has a timer that does.
+      client.unref?.();
+      return session;
+    } catch (error) {
+      end();
+      throw error instanceof UnsupportedError ? error : notConnected(error);
+    } finally {
+      late.cancel();
+    }
+  }
+
+  /**
+   * Statements are carried out in the order in which they are sent. onLate gets an answer that came
+   * after limitMs, when the caller had been told that there was none.
+   */
+  query<Row>(
+    text: string,
+    values: unknown[],
+    limitMs: number,
+    onLate: (rows: Row[]) => void = ignore,
+  ): Promise<Row[]> {
+    if (this.#ended) return Promise.reject(notConnected(new Error("the session has ended")));
+    return new Promise((resolve, reject) => {
+      let late = false;
+      const silent = () => {
+        late = true;
+        reject(lost("the statement is still under way"));
+      };
+      const timer = systemClock.timer(limitMs, silent, false);
+      this.#turns
+        .run(() => this.#client.query(text, values))
+        .then(({ rows }) => (late ? onLate(rows as Row[]) : resolve(rows as Row[])), reject)
+        .finally(() => timer.cancel());
+    });
+  }
+
+  close(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#client.end().catch(() => {});
+  }
+
+  /**
+   * While another connection is inside a transaction it has a server's session for itself. If that was
+   * ours, or ours is another one now, somebody in between lends them out. Every later call compares
+   * the session's number again.
+   */
+  async #refusePooler(pool: PgPool): Promise<void> {
+    this.#pid = await this.#pidNow();
+    const other = await pool.connect();
+    other.on("error", ignore);
+    try {
+      await other.query("BEGIN");
+      const theirs = Number((await other.query("SELECT pg_backend_pid() AS pid")).rows[0].pid);
+      const now = await this.#pidNow();
+      await other.query("COMMIT");
+      if (theirs === this.#pid || now !== this.#pid) throw new UnsupportedError(POOLED);
+      other.removeListener("error", ignore);
+      other.release();
+    } catch (error) {
+      other.release(true);
+      throw error;
+    }
+  }
+
+  async #pidNow(): Promise<number> {
+    const text = "SELECT pg_backend_pid() AS pid";
+    const [row] = await this.query<{ pid: number }>(text, [], CONNECT_WITHIN_MS);
+    return Number(row?.pid);
+  }
+}
+
+export function isAnotherSession(error: unknown): boolean {
+  return (error as { code?: string } | null)?.code === "HF001";
+}
+
+export function pooled(): EngineError {
+  return new EngineError(POOLED, { effect: "none", retryable: false });
+}
+
+function ignore(): void {}

@@ -1,0 +1,235 @@
+-- Grants that are session locks of PostgreSQL. The lock is the truth; the rows say whose it is, and are
+-- good as long as the session lives that wrote them. It proves that by a lock of its own number.
+CREATE TABLE IF NOT EXISTS holdfast.advisory (
+  grant_id uuid PRIMARY KEY,
+  session bigint NOT NULL,
+  pid integer NOT NULL,
+  key bigint NOT NULL,
+  resource text COLLATE "C" NOT NULL,
+  shared boolean NOT NULL,
+  token bigint NOT NULL,
+  tokens integer NOT NULL,
+  ttl_ms bigint NOT NULL,
+  heard_at timestamptz NOT NULL,
+  revoked boolean NOT NULL DEFAULT false,
+  label text NOT NULL
+);
+CREATE INDEX IF NOT EXISTS advisory_key ON holdfast.advisory (key);
+CREATE INDEX IF NOT EXISTS advisory_resource ON holdfast.advisory (resource);
+
+-- A name that is a number is that number; any other is hashed as others hash names in SQL.
+CREATE OR REPLACE FUNCTION holdfast.advisory_key(name text) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN name ~ '^-?[0-9]{1,18}$' THEN name::bigint ELSE hashtextextended(name, 0) END
+$$;
+
+-- Who has a key at this moment.
+CREATE OR REPLACE FUNCTION holdfast.advisory_pids(wanted bigint) RETURNS TABLE (pid integer, shared boolean)
+LANGUAGE sql AS $$
+  SELECT l.pid, l.mode = 'ShareLock' FROM pg_locks l
+   WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+     AND l.classid::bigint = ((wanted >> 32) & 4294967295) AND l.objid::bigint = (wanted & 4294967295)
+$$;
+
+CREATE OR REPLACE FUNCTION holdfast.advisory_lives(session bigint) RETURNS boolean
+LANGUAGE sql AS $$ SELECT EXISTS (SELECT FROM holdfast.advisory_pids(session)) $$;
+
+-- A pooler that lends another session for every transaction would take locks that nobody gives back.
+CREATE OR REPLACE FUNCTION holdfast.advisory_session(my_pid integer, idle_ms bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF pg_backend_pid() <> my_pid THEN
+    RAISE EXCEPTION USING ERRCODE = 'HF001', MESSAGE = 'this is not the session that it was';
+  END IF;
+  -- The server ends a session that is silent for longer than this, and its locks with it.
+  PERFORM set_config('idle_session_timeout', idle_ms::text, false);
+END $$;
+
+-- For people, as the other routines say it. A lock of another program has neither token nor end.
+CREATE OR REPLACE FUNCTION holdfast.advisory_holders(res text, wanted bigint) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN (SELECT coalesce(jsonb_agg(h.view), '[]') FROM (
+    SELECT jsonb_build_array(CASE WHEN a.shared THEN 's' ELSE 'x' END, a.token::text, a.label,
+        greatest(0, a.ttl_ms - holdfast.ms_between(a.heard_at, clock_timestamp())), a.revoked) AS view
+      FROM holdfast.advisory a
+     WHERE a.resource = res AND a.key = wanted AND holdfast.advisory_lives(a.session)
+    UNION ALL
+    SELECT jsonb_build_array(CASE WHEN p.shared THEN 's' ELSE 'x' END, '0', '(another program)', 0, false)
+      FROM holdfast.advisory_pids(wanted) p
+     WHERE NOT EXISTS (SELECT FROM holdfast.advisory a WHERE a.key = wanted AND a.pid = p.pid)) h);
+END $$;
+
+-- op    verb acquire, name, key: the name with its prefix, id, shared, ttl, tokens, label
+-- Gives granted token tokens ttl | busy retryMs holders | gone why
+CREATE OR REPLACE FUNCTION holdfast.advisory_acquire(
+  op jsonb, my_session bigint, my_pid integer) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+  res text := op->>'name';
+  id uuid := (op->>'id')::uuid;
+  wanted bigint := holdfast.advisory_key(op->>'key');
+  is_shared boolean := (op->>'shared')::boolean;
+  mine holdfast.advisory;
+  first bigint;
+BEGIN
+  IF EXISTS (SELECT FROM holdfast.tombstones t WHERE t.grant_id = id AND t.until > clock_timestamp()) THEN
+    RETURN '["gone", "unknown"]';
+  END IF;
+  SELECT * INTO mine FROM holdfast.advisory WHERE grant_id = id AND session = my_session;
+  IF FOUND THEN
+    IF mine.revoked THEN RETURN '["gone", "revoked"]'; END IF;
+    UPDATE holdfast.advisory SET heard_at = clock_timestamp() WHERE grant_id = id;
+    RETURN jsonb_build_array('granted', mine.token::text, mine.tokens, mine.ttl_ms);
+  END IF;
+  -- PostgreSQL lets a session in again that is in already, so the rows must keep us out.
+  IF EXISTS (SELECT FROM holdfast.advisory a WHERE a.key = wanted AND a.session = my_session
+               AND NOT (a.shared AND is_shared))
+     OR NOT (CASE WHEN is_shared AND NOT EXISTS (SELECT FROM holdfast.advisory a
+                          WHERE a.key = wanted AND a.session = my_session)
+               THEN pg_try_advisory_lock_shared(wanted)
+               WHEN is_shared THEN true
+               ELSE pg_try_advisory_lock(wanted) END) THEN
+    RETURN jsonb_build_array('busy', 1000, holdfast.advisory_holders(res, wanted));
+  END IF;
+  DELETE FROM holdfast.advisory a
+   WHERE (a.key = wanted OR a.grant_id = id) AND NOT holdfast.advisory_lives(a.session);
+  first := nextval('holdfast.tokens');
+  INSERT INTO holdfast.advisory VALUES (id, my_session, my_pid, wanted, res, is_shared, first,
+    (op->>'tokens')::integer, (op->>'ttl')::bigint, clock_timestamp(), false, op->>'label');
+  RETURN jsonb_build_array('granted', first::text, (op->>'tokens')::integer, (op->>'ttl')::bigint);
+END $$;
+
+-- Carries out operations one after the other, on the session that holds.
+-- ops   array of what acquire and release take, each with its verb
+-- Gives an answer for each operation
+CREATE OR REPLACE FUNCTION holdfast.advisory_run(
+  ops jsonb, my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  op jsonb;
+  answers jsonb := '[]';
+BEGIN
+  PERFORM holdfast.advisory_session(my_pid, idle_ms);
+  FOR op IN SELECT o FROM jsonb_array_elements(ops) o LOOP
+    answers := answers || jsonb_build_array(CASE op->>'verb'
+      WHEN 'release' THEN holdfast.advisory_release(op, my_session)
+      ELSE holdfast.advisory_acquire(op, my_session, my_pid) END);
+  END LOOP;
+  IF random() < 0.01 THEN PERFORM holdfast.advisory_sweep(); END IF;
+  RETURN answers;
+END $$;
+
+-- Frees a little of what dead sessions left behind. Waits for nobody.
+CREATE OR REPLACE FUNCTION holdfast.advisory_sweep() RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM holdfast.sweep();
+  DELETE FROM holdfast.advisory WHERE grant_id IN (
+    SELECT a.grant_id FROM holdfast.advisory a
+     WHERE a.heard_at < clock_timestamp() - interval '1 minute'
+       AND NOT holdfast.advisory_lives(a.session)
+     LIMIT 50 FOR UPDATE SKIP LOCKED);
+END $$;
+
+-- Gives for each renewed | gone why
+CREATE OR REPLACE FUNCTION holdfast.advisory_renew(
+  names text[], ids uuid[], ttls bigint[], my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM holdfast.advisory_session(my_pid, idle_ms);
+  UPDATE holdfast.advisory a SET ttl_ms = b.ttl, heard_at = clock_timestamp()
+    FROM unnest(names, ids, ttls) AS b(name, id, ttl)
+   WHERE a.grant_id = b.id AND a.resource = b.name AND a.session = my_session AND NOT a.revoked;
+  RETURN (SELECT coalesce(jsonb_agg(CASE
+      WHEN a.revoked THEN '["gone", "revoked"]'::jsonb
+      WHEN a.grant_id IS NULL THEN '["gone", "expired"]'
+      ELSE '["renewed"]' END ORDER BY b.n), '[]')
+    FROM unnest(names, ids) WITH ORDINALITY AS b(name, id, n)
+    LEFT JOIN holdfast.advisory a
+      ON a.grant_id = b.id AND a.resource = b.name AND a.session = my_session);
+END $$;
+
+-- op    verb release, name, id, tombstone, changes: the channel of those who wait
+-- Gives released | gone why
+CREATE OR REPLACE FUNCTION holdfast.advisory_release(op jsonb, my_session bigint) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+  gone holdfast.advisory;
+BEGIN
+  IF (op->>'tombstone')::bigint > 0 THEN
+    INSERT INTO holdfast.tombstones AS t
+      VALUES ((op->>'id')::uuid, clock_timestamp() + holdfast.ms((op->>'tombstone')::bigint))
+      ON CONFLICT (grant_id) DO UPDATE SET until = greatest(t.until, excluded.until);
+  END IF;
+  DELETE FROM holdfast.advisory
+   WHERE grant_id = (op->>'id')::uuid AND resource = op->>'name' AND session = my_session
+   RETURNING * INTO gone;
+  IF NOT FOUND THEN RETURN '["gone", "expired"]'; END IF;
+  PERFORM holdfast.advisory_tidy(my_session);
+  PERFORM pg_notify(op->>'changes', op->>'name');
+  RETURN '["released"]';
+END $$;
+
+-- Gives back every lock of this session that no row stands for. A lock is not rolled back with its
+-- transaction: a statement that was granted one and failed all the same leaves it behind.
+CREATE OR REPLACE FUNCTION holdfast.advisory_tidy(my_session bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  l record;
+BEGIN
+  FOR l IN
+    SELECT (p.classid::bigint << 32) | p.objid::bigint AS key, p.mode = 'ShareLock' AS shared
+      FROM pg_locks p
+     WHERE p.locktype = 'advisory' AND p.granted AND p.objsubid = 1 AND p.pid = pg_backend_pid()
+  LOOP
+    CONTINUE WHEN l.key = my_session OR EXISTS (SELECT FROM holdfast.advisory a
+      WHERE a.session = my_session AND a.key = l.key AND a.shared = l.shared);
+    IF l.shared THEN PERFORM pg_advisory_unlock_shared(l.key);
+    ELSE PERFORM pg_advisory_unlock(l.key);
+    END IF;
+  END LOOP;
+END $$;
+
+CREATE OR REPLACE FUNCTION holdfast.advisory_check(res text, is_shared boolean, asked bigint)
+RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN EXISTS (SELECT FROM holdfast.advisory a
+    WHERE a.resource = res AND a.shared = is_shared AND NOT a.revoked
+      AND asked >= a.token AND asked < a.token + a.tokens AND holdfast.advisory_lives(a.session));
+END $$;
+
+-- With force the holder's session is ended, and with it whatever else it holds.
+-- Gives revoked | gone
+CREATE OR REPLACE FUNCTION holdfast.advisory_revoke(
+  res text, asked bigint, by_force boolean, changes text) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  a holdfast.advisory;
+BEGIN
+  UPDATE holdfast.advisory r SET revoked = true
+   WHERE r.resource = res AND asked >= r.token AND asked < r.token + r.tokens
+     AND holdfast.advisory_lives(r.session)
+   RETURNING * INTO a;
+  IF NOT FOUND THEN RETURN '["gone"]'; END IF;
+  IF by_force THEN PERFORM pg_terminate_backend(a.pid, 2000); END IF;
+  PERFORM pg_notify(changes, res);
+  RETURN '["revoked"]';
+END $$;
+
+CREATE OR REPLACE FUNCTION holdfast.advisory_look(res text, named text) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN jsonb_build_array(holdfast.advisory_holders(res, holdfast.advisory_key(named)), '[]'::jsonb, 0);
+END $$;
+
+CREATE OR REPLACE FUNCTION holdfast.advisory_page(after text, most integer) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(p.resource,
+      jsonb_build_array(holdfast.advisory_holders(p.resource, p.key), '[]'::jsonb, 0))
+      ORDER BY p.resource), '[]')
+    FROM (SELECT DISTINCT resource, key FROM holdfast.advisory
+           WHERE resource > after ORDER BY resource LIMIT most) p);
+END $$;

@@ -1,0 +1,18 @@
+-- What else must agree before a grant is made. With rows nobody else does; shedlock.sql says otherwise.
+CREATE OR REPLACE FUNCTION holdfast.foreign_take(
+  res text, id uuid, label text, until timestamptz, at timestamptz)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT true $$;
+
+CREATE OR REPLACE FUNCTION holdfast.foreign_mine(res text, id uuid)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT true $$;
+
+CREATE OR REPLACE FUNCTION holdfast.foreign_keep(ids uuid[])
+RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN END $$;
+
+CREATE OR REPLACE FUNCTION holdfast.foreign_free(res text, id uuid, at timestamptz)
+RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN END $$;
+
+CREATE OR REPLACE FUNCTION holdfast.foreign_holder(res text, at timestamptz)
+RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$ SELECT '[]'::jsonb $$;
+
+CREATE OR REPLACE FUNCTION holdfast.holds() RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'rows' $$;

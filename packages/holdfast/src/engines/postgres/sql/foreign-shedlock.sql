@@ -1,0 +1,69 @@
+-- A grant is the row of this name in ShedLock's own table as well, taken, prolonged and given back by
+-- ShedLock's own statements, in UTC. locked_by ends with a mark of this one grant: on one host two
+-- runs have one name, and neither may give back the other's.
+CREATE TABLE IF NOT EXISTS shedlock_table (
+  name varchar(64) NOT NULL,
+  lock_until timestamp NOT NULL,
+  locked_at timestamp NOT NULL,
+  locked_by varchar(255) NOT NULL,
+  PRIMARY KEY (name)
+);
+
+CREATE OR REPLACE FUNCTION holdfast.foreign_mark(id uuid) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$ SELECT ' ' || left(encode(sha256(uuid_send(id)), 'hex'), 16) $$;
+
+CREATE OR REPLACE FUNCTION holdfast.foreign_take(
+  res text, id uuid, label text, until timestamptz, at timestamptz) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO shedlock_table AS s (name, lock_until, locked_at, locked_by)
+    VALUES (res, timezone('utc', until), timezone('utc', at),
+      left(label, 200) || holdfast.foreign_mark(id))
+    ON CONFLICT (name) DO UPDATE
+      SET lock_until = excluded.lock_until, locked_at = excluded.locked_at,
+          locked_by = excluded.locked_by
+    WHERE s.lock_until <= timezone('utc', clock_timestamp());
+  RETURN FOUND;
+END $$;
+
+CREATE OR REPLACE FUNCTION holdfast.foreign_mine(res text, id uuid) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN EXISTS (SELECT FROM shedlock_table
+    WHERE name = res AND right(locked_by, 17) = holdfast.foreign_mark(id)
+      AND lock_until > timezone('utc', clock_timestamp()));
+END $$;
+
+CREATE OR REPLACE FUNCTION holdfast.foreign_keep(ids uuid[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE shedlock_table s
+     SET lock_until = timezone('utc', g.expires_at + holdfast.ms(g.delay_ms))
+    FROM holdfast.grants g
+   WHERE g.grant_id = ANY (ids) AND s.name = g.resource
+     AND right(s.locked_by, 17) = holdfast.foreign_mark(g.grant_id)
+     AND s.lock_until > timezone('utc', clock_timestamp());
+END $$;
+
+CREATE OR REPLACE FUNCTION holdfast.foreign_free(res text, id uuid, at timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE shedlock_table SET lock_until = timezone('utc', at)
+   WHERE name = res AND right(locked_by, 17) = holdfast.foreign_mark(id)
+     AND lock_until > timezone('utc', at);
+END $$;
+
+-- Whoever has the row without being one of our holders.
+CREATE OR REPLACE FUNCTION holdfast.foreign_holder(res text, at timestamptz) RETURNS jsonb
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array('x', '0', s.locked_by,
+      holdfast.ms_between(at, s.lock_until AT TIME ZONE 'utc'), false)), '[]')
+    FROM shedlock_table s
+   WHERE s.name = res AND s.lock_until > timezone('utc', at)
+     AND NOT EXISTS (SELECT FROM holdfast.grants g WHERE g.resource = res
+       AND right(s.locked_by, 17) = holdfast.foreign_mark(g.grant_id)));
+END $$;
+
+CREATE OR REPLACE FUNCTION holdfast.holds() RETURNS text
+LANGUAGE sql IMMUTABLE AS $$ SELECT 'shedlock' $$;

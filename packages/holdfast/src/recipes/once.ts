@@ -1,0 +1,54 @@
+import { UsageError } from "../errors.js";
+import type { HeldLease, Lease } from "../lease.js";
+import { type TryAcquireOptions, whole } from "../options.js";
+import { type RunFunction, runUnder } from "../run.js";
+
+export interface OnceOptions {
+  /** A run that takes longer is over for everybody: the next one may begin, and its lease is lost. */
+  readonly atMostMs: number;
+  /** A run that is done earlier keeps others out until then, so that clocks that differ make no second one. */
+  readonly atLeastMs?: number;
+  readonly label?: string;
+  readonly callTimeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+export type OnceResult<T> =
+  | { readonly ran: true; readonly value: T }
+  /** Somebody else runs, or has just run. */
+  | { readonly ran: false };
+
+interface Acquirer {
+  readonly engine: { readonly traits: { readonly ttl: { readonly minMs: number } } };
+  tryAcquire(resource: string, options: TryAcquireOptions): Promise<Lease | null>;
+}
+
+/** Runs fn unless somebody else does at this moment, or did less than atLeastMs ago. */
+export async function once<T>(
+  locks: Acquirer,
+  name: string,
+  options: OnceOptions,
+  fn: RunFunction<T>,
+): Promise<OnceResult<T>> {
+  const { atMostMs, atLeastMs = 0, ...rest } = options ?? {};
+  whole("atMostMs", atMostMs, 1);
+  whole("atLeastMs", atLeastMs, 0);
+  if (atLeastMs > atMostMs) {
+    throw new UsageError(`atLeastMs is ${atLeastMs}; it must not exceed atMostMs, ${atMostMs}`);
+  }
+  if (typeof fn !== "function") throw new UsageError("once takes (name, options, fn)");
+  const terms = { ...rest, ttlMs: atMostMs, renew: false, graceMs: 0, fair: "strict" } as const;
+  const lease = await locks.tryAcquire(name, terms);
+  if (lease === null) return { ran: false };
+  const { minMs } = locks.engine.traits.ttl;
+  const value = await runUnder(locks, lease, async (lease) => {
+    try {
+      return await fn(lease);
+    } finally {
+      const held = lease as HeldLease;
+      const leftMs = Math.ceil(atLeastMs - held.heldMs());
+      if (leftMs > 0 && held.held) await held.leave(Math.max(leftMs, minMs));
+    }
+  });
+  return { ran: true, value };
+}

@@ -7,7 +7,7 @@ import { killAll, survivors } from "./leftovers.mjs";
 import { endOf } from "./progress.mjs";
 import { filesBelow, root, workspaces } from "./workspace.mjs";
 
-const FILE_TIMEOUT_MS = 2 * 60_000;
+const FILE_TIMEOUT_MS = 5 * 60_000;
 const LONG_FILE_TIMEOUT_MS = 30 * 60_000;
 
 /** The compiled test files, those whose path contains one of the filters if there are any. */

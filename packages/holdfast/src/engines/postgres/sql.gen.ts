@@ -271,19 +271,25 @@ BEGIN
       RETURN jsonb_build_array('granted', holdfast.give(w, w.ttl_ms, at)::text, w.tokens, w.ttl_ms);
     END IF;
   END IF;
-  IF EXISTS (SELECT FROM holdfast.tombstones t WHERE t.grant_id = w.grant_id AND t.until > at) THEN
-    PERFORM holdfast.drop_idle(ARRAY[res]);
-    RETURN '["gone", "unknown"]';
-  END IF;
-  SELECT * INTO g FROM holdfast.grants
-   WHERE grant_id = w.grant_id AND resource = res AND expires_at > at;
-  IF FOUND THEN
-    IF g.revoked THEN RETURN '["gone", "revoked"]'; END IF;
-    RETURN holdfast.rearm(g, at);
-  END IF;
-  IF EXISTS (SELECT FROM holdfast.waiters l WHERE l.grant_id = w.grant_id AND l.resource = res) THEN
-    IF waits THEN RETURN holdfast.queued(res, w.grant_id, pace_ms, at); END IF;
-    RETURN jsonb_build_array('busy', 1000, holdfast.holders(res, at));
+  -- A claim that was here before: given back, granted, or in line.
+  IF EXISTS (
+       SELECT FROM holdfast.tombstones t WHERE t.grant_id = w.grant_id
+       UNION ALL SELECT FROM holdfast.grants b WHERE b.grant_id = w.grant_id
+       UNION ALL SELECT FROM holdfast.waiters l WHERE l.grant_id = w.grant_id) THEN
+    IF EXISTS (SELECT FROM holdfast.tombstones t WHERE t.grant_id = w.grant_id AND t.until > at) THEN
+      PERFORM holdfast.drop_idle(ARRAY[res]);
+      RETURN '["gone", "unknown"]';
+    END IF;
+    SELECT * INTO g FROM holdfast.grants
+     WHERE grant_id = w.grant_id AND resource = res AND expires_at > at;
+    IF FOUND THEN
+      IF g.revoked THEN RETURN '["gone", "revoked"]'; END IF;
+      RETURN holdfast.rearm(g, at);
+    END IF;
+    IF EXISTS (SELECT FROM holdfast.waiters l WHERE l.grant_id = w.grant_id AND l.resource = res) THEN
+      IF waits THEN RETURN holdfast.queued(res, w.grant_id, pace_ms, at); END IF;
+      RETURN jsonb_build_array('busy', 1000, holdfast.holders(res, at));
+    END IF;
   END IF;
   IF w.shared THEN
     -- All shared claims that are alive carry one limit.

@@ -3,9 +3,10 @@ import { UsageError } from "holdfast";
 import type { Command } from "./command.js";
 import { orMeant } from "./did-you-mean.js";
 import { EXIT, exitCodeOf, explain } from "./exit-codes.js";
+import { initCommand } from "./init.js";
 import { runCommand } from "./run.js";
 
-const COMMANDS: Readonly<Record<string, Command>> = { run: runCommand };
+const COMMANDS: Readonly<Record<string, Command>> = { run: runCommand, init: initCommand };
 const GLOBAL_OPTIONS = ["--help", "--version"];
 
 /** Finds the verb, runs it, and turns whatever it throws into a sentence and an exit code. */
@@ -45,12 +46,15 @@ function find(verb: string): Command {
 }
 
 function overview(): string {
-  const verbs = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name}   ${summary}`);
+  const verbs = Object.entries(COMMANDS).map(
+    ([name, { summary }]) => `  ${name.padEnd(6)} ${summary}`,
+  );
   return `holdfast: distributed locks on the command line
 
 Usage
   holdfast run NAME [options] -- command args…
-  holdfast run --help
+  holdfast init [--url URL]
+  holdfast COMMAND --help
 
 Commands
 ${verbs.join("\n")}

@@ -3,6 +3,7 @@ import { basename } from "node:path";
 import { ACQUIRE_DEFAULTS, type AcquireOptions, UsageError } from "holdfast";
 import { readArguments } from "./arguments.js";
 import { parseDuration } from "./duration.js";
+import { readUrl } from "./engine-url.js";
 
 const OPTIONS = {
   url: { type: "string" },
@@ -70,11 +71,6 @@ export function readRunRequest(args: readonly string[], env: NodeJS.ProcessEnv):
     json: flags.has("json"),
     quiet: flags.has("quiet"),
   };
-}
-
-function readUrl(given: string | undefined, env: NodeJS.ProcessEnv): string {
-  if (given === "") throw new UsageError("--url is empty; it looks like sqlite:locks.db");
-  return given ?? (env.HOLDFAST_URL || "sqlite:");
 }
 
 function readLimit(text: string | undefined): number | undefined {

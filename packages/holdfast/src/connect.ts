@@ -31,14 +31,7 @@ export async function connect(
     throw new UsageError(`connect takes a URL or an engine, got ${show(target)}`);
   }
   const url = parseEngineUrl(target);
-  const load = Object.hasOwn(ENGINES, url.scheme) ? ENGINES[url.scheme] : undefined;
-  if (load === undefined) {
-    const known = Object.keys(ENGINES).map((scheme) => `${scheme}:`);
-    throw new UnsupportedError(
-      `no engine for "${url.scheme}:"; this version has ${known.join(", ")}`,
-    );
-  }
-  const open = await load();
+  const open = await engineFor(url)();
   const engine = await open(url);
   try {
     return new Locks(engine, options);
@@ -46,4 +39,12 @@ export async function connect(
     await engine.close();
     throw error;
   }
+}
+
+/** How the engine of a URL is loaded. */
+export function engineFor({ scheme }: EngineUrl): () => Promise<OpenFromUrl> {
+  const load = Object.hasOwn(ENGINES, scheme) ? ENGINES[scheme] : undefined;
+  if (load !== undefined) return load;
+  const known = Object.keys(ENGINES).map((name) => `${name}:`);
+  throw new UnsupportedError(`no engine for "${scheme}:"; this version has ${known.join(", ")}`);
 }

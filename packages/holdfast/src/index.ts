@@ -30,6 +30,7 @@ export {
   type ConnectOptions,
   type TryAcquireOptions,
 } from "./options.js";
+export { prepare } from "./prepare.js";
 export type { OnceOptions, OnceResult } from "./recipes/once.js";
 export type { RecipeDefaults, RecipeOptions, RecipeTryOptions } from "./recipes/options.js";
 export type { RwLock } from "./recipes/rw-lock.js";

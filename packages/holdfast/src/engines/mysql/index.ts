@@ -4,6 +4,7 @@ import { poolOf } from "./client.js";
 import { MysqlEngine } from "./engine.js";
 import { openFromUrl } from "./open.js";
 import { type MysqlEngineOptions, resolveMysql, termsFromUrl } from "./options.js";
+import { createSchema } from "./schema.js";
 
 export type { MysqlCallbackPool, MysqlConnection, MysqlPool } from "./client.js";
 export { MYSQL_DEFAULTS, type MysqlEngineOptions, type MysqlHold } from "./options.js";
@@ -28,5 +29,16 @@ export async function mysqlFromUrl(url: EngineUrl): Promise<Engine> {
   } catch (error) {
     await engine.close();
     throw error;
+  }
+}
+
+/** Makes the tables and routines that a URL's engine needs. */
+export async function prepareMysql(url: EngineUrl): Promise<void> {
+  const { prefix, hold } = termsFromUrl(url);
+  const { pool, close } = await openFromUrl(url, 1);
+  try {
+    await createSchema(pool, { prefix, ...(hold === "shedlock" ? { shedlock: "shedlock" } : {}) });
+  } finally {
+    await close();
   }
 }

@@ -108,9 +108,9 @@ export async function checkSchema(
   const create = `${creation(prefix, hold)} from "holdfast/mysql"`;
   const message =
     found === null
-      ? `this database has no tables "${prefix}…" for locks. Call ${create} once, as a user that may create them`
+      ? `this database has no tables "${prefix}…" for locks. Run "holdfast init" with this URL, or call ${create}, once, as a user that may create them`
       : found < SCHEMA_VERSION
-        ? `tables "${prefix}…" are of version ${found}, and ${SCHEMA_VERSION} is needed. Call ${create}`
+        ? `tables "${prefix}…" are of version ${found}, and ${SCHEMA_VERSION} is needed. Run "holdfast init" with this URL, or call ${create}`
         : `tables "${prefix}…" are of version ${found}, and this holdfast knows ${SCHEMA_VERSION}. Update holdfast`;
   throw new EngineError(message, { effect: "none", retryable: false });
 }

@@ -12,6 +12,7 @@ import {
   resolvePostgres,
   termsFromUrl,
 } from "./options.js";
+import { createSchema } from "./schema.js";
 
 export type { PgClient, PgPool, PgPoolClient, PgResult } from "./client.js";
 export { POSTGRES_DEFAULTS, type PostgresEngineOptions, type PostgresHold } from "./options.js";
@@ -43,6 +44,18 @@ export async function postgresFromUrl(url: EngineUrl): Promise<Engine> {
   } catch (error) {
     await engine.close();
     throw error;
+  }
+}
+
+/** Makes the tables and routines that a URL's engine needs. */
+export async function preparePostgres(url: EngineUrl): Promise<void> {
+  const { schema, hold } = termsFromUrl(url);
+  if (hold === "advisory") return;
+  const { pool, close } = await openFromUrl(url, 1);
+  try {
+    await createSchema(pool, { schema, ...(hold === "shedlock" ? { shedlock: "shedlock" } : {}) });
+  } finally {
+    await close();
   }
 }
 

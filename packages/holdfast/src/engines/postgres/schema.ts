@@ -85,9 +85,9 @@ export async function checkSchema(
   const create = `${creation(schema, hold)} from "holdfast/postgres"`;
   const message =
     found === undefined
-      ? `schema "${schema}" has no tables for locks. Call ${create} once, as a user that may create them`
+      ? `schema "${schema}" has no tables for locks. Run "holdfast init" with this URL, or call ${create}, once, as a user that may create them`
       : found < SCHEMA_VERSION
-        ? `schema "${schema}" is of version ${found}, and ${SCHEMA_VERSION} is needed. Call ${create}`
+        ? `schema "${schema}" is of version ${found}, and ${SCHEMA_VERSION} is needed. Run "holdfast init" with this URL, or call ${create}`
         : `schema "${schema}" is of version ${found}, and this holdfast knows ${SCHEMA_VERSION}. Update holdfast`;
   throw new EngineError(message, { effect: "none", retryable: false });
 }

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startMariadb, startPostgres } from "@holdfast/servers";
+import { holdfast } from "./holdfast.fixture.js";
+
+const STARTS = { postgres: startPostgres, mysql: startMariadb };
+
+for (const [name, start] of Object.entries(STARTS)) {
+  test(`${name}: without tables run says what to do, init does it, and again, and run works`, async (t) => {
+    await using server = await start();
+    const { url } = server;
+    const early = holdfast(t, ["run", "a", "--url", url, "--", "echo", "no"]);
+    assert.equal(await early.ended, 69);
+    assert.match(early.stderr, /Run "holdfast init" with this URL/);
+
+    const init = holdfast(t, ["init", "--url", url]);
+    assert.equal(await init.ended, 0, init.stderr);
+    assert.equal(init.stdout, "everything that locks need is there\n");
+    const again = holdfast(t, ["init", "--json", "--url", url]);
+    assert.equal(await again.ended, 0, again.stderr);
+    assert.deepEqual(JSON.parse(again.stdout), { outcome: "prepared" });
+
+    const run = holdfast(t, ["run", "a", "--url", url, "--", "echo", "yes"]);
+    assert.equal(await run.ended, 0, run.stderr);
+    assert.equal(run.stdout, "yes\n");
+  });
+}
+
+test("an engine that needs nothing says so; what is no engine or no option is refused", async (t) => {
+  const memory = holdfast(t, ["init", "--url", "memory:"]);
+  assert.equal(await memory.ended, 0);
+  assert.equal(memory.stdout, "nothing to do\n");
+  const unknown = holdfast(t, ["init", "--url", "oracle://u:secret@h/db"]);
+  assert.equal(await unknown.ended, 78);
+  assert.match(unknown.stderr, /no engine for "oracle:"/);
+  assert.doesNotMatch(unknown.stderr, /secret/);
+  const named = holdfast(t, ["init", "nightly"]);
+  assert.equal(await named.ended, 64);
+  assert.match(named.stderr, /init takes no "nightly"/);
+});

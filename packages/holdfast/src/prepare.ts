@@ -1,0 +1,33 @@
+import { engineFor } from "./connect.js";
+import { EngineError, HoldfastError, show, UsageError } from "./errors.js";
+import { type EngineUrl, parseEngineUrl } from "./url.js";
+
+type PrepareUrl = (url: EngineUrl) => Promise<void>;
+
+const ENGINES: Record<string, () => Promise<PrepareUrl>> = {
+  mysql: async () => (await import("./engines/mysql/index.js")).prepareMysql,
+  postgres: async () => (await import("./engines/postgres/index.js")).preparePostgres,
+  postgresql: async () => (await import("./engines/postgres/index.js")).preparePostgres,
+};
+
+/**
+ * Makes what an engine needs once before its first use, such as tables, as a user that may make them.
+ * What is there already stays; what is of an older version is brought up to date.
+ */
+export async function prepare(target: string): Promise<"prepared" | "nothing to do"> {
+  if (typeof target !== "string") throw new UsageError(`prepare takes a URL, got ${show(target)}`);
+  const url = parseEngineUrl(target);
+  // Refuses what no engine is known for.
+  engineFor(url);
+  const load = Object.hasOwn(ENGINES, url.scheme) ? ENGINES[url.scheme] : undefined;
+  if (load === undefined) return "nothing to do";
+  const work = await load();
+  try {
+    await work(url);
+    return "prepared";
+  } catch (error) {
+    if (error instanceof HoldfastError) throw error;
+    const message = `${url.scheme}: ${error instanceof Error ? error.message : String(error)}`;
+    throw new EngineError(message, { effect: "unknown", retryable: false, cause: error });
+  }
+}

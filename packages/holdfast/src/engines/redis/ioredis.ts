@@ -1,6 +1,6 @@
 import { UsageError } from "../../errors.js";
 import type { NodeListener, Script, Seam, Subscription } from "./client.js";
-import { CLIENT_ID, together } from "./confirmed.js";
+import { together, WHICH_CONNECTION } from "./confirmed.js";
 import { scanNodes } from "./scan.js";
 import { slotOf, tagOf } from "./slots.js";
 
@@ -179,10 +179,10 @@ const confirm = (
   { replicas, timeoutMs }: { replicas: number; timeoutMs: number },
 ) =>
   together([
-    node.call(...CLIENT_ID),
+    node.call(...WHICH_CONNECTION),
     run(node, how, keys, args),
     node.call("WAIT", String(replicas), String(timeoutMs)),
-    node.call(...CLIENT_ID),
+    node.call(...WHICH_CONNECTION),
   ]);
 
 async function primaryOf(cluster: IoRedisClusterClient, slot: number): Promise<string> {

@@ -3,23 +3,18 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startRedis } from "@holdfast/servers";
 import type { Engine } from "../../engine.js";
 import { Field } from "./field.fixture.js";
-import { CLIENT_NAMES, claim, Ground, now, until } from "./ground.fixture.js";
+import { CLIENT_NAMES, claim, Ground, now, PROMPT, until } from "./ground.fixture.js";
 
 const HEARD_MS = 300;
 
 describe("a waiter that listens at a replica", { concurrency: 1 }, () => {
   for (const client of CLIENT_NAMES) {
     it(`is passed over, and not told of the grant it did not get (${client})`, async () => {
-      await using ground = await Ground.start({ args: ["--repl-diskless-sync-delay", "0"] });
-      const follow = ["--replicaof", `127.0.0.1 ${ground.server.port}`];
-      await using replica = await startRedis({ args: follow });
-      await until("the replica follows", async () =>
-        String(await ground.admin.info("replication")).includes("state=online"),
-      );
-      const aside = ground.engine({ client, pushPort: replica.port });
+      await using ground = await Ground.start(PROMPT);
+      const [replica] = await ground.replicas(1);
+      const aside = ground.engine({ client, pushPort: replica!.port });
       await passOver(aside, ground.engine());
     });
   }

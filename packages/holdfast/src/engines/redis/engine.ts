@@ -31,6 +31,7 @@ import { acquired, gone, granted, queued, viewOf, word } from "./answers.js";
 import { Beats } from "./beats.js";
 import type { Seam } from "./client.js";
 import { Commander } from "./commander.js";
+import { each } from "./each.js";
 import { warnOfEviction } from "./eviction.js";
 import { explain, isWrongType } from "./failure.js";
 import { keyOf, resourceOf } from "./keys.js";
@@ -106,15 +107,18 @@ export class RedisEngine implements Engine {
   }
 
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]> {
-    return this.#each(grants, async ({ resource, grantId, ttlMs }) => {
+    return this.#each(grants, call, async ({ resource, grantId, ttlMs }) => {
       const answer = await this.#keep(resource, "renew", grantId, ttlMs);
       if (word(answer) !== "renewed") return gone(answer);
       return { kind: "renewed", since: call.startedAt, ttlMs };
     });
   }
 
-  release(grants: readonly ReleaseRef[]): Promise<readonly (Released | Gone | Failed)[]> {
-    return this.#each(grants, async ({ resource, grantId, tombstoneMs }) => {
+  release(
+    grants: readonly ReleaseRef[],
+    call: Call,
+  ): Promise<readonly (Released | Gone | Failed)[]> {
+    return this.#each(grants, call, async ({ resource, grantId, tombstoneMs }) => {
       this.#beats.forget(grantId);
       const answer = await this.#run(resource, "release", grantId, tombstoneMs);
       return word(answer) === "released" ? { kind: "released" } : gone(answer);
@@ -187,7 +191,7 @@ export class RedisEngine implements Engine {
       waiters: readonly GrantRef[],
       call: Call,
     ): Promise<readonly (Queued | Granted | Unknown | Failed)[]> =>
-      this.#each(waiters, async (waiter) => {
+      this.#each(waiters, call, async (waiter) => {
         const { resource, grantId } = waiter;
         void this.#pushes.listenFor(keyOf(this.#terms.prefix, resource));
         const beat = this.#beats.next(waiter, call.startedAt);
@@ -255,21 +259,14 @@ export class RedisEngine implements Engine {
     }
   }
 
-  /** An answer for each; one that fails is an answer too, and does not decide for the others. */
+  /** On a Cluster a shard that hangs must leave the core time to hear what the others said. */
   async #each<R, A>(
     refs: readonly R[],
+    { timeoutMs }: Call,
     ask: (ref: R) => Promise<A>,
   ): Promise<readonly (A | Failed)[]> {
     this.#refuseWhenClosed();
-    return Promise.all(
-      refs.map((ref) =>
-        ask(ref).catch((error: unknown): Failed => {
-          const failure = explain(error);
-          const effect = failure instanceof EngineError ? failure.effect : "unknown";
-          return { kind: "failed", effect, error: failure };
-        }),
-      ),
-    );
+    return each(refs, this.#seam.shards === undefined ? Infinity : timeoutMs / 2, ask);
   }
 
   async #scan(cursor: string | null, max: number): Promise<[string | null, string[]]> {

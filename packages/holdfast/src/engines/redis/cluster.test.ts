@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ClusterServers, RedisServer } from "@holdfast/servers";
-import { Field } from "./field.fixture.js";
+import type { ClusterServers } from "@holdfast/servers";
+import { exponential } from "../../retry.js";
+import { crash, Field } from "./field.fixture.js";
 import { CLIENT_NAMES, until } from "./ground.fixture.js";
-import { keyFor, namesIn, renewals } from "./shards.fixture.js";
+import { keyFor, namesIn, renewals, shardOf } from "./shards.fixture.js";
 
 let field: Field<ClusterServers>;
 
@@ -25,7 +26,7 @@ describe("a Cluster", () => {
         ...namesIn(0, 1, `hung-${client}`),
         ...namesIn(1, 2, `fine-${client}`),
       ] as [string, string, string];
-      const [server, replica] = await shardOf(hung);
+      const [server, replica] = await shardOf(field, hung);
       const ours = await field.locks({ client });
       const other = await field.locks();
       const ttlMs = 3_000;
@@ -52,17 +53,41 @@ describe("a Cluster", () => {
         for (const one of [server, replica]) one.resume();
       }
     });
+
+    it(`a primary that is killed is succeeded, and those who wait have their turn (${client})`, async () => {
+      const [name] = namesIn(0, 1, `killed-${client}`) as [string];
+      const [fine] = namesIn(2, 1, `untouched-${client}`) as [string];
+      const [server] = await shardOf(field, name);
+      const ours = await field.locks({ client });
+      const other = await field.locks({ client });
+      const retry = exponential({ minMs: 50, maxMs: 500 });
+      const lease = await ours.acquire(name, { ttlMs: 10_000 });
+      const beside = await ours.acquire(fine, { ttlMs: 3_000 });
+      using renewed = renewals(fine);
+      const waiting = other.acquire(name, { waitMs: 30_000, retry });
+      await until("it stands in line", async () => (await ours.inspect(name)).waiters.length === 1);
+      crash(server);
+      const now = await field.servers.failedOver(keyFor(name), server);
+      assert.notEqual(now, server);
+      // The replica had it all: the lease goes on, and its end is what lets the waiter in.
+      await until(
+        "it is renewed by the successor",
+        () =>
+          lease.renew().then(
+            () => true,
+            () => false,
+          ),
+        9_000,
+      );
+      assert.ok(lease.held);
+      const released = await lease.release();
+      assert.equal(released, "released");
+      const next = await waiting;
+      assert.ok(next.token > lease.token, `${next.token} came after ${lease.token}`);
+      assert.ok(beside.held);
+      const gapMs = renewed.longestGapMs();
+      assert.ok(gapMs < 2_500, `another shard went ${gapMs} ms without a renewal`);
+      await server.restart();
+    });
   }
 });
-
-/** The primary of a resource and its replica, once what was done before is mended. */
-async function shardOf(resource: string): Promise<[RedisServer, RedisServer]> {
-  const look = async () => {
-    const primary = await field.servers.primaryOf(keyFor(resource));
-    const replica = await field.servers.replicaOf(primary);
-    const role = String(await field.node(replica).call("ROLE"));
-    return /^slave.*,connected,/.test(role) ? ([primary, replica] as const) : null;
-  };
-  await until("a whole shard", () => look().catch(() => null), 15_000);
-  return [...(await look())!];
-}

@@ -25,7 +25,8 @@ export interface FieldOptions extends Partial<RedisTerms> {
 export class Field<S extends SentinelServers | ClusterServers> implements AsyncDisposable {
   readonly servers: S;
   readonly topology: Topology;
-  readonly #closers: (() => unknown)[] = [];
+  readonly #locks: (() => unknown)[] = [];
+  readonly #clients: (() => unknown)[] = [];
 
   private constructor(servers: S, topology: Topology) {
     this.servers = servers;
@@ -46,7 +47,8 @@ export class Field<S extends SentinelServers | ClusterServers> implements AsyncD
     const { client: name = "ioredis", ways, ...terms } = options;
     const { client, close } = await this.topology.client(name, ways);
     const engine = new RedisEngine(seamOf(client), { ...REDIS_DEFAULTS, ...terms }, close);
-    this.#closers.push(() => engine.close());
+    this.#locks.push(() => engine.close());
+    this.#clients.push(close);
     await engine.open();
     return engine;
   }
@@ -54,7 +56,7 @@ export class Field<S extends SentinelServers | ClusterServers> implements AsyncD
   /** As another process would have it. */
   async locks(options: FieldOptions = {}): Promise<Locks> {
     const locks = new Locks(await this.engine(options));
-    this.#closers.push(() => locks.close());
+    this.#locks.unshift(() => locks.close());
     return locks;
   }
 
@@ -62,26 +64,28 @@ export class Field<S extends SentinelServers | ClusterServers> implements AsyncD
   node({ port }: RedisServer): Redis {
     const node = new Redis({ port, retryStrategy: () => 20 });
     node.on("error", () => {});
-    this.#closers.push(() => node.disconnect());
+    this.#clients.push(() => node.disconnect());
     return node;
   }
 
   async relay({ port }: RedisServer): Promise<Relay> {
     const relay = await Relay.start(port);
-    this.#closers.push(() => relay.close());
+    this.#clients.push(() => relay.close());
     return relay;
   }
 
   child(fixture: string, args: readonly string[]): Child {
     const child = new Child(fixture, args);
-    this.#closers.push(() => child.kill());
+    this.#clients.push(() => child.kill());
     return child;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     // What is cut off or has failed cannot be closed in order, and need not be.
-    const closed = Promise.allSettled(this.#closers.reverse().map(async (close) => close()));
-    await Promise.race([closed, sleep(1_000)]);
+    const enough = sleep(1_000);
+    for (const closers of [this.#locks, this.#clients]) {
+      await Promise.race([Promise.allSettled(closers.map(async (close) => close())), enough]);
+    }
     await this.topology.stop();
   }
 }

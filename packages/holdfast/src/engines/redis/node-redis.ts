@@ -165,9 +165,10 @@ function clusterSeam(client: NodeRedisClusterClient): Seam {
           return copy;
         })();
         opening.catch(() => {});
+        // Always the same listener: one that is there already is not added again.
+        const listen = (message: string, channel: string) => onMessage(channel, message);
         return {
           hear: async (channel, kind) => {
-            const listen = (message: string) => onMessage(channel, message);
             const copy = await opening;
             await (kind === "shard"
               ? copy.sSubscribe(channel, listen)

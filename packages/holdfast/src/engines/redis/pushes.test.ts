@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine } from "../../engine.js";
 import { Field } from "./field.fixture.js";
 import { CLIENT_NAMES, claim, Ground, now, PROMPT, until } from "./ground.fixture.js";
+import { handOver } from "./shards.fixture.js";
 
 const HEARD_MS = 300;
 
@@ -25,9 +26,7 @@ describe("a waiter that listens at a replica", { concurrency: 1 }, () => {
       const aside = await field.engine({ client });
       await aside.inspect("a");
       const former = await field.servers.primaryOf("holdfast:a");
-      const replica = await field.servers.replicaOf(former);
-      await field.node(replica).call("CLUSTER", "FAILOVER");
-      await field.servers.failedOver("holdfast:a", former);
+      await handOver(field, "a");
       await until("the former primary follows", async () =>
         /^slave.*connected/.test(String(await field.node(former).call("ROLE"))),
       );

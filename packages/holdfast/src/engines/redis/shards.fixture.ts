@@ -1,4 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ClusterServers, RedisServer } from "@holdfast/servers";
 import { channels } from "../../events.js";
+import type { Field } from "./field.fixture.js";
+import { until } from "./ground.fixture.js";
 import { keyOf } from "./keys.js";
 import { REDIS_DEFAULTS } from "./options.js";
 import { SLOTS, slotOf } from "./slots.js";
@@ -18,6 +22,36 @@ export function namesIn(shard: number, count: number, prefix = "r"): string[] {
 
 export function keyFor(resource: string): string {
   return keyOf(REDIS_DEFAULTS.prefix, resource);
+}
+
+/** The primary of a resource and its replica, once what was done before is mended. */
+export async function shardOf(
+  field: Field<ClusterServers>,
+  resource: string,
+): Promise<[RedisServer, RedisServer]> {
+  const look = async () => {
+    const primary = await field.servers.primaryOf(keyFor(resource));
+    const replica = await field.servers.replicaOf(primary);
+    const role = String(await field.node(replica).call("ROLE"));
+    return /^slave.*,connected,/.test(role) ? ([primary, replica] as const) : null;
+  };
+  await until("a whole shard", () => look().catch(() => null), 15_000);
+  return [...(await look())!];
+}
+
+/** The replica takes over, and nobody has failed. */
+export async function handOver(field: Field<ClusterServers>, resource: string): Promise<void> {
+  const [primary, replica] = await shardOf(field, resource);
+  const node = field.node(replica);
+  const succeeded = async () => {
+    if (/^master/.test(String(await node.call("ROLE")))) return true;
+    // It refuses, or gives up by itself, when the servers are too busy.
+    await node.call("CLUSTER", "FAILOVER").catch(() => {});
+    await sleep(200);
+    return false;
+  };
+  await until("a hand-over", succeeded, 20_000);
+  await field.servers.failedOver(keyFor(resource), primary);
 }
 
 /** Hears when leases of a resource were renewed in this process, until it is disposed of. */

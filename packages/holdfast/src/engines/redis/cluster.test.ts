@@ -89,5 +89,26 @@ describe("a Cluster", () => {
       assert.ok(gapMs < 2_500, `another shard went ${gapMs} ms without a renewal`);
       await server.restart();
     });
+
+    it(`grants that a replica must have go on after a succession (${client})`, async () => {
+      const [name] = namesIn(1, 1, `kept-${client}`) as [string];
+      const [server] = await shardOf(field, name);
+      const replicas = { replicas: 1, timeoutMs: 500 };
+      const ours = await field.locks({ client, replicas });
+      const first = await ours.acquire(name);
+      await first.release();
+      crash(server);
+      await field.servers.failedOver(keyFor(name), server);
+      // It has no replica yet, so nothing may be granted.
+      const alone = await ours.acquire(name, { waitMs: 0 }).catch((error) => error.code);
+      assert.equal(alone, "ENGINE");
+      await server.restart();
+      await shardOf(field, name);
+      const retry = exponential({ minMs: 100, maxMs: 500 });
+      const lease = await ours.acquire(name, { waitMs: 15_000, retry });
+      assert.ok(lease.token > first.token);
+      await lease.renew();
+      assert.equal(await lease.release(), "released");
+    });
   }
 });

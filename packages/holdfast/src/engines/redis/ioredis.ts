@@ -140,11 +140,13 @@ function clusterSeam(client: IoRedisClusterClient): Seam {
       }
       const own = confirming;
       const key = keys[0]!;
-      const node = nodeAt(own, await primaryOf(own, slotOf(key)));
       try {
+        const node = nodeAt(own, await primaryOf(own, slotOf(key)));
         return await confirm(node, how, keys, args, wait);
       } catch (error) {
-        if (/^(MOVED|ASK) /.test((error as Error).message)) await own.call("EXISTS", key);
+        // Whoever speaks to a node by itself never learns that another serves the slot now. Any
+        // command to the Cluster finds out, and this one changes nothing.
+        own.call("EXISTS", key).catch(() => {});
         throw error;
       }
     },

@@ -3,10 +3,12 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ClusterServers } from "@holdfast/servers";
+import type { Locks } from "../../locks.js";
 import { exponential } from "../../retry.js";
 import { crash, Field } from "./field.fixture.js";
 import { CLIENT_NAMES, until } from "./ground.fixture.js";
 import { keyFor, namesIn, renewals, shardOf } from "./shards.fixture.js";
+import { SLOTS, slotOf } from "./slots.js";
 
 let field: Field<ClusterServers>;
 
@@ -111,4 +113,40 @@ describe("a Cluster", () => {
       assert.equal(await lease.release(), "released");
     });
   }
+
+  it("500 waiters for 50 resources of all shards drain, and list finds every one", async () => {
+    const odd = ["{", "}", "{}", "{a}b", "a{b}", "%7B", "käse/🧀", "x*[y]?", "new\nline", "q\"'"];
+    const names = [...odd, ...Array.from({ length: 40 }, (_, i) => `drained-${i}`)];
+    const slots = new Set(names.map((name) => Math.floor((slotOf(keyFor(name)) * 3) / SLOTS)));
+    assert.equal(slots.size, 3);
+    const [ours, other] = await Promise.all(CLIENT_NAMES.map((client) => field.locks({ client })));
+    const held = await Promise.all(names.map((name) => ours!.acquire(name)));
+    const waits = names.flatMap((name) =>
+      Array.from({ length: 10 }, async (_, i) => {
+        const locks = i % 2 === 0 ? ours! : other!;
+        const lease = await locks.acquire(name, { waitMs: 60_000, fair: "strict" });
+        await lease.release();
+        return lease.token;
+      }),
+    );
+    await until("all wait", async () => (await waitersOf(other!, names)) === 500, 20_000);
+    const listed = new Set<string>();
+    for await (const { resource } of other!.list()) listed.add(resource);
+    assert.deepEqual(
+      names.filter((name) => !listed.has(name)),
+      [],
+    );
+    await Promise.all(held.map((lease) => lease.release()));
+    const tokens = await Promise.all(waits);
+    assert.equal(
+      new Set(tokens.map((token, i) => `${names[Math.floor(i / 10)]} ${token}`)).size,
+      500,
+    );
+    assert.equal(await waitersOf(other!, names), 0);
+  });
 });
+
+async function waitersOf(locks: Locks, names: readonly string[]): Promise<number> {
+  const views = await Promise.all(names.map((name) => locks.inspect(name)));
+  return views.reduce((sum, { waiters }) => sum + waiters.length, 0);
+}

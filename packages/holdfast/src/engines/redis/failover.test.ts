@@ -2,6 +2,7 @@
 // comes back as if nothing had happened: for some seconds there are two primaries.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { RedisServer, SentinelServers } from "@holdfast/servers";
 import { startRedis } from "@holdfast/servers";
 import { connect } from "../../connect.js";
@@ -11,6 +12,7 @@ import { exponential } from "../../retry.js";
 import { crash, Field } from "./field.fixture.js";
 import { CLIENT_NAMES, until } from "./ground.fixture.js";
 import { redisEngine } from "./index.js";
+import { type IoRedisSubscriber, reconnect } from "./ioredis.js";
 import { Register } from "./register.fixture.js";
 
 const TTL_MS = 10_000;
@@ -24,6 +26,29 @@ before(async () => {
 after(async () => field[Symbol.asyncDispose]());
 
 describe("a failover by Sentinels", () => {
+  it("that is told of again and again, while clients look for the primary, ends none of them", async () => {
+    const { client, close } = await field.topology.client("ioredis");
+    const engine = redisEngine({ client });
+    const [waiter, other] = [new Locks(engine), await field.locks()];
+    await (await waiter.acquire("warm up")).release();
+    for (let i = 0; i < 100; i++) {
+      reconnect(client as unknown as IoRedisSubscriber);
+      await sleep(3);
+    }
+    const held = await other.acquire("told");
+    const waiting = waiter.acquire("told", { retry: retry() });
+    const stands = async () => (await other.inspect("told")).waiters.length === 1;
+    await until("it waits", stands, 10_000);
+    await sleep(500);
+    const started = performance.now();
+    await held.release();
+    await (await waiting).release();
+    const tookMs = performance.now() - started;
+    assert.ok(tookMs < 400, `nothing was pushed; it took ${tookMs} ms`);
+    await waiter.close();
+    close();
+  });
+
   it("keeps leases that replicas have, and the places of those who wait; tokens rise", async () => {
     const primary = await field.servers.primary();
     const byUrl = await connect(field.topology.url);

@@ -40,12 +40,14 @@ export interface IoRedisClusterClient extends Commands {
 }
 
 export interface IoRedisSubscriber {
+  readonly status: string;
   subscribe(...channels: string[]): Promise<unknown>;
   ssubscribe(...channels: string[]): Promise<unknown>;
   on(event: "message" | "smessage", listener: (channel: string, message: string) => void): unknown;
   on(event: "error", listener: (error: Error) => void): unknown;
   on(event: "connect" | "ready" | "end", listener: () => void): unknown;
   on(event: "+node", listener: (node: Socketed) => void): unknown;
+  once(event: "connect", listener: () => void): unknown;
   readonly stream?: { unref(): unknown };
   disconnect(reconnect?: boolean): void;
 }
@@ -108,13 +110,30 @@ function singleSeam(client: IoRedisClient): Seam {
 }
 
 /**
+ * Leaves the server for whoever is primary now. While ioredis asks the Sentinels, a disconnect would
+ * end it for good; so it is let through first, and may have been sent to the old primary still.
+ */
+export function reconnect(client: IoRedisSubscriber): void {
+  if (client.status === "connect" || client.status === "ready") client.disconnect(true);
+  else if (client.status !== "end" && !leaving.has(client)) {
+    leaving.add(client);
+    client.once("connect", () => {
+      leaving.delete(client);
+      client.disconnect(true);
+    });
+  }
+}
+
+const leaving = new WeakSet<IoRedisSubscriber>();
+
+/**
  * With Sentinels, connections that go where the client goes: when it leaves a primary that was
  * succeeded, they would stay with it, and never know.
  */
 function followers(client: IoRedisClient) {
   const all = new Set<IoRedisSubscriber>();
   const leave = () => {
-    for (const one of all) one.disconnect(true);
+    for (const one of all) reconnect(one);
   };
   if (client.options.sentinels) client.on("close", leave);
   return {

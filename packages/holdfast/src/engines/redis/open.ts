@@ -3,7 +3,12 @@ import { EngineError, MissingPeerError } from "../../errors.js";
 import { emit } from "../../events.js";
 import { type Address, showAddress } from "./address.js";
 import type { RedisClient } from "./client.js";
-import type { IoRedisClient, IoRedisClusterClient, IoRedisSubscriber } from "./ioredis.js";
+import {
+  type IoRedisClient,
+  type IoRedisClusterClient,
+  type IoRedisSubscriber,
+  reconnect,
+} from "./ioredis.js";
 import type {
   NodeRedisClient,
   NodeRedisClusterClient,
@@ -113,7 +118,7 @@ async function openIoRedis({ Redis, Cluster }: IoRedisModule, address: Address):
   client.on("connect", () => client.stream?.unref());
   if (topology === "single") return ready(client, address);
   const sentinels = hosts.map((host) => ({ ...host, retryStrategy: pause }));
-  const unwatch = watchSentinels(Redis, sentinels, name, () => client.disconnect(true));
+  const unwatch = watchSentinels(Redis, sentinels, name, () => reconnect(client));
   return ready(client, address, unwatch);
 }
 

@@ -208,10 +208,16 @@ const confirm = (
 
 async function primaryOf(cluster: IoRedisClusterClient, slot: number): Promise<string> {
   const known = () => cluster.slots[slot]?.[0];
-  // Any command finds out who serves the slots, and this one changes nothing.
-  if (known() === undefined) await cluster.call("EXISTS", tagOf(slot));
+  let cause: unknown;
+  // Any command finds out who serves the slots, and this one changes nothing; nor does it matter
+  // that this user may have no right to the key.
+  if (known() === undefined) {
+    await cluster.call("EXISTS", tagOf(slot)).catch((error: unknown) => {
+      cause = error;
+    });
+  }
   const address = known();
-  if (address === undefined) throw new Error("CLUSTERDOWN nobody serves this slot");
+  if (address === undefined) throw new Error("CLUSTERDOWN nobody serves this slot", { cause });
   return address;
 }
 

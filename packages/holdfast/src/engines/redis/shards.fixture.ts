@@ -29,14 +29,24 @@ export async function shardOf(
   field: Field<ClusterServers>,
   resource: string,
 ): Promise<[RedisServer, RedisServer]> {
+  let found: [RedisServer, RedisServer] | null = null;
+  // Nodes learn of each other's fate one after the other, so the answers may differ for a while.
   const look = async () => {
     const primary = await field.servers.primaryOf(keyFor(resource));
     const replica = await field.servers.replicaOf(primary);
     const role = String(await field.node(replica).call("ROLE"));
-    return /^slave.*,connected,/.test(role) ? ([primary, replica] as const) : null;
+    found = /^slave.*,connected,/.test(role) ? [primary, replica] : null;
   };
-  await until("a whole shard", () => look().catch(() => null), 15_000);
-  return [...(await look())!];
+  await until(
+    "a whole shard",
+    () =>
+      look().then(
+        () => found,
+        () => null,
+      ),
+    15_000,
+  );
+  return found!;
 }
 
 /** The replica takes over, and nobody has failed. */

@@ -2,7 +2,7 @@ import { createConnection, createServer, type Server, type Socket } from "node:n
 
 /** A TCP relay on 127.0.0.1 that a test can cut, hang and mend. */
 export class Relay implements AsyncDisposable {
-  readonly #target: number;
+  #target: number;
   readonly #server: Server;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
   #state: "open" | "cut" | "hung" | "mute" = "open";
@@ -42,6 +42,11 @@ export class Relay implements AsyncDisposable {
   /** What clients send arrives, and what the server says is lost. */
   mute(): void {
     this.#state = "mute";
+  }
+
+  /** Connections from now on go to another server. */
+  aim(targetPort: number): void {
+    this.#target = targetPort;
   }
 
   mend(): void {

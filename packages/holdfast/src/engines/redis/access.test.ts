@@ -1,142 +1,173 @@
 // A user of Redis that may do nothing but what locks need: what docs/engines/redis.md lists.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { channels } from "../../events.js";
 import type { Locks } from "../../locks.js";
-import { CLIENT_NAMES, type ClientName, type Ground, scenes } from "./ground.fixture.js";
+import {
+  CLIENT_NAMES,
+  type ClientName,
+  type Ground,
+  type OpenOptions,
+  PROMPT,
+  scenes,
+} from "./ground.fixture.js";
+import { REPLICAS_RULES, RULES } from "./rights.fixture.js";
 
-const PAGE = new URL("../../../../../docs/engines/redis.md", import.meta.url);
-/** From the page itself, so that it cannot say less than is needed. */
-const RULES = rulesOf(readFileSync(PAGE, "utf8"));
 const SECRET = "a password";
 
 let users = 0;
 
-scenes("access", (play) => {
-  for (const client of CLIENT_NAMES) {
-    play(
-      `everything works for a user with the documented rights alone (${client})`,
-      async (ground) => {
-        const open = await asUser(ground, client, RULES);
-        await wholeLife(ground, open(), open());
-      },
-    );
+scenes(
+  "access",
+  (play) => {
+    for (const client of CLIENT_NAMES) {
+      play(
+        `everything works for a user with the documented rights alone (${client})`,
+        async (ground) => {
+          const open = await asUser(ground, client, RULES);
+          await wholeLife(ground, open(), open());
+        },
+      );
 
-    play(`a user without the right to the keys is told so (${client})`, async (ground) => {
-      const open = await asUser(ground, client, [
-        ...RULES.filter((rule) => !rule.startsWith("~")),
-        "~other:*",
-      ]);
-      await assert.rejects(open().acquire("a"), {
-        code: "ENGINE",
-        effect: "none",
-        message: /may not/,
+      play(`a user without the right to the keys is told so (${client})`, async (ground) => {
+        const open = await asUser(ground, client, [
+          ...RULES.filter((rule) => !rule.startsWith("~")),
+          "~other:*",
+        ]);
+        await assert.rejects(open().acquire("a"), {
+          code: "ENGINE",
+          effect: "none",
+          message: /may not/,
+        });
       });
-    });
 
-    play(`a user without the right to run scripts is told so (${client})`, async (ground) => {
-      const open = await asUser(ground, client, [...RULES, "-evalsha", "-eval"]);
-      await assert.rejects(open().acquire("a"), {
-        code: "ENGINE",
-        effect: "none",
-        message: /may not/,
+      play(`a user without the right to run scripts is told so (${client})`, async (ground) => {
+        const open = await asUser(ground, client, [...RULES, "-evalsha", "-eval"]);
+        await assert.rejects(open().acquire("a"), {
+          code: "ENGINE",
+          effect: "none",
+          message: /may not/,
+        });
       });
-    });
 
-    play(`a user without a command that scripts use is told so (${client})`, async (ground) => {
-      const open = await asUser(ground, client, [...RULES, "-set"]);
-      await assert.rejects(open().acquire("a"), { code: "ENGINE", message: /may not/ });
-    });
+      play(`a user without a command that scripts use is told so (${client})`, async (ground) => {
+        const open = await asUser(ground, client, [...RULES, "-set"]);
+        await assert.rejects(open().acquire("a"), { code: "ENGINE", message: /may not/ });
+      });
 
-    play(
-      `a user without channels waits by heartbeats, is told why, and leaks no connections (${client})`,
-      async (ground) => {
-        const open = await asUser(
-          ground,
-          client,
-          RULES.filter((rule) => !rule.startsWith("&")),
-        );
-        const [ours, other] = [open(), open()];
-        const told: unknown[] = [];
-        const hear = (event: unknown) => told.push((event as { error: unknown }).error);
-        channels.failed.subscribe(hear);
-        try {
-          for (let i = 0; i < 2; i++) {
-            const held = await other.acquire("a");
-            const waiting = ours.acquire("a");
-            await ground.untilWaiters(other, "a", 1);
-            const started = performance.now();
-            assert.equal(await held.release(), "released");
-            const lease = await waiting;
-            const tookMs = performance.now() - started;
-            assert.ok(tookMs < 1_800, `it took ${tookMs} ms`);
-            assert.equal(await lease.release(), "released");
-            assert.deepEqual((await ours.inspect("a")).waiters, []);
+      play(
+        `a user without channels waits by heartbeats, is told why, and leaks no connections (${client})`,
+        async (ground) => {
+          const open = await asUser(
+            ground,
+            client,
+            RULES.filter((rule) => !rule.startsWith("&")),
+          );
+          const [ours, other] = [open(), open()];
+          const told: unknown[] = [];
+          const hear = (event: unknown) => told.push((event as { error: unknown }).error);
+          channels.failed.subscribe(hear);
+          try {
+            for (let i = 0; i < 2; i++) {
+              const held = await other.acquire("a");
+              const waiting = ours.acquire("a");
+              await ground.untilWaiters(other, "a", 1);
+              const started = performance.now();
+              assert.equal(await held.release(), "released");
+              const lease = await waiting;
+              const tookMs = performance.now() - started;
+              assert.ok(tookMs < 1_800, `it took ${tookMs} ms`);
+              assert.equal(await lease.release(), "released");
+              assert.deepEqual((await ours.inspect("a")).waiters, []);
+            }
+            for (let i = 0; i < 20; i++) await (await ours.acquire("b")).release();
+          } finally {
+            channels.failed.unsubscribe(hear);
           }
-          for (let i = 0; i < 20; i++) await (await ours.acquire("b")).release();
-        } finally {
-          channels.failed.unsubscribe(hear);
+          assert.ok(told.some((error) => /NOPERM|may not/.test(String(error))));
+          const list = (await ground.admin.call("CLIENT", "LIST")) as string;
+          const connections = list
+            .split("\n")
+            .filter((line) => line.includes(`user=${open.user} `));
+          assert.ok(connections.length <= 4, `${connections.length} connections`);
+        },
+      );
+    }
+
+    play("each of the documented commands is needed", async (ground) => {
+      // Two clients by themselves need some that the life of a lock does not show.
+      const comfort = ["+ping", "+select", "+info"];
+      for (const rule of RULES.filter((rule) => rule.startsWith("+") && !comfort.includes(rule))) {
+        await ground.admin.flushall();
+        await ground.admin.script("FLUSH");
+        const open = await asUser(ground, "ioredis", [...RULES, rule.replace("+", "-")]);
+        await using ours = open();
+        await using other = open();
+        const well = await wholeLife(ground, ours, other, 300).then(
+          () => true,
+          () => false,
+        );
+        assert.equal(well, false, `all went well without ${rule}`);
+      }
+    });
+
+    play(
+      "for replicas, what the table adds is enough, and each of it is needed",
+      async (ground) => {
+        await ground.replicas(1);
+        const replicas = { wait: 1, timeoutMs: 1_000 };
+        for (const client of CLIENT_NAMES) {
+          for (const without of ["", ...REPLICAS_RULES]) {
+            const rules = REPLICAS_RULES.filter((rule) => rule !== without);
+            const open = await asUser(ground, client, [...RULES, ...rules]);
+            const taken = open({ replicas }).tryAcquire(`${client} ${without}`, {
+              callTimeoutMs: 3_000,
+            });
+            if (without === "") assert.ok(await taken);
+            else
+              await assert.rejects(taken, { code: "ENGINE" }, `all went well without ${without}`);
+          }
         }
-        assert.ok(told.some((error) => /NOPERM|may not/.test(String(error))));
-        const list = (await ground.admin.call("CLIENT", "LIST")) as string;
-        const connections = list.split("\n").filter((line) => line.includes(`user=${open.user} `));
-        assert.ok(connections.length <= 4, `${connections.length} connections`);
       },
     );
-  }
 
-  play("each of the documented commands is needed", async (ground) => {
-    // Two clients by themselves need some that the life of a lock does not show.
-    const comfort = ["+ping", "+select", "+info"];
-    for (const rule of RULES.filter((rule) => rule.startsWith("+") && !comfort.includes(rule))) {
-      await ground.admin.flushall();
-      await ground.admin.script("FLUSH");
-      const open = await asUser(ground, "ioredis", [...RULES, rule.replace("+", "-")]);
-      await using ours = open();
-      await using other = open();
-      const well = await wholeLife(ground, ours, other, 300).then(
-        () => true,
-        () => false,
-      );
-      assert.equal(well, false, `all went well without ${rule}`);
-    }
-  });
+    play(
+      "a key out of reach refuses its own resource, and no other in the same call",
+      async (ground) => {
+        const keys = ["~holdfast:mine*", "~{holdfast:mine*"];
+        const open = await asUser(ground, "ioredis", [
+          ...RULES.filter((rule) => !rule.startsWith("~")),
+          ...keys,
+        ]);
+        const locks = open();
+        const names = ["mine:1", "theirs:1", "mine:2"];
+        const outcomes = await Promise.allSettled(names.map((name) => locks.acquire(name)));
+        assert.deepEqual(
+          outcomes.map(({ status }) => status),
+          ["fulfilled", "rejected", "fulfilled"],
+        );
+      },
+    );
 
-  play(
-    "a key out of reach refuses its own resource, and no other in the same call",
-    async (ground) => {
-      const keys = ["~holdfast:mine*", "~{holdfast:mine*"];
-      const open = await asUser(ground, "ioredis", [
-        ...RULES.filter((rule) => !rule.startsWith("~")),
-        ...keys,
-      ]);
-      const locks = open();
-      const names = ["mine:1", "theirs:1", "mine:2"];
-      const outcomes = await Promise.allSettled(names.map((name) => locks.acquire(name)));
-      assert.deepEqual(
-        outcomes.map(({ status }) => status),
-        ["fulfilled", "rejected", "fulfilled"],
-      );
-    },
-  );
-
-  play("a wrong password is told, and never shown", async (ground) => {
-    await asUser(ground, "ioredis", RULES);
-    const user = [`limited${users}`, "the wrong one"] as const;
-    const locks = ground.locks({ client: "node-redis", user });
-    await assert.rejects(locks.acquire("a", { callTimeoutMs: 300 }), (error: Error) => {
-      assert.doesNotMatch(`${error.stack}${String(error.cause)}`, /the wrong one/);
-      return true;
+    play("a wrong password is told, and never shown", async (ground) => {
+      await asUser(ground, "ioredis", RULES);
+      const user = [`limited${users}`, "the wrong one"] as const;
+      const locks = ground.locks({ client: "node-redis", user });
+      await assert.rejects(locks.acquire("a", { callTimeoutMs: 300 }), (error: Error) => {
+        assert.doesNotMatch(`${error.stack}${String(error.cause)}`, /the wrong one/);
+        return true;
+      });
     });
-  });
-});
+  },
+  PROMPT,
+);
 
 /** A new user with these rights, and a way to open locks in its name. */
 async function asUser(ground: Ground, client: ClientName, rules: readonly string[]) {
   const name = `limited${++users}`;
   await ground.admin.call("ACL", "SETUSER", name, "on", `>${SECRET}`, ...rules);
-  return Object.assign(() => ground.locks({ client, user: [name, SECRET] }), { user: name });
+  const open = (more: OpenOptions = {}) => ground.locks({ client, user: [name, SECRET], ...more });
+  return Object.assign(open, { user: name });
 }
 
 /** Uses every verb, in both modes, with a line and without. */
@@ -167,11 +198,4 @@ async function wholeLife(ground: Ground, ours: Locks, other: Locks, waitMs = 5_0
   await readers[0]!.renew();
   for (const reader of readers) await reader.release();
   await (await third).release();
-}
-
-/** The words of the line that begins with "ACL SETUSER". */
-function rulesOf(page: string): string[] {
-  const block = /```\n(ACL SETUSER [\s\S]*?)```/.exec(page)?.[1] ?? "";
-  const words = block.replaceAll("\\\n", " ").trim().split(/\s+/).slice(3);
-  return words.filter((word) => word !== "on" && !word.startsWith(">"));
 }

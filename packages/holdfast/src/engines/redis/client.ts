@@ -26,7 +26,7 @@ export interface Subscription {
 
 /** A connection of its own to one node of a Cluster, for what that node tells. */
 export interface NodeListener {
-  /** A channel of the shard alone, or one that all nodes tell everybody. */
+  /** A channel of the shard alone, or one that all nodes tell everybody. May be asked again. */
   hear(channel: string, kind: "shard" | "everywhere"): Promise<void>;
   close(): void;
 }

@@ -58,17 +58,34 @@ export class Commander {
     });
   }
 
-  /** Many at once, with an answer or an error for each: cheaper than a promise for each. */
-  runAll(asked: readonly Pick<Operation, "key" | "words">[]): Promise<unknown[]> {
+  /**
+   * Many at once, with an answer or an error for each: cheaper than a promise for each. What is not
+   * answered within patienceMs is an error then, and does not keep the others waiting.
+   */
+  runAll(
+    asked: readonly Pick<Operation, "key" | "words">[],
+    patienceMs: number,
+  ): Promise<unknown[]> {
     if (asked.length === 0) return Promise.resolve([]);
     return new Promise((resolve) => {
       if (this.#waiting.length === 0) process.nextTick(() => this.#flush());
       const answers = new Array<unknown>(asked.length);
-      let missing = asked.length;
+      const missing = new Set(asked.keys());
+      const end = () => {
+        timer?.cancel();
+        resolve(answers);
+      };
+      const giveUp = () => {
+        for (const i of missing) answers[i] = lateness(patienceMs);
+        missing.clear();
+        end();
+      };
+      const timer = patienceMs === Infinity ? null : systemClock.timer(patienceMs, giveUp, false);
       for (const [i, { key, words }] of asked.entries()) {
         const take = (answer: unknown) => {
+          if (!missing.delete(i)) return;
           answers[i] = answer;
-          if (--missing === 0) resolve(answers);
+          if (missing.size === 0) end();
         };
         this.#waiting.push({ key, words, resolve: take, reject: take });
       }
@@ -177,6 +194,11 @@ function unconfirmed(replicas: number, wait: Wait): EngineError {
     `${replicas} of the ${wait.replicas} replicas that must have it answered within ${wait.timeoutMs} ms`,
     { effect: "unknown", retryable: true },
   );
+}
+
+function lateness(patienceMs: number): EngineError {
+  const message = `this shard did not answer within ${patienceMs} ms, and others did`;
+  return new EngineError(message, { effect: "unknown", retryable: true });
 }
 
 function settle(operation: Operation, answer: unknown): void {

@@ -3,7 +3,8 @@ import type { Confirmed } from "./client.js";
 /**
  * WAIT tells how many replicas have what this connection wrote, and a client may reconnect at any
  * moment: on a new connection, which wrote nothing, all have everything. So the four commands go out
- * together, and count only if the first and the last met the same connection.
+ * together, and count only if the first and the last met the same connection. Its number alone does
+ * not tell: every server counts its own, from 1.
  */
 export async function together(
   commands: readonly [
@@ -18,9 +19,14 @@ export async function together(
   const same =
     before.status === "fulfilled" &&
     after.status === "fulfilled" &&
-    String(before.value) === String(after.value);
+    connectionIn(before.value) === connectionIn(after.value);
   const replicas = same && wait.status === "fulfilled" ? Number(wait.value) : 0;
   return { answer: script.value, replicas };
 }
 
-export const CLIENT_ID = ["CLIENT", "ID"] as const;
+export const WHICH_CONNECTION = ["CLIENT", "INFO"] as const;
+
+/** The number of the connection and its two ends, out of all that CLIENT INFO tells. */
+function connectionIn(info: unknown): string {
+  return (String(info).match(/\b(id|addr|laddr)=\S+/g) ?? []).join(" ");
+}

@@ -109,6 +109,7 @@ export class RedisEngine implements Engine {
     return this.#each(
       this.#keeping,
       grants,
+      call,
       ({ grantId, ttlMs }) => ["renew", grantId, String(ttlMs)],
       (answer, { ttlMs }) =>
         word(answer) === "renewed"
@@ -117,11 +118,15 @@ export class RedisEngine implements Engine {
     );
   }
 
-  release(grants: readonly ReleaseRef[]): Promise<readonly (Released | Gone | Failed)[]> {
+  release(
+    grants: readonly ReleaseRef[],
+    call: Call,
+  ): Promise<readonly (Released | Gone | Failed)[]> {
     for (const { grantId } of grants) this.#beats.forget(grantId);
     return this.#each(
       this.#commander,
       grants,
+      call,
       ({ grantId, tombstoneMs }) => ["release", grantId, String(tombstoneMs)],
       (answer) => (word(answer) === "released" ? { kind: "released" } : gone(answer)),
     );
@@ -196,6 +201,7 @@ export class RedisEngine implements Engine {
       this.#each(
         this.#keeping,
         waiters,
+        call,
         (waiter) => {
           void this.#pushes.listenFor(keyOf(this.#terms.prefix, waiter.resource));
           return ["heartbeat", waiter.grantId, String(this.#beats.next(waiter, call.startedAt))];
@@ -269,6 +275,7 @@ export class RedisEngine implements Engine {
   async #each<R extends GrantRef, A>(
     commander: Commander,
     refs: readonly R[],
+    { timeoutMs }: Call,
     ask: (ref: R) => string[],
     read: (answer: unknown, ref: R) => A,
   ): Promise<readonly (A | Failed)[]> {
@@ -276,6 +283,8 @@ export class RedisEngine implements Engine {
     const { prefix } = this.#terms;
     const answers = await commander.runAll(
       refs.map((ref) => ({ key: keyOf(prefix, ref.resource), words: ask(ref) })),
+      // On a Cluster a shard that hangs must leave the core time to hear what the others said.
+      this.#seam.shards === undefined || refs.length === 1 ? Infinity : timeoutMs / 2,
     );
     return answers.map((answer, i): A | Failed =>
       answer instanceof HoldfastError ? failed(answer) : read(answer, refs[i]!),

@@ -16,6 +16,9 @@ import { type RedisClient, type RedisEngineOptions, redisEngine } from "./index.
 // More would make each other late, and their times wrong.
 const AT_A_TIME = 3;
 
+/** Replicas are there at once instead of after the five seconds that gather more of them. */
+export const PROMPT: RedisOptions = { args: ["--repl-diskless-sync-delay", "0"] };
+
 export type ClientName = "node-redis" | "ioredis";
 export const CLIENT_NAMES: readonly ClientName[] = ["node-redis", "ioredis"];
 
@@ -29,7 +32,13 @@ export interface OpenOptions extends Omit<RedisEngineOptions, "client"> {
   /** Of node-redis; 3 is its default. */
   readonly resp?: 2 | 3;
   /** More options for ioredis. */
-  readonly ioredis?: { readonly stringNumbers?: boolean; readonly keyPrefix?: string };
+  readonly ioredis?: {
+    readonly stringNumbers?: boolean;
+    readonly keyPrefix?: string;
+    readonly enableReadyCheck?: boolean;
+    readonly disableClientInfo?: boolean;
+    readonly protocol?: 2 | 3;
+  };
 }
 
 /** A Redis of its own for each test file, and clients on it that are closed with it. */
@@ -53,12 +62,13 @@ export class Ground implements AsyncDisposable {
   }
 
   engine(options: OpenOptions = {}): ReturnType<typeof redisEngine> {
-    const { client: name = "ioredis", prefix, idleMs } = options;
+    const { client: name = "ioredis", prefix, idleMs, replicas } = options;
     const client = name === "ioredis" ? this.ioRedis(options) : this.nodeRedis(options);
     const engine = redisEngine({
       client,
       ...(prefix === undefined ? {} : { prefix }),
       ...(idleMs === undefined ? {} : { idleMs }),
+      ...(replicas === undefined ? {} : { replicas }),
     });
     this.#engines.push(() => engine.close());
     return engine;
@@ -111,6 +121,16 @@ export class Ground implements AsyncDisposable {
     const relay = await Relay.start(this.server.port);
     this.#clients.push(() => relay.close());
     return relay;
+  }
+
+  /** Servers that follow this one, which should be started with PROMPT. */
+  async replicas(count: number): Promise<RedisServer[]> {
+    const args = ["--replicaof", `127.0.0.1 ${this.server.port}`];
+    const started = await Promise.all(Array.from({ length: count }, () => startRedis({ args })));
+    this.#clients.push(...started.map((replica) => () => replica.stop()));
+    const online = async () => (await this.admin.info("replication")).match(/state=online/g);
+    await until("replicas follow", async () => (await online())?.length === count, 10_000);
+    return started;
   }
 
   /** Starts a fixture beside this file. */

@@ -1,5 +1,5 @@
 // Adds one to a register again and again, each time under the lock, until a line of input says that
-// it is enough: increments <redis port> <register port> <ttlMs> <ioredis | node-redis>.
+// it is enough: increments <url> <register port> <ttlMs> <ioredis | node-redis>.
 // Says "asks <loop>", "held <loop> <asked at> <waitedMs>", then "did <loop>", or the code of what
 // kept it from it.
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,12 +10,9 @@ import { exponential } from "../../retry.js";
 import { redisEngine } from "./index.js";
 import { Register } from "./register.fixture.js";
 
-const [port = "", registerPort = "", ttlMs = "0", client = ""] = process.argv.slice(2);
+const [url = "", registerPort = "", ttlMs = "0", client = ""] = process.argv.slice(2);
 const options = { defaults: { ttlMs: Number(ttlMs), callTimeoutMs: 1_000, waitMs: 60_000 } };
-const locks = await connect(
-  client === "ioredis" ? ioRedis() : `redis://127.0.0.1:${port}`,
-  options,
-);
+const locks = await connect(client === "ioredis" ? ioRedis() : url, options);
 const register = new Register(Number(registerPort));
 let enough = false;
 process.stdin.once("data", () => {
@@ -52,7 +49,7 @@ async function work(loop: number): Promise<void> {
 }
 
 function ioRedis() {
-  const client = new Redis({ port: Number(port), retryStrategy: () => 20 });
+  const client = new Redis(url, { retryStrategy: () => 20 });
   client.on("error", () => {});
   return redisEngine({ client });
 }

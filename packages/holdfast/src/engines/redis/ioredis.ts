@@ -1,6 +1,6 @@
 import { UsageError } from "../../errors.js";
 import type { NodeListener, Script, Seam, Subscription } from "./client.js";
-import { CLIENT_ID, together } from "./confirmed.js";
+import { together, WHICH_CONNECTION } from "./confirmed.js";
 import { scanNodes } from "./scan.js";
 import { slotOf, tagOf } from "./slots.js";
 
@@ -40,12 +40,14 @@ export interface IoRedisClusterClient extends Commands {
 }
 
 export interface IoRedisSubscriber {
+  readonly status: string;
   subscribe(...channels: string[]): Promise<unknown>;
   ssubscribe(...channels: string[]): Promise<unknown>;
   on(event: "message" | "smessage", listener: (channel: string, message: string) => void): unknown;
   on(event: "error", listener: (error: Error) => void): unknown;
   on(event: "connect" | "ready" | "end", listener: () => void): unknown;
   on(event: "+node", listener: (node: Socketed) => void): unknown;
+  once(event: "connect", listener: () => void): unknown;
   readonly stream?: { unref(): unknown };
   disconnect(reconnect?: boolean): void;
 }
@@ -108,13 +110,30 @@ function singleSeam(client: IoRedisClient): Seam {
 }
 
 /**
+ * Leaves the server for whoever is primary now. While ioredis asks the Sentinels, a disconnect would
+ * end it for good; so it is let through first, and may have been sent to the old primary still.
+ */
+export function reconnect(client: IoRedisSubscriber): void {
+  if (client.status === "connect" || client.status === "ready") client.disconnect(true);
+  else if (client.status !== "end" && !leaving.has(client)) {
+    leaving.add(client);
+    client.once("connect", () => {
+      leaving.delete(client);
+      client.disconnect(true);
+    });
+  }
+}
+
+const leaving = new WeakSet<IoRedisSubscriber>();
+
+/**
  * With Sentinels, connections that go where the client goes: when it leaves a primary that was
  * succeeded, they would stay with it, and never know.
  */
 function followers(client: IoRedisClient) {
   const all = new Set<IoRedisSubscriber>();
   const leave = () => {
-    for (const one of all) one.disconnect(true);
+    for (const one of all) reconnect(one);
   };
   if (client.options.sentinels) client.on("close", leave);
   return {
@@ -140,11 +159,13 @@ function clusterSeam(client: IoRedisClusterClient): Seam {
       }
       const own = confirming;
       const key = keys[0]!;
-      const node = nodeAt(own, await primaryOf(own, slotOf(key)));
       try {
+        const node = nodeAt(own, await primaryOf(own, slotOf(key)));
         return await confirm(node, how, keys, args, wait);
       } catch (error) {
-        if (/^(MOVED|ASK) /.test((error as Error).message)) await own.call("EXISTS", key);
+        // Whoever speaks to a node by itself never learns that another serves the slot now. Any
+        // command to the Cluster finds out, and this one changes nothing.
+        own.call("EXISTS", key).catch(() => {});
         throw error;
       }
     },
@@ -179,18 +200,24 @@ const confirm = (
   { replicas, timeoutMs }: { replicas: number; timeoutMs: number },
 ) =>
   together([
-    node.call(...CLIENT_ID),
+    node.call(...WHICH_CONNECTION),
     run(node, how, keys, args),
     node.call("WAIT", String(replicas), String(timeoutMs)),
-    node.call(...CLIENT_ID),
+    node.call(...WHICH_CONNECTION),
   ]);
 
 async function primaryOf(cluster: IoRedisClusterClient, slot: number): Promise<string> {
   const known = () => cluster.slots[slot]?.[0];
-  // Any command finds out who serves the slots, and this one changes nothing.
-  if (known() === undefined) await cluster.call("EXISTS", tagOf(slot));
+  let cause: unknown;
+  // Any command finds out who serves the slots, and this one changes nothing; nor does it matter
+  // that this user may have no right to the key.
+  if (known() === undefined) {
+    await cluster.call("EXISTS", tagOf(slot)).catch((error: unknown) => {
+      cause = error;
+    });
+  }
   const address = known();
-  if (address === undefined) throw new Error("CLUSTERDOWN nobody serves this slot");
+  if (address === undefined) throw new Error("CLUSTERDOWN nobody serves this slot", { cause });
   return address;
 }
 

@@ -1,5 +1,5 @@
 import type { Script, Seam, Subscription } from "./client.js";
-import { CLIENT_ID, together } from "./confirmed.js";
+import { together, WHICH_CONNECTION } from "./confirmed.js";
 import { scanNodes } from "./scan.js";
 import { slotOf } from "./slots.js";
 
@@ -165,9 +165,10 @@ function clusterSeam(client: NodeRedisClusterClient): Seam {
           return copy;
         })();
         opening.catch(() => {});
+        // Always the same listener: one that is there already is not added again.
+        const listen = (message: string, channel: string) => onMessage(channel, message);
         return {
           hear: async (channel, kind) => {
-            const listen = (message: string) => onMessage(channel, message);
             const copy = await opening;
             await (kind === "shard"
               ? copy.sSubscribe(channel, listen)
@@ -195,10 +196,10 @@ const confirm = (
   { replicas, timeoutMs }: { replicas: number; timeoutMs: number },
 ) =>
   together([
-    node.sendCommand(CLIENT_ID),
+    node.sendCommand(WHICH_CONNECTION),
     node.sendCommand(script),
     node.sendCommand(["WAIT", String(replicas), String(timeoutMs)]),
-    node.sendCommand(CLIENT_ID),
+    node.sendCommand(WHICH_CONNECTION),
   ]);
 
 const scanner = (node: Sends) => (args: readonly string[]) => node.sendCommand(["SCAN", ...args]);

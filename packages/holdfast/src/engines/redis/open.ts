@@ -3,7 +3,12 @@ import { EngineError, MissingPeerError } from "../../errors.js";
 import { emit } from "../../events.js";
 import { type Address, showAddress } from "./address.js";
 import type { RedisClient } from "./client.js";
-import type { IoRedisClient, IoRedisClusterClient, IoRedisSubscriber } from "./ioredis.js";
+import {
+  type IoRedisClient,
+  type IoRedisClusterClient,
+  type IoRedisSubscriber,
+  reconnect,
+} from "./ioredis.js";
 import type {
   NodeRedisClient,
   NodeRedisClusterClient,
@@ -67,11 +72,11 @@ async function openNodeRedis(module: NodeRedisModule, address: Address): Promise
     return ready(module.createCluster({ rootNodes, defaults: common }), address);
   }
   if (topology === "sentinel") {
-    const nodeClientOptions = { ...common, database };
-    return ready(
-      module.createSentinel({ name, sentinelRootNodes: hosts, nodeClientOptions }),
-      address,
-    );
+    const options = {
+      ...{ name, sentinelRootNodes: hosts },
+      ...{ nodeClientOptions: { ...common, database }, sentinelClientOptions: { socket } },
+    };
+    return ready(module.createSentinel(options), address);
   }
   const client = module.createClient({ ...common, database, socket: { ...socket, ...hosts[0] } });
   const opened = await ready(client, address);
@@ -105,15 +110,20 @@ async function openIoRedis({ Redis, Cluster }: IoRedisModule, address: Address):
     client.on("+node", (node) => node.on("connect", () => node.stream?.unref()));
     return ready(client, address);
   }
-  const where = topology === "single" ? hosts[0] : { sentinels: hosts, name };
+  // Without these ioredis would speak in the clear, to the servers too.
+  const secure = tls ? { sentinelTLS: {}, enableTLSForSentinelMode: true } : {};
+  const where = topology === "single" ? hosts[0] : { sentinels: hosts, name, ...secure };
   const client = new Redis({
     ...{ ...common, ...where, db: database, lazyConnect: true },
     ...{ retryStrategy: pause, sentinelRetryStrategy: pause },
   });
   client.on("connect", () => client.stream?.unref());
   if (topology === "single") return ready(client, address);
-  const sentinels = hosts.map((host) => ({ ...host, retryStrategy: pause }));
-  const unwatch = watchSentinels(Redis, sentinels, name, () => client.disconnect(true));
+  const sentinels = hosts.map((host) => ({
+    ...{ ...host, retryStrategy: pause },
+    ...(tls ? { tls: {} } : {}),
+  }));
+  const unwatch = watchSentinels(Redis, sentinels, name, () => reconnect(client));
   return ready(client, address, unwatch);
 }
 

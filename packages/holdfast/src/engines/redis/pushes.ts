@@ -61,6 +61,7 @@ export class Pushes {
   /** Hears grants of this key, before anybody can be asked to push one. */
   async listenFor(key: string): Promise<void> {
     if (this.#shards === null || this.#closed) return this.listen();
+    void this.listen();
     await this.#trying(this.#shards.hear(this.channelOf(key), "shard"));
   }
 

@@ -1,8 +1,13 @@
+import { systemClock } from "../../clock.js";
 import type { NodeListener, Shards } from "./client.js";
 import { slotOf } from "./slots.js";
 
+// A node forgets who listens to a slot that leaves it, and the slot may be back before anybody looks.
+const ASK_AGAIN_MS = 900;
+
 interface Heard {
   readonly address: string;
+  readonly askedAt: number;
   readonly done: Promise<void>;
 }
 
@@ -31,8 +36,10 @@ export class ShardListeners {
   async hear(channel: string, kind: "shard" | "everywhere"): Promise<void> {
     const address = await this.#shards.primaryOf(slotOf(channel));
     const known = this.#heard.get(channel);
-    if (known?.address === address) return known.done;
-    const heard = { address, done: this.#listener(address).hear(channel, kind) };
+    const askedAt = systemClock.now();
+    const isFresh = known?.address === address && askedAt - known.askedAt < ASK_AGAIN_MS;
+    if (isFresh) return known.done;
+    const heard = { address, askedAt, done: this.#listener(address).hear(channel, kind) };
     this.#heard.set(channel, heard);
     this.#closeIdle();
     try {

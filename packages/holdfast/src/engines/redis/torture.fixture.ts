@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startRedis } from "@holdfast/servers";
-import { type Child, CLIENT_NAMES, Ground } from "./ground.fixture.js";
+import { type SentinelServers, startRedis } from "@holdfast/servers";
+import type { Redis } from "ioredis";
+import { crash, Field } from "./field.fixture.js";
+import { type Child, CLIENT_NAMES, type ClientName, Ground } from "./ground.fixture.js";
 import { Register, type Write } from "./register.fixture.js";
 
 export interface TortureTerms {
@@ -12,6 +14,8 @@ export interface TortureTerms {
   readonly cutEveryMs: number;
   /** How long a holder is stopped, now and then; longer than ttlMs. */
   readonly stopMs: number;
+  /** On servers watched by Sentinels; in the middle the primary is killed. */
+  readonly failover?: boolean;
 }
 
 export interface TortureReport {
@@ -33,14 +37,46 @@ const PROCESSES = 4;
 
 /** Processes that count in one register under one lock, while they are killed, stopped and cut off. */
 export async function torture(terms: TortureTerms): Promise<TortureReport> {
-  await using ground = await Ground.start();
+  await using field = terms.failover ? await Field.sentinel() : null;
+  await using ground = field === null ? await Ground.start() : null;
   await using store = await startRedis();
-  const scene = new Scene(ground, store.port, terms);
+  const scene = new Scene(placeOf(field, ground), store.port, terms);
   await scene.play();
   const register = new Register(store.port);
   const writes = await register.history("number");
   register.close();
   return { ...scene.counts, writes };
+}
+
+/** Where it takes place. */
+interface Place {
+  readonly url: string;
+  readonly clients: readonly ClientName[];
+  readonly admin: Redis;
+  child(fixture: string, args: readonly string[]): Child;
+  /** Kills the primary; resolves when another has taken its place. */
+  failOver(): Promise<void>;
+}
+
+function placeOf(field: Field<SentinelServers> | null, ground: Ground | null): Place {
+  if (field === null) {
+    const { server, admin } = ground!;
+    const failOver = () => Promise.reject(new Error("nobody takes its place"));
+    const child: Place["child"] = (fixture, args) => ground!.child(fixture, args);
+    return { url: server.url, clients: CLIENT_NAMES, admin, child, failOver };
+  }
+  return {
+    url: field.topology.url,
+    // By the URL, which takes ioredis.
+    clients: ["node-redis"],
+    admin: field.topology.admin as Redis,
+    child: (fixture, args) => field.child(fixture, args),
+    failOver: async () => {
+      const primary = await field.servers.primary();
+      crash(primary);
+      await field.servers.failedOver(primary);
+    },
+  };
 }
 
 /** What must be true of every torture, however long it was. */
@@ -67,7 +103,7 @@ class Scene {
     ...{ kills: 0, stops: 0, cuts: 0, acknowledged: 0, refused: 0, noticed: 0, failed: 0 },
     longestWaitMs: 0,
   };
-  readonly #ground: Ground;
+  readonly #place: Place;
   readonly #registerPort: number;
   readonly #terms: TortureTerms;
   readonly #random: (below: number) => number;
@@ -76,9 +112,10 @@ class Scene {
   #stopped: Child | null = null;
   #onHeld: ((child: Child) => void) | null = null;
   #over = false;
+  #failedOverAt = 0;
 
-  constructor(ground: Ground, registerPort: number, terms: TortureTerms) {
-    this.#ground = ground;
+  constructor(place: Place, registerPort: number, terms: TortureTerms) {
+    this.#place = place;
     this.#registerPort = registerPort;
     this.#terms = terms;
     this.#random = seeded(terms.seed);
@@ -87,10 +124,15 @@ class Scene {
   async play(): Promise<void> {
     const { forMs, killEveryMs, cutEveryMs } = this.#terms;
     const killer = setInterval(() => this.#kill(), killEveryMs);
-    const cutter = setInterval(() => this.#cut(), cutEveryMs);
+    const cutter = setInterval(() => void this.#cut().catch(() => {}), cutEveryMs);
     const stopping = this.#stopNowAndThen();
     const shares = Array.from({ length: PROCESSES }, (_, i) => this.#share(i));
-    await sleep(forMs);
+    await sleep(forMs / 2);
+    if (this.#terms.failover) {
+      await this.#place.failOver();
+      this.#failedOverAt = Date.now();
+    }
+    await sleep(forMs / 2);
     this.#over = true;
     clearInterval(killer);
     clearInterval(cutter);
@@ -101,9 +143,10 @@ class Scene {
 
   async #share(index: number): Promise<void> {
     while (!this.#over) {
-      const ports = [this.#ground.server.port, this.#registerPort].map(String);
-      const args = [...ports, String(this.#terms.ttlMs), CLIENT_NAMES[index % 2]!];
-      const child = this.#ground.child("increments", args);
+      const { url, clients } = this.#place;
+      const numbers = [this.#registerPort, this.#terms.ttlMs].map(String);
+      const client = clients[index % clients.length]!;
+      const child = this.#place.child("increments", [url, ...numbers, client]);
       this.#running.set(child, []);
       for (let line = await child.line(); line !== null; line = await child.line()) {
         this.#hear(child, line.split(" "));
@@ -121,7 +164,10 @@ class Scene {
     if (what === "held") {
       this.#holder = child;
       this.#onHeld?.(child);
-      const waited = Number(waitedMs) - this.#stoppedMs(child, Number(askedAt), Number(waitedMs));
+      const until = Number(askedAt) + Number(waitedMs);
+      // Nobody can be granted anything before the failover is over.
+      const from = Math.max(Number(askedAt), Math.min(this.#failedOverAt, until));
+      const waited = until - from - this.#stoppedMs(child, from, until - from);
       counts.longestWaitMs = Math.max(counts.longestWaitMs, Math.round(waited));
       return;
     }
@@ -150,13 +196,13 @@ class Scene {
 
   /** Kills a connection of anybody, for commands or for pushes. */
   async #cut(): Promise<void> {
-    const list = (await this.#ground.admin.call("CLIENT", "LIST")) as string;
-    const own = await this.#ground.admin.client("ID");
+    const list = (await this.#place.admin.call("CLIENT", "LIST")) as string;
+    const own = await this.#place.admin.client("ID");
     const ids = [...list.matchAll(/^id=(\d+)/gm)].map(([, id]) => id!);
     const others = ids.filter((id) => id !== String(own));
     const victim = others[this.#random(Math.max(1, others.length))];
     if (victim === undefined) return;
-    await this.#ground.admin.call("CLIENT", "KILL", "ID", victim);
+    await this.#place.admin.call("CLIENT", "KILL", "ID", victim);
     this.counts.cuts++;
   }
 

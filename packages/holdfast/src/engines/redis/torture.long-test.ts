@@ -19,3 +19,17 @@ test(`no stale write is accepted in a minute of kills, stops and cut connections
   // Without one, nothing stale was ever tried, and nothing is proven.
   assert.ok(report.refused > 0, "the register refused nobody");
 });
+
+test(`nor with a failover in the middle (seed ${SEED})`, async () => {
+  const report = await torture({
+    seed: SEED,
+    forMs: 60_000,
+    ttlMs: TTL_MS,
+    killEveryMs: 500,
+    cutEveryMs: 400,
+    stopMs: TTL_MS + 400,
+    failover: true,
+  });
+  judge(report, TTL_MS + CLAIM_WINDOW_MS + 2_000);
+  assert.ok(report.refused > 0, "the register refused nobody");
+});

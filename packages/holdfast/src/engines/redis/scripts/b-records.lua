@@ -13,6 +13,7 @@ local MARKER = 'hf:s'
 local CLAIM_WINDOW, WAITER_LIFE = 3000, 10000
 -- On a Cluster PUBLISH counts only those who listen at this node, and tells everybody everywhere.
 local PUBLISH = STRIDE > 1 and 'SPUBLISH' or 'PUBLISH'
+local COUNT = STRIDE > 1 and 'SHARDNUMSUB' or 'NUMSUB'
 
 local function write_exclusive(keys, g, px)
   local value = table.concat({ 'hf:x', g.id, g.delay, g.revoked, g.ttl, whole(g.token), g.tokens,
@@ -177,6 +178,25 @@ local function unmake_grant(keys, g, present)
   end
 end
 
+-- Whether anybody listens here. Asked before anything is said: replicas tell their own listeners
+-- what is published, and what they were told cannot be taken back.
+local function is_heard(channel)
+  local answer = redis.pcall('PUBSUB', COUNT, channel)
+  return not answer.err and answer[2] > 0
+end
+
+-- Makes the grant and tells the waiter's process; gives nil where that was not possible.
+local function push_grant(keys, w, present)
+  if not is_heard(w.channel) then return nil end
+  -- The grant first: a message about one that could then not be written would make two holders.
+  local g = make_grant(keys, w, present, math.min(w.ttl, CLAIM_WINDOW))
+  local told = redis.pcall(PUBLISH, w.channel,
+    table.concat({ w.id, w.beat, whole(g.token), g.tokens, g.life }, ' '))
+  if type(told) == 'number' then return g end
+  -- Without the right to publish there are no pushes, and heartbeats must do.
+  unmake_grant(keys, g, present)
+end
+
 -- Lets in from the head whoever fits. A waiter that nobody listens for is passed over, not thrown
 -- out: its own heartbeat brings it in. The caller is told by the answer to its call. Gives the
 -- caller's grant, if it was made.
@@ -196,16 +216,11 @@ local function promote(keys, present, caller)
       present[#present + 1] = own
       leave_line(keys, id)
     else
-      -- The grant first: a message about one that could then not be written would make two holders.
-      local g = make_grant(keys, w, present, math.min(w.ttl, CLAIM_WINDOW))
-      local heard = redis.pcall(PUBLISH, w.channel,
-        table.concat({ id, w.beat, whole(g.token), g.tokens, g.life }, ' '))
-      -- Without the right to publish there are no pushes, and heartbeats must do.
-      if type(heard) == 'number' and heard > 0 then
+      local g = push_grant(keys, w, present)
+      if g then
         present[#present + 1] = g
         leave_line(keys, id)
       else
-        unmake_grant(keys, g, present)
         from = from + 1
       end
     end

@@ -1,0 +1,81 @@
+// A Redis that may evict a lock that is held makes the process say so, once.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { connect } from "../../connect.js";
+import { channels } from "../../events.js";
+import { CLIENT_NAMES, Ground, type Part, until } from "./ground.fixture.js";
+
+const SAID_MS = 300;
+
+interface Warning extends Error {
+  readonly code?: string;
+}
+
+/** One after the other: a warning does not tell whose it is. */
+describe("eviction", () => {
+  const play = (title: string, part: Part) =>
+    it(title, async () => {
+      await using ground = await Ground.start();
+      await part(ground);
+    });
+
+  for (const client of CLIENT_NAMES) {
+    for (const policy of ["allkeys-lru", "volatile-ttl"]) {
+      play(`${policy} is warned of, once and with the reason (${client})`, async (ground) => {
+        await ground.admin.config("SET", "maxmemory-policy", policy);
+        const said = await warningsOf(async () => {
+          const locks = ground.locks({ client });
+          for (let i = 0; i < 3; i++) await (await locks.acquire("a")).release();
+        });
+        assert.equal(said.length, 1);
+        assert.equal(said[0]!.code, "HOLDFAST_EVICTION");
+        assert.ok(said[0]!.message.includes(policy));
+        assert.match(said[0]!.message, /evict a lock that is held.*two holders.*noeviction/s);
+      });
+    }
+  }
+
+  play("noeviction is not warned of, and neither is a URL to it", async (ground) => {
+    const said = await warningsOf(async () => {
+      await (await ground.locks().acquire("a")).release();
+      await using byUrl = await connect(ground.server.url);
+      await (await byUrl.acquire("a")).release();
+    });
+    assert.deepEqual(said, []);
+  });
+
+  play("a user who may not ask works on, and an event tells of it", async (ground) => {
+    await limited(ground, "-info");
+    const told: unknown[] = [];
+    const hear = (event: unknown) => told.push((event as { during: string }).during);
+    channels.failed.subscribe(hear);
+    try {
+      const locks = ground.locks({ user: ["limited", "secret"], client: "node-redis" });
+      await (await locks.acquire("a")).release();
+      await until("it is told", () => told.includes("eviction check"));
+    } finally {
+      channels.failed.unsubscribe(hear);
+    }
+  });
+});
+
+async function limited(ground: Ground, ...rules: string[]): Promise<void> {
+  const all = ["on", ">secret", "~*", "&*", "+@all", ...rules];
+  await ground.admin.call("ACL", "SETUSER", "limited", ...all);
+}
+
+async function warningsOf(work: () => Promise<void>): Promise<Warning[]> {
+  const said: Warning[] = [];
+  const hear = (warning: Warning) => {
+    if (warning.code === "HOLDFAST_EVICTION") said.push(warning);
+  };
+  process.on("warning", hear);
+  try {
+    await work();
+    await sleep(SAID_MS);
+  } finally {
+    process.off("warning", hear);
+  }
+  return said;
+}

@@ -61,6 +61,11 @@ export class Stage implements AsyncDisposable {
     return this.quick ? quarterMs : (this.#suite.warmUpMs ?? quarterMs);
   }
 
+  /** Null where the suite has none. */
+  get server(): Ground | null {
+    return this.#ground;
+  }
+
   get ground(): Ground {
     if (this.#ground === null) throw new Error(`the suite ${this.#suite.name} has no server`);
     return this.#ground;

@@ -1,9 +1,14 @@
+import type { ContendOrder, ContendReport } from "./contend.js";
 import type { Stage } from "./stage.js";
 
 /** Whether something works inside one process only, or between all processes of the host. */
 export type Reach = "process" | "host";
 
-export type Release = () => Promise<unknown>;
+export interface Release {
+  (): Promise<unknown>;
+  /** Where another program holds: the instants that it took itself. It has left once it is released. */
+  readonly instants?: { readonly enteredAt: number; leftAt: number };
+}
 
 /** One lock library, opened by one worker process. */
 export interface Subject {
@@ -11,6 +16,8 @@ export interface Subject {
   acquire(resource?: string): Promise<Release>;
   /** The same, and renewed until released. Left out where `acquire` renews, or nothing can. */
   keep?(resource: string): Promise<Release>;
+  /** Where another program does the looping. */
+  contend?(order: ContendOrder): Promise<ContendReport>;
   /** How often the lock asked its backend so far, where that can be counted. */
   readonly calls?: () => number;
 }
@@ -36,7 +43,9 @@ export interface Traces {
   readonly sends: readonly string[];
   /** What it sends to renew besides. At other times only its scripts run these. */
   readonly renews?: readonly string[];
-  /** The key that exists as long as a resource is held. */
+  /** Those of them that keep leases alive, where they have a name of their own. */
+  readonly keepsAlive?: readonly string[];
+  /** The key that exists as long as a resource is held, or the folder of those who want it. */
   key(resource: string): string;
 }
 
@@ -48,6 +57,8 @@ export interface Ground extends AsyncDisposable {
   calls(commands: readonly string[]): Promise<number>;
   /** How many of these resources are held. */
   held(traces: Traces, resources: readonly string[]): Promise<number>;
+  /** How many stand there for a resource, to hold it or to wait; where the server can be asked. */
+  inLine?(traces: Traces, resource: string): Promise<number>;
   keys(): Promise<number>;
   bytes(): Promise<number>;
 }

@@ -5,6 +5,8 @@ import type { Suite } from "./suite.js";
 const SUITES: Record<string, () => Promise<Suite>> = {
   local: async () => (await import("./local/index.js")).suite,
   redis: async () => (await import("./redis/index.js")).suite,
+  zookeeper: async () => (await import("./zookeeper/index.js")).suite,
+  etcd: async () => (await import("./etcd/index.js")).suite,
 };
 
 export const suiteNames: readonly string[] = Object.keys(SUITES);

@@ -54,10 +54,10 @@ const verbs: Verbs = {
     subject = await found.open(place);
     holdings = new Holdings(subject);
   },
-  contend: (order) => contend(opened(), order),
+  contend: (order) => opened().contend?.(order) ?? contend(opened(), order),
   async acquire() {
     held = await opened().acquire();
-    return instant();
+    return held.instants?.enteredAt ?? instant();
   },
   async release() {
     const release = held;
@@ -65,7 +65,7 @@ const verbs: Verbs = {
     held = null;
     const leftAt = instant();
     await release();
-    return leftAt;
+    return release.instants?.leftAt ?? leftAt;
   },
   hold: (count) => holdings!.add(count),
   letGo: (count) => holdings!.release(count),

@@ -2,9 +2,7 @@ import { type AcquireOptions, connect, type Engine } from "holdfast";
 import { memoryEngine } from "holdfast/memory";
 import { sqliteEngine } from "holdfast/sqlite";
 import type { Contender, Place, Reach, Subject } from "../suite.js";
-
-const RESOURCE = "bench";
-const WAIT_MS = 60_000;
+import { RESOURCE, WAIT_MS } from "../terms.js";
 
 export const memory = holdfast("memory", "holdfast memory", "process", () => memoryEngine());
 export const sqlite = holdfast("sqlite", "holdfast sqlite", "host", sqliteIn);

@@ -1,50 +1,30 @@
-import { type AcquireOptions, AcquireTimeoutError, connect } from "holdfast";
 import { type RedisClient, redisEngine } from "holdfast/redis";
-import { GaveUp } from "../gave-up.js";
-import type { Contender, Place, Subject } from "../suite.js";
+import { holdfast } from "../holdfast.js";
+import type { Contender, Place } from "../suite.js";
+import { sitOut } from "../terms.js";
 import { openIoredis, openNodeRedis } from "./clients.js";
-import { RESOURCE, SHORT_OF_WAITERS, sitOut, WAIT_MS } from "./terms.js";
+import { SHORT_OF_WAITERS } from "./terms.js";
+
+const TRACES = {
+  sends: ["evalsha", "eval"],
+  key: (resource: string) => `holdfast:${resource}`,
+};
 
 // The engine puts together by itself what comes at once: it needs nothing from the client.
-const onIoredis = ({ url }: Place) => openIoredis(url, false);
-const onNodeRedis = ({ url }: Place) => openNodeRedis(url);
+const onIoredis = engineOn(({ url }) => openIoredis(url, false));
+const onNodeRedis = engineOn(({ url }) => openNodeRedis(url));
 
-export const holdfastIoredis = holdfast("holdfast-ioredis", "holdfast, ioredis", onIoredis);
-export const holdfastNodeRedis = holdfast("holdfast-redis", "holdfast, node-redis", onNodeRedis);
+export const holdfastIoredis = holdfast("holdfast-ioredis", "holdfast, ioredis", TRACES, onIoredis);
+export const holdfastNodeRedis = holdfast(
+  ...(["holdfast-redis", "holdfast, node-redis", TRACES, onNodeRedis] as const),
+);
 
 /** Without the cohort: every waiter stands in the server's line by itself. */
 export const holdfastStrict: Contender = {
-  ...holdfast("holdfast-strict", "holdfast, strict", onIoredis, { fair: "strict" }),
+  ...holdfast("holdfast-strict", "holdfast, strict", TRACES, onIoredis, { fair: "strict" }),
   sitsOut: sitOut(SHORT_OF_WAITERS, "nobody here has a neighbour to pass a lease to"),
 };
 
-function holdfast(
-  id: string,
-  name: string,
-  open: (place: Place) => Promise<RedisClient>,
-  options: AcquireOptions = {},
-): Contender {
-  return {
-    id,
-    name,
-    ours: true,
-    reach: "host",
-    traces: { sends: ["evalsha", "eval"], key: (resource) => `holdfast:${resource}` },
-    async open(place): Promise<Subject> {
-      const { ttlMs, idleMs } = place;
-      const engine = redisEngine({ client: await open(place), idleMs });
-      const locks = await connect(engine, { defaults: { waitMs: WAIT_MS, ttlMs, ...options } });
-      return {
-        async acquire(resource = RESOURCE) {
-          try {
-            const lease = await locks.acquire(resource);
-            return () => lease.release();
-          } catch (error) {
-            if (error instanceof AcquireTimeoutError) throw new GaveUp();
-            throw error;
-          }
-        },
-      };
-    },
-  };
+function engineOn(open: (place: Place) => Promise<RedisClient>) {
+  return async (place: Place) => redisEngine({ client: await open(place), idleMs: place.idleMs });
 }

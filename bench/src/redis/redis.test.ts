@@ -3,40 +3,17 @@ import { test } from "node:test";
 import { Redis } from "ioredis";
 import { resourceName } from "../holdings.js";
 import { pause } from "../instant.js";
-import { runSuite } from "../run-suite.js";
 import { Stage } from "../stage.js";
+import { BLINK, checkScenarios, inTurns } from "../suite.fixture.js";
+import { RESOURCE } from "../terms.js";
 import { suite } from "./index.js";
-import { RESOURCE } from "./terms.js";
 
-const BLINK = { seconds: 0.2, size: 50, quick: true, rounds: 1, onProgress: () => {} };
 // Long enough that a timer which a busy machine calls late is still in time.
 const TTL_MS = 5_000;
 
 // One of ours and one that marks the limit, which the test below does not make wait.
-test("every scenario measures on a real server and finds the requirements' numbers", async () => {
-  const contenders = ["holdfast-ioredis", "queue"];
-  const ids = suite.scenarios.map(({ id }) => id);
-  await inTurns(4, ids, async (id) => {
-    const { tables } = await runSuite(suite, { ...BLINK, scenarios: [id], contenders });
-    const { columns, rows } = tables[0]!;
-    const ours = rows.find(({ contender }) => contender === "holdfast-ioredis")!.measures!;
-    for (const { key } of columns.filter(({ key }) => key !== "gaveUp")) {
-      // On a machine that is busy enough nobody is served in a blink, and a wait is not a number.
-      assert.equal(typeof ours[key], "number", `${id}: ours has ${key}`);
-    }
-    assert.ok(ours[columns[0]!.key]! >= 0, `${id}: ours has a headline`);
-    for (const { why } of rows) assert.doesNotMatch(why ?? "", /^failed|^disqualified/, id);
-    const wanted = suite.requirements.filter(({ scenario }) => scenario === id);
-    assert.ok(wanted.length > 0, `${id} has a requirement`);
-    for (const { column } of wanted) {
-      const key = column ?? columns[0]!.key;
-      assert.ok(
-        columns.some((known) => known.key === key),
-        `${id}: there is a column ${key}`,
-      );
-    }
-  });
-});
+test("every scenario measures on a real server and finds the requirements' numbers", () =>
+  checkScenarios(suite, "holdfast-ioredis", ["queue"]));
 
 test("every contender holds the key and sends the commands that it says", async () => {
   await inTurns(8, suite.contenders, async (contender) => {
@@ -80,17 +57,4 @@ async function watch(url: string, work: () => Promise<void>) {
     client.disconnect();
   }
   return seen;
-}
-
-/** A few side by side: most of what a short run does is waiting for processes to start. */
-async function inTurns<T>(
-  atOnce: number,
-  all: readonly T[],
-  work: (one: T) => Promise<void>,
-): Promise<void> {
-  const left = [...all];
-  const loop = async () => {
-    for (let one = left.shift(); one !== undefined; one = left.shift()) await work(one);
-  };
-  await Promise.all(Array.from({ length: atOnce }, loop));
 }

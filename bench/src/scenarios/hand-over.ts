@@ -5,10 +5,12 @@ import type { Section } from "../section-log.js";
 import type { Stage } from "../stage.js";
 import { percentile } from "../statistics.js";
 import type { Measures, Scenario } from "../suite.js";
+import { RESOURCE } from "../terms.js";
 
 const MAX_HAND_OVERS = 2_000;
 const SHORTEST_HOLD_MS = 2;
 const HOLD_RANGE_MS = 8;
+const IN_LINE_MS = 10_000;
 const GOLDEN = 0.618034;
 
 /** Beside the least that two processes need to agree. */
@@ -16,6 +18,11 @@ export const handOver = handOverBeside("raw: pipe round trip", (_, pace) => samp
 
 /** Beside the least that it takes to ask the server. */
 export const servedHandOver = handOverBeside("raw: server round trip", ({ ground }, pace) =>
+  sampleRoundTrips(() => ground.roundTrip(), pace),
+);
+
+/** Beside one write: what a change that others can see takes at least. */
+export const writtenHandOver = handOverBeside("raw: round trip of a write", ({ ground }, pace) =>
   sampleRoundTrips(() => ground.roundTrip(), pace),
 );
 
@@ -63,6 +70,7 @@ async function handOvers(stage: Stage): Promise<number[]> {
   for (let i = 0; i < MAX_HAND_OVERS && instant() < until; i++) {
     const askedNextAt = instant();
     const granted = waiter.call("acquire");
+    await standsInLine(stage);
     // Holds of different lengths, so that no contender's polling falls into step with them.
     await pause(holdMs(i));
     const leftAt = await holder.call("release");
@@ -77,6 +85,16 @@ async function handOvers(stage: Stage): Promise<number[]> {
   const sides = [0, 1].map((side) => sections.filter((section) => section.waiter === side));
   checkExclusion(stage.name, sides);
   return delays;
+}
+
+/** Some start a program to ask, and none should pay for coming late to the line. */
+async function standsInLine({ server: ground, contender }: Stage): Promise<void> {
+  const { traces } = contender!;
+  if (ground?.inLine === undefined || traces === undefined) return;
+  const deadline = instant() + IN_LINE_MS;
+  while ((await ground.inLine(traces, RESOURCE)) < 2) {
+    if (instant() > deadline) throw new Error(`nobody stood in line within ${IN_LINE_MS} ms`);
+  }
 }
 
 type Worker = Awaited<ReturnType<Stage["workers"]>>[number];

@@ -83,6 +83,21 @@ export class Claims {
     return this.#place(standing, now, until);
   }
 
+  /**
+   * Where it stands now that somebody before it left. Likely it is next, and then its own node is asked
+   * for as well: both questions travel together, so that a hand-over is one round trip.
+   */
+  async lookNext(standing: Standing, until: number): Promise<Place> {
+    const line = this.rooms.lineHere(standing.session, standing.room, until);
+    // Whoever needs the answer asks again, and is told what went wrong.
+    const own = this.verify(standing, until).catch(() => null);
+    const place = await this.look(standing, until, line);
+    if (place.is === "granted") return place;
+    await own;
+    if (standing.state === "waiting") standing.unguard();
+    return place;
+  }
+
   /** Whether a grant still stands. Answered without a question where its node is watched. */
   async verify(standing: Standing, until: number): Promise<"held" | "revoked" | "missing"> {
     for (let looks = 0; looks < MOST_LOOKS; looks++) {
@@ -201,6 +216,7 @@ export class Claims {
   async #watchAll(standing: Standing, before: readonly Contender[], until: number) {
     const { session, room, watching } = standing;
     const paths = before.map(({ name }) => `${room}/${name}`);
+    standing.unguard();
     standing.unwatch(new Set(paths));
     const missing = paths.filter((path) => !watching.has(path));
     const answers = await Promise.all(

@@ -187,12 +187,10 @@ export class Desk {
 
   /** Somebody before a waiter has left. */
   async turn(standing: Standing): Promise<void> {
-    const { session, room } = standing;
     if (standing.state !== "waiting" || this.#closed) return;
     try {
       const until = systemClock.now() + CLAIM_MS;
-      const line = this.#claims.rooms.lineHere(session, room, until);
-      const place = await this.#claims.look(standing, until, line);
+      const place = await this.#claims.lookNext(standing, until);
       if (place.is === "granted") this.#push(standing);
       else if (place.is === "queued" && place.closedMs > 0) {
         this.#openLater(standing, place.closedMs);

@@ -48,6 +48,15 @@ export class Standing {
     return this.path?.slice(this.room.length + 1) ?? "";
   }
 
+  /** Stops listening for changes of its own node. */
+  unguard(): void {
+    this.guarded = false;
+    const listener = this.path === null ? undefined : this.watching.get(this.path);
+    if (this.path === null || listener === undefined) return;
+    this.watching.delete(this.path);
+    this.session.unwatch(this.path, listener);
+  }
+
   /** Stops listening for those before it. */
   unwatch(keep: ReadonlySet<string> = new Set()): void {
     for (const [path, listener] of [...this.watching]) {

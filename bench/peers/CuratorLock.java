@@ -1,0 +1,107 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.retry.RetryNTimes;
+
+/**
+ * Curator's InterProcessMutex, told by lines and answering by lines, as kazoo-lock.py is. nanoTime is
+ * CLOCK_MONOTONIC on Linux.
+ */
+public class CuratorLock {
+  private static final int LONG_SECTION_EVERY = 16;
+  private static final int CONNECT_MS = 15_000;
+
+  private final CuratorFramework client;
+  private final String path;
+  private final InterProcessMutex lock;
+
+  private CuratorLock(CuratorFramework client, String path) {
+    this.client = client;
+    this.path = path;
+    this.lock = new InterProcessMutex(client, path);
+  }
+
+  public static void main(String[] args) throws Exception {
+    int sessionMs = (int) (Double.parseDouble(args[2]) * 1000);
+    RetryNTimes retries = new RetryNTimes(3, 100);
+    CuratorFramework client =
+        CuratorFrameworkFactory.newClient(args[0], sessionMs, CONNECT_MS, retries);
+    client.start();
+    client.blockUntilConnected();
+    CuratorLock subject = new CuratorLock(client, args[1]);
+    // The thread that acquired must release.
+    ExecutorService worker = Executors.newSingleThreadExecutor();
+    System.out.println("ready");
+    BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+    for (String line = in.readLine(); line != null; line = in.readLine()) {
+      String[] words = line.split(" ");
+      worker.execute(() -> subject.answer(words));
+    }
+    // Whoever started this process is gone.
+    Runtime.getRuntime().halt(0);
+  }
+
+  private void answer(String[] words) {
+    try {
+      if (words[0].equals("acquire")) {
+        lock.acquire();
+        System.out.println("held " + System.nanoTime());
+      } else if (words[0].equals("release")) {
+        long left = System.nanoTime();
+        lock.release();
+        System.out.println("released " + left);
+      } else {
+        long from = Long.parseLong(words[2]);
+        contend(Integer.parseInt(words[1]), from, Long.parseLong(words[3]));
+      }
+    } catch (Exception error) {
+      error.printStackTrace();
+      Runtime.getRuntime().halt(1);
+    }
+  }
+
+  private void contend(int waiters, long from, long until) throws Exception {
+    List<String> sections = Collections.synchronizedList(new ArrayList<>());
+    long cpu = cpuNanos();
+    List<Thread> threads = new ArrayList<>();
+    for (int i = 0; i < waiters; i++) {
+      int waiter = i;
+      threads.add(new Thread(() -> loop(waiter, from, until, sections)));
+    }
+    for (Thread thread : threads) thread.start();
+    for (Thread thread : threads) thread.join();
+    sections.add("done " + (cpuNanos() - cpu));
+    System.out.println(String.join("\n", sections));
+  }
+
+  private void loop(int waiter, long from, long until, List<String> sections) {
+    try {
+      InterProcessMutex own = new InterProcessMutex(client, path);
+      TimeUnit.NANOSECONDS.sleep(Math.max(0, from - System.nanoTime()));
+      for (long asked = System.nanoTime(); asked < until; asked = System.nanoTime()) {
+        own.acquire();
+        long entered = System.nanoTime();
+        if (sections.size() % LONG_SECTION_EVERY == 0) Thread.yield();
+        sections.add(waiter + " " + asked + " " + entered + " " + System.nanoTime());
+        own.release();
+      }
+    } catch (Exception error) {
+      error.printStackTrace();
+      Runtime.getRuntime().halt(1);
+    }
+  }
+
+  private static long cpuNanos() {
+    return ((com.sun.management.OperatingSystemMXBean)
+            java.lang.management.ManagementFactory.getOperatingSystemMXBean())
+        .getProcessCpuTime();
+  }
+}

@@ -1,0 +1,54 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { ensureBinary, ensureEtcdctl } from "@holdfast/servers";
+import { instant } from "../instant.js";
+import type { Contender, Release, Subject } from "../suite.js";
+import { RESOURCE, sitOut } from "../terms.js";
+import { METHODS } from "./methods.js";
+
+const SETPRIV = { binary: "setpriv", package: "util-linux" };
+
+/**
+ * A program for each turn: it prints its key once it holds, and gives back when it is interrupted.
+ * It has entered when its line arrives here, and has left just before the signal is sent.
+ */
+export const etcdctl: Contender = {
+  id: "etcdctl",
+  name: "etcdctl lock",
+  ours: false,
+  reach: "host",
+  traces: { ...METHODS, key: (resource) => resource },
+  sitsOut: {
+    ...sitOut(
+      ["sequential", "process-waiters"],
+      "a program for each turn; its start would be what is measured",
+    ),
+    renewal: "a program for each lock",
+  },
+  async open({ url, ttlMs }): Promise<Subject> {
+    const setpriv = ensureBinary(SETPRIV);
+    const lock = [ensureEtcdctl(), `--endpoints=${url}`, "lock", `--ttl=${ttlMs / 1e3}`];
+    return {
+      async acquire(resource = RESOURCE): Promise<Release> {
+        // It would wait on when this process is killed.
+        const child = spawn(setpriv, ["--pdeathsig", "KILL", ...lock, resource], {
+          env: { ...process.env, ETCDCTL_API: "3" },
+          stdio: ["ignore", "pipe", "ignore"],
+        });
+        const ended = once(child, "close").then(([code]) => {
+          throw new Error(`etcdctl ended with ${code}`);
+        });
+        // Only an end before the line is a failure.
+        ended.catch(() => {});
+        await Promise.race([once(child.stdout, "data"), ended]);
+        const instants = { enteredAt: instant(), leftAt: Number.NaN };
+        const release = async () => {
+          instants.leftAt = instant();
+          child.kill("SIGINT");
+          await ended.catch(() => {});
+        };
+        return Object.assign(release, { instants });
+      },
+    };
+  },
+};

@@ -1,9 +1,10 @@
-import { type AcquireOptions, AcquireTimeoutError, connect } from "holdfast";
+import type { AcquireOptions } from "holdfast";
 import { type RedisClient, redisEngine } from "holdfast/redis";
-import { GaveUp } from "../gave-up.js";
+import { ourSubject } from "../our-subject.js";
 import type { Contender, Place, Subject } from "../suite.js";
+import { sitOut } from "../terms.js";
 import { openIoredis, openNodeRedis } from "./clients.js";
-import { RESOURCE, SHORT_OF_WAITERS, sitOut, WAIT_MS } from "./terms.js";
+import { SHORT_OF_WAITERS } from "./terms.js";
 
 // The engine puts together by itself what comes at once: it needs nothing from the client.
 const onIoredis = ({ url }: Place) => openIoredis(url, false);
@@ -33,18 +34,7 @@ function holdfast(
     async open(place): Promise<Subject> {
       const { ttlMs, idleMs } = place;
       const engine = redisEngine({ client: await open(place), idleMs });
-      const locks = await connect(engine, { defaults: { waitMs: WAIT_MS, ttlMs, ...options } });
-      return {
-        async acquire(resource = RESOURCE) {
-          try {
-            const lease = await locks.acquire(resource);
-            return () => lease.release();
-          } catch (error) {
-            if (error instanceof AcquireTimeoutError) throw new GaveUp();
-            throw error;
-          }
-        },
-      };
+      return ourSubject(engine, { ttlMs, ...options });
     },
   };
 }

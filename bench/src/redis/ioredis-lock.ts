@@ -1,9 +1,10 @@
 import { createLock, LockAcquisitionError } from "@microfleet/ioredis-lock";
 import { GaveUp } from "../gave-up.js";
 import type { Contender, Subject } from "../suite.js";
+import { RESOURCE, WAIT_MS } from "../terms.js";
 import { ioredisFor } from "./clients.js";
 import { renewing } from "./renewing.js";
-import { PEER_SITS_OUT, RESOURCE, TUNED_SITS_OUT, WAIT_MS } from "./terms.js";
+import { PEER_SITS_OUT, TUNED_SITS_OUT } from "./terms.js";
 
 const DEFAULT_DELAY_MS = 50;
 

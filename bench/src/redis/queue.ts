@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
 import type { Contender, Release, Subject } from "../suite.js";
+import { RESOURCE, sitOut } from "../terms.js";
 import { openIoredis } from "./clients.js";
-import { RESOURCE, sitOut, UNCONTENDED } from "./terms.js";
+import { UNCONTENDED } from "./terms.js";
 
 // KEYS 1 lock 2 line   ARGV 1 id of the asker, "process/number"  2 ttl in ms
 const ACQUIRE = `

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import type { Contender, Subject } from "../suite.js";
+import { RESOURCE, sitOut } from "../terms.js";
 import { openIoredis, openQuickNodeRedis } from "./clients.js";
-import { CONTENDED, RESOURCE, sitOut } from "./terms.js";
+import { CONTENDED } from "./terms.js";
 
 const COMPARE_AND_DELETE =
   'if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0';

@@ -1,8 +1,9 @@
 import { Mutex, TimeoutError } from "redis-semaphore";
 import { GaveUp } from "../gave-up.js";
 import type { Contender, Subject } from "../suite.js";
+import { RESOURCE, WAIT_MS } from "../terms.js";
 import { ioredisFor } from "./clients.js";
-import { PEER_SITS_OUT, RESOURCE, TUNED_SITS_OUT, WAIT_MS } from "./terms.js";
+import { PEER_SITS_OUT, TUNED_SITS_OUT } from "./terms.js";
 
 /** With the pauses of its defaults: 10 ms. */
 export const semaphore = redisSemaphore("semaphore", "redis-semaphore", {});

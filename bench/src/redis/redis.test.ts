@@ -5,8 +5,8 @@ import { resourceName } from "../holdings.js";
 import { pause } from "../instant.js";
 import { runSuite } from "../run-suite.js";
 import { Stage } from "../stage.js";
+import { RESOURCE } from "../terms.js";
 import { suite } from "./index.js";
-import { RESOURCE } from "./terms.js";
 
 const BLINK = { seconds: 0.2, size: 50, quick: true, rounds: 1, onProgress: () => {} };
 // Long enough that a timer which a busy machine calls late is still in time.
@@ -43,7 +43,7 @@ test("every contender holds the key and sends the commands that it says", async 
     const { sends, renews = [], key } = contender.traces!;
     await using stage = await Stage.open(suite, contender, BLINK);
     const [worker] = await stage.workers(1, { ttlMs: TTL_MS });
-    const held = (resource: string) => stage.ground.held(contender.traces!, [resource]);
+    const held = (resource: string) => stage.content.held(contender.traces!, [resource]);
     const seen = await watch(stage.ground.url, async () => {
       await worker!.call("acquire");
       assert.equal(await held(RESOURCE), 1, key(RESOURCE));

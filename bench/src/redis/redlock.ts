@@ -3,8 +3,9 @@ import type { Redis } from "ioredis";
 // @ts-expect-error The map of its exports hides its types.
 import Redlock from "redlock";
 import type { Contender, Release, Subject } from "../suite.js";
+import { RESOURCE } from "../terms.js";
 import { ioredisFor } from "./clients.js";
-import { PEER_SITS_OUT, RESOURCE, TUNED_SITS_OUT } from "./terms.js";
+import { PEER_SITS_OUT, TUNED_SITS_OUT } from "./terms.js";
 
 /** What both editions of it have in common. */
 interface Edition {

@@ -1,8 +1,9 @@
 import { type LockOptions, lock } from "simple-redis-mutex";
 import type { Contender, Subject } from "../suite.js";
+import { RESOURCE } from "../terms.js";
 import { openQuickNodeRedis } from "./clients.js";
 import { renewing } from "./renewing.js";
-import { PEER_SITS_OUT, RESOURCE } from "./terms.js";
+import { PEER_SITS_OUT } from "./terms.js";
 
 /** Waits for ever by itself, by pushes; its polling every 10 s is for holders that died. */
 export const simpleMutex: Contender = {

@@ -1,7 +1,5 @@
-/** The one resource that everybody wants. */
-export const RESOURCE = "bench";
-/** As patient as the longest scenario; whoever can be told so, is. */
-export const WAIT_MS = 60_000;
+import { sitOut } from "../terms.js";
+
 /** Where a library leaves it to its user to renew, at this part of the ttl: what redis-semaphore does. */
 export const RENEW_AT = 0.8;
 
@@ -14,10 +12,6 @@ export const CONTENDED = [
   ...(["local-waiters", "process-waiters", "crowd"] as const),
   ...(["scattered-crowd", "hand-over"] as const),
 ] as const;
-
-export function sitOut(scenarios: readonly string[], why: string): Record<string, string> {
-  return Object.fromEntries(scenarios.map((scenario) => [scenario, why]));
-}
 
 /** What only some show. */
 export const PEER_SITS_OUT = {

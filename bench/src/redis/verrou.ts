@@ -2,9 +2,10 @@ import { LockFactory } from "@verrou/core";
 import { redisStore } from "@verrou/core/drivers/redis";
 import { GaveUp } from "../gave-up.js";
 import type { Contender, Subject } from "../suite.js";
+import { RESOURCE } from "../terms.js";
 import { ioredisFor } from "./clients.js";
 import { renewing } from "./renewing.js";
-import { PEER_SITS_OUT, RESOURCE, TUNED_SITS_OUT } from "./terms.js";
+import { PEER_SITS_OUT, TUNED_SITS_OUT } from "./terms.js";
 
 /** With the pauses of its defaults: 250 ms. It waits for ever by itself. */
 export const verrou = verrouWith("verrou", "@verrou/core", {});

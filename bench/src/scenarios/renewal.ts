@@ -45,7 +45,7 @@ export async function measureRenewal(stage: Stage, most: number): Promise<Measur
   const after = await look();
   const elapsedMs = after.at - before.at;
   const names = Array.from({ length: leases }, (_, i) => resourceName(i));
-  const held = await stage.ground.held(stage.contender!.traces!, names);
+  const held = await stage.content.held(stage.contender!.traces!, names);
   return {
     calls: (after.calls - before.calls) / (elapsedMs / 1e3),
     cpu: (100 * (after.cpuMs - before.cpuMs)) / elapsedMs,

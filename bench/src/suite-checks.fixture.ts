@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { runSuite } from "./run-suite.js";
+import { Stage } from "./stage.js";
+import type { Suite } from "./suite.js";
+
+const BLINK = { seconds: 0.2, size: 50, quick: true, rounds: 1, onProgress: () => {} };
+
+/** Every scenario, in a blink, with one of ours and one by hand; and every number that must be shown is there. */
+export async function measuresAll(suite: Suite, contenders: readonly string[]): Promise<void> {
+  const { tables, requirements } = await runSuite(suite, { ...BLINK, scenarios: null, contenders });
+  for (const { scenario, columns, rows } of tables) {
+    for (const id of contenders) {
+      const { measures, why } = rows.find(({ contender }) => contender === id)!;
+      assert.equal(why, null, `${scenario}: ${id}`);
+      assert.ok(measures![columns[0]!.key]! >= 0, `${scenario}: ${id} has a headline`);
+      assert.ok(scenario === "hand-over" || measures!.calls! >= 0, `${scenario}: ${id} is counted`);
+    }
+  }
+  for (const { title, got } of requirements) assert.ok(got !== null && got >= 0, title);
+}
+
+/** What the server counts for one acquire and one release, after a first of each. */
+export async function statementsOf(suite: Suite, id: string): Promise<[number, number]> {
+  const contender = suite.contenders.find((candidate) => candidate.id === id)!;
+  await using stage = await Stage.open(suite, contender, BLINK);
+  const [worker] = await stage.workers(1);
+  await worker!.call("acquire");
+  await worker!.call("release");
+  const before = (await stage.calls())!;
+  await worker!.call("acquire");
+  const between = (await stage.calls())!;
+  await worker!.call("release");
+  return [between - before, (await stage.calls())! - between];
+}

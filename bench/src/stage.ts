@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "./crew.js";
-import type { Contender, Ground, Place, Suite } from "./suite.js";
+import type { Contender, Content, Ground, Place, Suite } from "./suite.js";
 
 const TTL_MS = 30_000;
 const IDLE_MS = 3_600_000;
@@ -71,11 +71,17 @@ export class Stage implements AsyncDisposable {
     return this.#ground;
   }
 
-  /** How often the server was called so far; null where there is none, or nobody can tell. */
+  get content(): Content {
+    const { content } = this.ground;
+    if (content === undefined) throw new Error(`${this.#suite.name} does not look into its server`);
+    return content;
+  }
+
+  /** How often the server was called so far; null where there is none. */
   async calls({ renewing = false } = {}): Promise<number | null> {
-    const traces = this.contender?.traces;
-    if (this.#ground === null || traces === undefined) return null;
-    return this.#ground.calls([...traces.sends, ...((renewing && traces.renews) || [])]);
+    if (this.#ground === null) return null;
+    const { sends = [], renews = [] } = this.contender?.traces ?? {};
+    return this.#ground.calls([...sends, ...(renewing ? renews : [])]);
   }
 
   /** Worker processes that have opened the contender. Processes of their own, so no row inherits another's heap. */

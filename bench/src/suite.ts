@@ -53,8 +53,14 @@ export interface Traces {
 export interface Ground extends AsyncDisposable {
   readonly url: string;
   roundTrip(): Promise<unknown>;
-  /** How many commands were sent so far. */
+  /** How many of these commands were sent so far; of all, where a client's are counted apart. */
   calls(commands: readonly string[]): Promise<number>;
+  /** Left out where no scenario of the suite looks into it. */
+  readonly content?: Content;
+}
+
+/** What a server has in it. */
+export interface Content {
   /** How many of these resources are held. */
   held(traces: Traces, resources: readonly string[]): Promise<number>;
   /** How many stand there for a resource, to hold it or to wait; where the server can be asked. */

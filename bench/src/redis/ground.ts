@@ -25,15 +25,17 @@ export async function startGround(): Promise<Ground> {
         .filter(([, name]) => commands.includes(name!))
         .reduce((sum, [, , calls]) => sum + Number(calls), 0);
     },
-    async held({ key }: Traces, resources: readonly string[]) {
-      let held = 0;
-      for (let from = 0; from < resources.length; from += KEYS_A_CALL) {
-        held += await client.exists(...resources.slice(from, from + KEYS_A_CALL).map(key));
-      }
-      return held;
+    content: {
+      async held({ key }: Traces, resources: readonly string[]) {
+        let held = 0;
+        for (let from = 0; from < resources.length; from += KEYS_A_CALL) {
+          held += await client.exists(...resources.slice(from, from + KEYS_A_CALL).map(key));
+        }
+        return held;
+      },
+      keys: () => client.dbsize(),
+      bytes: () => number("memory", "used_memory"),
     },
-    keys: () => client.dbsize(),
-    bytes: () => number("memory", "used_memory"),
     async [Symbol.asyncDispose]() {
       client.disconnect();
       await server.stop();

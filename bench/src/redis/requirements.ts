@@ -1,3 +1,4 @@
+import { must } from "../must.js";
 import { crowd } from "../scenarios/crowd.js";
 import { distinct } from "../scenarios/distinct.js";
 import { growth } from "../scenarios/growth.js";
@@ -8,27 +9,13 @@ import { processWaiters } from "../scenarios/process-waiters.js";
 import { renewal } from "../scenarios/renewal.js";
 import { scatteredCrowd } from "../scenarios/scattered-crowd.js";
 import { sequential } from "../scenarios/sequential.js";
-import type { Contender, Requirement, Scenario } from "../suite.js";
+import type { Contender, Requirement } from "../suite.js";
 import { holdfastIoredis, holdfastNodeRedis, holdfastStrict } from "./holdfast.js";
 import { peers } from "./peers.js";
 import { queue } from "./queue.js";
 import { rawIoredis, rawIoredisAuto, rawNodeRedis } from "./raw.js";
 
 const all = peers.map(({ id }) => id);
-
-type Bound =
-  | { readonly against: readonly string[]; readonly atLeast: number }
-  | { readonly atLeast: number }
-  | { readonly atMost: number };
-
-function must(
-  { id: scenario, title: what }: Scenario,
-  { id: of, name }: Contender,
-  about: string,
-  bound: Bound & { readonly column?: string },
-): Requirement {
-  return { title: `${what}: ${name}, ${about}`, scenario, of, ...bound };
-}
 
 function bothMust(on: (one: Contender) => Requirement[]): Requirement[] {
   return [holdfastIoredis, holdfastNodeRedis].flatMap(on);

@@ -41,22 +41,22 @@ export const growth: Scenario = {
     const idleMs = Math.ceil(Math.max(MIN_IDLE_MS, IDLE_MS_PER_RESOURCE * most));
     const terms = { ttlMs: TTL_MS, idleMs, pipelining: true };
     const [holder, other] = (await stage.workers(2, terms)) as [Worker, Worker];
-    const { ground } = stage;
+    const { content } = stage;
     for (const worker of [holder, other]) await cycleMs(worker, stage.warmUpMs);
-    const keysBefore = await ground.keys();
-    const bytesBefore = await ground.bytes();
+    const keysBefore = await content.keys();
+    const bytesBefore = await content.bytes();
     const costs = await grow(stage, most, holder, other);
-    const heldBytes = ((await ground.bytes()) - bytesBefore) / most;
+    const heldBytes = ((await content.bytes()) - bytesBefore) / most;
     for (let left = most; left > 0; left -= AT_A_TIME) {
       await holder.call("letGo", Math.min(AT_A_TIME, left));
     }
     // Some may be forgotten already; what is left is divided by how many left it.
-    const idleKeys = (await ground.keys()) - keysBefore;
-    const idleBytes = idleKeys > 0 ? ((await ground.bytes()) - bytesBefore) / idleKeys : 0;
+    const idleKeys = (await content.keys()) - keysBefore;
+    const idleBytes = idleKeys > 0 ? ((await content.bytes()) - bytesBefore) / idleKeys : 0;
     await forgotten(stage, idleMs + FORGET_MS);
-    const leftBytes = Math.max(0, (await ground.bytes()) - bytesBefore) / most;
+    const leftBytes = Math.max(0, (await content.bytes()) - bytesBefore) / most;
     const bytes = { heldBytes, idleBytes: Math.max(0, idleBytes), leftBytes };
-    return { ...costs, ...bytes, leftKeys: await ground.keys() };
+    return { ...costs, ...bytes, leftKeys: await content.keys() };
   },
 };
 
@@ -97,7 +97,7 @@ async function cycleMs(worker: Worker, forMs: number): Promise<number> {
 }
 
 /** Until the server has nothing left, within bounds. */
-async function forgotten({ ground }: Stage, withinMs: number): Promise<void> {
+async function forgotten({ content }: Stage, withinMs: number): Promise<void> {
   const deadline = instant() + withinMs;
-  while ((await ground.keys()) > 0 && instant() < deadline) await pause(LOOK_EVERY_MS);
+  while ((await content.keys()) > 0 && instant() < deadline) await pause(LOOK_EVERY_MS);
 }

@@ -51,6 +51,7 @@ export async function measureRenewal(stage: Stage, most: number): Promise<Measur
   const names = Array.from({ length: leases }, (_, i) => resourceName(i));
   const held = await stage.ground.held(stage.contender!.traces!, names);
   const aSecond = (from: number, to: number) => (to - from) / (elapsedMs / 1e3);
+  const held = await stage.content.held(stage.contender!.traces!, names);
   return {
     calls: aSecond(before.calls, after.calls),
     ...(keepsAlive && { keepalives: aSecond(before.keepalives!, after.keepalives!) }),

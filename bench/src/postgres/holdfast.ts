@@ -1,0 +1,20 @@
+import { type PostgresHold, postgresEngine } from "holdfast/postgres";
+import pg from "pg";
+import { ourSubject } from "../our-subject.js";
+import type { Contender } from "../suite.js";
+
+export const holdfastRows = holdfast("holdfast", "holdfast", "rows");
+export const holdfastAdvisory = holdfast("holdfast-advisory", "holdfast, advisory", "advisory");
+
+function holdfast(id: string, name: string, hold: PostgresHold): Contender {
+  return {
+    id,
+    name,
+    ours: true,
+    reach: "host",
+    async open({ url, ttlMs }) {
+      const client = new pg.Pool({ connectionString: url });
+      return ourSubject(postgresEngine({ client, hold }), { ttlMs });
+    },
+  };
+}

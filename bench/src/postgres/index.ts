@@ -1,0 +1,28 @@
+import { must } from "../must.js";
+import { crowd } from "../scenarios/crowd.js";
+import { servedHandOver } from "../scenarios/hand-over.js";
+import { processWaiters } from "../scenarios/process-waiters.js";
+import { sequential } from "../scenarios/sequential.js";
+import type { Suite } from "../suite.js";
+import { advisoryLockPackage } from "./advisory-lock.js";
+import { blocking, polling } from "./by-hand.js";
+import { startGround } from "./ground.js";
+import { holdfastAdvisory, holdfastRows } from "./holdfast.js";
+
+/** One PostgreSQL on this machine, and what else its users could take. */
+export const suite: Suite = {
+  name: "postgres",
+  module: import.meta.url,
+  contenders: [holdfastRows, holdfastAdvisory, blocking, polling, advisoryLockPackage],
+  scenarios: [sequential, processWaiters, crowd, servedHandOver],
+  reference: blocking.id,
+  rounds: 3,
+  warmUpMs: 1_500,
+  startGround,
+  requirements: [
+    must(sequential, holdfastRows, "statements a cycle", { column: "calls", atMost: 2.02 }),
+    must(servedHandOver, holdfastRows, "p50 in round trips of SELECT 1", {
+      ...{ column: "raw50", atMost: 3 },
+    }),
+  ],
+};

@@ -9,6 +9,7 @@ const TRACES = {
   sends: ["evalsha", "eval"],
   key: (resource: string) => `holdfast:${resource}`,
 };
+
 import type { AcquireOptions } from "holdfast";
 import { type RedisClient, redisEngine } from "holdfast/redis";
 import { ourSubject } from "../our-subject.js";

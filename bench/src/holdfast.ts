@@ -1,7 +1,6 @@
-import { type AcquireOptions, AcquireTimeoutError, connect, type Engine } from "holdfast";
-import { GaveUp } from "./gave-up.js";
-import type { Contender, Place, Subject, Traces } from "./suite.js";
-import { RESOURCE, WAIT_MS } from "./terms.js";
+import type { AcquireOptions, Engine } from "holdfast";
+import { ourSubject } from "./our-subject.js";
+import type { Contender, Place, Traces } from "./suite.js";
 
 /** An engine of ours, on a server. */
 export function holdfast(
@@ -17,21 +16,6 @@ export function holdfast(
     ours: true,
     reach: "host",
     traces,
-    async open(place): Promise<Subject> {
-      const { ttlMs } = place;
-      const defaults = { waitMs: WAIT_MS, ttlMs, ...options };
-      const locks = await connect(await engineOn(place), { defaults });
-      return {
-        async acquire(resource = RESOURCE) {
-          try {
-            const lease = await locks.acquire(resource);
-            return () => lease.release();
-          } catch (error) {
-            if (error instanceof AcquireTimeoutError) throw new GaveUp();
-            throw error;
-          }
-        },
-      };
-    },
+    open: async (place) => ourSubject(await engineOn(place), { ttlMs: place.ttlMs, ...options }),
   };
 }

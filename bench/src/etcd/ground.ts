@@ -30,18 +30,20 @@ export async function startGround(): Promise<Ground> {
         new RegExp(`^grpc_server_started_total.*grpc_method="(?:${any})".* (\\S+)$`, "gm"),
       );
     },
-    async held(traces: Traces, resources: readonly string[]) {
-      let held = 0;
-      for (let from = 0; from < resources.length; from += AT_ONCE) {
-        const some = resources.slice(from, from + AT_ONCE);
-        const lines = await Promise.all(some.map((resource) => inLine(traces, resource)));
-        held += lines.filter((standing) => standing > 0).length;
-      }
-      return held;
+    content: {
+      async held(traces: Traces, resources: readonly string[]) {
+        let held = 0;
+        for (let from = 0; from < resources.length; from += AT_ONCE) {
+          const some = resources.slice(from, from + AT_ONCE);
+          const lines = await Promise.all(some.map((resource) => inLine(traces, resource)));
+          held += lines.filter((standing) => standing > 0).length;
+        }
+        return held;
+      },
+      inLine,
+      keys: () => below("\0", "\0"),
+      bytes: () => sum(/^etcd_mvcc_db_total_size_in_use_in_bytes (\S+)$/gm),
     },
-    inLine,
-    keys: () => below("\0", "\0"),
-    bytes: () => sum(/^etcd_mvcc_db_total_size_in_use_in_bytes (\S+)$/gm),
     async [Symbol.asyncDispose]() {
       gateway.close();
       await server.stop();

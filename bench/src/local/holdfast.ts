@@ -1,7 +1,6 @@
-import type { AcquireOptions, Engine } from "holdfast";
+import { type AcquireOptions, connect, type Engine } from "holdfast";
 import { memoryEngine } from "holdfast/memory";
 import { sqliteEngine } from "holdfast/sqlite";
-import { ourSubject } from "../our-subject.js";
 import type { Contender, Place, Reach, Subject } from "../suite.js";
 import { RESOURCE, WAIT_MS } from "../terms.js";
 
@@ -34,8 +33,16 @@ function holdfast(
     async open(place): Promise<Subject> {
       const engine = engineIn(place);
       const counted = place.counting ? counting(engine) : null;
-      const subject = await ourSubject(counted?.engine ?? engine, options);
-      return counted === null ? subject : { ...subject, calls: counted.calls };
+      const locks = await connect(counted?.engine ?? engine, {
+        defaults: { waitMs: WAIT_MS, ...options },
+      });
+      return {
+        acquire: async (resource = RESOURCE) => {
+          const lease = await locks.acquire(resource);
+          return () => lease.release();
+        },
+        ...(counted === null ? {} : { calls: counted.calls }),
+      };
     },
   };
 }

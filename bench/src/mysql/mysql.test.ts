@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type MariadbServer, startMariadb } from "@holdfast/servers";
+import { measuresAll, statementsOf } from "../suite.fixture.js";
 import type { Suite } from "../suite.js";
-import { measuresAll, statementsOf } from "../suite-checks.fixture.js";
 import { openGround } from "./ground.js";
 import { suite } from "./index.js";
 

@@ -10,14 +10,6 @@ const TRACES = {
   key: (resource: string) => `holdfast:${resource}`,
 };
 
-import type { AcquireOptions } from "holdfast";
-import { type RedisClient, redisEngine } from "holdfast/redis";
-import { ourSubject } from "../our-subject.js";
-import type { Contender, Place, Subject } from "../suite.js";
-import { sitOut } from "../terms.js";
-import { openIoredis, openNodeRedis } from "./clients.js";
-import { SHORT_OF_WAITERS } from "./terms.js";
-
 // The engine puts together by itself what comes at once: it needs nothing from the client.
 const onIoredis = engineOn(({ url }) => openIoredis(url, false));
 const onNodeRedis = engineOn(({ url }) => openNodeRedis(url));
@@ -35,22 +27,4 @@ export const holdfastStrict: Contender = {
 
 function engineOn(open: (place: Place) => Promise<RedisClient>) {
   return async (place: Place) => redisEngine({ client: await open(place), idleMs: place.idleMs });
-function holdfast(
-  id: string,
-  name: string,
-  open: (place: Place) => Promise<RedisClient>,
-  options: AcquireOptions = {},
-): Contender {
-  return {
-    id,
-    name,
-    ours: true,
-    reach: "host",
-    traces: { sends: ["evalsha", "eval"], key: (resource) => `holdfast:${resource}` },
-    async open(place): Promise<Subject> {
-      const { ttlMs, idleMs } = place;
-      const engine = redisEngine({ client: await open(place), idleMs });
-      return ourSubject(engine, { ttlMs, ...options });
-    },
-  };
 }

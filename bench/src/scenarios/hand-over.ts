@@ -88,11 +88,12 @@ async function handOvers(stage: Stage): Promise<number[]> {
 }
 
 /** Some start a program to ask, and none should pay for coming late to the line. */
-async function standsInLine({ server: ground, contender }: Stage): Promise<void> {
+async function standsInLine({ server, contender }: Stage): Promise<void> {
   const { traces } = contender!;
-  if (ground?.inLine === undefined || traces === undefined) return;
+  const content = server?.content;
+  if (content?.inLine === undefined || traces === undefined) return;
   const deadline = instant() + IN_LINE_MS;
-  while ((await ground.inLine(traces, RESOURCE)) < 2) {
+  while ((await content.inLine(traces, RESOURCE)) < 2) {
     if (instant() > deadline) throw new Error(`nobody stood in line within ${IN_LINE_MS} ms`);
   }
 }

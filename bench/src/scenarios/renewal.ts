@@ -49,9 +49,8 @@ export async function measureRenewal(stage: Stage, most: number): Promise<Measur
   const after = await look();
   const elapsedMs = after.at - before.at;
   const names = Array.from({ length: leases }, (_, i) => resourceName(i));
-  const held = await stage.ground.held(stage.contender!.traces!, names);
-  const aSecond = (from: number, to: number) => (to - from) / (elapsedMs / 1e3);
   const held = await stage.content.held(stage.contender!.traces!, names);
+  const aSecond = (from: number, to: number) => (to - from) / (elapsedMs / 1e3);
   return {
     calls: aSecond(before.calls, after.calls),
     ...(keepsAlive && { keepalives: aSecond(before.keepalives!, after.keepalives!) }),

@@ -18,18 +18,20 @@ export async function startGround(): Promise<Ground> {
     roundTrip: () => client.setData(PROBE, "x"),
     // It counts packets, whoever sent them and whatever they ask for.
     calls: () => server.metric("zk_packets_received"),
-    async held(traces: Traces, resources: readonly string[]) {
-      let held = 0;
-      for (let from = 0; from < resources.length; from += AT_ONCE) {
-        const some = resources.slice(from, from + AT_ONCE);
-        const lines = await Promise.all(some.map((resource) => inLine(traces, resource)));
-        held += lines.filter((standing) => standing > 0).length;
-      }
-      return held;
+    content: {
+      async held(traces: Traces, resources: readonly string[]) {
+        let held = 0;
+        for (let from = 0; from < resources.length; from += AT_ONCE) {
+          const some = resources.slice(from, from + AT_ONCE);
+          const lines = await Promise.all(some.map((resource) => inLine(traces, resource)));
+          held += lines.filter((standing) => standing > 0).length;
+        }
+        return held;
+      },
+      inLine,
+      keys: () => server.metric("zk_znode_count"),
+      bytes: () => server.metric("zk_approximate_data_size"),
     },
-    inLine,
-    keys: () => server.metric("zk_znode_count"),
-    bytes: () => server.metric("zk_approximate_data_size"),
     async [Symbol.asyncDispose]() {
       client.close();
       await server.stop();

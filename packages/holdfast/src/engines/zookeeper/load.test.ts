@@ -70,11 +70,6 @@ test("an aborted wait leaves no watch behind", async () => {
   await lease.release();
 });
 
-// Ten thousand are in the long run.
-test("1,000 leases of one process are kept by a handful of requests a second", async () => {
-  // Another server: the watches that are counted must be theirs alone.
-  await using own = await Ground.start();
-  await keepMany(own, 1_000);
 test("a waiter whose predecessor gives up moves on, watches one node, and hears of its revocation", async () => {
   const resource = fresh();
   const [holder, second, third] = [ground.locks(), ground.locks(), ground.locks()];
@@ -99,23 +94,9 @@ test("a waiter whose predecessor gives up moves on, watches one node, and hears 
   await until("it is told long before its next renewal", () => next.signal.aborted, 5_000);
 });
 
-test("10,000 leases of one process are kept by a handful of requests a second", async () => {
-  const locks = ground.locks();
-  const names = Array.from({ length: 10_000 }, () => fresh());
-  const leases: Lease[] = [];
-  for (let i = 0; i < names.length; i += 500) {
-    const some = names.slice(i, i + 500);
-    const options = { ttlMs: 10_000, callTimeoutMs: 10_000 };
-    leases.push(...(await Promise.all(some.map((name) => locks.acquire(name, options)))));
-  }
-  // Each node is watched once; from then on renewals ask for nothing but the session.
-  const watched = async () => (await ground.server.metric("zk_watch_count")) >= 10_000;
-  await until("all are watched", watched, 20_000);
-  await sleep(500);
-  const packets = () => ground.server.metric("zk_packets_received");
-  const [first, started] = [await packets(), performance.now()];
-  await sleep(2_500);
-  const perSecond = (((await packets()) - first) * 1_000) / (performance.now() - started);
-  assert.ok(perSecond > 0 && perSecond < 30, `${perSecond} requests a second`);
-  assert.ok(leases.every((lease) => lease.held && lease.remainingMs() > 3_000));
+// Ten thousand are in the long run.
+test("1,000 leases of one process are kept by a handful of requests a second", async () => {
+  // Another server: the watches that are counted must be theirs alone.
+  await using own = await Ground.start();
+  await keepMany(own, 1_000);
 });

@@ -71,16 +71,18 @@ test("an aborted wait leaves no watch behind", async () => {
 });
 
 test("a waiter whose predecessor gives up moves on, watches one node, and hears of its revocation", async () => {
+  // Another server: the watches that are counted must be theirs alone.
+  await using own = await Ground.start();
   const resource = fresh();
-  const [holder, second, third] = [ground.locks(), ground.locks(), ground.locks()];
-  const before = await ground.server.metric("zk_watch_count");
-  const watches = async () => (await ground.server.metric("zk_watch_count")) - before;
+  const [holder, second, third] = [own.locks(), own.locks(), own.locks()];
+  const before = await own.server.metric("zk_watch_count");
+  const watches = async () => (await own.server.metric("zk_watch_count")) - before;
   const lease = await holder.acquire(resource, { renew: false });
   const controller = new AbortController();
   const given = second.acquire(resource, { signal: controller.signal }).catch(() => null);
-  await ground.untilWaiters(holder, resource, 1);
+  await own.untilWaiters(holder, resource, 1);
   const waiting = third.acquire(resource, { waitMs: 30_000, ttlMs: 30_000 });
-  await ground.untilWaiters(holder, resource, 2);
+  await own.untilWaiters(holder, resource, 2);
   controller.abort();
   assert.equal(await given, null);
   // The holder's own, and the waiter's on the holder.
@@ -96,7 +98,6 @@ test("a waiter whose predecessor gives up moves on, watches one node, and hears 
 
 // Ten thousand are in the long run.
 test("1,000 leases of one process are kept by a handful of requests a second", async () => {
-  // Another server: the watches that are counted must be theirs alone.
   await using own = await Ground.start();
   await keepMany(own, 1_000);
 });

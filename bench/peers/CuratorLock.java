@@ -34,12 +34,11 @@ public class CuratorLock {
     RetryNTimes retries = new RetryNTimes(3, 100);
     CuratorFramework client =
         CuratorFrameworkFactory.newClient(args[0], sessionMs, CONNECT_MS, retries);
-    client.start();
-    client.blockUntilConnected();
     CuratorLock subject = new CuratorLock(client, args[1]);
-    // The thread that acquired must release.
+    // The thread that acquired must release. This one only reads, so that it sees its input end even
+    // while there is no server to connect to.
     ExecutorService worker = Executors.newSingleThreadExecutor();
-    System.out.println("ready");
+    worker.execute(subject::connect);
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
     for (String line = in.readLine(); line != null; line = in.readLine()) {
       String[] words = line.split(" ");
@@ -47,6 +46,17 @@ public class CuratorLock {
     }
     // Whoever started this process is gone.
     Runtime.getRuntime().halt(0);
+  }
+
+  private void connect() {
+    try {
+      client.start();
+      client.blockUntilConnected();
+      System.out.println("ready");
+    } catch (Exception error) {
+      error.printStackTrace();
+      Runtime.getRuntime().halt(1);
+    }
   }
 
   private void answer(String[] words) {

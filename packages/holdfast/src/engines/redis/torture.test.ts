@@ -16,16 +16,3 @@ test("no stale write is accepted in 10 s of kills, stops and cut connections", a
   });
   judge(report, TTL_MS + CLAIM_WINDOW_MS + 2_000);
 });
-
-test("nor with a failover in the middle", async () => {
-  const report = await torture({
-    seed: SEED,
-    forMs: 10_000,
-    ttlMs: TTL_MS,
-    killEveryMs: 700,
-    cutEveryMs: 500,
-    stopMs: TTL_MS + 400,
-    failover: true,
-  });
-  judge(report, TTL_MS + CLAIM_WINDOW_MS + 2_000);
-});

@@ -1,8 +1,7 @@
 import assert from "node:assert";
 import { sleep, systemClock } from "../../clock.js";
 
-// A bound, not a wish: a database needs seconds to take two thousand waiters out of its lines.
-const SETTLING_MS = 10_000;
+const SETTLING_MS = 1_000;
 
 /** What keeps this process alive right now, by kind. */
 export interface ActiveResources {
@@ -12,8 +11,11 @@ export interface ActiveResources {
 }
 
 /** Answers that are still on their way keep their timers until they arrive; then nothing may be left. */
-export async function leavesNoMoreThan(before: ActiveResources): Promise<void> {
-  const until = systemClock.now() + SETTLING_MS;
+export async function leavesNoMoreThan(
+  before: ActiveResources,
+  settlingMs = SETTLING_MS,
+): Promise<void> {
+  const until = systemClock.now() + settlingMs;
   for (;;) {
     try {
       activeResources().noMoreThan(before);

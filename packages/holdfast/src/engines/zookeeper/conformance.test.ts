@@ -10,10 +10,6 @@ before(async () => {
   Object.assign(servers, { ports: [server.port], hosts: server.hosts });
 });
 
-after(async () => {
-  await server.stop();
-  // What a cut connection left behind in a law must not hold up the whole run.
-  setTimeout(() => process.exit(), 5_000).unref();
-});
+after(() => server.stop());
 
 registerLaws("one server", harness(servers), 8);

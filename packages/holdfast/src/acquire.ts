@@ -1,13 +1,12 @@
 import type { Backend } from "./backend.js";
-import type { Cancellation } from "./canceller.js";
-import { sleep } from "./clock.js";
+import type { Timer } from "./clock.js";
 import type { Call, Claim, Granted, HolderView } from "./engine.js";
 import { AcquireTimeoutError, EngineError, HoldfastError, UsageError } from "./errors.js";
 import { Doubt, Grant } from "./grant.js";
 import { mintGrantId } from "./grant-id.js";
-import { ownPace, untilChange } from "./look-again.js";
+import { ownPace } from "./look-again.js";
 import type { Terms } from "./options.js";
-import type { Pulse } from "./pulse.js";
+import type { Place, Pulse } from "./pulse.js";
 import { type RetryStrategy, RetryWalk } from "./retry.js";
 
 /** What a claim needs to know of its surroundings. */
@@ -24,46 +23,32 @@ export interface Wish {
   readonly tokens: number;
   readonly startedAt: number;
   readonly waitMs: number;
-  /** Ends the waiting. */
-  readonly signal: Cancellation | undefined;
+  /** What to do about errors; where the engine keeps no line, also how often to look again. */
+  readonly retry: RetryStrategy | undefined;
   /** How often to look again where the engine keeps no line; else the core's own pace. */
   readonly looks?: RetryStrategy | undefined;
+  /** One of these two is called, once. */
+  readonly granted: (grant: Grant) => void;
+  readonly failed: (error: unknown) => void;
   /** Told whom the claim waits for, whenever that is learned. */
-  readonly onHolders?: (holders: readonly HolderView[]) => void;
-}
-
-/**
- * One claim, from the first call until it is granted, out of patience, aborted or failed. Whatever
- * the end, nothing stays behind: no waiter, no grant, no timer, no listener.
- */
-export function contend(arena: Arena, wish: Wish): Promise<Grant> {
-  const work = runContention(new Contention(arena, wish));
-  // close() must not take the engine away before this has cleaned up behind itself.
-  arena.backend.track(work);
-  return work;
-}
-
-async function runContention(contention: Contention): Promise<Grant> {
-  try {
-    return await contention.run();
-  } catch (error) {
-    contention.giveUp();
-    throw error;
-  } finally {
-    contention.end();
-  }
+  readonly heard?: (holders: readonly HolderView[]) => void;
 }
 
 const LEAST_LOOK_MS = 5;
 
-type Answer = Granted | "unknown" | readonly HolderView[];
-
-class Contention {
+/**
+ * One claim, from the first call until it is granted, out of patience, aborted or failed. Whatever
+ * the end, nothing stays behind: no waiter, no grant, no timer, no listener.
+ *
+ * It calls back instead of awaiting: nearly every claim is granted by its first answer, and a chain
+ * of promises would cost more than all the rest of it.
+ */
+export class Contention {
   readonly #arena: Arena;
   readonly #wish: Wish;
   readonly #backend: Backend;
-  readonly #errors: RetryWalk;
-  readonly #looks: RetryWalk;
+  #errors: RetryWalk | null = null;
+  #looks: RetryWalk | null = null;
   #claim: Claim;
   #doubt = new Doubt();
   // Whether the backend may know of the claim.
@@ -71,192 +56,262 @@ class Contention {
   #answered = false;
   #unknownInARow = 0;
   #retryAfterMs = Infinity;
+  /** The number of the question under way: what answers an earlier one comes too late. */
+  #question = 0;
+  #place: Place | null = null;
+  #patience: Timer | null = null;
+  #stopResting: (() => void) | null = null;
+  #over = false;
 
   constructor(arena: Arena, wish: Wish) {
     this.#arena = arena;
     this.#wish = wish;
     this.#backend = arena.backend;
-    this.#errors = new RetryWalk(wish.terms.retry);
-    const pace = wish.looks ?? ownPace(arena.backend);
-    this.#looks = wish.terms.retry === undefined ? new RetryWalk(pace) : this.#errors;
     this.#claim = this.#newClaim();
   }
 
-  async run(): Promise<Grant> {
-    for (;;) {
-      if (this.#wish.signal?.aborted) throw this.#wish.signal.reason;
-      const answer = await this.#askOnce();
-      if (answer === null) continue;
-      if (answer === "unknown") {
-        this.#claim = this.#newClaim();
-        this.#wish.onHolders?.([]);
-        if (this.#leftMs() <= 0) throw this.#outOfPatience([]);
-        // Once is a place that was lost. Again and again is a backend that must not be hammered.
-        if (this.#unknownInARow++ > 0) await this.#lookAgainLater([]);
-      } else if ("kind" in answer) {
-        const grant = this.#accept(answer);
-        if (grant !== null) return grant;
-      } else {
-        this.#exposed = false;
-        this.#unknownInARow = 0;
-        this.#wish.onHolders?.(answer);
-        if (this.#leftMs() <= 0) throw this.#outOfPatience(answer);
-        await this.#lookAgainLater(answer);
-      }
+  start(): void {
+    // close() must not take the engine away before this has cleaned up behind itself.
+    this.#backend.began();
+    this.#ask();
+  }
+
+  abort(reason: unknown): void {
+    if (!this.#over) this.#fail(reason);
+  }
+
+  #ask(): void {
+    const { pulse } = this.#arena;
+    if (pulse !== null && this.#wish.waitMs > 0) this.#standInLine(pulse);
+    else this.#tryOnce();
+  }
+
+  #tryOnce(): void {
+    const { engine } = this.#backend;
+    this.#send(
+      (call) => engine.tryAcquire(this.#claim, call),
+      (answer) => {
+        if (answer.kind === "granted") return this.#accept(answer);
+        if (answer.kind === "gone") return this.#forgotten();
+        this.#retryAfterMs = answer.retryAfterMs ?? Infinity;
+        this.#busy(answer.holders);
+      },
+      (error) => this.#rideOut(error),
+    );
+  }
+
+  #standInLine(pulse: Pulse): void {
+    const { clock, engine } = this.#backend;
+    // Before the claim is sent: a push may overtake the answer.
+    const place = pulse.enrol(this.#claim, (outcome) => this.#called(outcome));
+    this.#place = place;
+    const leftMs = this.#leftMs();
+    if (leftMs < Infinity) this.#patience = clock.timer(leftMs, () => this.#late(), true);
+    let startedAt = 0;
+    this.#send(
+      (call) => {
+        startedAt = call.startedAt;
+        return engine.queue!.enqueue(this.#claim, call);
+      },
+      (answer) => {
+        if (answer.kind === "queued") {
+          pulse.queued(place, answer, startedAt);
+          this.#wish.heard?.(answer.holders);
+        } else {
+          this.#leaveLine();
+          if (answer.kind === "granted") this.#accept(answer);
+          else this.#forgotten();
+        }
+      },
+      (error) => {
+        this.#leaveLine();
+        this.#rideOut(error);
+      },
+    );
+  }
+
+  /** What the pulse learned of our place, by a push or a heartbeat. */
+  #called(outcome: Granted | "unknown"): void {
+    this.#leaveLine();
+    this.#question++;
+    this.#answered = true;
+    this.#guarded(() => (outcome === "unknown" ? this.#forgotten() : this.#accept(outcome)));
+  }
+
+  /** Patience is spent, but the grant may have come first: then it is ours, and good. */
+  #late(): void {
+    const holders = this.#place?.holders ?? [];
+    this.#leaveLine();
+    const { engine } = this.#backend;
+    this.#send(
+      (call) => engine.queue!.withdraw(this.#claim, call),
+      (answer) => {
+        if (answer.kind === "granted") return this.#accept(answer);
+        // An enqueue that was never answered may still be on its way; a tombstone awaits it.
+        this.#exposed = this.#doubt.exists;
+        this.#fail(this.#outOfPatience(holders));
+      },
+      () => this.#fail(this.#outOfPatience(holders)),
+    );
+  }
+
+  /**
+   * Every request leaves through here, so that what the backend may know is always right. A call may
+   * have to wait for the event loop to turn; one that nobody waits for any more is not sent at all.
+   */
+  #send<T>(
+    ask: (call: Call) => Promise<T>,
+    onAnswer: (answer: T) => void,
+    onFailure: (error: unknown) => void,
+  ): void {
+    const question = ++this.#question;
+    const doubt = this.#doubt;
+    const before = this.#exposed;
+    let sent = false;
+    const isPast = () => this.#over || question !== this.#question;
+    this.#backend.ask(
+      this.#wish.terms.callTimeoutMs,
+      (call) => {
+        if (isPast()) return null;
+        this.#exposed = true;
+        doubt.unanswered++;
+        sent = true;
+        return ask(call);
+      },
+      (answer) => {
+        doubt.unanswered--;
+        this.#answered = true;
+        if (!isPast()) this.#guarded(() => onAnswer(answer));
+      },
+      (error) => {
+        const effect = sent && !withoutEffect(error);
+        if (sent) doubt.unanswered--;
+        if (effect) doubt.lost = true;
+        if (isPast()) return;
+        if (!effect) this.#exposed = before;
+        this.#guarded(() => onFailure(error));
+      },
+    );
+  }
+
+  /** A grant may come so late that its lease would be lost on arrival. */
+  #accept(granted: Granted): void {
+    const grant = new Grant(this.#claim, granted, this.#arena.drift, this.#doubt);
+    if (grant.isGoodFor(this.#wish.terms.graceMs, this.#backend.clock.now())) {
+      this.#backend.checkToken(grant);
+      this.#end();
+      this.#wish.granted(grant);
+      return;
+    }
+    if (this.#leftMs() <= 0) return this.#fail(this.#outOfPatience([]));
+    this.#giveUp();
+    this.#claim = this.#newClaim();
+    this.#ask();
+  }
+
+  #forgotten(): void {
+    this.#claim = this.#newClaim();
+    this.#wish.heard?.([]);
+    if (this.#over) return;
+    if (this.#leftMs() <= 0) return this.#fail(this.#outOfPatience([]));
+    // Once is a place that was lost. Again and again is a backend that must not be hammered.
+    if (this.#unknownInARow++ > 0) this.#lookAgainLater([]);
+    else this.#ask();
+  }
+
+  #busy(holders: readonly HolderView[]): void {
+    this.#exposed = false;
+    this.#unknownInARow = 0;
+    this.#wish.heard?.(holders);
+    if (this.#over) return;
+    if (this.#leftMs() <= 0) return this.#fail(this.#outOfPatience(holders));
+    this.#lookAgainLater(holders);
+  }
+
+  /** The engine keeps no line: look again when it says that something changed, or after a while. */
+  #lookAgainLater(holders: readonly HolderView[]): void {
+    const { retry, looks, resource } = this.#wish;
+    this.#looks ??=
+      retry === undefined ? new RetryWalk(looks ?? ownPace(this.#backend)) : this.#errorWalk();
+    const delayMs = this.#looks.next(undefined);
+    if (delayMs === null) return this.#fail(this.#outOfPatience(holders));
+    this.#rest(Math.min(delayMs, Math.max(this.#retryAfterMs, LEAST_LOOK_MS)), (wake) =>
+      this.#backend.engine.watch?.onChange((name) => name === resource && wake()),
+    );
+  }
+
+  #rideOut(error: unknown): void {
+    const retry = error instanceof EngineError && error.retryable && this.#leftMs() > 0;
+    const delayMs = retry ? this.#errorWalk().next(error) : null;
+    if (delayMs === null) return this.#fail(error);
+    // The same grantId again: if the lost request did arrive, the repeat finds its place in line.
+    this.#rest(delayMs);
+  }
+
+  #errorWalk(): RetryWalk {
+    this.#errors ??= new RetryWalk(this.#wish.retry);
+    return this.#errors;
+  }
+
+  /** Asks again after so long, or when it is woken earlier. */
+  #rest(delayMs: number, watch?: (wake: () => void) => (() => void) | undefined): void {
+    const again = () => {
+      this.#stopResting?.();
+      // Not within the engine's own call: who tells of a change may not be done with it.
+      queueMicrotask(() => this.#over || this.#guarded(() => this.#ask()));
+    };
+    const timer = this.#backend.clock.timer(Math.min(delayMs, this.#leftMs()), again, true);
+    const unwatch = watch?.(again);
+    this.#stopResting = () => {
+      this.#stopResting = null;
+      timer.cancel();
+      unwatch?.();
+    };
+  }
+
+  /** What strategies and engines throw ends the claim; what its end throws is nobody's but ours. */
+  #guarded(step: () => void): void {
+    try {
+      step();
+    } catch (error) {
+      if (this.#over) throw error;
+      this.#fail(error);
     }
   }
 
+  #fail(error: unknown): void {
+    this.#giveUp();
+    this.#end();
+    this.#wish.failed(error);
+  }
+
   /** The grant may exist although nobody will use it: it must not block others for a whole ttl. */
-  giveUp(): void {
+  #giveUp(): void {
     if (!this.#exposed) return;
     this.#exposed = false;
     this.#backend.abandon(this.#claim, this.#doubt.exists, this.#wish.terms.callTimeoutMs);
   }
 
-  end(): void {
-    this.#errors.end();
-    this.#looks.end();
+  #end(): void {
+    this.#over = true;
+    this.#leaveLine();
+    this.#stopResting?.();
+    this.#errors?.end();
+    this.#looks?.end();
+    this.#backend.ended();
   }
 
-  /** Null after an error that the retry strategy rode out. */
-  async #askOnce(): Promise<Answer | null> {
-    const inLine = this.#arena.pulse !== null && this.#wish.waitMs > 0;
-    try {
-      return inLine ? await this.#standInLine(this.#arena.pulse) : await this.#tryOnce();
-    } catch (error) {
-      if (this.#wish.signal?.aborted) throw this.#wish.signal.reason;
-      const retry = error instanceof EngineError && error.retryable && this.#leftMs() > 0;
-      const delayMs = retry ? this.#errors.next(error) : null;
-      if (delayMs === null) throw error;
-      // The same grantId again: if the lost request did arrive, the repeat finds its place in line.
-      await sleep(this.#backend.clock, Math.min(delayMs, this.#leftMs()), this.#wish.signal);
-      return null;
-    }
-  }
-
-  async #tryOnce(): Promise<Answer> {
-    const { engine } = this.#backend;
-    const answer = await this.#untilAborted(
-      this.#send((call) => engine.tryAcquire(this.#claim, call)),
-    );
-    if (answer.kind === "gone") return "unknown";
-    if (answer.kind === "granted") return answer;
-    this.#retryAfterMs = answer.retryAfterMs ?? Infinity;
-    return answer.holders;
-  }
-
-  async #standInLine(pulse: Pulse): Promise<Answer> {
-    const wish = this.#wish;
-    const { clock, engine } = this.#backend;
-    const place = pulse.enrol(this.#claim);
-    const late = () => place.settle("late");
-    const timer = this.#leftMs() === Infinity ? null : clock.timer(this.#leftMs(), late, true);
-    const onAbort = () => place.settle("aborted");
-    wish.signal?.addEventListener("abort", onAbort, { once: true });
-    try {
-      let startedAt = 0;
-      const asked = this.#send((call) => {
-        startedAt = call.startedAt;
-        return engine.queue!.enqueue(this.#claim, call);
-      });
-      const first = await Promise.race([asked, place.outcome]);
-      if (typeof first === "object") {
-        if (first.kind === "granted") return first;
-        if (first.kind === "gone") return "unknown";
-        place.holders = first.holders;
-        wish.onHolders?.(first.holders);
-        pulse.queued(place, first, startedAt);
-      }
-      const outcome = await place.outcome;
-      if (outcome === "aborted") throw wish.signal?.reason;
-      if (outcome === "late") return await this.#withdraw(place.holders);
-      this.#answered = true;
-      return outcome;
-    } finally {
-      pulse.leave(place);
-      timer?.cancel();
-      wish.signal?.removeEventListener("abort", onAbort);
-    }
-  }
-
-  /** Patience is spent, but the grant may have come first: then it is ours, and good. */
-  async #withdraw(holders: readonly HolderView[]): Promise<Granted> {
-    const { engine } = this.#backend;
-    try {
-      const answer = await this.#untilAborted(
-        this.#send((call) => engine.queue!.withdraw(this.#claim, call)),
-      );
-      if (answer.kind === "granted") return answer;
-      // An enqueue that was never answered may still be on its way; a tombstone awaits it.
-      this.#exposed = this.#doubt.exists;
-    } catch (error) {
-      if (this.#wish.signal?.aborted) throw error;
-    }
-    this.giveUp();
-    throw this.#outOfPatience(holders);
-  }
-
-  /**
-   * Every request leaves through here, so that what the backend may know is always right. A call may
-   * have to wait for the event loop to turn; one that was aborted meanwhile is not sent at all.
-   */
-  async #send<T>(ask: (call: Call) => Promise<T>): Promise<T> {
-    const doubt = this.#doubt;
-    const before = this.#exposed;
-    let sent = false;
-    try {
-      const answer = await this.#backend.call(this.#wish.terms.callTimeoutMs, (call) => {
-        if (this.#wish.signal?.aborted) throw this.#wish.signal.reason;
-        this.#exposed = true;
-        doubt.unanswered++;
-        sent = true;
-        return ask(call);
-      });
-      this.#answered = true;
-      return answer;
-    } catch (error) {
-      if (sent && withoutEffect(error)) this.#exposed = before;
-      else if (sent) doubt.lost = true;
-      throw error;
-    } finally {
-      if (sent) doubt.unanswered--;
-    }
-  }
-
-  #untilAborted<T>(work: Promise<T>): Promise<T> {
-    const { signal } = this.#wish;
-    if (signal === undefined) return work;
-    return new Promise((resolve, reject) => {
-      const onAbort = () => reject(signal.reason);
-      signal.addEventListener("abort", onAbort, { once: true });
-      work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-    });
-  }
-
-  /** Null for a grant that came so late that its lease would be lost on arrival. */
-  #accept(granted: Granted): Grant | null {
-    const grant = new Grant(this.#claim, granted, this.#arena.drift, this.#doubt);
-    if (grant.isGoodFor(this.#wish.terms.graceMs, this.#backend.clock.now())) {
-      this.#backend.checkToken(grant);
-      return grant;
-    }
-    if (this.#leftMs() <= 0) throw this.#outOfPatience([]);
-    this.giveUp();
-    this.#claim = this.#newClaim();
-    return null;
-  }
-
-  /** The engine keeps no line: look again when it says that something changed, or after a while. */
-  async #lookAgainLater(holders: readonly HolderView[]): Promise<void> {
-    const delayMs = this.#looks.next(undefined);
-    if (delayMs === null) throw this.#outOfPatience(holders);
-    const { resource, signal } = this.#wish;
-    const soonestMs = Math.min(delayMs, Math.max(this.#retryAfterMs, LEAST_LOOK_MS));
-    await untilChange(this.#backend, resource, Math.min(soonestMs, this.#leftMs()), signal);
+  #leaveLine(): void {
+    if (this.#place === null) return;
+    this.#arena.pulse?.leave(this.#place);
+    this.#place = null;
+    this.#patience?.cancel();
+    this.#patience = null;
   }
 
   #leftMs(): number {
-    return this.#wish.startedAt + this.#wish.waitMs - this.#backend.clock.now();
+    const { startedAt, waitMs } = this.#wish;
+    return waitMs === Infinity ? Infinity : startedAt + waitMs - this.#backend.clock.now();
   }
 
   /** Silence is not busy: who never heard from the backend is told that, and not a guess. */

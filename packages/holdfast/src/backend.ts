@@ -19,8 +19,9 @@ const TURN_MS = 10;
 export class Backend {
   readonly engine: Engine;
   readonly clock: Clock;
-  readonly #background = new Set<Promise<unknown>>();
+  readonly #onSettled: (() => void)[] = [];
   readonly #lastTokens = new Map<string, bigint>();
+  #underWay = 0;
   #callsThisTurn = 0;
   #turnStartedAt = 0;
   #nextTurn: Promise<void> | null = null;
@@ -30,14 +31,35 @@ export class Backend {
     this.clock = clock;
   }
 
-  /** Asks the engine once. An engine that never answers costs timeoutMs, and the effect is unknown. */
-  call<T>(timeoutMs: number, ask: (call: Call) => Promise<T>, keepAlive = true): Promise<T> {
+  /**
+   * Asks the engine once, and calls back. An engine that never answers costs timeoutMs, and the effect
+   * is unknown. send gives null where nobody needs the answer any more; then nothing is called.
+   */
+  ask<T>(
+    timeoutMs: number,
+    send: (call: Call) => Promise<T> | null,
+    onAnswer: (answer: T) => void,
+    onFailure: (error: unknown) => void,
+    keepAlive = true,
+  ): void {
+    if (this.#mayGoOn()) this.#ask(timeoutMs, send, onAnswer, onFailure, keepAlive);
+    else {
+      void this.#nextTurn!.then(() => this.#ask(timeoutMs, send, onAnswer, onFailure, keepAlive));
+    }
+  }
+
+  /** As ask, for those who await. */
+  call<T>(timeoutMs: number, send: (call: Call) => Promise<T>, keepAlive = true): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.ask(timeoutMs, send, resolve, reject, keepAlive);
+    });
+  }
+
+  #mayGoOn(): boolean {
+    if (this.engine.traits.remote === true) return true;
     this.#nextTurn ??= this.#turn();
     const tooMany = ++this.#callsThisTurn > CALLS_PER_TURN;
-    if (!tooMany && this.clock.now() - this.#turnStartedAt < TURN_MS) {
-      return this.#ask(timeoutMs, ask, keepAlive);
-    }
-    return this.#nextTurn.then(() => this.#ask(timeoutMs, ask, keepAlive));
+    return !tooMany && this.clock.now() - this.#turnStartedAt < TURN_MS;
   }
 
   #turn(): Promise<void> {
@@ -51,51 +73,66 @@ export class Backend {
     );
   }
 
-  #ask<T>(timeoutMs: number, ask: (call: Call) => Promise<T>, keepAlive: boolean): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      const onTimeout = () => reject(this.silence(timeoutMs));
-      const timer = this.clock.timer(timeoutMs, onTimeout, keepAlive);
-      const fail = (error: unknown) => {
+  #ask<T>(
+    timeoutMs: number,
+    send: (call: Call) => Promise<T> | null,
+    onAnswer: (answer: T) => void,
+    onFailure: (error: unknown) => void,
+    keepAlive: boolean,
+  ): void {
+    const asked = started(send, { startedAt: this.clock.now(), timeoutMs });
+    if (asked === null) return;
+    let over = false;
+    const onTimeout = () => {
+      over = true;
+      onFailure(this.silence(timeoutMs));
+    };
+    const timer = this.clock.timer(timeoutMs, onTimeout, keepAlive);
+    asked.then(
+      (answer) => {
+        if (over) return;
         timer.cancel();
-        reject(this.#truthful(error));
-      };
-      try {
-        ask({ startedAt: this.clock.now(), timeoutMs }).then((answer) => {
-          timer.cancel();
-          resolve(answer);
-        }, fail);
-      } catch (error) {
-        fail(error);
-      }
-    });
+        onAnswer(answer);
+      },
+      (error: unknown) => {
+        if (over) return;
+        timer.cancel();
+        onFailure(this.#truthful(error));
+      },
+    );
   }
 
   /** As call, for renew and release of one grant: what is safe to repeat is repeated, within bounds. */
-  async insist<T extends { kind: string }>(
+  insist<T extends { kind: string }>(
     timeoutMs: number,
-    ask: (call: Call) => Promise<readonly (T | Failed)[]>,
-    onFailure?: (error: unknown) => void,
+    send: (call: Call) => Promise<readonly (T | Failed)[]>,
+    onFailed?: (error: unknown) => void,
   ): Promise<T> {
-    for (let attempt = 0; ; attempt++) {
-      try {
-        const [answer] = expectAnswers(this.engine.name, 1, await this.call(timeoutMs, ask));
-        return this.#unwrap(answer as T | Failed);
-      } catch (error) {
-        onFailure?.(error);
-        const delayMs = REPEAT_AFTER_MS[attempt];
+    return new Promise((resolve, reject) => {
+      let attempt = 0;
+      const failed = (error: unknown) => {
+        onFailed?.(error);
+        const delayMs = REPEAT_AFTER_MS[attempt++];
         const repeat =
           error instanceof EngineError && (error.retryable || error.effect === "unknown");
-        if (!repeat || delayMs === undefined) throw error;
-        if (delayMs > 0) await new Promise<void>((go) => this.clock.timer(delayMs, go, true));
-      }
-    }
+        if (!repeat || delayMs === undefined) reject(error);
+        else if (delayMs === 0) ask();
+        else this.clock.timer(delayMs, ask, true);
+      };
+      const answered = (answers: readonly (T | Failed)[]) => {
+        const [answer] = answers;
+        if (answers.length !== 1) failed(wrongCount(this.engine.name, 1, answers.length));
+        else if (answer!.kind === "failed") failed(this.failure(answer as Failed));
+        else resolve(answer as T);
+      };
+      const ask = () => this.ask(timeoutMs, send, answered, failed);
+      ask();
+    });
   }
 
   /** Gives back what a lease stood on. close() waits for it; its error is the caller's. */
   endGrant(grant: Grant, timeoutMs: number): Promise<"released" | "gone"> {
-    const work = this.#end(grant, grant.doubt.exists, timeoutMs, grant.validUntil);
-    this.track(work);
-    return work;
+    return this.#end(grant, grant.doubt.exists, timeoutMs, grant.validUntil);
   }
 
   /**
@@ -106,23 +143,34 @@ export class Backend {
     this.inBackground("clean-up", ref.resource, this.#end(ref, inDoubt, timeoutMs));
   }
 
-  async #end(
+  #end(
     { resource, grantId }: GrantRef,
     inDoubt: boolean,
     timeoutMs: number,
     goodUntil = -Infinity,
   ): Promise<"released" | "gone"> {
-    const ref = { resource, grantId, tombstoneMs: inDoubt ? TOMBSTONE_MS : 0 };
+    const refs = [{ resource, grantId, tombstoneMs: inDoubt ? TOMBSTONE_MS : 0 }];
     let unanswered = false;
-    const onFailure = (error: unknown) => {
-      unanswered ||= !(error instanceof EngineError && error.effect === "none");
-    };
-    const ask = (call: Call) => this.engine.release([ref], call);
-    const answer = await this.insist<Released | Gone>(timeoutMs, ask, onFailure);
-    if (answer.kind === "released" || !unanswered) return answer.kind;
-    // What a repeat does not find any more, the attempt before it has released. Once our time is over
-    // a successor may have come by expiry as well, and then it was not ours to give back.
-    return answer.why !== "replaced" || this.clock.now() < goodUntil ? "released" : "gone";
+    this.began();
+    return this.insist<Released | Gone>(
+      timeoutMs,
+      (call) => this.engine.release(refs, call),
+      (error) => {
+        unanswered ||= !(error instanceof EngineError && error.effect === "none");
+      },
+    ).then(
+      (answer) => {
+        this.ended();
+        if (answer.kind === "released" || !unanswered) return answer.kind;
+        // What a repeat does not find any more, the attempt before it has released. Once our time is
+        // over a successor may have come by expiry as well, and then it was not ours to give back.
+        return answer.why !== "replaced" || this.clock.now() < goodUntil ? "released" : "gone";
+      },
+      (error: unknown) => {
+        this.ended();
+        throw error;
+      },
+    );
   }
 
   /** Work whose failure has no caller to be thrown at, so it becomes an event. */
@@ -133,15 +181,25 @@ export class Backend {
 
   /** Work that close() waits for, however it ends. */
   track(work: Promise<unknown>): void {
-    const tracked: Promise<unknown> = work
-      .catch(() => {})
-      .finally(() => this.#background.delete(tracked));
-    this.#background.add(tracked);
+    this.began();
+    const end = () => this.ended();
+    work.then(end, end);
   }
 
-  /** Resolves when all background work has ended; each piece is bounded by its own timeouts. */
+  /** Something that close() waits for has begun; ended() follows, whatever happens. */
+  began(): void {
+    this.#underWay++;
+  }
+
+  ended(): void {
+    this.#underWay--;
+    if (this.#underWay > 0) return;
+    for (const tell of this.#onSettled.splice(0)) tell();
+  }
+
+  /** Resolves when all work has ended; each piece is bounded by its own timeouts. */
   async settled(): Promise<void> {
-    while (this.#background.size > 0) await Promise.all(this.#background);
+    while (this.#underWay > 0) await new Promise<void>((tell) => this.#onSettled.push(tell));
   }
 
   /**
@@ -158,7 +216,7 @@ export class Backend {
         { resource },
       );
     }
-    const highest = firstToken + BigInt(grant.tokens - 1);
+    const highest = grant.tokens === 1 ? firstToken : firstToken + BigInt(grant.tokens - 1);
     this.#lastTokens.delete(resource);
     this.#lastTokens.set(resource, highest > last ? highest : last);
     if (this.#lastTokens.size > REMEMBERED_TOKENS) {
@@ -167,11 +225,6 @@ export class Backend {
         break;
       }
     }
-  }
-
-  #unwrap<T extends { kind: string }>(answer: T | Failed): T {
-    if (answer.kind !== "failed") return answer as T;
-    throw this.failure(answer as Failed);
   }
 
   /** What a caller is told to whom the engine said nothing at all. */
@@ -205,5 +258,17 @@ export function expectAnswers<T>(
   answers: readonly T[],
 ): readonly T[] {
   if (answers.length === asked) return answers;
-  throw new ContractError(`${engine} was asked for ${asked} answers and gave ${answers.length}`);
+  throw wrongCount(engine, asked, answers.length);
+}
+
+function wrongCount(engine: string, asked: number, got: number): ContractError {
+  return new ContractError(`${engine} was asked for ${asked} answers and gave ${got}`);
+}
+
+function started<T>(send: (call: Call) => Promise<T> | null, call: Call): Promise<T> | null {
+  try {
+    return send(call);
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }

@@ -1,5 +1,4 @@
 import { uptime } from "node:os";
-import type { Cancellation } from "./canceller.js";
 
 export interface Timer {
   cancel(): void;
@@ -27,6 +26,40 @@ export function hostInstant(): number {
   return seconds * 1e3 + nanos / 1e6;
 }
 
+class ShortTimer implements Timer {
+  readonly #handle: NodeJS.Timeout;
+
+  constructor(handle: NodeJS.Timeout) {
+    this.#handle = handle;
+  }
+
+  cancel(): void {
+    clearTimeout(this.#handle);
+  }
+}
+
+class LongTimer implements Timer {
+  #handle: NodeJS.Timeout;
+
+  constructor(delayMs: number, callback: () => void, keepAlive: boolean) {
+    const arm = (leftMs: number) => {
+      const pieceMs = Math.min(leftMs, LONGEST_TIMER_MS);
+      const next = () => {
+        if (leftMs > pieceMs) this.#handle = arm(leftMs - pieceMs);
+        else callback();
+      };
+      const handle = setTimeout(next, Math.ceil(pieceMs));
+      if (!keepAlive) handle.unref();
+      return handle;
+    };
+    this.#handle = arm(delayMs);
+  }
+
+  cancel(): void {
+    clearTimeout(this.#handle);
+  }
+}
+
 class SystemClock implements Clock {
   steps = 0;
   #suspendedMs = 0;
@@ -44,18 +77,11 @@ class SystemClock implements Clock {
   }
 
   timer(delayMs: number, callback: () => void, keepAlive: boolean): Timer {
-    let handle: NodeJS.Timeout;
-    const arm = (leftMs: number) => {
-      const pieceMs = Math.min(Math.max(leftMs, 0), LONGEST_TIMER_MS);
-      // Rounded up: a timer that fires early would find its deadline still ahead and spin.
-      handle = setTimeout(
-        () => (leftMs > pieceMs ? arm(leftMs - pieceMs) : callback()),
-        Math.ceil(pieceMs),
-      );
-      if (!keepAlive) handle.unref();
-    };
-    arm(delayMs);
-    return { cancel: () => clearTimeout(handle) };
+    if (delayMs > LONGEST_TIMER_MS) return new LongTimer(delayMs, callback, keepAlive);
+    // Rounded up: a timer that fires early would find its deadline still ahead and spin.
+    const handle = setTimeout(callback, Math.ceil(Math.max(delayMs, 0)));
+    if (!keepAlive) handle.unref();
+    return new ShortTimer(handle);
   }
 
   #lookAgain(): void {
@@ -98,7 +124,7 @@ export const systemClock: Clock = new SystemClock();
 export function sleep(
   clock: Clock,
   delayMs: number,
-  signal: Cancellation | undefined,
+  signal: AbortSignal | undefined,
   keepAlive = true,
 ): Promise<void> {
   return new Promise((resolve, reject) => {

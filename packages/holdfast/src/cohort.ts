@@ -1,5 +1,4 @@
-import { type Arena, contend } from "./acquire.js";
-import { Canceller } from "./canceller.js";
+import { type Arena, Contention } from "./acquire.js";
 import type { Timer } from "./clock.js";
 import type { HolderView } from "./engine.js";
 import { AcquireTimeoutError, EngineError, invariant } from "./errors.js";
@@ -35,7 +34,7 @@ export class Cohort implements Custody {
   #grant: Grant | null = null;
   #index = 0;
   #turnStartedAt = 0;
-  #claiming: Canceller | null = null;
+  #claiming: Contention | null = null;
   #resting: Timer | null = null;
   #holders: readonly HolderView[] = [];
   // Whether the backend has said anything to the claim under way.
@@ -79,15 +78,15 @@ export class Cohort implements Custody {
         this.#pump();
       };
       const onLate = (waiter: LocalWaiter) => {
-        if (this.#claiming === null || this.#heard || this.#localLease() !== null) {
-          leave(waiter, this.#outOfPatience(waiter));
-        }
+        if (this.#isPatienceCounted()) leave(waiter, this.#outOfPatience(waiter));
+        else waiter.stopPatience();
       };
       const { clock } = this.#arena.backend;
       const events = { resolve, reject, onLate, onAbort: leave };
       const waiter = new LocalWaiter(terms, startedAt, clock, events);
       this.#waiting.push(waiter);
       this.#pump();
+      if (this.#isPatienceCounted()) waiter.watchPatience();
     });
   }
 
@@ -107,11 +106,11 @@ export class Cohort implements Custody {
     return this.#sole.renew(lease, ttlMs);
   }
 
-  async giveBack(lease: HeldLease): Promise<"released" | "gone"> {
+  giveBack(lease: HeldLease): Promise<"released" | "gone"> {
     const next = this.#waiting[0];
     if (next !== undefined && lease.grant === this.#grant && this.#canPassOn(next)) {
       this.#passOn(lease, next);
-      return "released";
+      return Promise.resolve("released");
     }
     if (lease.grant === this.#grant) this.#grant = null;
     const released = this.#sole.giveBack(lease);
@@ -147,48 +146,67 @@ export class Cohort implements Custody {
   /** Brings the claim at the backend in line with what the local waiters need. */
   #pump(): void {
     if (this.#waiting.length === 0) {
-      this.#claiming?.abort();
+      const claim = this.#claiming;
+      this.#claiming = null;
+      claim?.abort(undefined);
       this.#resting?.cancel();
       this.#resting = null;
-      if (this.#claiming === null && this.#grant === null) this.#onIdle();
+      if (this.#grant === null) this.#onIdle();
     } else if (this.#claiming === null && this.#resting === null) {
-      if (!this.#canPassOn(this.#waiting[0]!)) void this.#claim(this.#waiting[0]!);
+      if (!this.#canPassOn(this.#waiting[0]!)) this.#claim(this.#waiting[0]!);
     }
   }
 
-  async #claim(leader: LocalWaiter): Promise<void> {
-    const canceller = new Canceller();
-    this.#claiming = canceller;
+  #claim(leader: LocalWaiter): void {
+    const claim: Contention = new Contention(this.#arena, {
+      resource: this.#resource,
+      // The claim is the whole cohort's: one waiter's patience and retries do not end it.
+      terms: leader.terms,
+      retry: undefined,
+      looks: leader.terms.retry,
+      tokens: this.#tokens(),
+      startedAt: leader.startedAt,
+      waitMs: Infinity,
+      granted: (grant) => {
+        this.#claiming = null;
+        this.#granted(grant, leader);
+      },
+      failed: (error) => {
+        // One that nobody wanted any more was ended by ourselves.
+        if (this.#claiming !== claim) return;
+        this.#claiming = null;
+        this.#claimFailed(error, leader);
+        this.#pump();
+      },
+      heard: (holders) => this.#hear(holders),
+    });
+    this.#claiming = claim;
     this.#heard = false;
-    try {
-      const grant = await contend(this.#arena, {
-        resource: this.#resource,
-        // The claim is the whole cohort's: one waiter's patience and retries do not end it.
-        terms: { ...leader.terms, retry: undefined },
-        looks: leader.terms.retry,
-        tokens: this.#tokens(),
-        startedAt: leader.startedAt,
-        waitMs: Infinity,
-        signal: canceller,
-        onHolders: (holders) => this.#hear(holders),
-      });
-      this.#claiming = null;
-      this.#granted(grant, leader);
-    } catch (error) {
-      this.#claiming = null;
-      if (!canceller.aborted) this.#claimFailed(error, leader);
-      this.#pump();
-    }
+    claim.start();
   }
 
   #hear(holders: readonly HolderView[]): void {
     this.#heard = true;
     this.#holders = holders;
-    for (const waiter of this.#waiting.filter((w) => w.late)) {
+    const now = this.#arena.backend.clock.now();
+    for (const waiter of this.#waiting.filter((w) => w.isLate(now))) {
       this.#remove(waiter);
       waiter.reject(this.#outOfPatience(waiter));
     }
     if (this.#waiting.length === 0) this.#pump();
+    else this.#watchPatience();
+  }
+
+  /**
+   * Until the backend has said its first word, nobody has waited in vain: that word decides. So most
+   * waiters, who are granted by it, need no timer.
+   */
+  #isPatienceCounted(): boolean {
+    return this.#claiming === null || this.#heard || this.#localLease() !== null;
+  }
+
+  #watchPatience(): void {
+    for (const waiter of this.#waiting) waiter.watchPatience();
   }
 
   #granted(grant: Grant, leader: LocalWaiter): void {
@@ -206,6 +224,7 @@ export class Cohort implements Custody {
     this.#announce(lease, next);
     next.resolve(lease);
     this.#pump();
+    this.#watchPatience();
   }
 
   /** Each waiter's own strategy decides whether it stays. All have seen the same failure. */
@@ -217,9 +236,10 @@ export class Cohort implements Custody {
       return;
     }
     let restMs = Infinity;
+    const now = this.#arena.backend.clock.now();
     for (const waiter of [...this.#waiting]) {
       try {
-        const again = error instanceof EngineError && error.retryable && !waiter.late;
+        const again = error instanceof EngineError && error.retryable && !waiter.isLate(now);
         const delayMs = again ? waiter.retry.next(error) : null;
         if (delayMs === null) throw error;
         restMs = Math.min(restMs, delayMs);
@@ -229,6 +249,7 @@ export class Cohort implements Custody {
       }
     }
     if (this.#waiting.length === 0) return;
+    this.#watchPatience();
     const wake = () => {
       this.#resting = null;
       this.#pump();

@@ -173,6 +173,11 @@ export interface EngineTraits {
   readonly fencing: "process" | "durable" | "clock";
   /** The most tokens that one grant can reserve; 1 means no cohort hand-over. */
   readonly tokenRange: number;
+  /**
+   * Every answer comes from outside the process, by way of the event loop. Without it the core sees
+   * to it that the loop turns between calls.
+   */
+  readonly remote?: true;
 }
 
 /** The backend keeps waiters in order and makes the head the next holder by itself. */

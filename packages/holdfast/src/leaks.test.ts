@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { queryObjects } from "node:v8";
-import { Canceller } from "./canceller.js";
+import { Contention } from "./acquire.js";
 import { Cohort } from "./cohort.js";
 import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
 import { Grant } from "./grant.js";
@@ -12,7 +12,7 @@ import type { AcquireOptions } from "./options.js";
 import { Place } from "./pulse.js";
 import { ManualClock } from "./testing/index.js";
 
-const KINDS = { Canceller, Cohort, Grant, HeldLease, Place };
+const KINDS = { Cohort, Contention, Grant, HeldLease, Place };
 
 function stage() {
   const clock = new ManualClock();

@@ -1,6 +1,6 @@
-import { onAbort } from "./canceller.js";
 import type { Clock, Timer } from "./clock.js";
 import type { HeldLease } from "./lease.js";
+import { onAbort } from "./on-abort.js";
 import type { Terms } from "./options.js";
 import { RetryWalk } from "./retry.js";
 
@@ -13,37 +13,59 @@ export interface LocalWaiterEvents {
 
 /** One caller in a cohort's line, with its own patience, signal and retries. */
 export class LocalWaiter {
-  /** Patience was spent before the backend said anything; its first word decides. */
-  late = false;
   readonly terms: Terms;
   readonly startedAt: number;
-  readonly retry: RetryWalk;
-  readonly resolve: (lease: HeldLease) => void;
-  readonly reject: (error: unknown) => void;
-  readonly #timer: Timer;
+  readonly #clock: Clock;
+  readonly #events: LocalWaiterEvents;
   readonly #unfollow: (() => void) | undefined;
+  #retry: RetryWalk | null = null;
+  #patience: Timer | null = null;
 
   constructor(terms: Terms, startedAt: number, clock: Clock, events: LocalWaiterEvents) {
     this.terms = terms;
     this.startedAt = startedAt;
-    this.retry = new RetryWalk(terms.retry);
-    this.resolve = events.resolve;
-    this.reject = events.reject;
-    // With endless patience the timer is only there to keep the process alive while it waits.
-    const leftMs =
-      terms.waitMs === Infinity ? Number.MAX_SAFE_INTEGER : startedAt + terms.waitMs - clock.now();
-    const onLate = () => {
-      this.late = true;
-      events.onLate(this);
-    };
-    this.#timer = clock.timer(leftMs, onLate, true);
+    this.#clock = clock;
+    this.#events = events;
     const { signal } = terms;
     this.#unfollow = signal && onAbort(signal, () => events.onAbort(this, signal.reason));
   }
 
+  get retry(): RetryWalk {
+    this.#retry ??= new RetryWalk(this.terms.retry);
+    return this.#retry;
+  }
+
+  resolve(lease: HeldLease): void {
+    this.#events.resolve(lease);
+  }
+
+  reject(error: unknown): void {
+    this.#events.reject(error);
+  }
+
+  isLate(now: number): boolean {
+    return now >= this.startedAt + this.terms.waitMs;
+  }
+
+  /** Calls onLate when patience is spent. Before that, nobody does. */
+  watchPatience(): void {
+    if (this.#patience !== null) return;
+    // With endless patience the timer is only there to keep the process alive while it waits.
+    const leftMs =
+      this.terms.waitMs === Infinity
+        ? Number.MAX_SAFE_INTEGER
+        : this.startedAt + this.terms.waitMs - this.#clock.now();
+    this.#patience = this.#clock.timer(leftMs, () => this.#events.onLate(this), true);
+  }
+
+  stopPatience(): void {
+    this.#patience?.cancel();
+    this.#patience = null;
+  }
+
   stop(): void {
-    this.#timer.cancel();
+    this.stopPatience();
     this.#unfollow?.();
-    this.retry.end();
+    this.#retry?.end();
   }
 }

@@ -1,14 +1,15 @@
-import { type Arena, contend } from "./acquire.js";
+import { type Arena, Contention } from "./acquire.js";
 import { Backend } from "./backend.js";
-import { Canceller } from "./canceller.js";
 import { Cohort } from "./cohort.js";
 import { SoleCustody } from "./custody.js";
 import type { Call, Engine, EngineTraits, ListFilter, ListPage, ResourceView } from "./engine.js";
 import { AcquireTimeoutError, show, UsageError } from "./errors.js";
 import { emit } from "./events.js";
 import { parseSequencer } from "./fencing/sequencer.js";
+import type { Grant } from "./grant.js";
 import { Keeper } from "./keeper.js";
 import { HeldLease, type Lease } from "./lease.js";
+import { onAbort } from "./on-abort.js";
 import {
   ACQUIRE_DEFAULTS,
   type AcquireOptions,
@@ -53,7 +54,7 @@ export class Locks implements AsyncDisposable {
   readonly #keeper: Keeper;
   readonly #custody: SoleCustody;
   readonly #cohorts = new Map<string, Cohort>();
-  readonly #waits = new Set<Canceller>();
+  readonly #waits = new Set<Contention>();
   readonly #stopWatching: (() => void) | undefined;
   #closing: Promise<void> | null = null;
 
@@ -80,7 +81,7 @@ export class Locks implements AsyncDisposable {
     const terms = this.#terms(options);
     terms.signal?.throwIfAborted();
     const joined = terms.reentrant ? joinEnclosing(this, resource, terms.mode) : null;
-    return joined ?? this.#wait(resource, terms);
+    return joined ?? (await this.#wait(resource, terms));
   }
 
   /** Asks once and does not wait: null when somebody else holds it or stands in line. */
@@ -188,47 +189,53 @@ export class Locks implements AsyncDisposable {
     return this.close();
   }
 
-  async #wait(resource: string, terms: Terms): Promise<HeldLease> {
-    const { clock } = this.#backend;
-    const startedAt = clock.now();
-    const { mode, label } = terms;
+  #wait(resource: string, terms: Terms): Promise<HeldLease> {
+    const startedAt = this.#backend.clock.now();
+    const { mode, label, signal } = terms;
     emit("wait", () => ({ resource, mode, label }));
+    // Only leases that the keeper renews can be passed on: the others count their own life.
+    const cohort = terms.fair === "cohort" && mode === "exclusive" && terms.renew;
+    const waiting = cohort
+      ? this.#waitInCohort(resource, terms, startedAt)
+      : this.#waitAlone(resource, terms, startedAt);
+    return signal === undefined ? waiting : this.#tellAbort(waiting, resource, terms, startedAt);
+  }
+
+  async #tellAbort<T>(waiting: Promise<T>, resource: string, terms: Terms, startedAt: number) {
     try {
-      // Only leases that the keeper renews can be passed on: the others count their own life.
-      const cohort = terms.fair === "cohort" && mode === "exclusive" && terms.renew;
-      return cohort
-        ? await this.#waitInCohort(resource, terms, startedAt)
-        : await this.#waitAlone(resource, terms, startedAt);
+      return await waiting;
     } catch (error) {
       if (terms.signal?.aborted) {
-        const waitedMs = clock.now() - startedAt;
+        const { mode, label } = terms;
+        const waitedMs = this.#backend.clock.now() - startedAt;
         emit("aborted", () => ({ resource, mode, label, waitedMs, reason: error }));
       }
       throw error;
     }
   }
 
-  async #waitAlone(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
-    const grant = await this.#contend(resource, terms, startedAt);
-    if (this.#closing !== null) {
-      this.#backend.abandon(grant, grant.doubt.exists, terms.callTimeoutMs);
-      throw closed();
-    }
-    const lease = new HeldLease(grant, 0, terms, this.#backend.clock, this.#custody);
-    this.#keeper.add(grant);
-    emit("acquired", () => ({ ...lease.subject(), waitedMs: lease.acquiredAt - startedAt }));
-    return lease;
+  #waitAlone(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
+    return this.#contend(resource, terms, startedAt, (grant) => {
+      if (this.#closing !== null) {
+        this.#backend.abandon(grant, grant.doubt.exists, terms.callTimeoutMs);
+        throw closed();
+      }
+      const lease = new HeldLease(grant, 0, terms, this.#backend.clock, this.#custody);
+      this.#keeper.add(grant);
+      return lease;
+    });
   }
 
-  async #waitInCohort(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
+  #waitInCohort(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
     const key = `${terms.ttlMs}/${terms.lockDelayMs}/${resource}`;
     if (terms.waitMs > 0) return this.#cohort(key, resource).wait(terms, startedAt);
     const known = this.#cohorts.get(key);
-    if (known?.taken) throw new AcquireTimeoutError(resource, 0, known.holders());
-    const grant = await this.#contend(resource, terms, startedAt);
-    const lease = this.#cohort(key, resource).adopt(grant, terms);
-    emit("acquired", () => ({ ...lease.subject(), waitedMs: lease.acquiredAt - startedAt }));
-    return lease;
+    if (known?.taken) {
+      return Promise.reject(new AcquireTimeoutError(resource, 0, known.holders()));
+    }
+    return this.#contend(resource, terms, startedAt, (grant) =>
+      this.#cohort(key, resource).adopt(grant, terms),
+    );
   }
 
   #cohort(key: string, resource: string): Cohort {
@@ -251,17 +258,38 @@ export class Locks implements AsyncDisposable {
   }
 
   /** A claim of one caller's own, which close() can end. */
-  async #contend(resource: string, terms: Terms, startedAt: number) {
-    const signal = new Canceller();
-    const unfollow = signal.follow(terms.signal);
-    this.#waits.add(signal);
-    try {
-      const { waitMs } = terms;
-      return await contend(this.#arena, { resource, terms, tokens: 1, startedAt, waitMs, signal });
-    } finally {
-      this.#waits.delete(signal);
-      unfollow();
-    }
+  #contend(
+    resource: string,
+    terms: Terms,
+    startedAt: number,
+    leaseOn: (grant: Grant) => HeldLease,
+  ): Promise<HeldLease> {
+    return new Promise((resolve, reject) => {
+      const { waitMs, retry, signal } = terms;
+      const over = () => {
+        this.#waits.delete(claim);
+        unfollow?.();
+      };
+      const granted = (grant: Grant) => {
+        over();
+        try {
+          const lease = leaseOn(grant);
+          emit("acquired", () => ({ ...lease.subject(), waitedMs: lease.acquiredAt - startedAt }));
+          resolve(lease);
+        } catch (error) {
+          reject(error);
+        }
+      };
+      const failed = (error: unknown) => {
+        over();
+        reject(error);
+      };
+      const wish = { resource, terms, tokens: 1, startedAt, waitMs, retry, granted, failed };
+      const claim = new Contention(this.#arena, wish);
+      const unfollow = signal && onAbort(signal, () => claim.abort(signal.reason));
+      this.#waits.add(claim);
+      claim.start();
+    });
   }
 
   async #close(): Promise<void> {

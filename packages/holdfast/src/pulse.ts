@@ -18,28 +18,22 @@ const BATCH_AHEAD = 0.5;
 const REPEAT_MS = 100;
 const SLOWEST_MS = 1_000;
 
-export type Outcome = Granted | "unknown" | "late" | "aborted";
+/** "unknown" is a place that the backend has forgotten. */
+export type Outcome = Granted | "unknown";
 
 /** One waiter's place in the backend's line, as this process sees it. */
 export class Place {
   readonly ref: GrantRef;
-  readonly outcome: Promise<Outcome>;
+  /** Whoever is called leaves the line in the same breath, so that nobody is called twice. */
+  readonly onOutcome: (outcome: Outcome) => void;
   holders: readonly HolderView[] = [];
   dueAt = Infinity;
   intervalMs = 0;
   failures = 0;
-  #resolve!: (outcome: Outcome) => void;
 
-  constructor(ref: GrantRef) {
+  constructor(ref: GrantRef, onOutcome: (outcome: Outcome) => void) {
     this.ref = ref;
-    this.outcome = new Promise((resolve) => {
-      this.#resolve = resolve;
-    });
-  }
-
-  /** The first outcome counts; later ones find it settled. */
-  settle(outcome: Outcome): void {
-    this.#resolve(outcome);
+    this.onOutcome = onOutcome;
   }
 }
 
@@ -57,13 +51,13 @@ export class Pulse {
     this.#backend = backend;
     this.#queue = queue;
     this.#stopListening = queue.onGrant((ref, granted) => {
-      this.#places.get(ref.grantId)?.settle(granted);
+      this.#places.get(ref.grantId)?.onOutcome(granted);
     });
   }
 
   /** Before the claim is sent: a push may overtake the answer to enqueue. */
-  enrol(ref: GrantRef): Place {
-    const place = new Place(ref);
+  enrol(ref: GrantRef, onOutcome: (outcome: Outcome) => void): Place {
+    const place = new Place(ref, onOutcome);
     this.#places.set(ref.grantId, place);
     return place;
   }
@@ -124,13 +118,13 @@ export class Pulse {
       return;
     }
     for (const [i, place] of batch.entries()) {
+      // One that was pushed its grant meanwhile, or gave up, has left already.
+      if (this.#places.get(place.ref.grantId) !== place) continue;
       const answer = answers[i]!;
-      if (answer.kind === "granted") place.settle(answer);
-      else if (answer.kind === "unknown") place.settle("unknown");
+      if (answer.kind === "granted") place.onOutcome(answer);
+      else if (answer.kind === "unknown") place.onOutcome("unknown");
       else if (answer.kind === "queued") this.queued(place, answer, startedAt);
       else this.#postpone(place);
-      // Settled places leave by themselves, in the next microtask; they are not due again before.
-      if (answer.kind === "granted" || answer.kind === "unknown") place.dueAt = Infinity;
     }
   }
 

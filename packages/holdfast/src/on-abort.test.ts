@@ -1,44 +1,7 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
-import { Canceller, onAbort } from "./canceller.js";
-
-test("a canceller tells its listeners once, with the first reason", () => {
-  const canceller = new Canceller();
-  const seen: unknown[] = [];
-  canceller.addEventListener("abort", () => seen.push(canceller.reason));
-  assert.equal(canceller.aborted, false);
-  canceller.abort("first");
-  canceller.abort("second");
-  assert.deepEqual(seen, ["first"]);
-  assert.equal(canceller.reason, "first");
-});
-
-test("a listener that was removed is not told", () => {
-  const canceller = new Canceller();
-  const listener = () => assert.fail("told");
-  canceller.addEventListener("abort", listener);
-  canceller.removeEventListener("abort", listener);
-  canceller.abort();
-});
-
-test("a follower is cancelled with the reason of the one it follows, until it stops", () => {
-  const controller = new AbortController();
-  const [follows, stopped] = [new Canceller(), new Canceller()];
-  follows.follow(controller.signal);
-  stopped.follow(controller.signal)();
-  const reason = new Error("enough");
-  controller.abort(reason);
-  assert.equal(follows.reason, reason);
-  assert.equal(stopped.aborted, false);
-});
-
-test("a follower of what is aborted already is cancelled at once", () => {
-  const follower = new Canceller();
-  follower.follow(AbortSignal.abort("before"));
-  assert.equal(follower.reason, "before");
-  new Canceller().follow(undefined)();
-});
+import { onAbort } from "./on-abort.js";
 
 test("a thousand waits on one signal carry one listener, and none when the last has gone", () => {
   const { signal } = new AbortController();

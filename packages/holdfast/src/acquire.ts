@@ -91,8 +91,14 @@ export class Contention {
     this.#send(
       (call) => engine.tryAcquire(this.#claim, call),
       (answer) => {
-        if (answer.kind === "granted") return this.#accept(answer);
-        if (answer.kind === "gone") return this.#forgotten();
+        if (answer.kind === "granted") {
+          this.#accept(answer);
+          return;
+        }
+        if (answer.kind === "gone") {
+          this.#forgotten();
+          return;
+        }
         this.#retryAfterMs = answer.retryAfterMs ?? Infinity;
         this.#busy(answer.holders);
       },
@@ -146,7 +152,10 @@ export class Contention {
     this.#send(
       (call) => engine.queue!.withdraw(this.#claim, call),
       (answer) => {
-        if (answer.kind === "granted") return this.#accept(answer);
+        if (answer.kind === "granted") {
+          this.#accept(answer);
+          return;
+        }
         // An enqueue that was never answered may still be on its way; a tombstone awaits it.
         this.#exposed = this.#doubt.exists;
         this.#fail(this.#outOfPatience(holders));
@@ -203,7 +212,10 @@ export class Contention {
       this.#wish.granted(grant);
       return;
     }
-    if (this.#leftMs() <= 0) return this.#fail(this.#outOfPatience([]));
+    if (this.#leftMs() <= 0) {
+      this.#fail(this.#outOfPatience([]));
+      return;
+    }
     this.#giveUp();
     this.#claim = this.#newClaim();
     this.#ask();
@@ -213,7 +225,10 @@ export class Contention {
     this.#claim = this.#newClaim();
     this.#wish.heard?.([]);
     if (this.#over) return;
-    if (this.#leftMs() <= 0) return this.#fail(this.#outOfPatience([]));
+    if (this.#leftMs() <= 0) {
+      this.#fail(this.#outOfPatience([]));
+      return;
+    }
     // Once is a place that was lost. Again and again is a backend that must not be hammered.
     if (this.#unknownInARow++ > 0) this.#lookAgainLater([]);
     else this.#ask();
@@ -224,7 +239,10 @@ export class Contention {
     this.#unknownInARow = 0;
     this.#wish.heard?.(holders);
     if (this.#over) return;
-    if (this.#leftMs() <= 0) return this.#fail(this.#outOfPatience(holders));
+    if (this.#leftMs() <= 0) {
+      this.#fail(this.#outOfPatience(holders));
+      return;
+    }
     this.#lookAgainLater(holders);
   }
 
@@ -234,7 +252,10 @@ export class Contention {
     this.#looks ??=
       retry === undefined ? new RetryWalk(looks ?? ownPace(this.#backend)) : this.#errorWalk();
     const delayMs = this.#looks.next(undefined);
-    if (delayMs === null) return this.#fail(this.#outOfPatience(holders));
+    if (delayMs === null) {
+      this.#fail(this.#outOfPatience(holders));
+      return;
+    }
     this.#rest(Math.min(delayMs, Math.max(this.#retryAfterMs, LEAST_LOOK_MS)), (wake) =>
       this.#backend.engine.watch?.onChange((name) => name === resource && wake()),
     );
@@ -243,7 +264,10 @@ export class Contention {
   #rideOut(error: unknown): void {
     const retry = error instanceof EngineError && error.retryable && this.#leftMs() > 0;
     const delayMs = retry ? this.#errorWalk().next(error) : null;
-    if (delayMs === null) return this.#fail(error);
+    if (delayMs === null) {
+      this.#fail(error);
+      return;
+    }
     // The same grantId again: if the lost request did arrive, the repeat finds its place in line.
     this.#rest(delayMs);
   }

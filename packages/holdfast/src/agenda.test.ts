@@ -1,15 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Agenda } from "./agenda.js";
+import { Agenda, type Entry, NOWHERE } from "./agenda.js";
 
 test("the earliest is always at hand, whatever was set, moved and taken out", () => {
   const step = fc.record({ item: fc.nat(20), at: fc.option(fc.nat(100)) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
-      const agenda = new Agenda<number>();
-      const known = new Map<number, number>();
-      for (const { item, at } of steps) {
+      const agenda = new Agenda<Entry>();
+      const items = Array.from({ length: 21 }, () => ({ dueAt: 0, place: NOWHERE }));
+      const known = new Map<Entry, number>();
+      for (const { item: i, at } of steps) {
+        const item = items[i]!;
         if (at === null) {
           agenda.delete(item);
           known.delete(item);
@@ -19,6 +21,8 @@ test("the earliest is always at hand, whatever was set, moved and taken out", ()
         }
         const earliest = Math.min(...known.values());
         assert.equal(agenda.earliest, earliest);
+        assert.deepEqual(new Set(agenda.items()), new Set(known.keys()));
+        assert.equal(agenda.size, known.size);
         assert.equal(
           agenda.first === undefined ? undefined : known.get(agenda.first),
           known.size > 0 ? earliest : undefined,

@@ -1,75 +1,81 @@
-interface Entry<T> {
-  readonly item: T;
-  at: number;
+/** Something that is due at an instant, in one agenda at a time; its place there is the agenda's. */
+export interface Entry {
+  dueAt: number;
   place: number;
 }
 
-/** Things with an instant each, the earliest at hand: a binary heap that knows where everybody is. */
-export class Agenda<T> {
-  readonly #heap: Entry<T>[] = [];
-  readonly #entries = new Map<T, Entry<T>>();
+/** What an entry's place is while it is in no agenda. */
+export const NOWHERE = -1;
+
+/** Things with an instant each, the earliest at hand: a binary heap in which each knows its place. */
+export class Agenda<T extends Entry> {
+  readonly #heap: T[] = [];
+
+  get size(): number {
+    return this.#heap.length;
+  }
 
   /** The earliest instant; Infinity where there is none. */
   get earliest(): number {
-    return this.#heap[0]?.at ?? Infinity;
+    return this.#heap[0]?.dueAt ?? Infinity;
   }
 
   /** The one that is due first. */
   get first(): T | undefined {
-    return this.#heap[0]?.item;
+    return this.#heap[0];
+  }
+
+  /** All of them, in no order. */
+  items(): T[] {
+    return [...this.#heap];
   }
 
   set(item: T, at: number): void {
-    let entry = this.#entries.get(item);
-    if (entry === undefined) {
-      entry = { item, at, place: this.#heap.length };
-      this.#entries.set(item, entry);
-      this.#heap.push(entry);
-    }
-    entry.at = at;
-    this.#sink(this.#rise(entry.place));
+    if (item.place === NOWHERE) item.place = this.#heap.push(item) - 1;
+    item.dueAt = at;
+    this.#sink(this.#rise(item.place));
   }
 
   delete(item: T): void {
-    const entry = this.#entries.get(item);
-    if (entry === undefined) return;
-    this.#entries.delete(item);
+    const { place } = item;
+    if (place === NOWHERE) return;
+    item.place = NOWHERE;
     const last = this.#heap.pop()!;
-    if (last === entry) return;
-    this.#put(last, entry.place);
-    this.#sink(this.#rise(entry.place));
+    if (last === item) return;
+    this.#put(last, place);
+    this.#sink(this.#rise(place));
   }
 
   #rise(place: number): number {
-    const entry = this.#heap[place]!;
+    const item = this.#heap[place]!;
     while (place > 0) {
       const above = (place - 1) >> 1;
       const parent = this.#heap[above]!;
-      if (parent.at <= entry.at) break;
+      if (parent.dueAt <= item.dueAt) break;
       this.#put(parent, place);
       place = above;
     }
-    this.#put(entry, place);
+    this.#put(item, place);
     return place;
   }
 
   #sink(place: number): void {
-    const entry = this.#heap[place]!;
+    const item = this.#heap[place]!;
     for (;;) {
       let below = 2 * place + 1;
       if (below >= this.#heap.length) break;
       const right = this.#heap[below + 1];
-      if (right !== undefined && right.at < this.#heap[below]!.at) below++;
+      if (right !== undefined && right.dueAt < this.#heap[below]!.dueAt) below++;
       const child = this.#heap[below]!;
-      if (child.at >= entry.at) break;
+      if (child.dueAt >= item.dueAt) break;
       this.#put(child, place);
       place = below;
     }
-    this.#put(entry, place);
+    this.#put(item, place);
   }
 
-  #put(entry: Entry<T>, place: number): void {
-    this.#heap[place] = entry;
-    entry.place = place;
+  #put(item: T, place: number): void {
+    this.#heap[place] = item;
+    item.place = place;
   }
 }

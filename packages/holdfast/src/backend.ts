@@ -8,7 +8,7 @@ import type { Grant } from "./grant.js";
 const REPEAT_AFTER_MS = [0, 100];
 // Long enough that no client library still resends a command when the tombstone goes.
 const TOMBSTONE_MS = 120_000;
-const REMEMBERED_TOKENS = 1024;
+const REMEMBERED_TOKENS = 512;
 // An engine inside the process answers without ever letting the event loop turn. After so many calls
 // or milliseconds the next call waits for it: renewals, timers and the rest of the program must have
 // their turn too.
@@ -20,7 +20,9 @@ export class Backend {
   readonly engine: Engine;
   readonly clock: Clock;
   readonly #onSettled: (() => void)[] = [];
-  readonly #lastTokens = new Map<string, bigint>();
+  #lastTokens = new Map<string, bigint>();
+  /** Those of the resources before: the two together are the most recent ones. */
+  #earlierTokens = new Map<string, bigint>();
   #underWay = 0;
   #callsThisTurn = 0;
   #turnStartedAt = 0;
@@ -208,7 +210,7 @@ export class Backend {
    */
   checkToken(grant: Grant): void {
     const { resource, firstToken } = grant;
-    const last = this.#lastTokens.get(resource) ?? -1n;
+    const last = this.#lastTokens.get(resource) ?? this.#earlierTokens.get(resource) ?? -1n;
     if (grant.mode === "exclusive" && firstToken <= last) {
       throw new ContractError(
         `${this.engine.name} granted token ${firstToken} for "${resource}" after ${last}; ` +
@@ -217,14 +219,10 @@ export class Backend {
       );
     }
     const highest = grant.tokens === 1 ? firstToken : firstToken + BigInt(grant.tokens - 1);
-    this.#lastTokens.delete(resource);
     this.#lastTokens.set(resource, highest > last ? highest : last);
-    if (this.#lastTokens.size > REMEMBERED_TOKENS) {
-      for (const oldest of this.#lastTokens.keys()) {
-        this.#lastTokens.delete(oldest);
-        break;
-      }
-    }
+    if (this.#lastTokens.size < REMEMBERED_TOKENS) return;
+    this.#earlierTokens = this.#lastTokens;
+    this.#lastTokens = new Map();
   }
 
   /** What a caller is told to whom the engine said nothing at all. */

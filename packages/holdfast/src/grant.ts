@@ -1,3 +1,4 @@
+import { NOWHERE } from "./agenda.js";
 import type { Claim, Granted, Mode, Validity } from "./engine.js";
 import type { HeldLease } from "./lease.js";
 
@@ -35,7 +36,10 @@ export class Grant {
   since: number;
   /** No other client can have been granted the resource before this instant. */
   validUntil: number;
-  /** Kept by the keeper. */
+  /** All of these are kept by the keeper. */
+  kept = false;
+  dueAt = Infinity;
+  place = NOWHERE;
   renewAt = Infinity;
   failures = 0;
   inDangerTold = false;

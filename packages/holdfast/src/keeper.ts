@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { Agenda } from "./agenda.js";
 import { type Backend, expectAnswers } from "./backend.js";
 import type { Timer } from "./clock.js";
@@ -6,6 +5,7 @@ import type { Call, Failed, Gone, Renewed } from "./engine.js";
 import { EngineError, LeaseLostError } from "./errors.js";
 import { emit } from "./events.js";
 import type { Grant } from "./grant.js";
+import { randomByte } from "./grant-id.js";
 import type { HeldLease } from "./lease.js";
 
 // However far the next renewal is, the clocks are looked at this often while anything is held, so
@@ -19,8 +19,7 @@ const FIRST_REPEAT_MS = 50;
 /** Renews all leases of one engine, in batches, from one timer. */
 export class Keeper {
   readonly #backend: Backend;
-  readonly #grants = new Set<Grant>();
-  /** When each of them needs to be looked at: a hundred thousand leases must not cost a walk each time. */
+  /** When each lease needs to be looked at: a hundred thousand of them must not cost a walk each time. */
   readonly #agenda = new Agenda<Grant>();
   #timer: Timer | null = null;
   #wakeAt = Infinity;
@@ -31,21 +30,21 @@ export class Keeper {
     this.#stepsSeen = backend.clock.steps;
   }
 
-  get grants(): ReadonlySet<Grant> {
-    return this.#grants;
+  get grants(): readonly Grant[] {
+    return this.#agenda.items();
   }
 
   add(grant: Grant): void {
-    this.#grants.add(grant);
+    grant.kept = true;
     this.#plan(grant);
     this.#schedule(grant, this.#backend.clock.now());
   }
 
   /** Synchronous, so that a release that has begun cannot be followed by a renewal. */
   remove(grant: Grant): void {
-    this.#grants.delete(grant);
+    grant.kept = false;
     this.#agenda.delete(grant);
-    if (this.#grants.size > 0) return;
+    if (this.#agenda.size > 0) return;
     this.#timer?.cancel();
     this.#timer = null;
     this.#wakeAt = Infinity;
@@ -53,7 +52,7 @@ export class Keeper {
 
   /** Renews whatever is held of one resource now: the backend said that something changed. */
   renewSoon(resource: string): void {
-    const concerned = [...this.#grants].filter((grant) => grant.resource === resource);
+    const concerned = this.grants.filter((grant) => grant.resource === resource);
     for (const grant of concerned) {
       grant.renewAt = 0;
       this.#agenda.set(grant, 0);
@@ -74,7 +73,7 @@ export class Keeper {
       engine.check(sequence, call),
     );
     const told = asked.then((alive) => {
-      if (!alive && this.#grants.has(grant)) grant.lease?.lose("revoked", false);
+      if (!alive && grant.kept) grant.lease?.lose("revoked", false);
     });
     this.#backend.inBackground("check", resource, told);
   }
@@ -118,7 +117,7 @@ export class Keeper {
     const stepped = clock.steps !== this.#stepsSeen;
     this.#stepsSeen = clock.steps;
     if (stepped) {
-      for (const grant of this.#grants) {
+      for (const grant of this.grants) {
         grant.renewAt = now;
         this.#agenda.set(grant, now);
       }
@@ -131,7 +130,7 @@ export class Keeper {
       }
       for (const grant of grants) this.#schedule(grant, now);
     }
-    if (this.#grants.size > 0)
+    if (this.#agenda.size > 0)
       this.#wake(Math.min(this.#agenda.earliest, now + LOOK_EVERY_MS), now);
   }
 
@@ -193,7 +192,7 @@ export class Keeper {
 
   /** The lease may have been released, lost or passed on while the question travelled. */
   #take(grant: Grant, lease: HeldLease, answer: Renewed | Gone | Failed): void {
-    if (!this.#grants.has(grant)) return;
+    if (!grant.kept) return;
     // Local validity ran out first: the lease is lost, whatever the backend says now.
     if (grant.lease === null || grant.lease.noticeLoss()) return;
     if (answer.kind === "failed") {
@@ -215,7 +214,7 @@ export class Keeper {
 
   /** Unknown neither extends nor ends a lease: it is tried again until local validity runs out. */
   #failed(grant: Grant, lease: HeldLease, error: Error): void {
-    if (!this.#grants.has(grant)) return;
+    if (!grant.kept) return;
     const { renewEveryMs } = lease;
     const delayMs = grant.failures === 0 ? 0 : FIRST_REPEAT_MS * 2 ** (grant.failures - 1);
     grant.failures++;
@@ -233,7 +232,7 @@ export class Keeper {
    */
   #plan(grant: Grant): void {
     const everyMs = grant.lease?.renewEveryMs ?? Infinity;
-    const at = grant.since + everyMs * (1 - randomInt(1_000) / 10_000);
+    const at = grant.since + everyMs * (1 - randomByte() / 2_560);
     grant.renewAt = Math.min(grant.renewAt, at);
   }
 
@@ -262,7 +261,7 @@ export class Keeper {
   }
 
   #schedule(grant: Grant, now: number): void {
-    if (!this.#grants.has(grant)) return;
+    if (!grant.kept) return;
     const at = this.#nextLook(grant, now);
     this.#agenda.set(grant, at);
     this.#wake(Math.min(at, now + LOOK_EVERY_MS), now);

@@ -295,7 +295,7 @@ export class Locks implements AsyncDisposable {
   async #close(): Promise<void> {
     for (const wait of this.#waits) wait.abort(closed());
     for (const cohort of [...this.#cohorts.values()]) cohort.close(closed());
-    const leases = [...this.#keeper.grants].flatMap((grant) => grant.lease ?? []);
+    const leases = this.#keeper.grants.flatMap((grant) => grant.lease ?? []);
     await Promise.all(leases.map((lease) => lease[Symbol.asyncDispose]()));
     await this.#backend.settled();
     this.#arena.pulse?.close();

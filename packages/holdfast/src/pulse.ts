@@ -25,7 +25,7 @@ export type Outcome = Granted | "unknown";
 export class Place {
   readonly ref: GrantRef;
   /** Whoever is called leaves the line in the same breath, so that nobody is called twice. */
-  readonly onOutcome: (outcome: Outcome) => void;
+  onOutcome: (outcome: Outcome) => void;
   holders: readonly HolderView[] = [];
   dueAt = Infinity;
   intervalMs = 0;
@@ -72,6 +72,9 @@ export class Pulse {
 
   leave(place: Place): void {
     this.#places.delete(place.ref.grantId);
+    // A map that is written all the time leaves its former tables to the collector for long, with all
+    // that was in them: what has left must hold nothing.
+    place.onOutcome = ignore;
     if (this.#places.size > 0) return;
     this.#timer?.cancel();
     this.#timer = null;
@@ -145,3 +148,5 @@ export class Pulse {
     this.#timer = clock.timer(at - clock.now(), () => void this.#beat(), true);
   }
 }
+
+function ignore(): void {}

@@ -17,11 +17,20 @@ export function word(answer: unknown): string {
   return String((answer as Raw)[0]);
 }
 
+/** A renewal or a release that was carried out; what else it may be, `gone` reads. */
+export function isDone(answer: unknown): boolean {
+  return !Array.isArray(answer) || word(answer) === "released" || word(answer) === "renewed";
+}
+
 export function acquired(
   answer: unknown,
   claim: Claim,
   since: number,
 ): Granted | Busy | Queued | Gone {
+  if (typeof answer === "string") {
+    const { tokens, ttlMs } = claim;
+    return { kind: "granted", token: BigInt(answer), tokens, since, ttlMs };
+  }
   const [kind, first, second] = answer as Raw;
   if (kind === "granted") return granted(answer, since);
   if (kind === "queued") return queued(answer);

@@ -5,8 +5,10 @@ const REMEMBERED = 8;
 
 interface Waiter {
   readonly ref: GrantRef;
-  /** When each numbered heartbeat was sent. Standing in line is number 0. */
-  readonly sent: Map<number, number>;
+  /** When it stood in line, which counts as heartbeat number 0; null for one that we did not see. */
+  readonly startedAt: number | null;
+  /** When each later heartbeat was sent. */
+  sent: Map<number, number> | null;
 }
 
 /** Our waiters in line, and when their heartbeats were sent. */
@@ -24,13 +26,13 @@ export class Beats {
   start(ref: GrantRef, startedAt: number): void {
     // A repeated enqueue keeps the earlier instant: the first one may be the one that arrived.
     if (this.#waiters.has(ref.grantId)) return;
-    const { resource, grantId } = ref;
-    this.#waiters.set(grantId, { ref: { resource, grantId }, sent: new Map([[0, startedAt]]) });
+    this.#waiters.set(ref.grantId, { ref, startedAt, sent: null });
   }
 
   next(ref: GrantRef, startedAt: number): number {
-    const waiter = this.#waiters.get(ref.grantId) ?? { ref, sent: new Map<number, number>() };
+    const waiter = this.#waiters.get(ref.grantId) ?? { ref, startedAt: null, sent: null };
     this.#waiters.set(ref.grantId, waiter);
+    waiter.sent ??= new Map();
     const beat = Math.max(0, ...waiter.sent.keys()) + 1;
     waiter.sent.set(beat, startedAt);
     for (const old of waiter.sent.keys()) {
@@ -42,7 +44,8 @@ export class Beats {
 
   /** Null for a waiter we do not know, or a heartbeat too long ago to count from. */
   since(grantId: string, beat: number): number | null {
-    return this.#waiters.get(grantId)?.sent.get(beat) ?? null;
+    const waiter = this.#waiters.get(grantId);
+    return (beat === 0 ? waiter?.startedAt : waiter?.sent?.get(beat)) ?? null;
   }
 
   forget(grantId: string): void {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { sleep, systemClock } from "../../clock.js";
-import { EngineError } from "../../errors.js";
+import { EngineError, HoldfastError } from "../../errors.js";
 import type { Script, Seam, Wait } from "./client.js";
 import { explain, isForbidden, isMissingScript, isMoving } from "./failure.js";
 import { touchedBy } from "./keys.js";
@@ -8,6 +8,7 @@ import { scripts } from "./scripts.gen.js";
 import { slotOf } from "./slots.js";
 
 const MAX_BATCH = 512;
+const WORTH_HALVING = 16;
 // Together as long as a call may take by default: then the caller has given up anyway.
 const MOVING_PAUSE_MS = 50;
 const MOVING_LOOKS = 100;
@@ -43,19 +44,34 @@ export class Commander {
   readonly #terms: CommanderTerms;
   readonly #inTurn = new Map<number, Operation[]>();
   #waiting: Operation[] = [];
+  #underWay = 0;
 
   constructor(seam: Seam, terms: CommanderTerms) {
     this.#seam = seam;
     this.#terms = terms;
   }
 
-  /** words: the name of the operation and its arguments, as the script's headers give them. */
-  run(key: string, words: readonly string[]): Promise<unknown> {
+  /**
+   * words: the name of the operation and its arguments, as the script's headers give them. What read
+   * makes of the answer, or throws at it, is the caller's.
+   */
+  run<T>(key: string, words: readonly string[], read: (answer: unknown) => T): Promise<T> {
     return new Promise((resolve, reject) => {
-      // After the microtasks that are due: whoever asks in this turn goes along.
-      if (this.#waiting.length === 0) process.nextTick(() => this.#flush());
-      this.#waiting.push({ key, words, resolve, reject });
+      const take = (answer: unknown) => {
+        try {
+          resolve(read(answer));
+        } catch (error) {
+          reject(error);
+        }
+      };
+      this.#add({ key, words, resolve: take, reject });
     });
+  }
+
+  #add(operation: Operation): void {
+    // After the microtasks that are due: whoever asks in this turn goes along.
+    if (this.#waiting.length === 0) process.nextTick(() => this.#flush());
+    this.#waiting.push(operation);
   }
 
   /**
@@ -68,7 +84,6 @@ export class Commander {
   ): Promise<unknown[]> {
     if (asked.length === 0) return Promise.resolve([]);
     return new Promise((resolve) => {
-      if (this.#waiting.length === 0) process.nextTick(() => this.#flush());
       const answers = new Array<unknown>(asked.length);
       const missing = new Set(asked.keys());
       const end = () => {
@@ -87,7 +102,7 @@ export class Commander {
           answers[i] = answer;
           if (missing.size === 0) end();
         };
-        this.#waiting.push({ key, words, resolve: take, reject: take });
+        this.#add({ key, words, resolve: take, reject: take });
       }
     });
   }
@@ -95,12 +110,26 @@ export class Commander {
   #flush(): void {
     const all = this.#waiting;
     this.#waiting = [];
-    for (const [slot, group] of this.#seam.shards ? bySlot(all) : [[0, all] as const]) {
-      if (this.#terms.wait !== null) void this.#sendInTurn(slot, group);
-      else {
-        for (let i = 0; i < group.length; i += MAX_BATCH) {
-          void this.#send(group.slice(i, i + MAX_BATCH));
-        }
+    if (all.length === 0) return;
+    const halve = this.#underWay === 0 && all.length >= WORTH_HALVING;
+    const later = halve ? all.splice(all.length / 2) : [];
+    if (this.#seam.shards === undefined) this.#sendAll(0, all);
+    else for (const [slot, group] of bySlot(all)) this.#sendAll(slot, group);
+    if (later.length === 0) return;
+    // The other half follows when the first is on its way: then the server works on the one while we
+    // work on the other.
+    setImmediate(() => {
+      this.#waiting.unshift(...later);
+      this.#flush();
+    });
+  }
+
+  #sendAll(slot: number, group: readonly Operation[]): void {
+    if (this.#terms.wait !== null) void this.#sendInTurn(slot, group);
+    else if (group.length <= MAX_BATCH) void this.#send(group);
+    else {
+      for (let i = 0; i < group.length; i += MAX_BATCH) {
+        void this.#send(group.slice(i, i + MAX_BATCH));
       }
     }
   }
@@ -118,7 +147,7 @@ export class Commander {
     this.#inTurn.delete(slot);
   }
 
-  async #send(batch: readonly Operation[]): Promise<void> {
+  #send(batch: readonly Operation[]): Promise<void> {
     const cluster = this.#seam.shards !== undefined;
     const { idleMs, changes, channelOf } = this.#terms;
     const keys: string[] = [];
@@ -126,47 +155,65 @@ export class Commander {
     for (const { key, words } of batch) {
       if (cluster) keys.push(...touchedBy(key, words[1] ?? ""));
       else keys.push(key);
-      args.push(...words);
+      for (const word of words) args.push(word);
     }
-    try {
-      const answers = await this.#call(keys, args);
-      for (const [i, operation] of batch.entries()) settle(operation, answers[i]);
-    } catch (error) {
-      if (batch.length > 1 && isForbidden(error)) {
-        // One key that this user may not touch refuses them all, and nothing ran.
-        for (const operation of batch) void this.#send([operation]);
-        return;
-      }
-      const reason = explain(error);
-      for (const operation of batch) operation.reject(reason);
-    }
+    this.#underWay++;
+    const settleAll = (answers: unknown[]) => {
+      this.#underWay--;
+      for (let i = 0; i < batch.length; i++) settle(batch[i]!, answers[i]);
+    };
+    return this.#script({ sha: SHA }, keys, args).then(settleAll, (error: unknown) =>
+      this.#sendAgain(batch, keys, args, error).then(settleAll, (last: unknown) => {
+        this.#underWay--;
+        const reason = explain(last);
+        for (const operation of batch) operation.reject(reason);
+      }),
+    );
   }
 
-  /** While a Cluster moves a slot, it refuses what needs keys on both sides; nothing ran then. */
-  async #call(keys: string[], args: string[]): Promise<unknown[]> {
-    for (let looks = 1; ; looks++) {
+  /** After a refusal that nothing ran with. Anything else is thrown on. */
+  async #sendAgain(
+    batch: readonly Operation[],
+    keys: string[],
+    args: string[],
+    refusal: unknown,
+  ): Promise<unknown[]> {
+    let error = refusal;
+    for (let looks = 1; looks < MOVING_LOOKS; looks++) {
+      // A server that was restarted, failed over or flushed has forgotten the script.
+      const forgotten = isMissingScript(error);
+      // While a Cluster moves a slot, it refuses what needs keys on both sides.
+      if (!forgotten && isMoving(error)) await sleep(systemClock, MOVING_PAUSE_MS, undefined);
+      else if (!forgotten) break;
       try {
-        return await this.#evaluate(keys, args);
-      } catch (error) {
-        if (!isMoving(error) || looks === MOVING_LOOKS) throw error;
-        await sleep(systemClock, MOVING_PAUSE_MS, undefined);
+        return await this.#script(forgotten ? { text: TEXT } : { sha: SHA }, keys, args);
+      } catch (next) {
+        error = next;
       }
     }
+    if (batch.length === 1 || !isForbidden(error)) throw error;
+    // One key that this user may not touch refuses them all.
+    return Promise.all(batch.map((operation) => this.#alone(operation)));
   }
 
-  /** A server that was restarted, failed over or flushed has forgotten the script; nothing ran then. */
-  async #evaluate(keys: string[], args: string[]): Promise<unknown[]> {
+  /** The answer to this one alone; what failed is an answer here. */
+  #alone({ key, words }: Operation): Promise<unknown> {
+    return new Promise((resolve) => {
+      void this.#send([{ key, words, resolve, reject: resolve }]);
+    });
+  }
+
+  #script(how: Script, keys: string[], args: string[]): Promise<unknown[]> {
+    const { wait } = this.#terms;
+    if (wait !== null) return this.#confirmed(how, keys, args, wait);
     try {
-      return await this.#script({ sha: SHA }, keys, args);
+      return this.#seam.script(how, keys, args) as Promise<unknown[]>;
     } catch (error) {
-      if (!isMissingScript(error)) throw error;
-      return this.#script({ text: TEXT }, keys, args);
+      return Promise.reject(error);
     }
   }
 
-  async #script(how: Script, keys: string[], args: string[]): Promise<unknown[]> {
-    const { wait } = this.#terms;
-    if (wait === null) return (await this.#seam.script(how, keys, args)) as unknown[];
+  async #confirmed(how: Script, keys: string[], args: string[], wait: Wait): Promise<unknown[]> {
     const { answer, replicas } = await this.#seam.confirmed(how, keys, args, wait);
     if (replicas >= wait.replicas) return answer as unknown[];
     return (answer as unknown[]).map((one) => (isKept(one) ? unconfirmed(replicas, wait) : one));
@@ -186,7 +233,7 @@ function bySlot(operations: readonly Operation[]): Map<number, Operation[]> {
 
 /** What a failover could take back: the others promise nothing. */
 function isKept(answer: unknown): boolean {
-  return Array.isArray(answer) && (answer[0] === "granted" || answer[0] === "renewed");
+  return !Array.isArray(answer) || answer[0] === "granted" || answer[0] === "renewed";
 }
 
 function unconfirmed(replicas: number, wait: Wait): EngineError {
@@ -202,7 +249,7 @@ function lateness(patienceMs: number): EngineError {
 }
 
 function settle(operation: Operation, answer: unknown): void {
-  if (answer instanceof EngineError) operation.reject(answer);
+  if (answer instanceof HoldfastError) operation.reject(answer);
   else if (Array.isArray(answer) && answer[0] === "error") {
     operation.reject(explain(new Error(String(answer[1]))));
   } else operation.resolve(answer);

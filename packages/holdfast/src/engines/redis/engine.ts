@@ -27,7 +27,7 @@ import type {
 import { EngineError, HoldfastError } from "../../errors.js";
 import { emit } from "../../events.js";
 import { globToRegExp } from "../../resource.js";
-import { acquired, gone, granted, queued, viewOf, word } from "./answers.js";
+import { acquired, gone, granted, isDone, queued, viewOf, word } from "./answers.js";
 import { Beats } from "./beats.js";
 import type { Seam } from "./client.js";
 import { Commander } from "./commander.js";
@@ -48,7 +48,10 @@ export const REDIS_TRAITS: EngineTraits = {
   lockDelay: true,
   fencing: "clock",
   tokenRange: 1024,
+  remote: true,
 };
+
+const RELEASED: Released = { kind: "released" };
 
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
 
@@ -93,15 +96,13 @@ export class RedisEngine implements Engine {
     await this.#pushes.listen();
   }
 
-  async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
-    this.#refuseWhenClosed();
+  tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
     this.#firstUse();
     void this.#pushes.listen();
-    const answer = acquired(await this.#claim("acquire", claim), claim, call.startedAt);
-    if (answer.kind !== "queued") return answer;
-    throw new EngineError("the script queued a claim without a channel", {
-      effect: "unknown",
-      retryable: false,
+    return this.#claim("acquire", claim, (raw) => {
+      const answer = acquired(raw, claim, call.startedAt);
+      if (answer.kind !== "queued") return answer;
+      throw misfit("the script queued a claim without a channel");
     });
   }
 
@@ -112,9 +113,7 @@ export class RedisEngine implements Engine {
       call,
       ({ grantId, ttlMs }) => ["renew", grantId, String(ttlMs)],
       (answer, { ttlMs }) =>
-        word(answer) === "renewed"
-          ? { kind: "renewed", since: call.startedAt, ttlMs }
-          : gone(answer),
+        isDone(answer) ? { kind: "renewed", since: call.startedAt, ttlMs } : gone(answer),
     );
   }
 
@@ -128,7 +127,7 @@ export class RedisEngine implements Engine {
       grants,
       call,
       ({ grantId, tombstoneMs }) => ["release", grantId, String(tombstoneMs)],
-      (answer) => (word(answer) === "released" ? { kind: "released" } : gone(answer)),
+      (answer) => (isDone(answer) ? RELEASED : gone(answer)),
     );
   }
 
@@ -180,18 +179,11 @@ export class RedisEngine implements Engine {
   }
 
   readonly queue: QueueFacet = {
-    enqueue: async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
-      this.#refuseWhenClosed();
+    enqueue: (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
       this.#firstUse();
-      await this.#pushes.listenFor(keyOf(this.#terms.prefix, claim.resource));
-      this.#beats.start(claim, call.startedAt);
-      const answer = acquired(await this.#claim("enqueue", claim), claim, call.startedAt);
-      if (answer.kind !== "queued") this.#beats.forget(claim.grantId);
-      if (answer.kind !== "busy") return answer;
-      throw new EngineError("the script answered busy to a claim with a channel", {
-        effect: "unknown",
-        retryable: false,
-      });
+      if (this.#pushes.heard) return this.#enqueue(claim, call);
+      const key = keyOf(this.#terms.prefix, claim.resource);
+      return this.#pushes.listenFor(key).then(() => this.#enqueue(claim, call));
     },
 
     heartbeat: (
@@ -244,21 +236,34 @@ export class RedisEngine implements Engine {
     left.catch(() => {});
   }
 
-  #claim(verb: "acquire" | "enqueue", claim: Claim): Promise<unknown> {
+  #enqueue(claim: Claim, call: Call): Promise<Granted | Queued | Gone> {
+    if (!this.#closed) this.#beats.start(claim, call.startedAt);
+    return this.#claim("enqueue", claim, (raw) => {
+      const answer = acquired(raw, claim, call.startedAt);
+      if (answer.kind !== "queued") this.#beats.forget(claim.grantId);
+      if (answer.kind !== "busy") return answer;
+      throw misfit("the script answered busy to a claim with a channel");
+    });
+  }
+
+  #claim<T>(verb: "acquire" | "enqueue", claim: Claim, read: (raw: unknown) => T): Promise<T> {
+    if (this.#closed) return Promise.reject(closed());
     const { resource, grantId, limit, ttlMs, lockDelayMs, tokens, label } = claim;
     const mode = claim.mode === "shared" ? `s${limit ?? 0}` : "x";
-    return this.#keep(resource, verb, grantId, mode, ttlMs, lockDelayMs, tokens, label);
+    const terms = [String(ttlMs), String(lockDelayMs), String(tokens)] as const;
+    const words = [verb, grantId, mode, ...terms, label];
+    return this.#keeping.run(keyOf(this.#terms.prefix, resource), words, read);
   }
 
   async #run(resource: string, ...words: (string | number)[]): Promise<unknown> {
     this.#refuseWhenClosed();
-    return this.#commander.run(keyOf(this.#terms.prefix, resource), words.map(String));
+    return this.#commander.run(keyOf(this.#terms.prefix, resource), words.map(String), asItIs);
   }
 
   /** For what may answer with a grant. */
   async #keep(resource: string, ...words: (string | number)[]): Promise<unknown> {
     this.#refuseWhenClosed();
-    return this.#keeping.run(keyOf(this.#terms.prefix, resource), words.map(String));
+    return this.#keeping.run(keyOf(this.#terms.prefix, resource), words.map(String), asItIs);
   }
 
   /** Beside locks there may be anything; what is none is left out. */
@@ -272,23 +277,33 @@ export class RedisEngine implements Engine {
   }
 
   /** An answer for each; one that fails is an answer too, and does not decide for the others. */
-  async #each<R extends GrantRef, A>(
+  #each<R extends GrantRef, A>(
     commander: Commander,
     refs: readonly R[],
     { timeoutMs }: Call,
     ask: (ref: R) => string[],
     read: (answer: unknown, ref: R) => A,
   ): Promise<readonly (A | Failed)[]> {
-    this.#refuseWhenClosed();
+    if (this.#closed) return Promise.reject(closed());
     const { prefix } = this.#terms;
-    const answers = await commander.runAll(
-      refs.map((ref) => ({ key: keyOf(prefix, ref.resource), words: ask(ref) })),
-      // On a Cluster a shard that hangs must leave the core time to hear what the others said.
-      this.#seam.shards === undefined || refs.length === 1 ? Infinity : timeoutMs / 2,
-    );
-    return answers.map((answer, i): A | Failed =>
-      answer instanceof HoldfastError ? failed(answer) : read(answer, refs[i]!),
-    );
+    const [first] = refs;
+    if (refs.length === 1 && first !== undefined) {
+      const key = keyOf(prefix, first.resource);
+      return commander
+        .run(key, ask(first), (answer): (A | Failed)[] => [read(answer, first)])
+        .catch((error: unknown) => [failed(error as HoldfastError)]);
+    }
+    return commander
+      .runAll(
+        refs.map((ref) => ({ key: keyOf(prefix, ref.resource), words: ask(ref) })),
+        // On a Cluster a shard that hangs must leave the core time to hear what the others said.
+        this.#seam.shards === undefined ? Infinity : timeoutMs / 2,
+      )
+      .then((answers) =>
+        answers.map((answer, i) =>
+          answer instanceof HoldfastError ? failed(answer) : read(answer, refs[i]!),
+        ),
+      );
   }
 
   async #scan(cursor: string | null, max: number): Promise<[string | null, string[]]> {
@@ -336,7 +351,7 @@ export class RedisEngine implements Engine {
       const { resource, grantId } = waiter;
       const renewed = await this.#keep(resource, "renew", grantId, answer.ttlMs);
       // The next heartbeat finds the grant, and tells by its own answer.
-      if (word(renewed) === "renewed" && this.#beats.find(grantId) !== null) {
+      if (isDone(renewed) && this.#beats.find(grantId) !== null) {
         this.#tell(waiter, answer);
       }
     } catch (error) {
@@ -345,8 +360,9 @@ export class RedisEngine implements Engine {
   }
 
   #firstUse(): void {
-    if (!this.#used) void warnOfEviction(this.#seam);
+    if (this.#used || this.#closed) return;
     this.#used = true;
+    void warnOfEviction(this.#seam);
   }
 
   #failed(error: unknown): void {
@@ -354,9 +370,20 @@ export class RedisEngine implements Engine {
   }
 
   #refuseWhenClosed(): void {
-    if (!this.#closed) return;
-    throw new EngineError("the redis engine was closed", { effect: "none", retryable: false });
+    if (this.#closed) throw closed();
   }
+}
+
+function closed(): EngineError {
+  return new EngineError("the redis engine was closed", { effect: "none", retryable: false });
+}
+
+function asItIs(answer: unknown): unknown {
+  return answer;
+}
+
+function misfit(message: string): EngineError {
+  return new EngineError(message, { effect: "unknown", retryable: false });
 }
 
 function failed(error: HoldfastError): Failed {

@@ -1,5 +1,6 @@
 /** Keys are the prefix and the name, with what Redis reads as a hash tag percent-encoded. */
 export function keyOf(prefix: string, resource: string): string {
+  if (!/[%{}]/.test(resource)) return prefix + resource;
   return (
     prefix + resource.replace(/[%{}]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
   );

@@ -22,6 +22,7 @@ export class Pushes {
   #subscription: Subscription | null = null;
   #listening: Promise<void> | null = null;
   #listenAgainAt = -Infinity;
+  #subscribed = false;
   #closed = false;
 
   constructor(seam: Seam, prefix: string, onMessage: (channel: string, message: string) => void) {
@@ -49,13 +50,23 @@ export class Pushes {
     const channels = [this.#channel, this.changes];
     const subscription = this.#seam.subscribe(channels, this.#onMessage, failed);
     this.#subscription = subscription;
-    this.#listening = inTime(subscription.ready).catch((error: unknown) => {
-      subscription.close();
-      this.#listening = null;
-      this.#listenAgainAt = systemClock.now() + LISTEN_AGAIN_MS;
-      failed(error);
-    });
+    this.#listening = inTime(subscription.ready).then(
+      () => {
+        this.#subscribed = true;
+      },
+      (error: unknown) => {
+        subscription.close();
+        this.#listening = null;
+        this.#listenAgainAt = systemClock.now() + LISTEN_AGAIN_MS;
+        failed(error);
+      },
+    );
     return this.#listening;
+  }
+
+  /** Whether all grants are heard by now; on a Cluster that is asked for each key. */
+  get heard(): boolean {
+    return this.#subscribed;
   }
 
   /** Hears grants of this key, before anybody can be asked to push one. */

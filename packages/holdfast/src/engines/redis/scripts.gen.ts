@@ -6,80 +6,84 @@ export const scripts: Readonly<Record<"aQuick" | "bRecords" | "cAcquire" | "dHol
 --       On a Cluster these follow it, so that the server refuses while it has only some of them
 -- ARGV  1 ms after which an idle fence is forgotten  2 the caller's channel  3 the channel of changes
 --       4 how many keys each operation has: 1, or 6 on a Cluster
---       then for each operation its name and as many arguments as COUNTS says
+--       then for each operation its name and its arguments, as its header gives them
 -- Gives an answer for each operation; { 'error', message } where it failed
 --
 -- The files of this folder, in their order, are one program. This one has what happens nearly always:
--- nobody else holds the resource, and nobody waits for it. Each function gives nil where that is not
--- so, and then the operation of the same name decides, which is defined only when it is needed.
--- The record of an exclusive grant begins with hf:x:<id>:<lock-delay>:<revoked>:<ttl>: so that one
--- comparison tells a plain grant of this holder from everything else.
+-- nobody else holds the resource, and nobody waits for it. Where that is not so, it gives nil, and the
+-- operation of the same name decides, which is defined only when it is needed. Its answers are short:
+--   acquire, enqueue  the token: granted with the tokens and the ttl that were asked for
+--   renew, release    1
+-- The record of an exclusive grant begins with hf:x:<id>:<lock-delay>:<state>:<ttl>: so that one
+-- comparison tells a plain grant of this holder from everything else. The state is 0 as long as
+-- nobody can be waiting, 2 as soon as somebody may be, 1 when it was revoked.
 
-local COUNTS = { acquire = 6, enqueue = 6, renew = 2, release = 2, heartbeat = 2, withdraw = 1,
-  check = 2, revoke = 2, inspect = 0 }
-local IDLE, STRIDE = tonumber(ARGV[1]), tonumber(ARGV[4])
+local call, ARGV, sub = redis.call, ARGV, string.sub
 
-local call = redis.call
-local time = call('TIME')
-local us = tonumber(time[1]) * 1000000 + tonumber(time[2])
-local at = math.floor(us / 1000)
+-- The server's time in µs, as text and as a number, and in ms. The same for all operations of a call.
+local stamp, us, at
+
+local function read_clock()
+  local time = call('TIME')
+  stamp = time[1] .. sub('00000' .. time[2], -6)
+  us = tonumber(stamp)
+  at = math.floor(us / 1000)
+end
 
 local function whole(number)
   return string.format('%.0f', number)
 end
 
 -- Tokens rise with the clock, so that a server that lost its memory goes on above what it gave out.
--- A fence that has run ahead of the clock is kept until the clock has caught up.
+-- A fence that has run ahead of the clock is kept until the clock has caught up. Gives the first.
 local function take_tokens(fence, count)
   local first = us
-  local last = call('SET', fence, whole(first + count - 1), 'PX', IDLE, 'GET')
+  local top = count == 1 and stamp or whole(us + count - 1)
+  local last = call('SET', fence, top, 'PX', ARGV[1], 'GET')
   if last and tonumber(last) >= first then
     first = tonumber(last) + 1
     local ahead = math.ceil((first + count - us) / 1000)
-    call('SET', fence, whole(first + count - 1), 'PX', whole(IDLE + ahead))
+    call('SET', fence, whole(first + count - 1), 'PX', whole(tonumber(ARGV[1]) + ahead))
+    return whole(first)
   end
-  return first
+  return stamp
 end
 
-local quick = {}
-
-function quick.acquire(key, a)
-  if ARGV[a + 2] ~= 'x' then return nil end
+local function quick(name, key, a)
+  local id = ARGV[a + 1]
+  if name == 'release' then
+    if ARGV[a + 2] ~= '0' then return nil end
+    local value = call('GET', key)
+    local plain = 'hf:x:' .. id .. ':0:0:'
+    if not value or sub(value, 1, #plain) ~= plain then return nil end
+    call('DEL', key)
+    return 1
+  end
+  if name == 'renew' then
+    local value, ttl = call('GET', key), ARGV[a + 2]
+    local head, tail = 'hf:x:' .. id .. ':0:', ':' .. ttl .. ':'
+    if not value or sub(value, 1, #head) ~= head or sub(value, #head + 1, #head + 1) == '1' or
+      sub(value, #head + 2, #head + 1 + #tail) ~= tail then return nil end
+    call('PEXPIRE', key, ttl)
+    return 1
+  end
+  if (name ~= 'enqueue' and name ~= 'acquire') or ARGV[a + 2] ~= 'x' then return nil end
   local tag = '{' .. key .. '}'
-  if call('EXISTS', key, tag .. ':queue', tag .. ':gone:' .. ARGV[a + 1]) ~= 0 then return nil end
+  if call('EXISTS', key, tag .. ':queue', tag .. ':gone:' .. id) ~= 0 then return nil end
   local ttl, delay, tokens = ARGV[a + 3], ARGV[a + 4], ARGV[a + 5]
-  local token = whole(take_tokens(tag .. ':fence', tonumber(tokens)))
-  local value = 'hf:x:' .. ARGV[a + 1] .. ':' .. delay .. ':0:' .. ttl .. ':' .. token .. ':' ..
-    tokens .. ':' .. ARGV[a + 6]
-  call('SET', key, value, 'PX', ttl + delay)
-  return { 'granted', token, tonumber(tokens), tonumber(ttl) }
-end
-
-quick.enqueue = quick.acquire
-
-function quick.renew(key, a)
-  local value = call('GET', key)
-  if not value then return nil end
-  local plain = 'hf:x:' .. ARGV[a + 1] .. ':0:0:' .. ARGV[a + 2] .. ':'
-  if string.sub(value, 1, #plain) ~= plain then return nil end
-  call('PEXPIRE', key, ARGV[a + 2])
-  return { 'renewed' }
-end
-
-function quick.release(key, a)
-  if ARGV[a + 2] ~= '0' then return nil end
-  local value = call('GET', key)
-  if not value then return nil end
-  local plain = 'hf:x:' .. ARGV[a + 1] .. ':0:'
-  if string.sub(value, 1, #plain) ~= plain then return nil end
-  if call('EXISTS', '{' .. key .. '}:queue') ~= 0 then return nil end
-  call('DEL', key)
-  return { 'released' }
+  if not stamp then read_clock() end
+  local token = take_tokens(tag .. ':fence', tonumber(tokens))
+  local value = 'hf:x:' .. id .. ':' .. delay .. ':0:' .. ttl .. ':' .. token .. ':' .. tokens ..
+    ':' .. ARGV[a + 6]
+  call('SET', key, value, 'PX', delay == '0' and ttl or ttl + delay)
+  return token
 end
 
 -- Everything from here to the last file is the body of this function.
 local function define()
 local operations = {}
+if not stamp then read_clock() end
+local STRIDE = tonumber(ARGV[4])
 `,
   bRecords: `-- What the keys of one resource hold, and how to read and write it. Every operation gets \`keys\` and
 -- \`args\` of its own; \`at\` is the server's time in ms, \`us\` in microseconds.
@@ -98,18 +102,23 @@ local CLAIM_WINDOW, WAITER_LIFE = 3000, 10000
 local PUBLISH = STRIDE > 1 and 'SPUBLISH' or 'PUBLISH'
 local COUNT = STRIDE > 1 and 'SHARDNUMSUB' or 'NUMSUB'
 
+-- Whoever writes it from here has seen that somebody waits, or may: the release must look.
+local function exclusive_record(g)
+  return table.concat({ 'hf:x', g.id, g.delay, g.revoked == '1' and '1' or '2', g.ttl,
+    whole(g.token), g.tokens, g.label }, ':')
+end
+
 local function write_exclusive(keys, g, px)
-  local value = table.concat({ 'hf:x', g.id, g.delay, g.revoked, g.ttl, whole(g.token), g.tokens,
-    g.label }, ':')
-  redis.call('SET', keys[1], value, 'PX', px)
+  redis.call('SET', keys[1], exclusive_record(g), 'PX', px)
 end
 
 local function read_exclusive(value)
-  local id, delay, revoked, ttl, token, tokens, label =
+  local id, delay, state, ttl, token, tokens, label =
     string.match(value, '^hf:x:(%x+):(%d+):(%d):(%d+):(%d+):(%d+):(.*)$')
   if not id then return nil end
   return { mode = 'x', id = id, token = tonumber(token), tokens = tonumber(tokens),
-    ttl = tonumber(ttl), delay = tonumber(delay), revoked = revoked, label = label, limit = 0 }
+    ttl = tonumber(ttl), delay = tonumber(delay), revoked = state == '1' and '1' or '0',
+    state = state, label = label, limit = 0 }
 end
 
 local function write_shared(keys, g)
@@ -236,7 +245,7 @@ local function leave_line(keys, id)
 end
 
 local function make_grant(keys, w, present, life)
-  local g = { mode = w.mode, id = w.id, token = take_tokens(keys[5], w.tokens),
+  local g = { mode = w.mode, id = w.id, token = tonumber(take_tokens(keys[5], w.tokens)),
     tokens = w.tokens, ttl = w.ttl, delay = w.delay, revoked = '0', limit = w.limit,
     label = w.label, left = life, life = life, ends = at + life }
   if g.mode == 'x' then
@@ -388,6 +397,10 @@ local function claim(keys, args, waits)
   local last = redis.call('ZREVRANGE', keys[2], 0, 0, 'WITHSCORES')[2]
   redis.call('ZADD', keys[2], tonumber(last or 0) + 1, w.id)
   write_waiter(keys, w)
+  local holder = present[1]
+  if holder and holder.state == '0' then
+    redis.call('SET', keys[1], exclusive_record(holder), 'KEEPTTL')
+  end
   -- Those before may be out of reach for now, and this one fit beside the holders.
   local own = promote(keys, present, w.id)
   if own then return granted(own, own.life) end
@@ -540,26 +553,32 @@ end
 end
 
 local operations
-local function decide(name, key, a)
-  local answer = quick[name] and quick[name](key, a)
-  if answer then return answer end
+local function decide(name, key, a, size)
   operations = operations or define()
   local tag, args = '{' .. key .. '}', {}
-  for i = 1, COUNTS[name] do args[i] = ARGV[a + i] end
+  for i = 1, size do args[i] = ARGV[a + i] end
   local keys = { key, tag .. ':queue', tag .. ':waiters', tag .. ':shared', tag .. ':fence',
     tag .. ':gone:' .. (args[1] or '') }
   return operations[name](keys, args)
 end
 
-local answers, a = {}, 5
-for i = 1, #KEYS, STRIDE do
+local function arguments_of(name)
+  if name == 'enqueue' or name == 'acquire' then return 6 end
+  if name == 'withdraw' then return 1 end
+  return name == 'inspect' and 0 or 2
+end
+
+local answers, a, stride = {}, 5, tonumber(ARGV[4])
+for i = 1, #KEYS, stride do
   local name = ARGV[a]
-  local ok, answer = pcall(decide, name, KEYS[i], a)
+  local size = arguments_of(name)
+  local ok, answer = pcall(quick, name, KEYS[i], a)
+  if ok and not answer then ok, answer = pcall(decide, name, KEYS[i], a, size) end
   if not ok then
     answer = { 'error', type(answer) == 'table' and answer.err or tostring(answer) }
   end
   answers[#answers + 1] = answer
-  a = a + 1 + COUNTS[name]
+  a = a + 1 + size
 end
 return answers
 `,

@@ -15,18 +15,23 @@ local CLAIM_WINDOW, WAITER_LIFE = 3000, 10000
 local PUBLISH = STRIDE > 1 and 'SPUBLISH' or 'PUBLISH'
 local COUNT = STRIDE > 1 and 'SHARDNUMSUB' or 'NUMSUB'
 
+-- Whoever writes it from here has seen that somebody waits, or may: the release must look.
+local function exclusive_record(g)
+  return table.concat({ 'hf:x', g.id, g.delay, g.revoked == '1' and '1' or '2', g.ttl,
+    whole(g.token), g.tokens, g.label }, ':')
+end
+
 local function write_exclusive(keys, g, px)
-  local value = table.concat({ 'hf:x', g.id, g.delay, g.revoked, g.ttl, whole(g.token), g.tokens,
-    g.label }, ':')
-  redis.call('SET', keys[1], value, 'PX', px)
+  redis.call('SET', keys[1], exclusive_record(g), 'PX', px)
 end
 
 local function read_exclusive(value)
-  local id, delay, revoked, ttl, token, tokens, label =
+  local id, delay, state, ttl, token, tokens, label =
     string.match(value, '^hf:x:(%x+):(%d+):(%d):(%d+):(%d+):(%d+):(.*)$')
   if not id then return nil end
   return { mode = 'x', id = id, token = tonumber(token), tokens = tonumber(tokens),
-    ttl = tonumber(ttl), delay = tonumber(delay), revoked = revoked, label = label, limit = 0 }
+    ttl = tonumber(ttl), delay = tonumber(delay), revoked = state == '1' and '1' or '0',
+    state = state, label = label, limit = 0 }
 end
 
 local function write_shared(keys, g)
@@ -153,7 +158,7 @@ local function leave_line(keys, id)
 end
 
 local function make_grant(keys, w, present, life)
-  local g = { mode = w.mode, id = w.id, token = take_tokens(keys[5], w.tokens),
+  local g = { mode = w.mode, id = w.id, token = tonumber(take_tokens(keys[5], w.tokens)),
     tokens = w.tokens, ttl = w.ttl, delay = w.delay, revoked = '0', limit = w.limit,
     label = w.label, left = life, life = life, ends = at + life }
   if g.mode == 'x' then

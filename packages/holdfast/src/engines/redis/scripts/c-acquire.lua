@@ -63,6 +63,10 @@ local function claim(keys, args, waits)
   local last = redis.call('ZREVRANGE', keys[2], 0, 0, 'WITHSCORES')[2]
   redis.call('ZADD', keys[2], tonumber(last or 0) + 1, w.id)
   write_waiter(keys, w)
+  local holder = present[1]
+  if holder and holder.state == '0' then
+    redis.call('SET', keys[1], exclusive_record(holder), 'KEEPTTL')
+  end
   -- Those before may be out of reach for now, and this one fit beside the holders.
   local own = promote(keys, present, w.id)
   if own then return granted(own, own.life) end

@@ -9,81 +9,78 @@ export const scripts: Readonly<Record<"aQuick" | "bRecords" | "cAcquire" | "dHol
 --       then for each operation its name and its arguments, as its header gives them
 -- Gives an answer for each operation; { 'error', message } where it failed
 --
--- The files of this folder, in their order, are one program. This one has what happens nearly always:
--- nobody else holds the resource, and nobody waits for it. Where that is not so, it gives nil, and the
--- operation of the same name decides, which is defined only when it is needed. Its answers are short:
+-- The files of this folder, in their order, are one program: a loop over the operations. Its first
+-- part, in this file, has what happens nearly always: nobody else holds the resource, and nobody waits
+-- for it. It is written without functions, which a script would make anew at every call. Where it finds
+-- no answer, or an error, the operation of the same name decides, in the second part, which is made
+-- only when it is needed. The answers of the first part are short:
 --   acquire, enqueue  the token: granted with the tokens and the ttl that were asked for
 --   renew, release    1
 -- The record of an exclusive grant begins with hf:x:<id>:<lock-delay>:<state>:<ttl>: so that one
 -- comparison tells a plain grant of this holder from everything else. The state is 0 as long as
 -- nobody can be waiting, 2 as soon as somebody may be, 1 when it was revoked.
 
-local call, ARGV, sub = redis.call, ARGV, string.sub
+local call, ARGV, sub, type = redis.pcall, ARGV, string.sub, type
+-- The server's time in µs, the same for all operations of a call.
+local stamp
+local answers, count, a, decide = {}, 0, 5, nil
 
--- The server's time in µs, as text and as a number, and in ms. The same for all operations of a call.
-local stamp, us, at
+for i = 1, #KEYS, tonumber(ARGV[4]) do
+  local key, name, id = KEYS[i], ARGV[a], ARGV[a + 1]
+  local answer, size = nil, 2
 
-local function read_clock()
-  local time = call('TIME')
-  stamp = time[1] .. sub('00000' .. time[2], -6)
-  us = tonumber(stamp)
-  at = math.floor(us / 1000)
-end
-
-local function whole(number)
-  return string.format('%.0f', number)
-end
-
--- Tokens rise with the clock, so that a server that lost its memory goes on above what it gave out.
--- A fence that has run ahead of the clock is kept until the clock has caught up. Gives the first.
-local function take_tokens(fence, count)
-  local first = us
-  local top = count == 1 and stamp or whole(us + count - 1)
-  local last = call('SET', fence, top, 'PX', ARGV[1], 'GET')
-  if last and tonumber(last) >= first then
-    first = tonumber(last) + 1
-    local ahead = math.ceil((first + count - us) / 1000)
-    call('SET', fence, whole(first + count - 1), 'PX', whole(tonumber(ARGV[1]) + ahead))
-    return whole(first)
-  end
-  return stamp
-end
-
-local function quick(name, key, a)
-  local id = ARGV[a + 1]
   if name == 'release' then
-    if ARGV[a + 2] ~= '0' then return nil end
-    local value = call('GET', key)
-    local plain = 'hf:x:' .. id .. ':0:0:'
-    if not value or sub(value, 1, #plain) ~= plain then return nil end
-    call('DEL', key)
-    return 1
-  end
-  if name == 'renew' then
+    if ARGV[a + 2] == '0' then
+      local value, plain = call('GET', key), 'hf:x:' .. id .. ':0:0:'
+      if type(value) == 'string' and sub(value, 1, #plain) == plain then
+        if call('DEL', key) == 1 then answer = 1 end
+      end
+    end
+
+  elseif name == 'enqueue' or name == 'acquire' then
+    size = 6
+    if ARGV[a + 2] == 'x' and ARGV[a + 5] == '1' then
+      local tag = '{' .. key .. '}'
+      if call('EXISTS', key, tag .. ':queue', tag .. ':gone:' .. id) == 0 then
+        if not stamp then
+          local time = call('TIME')
+          stamp = time[1] .. sub('00000' .. time[2], -6)
+        end
+        local fence = tag .. ':fence'
+        local last = call('SET', fence, stamp, 'PX', ARGV[1], 'GET')
+        if not last or (type(last) == 'string' and #last == #stamp and last < stamp) then
+          local ttl, delay = ARGV[a + 3], ARGV[a + 4]
+          local value = 'hf:x:' .. id .. ':' .. delay .. ':0:' .. ttl .. ':' .. stamp .. ':1:' ..
+            ARGV[a + 6]
+          if call('SET', key, value, 'PX', delay == '0' and ttl or ttl + delay).ok then
+            answer = stamp
+          end
+        elseif type(last) == 'string' then
+          -- It has run ahead of the clock: as it was, and the operation goes on from there.
+          call('SET', fence, last, 'PX', ARGV[1])
+        end
+      end
+    end
+
+  elseif name == 'renew' then
     local value, ttl = call('GET', key), ARGV[a + 2]
     local head, tail = 'hf:x:' .. id .. ':0:', ':' .. ttl .. ':'
-    if not value or sub(value, 1, #head) ~= head or sub(value, #head + 1, #head + 1) == '1' or
-      sub(value, #head + 2, #head + 1 + #tail) ~= tail then return nil end
-    call('PEXPIRE', key, ttl)
-    return 1
-  end
-  if (name ~= 'enqueue' and name ~= 'acquire') or ARGV[a + 2] ~= 'x' then return nil end
-  local tag = '{' .. key .. '}'
-  if call('EXISTS', key, tag .. ':queue', tag .. ':gone:' .. id) ~= 0 then return nil end
-  local ttl, delay, tokens = ARGV[a + 3], ARGV[a + 4], ARGV[a + 5]
-  if not stamp then read_clock() end
-  local token = take_tokens(tag .. ':fence', tonumber(tokens))
-  local value = 'hf:x:' .. id .. ':' .. delay .. ':0:' .. ttl .. ':' .. token .. ':' .. tokens ..
-    ':' .. ARGV[a + 6]
-  call('SET', key, value, 'PX', delay == '0' and ttl or ttl + delay)
-  return token
-end
+    if type(value) == 'string' and sub(value, 1, #head) == head and
+      sub(value, #head + 1, #head + 1) ~= '1' and
+      sub(value, #head + 2, #head + 1 + #tail) == tail then
+      if call('PEXPIRE', key, ttl) == 1 then answer = 1 end
+    end
 
--- Everything from here to the last file is the body of this function.
-local function define()
+  elseif name == 'withdraw' then
+    size = 1
+  elseif name == 'inspect' then
+    size = 0
+  end
+
+  -- Everything from here to the last file is the second part.
+  if not answer and not decide then
+decide = (function()
 local operations = {}
-if not stamp then read_clock() end
-local STRIDE = tonumber(ARGV[4])
 `,
   bRecords: `-- What the keys of one resource hold, and how to read and write it. Every operation gets \`keys\` and
 -- \`args\` of its own; \`at\` is the server's time in ms, \`us\` in microseconds.
@@ -96,11 +93,23 @@ local STRIDE = tonumber(ARGV[4])
 --       5 fence     string: the last token given out
 --       6 tombstone string: an acquire of this grant id is refused
 
+local STRIDE = tonumber(ARGV[4])
+if not stamp then
+  local time = redis.call('TIME')
+  stamp = time[1] .. sub('00000' .. time[2], -6)
+end
+local us = tonumber(stamp)
+local at = math.floor(us / 1000)
+
 local MARKER = 'hf:s'
 local CLAIM_WINDOW, WAITER_LIFE = 3000, 10000
 -- On a Cluster PUBLISH counts only those who listen at this node, and tells everybody everywhere.
 local PUBLISH = STRIDE > 1 and 'SPUBLISH' or 'PUBLISH'
 local COUNT = STRIDE > 1 and 'SHARDNUMSUB' or 'NUMSUB'
+
+local function whole(number)
+  return string.format('%.0f', number)
+end
 
 -- Whoever writes it from here has seen that somebody waits, or may: the release must look.
 local function exclusive_record(g)
@@ -214,6 +223,19 @@ local function rearm(keys, g)
   return { 'granted', whole(g.token), g.tokens, g.ttl }
 end
 
+-- Tokens rise with the clock, so that a server that lost its memory goes on above what it gave out.
+-- A fence that has run ahead of the clock is kept until the clock has caught up.
+local function take_tokens(fence, count)
+  local first, idle = us, tonumber(ARGV[1])
+  local last = redis.call('SET', fence, whole(first + count - 1), 'PX', idle, 'GET')
+  if last and tonumber(last) >= first then
+    first = tonumber(last) + 1
+    local ahead = math.ceil((first + count - us) / 1000)
+    redis.call('SET', fence, whole(first + count - 1), 'PX', whole(idle + ahead))
+  end
+  return first
+end
+
 local function fits(present, mode, limit)
   if #present == 0 then return true end
   if mode == 'x' or present[1].mode == 'x' then return false end
@@ -245,7 +267,7 @@ local function leave_line(keys, id)
 end
 
 local function make_grant(keys, w, present, life)
-  local g = { mode = w.mode, id = w.id, token = tonumber(take_tokens(keys[5], w.tokens)),
+  local g = { mode = w.mode, id = w.id, token = take_tokens(keys[5], w.tokens),
     tokens = w.tokens, ttl = w.ttl, delay = w.delay, revoked = '0', limit = w.limit,
     label = w.label, left = life, life = life, ends = at + life }
   if g.mode == 'x' then
@@ -549,35 +571,23 @@ function operations.withdraw(keys, args)
   return { 'withdrawn' }
 end
 `,
-  zRun: `return operations
-end
-
-local operations
-local function decide(name, key, a, size)
-  operations = operations or define()
+  zRun: `return function(name, key, from, size)
   local tag, args = '{' .. key .. '}', {}
-  for i = 1, size do args[i] = ARGV[a + i] end
+  for n = 1, size do args[n] = ARGV[from + n] end
   local keys = { key, tag .. ':queue', tag .. ':waiters', tag .. ':shared', tag .. ':fence',
     tag .. ':gone:' .. (args[1] or '') }
   return operations[name](keys, args)
 end
-
-local function arguments_of(name)
-  if name == 'enqueue' or name == 'acquire' then return 6 end
-  if name == 'withdraw' then return 1 end
-  return name == 'inspect' and 0 or 2
-end
-
-local answers, a, stride = {}, 5, tonumber(ARGV[4])
-for i = 1, #KEYS, stride do
-  local name = ARGV[a]
-  local size = arguments_of(name)
-  local ok, answer = pcall(quick, name, KEYS[i], a)
-  if ok and not answer then ok, answer = pcall(decide, name, KEYS[i], a, size) end
-  if not ok then
-    answer = { 'error', type(answer) == 'table' and answer.err or tostring(answer) }
+end)()
   end
-  answers[#answers + 1] = answer
+
+  if not answer then
+    local ok, decided = pcall(decide, name, key, a, size)
+    answer = ok and decided or
+      { 'error', type(decided) == 'table' and decided.err or tostring(decided) }
+  end
+  count = count + 1
+  answers[count] = answer
   a = a + 1 + size
 end
 return answers

@@ -9,11 +9,23 @@
 --       5 fence     string: the last token given out
 --       6 tombstone string: an acquire of this grant id is refused
 
+local STRIDE = tonumber(ARGV[4])
+if not stamp then
+  local time = redis.call('TIME')
+  stamp = time[1] .. sub('00000' .. time[2], -6)
+end
+local us = tonumber(stamp)
+local at = math.floor(us / 1000)
+
 local MARKER = 'hf:s'
 local CLAIM_WINDOW, WAITER_LIFE = 3000, 10000
 -- On a Cluster PUBLISH counts only those who listen at this node, and tells everybody everywhere.
 local PUBLISH = STRIDE > 1 and 'SPUBLISH' or 'PUBLISH'
 local COUNT = STRIDE > 1 and 'SHARDNUMSUB' or 'NUMSUB'
+
+local function whole(number)
+  return string.format('%.0f', number)
+end
 
 -- Whoever writes it from here has seen that somebody waits, or may: the release must look.
 local function exclusive_record(g)
@@ -127,6 +139,19 @@ local function rearm(keys, g)
   return { 'granted', whole(g.token), g.tokens, g.ttl }
 end
 
+-- Tokens rise with the clock, so that a server that lost its memory goes on above what it gave out.
+-- A fence that has run ahead of the clock is kept until the clock has caught up.
+local function take_tokens(fence, count)
+  local first, idle = us, tonumber(ARGV[1])
+  local last = redis.call('SET', fence, whole(first + count - 1), 'PX', idle, 'GET')
+  if last and tonumber(last) >= first then
+    first = tonumber(last) + 1
+    local ahead = math.ceil((first + count - us) / 1000)
+    redis.call('SET', fence, whole(first + count - 1), 'PX', whole(idle + ahead))
+  end
+  return first
+end
+
 local function fits(present, mode, limit)
   if #present == 0 then return true end
   if mode == 'x' or present[1].mode == 'x' then return false end
@@ -158,7 +183,7 @@ local function leave_line(keys, id)
 end
 
 local function make_grant(keys, w, present, life)
-  local g = { mode = w.mode, id = w.id, token = tonumber(take_tokens(keys[5], w.tokens)),
+  local g = { mode = w.mode, id = w.id, token = take_tokens(keys[5], w.tokens),
     tokens = w.tokens, ttl = w.ttl, delay = w.delay, revoked = '0', limit = w.limit,
     label = w.label, left = life, life = life, ends = at + life }
   if g.mode == 'x' then

@@ -74,9 +74,20 @@ export class Acquisition {
 
   #request(): AcquireRequest {
     const { claim, attempt, fence, tokens, waited } = this.#entry;
-    const { resource, id, mode, ttlMs, delayMs, label } = claim;
-    const what = { resource, id, attempt, mode, ttlMs, delayMs, fence, tokens, label } as const;
-    return { verb: "acquire", ...what, rejoin: false, wants: waited };
+    return {
+      verb: "acquire",
+      resource: claim.resource,
+      id: claim.id,
+      attempt,
+      mode: claim.mode,
+      ttlMs: claim.ttlMs,
+      delayMs: claim.delayMs,
+      fence,
+      tokens,
+      label: claim.label,
+      rejoin: false,
+      wants: waited,
+    };
   }
 
   #judge(tally: Tally) {

@@ -93,8 +93,12 @@ export class Closing {
     const { resource, id, tombstoneMs } = this.#ref;
     const unanswered = (this.#entry?.unanswered[node] ?? 0) > 0;
     return {
-      ...{ verb: "release", resource, id, upTo: this.#upTo, tell: this.#tell },
+      verb: "release",
+      resource,
+      id,
+      upTo: this.#upTo,
       tombstoneMs: unanswered ? Math.max(TOMBSTONE_MS, tombstoneMs) : tombstoneMs,
+      tell: this.#tell,
     };
   }
 }

@@ -82,7 +82,7 @@ export interface Entry {
   /** Nodes that accepted an attempt and were not asked to give it back. A set of bits. */
   standing: number;
   /** By node, acquires without an answer: they may arrive there after the release. */
-  readonly unanswered: Uint8Array;
+  readonly unanswered: number[];
 }
 
 const MOST_ENTRIES = 10_000;
@@ -106,7 +106,7 @@ export class Quorum implements Electorate {
     this.surroundings = surroundings;
     const { clock } = surroundings;
     // Clocks may run apart while it is waited: the longest grant is over by all of them.
-    const longestMs = terms.maxTtlMs * (1 + 2 * terms.drift) + 1;
+    const longestMs = terms.maxTtlMs * (1 + 2 * terms.drift) + 2;
     this.watch = new ClockWatch(nodes.length, clock, longestMs, ({ node, movedMs }) =>
       surroundings.report({ node, state: "suspect", forMs: longestMs, movedMs }),
     );
@@ -185,9 +185,15 @@ export class Quorum implements Electorate {
     const known = this.#entries.get(claim.id);
     if (known !== undefined) return known;
     const entry: Entry = {
-      ...{ claim, attempt: 0, fence: 0, tokens: 0 },
-      ...{ granted: false, waited: false, givenUp: 0, standing: 0 },
-      unanswered: new Uint8Array(this.size),
+      claim,
+      attempt: 0,
+      fence: 0,
+      tokens: 0,
+      granted: false,
+      waited: false,
+      givenUp: 0,
+      standing: 0,
+      unanswered: new Array(this.size).fill(0),
     };
     this.#entries.set(claim.id, entry);
     if (this.#entries.size > MOST_ENTRIES) {

@@ -30,6 +30,11 @@ local time = call('TIME')
 local us = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local at = math.floor(us / 1000)
 
+-- Of a millisecond that has begun only a part is left: without one more, a grant could end too early.
+local function ending(ttl)
+  return at + ttl + 1
+end
+
 local function whole(number)
   return string.format('%.0f', number)
 end
@@ -162,11 +167,11 @@ local function conflicts(key, id, mode)
   return own, others, readers
 end
 
--- Where no counter is left, the clock stands in for it: what was forgotten long enough ago is lower.
+-- The clock stands in for a counter that this node may have forgotten: long enough after that, it is
+-- above everything that was acknowledged here.
 local function counter_of(key, rejoin)
-  local last = call('GET', tagged(key, 'fence'))
-  if last then return tonumber(last) end
-  return rejoin and 0 or math.max(us - SKEW, 0)
+  local last = tonumber(call('GET', tagged(key, 'fence')) or 0)
+  return rejoin and last or math.max(last, us - SKEW)
 end
 
 -- args  1 grant id  2 attempt  3 mode  4 ttl  5 lock-delay  6 fence  7 tokens  8 rejoin 1|0
@@ -185,8 +190,8 @@ function operations.acquire(key, a)
   if own and own.revoked == '1' then return { 'gone', 'revoked' } end
   if own and own.attempt >= attempt then
     -- A repeat: a fresh life, which takes nothing back from a renewal for longer.
-    if own.ends < at + ttl then
-      own.ends, own.ttl = at + ttl, ttl
+    if own.ends < ending(ttl) then
+      own.ends, own.ttl = ending(ttl), ttl
       write(key, own)
     end
     return { 'known', own.attempt, whole(own.fence), own.tokens }
@@ -204,7 +209,7 @@ function operations.acquire(key, a)
   if counter >= fence then return { 'counter', whole(counter) } end
   call('SET', tagged(key, 'fence'), whole(fence + tokens - 1), 'PX', IDLE)
   write(key, { id = id, mode = mode, attempt = attempt, fence = fence, tokens = tokens, ttl = ttl,
-    delay = delay, revoked = '0', ends = at + ttl, born = at, label = ARGV[a + 10] })
+    delay = delay, revoked = '0', ends = ending(ttl), born = at, label = ARGV[a + 10] })
   if wants == id then call('DEL', tagged(key, 'wants')) end
   return { 'accepted' }
 end
@@ -227,7 +232,7 @@ function operations.renew(key, a)
   local r = alive(key, ARGV[a + 1])
   if not r or r.revoked == '1' then return why_gone(key, ARGV[a + 1]) end
   r.ttl = tonumber(ARGV[a + 2])
-  r.ends = at + r.ttl
+  r.ends = ending(r.ttl)
   write(key, r)
   return { 'renewed' }
 end

@@ -12,7 +12,8 @@ export class Tally {
   readonly #writeQuorum: number;
   readonly #fence: number;
   readonly #answers: (Absent | null)[];
-  readonly #known = new Map<number, number>();
+  /** By fence, the nodes that hold this id under it. Few claims are repeats. */
+  #known: Map<number, number> | null = null;
   accepted = 0;
   answered = 0;
   /** Nodes that would accept a greater fence. */
@@ -45,18 +46,19 @@ export class Tally {
       this.gone !== null ||
       this.terms !== null ||
       this.knownFence !== null ||
-      (this.accepted + pending < this.#writeQuorum && this.#known.size === 0)
+      (this.accepted + pending < this.#writeQuorum && this.#known === null)
     );
   }
 
   /** A fence under which this very id is held by enough nodes already. */
   get knownFence(): number | null {
+    if (this.#known === null) return null;
     for (const [fence, count] of this.#known) if (count >= this.#writeQuorum) return fence;
     return null;
   }
 
   get isKnown(): boolean {
-    return this.#known.size > 0;
+    return this.#known !== null;
   }
 
   tokensOf(fence: number): number {
@@ -153,6 +155,7 @@ export class Tally {
     this.lastAttempt = Math.max(this.lastAttempt, attempt);
     if (fence === this.#fence) this.accepted++;
     else this.elsewhere++;
+    this.#known ??= new Map();
     this.#known.set(fence, (this.#known.get(fence) ?? 0) + 1);
   }
 

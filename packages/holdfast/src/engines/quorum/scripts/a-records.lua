@@ -28,6 +28,11 @@ local time = call('TIME')
 local us = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local at = math.floor(us / 1000)
 
+-- Of a millisecond that has begun only a part is left: without one more, a grant could end too early.
+local function ending(ttl)
+  return at + ttl + 1
+end
+
 local function whole(number)
   return string.format('%.0f', number)
 end

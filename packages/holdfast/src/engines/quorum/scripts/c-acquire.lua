@@ -12,11 +12,11 @@ local function conflicts(key, id, mode)
   return own, others, readers
 end
 
--- Where no counter is left, the clock stands in for it: what was forgotten long enough ago is lower.
+-- The clock stands in for a counter that this node may have forgotten: long enough after that, it is
+-- above everything that was acknowledged here.
 local function counter_of(key, rejoin)
-  local last = call('GET', tagged(key, 'fence'))
-  if last then return tonumber(last) end
-  return rejoin and 0 or math.max(us - SKEW, 0)
+  local last = tonumber(call('GET', tagged(key, 'fence')) or 0)
+  return rejoin and last or math.max(last, us - SKEW)
 end
 
 -- args  1 grant id  2 attempt  3 mode  4 ttl  5 lock-delay  6 fence  7 tokens  8 rejoin 1|0
@@ -35,8 +35,8 @@ function operations.acquire(key, a)
   if own and own.revoked == '1' then return { 'gone', 'revoked' } end
   if own and own.attempt >= attempt then
     -- A repeat: a fresh life, which takes nothing back from a renewal for longer.
-    if own.ends < at + ttl then
-      own.ends, own.ttl = at + ttl, ttl
+    if own.ends < ending(ttl) then
+      own.ends, own.ttl = ending(ttl), ttl
       write(key, own)
     end
     return { 'known', own.attempt, whole(own.fence), own.tokens }
@@ -54,7 +54,7 @@ function operations.acquire(key, a)
   if counter >= fence then return { 'counter', whole(counter) } end
   call('SET', tagged(key, 'fence'), whole(fence + tokens - 1), 'PX', IDLE)
   write(key, { id = id, mode = mode, attempt = attempt, fence = fence, tokens = tokens, ttl = ttl,
-    delay = delay, revoked = '0', ends = at + ttl, born = at, label = ARGV[a + 10] })
+    delay = delay, revoked = '0', ends = ending(ttl), born = at, label = ARGV[a + 10] })
   if wants == id then call('DEL', tagged(key, 'wants')) end
   return { 'accepted' }
 end

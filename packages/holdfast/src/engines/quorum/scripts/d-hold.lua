@@ -16,7 +16,7 @@ function operations.renew(key, a)
   local r = alive(key, ARGV[a + 1])
   if not r or r.revoked == '1' then return why_gone(key, ARGV[a + 1]) end
   r.ttl = tonumber(ARGV[a + 2])
-  r.ends = at + r.ttl
+  r.ends = ending(r.ttl)
   write(key, r)
   return { 'renewed' }
 end

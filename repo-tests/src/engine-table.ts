@@ -32,6 +32,13 @@ const ENGINES: Readonly<Record<string, { readonly url: string; readonly sharedBy
     url: "postgres://app@127.0.0.1/database",
     sharedBy: { en: "all clients of one PostgreSQL", zh: "同一个 PostgreSQL 的所有客户端" },
   },
+  quorum: {
+    url: "redlock://h1,h2,h3,h4,h5",
+    sharedBy: {
+      en: "all clients of the same independent Redis servers",
+      zh: "同一组独立 Redis 服务器的所有客户端",
+    },
+  },
   redis: {
     url: "redis://127.0.0.1:6379",
     sharedBy: { en: "all clients of one Redis", zh: "同一个 Redis 的所有客户端" },

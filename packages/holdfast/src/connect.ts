@@ -13,6 +13,7 @@ const ENGINES: Record<string, () => Promise<OpenFromUrl>> = {
   mysql: async () => (await import("./engines/mysql/index.js")).mysqlFromUrl,
   postgres: async () => (await import("./engines/postgres/index.js")).postgresFromUrl,
   postgresql: async () => (await import("./engines/postgres/index.js")).postgresFromUrl,
+  redlock: async () => (await import("./engines/quorum/index.js")).quorumFromUrl,
   redis: async () => (await import("./engines/redis/index.js")).redisFromUrl,
   "redis+cluster": async () => (await import("./engines/redis/index.js")).redisFromUrl,
   "redis+sentinel": async () => (await import("./engines/redis/index.js")).redisFromUrl,

@@ -23,6 +23,16 @@ export interface Events {
   released: LeaseSubject & { readonly heldMs: number; readonly outcome: "released" | "gone" };
   aborted: Subject & { readonly waitedMs: number; readonly reason: unknown };
   "handed-over": LeaseSubject & { readonly from: bigint; readonly waitedMs: number };
+  /** A node of a quorum counts no more, or counts again. */
+  node: {
+    readonly node: string;
+    /** suspect: its clock was set. quarantined: it may have forgotten what it acknowledged. */
+    readonly state: "quarantined" | "certified" | "suspect";
+    /** How long it does not count, at least. */
+    readonly forMs: number;
+    /** By how much a suspect's clock moved, at least. */
+    readonly movedMs?: number;
+  };
   /** Something failed where nobody could be told by an error: clean-up, dispose, heartbeats. */
   failed: { readonly during: string; readonly error: unknown; readonly resource?: string };
 }
@@ -39,6 +49,7 @@ const NAMES: readonly EventName[] = [
   "released",
   "aborted",
   "handed-over",
+  "node",
   "failed",
 ];
 

@@ -8,6 +8,7 @@ const ENGINES: Record<string, () => Promise<PrepareUrl>> = {
   mysql: async () => (await import("./engines/mysql/index.js")).prepareMysql,
   postgres: async () => (await import("./engines/postgres/index.js")).preparePostgres,
   postgresql: async () => (await import("./engines/postgres/index.js")).preparePostgres,
+  redlock: async () => (await import("./engines/quorum/index.js")).prepareQuorum,
 };
 
 /**

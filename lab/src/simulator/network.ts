@@ -1,0 +1,72 @@
+import type { Answered, NodeAnswer, NodeRequest, QuorumNode } from "holdfast/quorum/core";
+import type { Plan } from "./plan.js";
+import type { Random } from "./random.js";
+import type { Site } from "./site.js";
+import type { World } from "./world.js";
+
+/** Where answers arrive: a client, which may be paused or dead. */
+export interface Receiver {
+  receive(act: () => void): void;
+}
+
+/** One client's way to one node: messages take their time, overtake each other, get lost, come twice. */
+export class Wire implements QuorumNode {
+  readonly name: string;
+  readonly #world: World;
+  readonly #random: Random;
+  readonly #plan: Plan;
+  readonly #site: Site;
+  readonly #receiver: Receiver;
+
+  constructor(world: World, random: Random, plan: Plan, site: Site, receiver: Receiver) {
+    this.name = site.name;
+    this.#world = world;
+    this.#random = random;
+    this.#plan = plan;
+    this.#site = site;
+    this.#receiver = receiver;
+  }
+
+  ask(request: NodeRequest, answered: Answered): void {
+    let isAnswered = false;
+    const once: Answered = (answer, us) => {
+      if (isAnswered) return;
+      isAnswered = true;
+      answered(answer, us);
+    };
+    if (!this.#isLost()) this.#deliver(request, once);
+    const { duplication } = this.#plan;
+    if (duplication > 0 && !this.#isCalm && this.#random.chance(duplication)) {
+      this.#deliver(request, once);
+    }
+  }
+
+  #deliver(request: NodeRequest, answered: Answered): void {
+    this.#world.after(this.#delayMs(), () => {
+      if (this.#site.isDown) return;
+      const us = this.#site.nowUs();
+      const answer = this.#site.node.handle(request, us);
+      if (this.#isLost()) return;
+      this.#world.after(this.#delayMs(), () => this.#reply(answer, us, answered));
+    });
+  }
+
+  #reply(answer: NodeAnswer, us: number, answered: Answered): void {
+    this.#receiver.receive(() => answered(answer, us));
+  }
+
+  get #isCalm(): boolean {
+    return this.#world.now > this.#plan.calmAfterMs;
+  }
+
+  #isLost(): boolean {
+    const { loss } = this.#plan;
+    return loss > 0 && !this.#isCalm && this.#random.chance(loss);
+  }
+
+  #delayMs(): number {
+    const { delayMs, slow, slowMs } = this.#plan;
+    const mostMs = slow > 0 && !this.#isCalm && this.#random.chance(slow) ? slowMs : delayMs[1];
+    return this.#random.between(delayMs[0], mostMs);
+  }
+}

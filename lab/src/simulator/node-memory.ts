@@ -1,0 +1,53 @@
+/** What a node keeps, as the scripts keep it in Redis. */
+export interface Record {
+  readonly id: string;
+  readonly mode: "x" | "s";
+  readonly attempt: number;
+  readonly fence: number;
+  readonly tokens: number;
+  ttl: number;
+  readonly delay: number;
+  revoked: boolean;
+  ends: number;
+  readonly born: number;
+  readonly label: string;
+}
+
+export class Room {
+  records: Record[] = [];
+  fence = 0;
+  gone = new Map<string, { upTo: number; ends: number }>();
+  wants: { id: string; ends: number } | null = null;
+
+  copy(): Room {
+    const copy = new Room();
+    copy.records = this.records.map((record) => ({ ...record }));
+    copy.fence = this.fence;
+    copy.gone = new Map(this.gone);
+    copy.wants = this.wants;
+    return copy;
+  }
+}
+
+export class Memory {
+  rooms = new Map<string, Room>();
+  certificate: string | null = null;
+  nonce: string | null = null;
+
+  room(resource: string): Room {
+    let room = this.rooms.get(resource);
+    if (room === undefined) {
+      room = new Room();
+      this.rooms.set(resource, room);
+    }
+    return room;
+  }
+
+  copy(): Memory {
+    const copy = new Memory();
+    for (const [name, room] of this.rooms) copy.rooms.set(name, room.copy());
+    copy.certificate = this.certificate;
+    copy.nonce = this.nonce;
+    return copy;
+  }
+}

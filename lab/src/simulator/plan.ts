@@ -1,0 +1,167 @@
+import { Random } from "./random.js";
+
+export type Fault =
+  | {
+      readonly kind: "crash";
+      readonly atMs: number;
+      readonly node: number;
+      readonly downMs: number;
+      /** What it has when it is back: all, what it had some time before, or nothing. */
+      readonly memory: "full" | "partial" | "none";
+    }
+  /** Emptied while it runs, or filled by another that it followed for a moment. */
+  | { readonly kind: "flush" | "resync"; readonly atMs: number; readonly node: number }
+  /** A clock that jumps, and is put right after a while. */
+  | {
+      readonly kind: "step";
+      readonly atMs: number;
+      readonly node: number;
+      readonly byMs: number;
+      readonly forMs: number;
+    }
+  | {
+      readonly kind: "pause";
+      readonly atMs: number;
+      readonly client: number;
+      readonly forMs: number;
+    }
+  | { readonly kind: "die"; readonly atMs: number; readonly client: number };
+
+/** A whole schedule: with the same plan everything happens again in the same way. */
+export interface Plan {
+  readonly seed: number;
+  readonly nodes: number;
+  readonly writeQuorum: number;
+  readonly clients: number;
+  readonly cycles: number;
+  readonly ttlMs: number;
+  readonly maxTtlMs: number;
+  readonly delayMs: readonly [least: number, most: number];
+  /** The part of messages that take much longer than others. */
+  readonly slow: number;
+  readonly slowMs: number;
+  readonly loss: number;
+  readonly duplication: number;
+  /** From then on no message is lost, late or twice: whoever is not served afterwards is stuck. */
+  readonly calmAfterMs: number;
+  readonly readers: number;
+  /** The part of leases that nobody renews. */
+  readonly unrenewed: number;
+  /** How much the rates of clocks differ at most, in parts. */
+  readonly drift: number;
+  readonly faults: readonly Fault[];
+  /** What must hold: exclusion only while clocks are not set; tokens and progress always. */
+  readonly promises: "all" | "tokens";
+  /** Nothing is lost and nobody dies: when all have finished, nothing may be left on any node. */
+  readonly tidy: boolean;
+}
+
+const MAX_TTL_MS = 300;
+
+/** Every kind of trouble in turn; which of them is part of what the seed decides. */
+export function planOf(seed: number): Plan {
+  const random = new Random(seed);
+  const nodes = random.chance(0.9) ? 3 : 5;
+  const majority = (nodes >> 1) + 1;
+  const base = {
+    seed,
+    nodes,
+    writeQuorum: random.chance(0.12) ? nodes : majority,
+    clients: random.chance(0.65) ? 2 : 3,
+    cycles: random.chance(0.75) ? 1 : 2,
+    readers: random.chance(0.2) ? 0.5 : 0,
+    drift: random.chance(0.5) ? 0.0004 : 0,
+  };
+  const kind = seed % KINDS;
+  if (kind < 4) return tidyPlan(random, base);
+  if (kind === RELAPSE) return relapsePlan(random, base);
+  return troubledPlan(random, base, kind > 12);
+}
+
+export const KINDS = 16;
+/** Seeds with this remainder are about nodes that forget again as they come out of quarantine. */
+export const RELAPSE = 15;
+
+type Base = Pick<
+  Plan,
+  "seed" | "nodes" | "writeQuorum" | "clients" | "cycles" | "readers" | "drift"
+>;
+
+function tidyPlan(random: Random, base: Base): Plan {
+  return {
+    ...base,
+    ...{ ttlMs: 5_000, maxTtlMs: 6_000, delayMs: [0, 2], slow: random.pick([0, 0.1, 0.3]) },
+    ...{ slowMs: 40, loss: 0, duplication: 0, calmAfterMs: 10_000, unrenewed: 0, faults: [] },
+    ...{ promises: "all", tidy: true },
+  };
+}
+
+function troubledPlan(random: Random, base: Base, sets: boolean): Plan {
+  const ttlMs = random.pick([100, 150, 250]);
+  const faults: Fault[] = [];
+  const count = random.below(5);
+  for (let i = 0; i < count; i++) faults.push(faultOf(random, base, ttlMs, sets));
+  return {
+    ...base,
+    ...{
+      ttlMs,
+      maxTtlMs: MAX_TTL_MS,
+      delayMs: random.pick([
+        [0, 2],
+        [0, 10],
+      ] as const),
+    },
+    slow: random.pick([0, 0.05, 0.2]),
+    slowMs: random.pick([30, 200, 500]),
+    loss: random.pick([0, 0.02, 0.15]),
+    duplication: random.pick([0, 0.05, 0.2]),
+    calmAfterMs: 1_000,
+    unrenewed: random.pick([0, 0.3]),
+    faults: faults.sort((a, b) => a.atMs - b.atMs),
+    promises: faults.some(({ kind }) => kind === "step") ? "tokens" : "all",
+    tidy: false,
+  };
+}
+
+/** A node forgets, waits, is certified by one and forgets again before the other has looked. */
+function relapsePlan(random: Random, base: Base): Plan {
+  const node = random.below(3);
+  const first = random.between(0, 60);
+  const again = first + MAX_TTL_MS * 1.002 + random.between(0, 60);
+  const flush = { kind: "flush", atMs: again, node } as const;
+  const crash = { kind: "crash", atMs: again, node, downMs: 1, memory: "none" } as const;
+  return {
+    ...base,
+    ...{ nodes: 3, writeQuorum: 2, clients: 3, cycles: 4, readers: 0 },
+    ...{ ttlMs: 250, maxTtlMs: MAX_TTL_MS, delayMs: [0, 2], slow: 0, slowMs: 0 },
+    ...{ loss: random.pick([0.1, 0.25]), duplication: 0, calmAfterMs: 1_500, unrenewed: 0 },
+    faults: [{ kind: "flush", atMs: first, node }, random.pick([flush, crash])],
+    ...{ promises: "all", tidy: false },
+  };
+}
+
+function faultOf(random: Random, base: Base, ttlMs: number, sets: boolean): Fault {
+  const atMs = random.between(0, 2 * ttlMs);
+  const node = random.below(base.nodes);
+  const client = random.below(base.clients);
+  switch (random.below(sets ? 7 : 6)) {
+    case 0:
+    case 1:
+    case 2: {
+      const memory = random.pick(["full", "partial", "none"] as const);
+      return { kind: "crash", atMs, node, downMs: random.between(1, 60), memory };
+    }
+    case 3:
+      return { kind: random.chance(0.5) ? "flush" : "resync", atMs, node };
+    case 4:
+      return { kind: "pause", atMs, client, forMs: random.between(10, 2 * ttlMs) };
+    case 5:
+      return { kind: "die", atMs, client };
+    default:
+      // Forward: grants end early there. A clock that is set back takes the time out of the tokens.
+      return {
+        ...{ kind: "step", atMs, node, byMs: random.between(50, 3 * ttlMs) },
+        forMs: random.between(20, 600),
+      };
+  }
+}

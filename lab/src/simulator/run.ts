@@ -1,0 +1,113 @@
+import { type ResolvedQuorum, resolveQuorum } from "holdfast/quorum/core";
+import { Checker } from "./checker.js";
+import { Contender, type ContenderFlaws } from "./contender.js";
+import { Wire } from "./network.js";
+import type { Plan } from "./plan.js";
+import { Random } from "./random.js";
+import type { NodeFlaws } from "./simulated-node.js";
+import { Site } from "./site.js";
+import { withheld } from "./withheld.js";
+import { World } from "./world.js";
+
+/** Enough for everybody's turn after the longest quarantine; who has not finished by then is stuck. */
+const MOST_MS = 60_000;
+const MOST_EVENTS = 100_000;
+/** For what is still on its way when the last one has finished. */
+const SETTLING_MS = 400;
+
+/** What is wrong on purpose, in the nodes, in the clients or between them. */
+export interface Flaws {
+  readonly node?: NodeFlaws;
+  readonly contender?: ContenderFlaws;
+  readonly skipsQuarantine?: boolean;
+  readonly releasesWhereAccepted?: boolean;
+  readonly writeQuorum?: number;
+}
+
+export interface Result {
+  readonly violation: string | null;
+  readonly grants: number;
+  readonly simulatedMs: number;
+}
+
+/** Plays one schedule. The same plan gives the same result. */
+export function run(plan: Plan, flaws: Flaws = {}): Result {
+  const world = new World(MOST_EVENTS);
+  const random = new Random(plan.seed ^ 0x5bd1e995);
+  const resolved = termsOf(plan, flaws.skipsQuarantine === true);
+  const { names } = resolved;
+  const terms = { ...resolved, writeQuorum: flaws.writeQuorum ?? resolved.writeQuorum };
+  const checker = new Checker(plan.promises === "all");
+  const sites = names.map((_, i) => new Site(world, random, plan, i, resolved, flaws.node ?? {}));
+  let working = plan.clients;
+  let finishedAt = Number.POSITIVE_INFINITY;
+  const done = () => {
+    if (--working === 0) finishedAt = world.now;
+  };
+  const contenders = Array.from(
+    { length: plan.clients },
+    (_, i) => new Contender(world, random, plan, i, checker, flaws.contender ?? {}, done),
+  );
+  for (const contender of contenders) {
+    const wires = sites.map((site) => new Wire(world, random, plan, site, contender));
+    const nodes = flaws.releasesWhereAccepted ? wires.map(withheld) : wires;
+    contender.start(nodes, terms);
+  }
+  scheduleFaults(world, plan, sites, contenders);
+  const isPlayed = play(world, () => finishedAt);
+  if (!isPlayed) checker.fail(`${working} of ${plan.clients} clients never finished`);
+  else if (plan.tidy) expectTidy(world, sites, checker, finishedAt);
+  return { violation: checker.violation, grants: checker.grants, simulatedMs: world.now };
+}
+
+const known = new Map<string, ResolvedQuorum>();
+
+/** The same for thousands of schedules. */
+function termsOf({ nodes, writeQuorum, maxTtlMs }: Plan, skips: boolean): ResolvedQuorum {
+  const key = `${nodes} ${writeQuorum} ${maxTtlMs} ${skips}`;
+  let terms = known.get(key);
+  if (terms === undefined) {
+    const names = Array.from({ length: nodes }, (_, i) => `n${i}`);
+    const settings = { writeQuorum, maxTtlMs, nodeTimeoutMs: 100 };
+    terms = resolveQuorum(names, skips ? { ...settings, unsafeSkipQuarantine: true } : settings);
+    known.set(key, terms);
+  }
+  return terms;
+}
+
+function scheduleFaults(
+  world: World,
+  { faults }: Plan,
+  sites: readonly Site[],
+  contenders: readonly Contender[],
+): void {
+  const last = faults.at(-1)?.atMs ?? 0;
+  for (const fault of faults) {
+    if (fault.kind === "crash" && fault.memory === "partial") sites[fault.node]!.keepSaving(last);
+    world.after(fault.atMs, () => {
+      if (fault.kind === "pause") contenders[fault.client]!.pause(fault.forMs);
+      else if (fault.kind === "die") contenders[fault.client]!.die();
+      else sites[fault.node]!.suffer(fault);
+    });
+  }
+}
+
+/** In pieces, so that a schedule ends when all have finished and not at the end of time. */
+function play(world: World, finishedAt: () => number): boolean {
+  while (finishedAt() === Number.POSITIVE_INFINITY && world.now < MOST_MS) {
+    if (!world.runUntil(world.now + 50)) return false;
+  }
+  return finishedAt() < Number.POSITIVE_INFINITY;
+}
+
+function expectTidy(
+  world: World,
+  sites: readonly Site[],
+  checker: Checker,
+  finishedAt: number,
+): void {
+  world.runUntil(finishedAt + SETTLING_MS);
+  for (const site of sites) {
+    if (site.left > 0) checker.fail(`${site.name} still has a grant after all were given back`);
+  }
+}

@@ -1,0 +1,39 @@
+import type { Plan } from "./plan.js";
+import { type Flaws, run } from "./run.js";
+
+export interface Shrunk {
+  readonly plan: Plan;
+  readonly violation: string;
+}
+
+/** Leaves out whatever can be left out of a schedule that breaks, as long as it still breaks. */
+export function shrink(plan: Plan, flaws: Flaws): Shrunk {
+  let best = plan;
+  let violation = run(plan, flaws).violation ?? "";
+  for (let isSmaller = true; isSmaller; ) {
+    isSmaller = false;
+    for (const smaller of candidates(best)) {
+      const outcome = run(smaller, flaws).violation;
+      if (outcome === null) continue;
+      best = smaller;
+      violation = outcome;
+      isSmaller = true;
+      break;
+    }
+  }
+  return { plan: best, violation };
+}
+
+function* candidates(plan: Plan): Generator<Plan> {
+  for (let i = 0; i < plan.faults.length; i++) {
+    yield { ...plan, faults: plan.faults.toSpliced(i, 1) };
+  }
+  const isTouched = plan.faults.some(
+    (fault) => "client" in fault && fault.client === plan.clients - 1,
+  );
+  if (plan.clients > 1 && !isTouched) yield { ...plan, clients: plan.clients - 1 };
+  if (plan.cycles > 1) yield { ...plan, cycles: plan.cycles - 1 };
+  for (const part of ["loss", "duplication", "slow", "readers", "unrenewed", "drift"] as const) {
+    if (plan[part] > 0) yield { ...plan, [part]: 0 };
+  }
+}

@@ -1,0 +1,284 @@
+import type {
+  AcquireRequest,
+  NodeAnswer,
+  NodeHolder,
+  NodeRequest,
+  ReleaseRequest,
+} from "holdfast/quorum/core";
+import { Memory, type Record, type Room } from "./node-memory.js";
+
+const WANTS_MS = 2_500;
+
+export interface NodeTerms {
+  /** What clients must agree on; "" asks for no certificate. */
+  readonly agreement: string;
+  readonly maxSkewMs: number;
+}
+
+/** Ways in which a node can be wrong on purpose: the simulator must find each. */
+export interface NodeFlaws {
+  readonly raisesEqual?: boolean;
+  readonly renewalCreates?: boolean;
+  readonly ignoresTombstones?: boolean;
+  readonly certifiesWithoutNonce?: boolean;
+  readonly certifiesAnyLife?: boolean;
+}
+
+/** A node by the rules of the scripts, in memory. A test compares it with a real Redis. */
+export class SimulatedNode {
+  memory = new Memory();
+  #runId: string;
+  #replId: string;
+  #certificate: string | null = null;
+  readonly #terms: NodeTerms;
+  readonly #flaws: NodeFlaws;
+  #us = 0;
+  #at = 0;
+
+  constructor(runId: string, replId: string, terms: NodeTerms, flaws: NodeFlaws = {}) {
+    this.#runId = runId;
+    this.#replId = replId;
+    this.#terms = terms;
+    this.#flaws = flaws;
+  }
+
+  get runId(): string {
+    return this.#runId;
+  }
+
+  get replId(): string {
+    return this.#replId;
+  }
+
+  /** Another life of this node: it was restarted, or followed another. */
+  beBorn(runId: string, replId: string): void {
+    this.#runId = runId;
+    this.#replId = replId;
+    this.#certificate = null;
+  }
+
+  /** What a good certificate of this life says. */
+  get certificate(): string {
+    this.#certificate ??= `${this.#runId} ${this.#replId} ${this.#terms.agreement}`;
+    return this.#certificate;
+  }
+
+  /** Carries out one request at this instant of the node's clock, in µs. */
+  handle(request: NodeRequest, us: number): NodeAnswer {
+    this.#us = us;
+    this.#at = Math.floor(us / 1_000);
+    switch (request.verb) {
+      case "acquire":
+        return this.#objection() ?? this.#acquire(request);
+      case "renew":
+        return this.#objection() ?? this.#renew(request);
+      case "release":
+        return this.#release(request);
+      case "check":
+        return this.#objection() ?? this.#check(request.resource, request.mode, request.token);
+      case "revoke":
+        return this.#revoke(request.resource, request.token, request.force);
+      case "inspect":
+        return (
+          this.#objection() ?? {
+            kind: "view",
+            holders: this.#present(this.memory.room(request.resource)).map((r) => this.#view(r)),
+          }
+        );
+      case "mark":
+        return this.#mark(request.nonce);
+      case "certify":
+        return this.#certify(request.runId, request.replId, request.nonce);
+    }
+  }
+
+  #objection(): NodeAnswer | null {
+    const { agreement } = this.#terms;
+    if (agreement === "") return null;
+    const { certificate, nonce } = this.memory;
+    if (certificate === this.certificate) return null;
+    const life = `${this.runId} ${this.replId} `;
+    if (certificate?.startsWith(life)) {
+      return { kind: "terms", terms: certificate.slice(life.length) };
+    }
+    const { runId, replId } = this;
+    return { kind: "uncertified", runId, replId, nonce, lapsed: certificate !== null };
+  }
+
+  #mark(nonce: string): NodeAnswer {
+    const why = this.#objection();
+    if (why === null) return { kind: "certified" };
+    if (why.kind !== "uncertified") return why;
+    this.memory.nonce ??= nonce;
+    return { ...why, nonce: this.memory.nonce };
+  }
+
+  #certify(runId: string, replId: string, nonce: string): NodeAnswer {
+    const why = this.#objection();
+    if (why === null) return { kind: "certified" };
+    if (why.kind !== "uncertified") return why;
+    const { certifiesAnyLife, certifiesWithoutNonce } = this.#flaws;
+    const sameLife = certifiesAnyLife || (runId === this.runId && replId === this.replId);
+    const sameNonce =
+      certifiesWithoutNonce || certifiesAnyLife || (why.nonce !== null && why.nonce === nonce);
+    if (!sameLife || !sameNonce) return why;
+    this.memory.certificate = this.certificate;
+    this.memory.nonce = null;
+    return { kind: "certified" };
+  }
+
+  #acquire(request: AcquireRequest): NodeAnswer {
+    const { resource, id, attempt, mode, ttlMs, fence, tokens } = request;
+    const room = this.memory.room(resource);
+    const grave = room.gone.get(id);
+    if (grave !== undefined && grave.ends > this.#at && grave.upTo >= attempt) {
+      if (!this.#flaws.ignoresTombstones) return { kind: "gone", why: "unknown" };
+    }
+    let own: Record | null = null;
+    const others: Record[] = [];
+    for (const record of this.#present(room)) {
+      if (record.id === id && record.ends > this.#at) own = record;
+      else if (record.id === id || mode === "x" || record.mode === "x") others.push(record);
+    }
+    if (own?.revoked) return { kind: "gone", why: "revoked" };
+    if (own !== null && own.attempt >= attempt) {
+      if (own.ends < this.#ending(ttlMs)) {
+        own.ends = this.#ending(ttlMs);
+        own.ttl = ttlMs;
+      }
+      return { kind: "known", attempt: own.attempt, fence: own.fence, tokens: own.tokens };
+    }
+    const skewUs = this.#terms.maxSkewMs * 1e3;
+    const counter = request.rejoin ? room.fence : Math.max(room.fence, this.#us - skewUs);
+    const wants = room.wants !== null && room.wants.ends > this.#at ? room.wants.id : null;
+    if (others.length > 0) {
+      const readers = others.every((record) => record.mode === "s");
+      if (request.wants && mode === "x" && readers && (wants ?? id) === id) {
+        room.wants = { id, ends: this.#at + WANTS_MS };
+      }
+      return { kind: "busy", counter, holders: others.map((record) => this.#view(record)) };
+    }
+    if (wants !== null && wants !== id && mode === "s") {
+      return { kind: "busy", counter, holders: [] };
+    }
+    if (fence > this.#us + skewUs) return { kind: "skew" };
+    if (this.#flaws.raisesEqual ? counter > fence : counter >= fence) {
+      return { kind: "counter", counter };
+    }
+    room.fence = fence + tokens - 1;
+    this.#write(room, {
+      id,
+      mode,
+      attempt,
+      fence,
+      tokens,
+      ttl: ttlMs,
+      delay: request.delayMs,
+      revoked: false,
+      ends: this.#ending(ttlMs),
+      born: this.#at,
+      label: request.label,
+    });
+    if (wants === id) room.wants = null;
+    return { kind: "accepted" };
+  }
+
+  #renew({ resource, id, ttlMs }: { resource: string; id: string; ttlMs: number }): NodeAnswer {
+    const room = this.memory.room(resource);
+    const record = this.#alive(room, id);
+    if (record === null && this.#flaws.renewalCreates && room.records.length === 0) {
+      const grant = {
+        id,
+        mode: "x",
+        attempt: 1,
+        fence: 0,
+        tokens: 1,
+        ttl: ttlMs,
+        delay: 0,
+      } as const;
+      const life = { revoked: false, ends: this.#ending(ttlMs), born: this.#at, label: "" };
+      this.#write(room, { ...grant, ...life });
+      return { kind: "renewed" };
+    }
+    if (record === null || record.revoked) return this.#whyGone(room, id);
+    record.ttl = ttlMs;
+    record.ends = this.#ending(ttlMs);
+    return { kind: "renewed" };
+  }
+
+  #release({ resource, id, upTo, tombstoneMs, tell }: ReleaseRequest): NodeAnswer {
+    const room = this.memory.room(resource);
+    const record = this.#alive(room, id);
+    const ended = record !== null && record.attempt <= upTo;
+    if (ended) room.records = room.records.filter((one) => one !== record);
+    if (tell && room.wants?.id === id && room.wants.ends > this.#at) room.wants = null;
+    if (tombstoneMs > 0) {
+      const before = room.gone.get(id);
+      const last = before !== undefined && before.ends > this.#at ? before.upTo : 0;
+      room.gone.set(id, { upTo: Math.max(upTo, last), ends: this.#at + tombstoneMs });
+    }
+    return ended ? { kind: "released" } : this.#whyGone(room, id);
+  }
+
+  #check(resource: string, mode: "x" | "s", token: number): NodeAnswer {
+    const record = this.#find(this.memory.room(resource), token);
+    return { kind: "checked", live: record?.mode === mode && !record.revoked };
+  }
+
+  #revoke(resource: string, token: number, force: boolean): NodeAnswer {
+    const room = this.memory.room(resource);
+    const record = this.#find(room, token);
+    if (record === null) return { kind: "gone", why: "unknown" };
+    if (force) room.records = room.records.filter((one) => one !== record);
+    else record.revoked = true;
+    return { kind: "revoked" };
+  }
+
+  #ending(ttlMs: number): number {
+    return this.#at + ttlMs + 1;
+  }
+
+  #find(room: Room, token: number): Record | null {
+    const covers = (r: Record) =>
+      r.ends > this.#at && token >= r.fence && token < r.fence + r.tokens;
+    return this.#present(room).find(covers) ?? null;
+  }
+
+  #alive(room: Room, id: string): Record | null {
+    for (const record of room.records) {
+      if (record.id === id) return record.ends > this.#at ? record : null;
+    }
+    return null;
+  }
+
+  #whyGone(room: Room, id: string): NodeAnswer {
+    const present = this.#present(room);
+    const own = present.find((record) => record.id === id);
+    if (own !== undefined) {
+      return { kind: "gone", why: own.revoked && own.ends > this.#at ? "revoked" : "expired" };
+    }
+    return { kind: "gone", why: present.length > 0 ? "replaced" : "expired" };
+  }
+
+  #present(room: Room): Record[] {
+    const { records } = room;
+    for (const record of records) {
+      if (record.ends + record.delay > this.#at) continue;
+      room.records = records.filter((one) => one.ends + one.delay > this.#at);
+      break;
+    }
+    return room.records;
+  }
+
+  #write(room: Room, record: Record): void {
+    const i = room.records.findIndex((one) => one.id === record.id);
+    if (i < 0) room.records.push(record);
+    else room.records[i] = record;
+  }
+
+  #view(record: Record): NodeHolder {
+    const { mode, fence, tokens, label, ends, delay, born, revoked } = record;
+    const leftMs = ends - this.#at;
+    return { mode, fence, tokens, label, leftMs, delayMs: delay, ageMs: this.#at - born, revoked };
+  }
+}

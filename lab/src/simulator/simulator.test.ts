@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { playMany } from "./many.js";
+import { mutants } from "./mutants.js";
+import { planOf } from "./plan.js";
+import { run } from "./run.js";
+import { shrink } from "./shrink.js";
+
+const SCHEDULES = 100_000;
+
+test("a hundred thousand schedules: nobody overlaps, tokens rise, all finish, nothing is left", async (t) => {
+  const startedAt = performance.now();
+  const batch = { first: 1, end: 1 + SCHEDULES, step: 1, flaws: {} };
+  const { schedules, grants, simulatedMs, broken } = await playMany(batch);
+  const tookMs = performance.now() - startedAt;
+  assert.equal(broken, null, `npm run simulate -- --seeds 1 --from ${broken?.seed}`);
+  assert.equal(schedules, SCHEDULES);
+  // Schedules in which nothing is granted would keep every promise.
+  assert.ok(grants > SCHEDULES, `${grants} grants in ${SCHEDULES} schedules`);
+  t.diagnostic(
+    `${schedules} schedules, ${grants} grants, ${Math.round(simulatedMs / tookMs)} simulated seconds a second`,
+  );
+});
+
+for (const { name, flaws, seed } of mutants) {
+  test(`seed ${seed} shows it: ${name}`, () => {
+    const plan = planOf(seed);
+    const { violation } = run(plan, flaws);
+    assert.notEqual(violation, null, "the flaw is not seen any more");
+    assert.equal(run(plan, flaws).violation, violation, "a seed plays in the same way every time");
+    assert.equal(run(plan).violation, null, "without the flaw nothing breaks");
+  });
+}
+
+test("a schedule that breaks becomes smaller, and still breaks", () => {
+  const { flaws, seed } = mutants.find(({ name }) => name === "no quarantine")!;
+  const plan = planOf(seed);
+  const small = shrink(plan, flaws);
+  assert.ok(small.plan.faults.length <= plan.faults.length);
+  assert.equal(run(small.plan, flaws).violation, small.violation);
+  assert.ok(small.plan.faults.length > 0, "without a fault there is nothing to forget");
+});

@@ -1,0 +1,82 @@
+import { Memory } from "./node-memory.js";
+import type { Fault, Plan } from "./plan.js";
+import type { Random } from "./random.js";
+import { type NodeFlaws, type NodeTerms, SimulatedNode } from "./simulated-node.js";
+import type { World } from "./world.js";
+
+/** Far enough from 0 that no counter is mistaken for a time. */
+const EPOCH_MS = 1_000_000;
+/** What a node writes to its disk now and then; after a crash with partial memory it has that. */
+const SAVE_EVERY_MS = 40;
+
+/** A node with its clock, its disk and its crashes. */
+export class Site {
+  readonly name: string;
+  readonly node: SimulatedNode;
+  isDown = false;
+  readonly #world: World;
+  readonly #rate: number;
+  #offsetMs: number;
+  #saved: Memory | null = null;
+  #lives = 1;
+
+  constructor(
+    world: World,
+    random: Random,
+    { drift }: Plan,
+    index: number,
+    terms: NodeTerms,
+    flaws: NodeFlaws,
+  ) {
+    this.name = `n${index}`;
+    this.#world = world;
+    this.#rate = 1 + random.between(-drift, drift);
+    this.#offsetMs = EPOCH_MS + random.between(0, terms.maxSkewMs / 4);
+    this.node = new SimulatedNode(`${this.name}-1`, `${this.name}-r1`, terms, flaws);
+    if (terms.agreement !== "") {
+      this.node.memory.certificate = this.node.certificate;
+    }
+  }
+
+  nowUs(): number {
+    return Math.floor((this.#offsetMs + this.#world.now * this.#rate) * 1e3);
+  }
+
+  /** Saves now and then, where the plan has a crash that needs it. */
+  keepSaving(until: number): void {
+    if (this.#world.now > until) return;
+    this.#saved = this.node.memory.copy();
+    this.#world.after(SAVE_EVERY_MS, () => this.keepSaving(until));
+  }
+
+  suffer(fault: Fault): void {
+    if (fault.kind === "step") {
+      this.#offsetMs += fault.byMs;
+      this.#world.after(fault.forMs, () => {
+        this.#offsetMs -= fault.byMs;
+      });
+    } else if (fault.kind === "flush") this.node.memory = new Memory();
+    else if (fault.kind === "resync") {
+      this.node.memory = new Memory();
+      this.node.beBorn(this.node.runId, `${this.name}-r${++this.#lives}`);
+    } else if (fault.kind === "crash") {
+      this.isDown = true;
+      if (fault.memory === "none") this.node.memory = new Memory();
+      if (fault.memory === "partial") this.node.memory = this.#saved?.copy() ?? new Memory();
+      this.node.beBorn(`${this.name}-${++this.#lives}`, this.node.replId);
+      this.#world.after(fault.downMs, () => {
+        this.isDown = false;
+      });
+    }
+  }
+
+  /** Grants that are alive here. */
+  get left(): number {
+    const at = Math.floor(this.nowUs() / 1e3);
+    let count = 0;
+    for (const room of this.node.memory.rooms.values()) {
+      for (const record of room.records) if (record.ends > at) count++;
+    }
+    return count;
+  }
+}

@@ -1,0 +1,86 @@
+/** Something that will happen, unless it is cancelled. */
+export interface Happening {
+  cancel(): void;
+}
+
+class Planned implements Happening {
+  readonly at: number;
+  readonly order: number;
+  act: (() => void) | null;
+
+  constructor(at: number, order: number, act: () => void) {
+    this.at = at;
+    this.order = order;
+    this.act = act;
+  }
+
+  cancel(): void {
+    this.act = null;
+  }
+}
+
+/** Virtual time: the next thing happens at once, and the clock says that it was its time. In ms. */
+export class World {
+  now = 0;
+  /** The most that may happen: a schedule that does not end is a defect, not a reason to hang. */
+  #budget: number;
+  readonly #heap: Planned[] = [];
+  #order = 0;
+
+  constructor(budget: number) {
+    this.#budget = budget;
+  }
+
+  after(delayMs: number, act: () => void): Happening {
+    const planned = new Planned(this.now + Math.max(0, delayMs), this.#order++, act);
+    this.#push(planned);
+    return planned;
+  }
+
+  /** Until nothing is left to happen before this instant; false when the budget was spent. */
+  runUntil(end: number): boolean {
+    for (let next = this.#heap[0]; next !== undefined && next.at <= end; next = this.#heap[0]) {
+      this.#pop();
+      if (next.act === null) continue;
+      if (this.#budget-- <= 0) return false;
+      this.now = next.at;
+      next.act();
+    }
+    this.now = Math.max(this.now, end);
+    return true;
+  }
+
+  #push(planned: Planned): void {
+    const heap = this.#heap;
+    let i = heap.length;
+    heap.push(planned);
+    while (i > 0) {
+      const parent = (i - 1) >> 1;
+      if (!isBefore(planned, heap[parent]!)) break;
+      heap[i] = heap[parent]!;
+      i = parent;
+    }
+    heap[i] = planned;
+  }
+
+  #pop(): void {
+    const heap = this.#heap;
+    const last = heap.pop()!;
+    const size = heap.length;
+    if (size === 0) return;
+    let i = 0;
+    for (;;) {
+      let child = 2 * i + 1;
+      if (child >= size) break;
+      if (child + 1 < size && isBefore(heap[child + 1]!, heap[child]!)) child++;
+      if (!isBefore(heap[child]!, last)) break;
+      heap[i] = heap[child]!;
+      i = child;
+    }
+    heap[i] = last;
+  }
+}
+
+function isBefore(a: Planned, b: Planned): boolean {
+  return a.at < b.at || (a.at === b.at && a.order < b.order);
+}

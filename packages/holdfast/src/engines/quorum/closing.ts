@@ -1,0 +1,104 @@
+import type { Gone } from "../../engine.js";
+import { canvass } from "./canvass.js";
+import type { NodeAnswer, ReleaseRequest } from "./node.js";
+import type { Entry, Quorum, Unanswered } from "./quorum.js";
+import { absentees } from "./renewal.js";
+
+/** Where an acquire was not answered it may arrive later. It must find that it is over. */
+const TOMBSTONE_MS = 120_000;
+
+export type Closed =
+  | { readonly kind: "released" }
+  | { readonly kind: "gone"; readonly why: Gone["why"] }
+  | Unanswered;
+
+export interface ReleaseWish {
+  readonly resource: string;
+  readonly id: string;
+  readonly tombstoneMs: number;
+  readonly patienceMs: number;
+}
+
+/** Gives back what one id holds, on all nodes. */
+export class Closing {
+  readonly #quorum: Quorum;
+  readonly #ref: ReleaseWish;
+  readonly #entry: Entry | undefined;
+  readonly #upTo: number;
+  readonly #tell: boolean;
+
+  constructor(
+    quorum: Quorum,
+    ref: ReleaseWish,
+    entry: Entry | undefined,
+    upTo: number,
+    tell: boolean,
+  ) {
+    this.#quorum = quorum;
+    this.#ref = ref;
+    this.#entry = entry;
+    this.#upTo = upTo;
+    this.#tell = tell;
+  }
+
+  /** Gives it back on these nodes, a set of bits; calls back when they have, or are waited for no longer. */
+  takeBack(nodes: number, then: () => void) {
+    let missing = nodes;
+    if (missing === 0) return then();
+    let waiting = true;
+    const { clock, size } = this.#quorum;
+    const finish = () => {
+      if (!waiting) return;
+      waiting = false;
+      timer.cancel();
+      then();
+    };
+    const timer = clock.timer(this.#ref.patienceMs, finish, false);
+    for (let node = 0; node < size; node++) {
+      if ((nodes & (1 << node)) === 0) continue;
+      this.#quorum.ask(node, this.#request(node), () => {
+        missing &= ~(1 << node);
+        if (missing === 0) finish();
+      });
+    }
+  }
+
+  settle(done: (outcome: Closed) => void): void {
+    const { size, terms } = this.#quorum;
+    const answers: (NodeAnswer | null)[] = new Array(size).fill(null);
+    let released = 0;
+    let gone = 0;
+    let why: Gone["why"] = "expired";
+    canvass(this.#quorum, {
+      request: (node) => this.#request(node),
+      patienceMs: this.#ref.patienceMs,
+      heard: (node, answer) => {
+        answers[node] = answer;
+        if (answer.kind === "released") released++;
+        else if (answer.kind === "gone") {
+          gone++;
+          if (answer.why !== "expired") why = answer.why;
+        }
+        return released >= terms.writeQuorum || gone > size - terms.writeQuorum;
+      },
+      ended: () => {
+        if (released >= terms.writeQuorum) done({ kind: "released" });
+        else if (gone > size - terms.writeQuorum) done({ kind: "gone", why });
+        else done({ kind: "unanswered", effect: "unknown", absent: absentees(answers) });
+      },
+    });
+  }
+
+  #request(node: number): ReleaseRequest {
+    const { resource, id, tombstoneMs } = this.#ref;
+    const unanswered = (this.#entry?.unanswered[node] ?? 0) > 0;
+    return {
+      verb: "release",
+      resource,
+      id,
+      upTo: this.#upTo,
+      tombstoneMs: unanswered ? Math.max(TOMBSTONE_MS, tombstoneMs) : tombstoneMs,
+      tell: this.#tell,
+    };
+  }
+}

@@ -1,0 +1,56 @@
+import { systemClock } from "../../clock.js";
+import { EngineError, UsageError } from "../../errors.js";
+import type { NodeAnswer, NodeRequest, QuorumNode, Uncertified } from "./node.js";
+import type { ResolvedQuorum } from "./options.js";
+
+const PATIENCE_MS = 5_000;
+
+/**
+ * Certifies all nodes at once, if none is certified: nobody can hold anything then. Where some are,
+ * those that are not have to wait, because what they forgot may still be held.
+ */
+export async function foundQuorum(
+  nodes: readonly QuorumNode[],
+  terms: ResolvedQuorum,
+  mintNonce: () => string,
+): Promise<void> {
+  const seen = await Promise.all(
+    nodes.map((node) => asked(node, { verb: "mark", nonce: mintNonce() })),
+  );
+  for (const [i, answer] of seen.entries()) {
+    if (answer.kind !== "terms") continue;
+    throw new UsageError(
+      `${nodes[i]!.name} belongs to a quorum with "${answer.terms}", and this is "${terms.agreement}"; ` +
+        "docs/engines/quorum.md says how members are changed",
+    );
+  }
+  if (seen.some(({ kind }) => kind === "certified")) return;
+  await Promise.all(
+    nodes.map(async (node, i) => {
+      const { runId, replId, nonce } = seen[i] as Uncertified;
+      const request = { verb: "certify", runId, replId, nonce: nonce ?? "" } as const;
+      const answer = await asked(node, request);
+      if (answer.kind === "certified") return;
+      throw new EngineError(`${node.name} was restarted or emptied meanwhile; do this again`, {
+        ...{ effect: "unknown", retryable: true },
+      });
+    }),
+  );
+}
+
+/** All nodes must answer: one that is left out would have to wait for the whole quarantine. */
+function asked(node: QuorumNode, request: NodeRequest): Promise<NodeAnswer> {
+  return new Promise((resolve, reject) => {
+    const fail = (why: string, cause?: Error) =>
+      reject(
+        new EngineError(`${node.name}: ${why}`, { effect: "unknown", retryable: true, cause }),
+      );
+    const late = () => fail(`no answer within ${PATIENCE_MS} ms`);
+    const timer = systemClock.timer(PATIENCE_MS, late, true);
+    node.ask(request, (answer) => {
+      timer.cancel();
+      if (answer.kind === "failed") fail(answer.error.message, answer.error);
+      else resolve(answer);
+    });
+  });
+}

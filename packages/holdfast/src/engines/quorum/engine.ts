@@ -1,0 +1,276 @@
+import type { Clock } from "../../clock.js";
+import type {
+  Busy,
+  Call,
+  Claim,
+  Engine,
+  EngineTraits,
+  Failed,
+  Gone,
+  Granted,
+  HolderView,
+  ListFilter,
+  ListPage,
+  Released,
+  ReleaseRef,
+  Renewed,
+  RenewRef,
+  ResourceView,
+  RevokeRef,
+  Sequence,
+  WatchFacet,
+} from "../../engine.js";
+import { EngineError, UnsupportedError, UsageError } from "../../errors.js";
+import { emit } from "../../events.js";
+import { otherTerms, tooFew } from "./failure.js";
+import { listPage } from "./listing.js";
+import type { Letter, NodeHolder } from "./node.js";
+import type { Notices } from "./notices.js";
+import { QUORUM_DEFAULTS, type ResolvedQuorum } from "./options.js";
+import { poll, survey } from "./polls.js";
+import { type AcquireOutcome, Quorum, type QuorumEvent, type Surroundings } from "./quorum.js";
+import type { RedisNode } from "./redis-node.js";
+
+export const QUORUM_TRAITS: EngineTraits = {
+  expiry: "ttl",
+  ttl: { minMs: 100, maxMs: QUORUM_DEFAULTS.maxTtlMs, stepMs: 1 },
+  modes: ["exclusive", "shared"],
+  limits: false,
+  lockDelay: true,
+  fencing: "clock",
+  tokenRange: 1024,
+};
+
+export interface QuorumEngineTraits extends EngineTraits {
+  /** So many nodes may forget a token they acknowledged, at once, before tokens could go back. */
+  readonly mayForget: number;
+}
+
+export interface QuorumEngineParts {
+  readonly nodes: readonly RedisNode[];
+  readonly terms: ResolvedQuorum;
+  readonly notices: Notices;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly mintNonce: () => string;
+}
+
+/** Redlock with a fencing token: a grant is what W of N independent nodes have accepted. */
+export class QuorumEngine implements Engine {
+  readonly name = "quorum";
+  readonly traits: QuorumEngineTraits;
+  readonly #nodes: readonly RedisNode[];
+  readonly #terms: ResolvedQuorum;
+  readonly #notices: Notices;
+  readonly #quorum: Quorum;
+  #closed = false;
+
+  constructor({ nodes, terms, notices, clock, random, mintNonce }: QuorumEngineParts) {
+    this.#nodes = nodes;
+    this.#terms = terms;
+    this.#notices = notices;
+    const report = (event: QuorumEvent) =>
+      emit("node", () => ({ ...event, node: this.#quorum.nameOf(event.node) }));
+    const surroundings: Surroundings = { clock, random, mintNonce, report };
+    this.#quorum = new Quorum(nodes, terms, surroundings);
+    this.traits = traitsFor(terms);
+  }
+
+  /** Hears notices from now on, and learns what the nodes' clocks read. */
+  async open(): Promise<void> {
+    const heard = Promise.all(this.#nodes.map((node) => node.listen()));
+    // Neither sockets nor the quorum's own timers keep a process alive; that somebody waits does.
+    const stay = this.#quorum.clock.timer(2 * this.#terms.nodeTimeoutMs, () => {}, true);
+    // Any question will do: every answer tells the time, and whether the node is certified.
+    await new Promise<void>((go) =>
+      survey(this.#quorum, "holdfast", this.#terms.nodeTimeoutMs, () => go()),
+    );
+    stay.cancel();
+    await heard;
+  }
+
+  async tryAcquire(claim: Claim, { startedAt }: Call): Promise<Granted | Busy | Gone> {
+    this.#refuseWhenClosed();
+    this.#refuseTooLong(claim);
+    for (const node of this.#nodes) void node.listen();
+    const { resource, grantId: id, ttlMs, lockDelayMs: delayMs, tokens, label } = claim;
+    const mode = letterOf(claim.mode);
+    const outcome = await new Promise<AcquireOutcome>((done) =>
+      this.#quorum.acquire({ resource, id, mode, ttlMs, delayMs, tokens, label }, done),
+    );
+    switch (outcome.kind) {
+      case "granted":
+        return {
+          kind: "granted",
+          token: BigInt(outcome.fence),
+          tokens: outcome.tokens,
+          since: startedAt,
+          ttlMs,
+        };
+      case "busy":
+        return {
+          kind: "busy",
+          holders: outcome.holders.map(viewOf),
+          retryAfterMs: outcome.retryAfterMs,
+        };
+      case "gone":
+        return { kind: "gone", why: outcome.why };
+      case "terms":
+        throw otherTerms(this.#quorum, outcome.node, outcome.terms, this.#terms.agreement);
+      case "unanswered":
+        throw tooFew(this.#quorum, outcome, resource);
+    }
+  }
+
+  renew(
+    grants: readonly RenewRef[],
+    { startedAt }: Call,
+  ): Promise<readonly (Renewed | Gone | Failed)[]> {
+    return this.#each(grants, ({ resource, grantId: id, ttlMs }, settle) =>
+      this.#quorum.renew({ resource, id, ttlMs }, (outcome) => {
+        if (outcome.kind === "renewed") settle({ kind: "renewed", since: startedAt, ttlMs });
+        else if (outcome.kind === "gone") settle(outcome);
+        else if (outcome.kind === "unanswered")
+          settle(failed(tooFew(this.#quorum, outcome, resource)));
+        else {
+          const { node, terms } = outcome;
+          const error = otherTerms(this.#quorum, node, terms, this.#terms.agreement);
+          settle({ kind: "failed", effect: "unknown", error });
+        }
+      }),
+    );
+  }
+
+  release(
+    grants: readonly ReleaseRef[],
+    { timeoutMs }: Call,
+  ): Promise<readonly (Released | Gone | Failed)[]> {
+    return this.#each(grants, ({ resource, grantId: id, tombstoneMs }, settle) =>
+      this.#quorum.release({ resource, id, tombstoneMs, patienceMs: most(timeoutMs) }, (outcome) =>
+        settle(
+          outcome.kind === "unanswered" ? failed(tooFew(this.#quorum, outcome, resource)) : outcome,
+        ),
+      ),
+    );
+  }
+
+  async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
+    if (!isPossible(token)) return false;
+    const request = {
+      verb: "check",
+      resource,
+      mode: letterOf(mode),
+      token: Number(token),
+    } as const;
+    return this.#poll(request, call, (answer) => answer.kind === "checked" && answer.live);
+  }
+
+  async revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
+    if (!isPossible(token)) return "gone";
+    const request = { verb: "revoke", resource, token: Number(token), force } as const;
+    return (await this.#poll(request, call, ({ kind }) => kind === "revoked")) ? "revoked" : "gone";
+  }
+
+  async inspect(resource: string, call: Call): Promise<ResourceView> {
+    this.#refuseWhenClosed();
+    return (await this.#survey(resource, call)).view;
+  }
+
+  async list(filter: ListFilter, call: Call): Promise<ListPage> {
+    this.#refuseWhenClosed();
+    const { prefix, writeQuorum } = this.#terms;
+    const survey = (resource: string) => this.#survey(resource, call);
+    return listPage({ nodes: this.#nodes, prefix, writeQuorum, survey }, filter);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#quorum.close();
+    this.#notices.close();
+    for (const node of this.#nodes) node.close();
+  }
+
+  readonly watch: WatchFacet = {
+    onChange: (listener) => this.#notices.onChange(listener),
+  };
+
+  async #poll(
+    request: Parameters<typeof poll>[1],
+    { timeoutMs }: Call,
+    isYes: Parameters<typeof poll>[2],
+  ): Promise<boolean> {
+    this.#refuseWhenClosed();
+    const outcome = await new Promise<boolean | Parameters<typeof tooFew>[1]>((done) =>
+      poll(this.#quorum, request, isYes, most(timeoutMs), done),
+    );
+    if (typeof outcome === "boolean") return outcome;
+    throw tooFew(this.#quorum, outcome);
+  }
+
+  async #survey(resource: string, { timeoutMs }: Call) {
+    const outcome = await new Promise<Parameters<Parameters<typeof survey>[3]>[0]>((done) =>
+      survey(this.#quorum, resource, most(timeoutMs), done),
+    );
+    if ("kind" in outcome) throw tooFew(this.#quorum, outcome, resource);
+    return outcome;
+  }
+
+  async #each<R, A>(
+    refs: readonly R[],
+    ask: (ref: R, settle: (answer: A) => void) => void,
+  ): Promise<readonly A[]> {
+    this.#refuseWhenClosed();
+    return Promise.all(refs.map((ref) => new Promise<A>((settle) => ask(ref, settle))));
+  }
+
+  #refuseTooLong({ resource, ttlMs, lockDelayMs, limit }: Claim): void {
+    if (limit !== null) {
+      throw new UnsupportedError("a quorum cannot count shared grants: docs/engines/quorum.md", {
+        resource,
+      });
+    }
+    const { maxTtlMs } = this.#terms;
+    if (ttlMs + lockDelayMs <= maxTtlMs) return;
+    throw new UsageError(
+      `ttlMs ${ttlMs} and lockDelayMs ${lockDelayMs} are together more than maxTtlMs, which is ${maxTtlMs} ` +
+        "for this quorum",
+      { resource },
+    );
+  }
+
+  #refuseWhenClosed(): void {
+    if (!this.#closed) return;
+    throw new EngineError("the quorum engine was closed", { effect: "none", retryable: false });
+  }
+}
+
+export function traitsFor(terms: ResolvedQuorum): QuorumEngineTraits {
+  const mayForget = 2 * terms.writeQuorum - terms.names.length - 1;
+  return { ...QUORUM_TRAITS, ttl: { ...QUORUM_TRAITS.ttl, maxMs: terms.maxTtlMs }, mayForget };
+}
+
+function letterOf(mode: Claim["mode"]): Letter {
+  return mode === "shared" ? "s" : "x";
+}
+
+/** The core's patience ends with the call; what the nodes said must have been counted by then. */
+function most(timeoutMs: number): number {
+  return timeoutMs * 0.8;
+}
+
+/** Tokens here are whole numbers that a node can compare. */
+function isPossible(token: bigint): boolean {
+  return token >= 0n && token <= BigInt(Number.MAX_SAFE_INTEGER);
+}
+
+function failed(error: EngineError): Failed {
+  return { kind: "failed", effect: error.effect, error };
+}
+
+function viewOf({ mode, fence, label, leftMs, revoked }: NodeHolder): HolderView {
+  return {
+    mode: mode === "s" ? "shared" : "exclusive",
+    ...{ token: BigInt(fence), label, remainingMs: leftMs, revoked },
+  };
+}

@@ -1,0 +1,33 @@
+import { EngineError, UsageError } from "../../errors.js";
+import type { Quorum, Unanswered } from "./quorum.js";
+
+/** Why too few nodes could be counted, node by node. */
+export function tooFew(quorum: Quorum, { effect, absent }: Unanswered, resource?: string) {
+  const { size, terms } = quorum;
+  const reasons = absent.map(({ node, answer }) => {
+    const name = quorum.nameOf(node);
+    if (answer === "late") return `${name} did not answer in time`;
+    if (answer === "suspect") return `${name} is suspect, its clock was set`;
+    if (answer.kind === "failed") return `${name}: ${answer.error.message}`;
+    const leftMs = quorum.quarantine.leftMs(node);
+    const left = leftMs === null ? "" : ` for another ${Math.ceil(leftMs / 1e3)} s`;
+    return `${name} is in quarantine${left}`;
+  });
+  const fresh =
+    absent.length === size &&
+    absent.every(
+      ({ answer }) => typeof answer === "object" && answer.kind === "uncertified" && !answer.lapsed,
+    );
+  const hint = fresh ? '. A new quorum starts at once after "holdfast init" with this URL' : "";
+  return new EngineError(
+    `${terms.writeQuorum} of ${size} nodes must agree, and these did not count: ${reasons.join("; ") || "none"}${hint}`,
+    { effect, retryable: true, ...(resource === undefined ? {} : { resource }) },
+  );
+}
+
+export function otherTerms(quorum: Quorum, node: number, theirs: string, ours: string) {
+  return new UsageError(
+    `${quorum.nameOf(node)} belongs to a quorum with "${theirs}", and this client has "${ours}"; ` +
+      "all clients of a quorum need the same",
+  );
+}

@@ -1,0 +1,142 @@
+import { type RedisOptions, type RedisServer, Relay, startRedis } from "@holdfast/servers";
+import { Redis } from "ioredis";
+import type { Engine } from "../../engine.js";
+import { keyOf } from "../redis/keys.js";
+import type { QuorumEngine } from "./engine.js";
+import {
+  createQuorum,
+  type QuorumEngineOptions,
+  type QuorumMember,
+  quorumEngine,
+} from "./index.js";
+import { QUORUM_DEFAULTS, type QuorumSettings } from "./options.js";
+
+// Lets a resource's grants end earlier on one node, as if so much time had passed for it alone.
+const AGE = `
+  local all = redis.call('HGETALL', KEYS[1])
+  for i = 1, #all, 2 do
+    local head, ends, tail = string.match(all[i + 1], '^(%a:%d+:%d+:%d+:%d+:%d+:%d:)(%d+)(:.*)$')
+    local sooner = string.format('%.0f', tonumber(ends) - tonumber(ARGV[1]))
+    redis.call('HSET', KEYS[1], all[i], head .. sooner .. tail)
+  end`;
+
+/** Independent Redis servers, and clients of them that are closed with them. */
+export class Ground implements AsyncDisposable {
+  readonly servers: readonly RedisServer[];
+  /** See everything, one for each server, and are never disturbed. */
+  readonly admins: readonly Redis[];
+  readonly #settings: QuorumSettings;
+  readonly #relays = new Map<Engine, readonly Relay[]>();
+  readonly #closers = new Set<() => void>();
+
+  private constructor(servers: readonly RedisServer[], settings: QuorumSettings) {
+    this.servers = servers;
+    this.#settings = settings;
+    this.admins = servers.map(({ port }) => this.connect(port));
+  }
+
+  static async start(
+    count: number,
+    settings: QuorumSettings = {},
+    options: RedisOptions = {},
+  ): Promise<Ground> {
+    const servers = await Promise.all(Array.from({ length: count }, () => startRedis(options)));
+    const ground = new Ground(servers, settings);
+    await ground.found();
+    return ground;
+  }
+
+  get names(): string[] {
+    return this.servers.map(({ port }) => `127.0.0.1:${port}`);
+  }
+
+  get url(): string {
+    const params = Object.entries(this.#settings).map(([name, value]) => `${name}=${value}`);
+    return `redlock://${this.names.join(",")}?${params.join("&")}`;
+  }
+
+  /** The operator's step: whatever happened to the nodes, nobody holds anything now. */
+  async found(): Promise<void> {
+    await createQuorum(this.options(this.admins));
+  }
+
+  options(clients: readonly Redis[], more: QuorumSettings = {}): QuorumEngineOptions {
+    const nodes = clients.map((client, i): QuorumMember => ({ name: this.names[i]!, client }));
+    return { nodes, ...this.#settings, ...more };
+  }
+
+  /** As another process would have it: its own clients, straight to the servers. */
+  async engine(
+    more: QuorumSettings = {},
+    ports = this.servers.map(({ port }) => port),
+  ): Promise<Engine> {
+    const clients = ports.map((port) => this.connect(port));
+    const engine = quorumEngine(this.options(clients, more)) as QuorumEngine;
+    await engine.open();
+    const close = engine.close.bind(engine);
+    engine.close = async () => {
+      await close();
+      for (const client of clients) client.disconnect();
+    };
+    return engine;
+  }
+
+  /** The same through relays, which sever() cuts. */
+  async severable(): Promise<Engine> {
+    const relays = await Promise.all(this.servers.map(({ port }) => Relay.start(port)));
+    const engine = await this.engine(
+      {},
+      relays.map(({ port }) => port),
+    );
+    this.#relays.set(engine, relays);
+    const close = engine.close.bind(engine);
+    engine.close = async () => {
+      await close();
+      this.#relays.delete(engine);
+      await Promise.all(relays.map((relay) => relay.close()));
+    };
+    return engine;
+  }
+
+  sever(engine: Engine): () => void {
+    const relays = this.relaysOf(engine);
+    for (const relay of relays) relay.cut();
+    return () => {
+      for (const relay of relays) relay.mend();
+    };
+  }
+
+  relaysOf(engine: Engine): readonly Relay[] {
+    return this.#relays.get(engine) ?? [];
+  }
+
+  connect(port: number): Redis {
+    const client = new Redis({ port, retryStrategy: () => 20, maxRetriesPerRequest: null });
+    client.on("error", () => {});
+    this.#closers.add(() => client.disconnect());
+    return client;
+  }
+
+  async reset(): Promise<void> {
+    await Promise.all(this.admins.map((admin) => admin.flushall()));
+    await this.found();
+  }
+
+  async restart(): Promise<void> {
+    await Promise.all(this.servers.map((server) => server.restart()));
+    await this.found();
+  }
+
+  async age(resource: string, ms: number): Promise<void> {
+    const key = keyOf(QUORUM_DEFAULTS.prefix, resource);
+    await Promise.all(this.admins.map((admin) => admin.eval(AGE, 1, key, String(ms))));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const relays of this.#relays.values()) {
+      await Promise.all(relays.map((relay) => relay.close()));
+    }
+    for (const close of this.#closers) close();
+    await Promise.all(this.servers.map((server) => server.stop()));
+  }
+}

@@ -1,0 +1,96 @@
+import { randomBytes, randomInt } from "node:crypto";
+import { systemClock } from "../../clock.js";
+import type { Engine } from "../../engine.js";
+import { UsageError } from "../../errors.js";
+import type { EngineUrl } from "../../url.js";
+import { type Address, addressOf, showAddress } from "../redis/address.js";
+import { type Seam, seamOf } from "../redis/client.js";
+import { foundQuorum } from "./create.js";
+import { QuorumEngine } from "./engine.js";
+import { openSeams } from "./late-seam.js";
+import { Notices } from "./notices.js";
+import {
+  type QuorumEngineOptions,
+  type ResolvedQuorum,
+  resolveQuorum,
+  settingsFromUrl,
+} from "./options.js";
+import { RedisNode } from "./redis-node.js";
+
+export type { QuorumEngineTraits } from "./engine.js";
+export { QUORUM_DEFAULTS, type QuorumEngineOptions, type QuorumMember } from "./options.js";
+
+/** Redlock with a fencing token, through clients of N independent Redis servers that you made. */
+export function quorumEngine({ nodes, ...settings }: QuorumEngineOptions): Engine {
+  const terms = resolveQuorum(namesOf(nodes), settings);
+  return build(
+    terms,
+    nodes.map(({ client }) => seamOf(client)),
+  );
+}
+
+/**
+ * Certifies the nodes of a new quorum, so that it starts without the wait. Harmless where the quorum is
+ * at work already: nodes in quarantine beside certified ones stay there.
+ */
+export async function createQuorum({ nodes, ...settings }: QuorumEngineOptions): Promise<void> {
+  const terms = resolveQuorum(namesOf(nodes), settings);
+  const seams = nodes.map(({ client }) => seamOf(client));
+  await foundQuorum(membersOf(terms, seams, null), terms, mintNonce);
+}
+
+export async function quorumFromUrl(url: EngineUrl): Promise<Engine> {
+  const { addresses, terms } = readUrl(url);
+  const engine = build(terms, await openSeams(addresses, terms.writeQuorum));
+  await engine.open();
+  return engine;
+}
+
+/** The explicit step of whoever runs the servers: `holdfast init`. */
+export async function prepareQuorum(url: EngineUrl): Promise<void> {
+  const { addresses, terms } = readUrl(url);
+  const seams = await openSeams(addresses, addresses.length);
+  try {
+    await foundQuorum(membersOf(terms, seams, null), terms, mintNonce);
+  } finally {
+    for (const seam of seams) seam.close();
+  }
+}
+
+function readUrl(url: EngineUrl): { addresses: Address[]; terms: ResolvedQuorum } {
+  if (url.hosts.length === 0) {
+    throw new UsageError('redlock:// takes hosts, like "redlock://10.0.0.1,10.0.0.2,10.0.0.3"');
+  }
+  const settings = settingsFromUrl(url);
+  const addresses = url.hosts.map((host) => addressOf({ ...url, hosts: [host] }));
+  return { addresses, terms: resolveQuorum(addresses.map(showAddress), settings) };
+}
+
+function build(terms: ResolvedQuorum, seams: readonly Seam[]): QuorumEngine {
+  const notices = new Notices(systemClock, random);
+  const nodes = membersOf(terms, seams, notices);
+  return new QuorumEngine({ nodes, terms, notices, clock: systemClock, random, mintNonce });
+}
+
+function membersOf(
+  terms: ResolvedQuorum,
+  seams: readonly Seam[],
+  notices: Notices | null,
+): RedisNode[] {
+  return seams.map(
+    (seam, i) => new RedisNode(terms.names[i]!, seam, terms, (resource) => notices?.hear(resource)),
+  );
+}
+
+function namesOf(nodes: QuorumEngineOptions["nodes"]): string[] {
+  if (!Array.isArray(nodes)) throw new UsageError("nodes is a list of { name, client }");
+  return nodes.map(({ name }) => name);
+}
+
+function random(): number {
+  return randomInt(2 ** 32) / 2 ** 32;
+}
+
+function mintNonce(): string {
+  return randomBytes(16).toString("hex");
+}

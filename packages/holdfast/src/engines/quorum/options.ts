@@ -1,0 +1,113 @@
+import { UsageError } from "../../errors.js";
+import { type EngineUrl, refuseUnknownParams } from "../../url.js";
+import type { RedisClient } from "../redis/client.js";
+import type { QuorumTerms } from "./quorum.js";
+
+export interface QuorumMember {
+  /** What all clients call this node, such as "10.0.0.1:6379". */
+  readonly name: string;
+  /** A client of node-redis or ioredis for this one server. It is used and never closed. */
+  readonly client: RedisClient;
+}
+
+export interface QuorumEngineOptions {
+  /** Three or more servers that share nothing; the same ones for all clients. */
+  readonly nodes: readonly QuorumMember[];
+  /** How many must accept: from a majority up to all. */
+  readonly writeQuorum?: number;
+  /** The longest ttl and lock-delay together. A node that may have forgotten is left out for so long. */
+  readonly maxTtlMs?: number;
+  /** How far the nodes' clocks may be apart. */
+  readonly maxSkewMs?: number;
+  /** How long one node is waited for; less where the ttl is short. */
+  readonly nodeTimeoutMs?: number;
+  /** Before every key. */
+  readonly prefix?: string;
+  /** How long the counter of a resource that nobody uses is kept. */
+  readonly idleMs?: number;
+  /** Lets nodes that may have forgotten what they acknowledged vote at once: two may hold one lock. */
+  readonly unsafeSkipQuarantine?: boolean;
+}
+
+export const QUORUM_DEFAULTS = {
+  maxTtlMs: 60_000,
+  maxSkewMs: 5_000,
+  nodeTimeoutMs: 1_000,
+  prefix: "holdfast:",
+  idleMs: 3_600_000,
+} as const;
+
+const MOST_NODES = 30;
+/** As the core has it by default. */
+const DRIFT = 0.001;
+
+/** Options without the clients: what a URL can say. */
+export type QuorumSettings = Omit<QuorumEngineOptions, "nodes">;
+
+export interface ResolvedQuorum extends QuorumTerms {
+  readonly names: readonly string[];
+  readonly prefix: string;
+  readonly idleMs: number;
+  /** What all clients must agree on, as it is kept on the nodes; "" asks for no certificate. */
+  readonly agreement: string;
+}
+
+export function resolveQuorum(names: readonly string[], options: QuorumSettings): ResolvedQuorum {
+  const count = names.length;
+  if (new Set(names).size !== count || names.some((name) => !/^[^\s,;]+$/.test(name))) {
+    throw new UsageError(
+      `nodes need different names without spaces, commas and semicolons, got ${names.join(", ")}`,
+    );
+  }
+  if (count < 3 || count > MOST_NODES) {
+    throw new UsageError(`a quorum has 3 to ${MOST_NODES} nodes, got ${count}`);
+  }
+  const majority = Math.floor(count / 2) + 1;
+  const writeQuorum = whole("writeQuorum", options.writeQuorum ?? majority, majority, count);
+  const maxTtlMs = whole("maxTtlMs", options.maxTtlMs ?? QUORUM_DEFAULTS.maxTtlMs, 200, 86_400_000);
+  const half = Math.floor(maxTtlMs / 2);
+  const maxSkewMs = whole(
+    "maxSkewMs (at most half of maxTtlMs)",
+    options.maxSkewMs ?? Math.min(QUORUM_DEFAULTS.maxSkewMs, half),
+    10,
+    half,
+  );
+  const prefix = options.prefix ?? QUORUM_DEFAULTS.prefix;
+  if (typeof prefix !== "string" || /[{}%]/.test(prefix)) {
+    throw new UsageError(
+      `prefix is ${JSON.stringify(prefix)}; it must be a string without "{", "}", "%"`,
+    );
+  }
+  const timeoutMs = options.nodeTimeoutMs ?? QUORUM_DEFAULTS.nodeTimeoutMs;
+  // A counter may go when the clock has passed it for certain.
+  const leastIdleMs = Math.max(1_000, 2 * maxSkewMs);
+  const agreement = `members ${[...names].sort().join(",")}; writeQuorum ${writeQuorum}; maxTtlMs ${maxTtlMs}; maxSkewMs ${maxSkewMs}`;
+  return Object.freeze({
+    ...{ names, writeQuorum, maxTtlMs, maxSkewMs, prefix, drift: DRIFT },
+    nodeTimeoutMs: whole("nodeTimeoutMs", timeoutMs, 10, 60_000),
+    idleMs: whole("idleMs", options.idleMs ?? QUORUM_DEFAULTS.idleMs, leastIdleMs, 2 ** 40),
+    agreement: options.unsafeSkipQuarantine === true ? "" : agreement,
+  });
+}
+
+function whole(name: string, value: number, least: number, most: number): number {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return value;
+  throw new UsageError(`${name} is ${value}; it must be a whole number from ${least} to ${most}`);
+}
+
+const NUMBERS = ["writeQuorum", "maxTtlMs", "maxSkewMs", "nodeTimeoutMs", "idleMs"] as const;
+
+/** What the parameters of a redlock: URL say beyond the addresses. */
+export function settingsFromUrl(url: EngineUrl): QuorumSettings {
+  refuseUnknownParams(url, [...NUMBERS, "prefix", "tls"]);
+  const prefix = url.params.get("prefix");
+  return {
+    ...(prefix === undefined ? {} : { prefix }),
+    ...Object.fromEntries(
+      NUMBERS.flatMap((name) => {
+        const text = url.params.get(name);
+        return text === undefined ? [] : [[name, Number(text)]];
+      }),
+    ),
+  };
+}

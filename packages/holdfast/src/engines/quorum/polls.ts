@@ -1,0 +1,112 @@
+import type { ResourceView } from "../../engine.js";
+import { canvass } from "./canvass.js";
+import type { NodeAnswer, NodeHolder, NodeRequest } from "./node.js";
+import type { Quorum, Unanswered } from "./quorum.js";
+import { absentees } from "./renewal.js";
+
+/** Asks all nodes the same; yes where enough say so, no where enough cannot any more. */
+export function poll(
+  quorum: Quorum,
+  request: NodeRequest,
+  isYes: (answer: NodeAnswer) => boolean,
+  patienceMs: number,
+  done: (outcome: boolean | Unanswered) => void,
+): void {
+  const { size, terms } = quorum;
+  const answers: (NodeAnswer | null)[] = new Array(size).fill(null);
+  let yes = 0;
+  let no = 0;
+  canvass(quorum, {
+    request: () => request,
+    patienceMs,
+    heard: (node, answer) => {
+      answers[node] = answer;
+      if (isYes(answer)) yes++;
+      else if (answer.kind !== "failed" && answer.kind !== "uncertified") no++;
+      return yes >= terms.writeQuorum || no > size - terms.writeQuorum;
+    },
+    ended: () => {
+      if (yes >= terms.writeQuorum) done(true);
+      else if (no > size - terms.writeQuorum) done(false);
+      else done({ kind: "unanswered", effect: "unknown", absent: absentees(answers) });
+    },
+  });
+}
+
+export interface Survey {
+  readonly view: ResourceView;
+  /** Nodes on which anything is in the way, a set of bits. */
+  readonly found: number;
+}
+
+/** Once enough have answered, the others have this long to say what they know. */
+const REST_MS = 100;
+
+/** What all nodes that answer say of a resource: a grant is one that enough of them have. */
+export function survey(
+  quorum: Quorum,
+  resource: string,
+  patienceMs: number,
+  done: (outcome: Survey | Unanswered) => void,
+): void {
+  const { size, terms, clock } = quorum;
+  const answers: (NodeAnswer | null)[] = new Array(size).fill(null);
+  let views = 0;
+  let answered = 0;
+  let isOpen = true;
+  const end = () => {
+    if (!isOpen) return;
+    isOpen = false;
+    timer.cancel();
+    if (views < terms.writeQuorum) {
+      done({ kind: "unanswered", effect: "none", absent: absentees(answers) });
+      return;
+    }
+    // A grant on nodes that do not answer may be seen by so many fewer.
+    const enough = terms.writeQuorum - (size - views);
+    done(merged(resource, answers, Math.max(1, enough)));
+  };
+  let timer = clock.timer(patienceMs, end, false);
+  for (let node = 0; node < size; node++) {
+    quorum.ask(node, { verb: "inspect", resource }, (answer) => {
+      if (!isOpen) return;
+      answers[node] = answer;
+      if (answer.kind === "view" && ++views === terms.writeQuorum) {
+        timer.cancel();
+        timer = clock.timer(REST_MS, end, false);
+      }
+      if (++answered === size) end();
+    });
+  }
+}
+
+function merged(resource: string, answers: readonly (NodeAnswer | null)[], enough: number): Survey {
+  const byFence = new Map<string, NodeHolder[]>();
+  let found = 0;
+  for (const [node, answer] of answers.entries()) {
+    if (answer?.kind !== "view" || answer.holders.length === 0) continue;
+    found |= 1 << node;
+    for (const holder of answer.holders) {
+      const key = `${holder.fence} ${holder.label}`;
+      const group = byFence.get(key);
+      if (group === undefined) byFence.set(key, [holder]);
+      else group.push(holder);
+    }
+  }
+  const holders = [];
+  let closedMs = 0;
+  for (const group of byFence.values()) {
+    if (group.length < enough) continue;
+    // What the enough-th node says: until then, so many have it.
+    const [nth] = group.sort((a, b) => b.leftMs - a.leftMs).slice(enough - 1);
+    const { leftMs, delayMs, mode, fence, label } = nth!;
+    if (leftMs > 0) {
+      const revoked = group.some((one) => one.revoked);
+      holders.push({
+        ...{ mode: mode === "s" ? ("shared" as const) : ("exclusive" as const), label, revoked },
+        ...{ token: BigInt(fence), remainingMs: leftMs },
+      });
+    } else closedMs = Math.max(closedMs, leftMs + delayMs);
+  }
+  return { view: { resource, holders, waiters: [], closedMs }, found };
+}

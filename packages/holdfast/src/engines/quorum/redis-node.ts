@@ -1,0 +1,149 @@
+import { createHash } from "node:crypto";
+import { EngineError } from "../../errors.js";
+import type { Seam } from "../redis/client.js";
+import { explain, isMissingScript } from "../redis/failure.js";
+import { keyOf, resourceOf } from "../redis/keys.js";
+import { Pushes } from "../redis/pushes.js";
+import { readAnswer } from "./answers.js";
+import type { Answered, NodeRequest, QuorumNode } from "./node.js";
+import type { ResolvedQuorum } from "./options.js";
+import { scripts } from "./scripts.gen.js";
+
+const MAX_BATCH = 256;
+/** A node that hangs keeps what it was asked: more than this is refused before it is sent. */
+const MOST_UNANSWERED = 10_000;
+
+const TEXT = Object.keys(scripts)
+  .sort()
+  .map((name) => scripts[name as keyof typeof scripts])
+  .join("\n");
+const SHA = createHash("sha1").update(TEXT).digest("hex");
+
+interface Question {
+  readonly request: NodeRequest;
+  readonly answered: Answered;
+}
+
+/** One real Redis as a node of a quorum. What is asked in one turn of the event loop travels together. */
+export class RedisNode implements QuorumNode {
+  readonly name: string;
+  readonly #seam: Seam;
+  readonly #terms: ResolvedQuorum;
+  readonly #pushes: Pushes;
+  #waiting: Question[] = [];
+  #unanswered = 0;
+
+  constructor(
+    name: string,
+    seam: Seam,
+    terms: ResolvedQuorum,
+    changed: (resource: string) => void,
+  ) {
+    this.name = name;
+    this.#seam = seam;
+    this.#terms = terms;
+    this.#pushes = new Pushes(seam, terms.prefix, (_channel, message) => {
+      const at = resourceOf(terms.prefix, message);
+      if (at !== null) changed(at.resource);
+    });
+  }
+
+  ask(request: NodeRequest, answered: Answered) {
+    if (this.#unanswered >= MOST_UNANSWERED) return answered(TOO_MANY, Number.NaN);
+    this.#unanswered++;
+    if (this.#waiting.length === 0) process.nextTick(() => this.#flush());
+    this.#waiting.push({ request, answered });
+  }
+
+  /** Hears of releases and revocations from now on. */
+  listen(): Promise<void> {
+    return this.#pushes.listen();
+  }
+
+  scan(cursor: string | null, max: number): Promise<[string | null, string[]]> {
+    const prefix = this.#terms.prefix.replace(/[\\*?[\]]/g, "\\$&");
+    return this.#seam.scan(cursor, `${prefix}*`, max);
+  }
+
+  close(): void {
+    this.#pushes.close();
+    this.#seam.close();
+  }
+
+  #flush(): void {
+    const all = this.#waiting;
+    this.#waiting = [];
+    for (let i = 0; i < all.length; i += MAX_BATCH) void this.#send(all.slice(i, i + MAX_BATCH));
+  }
+
+  async #send(batch: readonly Question[]): Promise<void> {
+    const { prefix, agreement, maxSkewMs, idleMs } = this.#terms;
+    const tag = `{${prefix}}`;
+    const keys: string[] = [];
+    const args = [tag, agreement, this.#pushes.changes, String(maxSkewMs * 1e3), String(idleMs)];
+    for (const { request } of batch) {
+      keys.push("resource" in request ? keyOf(prefix, request.resource) : tag);
+      args.push(...wordsOf(request));
+    }
+    try {
+      const [us, ...answers] = await this.#evaluate(keys, args);
+      this.#unanswered -= batch.length;
+      for (const [i, { answered }] of batch.entries()) {
+        answered(readAnswer(answers[i]), Number(us));
+      }
+    } catch (error) {
+      this.#unanswered -= batch.length;
+      const failure = explain(error);
+      const effect = failure instanceof EngineError ? failure.effect : "unknown";
+      for (const { answered } of batch) {
+        answered({ kind: "failed", effect, error: failure }, Number.NaN);
+      }
+    }
+  }
+
+  /** A server that was restarted or flushed has forgotten the script; nothing ran then. */
+  async #evaluate(keys: string[], args: string[]): Promise<unknown[]> {
+    try {
+      return (await this.#seam.script({ sha: SHA }, keys, args)) as unknown[];
+    } catch (error) {
+      if (!isMissingScript(error)) throw error;
+      return (await this.#seam.script({ text: TEXT }, keys, args)) as unknown[];
+    }
+  }
+}
+
+const TOO_MANY = {
+  kind: "failed",
+  effect: "none",
+  error: new EngineError("this node has not answered for so long that nothing more is sent to it", {
+    effect: "none",
+    retryable: true,
+  }),
+} as const;
+
+/** The operation and its arguments, in the order that the scripts' headers give. */
+function wordsOf(request: NodeRequest): string[] {
+  switch (request.verb) {
+    case "acquire": {
+      const { id, attempt, mode, ttlMs, delayMs, fence, tokens, rejoin, wants, label } = request;
+      const numbers = [ttlMs, delayMs, fence, tokens, Number(rejoin), Number(wants)].map(String);
+      return ["acquire", id, String(attempt), mode, ...numbers, label];
+    }
+    case "renew":
+      return ["renew", request.id, String(request.ttlMs)];
+    case "release": {
+      const { id, upTo, tombstoneMs, tell } = request;
+      return ["release", id, String(upTo), String(tombstoneMs), tell ? "1" : "0"];
+    }
+    case "check":
+      return ["check", request.mode, String(request.token)];
+    case "revoke":
+      return ["revoke", String(request.token), request.force ? "1" : "0"];
+    case "inspect":
+      return ["inspect"];
+    case "mark":
+      return ["mark", request.nonce];
+    case "certify":
+      return ["certify", request.runId, request.replId, request.nonce];
+  }
+}

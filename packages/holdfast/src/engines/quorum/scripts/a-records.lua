@@ -1,0 +1,100 @@
+-- Carries out operations one after the other on one node of a quorum.
+-- KEYS  for each operation the key of its resource, or the node's own key
+-- ARGV  1 the tag of the node's own keys  2 what all clients must agree on; '' asks for no certificate
+--       3 the channel of changes  4 most microseconds that a fence may be ahead of this node's clock
+--       5 ms after which an idle counter is forgotten
+--       then for each operation its name and as many arguments as COUNTS says
+-- Gives this node's time in microseconds, then an answer for each operation;
+--       { 'error', message } where it failed
+--
+-- The files of this folder, in their order, are one program.
+--
+-- keys  resource          hash: grant id -> record. One exclusive record, or any number of shared ones
+--       {resource}:fence  string: the last token that this node has heard of
+--       {resource}:gone:id string: attempts of this grant id that are refused, and until when
+--       {resource}:wants  string: a writer that waits, and until when readers make way for it
+--       tag:certificate   string: run_id, master_replid, and what all clients agree on
+--       tag:nonce         string: names the quarantine that somebody is waiting out
+
+local COUNTS = { acquire = 10, renew = 2, release = 4, check = 2, revoke = 2, inspect = 0, mark = 1,
+  certify = 3 }
+local TAG, TERMS, CHANGES = ARGV[1], ARGV[2], ARGV[3]
+local SKEW, IDLE = tonumber(ARGV[4]), ARGV[5]
+-- What is kept longer than it counts, so that the time in the value decides, and not Redis's own.
+local SLACK, WANTS = 1000, 2500
+
+local call = redis.call
+local time = call('TIME')
+local us = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local at = math.floor(us / 1000)
+
+-- Of a millisecond that has begun only a part is left: without one more, a grant could end too early.
+local function ending(ttl)
+  return at + ttl + 1
+end
+
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+local function tagged(key, what)
+  return '{' .. key .. '}:' .. what
+end
+
+local function read(id, value)
+  local mode, attempt, fence, tokens, ttl, delay, revoked, ends, born, label = string.match(value,
+    '^(%a):(%d+):(%d+):(%d+):(%d+):(%d+):(%d):(%d+):(%d+):(.*)$')
+  return { id = id, mode = mode, attempt = tonumber(attempt), fence = tonumber(fence),
+    tokens = tonumber(tokens), ttl = tonumber(ttl), delay = tonumber(delay), revoked = revoked,
+    ends = tonumber(ends), born = tonumber(born), label = label }
+end
+
+local function write(key, r)
+  call('HSET', key, r.id, table.concat({ r.mode, r.attempt, whole(r.fence), r.tokens, r.ttl, r.delay,
+    r.revoked, whole(r.ends), whole(r.born), r.label }, ':'))
+  local left = r.ends + r.delay - at + SLACK
+  if call('PTTL', key) < left then call('PEXPIRE', key, whole(left)) end
+end
+
+-- Everything in the way, lock-delays included. What is over is taken away.
+local function present(key)
+  local found = {}
+  local all = call('HGETALL', key)
+  for i = 1, #all, 2 do
+    local r = read(all[i], all[i + 1])
+    if r.ends + r.delay > at then found[#found + 1] = r else call('HDEL', key, r.id) end
+  end
+  return found
+end
+
+-- The grant of this id if it is alive.
+local function alive(key, id)
+  local value = call('HGET', key, id)
+  local r = value and read(id, value)
+  return r and r.ends > at and r or nil
+end
+
+local function view(r)
+  return { r.mode, whole(r.fence), r.tokens, r.label, r.ends - at, r.delay, at - r.born,
+    tonumber(r.revoked) }
+end
+
+local function views(records)
+  local seen = {}
+  for i, r in ipairs(records) do seen[i] = view(r) end
+  return seen
+end
+
+-- A value with an end of its own: the rest of it while it counts.
+local function timed(key)
+  local value = call('GET', key)
+  if not value then return nil end
+  local ends, rest = string.match(value, '^(%d+):(.*)$')
+  return tonumber(ends) > at and rest or nil
+end
+
+local function set_timed(key, rest, ms)
+  call('SET', key, whole(at + ms) .. ':' .. rest, 'PX', whole(ms + SLACK))
+end
+
+local operations = {}

@@ -1,0 +1,60 @@
+-- One claim: takes the resource on this node and raises its counter, both or neither.
+
+local function conflicts(key, id, mode)
+  local own, others, readers = nil, {}, true
+  for _, r in ipairs(present(key)) do
+    if r.id == id and r.ends > at then own = r
+    elseif r.id == id or mode == 'x' or r.mode == 'x' then
+      others[#others + 1] = r
+      readers = readers and r.mode == 's'
+    end
+  end
+  return own, others, readers
+end
+
+-- The clock stands in for a counter that this node may have forgotten: long enough after that, it is
+-- above everything that was acknowledged here.
+local function counter_of(key, rejoin)
+  local last = tonumber(call('GET', tagged(key, 'fence')) or 0)
+  return rejoin and last or math.max(last, us - SKEW)
+end
+
+-- args  1 grant id  2 attempt  3 mode  4 ttl  5 lock-delay  6 fence  7 tokens  8 rejoin 1|0
+--       9 wants 1|0  10 label
+-- Gives accepted | known attempt fence tokens | busy counter holders | counter counter | skew
+--       | gone why | what the certificate says
+function operations.acquire(key, a)
+  local why = objection()
+  if why then return why end
+  local id, attempt, mode = ARGV[a + 1], tonumber(ARGV[a + 2]), ARGV[a + 3]
+  local ttl, delay = tonumber(ARGV[a + 4]), tonumber(ARGV[a + 5])
+  local fence, tokens = tonumber(ARGV[a + 6]), tonumber(ARGV[a + 7])
+  local gone = timed(tagged(key, 'gone:' .. id))
+  if gone and tonumber(gone) >= attempt then return { 'gone', 'unknown' } end
+  local own, others, readers = conflicts(key, id, mode)
+  if own and own.revoked == '1' then return { 'gone', 'revoked' } end
+  if own and own.attempt >= attempt then
+    -- A repeat: a fresh life, which takes nothing back from a renewal for longer.
+    if own.ends < ending(ttl) then
+      own.ends, own.ttl = ending(ttl), ttl
+      write(key, own)
+    end
+    return { 'known', own.attempt, whole(own.fence), own.tokens }
+  end
+  local counter = counter_of(key, ARGV[a + 8] == '1')
+  local wants = timed(tagged(key, 'wants'))
+  if #others > 0 then
+    if ARGV[a + 9] == '1' and mode == 'x' and readers and (wants or id) == id then
+      set_timed(tagged(key, 'wants'), id, WANTS)
+    end
+    return { 'busy', whole(counter), views(others) }
+  end
+  if wants and wants ~= id and mode == 's' then return { 'busy', whole(counter), {} } end
+  if fence > us + SKEW then return { 'skew' } end
+  if counter >= fence then return { 'counter', whole(counter) } end
+  call('SET', tagged(key, 'fence'), whole(fence + tokens - 1), 'PX', IDLE)
+  write(key, { id = id, mode = mode, attempt = attempt, fence = fence, tokens = tokens, ttl = ttl,
+    delay = delay, revoked = '0', ends = ending(ttl), born = at, label = ARGV[a + 10] })
+  if wants == id then call('DEL', tagged(key, 'wants')) end
+  return { 'accepted' }
+end

@@ -1,0 +1,25 @@
+const MOST = 4_096;
+
+/** The greatest fence that was heard of, by resource: what is proposed next lies above it. */
+export class Seen {
+  readonly #fences = new Map<string, number>();
+
+  note(resource: string, fence: number): void {
+    const last = this.#fences.get(resource) ?? 0;
+    if (fence <= last) return;
+    // The nodes remember better: a resource that is forgotten here costs one more round of asking.
+    if (this.#fences.size >= MOST && last === 0) this.#dropOldest();
+    this.#fences.set(resource, fence);
+  }
+
+  of(resource: string): number {
+    return this.#fences.get(resource) ?? 0;
+  }
+
+  #dropOldest(): void {
+    for (const oldest of this.#fences.keys()) {
+      this.#fences.delete(oldest);
+      return;
+    }
+  }
+}

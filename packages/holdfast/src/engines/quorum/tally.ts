@@ -1,0 +1,171 @@
+import type { Gone } from "../../engine.js";
+import type { NodeAnswer, NodeHolder } from "./node.js";
+
+/** An attempt this old is a holder, or was left behind: it will not make way by itself in a moment. */
+const YOUNG_MS = 100;
+
+export type Absent = NodeAnswer | "late" | "suspect";
+
+/** The nodes' answers to one attempt. */
+export class Tally {
+  readonly #size: number;
+  readonly #writeQuorum: number;
+  readonly #fence: number;
+  readonly #answers: (Absent | null)[];
+  /** By fence, the nodes that hold this id under it. Few claims are repeats. */
+  #known: Map<number, number> | null = null;
+  accepted = 0;
+  answered = 0;
+  /** Nodes that would accept a greater fence. */
+  outbid = 0;
+  /** The greatest fence that any node has heard of. */
+  counter = 0;
+  busy = 0;
+  skewed = 0;
+  /** Nodes that hold this id under another fence. */
+  elsewhere = 0;
+  lastAttempt = 0;
+  gone: Gone["why"] | null = null;
+  terms: { readonly node: number; readonly terms: string } | null = null;
+
+  constructor(size: number, writeQuorum: number, fence: number) {
+    this.#size = size;
+    this.#writeQuorum = writeQuorum;
+    this.#fence = fence;
+    this.#answers = new Array(size).fill(null);
+  }
+
+  /** True when no further answer can change what this attempt comes to. */
+  add(node: number, answer: Absent): boolean {
+    this.#answers[node] = answer;
+    this.answered++;
+    if (typeof answer !== "string") this.#count(node, answer);
+    const pending = this.#size - this.answered;
+    return (
+      this.accepted >= this.#writeQuorum ||
+      this.gone !== null ||
+      this.terms !== null ||
+      this.knownFence !== null ||
+      (this.accepted + pending < this.#writeQuorum && this.#known === null)
+    );
+  }
+
+  /** A fence under which this very id is held by enough nodes already. */
+  get knownFence(): number | null {
+    if (this.#known === null) return null;
+    for (const [fence, count] of this.#known) if (count >= this.#writeQuorum) return fence;
+    return null;
+  }
+
+  get isKnown(): boolean {
+    return this.#known !== null;
+  }
+
+  tokensOf(fence: number): number {
+    for (const answer of this.#answers) {
+      if (isAnswer(answer) && answer.kind === "known" && answer.fence === fence)
+        return answer.tokens;
+    }
+    return 1;
+  }
+
+  /** Nodes that failed without saying whether they did it: a set of bits. */
+  get doubtful(): number {
+    let bits = 0;
+    for (const [node, answer] of this.#answers.entries()) {
+      if (isAnswer(answer) && answer.kind === "failed" && answer.effect === "unknown") {
+        bits |= 1 << node;
+      }
+    }
+    return bits;
+  }
+
+  /** Nodes whose word counts, whatever it was. */
+  get present(): number {
+    return this.accepted + this.outbid + this.busy + this.skewed + this.elsewhere;
+  }
+
+  absent(): { readonly node: number; readonly answer: Absent }[] {
+    return this.#answers.flatMap((answer, node) => {
+      const seen = answer ?? "late";
+      const counts = isAnswer(seen) && seen.kind !== "failed" && seen.kind !== "uncertified";
+      return counts ? [] : [{ node, answer: seen }];
+    });
+  }
+
+  get inDoubt(): boolean {
+    return this.answered < this.#size || this.doubtful !== 0;
+  }
+
+  /** Whoever holds most of the nodes, for people; those within their lock-delay are not shown. */
+  holders(): NodeHolder[] {
+    const byFence = new Map<number, { holder: NodeHolder; nodes: number }>();
+    for (const holder of this.#holders()) {
+      const entry = byFence.get(holder.fence);
+      if (entry === undefined) byFence.set(holder.fence, { holder, nodes: 1 });
+      else entry.nodes++;
+    }
+    return [...byFence.values()]
+      .filter(({ holder, nodes }) => holder.leftMs > 0 && nodes * 2 >= this.busy)
+      .map(({ holder }) => holder);
+  }
+
+  /** Nobody has it: contenders took some nodes each, a moment ago, and all will give them back. */
+  get isSplit(): boolean {
+    const nodes = new Map<number, number>();
+    for (const { fence, ageMs, leftMs } of this.#holders()) {
+      if (ageMs >= YOUNG_MS || leftMs <= 0) return false;
+      nodes.set(fence, (nodes.get(fence) ?? 0) + 1);
+    }
+    if (this.busy > 0 && nodes.size === 0) return false;
+    return Math.max(0, ...nodes.values()) < this.#writeQuorum;
+  }
+
+  /** When enough nodes are free again if nobody renews or releases. */
+  freeAfterMs(): number {
+    const waits = this.#answers.map((answer) => {
+      if (!isAnswer(answer) || answer.kind === "failed" || answer.kind === "uncertified")
+        return Infinity;
+      if (answer.kind !== "busy") return 0;
+      return Math.max(0, ...answer.holders.map(({ leftMs, delayMs }) => leftMs + delayMs));
+    });
+    waits.sort((a, b) => a - b);
+    return waits[this.#writeQuorum - 1] ?? Infinity;
+  }
+
+  /** Whether readers are all that is in the way. */
+  get behindReaders(): boolean {
+    return this.#holders().every(({ mode }) => mode === "s");
+  }
+
+  #count(node: number, answer: NodeAnswer): void {
+    if (answer.kind === "accepted") this.accepted++;
+    else if (answer.kind === "known") this.#countKnown(answer.fence, answer.attempt);
+    else if (answer.kind === "counter") this.outbid++;
+    else if (answer.kind === "busy") this.busy++;
+    else if (answer.kind === "skew") this.skewed++;
+    else if (answer.kind === "gone") this.gone = answer.why;
+    else if (answer.kind === "terms") this.terms = { node, terms: answer.terms };
+    if (answer.kind === "counter" || answer.kind === "busy") {
+      this.counter = Math.max(this.counter, answer.counter);
+    }
+  }
+
+  #countKnown(fence: number, attempt: number): void {
+    this.lastAttempt = Math.max(this.lastAttempt, attempt);
+    if (fence === this.#fence) this.accepted++;
+    else this.elsewhere++;
+    this.#known ??= new Map();
+    this.#known.set(fence, (this.#known.get(fence) ?? 0) + 1);
+  }
+
+  #holders(): NodeHolder[] {
+    return this.#answers.flatMap((answer) =>
+      isAnswer(answer) && answer.kind === "busy" ? answer.holders : [],
+    );
+  }
+}
+
+function isAnswer(answer: Absent | null): answer is NodeAnswer {
+  return answer !== null && typeof answer === "object";
+}

@@ -57,8 +57,9 @@ interface Socketed {
   readonly stream?: { unref(): unknown };
 }
 
-// Nothing is sent twice by the client itself, and nothing waits for ever in it.
-const OWN = { lazyConnect: false, maxRetriesPerRequest: null };
+// Nothing is sent twice by the client itself, and nothing waits for ever in it. Where the Sentinels'
+// word matters, these follow the client that hears it; ioredis may leave listeners behind otherwise.
+const OWN = { lazyConnect: false, maxRetriesPerRequest: null, failoverDetector: false };
 
 export function ioRedisSeam(client: IoRedisClient | IoRedisClusterClient): Seam {
   refuseKeyPrefix(client.options);
@@ -83,11 +84,12 @@ function singleSeam(client: IoRedisClient): Seam {
   return {
     script: (how, keys, args) => run(client, how, keys, args),
     confirmed: (how, keys, args, wait) => {
-      if (confirming === null) {
+      if (confirming === null || confirming.status === "end") {
         // A connection of its own: while it waits for replicas, it can do nothing else.
         const own = client.duplicate(OWN);
         own.on("error", () => {});
         own.on("connect", () => own.stream?.unref());
+        own.on("end", () => follow.delete(own));
         follow.add(own);
         confirming = own;
       }
@@ -151,7 +153,7 @@ function clusterSeam(client: IoRedisClusterClient): Seam {
   return {
     script: (how, keys, args) => run(client, how, keys, args),
     confirmed: async (how, keys, args, wait) => {
-      if (confirming === null) {
+      if (confirming === null || confirming.status === "end") {
         const own = client.duplicate([], { ...OWN, scaleReads: "master" });
         own.on("error", () => {});
         unrefNodes(own);
@@ -287,5 +289,5 @@ function subscribed(
     closed();
     subscriber.disconnect();
   };
-  return { ready, close };
+  return { ready, isOver: () => subscriber.status === "end", close };
 }

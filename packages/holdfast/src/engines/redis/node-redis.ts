@@ -210,6 +210,7 @@ function confirming<C extends Subscriber>(
   opened: (copy: C) => void = () => {},
 ): { open(): Promise<C>; close(): void } {
   let copy: C | null = null;
+  let connected: C | null = null;
   let opening: Promise<C> | null = null;
   const open = async () => {
     const own = client.duplicate();
@@ -217,10 +218,13 @@ function confirming<C extends Subscriber>(
     own.on("error", () => {});
     await own.connect();
     opened(own);
+    connected = own;
     return own;
   };
   return {
     open: () => {
+      // A client that was told to give up does not come back by itself.
+      if (connected?.isOpen === false) opening = connected = null;
       opening ??= open().catch((error: unknown) => {
         opening = null;
         throw error;
@@ -239,14 +243,21 @@ function subscribed(
   connected: () => void = () => {},
 ): Subscription {
   subscriber.on("error", onError);
+  let isReady = false;
   const listen = async () => {
     await subscriber.connect();
     for (const channel of channels) {
       await subscriber.subscribe(channel, (message) => onMessage(channel, message));
     }
+    isReady = true;
     connected();
   };
-  return { ready: listen(), close: () => end(subscriber) };
+  const ready = listen();
+  return {
+    ready,
+    isOver: () => isReady && !subscriber.isOpen,
+    close: () => end(subscriber),
+  };
 }
 
 /** destroy() of a client that never opened, or is destroyed already, throws. */

@@ -44,15 +44,16 @@ export class Pushes {
   async listen(): Promise<void> {
     if (this.#closed) return;
     if (this.#shards !== null) return this.#trying(this.#shards.hear(this.changes, "everywhere"));
+    if (this.#subscription?.isOver()) this.#listening = null;
     if (this.#listening !== null) return this.#listening;
     if (systemClock.now() < this.#listenAgainAt) return;
     const channels = [this.#channel, this.changes];
+    this.#listenAgainAt = systemClock.now() + LISTEN_AGAIN_MS;
     const subscription = this.#seam.subscribe(channels, this.#onMessage, failed);
     this.#subscription = subscription;
     this.#listening = inTime(subscription.ready).catch((error: unknown) => {
       subscription.close();
       this.#listening = null;
-      this.#listenAgainAt = systemClock.now() + LISTEN_AGAIN_MS;
       failed(error);
     });
     return this.#listening;

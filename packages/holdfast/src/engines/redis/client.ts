@@ -21,6 +21,8 @@ type OnError = (error: Error) => void;
 export interface Subscription {
   /** Resolves once everything is heard; until then, and after a failure, only close is left to do. */
   readonly ready: Promise<void>;
+  /** Whether it will not come back: some clients are told to give up. */
+  isOver(): boolean;
   close(): void;
 }
 

@@ -22,7 +22,7 @@ export async function countWhile(
   disturb: () => Promise<void>,
 ): Promise<Counted> {
   await using store = await startRedis();
-  const register = new Register(store.port);
+  using register = new Register(store.port);
   const failures: string[] = [];
   const turns = everybody.map(() => 0);
   let longestWaitMs = 0;
@@ -63,7 +63,6 @@ export async function countWhile(
     await counting;
   }
   const history = await register.history(resource);
-  register.close();
   const writes = judge(history);
   return { writes, longestWaitMs: Math.round(longestWaitMs), failures };
 }

@@ -2,9 +2,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { Cluster } from "ioredis";
+import { createCluster } from "redis";
 import { connect } from "../../connect.js";
+import type { Engine } from "../../engine.js";
 import { channels } from "../../events.js";
-import { CLIENT_NAMES, Ground, type Part, until } from "./ground.fixture.js";
+import { Field } from "./field.fixture.js";
+import { CLIENT_NAMES, claim, Ground, now, type Part, until } from "./ground.fixture.js";
+import { type RedisClient, redisEngine } from "./index.js";
 
 const SAID_MS = 300;
 
@@ -36,6 +41,34 @@ describe("eviction", () => {
     }
   }
 
+  it("of a Cluster is warned of also where the client connects later", async () => {
+    await using field = await Field.cluster();
+    const [node] = field.servers.nodes;
+    await field.node(node!).config("SET", "maxmemory-policy", "allkeys-lru");
+    const port = field.servers.ports[1]!;
+    const ioredis = new Cluster([{ host: "127.0.0.1", port }], { lazyConnect: true });
+    const nodeRedis = createCluster({ rootNodes: [{ socket: { host: "127.0.0.1", port } }] });
+    for (const client of [ioredis, nodeRedis]) client.on("error", () => {});
+    const engines: Engine[] = [];
+    try {
+      for (const client of [ioredis, nodeRedis as unknown as RedisClient]) {
+        const engine = redisEngine({ client });
+        engines.push(engine);
+        const said = await warningsOf(async (said) => {
+          const asked = engine.tryAcquire(claim("a"), now()).catch(() => {});
+          if (client !== ioredis) await nodeRedis.connect();
+          await asked;
+          await until("it is told", () => said.length > 0, 5_000);
+        });
+        assert.equal(said.length, 1);
+      }
+    } finally {
+      for (const engine of engines) await engine.close();
+      ioredis.disconnect();
+      if (nodeRedis.isOpen) nodeRedis.destroy();
+    }
+  });
+
   play("noeviction is not warned of, and neither is a URL to it", async (ground) => {
     const said = await warningsOf(async () => {
       await (await ground.locks().acquire("a")).release();
@@ -65,14 +98,14 @@ async function limited(ground: Ground, ...rules: string[]): Promise<void> {
   await ground.admin.call("ACL", "SETUSER", "limited", ...all);
 }
 
-async function warningsOf(work: () => Promise<void>): Promise<Warning[]> {
+async function warningsOf(work: (said: readonly Warning[]) => Promise<void>): Promise<Warning[]> {
   const said: Warning[] = [];
   const hear = (warning: Warning) => {
     if (warning.code === "HOLDFAST_EVICTION") said.push(warning);
   };
   process.on("warning", hear);
   try {
-    await work();
+    await work(said);
     await sleep(SAID_MS);
   } finally {
     process.off("warning", hear);

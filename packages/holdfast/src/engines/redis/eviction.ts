@@ -1,5 +1,9 @@
+import { sleep, systemClock } from "../../clock.js";
 import { emit } from "../../events.js";
 import type { Seam } from "./client.js";
+
+const FIRST_PAUSE_MS = 50;
+const LOOKS = 7;
 
 /**
  * A Redis that evicts may throw away a grant that somebody holds, and the next one is let in. Nothing
@@ -7,7 +11,7 @@ import type { Seam } from "./client.js";
  */
 export async function warnOfEviction(seam: Seam): Promise<void> {
   try {
-    const policies = (await seam.info("memory")).map(
+    const policies = (await memoryOf(seam)).map(
       (text) => /^maxmemory_policy:(\S+)/m.exec(text)?.[1],
     );
     const evicting = policies.find((policy) => policy !== undefined && policy !== "noeviction");
@@ -15,6 +19,15 @@ export async function warnOfEviction(seam: Seam): Promise<void> {
   } catch (error) {
     // A user without the right to INFO; locks need no other answer from it.
     emit("failed", () => ({ during: "eviction check", error }));
+  }
+}
+
+/** A client of a Cluster that is not connected yet knows of nobody to ask. */
+async function memoryOf(seam: Seam): Promise<readonly string[]> {
+  for (let look = 0; ; look++) {
+    const texts = await seam.info("memory");
+    if (texts.length > 0 || look === LOOKS) return texts;
+    await sleep(systemClock, FIRST_PAUSE_MS * 2 ** look, undefined, false);
   }
 }
 

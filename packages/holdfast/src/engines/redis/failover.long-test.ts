@@ -51,7 +51,7 @@ describe("a failover by Sentinels", () => {
 
   it("keeps leases that replicas have, and the places of those who wait; tokens rise", async () => {
     const primary = await field.servers.primary();
-    const byUrl = await connect(field.topology.url);
+    await using byUrl = await connect(field.topology.url);
     const everybody = [
       byUrl,
       ...(await Promise.all(CLIENT_NAMES.map((client) => field.locks({ client })))),
@@ -81,12 +81,11 @@ describe("a failover by Sentinels", () => {
       assert.ok(next.token > lease.token, `${next.token} came after ${lease.token}`);
       await next.release();
     }
-    await byUrl.close();
   });
 
   it("leaves a paused primary that grants what its successor granted to another; the register refuses one", async () => {
     await using store = await startRedis();
-    const register = new Register(store.port);
+    using register = new Register(store.port);
     const primary = await field.servers.primary();
     const stale = pinned(primary);
     const careful = pinned(primary, { wait: 1, timeoutMs: 300 });
@@ -109,7 +108,6 @@ describe("a failover by Sentinels", () => {
     const [lower, higher] = [winner.token, loser.token].sort((x, y) => Number(x - y));
     await register.write("c", higher!, 1);
     await assert.rejects(register.write("c", lower!, 2), FencedOutError);
-    register.close();
     await Promise.allSettled([stale, careful, fresh].map((locks) => locks.close()));
   });
 });

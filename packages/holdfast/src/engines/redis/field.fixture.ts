@@ -61,7 +61,7 @@ export class Field<S extends SentinelServers | ClusterServers> implements AsyncD
   }
 
   /** To one server alone, whatever becomes of it. */
-  node({ port }: RedisServer): Redis {
+  node({ port }: Pick<RedisServer, "port">): Redis {
     const node = new Redis({ port, retryStrategy: () => 20 });
     node.on("error", () => {});
     this.#clients.push(() => node.disconnect());

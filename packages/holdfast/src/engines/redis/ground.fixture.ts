@@ -15,6 +15,7 @@ import { type RedisClient, type RedisEngineOptions, redisEngine } from "./index.
 
 // More would make each other late, and their times wrong.
 const AT_A_TIME = 3;
+const COMPLAINT_LENGTH = 8_192;
 
 /** Replicas are there at once instead of after the five seconds that gather more of them. */
 export const PROMPT: RedisOptions = { args: ["--repl-diskless-sync-delay", "0"] };
@@ -31,6 +32,8 @@ export interface OpenOptions extends Omit<RedisEngineOptions, "client"> {
   readonly user?: readonly [name: string, password: string];
   /** Of node-redis; 3 is its default. */
   readonly resp?: 2 | 3;
+  /** Whether it never connects again once its connection is lost. */
+  readonly givesUp?: boolean;
   /** More options for ioredis. */
   readonly ioredis?: {
     readonly stringNumbers?: boolean;
@@ -81,12 +84,13 @@ export class Ground implements AsyncDisposable {
     return locks;
   }
 
-  ioRedis({ port, pushPort, database, user, ioredis }: OpenOptions = {}): RedisClient & Redis {
+  ioRedis(options: OpenOptions = {}): RedisClient & Redis {
+    const { port, pushPort, database, user, ioredis, givesUp = false } = options;
     const client = new Redis({
       port: port ?? this.server.port,
       ...(database === undefined ? {} : { db: database }),
       ...(user === undefined ? {} : { username: user[0], password: user[1] }),
-      retryStrategy: () => 20,
+      retryStrategy: () => (givesUp ? null : 20),
       ...ioredis,
     });
     client.on("error", () => {});
@@ -98,10 +102,11 @@ export class Ground implements AsyncDisposable {
     return client as RedisClient & Redis;
   }
 
-  nodeRedis({ port, pushPort, database, user, resp }: OpenOptions = {}): RedisClient {
+  nodeRedis(open: OpenOptions = {}): RedisClient {
+    const { port, pushPort, database, user, resp, givesUp = false } = open;
     const socket = { host: "127.0.0.1", port: port ?? this.server.port };
     const options = {
-      socket: { ...socket, reconnectStrategy: () => 20 },
+      socket: { ...socket, reconnectStrategy: () => (givesUp ? (false as const) : 20) },
       ...(database === undefined ? {} : { database }),
       ...(user === undefined ? {} : { username: user[0], password: user[1] }),
       ...(resp === undefined ? {} : { RESP: resp }),
@@ -187,12 +192,19 @@ export function scenes(
 export class Child {
   readonly process: ChildProcess;
   readonly #lines: AsyncIterator<string>;
+  readonly #exited: Promise<unknown>;
+  #complaint = "";
 
   constructor(fixture: string, args: readonly string[]) {
     const file = fileURLToPath(new URL(`${fixture}.fixture.js`, import.meta.url));
     this.process = spawn(process.execPath, [file, ...args], {
-      stdio: ["pipe", "pipe", "inherit"],
+      stdio: ["pipe", "pipe", "pipe"],
     });
+    this.process.stderr!.setEncoding("utf8").on("data", (text: string) => {
+      process.stderr.write(text);
+      this.#complaint = `${this.#complaint}${text}`.slice(-COMPLAINT_LENGTH);
+    });
+    this.#exited = once(this.process, "close");
     this.process.stdin!.on("error", () => {});
     this.#lines = createInterface({ input: this.process.stdout! })[Symbol.asyncIterator]();
   }
@@ -201,6 +213,13 @@ export class Child {
   async line(): Promise<string | null> {
     const next = await this.#lines.next();
     return next.done ? null : next.value;
+  }
+
+  /** Fails with what it wrote to stderr if it ended otherwise than well or by a signal. */
+  async ended(): Promise<void> {
+    await this.#exited;
+    const { exitCode } = this.process;
+    assert.ok(exitCode === null || exitCode === 0, `it ended with ${exitCode}: ${this.#complaint}`);
   }
 
   say(line: string): void {

@@ -5,14 +5,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { connect } from "../../connect.js";
-import { HoldfastError } from "../../errors.js";
+import { EngineError, HoldfastError } from "../../errors.js";
+import type { Locks } from "../../locks.js";
 import { exponential } from "../../retry.js";
 import { redisEngine } from "./index.js";
 import { Register } from "./register.fixture.js";
 
+const CONNECTS = 5;
 const [url = "", registerPort = "", ttlMs = "0", client = ""] = process.argv.slice(2);
 const options = { defaults: { ttlMs: Number(ttlMs), callTimeoutMs: 1_000, waitMs: 60_000 } };
-const locks = await connect(client === "ioredis" ? ioRedis() : url, options);
+const locks = await open();
 const register = new Register(Number(registerPort));
 let enough = false;
 process.stdin.once("data", () => {
@@ -44,6 +46,17 @@ async function work(loop: number): Promise<void> {
     } catch (error) {
       if (!(error instanceof HoldfastError)) throw error;
       console.log(`${error.code} ${loop}`);
+    }
+  }
+}
+
+/** A failover may take longer than connect is willing to wait. */
+async function open(): Promise<Locks> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await connect(client === "ioredis" ? ioRedis() : url, options);
+    } catch (error) {
+      if (tries === CONNECTS || !(error instanceof EngineError && error.retryable)) throw error;
     }
   }
 }

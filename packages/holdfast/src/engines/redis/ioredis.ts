@@ -1,6 +1,7 @@
 import { UsageError } from "../../errors.js";
 import type { NodeListener, Script, Seam, Subscription } from "./client.js";
 import { together, WHICH_CONNECTION } from "./confirmed.js";
+import { LateCalls } from "./late-calls.js";
 import { scanNodes } from "./scan.js";
 import { slotOf, tagOf } from "./slots.js";
 
@@ -35,6 +36,7 @@ export interface IoRedisClusterClient extends Commands {
   /** By slot: the addresses that serve it, the primary's first. */
   readonly slots: readonly (readonly string[])[];
   nodes(role: "master"): readonly IoRedisClient[];
+  refreshSlotsCache?(): void;
   duplicate(nodes?: never[], override?: object): IoRedisClusterClient & IoRedisSubscriber;
   disconnect(): void;
 }
@@ -57,8 +59,9 @@ interface Socketed {
   readonly stream?: { unref(): unknown };
 }
 
-// Nothing is sent twice by the client itself, and nothing waits for ever in it.
-const OWN = { lazyConnect: false, maxRetriesPerRequest: null };
+// Nothing is sent twice by the client itself, and nothing waits for ever in it. Where the Sentinels'
+// word matters, these follow the client that hears it; ioredis may leave listeners behind otherwise.
+const OWN = { lazyConnect: false, maxRetriesPerRequest: null, failoverDetector: false };
 
 export function ioRedisSeam(client: IoRedisClient | IoRedisClusterClient): Seam {
   refuseKeyPrefix(client.options);
@@ -83,11 +86,12 @@ function singleSeam(client: IoRedisClient): Seam {
   return {
     script: (how, keys, args) => run(client, how, keys, args),
     confirmed: (how, keys, args, wait) => {
-      if (confirming === null) {
+      if (confirming === null || confirming.status === "end") {
         // A connection of its own: while it waits for replicas, it can do nothing else.
         const own = client.duplicate(OWN);
         own.on("error", () => {});
         own.on("connect", () => own.stream?.unref());
+        own.on("end", () => follow.delete(own));
         follow.add(own);
         confirming = own;
       }
@@ -148,10 +152,12 @@ function followers(client: IoRedisClient) {
 
 function clusterSeam(client: IoRedisClusterClient): Seam {
   let confirming: (IoRedisClusterClient & IoRedisSubscriber) | null = null;
+  const calls = new LateCalls(() => client.refreshSlotsCache?.());
+  const confirms = new LateCalls(() => confirming?.refreshSlotsCache?.());
   return {
-    script: (how, keys, args) => run(client, how, keys, args),
+    script: (how, keys, args) => calls.watch(keys[0]!, run(client, how, keys, args)),
     confirmed: async (how, keys, args, wait) => {
-      if (confirming === null) {
+      if (confirming === null || confirming.status === "end") {
         const own = client.duplicate([], { ...OWN, scaleReads: "master" });
         own.on("error", () => {});
         unrefNodes(own);
@@ -161,7 +167,7 @@ function clusterSeam(client: IoRedisClusterClient): Seam {
       const key = keys[0]!;
       try {
         const node = nodeAt(own, await primaryOf(own, slotOf(key)));
-        return await confirm(node, how, keys, args, wait);
+        return await confirms.watch(key, confirm(node, how, keys, args, wait), wait.timeoutMs);
       } catch (error) {
         // Whoever speaks to a node by itself never learns that another serves the slot now. Any
         // command to the Cluster finds out, and this one changes nothing.
@@ -182,7 +188,10 @@ function clusterSeam(client: IoRedisClusterClient): Seam {
     subscribe: () => {
       throw new Error("a Cluster is listened to by its shards");
     },
-    close: () => confirming?.disconnect(),
+    close: () => {
+      for (const late of [calls, confirms]) late.close();
+      confirming?.disconnect();
+    },
   };
 }
 
@@ -287,5 +296,5 @@ function subscribed(
     closed();
     subscriber.disconnect();
   };
-  return { ready, close };
+  return { ready, isOver: () => subscriber.status === "end", close };
 }

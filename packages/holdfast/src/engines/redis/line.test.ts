@@ -63,7 +63,7 @@ async function stand(engine: Engine, count: number) {
   return waiters;
 }
 
-/** As if these had last been heard of long ago: the only instant in a waiter's record is set back. */
+/** As if these had last been heard of long ago: the first instant in a waiter's record is set back. */
 async function silence(ground: Ground, resource: string, grantIds: readonly string[]) {
   const key = `{holdfast:${resource}}:waiters`;
   for (const id of grantIds) {

@@ -11,7 +11,7 @@ const KEY = "holdfast:a";
 scenes("loss", (play) => {
   play("a lease whose key was deleted by hand is lost at the next renewal", async (ground) => {
     const locks = ground.locks();
-    const lease = await locks.acquire("a", { ttlMs: 900 });
+    const lease = await locks.acquire("a", { ttlMs: 3_000 });
     await ground.admin.del(KEY);
     assert.equal(await lossOf(lease), "expired");
     assert.equal(await lease.release(), "gone");
@@ -21,7 +21,7 @@ scenes("loss", (play) => {
     "a lease whose key a foreigner has taken is lost, and its release leaves the foreigner alone",
     async (ground) => {
       const locks = ground.locks();
-      const lease = await locks.acquire("a", { ttlMs: 900 });
+      const lease = await locks.acquire("a", { ttlMs: 3_000 });
       await ground.admin.set(KEY, "mine", "PX", 5_000);
       assert.equal(await lossOf(lease), "replaced");
       assert.equal(await lease.release(), "gone");
@@ -32,7 +32,7 @@ scenes("loss", (play) => {
   play("a lock that was evicted lets another one in, and its holder is told", async (ground) => {
     // What docs/engines/redis.md warns of: with noeviction this cannot happen.
     const [ours, other] = [ground.locks(), ground.locks()];
-    const lease = await ours.acquire("a", { ttlMs: 900 });
+    const lease = await ours.acquire("a", { ttlMs: 3_000 });
     await ground.admin.config("SET", "maxmemory-policy", "volatile-lru");
     await ground.admin.config("SET", "maxmemory", "1mb");
     await other.tryAcquire("b").catch(() => null);

@@ -1,5 +1,6 @@
 import type { Script, Seam, Subscription } from "./client.js";
 import { together, WHICH_CONNECTION } from "./confirmed.js";
+import { LateCalls } from "./late-calls.js";
 import { scanNodes } from "./scan.js";
 import { slotOf } from "./slots.js";
 
@@ -63,6 +64,8 @@ export interface NodeRedisClusterClient {
   };
   readonly masters: readonly { readonly address: string }[];
   readonly slots: readonly { readonly master: { readonly address: string } }[];
+  /** Its own, for want of another way to make it ask who serves the slots. */
+  readonly _slots?: { rediscover?(startWith: unknown): Promise<unknown> };
   // biome-ignore lint/suspicious/noExplicitAny: a node is handed back as it came
   nodeClient(node: any): Promise<NodeRedisClient>;
   connect(): Promise<unknown>;
@@ -124,9 +127,15 @@ function sentinelSeam(client: NodeRedisSentinelClient): Seam {
 function clusterSeam(client: NodeRedisClusterClient): Seam {
   const quick = client.withCommandOptions(QUICK);
   const own = confirming(client);
+  const calls = new LateCalls((key) => lookAgain(client, key));
+  const confirms = new LateCalls((key) => {
+    const copy = own.connected();
+    if (copy !== null) lookAgain(copy, key);
+  });
   const primaries = () => Promise.all(client.masters.map((node) => client.nodeClient(node)));
   return {
-    script: (how, keys, args) => quick.sendCommand(keys[0], false, words(how, keys, args)),
+    script: (how, keys, args) =>
+      calls.watch(keys[0]!, quick.sendCommand(keys[0], false, words(how, keys, args))),
     confirmed: async (how, keys, args, wait) => {
       const cluster = await own.open();
       const key = keys[0]!;
@@ -134,7 +143,8 @@ function clusterSeam(client: NodeRedisClusterClient): Seam {
       if (serving === undefined) throw new Error("CLUSTERDOWN nobody serves this slot");
       const node = await cluster.nodeClient(serving.master);
       try {
-        return await confirm(node.withCommandOptions(QUICK), words(how, keys, args), wait);
+        const asked = confirm(node.withCommandOptions(QUICK), words(how, keys, args), wait);
+        return await confirms.watch(key, asked, wait.timeoutMs);
       } catch (error) {
         // Any command finds out who serves the slot now, and this one changes nothing.
         const moved = /^(MOVED|ASK) /.test((error as Error).message);
@@ -181,8 +191,29 @@ function clusterSeam(client: NodeRedisClusterClient): Seam {
     subscribe: () => {
       throw new Error("a Cluster is listened to by its shards");
     },
-    close: () => own.close(),
+    close: () => {
+      for (const late of [calls, confirms]) late.close();
+      own.close();
+    },
   };
+}
+
+/**
+ * Asks who serves the slots, at whichever other primary answers first: node-redis has no deadline for
+ * that question, and would wait for ever for one that hangs.
+ */
+function lookAgain(client: NodeRedisClusterClient, key: string): void {
+  const late = client.slots[slotOf(key)]?.master.address;
+  const others = client.masters.filter(({ address }) => address !== late);
+  const answering = others.map(async (other) => {
+    const node = await client.nodeClient(other);
+    await node.sendCommand(["PING"]);
+    return node;
+  });
+  Promise.any(answering)
+    .then((node) => client._slots?.rediscover?.(node))
+    // Nobody answers; the calls themselves tell of it.
+    .catch(() => {});
 }
 
 function words(how: Script, keys: string[], args: string[]): string[] {
@@ -208,8 +239,9 @@ const scanner = (node: Sends) => (args: readonly string[]) => node.sendCommand([
 function confirming<C extends Subscriber>(
   client: { duplicate(): C },
   opened: (copy: C) => void = () => {},
-): { open(): Promise<C>; close(): void } {
+): { open(): Promise<C>; connected(): C | null; close(): void } {
   let copy: C | null = null;
+  let connected: C | null = null;
   let opening: Promise<C> | null = null;
   const open = async () => {
     const own = client.duplicate();
@@ -217,16 +249,20 @@ function confirming<C extends Subscriber>(
     own.on("error", () => {});
     await own.connect();
     opened(own);
+    connected = own;
     return own;
   };
   return {
     open: () => {
+      // A client that was told to give up does not come back by itself.
+      if (connected?.isOpen === false) opening = connected = null;
       opening ??= open().catch((error: unknown) => {
         opening = null;
         throw error;
       });
       return opening;
     },
+    connected: () => connected,
     close: () => copy !== null && end(copy),
   };
 }
@@ -239,14 +275,21 @@ function subscribed(
   connected: () => void = () => {},
 ): Subscription {
   subscriber.on("error", onError);
+  let isReady = false;
   const listen = async () => {
     await subscriber.connect();
     for (const channel of channels) {
       await subscriber.subscribe(channel, (message) => onMessage(channel, message));
     }
+    isReady = true;
     connected();
   };
-  return { ready: listen(), close: () => end(subscriber) };
+  const ready = listen();
+  return {
+    ready,
+    isOver: () => isReady && !subscriber.isOpen,
+    close: () => end(subscriber),
+  };
 }
 
 /** destroy() of a client that never opened, or is destroyed already, throws. */

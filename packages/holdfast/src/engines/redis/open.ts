@@ -3,6 +3,7 @@ import { EngineError, MissingPeerError } from "../../errors.js";
 import { emit } from "../../events.js";
 import { type Address, showAddress } from "./address.js";
 import type { RedisClient } from "./client.js";
+import { explain } from "./failure.js";
 import {
   type IoRedisClient,
   type IoRedisClusterClient,
@@ -97,6 +98,8 @@ interface Connects {
   connect(): Promise<unknown>;
 }
 
+type IoRedisOpens = Connects & Pick<IoRedisSubscriber, "status" | "on">;
+
 async function openIoRedis({ Redis, Cluster }: IoRedisModule, address: Address): Promise<Opened> {
   const { hosts, topology, name, database, tls } = address;
   const common = {
@@ -145,6 +148,7 @@ async function ready(
   closeMore: () => void = () => {},
 ): Promise<Opened> {
   let lastError: Error | null = null;
+  const several = address.topology !== "single";
   // Clients try again by themselves; what kept them from connecting is kept for the message.
   client.on("error", (error) => {
     lastError = error;
@@ -158,7 +162,9 @@ async function ready(
   let timer: Timer | undefined;
   try {
     await Promise.race([
-      client.connect(),
+      several && "status" in client
+        ? readyInTheEnd(client as unknown as IoRedisOpens, () => lastError)
+        : client.connect(),
       new Promise((_, reject) => {
         const late = () => reject(new Error("no connection in time"));
         timer = systemClock.timer(CONNECT_TIMEOUT_MS, late, true);
@@ -174,6 +180,22 @@ async function ready(
   } finally {
     timer?.cancel();
   }
+}
+
+/**
+ * Where several servers stand in for each other, the one that is asked first may just have failed.
+ * ioredis says so at once, and goes on looking; only what another server would say too is final.
+ */
+function readyInTheEnd(client: IoRedisOpens, lastError: () => Error | null): Promise<void> {
+  return new Promise((resolve, reject) => {
+    client.on("ready", resolve);
+    client.connect().catch((error: Error & { lastNodeError?: Error }) => {
+      const why = lastError() ?? error;
+      const said = (why as typeof error).lastNodeError ?? why;
+      const { retryable } = explain(said) as EngineError;
+      if (!retryable || client.status === "end") reject(said);
+    });
+  });
 }
 
 async function ifInstalled<T>(load: () => Promise<unknown>): Promise<T | null> {

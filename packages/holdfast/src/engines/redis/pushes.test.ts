@@ -39,6 +39,51 @@ describe("a waiter that listens at a replica", { concurrency: 1 }, () => {
   });
 });
 
+describe("connections of a client that was told to give up", { concurrency: 2 }, () => {
+  for (const client of CLIENT_NAMES) {
+    it(`are made anew when they are needed again (${client})`, async () => {
+      await using ground = await Ground.start(PROMPT);
+      await ground.replicas(1);
+      const replicas = { wait: 1, timeoutMs: 3_000 };
+      const ours = ground.engine({ client, givesUp: true, replicas });
+      const other = ground.engine();
+      assert.equal((await ours.tryAcquire(claim("warm up"), now())).kind, "granted");
+      const held = claim("a");
+      assert.equal((await other.tryAcquire(held, now())).kind, "granted");
+      await until("both hear", async () => (await heard(ground)) === 2);
+      await ground.admin.call("CLIENT", "KILL", "TYPE", "pubsub");
+      for (const id of await confirming(ground)) await ground.admin.client("KILL", "ID", id);
+      const waiter = claim("a");
+      let told = false;
+      ours.queue!.onGrant(() => {
+        told = true;
+      });
+      const stands = async () => (await ours.queue!.enqueue(waiter, now())).kind === "queued";
+      await until("it stands in line", () => stands().catch(() => false), 10_000);
+      const hears = async () => {
+        await ours.queue!.heartbeat([waiter], now());
+        return (await heard(ground)) === 2;
+      };
+      await until("it hears again", hears, 10_000);
+      await other.release([{ ...held, tombstoneMs: 0 }], now());
+      await until("it is told", () => told);
+    });
+  }
+});
+
+/** How many processes listen for grants. */
+async function heard(ground: Ground): Promise<number> {
+  return ((await ground.admin.pubsub("CHANNELS", "holdfast.push.*")) as string[]).length;
+}
+
+/** Connections that last asked who they are, as those do that wait for replicas. */
+async function confirming(ground: Ground): Promise<string[]> {
+  const list = String(await ground.admin.call("CLIENT", "LIST"));
+  const ids = [...list.matchAll(/^id=(\d+) .* cmd=client\|info /gm)].map(([, id]) => id!);
+  assert.equal(ids.length, 1);
+  return ids;
+}
+
 /** The one aside stands before another; what the holder gives back, only one of them may get. */
 async function passOver(aside: Engine, other: Engine, check = async () => {}): Promise<void> {
   const [held, first, second] = [claim("a"), claim("a"), claim("a")];

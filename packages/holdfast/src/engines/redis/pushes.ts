@@ -45,11 +45,14 @@ export class Pushes {
   async listen(): Promise<void> {
     if (this.#closed) return;
     if (this.#shards !== null) return this.#trying(this.#shards.hear(this.changes, "everywhere"));
+    if (this.#subscription?.isOver()) this.#listening = null;
     if (this.#listening !== null) return this.#listening;
     if (systemClock.now() < this.#listenAgainAt) return;
     const channels = [this.#channel, this.changes];
+    this.#listenAgainAt = systemClock.now() + LISTEN_AGAIN_MS;
     const subscription = this.#seam.subscribe(channels, this.#onMessage, failed);
     this.#subscription = subscription;
+    this.#subscribed = false;
     this.#listening = inTime(subscription.ready).then(
       () => {
         this.#subscribed = true;
@@ -57,7 +60,6 @@ export class Pushes {
       (error: unknown) => {
         subscription.close();
         this.#listening = null;
-        this.#listenAgainAt = systemClock.now() + LISTEN_AGAIN_MS;
         failed(error);
       },
     );
@@ -66,7 +68,7 @@ export class Pushes {
 
   /** Whether all grants are heard by now; on a Cluster that is asked for each key. */
   get heard(): boolean {
-    return this.#subscribed;
+    return this.#subscribed && this.#subscription?.isOver() === false;
   }
 
   /** Hears grants of this key, before anybody can be asked to push one. */

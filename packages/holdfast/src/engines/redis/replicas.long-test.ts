@@ -8,11 +8,15 @@ import type { RedisServer } from "@holdfast/servers";
 import { Redis } from "ioredis";
 import { connect } from "../../connect.js";
 import { UsageError } from "../../errors.js";
+import { fixed } from "../../retry.js";
 import { CLIENT_NAMES, claim, Ground, now, PROMPT, scenes, until } from "./ground.fixture.js";
 import { redisEngine } from "./index.js";
 
 const TIMEOUT_MS = 400;
 const ONE = { wait: 1, timeoutMs: TIMEOUT_MS };
+/** Where they answer: what is busy with something else is given the time. */
+const PATIENT = { wait: 1, timeoutMs: 4_000 };
+const retry = () => fixed({ delayMs: 10 });
 /** For a machine that is busy with something else. */
 const ROOM_MS = 2_500;
 
@@ -22,7 +26,7 @@ scenes(
     for (const client of CLIENT_NAMES) {
       play(`one of two is enough for a whole life (${client})`, async (ground) => {
         await ground.replicas(2);
-        const [ours, other] = [0, 1].map(() => ground.locks({ client, replicas: ONE }));
+        const [ours, other] = [0, 1].map(() => ground.locks({ client, replicas: PATIENT }));
         const lease = await ours!.acquire("a");
         await lease.renew();
         const waiting = other!.acquire("a");
@@ -56,7 +60,7 @@ scenes(
       play(`while they are silent, nobody is granted anything (${client})`, async (ground) => {
         const replicas = await ground.replicas(2);
         const locks = ground.locks({ client, replicas: ONE });
-        await (await locks.acquire("warm up")).release();
+        await (await locks.acquire("warm up", { retry: retry() })).release();
         for (const replica of replicas) replica.pause();
         const started = performance.now();
         await assert.rejects(locks.acquire("a"), { code: "ENGINE", message: /^0 of the 1/ });
@@ -64,14 +68,15 @@ scenes(
         assert.ok(tookMs > TIMEOUT_MS * 0.9 && tookMs < TIMEOUT_MS + ROOM_MS, `${tookMs} ms`);
         for (const replica of replicas) replica.resume();
         await until("it is given back", async () => !(await ground.admin.exists("holdfast:a")));
-        await locks.acquire("a");
+        // They may need longer than that to catch up.
+        await locks.acquire("a", { retry: retry() });
       });
 
       play(`while they are silent, a lease is not extended (${client})`, async (ground) => {
         const replicas = await ground.replicas(2);
         const locks = ground.locks({ client, replicas: { wait: 1, timeoutMs: 100 } });
         const ttlMs = 1_500;
-        const lease = await locks.acquire("a", { ttlMs });
+        const lease = await locks.acquire("a", { ttlMs, retry: retry() });
         for (const replica of replicas) replica.pause();
         const started = performance.now();
         await assert.rejects(lease.renew(), { code: "ENGINE" });
@@ -90,7 +95,7 @@ scenes(
           const held = await ground.locks().acquire("a");
           const ours = ground.locks({ client, replicas: ONE });
           let told = false;
-          const waiting = ours.acquire("a").finally(() => {
+          const waiting = ours.acquire("a", { retry: retry() }).finally(() => {
             told = true;
           });
           await ground.untilWaiters(ground.locks(), "a", 1);

@@ -103,6 +103,7 @@ local at = math.floor(us / 1000)
 
 local MARKER = 'hf:s'
 local CLAIM_WINDOW, WAITER_LIFE = 3000, 10000
+local PASSED_OVER, STILL_THERE = 3000, 2000
 -- On a Cluster PUBLISH counts only those who listen at this node, and tells everybody everywhere.
 local PUBLISH = STRIDE > 1 and 'SPUBLISH' or 'PUBLISH'
 local COUNT = STRIDE > 1 and 'SHARDNUMSUB' or 'NUMSUB'
@@ -243,20 +244,25 @@ local function fits(present, mode, limit)
 end
 
 local function read_waiter(id, value)
-  local mode, limit, ttl, delay, tokens, beat, heard, channel, label =
-    string.match(value, '^([xs]):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):([^:]*):(.*)$')
+  local mode, limit, ttl, delay, tokens, beat, heard, passed, channel, label =
+    string.match(value, '^([xs]):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):([^:]*):(.*)$')
   return { id = id, mode = mode, limit = tonumber(limit), ttl = tonumber(ttl),
     delay = tonumber(delay), tokens = tonumber(tokens), beat = tonumber(beat),
-    heard = tonumber(heard), channel = channel, label = label }
+    heard = tonumber(heard), passed = tonumber(passed), channel = channel, label = label }
 end
 
 local function is_silent(w)
   return at - w.heard > WAITER_LIFE
 end
 
+-- \`heard\` is when it last showed that it is there, \`passed\` when it was first passed over, or 0.
+local function waiter_record(w)
+  return table.concat({ w.mode, w.limit, w.ttl, w.delay, w.tokens, w.beat, whole(w.heard),
+    whole(w.passed), w.channel, w.label }, ':')
+end
+
 local function write_waiter(keys, w)
-  redis.call('HSET', keys[3], w.id, table.concat({ w.mode, w.limit, w.ttl, w.delay, w.tokens,
-    w.beat, whole(w.heard), w.channel, w.label }, ':'))
+  redis.call('HSET', keys[3], w.id, waiter_record(w))
   redis.call('PEXPIRE', keys[2], WAITER_LIFE * 2)
   redis.call('PEXPIRE', keys[3], WAITER_LIFE * 2)
 end
@@ -311,6 +317,19 @@ local function push_grant(keys, w, present)
   unmake_grant(keys, g, present)
 end
 
+-- Others must not overtake a waiter for ever because nobody listens for it. After a while, if it is
+-- still there, it gets the grant without a word, and its next heartbeat finds it; so the grant lives
+-- for some heartbeats, however short the ttl is. Gives nil where it is passed over once more.
+local function keep_grant(keys, w, present)
+  if w.passed == 0 then
+    w.passed = at
+    -- Out of memory, it is passed over and not remembered.
+    redis.pcall('HSET', keys[3], w.id, waiter_record(w))
+  end
+  if at - w.passed < PASSED_OVER or at - w.heard > STILL_THERE then return nil end
+  return make_grant(keys, w, present, CLAIM_WINDOW)
+end
+
 -- Lets in from the head whoever fits. A waiter that nobody listens for is passed over, not thrown
 -- out: its own heartbeat brings it in. The caller is told by the answer to its call. Gives the
 -- caller's grant, if it was made.
@@ -330,7 +349,7 @@ local function promote(keys, present, caller)
       present[#present + 1] = own
       leave_line(keys, id)
     else
-      local g = push_grant(keys, w, present)
+      local g = push_grant(keys, w, present) or keep_grant(keys, w, present)
       if g then
         present[#present + 1] = g
         leave_line(keys, id)
@@ -397,7 +416,7 @@ end
 local function claim(keys, args, waits)
   local w = { id = args[1], mode = string.sub(args[2], 1, 1), ttl = tonumber(args[3]),
     limit = tonumber(string.sub(args[2], 2)) or 0, delay = tonumber(args[4]),
-    tokens = tonumber(args[5]), label = args[6], beat = 0, heard = at, channel = ARGV[2] }
+    tokens = tonumber(args[5]), label = args[6], beat = 0, heard = at, passed = 0, channel = ARGV[2] }
   if redis.call('EXISTS', keys[6]) == 1 then return { 'gone', 'unknown' } end
   local known = alive(keys, w.id)
   if known then

@@ -40,7 +40,7 @@ export interface Topology {
 export function sentinelTopology(servers: SentinelServers): Topology {
   const { name, sentinelPorts } = servers;
   const sentinels = sentinelPorts.map((port) => ({ host: HOST, port }));
-  const admin = new Redis({ sentinels, name, failoverDetector: true, retryStrategy: () => 20 });
+  const admin = new Redis({ sentinels, name, retryStrategy: () => 20 });
   admin.on("error", () => {});
   const clients = {
     ioredis: async (ways: Ways) => {

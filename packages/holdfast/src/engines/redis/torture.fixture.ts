@@ -42,9 +42,8 @@ export async function torture(terms: TortureTerms): Promise<TortureReport> {
   await using store = await startRedis();
   const scene = new Scene(placeOf(field, ground), store.port, terms);
   await scene.play();
-  const register = new Register(store.port);
+  using register = new Register(store.port);
   const writes = await register.history("number");
-  register.close();
   return { ...scene.counts, writes };
 }
 
@@ -126,7 +125,9 @@ class Scene {
     const killer = setInterval(() => this.#kill(), killEveryMs);
     const cutter = setInterval(() => void this.#cut().catch(() => {}), cutEveryMs);
     const stopping = this.#stopNowAndThen();
-    const shares = Array.from({ length: PROCESSES }, (_, i) => this.#share(i));
+    const shares = Promise.all(Array.from({ length: PROCESSES }, (_, i) => this.#share(i)));
+    // Told at the end, when everything else has been put in order.
+    shares.catch(() => {});
     await sleep(forMs / 2);
     if (this.#terms.failover) {
       await this.#place.failOver();
@@ -138,7 +139,7 @@ class Scene {
     clearInterval(cutter);
     await stopping;
     for (const child of this.#running.keys()) child.say("enough");
-    await Promise.all(shares);
+    await shares;
   }
 
   async #share(index: number): Promise<void> {
@@ -153,8 +154,7 @@ class Scene {
       }
       this.#running.delete(child);
       if (this.#holder === child) this.#holder = null;
-      const { exitCode } = child.process;
-      assert.ok(exitCode === null || exitCode === 0, `a process ended with ${exitCode}`);
+      await child.ended();
     }
   }
 

@@ -24,7 +24,7 @@ test("one release behind 200 exclusive waiters makes one watch fire", async () =
   const answers = [];
   for (const one of line) answers.push(await waiters.queue!.enqueue(one, now()));
   assert.ok(answers.every(({ kind }) => kind === "queued"));
-  // One for each waiter; and the holder's own, for revocations.
+  // One for each waiter; and the holder.s own. That of the next in line is the second one.s as well.
   await until("all watch", async () => (await ground.server.metric("zk_watch_count")) === 201);
   const fired = () => ground.server.metric("zk_sum_node_deleted_watch_count");
   const before = await fired();
@@ -70,7 +70,7 @@ test("an aborted wait leaves no watch behind", async () => {
   await lease.release();
 });
 
-test("a waiter whose predecessor gives up moves on, watches one node, and hears of its revocation", async () => {
+test("a waiter whose predecessor gives up moves on, leaves no watch behind, and hears of its revocation", async () => {
   // Another server: the watches that are counted must be theirs alone.
   await using own = await Ground.start();
   const resource = fresh();
@@ -85,10 +85,10 @@ test("a waiter whose predecessor gives up moves on, watches one node, and hears 
   await own.untilWaiters(holder, resource, 2);
   controller.abort();
   assert.equal(await given, null);
-  // The holder's own, and the waiter's on the holder.
-  await until("two watches are left", async () => (await watches()) === 2);
+  // The holder's own, and the waiter's on the holder and, now that it is the next, its own.
+  await until("three watches are left", async () => (await watches()) === 3);
   await sleep(200);
-  assert.equal(await watches(), 2);
+  assert.equal(await watches(), 3);
   await lease.release();
   const next = await waiting;
   await until("its own node is watched", async () => (await watches()) === 1);

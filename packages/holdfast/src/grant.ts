@@ -35,6 +35,8 @@ export class Grant {
   since: number;
   /** No other client can have been granted the resource before this instant. */
   validUntil: number;
+  /** Pushed, and good for a while only: it needs one renewal, whether or not there are more to come. */
+  unclaimed: boolean;
   /** Kept by the keeper. */
   renewAt = Infinity;
   failures = 0;
@@ -59,7 +61,8 @@ export class Grant {
     this.since = granted.since;
     this.validUntil = this.#endOf(granted);
     // Pushed grants live only until their first renewal, which therefore follows at once.
-    if (granted.ttlMs < claim.ttlMs) this.renewAt = 0;
+    this.unclaimed = granted.ttlMs < claim.ttlMs;
+    if (this.unclaimed) this.renewAt = 0;
   }
 
   /** Whether a lease on this grant would not be lost on arrival. */
@@ -74,6 +77,7 @@ export class Grant {
     this.validUntil = this.#endOf({ since, ttlMs: this.lifeMs });
     this.failures = 0;
     this.inDangerTold = false;
+    this.unclaimed = false;
   }
 
   /**

@@ -44,9 +44,9 @@ test("permits of two are passed on whichever of the two holders leaves", async (
     engine.queue!.onGrant(({ grantId }) => pushed.push(grantId));
     for (const permit of permits) await engine.queue!.enqueue(permit, now());
     await engine.release([{ ...permits[leaver]!, tombstoneMs: 0 }], now());
-    await until("the third is told", () => pushed.length === 1, 900);
+    await until("the third is told", () => pushed.length === 1, 2_900);
     await engine.release([{ ...permits[2]!, tombstoneMs: 0 }], now());
-    await until("the fourth is told", () => pushed.length === 2, 900);
+    await until("the fourth is told", () => pushed.length === 2, 2_900);
     assert.deepEqual(pushed, [permits[2]!.grantId, permits[3]!.grantId]);
   }
 });

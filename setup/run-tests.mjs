@@ -54,6 +54,9 @@ export async function runTests({ node, files, long }) {
 
 function testArguments(files, long) {
   return [
+    // A process whose event loop is over waits for the compiler's threads, and one of these may wait for
+    // it to collect garbage: nodejs/node#54918. It once kept a file that had passed until its timeout.
+    "--no-concurrent-recompilation",
     "--test",
     "--test-reporter=spec",
     "--test-concurrency=2",

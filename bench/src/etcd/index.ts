@@ -1,4 +1,4 @@
-import { writtenHandOver } from "../scenarios/hand-over.js";
+import { longHolds, writtenHandOver } from "../scenarios/hand-over.js";
 import { processWaiters } from "../scenarios/process-waiters.js";
 import { renewal } from "../scenarios/renewal.js";
 import { sequential } from "../scenarios/sequential.js";
@@ -14,10 +14,11 @@ export const suite: Suite = {
   name: "etcd",
   module: import.meta.url,
   contenders: [ours, strict, raw, etcdctl, lockService],
-  scenarios: [sequential, processWaiters, writtenHandOver, renewal],
+  scenarios: [sequential, processWaiters, writtenHandOver, longHolds, renewal],
   reference: lockService.id,
   references: {
-    ...{ [sequential.id]: raw.id, [writtenHandOver.id]: etcdctl.id, [renewal.id]: ours.id },
+    ...{ [sequential.id]: raw.id, [renewal.id]: ours.id },
+    ...{ [writtenHandOver.id]: etcdctl.id, [longHolds.id]: etcdctl.id },
   },
   rounds: 3,
   warmUpMs: 1_500,
@@ -31,10 +32,20 @@ export const suite: Suite = {
       title: "4 processes × 8: against etcd's lock service",
       ...{ scenario: processWaiters.id, of: ours.id, against: [lockService.id], atLeast: 1 },
     },
-    ...[etcdctl, lockService].map(({ id, name }) => ({
-      title: `Hand-over, p50: against ${name}`,
-      ...{ scenario: writtenHandOver.id, of: ours.id, against: [id], atLeast: 1 },
-    })),
+    ...[etcdctl, lockService].flatMap(({ id, name }) => [
+      {
+        title: `Hand-over, p50: against ${name}`,
+        ...{ scenario: writtenHandOver.id, of: ours.id, against: [id], atLeast: 1 },
+      },
+      {
+        title: `Hand-over after long holds, p50: against ${name}`,
+        ...{ scenario: longHolds.id, of: ours.id, against: [id], atLeast: 1 },
+      },
+    ]),
+    {
+      title: "Hand-over, p50 in round trips of a write",
+      ...{ scenario: writtenHandOver.id, of: ours.id, column: "raw50", atMost: 2 },
+    },
     {
       title: "10,000 held locks: lost",
       ...{ scenario: renewal.id, of: ours.id, column: "lost", atMost: 0 },

@@ -8,32 +8,54 @@ import type { Measures, Scenario } from "../suite.js";
 import { RESOURCE } from "../terms.js";
 
 const MAX_HAND_OVERS = 2_000;
-const SHORTEST_HOLD_MS = 2;
-const HOLD_RANGE_MS = 8;
 const IN_LINE_MS = 10_000;
 const GOLDEN = 0.618034;
 
+interface Holds {
+  readonly id: string;
+  readonly title: string;
+  readonly shortestMs: number;
+  readonly rangeMs: number;
+  /** Rows last so long at least, but for a quick look. */
+  readonly seconds: number;
+}
+
+const SHORT: Holds = {
+  ...{ id: "hand-over", title: "Hand-over between two processes" },
+  ...{ shortestMs: 2, rangeMs: 8, seconds: 0 },
+};
+const LONG: Holds = {
+  ...{ id: "long-holds", title: "Hand-over between two processes after 150 to 250 ms" },
+  ...{ shortestMs: 150, rangeMs: 100, seconds: 8 },
+};
+
 /** Beside the least that two processes need to agree. */
-export const handOver = handOverBeside("raw: pipe round trip", (_, pace) => samplePipe(pace));
+export const handOver = handOverBeside("raw: pipe round trip", SHORT, (_, pace) =>
+  samplePipe(pace),
+);
 
 /** Beside the least that it takes to ask the server. */
-export const servedHandOver = handOverBeside("raw: server round trip", ({ ground }, pace) =>
-  sampleRoundTrips(() => ground.roundTrip(), pace),
-);
+export const servedHandOver = handOverBeside("raw: server round trip", SHORT, askServer);
 
 /** Beside one write: what a change that others can see takes at least. */
-export const writtenHandOver = handOverBeside("raw: round trip of a write", ({ ground }, pace) =>
-  sampleRoundTrips(() => ground.roundTrip(), pace),
-);
+export const writtenHandOver = handOverBeside("raw: round trip of a write", SHORT, askServer);
+
+/** The same with holds after which servers, watches and processors have gone to sleep. */
+export const longHolds = handOverBeside("raw: round trip of a write", LONG, askServer);
+
+function askServer({ ground }: Stage, pace: Pace): Promise<number[]> {
+  return sampleRoundTrips(() => ground.roundTrip(), pace);
+}
 
 /** One process holds, the other waits; from the holder's release to the other's grant. */
 function handOverBeside(
   rawName: string,
+  holds: Holds,
   sampleRaw: (stage: Stage, pace: Pace) => Promise<number[]>,
 ): Scenario {
   return {
-    id: "hand-over",
-    title: "Hand-over between two processes",
+    id: holds.id,
+    title: holds.title,
     about: "From the start of one process's release to the grant in another that waits.",
     reach: "host",
     columns: [
@@ -47,21 +69,23 @@ function handOverBeside(
     raw: {
       name: rawName,
       async measure(stage) {
-        const { seconds, warmUpMs } = stage;
-        const pace = { seconds, warmUpMs, most: MAX_HAND_OVERS, pauseMs: holdMs };
+        const { warmUpMs } = stage;
+        const seconds = secondsOf(holds, stage);
+        const pauseMs = (i: number) => holdMs(holds, i);
+        const pace = { seconds, warmUpMs, most: MAX_HAND_OVERS, pauseMs };
         return summary(await sampleRaw(stage, pace), null);
       },
     },
     async measure(stage, raw) {
-      return summary(await handOvers(stage), raw);
+      return summary(await handOvers(stage, holds), raw);
     },
   };
 }
 
-async function handOvers(stage: Stage): Promise<number[]> {
+async function handOvers(stage: Stage, holds: Holds): Promise<number[]> {
   const [first, second] = (await stage.workers(2)) as [Worker, Worker];
   const warmAt = instant() + stage.warmUpMs;
-  const until = warmAt + stage.seconds * 1e3;
+  const until = warmAt + secondsOf(holds, stage) * 1e3;
   const sections: Section[] = [];
   const delays: number[] = [];
   let [holder, waiter] = [first, second];
@@ -72,7 +96,7 @@ async function handOvers(stage: Stage): Promise<number[]> {
     const granted = waiter.call("acquire");
     await standsInLine(stage);
     // Holds of different lengths, so that no contender's polling falls into step with them.
-    await pause(holdMs(i));
+    await pause(holdMs(holds, i));
     const leftAt = await holder.call("release");
     sections.push({ waiter: i % 2, askedAt, enteredAt, leftAt });
     askedAt = askedNextAt;
@@ -100,8 +124,12 @@ async function standsInLine({ server, contender }: Stage): Promise<void> {
 
 type Worker = Awaited<ReturnType<Stage["workers"]>>[number];
 
-function holdMs(i: number): number {
-  return SHORTEST_HOLD_MS + HOLD_RANGE_MS * ((i * GOLDEN) % 1);
+function holdMs({ shortestMs, rangeMs }: Holds, i: number): number {
+  return shortestMs + rangeMs * ((i * GOLDEN) % 1);
+}
+
+function secondsOf(holds: Holds, { seconds, quick }: Stage): number {
+  return quick ? Math.max(seconds, holds.shortestMs / 100) : Math.max(seconds, holds.seconds);
 }
 
 function summary(delays: readonly number[], raw: Measures | null): Measures {

@@ -12,7 +12,7 @@ export const ours = holdfast("holdfast", "holdfast", TRACES, engineOn);
 export const strict: Contender = {
   ...holdfast("holdfast-strict", "holdfast, strict", TRACES, engineOn, { fair: "strict" }),
   sitsOut: sitOut(
-    ["sequential", "hand-over", "renewal"],
+    ["sequential", "hand-over", "long-holds", "renewal"],
     "nobody here has a neighbour to pass a lease to",
   ),
 };

@@ -1,4 +1,4 @@
-import { writtenHandOver } from "../scenarios/hand-over.js";
+import { longHolds, writtenHandOver } from "../scenarios/hand-over.js";
 import { processWaiters } from "../scenarios/process-waiters.js";
 import { renewal } from "../scenarios/renewal.js";
 import { sequential } from "../scenarios/sequential.js";
@@ -13,7 +13,7 @@ export const suite: Suite = {
   name: "zookeeper",
   module: import.meta.url,
   contenders: [ours, strict, raw, ...peers],
-  scenarios: [sequential, processWaiters, writtenHandOver, renewal],
+  scenarios: [sequential, processWaiters, writtenHandOver, longHolds, renewal],
   reference: curator.id,
   references: { [sequential.id]: raw.id, [renewal.id]: ours.id },
   rounds: 3,
@@ -26,6 +26,10 @@ export const suite: Suite = {
         ...{ scenario: writtenHandOver.id, of: ours.id, against: [id], atLeast: 1 },
       },
       {
+        title: `Hand-over after long holds, p50: against ${name}`,
+        ...{ scenario: longHolds.id, of: ours.id, against: [id], atLeast: 1 },
+      },
+      {
         title: `4 processes × 8: against ${name}`,
         ...{ scenario: processWaiters.id, of: ours.id, against: [id], atLeast: 1 },
       },
@@ -33,6 +37,10 @@ export const suite: Suite = {
     {
       title: "Sequential cycle: requests, pings included",
       ...{ scenario: sequential.id, of: ours.id, column: "calls", atMost: 3.1 },
+    },
+    {
+      title: "Hand-over, p50 in round trips of a write",
+      ...{ scenario: writtenHandOver.id, of: ours.id, column: "raw50", atMost: 2 },
     },
     {
       title: "10,000 held locks: lost",

@@ -10,7 +10,7 @@ export const raw: Contender = {
   reach: "host",
   traces: { sends: ["packets"], key: (resource) => `/${resource}` },
   sitsOut: {
-    ...sitOut(["process-waiters", "hand-over"], "two requests that do not wait"),
+    ...sitOut(["process-waiters", "hand-over", "long-holds"], "two requests that do not wait"),
     renewal: "two requests that do not renew",
   },
   async open({ url }): Promise<Subject> {

@@ -36,6 +36,8 @@ export class Grant {
   since: number;
   /** No other client can have been granted the resource before this instant. */
   validUntil: number;
+  /** Pushed, and good for a while only: it needs one renewal, whether or not there are more to come. */
+  unclaimed: boolean;
   /** All of these are kept by the keeper. */
   kept = false;
   dueAt = Infinity;
@@ -63,7 +65,8 @@ export class Grant {
     this.since = granted.since;
     this.validUntil = this.#endOf(granted);
     // Pushed grants live only until their first renewal, which therefore follows at once.
-    if (granted.ttlMs < claim.ttlMs) this.renewAt = 0;
+    this.unclaimed = granted.ttlMs < claim.ttlMs;
+    if (this.unclaimed) this.renewAt = 0;
   }
 
   /** Whether a lease on this grant would not be lost on arrival. */
@@ -78,6 +81,7 @@ export class Grant {
     this.validUntil = this.#endOf({ since, ttlMs: this.lifeMs });
     this.failures = 0;
     this.inDangerTold = false;
+    this.unclaimed = false;
   }
 
   /**

@@ -271,6 +271,32 @@ test("a lease that is not renewed ends with its ttl, called expired", async () =
   assert.equal(engine.calls("renew"), 0);
 });
 
+test("a lease that is not renewed has its whole ttl also where it had to wait", async () => {
+  // Granted by a push, which is good for a while only, until somebody asks for it.
+  const { clock, engine, other } = stage();
+  const queue = engine.queue!;
+  const shortly: Engine = Object.assign(Object.create(engine) as Engine, {
+    queue: Object.assign(Object.create(queue) as typeof queue, {
+      onGrant: (listener: Parameters<typeof queue.onGrant>[0]) =>
+        queue.onGrant((waiter, granted) => listener(waiter, { ...granted, ttlMs: 3_000 })),
+    }),
+  });
+  const locks = new Locks(shortly, { clock });
+  const held = await other.acquire("a");
+  const waiting = locks.acquire("a", { ttlMs: 20_000, renew: false });
+  await clock.advance(10);
+  await held.release();
+  const lease = await waiting;
+  await clock.advance(10);
+  assert.ok(lease.remainingMs() > 15_000, `${lease.remainingMs()} ms are left`);
+  assert.equal(engine.calls("renew"), 1);
+  await clock.advance(18_000);
+  assert.ok(lease.held);
+  await clock.advance(2_000);
+  assert.equal(lease.signal.reason.reason, "expired");
+  assert.equal(engine.calls("renew"), 1);
+});
+
 test("a revoked holder is told at once, with the time it has left", async () => {
   const { clock, locks, other } = stage();
   const lease = await locks.acquire("a");

@@ -239,7 +239,8 @@ export class Keeper {
   #wantsRenewal(grant: Grant): boolean {
     const lease = grant.lease;
     // Validity that reaches maxHoldMs needs no more renewals: that is where the keeper stops.
-    return lease?.terms.renew === true && lease.lostAt < lease.holdUntil;
+    const isWanted = lease?.terms.renew === true || grant.unclaimed;
+    return lease !== null && isWanted && lease.lostAt < lease.holdUntil;
   }
 
   #warn(grant: Grant, lease: HeldLease, now: number): void {

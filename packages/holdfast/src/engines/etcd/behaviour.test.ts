@@ -5,7 +5,6 @@ import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startEtcd } from "@holdfast/servers";
 import { UsageError } from "../../errors.js";
-import type { Lease } from "../../lease.js";
 import { Ground, lossOf, until } from "./ground.fixture.js";
 
 type Part = (ground: Ground) => Promise<void>;
@@ -36,47 +35,6 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     const lease = await locks.acquire("a");
     const json = JSON.parse(await ground.ctl("get", "--prefix", "holdfast/a/", "-w", "json"));
     assert.equal(lease.token, BigInt(json.kvs[0].create_revision) * 1024n);
-  });
-
-  play("of 200 waiters a release wakes one, and costs as much as with one", async (ground) => {
-    const [holder, ours] = [ground.locks(), ground.locks()];
-    const lease = await holder.acquire("a");
-    const controller = new AbortController();
-    const options = { fair: "strict", waitMs: 60_000, signal: controller.signal } as const;
-    const granted: Lease[] = [];
-    const waits = Array.from({ length: 200 }, () =>
-      ours.acquire("a", options).then((one) => granted.push(one)),
-    );
-    for (const wait of waits) wait.catch(() => {});
-    await ground.untilWaiters(holder, "a", 200);
-    await sleep(300);
-    const events = () => ground.metric(/^etcd_debugging_mvcc_events_total /);
-    const before = await events();
-    await lease.release();
-    await until("one is granted", () => granted.length > 0);
-    await sleep(300);
-    assert.equal(granted.length, 1, "exactly one waiter woke");
-    assert.equal((await events()) - before, 1, "and one watch told of it");
-    controller.abort();
-    await Promise.allSettled(waits);
-    await granted[0]!.release();
-  });
-
-  play("a waiter of limit 2 is woken whichever of the two holders leaves", async (ground) => {
-    const options = { mode: "shared", limit: 2 } as const;
-    for (const leaves of [0, 1]) {
-      const [a, b] = [ground.locks(), ground.locks()];
-      const holders = [await a.acquire("a", options), await a.acquire("a", options)];
-      const waiting = b.acquire("a", options);
-      await ground.untilWaiters(a, "a", 1);
-      await sleep(200);
-      const started = performance.now();
-      await holders[leaves]!.release();
-      const lease = await waiting;
-      const tookMs = performance.now() - started;
-      assert.ok(tookMs < 600, `it took ${tookMs} ms, as long as a heartbeat`);
-      await Promise.all([lease, holders[1 - leaves]!].map((one) => one.release()));
-    }
   });
 
   play("a lease whose key was deleted by hand is lost at its next renewal", async (ground) => {

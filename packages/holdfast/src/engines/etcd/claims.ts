@@ -47,6 +47,8 @@ export interface Waits {
   readonly holders: readonly Member[];
   /** Keys whose end may be its turn; null where they are as before. */
   readonly before: readonly string[] | null;
+  /** The one of them that is all it waits for, where nothing has to be asked then. */
+  readonly lastBefore: string | null;
 }
 
 /** The claims of one engine, each decided by a transaction. */
@@ -254,7 +256,8 @@ export class Claims {
     const member = line.find(self.key);
     if (entry.claimed || member?.holds) return this.tell(self, deadline);
     const { holders } = line;
-    const waits = { kind: "waits", self, holders } as const;
+    const lastBefore = line.lastBefore(self);
+    const waits = { kind: "waits", self, holders, lastBefore } as const;
     if (member !== undefined) {
       return { ...waits, position: line.waiters.indexOf(member), before: line.before(self) };
     }

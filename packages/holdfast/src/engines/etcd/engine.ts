@@ -133,7 +133,7 @@ export class EtcdEngine implements Engine {
       if (holding !== null) {
         const until = since + ttlMs;
         this.#places.holdings.keep(Object.assign(holding, { until, marker, tries: 0 }));
-        if (moved !== null) holding.self = moved;
+        if (moved !== null) Object.assign(holding, { self: moved, told: true });
       }
       return { kind: "renewed", since: inCore(since, entered), ttlMs };
     });

@@ -94,7 +94,8 @@ export class Heartbeats {
     if (self.lease !== id) await this.#move(self, id, deadline);
     const position = member === undefined ? null : line.waiters.indexOf(member);
     const before = member === undefined ? null : line.before(self);
-    return { kind: "waits", self, position, holders: line.holders, before };
+    const lastBefore = line.lastBefore(self);
+    return { kind: "waits", self, position, holders: line.holders, before, lastBefore };
   }
 
   async #keepReady(self: KeyValue, deadline: number): Promise<SharedLease> {

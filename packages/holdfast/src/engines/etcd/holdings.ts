@@ -18,6 +18,8 @@ interface Thing {
 export interface Holding extends Thing {
   readonly kind: "grant";
   self: KeyValue;
+  /** Whether its key says that it holds; until then it is one that waited, and has nobody before it. */
+  told: boolean;
   readonly lockDelayMs: number;
   /** The lease of its mark, where it has one. */
   marker: string | null;
@@ -32,6 +34,8 @@ export interface Waiting extends Thing {
   /** From the engine's clock to core's. */
   offsetMs: number;
   interests: readonly EndOfKey[];
+  /** The key whose end is its turn, and nothing has to be asked. */
+  lastBefore: string | null;
 }
 
 /** What was released without an answer: it may be there still. */

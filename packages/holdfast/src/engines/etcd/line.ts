@@ -47,6 +47,7 @@ export class Line {
   readonly members: readonly Member[];
   /** Marks of lost grants: as long as one is there nobody is let in. */
   readonly orphans: readonly KeyValue[];
+  readonly #isMarked: boolean;
 
   constructor(keyValues: readonly KeyValue[]) {
     const byKey = new Map(keyValues.map((kv) => [kv.key, kv]));
@@ -55,6 +56,7 @@ export class Line {
       const marked = markedBy(key);
       return marked !== null && !byKey.has(marked);
     });
+    this.#isMarked = all.some(({ key }) => markedBy(key) !== null);
     this.members = seated(
       all.filter(({ key }) => markedBy(key) === null),
       this.orphans.length > 0,
@@ -106,6 +108,23 @@ export class Line {
     if (wall !== undefined) return [wall.key];
     return [...ahead.slice(0, own.limit ?? 0).map(({ key }) => key), ...marks];
   }
+
+  /**
+   * The only one before this waiter, whose end is its turn without a question: whoever comes stands
+   * behind it, and only who was before it could leave a mark. Null if there are more, or a mark is
+   * there or may be.
+   */
+  lastBefore(self: KeyValue): string | null {
+    const ahead = this.members.filter(({ created }) => created < self.created);
+    const own = this.find(self.key);
+    if (ahead.length !== 1 || own === undefined || this.#isMarked) return null;
+    return isQuiet(own) && isQuiet(ahead[0]!) ? ahead[0]!.key : null;
+  }
+}
+
+/** Nobody leaves a mark who says that it will not; other programs know of none. */
+function isQuiet({ entry }: Member): boolean {
+  return (entry?.lockDelayMs ?? 0) === 0;
 }
 
 function seated(all: readonly KeyValue[], closed: boolean): Member[] {

@@ -17,6 +17,8 @@ const LOOK_MS = 5_000;
 const EXPIRE_MS = 1_000;
 /** Core repeats a release at once, and once more; only then is it left to us. */
 const LEFTOVER_MS = 500;
+/** A waiter takes over on its own lease while so much of it is ahead; its renewal moves it to its own. */
+const FRESH = 1 / 2;
 /** Heartbeats in the life of a waiter's lease. */
 const BEATS = 3;
 
@@ -99,14 +101,9 @@ export class Places {
     }
     const known = this.forget(ref);
     const until = Math.max(since + ttlMs, known?.kind === "grant" ? known.until : 0);
+    const told = entry.claimed;
     this.holdings.keep({
-      kind: "grant",
-      ref: refOf(ref),
-      self,
-      until,
-      tries: 0,
-      lockDelayMs,
-      marker,
+      ...{ kind: "grant", ref: refOf(ref), self, told, until, tries: 0, lockDelayMs, marker },
     });
     this.#listen(self.created);
     const token = tokenOf(self);
@@ -123,9 +120,10 @@ export class Places {
     const until = entered.at + lease.ttlMs;
     const waiting: Waiting = known ?? {
       ...{ kind: "waiter", ref: refOf(ref), self, position, offsetMs, until, tries: 0 },
-      ...{ graceMs: lease.ttlMs, interests: [] },
+      ...{ graceMs: lease.ttlMs, interests: [], lastBefore: null },
     };
     this.holdings.keep(Object.assign(waiting, { self, position, offsetMs, until, tries: 0 }));
+    waiting.lastBefore = waits.lastBefore;
     if (before !== null) this.#follow(waiting, before);
     this.#listen(self.created);
     const nextHeartbeatMs = lease.ttlMs / BEATS;
@@ -138,15 +136,16 @@ export class Places {
       waiting.interests.every(({ key }) => keys.includes(key));
     if (same) return;
     for (const interest of waiting.interests) this.#watches.drop(interest);
-    const onEnd = () => void this.#turn(waiting);
     const room = this.#keys.room(waiting.ref.resource);
-    waiting.interests = keys.map((key) => ({ room, key, onEnd }));
+    waiting.interests = keys.map((key) => ({
+      ...{ room, key, onEnd: () => void this.#turn(waiting, key) },
+    }));
     for (const interest of waiting.interests) this.#watches.add(interest);
   }
 
   /** Somebody before this waiter has left. Whatever goes wrong here, its heartbeat sets right. */
-  async #turn(waiting: Waiting): Promise<void> {
-    const { ref, self, offsetMs } = waiting;
+  async #turn(waiting: Waiting, ended: string): Promise<void> {
+    const { ref, self, offsetMs, lastBefore } = waiting;
     const isStill = () => !this.#left && this.holdings.waiter(ref) === waiting;
     if (!isStill()) return;
     for (const interest of waiting.interests) this.#watches.drop(interest);
@@ -154,11 +153,16 @@ export class Places {
     const at = systemClock.now();
     const entered = { at, deadline: at + LOOK_MS, startedAt: at + offsetMs };
     try {
-      const verdict = await this.#claims.look(ref.resource, self, entered.deadline);
+      const isAll = lastBefore === ended && this.#isFresh(self.lease, at);
+      const entry = readEntry(self)!;
+      const verdict: Verdict = isAll
+        ? { kind: "holds", self, entry }
+        : await this.#claims.look(ref.resource, self, entered.deadline);
       if (!isStill()) return;
       if (verdict.kind === "waits") {
         this.#follow(waiting, verdict.before ?? []);
         waiting.position = verdict.position ?? waiting.position;
+        waiting.lastBefore = verdict.lastBefore;
       } else if (verdict.kind === "holds") {
         const granted = await this.grant(ref, verdict, entered);
         if (granted.kind !== "granted") return;
@@ -167,6 +171,12 @@ export class Places {
     } catch (error) {
       emit("failed", () => ({ during: "push", error, resource: ref.resource }));
     }
+  }
+
+  /** Whether a grant on this lease would be good for long enough to be renewed. */
+  #isFresh(id: string, at: number): boolean {
+    const lease = this.#leases.find(id);
+    return lease !== null && at - lease.since <= lease.ttlMs * FRESH;
   }
 
   /** Word of revocations, from the first grant on. */

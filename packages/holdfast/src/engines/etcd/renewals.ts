@@ -5,7 +5,7 @@ import { type Claims, type Lives, puts } from "./claims.js";
 import type { EtcdClient } from "./client.js";
 import type { Holdings } from "./holdings.js";
 import type { Keys } from "./keys.js";
-import { type Entry, readEntry } from "./line.js";
+import { readEntry } from "./line.js";
 import { found, get, type KeyValue, type RawTxn, unchanged } from "./requests.js";
 
 /** etcd takes 128 operations in a transaction by default. */
@@ -49,9 +49,27 @@ export class Renewals {
   }
 
   async renew(refs: readonly RenewRef[], deadline: number): Promise<Outcome[]> {
-    const chunks = [];
-    for (let i = 0; i < refs.length; i += MOST_GETS) chunks.push(refs.slice(i, i + MOST_GETS));
-    return (await Promise.all(chunks.map((chunk) => this.#chunk(chunk, deadline)))).flat();
+    const outcomes = new Map<RenewRef, Outcome>();
+    const isFirst = (ref: RenewRef) => this.#holdings.grant(ref)?.told === false;
+    const first = refs.filter(isFirst).map(async (ref) => {
+      outcomes.set(ref, await this.#first(ref, deadline));
+    });
+    const usual = refs.filter((ref) => !isFirst(ref));
+    const chunks: Promise<void>[] = [];
+    for (let i = 0; i < usual.length; i += MOST_GETS) {
+      const chunk = usual.slice(i, i + MOST_GETS);
+      const renewed = this.#chunk(chunk, deadline).then((answers) => {
+        for (const [j, ref] of chunk.entries()) outcomes.set(ref, answers[j]!);
+      });
+      chunks.push(renewed);
+    }
+    await Promise.all([...first, ...chunks]);
+    return refs.map((ref) => outcomes.get(ref)!);
+  }
+
+  /** Of one that took over by the end of the last before it: now its key is made to say so. */
+  #first(ref: RenewRef, deadline: number): Promise<Outcome> {
+    return this.#move(ref, this.#holdings.grant(ref)!.self, deadline).catch(failed);
   }
 
   async #chunk(refs: readonly RenewRef[], deadline: number): Promise<Outcome[]> {
@@ -93,23 +111,20 @@ export class Renewals {
       if (!entry.claimed) return { kind: "gone", why: "unknown" };
       const marker = entry.lockDelayMs > 0 ? this.#holdings.grant(ref)?.marker : null;
       const inPlace = kv.lease === lives.lease.id && marker === (lives.marker?.id ?? null);
-      return inPlace ? confirmed(lives, null) : await this.#move(ref, kv, entry, deadline);
+      return inPlace ? confirmed(lives, null) : await this.#move(ref, kv, deadline);
     } catch (error) {
-      if (!(error instanceof EngineError)) throw error;
-      return { kind: "failed", effect: error.effect, error };
+      return failed(error);
     }
   }
 
   /** To the lease of another life, or away from one that is ending. A revocation is not overwritten. */
-  async #move(
-    { ttlMs }: RenewRef,
-    kv: KeyValue,
-    { lockDelayMs }: Entry,
-    deadline: number,
-  ): Promise<Outcome> {
+  async #move({ ttlMs }: RenewRef, kv: KeyValue, deadline: number): Promise<Outcome> {
     let current = kv;
     for (let changes = 0; changes < MOST_CHANGES; changes++) {
       const now = current;
+      const entry = readEntry(now)!;
+      const { lockDelayMs } = entry;
+      const value = entry.claimed ? null : JSON.stringify({ ...entry, claimed: true });
       const outcome = await this.#claims.onLeases(
         { ttlMs, lockDelayMs },
         deadline,
@@ -118,14 +133,16 @@ export class Renewals {
             "txn",
             {
               compare: [unchanged(now)],
-              success: puts(now.key, null, lives),
+              success: puts(now.key, value, lives),
               failure: [get(now.key)],
             },
             { deadline, repeatable: true, urgent: true },
           );
           const modified = answer.header.revision ?? "0";
           return answer.succeeded
-            ? confirmed(lives, { ...now, modified, lease: lives.lease.id })
+            ? confirmed(lives, {
+                ...{ ...now, value: value ?? now.value, modified, lease: lives.lease.id },
+              })
             : (found(answer, 0)[0] ?? null);
         },
       );
@@ -139,6 +156,11 @@ export class Renewals {
       retryable: true,
     });
   }
+}
+
+function failed(error: unknown): Failed {
+  if (!(error instanceof EngineError)) throw error;
+  return { kind: "failed", effect: error.effect, error };
 }
 
 function confirmed({ lease, marker }: Lives, moved: KeyValue | null): Confirmed {

@@ -44,7 +44,7 @@ export class LateSeam implements Seam {
 
   subscribe: Seam["subscribe"] = (...args) => {
     if (this.#seam !== null) return this.#seam.subscribe(...args);
-    return { ready: Promise.reject(this.#absence()), close: () => {} };
+    return { ready: Promise.reject(this.#absence()), isOver: () => true, close: () => {} };
   };
 
   close(): void {

@@ -3,12 +3,14 @@ import type { Claim } from "../../engine.js";
 import { EngineError, limitMismatch } from "../../errors.js";
 import { Closings, type LeaderTime } from "./closings.js";
 import { refusal } from "./failure.js";
+import { Guards } from "./guards.js";
 import { type Contender, type Layout, markerName } from "./layout.js";
 import { blockers, isBuried, type Line, otherLimit } from "./line.js";
 import { readRecord, tokenOf, writeRecord } from "./record.js";
 import type { Rooms } from "./room.js";
 import type { Standing } from "./standing.js";
 import { CODES, check } from "./wire/operations.js";
+import type { WatchEvent } from "./wire/watches.js";
 
 const MOST_LOOKS = 20;
 const MOST_ENTRIES = 5;
@@ -31,21 +33,24 @@ export type Place =
 export class Claims {
   readonly rooms: Rooms;
   readonly closings = new Closings();
+  readonly guards: Guards;
   readonly #layout: Layout;
-  readonly #onTurn: (standing: Standing) => void;
-  readonly #onChange: (standing: Standing) => void;
+  readonly #onTurn: (standing: Standing, granted: boolean) => void;
 
-  /** onTurn: somebody before a waiter left. onChange: a holder's own node was changed or deleted. */
+  /**
+   * onTurn: somebody before a waiter left; granted, if that was all that it waited for. onChange: its
+   * own node was changed or deleted.
+   */
   constructor(
     rooms: Rooms,
     layout: Layout,
-    onTurn: (standing: Standing) => void,
+    onTurn: (standing: Standing, granted: boolean) => void,
     onChange: (standing: Standing) => void,
   ) {
     this.rooms = rooms;
     this.#layout = layout;
     this.#onTurn = onTurn;
-    this.#onChange = onChange;
+    this.guards = new Guards(onChange);
   }
 
   /**
@@ -90,53 +95,12 @@ export class Claims {
   async lookNext(standing: Standing, until: number): Promise<Place> {
     const line = this.rooms.lineHere(standing.session, standing.room, until);
     // Whoever needs the answer asks again, and is told what went wrong.
-    const own = this.verify(standing, until).catch(() => null);
+    const own = this.guards.verify(standing, until).catch(() => null);
     const place = await this.look(standing, until, line);
     if (place.is === "granted") return place;
     await own;
-    if (standing.state === "waiting") standing.unguard();
+    if (standing.state === "waiting" && standing.lastBefore === null) standing.unguard();
     return place;
-  }
-
-  /** Whether a grant still stands. Answered without a question where its node is watched. */
-  async verify(standing: Standing, until: number): Promise<"held" | "revoked" | "missing"> {
-    for (let looks = 0; looks < MOST_LOOKS; looks++) {
-      if (standing.revoked) return "revoked";
-      if (standing.guarded) return "held";
-      standing.guarding ??= this.#watchOwn(standing, until).finally(() => {
-        standing.guarding = null;
-      });
-      if (!(await standing.guarding)) return "missing";
-    }
-    throw refusal(CODES.badVersion);
-  }
-
-  /** False when the node is gone. */
-  async #watchOwn(standing: Standing, until: number): Promise<boolean> {
-    const { session, path } = standing;
-    if (path === null) return false;
-    standing.guardFrom = Infinity;
-    let changedAlready = false;
-    const changed = () => {
-      changedAlready = true;
-      if (!standing.watching.delete(path)) return;
-      standing.guarded = false;
-      this.#onChange(standing);
-    };
-    const { err, value } = await session.watch(path, until, changed);
-    if (err === CODES.noNode) return false;
-    if (value === null) throw refusal(err);
-    standing.revoked = readRecord(value.data).revoked;
-    if (changedAlready) return true;
-    standing.guarded = true;
-    standing.watching.set(path, changed);
-    if (standing.state === "leaving") standing.unwatch();
-    return true;
-  }
-
-  /** Listens for changes of a grant's node, and for one that came before. */
-  async guard(standing: Standing, until: number): Promise<void> {
-    if ((await this.verify(standing, until)) !== "held") this.#onChange(standing);
   }
 
   #own(standing: Standing, path: string, czxid: bigint, madeAt: bigint): void {
@@ -169,7 +133,9 @@ export class Claims {
       if (standing.state === "granted") return this.#still(standing, until);
       const before = blockers(line.contenders, at);
       if (before.length === 0) return this.#grant(standing, line, until, fresh);
-      if (await this.#watchAll(standing, before, until)) {
+      // Then its leaving is all that it takes, if we hear as well of what befalls our own node.
+      const isLast = at === 1 && line.markers.length === 0 && standing.claim.lockDelayMs === 0;
+      if (await this.#watchAll(standing, before, isLast, until)) {
         return { is: "queued", position: at - line.holding, line, closedMs: 0 };
       }
       line = await this.rooms.lineHere(session, room, until);
@@ -180,7 +146,7 @@ export class Claims {
   }
 
   async #still(standing: Standing, until: number): Promise<Place> {
-    const held = await this.verify(standing, until);
+    const held = await this.guards.verify(standing, until);
     return held === "held" ? { is: "granted" } : { is: held };
   }
 
@@ -202,7 +168,7 @@ export class Claims {
     }
     // One that waited may have been revoked before it knew that it holds; a new one hardly.
     if (!fresh) {
-      const held = await this.verify(standing, until);
+      const held = await this.guards.verify(standing, until);
       if (held !== "held") return { is: held };
     }
     if (standing.state === "waiting") standing.state = "granted";
@@ -213,32 +179,63 @@ export class Claims {
   }
 
   /** False when one of them left before we could listen: then the line must be read again. */
-  async #watchAll(standing: Standing, before: readonly Contender[], until: number) {
-    const { session, room, watching } = standing;
+  async #watchAll(
+    standing: Standing,
+    before: readonly Contender[],
+    isLast: boolean,
+    until: number,
+  ): Promise<boolean> {
+    const { room, path: own, watching } = standing;
     const paths = before.map(({ name }) => `${room}/${name}`);
-    standing.unguard();
-    standing.unwatch(new Set(paths));
+    standing.lastBefore = null;
+    if (!isLast) standing.unguard();
+    standing.unwatch(new Set(isLast && own !== null ? [...paths, own] : paths));
     const missing = paths.filter((path) => !watching.has(path));
-    const answers = await Promise.all(
-      missing.map((path) => {
-        const listener = () => {
-          if (watching.delete(path)) this.#onTurn(standing);
-        };
-        watching.set(path, listener);
-        return session.watch(path, until, listener).catch((error: unknown) => {
-          watching.delete(path);
-          throw error;
-        });
-      }),
-    );
-    for (const [i, { err }] of answers.entries()) {
-      if (err === CODES.ok) continue;
-      watching.delete(missing[i]!);
-      if (err !== CODES.noNode) throw refusal(err);
-    }
+    const [answers, guarded] = await Promise.all([
+      Promise.all(missing.map((path) => this.#watchOne(standing, path, until))),
+      isLast ? this.guards.verify(standing, until).catch(() => null) : null,
+    ]);
     // A waiter that was given up meanwhile has nobody to tell.
     if (standing.state === "leaving") standing.unwatch();
-    return answers.every(({ err }) => err === CODES.ok) && paths.every((p) => watching.has(p));
+    const all = answers.every(Boolean) && paths.every((path) => watching.has(path));
+    if (all && guarded === "held") standing.lastBefore = paths[0]!;
+    return all;
+  }
+
+  async #watchOne(standing: Standing, path: string, until: number): Promise<boolean> {
+    const { session, watching } = standing;
+    const listener = (event: WatchEvent) => {
+      if (!watching.delete(path)) return;
+      this.#onTurn(standing, event === "deleted" && this.#takesOver(standing, path));
+    };
+    watching.set(path, listener);
+    try {
+      const { err, value } = await session.watch(path, until, listener);
+      if (value !== null) {
+        if (readRecord(value.data).lockDelayMs === 0) standing.quiet = path;
+        return true;
+      }
+      if (err !== CODES.noNode) throw refusal(err);
+      watching.delete(path);
+      return false;
+    } catch (error) {
+      watching.delete(path);
+      throw error;
+    }
+  }
+
+  /**
+   * Granted without a question. Nobody can come in before us, so the line that was read then holds
+   * still: nobody but that one was there, and it was the one to leave a marker, if anybody. Had our
+   * own node been touched before, the server would have told us before.
+   */
+  #takesOver(standing: Standing, path: string): boolean {
+    const { state, lastBefore, quiet, guarded, revoked, path: own } = standing;
+    if (state !== "waiting" || !guarded || revoked || own === null) return false;
+    if (lastBefore !== path || quiet !== path) return false;
+    standing.state = "granted";
+    standing.unwatch(new Set([own]));
+    return true;
   }
 
   #refuseOtherLimit(claim: Claim, contenders: readonly Contender[], at: number): void {

@@ -185,8 +185,9 @@ export class Desk {
     return { since: call.startedAt - Math.max(0, at - session.since), ttlMs };
   }
 
-  /** Somebody before a waiter has left. */
-  async turn(standing: Standing): Promise<void> {
+  /** Somebody before a waiter has left; granted, if nothing has to be asked any more. */
+  async turn(standing: Standing, granted = false): Promise<void> {
+    if (granted) this.#push(standing);
     if (standing.state !== "waiting" || this.#closed) return;
     try {
       const until = systemClock.now() + CLAIM_MS;

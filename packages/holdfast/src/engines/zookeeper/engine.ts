@@ -81,7 +81,7 @@ export class ZookeeperEngine implements Engine {
     this.#claims = new Claims(
       rooms,
       layout,
-      (standing) => void this.#desk.turn(standing),
+      (standing, granted) => void this.#desk.turn(standing, granted),
       (standing) => this.#changed(standing.claim.resource),
     );
     this.#ours = new Ours(this.#claims, this.#sessions);
@@ -118,7 +118,7 @@ export class ZookeeperEngine implements Engine {
         asked.set(session, proof);
         await proof;
         if (standing.state !== "granted") return standing.state;
-        return this.#claims.verify(standing, timing.until);
+        return this.#claims.guards.verify(standing, timing.until);
       });
       if (held === "waiting" || held === "entering") return { kind: "gone", why: "unknown" };
       if (held === "revoked") return { kind: "gone", why: "revoked" };

@@ -187,7 +187,7 @@ export class Ours {
   #guard(standing: Standing): void {
     standing.guardFrom = Infinity;
     const until = systemClock.now() + AGAIN_MS;
-    this.#claims.guard(standing, until).catch(() => {
+    this.#claims.guards.guard(standing, until).catch(() => {
       standing.guardFrom = until;
     });
   }

@@ -16,7 +16,8 @@ import {
   type Stat,
   sync,
 } from "./wire/operations.js";
-import type { Answer, Session } from "./wire/session.js";
+import type { Answer } from "./wire/requests.js";
+import type { Session } from "./wire/session.js";
 
 const NOTHING = Buffer.alloc(0);
 // Empty parents are taken away by the servers; one may go right after it was made.
@@ -153,18 +154,24 @@ export class Rooms {
     const key = `${synced} ${room}`;
     const known = listings.get(key);
     if (known !== undefined) return known;
-    const line = (async () => {
-      await new Promise<void>((next) => process.nextTick(next));
-      listings.delete(key);
-      const [, children] = await Promise.all([
-        synced ? session.ask(sync(room), until).then(orThrow) : null,
-        session.ask(getChildren(room), until),
-      ]);
-      if (children.err === CODES.noNode) return EMPTY_LINE;
-      return readLine(orThrow(children).names, this.#layout);
-    })();
+    const line = new Promise<Line>((resolve, reject) => {
+      // Sent in that very tick and not after it: what asks for more of the same server goes along.
+      process.nextTick(() => {
+        listings.delete(key);
+        this.#read(session, room, until, synced).then(resolve, reject);
+      });
+    });
     listings.set(key, line);
     return line;
+  }
+
+  async #read(session: Session, room: string, until: number, synced: boolean): Promise<Line> {
+    const [, children] = await Promise.all([
+      synced ? session.ask(sync(room), until).then(orThrow) : null,
+      session.ask(getChildren(room), until),
+    ]);
+    if (children.err === CODES.noNode) return EMPTY_LINE;
+    return readLine(orThrow(children).names, this.#layout);
   }
 
   #remember(room: string): void {

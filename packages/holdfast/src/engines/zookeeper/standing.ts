@@ -1,5 +1,6 @@
 import type { Claim, GrantRef } from "../../engine.js";
 import type { Session } from "./wire/session.js";
+import type { WatchListener } from "./wire/watches.js";
 
 /**
  * One claim of ours as this process knows it, from before its node is made until it is surely gone.
@@ -29,8 +30,12 @@ export class Standing {
   guarded = false;
   guardFrom = Infinity;
   guarding: Promise<boolean> | null = null;
-  /** Those before a waiter, or a holder's own node. */
-  readonly watching = new Map<string, () => void>();
+  /** Those before a waiter, and its own node where it is the next or holds. */
+  readonly watching = new Map<string, WatchListener>();
+  /** The only one that stands before a waiter. Nobody else will: who comes stands behind. */
+  lastBefore: string | null = null;
+  /** One before it that leaves no marker, however it ends. */
+  quiet: string | null = null;
 
   constructor(claim: Claim, hash: string, room: string, session: Session, aheadMs: number) {
     this.claim = claim;

@@ -38,9 +38,12 @@ export class Connection {
     this.#socket.write(hello);
   }
 
-  /** What is sent in one turn of the event loop leaves in one write. */
+  /**
+   * What is sent in one turn of the event loop leaves in one write, also what is sent from the next
+   * tick: a write may cost the processor to the server that it wakes, for as long as that likes.
+   */
   send(packet: Buffer): void {
-    if (this.#outgoing.length === 0) process.nextTick(() => this.#flush());
+    if (this.#outgoing.length === 0) process.nextTick(() => queueMicrotask(() => this.#flush()));
     this.#outgoing.push(packet);
   }
 

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { systemClock, type Timer } from "../../../clock.js";
 import { EngineError } from "../../../errors.js";
 import { emit } from "../../../events.js";
@@ -20,14 +19,12 @@ import {
   writeRequest,
 } from "./operations.js";
 import { Proof } from "./proof.js";
-import { Watches } from "./watches.js";
+import { type Answer, notSent, type Request, Requests } from "./requests.js";
+import { Rounds } from "./rounds.js";
+import { Watches, type WatchListener } from "./watches.js";
 
 const XIDS = { event: -1, ping: -2, auth: -4, watches: -8 } as const;
-const WATCH_REMOVED = 5;
-const MOST_WAITING = 20_000;
-const LARGEST_XID = 0x7fff_ffff;
-const FIRST_PAUSE_MS = 20;
-const LONGEST_PAUSE_MS = 1_000;
+const EVENTS = { deleted: 2, removed: 5 } as const;
 const CLOSE_MS = 500;
 // A third of the timeout leaves time to go to another server while a lease is still good.
 const SILENT_FOR = 1 / 3;
@@ -41,27 +38,12 @@ export interface SessionSpec {
   readonly digest: string | null;
 }
 
-export interface Answer<T> {
-  readonly err: number;
-  /** Null where there is an error. */
-  readonly value: T | null;
-}
-
-interface Request {
-  readonly operation: Operation<unknown>;
-  readonly until: number;
-  readonly resolve: (answer: Answer<unknown>) => void;
-  readonly reject: (error: EngineError) => void;
-  sentAt: number;
-}
-
 /** One session with the ensemble. It outlives its connections, and ends when the servers say so. */
 export class Session {
   readonly #spec: SessionSpec;
   readonly #onEnd: (why: "expired" | "refused") => void;
   readonly #watches = new Watches();
-  readonly #inFlight = new Map<number, Request>();
-  #waiting: Request[] = [];
+  readonly #requests = new Requests();
   #proof: Proof;
   #timeoutMs: number;
   #sessionId = 0n;
@@ -70,9 +52,9 @@ export class Session {
   #connection: Connection | null = null;
   #state: "joining" | "open" | "over" = "joining";
   #why: EngineError | null = null;
-  #xid = 0;
-  #host: number;
-  #tries = 0;
+  /** How many requests to watch again on this connection are not answered. */
+  #catchingUp = 0;
+  readonly #rounds: Rounds;
   #helloSentAt = 0;
   #heardAt = 0;
   #keptAt = 0;
@@ -86,7 +68,7 @@ export class Session {
     this.#onEnd = onEnd;
     this.#proof = new Proof(spec.timeoutMs);
     this.#timeoutMs = spec.timeoutMs;
-    this.#host = randomInt(spec.hosts.length);
+    this.#rounds = new Rounds(spec.hosts);
     this.opened = new Promise((resolve) => {
       this.#opened = resolve;
     });
@@ -121,14 +103,13 @@ export class Session {
       const settle = resolve as (answer: Answer<unknown>) => void;
       const request: Request = { operation, until, resolve: settle, reject, sentAt: 0 };
       if (this.#why !== null) reject(this.#why);
-      else if (this.#state === "open") this.#send(request, this.#nextXid());
-      else if (this.#waiting.length < MOST_WAITING) this.#waiting.push(request);
-      else reject(notSent("too many requests wait for a connection", this.#lastFailure));
+      else if (this.#state === "open") this.#send(request);
+      else this.#requests.wait(request, this.#lastFailure);
     });
   }
 
   /** Reads a node and calls back once, when it was changed or deleted. Without a node, never. */
-  async watch(path: string, until: number, listener: () => void): Promise<Answer<Node>> {
+  async watch(path: string, until: number, listener: WatchListener): Promise<Answer<Node>> {
     // Before it is sent: the event may come in the same breath as the answer.
     this.#watches.add(path, listener);
     try {
@@ -141,7 +122,7 @@ export class Session {
     }
   }
 
-  unwatch(path: string, listener: () => void): void {
+  unwatch(path: string, listener: WatchListener): void {
     if (!this.#watches.drop(path, listener) || this.#state !== "open") return;
     const until = systemClock.now() + this.#timeoutMs;
     // Left alone the server would keep it for as long as the node lives. If that fails, it does.
@@ -166,7 +147,6 @@ export class Session {
   #join(): void {
     if (this.#state === "over") return;
     this.#state = "joining";
-    const host = this.#spec.hosts[this.#host++ % this.#spec.hosts.length]!;
     const { timeoutMs, tls } = this.#spec;
     this.#helloSentAt = systemClock.now();
     let connection: Connection;
@@ -178,7 +158,7 @@ export class Session {
       ...{ sessionId: this.#sessionId, password: this.#password },
       ...{ lastZxid: this.#lastZxid, timeoutMs },
     });
-    connection = new Connection(host, tls, hello, events);
+    connection = new Connection(this.#rounds.next(), tls, hello, events);
     this.#connection = connection;
     const { part, leastMs, mostMs } = ATTEMPT;
     const attemptMs = Math.min(mostMs, Math.max(leastMs, this.#timeoutMs * part));
@@ -192,15 +172,9 @@ export class Session {
     this.#lastFailure = error;
     emit("failed", () => ({ during: "connection", error }));
     this.#state = "joining";
-    const requests = [...this.#inFlight.values()];
-    this.#inFlight.clear();
-    for (const { reject, operation } of requests) reject(unanswered(operation, error));
-    this.#dropLate();
-    // Once around without a pause; then ever slower, and not all clients at the same time.
-    const round = Math.floor(this.#tries++ / this.#spec.hosts.length);
-    const mostMs = Math.min(LONGEST_PAUSE_MS, this.#timeoutMs / 8);
-    const pauseMs = round === 0 ? 0 : Math.min(mostMs, FIRST_PAUSE_MS * 2 ** Math.min(round, 10));
-    this.#arm(pauseMs * (0.75 + randomInt(500) / 1000), () => this.#join());
+    this.#requests.failSent(error);
+    this.#requests.dropLate(error);
+    this.#arm(this.#rounds.pauseMs(this.#timeoutMs), () => this.#join());
   }
 
   #take(packet: Buffer): void {
@@ -222,19 +196,19 @@ export class Session {
     this.#password = password;
     this.#proof.opened(this.#helloSentAt);
     this.#state = "open";
-    this.#tries = 0;
+    this.#rounds.welcomed();
     this.#keptAt = this.#heardAt;
     if (this.#spec.digest !== null) {
       const sent = authenticate("digest", Buffer.from(this.#spec.digest));
       this.#connection!.send(writeRequest(XIDS.auth, sent));
     }
+    this.#catchingUp = 0;
     for (const paths of this.#watches.batches()) {
+      this.#catchingUp++;
       this.#connection!.send(writeRequest(XIDS.watches, setWatches(this.#lastZxid, paths)));
     }
-    this.#dropLate();
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const request of waiting) this.#send(request, this.#nextXid());
+    this.#requests.dropLate(this.#lastFailure);
+    for (const request of this.#requests.takeWaiting()) this.#send(request);
     this.#arm(this.#proof.keepEveryMs, () => this.#keep());
     this.#opened();
   }
@@ -245,12 +219,10 @@ export class Session {
     const err = from.int();
     if (zxid > this.#lastZxid) this.#lastZxid = zxid;
     if (xid === XIDS.event) {
-      const type = from.int();
-      from.int();
-      // That we no longer want to hear is what we said ourselves.
-      if (type < WATCH_REMOVED && type > 0) this.#watches.fire(from.string());
+      this.#happened(from);
       return;
     }
+    if (xid === XIDS.watches) this.#catchingUp--;
     if (xid === XIDS.auth && err !== CODES.ok) {
       const why = "ZooKeeper does not accept these credentials";
       this.#end("refused", new EngineError(why, { effect: "none", retryable: false }));
@@ -258,22 +230,31 @@ export class Session {
     if (xid >= 0) this.#settle(xid, err, from);
   }
 
+  #happened(from: JuteReader): void {
+    const type = from.int();
+    from.int();
+    // That we no longer want to hear is what we said ourselves.
+    if (type <= 0 || type >= EVENTS.removed) return;
+    // What happened while we were away is told in the order of the watches, not of the events.
+    const inOrder = this.#catchingUp === 0;
+    const event = type === EVENTS.deleted && inOrder ? "deleted" : "changed";
+    this.#watches.fire(from.string(), event);
+  }
+
   #settle(xid: number, err: number, from: JuteReader): void {
-    const request = this.#inFlight.get(xid);
-    if (request === undefined) throw new RangeError(`an answer to request ${xid}, never sent`);
+    const request = this.#requests.sent(xid);
     if (err === CODES.sessionExpired) {
       this.#expire();
       return;
     }
     const value = err === CODES.ok ? request.operation.read(from) : null;
-    this.#inFlight.delete(xid);
+    this.#requests.done(xid);
     this.#proof.answered(request.sentAt, this.#heardAt, request.operation.byLeader);
     request.resolve({ err, value });
   }
 
-  #send(request: Request, xid: number): void {
-    request.sentAt = systemClock.now();
-    this.#inFlight.set(xid, request);
+  #send(request: Request): void {
+    const xid = this.#requests.send(request);
     this.#connection!.send(writeRequest(xid, request.operation));
   }
 
@@ -284,7 +265,7 @@ export class Session {
     // When it is we who were away, the answers lie there unread.
     if (now - this.#keptAt > mostMs) this.#heardAt = now;
     this.#keptAt = now;
-    const [oldest] = this.#inFlight.values();
+    const { oldest } = this.#requests;
     const silentMs = oldest === undefined ? 0 : now - Math.max(this.#heardAt, oldest.sentAt);
     if (silentMs > mostMs) {
       this.#connection!.end(new Error(`no answer within ${Math.round(silentMs)} ms`));
@@ -311,49 +292,13 @@ export class Session {
     this.#why = why;
     this.#timer?.cancel();
     this.#connection?.end(why);
-    const requests = [...this.#inFlight.values()];
-    this.#inFlight.clear();
-    for (const { reject, operation } of requests) reject(unanswered(operation, why));
-    for (const { reject } of this.#waiting) reject(why);
-    this.#waiting = [];
+    this.#requests.failSent(why);
+    this.#requests.failWaiting(why);
     this.#opened();
-  }
-
-  #dropLate(): void {
-    const now = systemClock.now();
-    const late = this.#waiting.filter(({ until }) => until <= now);
-    if (late.length === 0) return;
-    this.#waiting = this.#waiting.filter(({ until }) => until > now);
-    for (const { reject } of late) reject(notSent("no connection in time", this.#lastFailure));
   }
 
   #arm(delayMs: number, callback: () => void): void {
     this.#timer?.cancel();
     this.#timer = systemClock.timer(delayMs, callback, false);
   }
-
-  #nextXid(): number {
-    this.#xid = this.#xid === LARGEST_XID ? 1 : this.#xid + 1;
-    return this.#xid;
-  }
-}
-
-/** What only reads has no effect, answered or not. */
-function unanswered({ byLeader, opcode }: Operation<unknown>, cause: Error): EngineError {
-  const reads = !byLeader || opcode === sync("/").opcode;
-  return new EngineError(`ZooKeeper did not answer: ${cause.message}`, {
-    effect: reads ? "none" : "unknown",
-    retryable: true,
-    cause,
-  });
-}
-
-function notSent(why: string, cause: Error | null): EngineError {
-  const message = cause === null ? why : `${why}: ${cause.message}`;
-  const details = cause === null ? {} : { cause };
-  return new EngineError(`ZooKeeper was not asked: ${message}`, {
-    effect: "none",
-    retryable: true,
-    ...details,
-  });
 }

@@ -1,0 +1,104 @@
+import { systemClock } from "../../../clock.js";
+import { EngineError } from "../../../errors.js";
+import { type Operation, sync } from "./operations.js";
+
+const MOST_WAITING = 20_000;
+const LARGEST_XID = 0x7fff_ffff;
+
+export interface Answer<T> {
+  readonly err: number;
+  /** Null where there is an error. */
+  readonly value: T | null;
+}
+
+export interface Request {
+  readonly operation: Operation<unknown>;
+  readonly until: number;
+  readonly resolve: (answer: Answer<unknown>) => void;
+  readonly reject: (error: EngineError) => void;
+  sentAt: number;
+}
+
+/** What was asked and is not answered: under way by its number, or waiting for a connection. */
+export class Requests {
+  readonly #inFlight = new Map<number, Request>();
+  #waiting: Request[] = [];
+  #xid = 0;
+
+  /** The one that has been under way for longest. */
+  get oldest(): Request | undefined {
+    const [oldest] = this.#inFlight.values();
+    return oldest;
+  }
+
+  /** Its number; from now on its answer is awaited. */
+  send(request: Request): number {
+    this.#xid = this.#xid === LARGEST_XID ? 1 : this.#xid + 1;
+    request.sentAt = systemClock.now();
+    this.#inFlight.set(this.#xid, request);
+    return this.#xid;
+  }
+
+  /** The one that an answer belongs to. */
+  sent(xid: number): Request {
+    const request = this.#inFlight.get(xid);
+    if (request === undefined) throw new RangeError(`an answer to request ${xid}, never sent`);
+    return request;
+  }
+
+  done(xid: number): void {
+    this.#inFlight.delete(xid);
+  }
+
+  wait(request: Request, lastFailure: Error | null): void {
+    if (this.#waiting.length < MOST_WAITING) this.#waiting.push(request);
+    else request.reject(notSent("too many requests wait for a connection", lastFailure));
+  }
+
+  /** All that waited, for a connection that has come. */
+  takeWaiting(): readonly Request[] {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    return waiting;
+  }
+
+  /** Those under way will not be answered on a connection that is gone. */
+  failSent(cause: Error): void {
+    const requests = [...this.#inFlight.values()];
+    this.#inFlight.clear();
+    for (const { reject, operation } of requests) reject(unanswered(operation, cause));
+  }
+
+  failWaiting(why: EngineError): void {
+    for (const { reject } of this.takeWaiting()) reject(why);
+  }
+
+  /** What was not sent in time is not sent later either. */
+  dropLate(lastFailure: Error | null): void {
+    const now = systemClock.now();
+    const late = this.#waiting.filter(({ until }) => until <= now);
+    if (late.length === 0) return;
+    this.#waiting = this.#waiting.filter(({ until }) => until > now);
+    for (const { reject } of late) reject(notSent("no connection in time", lastFailure));
+  }
+}
+
+/** What only reads has no effect, answered or not. */
+function unanswered({ byLeader, opcode }: Operation<unknown>, cause: Error): EngineError {
+  const reads = !byLeader || opcode === sync("/").opcode;
+  return new EngineError(`ZooKeeper did not answer: ${cause.message}`, {
+    effect: reads ? "none" : "unknown",
+    retryable: true,
+    cause,
+  });
+}
+
+export function notSent(why: string, cause: Error | null): EngineError {
+  const message = cause === null ? why : `${why}: ${cause.message}`;
+  const details = cause === null ? {} : { cause };
+  return new EngineError(`ZooKeeper was not asked: ${message}`, {
+    effect: "none",
+    retryable: true,
+    ...details,
+  });
+}

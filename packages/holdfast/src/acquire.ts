@@ -5,7 +5,7 @@ import type { Call, Claim, Granted, HolderView } from "./engine.js";
 import { AcquireTimeoutError, EngineError, HoldfastError, UsageError } from "./errors.js";
 import { Doubt, Grant } from "./grant.js";
 import { mintGrantId } from "./grant-id.js";
-import { ownPace, untilChange } from "./look-again.js";
+import { Changes, ownPace } from "./look-again.js";
 import type { Terms } from "./options.js";
 import type { Pulse } from "./pulse.js";
 import { type RetryStrategy, RetryWalk } from "./retry.js";
@@ -71,6 +71,7 @@ class Contention {
   #answered = false;
   #unknownInARow = 0;
   #retryAfterMs = Infinity;
+  #changes: Changes | null = null;
 
   constructor(arena: Arena, wish: Wish) {
     this.#arena = arena;
@@ -116,6 +117,7 @@ class Contention {
   end(): void {
     this.#errors.end();
     this.#looks.end();
+    this.#changes?.end();
   }
 
   /** Null after an error that the retry strategy rode out. */
@@ -136,6 +138,7 @@ class Contention {
 
   async #tryOnce(): Promise<Answer> {
     const { engine } = this.#backend;
+    if (this.#wish.waitMs > 0) this.#listen().forget();
     const answer = await this.#untilAborted(
       this.#send((call) => engine.tryAcquire(this.#claim, call)),
     );
@@ -250,9 +253,13 @@ class Contention {
   async #lookAgainLater(holders: readonly HolderView[]): Promise<void> {
     const delayMs = this.#looks.next(undefined);
     if (delayMs === null) throw this.#outOfPatience(holders);
-    const { resource, signal } = this.#wish;
     const soonestMs = Math.min(delayMs, Math.max(this.#retryAfterMs, LEAST_LOOK_MS));
-    await untilChange(this.#backend, resource, Math.min(soonestMs, this.#leftMs()), signal);
+    await this.#listen().next(Math.min(soonestMs, this.#leftMs()), this.#wish.signal);
+  }
+
+  #listen(): Changes {
+    this.#changes ??= new Changes(this.#backend, this.#wish.resource);
+    return this.#changes;
   }
 
   #leftMs(): number {

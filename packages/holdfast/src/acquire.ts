@@ -7,7 +7,7 @@ import { Doubt, Grant } from "./grant.js";
 import { mintGrantId } from "./grant-id.js";
 import { Changes, ownPace } from "./look-again.js";
 import type { Terms } from "./options.js";
-import type { Pulse } from "./pulse.js";
+import type { Place, Pulse } from "./pulse.js";
 import { type RetryStrategy, RetryWalk } from "./retry.js";
 
 /** What a claim needs to know of its surroundings. */
@@ -172,7 +172,7 @@ class Contention {
       }
       const outcome = await place.outcome;
       if (outcome === "aborted") throw wish.signal?.reason;
-      if (outcome === "late") return await this.#withdraw(place.holders);
+      if (outcome === "late") return await this.#withdraw(place);
       this.#answered = true;
       return outcome;
     } finally {
@@ -183,7 +183,7 @@ class Contention {
   }
 
   /** Patience is spent, but the grant may have come first: then it is ours, and good. */
-  async #withdraw(holders: readonly HolderView[]): Promise<Granted> {
+  async #withdraw(place: Place): Promise<Granted> {
     const { engine } = this.#backend;
     try {
       const answer = await this.#untilAborted(
@@ -193,10 +193,11 @@ class Contention {
       // An enqueue that was never answered may still be on its way; a tombstone awaits it.
       this.#exposed = this.#doubt.exists;
     } catch (error) {
-      if (this.#wish.signal?.aborted) throw error;
+      // Who held it when heartbeats were last answered, nobody knows to hold it now.
+      if (this.#wish.signal?.aborted || place.failures > 0) throw error;
     }
     this.giveUp();
-    throw this.#outOfPatience(holders);
+    throw this.#outOfPatience(place.holders);
   }
 
   /**

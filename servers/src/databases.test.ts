@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { startMariadb } from "./mariadb.js";
 import { startPgbouncer } from "./pgbouncer.js";
@@ -38,6 +39,20 @@ test("a MariaDB keeps its data over kill -9, and stop leaves neither process nor
   await server.stop();
   assert.equal(isAlive(pid), false);
   assert.equal(existsSync(folder), false);
+});
+
+test("a MariaDB that starts leaves alone what another one has in its temporary folder", async () => {
+  await using first = await startMariadb();
+  const folder = mariadb(first.port, "SELECT @@tmpdir");
+  // As it names a temporary table of a query under way.
+  const files = ["MAI", "MAD"].map((end) => join(folder, `#sql-temptable-holdfast-1-0.${end}`));
+  for (const file of files) writeFileSync(file, "");
+  try {
+    await using _second = await startMariadb();
+    for (const file of files) assert.ok(existsSync(file), `${file} was taken for a leftover`);
+  } finally {
+    for (const file of files) rmSync(file, { force: true });
+  }
 });
 
 function psql(port: number, query: string): string {

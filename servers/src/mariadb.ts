@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { join } from "node:path";
 import { ensureBinary } from "./install.js";
@@ -58,11 +58,16 @@ async function startOn(
 ): Promise<MariadbServer> {
   // It refuses to run as root unless it is told to.
   const asRoot = process.getuid?.() === 0 ? ["--user=root"] : [];
-  const data = (folder: string) => `--datadir=${join(folder, "data")}`;
+  // A server that starts removes what it takes for leftovers from its folder for temporary tables: in
+  // a common one these would be another server's, which dies of it (signal 11).
+  const own = (folder: string) => [
+    `--datadir=${join(folder, "data")}`,
+    `--tmpdir=${join(folder, "temporary")}`,
+  ];
   const server = new ServerProcess({
     name: "mariadb",
     command: (folder) => [
-      ...([daemon, "--no-defaults", ...asRoot, data(folder)] as [string, ...string[]]),
+      ...([daemon, "--no-defaults", ...asRoot, ...own(folder)] as [string, ...string[]]),
       ...[`--port=${port}`, "--bind-address=127.0.0.1", `--socket=${join(folder, "socket")}`],
       ...[`--pid-file=${join(folder, "pid")}`, "--skip-name-resolve", "--skip-log-bin"],
       ...["--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--max-connections=300"],
@@ -74,8 +79,10 @@ async function startOn(
     readyWithinMs: 30_000,
   });
   try {
-    const to = [data(server.folder), "--auth-root-authentication-method=normal", "--skip-test-db"];
-    runOnce([installer, "--no-defaults", ...asRoot, ...to], server.folder);
+    mkdirSync(join(server.folder, "temporary"));
+    const how = ["--auth-root-authentication-method=normal", "--skip-test-db"];
+    const command = [installer, "--no-defaults", ...asRoot, ...own(server.folder), ...how];
+    runOnce(command as [string, ...string[]], server.folder);
     const init = "CREATE DATABASE IF NOT EXISTS holdfast_test CHARACTER SET utf8mb4;\n";
     writeFileSync(join(server.folder, "data", "init.sql"), init);
   } catch (error) {

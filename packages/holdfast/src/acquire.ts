@@ -4,7 +4,7 @@ import type { Call, Claim, Granted, HolderView } from "./engine.js";
 import { AcquireTimeoutError, EngineError, HoldfastError, UsageError } from "./errors.js";
 import { Doubt, Grant } from "./grant.js";
 import { mintGrantId } from "./grant-id.js";
-import { ownPace } from "./look-again.js";
+import { Changes, ownPace } from "./look-again.js";
 import type { Terms } from "./options.js";
 import type { Place, Pulse } from "./pulse.js";
 import { type RetryStrategy, RetryWalk } from "./retry.js";
@@ -49,6 +49,7 @@ export class Contention {
   readonly #backend: Backend;
   #errors: RetryWalk | null = null;
   #looks: RetryWalk | null = null;
+  #changes: Changes | null = null;
   #claim: Claim;
   #doubt = new Doubt();
   // Whether the backend may know of the claim.
@@ -60,7 +61,7 @@ export class Contention {
   #question = 0;
   #place: Place | null = null;
   #patience: Timer | null = null;
-  #stopResting: (() => void) | null = null;
+  #resting: Timer | null = null;
   #over = false;
 
   constructor(arena: Arena, wish: Wish) {
@@ -88,6 +89,8 @@ export class Contention {
 
   #tryOnce(): void {
     const { engine } = this.#backend;
+    // What was announced until now, this look will see for itself.
+    if (this.#wish.waitMs > 0) this.#heardChanges().seen = false;
     this.#send(
       (call) => engine.tryAcquire(this.#claim, call),
       (answer) => {
@@ -146,7 +149,7 @@ export class Contention {
 
   /** Patience is spent, but the grant may have come first: then it is ours, and good. */
   #late(): void {
-    const holders = this.#place?.holders ?? [];
+    const { holders, failures } = this.#place!;
     this.#leaveLine();
     const { engine } = this.#backend;
     this.#send(
@@ -160,7 +163,8 @@ export class Contention {
         this.#exposed = this.#doubt.exists;
         this.#fail(this.#outOfPatience(holders));
       },
-      () => this.#fail(this.#outOfPatience(holders)),
+      // Who held it when heartbeats were last answered, nobody knows to hold it now.
+      (error) => this.#fail(failures > 0 ? error : this.#outOfPatience(holders)),
     );
   }
 
@@ -248,7 +252,7 @@ export class Contention {
 
   /** The engine keeps no line: look again when it says that something changed, or after a while. */
   #lookAgainLater(holders: readonly HolderView[]): void {
-    const { retry, looks, resource } = this.#wish;
+    const { retry, looks } = this.#wish;
     this.#looks ??=
       retry === undefined ? new RetryWalk(looks ?? ownPace(this.#backend)) : this.#errorWalk();
     const delayMs = this.#looks.next(undefined);
@@ -256,9 +260,15 @@ export class Contention {
       this.#fail(this.#outOfPatience(holders));
       return;
     }
-    this.#rest(Math.min(delayMs, Math.max(this.#retryAfterMs, LEAST_LOOK_MS)), (wake) =>
-      this.#backend.engine.watch?.onChange((name) => name === resource && wake()),
-    );
+    const changes = this.#heardChanges();
+    const again = this.#rest(Math.min(delayMs, Math.max(this.#retryAfterMs, LEAST_LOOK_MS)));
+    changes.onChange = again;
+    if (changes.seen) again();
+  }
+
+  #heardChanges(): Changes {
+    this.#changes ??= new Changes(this.#backend, this.#wish.resource);
+    return this.#changes;
   }
 
   #rideOut(error: unknown): void {
@@ -277,20 +287,22 @@ export class Contention {
     return this.#errors;
   }
 
-  /** Asks again after so long, or when it is woken earlier. */
-  #rest(delayMs: number, watch?: (wake: () => void) => (() => void) | undefined): void {
+  /** Asks again after so long, or when what is returned is called. */
+  #rest(delayMs: number): () => void {
     const again = () => {
-      this.#stopResting?.();
+      if (this.#resting !== timer) return;
+      this.#stopResting();
       // Not within the engine's own call: who tells of a change may not be done with it.
       queueMicrotask(() => this.#over || this.#guarded(() => this.#ask()));
     };
     const timer = this.#backend.clock.timer(Math.min(delayMs, this.#leftMs()), again, true);
-    const unwatch = watch?.(again);
-    this.#stopResting = () => {
-      this.#stopResting = null;
-      timer.cancel();
-      unwatch?.();
-    };
+    this.#resting = timer;
+    return again;
+  }
+
+  #stopResting(): void {
+    this.#resting?.cancel();
+    this.#resting = null;
   }
 
   /** What strategies and engines throw ends the claim; what its end throws is nobody's but ours. */
@@ -319,9 +331,10 @@ export class Contention {
   #end(): void {
     this.#over = true;
     this.#leaveLine();
-    this.#stopResting?.();
+    this.#stopResting();
     this.#errors?.end();
     this.#looks?.end();
+    this.#changes?.end();
     this.#backend.ended();
   }
 

@@ -10,3 +10,28 @@ const WATCHING: RetryStrategy = exponential({ minMs: 1_000, maxMs: 1_000 });
 export function ownPace({ engine }: Backend): RetryStrategy {
   return engine.watch ? WATCHING : POLLING;
 }
+
+/**
+ * What the engine announces of one resource, from the moment on at which this is made. A notice may
+ * overtake the answer to a look that was carried out before it, so it is remembered.
+ */
+export class Changes {
+  /** Whether one was announced that the last look may have missed. */
+  seen = false;
+  onChange: () => void = ignore;
+  readonly #stop: (() => void) | undefined;
+
+  constructor({ engine }: Backend, resource: string) {
+    this.#stop = engine.watch?.onChange((name) => {
+      if (name !== resource) return;
+      this.seen = true;
+      this.onChange();
+    });
+  }
+
+  end(): void {
+    this.#stop?.();
+  }
+}
+
+function ignore(): void {}

@@ -88,6 +88,25 @@ for (const fair of ["cohort", "strict"] as const) {
     assert.ok((await waiting).held);
   });
 
+  test(`a change that overtakes the answer to a look is not missed (${fair})`, async () => {
+    const { clock, engine, locks, other, changed } = stage(true);
+    const holder = await other.acquire("a");
+    let answer = () => {};
+    const until = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    engine.inject("tryAcquire", { kind: "hold-reply", until });
+    const waiting = locks.acquire("a", { fair });
+    await clock.advance(0);
+    await holder.release();
+    changed("a");
+    answer();
+    await clock.advance(0);
+    await clock.advance(0);
+    assert.equal(engine.calls("tryAcquire"), 2, "it did not look again at once");
+    assert.ok((await waiting).held);
+  });
+
   test(`an abort between two looks leaves no timer and no listener (${fair})`, async () => {
     const { clock, store, locks, other } = stage(true);
     await other.acquire("a", { renew: false, ttlMs: 3_600_000 });

@@ -58,13 +58,14 @@ export function viewOf(resource: string, answer: Raw): ResourceView {
 }
 
 function holders(present: unknown): HolderView[] {
-  return (present as Raw[]).map(([mode, token, label, leftMs, revoked]) => ({
+  const views = (present as Raw[]).map(([mode, token, label, leftMs, revoked]) => ({
     mode: modeOf(mode),
     token: BigInt(String(token)),
     label: String(label),
     remainingMs: Number(leftMs),
     revoked: Boolean(revoked),
   }));
+  return views.sort((a, b) => (a.token < b.token ? -1 : 1));
 }
 
 function modeOf(letter: unknown): Mode {

@@ -43,6 +43,13 @@ export class Ground implements AsyncDisposable {
     return locks;
   }
 
+  /** One of the user's own, for transactions. */
+  async connection(): Promise<mysql.PoolConnection> {
+    const connection = await this.pool({ connectionLimit: 1 }).getConnection();
+    this.#closers.unshift(() => connection.destroy());
+    return connection;
+  }
+
   /** What clients have sent to the server so far, by its own count. */
   async statements(): Promise<number> {
     const [rows] = await this.admin.query("SHOW GLOBAL STATUS LIKE 'Questions'");
@@ -111,7 +118,11 @@ export function now(timeoutMs = 5_000): Call {
 }
 
 /** Looks again and again until it is so; gives how long that took. */
-export async function until(what: string, check: () => unknown, withinMs = 5_000): Promise<number> {
+export async function until(
+  what: string,
+  check: () => unknown,
+  withinMs = 30_000,
+): Promise<number> {
   const started = performance.now();
   for (;;) {
     if (await check()) return performance.now() - started;

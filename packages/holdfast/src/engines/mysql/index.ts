@@ -9,6 +9,15 @@ import { createSchema } from "./schema.js";
 export type { MysqlCallbackPool, MysqlConnection, MysqlPool } from "./client.js";
 export { MYSQL_DEFAULTS, type MysqlEngineOptions, type MysqlHold } from "./options.js";
 export { createSchema, type SchemaOptions } from "./schema.js";
+export {
+  type ClaimHereOptions,
+  claimInTransaction,
+  fenceInTransaction,
+  type MysqlCallbackTransaction,
+  type MysqlTransaction,
+  type TransactionClaim,
+  type TransactionOptions,
+} from "./transaction.js";
 
 const CONNECTIONS = 4;
 const OPEN_LIMIT_MS = 5_000;

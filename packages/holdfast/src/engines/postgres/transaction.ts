@@ -1,6 +1,12 @@
-import { EngineError, FencedOutError, UsageError } from "../../errors.js";
-import { formatSequencer, parseSequencer } from "../../fencing/sequencer.js";
-import { checkResource } from "../../resource.js";
+import { EngineError, UsageError } from "../../errors.js";
+import { parseSequencer } from "../../fencing/sequencer.js";
+import {
+  checkClaimHere,
+  claimedHere,
+  fencedOut,
+  noTransaction,
+  type TransactionClaim,
+} from "../../sql/transaction.js";
 import { isPool, type PgClient, type PgPool } from "./client.js";
 import { failureOf } from "./failure.js";
 import { POSTGRES_DEFAULTS, resolvePostgres } from "./options.js";
@@ -15,12 +21,7 @@ export interface ClaimHereOptions extends TransactionOptions {
   readonly waitMs?: number;
 }
 
-/** Good until the transaction ends, and then over. */
-export interface TransactionClaim {
-  readonly resource: string;
-  readonly token: bigint;
-  readonly sequencer: string;
-}
+export type { TransactionClaim };
 
 /**
  * Throws FencedOutError unless this sequencer's grant is alive, inside a transaction of the caller's.
@@ -33,10 +34,9 @@ export async function fenceInTransaction(
   sequencer: string,
   { schema = POSTGRES_DEFAULTS.schema }: TransactionOptions = {},
 ): Promise<void> {
-  const { resource, mode, token } = parseSequencer(sequencer);
-  const values = [resource, mode === "shared", String(token)];
-  if (await ask(client, schema, "fence($1, $2, $3)", values)) return;
-  throw new FencedOutError(`token ${token} of "${resource}" is no longer good`, { resource });
+  const sequence = parseSequencer(sequencer);
+  const values = [sequence.resource, sequence.mode === "shared", String(sequence.token)];
+  if (!(await ask(client, schema, "fence($1, $2, $3)", values))) throw fencedOut(sequence);
 }
 
 /**
@@ -49,14 +49,8 @@ export async function claimInTransaction(
   resource: string,
   { schema = POSTGRES_DEFAULTS.schema, waitMs = 1_000 }: ClaimHereOptions = {},
 ): Promise<TransactionClaim | null> {
-  checkResource(resource);
-  if (!(Number.isSafeInteger(waitMs) && waitMs >= 1)) {
-    throw new UsageError(`waitMs is ${waitMs}; it must be a whole number of 1 or more`);
-  }
-  const answer = await ask(client, schema, "claim_here($1, $2)", [resource, waitMs]);
-  if (answer === null) return null;
-  const token = BigInt(String(answer));
-  return { resource, token, sequencer: formatSequencer({ resource, mode: "exclusive", token }) };
+  checkClaimHere(resource, waitMs);
+  return claimedHere(resource, await ask(client, schema, "claim_here($1, $2)", [resource, waitMs]));
 }
 
 async function ask(client: PgClient | PgPool, schema: string, routine: string, values: unknown[]) {
@@ -72,7 +66,7 @@ async function ask(client: PgClient | PgPool, schema: string, routine: string, v
     return rows[0]?.answer as unknown;
   } catch (error) {
     if ((error as { code?: string }).code === "25P01") {
-      throw new UsageError("this needs a transaction: send BEGIN on this client first");
+      throw noTransaction("BEGIN");
     }
     const failure = failureOf(error).error;
     // What a failed statement leaves behind is the caller's transaction, to be rolled back.

@@ -12,7 +12,10 @@ BEGIN
   DECLARE v_owner BINARY(8);
   DECLARE v_label VARBINARY(1024);
   SET p_told = '';
-  DELETE FROM holdfast_grants WHERE resource = p_res AND expires_us + delay_ms * 1000 <= p_at;
+  IF EXISTS (SELECT 1 FROM holdfast_grants
+              WHERE resource = p_res AND expires_us + delay_ms * 1000 <= p_at) THEN
+    DELETE FROM holdfast_grants WHERE resource = p_res AND expires_us + delay_ms * 1000 <= p_at;
+  END IF;
   SELECT COUNT(*), COALESCE(SUM(shared = 0), 0) INTO v_held, v_writers
     FROM holdfast_grants WHERE resource = p_res;
   line: LOOP

@@ -5,8 +5,11 @@ BEGIN
   DECLARE v_token BIGINT;
   DECLARE v_told LONGTEXT CHARACTER SET ascii;
   DECLARE v_left INT DEFAULT 20;
+  DECLARE v_floor BIGINT DEFAULT NULL;
+  -- A transaction of a user's that takes a claim may have it for long.
+  SELECT token_floor INTO v_floor FROM holdfast_counter WHERE id = 1 FOR UPDATE SKIP LOCKED;
   DELETE FROM holdfast_tombstones WHERE until_us < p_at LIMIT 200;
-  idle: WHILE v_left > 0 DO
+  idle: WHILE v_left > 0 AND v_floor IS NOT NULL DO
     SET v_left = v_left - 1, v_res = NULL;
     SELECT name, last_token INTO v_res, v_token FROM holdfast_resources
      WHERE used_us < p_at - 60000000 ORDER BY used_us LIMIT 1 FOR UPDATE SKIP LOCKED;

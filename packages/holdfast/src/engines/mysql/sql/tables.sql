@@ -19,6 +19,7 @@ CREATE TABLE IF NOT EXISTS holdfast_counter (
 INSERT IGNORE INTO holdfast_counter VALUES (1, 0);
 -- next
 -- limit_to: 0 is "without limit". expires_us: then follows the lock-delay, and only then is it over.
+-- fence: all that a transaction of the user's has to lock, and nothing that a renewal changes.
 CREATE TABLE IF NOT EXISTS holdfast_grants (
   grant_id BINARY(16) NOT NULL PRIMARY KEY,
   resource VARBINARY(1024) NOT NULL,
@@ -32,7 +33,8 @@ CREATE TABLE IF NOT EXISTS holdfast_grants (
   revoked TINYINT NOT NULL DEFAULT 0,
   batch BIGINT NOT NULL DEFAULT 0,
   label VARBINARY(1024) NOT NULL,
-  KEY resource (resource)
+  KEY resource (resource),
+  KEY fence (resource, shared, revoked, token, tokens)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 -- next
 -- place: order of arrival. owner: the engine whose waiter it is. batch: of its last heartbeat.

@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import mysql from "mysql2";
+import { FencedOutError } from "../../errors.js";
+import { type Play, playClaims, playFences } from "../../sql/transactions.fixture.js";
+import { type Ground, scenes } from "./ground.fixture.js";
+import { claimInTransaction, fenceInTransaction } from "./index.js";
+
+function onGround(ground: Ground) {
+  return {
+    locks: () => ground.locks(),
+    async session() {
+      const connection = await ground.connection();
+      return {
+        query: (text: string) => connection.query(text),
+        fence: (sequencer: string) => fenceInTransaction(connection, sequencer),
+        claim: (resource: string, options = {}) =>
+          claimInTransaction(connection, resource, options),
+      };
+    },
+    count: (table: string, where?: string) => ground.count(table, where),
+    untilWaiters: (resource: string, count: number) => ground.untilWaiters(resource, count),
+    claimFromPool: (resource: string) => claimInTransaction(ground.pool(), resource),
+  };
+}
+
+scenes({}, (play) => {
+  const common: Play = (title, part) => play(title, (ground) => part(onGround(ground)));
+  playFences(common);
+  playClaims(common);
+
+  play(
+    "a fence refuses the old holder, whatever the transaction's snapshot shows",
+    async (ground) => {
+      const [locks, other] = [ground.locks(), ground.locks()];
+      const connection = await ground.connection();
+      const lease = await locks.acquire("c");
+      await connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+      await connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+      const waiting = other.acquire("c");
+      await ground.untilWaiters("c", 1);
+      await lease.release();
+      const next = await waiting;
+      const [rows] = await connection.query(
+        "SELECT token FROM holdfast_grants WHERE resource = 'c'",
+      );
+      assert.equal(
+        (rows as { token: number }[])[0]!.token,
+        Number(lease.token),
+        "the snapshot is old",
+      );
+      await assert.rejects(fenceInTransaction(connection, lease.sequencer), FencedOutError);
+      await fenceInTransaction(connection, next.sequencer);
+      await connection.query("ROLLBACK");
+    },
+  );
+
+  play(
+    "a claim is decided by what is committed, not by the transaction's snapshot",
+    async (ground) => {
+      const [locks, connection] = [ground.locks(), await ground.connection()];
+      await (await locks.acquire("i")).release();
+      await connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+      await connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+      const lease = await locks.acquire("i");
+      assert.equal(await claimInTransaction(connection, "i"), null);
+      await connection.query("ROLLBACK");
+      assert.equal(await lease.release(), "released");
+      await connection.query("START TRANSACTION");
+      const claim = await claimInTransaction(connection, "i");
+      assert.ok(claim !== null && claim.token > lease.token);
+      await connection.query("COMMIT");
+    },
+  );
+
+  play("a shared lease and one of several permits can be fenced too", async (ground) => {
+    const [locks, connection] = [ground.locks(), await ground.connection()];
+    const semaphore = locks.semaphore("j", { permits: 2 });
+    const [first, second] = [await semaphore.acquire(), await semaphore.acquire()];
+    await first.release();
+    await connection.query("START TRANSACTION");
+    await assert.rejects(fenceInTransaction(connection, first.sequencer), FencedOutError);
+    await fenceInTransaction(connection, second.sequencer);
+    await connection.query("COMMIT");
+  });
+
+  play("a revoked lease is refused", async (ground) => {
+    const [locks, connection] = [ground.locks(), await ground.connection()];
+    const lease = await locks.acquire("k");
+    await locks.revoke("k", { token: lease.token });
+    await connection.query("START TRANSACTION");
+    await assert.rejects(fenceInTransaction(connection, lease.sequencer), FencedOutError);
+    await connection.query("ROLLBACK");
+  });
+
+  play("a connection with callbacks will do", async (ground) => {
+    const { port } = ground.server;
+    const connection = mysql.createConnection({
+      ...{ host: "127.0.0.1", user: "root", port, database: "holdfast_test" },
+    });
+    await connection.promise().query("START TRANSACTION");
+    assert.notEqual(await claimInTransaction(connection, "l"), null);
+    await connection.promise().query("COMMIT");
+    connection.destroy();
+  });
+});

@@ -1,0 +1,106 @@
+import { EngineError, UsageError } from "../../errors.js";
+import { parseSequencer } from "../../fencing/sequencer.js";
+import {
+  checkClaimHere,
+  claimedHere,
+  fencedOut,
+  noTransaction,
+  type TransactionClaim,
+} from "../../sql/transaction.js";
+import { failureOf } from "./failure.js";
+import { MYSQL_DEFAULTS, resolveMysql } from "./options.js";
+
+export type { TransactionClaim };
+
+export interface TransactionOptions {
+  /** What the names of tables and routines begin with. */
+  readonly prefix?: string;
+}
+
+export interface ClaimHereOptions extends TransactionOptions {
+  /** How long to wait for another transaction that has the resource; whole seconds, rounded up. */
+  readonly waitMs?: number;
+}
+
+/** The part of a connection of mysql2/promise that a transaction needs. */
+export interface MysqlTransaction {
+  query(text: string): Promise<readonly [unknown, unknown]>;
+}
+
+/** A connection of mysql2 with callbacks: it knows its other self. */
+export interface MysqlCallbackTransaction {
+  promise(): MysqlTransaction;
+}
+
+// Nothing of that name: the server says so where the transaction that it was set in is over already.
+const NO_SAVEPOINT = 1305;
+
+/**
+ * Throws FencedOutError unless this sequencer's grant is there, inside a transaction of the caller's.
+ * Until that transaction ends nobody succeeds the grant, even if its ttl ends meanwhile: what is
+ * written together with the check is written by the holder. Renewals go on. Give the lease back after
+ * the commit, not before.
+ */
+export async function fenceInTransaction(
+  connection: MysqlTransaction | MysqlCallbackTransaction,
+  sequencer: string,
+  { prefix = MYSQL_DEFAULTS.prefix }: TransactionOptions = {},
+): Promise<void> {
+  const sequence = parseSequencer(sequencer);
+  const { resource, mode, token } = sequence;
+  const values = `${literal(resource)}, ${mode === "shared" ? 1 : 0}, ${token}`;
+  if (Number(await ask(connection, prefix, `fence(${values})`)) === 0) throw fencedOut(sequence);
+}
+
+/**
+ * Takes the resource for as long as a transaction of the caller's lasts: lock and data commit
+ * together, or neither does. Null where somebody holds the resource, waits for it, or has it in
+ * another transaction. The others are told that it is busy; keep such transactions short. The token
+ * is rolled back with the transaction, so send it nowhere before the commit.
+ */
+export async function claimInTransaction(
+  connection: MysqlTransaction | MysqlCallbackTransaction,
+  resource: string,
+  { prefix = MYSQL_DEFAULTS.prefix, waitMs = 1_000 }: ClaimHereOptions = {},
+): Promise<TransactionClaim | null> {
+  checkClaimHere(resource, waitMs);
+  const seconds = Math.ceil(waitMs / 1_000);
+  const answer = await ask(connection, prefix, `claim_here(${literal(resource)}, ${seconds})`);
+  return claimedHere(resource, answer);
+}
+
+async function ask(
+  connection: MysqlTransaction | MysqlCallbackTransaction,
+  prefix: string,
+  call: string,
+): Promise<unknown> {
+  resolveMysql({ prefix });
+  if ("getConnection" in connection) {
+    throw new UsageError("a pool has no transaction; give the connection on which you began one");
+  }
+  const session = "promise" in connection ? connection.promise() : connection;
+  await refuseWithoutTransaction(session);
+  try {
+    const [results] = await session.query(`CALL ${prefix}${call}`);
+    const [row] = (results as readonly (readonly object[])[])[0] ?? [];
+    return Object.values(row ?? {})[0] as unknown;
+  } catch (error) {
+    const failure = failureOf(error).error;
+    throw failure instanceof EngineError ? failure : error;
+  }
+}
+
+async function refuseWithoutTransaction(session: MysqlTransaction): Promise<void> {
+  try {
+    await session.query("SAVEPOINT holdfast");
+    await session.query("RELEASE SAVEPOINT holdfast");
+  } catch (error) {
+    if ((error as { errno?: number }).errno !== NO_SAVEPOINT) throw failureOf(error).error;
+    throw noTransaction("START TRANSACTION");
+  }
+}
+
+/** As hexadecimal digits: nothing needs quoting, whatever the session's mode. */
+function literal(value: string): string {
+  return `X'${Buffer.from(value).toString("hex")}'`;
+}

@@ -1,0 +1,33 @@
+import type { Sequence } from "../engine.js";
+import { FencedOutError, UsageError } from "../errors.js";
+import { formatSequencer } from "../fencing/sequencer.js";
+import { checkResource } from "../resource.js";
+
+/** Good until the transaction ends, and then over. */
+export interface TransactionClaim {
+  readonly resource: string;
+  readonly token: bigint;
+  readonly sequencer: string;
+}
+
+export function checkClaimHere(resource: string, waitMs: number): void {
+  checkResource(resource);
+  if (Number.isSafeInteger(waitMs) && waitMs >= 1) return;
+  throw new UsageError(`waitMs is ${waitMs}; it must be a whole number of 1 or more`);
+}
+
+/** answer: the token that the database gave, null where somebody was in the way. */
+export function claimedHere(resource: string, answer: unknown): TransactionClaim | null {
+  if (answer === null) return null;
+  const token = BigInt(String(answer));
+  return { resource, token, sequencer: formatSequencer({ resource, mode: "exclusive", token }) };
+}
+
+export function fencedOut({ resource, token }: Sequence): FencedOutError {
+  return new FencedOutError(`token ${token} of "${resource}" is no longer good`, { resource });
+}
+
+/** What a user is told who has not begun one: what ends with its own statement guards nothing. */
+export function noTransaction(begin: string): UsageError {
+  return new UsageError(`this needs a transaction: send ${begin} on this connection first`);
+}

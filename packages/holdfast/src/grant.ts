@@ -64,9 +64,7 @@ export class Grant {
     this.lifeMs = granted.ttlMs;
     this.since = granted.since;
     this.validUntil = this.#endOf(granted);
-    // Pushed grants live only until their first renewal, which therefore follows at once.
     this.unclaimed = granted.ttlMs < claim.ttlMs;
-    if (this.unclaimed) this.renewAt = 0;
   }
 
   /** Whether a lease on this grant would not be lost on arrival. */

@@ -271,23 +271,27 @@ test("a lease that is not renewed ends with its ttl, called expired", async () =
   assert.equal(engine.calls("renew"), 0);
 });
 
-test("a lease that is not renewed has its whole ttl also where it had to wait", async () => {
-  // Granted by a push, which is good for a while only, until somebody asks for it.
+/** Grants that are pushed are good for so long only, until somebody asks for them. */
+function pushing(ttlMs = 3_000) {
   const { clock, engine, other } = stage();
   const queue = engine.queue!;
   const shortly: Engine = Object.assign(Object.create(engine) as Engine, {
     queue: Object.assign(Object.create(queue) as typeof queue, {
       onGrant: (listener: Parameters<typeof queue.onGrant>[0]) =>
-        queue.onGrant((waiter, granted) => listener(waiter, { ...granted, ttlMs: 3_000 })),
+        queue.onGrant((waiter, granted) => listener(waiter, { ...granted, ttlMs })),
     }),
   });
-  const locks = new Locks(shortly, { clock });
+  return { clock, engine, other, locks: new Locks(shortly, { clock }) };
+}
+
+test("a lease that is not renewed has its whole ttl also where it had to wait", async () => {
+  const { clock, engine, other, locks } = pushing();
   const held = await other.acquire("a");
   const waiting = locks.acquire("a", { ttlMs: 20_000, renew: false });
   await clock.advance(10);
   await held.release();
   const lease = await waiting;
-  await clock.advance(10);
+  await clock.advance(20);
   assert.ok(lease.remainingMs() > 15_000, `${lease.remainingMs()} ms are left`);
   assert.equal(engine.calls("renew"), 1);
   await clock.advance(18_000);
@@ -295,6 +299,31 @@ test("a lease that is not renewed has its whole ttl also where it had to wait", 
   await clock.advance(2_000);
   assert.equal(lease.signal.reason.reason, "expired");
   assert.equal(engine.calls("renew"), 1);
+});
+
+test("a pushed grant that is given back within a blink costs no renewal", async () => {
+  const { clock, engine, other, locks } = pushing();
+  const held = await other.acquire("a");
+  const waiting = locks.acquire("a");
+  await clock.advance(10);
+  await held.release();
+  const lease = await waiting;
+  await clock.advance(5);
+  assert.equal(await lease.release(), "released");
+  await clock.advance(1_000);
+  assert.equal(engine.calls("renew"), 0);
+});
+
+test("a pushed grant with little left is renewed the sooner", async () => {
+  const { clock, engine, other, locks } = pushing(60);
+  const held = await other.acquire("a");
+  const waiting = locks.acquire("a");
+  await clock.advance(0);
+  await held.release();
+  const lease = await waiting;
+  await clock.advance(7);
+  assert.equal(engine.calls("renew"), 1);
+  assert.ok(lease.held);
 });
 
 test("a revoked holder is told at once, with the time it has left", async () => {

@@ -15,6 +15,7 @@ const LOOK_EVERY_MS = 1_000;
 const BATCH_AHEAD = 0.1;
 const MAX_BATCH = 1_000;
 const FIRST_REPEAT_MS = 50;
+const BLINK_MS = 10;
 
 /** Renews all leases of one engine, in batches, from one timer. */
 export class Keeper {
@@ -35,9 +36,20 @@ export class Keeper {
   }
 
   add(grant: Grant): void {
+    const now = this.#backend.clock.now();
     grant.kept = true;
     this.#plan(grant);
-    this.#schedule(grant, this.#backend.clock.now());
+    if (grant.unclaimed) this.#claimSoon(grant, now);
+    this.#schedule(grant, now);
+  }
+
+  /**
+   * A pushed grant must be renewed before its claim window ends. A holder that is done within a blink
+   * needs no renewal at all, so this one waits for that blink.
+   */
+  #claimSoon(grant: Grant, now: number): void {
+    const leftMs = grant.validUntil - now;
+    grant.renewAt = Math.min(grant.renewAt, now + Math.min(BLINK_MS, leftMs / 10));
   }
 
   /** Synchronous, so that a release that has begun cannot be followed by a renewal. */

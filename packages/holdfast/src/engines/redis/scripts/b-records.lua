@@ -9,7 +9,6 @@
 --       5 fence     string: the last token given out
 --       6 tombstone string: an acquire of this grant id is refused
 
-local STRIDE = tonumber(ARGV[4])
 if not stamp then
   local time = redis.call('TIME')
   stamp = time[1] .. sub('00000' .. time[2], -6)
@@ -18,11 +17,7 @@ local us = tonumber(stamp)
 local at = math.floor(us / 1000)
 
 local MARKER = 'hf:s'
-local CLAIM_WINDOW, WAITER_LIFE = 3000, 10000
 local PASSED_OVER, STILL_THERE = 3000, 2000
--- On a Cluster PUBLISH counts only those who listen at this node, and tells everybody everywhere.
-local PUBLISH = STRIDE > 1 and 'SPUBLISH' or 'PUBLISH'
-local COUNT = STRIDE > 1 and 'SHARDNUMSUB' or 'NUMSUB'
 
 local function whole(number)
   return string.format('%.0f', number)

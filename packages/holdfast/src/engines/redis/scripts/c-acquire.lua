@@ -3,7 +3,7 @@
 -- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
 --       | gone why | limit inUse
 
-local HEARTBEAT, FOREIGN_HEARTBEAT = 1000, 75
+local FOREIGN_HEARTBEAT = 75
 
 -- When the head must look by itself: expiry pushes nothing, and foreigners never do.
 local function next_heartbeat(present)

@@ -32,9 +32,9 @@ test("a confirmation moves validity on, and back where it says less", () => {
 
 test("what a renewal may do counts from its send where it is less, never where it is more", () => {
   const grant = grantOf();
-  grant.expect({ since: 200, ttlMs: 5_000 });
+  grant.expect(200, 5_000);
   assert.equal(grant.validUntil, 1_100);
-  grant.expect({ since: 200, ttlMs: 300 });
+  grant.expect(200, 300);
   assert.equal(grant.validUntil, 500);
 });
 

@@ -63,7 +63,7 @@ export class Grant {
     this.ttlMs = claim.ttlMs;
     this.lifeMs = granted.ttlMs;
     this.since = granted.since;
-    this.validUntil = this.#endOf(granted);
+    this.validUntil = this.#endOf(granted.since, granted.ttlMs);
     this.unclaimed = granted.ttlMs < claim.ttlMs;
   }
 
@@ -76,7 +76,7 @@ export class Grant {
     this.since = since;
     this.ttlMs = ttlMs;
     this.lifeMs = Math.min(ttlMs, this.#doubtfulTtlMs);
-    this.validUntil = this.#endOf({ since, ttlMs: this.lifeMs });
+    this.validUntil = this.#endOf(since, this.lifeMs);
     this.failures = 0;
     this.inDangerTold = false;
     this.unclaimed = false;
@@ -86,11 +86,11 @@ export class Grant {
    * Called before a renewal is sent. One with a shorter ttl may be carried out without our ever
    * hearing of it; from then on the backend's expiry is the nearer one.
    */
-  expect(validity: Validity): void {
-    const end = this.#endOf(validity);
+  expect(since: number, ttlMs: number): void {
+    const end = this.#endOf(since, ttlMs);
     if (end >= this.validUntil) return;
     this.validUntil = end;
-    this.lifeMs = validity.ttlMs;
+    this.lifeMs = ttlMs;
   }
 
   /** A renewal that was sent and not answered. */
@@ -98,7 +98,7 @@ export class Grant {
     this.#doubtfulTtlMs = Math.min(this.#doubtfulTtlMs, ttlMs);
   }
 
-  #endOf({ since, ttlMs }: Validity): number {
+  #endOf(since: number, ttlMs: number): number {
     return since + ttlMs * (1 - this.#drift);
   }
 }

@@ -105,7 +105,7 @@ export class Keeper {
     const work = this.#backend.insist<Renewed | Gone>(
       timeoutMs,
       (call) => {
-        grant.expect({ since: call.startedAt, ttlMs });
+        grant.expect(call.startedAt, ttlMs);
         this.#schedule(grant, call.startedAt);
         return engine.renew([{ resource, grantId, ttlMs }], call);
       },
@@ -116,7 +116,7 @@ export class Keeper {
       this.#schedule(grant, clock.now());
     });
     const answer = await work;
-    this.#take(grant, lease, answer);
+    this.#take(grant, lease, answer, clock.now());
     if (answer.kind === "gone" || lease.lost) throw lease.lost ?? lostBy(lease, answer);
   }
 
@@ -158,7 +158,7 @@ export class Keeper {
       const ahead = due.length > 0 && lease !== null ? lease.renewEveryMs * BATCH_AHEAD : 0;
       if (this.#agenda.earliest > now + ahead) break;
       this.#agenda.delete(grant);
-      if (lease === null || lease.noticeLoss()) continue;
+      if (lease === null || lease.noticeLoss(now)) continue;
       this.#warn(grant, lease, now);
       const renewable = grant.renewing === null && this.#wantsRenewal(grant);
       (renewable && grant.renewAt <= now + ahead ? due : later).push(grant);
@@ -177,7 +177,7 @@ export class Keeper {
     const leases = batch.map((grant) => grant.lease!);
     const refs = batch.map(({ resource, grantId, ttlMs }) => ({ resource, grantId, ttlMs }));
     const ask = (call: Call) => {
-      for (const grant of batch) grant.expect({ since: call.startedAt, ttlMs: grant.ttlMs });
+      for (const grant of batch) grant.expect(call.startedAt, grant.ttlMs);
       return this.#backend.engine.renew(refs, call);
     };
     const work = this.#backend
@@ -185,7 +185,9 @@ export class Keeper {
       .then((answers) => expectAnswers(this.#backend.engine.name, batch.length, answers))
       .then(
         (answers) => {
-          for (const [i, grant] of batch.entries()) this.#take(grant, leases[i]!, answers[i]!);
+          const now = this.#backend.clock.now();
+          for (let i = 0; i < batch.length; i++)
+            this.#take(batch[i]!, leases[i]!, answers[i]!, now);
         },
         (error: unknown) => {
           for (const [i, grant] of batch.entries()) {
@@ -203,10 +205,10 @@ export class Keeper {
   }
 
   /** The lease may have been released, lost or passed on while the question travelled. */
-  #take(grant: Grant, lease: HeldLease, answer: Renewed | Gone | Failed): void {
+  #take(grant: Grant, lease: HeldLease, answer: Renewed | Gone | Failed, now: number): void {
     if (!grant.kept) return;
     // Local validity ran out first: the lease is lost, whatever the backend says now.
-    if (grant.lease === null || grant.lease.noticeLoss()) return;
+    if (grant.lease === null || grant.lease.noticeLoss(now)) return;
     if (answer.kind === "failed") {
       if (answer.effect === "unknown") grant.unanswered(grant.ttlMs);
       this.#failed(grant, lease, this.#backend.failure(answer));
@@ -218,7 +220,6 @@ export class Keeper {
       this.#plan(grant);
       if (grant.askAgain) grant.renewAt = 0;
       grant.askAgain = false;
-      const now = this.#backend.clock.now();
       const tookMs = now - answer.since;
       emit("renewed", () => ({ ...lease.subject(), tookMs, remainingMs: lease.remainingMs() }));
     }

@@ -183,9 +183,8 @@ export class HeldLease implements Lease {
   }
 
   /** Timers may be late; the clock is not. Returns whether the lease is lost. */
-  noticeLoss(): boolean {
+  noticeLoss(now = this.#clock.now()): boolean {
     if (this.#lost !== null) return true;
-    const now = this.#clock.now();
     if (now < this.lostAt) return false;
     const overTime = now >= this.holdUntil;
     this.lose(overTime ? "max-hold" : this.terms.renew ? "unconfirmed" : "expired", false);

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { sleep, systemClock } from "../../clock.js";
+import { sleep, systemClock, type Timer } from "../../clock.js";
 import { EngineError, HoldfastError } from "../../errors.js";
 import type { Script, Seam, Wait } from "./client.js";
 import { explain, isForbidden, isMissingScript, isMoving } from "./failure.js";
@@ -20,11 +20,15 @@ const TEXT = Object.keys(scripts)
   .join("\n");
 const SHA = createHash("sha1").update(TEXT).digest("hex");
 
-interface Operation {
+/** words: the name of the operation and its arguments, as the script's headers give them. */
+interface Asked {
   readonly key: string;
   readonly words: readonly string[];
-  readonly resolve: (answer: unknown) => void;
-  readonly reject: (error: unknown) => void;
+}
+
+interface Operation extends Asked {
+  resolve(answer: unknown): void;
+  reject(error: unknown): void;
 }
 
 export interface CommanderTerms {
@@ -52,8 +56,7 @@ export class Commander {
   }
 
   /**
-   * words: the name of the operation and its arguments, as the script's headers give them. What read
-   * makes of the answer, or throws at it, is the caller's.
+   * What read makes of the answer, or throws at it, is the caller's.
    */
   run<T>(key: string, words: readonly string[], read: (answer: unknown) => T): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -78,32 +81,11 @@ export class Commander {
    * Many at once, with an answer or an error for each: cheaper than a promise for each. What is not
    * answered within patienceMs is an error then, and does not keep the others waiting.
    */
-  runAll(
-    asked: readonly Pick<Operation, "key" | "words">[],
-    patienceMs: number,
-  ): Promise<unknown[]> {
+  runAll(asked: readonly Asked[], patienceMs: number): Promise<unknown[]> {
     if (asked.length === 0) return Promise.resolve([]);
     return new Promise((resolve) => {
-      const answers = new Array<unknown>(asked.length);
-      const missing = new Set(asked.keys());
-      const end = () => {
-        timer?.cancel();
-        resolve(answers);
-      };
-      const giveUp = () => {
-        for (const i of missing) answers[i] = lateness(patienceMs);
-        missing.clear();
-        end();
-      };
-      const timer = patienceMs === Infinity ? null : systemClock.timer(patienceMs, giveUp, false);
-      for (const [i, { key, words }] of asked.entries()) {
-        const take = (answer: unknown) => {
-          if (!missing.delete(i)) return;
-          answers[i] = answer;
-          if (missing.size === 0) end();
-        };
-        this.#add({ key, words, resolve: take, reject: take });
-      }
+      const all = new Collection(asked.length, patienceMs, resolve);
+      for (let i = 0; i < asked.length; i++) this.#add(new Part(asked[i]!, all, i));
     });
   }
 
@@ -217,6 +199,58 @@ export class Commander {
     const { answer, replicas } = await this.#seam.confirmed(how, keys, args, wait);
     if (replicas >= wait.replicas) return answer as unknown[];
     return (answer as unknown[]).map((one) => (isKept(one) ? unconfirmed(replicas, wait) : one));
+  }
+}
+
+const MISSING = Symbol("missing");
+
+/** The answers to many, complete when the last one has come or patience is spent. */
+class Collection {
+  readonly #answers: unknown[];
+  readonly #patience: Timer | null;
+  readonly #done: (answers: unknown[]) => void;
+  #missing: number;
+
+  constructor(count: number, patienceMs: number, done: (answers: unknown[]) => void) {
+    this.#answers = new Array<unknown>(count).fill(MISSING);
+    this.#missing = count;
+    this.#done = done;
+    const giveUp = () => {
+      for (let i = 0; i < count; i++) this.take(i, lateness(patienceMs));
+    };
+    const endless = patienceMs === Infinity;
+    this.#patience = endless ? null : systemClock.timer(patienceMs, giveUp, false);
+  }
+
+  take(i: number, answer: unknown): void {
+    if (this.#answers[i] !== MISSING) return;
+    this.#answers[i] = answer;
+    if (--this.#missing > 0) return;
+    this.#patience?.cancel();
+    this.#done(this.#answers);
+  }
+}
+
+/** One of many. An error is an answer here. */
+class Part implements Operation {
+  readonly key: string;
+  readonly words: readonly string[];
+  readonly #whole: Collection;
+  readonly #place: number;
+
+  constructor({ key, words }: Asked, whole: Collection, place: number) {
+    this.key = key;
+    this.words = words;
+    this.#whole = whole;
+    this.#place = place;
+  }
+
+  resolve(answer: unknown): void {
+    this.#whole.take(this.#place, answer);
+  }
+
+  reject(error: unknown): void {
+    this.#whole.take(this.#place, error);
   }
 }
 

@@ -40,13 +40,14 @@ export class Tally {
     this.#answers[node] = answer;
     this.answered++;
     if (typeof answer !== "string") this.#count(node, answer);
-    const pending = this.#size - this.answered;
+    // Nodes that do not count are no answer: the others are heard, so that an error can tell it all.
+    const refused = this.busy + this.outbid + this.skewed;
     return (
       this.accepted >= this.#writeQuorum ||
       this.gone !== null ||
       this.terms !== null ||
       this.knownFence !== null ||
-      (this.accepted + pending < this.#writeQuorum && this.#known === null)
+      (refused > this.#size - this.#writeQuorum && this.#known === null)
     );
   }
 

@@ -91,9 +91,10 @@ export class Acquisition {
   }
 
   #judge(tally: Tally) {
-    const { terms, seen } = this.#quorum;
+    const { terms, seen, watch } = this.#quorum;
     const entry = this.#entry;
     const { resource } = entry.claim;
+    tally.leaveOutAbove(watch.estimateUs() + terms.maxSkewMs * 1e3);
     if (tally.counter > 0) seen.note(resource, tally.counter);
     if (tally.terms !== null) return this.#giveUp(tally, { kind: "terms", ...tally.terms });
     if (tally.gone !== null) return this.#giveUp(tally, { kind: "gone", why: tally.gone });

@@ -42,7 +42,7 @@ export class Ground implements AsyncDisposable {
   static async start(
     count: number,
     settings: QuorumSettings = {},
-    options: RedisOptions = {},
+    options: RedisOptions | ((node: number) => RedisOptions) = {},
   ): Promise<Ground> {
     const ground = await Ground.startFresh(count, settings, options);
     await ground.found();
@@ -53,9 +53,12 @@ export class Ground implements AsyncDisposable {
   static async startFresh(
     count: number,
     settings: QuorumSettings = {},
-    options: RedisOptions = {},
+    options: RedisOptions | ((node: number) => RedisOptions) = {},
   ): Promise<Ground> {
-    const servers = await Promise.all(Array.from({ length: count }, () => startRedis(options)));
+    const optionsOf = typeof options === "function" ? options : () => options;
+    const servers = await Promise.all(
+      Array.from({ length: count }, (_, node) => startRedis(optionsOf(node))),
+    );
     return new Ground(servers, settings);
   }
 

@@ -51,6 +51,21 @@ export class Tally {
     );
   }
 
+  /**
+   * A node whose clock is far ahead asks for a fence that the others cannot take. Whoever bid so much
+   * would be refused by all of them until their clocks have come there, so it is left out instead.
+   */
+  leaveOutAbove(limit: number): void {
+    for (const answer of this.#answers) {
+      if (!isAnswer(answer) || (answer.kind !== "counter" && answer.kind !== "busy")) continue;
+      if (answer.counter <= limit) this.counter = Math.max(this.counter, answer.counter);
+      else if (answer.kind === "counter") {
+        this.outbid--;
+        this.skewed++;
+      }
+    }
+  }
+
   /** A fence under which this very id is held by enough nodes already. */
   get knownFence(): number | null {
     if (this.#known === null) return null;
@@ -147,9 +162,6 @@ export class Tally {
     else if (answer.kind === "skew") this.skewed++;
     else if (answer.kind === "gone") this.gone = answer.why;
     else if (answer.kind === "terms") this.terms = { node, terms: answer.terms };
-    if (answer.kind === "counter" || answer.kind === "busy") {
-      this.counter = Math.max(this.counter, answer.counter);
-    }
   }
 
   #countKnown(fence: number, attempt: number): void {

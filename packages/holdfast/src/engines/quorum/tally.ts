@@ -16,6 +16,8 @@ export class Tally {
   #known: Map<number, number> | null = null;
   accepted = 0;
   answered = 0;
+  /** Nodes that have not answered, a set of bits. */
+  missing: number;
   /** Nodes that would accept a greater fence. */
   outbid = 0;
   /** The greatest fence that any node has heard of. */
@@ -33,12 +35,14 @@ export class Tally {
     this.#writeQuorum = writeQuorum;
     this.#fence = fence;
     this.#answers = new Array(size).fill(null);
+    this.missing = (1 << size) - 1;
   }
 
   /** True when no further answer can change what this attempt comes to. */
   add(node: number, answer: Absent): boolean {
     this.#answers[node] = answer;
     this.answered++;
+    this.missing &= ~(1 << node);
     if (typeof answer !== "string") this.#count(node, answer);
     // Nodes that do not count are no answer: the others are heard, so that an error can tell it all.
     const refused = this.busy + this.outbid + this.skewed;

@@ -6,6 +6,7 @@ const SUITES: Record<string, () => Promise<Suite>> = {
   local: async () => (await import("./local/index.js")).suite,
   mysql: async () => (await import("./mysql/index.js")).suite,
   postgres: async () => (await import("./postgres/index.js")).suite,
+  quorum: async () => (await import("./quorum/index.js")).suite,
   redis: async () => (await import("./redis/index.js")).suite,
   zookeeper: async () => (await import("./zookeeper/index.js")).suite,
   etcd: async () => (await import("./etcd/index.js")).suite,

@@ -16,6 +16,7 @@ export { ServerProcess, type ServerSpec } from "./process.js";
 export { type RedisOptions, type RedisServer, startRedis } from "./redis.js";
 export { Relay } from "./relay.js";
 export { type SentinelServers, startSentinel } from "./sentinel.js";
+export { ShiftedClock } from "./shifted-clock.js";
 export {
   type EnsembleOptions,
   startZooKeeper,

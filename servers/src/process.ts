@@ -7,7 +7,12 @@ import { type Guardian, guard } from "./guardian.js";
 
 const POLL_MS = 20;
 const LOG_TAIL = 4_000;
-const DEFAULTS = { readyWithinMs: 15_000, stopSignal: "SIGTERM", stopWithinMs: 5_000 } as const;
+const DEFAULTS = {
+  env: {},
+  readyWithinMs: 15_000,
+  stopSignal: "SIGTERM",
+  stopWithinMs: 5_000,
+} as const;
 
 export interface ServerSpec {
   readonly name: string;
@@ -15,6 +20,8 @@ export interface ServerSpec {
   command(folder: string): readonly [file: string, ...args: string[]];
   /** Resolves when the server answers; any rejection means "not yet". */
   probe(): Promise<void>;
+  /** Beside those of this process. */
+  readonly env?: Readonly<Record<string, string>>;
   readonly readyWithinMs?: number;
   readonly stopSignal?: NodeJS.Signals;
   /** After the stop signal; then it is killed. */
@@ -118,7 +125,9 @@ export class ServerProcess {
     const log = openSync(join(this.folder, "log"), "a");
     try {
       const stdio = ["ignore", log, log] as const;
-      this.#child = spawn(file, args, { cwd: this.folder, detached: true, stdio: [...stdio] });
+      const env = { ...process.env, ...this.#spec.env };
+      const options = { cwd: this.folder, detached: true, env };
+      this.#child = spawn(file, args, { ...options, stdio: [...stdio] });
     } finally {
       closeSync(log);
     }

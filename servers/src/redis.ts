@@ -12,6 +12,8 @@ export interface RedisOptions {
   readonly port?: number;
   /** More of redis-server's own arguments, such as `["--replicaof", "127.0.0.1 7000"]`. */
   readonly args?: readonly string[];
+  /** Such as what a ShiftedClock gives. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export interface RedisServer extends AsyncDisposable {
@@ -34,7 +36,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
   for (let attempt = 1; ; attempt++) {
     const port = options.port ?? (await freePort());
     try {
-      return await startOn(binary, port, options.args ?? []);
+      return await startOn(binary, port, options);
     } catch (error) {
       const taken = /Address already in use/.test(String(error));
       if (!taken || options.port !== undefined || attempt === PORT_TRIES) throw error;
@@ -45,12 +47,13 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
 async function startOn(
   binary: string,
   port: number,
-  more: readonly string[],
+  { args: more = [], env = {} }: RedisOptions,
 ): Promise<RedisServer> {
   const server = new ServerProcess({
     name: "redis",
     command: (folder) => [binary, ...argumentsFor(port, folder), ...more],
     probe: () => ping(port),
+    env,
   });
   await server.start();
   return {

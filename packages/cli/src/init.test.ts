@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { startMariadb, startPostgres } from "@holdfast/servers";
+import { startMariadb, startPostgres, startRedis } from "@holdfast/servers";
 import { holdfast } from "./holdfast.fixture.js";
 
 const STARTS = { postgres: startPostgres, mysql: startMariadb };
@@ -25,6 +25,22 @@ for (const [name, start] of Object.entries(STARTS)) {
     assert.equal(run.stdout, "yes\n");
   });
 }
+
+test("redlock: new servers wait until init has certified them, and init again is harmless", async (t) => {
+  const servers = await Promise.all([startRedis(), startRedis(), startRedis()]);
+  t.after(() => Promise.all(servers.map((server) => server.stop())));
+  const url = `redlock://${servers.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
+  const early = holdfast(t, ["run", "a", "--url", url, "--", "echo", "no"]);
+  assert.equal(await early.ended, 69);
+  assert.match(early.stderr, /quarantine/);
+  for (let i = 0; i < 2; i++) {
+    const init = holdfast(t, ["init", "--url", url]);
+    assert.equal(await init.ended, 0, init.stderr);
+    const run = holdfast(t, ["run", "a", "--url", url, "--", "echo", "yes"]);
+    assert.equal(await run.ended, 0, run.stderr);
+    assert.equal(run.stdout, "yes\n");
+  }
+});
 
 test("an engine that needs nothing says so; what is no engine or no option is refused", async (t) => {
   const memory = holdfast(t, ["init", "--url", "memory:"]);

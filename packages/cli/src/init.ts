@@ -22,15 +22,16 @@ Options
   -h, --help
 
 On PostgreSQL and MySQL it creates tables and routines, or brings older ones up to date; it needs a
-user that may do so, the locks themselves do not. Other engines need nothing. Doing it again is
-harmless.
+user that may do so, the locks themselves do not. On redlock: it certifies new servers, which would
+else wait for a while before they count. Other engines need nothing. Doing it again is harmless.
 
 Exit codes
   64 usage   69 refused or unreachable   78 no such engine, or its client is not installed
 
 Examples
   HOLDFAST_URL=postgres://admin:secret@db/app holdfast init
-  holdfast init --url 'mysql://root@127.0.0.1/app?hold=shedlock'`;
+  holdfast init --url 'mysql://root@127.0.0.1/app?hold=shedlock'
+  holdfast init --url redlock://10.0.0.1,10.0.0.2,10.0.0.3`;
 
 export const initCommand: Command = {
   summary: "make the tables that an engine needs, once",

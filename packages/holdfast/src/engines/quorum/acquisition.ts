@@ -32,10 +32,11 @@ export class Acquisition {
     this.#startedAt = quorum.clock.now();
   }
 
-  start(): void {
+  start() {
     const { terms, watch, seen, size, clock } = this.#quorum;
     const entry = this.#entry;
     const { resource, ttlMs, tokens } = entry.claim;
+    if (entry.isOver) return this.#done({ kind: "gone", why: "unknown" });
     if (!entry.granted) {
       entry.attempt++;
       entry.fence = Math.max(seen.of(resource) + 1, watch.estimateUs());
@@ -46,6 +47,7 @@ export class Acquisition {
     const { attempt } = entry;
     const tally = new Tally(size, terms.writeQuorum, entry.fence);
     const request = this.#request();
+    const isGivenUp = () => attempt <= entry.givenUp && !entry.isOver;
     canvass(this.#quorum, {
       request: (node) => {
         entry.unanswered[node]!++;
@@ -58,16 +60,19 @@ export class Acquisition {
       heard: (node, answer) => {
         settled(entry, node, answer);
         const suspect = answer.kind === "accepted" && watch.isSuspect(node);
-        return tally.add(node, suspect ? "suspect" : answer);
+        if (tally.add(node, suspect ? "suspect" : answer)) return true;
+        // Contenders have some nodes each: one that is silent anyway is not what they wait for.
+        return tally.busy > 0 && (tally.missing & ~this.#quorum.silent) === 0;
       },
       late: (node, answer) => {
         settled(entry, node, answer);
-        if (answer.kind === "accepted" && attempt <= entry.givenUp) this.#takeBack(1 << node);
+        if (answer.kind === "accepted" && isGivenUp()) this.#takeBack(1 << node);
       },
       ended: () => this.#judge(tally),
       over: (silent) => {
         // Where no answer came, the request may still arrive. A tombstone awaits it.
-        if (attempt <= entry.givenUp) this.#takeBack(silent | tally.doubtful);
+        if (isGivenUp()) this.#takeBack(silent | tally.doubtful);
+        this.#quorum.silent |= silent;
       },
     });
   }
@@ -91,9 +96,10 @@ export class Acquisition {
   }
 
   #judge(tally: Tally) {
-    const { terms, seen } = this.#quorum;
+    const { terms, seen, watch } = this.#quorum;
     const entry = this.#entry;
     const { resource } = entry.claim;
+    tally.leaveOutAbove(watch.estimateUs() + terms.maxSkewMs * 1e3);
     if (tally.counter > 0) seen.note(resource, tally.counter);
     if (tally.terms !== null) return this.#giveUp(tally, { kind: "terms", ...tally.terms });
     if (tally.gone !== null) return this.#giveUp(tally, { kind: "gone", why: tally.gone });

@@ -1,4 +1,4 @@
-import type { Clock } from "../../clock.js";
+import type { Clock, Timer } from "../../clock.js";
 import type {
   Busy,
   Call,
@@ -63,12 +63,14 @@ export class QuorumEngine implements Engine {
   readonly #terms: ResolvedQuorum;
   readonly #notices: Notices;
   readonly #quorum: Quorum;
+  readonly #clock: Clock;
   #closed = false;
 
   constructor({ nodes, terms, notices, clock, random, mintNonce }: QuorumEngineParts) {
     this.#nodes = nodes;
     this.#terms = terms;
     this.#notices = notices;
+    this.#clock = clock;
     const report = (event: QuorumEvent) =>
       emit("node", () => ({ ...event, node: this.#quorum.nameOf(event.node) }));
     const surroundings: Surroundings = { clock, random, mintNonce, report };
@@ -78,15 +80,20 @@ export class QuorumEngine implements Engine {
 
   /** Hears notices from now on, and learns what the nodes' clocks read. */
   async open(): Promise<void> {
+    const { nodeTimeoutMs } = this.#terms;
     const heard = Promise.all(this.#nodes.map((node) => node.listen()));
-    // Neither sockets nor the quorum's own timers keep a process alive; that somebody waits does.
-    const stay = this.#quorum.clock.timer(2 * this.#terms.nodeTimeoutMs, () => {}, true);
+    // Neither sockets nor the quorum's own timers keep a process alive; that somebody waits does. And
+    // a node that hangs is not waited for any longer: notices only make things fast.
+    let stay: Timer | undefined;
+    const enough = new Promise<void>((go) => {
+      stay = this.#clock.timer(nodeTimeoutMs, go, true);
+    });
     // Any question will do: every answer tells the time, and whether the node is certified.
-    await new Promise<void>((go) =>
-      survey(this.#quorum, "holdfast", this.#terms.nodeTimeoutMs, () => go()),
+    const told = new Promise<void>((go) =>
+      survey(this.#quorum, "holdfast", nodeTimeoutMs, () => go()),
     );
-    stay.cancel();
-    await heard;
+    await Promise.race([Promise.all([heard, told]), enough]);
+    stay?.cancel();
   }
 
   async tryAcquire(claim: Claim, { startedAt }: Call): Promise<Granted | Busy | Gone> {

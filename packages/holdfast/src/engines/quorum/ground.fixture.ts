@@ -1,6 +1,8 @@
 import { type RedisOptions, type RedisServer, Relay, startRedis } from "@holdfast/servers";
 import { Redis } from "ioredis";
 import type { Engine } from "../../engine.js";
+import { Locks } from "../../locks.js";
+import type { ConnectOptions } from "../../options.js";
 import { keyOf } from "../redis/keys.js";
 import type { QuorumEngine } from "./engine.js";
 import {
@@ -27,6 +29,8 @@ export class Ground implements AsyncDisposable {
   readonly admins: readonly Redis[];
   readonly #settings: QuorumSettings;
   readonly #relays = new Map<Engine, readonly Relay[]>();
+  readonly #locks: Locks[] = [];
+  readonly #engines: Engine[] = [];
   readonly #closers = new Set<() => void>();
 
   private constructor(servers: readonly RedisServer[], settings: QuorumSettings) {
@@ -38,12 +42,24 @@ export class Ground implements AsyncDisposable {
   static async start(
     count: number,
     settings: QuorumSettings = {},
-    options: RedisOptions = {},
+    options: RedisOptions | ((node: number) => RedisOptions) = {},
   ): Promise<Ground> {
-    const servers = await Promise.all(Array.from({ length: count }, () => startRedis(options)));
-    const ground = new Ground(servers, settings);
+    const ground = await Ground.startFresh(count, settings, options);
     await ground.found();
     return ground;
+  }
+
+  /** Servers that nobody has certified. */
+  static async startFresh(
+    count: number,
+    settings: QuorumSettings = {},
+    options: RedisOptions | ((node: number) => RedisOptions) = {},
+  ): Promise<Ground> {
+    const optionsOf = typeof options === "function" ? options : () => options;
+    const servers = await Promise.all(
+      Array.from({ length: count }, (_, node) => startRedis(optionsOf(node))),
+    );
+    return new Ground(servers, settings);
   }
 
   get names(): string[] {
@@ -72,6 +88,7 @@ export class Ground implements AsyncDisposable {
   ): Promise<Engine> {
     const clients = ports.map((port) => this.connect(port));
     const engine = quorumEngine(this.options(clients, more)) as QuorumEngine;
+    this.#engines.push(engine);
     await engine.open();
     const close = engine.close.bind(engine);
     engine.close = async () => {
@@ -79,6 +96,17 @@ export class Ground implements AsyncDisposable {
       for (const client of clients) client.disconnect();
     };
     return engine;
+  }
+
+  /** The public API on clients of its own, closed with the ground. */
+  async locks(more: QuorumSettings = {}, options: ConnectOptions = {}): Promise<Locks> {
+    const ttlMs = Math.min(30_000, this.#settings.maxTtlMs ?? 30_000);
+    const locks = new Locks(await this.engine(more), {
+      ...options,
+      defaults: { ttlMs, ...options.defaults },
+    });
+    this.#locks.push(locks);
+    return locks;
   }
 
   /** The same through relays, which sever() cuts. */
@@ -133,6 +161,11 @@ export class Ground implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.race([
+      Promise.allSettled(this.#locks.map((locks) => locks.close())),
+      new Promise((enough) => setTimeout(enough, 1_000)),
+    ]);
+    for (const engine of this.#engines) await engine.close();
     for (const relays of this.#relays.values()) {
       await Promise.all(relays.map((relay) => relay.close()));
     }

@@ -77,6 +77,8 @@ export interface Entry {
   granted: boolean;
   /** It was refused before, and came back. */
   waited: boolean;
+  /** It was released: no attempt may follow, and tombstones await those that are on their way. */
+  isOver: boolean;
   /** Attempts up to this one were given up: what is accepted of them later is taken back. */
   givenUp: number;
   /** Nodes that accepted an attempt and were not asked to give it back. A set of bits. */
@@ -97,6 +99,8 @@ export class Quorum implements Electorate {
   readonly watch: ClockWatch;
   readonly quarantine: Quarantine;
   readonly seen = new Seen();
+  /** Nodes that let the last question run out of time, a set of bits. Any answer takes them out. */
+  silent = 0;
   readonly #nodes: readonly QuorumNode[];
   readonly #entries = new Map<string, Entry>();
 
@@ -140,6 +144,7 @@ export class Quorum implements Electorate {
   ask(node: number, request: NodeRequest, answered: (answer: NodeAnswer) => void): void {
     const sentAt = this.clock.now();
     this.#nodes[node]!.ask(request, (answer, us) => {
+      this.silent &= ~(1 << node);
       if (answer.kind !== "failed") this.watch.sample(node, sentAt, us);
       if (answer.kind === "uncertified") this.quarantine.observe(node, answer);
       else if (provesCertificate(answer)) this.quarantine.cleared(node);
@@ -160,10 +165,7 @@ export class Quorum implements Electorate {
 
   release(ref: ReleaseWish, done: (outcome: Closed) => void): void {
     const entry = this.#entries.get(ref.id);
-    if (entry !== undefined) {
-      entry.givenUp = entry.attempt;
-      entry.granted = false;
-    }
+    if (entry !== undefined) entry.isOver = true;
     this.#entries.delete(ref.id);
     new Closing(this, ref, entry, Number.MAX_SAFE_INTEGER, true).settle(done);
   }
@@ -191,6 +193,7 @@ export class Quorum implements Electorate {
       tokens: 0,
       granted: false,
       waited: false,
+      isOver: false,
       givenUp: 0,
       standing: 0,
       unanswered: new Array(this.size).fill(0),

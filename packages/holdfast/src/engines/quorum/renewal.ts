@@ -27,7 +27,7 @@ export function renewGrant(
   let other: RenewOutcome | null = null;
   const rejoin = (node: number, answer: NodeAnswer) => {
     if (answer.kind !== "gone" || answer.why === "revoked" || renewed < terms.writeQuorum) return;
-    if (entry?.granted) join(quorum, entry, node, ref.ttlMs);
+    if (entry?.granted && !entry.isOver) join(quorum, entry, node, ref.ttlMs);
   };
   canvass(quorum, {
     request: () => ({ verb: "renew", ...ref }),
@@ -67,7 +67,6 @@ function join(quorum: Quorum, entry: Entry, node: number, ttlMs: number): void {
   const what = { resource, id, attempt, mode, ttlMs, delayMs, fence, tokens, label } as const;
   quorum.ask(node, { verb: "acquire", ...what, rejoin: true, wants: false }, (answer) => {
     if (answer.kind !== "failed" || answer.effect === "none") entry.unanswered[node]!--;
-    if (answer.kind === "accepted" && attempt <= entry.givenUp) quorum.takeBack(entry, 1 << node);
   });
 }
 

@@ -16,6 +16,8 @@ export class Tally {
   #known: Map<number, number> | null = null;
   accepted = 0;
   answered = 0;
+  /** Nodes that have not answered, a set of bits. */
+  missing: number;
   /** Nodes that would accept a greater fence. */
   outbid = 0;
   /** The greatest fence that any node has heard of. */
@@ -33,21 +35,39 @@ export class Tally {
     this.#writeQuorum = writeQuorum;
     this.#fence = fence;
     this.#answers = new Array(size).fill(null);
+    this.missing = (1 << size) - 1;
   }
 
   /** True when no further answer can change what this attempt comes to. */
   add(node: number, answer: Absent): boolean {
     this.#answers[node] = answer;
     this.answered++;
+    this.missing &= ~(1 << node);
     if (typeof answer !== "string") this.#count(node, answer);
-    const pending = this.#size - this.answered;
+    // Nodes that do not count are no answer: the others are heard, so that an error can tell it all.
+    const refused = this.busy + this.outbid + this.skewed;
     return (
       this.accepted >= this.#writeQuorum ||
       this.gone !== null ||
       this.terms !== null ||
       this.knownFence !== null ||
-      (this.accepted + pending < this.#writeQuorum && this.#known === null)
+      (refused > this.#size - this.#writeQuorum && this.#known === null)
     );
+  }
+
+  /**
+   * A node whose clock is far ahead asks for a fence that the others cannot take. Whoever bid so much
+   * would be refused by all of them until their clocks have come there, so it is left out instead.
+   */
+  leaveOutAbove(limit: number): void {
+    for (const answer of this.#answers) {
+      if (!isAnswer(answer) || (answer.kind !== "counter" && answer.kind !== "busy")) continue;
+      if (answer.counter <= limit) this.counter = Math.max(this.counter, answer.counter);
+      else if (answer.kind === "counter") {
+        this.outbid--;
+        this.skewed++;
+      }
+    }
   }
 
   /** A fence under which this very id is held by enough nodes already. */
@@ -146,9 +166,6 @@ export class Tally {
     else if (answer.kind === "skew") this.skewed++;
     else if (answer.kind === "gone") this.gone = answer.why;
     else if (answer.kind === "terms") this.terms = { node, terms: answer.terms };
-    if (answer.kind === "counter" || answer.kind === "busy") {
-      this.counter = Math.max(this.counter, answer.counter);
-    }
   }
 
   #countKnown(fence: number, attempt: number): void {

@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { connect } from "../../connect.js";
+import type { Claim, Engine } from "../../engine.js";
+import { LeaseLostError, UnsupportedError, UsageError } from "../../errors.js";
+import { mintGrantId } from "../../grant-id.js";
+import type { Locks } from "../../locks.js";
+import { redisEngine } from "../redis/index.js";
+import { Ground } from "./ground.fixture.js";
+import { quorumEngine } from "./index.js";
+
+const MAX_TTL_MS = 60_000;
+const call = () => ({ startedAt: performance.now(), timeoutMs: 5_000 });
+
+function claim(resource: string, more: Partial<Claim> = {}): Claim {
+  const what = { mode: "exclusive", limit: null, ttlMs: 10_000, lockDelayMs: 0 } as const;
+  return { resource, grantId: mintGrantId(), ...what, tokens: 1, label: "test", ...more };
+}
+
+describe("five nodes", () => {
+  let ground: Ground;
+  let locks: Locks;
+  before(async () => {
+    ground = await Ground.start(5, { maxTtlMs: MAX_TTL_MS });
+    locks = await ground.locks();
+  });
+  after(() => ground[Symbol.asyncDispose]());
+
+  it("a grant is a record on the nodes, and a release leaves none", async () => {
+    const lease = await locks.acquire("plain");
+    const records = () => Promise.all(ground.admins.map((admin) => admin.hlen("holdfast:plain")));
+    await until(async () => (await records()).every((count) => count === 1));
+    assert.equal(await lease.release(), "released");
+    await until(async () => (await records()).every((count) => count === 0));
+  });
+
+  it("two nodes that hang cost nothing but themselves", async () => {
+    const paused = ground.servers.slice(0, 2);
+    for (const server of paused) server.pause();
+    try {
+      const lease = await locks.acquire("hung", { ttlMs: 5_000 });
+      await lease.renew();
+      assert.equal(await locks.check(lease.sequencer), true);
+      assert.equal(await lease.release(), "released");
+    } finally {
+      for (const server of paused) server.resume();
+    }
+    // What was on its way to them is over by now, and must not stand there for a whole ttl.
+    await until(async () => {
+      const counts = await Promise.all(ground.admins.map((one) => one.hlen("holdfast:hung")));
+      return counts.every((count) => count === 0);
+    });
+  });
+
+  it("the number of nodes that may forget is a trait", async () => {
+    const traits = quorumEngine(ground.options(ground.admins)).traits;
+    assert.equal("mayForget" in traits && traits.mayForget, 0);
+    const all = quorumEngine(ground.options(ground.admins, { writeQuorum: 5 })).traits;
+    assert.equal("mayForget" in all && all.mayForget, 4);
+  });
+
+  it("a ttl and a lock-delay that outlast a quarantine are refused", async () => {
+    const terms = { ttlMs: 40_000, lockDelayMs: 30_000 };
+    await assert.rejects(locks.acquire("long", terms), UsageError);
+  });
+
+  it("connect takes the members from a URL, and refuses fewer than three", async () => {
+    const remote = await connect(ground.url);
+    const lease = await remote.acquire("by url");
+    assert.equal(await locks.tryAcquire("by url"), null);
+    await lease.release();
+    await remote.close();
+    await assert.rejects(connect("redlock://127.0.0.1:1,127.0.0.1:2"), UsageError);
+    await assert.rejects(connect(`${ground.url}&quorum=3`), UsageError);
+  });
+
+  it("connect works while a node is down, and the node joins when it is back", async () => {
+    await ground.servers[4]!.restart();
+    ground.servers[4]!.pause();
+    const remote = await connect(ground.url);
+    await (await remote.acquire("one down")).release();
+    ground.servers[4]!.resume();
+    await remote.close();
+  });
+});
+
+test("three holders of a semaphore of two: why a quorum cannot count", async () => {
+  await using ground = await Ground.start(5, { maxTtlMs: MAX_TTL_MS });
+  const locks = await ground.locks();
+  const wish = { mode: "shared", limit: 2 } as const;
+  await assert.rejects(locks.acquire("gpu", wish), UnsupportedError);
+  // Were it allowed: each node lets two in, and yet three have a majority each.
+  const nodes: Engine[] = ground.admins.map((client) => redisEngine({ client }));
+  const majorities = [
+    [0, 1, 2],
+    [2, 3, 4],
+    [0, 1, 3],
+  ];
+  for (const majority of majorities) {
+    const one = claim("gpu", wish);
+    for (const i of majority) {
+      assert.equal((await nodes[i]!.tryAcquire(one, call())).kind, "granted");
+    }
+  }
+  for (const node of nodes) await node.close();
+});
+
+test("writeQuorum of all nodes: a lock on each of them, as multiLock has it", async () => {
+  await using ground = await Ground.start(3, { maxTtlMs: MAX_TTL_MS, writeQuorum: 3 });
+  const locks = await ground.locks();
+  const lease = await locks.acquire("all", { ttlMs: 2_000 });
+  const counts = await Promise.all(ground.admins.map((admin) => admin.hlen("holdfast:all")));
+  assert.deepEqual(counts, [1, 1, 1]);
+  await lease.release();
+  ground.servers[1]!.pause();
+  await assert.rejects(locks.acquire("all", { ttlMs: 2_000, waitMs: 300 }), { code: "ENGINE" });
+  ground.servers[1]!.resume();
+  await (await locks.acquire("all", { retry: Array(100).fill(50) })).release();
+});
+
+test("a lease whose quorum is gone is lost in time", async () => {
+  await using ground = await Ground.start(3, { maxTtlMs: MAX_TTL_MS });
+  const locks = await ground.locks();
+  const lease = await locks.acquire("fading", { ttlMs: 800, callTimeoutMs: 300 });
+  const lost = new Promise<void>((go) => lease.signal.addEventListener("abort", () => go()));
+  for (const server of ground.servers.slice(1)) server.pause();
+  await lost;
+  assert.ok(lease.signal.reason instanceof LeaseLostError);
+  assert.equal(lease.held, false);
+  for (const server of ground.servers.slice(1)) server.resume();
+});
+
+test("a node that came out of quarantine joins the grants that are held", async () => {
+  await using ground = await Ground.start(3, { maxTtlMs: 600 });
+  const locks = await ground.locks();
+  const lease = await locks.acquire("kept", { ttlMs: 300 });
+  const [first] = ground.admins;
+  await first!.flushall();
+  await until(async () => (await first!.exists("{holdfast:}:certificate")) === 1);
+  await until(async () => (await first!.hlen("holdfast:kept")) === 1);
+  // From now on it counts: another may go, and the lease stays.
+  ground.servers[1]!.pause();
+  await sleep(600);
+  assert.equal(lease.held, true);
+  assert.equal(await (await ground.locks()).tryAcquire("kept", { ttlMs: 300 }), null);
+  ground.servers[1]!.resume();
+  assert.equal(await lease.release(), "released");
+});
+
+async function until(check: () => Promise<boolean>, withinMs = 8_000): Promise<void> {
+  const deadline = performance.now() + withinMs;
+  while (!(await check())) {
+    assert.ok(performance.now() < deadline, `not within ${withinMs} ms: ${check}`);
+    await sleep(10);
+  }
+}

@@ -1,0 +1,84 @@
+// One of five nodes has a wall clock that a test can set; its monotonic clock goes on as before.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { ShiftedClock, startRedis } from "@holdfast/servers";
+import { FencedOutError } from "../../errors.js";
+import { channels, type Events } from "../../events.js";
+import { Register } from "../redis/register.fixture.js";
+import { Ground } from "./ground.fixture.js";
+
+const TERMS = { maxTtlMs: 60_000, maxSkewMs: 5_000 };
+const clock = new ShiftedClock();
+let ground: Ground;
+
+before(async () => {
+  ground = await Ground.start(5, TERMS, (node) => (node === 0 ? { env: clock.env } : {}));
+});
+
+after(async () => {
+  await ground[Symbol.asyncDispose]();
+  clock[Symbol.dispose]();
+});
+
+test("+60 s on one node: it ends grants, is reported, and nobody else gets in", async () => {
+  clock.set(0);
+  await ground.reset();
+  const [holder, other] = [await ground.locks(), await ground.locks()];
+  const lease = await holder.acquire("a", { ttlMs: 30_000 });
+  const suspects: Events["node"][] = [];
+  const hear = (message: unknown) => void suspects.push(message as Events["node"]);
+  channels.node.subscribe(hear);
+  clock.set(60_000);
+  assert.equal(await other.tryAcquire("a"), null);
+  await lease.renew();
+  channels.node.unsubscribe(hear);
+  const suspect = suspects.find(({ state }) => state === "suspect");
+  assert.ok(suspect, "the jump was not reported");
+  assert.equal(suspect.node, ground.names[0]);
+  assert.ok(suspect.movedMs! > 50_000 && suspect.forMs >= TERMS.maxTtlMs);
+  assert.equal(lease.held, true);
+  // Neither this client, which saw the jump, nor a new one, which could not, is held up by it.
+  assert.equal(await lease.release(), "released");
+  const next = await (await ground.locks()).acquire("a");
+  assert.ok(next.token > lease.token);
+  await next.release();
+});
+
+test("a jump within maxSkewMs, with a holder on three nodes: two hold, and the register refuses one", async () => {
+  clock.set(0);
+  await ground.reset();
+  await using store = await startRedis();
+  const register = new Register(store.port);
+  const holder = await ground.locks();
+  const lease = await holder.acquire("number", { ttlMs: 3_500, renew: false });
+  // As if the last two had been out of reach when it was granted.
+  for (const admin of ground.admins.slice(3)) {
+    await admin.del("holdfast:number", "{holdfast:number}:fence");
+  }
+  const value = await register.read("number", lease.token);
+  clock.set(4_000);
+  const stranger = await ground.locks();
+  const second = await stranger.acquire("number", { ttlMs: 3_000, waitMs: 0 });
+  assert.equal(lease.held, true, "exclusion is worth nothing here");
+  assert.ok(second.token > lease.token, "and the token everything");
+  const fresh = await register.read("number", second.token);
+  await register.write("number", second.token, fresh + 1);
+  await assert.rejects(register.write("number", lease.token, value + 1), FencedOutError);
+  register.close();
+  clock.set(0);
+});
+
+test("a client that saw the clock before the jump does not count the node", async () => {
+  clock.set(0);
+  await ground.reset();
+  const [holder, witness] = [await ground.locks(), await ground.locks()];
+  const lease = await holder.acquire("seen", { ttlMs: 3_500, renew: false });
+  for (const admin of ground.admins.slice(3)) {
+    await admin.del("holdfast:seen", "{holdfast:seen}:fence");
+  }
+  clock.set(4_000);
+  const outcome = await witness.tryAcquire("seen", { ttlMs: 3_000 }).catch(() => null);
+  assert.equal(outcome, null);
+  assert.equal(lease.held, true);
+  clock.set(0);
+});

@@ -1,0 +1,147 @@
+// Each way to forget is done to one of three nodes that all must agree: as long as it does not count,
+// nothing is granted, and when its quarantine is over everything is as before.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { RedisOptions } from "@holdfast/servers";
+import { EngineError, UsageError } from "../../errors.js";
+import { channels, type Events } from "../../events.js";
+import type { Locks } from "../../locks.js";
+import { Ground } from "./ground.fixture.js";
+import { createQuorum } from "./index.js";
+
+const MAX_TTL_MS = 600;
+const TERMS = { maxTtlMs: MAX_TTL_MS, writeQuorum: 3 };
+const TTL = { ttlMs: 200 };
+
+interface Way {
+  readonly name: string;
+  readonly options?: RedisOptions;
+  forget(ground: Ground): Promise<unknown>;
+}
+
+const WAYS: readonly Way[] = [
+  { name: "FLUSHALL", forget: ({ admins }) => admins[0]!.flushall() },
+  { name: "a restart without persistence", forget: ({ servers }) => servers[0]!.restart() },
+  {
+    name: "kill -9 with an AOF that is written every second",
+    options: { args: ["--appendonly", "yes", "--appendfsync", "everysec"] },
+    forget: ({ servers }) => servers[0]!.restart(),
+  },
+  {
+    name: "a restart from an older RDB",
+    forget: async ({ servers, admins }) => {
+      await admins[0]!.save();
+      await servers[0]!.restart();
+    },
+  },
+  {
+    name: "REPLICAOF, and promotion back",
+    options: { args: ["--repl-diskless-sync-delay", "0"] },
+    forget: async ({ servers, admins }) => {
+      await admins[0]!.replicaof("127.0.0.1", servers[1]!.port);
+      const isLinked = async () =>
+        /master_link_status:up/.test(await admins[0]!.info("replication"));
+      while (!(await isLinked())) await sleep(20);
+      await admins[0]!.replicaof("NO", "ONE");
+    },
+  },
+];
+
+describe("what makes a node forget is noticed, and waited out", { concurrency: 2 }, () => {
+  for (const { name, options, forget } of WAYS) {
+    it(name, async () => {
+      await using ground = await Ground.start(3, TERMS, options);
+      const locks = await ground.locks();
+      await (await locks.acquire("a", TTL)).release();
+      const states: string[] = [];
+      const hear = (message: unknown) => {
+        const { node, state } = message as Events["node"];
+        if (node === ground.names[0]) states.push(state);
+      };
+      channels.node.subscribe(hear);
+      await forget(ground);
+      const failure = await refusal(locks);
+      assert.match(failure.message, /quarantine/);
+      assert.ok(failure.message.includes(ground.names[0]!));
+      const lease = await patiently(locks);
+      assert.equal(await lease.release(), "released");
+      channels.node.unsubscribe(hear);
+      assert.deepEqual([...new Set(states)].slice(0, 2), ["quarantined", "certified"]);
+    });
+  }
+});
+
+describe("a quorum's beginning", { concurrency: 2 }, () => {
+  it("nobody is granted anything by new nodes before their first quarantine is over", async () => {
+    await using ground = await Ground.startFresh(3, TERMS);
+    const locks = await ground.locks();
+    const failure = await refusal(locks);
+    assert.match(failure.message, /holdfast init/);
+    assert.equal(failure.effect, "none");
+    await (await patiently(locks)).release();
+  });
+
+  it("createQuorum starts new nodes at once, and again is harmless", async () => {
+    await using ground = await Ground.startFresh(3, { maxTtlMs: 60_000 });
+    await ground.found();
+    await ground.found();
+    const locks = await ground.locks();
+    await (await locks.acquire("a")).release();
+  });
+
+  it("createQuorum does not shorten the quarantine of one node among others", async () => {
+    await using ground = await Ground.start(3, { maxTtlMs: 60_000, writeQuorum: 3 });
+    const locks = await ground.locks();
+    await ground.admins[0]!.flushall();
+    await refusal(locks);
+    await ground.found();
+    assert.match((await refusal(locks)).message, /quarantine/);
+  });
+
+  it("createQuorum needs all nodes, and leaves a quorum with other members alone", async () => {
+    await using ground = await Ground.start(4, { maxTtlMs: 60_000 });
+    const { nodes } = ground.options(ground.admins);
+    await assert.rejects(createQuorum({ nodes: nodes.slice(0, 3), maxTtlMs: 60_000 }), UsageError);
+    await ground.servers[3]!.stop();
+    await assert.rejects(ground.found(), EngineError);
+  });
+
+  it("a client with another member list is refused by an error that shows both", async () => {
+    await using ground = await Ground.start(4, { maxTtlMs: 60_000 });
+    const { nodes } = ground.options(ground.admins);
+    const few = nodes.slice(0, 3);
+    const { quorumEngine } = await import("./index.js");
+    const { Locks } = await import("../../locks.js");
+    const locks = new Locks(quorumEngine({ nodes: few, maxTtlMs: 60_000 }));
+    const error = await locks.acquire("a").then(
+      () => assert.fail("a client with three members was granted a lock by four"),
+      (reason: unknown) => reason,
+    );
+    assert.ok(error instanceof UsageError, String(error));
+    const names = (list: readonly string[]) => [...list].sort().join(",");
+    assert.ok(error.message.includes(`"members ${names(ground.names)};`), error.message);
+    assert.ok(error.message.includes(`"members ${names(few.map(({ name }) => name))};`));
+    assert.ok(await (await ground.locks()).tryAcquire("a"), "and has left nothing behind");
+    await locks.close();
+  });
+});
+
+/** The error of an acquire that cannot be granted now. */
+async function refusal(locks: Locks): Promise<EngineError> {
+  const error = await locks.acquire("a", { ...TTL, waitMs: 2_000 }).then(
+    () => assert.fail("granted although a node does not count"),
+    (reason: unknown) => reason,
+  );
+  // Right after a restart the connection itself may be missing for a moment.
+  if (error instanceof EngineError && !/quarantine/.test(error.message)) {
+    await sleep(20);
+    return refusal(locks);
+  }
+  assert.ok(error instanceof EngineError, String(error));
+  return error;
+}
+
+function patiently(locks: Locks) {
+  return locks.acquire("a", { ...TTL, waitMs: 15_000, retry: Array(1_000).fill(50) });
+}

@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { startRedis } from "@holdfast/servers";
+import { Register } from "../redis/register.fixture.js";
+import { Ground } from "./ground.fixture.js";
+
+const PROCESSES = 4;
+const MAX_TTL_MS = 1_000;
+const TTL_MS = 600;
+
+export interface RotationReport {
+  readonly restarts: number;
+  readonly grants: number;
+  readonly refused: number;
+  readonly failed: number;
+}
+
+/** Servers without persistence, one killed and restarted every so often, under four processes. */
+export async function rotate(forMs: number, everyMs: number): Promise<RotationReport> {
+  await using ground = await Ground.start(5, { maxTtlMs: MAX_TTL_MS });
+  await using store = await startRedis();
+  const crew = new Crew(ground.url, store.port);
+  let restarts = 0;
+  const endsAt = performance.now() + forMs;
+  while (performance.now() < endsAt) {
+    await sleep(Math.min(everyMs, Math.max(0, endsAt - performance.now())));
+    await ground.servers[restarts++ % 5]!.restart();
+  }
+  await crew.end();
+  const register = new Register(store.port);
+  const writes = await register.history("number");
+  register.close();
+  for (const [i, { token, value }] of writes.entries()) {
+    const before = writes[i - 1] ?? { token: 0n, value: 0 };
+    assert.ok(token > before.token, `token ${token} was accepted after ${before.token}`);
+    assert.equal(value, before.value + 1, `token ${token} overwrote what it had not seen`);
+  }
+  assert.equal(writes.length, crew.did, "every write that was acknowledged is there, and no other");
+  expectApart(crew.visits);
+  return { restarts, grants: crew.did, refused: crew.refused, failed: crew.failed };
+}
+
+/** No two processes held at one instant. */
+function expectApart(visits: readonly (readonly [from: number, to: number])[]): void {
+  const sorted = [...visits].sort(([a], [b]) => a - b);
+  for (const [i, [from]] of sorted.entries()) {
+    const before = sorted[i - 1];
+    if (before === undefined) continue;
+    assert.ok(from > before[1], `two held for ${(before[1] - from).toFixed(3)} ms`);
+  }
+}
+
+class Crew {
+  readonly visits: (readonly [number, number])[] = [];
+  did = 0;
+  refused = 0;
+  failed = 0;
+  readonly #children: readonly ChildProcess[];
+  readonly #over: Promise<unknown>;
+
+  constructor(url: string, registerPort: number) {
+    const file = fileURLToPath(new URL("visits.fixture.js", import.meta.url));
+    const args = [file, url, String(registerPort), String(TTL_MS)];
+    this.#children = Array.from({ length: PROCESSES }, () =>
+      spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] }),
+    );
+    this.#over = Promise.all(this.#children.map((child) => this.#listen(child)));
+  }
+
+  async end(): Promise<void> {
+    for (const child of this.#children) child.stdin!.write("enough\n");
+    await this.#over;
+    for (const { exitCode } of this.#children) assert.ok(exitCode === 0 || exitCode === null);
+  }
+
+  async #listen(child: ChildProcess): Promise<void> {
+    for await (const line of createInterface({ input: child.stdout! })) {
+      const [what, from, to] = line.split(" ");
+      if (what === "in") this.visits.push([Number(from), Number(to)]);
+      else if (what === "did") this.did++;
+      else if (what === "FENCED_OUT" || what === "LEASE_LOST") this.refused++;
+      else if (what === "ENGINE") this.failed++;
+      else assert.fail(`a process said ${line}`);
+    }
+  }
+}

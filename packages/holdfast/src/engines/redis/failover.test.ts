@@ -5,9 +5,15 @@ import type { SentinelServers } from "@holdfast/servers";
 import { Redis } from "ioredis";
 import { connect } from "../../connect.js";
 import { channels } from "../../events.js";
+import { exponential } from "../../retry.js";
 import { crash, Field } from "./field.fixture.js";
-import { claim, now, until } from "./ground.fixture.js";
+import { CLIENT_NAMES, claim, now, until } from "./ground.fixture.js";
 import { redisEngine } from "./index.js";
+
+const TTL_MS = 30_000;
+/** A call to a server that is gone may be answered by nobody, and is better made again. */
+const TERMS = { ttlMs: TTL_MS, callTimeoutMs: 1_000 };
+const retry = () => exponential({ minMs: 50, maxMs: 500 });
 
 let field: Field<SentinelServers>;
 
@@ -48,6 +54,46 @@ describe("a primary that fails", () => {
     await primary.restart();
     await using locks = await connecting;
     await (await locks.acquire("a")).release();
+  });
+
+  it("costs nobody a lease that replicas have, or a place in line; tokens rise", async () => {
+    const primary = await field.servers.primary();
+    const node = field.node(primary);
+    const online = async () =>
+      (await node.info("replication")).match(/state=online/g)?.length === 2;
+    await until("both replicas follow", online, 20_000);
+    await using byUrl = await connect(field.topology.url);
+    const everybody = [
+      byUrl,
+      ...(await Promise.all(CLIENT_NAMES.map((client) => field.locks({ client })))),
+    ];
+    const lives = await Promise.all(
+      everybody.map(async (ours, i) => {
+        const other = everybody[(i + 1) % everybody.length]!;
+        const name = `kept-${i}`;
+        const lease = await ours.acquire(name, TERMS);
+        const waiting = other.acquire(name, { ...TERMS, waitMs: 60_000, retry: retry() });
+        await until("it waits", async () => (await ours.inspect(name)).waiters.length === 1);
+        return { name, ours, lease, waiting };
+      }),
+    );
+    crash(primary);
+    await field.servers.failedOver(primary);
+    await Promise.all(
+      lives.map(async ({ name, lease, waiting }) => {
+        const renewed = () =>
+          lease.renew().then(
+            () => true,
+            () => !lease.held,
+          );
+        await until(`${name} is renewed or lost`, renewed, TTL_MS + 2_000);
+        assert.ok(lease.held, `lost although replicas had it: ${lease.signal.reason}`);
+        await lease.release();
+        const next = await waiting;
+        assert.ok(next.token > lease.token, `${next.token} came after ${lease.token}`);
+        await next.release();
+      }),
+    );
   });
 });
 

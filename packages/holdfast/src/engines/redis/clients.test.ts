@@ -5,6 +5,7 @@ import type { Redis } from "ioredis";
 import type { Locks } from "../../locks.js";
 import { CLIENT_NAMES, claim, type Ground, now, scenes, until } from "./ground.fixture.js";
 import { type RedisClient, redisEngine } from "./index.js";
+import { type IoRedisSubscriber, reconnect } from "./ioredis.js";
 import { keyOf } from "./keys.js";
 
 scenes("clients", (play) => {
@@ -65,6 +66,19 @@ scenes("clients", (play) => {
       },
     );
   }
+
+  play("ioredis that rests before its next try is not sent away again", async (ground) => {
+    const client = ground.ioRedis({ ioredis: { retryStrategy: () => 100 } });
+    await client.ping();
+    let connects = 0;
+    client.on("connect", () => connects++);
+    await ground.admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    await until("it rests", () => client.status === "reconnecting");
+    reconnect(client as unknown as IoRedisSubscriber);
+    await until("it is back", () => client.status === "ready");
+    await sleep(300);
+    assert.equal(connects, 1);
+  });
 
   play("a lease whose client sends everything twice is lost to nobody", async (ground) => {
     const relay = await ground.relay();

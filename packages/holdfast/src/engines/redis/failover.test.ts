@@ -5,9 +5,15 @@ import type { SentinelServers } from "@holdfast/servers";
 import { Redis } from "ioredis";
 import { connect } from "../../connect.js";
 import { channels } from "../../events.js";
+import { exponential } from "../../retry.js";
 import { crash, Field } from "./field.fixture.js";
-import { claim, now, until } from "./ground.fixture.js";
+import { CLIENT_NAMES, claim, now, until } from "./ground.fixture.js";
 import { redisEngine } from "./index.js";
+
+const TTL_MS = 30_000;
+/** A call to a server that is gone may be answered by nobody, and is better made again. */
+const TERMS = { ttlMs: TTL_MS, callTimeoutMs: 1_000 };
+const retry = () => exponential({ minMs: 50, maxMs: 500 });
 
 let field: Field<SentinelServers>;
 
@@ -39,15 +45,55 @@ describe("a primary that fails", () => {
     }
   });
 
-  it("is looked for by whoever connects meanwhile", async () => {
-    const primary = await field.servers.primary();
-    crash(primary);
+  it("is asked again by whoever connects meanwhile", async () => {
+    const node = field.node(await field.servers.primary());
+    // It refuses, as one that is gone or still starting does.
+    await node.config("SET", "maxclients", "1");
     const refused = nextFailure();
     const connecting = connect(field.topology.url);
-    await Promise.race([refused, connecting]);
-    await primary.restart();
+    try {
+      await Promise.race([refused, connecting]);
+    } finally {
+      await node.config("SET", "maxclients", "10000");
+    }
     await using locks = await connecting;
     await (await locks.acquire("a")).release();
+  });
+
+  it("costs nobody a lease that replicas have, or a place in line; tokens rise", async () => {
+    const primary = await field.servers.primary();
+    await using byUrl = await connect(field.topology.url);
+    const everybody = [
+      byUrl,
+      ...(await Promise.all(CLIENT_NAMES.map((client) => field.locks({ client })))),
+    ];
+    const lives = await Promise.all(
+      everybody.map(async (ours, i) => {
+        const other = everybody[(i + 1) % everybody.length]!;
+        const name = `kept-${i}`;
+        const lease = await ours.acquire(name, TERMS);
+        const waiting = other.acquire(name, { ...TERMS, waitMs: 60_000, retry: retry() });
+        await until("it waits", async () => (await ours.inspect(name)).waiters.length === 1);
+        return { name, ours, lease, waiting };
+      }),
+    );
+    crash(primary);
+    await field.servers.failedOver(primary);
+    await Promise.all(
+      lives.map(async ({ name, lease, waiting }) => {
+        const renewed = () =>
+          lease.renew().then(
+            () => true,
+            () => !lease.held,
+          );
+        await until(`${name} is renewed or lost`, renewed, TTL_MS + 2_000);
+        assert.ok(lease.held, `lost although replicas had it: ${lease.signal.reason}`);
+        await lease.release();
+        const next = await waiting;
+        assert.ok(next.token > lease.token, `${next.token} came after ${lease.token}`);
+        await next.release();
+      }),
+    );
   });
 });
 

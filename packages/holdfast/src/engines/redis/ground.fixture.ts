@@ -37,6 +37,7 @@ export interface OpenOptions extends Omit<RedisEngineOptions, "client"> {
   /** More options for ioredis. */
   readonly ioredis?: {
     readonly stringNumbers?: boolean;
+    readonly retryStrategy?: () => number;
     readonly keyPrefix?: string;
     readonly enableReadyCheck?: boolean;
     readonly disableClientInfo?: boolean;

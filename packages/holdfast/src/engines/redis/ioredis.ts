@@ -119,6 +119,8 @@ function singleSeam(client: IoRedisClient): Seam {
  */
 export function reconnect(client: IoRedisSubscriber): void {
   if (client.status === "connect" || client.status === "ready") client.disconnect(true);
+  // It rests, and asks the Sentinels anew when that is over.
+  else if (client.status === "reconnecting") return;
   else if (client.status !== "end" && !leaving.has(client)) {
     leaving.add(client);
     client.once("connect", () => {

@@ -16,7 +16,7 @@ const KEY_PAUSE_MS = 60;
 let field: Field<ClusterServers>;
 
 /** What becomes of locks whose slot moves from one shard to another. */
-export function checkMovingSlots(clients: readonly ClientName[]): void {
+export function checkMovingSlots(clients: readonly ClientName[], rounds: number): void {
   describe("a Cluster that changes", () => {
     before(async () => {
       field = await Field.cluster();
@@ -29,7 +29,7 @@ export function checkMovingSlots(clients: readonly ClientName[]): void {
       const away = await field.servers.primaryOf(keyFor(namesIn(2, 1)[0]!));
       const everybody = await Promise.all(three().map((client) => field.locks({ client })));
       const counted = await countWhile(everybody, name, TTL_MS, async () => {
-        for (let i = 0; i < 3; i++) {
+        for (let i = 0; i < rounds; i++) {
           await moveSlot(slotOf(keyFor(name)), home, away);
           await sleep(300);
           await moveSlot(slotOf(keyFor(name)), away, home);

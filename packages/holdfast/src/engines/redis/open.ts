@@ -24,6 +24,7 @@ interface Opened {
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const LONGEST_PAUSE_MS = 2_000;
+const LONGEST_SHORT_PAUSE_MS = 500;
 
 /**
  * A client of our own for a URL. node-redis is what its makers recommend for one server; ioredis
@@ -74,7 +75,8 @@ async function openNodeRedis(module: NodeRedisModule, address: Address): Promise
   }
   if (topology === "sentinel") {
     const options = {
-      ...{ name, sentinelRootNodes: hosts },
+      // It may miss the Sentinels' word of a new primary, and does not look by itself unless told.
+      ...{ name, sentinelRootNodes: hosts, scanInterval: LONGEST_PAUSE_MS },
       ...{ nodeClientOptions: { ...common, database }, sentinelClientOptions: { socket } },
     };
     return ready(module.createSentinel(options), address);
@@ -114,11 +116,12 @@ async function openIoRedis({ Redis, Cluster }: IoRedisModule, address: Address):
     return ready(client, address);
   }
   // Without these ioredis would speak in the clear, to the servers too.
+  const wait = topology === "single" ? pause : shortPause;
   const secure = tls ? { sentinelTLS: {}, enableTLSForSentinelMode: true } : {};
   const where = topology === "single" ? hosts[0] : { sentinels: hosts, name, ...secure };
   const client = new Redis({
     ...{ ...common, ...where, db: database, lazyConnect: true },
-    ...{ retryStrategy: pause, sentinelRetryStrategy: pause },
+    ...{ retryStrategy: wait, sentinelRetryStrategy: wait },
   });
   client.on("connect", () => client.stream?.unref());
   if (topology === "single") return ready(client, address);
@@ -139,6 +142,11 @@ function credentials({ username, password }: Address): object {
 
 function pause(tries: number): number {
   return Math.min(50 * 2 ** tries, LONGEST_PAUSE_MS);
+}
+
+/** Whoever asks Sentinels finds a new primary by asking again, so it asks more often. */
+function shortPause(tries: number): number {
+  return Math.min(pause(tries), LONGEST_SHORT_PAUSE_MS);
 }
 
 /** A server that is not there is told at connect; one that goes away later is waited for. */

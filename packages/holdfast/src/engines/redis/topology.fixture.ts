@@ -2,13 +2,15 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type ClusterServers,
+  type RedisServer,
   Relay,
   type SentinelServers,
   startCluster,
+  startRedis,
   startSentinel,
 } from "@holdfast/servers";
 import { Cluster, Redis } from "ioredis";
-import { createCluster, createSentinel } from "redis";
+import { createClient, createCluster, createSentinel } from "redis";
 import { checkLaws, type Harness } from "../../conformance/index.js";
 import type { Engine } from "../../engine.js";
 import { age } from "./age.fixture.js";
@@ -37,6 +39,37 @@ export interface Topology {
   stop(): Promise<void>;
 }
 
+function singleTopology(server: RedisServer): Topology {
+  const { port, url } = server;
+  const admin = new Redis({ port, retryStrategy: () => 20 });
+  admin.on("error", () => {});
+  const clients = {
+    ioredis: async (ways: Ways) => {
+      const client = new Redis({ host: HOST, port: ways(port), lazyConnect: true, ...QUICK });
+      client.on("error", () => {});
+      await client.connect();
+      return { client, close: () => client.disconnect() };
+    },
+    "node-redis": async (ways: Ways) => {
+      const socket = { host: HOST, port: ways(port), reconnectStrategy: () => 20 };
+      const client = createClient({ socket });
+      client.on("error", () => {});
+      await client.connect();
+      return { client: client as unknown as RedisClient, close: () => client.destroy() };
+    },
+  };
+  return {
+    ...{ url, ports: [port], admin },
+    client: (client, ways = (own) => own) => clients[client](ways),
+    reset: async () => void (await admin.flushall()),
+    restart: () => server.restart(),
+    stop: async () => {
+      admin.disconnect();
+      await server.stop();
+    },
+  };
+}
+
 export function sentinelTopology(servers: SentinelServers): Topology {
   const { name, sentinelPorts } = servers;
   const sentinels = sentinelPorts.map((port) => ({ host: HOST, port }));
@@ -53,6 +86,8 @@ export function sentinelTopology(servers: SentinelServers): Topology {
     "node-redis": async (ways: Ways) => {
       const client = createSentinel({
         ...{ name, sentinelRootNodes: sentinels, nodeAddressMap: natOf(ports, ways) },
+        // Where it misses the Sentinels' word, it finds out late unless it looks by itself.
+        scanInterval: 500,
         nodeClientOptions: { socket: { reconnectStrategy: () => 20 } },
       });
       client.on("error", () => {});
@@ -164,13 +199,21 @@ const MEETINGS = [0, 1, 2].map((shard) => {
 });
 
 const STARTS = {
+  single: async () => singleTopology(await startRedis()),
   sentinel: async () => sentinelTopology(await startSentinel()),
   cluster: async () => clusterTopology(await startCluster()),
 };
 
+// Where the laws ask before there is a server.
+const UNKNOWN_URLS = {
+  single: "redis://127.0.0.1",
+  sentinel: "redis+sentinel://127.0.0.1/main",
+  cluster: "redis+cluster://127.0.0.1",
+};
+
 /** All laws through a client on a topology of its own. */
 export function checkTopology(
-  kind: "sentinel" | "cluster",
+  kind: "single" | "sentinel" | "cluster",
   name: ClientName,
   terms: Partial<RedisTerms> = {},
 ): void {
@@ -191,7 +234,7 @@ export function checkTopology(
     name: `redis ${kind} through ${name}`,
     traits: REDIS_TRAITS,
     get url() {
-      return topology?.url ?? `redis+${kind}://127.0.0.1/main`;
+      return topology?.url ?? UNKNOWN_URLS[kind];
     },
     open: async () => {
       const own = await Promise.all(topology.ports.map((port) => Relay.start(port)));

@@ -1,0 +1,3 @@
+import { checkMovingSlots } from "./moving-slots.fixture.js";
+
+checkMovingSlots([], 1);

@@ -1,0 +1,3 @@
+import { checkTopology } from "./topology.fixture.js";
+
+checkTopology("single", "ioredis");

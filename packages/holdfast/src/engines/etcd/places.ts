@@ -19,7 +19,7 @@ const EXPIRE_MS = 1_000;
 /** Core repeats a release at once, and once more; only then is it left to us. */
 const LEFTOVER_MS = 500;
 /** A waiter takes over on its own lease while so much of it is ahead; its renewal moves it to its own. */
-const FRESH = 1 / 2;
+const FRESH = 0.4;
 /** Heartbeats in the life of a waiter's lease. */
 const BEATS = 3;
 

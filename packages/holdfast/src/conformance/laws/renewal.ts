@@ -174,8 +174,8 @@ export const renewal: LawGroup = {
         const { engine, locks } = await s.severable();
         const other = await s.client();
         const resource = s.resource();
-        const ttlMs = s.ttl(900);
-        const lease = await locks.acquire(resource, { ttlMs, callTimeoutMs: 200 });
+        const ttlMs = s.ttl(2_000);
+        const lease = await locks.acquire(resource, { ttlMs, callTimeoutMs: 500 });
         const heal = await s.harness.sever!(engine);
         await elapse(ttlMs * 0.4);
         assert.equal(lease.held, true, "one renewal that failed is not a loss");

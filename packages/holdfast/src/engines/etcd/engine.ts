@@ -34,8 +34,10 @@ import { type Entered, enter, inCore } from "./instants.js";
 import { Keys } from "./keys.js";
 import { Leases } from "./leases.js";
 import { viewsOf } from "./line.js";
+import { Lives } from "./lives.js";
 import type { EtcdTerms } from "./options.js";
 import { Places } from "./places.js";
+import { Readings } from "./readings.js";
 import { Releases } from "./releases.js";
 import { Renewals } from "./renewals.js";
 import { created } from "./requests.js";
@@ -74,6 +76,7 @@ export class EtcdEngine implements Engine {
   readonly traits = ETCD_TRAITS;
   readonly #client: EtcdClient;
   readonly #claims: Claims;
+  readonly #readings: Readings;
   readonly #releases: Releases;
   readonly #places: Places;
   readonly #renewals: Renewals;
@@ -88,17 +91,20 @@ export class EtcdEngine implements Engine {
     const keys = new Keys(terms.prefix);
     const leases = new Leases(client);
     const engineId = randomBytes(8).toString("hex");
-    const claims = new Claims(client, keys, leases, engineId);
+    const lives = new Lives(leases);
+    const readings = new Readings(client, keys);
+    const claims = new Claims(client, keys, lives, readings, engineId);
     const releases = new Releases(client, keys, leases);
-    const places = new Places(client, keys, leases, claims, releases, engineId);
+    const places = new Places({ client, keys, leases, lives, claims, releases, engineId });
     this.#client = client;
     this.#claims = claims;
     this.#releases = releases;
     this.#places = places;
-    this.#renewals = new Renewals(client, keys, claims, places.holdings);
-    this.#heartbeats = new Heartbeats(client, keys, claims, places.holdings);
-    this.#revocations = new Revocations(client, keys, claims, leases);
-    this.#views = new Views(client, keys, claims, leases);
+    this.#readings = readings;
+    this.#renewals = new Renewals(client, keys, lives, places.holdings);
+    this.#heartbeats = new Heartbeats(client, keys, lives, readings, claims, places.holdings);
+    this.#revocations = new Revocations(client, keys, readings, leases);
+    this.#views = new Views(client, keys, readings, leases);
   }
 
   /** A server that is not there is told at connect; one that goes away later is waited for. */
@@ -158,7 +164,7 @@ export class EtcdEngine implements Engine {
 
   async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
     const { deadline } = this.#enter(call);
-    const line = await this.#claims.line(resource, deadline);
+    const line = await this.#readings.line(resource, deadline);
     const holder = line.holders.find((member) => owns(member, token));
     if (holder === undefined) return false;
     return (holder.entry?.mode ?? "exclusive") === mode && !holder.entry?.revoked;

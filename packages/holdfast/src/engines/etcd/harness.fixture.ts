@@ -20,14 +20,19 @@ export interface Servers {
 export class Lane {
   readonly #start: () => Promise<Servers>;
   readonly #direct: boolean;
+  readonly #prefix: string;
   readonly #relays = new Map<Engine, readonly Relay[]>();
   #servers: Servers | null = null;
   #admin: EtcdClient | null = null;
 
-  /** Direct: without relays, which have sockets in this process too. */
-  constructor(start: () => Promise<Servers>, direct = false) {
+  /** Direct: without relays, which have sockets in this process too. A prefix where lanes share servers. */
+  constructor(
+    start: () => Promise<Servers>,
+    { direct = false, prefix = ETCD_DEFAULTS.prefix }: { direct?: boolean; prefix?: string } = {},
+  ) {
     this.#start = start;
     this.#direct = direct;
+    this.#prefix = prefix;
   }
 
   async start(): Promise<void> {
@@ -48,7 +53,8 @@ export class Lane {
       name: "etcd",
       traits: ETCD_TRAITS,
       get url() {
-        return `etcd://${(lane.#servers?.ports ?? [2379]).map((port) => `127.0.0.1:${port}`).join(",")}`;
+        const hosts = (lane.#servers?.ports ?? [2379]).map((port) => `127.0.0.1:${port}`);
+        return `etcd://${hosts.join(",")}?prefix=${lane.#prefix}`;
       },
       open: () => this.#open(),
       reset: () => this.#reset(),
@@ -73,7 +79,7 @@ export class Lane {
       : await Promise.all(targets.map((target) => Relay.start(target)));
     const ports = this.#direct ? targets : relays.map((relay) => relay.port);
     const endpoints = ports.map((port) => `127.0.0.1:${port}`);
-    const engine = new EtcdEngine(resolveEtcd({ endpoints }));
+    const engine = new EtcdEngine(resolveEtcd({ endpoints, prefix: this.#prefix }));
     const close = engine.close.bind(engine);
     engine.close = async () => {
       await close();
@@ -86,7 +92,7 @@ export class Lane {
   }
 
   async #reset(): Promise<void> {
-    const { start, end } = new Keys(ETCD_DEFAULTS.prefix).all;
+    const { start, end } = new Keys(this.#prefix).all;
     const request_delete_range = { key: encode(start), range_end: encode(end) };
     await this.#txn([{ request_delete_range }]);
   }
@@ -98,7 +104,7 @@ export class Lane {
   async #age(resource: string, ms: number): Promise<void> {
     const deadline = performance.now() + 1e9;
     const leases = new Leases(this.#admin!);
-    const room = new Keys(ETCD_DEFAULTS.prefix).room(resource);
+    const room = new Keys(this.#prefix).room(resource);
     const ops: Op[] = [];
     for (const kv of found(await this.#txn([range(room)]), 0)) {
       if (isWaiting(kv)) continue;

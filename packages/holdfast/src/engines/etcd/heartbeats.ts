@@ -6,6 +6,8 @@ import type { Holdings } from "./holdings.js";
 import { type Keys, markersIn } from "./keys.js";
 import type { SharedLease } from "./leases.js";
 import { Line, readEntry } from "./line.js";
+import type { Lives } from "./lives.js";
+import type { Readings } from "./readings.js";
 import {
   countOf,
   found,
@@ -29,12 +31,23 @@ const READY = 0.3;
 export class Heartbeats {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
+  readonly #lives: Lives;
+  readonly #readings: Readings;
   readonly #claims: Claims;
   readonly #holdings: Holdings;
 
-  constructor(client: EtcdClient, keys: Keys, claims: Claims, holdings: Holdings) {
+  constructor(
+    client: EtcdClient,
+    keys: Keys,
+    lives: Lives,
+    readings: Readings,
+    claims: Claims,
+    holdings: Holdings,
+  ) {
     this.#client = client;
     this.#keys = keys;
+    this.#lives = lives;
+    this.#readings = readings;
     this.#claims = claims;
     this.#holdings = holdings;
   }
@@ -78,7 +91,7 @@ export class Heartbeats {
     const complete = first.length === countOf(answer, 0);
     // A mark whose grant is not among the first need not be an orphan.
     const unclear = !complete && seen.orphans.length > 0;
-    const line = unclear ? await this.#claims.line(resource, deadline) : seen;
+    const line = unclear ? await this.#readings.line(resource, deadline) : seen;
     return Promise.all(
       refs.map((_, i) => this.#one(line, found(answer, i + 2)[0], deadline).catch(failedOne)),
     );
@@ -101,8 +114,8 @@ export class Heartbeats {
   async #keepReady(self: KeyValue, deadline: number): Promise<SharedLease> {
     const entry = readEntry(self)!;
     const [waiting] = await Promise.all([
-      this.#claims.waiterLease(entry.ttlMs, RECENT, deadline),
-      this.#claims.lives(entry, READY, deadline),
+      this.#lives.ofWaiter(entry.ttlMs, RECENT, deadline),
+      this.#lives.of(entry, READY, deadline),
     ]);
     return waiting;
   }

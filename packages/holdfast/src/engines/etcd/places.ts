@@ -8,6 +8,7 @@ import { type Entered, inCore } from "./instants.js";
 import { type Keys, markerOf } from "./keys.js";
 import type { Leases } from "./leases.js";
 import { readEntry, tokenOf, viewsOf } from "./line.js";
+import type { Lives } from "./lives.js";
 import type { Releases } from "./releases.js";
 import { created, del, put, type RawTxn } from "./requests.js";
 import { Watches } from "./watches.js";
@@ -18,9 +19,19 @@ const EXPIRE_MS = 1_000;
 /** Core repeats a release at once, and once more; only then is it left to us. */
 const LEFTOVER_MS = 500;
 /** A waiter takes over on its own lease while so much of it is ahead; its renewal moves it to its own. */
-const FRESH = 1 / 2;
+const FRESH = 0.4;
 /** Heartbeats in the life of a waiter's lease. */
 const BEATS = 3;
+
+interface Tools {
+  readonly client: EtcdClient;
+  readonly keys: Keys;
+  readonly leases: Leases;
+  readonly lives: Lives;
+  readonly claims: Claims;
+  readonly releases: Releases;
+  readonly engineId: string;
+}
 
 type Holds = Extract<Verdict, { kind: "holds" }>;
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
@@ -35,6 +46,7 @@ export class Places {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
   readonly #leases: Leases;
+  readonly #lives: Lives;
   readonly #claims: Claims;
   readonly #releases: Releases;
   readonly #watches: Watches;
@@ -44,17 +56,11 @@ export class Places {
   #listening = false;
   #left = false;
 
-  constructor(
-    client: EtcdClient,
-    keys: Keys,
-    leases: Leases,
-    claims: Claims,
-    releases: Releases,
-    engineId: string,
-  ) {
+  constructor({ client, keys, leases, lives, claims, releases, engineId }: Tools) {
     this.#client = client;
     this.#keys = keys;
     this.#leases = leases;
+    this.#lives = lives;
     this.#claims = claims;
     this.#releases = releases;
     this.#watches = new Watches(client);
@@ -113,7 +119,7 @@ export class Places {
   async queue(ref: GrantRef, waits: Waits, entered: Entered): Promise<Queued> {
     const { self, holders, before } = waits;
     const { ttlMs } = readEntry(self)!;
-    const lease = await this.#claims.waiterLease(ttlMs, 1, entered.deadline);
+    const lease = await this.#lives.ofWaiter(ttlMs, 1, entered.deadline);
     const known = this.holdings.waiter(ref);
     const position = waits.position ?? known?.position ?? 0;
     const offsetMs = Math.min(entered.startedAt - entered.at, known?.offsetMs ?? Infinity);

@@ -1,11 +1,11 @@
 import { systemClock } from "../../clock.js";
 import type { Failed, Gone, RenewRef } from "../../engine.js";
 import { EngineError } from "../../errors.js";
-import { type Claims, type Lives, puts } from "./claims.js";
 import type { EtcdClient } from "./client.js";
 import type { Holdings } from "./holdings.js";
 import type { Keys } from "./keys.js";
 import { readEntry } from "./line.js";
+import { type Life, type Lives, puts } from "./lives.js";
 import { found, get, type KeyValue, type RawTxn, unchanged } from "./requests.js";
 
 /** etcd takes 128 operations in a transaction by default. */
@@ -28,7 +28,7 @@ type Outcome = Confirmed | Gone | Failed;
 
 interface Renewal {
   readonly ref: RenewRef;
-  readonly lives: Lives;
+  readonly life: Life;
 }
 
 /**
@@ -38,13 +38,13 @@ interface Renewal {
 export class Renewals {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
-  readonly #claims: Claims;
+  readonly #lives: Lives;
   readonly #holdings: Holdings;
 
-  constructor(client: EtcdClient, keys: Keys, claims: Claims, holdings: Holdings) {
+  constructor(client: EtcdClient, keys: Keys, lives: Lives, holdings: Holdings) {
     this.#client = client;
     this.#keys = keys;
-    this.#claims = claims;
+    this.#lives = lives;
     this.#holdings = holdings;
   }
 
@@ -76,7 +76,7 @@ export class Renewals {
     for (let proofs = 1; ; proofs++) {
       const startedAt = systemClock.now();
       const renewals = await Promise.all(
-        refs.map(async (ref) => ({ ref, lives: await this.#livesOf(ref, deadline) })),
+        refs.map(async (ref) => ({ ref, life: await this.#lifeOf(ref, deadline) })),
       );
       const gets = refs.map(({ resource, grantId }) => get(this.#keys.entry(resource, grantId)));
       const answer = await this.#client.kv<RawTxn>(
@@ -85,7 +85,7 @@ export class Renewals {
         { deadline, repeatable: true, urgent: true },
       );
       // Not proven: a leader changed between keepalive and reading, and it may have been the old one's.
-      const proven = renewals.every(({ lives }) => isRecent(lives, startedAt));
+      const proven = renewals.every(({ life }) => isRecent(life, startedAt));
       if (!proven && proofs < MOST_PROOFS) continue;
       return Promise.all(
         renewals.map((renewal, i) => this.#one(renewal, found(answer, i)[0], deadline)),
@@ -94,24 +94,20 @@ export class Renewals {
   }
 
   /** The lock-delay of grants that this process was given is known here; others' is read with the key. */
-  #livesOf(ref: RenewRef, deadline: number): Promise<Lives> {
+  #lifeOf(ref: RenewRef, deadline: number): Promise<Life> {
     const lockDelayMs = this.#holdings.grant(ref)?.lockDelayMs ?? 0;
-    return this.#claims.lives({ ttlMs: ref.ttlMs, lockDelayMs }, RECENT, deadline);
+    return this.#lives.of({ ttlMs: ref.ttlMs, lockDelayMs }, RECENT, deadline);
   }
 
-  async #one(
-    { ref, lives }: Renewal,
-    kv: KeyValue | undefined,
-    deadline: number,
-  ): Promise<Outcome> {
+  async #one({ ref, life }: Renewal, kv: KeyValue | undefined, deadline: number): Promise<Outcome> {
     try {
       const entry = kv === undefined ? null : readEntry(kv);
       if (kv === undefined || entry === null) return { kind: "gone", why: "expired" };
       if (entry.revoked) return { kind: "gone", why: "revoked" };
       if (!entry.claimed) return { kind: "gone", why: "unknown" };
       const marker = entry.lockDelayMs > 0 ? this.#holdings.grant(ref)?.marker : null;
-      const inPlace = kv.lease === lives.lease.id && marker === (lives.marker?.id ?? null);
-      return inPlace ? confirmed(lives, null) : await this.#move(ref, kv, deadline);
+      const inPlace = kv.lease === life.lease.id && marker === (life.marker?.id ?? null);
+      return inPlace ? confirmed(life, null) : await this.#move(ref, kv, deadline);
     } catch (error) {
       return failed(error);
     }
@@ -125,27 +121,23 @@ export class Renewals {
       const entry = readEntry(now)!;
       const { lockDelayMs } = entry;
       const value = entry.claimed ? null : JSON.stringify({ ...entry, claimed: true });
-      const outcome = await this.#claims.onLeases(
-        { ttlMs, lockDelayMs },
-        deadline,
-        async (lives) => {
-          const answer = await this.#client.kv<RawTxn>(
-            "txn",
-            {
-              compare: [unchanged(now)],
-              success: puts(now.key, value, lives),
-              failure: [get(now.key)],
-            },
-            { deadline, repeatable: true, urgent: true },
-          );
-          const modified = answer.header.revision ?? "0";
-          return answer.succeeded
-            ? confirmed(lives, {
-                ...{ ...now, value: value ?? now.value, modified, lease: lives.lease.id },
-              })
-            : (found(answer, 0)[0] ?? null);
-        },
-      );
+      const outcome = await this.#lives.on({ ttlMs, lockDelayMs }, deadline, async (life) => {
+        const answer = await this.#client.kv<RawTxn>(
+          "txn",
+          {
+            compare: [unchanged(now)],
+            success: puts(now.key, value, life),
+            failure: [get(now.key)],
+          },
+          { deadline, repeatable: true, urgent: true },
+        );
+        const modified = answer.header.revision ?? "0";
+        return answer.succeeded
+          ? confirmed(life, {
+              ...{ ...now, value: value ?? now.value, modified, lease: life.lease.id },
+            })
+          : (found(answer, 0)[0] ?? null);
+      });
       if (outcome === null) return { kind: "gone", why: "expired" };
       if ("kind" in outcome) return outcome;
       if (readEntry(outcome)?.revoked) return { kind: "gone", why: "revoked" };
@@ -163,11 +155,11 @@ function failed(error: unknown): Failed {
   return { kind: "failed", effect: error.effect, error };
 }
 
-function confirmed({ lease, marker }: Lives, moved: KeyValue | null): Confirmed {
+function confirmed({ lease, marker }: Life, moved: KeyValue | null): Confirmed {
   const since = Math.min(lease.since, marker?.since ?? Infinity);
   return { kind: "confirmed", since, moved, marker: marker?.id ?? null };
 }
 
-function isRecent({ lease, marker }: Lives, at: number): boolean {
+function isRecent({ lease, marker }: Life, at: number): boolean {
   return Math.min(lease.since, marker?.since ?? Infinity) >= at - lease.ttlMs * RECENT;
 }

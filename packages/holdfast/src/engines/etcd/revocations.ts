@@ -1,10 +1,10 @@
 import type { RevokeRef } from "../../engine.js";
 import { EngineError, UnsupportedError } from "../../errors.js";
-import type { Claims } from "./claims.js";
 import type { EtcdClient } from "./client.js";
 import { hashOf, type Keys, markerOf } from "./keys.js";
 import type { Leases } from "./leases.js";
 import type { Entry, Member } from "./line.js";
+import type { Readings } from "./readings.js";
 import { created, del, type Op, put, type RawTxn, unchanged } from "./requests.js";
 
 const MOST_CHANGES = 5;
@@ -14,19 +14,19 @@ const NOTE_MS = 10_000;
 export class Revocations {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
-  readonly #claims: Claims;
+  readonly #readings: Readings;
   readonly #leases: Leases;
 
-  constructor(client: EtcdClient, keys: Keys, claims: Claims, leases: Leases) {
+  constructor(client: EtcdClient, keys: Keys, readings: Readings, leases: Leases) {
     this.#client = client;
     this.#keys = keys;
-    this.#claims = claims;
+    this.#readings = readings;
     this.#leases = leases;
   }
 
   async revoke(ref: RevokeRef, deadline: number): Promise<"revoked" | "gone"> {
     for (let changes = 0; changes < MOST_CHANGES; changes++) {
-      const line = await this.#claims.line(ref.resource, deadline);
+      const line = await this.#readings.line(ref.resource, deadline);
       const holder = line.holders.find((member) => owns(member, ref.token));
       if (holder === undefined) return "gone";
       if (holder.entry?.revoked && !ref.force) return "revoked";

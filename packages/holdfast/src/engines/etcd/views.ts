@@ -1,10 +1,10 @@
 import type { ListFilter, ListPage, ResourceView } from "../../engine.js";
 import { globToRegExp } from "../../resource.js";
-import type { Claims } from "./claims.js";
 import type { EtcdClient } from "./client.js";
 import { isOurs, type Keys, markedBy } from "./keys.js";
 import type { Leases } from "./leases.js";
 import { holderView, Line, type Member } from "./line.js";
+import type { Readings } from "./readings.js";
 import { type KeyValue, keyValues, type RawRange, rangeRequest } from "./requests.js";
 
 // A resource has a few keys, mostly one.
@@ -15,18 +15,18 @@ const MOST_KEYS = 2_000;
 export class Views {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
-  readonly #claims: Claims;
+  readonly #readings: Readings;
   readonly #leases: Leases;
 
-  constructor(client: EtcdClient, keys: Keys, claims: Claims, leases: Leases) {
+  constructor(client: EtcdClient, keys: Keys, readings: Readings, leases: Leases) {
     this.#client = client;
     this.#keys = keys;
-    this.#claims = claims;
+    this.#readings = readings;
     this.#leases = leases;
   }
 
   async inspect(resource: string, deadline: number): Promise<ResourceView> {
-    return this.#view(resource, await this.#claims.line(resource, deadline), deadline);
+    return this.#view(resource, await this.#readings.line(resource, deadline), deadline);
   }
 
   /** Keys lie in the order of their names, so those of a resource lie together. */

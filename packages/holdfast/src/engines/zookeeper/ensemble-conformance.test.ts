@@ -20,4 +20,4 @@ before(async () => {
 
 after(() => ensemble.stop());
 
-registerLaws("three servers", harness(servers), 4);
+registerLaws("three servers", harness(servers), 8);

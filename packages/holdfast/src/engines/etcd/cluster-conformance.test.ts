@@ -1,7 +1,7 @@
 import { startEtcdCluster } from "@holdfast/servers";
-import { checkInLanes } from "./laws.fixture.js";
+import { checkOnShared } from "./laws.fixture.js";
 
-checkInLanes("etcd of three members", 1, async () => {
+checkOnShared("etcd of three members", 5, async () => {
   const cluster = await startEtcdCluster();
   return {
     ports: cluster.members.map(({ port }) => port),

@@ -1,6 +1,7 @@
 import type {
   Busy,
   Claim,
+  Failed,
   Gone,
   Granted,
   HolderView,
@@ -8,7 +9,7 @@ import type {
   Queued,
   ResourceView,
 } from "../engine.js";
-import { limitMismatch } from "../errors.js";
+import { EngineError, type HoldfastError, limitMismatch } from "../errors.js";
 import type { Raw } from "./database.js";
 
 /** What the routines give, turned into the contract's answers. */
@@ -41,6 +42,18 @@ export function queued([, position, nextMs, present]: Raw): Queued {
 
 export function gone([, why]: Raw): Gone {
   return { kind: "gone", why: String(why) as Gone["why"] };
+}
+
+/** One of a batch that could not be answered. */
+export function failed(error: HoldfastError): Failed {
+  return { kind: "failed", effect: error instanceof EngineError ? error.effect : "unknown", error };
+}
+
+export function unexpected(kind: string): EngineError {
+  return new EngineError(`the database answered ${kind} to a claim that cannot be so`, {
+    effect: "unknown",
+    retryable: false,
+  });
 }
 
 export function viewOf(resource: string, answer: Raw): ResourceView {

@@ -1,4 +1,3 @@
-import { sleep, systemClock } from "../clock.js";
 import type {
   Busy,
   Call,
@@ -8,11 +7,8 @@ import type {
   Failed,
   Gone,
   Granted,
-  GrantRef,
   ListFilter,
   ListPage,
-  Queued,
-  QueueFacet,
   Released,
   ReleaseRef,
   Renewed,
@@ -20,35 +16,34 @@ import type {
   ResourceView,
   RevokeRef,
   Sequence,
-  Unknown,
-  Withdrawn,
 } from "../engine.js";
 import { EngineError } from "../errors.js";
-import { emit } from "../events.js";
 import { globToRegExp } from "../resource.js";
-import { claimed, gone, granted, queued, viewOf } from "./answers.js";
-import { Beats } from "./beats.js";
-import type { Beat, Database, Hearing, Operation, Raw } from "./database.js";
+import { claimed, failed, gone, unexpected, viewOf } from "./answers.js";
+import type { Database, Hearing, Operation, Raw } from "./database.js";
 import { Desk, retried } from "./desk.js";
-
-const LEAVING_MS = 500;
-const LOCK_WAIT_MS = 250;
-
-type GrantListener = (waiter: GrantRef, granted: Granted) => void;
+import { Line } from "./line.js";
 
 /** Locks in the rows of a database. Every answer is decided by one routine, on the server. */
 export abstract class SqlEngine implements Engine {
   abstract readonly name: string;
   abstract readonly traits: EngineTraits;
   protected readonly database: Database;
-  protected readonly beats = new Beats();
+  /** What an engine offers as its queue. */
+  protected readonly line: Line;
   readonly #desk: Desk;
-  readonly #grantListeners = new Set<GrantListener>();
   #closed = false;
 
   constructor(database: Database) {
     this.database = database;
     this.#desk = new Desk(database);
+    this.line = new Line({
+      database,
+      open: (call) => this.#open(call),
+      hearing: () => this.hearing(),
+      claim: (verb, claim, call) => this.#claim(verb, claim, call),
+      run: (operation, call) => this.#run(operation, call),
+    });
   }
 
   /** How our waiters learn of their turn at this moment. */
@@ -94,16 +89,14 @@ export abstract class SqlEngine implements Engine {
     this.#refuseWhenClosed();
     return Promise.all(
       grants.map(async ({ resource, grantId, tombstoneMs }) => {
-        this.beats.forget(grantId);
+        this.line.forget(grantId);
         const words = { name: resource, id: grantId, tombstone: tombstoneMs };
         try {
           const answer = await this.#run({ verb: "release", ...words }, call);
-          this.#succeed(answer, call);
+          this.line.succeed(answer, call);
           return answer[0] === "released" ? { kind: "released" } : gone(answer);
         } catch (error) {
-          const failure = this.database.failure(error).error;
-          const effect = failure instanceof EngineError ? failure.effect : "unknown";
-          return { kind: "failed", effect, error: failure } as const;
+          return failed(this.database.failure(error).error);
         }
       }),
     );
@@ -139,131 +132,10 @@ export abstract class SqlEngine implements Engine {
 
   async close(): Promise<void> {
     if (this.#closed) return;
-    await this.#leaveLines();
+    await this.line.close();
     this.#closed = true;
-    this.#grantListeners.clear();
     this.deafen();
     await this.database.close();
-  }
-
-  /** What an engine offers as its queue. */
-  protected readonly line: QueueFacet = {
-    enqueue: async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
-      this.#refuseWhenClosed();
-      this.beats.start(claim, call.startedAt);
-      const answer = claimed(await this.#claim("enqueue", claim, call), claim, call.startedAt);
-      if (answer.kind !== "queued") this.beats.forget(claim.grantId);
-      if (answer.kind !== "busy") return answer;
-      throw unexpected(answer.kind);
-    },
-
-    heartbeat: async (
-      waiters: readonly GrantRef[],
-      call: Call,
-    ): Promise<readonly (Queued | Granted | Unknown | Failed)[]> => {
-      await this.#open(call);
-      const answers = await this.#beat(waiters, call);
-      return waiters.map(({ grantId }, i) => {
-        const answer = answers[i]!;
-        if ("kind" in answer) return answer;
-        if (answer[0] === "queued") return queued(answer);
-        this.beats.forget(grantId);
-        return answer[0] === "granted" ? granted(answer, call.startedAt) : { kind: "unknown" };
-      });
-    },
-
-    withdraw: async ({ resource, grantId }: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
-      const answer = await this.#run({ verb: "withdraw", name: resource, id: grantId }, call);
-      this.beats.forget(grantId);
-      this.#succeed(answer, call);
-      if (answer[0] === "granted") return granted(answer, call.startedAt);
-      return { kind: "withdrawn" };
-    },
-
-    onGrant: (listener: GrantListener) => {
-      this.#grantListeners.add(listener);
-      return () => this.#grantListeners.delete(listener);
-    },
-  };
-
-  /**
-   * A grant that was pushed. It was made after the heartbeat that the message names, so its life is
-   * counted from where that one was sent, however late the message is.
-   */
-  protected pushed(message: string): void {
-    const [grantId = "", beat = "", token = "", tokens = "", ttlMs = ""] = message.split(" ");
-    const since = this.beats.since(grantId, Number(beat));
-    if (since !== null) this.#deliver(grantId, granted(["granted", token, tokens, ttlMs], since));
-  }
-
-  /** Pushes may have been lost: whoever waits asks now, not at its next heartbeat. */
-  protected async reread(): Promise<void> {
-    const known = this.beats.latest();
-    if (known.length === 0 || this.#closed) return;
-    // No new number: when these were sent we know in core's time, and now we do not.
-    const answers = await this.database.heartbeat(known, await this.hearing(), LOCK_WAIT_MS, 1_000);
-    for (const [i, { id, since }] of known.entries()) {
-      const answer = answers[i]!;
-      if (answer[0] === "granted") this.#deliver(id, granted(answer, since));
-    }
-  }
-
-  /** Our own waiters that were let in by our own call: their grants were made after it was sent. */
-  #succeed([kind, told]: Raw, { startedAt }: Call): void {
-    if (kind !== "released" && kind !== "withdrawn") return;
-    for (const [id, ...grant] of (told ?? []) as Raw[]) {
-      this.#deliver(String(id), granted(["granted", ...grant], startedAt));
-    }
-  }
-
-  #deliver(grantId: string, answer: Granted): void {
-    const waiter = this.beats.find(grantId);
-    if (waiter === null) return;
-    this.beats.forget(grantId);
-    for (const listener of this.#grantListeners) listener(waiter, answer);
-  }
-
-  /** A resource that somebody has locked fails alone; those of the others are answered. */
-  async #beat(waiters: readonly GrantRef[], call: Call): Promise<readonly (Raw | Failed)[]> {
-    const hearing = await this.hearing();
-    const ask = (beats: readonly Beat[]) =>
-      retried(this.database, () =>
-        this.database.heartbeat(beats, hearing, LOCK_WAIT_MS, call.timeoutMs),
-      );
-    const beats = waiters.map((waiter) => {
-      const beat = this.beats.next(waiter, call.startedAt);
-      return { name: waiter.resource, id: waiter.grantId, beat };
-    });
-    try {
-      return await ask(beats);
-    } catch (error) {
-      if (this.database.failure(error).why !== "locked") throw this.database.failure(error).error;
-    }
-    return Promise.all(
-      beats.map(async (beat) => {
-        try {
-          return (await ask([beat]))[0]!;
-        } catch (error) {
-          const failure = this.database.failure(error).error;
-          const effect = failure instanceof EngineError ? failure.effect : "unknown";
-          return { kind: "failed", effect, error: failure } as const;
-        }
-      }),
-    );
-  }
-
-  /** Whoever comes after our waiters should not have to find out that nobody is there. */
-  async #leaveLines(): Promise<void> {
-    const call = { startedAt: systemClock.now(), timeoutMs: LEAVING_MS };
-    const left = Promise.all(
-      this.beats.waiters.map(({ resource, grantId }) =>
-        this.#run({ verb: "withdraw", name: resource, id: grantId }, call),
-      ),
-    );
-    // A server that does not answer finds out by itself, when our heartbeats stay away.
-    const late = sleep(systemClock, LEAVING_MS, undefined, false);
-    await Promise.race([left, late]).catch((error: unknown) => this.failed("close", error));
-    left.catch(() => {});
   }
 
   async #claim(verb: "acquire" | "enqueue", claim: Claim, call: Call): Promise<Raw> {
@@ -297,10 +169,6 @@ export abstract class SqlEngine implements Engine {
     await this.ready(timeoutMs);
   }
 
-  protected failed(during: string, error: unknown): void {
-    emit("failed", () => ({ during, error }));
-  }
-
   #refuseWhenClosed(): void {
     if (!this.#closed) return;
     throw new EngineError(`the ${this.name} engine was closed`, {
@@ -308,11 +176,4 @@ export abstract class SqlEngine implements Engine {
       retryable: false,
     });
   }
-}
-
-function unexpected(kind: string): EngineError {
-  return new EngineError(`the database answered ${kind} to a claim that cannot be so`, {
-    effect: "unknown",
-    retryable: false,
-  });
 }

@@ -11,6 +11,8 @@ import { createSchema, type MysqlEngineOptions, mysqlEngine } from "./index.js";
 
 export interface OpenOptions extends Omit<MysqlEngineOptions, "client"> {
   readonly pool?: mysql.PoolOptions;
+  /** In place of a pool of its own. */
+  readonly client?: mysql.Pool;
 }
 
 /** What one play opens on the server of its file, closed with it. */
@@ -31,8 +33,8 @@ export class Ground implements AsyncDisposable {
     return pool;
   }
 
-  engine({ pool, ...options }: OpenOptions = {}): ReturnType<typeof mysqlEngine> {
-    const engine = mysqlEngine({ client: this.pool(pool), ...options });
+  engine({ pool, client, ...options }: OpenOptions = {}): ReturnType<typeof mysqlEngine> {
+    const engine = mysqlEngine({ client: client ?? this.pool(pool), ...options });
     this.#closers.unshift(() => engine.close());
     return engine;
   }

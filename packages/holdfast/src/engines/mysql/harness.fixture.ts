@@ -111,5 +111,5 @@ export function harness(): Harness {
 
 export function localPool(options: mysql.PoolOptions): mysql.Pool {
   const local = { host: "127.0.0.1", user: "root", database: "holdfast_test" };
-  return mysql.createPool({ ...local, connectTimeout: 2_000, ...options });
+  return mysql.createPool({ ...local, connectTimeout: 10_000, ...options });
 }

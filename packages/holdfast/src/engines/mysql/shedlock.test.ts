@@ -1,35 +1,10 @@
 // hold: "shedlock". All laws with it are in shedlock.long-test.ts.
 import assert from "node:assert/strict";
-import { hostname } from "node:os";
-import { setTimeout as sleep } from "node:timers/promises";
-import type { ResultSetHeader } from "mysql2";
 import type { EngineError } from "../../errors.js";
-import { claim, type Ground, now, scenes, until } from "./ground.fixture.js";
+import { playShedLock, takeTurns } from "../../sql/shedlock.fixture.js";
+import { claim, now, scenes } from "./ground.fixture.js";
 import { createSchema } from "./index.js";
-
-const HOLD = { hold: "shedlock" } as const;
-
-/** ShedLock's own lock with database time: insert, then update where the former one's time is over. */
-async function shedLock(ground: Ground, name: string, ms: number): Promise<boolean> {
-  const ends = `TIMESTAMPADD(MICROSECOND, ${ms * 1_000}, UTC_TIMESTAMP(3))`;
-  const [inserted] = await ground.admin.query<ResultSetHeader>(
-    `INSERT IGNORE INTO shedlock (name, lock_until, locked_at, locked_by)
-     VALUES (?, ${ends}, UTC_TIMESTAMP(3), ?)`,
-    [name, hostname()],
-  );
-  if (inserted.affectedRows > 0) return true;
-  const [updated] = await ground.admin.query<ResultSetHeader>(
-    `UPDATE shedlock SET lock_until = ${ends}, locked_at = UTC_TIMESTAMP(3), locked_by = ?
-     WHERE name = ? AND lock_until <= UTC_TIMESTAMP(3)`,
-    [hostname(), name],
-  );
-  return updated.affectedRows > 0;
-}
-
-async function shedUnlock(ground: Ground, name: string): Promise<void> {
-  const text = "UPDATE shedlock SET lock_until = UTC_TIMESTAMP(3) WHERE name = ? AND locked_by = ?";
-  await ground.admin.query(text, [name, hostname()]);
-}
+import { HOLD, onGround } from "./shedlock.fixture.js";
 
 scenes({ args: ["--default-time-zone=+05:45"] }, (play) => {
   play(
@@ -47,67 +22,11 @@ scenes({ args: ["--default-time-zone=+05:45"] }, (play) => {
     },
   );
 
-  play("ShedLock is excluded while we hold, and we are while it does", async (ground) => {
-    const locks = ground.locks(HOLD);
-    const lease = await locks.acquire("b", { ttlMs: 10_000 });
-    assert.equal(await shedLock(ground, "b", 1_000), false);
-    await lease.renew({ ttlMs: 20_000 });
-    assert.equal(await shedLock(ground, "b", 1_000), false);
-    await lease.release();
-    assert.equal(await shedLock(ground, "b", 30_000), true);
-    assert.equal(await locks.tryAcquire("b"), null);
-    assert.equal((await locks.inspect("b")).holders[0]?.label, hostname());
-    const waiting = locks.acquire("b", { waitMs: 10_000 });
-    await sleep(100);
-    await shedUnlock(ground, "b");
-    const next = await waiting;
-    assert.ok(next.token > lease.token);
-    await next.release();
-    assert.equal(await shedLock(ground, "b", 300), true);
-    const later = await locks.acquire("b", { waitMs: 10_000 });
-    assert.equal(await shedLock(ground, "b", 1_000), false, "its time was over, and is ours now");
-    await later.release();
-  });
+  playShedLock((title, part) => play(title, (ground) => part(onGround(ground))));
 
-  play(
-    "our release frees nobody else's run on the same host, which ShedLock's own does",
-    async (ground) => {
-      assert.equal(await shedLock(ground, "c1", 1), true);
-      await sleep(20);
-      assert.equal(await shedLock(ground, "c1", 30_000), true);
-      await shedUnlock(ground, "c1");
-      assert.equal(await shedLock(ground, "c1", 1_000), true, "ShedLock freed another run's lock");
-      const [first, second] = [ground.engine(HOLD), ground.engine(HOLD)];
-      const early = claim("c2", { ttlMs: 100, label: hostname() });
-      await first.tryAcquire(early, now());
-      await sleep(150);
-      const late = claim("c2", { ttlMs: 30_000, label: hostname() });
-      assert.equal((await second.tryAcquire(late, now())).kind, "granted");
-      const [answer] = await first.release([{ ...early, tombstoneMs: 0 }], now());
-      assert.equal(answer!.kind, "gone");
-      assert.equal(await shedLock(ground, "c2", 1_000), false, "the second run is still protected");
-    },
+  play("200 turns with ShedLock, in other time zones, do not overlap", (ground) =>
+    takeTurns(onGround(ground), 200),
   );
-
-  play("a row that was taken away by hand costs the lease at its next renewal", async (ground) => {
-    const locks = ground.locks(HOLD);
-    const lease = await locks.acquire("d", { ttlMs: 600 });
-    await ground.admin.query("DELETE FROM shedlock WHERE name = 'd'");
-    await until("it is lost", () => !lease.held);
-    assert.equal(await lease.release(), "gone");
-  });
-
-  play("once runs once against ShedLock too, and keeps it out for atLeastMs", async (ground) => {
-    const [ours, other] = [ground.locks(HOLD), ground.locks(HOLD)];
-    const options = { atMostMs: 20_000, atLeastMs: 700 };
-    const from = performance.now();
-    assert.equal((await ours.once("e", options, () => 1)).ran, true);
-    assert.equal((await other.once("e", options, () => 1)).ran, false);
-    assert.equal(await shedLock(ground, "e", 5_000), false);
-    await until("ShedLock runs", () => shedLock(ground, "e", 5_000));
-    assert.ok(performance.now() - from >= 690);
-    assert.equal((await ours.once("e", options, () => 1)).ran, false);
-  });
 
   play("a name that does not fit into ShedLock's column is refused", async (ground) => {
     const locks = ground.locks(HOLD);

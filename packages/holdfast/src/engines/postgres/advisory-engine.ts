@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { systemClock, type Timer } from "../../clock.js";
 import type {
   Busy,
   Call,
@@ -21,22 +20,20 @@ import type {
   WatchFacet,
 } from "../../engine.js";
 import { EngineError } from "../../errors.js";
-import { emit } from "../../events.js";
 import { globToRegExp } from "../../resource.js";
-import { claimed, gone, viewOf } from "../../sql/answers.js";
+import { claimed, failed, gone, viewOf } from "../../sql/answers.js";
 import type { Operation, Raw } from "../../sql/database.js";
 import { Desk } from "../../sql/desk.js";
+import { AdvisoryDatabase } from "./advisory-database.js";
 import { makerOf, type PgOwnClient, type PgPool } from "./client.js";
 import { failureOf } from "./failure.js";
-import { HoldingSession, isAnotherSession, pooled } from "./holding-session.js";
+import { HoldingSession } from "./holding-session.js";
+import { Holdings } from "./holdings.js";
 import { Listener } from "./listener.js";
 import type { PostgresTerms } from "./options.js";
-import { checkSchema } from "./schema.js";
-import { Sessions } from "./sessions.js";
 
 const DAY_MS = 86_400_000;
 const LIMIT_MS = 5_000;
-const OVERDUE_MS = 20;
 
 export const ADVISORY_TRAITS: EngineTraits = {
   expiry: "session",
@@ -48,13 +45,6 @@ export const ADVISORY_TRAITS: EngineTraits = {
   tokenRange: 1024,
 };
 
-interface Holding {
-  readonly resource: string;
-  ttlMs: number;
-  /** When its holder no longer believes in it, unless it is renewed. */
-  endsAt: number;
-}
-
 /** Session locks of PostgreSQL, which exclude whoever else calls pg_advisory_lock. */
 export class AdvisoryEngine implements Engine {
   readonly name = "postgres";
@@ -62,18 +52,19 @@ export class AdvisoryEngine implements Engine {
   readonly #pool: PgPool;
   readonly #terms: PostgresTerms;
   readonly #make: () => PgOwnClient;
-  readonly #sessions: Sessions;
+  readonly #database: AdvisoryDatabase;
   readonly #listener: Listener | null;
   readonly #changes: string;
   readonly #end: () => unknown;
-  readonly #holdings = new Map<string, Holding>();
+  readonly #holdings = new Holdings((refs, startedAt) =>
+    this.release(refs, { startedAt, timeoutMs: LIMIT_MS }),
+  );
   readonly #listeners = new Set<(resource: string) => void>();
   readonly #desk = new Desk({
     run: (operations, _waitMs, limitMs) => this.#run(operations, limitMs),
     failure: failureOf,
   });
   #session: Promise<HoldingSession> | null = null;
-  #timer: Timer | null = null;
   #closed = false;
 
   constructor(pool: PgPool, terms: PostgresTerms, end: () => unknown = () => {}) {
@@ -81,10 +72,10 @@ export class AdvisoryEngine implements Engine {
     this.#terms = terms;
     this.#end = end;
     this.#make = makerOf(pool)!;
-    this.#sessions = new Sessions(pool);
+    this.#database = new AdvisoryDatabase(pool, terms.schema, () => this.#ended());
     const mark = createHash("sha256").update(terms.schema).digest("hex").slice(0, 16);
     this.#changes = `holdfast_changes_${mark}`;
-    const echo = (channel: string, word: string) => this.#notify(channel, word);
+    const echo = (channel: string, word: string) => this.#database.notify(channel, word);
     const ears = { onPush() {}, onReturn() {}, onChange: (name: string) => this.#tell(name), echo };
     this.#listener = terms.listen ? new Listener(this.#make, this.#changes, ears) : null;
   }
@@ -109,7 +100,7 @@ export class AdvisoryEngine implements Engine {
     if (answer.kind !== "granted") return answer;
     // Its locks went with it, and we have seen that before this answer.
     if (session.ended) throw new EngineError("the session ended meanwhile", NOT_KNOWN);
-    this.#keep(claim);
+    this.#holdings.keep(claim);
     return answer;
   }
 
@@ -130,18 +121,18 @@ export class AdvisoryEngine implements Engine {
 
   async #renew(grants: readonly RenewRef[], call: Call): Promise<readonly Raw[]> {
     const session = await this.#hold();
-    for (const { grantId, ttlMs } of grants) {
-      const holding = this.#holdings.get(grantId);
-      if (holding === undefined) continue;
-      holding.ttlMs = ttlMs;
-      holding.endsAt = systemClock.now() + ttlMs;
-    }
-    return this.#ask(
+    this.#holdings.prolong(grants);
+    return this.#database.ask(
       session,
       "advisory_renew($1::text[], $2::uuid[], $3::bigint[], $4, $5, $6)",
       [
         ...[grants.map(({ resource }) => resource), grants.map(({ grantId }) => grantId)],
-        ...[grants.map(({ ttlMs }) => ttlMs), String(session.id), session.pid, this.#idleMs()],
+        ...[
+          grants.map(({ ttlMs }) => ttlMs),
+          String(session.id),
+          session.pid,
+          this.#holdings.idleMs,
+        ],
       ],
       call.timeoutMs,
     );
@@ -154,15 +145,13 @@ export class AdvisoryEngine implements Engine {
     this.#refuseWhenClosed();
     return Promise.all(
       grants.map(async ({ resource, grantId, tombstoneMs }) => {
-        this.#holdings.delete(grantId);
+        this.#holdings.drop(grantId);
         const op = { name: resource, id: grantId, tombstone: tombstoneMs, changes: this.#changes };
         try {
           const answer = await this.#desk.run({ verb: "release", ...op }, call.timeoutMs);
           return answer[0] === "released" ? { kind: "released" } : gone(answer);
         } catch (error) {
-          const failure = failureOf(error).error;
-          const effect = failure instanceof EngineError ? failure.effect : "unknown";
-          return { kind: "failed", effect, error: failure } as const;
+          return failed(failureOf(error).error);
         }
       }),
     );
@@ -198,12 +187,12 @@ export class AdvisoryEngine implements Engine {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    this.#timer?.cancel();
+    this.#holdings.close();
     this.#listeners.clear();
     this.#listener?.close();
     const session = await this.#session?.catch(() => null);
     session?.close();
-    this.#sessions.close();
+    this.#database.close();
     await this.#end();
   }
 
@@ -225,125 +214,44 @@ export class AdvisoryEngine implements Engine {
   }
 
   async #begin(): Promise<HoldingSession> {
-    const query = <Row>(text: string, values: unknown[]) =>
-      this.#sessions.query<Row>(text, values, LIMIT_MS);
-    await checkSchema(query, this.#terms.schema).catch((error: unknown) => {
-      throw failureOf(error).error;
-    });
+    await this.#database.ready();
     return HoldingSession.open(this.#make, this.#pool, () => this.#ended());
   }
 
   /** Everything it held is gone. Whoever holds a lease learns it now, not at the next renewal. */
   #ended(): void {
     this.#session = null;
-    const names = new Set([...this.#holdings.values()].map(({ resource }) => resource));
-    this.#holdings.clear();
-    for (const name of names) this.#tell(name);
-  }
-
-  /** The session lives on, but who was not renewed must not keep others out for ever. */
-  #wake(): void {
-    this.#timer?.cancel();
-    this.#timer = null;
-    if (this.#holdings.size === 0 || this.#closed) return;
-    const soonest = Math.min(...[...this.#holdings.values()].map(({ endsAt }) => endsAt));
-    const delayMs = Math.max(soonest - systemClock.now(), 0) + OVERDUE_MS;
-    this.#timer = systemClock.timer(delayMs, () => void this.#endOverdue(), false);
-  }
-
-  async #endOverdue(): Promise<void> {
-    this.#timer = null;
-    const now = systemClock.now();
-    const overdue = [...this.#holdings].filter(([, { endsAt }]) => endsAt + OVERDUE_MS <= now);
-    const refs = overdue.map(([grantId, { resource }]) => ({ resource, grantId, tombstoneMs: 0 }));
-    try {
-      if (refs.length > 0) await this.release(refs, { startedAt: now, timeoutMs: LIMIT_MS });
-    } catch (error) {
-      emit("failed", () => ({ during: "expiry", error }));
-    }
-    this.#wake();
+    for (const name of this.#holdings.dropAll()) this.#tell(name);
   }
 
   async #run(operations: readonly Operation[], limitMs: number): Promise<readonly Raw[]> {
     const session = await this.#hold();
-    const idleMs = Math.max(this.#idleMs(), ...operations.map(({ ttl }) => Number(ttl ?? 0)));
+    const idleMs = Math.max(
+      this.#holdings.idleMs,
+      ...operations.map(({ ttl }) => Number(ttl ?? 0)),
+    );
     const values = [JSON.stringify(operations), String(session.id), session.pid, idleMs];
     const keepAll = (answers: readonly Raw[]) => {
       // Nobody knows of these grants. They end at their ttl, unless their release is on its way.
       for (const [i, { name, id, ttl }] of operations.entries()) {
         const grant = { resource: name, grantId: String(id), ttlMs: Number(ttl) };
-        if (answers[i]?.[0] === "granted" && !session.ended) this.#keep(grant);
+        if (answers[i]?.[0] === "granted" && !session.ended) this.#holdings.keep(grant);
       }
     };
     const routine = "advisory_run($1::jsonb, $2, $3, $4)";
     try {
-      return await this.#ask<readonly Raw[]>(session, routine, values, limitMs, keepAll);
+      return await this.#database.ask<readonly Raw[]>(session, routine, values, limitMs, keepAll);
     } catch (error) {
       // A lock may have been granted by the very statement that failed, and is not rolled back.
-      if (error instanceof EngineError && error.effect === "none") await this.#tidy(session);
+      if (error instanceof EngineError && error.effect === "none")
+        await this.#database.tidy(session);
       throw error;
-    }
-  }
-
-  #keep({ resource, grantId, ttlMs }: RenewRef): void {
-    this.#holdings.set(grantId, { resource, ttlMs, endsAt: systemClock.now() + ttlMs });
-    this.#wake();
-  }
-
-  async #ask<T>(
-    session: HoldingSession,
-    routine: string,
-    values: unknown[],
-    timeoutMs: number,
-    onLate: (answer: T) => void = () => {},
-  ): Promise<T> {
-    const text = `SELECT to_jsonb("${this.#terms.schema}".${routine}) AS answer`;
-    try {
-      type Row = { answer: unknown };
-      const late = ([row]: Row[]) => onLate(read(row?.answer) as T);
-      const [row] = await session.query<Row>(text, values, timeoutMs, late);
-      return read(row?.answer) as T;
-    } catch (error) {
-      if (isAnotherSession(error)) {
-        session.close();
-        this.#ended();
-        throw pooled();
-      }
-      throw failureOf(error).error;
     }
   }
 
   async #look<T>(routine: string, values: unknown[], { timeoutMs }: Call): Promise<T> {
     await this.#hold();
-    const text = `SELECT to_jsonb("${this.#terms.schema}".${routine}) AS answer`;
-    try {
-      const [row] = await this.#sessions.query<{ answer: unknown }>(text, values, timeoutMs);
-      return read(row?.answer) as T;
-    } catch (error) {
-      throw failureOf(error).error;
-    }
-  }
-
-  /** A session that cannot be tidied is ended: what it may hold unknown to us must not stay. */
-  async #tidy(session: HoldingSession): Promise<void> {
-    if (session.ended) return;
-    try {
-      const text = `SELECT "${this.#terms.schema}".advisory_tidy($1)`;
-      await session.query(text, [String(session.id)], LIMIT_MS);
-    } catch (error) {
-      emit("failed", () => ({ during: "clean-up", error }));
-      session.close();
-      this.#ended();
-    }
-  }
-
-  async #notify(channel: string, word: string): Promise<void> {
-    await this.#sessions.query("SELECT pg_notify($1, $2)", [channel, word], LIMIT_MS);
-  }
-
-  /** The longest life of what is held: the server ends a session that is silent for longer. */
-  #idleMs(): number {
-    return Math.max(0, ...[...this.#holdings.values()].map(({ ttlMs }) => ttlMs));
+    return this.#database.look(routine, values, timeoutMs);
   }
 
   #refuseWhenClosed(): void {
@@ -357,7 +265,3 @@ export class AdvisoryEngine implements Engine {
 }
 
 const NOT_KNOWN = { effect: "unknown", retryable: true } as const;
-
-function read(answer: unknown): unknown {
-  return typeof answer === "string" ? JSON.parse(answer) : answer;
-}

@@ -27,6 +27,7 @@ export interface PgPoolClient extends PgClient {
 /** The part of pg's Pool that this engine needs. */
 export interface PgPool {
   connect(): Promise<PgPoolClient>;
+  connect(got: (error: Error | undefined, client: PgPoolClient | undefined) => void): unknown;
   readonly totalCount: number;
   on(event: "error", listener: (error: Error) => void): unknown;
   removeListener(event: "error", listener: (error: Error) => void): unknown;
@@ -63,3 +64,31 @@ export function makerOf(client: PgPool | PgClient): (() => PgOwnClient) | null {
 export function isPool(client: PgPool | PgClient): client is PgPool {
   return "totalCount" in client;
 }
+
+/**
+ * Lends a session that is listened to from the first moment. A promise would be too late: a session
+ * may be ended by the very packet that begins it, and an error that nobody hears ends the process.
+ */
+export function borrow(pool: PgPool): Promise<PgPoolClient> {
+  return new Promise((resolve, reject) => {
+    const got = (client: PgPoolClient) => {
+      client.on("error", unheard);
+      resolve(client);
+    };
+    const promised = pool.connect((error, client) => {
+      if (client === undefined) reject(error);
+      else got(client);
+    });
+    // What only looks like pg's pool may not know of callbacks.
+    (promised as Promise<PgPoolClient> | undefined)?.then(got, reject);
+  });
+}
+
+/** A broken one goes on being listened to: it may have more than one thing to say. */
+export function giveBack(session: PgPoolClient, broken = false): void {
+  if (!broken) session.removeListener("error", unheard);
+  session.release(broken);
+}
+
+/** The statement under way fails as well, and tells. */
+function unheard(): void {}

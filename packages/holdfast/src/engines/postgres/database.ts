@@ -20,8 +20,20 @@ export class PostgresDatabase implements Database {
     this.#end = end;
   }
 
-  run(operations: readonly Operation[], waitMs: number, limitMs: number): Promise<readonly Raw[]> {
-    return this.#call("run($1::jsonb, $2)", [JSON.stringify(operations), waitMs], limitMs);
+  async run(
+    operations: readonly Operation[],
+    waitMs: number,
+    limitMs: number,
+  ): Promise<readonly Raw[]> {
+    const [only, ...more] = operations;
+    if (only === undefined || more.length > 0) {
+      return this.#call("run($1::jsonb, $2)", [JSON.stringify(operations), waitMs], limitMs);
+    }
+    const answer: Raw =
+      only.verb === "release" && only.tombstone === 0
+        ? await this.#call("hand_over($1, $2, $3)", [only.name, only.id, waitMs], limitMs)
+        : await this.#call("run_one($1::jsonb, $2)", [JSON.stringify(only), waitMs], limitMs);
+    return [answer];
   }
 
   heartbeat(

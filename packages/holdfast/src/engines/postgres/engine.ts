@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { EngineTraits, QueueFacet, WatchFacet } from "../../engine.js";
+import { emit } from "../../events.js";
 import type { Hearing } from "../../sql/database.js";
 import { SqlEngine } from "../../sql/engine.js";
 import { makerOf, type PgClient, type PgPool } from "./client.js";
@@ -96,11 +97,14 @@ export class PostgresEngine extends SqlEngine {
 
   #ears() {
     return {
-      onPush: (message: string) => this.pushed(message),
+      onPush: (message: string) => this.line.pushed(message),
       onChange: (resource: string) => {
         for (const listener of this.#changeListeners) listener(resource);
       },
-      onReturn: () => void this.reread().catch((error: unknown) => this.failed("heartbeat", error)),
+      onReturn: () => {
+        const tell = (error: unknown) => emit("failed", () => ({ during: "heartbeat", error }));
+        void this.line.reread().catch(tell);
+      },
       echo: (channel: string, word: string) => this.#database.notify(channel, word, ECHO_LIMIT_MS),
     };
   }

@@ -1,6 +1,7 @@
 // Sessions that are ended, pools that are empty, statements that outlive their deadline, refusals.
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { type AddressInfo, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError, UsageError } from "../../errors.js";
 import { Locks } from "../../locks.js";
@@ -221,4 +222,31 @@ scenes({}, (play) => {
     assert.throws(() => postgresEngine({ client, schema: "Bad-Name" }), UsageError);
     assert.throws(() => postgresEngine({ client, listen: "no" as never }), UsageError);
   });
+
+  play("a session that ends with the very words that begin it harms nobody", async (ground) => {
+    await using server = await startCurt();
+    const pool = ground.pool({ port: server.port, max: 1 });
+    const engine = postgresEngine({ client: pool, listen: false });
+    await assert.rejects(engine.tryAcquire(claim("q"), now()), EngineError);
+    await engine.close();
+  });
 });
+
+/** Lets everybody in and throws everybody out, in one packet: a pg client hears both in one breath. */
+async function startCurt(): Promise<AsyncDisposable & { port: number }> {
+  const ok = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0]);
+  const ready = Buffer.from([0x5a, 0, 0, 0, 5, 0x49]);
+  const words = Buffer.from("SFATAL\0C57P01\0Mterminating connection\0\0");
+  const head = Buffer.from([0x45, 0, 0, 0, words.length + 4]);
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () => socket.end(Buffer.concat([ok, ready, head, words])));
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  return {
+    port: (server.address() as AddressInfo).port,
+    async [Symbol.asyncDispose]() {
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}

@@ -119,7 +119,11 @@ export function now(timeoutMs = 5_000): Call {
 }
 
 /** Looks again and again until it is so; gives how long that took. */
-export async function until(what: string, check: () => unknown, withinMs = 5_000): Promise<number> {
+export async function until(
+  what: string,
+  check: () => unknown,
+  withinMs = 30_000,
+): Promise<number> {
   const started = performance.now();
   for (;;) {
     if (await check()) return performance.now() - started;

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { systemClock } from "../../clock.js";
 import { EngineError, UnsupportedError } from "../../errors.js";
-import type { PgOwnClient, PgPool } from "./client.js";
+import { borrow, giveBack, type PgOwnClient, type PgPool } from "./client.js";
 import { lost, notConnected } from "./failure.js";
 import { OneByOne } from "./one-by-one.js";
 
@@ -102,18 +102,16 @@ export class HoldingSession {
    */
   async #refusePooler(pool: PgPool): Promise<void> {
     this.#pid = await this.#pidNow();
-    const other = await pool.connect();
-    other.on("error", ignore);
+    const other = await borrow(pool);
     try {
       await other.query("BEGIN");
       const theirs = Number((await other.query("SELECT pg_backend_pid() AS pid")).rows[0].pid);
       const now = await this.#pidNow();
       await other.query("COMMIT");
       if (theirs === this.#pid || now !== this.#pid) throw new UnsupportedError(POOLED);
-      other.removeListener("error", ignore);
-      other.release();
+      giveBack(other);
     } catch (error) {
-      other.release(true);
+      giveBack(other, true);
       throw error;
     }
   }

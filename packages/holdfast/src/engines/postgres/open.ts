@@ -1,7 +1,7 @@
 import { EngineError, MissingPeerError, UsageError } from "../../errors.js";
 import { emit } from "../../events.js";
 import type { EngineUrl } from "../../url.js";
-import type { PgPool } from "./client.js";
+import { borrow, giveBack, type PgPool } from "./client.js";
 import { notConnected } from "./failure.js";
 
 export interface Opened {
@@ -31,7 +31,7 @@ export async function openFromUrl(url: EngineUrl, max: number): Promise<Opened> 
   pool.on("error", onError);
   const close = () => pool.end();
   try {
-    (await pool.connect()).release();
+    giveBack(await borrow(pool));
     return { pool, close };
   } catch (error) {
     await close();

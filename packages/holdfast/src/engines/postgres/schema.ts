@@ -1,5 +1,12 @@
 import { EngineError, UsageError } from "../../errors.js";
-import { isPool, type PgClient, type PgPool } from "./client.js";
+import {
+  borrow,
+  giveBack,
+  isPool,
+  type PgClient,
+  type PgPool,
+  type PgPoolClient,
+} from "./client.js";
 import { isMissing } from "./failure.js";
 import { POSTGRES_DEFAULTS, resolvePostgres, SHEDLOCK_SCHEMA } from "./options.js";
 import { sql } from "./sql.gen.js";
@@ -30,7 +37,7 @@ export async function createSchema(
 ): Promise<void> {
   const hold = shedlock === undefined ? "rows" : "shedlock";
   const { schema } = resolvePostgres({ ...options, hold });
-  const session = isPool(client) ? await client.connect() : client;
+  const session = isPool(client) ? await borrow(client) : client;
   try {
     const { rows } = await session.query("SELECT current_schema() AS here");
     const foreign =
@@ -52,7 +59,7 @@ export async function createSchema(
     await session.query("ROLLBACK").catch(() => {});
     throw error;
   } finally {
-    if ("release" in session) (session as { release(): void }).release();
+    if ("release" in session) giveBack(session as PgPoolClient);
   }
 }
 

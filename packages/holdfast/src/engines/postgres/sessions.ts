@@ -2,6 +2,8 @@ import { systemClock } from "../../clock.js";
 import { EngineError } from "../../errors.js";
 import { emit } from "../../events.js";
 import {
+  borrow,
+  giveBack,
   isPool,
   type PgClient,
   type PgPool,
@@ -40,8 +42,6 @@ export class Sessions {
       });
     }
     const session = await this.#borrow(client);
-    // While it is lent, nobody else hears of its end, and the statement under way tells us of it.
-    session.on("error", ignore);
     // Nobody waits for it any more: it is not sent at all.
     if (systemClock.now() >= deadline) {
       giveBack(session);
@@ -60,7 +60,7 @@ export class Sessions {
 
   async #borrow(pool: PgPool): Promise<PgPoolClient> {
     try {
-      return await pool.connect();
+      return await borrow(pool);
     } catch (error) {
       throw notConnected(error);
     }
@@ -85,11 +85,3 @@ export class Sessions {
 function busy(message: string): EngineError {
   return new EngineError(message, { effect: "none", retryable: true });
 }
-
-/** A broken one goes on being listened to: it may have more than one thing to say. */
-function giveBack(session: PgPoolClient, broken = false): void {
-  if (!broken) session.removeListener("error", ignore);
-  session.release(broken);
-}
-
-function ignore(): void {}

@@ -1,10 +1,11 @@
 -- A grant is the row of this name in ShedLock's own table as well, taken, prolonged and given back by
 -- ShedLock's own statements, in UTC. locked_by ends with a mark of this one grant: on one host two
--- runs have one name, and neither may give back the other's.
+-- runs have one name, and neither may give back the other's. DATETIME, where ShedLock's page says
+-- TIMESTAMP: that is converted by the time zone of whichever session reads or writes it.
 CREATE TABLE IF NOT EXISTS shedlock_table (
   name VARCHAR(64) NOT NULL,
-  lock_until TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),
-  locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),
+  lock_until DATETIME(3) NOT NULL,
+  locked_at DATETIME(3) NOT NULL,
   locked_by VARCHAR(255) NOT NULL,
   PRIMARY KEY (name)
 ) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
@@ -22,18 +23,19 @@ BEGIN
   DECLARE v_name VARCHAR(1024) CHARACTER SET utf8mb4 DEFAULT CONVERT(p_res USING utf8mb4);
   DECLARE v_by VARCHAR(255) CHARACTER SET utf8mb4
     DEFAULT CONCAT(LEFT(CONVERT(p_label USING utf8mb4), 200), holdfast_foreign_mark(p_id));
-  DECLARE v_inserted INT;
   -- The column folds what we do not: another name in the same row is another's.
   IF CHAR_LENGTH(v_name) > 64 THEN
     SIGNAL SQLSTATE '45064' SET MESSAGE_TEXT = 'a name in ShedLock''s table has at most 64 characters';
   END IF;
-  INSERT IGNORE INTO shedlock_table (name, lock_until, locked_at, locked_by)
-    VALUES (v_name, holdfast_foreign_utc(p_until), UTC_TIMESTAMP(3), v_by);
-  SET v_inserted = ROW_COUNT();
-  IF v_inserted > 0 THEN RETURN 1; END IF;
+  -- ShedLock inserts first, in a transaction of its own. In ours an insert that finds the row would
+  -- lock it for reading, and then for writing: with ShedLock's release in between, that is a deadlock.
   UPDATE shedlock_table
      SET lock_until = holdfast_foreign_utc(p_until), locked_at = UTC_TIMESTAMP(3), locked_by = v_by
    WHERE name = v_name AND lock_until <= UTC_TIMESTAMP(3);
+  IF ROW_COUNT() > 0 THEN RETURN 1; END IF;
+  IF EXISTS (SELECT 1 FROM shedlock_table WHERE name = v_name) THEN RETURN 0; END IF;
+  INSERT IGNORE INTO shedlock_table (name, lock_until, locked_at, locked_by)
+    VALUES (v_name, holdfast_foreign_utc(p_until), UTC_TIMESTAMP(3), v_by);
   RETURN ROW_COUNT() > 0;
 END
 -- next

@@ -167,7 +167,12 @@ BEGIN
    WHERE grant_id = (op->>'id')::uuid AND resource = op->>'name' AND session = my_session
    RETURNING * INTO gone;
   IF NOT FOUND THEN RETURN '["gone", "expired"]'; END IF;
-  PERFORM holdfast.advisory_tidy(my_session);
+  -- Readers of one session have one lock together.
+  IF NOT gone.shared THEN PERFORM pg_advisory_unlock(gone.key);
+  ELSIF NOT EXISTS (SELECT FROM holdfast.advisory a
+                     WHERE a.key = gone.key AND a.session = my_session) THEN
+    PERFORM pg_advisory_unlock_shared(gone.key);
+  END IF;
   PERFORM pg_notify(op->>'changes', op->>'name');
   RETURN '["released"]';
 END $$;

@@ -1,15 +1,24 @@
 -- Takes a grant or a waiter away, and lets in whom that makes eligible.
 CREATE OR REPLACE FUNCTION holdfast.finish(res text, id uuid, at timestamptz) RETURNS boolean
 LANGUAGE plpgsql AS $$
+DECLARE
+  was_shared boolean;
+  held bigint;
 BEGIN
-  DELETE FROM holdfast.grants WHERE grant_id = id AND resource = res AND expires_at > at;
+  DELETE FROM holdfast.grants WHERE grant_id = id AND resource = res AND expires_at > at
+    RETURNING shared INTO was_shared;
   IF FOUND THEN
     PERFORM holdfast.foreign_free(res, id, at);
   ELSE
     DELETE FROM holdfast.waiters WHERE grant_id = id AND resource = res;
     IF NOT FOUND THEN RETURN false; END IF;
+    was_shared := true;
   END IF;
-  IF holdfast.promote(res, '{}', at) = 0 THEN PERFORM holdfast.drop_idle(ARRAY[res]); END IF;
+  -- Beside a writer nobody holds, so there is nobody to count.
+  IF was_shared THEN held := holdfast.promote(res, '{}', at);
+  ELSE held := holdfast.let_in(res, 0, '{}', at);
+  END IF;
+  IF held = 0 THEN PERFORM holdfast.drop_idle(ARRAY[res]); END IF;
   RETURN true;
 END $$;
 

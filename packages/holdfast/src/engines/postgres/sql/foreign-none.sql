@@ -10,7 +10,7 @@ CREATE OR REPLACE FUNCTION holdfast.foreign_keep(ids uuid[])
 RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.foreign_free(res text, id uuid, at timestamptz)
-RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN END $$;
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT true $$;
 
 CREATE OR REPLACE FUNCTION holdfast.foreign_holder(res text, at timestamptz)
 RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$ SELECT '[]'::jsonb $$;

@@ -45,12 +45,13 @@ BEGIN
      AND s.lock_until > timezone('utc', clock_timestamp());
 END $$;
 
-CREATE OR REPLACE FUNCTION holdfast.foreign_free(res text, id uuid, at timestamptz) RETURNS void
+CREATE OR REPLACE FUNCTION holdfast.foreign_free(res text, id uuid, at timestamptz) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE shedlock_table SET lock_until = timezone('utc', at)
    WHERE name = res AND right(locked_by, 17) = holdfast.foreign_mark(id)
      AND lock_until > timezone('utc', at);
+  RETURN FOUND;
 END $$;
 
 -- Whoever has the row without being one of our holders.

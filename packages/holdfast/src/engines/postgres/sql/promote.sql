@@ -3,11 +3,8 @@
 CREATE OR REPLACE FUNCTION holdfast.promote(res text, callers uuid[], at timestamptz) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
-  w holdfast.waiters;
   held bigint;
   writer boolean;
-  life_ms bigint;
-  token bigint;
   over boolean;
 BEGIN
   SELECT count(*), coalesce(bool_or(NOT g.shared), false),
@@ -20,20 +17,30 @@ BEGIN
       FROM holdfast.grants g WHERE g.resource = res;
   END IF;
   IF writer THEN RETURN held; END IF;
+  RETURN holdfast.let_in(res, held, callers, at);
+END $$;
+
+-- As promote, where so many hold and none of them is a writer.
+CREATE OR REPLACE FUNCTION holdfast.let_in(
+  res text, held bigint, callers uuid[], at timestamptz) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+  w holdfast.waiters;
+  writer boolean := false;
+  life_ms bigint;
+  done boolean;
+BEGIN
   FOR w IN SELECT * FROM holdfast.waiters WHERE resource = res ORDER BY place LOOP
     EXIT WHEN NOT holdfast.fits(held, writer, w.shared, w.limit_to);
     CONTINUE WHEN NOT holdfast.is_fresh(w.heard_at, at);
     life_ms := CASE WHEN w.grant_id = ANY (callers) THEN w.ttl_ms ELSE least(w.ttl_ms, 3000) END;
     EXIT WHEN NOT holdfast.foreign_take(
       res, w.grant_id, w.label, at + holdfast.ms(life_ms + w.delay_ms), at);
-    DELETE FROM holdfast.waiters WHERE grant_id = w.grant_id;
-    token := holdfast.give(w, life_ms, at);
-    IF w.channel <> '' AND NOT w.grant_id = ANY (callers) THEN
-      PERFORM pg_notify(w.channel,
-        concat_ws(' ', replace(w.grant_id::text, '-', ''), w.beat, token, w.tokens, life_ms));
-    END IF;
+    IF w.grant_id = ANY (callers) THEN w.channel := ''; END IF;
+    done := holdfast.succeed(w, life_ms, at);
     held := held + 1;
     writer := NOT w.shared;
+    EXIT WHEN writer;
   END LOOP;
   RETURN held;
 END $$;

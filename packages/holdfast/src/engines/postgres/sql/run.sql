@@ -5,21 +5,38 @@
 CREATE OR REPLACE FUNCTION holdfast.run(ops jsonb, wait_ms integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  names text[] := ARRAY(SELECT o->>'name' FROM jsonb_array_elements(ops) o);
   op jsonb;
   at timestamptz;
   answers jsonb := '[]';
 BEGIN
-  PERFORM holdfast.lock_resources(names, wait_ms);
+  PERFORM holdfast.lock_resources(
+    ARRAY(SELECT o->>'name' FROM jsonb_array_elements(ops) o), wait_ms);
   -- Not before the locks are ours: whoever had them may have acted later than we began.
   at := clock_timestamp();
   FOR op IN SELECT o FROM jsonb_array_elements(ops) o LOOP
-    answers := answers || jsonb_build_array(CASE op->>'verb'
-      WHEN 'release' THEN holdfast.release(op, at)
-      WHEN 'withdraw' THEN holdfast.withdraw(op, at)
-      WHEN 'revoke' THEN holdfast.revoke(op, at)
-      ELSE holdfast.claim(op, at) END);
+    answers := answers || jsonb_build_array(holdfast.carry_out(op, at));
   END LOOP;
-  IF random() < 0.01 THEN PERFORM holdfast.sweep(); END IF;
   RETURN answers;
+END $$;
+
+-- As run, for one operation. Gives its answer
+CREATE OR REPLACE FUNCTION holdfast.run_one(op jsonb, wait_ms integer) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  locked boolean := holdfast.lock_resource(op->>'name', op->>'verb' = 'release', wait_ms);
+BEGIN
+  RETURN holdfast.carry_out(op, clock_timestamp());
+END $$;
+
+CREATE OR REPLACE FUNCTION holdfast.carry_out(op jsonb, at timestamptz) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+  answer jsonb := CASE op->>'verb'
+    WHEN 'release' THEN holdfast.release(op, at)
+    WHEN 'withdraw' THEN holdfast.withdraw(op, at)
+    WHEN 'revoke' THEN holdfast.revoke(op, at)
+    ELSE holdfast.claim(op, at) END;
+BEGIN
+  IF random() < 0.01 THEN PERFORM holdfast.sweep(); END IF;
+  RETURN answer;
 END $$;

@@ -1,0 +1,87 @@
+import { systemClock, type Timer } from "../../clock.js";
+import type { ReleaseRef, RenewRef } from "../../engine.js";
+import { emit } from "../../events.js";
+
+const OVERDUE_MS = 20;
+
+interface Holding {
+  readonly resource: string;
+  ttlMs: number;
+  /** When its holder no longer believes in it, unless it is renewed. */
+  endsAt: number;
+}
+
+/** What one session holds. It lives on by itself, but who was not renewed must not keep others out. */
+export class Holdings {
+  readonly #all = new Map<string, Holding>();
+  readonly #end: (refs: readonly ReleaseRef[], startedAt: number) => Promise<unknown>;
+  #timer: Timer | null = null;
+  #closed = false;
+
+  /** end gives back those whose time is over. */
+  constructor(end: (refs: readonly ReleaseRef[], startedAt: number) => Promise<unknown>) {
+    this.#end = end;
+  }
+
+  /** The longest life of all: the server ends a session that is silent for longer. */
+  get idleMs(): number {
+    return Math.max(0, ...[...this.#all.values()].map(({ ttlMs }) => ttlMs));
+  }
+
+  has(grantId: string): boolean {
+    return this.#all.has(grantId);
+  }
+
+  keep({ resource, grantId, ttlMs }: RenewRef): void {
+    this.#all.set(grantId, { resource, ttlMs, endsAt: systemClock.now() + ttlMs });
+    this.#wake();
+  }
+
+  /** Before the renewal is sent. */
+  prolong(grants: readonly RenewRef[]): void {
+    for (const { grantId, ttlMs } of grants) {
+      const holding = this.#all.get(grantId);
+      if (holding === undefined) continue;
+      holding.ttlMs = ttlMs;
+      holding.endsAt = systemClock.now() + ttlMs;
+    }
+  }
+
+  drop(grantId: string): void {
+    this.#all.delete(grantId);
+  }
+
+  /** The session is gone, and all with it. Gives the names of what it held. */
+  dropAll(): ReadonlySet<string> {
+    const names = new Set([...this.#all.values()].map(({ resource }) => resource));
+    this.#all.clear();
+    return names;
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#timer?.cancel();
+  }
+
+  #wake(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    if (this.#all.size === 0 || this.#closed) return;
+    const soonest = Math.min(...[...this.#all.values()].map(({ endsAt }) => endsAt));
+    const delayMs = Math.max(soonest - systemClock.now(), 0) + OVERDUE_MS;
+    this.#timer = systemClock.timer(delayMs, () => void this.#endOverdue(), false);
+  }
+
+  async #endOverdue(): Promise<void> {
+    this.#timer = null;
+    const now = systemClock.now();
+    const overdue = [...this.#all].filter(([, { endsAt }]) => endsAt + OVERDUE_MS <= now);
+    const refs = overdue.map(([grantId, { resource }]) => ({ resource, grantId, tombstoneMs: 0 }));
+    try {
+      if (refs.length > 0) await this.#end(refs, now);
+    } catch (error) {
+      emit("failed", () => ({ during: "expiry", error }));
+    }
+    this.#wake();
+  }
+}

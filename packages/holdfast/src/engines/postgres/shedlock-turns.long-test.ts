@@ -1,0 +1,11 @@
+import { takeTurns } from "../../sql/shedlock.fixture.js";
+import { scenes } from "./ground.fixture.js";
+import { createSchema } from "./index.js";
+import { onGround } from "./shedlock.fixture.js";
+
+scenes({ settings: ["timezone=Asia/Kathmandu"] }, (play) => {
+  play("1,000 turns with ShedLock, in other time zones, do not overlap", async (ground) => {
+    await createSchema(ground.admin, { shedlock: "shedlock" });
+    await takeTurns(onGround(ground), 1_000);
+  });
+});

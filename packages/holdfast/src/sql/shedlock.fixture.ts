@@ -1,0 +1,132 @@
+// What sharing ShedLock's table must do, on whichever database.
+import assert from "node:assert/strict";
+import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Call, Claim, Engine } from "../engine.js";
+import { mintGrantId } from "../grant-id.js";
+import type { Locks } from "../locks.js";
+
+/** ShedLock's own statements with database time, on connections of their own. */
+export interface ShedLock {
+  /** Insert, or update where the time of the former one is over; whether it got it. */
+  lock(name: string, ms: number): Promise<boolean>;
+  unlock(name: string): Promise<void>;
+}
+
+export interface ShedLockGround {
+  readonly theirs: ShedLock;
+  locks(): Locks;
+  engine(): Engine;
+  /** Takes the row of this name away. */
+  deleteRow(name: string): Promise<unknown>;
+  until(what: string, check: () => unknown): Promise<unknown>;
+}
+
+export type ShedLockPlay = (title: string, part: (ground: ShedLockGround) => Promise<void>) => void;
+
+export function playShedLock(play: ShedLockPlay): void {
+  play("ShedLock is excluded while we hold, and we are while it does", async (ground) => {
+    const { theirs } = ground;
+    const locks = ground.locks();
+    const lease = await locks.acquire("b", { ttlMs: 10_000 });
+    assert.equal(await theirs.lock("b", 1_000), false);
+    await lease.renew({ ttlMs: 20_000 });
+    assert.equal(await theirs.lock("b", 1_000), false);
+    await lease.release();
+    assert.equal(await theirs.lock("b", 30_000), true);
+    assert.equal(await locks.tryAcquire("b"), null);
+    assert.equal((await locks.inspect("b")).holders[0]?.label, hostname());
+    const waiting = locks.acquire("b", { waitMs: 30_000 });
+    await sleep(100);
+    await theirs.unlock("b");
+    const next = await waiting;
+    assert.ok(next.token > lease.token);
+    await next.release();
+    assert.equal(await theirs.lock("b", 300), true);
+    const later = await locks.acquire("b", { waitMs: 30_000 });
+    assert.equal(await theirs.lock("b", 1_000), false, "its time was over, and is ours now");
+    await later.release();
+  });
+
+  play("our release frees nobody else's run on one host, which ShedLock's does", async (ground) => {
+    const { theirs } = ground;
+    // ShedLock's: the first run's time is over, the second runs, and the first gives back what is not its.
+    assert.equal(await theirs.lock("c1", 1), true);
+    await sleep(20);
+    assert.equal(await theirs.lock("c1", 30_000), true);
+    await theirs.unlock("c1");
+    assert.equal(await theirs.lock("c1", 1_000), true, "ShedLock freed another run's lock");
+    // Ours: the same schedule.
+    const [first, second] = [ground.engine(), ground.engine()];
+    const early = claimed("c2", 100);
+    await first.tryAcquire(early, now());
+    await sleep(150);
+    assert.equal((await second.tryAcquire(claimed("c2", 30_000), now())).kind, "granted");
+    const [answer] = await first.release([{ ...early, tombstoneMs: 0 }], now());
+    assert.equal(answer!.kind, "gone");
+    assert.equal(await theirs.lock("c2", 1_000), false, "the second run is still protected");
+  });
+
+  play("a row that was taken away by hand costs the lease at its next renewal", async (ground) => {
+    const lease = await ground.locks().acquire("d", { ttlMs: 600 });
+    await ground.deleteRow("d");
+    await ground.until("it is lost", () => !lease.held);
+    assert.equal(await lease.release(), "gone");
+  });
+
+  play("once runs once against ShedLock too, and keeps it out for atLeastMs", async (ground) => {
+    const [ours, other] = [ground.locks(), ground.locks()];
+    const options = { atMostMs: 20_000, atLeastMs: 700 };
+    const from = performance.now();
+    assert.equal((await ours.once("e", options, () => 1)).ran, true);
+    assert.equal((await other.once("e", options, () => 1)).ran, false);
+    assert.equal(await ground.theirs.lock("e", 5_000), false);
+    await ground.until("ShedLock runs", () => ground.theirs.lock("e", 60_000));
+    assert.ok(performance.now() - from >= 690);
+    assert.equal((await ours.once("e", options, () => 1)).ran, false);
+  });
+}
+
+/** Ours and theirs take turns on one name until that many turns are over, and never overlap. */
+export async function takeTurns(ground: ShedLockGround, turns: number): Promise<void> {
+  const locks = ground.locks();
+  const taken = { ours: 0, theirs: 0 };
+  let inside = 0;
+  const left = () => turns - taken.ours - taken.theirs;
+  const turn = async (whose: keyof typeof taken) => {
+    assert.equal(++inside, 1, `${whose} came in beside the other`);
+    await sleep(0);
+    inside--;
+    taken[whose]++;
+  };
+  const us = async () => {
+    while (left() > 0) {
+      const lease = await locks.acquire("turns", { waitMs: 120_000, ttlMs: 60_000 });
+      await turn("ours");
+      await lease.release();
+      await sleep(1);
+    }
+  };
+  const them = async () => {
+    while (left() > 0) {
+      if (!(await ground.theirs.lock("turns", 60_000))) {
+        await sleep(1);
+        continue;
+      }
+      await turn("theirs");
+      await ground.theirs.unlock("turns");
+      await sleep(taken.theirs > taken.ours ? 10 : 1);
+    }
+  };
+  await Promise.all([us(), them()]);
+  assert.ok(taken.ours > turns / 20 && taken.theirs > turns / 20, JSON.stringify(taken));
+}
+
+function claimed(resource: string, ttlMs: number): Claim {
+  const kind = { mode: "exclusive", limit: null, lockDelayMs: 0, tokens: 1 } as const;
+  return { resource, grantId: mintGrantId(), ttlMs, label: hostname(), ...kind };
+}
+
+function now(): Call {
+  return { startedAt: performance.now(), timeoutMs: 10_000 };
+}

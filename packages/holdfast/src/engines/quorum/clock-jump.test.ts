@@ -48,7 +48,7 @@ test("a jump within maxSkewMs, with a holder on three nodes: two hold, and the r
   clock.set(0);
   await ground.reset();
   await using store = await startRedis();
-  const register = new Register(store.port);
+  using register = new Register(store.port);
   const holder = await ground.locks();
   const lease = await holder.acquire("number", { ttlMs: 3_500, renew: false });
   // As if the last two had been out of reach when it was granted.
@@ -64,7 +64,6 @@ test("a jump within maxSkewMs, with a holder on three nodes: two hold, and the r
   const fresh = await register.read("number", second.token);
   await register.write("number", second.token, fresh + 1);
   await assert.rejects(register.write("number", lease.token, value + 1), FencedOutError);
-  register.close();
   clock.set(0);
 });
 

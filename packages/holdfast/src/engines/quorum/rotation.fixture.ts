@@ -30,9 +30,8 @@ export async function rotate(forMs: number, everyMs: number): Promise<RotationRe
     await ground.servers[restarts++ % 5]!.restart();
   }
   await crew.end();
-  const register = new Register(store.port);
+  using register = new Register(store.port);
   const writes = await register.history("number");
-  register.close();
   for (const [i, { token, value }] of writes.entries()) {
     const before = writes[i - 1] ?? { token: 0n, value: 0 };
     assert.ok(token > before.token, `token ${token} was accepted after ${before.token}`);

@@ -1,10 +1,11 @@
 import type { Backend } from "./backend.js";
 import type { Timer } from "./clock.js";
-import type { Call, Claim, Granted, HolderView } from "./engine.js";
-import { AcquireTimeoutError, EngineError, HoldfastError, UsageError } from "./errors.js";
-import { Doubt, Grant } from "./grant.js";
+import type { Call, Granted, HolderView } from "./engine.js";
+import { AcquireTimeoutError, EngineError, type HoldfastError } from "./errors.js";
+import { Grant } from "./grant.js";
 import { mintGrantId } from "./grant-id.js";
 import { Changes, ownPace } from "./look-again.js";
+import { OpenClaim } from "./open-claim.js";
 import type { Terms } from "./options.js";
 import type { Place, Pulse } from "./pulse.js";
 import { type RetryStrategy, RetryWalk } from "./retry.js";
@@ -50,10 +51,7 @@ export class Contention {
   #errors: RetryWalk | null = null;
   #looks: RetryWalk | null = null;
   #changes: Changes | null = null;
-  #claim: Claim;
-  #doubt = new Doubt();
-  // Whether the backend may know of the claim.
-  #exposed = false;
+  #open: OpenClaim;
   #answered = false;
   #unknownInARow = 0;
   #retryAfterMs = Infinity;
@@ -68,7 +66,7 @@ export class Contention {
     this.#arena = arena;
     this.#wish = wish;
     this.#backend = arena.backend;
-    this.#claim = this.#newClaim();
+    this.#open = this.#newClaim();
   }
 
   start(): void {
@@ -92,7 +90,7 @@ export class Contention {
     // What was announced until now, this look will see for itself.
     if (this.#wish.waitMs > 0) this.#heardChanges().seen = false;
     this.#send(
-      (call) => engine.tryAcquire(this.#claim, call),
+      (call) => engine.tryAcquire(this.#open.claim, call),
       (answer) => {
         if (answer.kind === "granted") {
           this.#accept(answer);
@@ -112,7 +110,7 @@ export class Contention {
   #standInLine(pulse: Pulse): void {
     const { clock, engine } = this.#backend;
     // Before the claim is sent: a push may overtake the answer.
-    const place = pulse.enrol(this.#claim, (outcome) => this.#called(outcome));
+    const place = pulse.enrol(this.#open.claim, (outcome) => this.#called(outcome));
     this.#place = place;
     const leftMs = this.#leftMs();
     if (leftMs < Infinity) this.#patience = clock.timer(leftMs, () => this.#late(), true);
@@ -120,7 +118,7 @@ export class Contention {
     this.#send(
       (call) => {
         startedAt = call.startedAt;
-        return engine.queue!.enqueue(this.#claim, call);
+        return engine.queue!.enqueue(this.#open.claim, call);
       },
       (answer) => {
         if (answer.kind === "queued") {
@@ -153,14 +151,14 @@ export class Contention {
     this.#leaveLine();
     const { engine } = this.#backend;
     this.#send(
-      (call) => engine.queue!.withdraw(this.#claim, call),
+      (call) => engine.queue!.withdraw(this.#open.claim, call),
       (answer) => {
         if (answer.kind === "granted") {
           this.#accept(answer);
           return;
         }
         // An enqueue that was never answered may still be on its way; a tombstone awaits it.
-        this.#exposed = this.#doubt.exists;
+        this.#open.exposed = this.#open.doubt.exists;
         this.#fail(this.#outOfPatience(holders));
       },
       // Who held it when heartbeats were last answered, nobody knows to hold it now.
@@ -168,48 +166,26 @@ export class Contention {
     );
   }
 
-  /**
-   * Every request leaves through here, so that what the backend may know is always right. A call may
-   * have to wait for the event loop to turn; one that nobody waits for any more is not sent at all.
-   */
   #send<T>(
     ask: (call: Call) => Promise<T>,
     onAnswer: (answer: T) => void,
     onFailure: (error: unknown) => void,
   ): void {
     const question = ++this.#question;
-    const doubt = this.#doubt;
-    const before = this.#exposed;
-    let sent = false;
-    const isPast = () => this.#over || question !== this.#question;
-    this.#backend.ask(
-      this.#wish.terms.callTimeoutMs,
-      (call) => {
-        if (isPast()) return null;
-        this.#exposed = true;
-        doubt.unanswered++;
-        sent = true;
-        return ask(call);
-      },
+    this.#open.send(
+      () => !this.#over && question === this.#question,
+      ask,
       (answer) => {
-        doubt.unanswered--;
         this.#answered = true;
-        if (!isPast()) this.#guarded(() => onAnswer(answer));
+        this.#guarded(() => onAnswer(answer));
       },
-      (error) => {
-        const effect = sent && !withoutEffect(error);
-        if (sent) doubt.unanswered--;
-        if (effect) doubt.lost = true;
-        if (isPast()) return;
-        if (!effect) this.#exposed = before;
-        this.#guarded(() => onFailure(error));
-      },
+      (error) => this.#guarded(() => onFailure(error)),
     );
   }
 
   /** A grant may come so late that its lease would be lost on arrival. */
   #accept(granted: Granted): void {
-    const grant = new Grant(this.#claim, granted, this.#arena.drift, this.#doubt);
+    const grant = new Grant(this.#open.claim, granted, this.#arena.drift, this.#open.doubt);
     if (grant.isGoodFor(this.#wish.terms.graceMs, this.#backend.clock.now())) {
       this.#backend.checkToken(grant);
       this.#end();
@@ -220,13 +196,13 @@ export class Contention {
       this.#fail(this.#outOfPatience([]));
       return;
     }
-    this.#giveUp();
-    this.#claim = this.#newClaim();
+    this.#open.giveUp();
+    this.#open = this.#newClaim();
     this.#ask();
   }
 
   #forgotten(): void {
-    this.#claim = this.#newClaim();
+    this.#open = this.#newClaim();
     this.#wish.heard?.([]);
     if (this.#over) return;
     if (this.#leftMs() <= 0) {
@@ -239,7 +215,7 @@ export class Contention {
   }
 
   #busy(holders: readonly HolderView[]): void {
-    this.#exposed = false;
+    this.#open.exposed = false;
     this.#unknownInARow = 0;
     this.#wish.heard?.(holders);
     if (this.#over) return;
@@ -316,16 +292,9 @@ export class Contention {
   }
 
   #fail(error: unknown): void {
-    this.#giveUp();
+    this.#open.giveUp();
     this.#end();
     this.#wish.failed(error);
-  }
-
-  /** The grant may exist although nobody will use it: it must not block others for a whole ttl. */
-  #giveUp(): void {
-    if (!this.#exposed) return;
-    this.#exposed = false;
-    this.#backend.abandon(this.#claim, this.#doubt.exists, this.#wish.terms.callTimeoutMs);
   }
 
   #end(): void {
@@ -358,20 +327,11 @@ export class Contention {
     return new AcquireTimeoutError(this.#wish.resource, waitedMs, holders);
   }
 
-  #newClaim(): Claim {
+  #newClaim(): OpenClaim {
     const { resource, terms, tokens } = this.#wish;
     const { mode, limit, ttlMs, lockDelayMs, label } = terms;
-    this.#exposed = false;
-    this.#doubt = new Doubt();
     const grantId = mintGrantId();
-    return { resource, grantId, mode, limit, ttlMs, lockDelayMs, tokens, label };
+    const claim = { resource, grantId, mode, limit, ttlMs, lockDelayMs, tokens, label };
+    return new OpenClaim(this.#backend, claim, terms.callTimeoutMs);
   }
-}
-
-/** Errors that vouch for it that nothing changed at the backend. */
-function withoutEffect(error: unknown): boolean {
-  if (error instanceof EngineError) return error.effect === "none";
-  return (
-    error instanceof UsageError || (error instanceof HoldfastError && error.code !== "CONTRACT")
-  );
 }

@@ -26,14 +26,13 @@ import type {
 } from "../../engine.js";
 import { EngineError, HoldfastError } from "../../errors.js";
 import { emit } from "../../events.js";
-import { globToRegExp } from "../../resource.js";
 import { acquired, gone, granted, isDone, queued, viewOf, word } from "./answers.js";
 import { Beats } from "./beats.js";
 import type { Seam } from "./client.js";
 import { Commander } from "./commander.js";
 import { warnOfEviction } from "./eviction.js";
-import { explain, isWrongType } from "./failure.js";
 import { keyOf, resourceOf } from "./keys.js";
+import { listPage } from "./listing.js";
 import type { RedisTerms } from "./options.js";
 import { Pushes } from "./pushes.js";
 
@@ -145,26 +144,9 @@ export class RedisEngine implements Engine {
     return viewOf(resource, await this.#run(resource, "inspect"));
   }
 
-  async list({ match, cursor, max }: ListFilter): Promise<ListPage> {
+  async list(filter: ListFilter): Promise<ListPage> {
     this.#refuseWhenClosed();
-    const glob = globToRegExp(match);
-    // SCAN gives more or fewer than it is asked for; what is too much waits in the cursor.
-    let { scan, names } = readCursor(cursor);
-    if (names.length === 0) [scan, names] = await this.#scan(scan, max);
-    const found = names.slice(0, max).flatMap((key) => {
-      const at = resourceOf(this.#terms.prefix, key);
-      return at !== null && glob.test(at.resource) ? [at] : [];
-    });
-    const views = await Promise.all(found.map(({ resource }) => this.#viewIfLock(resource)));
-    return {
-      // A resource with both keys is shown where its first one turns up, and only there.
-      views: views.filter((view, i): view is ResourceView => {
-        if (view === null) return false;
-        const busy = view.holders.length > 0 || view.closedMs > 0;
-        return found[i]!.first ? busy : !busy && view.waiters.length > 0;
-      }),
-      cursor: writeCursor({ scan, names: names.slice(max) }),
-    };
+    return listPage(this.#seam, this.#terms.prefix, filter, (resource) => this.inspect(resource));
   }
 
   async close(): Promise<void> {
@@ -266,16 +248,6 @@ export class RedisEngine implements Engine {
     return this.#keeping.run(keyOf(this.#terms.prefix, resource), words.map(String), asItIs);
   }
 
-  /** Beside locks there may be anything; what is none is left out. */
-  async #viewIfLock(resource: string): Promise<ResourceView | null> {
-    try {
-      return await this.inspect(resource);
-    } catch (error) {
-      if (error instanceof EngineError && isWrongType(error)) return null;
-      throw error;
-    }
-  }
-
   /** An answer for each; one that fails is an answer too, and does not decide for the others. */
   #each<R extends GrantRef, A>(
     commander: Commander,
@@ -304,15 +276,6 @@ export class RedisEngine implements Engine {
           answer instanceof HoldfastError ? failed(answer) : read(answer, refs[i]!),
         ),
       );
-  }
-
-  async #scan(cursor: string | null, max: number): Promise<[string | null, string[]]> {
-    const prefix = this.#terms.prefix.replace(/[\\*?[\]]/g, "\\$&");
-    try {
-      return await this.#seam.scan(cursor, `*${prefix}*`, max);
-    } catch (error) {
-      throw explain(error);
-    }
   }
 
   /**
@@ -389,17 +352,4 @@ function misfit(message: string): EngineError {
 function failed(error: HoldfastError): Failed {
   const effect = error instanceof EngineError ? error.effect : "unknown";
   return { kind: "failed", effect, error };
-}
-
-interface Cursor {
-  readonly scan: string | null;
-  readonly names: string[];
-}
-
-function readCursor(cursor: string | null): Cursor {
-  return cursor === null ? { scan: null, names: [] } : (JSON.parse(cursor) as Cursor);
-}
-
-function writeCursor(cursor: Cursor): string | null {
-  return cursor.scan === null && cursor.names.length === 0 ? null : JSON.stringify(cursor);
 }

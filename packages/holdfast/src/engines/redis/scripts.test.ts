@@ -1,0 +1,137 @@
+// The script decides the usual cases twice: in straight-line code first, and in its second part, which
+// can decide everything. Whatever is asked in whatever order, both must decide alike.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { startRedis } from "@holdfast/servers";
+import fc from "fast-check";
+import { Redis } from "ioredis";
+import { scripts } from "./scripts.gen.js";
+
+const TEXT = Object.keys(scripts)
+  .sort()
+  .map((name) => scripts[name as keyof typeof scripts])
+  .join("\n");
+/** The first part alone asks by `call`; where it learns nothing, it decides nothing. */
+const SECOND_PART_ONLY = TEXT.replace("= redis.pcall,", "= function() return { err = '' } end,");
+
+const CHANNELS = ["heard", "unheard"] as const;
+const NAMES = ["a", "b", "c", "d", "e"] as const;
+
+type Step = { readonly who: number; readonly words: readonly string[]; readonly channel: string };
+
+let server: Awaited<ReturnType<typeof startRedis>>;
+let client: Redis;
+let listener: Redis;
+let messages: string[] = [];
+
+before(async () => {
+  server = await startRedis();
+  client = new Redis(server.url);
+  listener = new Redis(server.url);
+  await listener.subscribe(CHANNELS[0]);
+  listener.on("message", (_, message) => messages.push(message));
+});
+
+after(async () => {
+  client.disconnect();
+  listener.disconnect();
+  await server.stop();
+});
+
+const mode = fc.oneof({ weight: 6, arbitrary: fc.constant("x") }, fc.constantFrom("s0", "s2"));
+const delay = fc.oneof({ weight: 6, arbitrary: fc.constant("0") }, fc.constant("60000"));
+const tokens = fc.oneof({ weight: 3, arbitrary: fc.constant("1") }, fc.constant("33"));
+const ttl = fc.constantFrom("30000", "40000");
+const words = fc.oneof(
+  { weight: 5, arbitrary: fc.tuple(fc.constant("enqueue"), mode, ttl, delay, tokens) },
+  { weight: 2, arbitrary: fc.tuple(fc.constant("acquire"), mode, ttl, delay, tokens) },
+  { weight: 5, arbitrary: fc.tuple(fc.constant("release"), fc.constantFrom("0", "0", "60000")) },
+  { weight: 2, arbitrary: fc.tuple(fc.constant("renew"), ttl) },
+  { weight: 2, arbitrary: fc.tuple(fc.constant("heartbeat"), fc.constantFrom("1", "2")) },
+  { weight: 1, arbitrary: fc.tuple(fc.constant("withdraw")) },
+);
+const step: fc.Arbitrary<Step> = fc.record({
+  who: fc.nat(NAMES.length - 1),
+  words,
+  channel: fc.oneof({ weight: 4, arbitrary: fc.constant("heard") }, fc.constant("unheard")),
+});
+
+test("the first part of the script decides as the second would", async () => {
+  assert.notEqual(SECOND_PART_ONLY, TEXT);
+  const turns = { maxLength: 25, minLength: 5 };
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, turns), async (steps) => {
+      assert.deepEqual(await play(TEXT, steps), await play(SECOND_PART_ONLY, steps));
+    }),
+    { numRuns: 150 },
+  );
+});
+
+/** Everything that anybody can see of it, with what depends on the time left out. */
+async function play(text: string, steps: readonly Step[]): Promise<unknown[]> {
+  await client.flushdb();
+  messages = [];
+  const seen: unknown[] = [];
+  const ranks = new Map<string, number>();
+  const rank = (token: string) => {
+    if (!ranks.has(token)) ranks.set(token, ranks.size);
+    return `token ${ranks.get(token)}`;
+  };
+  let last = 0n;
+  for (const { who, words, channel } of steps) {
+    const id = String(who + 1).repeat(32);
+    const [name, ...terms] = words;
+    const args = [name!, id, ...terms, ...(terms.length === 4 ? [`label ${NAMES[who]}`] : [])];
+    const common = ["1000000", channel, "changes", "1"];
+    const answers = (await client.eval(text, 1, "key", ...common, ...args)) as unknown[];
+    const answer = plain(answers[0], args);
+    if (answer[0] === "granted") {
+      const token = BigInt(String(answer[1]));
+      // A repeat answers the same token; a new grant a greater one.
+      assert.ok(ranks.has(String(token)) || token > last, `${token} after ${last}`);
+      last = token > last ? token : last;
+      answer[1] = rank(String(token));
+    }
+    seen.push(args, answer, await state());
+  }
+  await client.publish(CHANNELS[0], "end");
+  while (messages.at(-1) !== "end") await new Promise((go) => setImmediate(go));
+  const pushed = messages.map((message) =>
+    message.split(" ").map((word, i) => (i === 2 ? "" : word)),
+  );
+  return [...seen, pushed];
+}
+
+/** The short answers of the first part in the words of the second. */
+function plain(answer: unknown, args: readonly string[]): unknown[] {
+  if (typeof answer === "string") return ["granted", answer, Number(args[5]), Number(args[3])];
+  if (answer === 1) return [args[0] === "renew" ? "renewed" : "released"];
+  const [kind, ...rest] = answer as unknown[];
+  if (kind === "queued") return [kind, rest[0], holders(rest[2])];
+  if (kind === "busy") return [kind, holders(rest[1])];
+  return kind === "renewed" ? [kind] : [kind, ...rest];
+}
+
+function holders(views: unknown): unknown[] {
+  return (views as unknown[][]).map(([mode, , label, , revoked]) => [mode, label, revoked]);
+}
+
+async function state(): Promise<unknown> {
+  const [holder, queue, waiters, shared, pttl] = await Promise.all([
+    client.get("key"),
+    client.zrange("{key}:queue", "0", "-1"),
+    client.hkeys("{key}:waiters"),
+    client.hkeys("{key}:shared"),
+    client.pttl("key"),
+  ]);
+  // The state says whether somebody may wait; it may say so for nothing.
+  const [kind, form, id, delay, , ttl, , tokens, label] = holder?.split(":") ?? [];
+  const life = Math.round(pttl / 10_000);
+  return {
+    holder: [kind, form, id, delay, ttl, tokens, label],
+    life,
+    queue,
+    waiters: waiters.sort(),
+    shared: shared.sort(),
+  };
+}

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, before, describe, it, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "../../connect.js";
@@ -83,6 +84,28 @@ describe("five nodes", () => {
     ground.servers[4]!.resume();
     await remote.close();
   });
+});
+
+test("the rights that the page lists are enough", async () => {
+  await using ground = await Ground.start(3, { maxTtlMs: MAX_TTL_MS });
+  const page = await readFile(
+    new URL("../../../../../docs/engines/quorum.md", import.meta.url),
+    "utf8",
+  );
+  const rule = /^ACL (SETUSER app[\s\S]*?)^```/m.exec(page)![1]!.replaceAll("\\\n", " ");
+  for (const admin of ground.admins) await admin.call("ACL", rule.trim().split(/\s+/));
+  const locks = await connect(ground.url.replace("redlock://", "redlock://app:secret@"));
+  const lease = await locks.acquire("rights");
+  await lease.renew();
+  assert.equal(await locks.check(lease.sequencer), true);
+  assert.equal(await locks.tryAcquire("rights"), null);
+  assert.equal((await locks.inspect("rights")).holders.length, 1);
+  for await (const view of locks.list()) assert.equal(view.resource, "rights");
+  assert.equal(await locks.revoke("rights", { token: lease.token }), "revoked");
+  await lease.release();
+  const reader = await locks.acquire("rights", { mode: "shared" });
+  assert.equal(await reader.release(), "released");
+  await locks.close();
 });
 
 test("three holders of a semaphore of two: why a quorum cannot count", async () => {

@@ -88,6 +88,7 @@ export interface Entry {
 }
 
 const MOST_ENTRIES = 10_000;
+const MOST_LOOKS = 100;
 
 /**
  * Locks on a majority of independent nodes, with a fencing token. Calls back instead of promising, and
@@ -199,13 +200,18 @@ export class Quorum implements Electorate {
       unanswered: new Array(this.size).fill(0),
     };
     this.#entries.set(claim.id, entry);
-    if (this.#entries.size > MOST_ENTRIES) {
-      for (const oldest of this.#entries.keys()) {
-        this.#entries.delete(oldest);
-        break;
-      }
-    }
+    if (this.#entries.size > MOST_ENTRIES) this.#forgetOne();
     return entry;
+  }
+
+  /** Claims that were given up leave no word; those that are held are worth more. */
+  #forgetOne(): void {
+    let looks = 0;
+    for (const [id, { granted }] of this.#entries) {
+      if (granted && ++looks < MOST_LOOKS) continue;
+      this.#entries.delete(id);
+      return;
+    }
   }
 }
 

@@ -5,7 +5,7 @@ import { Ground } from "./ground.fixture.js";
 import { RedisNode } from "./redis-node.js";
 
 const CONTENDERS = 20;
-const TURNS = 3;
+const TURNS = 2;
 
 test("twenty contenders split no vote for ever: all are served, one at a time", async (t) => {
   await using ground = await Ground.start(5, { maxTtlMs: 60_000, nodeTimeoutMs: 10_000 });

@@ -70,7 +70,7 @@ export function planOf(seed: number): Plan {
     clients: random.chance(0.65) ? 2 : 3,
     cycles: random.chance(0.75) ? 1 : 2,
     readers: random.chance(0.2) ? 0.5 : 0,
-    drift: random.chance(0.5) ? 0.0004 : 0,
+    drift: random.chance(0.5) ? 0.004 : 0,
   };
   const kind = seed % KINDS;
   if (kind < 4) return tidyPlan(random, base);
@@ -127,7 +127,7 @@ function troubledPlan(random: Random, base: Base, sets: boolean): Plan {
 function relapsePlan(random: Random, base: Base): Plan {
   const node = random.below(3);
   const first = random.between(0, 60);
-  const again = first + MAX_TTL_MS * 1.002 + random.between(0, 60);
+  const again = first + MAX_TTL_MS * 1.02 + random.between(0, 60);
   const flush = { kind: "flush", atMs: again, node } as const;
   const crash = { kind: "crash", atMs: again, node, downMs: 1, memory: "none" } as const;
   return {

@@ -2,8 +2,6 @@ import type { QuorumClock } from "./canvass.js";
 
 /** A step smaller than this is the time that it takes to read two clocks on a busy machine. */
 const NOISE_MS = 50;
-/** Clocks that are being corrected slowly run this much faster or slower at most. */
-const SLEW = 0.002;
 
 interface Reading {
   /** The node's time less ours lies between these, in ms. */
@@ -24,6 +22,7 @@ export interface Suspicion {
  */
 export class ClockWatch {
   readonly #clock: QuorumClock;
+  readonly #drift: number;
   readonly #suspectMs: number;
   readonly #report: (suspicion: Suspicion) => void;
   readonly #readings: (Reading | null)[];
@@ -32,10 +31,12 @@ export class ClockWatch {
   constructor(
     size: number,
     clock: QuorumClock,
+    drift: number,
     suspectMs: number,
     report: (suspicion: Suspicion) => void,
   ) {
     this.#clock = clock;
+    this.#drift = drift;
     this.#suspectMs = suspectMs;
     this.#report = report;
     this.#readings = new Array(size).fill(null);
@@ -53,7 +54,7 @@ export class ClockWatch {
     const last = this.#readings[node];
     if (last) {
       const apartMs = Math.max(reading.low - last.high, last.low - reading.high);
-      if (apartMs > NOISE_MS + (now - last.at) * SLEW) {
+      if (apartMs > NOISE_MS + (now - last.at) * this.#drift) {
         this.#suspectUntil[node] = now + this.#suspectMs;
         this.#report({ node, movedMs: apartMs });
       } else if (last.high - last.low < reading.high - reading.low && now - last.at < 1_000) {

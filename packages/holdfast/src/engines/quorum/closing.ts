@@ -26,6 +26,7 @@ export class Closing {
   readonly #entry: Entry | undefined;
   readonly #upTo: number;
   readonly #tell: boolean;
+  #plain: ReleaseRequest | null = null;
 
   constructor(
     quorum: Quorum,
@@ -90,15 +91,15 @@ export class Closing {
   }
 
   #request(node: number): ReleaseRequest {
-    const { resource, id, tombstoneMs } = this.#ref;
     const unanswered = (this.#entry?.unanswered[node] ?? 0) > 0;
-    return {
-      verb: "release",
-      resource,
-      id,
-      upTo: this.#upTo,
-      tombstoneMs: unanswered ? Math.max(TOMBSTONE_MS, tombstoneMs) : tombstoneMs,
-      tell: this.#tell,
-    };
+    const { tombstoneMs } = this.#ref;
+    if (unanswered) return this.#release(Math.max(TOMBSTONE_MS, tombstoneMs));
+    this.#plain ??= this.#release(tombstoneMs);
+    return this.#plain;
+  }
+
+  #release(tombstoneMs: number): ReleaseRequest {
+    const { resource, id } = this.#ref;
+    return { verb: "release", resource, id, upTo: this.#upTo, tombstoneMs, tell: this.#tell };
   }
 }

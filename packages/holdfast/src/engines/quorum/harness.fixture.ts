@@ -7,7 +7,7 @@ import type { Ground } from "./ground.fixture.js";
 import { resolveQuorum } from "./options.js";
 
 /** Long enough for every ttl and lock-delay that the laws use; nothing here waits for a quarantine. */
-export const SETTINGS = { maxTtlMs: 300_000 } as const;
+export const SETTINGS = { maxTtlMs: 300_000, nodeTimeoutMs: 2_000 } as const;
 const NODES = 5;
 
 /** Without a ground for the table of engines, which asks what applies and opens nothing. */

@@ -39,7 +39,7 @@ export const QUORUM_DEFAULTS = {
 
 const MOST_NODES = 30;
 /** As the core has it by default. */
-const DRIFT = 0.001;
+const DRIFT = 0.01;
 
 /** Options without the clients: what a URL can say. */
 export type QuorumSettings = Omit<QuorumEngineOptions, "nodes">;

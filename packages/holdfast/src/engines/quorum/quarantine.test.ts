@@ -10,9 +10,9 @@ import type { Locks } from "../../locks.js";
 import { Ground } from "./ground.fixture.js";
 import { createQuorum } from "./index.js";
 
-const MAX_TTL_MS = 600;
+const MAX_TTL_MS = 1_000;
 const TERMS = { maxTtlMs: MAX_TTL_MS, writeQuorum: 3 };
-const TTL = { ttlMs: 200 };
+const TTL = { ttlMs: 600 };
 
 interface Way {
   readonly name: string;
@@ -53,7 +53,7 @@ describe("what makes a node forget is noticed, and waited out", { concurrency: 2
     it(name, async () => {
       await using ground = await Ground.start(3, TERMS, options);
       const locks = await ground.locks();
-      await (await locks.acquire("a", TTL)).release();
+      await (await patiently(locks)).release();
       const states: string[] = [];
       const hear = (message: unknown) => {
         const { node, state } = message as Events["node"];

@@ -1,7 +1,7 @@
 import type { Gone } from "../../engine.js";
 import { Acquisition } from "./acquisition.js";
 import type { Electorate, QuorumClock } from "./canvass.js";
-import { ClockWatch } from "./clock-watch.js";
+import { ClockWatch, type Suspicion } from "./clock-watch.js";
 import { type Closed, Closing, type ReleaseWish } from "./closing.js";
 import type { Letter, NodeAnswer, NodeHolder, NodeRequest, QuorumNode } from "./node.js";
 import { Quarantine } from "./quarantine.js";
@@ -88,6 +88,7 @@ export interface Entry {
 }
 
 const MOST_ENTRIES = 10_000;
+const MOST_LOOKS = 100;
 
 /**
  * Locks on a majority of independent nodes, with a fencing token. Calls back instead of promising, and
@@ -111,9 +112,9 @@ export class Quorum implements Electorate {
     const { clock } = surroundings;
     // Clocks may run apart while it is waited: the longest grant is over by all of them.
     const longestMs = terms.maxTtlMs * (1 + 2 * terms.drift) + 2;
-    this.watch = new ClockWatch(nodes.length, clock, longestMs, ({ node, movedMs }) =>
-      surroundings.report({ node, state: "suspect", forMs: longestMs, movedMs }),
-    );
+    const suspect = ({ node, movedMs }: Suspicion) =>
+      surroundings.report({ node, state: "suspect", forMs: longestMs, movedMs });
+    this.watch = new ClockWatch(nodes.length, clock, terms.drift, longestMs, suspect);
     this.quarantine = new Quarantine({
       clock,
       waitMs: longestMs,
@@ -147,7 +148,7 @@ export class Quorum implements Electorate {
       this.silent &= ~(1 << node);
       if (answer.kind !== "failed") this.watch.sample(node, sentAt, us);
       if (answer.kind === "uncertified") this.quarantine.observe(node, answer);
-      else if (provesCertificate(answer)) this.quarantine.cleared(node);
+      else if (PROOFS.has(answer.kind)) this.quarantine.cleared(node);
       answered(answer);
     });
   }
@@ -199,26 +200,23 @@ export class Quorum implements Electorate {
       unanswered: new Array(this.size).fill(0),
     };
     this.#entries.set(claim.id, entry);
-    if (this.#entries.size > MOST_ENTRIES) {
-      for (const oldest of this.#entries.keys()) {
-        this.#entries.delete(oldest);
-        break;
-      }
-    }
+    if (this.#entries.size > MOST_ENTRIES) this.#forgetOne();
     return entry;
+  }
+
+  /** Claims that were given up leave no word; those that are held are worth more. */
+  #forgetOne(): void {
+    let looks = 0;
+    for (const [id, { granted }] of this.#entries) {
+      if (granted && ++looks < MOST_LOOKS) continue;
+      this.#entries.delete(id);
+      return;
+    }
   }
 }
 
-/** A release is carried out by any node, and so proves nothing. */
-function provesCertificate({ kind }: NodeAnswer): boolean {
-  return (
-    kind === "accepted" ||
-    kind === "known" ||
-    kind === "busy" ||
-    kind === "counter" ||
-    kind === "renewed" ||
-    kind === "certified" ||
-    kind === "view" ||
-    kind === "checked"
-  );
-}
+/** What only a certified node answers, be it by the word of clients that agree on something else. */
+const PROOFS: ReadonlySet<NodeAnswer["kind"]> = new Set([
+  ...(["accepted", "known", "busy", "counter", "skew", "renewed"] as const),
+  ...(["certified", "view", "checked", "terms"] as const),
+]);

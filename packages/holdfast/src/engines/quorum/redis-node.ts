@@ -73,41 +73,43 @@ export class RedisNode implements QuorumNode {
   #flush(): void {
     const all = this.#waiting;
     this.#waiting = [];
-    for (let i = 0; i < all.length; i += MAX_BATCH) void this.#send(all.slice(i, i + MAX_BATCH));
+    for (let i = 0; i < all.length; i += MAX_BATCH) this.#send(all.slice(i, i + MAX_BATCH));
   }
 
-  async #send(batch: readonly Question[]): Promise<void> {
+  #send(batch: readonly Question[]): void {
     const { prefix, agreement, maxSkewMs, idleMs } = this.#terms;
     const tag = `{${prefix}}`;
     const keys: string[] = [];
     const args = [tag, agreement, this.#pushes.changes, String(maxSkewMs * 1e3), String(idleMs)];
     for (const { request } of batch) {
-      keys.push("resource" in request ? keyOf(prefix, request.resource) : tag);
-      args.push(...wordsOf(request));
+      keys.push("resource" in request ? keyFor(prefix, request.resource) : tag);
+      for (const word of wordsOf(request)) args.push(word);
     }
-    try {
-      const [us, ...answers] = await this.#evaluate(keys, args);
-      this.#unanswered -= batch.length;
-      for (const [i, { answered }] of batch.entries()) {
-        answered(readAnswer(answers[i]), Number(us));
-      }
-    } catch (error) {
-      this.#unanswered -= batch.length;
-      const failure = explain(error);
-      const effect = failure instanceof EngineError ? failure.effect : "unknown";
-      for (const { answered } of batch) {
-        answered({ kind: "failed", effect, error: failure }, Number.NaN);
-      }
-    }
+    this.#seam.script({ sha: SHA }, keys, args).then(
+      (answers) => this.#settle(batch, answers as unknown[]),
+      (error: unknown) => {
+        // A server that was restarted or flushed has forgotten the script; nothing ran then.
+        if (!isMissingScript(error)) return this.#fail(batch, error);
+        this.#seam.script({ text: TEXT }, keys, args).then(
+          (answers) => this.#settle(batch, answers as unknown[]),
+          (reason: unknown) => this.#fail(batch, reason),
+        );
+      },
+    );
   }
 
-  /** A server that was restarted or flushed has forgotten the script; nothing ran then. */
-  async #evaluate(keys: string[], args: string[]): Promise<unknown[]> {
-    try {
-      return (await this.#seam.script({ sha: SHA }, keys, args)) as unknown[];
-    } catch (error) {
-      if (!isMissingScript(error)) throw error;
-      return (await this.#seam.script({ text: TEXT }, keys, args)) as unknown[];
+  #settle(batch: readonly Question[], answers: readonly unknown[]): void {
+    this.#unanswered -= batch.length;
+    const us = Number(answers[0]);
+    for (let i = 0; i < batch.length; i++) batch[i]!.answered(readAnswer(answers[i + 1]), us);
+  }
+
+  #fail(batch: readonly Question[], error: unknown): void {
+    this.#unanswered -= batch.length;
+    const failure = explain(error);
+    const effect = failure instanceof EngineError ? failure.effect : "unknown";
+    for (const { answered } of batch) {
+      answered({ kind: "failed", effect, error: failure }, Number.NaN);
     }
   }
 }
@@ -121,8 +123,28 @@ const TOO_MANY = {
   }),
 } as const;
 
+// All nodes are asked the same, one right after the other: what was just put into words is kept.
+let lastRequest: NodeRequest | null = null;
+let lastWords: readonly string[] = [];
+let lastName = { prefix: "", resource: "", key: "" };
+
+function keyFor(prefix: string, resource: string): string {
+  if (lastName.resource !== resource || lastName.prefix !== prefix) {
+    lastName = { prefix, resource, key: keyOf(prefix, resource) };
+  }
+  return lastName.key;
+}
+
+function wordsOf(request: NodeRequest): readonly string[] {
+  if (request !== lastRequest) {
+    lastRequest = request;
+    lastWords = inWords(request);
+  }
+  return lastWords;
+}
+
 /** The operation and its arguments, in the order that the scripts' headers give. */
-function wordsOf(request: NodeRequest): string[] {
+function inWords(request: NodeRequest): string[] {
   switch (request.verb) {
     case "acquire": {
       const { id, attempt, mode, ttlMs, delayMs, fence, tokens, rejoin, wants, label } = request;

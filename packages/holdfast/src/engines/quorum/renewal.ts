@@ -29,8 +29,9 @@ export function renewGrant(
     if (answer.kind !== "gone" || answer.why === "revoked" || renewed < terms.writeQuorum) return;
     if (entry?.granted && !entry.isOver) join(quorum, entry, node, ref.ttlMs);
   };
+  const request = { verb: "renew", resource: ref.resource, id: ref.id, ttlMs: ref.ttlMs } as const;
   canvass(quorum, {
-    request: () => ({ verb: "renew", ...ref }),
+    request: () => request,
     patienceMs: quorum.patienceMs(ref.ttlMs),
     heard: (node, answer) => {
       answers[node] = answer;

@@ -23,6 +23,7 @@ export async function rotate(forMs: number, everyMs: number): Promise<RotationRe
   await using ground = await Ground.start(5, { maxTtlMs: MAX_TTL_MS });
   await using store = await startRedis();
   const crew = new Crew(ground.url, store.port);
+  await crew.up;
   let restarts = 0;
   const endsAt = performance.now() + forMs;
   while (performance.now() < endsAt) {
@@ -59,6 +60,10 @@ class Crew {
   failed = 0;
   readonly #children: readonly ChildProcess[];
   readonly #over: Promise<unknown>;
+  /** All are connected. */
+  readonly up: Promise<void>;
+  #isUp: () => void = () => {};
+  #count = 0;
 
   constructor(url: string, registerPort: number) {
     const file = fileURLToPath(new URL("visits.fixture.js", import.meta.url));
@@ -66,6 +71,9 @@ class Crew {
     this.#children = Array.from({ length: PROCESSES }, () =>
       spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] }),
     );
+    this.up = new Promise((go) => {
+      this.#isUp = go;
+    });
     this.#over = Promise.all(this.#children.map((child) => this.#listen(child)));
   }
 
@@ -78,7 +86,9 @@ class Crew {
   async #listen(child: ChildProcess): Promise<void> {
     for await (const line of createInterface({ input: child.stdout! })) {
       const [what, from, to] = line.split(" ");
-      if (what === "in") this.visits.push([Number(from), Number(to)]);
+      if (what === "up") {
+        if (++this.#count === PROCESSES) this.#isUp();
+      } else if (what === "in") this.visits.push([Number(from), Number(to)]);
       else if (what === "did") this.did++;
       else if (what === "FENCED_OUT" || what === "LEASE_LOST") this.refused++;
       else if (what === "ENGINE") this.failed++;

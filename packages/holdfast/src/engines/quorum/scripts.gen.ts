@@ -51,11 +51,12 @@ local function read(id, value)
     ends = tonumber(ends), born = tonumber(born), label = label }
 end
 
-local function write(key, r)
+-- alone: nothing else is there that would have to be kept for longer.
+local function write(key, r, alone)
   call('HSET', key, r.id, table.concat({ r.mode, r.attempt, whole(r.fence), r.tokens, r.ttl, r.delay,
     r.revoked, whole(r.ends), whole(r.born), r.label }, ':'))
   local left = r.ends + r.delay - at + SLACK
-  if call('PTTL', key) < left then call('PEXPIRE', key, whole(left)) end
+  if alone or call('PTTL', key) < left then call('PEXPIRE', key, whole(left)) end
 end
 
 -- Everything in the way, lock-delays included. What is over is taken away.
@@ -88,11 +89,14 @@ local function views(records)
 end
 
 -- A value with an end of its own: the rest of it while it counts.
-local function timed(key)
-  local value = call('GET', key)
+local function in_time(value)
   if not value then return nil end
   local ends, rest = string.match(value, '^(%d+):(.*)$')
   return tonumber(ends) > at and rest or nil
+end
+
+local function timed(key)
+  return in_time(call('GET', key))
 end
 
 local function set_timed(key, rest, ms)
@@ -104,26 +108,32 @@ local operations = {}
   bCertificate: `-- Whether this node still has what it acknowledged. A node that was restarted has another run_id; one
 -- that followed another has another master_replid; one that was emptied has no certificate.
 
-local identity
-local function who()
-  if not identity then
-    identity = { run = string.match(call('INFO', 'server'), 'run_id:(%x+)'),
-      repl = string.match(call('INFO', 'replication'), 'master_replid:(%x+)') }
-  end
-  return identity
+-- Found as plain text: a pattern would be tried at every character of what INFO says.
+local function field(section, name)
+  local text = call('INFO', section)
+  local _, last = string.find(text, name, 1, true)
+  return string.sub(text, last + 1, last + 40)
 end
 
--- Gives nil where the certificate is good, else the answer to whatever was asked.
-local function objection()
-  if TERMS == '' then return nil end
-  local id = who()
-  local life = id.run .. ' ' .. id.repl .. ' '
+local life
+local function objection_of_this_life()
+  local run, repl = field('server', 'run_id:'), field('replication', 'master_replid:')
+  life = run .. ' ' .. repl .. ' '
   local held = call('GET', TAG .. ':certificate')
-  if held == life .. TERMS then return nil end
+  if held == life .. TERMS then return false end
   if held and string.sub(held, 1, #life) == life then
     return { 'terms', string.sub(held, #life + 1) }
   end
-  return { 'uncertified', id.run, id.repl, call('GET', TAG .. ':nonce') or '', held and 1 or 0 }
+  return { 'uncertified', run, repl, call('GET', TAG .. ':nonce') or '', held and 1 or 0 }
+end
+
+-- Gives nil where the certificate is good, else the answer to whatever was asked. Once for all
+-- operations of a call, as long as none of them changes it.
+local known
+local function objection()
+  if TERMS == '' then return nil end
+  if known == nil then known = objection_of_this_life() end
+  return known or nil
 end
 
 -- Whoever sees a quarantine first gives it a name: what empties the node takes the name away too.
@@ -148,8 +158,9 @@ function operations.certify(_, a)
   if why[2] ~= ARGV[a + 1] or why[3] ~= ARGV[a + 2] or why[4] ~= ARGV[a + 3] or why[4] == '' then
     return why
   end
-  call('SET', TAG .. ':certificate', why[2] .. ' ' .. why[3] .. ' ' .. TERMS)
+  call('SET', TAG .. ':certificate', life .. TERMS)
   call('DEL', TAG .. ':nonce')
+  known = nil
   return { 'certified' }
 end
 `,
@@ -167,13 +178,6 @@ local function conflicts(key, id, mode)
   return own, others, readers
 end
 
--- The clock stands in for a counter that this node may have forgotten: long enough after that, it is
--- above everything that was acknowledged here.
-local function counter_of(key, rejoin)
-  local last = tonumber(call('GET', tagged(key, 'fence')) or 0)
-  return rejoin and last or math.max(last, us - SKEW)
-end
-
 -- args  1 grant id  2 attempt  3 mode  4 ttl  5 lock-delay  6 fence  7 tokens  8 rejoin 1|0
 --       9 wants 1|0  10 label
 -- Gives accepted | known attempt fence tokens | busy counter holders | counter counter | skew
@@ -184,7 +188,8 @@ function operations.acquire(key, a)
   local id, attempt, mode = ARGV[a + 1], tonumber(ARGV[a + 2]), ARGV[a + 3]
   local ttl, delay = tonumber(ARGV[a + 4]), tonumber(ARGV[a + 5])
   local fence, tokens = tonumber(ARGV[a + 6]), tonumber(ARGV[a + 7])
-  local gone = timed(tagged(key, 'gone:' .. id))
+  local kept = call('MGET', tagged(key, 'gone:' .. id), tagged(key, 'fence'), tagged(key, 'wants'))
+  local gone, wants = in_time(kept[1]), in_time(kept[3])
   if gone and tonumber(gone) >= attempt then return { 'gone', 'unknown' } end
   local own, others, readers = conflicts(key, id, mode)
   if own and own.revoked == '1' then return { 'gone', 'revoked' } end
@@ -196,8 +201,10 @@ function operations.acquire(key, a)
     end
     return { 'known', own.attempt, whole(own.fence), own.tokens }
   end
-  local counter = counter_of(key, ARGV[a + 8] == '1')
-  local wants = timed(tagged(key, 'wants'))
+  local counter = tonumber(kept[2] or 0)
+  -- The clock stands in for a counter that this node may have forgotten: long enough after that, it is
+  -- above everything that was acknowledged here.
+  if ARGV[a + 8] ~= '1' then counter = math.max(counter, us - SKEW) end
   if #others > 0 then
     if ARGV[a + 9] == '1' and mode == 'x' and readers and (wants or id) == id then
       set_timed(tagged(key, 'wants'), id, WANTS)
@@ -209,7 +216,7 @@ function operations.acquire(key, a)
   if counter >= fence then return { 'counter', whole(counter) } end
   call('SET', tagged(key, 'fence'), whole(fence + tokens - 1), 'PX', IDLE)
   write(key, { id = id, mode = mode, attempt = attempt, fence = fence, tokens = tokens, ttl = ttl,
-    delay = delay, revoked = '0', ends = ending(ttl), born = at, label = ARGV[a + 10] })
+    delay = delay, revoked = '0', ends = ending(ttl), born = at, label = ARGV[a + 10] }, mode == 'x')
   if wants == id then call('DEL', tagged(key, 'wants')) end
   return { 'accepted' }
 end

@@ -1,5 +1,5 @@
 // Takes the lock again and again and counts in a register under it, until a line of input says that it
-// is enough: visits <url> <register port> <ttlMs>. Says "in <from> <to>" for the instants between which
+// is enough: visits <url> <register port> <ttlMs>. Says "up", then "in <from> <to>" for the instants between which
 // it certainly held, by the host's monotonic clock, which is the same for all processes; then "did", or
 // the code of what kept it from it.
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,6 +17,7 @@ let enough = false;
 process.stdin.once("data", () => {
   enough = true;
 });
+console.log("up");
 while (!enough) await visit();
 process.exit(0);
 

@@ -49,11 +49,12 @@ local function read(id, value)
     ends = tonumber(ends), born = tonumber(born), label = label }
 end
 
-local function write(key, r)
+-- alone: nothing else is there that would have to be kept for longer.
+local function write(key, r, alone)
   call('HSET', key, r.id, table.concat({ r.mode, r.attempt, whole(r.fence), r.tokens, r.ttl, r.delay,
     r.revoked, whole(r.ends), whole(r.born), r.label }, ':'))
   local left = r.ends + r.delay - at + SLACK
-  if call('PTTL', key) < left then call('PEXPIRE', key, whole(left)) end
+  if alone or call('PTTL', key) < left then call('PEXPIRE', key, whole(left)) end
 end
 
 -- Everything in the way, lock-delays included. What is over is taken away.
@@ -86,11 +87,14 @@ local function views(records)
 end
 
 -- A value with an end of its own: the rest of it while it counts.
-local function timed(key)
-  local value = call('GET', key)
+local function in_time(value)
   if not value then return nil end
   local ends, rest = string.match(value, '^(%d+):(.*)$')
   return tonumber(ends) > at and rest or nil
+end
+
+local function timed(key)
+  return in_time(call('GET', key))
 end
 
 local function set_timed(key, rest, ms)

@@ -1,26 +1,32 @@
 -- Whether this node still has what it acknowledged. A node that was restarted has another run_id; one
 -- that followed another has another master_replid; one that was emptied has no certificate.
 
-local identity
-local function who()
-  if not identity then
-    identity = { run = string.match(call('INFO', 'server'), 'run_id:(%x+)'),
-      repl = string.match(call('INFO', 'replication'), 'master_replid:(%x+)') }
-  end
-  return identity
+-- Found as plain text: a pattern would be tried at every character of what INFO says.
+local function field(section, name)
+  local text = call('INFO', section)
+  local _, last = string.find(text, name, 1, true)
+  return string.sub(text, last + 1, last + 40)
 end
 
--- Gives nil where the certificate is good, else the answer to whatever was asked.
-local function objection()
-  if TERMS == '' then return nil end
-  local id = who()
-  local life = id.run .. ' ' .. id.repl .. ' '
+local life
+local function objection_of_this_life()
+  local run, repl = field('server', 'run_id:'), field('replication', 'master_replid:')
+  life = run .. ' ' .. repl .. ' '
   local held = call('GET', TAG .. ':certificate')
-  if held == life .. TERMS then return nil end
+  if held == life .. TERMS then return false end
   if held and string.sub(held, 1, #life) == life then
     return { 'terms', string.sub(held, #life + 1) }
   end
-  return { 'uncertified', id.run, id.repl, call('GET', TAG .. ':nonce') or '', held and 1 or 0 }
+  return { 'uncertified', run, repl, call('GET', TAG .. ':nonce') or '', held and 1 or 0 }
+end
+
+-- Gives nil where the certificate is good, else the answer to whatever was asked. Once for all
+-- operations of a call, as long as none of them changes it.
+local known
+local function objection()
+  if TERMS == '' then return nil end
+  if known == nil then known = objection_of_this_life() end
+  return known or nil
 end
 
 -- Whoever sees a quarantine first gives it a name: what empties the node takes the name away too.
@@ -45,7 +51,8 @@ function operations.certify(_, a)
   if why[2] ~= ARGV[a + 1] or why[3] ~= ARGV[a + 2] or why[4] ~= ARGV[a + 3] or why[4] == '' then
     return why
   end
-  call('SET', TAG .. ':certificate', why[2] .. ' ' .. why[3] .. ' ' .. TERMS)
+  call('SET', TAG .. ':certificate', life .. TERMS)
   call('DEL', TAG .. ':nonce')
+  known = nil
   return { 'certified' }
 end

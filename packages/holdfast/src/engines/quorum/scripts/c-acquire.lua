@@ -12,13 +12,6 @@ local function conflicts(key, id, mode)
   return own, others, readers
 end
 
--- The clock stands in for a counter that this node may have forgotten: long enough after that, it is
--- above everything that was acknowledged here.
-local function counter_of(key, rejoin)
-  local last = tonumber(call('GET', tagged(key, 'fence')) or 0)
-  return rejoin and last or math.max(last, us - SKEW)
-end
-
 -- args  1 grant id  2 attempt  3 mode  4 ttl  5 lock-delay  6 fence  7 tokens  8 rejoin 1|0
 --       9 wants 1|0  10 label
 -- Gives accepted | known attempt fence tokens | busy counter holders | counter counter | skew
@@ -29,7 +22,8 @@ function operations.acquire(key, a)
   local id, attempt, mode = ARGV[a + 1], tonumber(ARGV[a + 2]), ARGV[a + 3]
   local ttl, delay = tonumber(ARGV[a + 4]), tonumber(ARGV[a + 5])
   local fence, tokens = tonumber(ARGV[a + 6]), tonumber(ARGV[a + 7])
-  local gone = timed(tagged(key, 'gone:' .. id))
+  local kept = call('MGET', tagged(key, 'gone:' .. id), tagged(key, 'fence'), tagged(key, 'wants'))
+  local gone, wants = in_time(kept[1]), in_time(kept[3])
   if gone and tonumber(gone) >= attempt then return { 'gone', 'unknown' } end
   local own, others, readers = conflicts(key, id, mode)
   if own and own.revoked == '1' then return { 'gone', 'revoked' } end
@@ -41,8 +35,10 @@ function operations.acquire(key, a)
     end
     return { 'known', own.attempt, whole(own.fence), own.tokens }
   end
-  local counter = counter_of(key, ARGV[a + 8] == '1')
-  local wants = timed(tagged(key, 'wants'))
+  local counter = tonumber(kept[2] or 0)
+  -- The clock stands in for a counter that this node may have forgotten: long enough after that, it is
+  -- above everything that was acknowledged here.
+  if ARGV[a + 8] ~= '1' then counter = math.max(counter, us - SKEW) end
   if #others > 0 then
     if ARGV[a + 9] == '1' and mode == 'x' and readers and (wants or id) == id then
       set_timed(tagged(key, 'wants'), id, WANTS)
@@ -54,7 +50,7 @@ function operations.acquire(key, a)
   if counter >= fence then return { 'counter', whole(counter) } end
   call('SET', tagged(key, 'fence'), whole(fence + tokens - 1), 'PX', IDLE)
   write(key, { id = id, mode = mode, attempt = attempt, fence = fence, tokens = tokens, ttl = ttl,
-    delay = delay, revoked = '0', ends = ending(ttl), born = at, label = ARGV[a + 10] })
+    delay = delay, revoked = '0', ends = ending(ttl), born = at, label = ARGV[a + 10] }, mode == 'x')
   if wants == id then call('DEL', tagged(key, 'wants')) end
   return { 'accepted' }
 end

@@ -57,6 +57,8 @@ export interface Ground extends AsyncDisposable {
   calls(commands: readonly string[]): Promise<number>;
   /** Left out where no scenario of the suite looks into it. */
   readonly content?: Content;
+  /** Of a database: makes so many rows of grants that others hold. */
+  plant?(count: number): Promise<unknown>;
 }
 
 /** What a server has in it. */

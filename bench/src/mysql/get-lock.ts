@@ -9,6 +9,7 @@ export const getLock: Contender = {
   name: "GET_LOCK by hand",
   ours: false,
   reach: "host",
+  sitsOut: { rows: "keeps no rows" },
   async open({ url }): Promise<Subject> {
     // As it comes, with ten sessions: the eleventh waiter of a process waits for one of them.
     const pool = mysql.createPool(url);

@@ -2,6 +2,7 @@ import { must } from "../must.js";
 import { crowd } from "../scenarios/crowd.js";
 import { servedHandOver } from "../scenarios/hand-over.js";
 import { processWaiters } from "../scenarios/process-waiters.js";
+import { rows } from "../scenarios/rows.js";
 import { sequential } from "../scenarios/sequential.js";
 import type { Suite } from "../suite.js";
 import { getLock } from "./get-lock.js";
@@ -13,12 +14,13 @@ export const suite: Suite = {
   name: "mysql",
   module: import.meta.url,
   contenders: [holdfast, getLock],
-  scenarios: [sequential, processWaiters, crowd, servedHandOver],
+  scenarios: [sequential, processWaiters, crowd, servedHandOver, rows],
   reference: getLock.id,
   rounds: 3,
   warmUpMs: 1_500,
   startGround,
   requirements: [
+    must(rows, holdfast, "a cycle at 100,000 rows", { atMost: 1.25 }),
     must(sequential, holdfast, "statements a cycle", { column: "calls", atMost: 2.02 }),
     must(servedHandOver, holdfast, "p50", { atMost: 15 }),
     // Fewer than a hundred a second.

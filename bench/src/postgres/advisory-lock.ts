@@ -1,6 +1,7 @@
 import advisoryLock from "advisory-lock";
 import type { Contender, Subject } from "../suite.js";
 import { RESOURCE } from "../terms.js";
+import { NO_ROWS } from "./by-hand.js";
 
 /** Opens a session for every lock, and closes it with the lock. */
 export const advisoryLockPackage: Contender = {
@@ -8,6 +9,7 @@ export const advisoryLockPackage: Contender = {
   name: "advisory-lock",
   ours: false,
   reach: "host",
+  sitsOut: { rows: NO_ROWS },
   async open({ url }): Promise<Subject> {
     // Made for require, so its default export is one level deeper.
     const mutexOf = advisoryLock.default(url);

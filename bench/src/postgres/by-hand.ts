@@ -3,6 +3,8 @@ import pg from "pg";
 import type { Contender, Subject } from "../suite.js";
 import { RESOURCE } from "../terms.js";
 
+/** Of whoever keeps its locks elsewhere. */
+export const NO_ROWS = "keeps no rows";
 const PAUSE_MS = 10;
 const KEY = "hashtextextended($1, 0)";
 
@@ -37,6 +39,7 @@ function byHand(
     name,
     ours: false,
     reach: "host",
+    sitsOut: { rows: NO_ROWS },
     async open({ url }): Promise<Subject> {
       // As it comes, with ten sessions: the eleventh waiter of a process waits for one of them.
       const pool = new pg.Pool({ connectionString: url });

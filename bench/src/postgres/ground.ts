@@ -12,6 +12,15 @@ const COUNT = `SELECT coalesce(sum(calls), 0)::int AS calls
   FROM pg_stat_statements JOIN pg_database ON dbid = pg_database.oid
   WHERE datname = current_database() AND query NOT LIKE '%pg_stat_statements%'`;
 
+const PLANT = `
+  INSERT INTO holdfast.resources (name) SELECT 'planted-' || i FROM generate_series(1, $1) i;
+  INSERT INTO holdfast.grants (grant_id, resource, shared, limit_to, token, tokens, ttl_ms, delay_ms,
+      expires_at, label)
+    SELECT gen_random_uuid(), 'planted-' || i, false, 0, nextval('holdfast.tokens'), 1, 3600000, 0,
+        now() + interval '1 hour', 'planted'
+      FROM generate_series(1, $1) i;
+  ANALYZE`;
+
 /** Without fsync: the disk is not what is compared. */
 export function startServer() {
   return startPostgres({ settings: SETTINGS });
@@ -46,6 +55,7 @@ export async function openGround(
     url,
     roundTrip: () => client.query("SELECT 1"),
     calls: async () => (await client.query<{ calls: number }>(COUNT)).rows[0]!.calls,
+    plant: (count) => client.query(PLANT.replaceAll("$1", String(count))),
     async [Symbol.asyncDispose]() {
       await client.end();
       await end();

@@ -12,6 +12,7 @@ function holdfast(id: string, name: string, hold: PostgresHold): Contender {
     name,
     ours: true,
     reach: "host",
+    ...(hold === "advisory" ? { sitsOut: { rows: "plants are grants of the other kind" } } : {}),
     async open({ url, ttlMs }) {
       const client = new pg.Pool({ connectionString: url });
       return ourSubject(postgresEngine({ client, hold }), { ttlMs });

@@ -2,6 +2,7 @@ import { must } from "../must.js";
 import { crowd } from "../scenarios/crowd.js";
 import { servedHandOver } from "../scenarios/hand-over.js";
 import { processWaiters } from "../scenarios/process-waiters.js";
+import { rows } from "../scenarios/rows.js";
 import { sequential } from "../scenarios/sequential.js";
 import type { Suite } from "../suite.js";
 import { advisoryLockPackage } from "./advisory-lock.js";
@@ -14,12 +15,13 @@ export const suite: Suite = {
   name: "postgres",
   module: import.meta.url,
   contenders: [holdfastRows, holdfastAdvisory, blocking, polling, advisoryLockPackage],
-  scenarios: [sequential, processWaiters, crowd, servedHandOver],
+  scenarios: [sequential, processWaiters, crowd, servedHandOver, rows],
   reference: blocking.id,
   rounds: 3,
   warmUpMs: 1_500,
   startGround,
   requirements: [
+    must(rows, holdfastRows, "a cycle at 100,000 rows", { atMost: 1.25 }),
     must(sequential, holdfastRows, "statements a cycle", { column: "calls", atMost: 2.02 }),
     must(servedHandOver, holdfastRows, "p50 in round trips of SELECT 1", {
       ...{ column: "raw50", atMost: 3 },

@@ -44,18 +44,19 @@ export class Line implements QueueFacet {
     this.#host = host;
   }
 
-  async enqueue(claim: Claim, call: Call): Promise<Granted | Queued | Gone> {
+  // Properties of its own, as the other engines have them: a facet may be taken apart by whoever wraps it.
+  readonly enqueue = async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
     this.#beats.start(claim, call.startedAt);
     const answer = claimed(await this.#host.claim("enqueue", claim, call), claim, call.startedAt);
     if (answer.kind !== "queued") this.#beats.forget(claim.grantId);
     if (answer.kind !== "busy") return answer;
     throw unexpected(answer.kind);
-  }
+  };
 
-  async heartbeat(
+  readonly heartbeat = async (
     waiters: readonly GrantRef[],
     call: Call,
-  ): Promise<readonly (Queued | Granted | Unknown | Failed)[]> {
+  ): Promise<readonly (Queued | Granted | Unknown | Failed)[]> => {
     await this.#host.open(call);
     const answers = await this.#beat(waiters, call);
     return waiters.map(({ grantId }, i) => {
@@ -65,21 +66,24 @@ export class Line implements QueueFacet {
       this.#beats.forget(grantId);
       return answer[0] === "granted" ? granted(answer, call.startedAt) : { kind: "unknown" };
     });
-  }
+  };
 
-  async withdraw({ resource, grantId }: GrantRef, call: Call): Promise<Withdrawn | Granted> {
+  readonly withdraw = async (
+    { resource, grantId }: GrantRef,
+    call: Call,
+  ): Promise<Withdrawn | Granted> => {
     const operation = { verb: "withdraw", name: resource, id: grantId } as const;
     const answer = await this.#host.run(operation, call);
     this.#beats.forget(grantId);
     this.succeed(answer, call);
     if (answer[0] === "granted") return granted(answer, call.startedAt);
     return { kind: "withdrawn" };
-  }
+  };
 
-  onGrant(listener: GrantListener): () => void {
+  readonly onGrant = (listener: GrantListener): (() => void) => {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
-  }
+  };
 
   forget(grantId: string): void {
     this.#beats.forget(grantId);

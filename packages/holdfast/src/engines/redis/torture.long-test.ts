@@ -14,6 +14,7 @@ test(`no stale write is accepted in a minute of kills, stops and cut connections
     killEveryMs: 500,
     cutEveryMs: 400,
     stopMs: TTL_MS + 400,
+    wantsRefusal: true,
   });
   judge(report, TTL_MS + CLAIM_WINDOW_MS + 2_000);
   // Without one, nothing stale was ever tried, and nothing is proven.
@@ -28,6 +29,7 @@ test(`nor with a failover in the middle (seed ${SEED})`, async () => {
     killEveryMs: 500,
     cutEveryMs: 400,
     stopMs: TTL_MS + 400,
+    wantsRefusal: true,
     failover: true,
   });
   judge(report, TTL_MS + CLAIM_WINDOW_MS + 2_000);

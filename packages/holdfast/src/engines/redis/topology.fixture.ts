@@ -86,8 +86,9 @@ export function sentinelTopology(servers: SentinelServers): Topology {
     "node-redis": async (ways: Ways) => {
       const client = createSentinel({
         ...{ name, sentinelRootNodes: sentinels, nodeAddressMap: natOf(ports, ways) },
-        // Where it misses the Sentinels' word, it finds out late unless it looks by itself.
-        scanInterval: 500,
+        // Where it misses the Sentinels' word, it finds out late unless it looks by itself; and where
+        // nodes are reached elsewhere than the Sentinels say, it hangs when it looks.
+        scanInterval: ports.every((port) => ways(port) === port) ? 500 : 0,
         nodeClientOptions: { socket: { reconnectStrategy: () => 20 } },
       });
       client.on("error", () => {});

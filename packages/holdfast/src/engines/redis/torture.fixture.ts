@@ -14,6 +14,8 @@ export interface TortureTerms {
   readonly cutEveryMs: number;
   /** How long a holder is stopped, now and then; longer than ttlMs. */
   readonly stopMs: number;
+  /** Goes on until the register has refused somebody, for twice as long at most. */
+  readonly wantsRefusal?: boolean;
   /** On servers watched by Sentinels; in the middle the primary is killed. */
   readonly failover?: boolean;
 }
@@ -134,12 +136,20 @@ class Scene {
       this.#failedOverAt = Date.now();
     }
     await sleep(forMs / 2);
+    await this.#untilRefused();
     this.#over = true;
     clearInterval(killer);
     clearInterval(cutter);
     await stopping;
     for (const child of this.#running.keys()) child.say("enough");
     await shares;
+  }
+
+  /** On a busy machine little happens in that time; what must be seen is given as much again. */
+  async #untilRefused(): Promise<void> {
+    const { forMs, wantsRefusal = false } = this.#terms;
+    const deadline = Date.now() + forMs;
+    while (wantsRefusal && this.counts.refused === 0 && Date.now() < deadline) await sleep(100);
   }
 
   async #share(index: number): Promise<void> {

@@ -11,9 +11,10 @@ test(`no stale write is accepted in a minute of kills, stops and cut connections
     seed: SEED,
     forMs: 60_000,
     ttlMs: TTL_MS,
-    killEveryMs: 500,
+    killEveryMs: 1_000,
     cutEveryMs: 400,
-    stopMs: TTL_MS + 400,
+    stopMs: TTL_MS + 1_500,
+    wantsRefusal: true,
   });
   judge(report, TTL_MS + CLAIM_WINDOW_MS + 2_000);
   // Without one, nothing stale was ever tried, and nothing is proven.
@@ -25,9 +26,10 @@ test(`nor with a failover in the middle (seed ${SEED})`, async () => {
     seed: SEED,
     forMs: 60_000,
     ttlMs: TTL_MS,
-    killEveryMs: 500,
+    killEveryMs: 1_000,
     cutEveryMs: 400,
-    stopMs: TTL_MS + 400,
+    stopMs: TTL_MS + 1_500,
+    wantsRefusal: true,
     failover: true,
   });
   judge(report, TTL_MS + CLAIM_WINDOW_MS + 2_000);

@@ -1,4 +1,3 @@
 import { checkTopology } from "./topology.fixture.js";
 
-// The other client is in the short run.
 checkTopology("cluster", "node-redis");

@@ -9,6 +9,10 @@ import { slotOf } from "./slots.js";
 
 const MAX_BATCH = 512;
 const WORTH_HALVING = 16;
+// With two calls under way, one is being carried out while we work on the answer to the other. What
+// comes meanwhile goes along with the next answer, or after this long where that takes longer.
+const ENOUGH_UNDER_WAY = 2;
+const HOLD_MS = 1;
 // Together as long as a call may take by default: then the caller has given up anyway.
 const MOVING_PAUSE_MS = 50;
 const MOVING_LOOKS = 100;
@@ -49,6 +53,7 @@ export class Commander {
   readonly #inTurn = new Map<number, Operation[]>();
   #waiting: Operation[] = [];
   #underWay = 0;
+  #held: Timer | null = null;
 
   constructor(seam: Seam, terms: CommanderTerms) {
     this.#seam = seam;
@@ -73,8 +78,15 @@ export class Commander {
 
   #add(operation: Operation): void {
     // After the microtasks that are due: whoever asks in this turn goes along.
-    if (this.#waiting.length === 0) process.nextTick(() => this.#flush());
+    if (this.#waiting.length === 0) process.nextTick(() => this.#flushSoon());
     this.#waiting.push(operation);
+  }
+
+  #flushSoon(): void {
+    const enough = this.#underWay >= ENOUGH_UNDER_WAY && this.#waiting.length < MAX_BATCH;
+    // A shard that hangs must not hold up the others, and who waits for replicas sends in turn anyway.
+    if (!enough || this.#seam.shards !== undefined || this.#terms.wait !== null) this.#flush();
+    else this.#held ??= systemClock.timer(HOLD_MS, () => this.#flush(), true);
   }
 
   /**
@@ -92,6 +104,8 @@ export class Commander {
   #flush(): void {
     const all = this.#waiting;
     this.#waiting = [];
+    this.#held?.cancel();
+    this.#held = null;
     if (all.length === 0) return;
     const halve = this.#underWay === 0 && all.length >= WORTH_HALVING;
     const later = halve ? all.splice(all.length / 2) : [];
@@ -141,16 +155,22 @@ export class Commander {
     }
     this.#underWay++;
     const settleAll = (answers: unknown[]) => {
-      this.#underWay--;
+      this.#answered();
       for (let i = 0; i < batch.length; i++) settle(batch[i]!, answers[i]);
     };
     return this.#script({ sha: SHA }, keys, args).then(settleAll, (error: unknown) =>
       this.#sendAgain(batch, keys, args, error).then(settleAll, (last: unknown) => {
-        this.#underWay--;
+        this.#answered();
         const reason = explain(last);
         for (const operation of batch) operation.reject(reason);
       }),
     );
+  }
+
+  #answered(): void {
+    this.#underWay--;
+    // After the microtasks that the answers are about to cause.
+    if (this.#held !== null) process.nextTick(() => this.#flush());
   }
 
   /** After a refusal that nothing ran with. Anything else is thrown on. */

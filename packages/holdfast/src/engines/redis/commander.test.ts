@@ -1,0 +1,59 @@
+// When operations are sent, and together with which: no server decides that, so none is needed here.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
+import type { Seam } from "./client.js";
+import { Commander } from "./commander.js";
+
+function stage() {
+  const sent: { readonly keys: string[]; readonly answer: () => void }[] = [];
+  const script: Seam["script"] = (_, keys) =>
+    new Promise((resolve) => sent.push({ keys, answer: () => resolve(keys.map(() => 1)) }));
+  const terms = { idleMs: 1, changes: "", channelOf: () => "", wait: null };
+  const commander = new Commander({ script } as unknown as Seam, terms);
+  const ask = (key: string) => commander.run(key, ["release", "id", "0"], (answer) => answer);
+  return { sent, ask, keys: () => sent.map((call) => call.keys) };
+}
+
+test("what is asked in one turn travels together", async () => {
+  const { sent, ask, keys } = stage();
+  const asked = Promise.all([ask("a"), ask("b")]);
+  await turn();
+  assert.deepEqual(keys(), [["a", "b"]]);
+  sent[0]!.answer();
+  assert.deepEqual(await asked, [1, 1]);
+});
+
+test("with two calls under way, the next ones go along with the next answer", async () => {
+  const { sent, ask, keys } = stage();
+  for (const key of ["a", "b"]) {
+    void ask(key);
+    await turn();
+  }
+  void ask("c");
+  await Promise.resolve();
+  void ask("d");
+  sent[0]!.answer();
+  await turn();
+  assert.deepEqual(keys(), [["a"], ["b"], ["c", "d"]]);
+});
+
+test("a server that answers nothing holds nobody up for longer than a blink", async () => {
+  const { ask, keys } = stage();
+  for (const key of ["a", "b"]) {
+    void ask(key);
+    await turn();
+  }
+  void ask("c");
+  for (let looks = 0; looks < 500 && keys().length < 3; looks++) await sleep(2);
+  assert.deepEqual(keys(), [["a"], ["b"], ["c"]]);
+});
+
+test("many at once go in two halves, in their order", async () => {
+  const { ask, keys } = stage();
+  const names = Array.from({ length: 20 }, (_, i) => `r${i}`);
+  for (const name of names) void ask(name);
+  await turn();
+  await turn();
+  assert.deepEqual(keys(), [names.slice(0, 10), names.slice(10)]);
+});

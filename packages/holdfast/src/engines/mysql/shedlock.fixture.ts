@@ -37,7 +37,8 @@ export function onGround(ground: Ground): ShedLockGround {
   };
 }
 
-function inZone(pool: mysql.Pool, zone: string): mysql.Pool {
+/** Its sessions have this time zone. */
+export function inZone(pool: mysql.Pool, zone: string): mysql.Pool {
   pool.pool.on("connection", (connection) => connection.query(`SET time_zone = '${zone}'`));
   return pool;
 }

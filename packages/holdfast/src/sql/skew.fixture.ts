@@ -55,6 +55,9 @@ export async function meetSkewed(ground: SkewGround, turns: number): Promise<voi
   fast.set(7 * HOUR_MS);
   slow.set(-9 * HOUR_MS);
   await expectApart(ground, locks, { ahead, behind }, turns);
+  // Its sessions are its own: what a call changes for itself is put back.
+  await expectElsewhere(ahead, 7 * HOUR_MS, east);
+  await expectElsewhere(behind, -9 * HOUR_MS, west);
   await allOf([
     expectSuccession(ground, locks, ahead, "ends-ahead"),
     expectSuccession(ground, locks, behind, "ends-behind"),

@@ -14,8 +14,6 @@ const TURN_WAIT_MS = 30_000;
 export interface SkewedJob {
   readonly port: number;
   readonly hold: "rows" | "shedlock";
-  /** Of the tables, where they are not the usual ones. */
-  readonly prefix?: string;
   /** Of its sessions at the database. */
   readonly zone: string;
 }
@@ -50,14 +48,14 @@ type Patience = Pick<AcquireOptions, "ttlMs" | "waitMs" | "renew">;
 type Reply = readonly [id: number, value: unknown, error: string | null];
 
 /** Another program, as a test has it in its hands. */
-export class SkewedClient implements AsyncDisposable {
+export class SkewedClient<J extends SkewedJob = SkewedJob> implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
   readonly #waiting = new Map<number, (reply: Reply) => void>();
   #complaints = "";
   #asked = 0;
 
-  constructor(main: string, job: SkewedJob, env: Readonly<Record<string, string>>) {
+  constructor(main: string, job: J, env: Readonly<Record<string, string>>) {
     this.#child = spawn(process.execPath, [main, JSON.stringify(job)], {
       stdio: ["ignore", "ignore", "pipe", "ipc"],
       env: { ...process.env, ...env },

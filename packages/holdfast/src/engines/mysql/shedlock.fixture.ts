@@ -1,39 +1,43 @@
 import { hostname } from "node:os";
 import type { ResultSetHeader } from "mysql2";
 import type mysql from "mysql2/promise";
-import type { ShedLockGround } from "../../sql/shedlock.fixture.js";
+import type { ShedLock, ShedLockGround } from "../../sql/shedlock.fixture.js";
 import { type Ground, until } from "./ground.fixture.js";
 
 export const HOLD = { hold: "shedlock" } as const;
 
 /** Its sessions are in one time zone and ours in another. */
 export function onGround(ground: Ground): ShedLockGround {
-  const theirs = inZone(ground.pool(), "-03:30");
+  const theirs = shedLock(inZone(ground.pool(), "-03:30"), "shedlock");
   const ours = () => inZone(ground.pool(), "+12:45");
-  const change = async (text: string, values: unknown[]) =>
-    (await theirs.query<ResultSetHeader>(text, values))[0].affectedRows > 0;
   return {
-    theirs: {
-      async lock(name, ms) {
-        const ends = `TIMESTAMPADD(MICROSECOND, ${ms * 1_000}, UTC_TIMESTAMP(3))`;
-        const insert = `INSERT IGNORE INTO shedlock (name, lock_until, locked_at, locked_by)
-          VALUES (?, ${ends}, UTC_TIMESTAMP(3), ?)`;
-        if (await change(insert, [name, hostname()])) return true;
-        const update = `UPDATE shedlock
-          SET lock_until = ${ends}, locked_at = UTC_TIMESTAMP(3), locked_by = ?
-          WHERE name = ? AND lock_until <= UTC_TIMESTAMP(3)`;
-        return change(update, [hostname(), name]);
-      },
-      async unlock(name) {
-        const text =
-          "UPDATE shedlock SET lock_until = UTC_TIMESTAMP(3) WHERE name = ? AND locked_by = ?";
-        await change(text, [name, hostname()]);
-      },
-    },
+    theirs,
     locks: () => ground.locks({ ...HOLD, client: ours() }),
     engine: () => ground.engine({ ...HOLD, client: ours() }),
     deleteRow: (name) => ground.admin.query("DELETE FROM shedlock WHERE name = ?", [name]),
     until,
+  };
+}
+
+/** What ShedLock sends with database time. */
+export function shedLock(pool: mysql.Pool, table: string): ShedLock {
+  const change = async (text: string, values: unknown[]) =>
+    (await pool.query<ResultSetHeader>(text, values))[0].affectedRows > 0;
+  return {
+    async lock(name, ms) {
+      const ends = `TIMESTAMPADD(MICROSECOND, ${ms * 1_000}, UTC_TIMESTAMP(3))`;
+      const insert = `INSERT IGNORE INTO ${table} (name, lock_until, locked_at, locked_by)
+        VALUES (?, ${ends}, UTC_TIMESTAMP(3), ?)`;
+      if (await change(insert, [name, hostname()])) return true;
+      const update = `UPDATE ${table}
+        SET lock_until = ${ends}, locked_at = UTC_TIMESTAMP(3), locked_by = ?
+        WHERE name = ? AND lock_until <= UTC_TIMESTAMP(3)`;
+      return change(update, [hostname(), name]);
+    },
+    async unlock(name) {
+      const text = `UPDATE ${table} SET lock_until = UTC_TIMESTAMP(3) WHERE name = ? AND locked_by = ?`;
+      await change(text, [name, hostname()]);
+    },
   };
 }
 

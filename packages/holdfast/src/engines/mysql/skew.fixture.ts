@@ -1,10 +1,15 @@
 import { fileURLToPath } from "node:url";
 import type mysql from "mysql2/promise";
 import type { SkewGround } from "../../sql/skew.fixture.js";
-import { type Recorder, SkewedClient, type Step } from "../../sql/skewed-client.fixture.js";
+import {
+  type Recorder,
+  SkewedClient,
+  type SkewedJob,
+  type Step,
+} from "../../sql/skewed-client.fixture.js";
 import type { Ground } from "./ground.fixture.js";
 import { MYSQL_DEFAULTS, SHEDLOCK_PREFIX } from "./options.js";
-import { onGround } from "./shedlock.fixture.js";
+import { shedLock } from "./shedlock.fixture.js";
 
 const MAIN = fileURLToPath(new URL("skewed-main.fixture.js", import.meta.url));
 const STEPS =
@@ -15,17 +20,33 @@ export function recorder(pool: mysql.Pool): Recorder {
   return (resource, { who, what, token }) => pool.query(text, [resource, who, what, token]);
 }
 
-export async function skewGround(ground: Ground, hold: "rows" | "shedlock"): Promise<SkewGround> {
+export interface PrefixedJob extends SkewedJob {
+  readonly prefix: string;
+}
+
+/** Tables that are not the usual ones. */
+export interface Tables {
+  readonly prefix: string;
+  readonly shedlock: string;
+}
+
+export async function skewGround(
+  ground: Ground,
+  hold: "rows" | "shedlock",
+  tables?: Tables,
+): Promise<SkewGround> {
   const { admin, server } = ground;
   await admin.query(`DROP TABLE IF EXISTS steps; CREATE TABLE steps (${STEPS})`);
-  const prefix = hold === "rows" ? MYSQL_DEFAULTS.prefix : SHEDLOCK_PREFIX;
+  const usual = hold === "rows" ? MYSQL_DEFAULTS.prefix : SHEDLOCK_PREFIX;
+  const { prefix, shedlock } = tables ?? { prefix: usual, shedlock: "shedlock" };
+  const job: Omit<PrefixedJob, "zone"> = { port: server.port, hold, prefix };
   const first = async (text: string, resource: string) =>
     ((await admin.query(text, [resource]))[0] as Record<string, unknown>[])[0]!;
   return {
     zones: ["+12:45", "-11:00"],
-    theirs: hold === "rows" ? null : onGround(ground).theirs,
-    locks: () => ground.locks({ hold }),
-    start: (zone, env) => new SkewedClient(MAIN, { port: server.port, hold, zone }, env),
+    theirs: hold === "rows" ? null : shedLock(ground.pool(), shedlock),
+    locks: () => ground.locks({ hold, prefix }),
+    start: (zone, env) => new SkewedClient<PrefixedJob>(MAIN, { ...job, zone }, env),
     async times(resource) {
       const grant = `SELECT (expires_us
           - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) / 1000 AS left_ms
@@ -34,7 +55,7 @@ export async function skewGround(ground: Ground, hold: "rows" | "shedlock"): Pro
       if (hold === "rows") return { leftMs, shedlock: null };
       const row = `SELECT TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), lock_until) / 1000 AS left_ms,
           TIMESTAMPDIFF(MICROSECOND, locked_at, UTC_TIMESTAMP(6)) / 1000 AS age_ms
-        FROM shedlock WHERE name = ?`;
+        FROM ${shedlock} WHERE name = ?`;
       const times = await first(row, resource);
       return {
         leftMs,

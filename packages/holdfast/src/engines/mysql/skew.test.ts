@@ -13,4 +13,12 @@ scenes({ args: ["--default-time-zone=+05:45"] }, (play) => {
     await createSchema(ground.admin, { shedlock: "shedlock" });
     await meetSkewed(await skewGround(ground, "shedlock"), 15);
   });
+
+  play("nor in a table of ShedLock's whose columns follow the session's zone", async (ground) => {
+    await ground.admin.query(`CREATE TABLE zoned (name VARCHAR(64), lock_until TIMESTAMP(3) NULL,
+      locked_at TIMESTAMP(3) NULL, locked_by VARCHAR(255), PRIMARY KEY (name))`);
+    const tables = { prefix: "zoned_", shedlock: "zoned" };
+    await createSchema(ground.admin, tables);
+    await meetSkewed(await skewGround(ground, "shedlock", tables), 15);
+  });
 });

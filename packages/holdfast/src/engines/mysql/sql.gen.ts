@@ -180,7 +180,8 @@ END
   foreignShedlock: `-- A grant is the row of this name in ShedLock's own table as well, taken, prolonged and given back by
 -- ShedLock's own statements, in UTC. locked_by ends with a mark of this one grant: on one host two
 -- runs have one name, and neither may give back the other's. DATETIME, where ShedLock's page says
--- TIMESTAMP: that is converted by the time zone of whichever session reads or writes it.
+-- TIMESTAMP: that is converted by the time zone of whichever session reads or writes it. Where it is
+-- one already, callers have set the server's zone, which ShedLock's sessions have unless told otherwise.
 CREATE TABLE IF NOT EXISTS shedlock_table (
   name VARCHAR(64) NOT NULL,
   lock_until DATETIME(3) NOT NULL,
@@ -285,6 +286,7 @@ BEGIN
   DECLARE v_res VARBINARY(1024);
   DECLARE v_told LONGTEXT CHARACTER SET ascii;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
+  DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
   -- Those that no writer closes. A writer whose time is over closes nothing.
   DECLARE open_ones CURSOR FOR
     SELECT DISTINCT r.name FROM holdfast_resources r
@@ -297,10 +299,11 @@ BEGIN
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
     ROLLBACK;
-    SET SESSION innodb_lock_wait_timeout = v_before;
+    SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
     RESIGNAL;
   END;
-  SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION group_concat_max_len = 16777216;
+  SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION time_zone = @@GLOBAL.time_zone,
+    SESSION group_concat_max_len = 16777216;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   CALL holdfast_lock_resources(p_beats);
@@ -354,6 +357,7 @@ BEGIN
          FROM JSON_TABLE(p_beats, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name')) a)) l
       ON l.grant_id = UNHEX(b.id) AND l.resource = UNHEX(b.name)
    ORDER BY b.n;
+  SET SESSION time_zone = v_zone;
 END
 `,
   holders: `-- For people: mode, token, label in hex, what is left, whether revoked. In no order: to sort them here
@@ -380,8 +384,15 @@ END
   look: `-- Gives what view gives
 CREATE PROCEDURE holdfast_look(IN p_res VARBINARY(1024))
 BEGIN
-  SET SESSION group_concat_max_len = 16777216;
+  DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION
+  BEGIN
+    SET SESSION time_zone = v_zone;
+    RESIGNAL;
+  END;
+  SET SESSION group_concat_max_len = 16777216, SESSION time_zone = @@GLOBAL.time_zone;
   SELECT holdfast_view(p_res, holdfast_now_us(UTC_TIMESTAMP(6))) AS answer;
+  SET SESSION time_zone = v_zone;
 END
 `,
   nextMs: `-- When a waiter must look by itself. The head looks at its pace, which slows down the longer it
@@ -402,9 +413,16 @@ RETURN TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', utc)
 CREATE PROCEDURE holdfast_page(IN p_after VARBINARY(1024), IN p_most INT)
 BEGIN
   DECLARE v_at BIGINT DEFAULT holdfast_now_us(UTC_TIMESTAMP(6));
-  SET SESSION group_concat_max_len = 16777216;
+  DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION
+  BEGIN
+    SET SESSION time_zone = v_zone;
+    RESIGNAL;
+  END;
+  SET SESSION group_concat_max_len = 16777216, SESSION time_zone = @@GLOBAL.time_zone;
   SELECT CONCAT('["', HEX(name), '",', holdfast_view(name, v_at), ']') AS answer
     FROM holdfast_resources WHERE name > p_after ORDER BY name LIMIT p_most;
+  SET SESSION time_zone = v_zone;
 END
 `,
   promote: `-- Lets in from the head of the line whoever fits. Those of this batch are told by its answer; the
@@ -508,13 +526,14 @@ CREATE PROCEDURE holdfast_renew(IN p_refs LONGTEXT CHARACTER SET ascii, IN p_bat
 BEGIN
   DECLARE v_at BIGINT;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
+  DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
     ROLLBACK;
-    SET SESSION innodb_lock_wait_timeout = v_before;
+    SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
     RESIGNAL;
   END;
-  SET SESSION innodb_lock_wait_timeout = p_wait_s;
+  SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION time_zone = @@GLOBAL.time_zone;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   -- Locked before the clock is read: a grant that expired while we waited for it is not revived.
@@ -531,7 +550,7 @@ BEGIN
      AND holdfast_foreign_mine(g.resource, g.grant_id);
   CALL holdfast_foreign_keep(p_refs);
   COMMIT;
-  SET SESSION innodb_lock_wait_timeout = v_before;
+  SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
   SELECT IF(g.grant_id IS NOT NULL, '["renewed"]',
       holdfast_why_gone(UNHEX(b.name), UNHEX(b.id), v_at)) AS answer
     FROM JSON_TABLE(p_refs, '$[*]' COLUMNS (n FOR ORDINALITY,
@@ -571,13 +590,15 @@ BEGIN
   DECLARE v_at BIGINT;
   DECLARE v_op, v_answer, v_answers LONGTEXT CHARACTER SET ascii;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
+  DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
     ROLLBACK;
-    SET SESSION innodb_lock_wait_timeout = v_before;
+    SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
     RESIGNAL;
   END;
-  SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION group_concat_max_len = 16777216;
+  SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION time_zone = @@GLOBAL.time_zone,
+    SESSION group_concat_max_len = 16777216;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   CALL holdfast_lock_resources(p_ops);
@@ -604,7 +625,7 @@ BEGIN
       COMMIT;
     END;
   END IF;
-  SET SESSION innodb_lock_wait_timeout = v_before;
+  SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
   SELECT CONCAT('[', v_answers, ']') AS answer;
 END
 `,

@@ -1,7 +1,8 @@
 -- A grant is the row of this name in ShedLock's own table as well, taken, prolonged and given back by
 -- ShedLock's own statements, in UTC. locked_by ends with a mark of this one grant: on one host two
 -- runs have one name, and neither may give back the other's. DATETIME, where ShedLock's page says
--- TIMESTAMP: that is converted by the time zone of whichever session reads or writes it.
+-- TIMESTAMP: that is converted by the time zone of whichever session reads or writes it. Where it is
+-- one already, callers have set the server's zone, which ShedLock's sessions have unless told otherwise.
 CREATE TABLE IF NOT EXISTS shedlock_table (
   name VARCHAR(64) NOT NULL,
   lock_until DATETIME(3) NOT NULL,

@@ -9,6 +9,7 @@ BEGIN
   DECLARE v_res VARBINARY(1024);
   DECLARE v_told LONGTEXT CHARACTER SET ascii;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
+  DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
   -- Those that no writer closes. A writer whose time is over closes nothing.
   DECLARE open_ones CURSOR FOR
     SELECT DISTINCT r.name FROM holdfast_resources r
@@ -21,10 +22,11 @@ BEGIN
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
     ROLLBACK;
-    SET SESSION innodb_lock_wait_timeout = v_before;
+    SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
     RESIGNAL;
   END;
-  SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION group_concat_max_len = 16777216;
+  SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION time_zone = @@GLOBAL.time_zone,
+    SESSION group_concat_max_len = 16777216;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   CALL holdfast_lock_resources(p_beats);
@@ -78,4 +80,5 @@ BEGIN
          FROM JSON_TABLE(p_beats, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name')) a)) l
       ON l.grant_id = UNHEX(b.id) AND l.resource = UNHEX(b.name)
    ORDER BY b.n;
+  SET SESSION time_zone = v_zone;
 END

@@ -1,6 +1,13 @@
 -- Gives what view gives
 CREATE PROCEDURE holdfast_look(IN p_res VARBINARY(1024))
 BEGIN
-  SET SESSION group_concat_max_len = 16777216;
+  DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION
+  BEGIN
+    SET SESSION time_zone = v_zone;
+    RESIGNAL;
+  END;
+  SET SESSION group_concat_max_len = 16777216, SESSION time_zone = @@GLOBAL.time_zone;
   SELECT holdfast_view(p_res, holdfast_now_us(UTC_TIMESTAMP(6))) AS answer;
+  SET SESSION time_zone = v_zone;
 END

@@ -6,13 +6,14 @@ CREATE PROCEDURE holdfast_renew(IN p_refs LONGTEXT CHARACTER SET ascii, IN p_bat
 BEGIN
   DECLARE v_at BIGINT;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
+  DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
     ROLLBACK;
-    SET SESSION innodb_lock_wait_timeout = v_before;
+    SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
     RESIGNAL;
   END;
-  SET SESSION innodb_lock_wait_timeout = p_wait_s;
+  SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION time_zone = @@GLOBAL.time_zone;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   -- Locked before the clock is read: a grant that expired while we waited for it is not revived.
@@ -29,7 +30,7 @@ BEGIN
      AND holdfast_foreign_mine(g.resource, g.grant_id);
   CALL holdfast_foreign_keep(p_refs);
   COMMIT;
-  SET SESSION innodb_lock_wait_timeout = v_before;
+  SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
   SELECT IF(g.grant_id IS NOT NULL, '["renewed"]',
       holdfast_why_gone(UNHEX(b.name), UNHEX(b.id), v_at)) AS answer
     FROM JSON_TABLE(p_refs, '$[*]' COLUMNS (n FOR ORDINALITY,

@@ -8,13 +8,15 @@ BEGIN
   DECLARE v_at BIGINT;
   DECLARE v_op, v_answer, v_answers LONGTEXT CHARACTER SET ascii;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
+  DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
     ROLLBACK;
-    SET SESSION innodb_lock_wait_timeout = v_before;
+    SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
     RESIGNAL;
   END;
-  SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION group_concat_max_len = 16777216;
+  SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION time_zone = @@GLOBAL.time_zone,
+    SESSION group_concat_max_len = 16777216;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   CALL holdfast_lock_resources(p_ops);
@@ -41,6 +43,6 @@ BEGIN
       COMMIT;
     END;
   END IF;
-  SET SESSION innodb_lock_wait_timeout = v_before;
+  SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
   SELECT CONCAT('[', v_answers, ']') AS answer;
 END

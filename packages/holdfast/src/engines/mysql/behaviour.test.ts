@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import mysql from "mysql2";
 import { EngineError, UsageError } from "../../errors.js";
 import { Locks } from "../../locks.js";
+import { expectNothingIdle } from "../../sql/idle.fixture.js";
 import { claim, now, scenes, until } from "./ground.fixture.js";
 import { createSchema, mysqlEngine } from "./index.js";
 
@@ -178,6 +179,31 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
     assert.equal(await ground.count("resources", "name = 'i'"), 0);
     const second = await locks.acquire("i");
     assert.ok(second.token > first.token, `${second.token} came after ${first.token}`);
+  });
+
+  play("released and idle resources leave no row behind after a minute", async (ground) => {
+    const { admin } = ground;
+    await admin.query("DELETE FROM holdfast_tombstones");
+    await expectNothingIdle({
+      engine: () => ground.engine(),
+      async age(ms) {
+        const us = ms * 1_000;
+        await admin.query(`UPDATE holdfast_resources SET used_us = used_us - ${us}
+            WHERE name LIKE 'idle-%';
+          UPDATE holdfast_grants SET expires_us = expires_us - ${us}
+            WHERE resource LIKE 'idle-%' AND resource <> 'idle-held';
+          UPDATE holdfast_waiters SET heard_us = heard_us - ${us};
+          UPDATE holdfast_tombstones SET until_us = until_us - ${us}`);
+      },
+      async rows() {
+        return {
+          resources: await ground.count("resources", "name LIKE 'idle-%'"),
+          grants: await ground.count("grants", "resource LIKE 'idle-%'"),
+          waiters: await ground.count("waiters", "resource LIKE 'idle-%'"),
+          tombstones: await ground.count("tombstones"),
+        };
+      },
+    });
   });
 
   play("a missing or older schema names the call that helps", async (ground) => {

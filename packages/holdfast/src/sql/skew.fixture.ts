@@ -4,7 +4,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ShiftedClock } from "@holdfast/servers";
 import type { Locks } from "../locks.js";
 import type { ShedLock } from "./shedlock.fixture.js";
-import { type Recorder, type SkewedClient, type Step, takeTurns } from "./skewed-client.fixture.js";
+import {
+  type Recorder,
+  type SkewedClient,
+  type Step,
+  TURNS_MS,
+  takeTurns,
+} from "./skewed-client.fixture.js";
 
 const HOUR_MS = 3_600_000;
 const TTL_MS = 10_000;
@@ -158,7 +164,7 @@ async function expectApart(
 }
 
 async function takeTheirs(theirs: ShedLock, record: Recorder, turns: number): Promise<void> {
-  const deadline = performance.now() + 60_000;
+  const deadline = performance.now() + TURNS_MS;
   for (let done = 0; done < turns; ) {
     assert.ok(performance.now() < deadline, `ShedLock had ${done} turns of ${turns}`);
     if (await theirs.lock("turns", 60_000)) {

@@ -9,6 +9,8 @@ import type { AcquireOptions } from "../options.js";
 
 const ANSWER_MS = 40_000;
 const TURN_WAIT_MS = 30_000;
+/** However many there are, on however busy a machine. */
+export const TURNS_MS = 300_000;
 
 /** What the program is told at its start; it travels as JSON. */
 export interface SkewedJob {
@@ -80,7 +82,8 @@ export class SkewedClient<J extends SkewedJob = SkewedJob> implements AsyncDispo
     // Of a program that is gone its end is told; that it cannot hear us says nothing more.
     this.#child.send([id, task, ...args], () => {});
     const what = `another program that is to ${task}`;
-    return within(ANSWER_MS, Promise.race([replied, ended]), what).then(([, value, error]) => {
+    const limitMs = task === "turns" ? TURNS_MS : ANSWER_MS;
+    return within(limitMs, Promise.race([replied, ended]), what).then(([, value, error]) => {
       this.#waiting.delete(id);
       if (error !== null) throw new Error(`${what}: ${error}`);
       return value as Awaited<ReturnType<Tasks[T]>>;

@@ -1,11 +1,20 @@
 import { takeTurns } from "../../sql/shedlock.fixture.js";
+import { meetSkewed } from "../../sql/skew.fixture.js";
 import { scenes } from "./ground.fixture.js";
 import { createSchema } from "./index.js";
 import { onGround } from "./shedlock.fixture.js";
+import { skewGround } from "./skew.fixture.js";
 
 scenes({ args: ["--default-time-zone=+05:45"] }, (play) => {
   play("1,000 turns with ShedLock, in other time zones, do not overlap", async (ground) => {
     await createSchema(ground.admin, { shedlock: "shedlock" });
     await takeTurns(onGround(ground), 1_000);
   });
+
+  play(
+    "1,000 turns of ShedLock's and of three programs, two with skewed clocks",
+    async (ground) => {
+      await meetSkewed(await skewGround(ground, "shedlock"), 250);
+    },
+  );
 });

@@ -28,6 +28,7 @@ export function acquired(
   since: number,
 ): Granted | Busy | Queued | Gone {
   if (typeof answer === "string") {
+    if (isInLine(answer)) return shortlyQueued(answer);
     const { tokens, ttlMs } = claim;
     return { kind: "granted", token: BigInt(answer), tokens, since, ttlMs };
   }
@@ -40,6 +41,16 @@ export function acquired(
     throw limitMismatch(claim.resource, claim.limit, Number(first) === 0 ? null : Number(first));
   }
   return gone(answer);
+}
+
+/** Whether it says that a grant was made or lives on, which a failover could take back. */
+export function isKept(answer: unknown): boolean {
+  if (typeof answer === "string") return !isInLine(answer);
+  return !Array.isArray(answer) || word(answer) === "granted" || word(answer) === "renewed";
+}
+
+function isInLine(answer: string): boolean {
+  return answer.startsWith("q");
 }
 
 export function granted(answer: unknown, since: number): Granted {
@@ -55,6 +66,27 @@ export function queued(answer: unknown): Queued {
     position: Number(position),
     nextHeartbeatMs: Number(nextMs),
     holders: holders(present),
+  };
+}
+
+/** As q:position:nextMs:leftMs:token:label. Labels may have colons. */
+function shortlyQueued(answer: string): Queued {
+  const [, position, nextMs, leftMs, token, label] = /^q:(\d+):(\d+):(\d+):(\d+):(.*)$/s.exec(
+    answer,
+  )!;
+  return {
+    kind: "queued",
+    position: Number(position),
+    nextHeartbeatMs: Number(nextMs),
+    holders: [
+      {
+        mode: "exclusive",
+        token: BigInt(token!),
+        label: label!,
+        remainingMs: Number(leftMs),
+        revoked: false,
+      },
+    ],
   };
 }
 

@@ -1,10 +1,10 @@
-import { createHash } from "node:crypto";
 import { sleep, systemClock, type Timer } from "../../clock.js";
 import { EngineError, HoldfastError } from "../../errors.js";
+import { isKept } from "./answers.js";
 import type { Script, Seam, Wait } from "./client.js";
 import { explain, isForbidden, isMissingScript, isMoving } from "./failure.js";
 import { touchedBy } from "./keys.js";
-import { scripts } from "./scripts.gen.js";
+import { type Program, programFor } from "./program.js";
 import { slotOf } from "./slots.js";
 
 const MAX_BATCH = 512;
@@ -16,13 +16,6 @@ const HOLD_MS = 1;
 // Together as long as a call may take by default: then the caller has given up anyway.
 const MOVING_PAUSE_MS = 50;
 const MOVING_LOOKS = 100;
-
-/** The files in their order are one program: records first, the loop over the operations last. */
-const TEXT = Object.keys(scripts)
-  .sort()
-  .map((name) => scripts[name as keyof typeof scripts])
-  .join("\n");
-const SHA = createHash("sha1").update(TEXT).digest("hex");
 
 /** words: the name of the operation and its arguments, as the script's headers give them. */
 interface Asked {
@@ -37,8 +30,6 @@ interface Operation extends Asked {
 
 export interface CommanderTerms {
   readonly idleMs: number;
-  readonly changes: string;
-  readonly channelOf: (key: string) => string;
   /** How many replicas must have what was written; null for none. */
   readonly wait: Wait | null;
 }
@@ -50,20 +41,29 @@ export interface CommanderTerms {
 export class Commander {
   readonly #seam: Seam;
   readonly #terms: CommanderTerms;
+  readonly #program: Program;
   readonly #inTurn = new Map<number, Operation[]>();
   #waiting: Operation[] = [];
   #underWay = 0;
   #held: Timer | null = null;
+  #flushing = false;
 
   constructor(seam: Seam, terms: CommanderTerms) {
     this.#seam = seam;
     this.#terms = terms;
+    this.#program = programFor(terms.idleMs, seam.shards !== undefined);
   }
 
   /**
-   * What read makes of the answer, or throws at it, is the caller's.
+   * What read makes of the answer, or throws at it, is the caller's. One that can wait goes along with
+   * the next that cannot.
    */
-  run<T>(key: string, words: readonly string[], read: (answer: unknown) => T): Promise<T> {
+  run<T>(
+    key: string,
+    words: readonly string[],
+    read: (answer: unknown) => T,
+    canWait = false,
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
       const take = (answer: unknown) => {
         try {
@@ -72,21 +72,30 @@ export class Commander {
           reject(error);
         }
       };
-      this.#add({ key, words, resolve: take, reject });
+      this.#add({ key, words, resolve: take, reject }, canWait);
     });
   }
 
-  #add(operation: Operation): void {
-    // After the microtasks that are due: whoever asks in this turn goes along.
-    if (this.#waiting.length === 0) process.nextTick(() => this.#flushSoon());
+  #add(operation: Operation, canWait: boolean): void {
     this.#waiting.push(operation);
+    if (canWait) this.#hold();
+    else if (!this.#flushing) {
+      this.#flushing = true;
+      // After the microtasks that are due: whoever asks in this turn goes along.
+      process.nextTick(() => this.#flushSoon());
+    }
+  }
+
+  #hold(): void {
+    this.#held ??= systemClock.timer(HOLD_MS, () => this.#flush(), true);
   }
 
   #flushSoon(): void {
+    this.#flushing = false;
     const enough = this.#underWay >= ENOUGH_UNDER_WAY && this.#waiting.length < MAX_BATCH;
     // A shard that hangs must not hold up the others, and who waits for replicas sends in turn anyway.
     if (!enough || this.#seam.shards !== undefined || this.#terms.wait !== null) this.#flush();
-    else this.#held ??= systemClock.timer(HOLD_MS, () => this.#flush(), true);
+    else this.#hold();
   }
 
   /**
@@ -97,7 +106,7 @@ export class Commander {
     if (asked.length === 0) return Promise.resolve([]);
     return new Promise((resolve) => {
       const all = new Collection(asked.length, patienceMs, resolve);
-      for (let i = 0; i < asked.length; i++) this.#add(new Part(asked[i]!, all, i));
+      for (let i = 0; i < asked.length; i++) this.#add(new Part(asked[i]!, all, i), false);
     });
   }
 
@@ -145,20 +154,20 @@ export class Commander {
 
   #send(batch: readonly Operation[]): Promise<void> {
     const cluster = this.#seam.shards !== undefined;
-    const { idleMs, changes, channelOf } = this.#terms;
     const keys: string[] = [];
-    const args = [String(idleMs), channelOf(batch[0]!.key), changes, cluster ? "6" : "1"];
+    const args: string[] = [];
     for (const { key, words } of batch) {
       if (cluster) keys.push(...touchedBy(key, words[1] ?? ""));
       else keys.push(key);
       for (const word of words) args.push(word);
     }
     this.#underWay++;
-    const settleAll = (answers: unknown[]) => {
+    const settleAll = (answers: unknown) => {
       this.#answered();
-      for (let i = 0; i < batch.length; i++) settle(batch[i]!, answers[i]);
+      if (batch.length === 1) settle(batch[0]!, answers);
+      else for (let i = 0; i < batch.length; i++) settle(batch[i]!, (answers as unknown[])[i]);
     };
-    return this.#script({ sha: SHA }, keys, args).then(settleAll, (error: unknown) =>
+    return this.#script(this.#program.bySha, keys, args).then(settleAll, (error: unknown) =>
       this.#sendAgain(batch, keys, args, error).then(settleAll, (last: unknown) => {
         this.#answered();
         const reason = explain(last);
@@ -179,7 +188,8 @@ export class Commander {
     keys: string[],
     args: string[],
     refusal: unknown,
-  ): Promise<unknown[]> {
+  ): Promise<unknown> {
+    const { bySha, inFull } = this.#program;
     let error = refusal;
     for (let looks = 1; looks < MOVING_LOOKS; looks++) {
       // A server that was restarted, failed over or flushed has forgotten the script.
@@ -188,7 +198,7 @@ export class Commander {
       if (!forgotten && isMoving(error)) await sleep(systemClock, MOVING_PAUSE_MS, undefined);
       else if (!forgotten) break;
       try {
-        return await this.#script(forgotten ? { text: TEXT } : { sha: SHA }, keys, args);
+        return await this.#script(forgotten ? inFull : bySha, keys, args);
       } catch (next) {
         error = next;
       }
@@ -205,20 +215,23 @@ export class Commander {
     });
   }
 
-  #script(how: Script, keys: string[], args: string[]): Promise<unknown[]> {
+  /** Gives the answers; where one alone was asked for, the answer. */
+  #script(how: Script, keys: string[], args: string[]): Promise<unknown> {
     const { wait } = this.#terms;
     if (wait !== null) return this.#confirmed(how, keys, args, wait);
     try {
-      return this.#seam.script(how, keys, args) as Promise<unknown[]>;
+      return this.#seam.script(how, keys, args);
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  async #confirmed(how: Script, keys: string[], args: string[], wait: Wait): Promise<unknown[]> {
+  async #confirmed(how: Script, keys: string[], args: string[], wait: Wait): Promise<unknown> {
     const { answer, replicas } = await this.#seam.confirmed(how, keys, args, wait);
-    if (replicas >= wait.replicas) return answer as unknown[];
-    return (answer as unknown[]).map((one) => (isKept(one) ? unconfirmed(replicas, wait) : one));
+    if (replicas >= wait.replicas) return answer;
+    const honest = (one: unknown) => (isKept(one) ? unconfirmed(replicas, wait) : one);
+    const alone = keys.length === this.#program.keysEach;
+    return alone ? honest(answer) : (answer as unknown[]).map(honest);
   }
 }
 
@@ -283,11 +296,6 @@ function bySlot(operations: readonly Operation[]): Map<number, Operation[]> {
     else group.push(operation);
   }
   return groups;
-}
-
-/** What a failover could take back: the others promise nothing. */
-function isKept(answer: unknown): boolean {
-  return !Array.isArray(answer) || answer[0] === "granted" || answer[0] === "renewed";
 }
 
 function unconfirmed(replicas: number, wait: Wait): EngineError {

@@ -38,6 +38,7 @@ import { Pushes } from "./pushes.js";
 
 const DAY_MS = 86_400_000;
 const LEAVING_MS = 500;
+const REMEMBERED_TURNS = 1024;
 
 export const REDIS_TRAITS: EngineTraits = {
   expiry: "ttl",
@@ -66,6 +67,8 @@ export class RedisEngine implements Engine {
   readonly #pushes: Pushes;
   readonly #end: () => void;
   readonly #beats = new Beats();
+  /** The resources of which a waiter of ours was told that it holds them, and has not given it back. */
+  readonly #turns = new Set<string>();
   readonly #grantListeners = new Set<GrantListener>();
   readonly #changeListeners = new Set<(resource: string) => void>();
   #used = false;
@@ -80,13 +83,9 @@ export class RedisEngine implements Engine {
       this.#hear(channel, message),
     );
     const { idleMs, replicas } = terms;
-    const common = {
-      ...{ idleMs, changes: this.#pushes.changes },
-      channelOf: (key: string) => this.#pushes.channelOf(key),
-    };
-    this.#commander = new Commander(seam, { ...common, wait: null });
+    this.#commander = new Commander(seam, { idleMs, wait: null });
     this.#keeping =
-      replicas === null ? this.#commander : new Commander(seam, { ...common, wait: replicas });
+      replicas === null ? this.#commander : new Commander(seam, { idleMs, wait: replicas });
   }
 
   /** Hears pushes from now on, so that the first wait need not begin with a new connection. */
@@ -120,13 +119,23 @@ export class RedisEngine implements Engine {
     grants: readonly ReleaseRef[],
     call: Call,
   ): Promise<readonly (Released | Gone | Failed)[]> {
-    for (const { grantId } of grants) this.#beats.forget(grantId);
+    for (const { resource, grantId } of grants) {
+      this.#beats.forget(grantId);
+      this.#turns.delete(resource);
+    }
     return this.#each(
       this.#commander,
       grants,
       call,
-      ({ grantId, tombstoneMs }) => ["release", grantId, String(tombstoneMs)],
-      (answer) => (isDone(answer) ? RELEASED : gone(answer)),
+      ({ resource, grantId, tombstoneMs }) => {
+        if (tombstoneMs !== 0) return ["release", grantId, String(tombstoneMs)];
+        return ["give", grantId, this.#pushes.channelOf(keyOf(this.#terms.prefix, resource))];
+      },
+      (answer) => {
+        // What would have been pushed to ourselves.
+        if (typeof answer === "string") this.#hearGrant(answer);
+        return isDone(answer) ? RELEASED : gone(answer);
+      },
     );
   }
 
@@ -136,7 +145,8 @@ export class RedisEngine implements Engine {
   }
 
   async revoke({ resource, token, force }: RevokeRef): Promise<"revoked" | "gone"> {
-    const answer = await this.#run(resource, "revoke", String(token), force ? 1 : 0);
+    const { changes } = this.#pushes;
+    const answer = await this.#run(resource, "revoke", String(token), force ? 1 : 0, changes);
     return word(answer) === "revoked" ? "revoked" : "gone";
   }
 
@@ -230,11 +240,11 @@ export class RedisEngine implements Engine {
 
   #claim<T>(verb: "acquire" | "enqueue", claim: Claim, read: (raw: unknown) => T): Promise<T> {
     if (this.#closed) return Promise.reject(closed());
-    const { resource, grantId, limit, ttlMs, lockDelayMs, tokens, label } = claim;
-    const mode = claim.mode === "shared" ? `s${limit ?? 0}` : "x";
-    const terms = [String(ttlMs), String(lockDelayMs), String(tokens)] as const;
-    const words = [verb, grantId, mode, ...terms, label];
-    return this.#keeping.run(keyOf(this.#terms.prefix, resource), words, read);
+    const key = keyOf(this.#terms.prefix, claim.resource);
+    const words = claimWords(verb, claim, this.#pushes.channelOf(key));
+    // Behind a neighbour that holds it: nobody is served before that one's release, so this can go
+    // along with it.
+    return this.#keeping.run(key, words, read, this.#turns.has(claim.resource));
   }
 
   async #run(resource: string, ...words: (string | number)[]): Promise<unknown> {
@@ -278,16 +288,20 @@ export class RedisEngine implements Engine {
       );
   }
 
-  /**
-   * A grant that was pushed. It was made after the heartbeat that the message names, so its life is
-   * counted from where that one was sent, however late the message is.
-   */
   #hear(channel: string, message: string): void {
     if (channel === this.#pushes.changes) {
       const resource = resourceOf(this.#terms.prefix, message)?.resource;
       if (resource !== undefined) for (const listener of this.#changeListeners) listener(resource);
       return;
     }
+    this.#hearGrant(message);
+  }
+
+  /**
+   * A grant that was pushed. It was made after the heartbeat that the message names, so its life is
+   * counted from where that one was sent, however late the message is.
+   */
+  #hearGrant(message: string): void {
     const [grantId = "", beat = "", token = "", tokens = "", ttlMs = ""] = message.split(" ");
     const since = this.#beats.since(grantId, Number(beat));
     const waiter = this.#beats.find(grantId);
@@ -305,6 +319,9 @@ export class RedisEngine implements Engine {
 
   #tell(waiter: GrantRef, answer: Granted): void {
     this.#beats.forget(waiter.grantId);
+    // Those that were lost are never given back; what is remembered only saves a message.
+    if (this.#turns.size >= REMEMBERED_TURNS) this.#turns.clear();
+    this.#turns.add(waiter.resource);
     for (const listener of this.#grantListeners) listener(waiter, answer);
   }
 
@@ -335,6 +352,18 @@ export class RedisEngine implements Engine {
   #refuseWhenClosed(): void {
     if (this.#closed) throw closed();
   }
+}
+
+/** Nearly every claim is exclusive and without lock-delay: those have words of their own, and fewer. */
+function claimWords(verb: "acquire" | "enqueue", claim: Claim, channel: string): string[] {
+  const { grantId, mode, limit, ttlMs, lockDelayMs, tokens, label } = claim;
+  if (mode === "exclusive" && lockDelayMs === 0) {
+    const short = verb === "enqueue" ? "take" : "try";
+    return [short, grantId, String(ttlMs), String(tokens), label, channel];
+  }
+  const letter = mode === "shared" ? `s${limit ?? 0}` : "x";
+  const numbers = [String(ttlMs), String(lockDelayMs), String(tokens)] as const;
+  return [verb, grantId, letter, ...numbers, label, channel];
 }
 
 function closed(): EngineError {

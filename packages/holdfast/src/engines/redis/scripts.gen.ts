@@ -4,44 +4,50 @@ export const scripts: Readonly<Record<"aQuick" | "bRecords" | "cAcquire" | "dHol
 -- does not keep the others from their answers.
 -- KEYS  for each operation the first key of its resource; the others are named after it, in its slot.
 --       On a Cluster these follow it, so that the server refuses while it has only some of them
--- ARGV  1 ms after which an idle fence is forgotten  2 the caller's channel  3 the channel of changes
---       4 how many keys each operation has: 1, or 6 on a Cluster
---       then for each operation its name and its arguments, as its header gives them
--- Gives an answer for each operation; { 'error', message } where it failed
+-- ARGV  for each operation its name and its arguments, as its header gives them
+-- Gives an answer for each operation, or the answer where there is one alone; { 'error', message }
+-- where it failed
+--
+-- What is the same at every call stands before this text, in a line that the commander writes:
+--   STRIDE          how many keys each operation has: 1, or 6 on a Cluster
+--   PUBLISH, COUNT  the commands to tell a channel and to count who listens. On a Cluster PUBLISH
+--                   counts only those who listen at this node, and tells everybody everywhere
+--   IDLE            ms after which an idle fence is forgotten
 --
 -- The files of this folder, in their order, are one program: a loop over the operations. Its first
 -- part, in this file, has what happens nearly always: exclusive claims without lock-delay of programs
--- that listen. It is written without functions, which a script would make anew at every call. Where it
--- finds no answer, or an error, the operation of the same name decides, in the second part, which is
--- made only when it is needed. Some answers of the first part are short:
---   acquire, enqueue  the token: granted with the tokens and the ttl that were asked for
---   renew, release    1
+-- that listen. It is written without functions, which a script would make anew at every call, and
+-- with few arguments, each of which costs both sides. Where it finds no answer, or an error, the
+-- operation of the same name decides, in the second part, which is made only when it is needed.
+-- Its answers are short:
+--   try, take    the token: granted, as it was asked for | q:position:nextMs:leftMs:token:label of the
+--                exclusive holder: in line
+--   renew        1
+--   give         1 | the message that would be pushed to the caller, whose waiter is the next holder
 -- The record of an exclusive grant begins with hf:x:<id>:<lock-delay>:<state>:<ttl>: so that one
 -- comparison tells a plain grant of this holder from everything else. The state is 0 as long as
 -- nobody can be waiting, 2 as soon as somebody may be, 1 when it was revoked.
 
 local CLAIM_WINDOW, WAITER_LIFE, HEARTBEAT = 3000, 10000, 1000
 local call, ARGV, sub, match, type = redis.pcall, ARGV, string.sub, string.match, type
-local stride = tonumber(ARGV[4])
--- On a Cluster PUBLISH counts only those who listen at this node, and tells everybody everywhere.
-local PUBLISH, COUNT = 'PUBLISH', 'NUMSUB'
-if stride > 1 then PUBLISH, COUNT = 'SPUBLISH', 'SHARDNUMSUB' end
 -- The server's time in µs, the same for all operations of a call.
 local stamp
-local answers, count, a, decide = {}, 0, 5, nil
+local answers, count, a, decide = {}, 0, 1, nil
 
-for i = 1, #KEYS, stride do
+for i = 1, #KEYS, STRIDE do
   local key, name, id = KEYS[i], ARGV[a], ARGV[a + 1]
   local answer, size = nil, 2
 
-  if name == 'release' then
+  -- args  1 grant id  2 the caller's channel
+  if name == 'give' then
     local value, plain = call('GET', key), 'hf:x:' .. id .. ':0:'
-    if ARGV[a + 2] == '0' and type(value) == 'string' and sub(value, 1, #plain) == plain then
+    if type(value) == 'string' and sub(value, 1, #plain) == plain then
       local state = sub(value, #plain + 1, #plain + 1)
       if state == '0' then
         if call('DEL', key) == 1 then answer = 1 end
       elseif state == '2' then
-        -- The first in line, if it lives and somebody listens for it, is the next holder.
+        -- The first in line, if it lives and somebody listens for it, is the next holder. One of the
+        -- caller's own is told by the answer.
         local tag = '{' .. key .. '}'
         local head = call('ZRANGE', tag .. ':queue', 0, 0)[1]
         local record = head and call('HGET', tag .. ':waiters', head)
@@ -55,81 +61,88 @@ for i = 1, #KEYS, stride do
           stamp = time[1] .. sub('00000' .. time[2], -6)
         end
         if ttl and sub(stamp, 1, -4) - heard <= WAITER_LIFE and
-          (call('PUBSUB', COUNT, channel)[2] or 0) > 0 then
+          (channel == ARGV[a + 2] or (call('PUBSUB', COUNT, channel)[2] or 0) > 0) then
           local fence, top = tag .. ':fence', stamp
           if tokens ~= '1' then top = string.format('%.0f', stamp + tokens - 1) end
-          local last = call('SET', fence, top, 'PX', ARGV[1], 'GET')
+          local last = call('SET', fence, top, 'PX', IDLE, 'GET')
           if not last or (type(last) == 'string' and #last == #stamp and last < stamp) then
             local life = math.min(ttl, CLAIM_WINDOW)
             -- The grant first: a message about one that could then not be written makes two holders.
             if call('SET', key, 'hf:x:' .. head .. ':' .. delay .. ':2:' .. ttl .. ':' .. stamp ..
               ':' .. tokens .. ':' .. label, 'PX', life + delay).ok then
-              local told = call(PUBLISH, channel, head .. ' ' .. beat .. ' ' .. stamp .. ' ' ..
-                tokens .. ' ' .. life)
-              if type(told) == 'number' then
+              local message = head .. ' ' .. beat .. ' ' .. stamp .. ' ' .. tokens .. ' ' .. life
+              local own = channel == ARGV[a + 2]
+              if own or type(call(PUBLISH, channel, message)) == 'number' then
                 call('ZREM', tag .. ':queue', head)
                 call('HDEL', tag .. ':waiters', head)
-                answer = 1
+                answer = own and message or 1
               else
                 -- Without the right to publish it stays as it was, and the operation knows better.
                 call('SET', key, value, 'PX', CLAIM_WINDOW)
               end
             end
           elseif type(last) == 'string' then
-            call('SET', fence, last, 'PX', ARGV[1])
+            call('SET', fence, last, 'PX', IDLE)
           end
         end
       end
     end
 
-  elseif name == 'enqueue' or name == 'acquire' then
-    size = 6
-    local tag, ttl, delay, tokens = '{' .. key .. '}', ARGV[a + 3], ARGV[a + 4], ARGV[a + 5]
-    local queue, gone, present = tag .. ':queue', tag .. ':gone:' .. id, 1
-    if ARGV[a + 2] == 'x' then present = call('EXISTS', key, queue, gone) end
-    if present == 0 and tokens == '1' then
+  -- args  1 grant id  2 ttl  3 tokens  4 label  5 the caller's channel
+  elseif name == 'take' or name == 'try' then
+    size = 5
+    local ttl, tokens = ARGV[a + 2], ARGV[a + 3]
+    local queue, gone = '{' .. key .. '}:queue', '{' .. key .. '}:gone:' .. id
+    -- One question for three keys, each counted as often as it weighs.
+    local present = call('EXISTS', gone, key, key, queue, queue, queue, queue)
+    if present == 0 then
       if not stamp then
         local time = call('TIME')
         stamp = time[1] .. sub('00000' .. time[2], -6)
       end
-      local fence = tag .. ':fence'
-      local last = call('SET', fence, stamp, 'PX', ARGV[1], 'GET')
+      local fence, top = '{' .. key .. '}:fence', stamp
+      if tokens ~= '1' then top = string.format('%.0f', stamp + tokens - 1) end
+      local last = call('SET', fence, top, 'PX', IDLE, 'GET')
       if not last or (type(last) == 'string' and #last == #stamp and last < stamp) then
-        if call('SET', key, 'hf:x:' .. id .. ':' .. delay .. ':0:' .. ttl .. ':' .. stamp .. ':1:' ..
-          ARGV[a + 6], 'PX', delay == '0' and ttl or ttl + delay).ok then
+        if call('SET', key, 'hf:x:' .. id .. ':0:0:' .. ttl .. ':' .. stamp .. ':' .. tokens ..
+          ':' .. ARGV[a + 4], 'PX', ttl).ok then
           answer = stamp
         end
       elseif type(last) == 'string' then
         -- It has run ahead of the clock: as it was, and the operation goes on from there.
-        call('SET', fence, last, 'PX', ARGV[1])
+        call('SET', fence, last, 'PX', IDLE)
       end
-    elseif name == 'enqueue' and ARGV[a + 2] == 'x' and present ~= 0 then
+    elseif (present == 2 or present == 6) and name == 'take' then
       -- Behind an exclusive grant nobody else fits, so the line need not be looked at.
       local value, holder, state, token, label = call('GET', key), nil, nil, nil, nil
-      if type(value) == 'string' and call('EXISTS', gone) == 0 then
+      if type(value) == 'string' then
         holder, state, token, label = match(value, '^hf:x:(%x+):0:([02]):%d+:(%d+):%d+:(.*)$')
       end
       local left = holder and holder ~= id and call('PTTL', key) or 0
       if type(left) == 'number' and left > 0 then
-        local last = call('ZREVRANGE', queue, 0, 0, 'WITHSCORES')[2]
-        if call('ZADD', queue, 'NX', (last or 0) + 1, id) == 1 then
+        local waiters, last = '{' .. key .. '}:waiters', 0
+        if present == 6 then last = call('ZREVRANGE', queue, 0, 0, 'WITHSCORES')[2] end
+        if last and call('ZADD', queue, 'NX', last + 1, id) == 1 then
           if not stamp then
             local time = call('TIME')
             stamp = time[1] .. sub('00000' .. time[2], -6)
           end
-          call('HSET', tag .. ':waiters', id, 'x:0:' .. ttl .. ':' .. delay .. ':' .. tokens ..
-            ':0:' .. sub(stamp, 1, -4) .. ':0:' .. ARGV[2] .. ':' .. ARGV[a + 6])
+          call('HSET', waiters, id, 'x:0:' .. ttl .. ':0:' .. tokens .. ':0:' ..
+            sub(stamp, 1, -4) .. ':0:' .. ARGV[a + 5] .. ':' .. ARGV[a + 4])
           -- Who was in line already keeps it alive by heartbeats, as this one will.
-          if not last then
+          local position, soon = 0, HEARTBEAT
+          if present == 6 then position = call('ZRANK', queue, id)
+          else
+            soon = math.min(HEARTBEAT, left)
             call('PEXPIRE', queue, WAITER_LIFE * 2)
-            call('PEXPIRE', tag .. ':waiters', WAITER_LIFE * 2)
+            call('PEXPIRE', waiters, WAITER_LIFE * 2)
           end
           if state == '0' then
             call('SET', key, 'hf:x:' .. holder .. ':0:2' .. sub(value, #holder + 10), 'KEEPTTL')
           end
-          local position = call('ZRANK', queue, id)
-          local soon = position == 0 and math.min(HEARTBEAT, left) or HEARTBEAT
-          answer = { 'queued', position, soon, { { 'x', token, label, left, 0 } } }
+          if type(position) == 'number' then
+            answer = 'q:' .. position .. ':' .. soon .. ':' .. left .. ':' .. token .. ':' .. label
+          end
         end
       end
     end
@@ -145,8 +158,12 @@ for i = 1, #KEYS, stride do
 
   elseif name == 'withdraw' then
     size = 1
+  elseif name == 'acquire' or name == 'enqueue' then
+    size = 7
   elseif name == 'inspect' then
     size = 0
+  elseif name == 'revoke' then
+    size = 3
   end
 
   -- Everything from here to the last file is the second part.
@@ -294,7 +311,7 @@ end
 -- Tokens rise with the clock, so that a server that lost its memory goes on above what it gave out.
 -- A fence that has run ahead of the clock is kept until the clock has caught up.
 local function take_tokens(fence, count)
-  local first, idle = us, tonumber(ARGV[1])
+  local first, idle = us, tonumber(IDLE)
   local last = redis.call('SET', fence, whole(first + count - 1), 'PX', idle, 'GET')
   if last and tonumber(last) >= first then
     first = tonumber(last) + 1
@@ -442,6 +459,7 @@ end
 `,
   cAcquire: `-- One claim: granted, or busy; with enqueue in line until it is its turn.
 -- args  1 grant id  2 mode: x, or s with its limit, s0 without  3 ttl  4 lock-delay  5 tokens  6 label
+--       7 the caller's channel
 -- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
 --       | gone why | limit inUse
 
@@ -483,7 +501,7 @@ end
 local function claim(keys, args, waits)
   local w = { id = args[1], mode = string.sub(args[2], 1, 1), ttl = tonumber(args[3]),
     limit = tonumber(string.sub(args[2], 2)) or 0, delay = tonumber(args[4]),
-    tokens = tonumber(args[5]), label = args[6], beat = 0, heard = at, passed = 0, channel = ARGV[2] }
+    tokens = tonumber(args[5]), label = args[6], beat = 0, heard = at, passed = 0, channel = args[7] }
   if redis.call('EXISTS', keys[6]) == 1 then return { 'gone', 'unknown' } end
   local known = alive(keys, w.id)
   if known then
@@ -517,6 +535,15 @@ end
 
 function operations.acquire(keys, args) return claim(keys, args, false) end
 function operations.enqueue(keys, args) return claim(keys, args, true) end
+
+-- The same of exclusive claims without lock-delay.
+-- args  1 grant id  2 ttl  3 tokens  4 label  5 the caller's channel
+local function plain(args)
+  return { args[1], 'x', args[2], '0', args[3], args[4], args[5] }
+end
+
+function operations.try(keys, args) return claim(keys, plain(args), false) end
+function operations.take(keys, args) return claim(keys, plain(args), true) end
 `,
   dHold: `-- Renewal and release of grants by their holder, and by people.
 
@@ -566,6 +593,10 @@ function operations.release(keys, args)
   return finished and { 'released' } or why_gone(keys, args[1])
 end
 
+-- The same without a tombstone.
+-- args  1 grant id  2 the caller's channel
+function operations.give(keys, args) return operations.release(keys, { args[1], '0' }) end
+
 local function find_token(keys, token)
   for _, g in ipairs(blockers(keys)) do
     if not g.foreign and g.left > 0 and token >= g.token and token < g.token + g.tokens then
@@ -581,7 +612,7 @@ function operations.check(keys, args)
   return g and g.mode == args[1] and g.revoked == '0' and 1 or 0
 end
 
--- args  1 token  2 force 1|0
+-- args  1 token  2 force 1|0  3 the channel of changes
 -- Gives revoked | gone
 function operations.revoke(keys, args)
   local g = find_token(keys, tonumber(args[1]))
@@ -592,7 +623,7 @@ function operations.revoke(keys, args)
     g.revoked = '1'
     if g.mode == 'x' then write_exclusive(keys, g, g.left + g.delay) else write_shared(keys, g) end
   end
-  redis.pcall('PUBLISH', ARGV[3], keys[1])
+  redis.pcall('PUBLISH', args[3], keys[1])
   return { 'revoked' }
 end
 
@@ -676,6 +707,7 @@ end)()
   answers[count] = answer
   a = a + 1 + size
 end
+if count == 1 then return answers[1] end
 return answers
 `,
 });

@@ -5,12 +5,10 @@ import { after, before, test } from "node:test";
 import { startRedis } from "@holdfast/servers";
 import fc from "fast-check";
 import { Redis } from "ioredis";
-import { scripts } from "./scripts.gen.js";
+import { programFor } from "./program.js";
 
-const TEXT = Object.keys(scripts)
-  .sort()
-  .map((name) => scripts[name as keyof typeof scripts])
-  .join("\n");
+const { inFull } = programFor(1_000_000, false);
+const TEXT = "text" in inFull ? inFull.text : "";
 /** The first part alone asks by `call`; where it learns nothing, it decides nothing. */
 const SECOND_PART_ONLY = TEXT.replace("= redis.pcall,", "= function() return { err = '' } end,");
 
@@ -43,9 +41,12 @@ const delay = fc.oneof({ weight: 6, arbitrary: fc.constant("0") }, fc.constant("
 const tokens = fc.oneof({ weight: 3, arbitrary: fc.constant("1") }, fc.constant("33"));
 const ttl = fc.constantFrom("30000", "40000");
 const words = fc.oneof(
-  { weight: 5, arbitrary: fc.tuple(fc.constant("enqueue"), mode, ttl, delay, tokens) },
-  { weight: 2, arbitrary: fc.tuple(fc.constant("acquire"), mode, ttl, delay, tokens) },
-  { weight: 5, arbitrary: fc.tuple(fc.constant("release"), fc.constantFrom("0", "0", "60000")) },
+  { weight: 5, arbitrary: fc.tuple(fc.constant("take"), ttl, tokens) },
+  { weight: 2, arbitrary: fc.tuple(fc.constant("try"), ttl, tokens) },
+  { weight: 2, arbitrary: fc.tuple(fc.constant("enqueue"), mode, ttl, delay, tokens) },
+  { weight: 1, arbitrary: fc.tuple(fc.constant("acquire"), mode, ttl, delay, tokens) },
+  { weight: 5, arbitrary: fc.tuple(fc.constant("give"), fc.constantFrom("heard", "elsewhere")) },
+  { weight: 1, arbitrary: fc.tuple(fc.constant("release"), fc.constantFrom("0", "60000")) },
   { weight: 2, arbitrary: fc.tuple(fc.constant("renew"), ttl) },
   { weight: 2, arbitrary: fc.tuple(fc.constant("heartbeat"), fc.constantFrom("1", "2")) },
   { weight: 1, arbitrary: fc.tuple(fc.constant("withdraw")) },
@@ -81,10 +82,12 @@ async function play(text: string, steps: readonly Step[]): Promise<unknown[]> {
   for (const { who, words, channel } of steps) {
     const id = String(who + 1).repeat(32);
     const [name, ...terms] = words;
-    const args = [name!, id, ...terms, ...(terms.length === 4 ? [`label ${NAMES[who]}`] : [])];
-    const common = ["1000000", channel, "changes", "1"];
-    const answers = (await client.eval(text, 1, "key", ...common, ...args)) as unknown[];
-    const answer = plain(answers[0], args);
+    const claims = ["take", "try", "enqueue", "acquire"].includes(name!);
+    const args = [name!, id, ...terms, ...(claims ? [`label ${NAMES[who]}`, channel] : [])];
+    const raw = await client.eval(text, 1, "key", ...args);
+    // What the first part tells the caller by the answer, the second tells it by a push.
+    if (name === "give" && typeof raw === "string") messages.push(raw);
+    const answer = plain(raw, args);
     if (answer[0] === "granted") {
       const token = BigInt(String(answer[1]));
       // A repeat answers the same token; a new grant a greater one.
@@ -95,17 +98,30 @@ async function play(text: string, steps: readonly Step[]): Promise<unknown[]> {
     seen.push(args, answer, await state());
   }
   await client.publish(CHANNELS[0], "end");
-  while (messages.at(-1) !== "end") await new Promise((go) => setImmediate(go));
-  const pushed = messages.map((message) =>
-    message.split(" ").map((word, i) => (i === 2 ? "" : word)),
-  );
+  while (!messages.includes("end")) await new Promise((go) => setImmediate(go));
+  const pushed = messages
+    .map((message) =>
+      message
+        .split(" ")
+        .map((word, i) => (i === 2 ? "" : word))
+        .join(" "),
+    )
+    .sort();
   return [...seen, pushed];
 }
 
 /** The short answers of the first part in the words of the second. */
 function plain(answer: unknown, args: readonly string[]): unknown[] {
-  if (typeof answer === "string") return ["granted", answer, Number(args[5]), Number(args[3])];
-  if (answer === 1) return [args[0] === "renew" ? "renewed" : "released"];
+  if (answer === 1 || args[0] === "give") {
+    return typeof answer === "object"
+      ? (answer as unknown[])
+      : [args[0] === "renew" ? "renewed" : "released"];
+  }
+  if (typeof answer === "string") {
+    const [, position, label] = /^q:(\d+):\d+:\d+:\d+:(.*)$/.exec(answer) ?? [];
+    if (position !== undefined) return ["queued", Number(position), [["x", label, 0]]];
+    return ["granted", answer, Number(args[3]), Number(args[2])];
+  }
   const [kind, ...rest] = answer as unknown[];
   if (kind === "queued") return [kind, rest[0], holders(rest[2])];
   if (kind === "busy") return [kind, holders(rest[1])];

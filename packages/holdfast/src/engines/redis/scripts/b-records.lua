@@ -138,7 +138,7 @@ end
 -- Tokens rise with the clock, so that a server that lost its memory goes on above what it gave out.
 -- A fence that has run ahead of the clock is kept until the clock has caught up.
 local function take_tokens(fence, count)
-  local first, idle = us, tonumber(ARGV[1])
+  local first, idle = us, tonumber(IDLE)
   local last = redis.call('SET', fence, whole(first + count - 1), 'PX', idle, 'GET')
   if last and tonumber(last) >= first then
     first = tonumber(last) + 1

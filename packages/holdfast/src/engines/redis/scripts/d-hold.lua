@@ -46,6 +46,10 @@ function operations.release(keys, args)
   return finished and { 'released' } or why_gone(keys, args[1])
 end
 
+-- The same without a tombstone.
+-- args  1 grant id  2 the caller's channel
+function operations.give(keys, args) return operations.release(keys, { args[1], '0' }) end
+
 local function find_token(keys, token)
   for _, g in ipairs(blockers(keys)) do
     if not g.foreign and g.left > 0 and token >= g.token and token < g.token + g.tokens then
@@ -61,7 +65,7 @@ function operations.check(keys, args)
   return g and g.mode == args[1] and g.revoked == '0' and 1 or 0
 end
 
--- args  1 token  2 force 1|0
+-- args  1 token  2 force 1|0  3 the channel of changes
 -- Gives revoked | gone
 function operations.revoke(keys, args)
   local g = find_token(keys, tonumber(args[1]))
@@ -72,7 +76,7 @@ function operations.revoke(keys, args)
     g.revoked = '1'
     if g.mode == 'x' then write_exclusive(keys, g, g.left + g.delay) else write_shared(keys, g) end
   end
-  redis.pcall('PUBLISH', ARGV[3], keys[1])
+  redis.pcall('PUBLISH', args[3], keys[1])
   return { 'revoked' }
 end
 

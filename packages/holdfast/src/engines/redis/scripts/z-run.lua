@@ -17,4 +17,5 @@ end)()
   answers[count] = answer
   a = a + 1 + size
 end
+if count == 1 then return answers[1] end
 return answers

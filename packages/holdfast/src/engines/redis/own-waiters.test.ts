@@ -1,0 +1,116 @@
+// A release whose successor waits in the same process: the answer tells it, and no message is pushed.
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Granted } from "../../engine.js";
+import { CLIENT_NAMES, claim, now, scenes, until } from "./ground.fixture.js";
+
+scenes("own waiters", (play) => {
+  for (const client of CLIENT_NAMES) {
+    play(`are told by the answer to the release (${client})`, async (ground) => {
+      const pushes = await ground.relay();
+      const ours = ground.engine({ client, pushPort: pushes.port });
+      const holder = claim("a");
+      const [first, second] = [claim("a"), claim("a", { ttlMs: 60_000, tokens: 4 })];
+      const told: [string, Granted][] = [];
+      ours.queue!.onGrant((waiter, granted) => told.push([waiter.grantId, granted]));
+      await ours.queue!.enqueue(holder, now());
+      for (const waiter of [first, second]) await ours.queue!.enqueue(waiter, now());
+      pushes.hang();
+      for (const done of [holder, first]) {
+        const [answer] = await ours.release([{ ...done, tombstoneMs: 0 }], now());
+        assert.equal(answer?.kind, "released");
+      }
+      assert.deepEqual(
+        told.map(([grantId, { tokens }]) => [grantId, tokens]),
+        [
+          [first.grantId, 1],
+          [second.grantId, 4],
+        ],
+      );
+      assert.ok(told[1]![1].token > told[0]![1].token);
+    });
+
+    play(
+      `count from their last heartbeat, however late the answer is (${client})`,
+      async (ground) => {
+        const main = await ground.relay();
+        const ours = ground.engine({ client, port: main.port });
+        const [holder, waiter] = [claim("a"), claim("a")];
+        const told: Granted[] = [];
+        ours.queue!.onGrant((_, granted) => told.push(granted));
+        await ours.queue!.enqueue(holder, now());
+        await ours.queue!.enqueue(waiter, now());
+        const beat = now();
+        assert.equal((await ours.queue!.heartbeat([waiter], beat))[0]?.kind, "queued");
+        main.hang();
+        await sleep(100);
+        const released = ours.release([{ ...holder, tombstoneMs: 0 }], now());
+        await sleep(100);
+        main.mend();
+        await released;
+        assert.equal(told[0]?.since, beat.startedAt);
+        assert.ok(told[0].ttlMs <= 3_000, "it lives for one claim window until it is renewed");
+      },
+    );
+
+    play(`find their grant by a heartbeat when the answer was lost (${client})`, async (ground) => {
+      const main = await ground.relay();
+      const ours = ground.locks({ client, port: main.port });
+      const other = ground.locks();
+      const held = await ours.acquire("a", { fair: "strict" });
+      const waiting = ours.acquire("a", { fair: "strict", ttlMs: 30_000 });
+      await ground.untilWaiters(other, "a", 1);
+      main.mute();
+      const released = held.release();
+      await ground.untilWaiters(other, "a", 0);
+      main.cut();
+      main.mend();
+      // ioredis repeats it by itself, and the repeat finds the next one there.
+      assert.equal(await released, client === "ioredis" ? "gone" : "released");
+      const lease = await waiting;
+      assert.ok(lease.held);
+      assert.equal((await other.inspect("a")).holders[0]?.token, lease.token);
+    });
+
+    play(`leave nothing behind when they give up meanwhile (${client})`, async (ground) => {
+      const main = await ground.relay();
+      const ours = ground.locks({ client, port: main.port });
+      const other = ground.locks();
+      const held = await ours.acquire("a", { fair: "strict" });
+      const giveUp = new AbortController();
+      const waiting = ours.acquire("a", { fair: "strict", signal: giveUp.signal });
+      await ground.untilWaiters(other, "a", 1);
+      main.hang();
+      const released = held.release();
+      await sleep(20);
+      giveUp.abort(new Error("no longer"));
+      await assert.rejects(waiting, /no longer/);
+      main.mend();
+      assert.equal(await released, "released");
+      const started = performance.now();
+      await other.acquire("a", { waitMs: 5_000 });
+      const tookMs = performance.now() - started;
+      assert.ok(tookMs < 1_500, `the next one got in after ${tookMs} ms`);
+    });
+  }
+
+  play("go along with the release of the one they stand behind", async (ground) => {
+    const ours = ground.locks();
+    const other = ground.locks();
+    const first = await other.acquire("a");
+    const second = ours.acquire("a", { fair: "strict" });
+    await ground.untilWaiters(other, "a", 1);
+    await first.release();
+    const held = await second;
+    // Behind a neighbour that was told: not sent by itself, or a blink later, and never lost.
+    const third = ours.acquire("a", { fair: "strict" });
+    const released = held.release();
+    assert.equal(await released, "released");
+    const last = await third;
+    assert.ok(last.token > held.token);
+    const fourth = ours.acquire("a", { fair: "strict" });
+    await until("it stands in line", async () => (await other.inspect("a")).waiters.length === 1);
+    await last.release();
+    assert.ok((await fourth).held);
+  });
+});

@@ -56,6 +56,8 @@ export class Locks implements AsyncDisposable {
   readonly #cohorts = new Map<string, Cohort>();
   readonly #waits = new Set<Contention>();
   readonly #stopWatching: (() => void) | undefined;
+  /** Those of an acquire without options. */
+  readonly #defaults: Terms;
   #closing: Promise<void> | null = null;
 
   constructor(engine: Engine, options: ConnectOptions = {}) {
@@ -64,7 +66,7 @@ export class Locks implements AsyncDisposable {
     this.#keeper = new Keeper(this.#backend);
     this.#custody = new SoleCustody(this.#backend, this.#keeper);
     // Wrong defaults are the caller's mistake at connect, not at the first acquire.
-    this.#terms({});
+    this.#defaults = this.#terms({});
     const pulse = engine.queue ? new Pulse(this.#backend, engine.queue) : null;
     this.#arena = { backend: this.#backend, pulse, drift: this.#connection.drift };
     this.#stopWatching = engine.watch?.onChange((resource) => this.#keeper.renewSoon(resource));
@@ -75,10 +77,10 @@ export class Locks implements AsyncDisposable {
   }
 
   /** Waits for the lease up to waitMs, else throws AcquireTimeoutError. */
-  async acquire(resource: string, options: AcquireOptions = {}): Promise<Lease> {
+  async acquire(resource: string, options?: AcquireOptions): Promise<Lease> {
     this.#refuseWhenClosed();
     checkResource(resource);
-    const terms = this.#terms(options);
+    const terms = options === undefined ? this.#defaults : this.#terms(options);
     terms.signal?.throwIfAborted();
     const joined = terms.reentrant ? joinEnclosing(this, resource, terms.mode) : null;
     return joined ?? (await this.#wait(resource, terms));

@@ -42,10 +42,14 @@ export class Beats {
     return beat;
   }
 
-  /** Null for a waiter we do not know, or a heartbeat too long ago to count from. */
-  since(grantId: string, beat: number): number | null {
+  /**
+   * The waiter and when this heartbeat of it was sent; null for one we do not know, or a heartbeat too
+   * long ago to count from.
+   */
+  at(grantId: string, beat: number): { readonly ref: GrantRef; readonly since: number } | null {
     const waiter = this.#waiters.get(grantId);
-    return (beat === 0 ? waiter?.startedAt : waiter?.sent?.get(beat)) ?? null;
+    const since = (beat === 0 ? waiter?.startedAt : waiter?.sent?.get(beat)) ?? null;
+    return waiter === undefined || since === null ? null : { ref: waiter.ref, since };
   }
 
   forget(grantId: string): void {

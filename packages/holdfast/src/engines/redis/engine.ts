@@ -303,18 +303,17 @@ export class RedisEngine implements Engine {
    */
   #hearGrant(message: string): void {
     const [grantId = "", beat = "", token = "", tokens = "", ttlMs = ""] = message.split(" ");
-    const since = this.#beats.since(grantId, Number(beat));
-    const waiter = this.#beats.find(grantId);
-    if (since === null || waiter === null) return;
+    const waiter = this.#beats.at(grantId, Number(beat));
+    if (waiter === null) return;
     const answer: Granted = {
       kind: "granted",
       token: BigInt(token),
       tokens: Number(tokens),
-      since,
+      since: waiter.since,
       ttlMs: Number(ttlMs),
     };
-    if (this.#terms.replicas === null) this.#tell(waiter, answer);
-    else void this.#confirm(waiter, answer);
+    if (this.#terms.replicas === null) this.#tell(waiter.ref, answer);
+    else void this.#confirm(waiter.ref, answer);
   }
 
   #tell(waiter: GrantRef, answer: Granted): void {

@@ -36,7 +36,7 @@ export const suite: Suite = {
     [manyLeases.id]: holdfastIoredis.id,
   },
   rounds: 3,
-  warmUpMs: 1_500,
+  warmUpMs: 4_000,
   startGround,
   requirements,
 };

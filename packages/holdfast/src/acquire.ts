@@ -29,7 +29,7 @@ export interface Wish {
   /** How often to look again where the engine keeps no line; else the core's own pace. */
   readonly looks?: RetryStrategy | undefined;
   /** One of these two is called, once. */
-  readonly granted: (grant: Grant) => void;
+  readonly granted: (grant: Grant, now: number) => void;
   readonly failed: (error: unknown) => void;
   /** Told whom the claim waits for, whenever that is learned. */
   readonly heard?: (holders: readonly HolderView[]) => void;
@@ -186,10 +186,11 @@ export class Contention {
   /** A grant may come so late that its lease would be lost on arrival. */
   #accept(granted: Granted): void {
     const grant = new Grant(this.#open.claim, granted, this.#arena.drift, this.#open.doubt);
-    if (grant.isGoodFor(this.#wish.terms.graceMs, this.#backend.clock.now())) {
+    const now = this.#backend.clock.now();
+    if (grant.isGoodFor(this.#wish.terms.graceMs, now)) {
       this.#backend.checkToken(grant);
       this.#end();
-      this.#wish.granted(grant);
+      this.#wish.granted(grant, now);
       return;
     }
     if (this.#leftMs() <= 0) {

@@ -91,15 +91,15 @@ export class Cohort implements Custody {
   }
 
   /** A grant that one caller obtained without waiting: its lease can be passed on like any other. */
-  adopt(grant: Grant, terms: Terms): HeldLease {
+  adopt(grant: Grant, terms: Terms, now: number): HeldLease {
     if (this.#closedBy !== null) {
       this.#arena.backend.abandon(grant, grant.doubt.exists, terms.callTimeoutMs);
       throw this.#closedBy;
     }
     this.#grant = grant;
     this.#index = 0;
-    this.#turnStartedAt = this.#arena.backend.clock.now();
-    return this.#lease(grant, terms);
+    this.#turnStartedAt = now;
+    return this.#lease(grant, terms, now);
   }
 
   renew(lease: HeldLease, ttlMs: number | undefined): Promise<void> {
@@ -167,9 +167,9 @@ export class Cohort implements Custody {
       tokens: this.#tokens(),
       startedAt: leader.startedAt,
       waitMs: Infinity,
-      granted: (grant) => {
+      granted: (grant, now) => {
         this.#claiming = null;
-        this.#granted(grant, leader);
+        this.#granted(grant, leader, now);
       },
       failed: (error) => {
         // One that nobody wanted any more was ended by ourselves.
@@ -209,18 +209,18 @@ export class Cohort implements Custody {
     for (const waiter of this.#waiting) waiter.watchPatience();
   }
 
-  #granted(grant: Grant, leader: LocalWaiter): void {
+  #granted(grant: Grant, leader: LocalWaiter, now: number): void {
     const next = this.#waiting[0];
     const { backend } = this.#arena;
     // The last waiter may have left in the same tick, or the first one need more time to stop in
     // than the grant that was made for its predecessor has left.
-    if (next === undefined || !grant.isGoodFor(next.terms.graceMs, backend.clock.now())) {
+    if (next === undefined || !grant.isGoodFor(next.terms.graceMs, now)) {
       backend.abandon(grant, grant.doubt.exists, leader.terms.callTimeoutMs);
       this.#pump();
       return;
     }
     this.#remove(next);
-    const lease = this.adopt(grant, next.terms);
+    const lease = this.adopt(grant, next.terms, now);
     this.#announce(lease, next);
     next.resolve(lease);
     this.#pump();
@@ -261,7 +261,7 @@ export class Cohort implements Custody {
     this.#remove(next);
     this.#index++;
     from.grant.inDangerTold = false;
-    const lease = this.#lease(from.grant, next.terms);
+    const lease = this.#lease(from.grant, next.terms, this.#arena.backend.clock.now());
     const waitedMs = lease.acquiredAt - next.startedAt;
     emit("handed-over", () => ({ ...lease.subject(), from: from.token, waitedMs }));
     this.#announce(lease, next);
@@ -274,9 +274,9 @@ export class Cohort implements Custody {
     emit("acquired", () => ({ ...lease.subject(), waitedMs }));
   }
 
-  #lease(grant: Grant, terms: Terms): HeldLease {
-    const lease = new HeldLease(grant, this.#index, terms, this.#arena.backend.clock, this);
-    this.#keeper.add(grant);
+  #lease(grant: Grant, terms: Terms, now: number): HeldLease {
+    const lease = new HeldLease(grant, this.#index, terms, this.#arena.backend.clock, this, now);
+    this.#keeper.add(grant, now);
     return lease;
   }
 

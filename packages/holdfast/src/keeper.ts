@@ -35,8 +35,7 @@ export class Keeper {
     return this.#agenda.items();
   }
 
-  add(grant: Grant): void {
-    const now = this.#backend.clock.now();
+  add(grant: Grant, now: number): void {
     grant.kept = true;
     this.#plan(grant);
     if (grant.unclaimed) this.#claimSoon(grant, now);

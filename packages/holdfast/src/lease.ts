@@ -55,13 +55,20 @@ export class HeldLease implements Lease {
   #lost: LeaseLostError | null = null;
   #controller: AbortController | null = null;
 
-  constructor(grant: Grant, index: number, terms: Terms, clock: Clock, custody: Custody) {
+  constructor(
+    grant: Grant,
+    index: number,
+    terms: Terms,
+    clock: Clock,
+    custody: Custody,
+    acquiredAt: number,
+  ) {
     this.grant = grant;
     this.terms = terms;
     this.token = grant.firstToken + BigInt(index);
     this.#clock = clock;
     this.#custody = custody;
-    this.acquiredAt = clock.now();
+    this.acquiredAt = acquiredAt;
     this.holdUntil = this.acquiredAt + terms.maxHoldMs;
     grant.lease = this;
   }

@@ -77,13 +77,17 @@ export class Locks implements AsyncDisposable {
   }
 
   /** Waits for the lease up to waitMs, else throws AcquireTimeoutError. */
-  async acquire(resource: string, options?: AcquireOptions): Promise<Lease> {
-    this.#refuseWhenClosed();
-    checkResource(resource);
-    const terms = options === undefined ? this.#defaults : this.#terms(options);
-    terms.signal?.throwIfAborted();
-    const joined = terms.reentrant ? joinEnclosing(this, resource, terms.mode) : null;
-    return joined ?? (await this.#wait(resource, terms));
+  acquire(resource: string, options?: AcquireOptions): Promise<Lease> {
+    try {
+      this.#refuseWhenClosed();
+      checkResource(resource);
+      const terms = options === undefined ? this.#defaults : this.#terms(options);
+      terms.signal?.throwIfAborted();
+      const joined = terms.reentrant ? joinEnclosing(this, resource, terms.mode) : null;
+      return joined === null ? this.#wait(resource, terms) : Promise.resolve(joined);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** Asks once and does not wait: null when somebody else holds it or stands in line. */
@@ -217,13 +221,13 @@ export class Locks implements AsyncDisposable {
   }
 
   #waitAlone(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
-    return this.#contend(resource, terms, startedAt, (grant) => {
+    return this.#contend(resource, terms, startedAt, (grant, now) => {
       if (this.#closing !== null) {
         this.#backend.abandon(grant, grant.doubt.exists, terms.callTimeoutMs);
         throw closed();
       }
-      const lease = new HeldLease(grant, 0, terms, this.#backend.clock, this.#custody);
-      this.#keeper.add(grant);
+      const lease = new HeldLease(grant, 0, terms, this.#backend.clock, this.#custody, now);
+      this.#keeper.add(grant, now);
       return lease;
     });
   }
@@ -235,8 +239,8 @@ export class Locks implements AsyncDisposable {
     if (known?.taken) {
       return Promise.reject(new AcquireTimeoutError(resource, 0, known.holders()));
     }
-    return this.#contend(resource, terms, startedAt, (grant) =>
-      this.#cohort(key, resource).adopt(grant, terms),
+    return this.#contend(resource, terms, startedAt, (grant, now) =>
+      this.#cohort(key, resource).adopt(grant, terms, now),
     );
   }
 
@@ -264,7 +268,7 @@ export class Locks implements AsyncDisposable {
     resource: string,
     terms: Terms,
     startedAt: number,
-    leaseOn: (grant: Grant) => HeldLease,
+    leaseOn: (grant: Grant, now: number) => HeldLease,
   ): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
       const { waitMs, retry, signal } = terms;
@@ -272,10 +276,10 @@ export class Locks implements AsyncDisposable {
         this.#waits.delete(claim);
         unfollow?.();
       };
-      const granted = (grant: Grant) => {
+      const granted = (grant: Grant, now: number) => {
         over();
         try {
-          const lease = leaseOn(grant);
+          const lease = leaseOn(grant, now);
           emit("acquired", () => ({ ...lease.subject(), waitedMs: lease.acquiredAt - startedAt }));
           resolve(lease);
         } catch (error) {

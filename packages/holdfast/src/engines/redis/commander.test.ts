@@ -15,7 +15,7 @@ function stage() {
   const terms = { idleMs: 1, wait: null };
   const commander = new Commander({ script } as unknown as Seam, terms);
   const ask = (key: string, canWait = false) =>
-    commander.run(key, ["release", "id", "0"], (answer) => answer, canWait);
+    commander.run(key, ["release", "id", "0"], (answer) => answer, null, canWait);
   return { sent, ask, keys: () => sent.map((call) => call.keys) };
 }
 

@@ -55,24 +55,26 @@ export class Commander {
   }
 
   /**
-   * What read makes of the answer, or throws at it, is the caller's. One that can wait goes along with
-   * the next that cannot.
+   * What read makes of the answer, or throws at it, is the caller's; as is what fail makes of an error,
+   * where it is given. One that can wait goes along with the next that cannot.
    */
   run<T>(
     key: string,
     words: readonly string[],
     read: (answer: unknown) => T,
+    fail: ((error: unknown) => T) | null = null,
     canWait = false,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
+      const refuse = (error: unknown) => (fail === null ? reject(error) : resolve(fail(error)));
       const take = (answer: unknown) => {
         try {
           resolve(read(answer));
         } catch (error) {
-          reject(error);
+          refuse(error);
         }
       };
-      this.#add({ key, words, resolve: take, reject }, canWait);
+      this.#add({ key, words, resolve: take, reject: refuse }, canWait);
     });
   }
 

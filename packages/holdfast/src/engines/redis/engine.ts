@@ -244,7 +244,7 @@ export class RedisEngine implements Engine {
     const words = claimWords(verb, claim, this.#pushes.channelOf(key));
     // Behind a neighbour that holds it: nobody is served before that one's release, so this can go
     // along with it.
-    return this.#keeping.run(key, words, read, this.#turns.has(claim.resource));
+    return this.#keeping.run(key, words, read, null, this.#turns.has(claim.resource));
   }
 
   async #run(resource: string, ...words: (string | number)[]): Promise<unknown> {
@@ -270,10 +270,9 @@ export class RedisEngine implements Engine {
     const { prefix } = this.#terms;
     const [first] = refs;
     if (refs.length === 1 && first !== undefined) {
-      const key = keyOf(prefix, first.resource);
-      return commander
-        .run(key, ask(first), (answer): (A | Failed)[] => [read(answer, first)])
-        .catch((error: unknown) => [failed(error as HoldfastError)]);
+      const [key, words] = [keyOf(prefix, first.resource), ask(first)];
+      const told = (error: unknown): (A | Failed)[] => [failed(error as HoldfastError)];
+      return commander.run(key, words, (answer): (A | Failed)[] => [read(answer, first)], told);
     }
     return commander
       .runAll(

@@ -209,7 +209,7 @@ scenes({}, (play) => {
       const text = "SELECT due_at > now() AS later FROM first.resources";
       assert.deepEqual((await ground.admin.query(text)).rows, [{ later: true }]);
       const [released] = await engine.release([{ ...held, tombstoneMs: 0 }], now());
-    assert.equal(released!.kind, "released");
+      assert.equal(released!.kind, "released");
       assert.equal((await engine.tryAcquire(claim("p"), now())).kind, "granted");
     },
   );

@@ -9,8 +9,7 @@ export const SWEEP: Statement = ["SELECT holdfast.sweep()", []];
 const CLAIM = { shared: false, limit: 0, tokens: 1, ttl: 10_000, delay: 0, label: "", pace: 1_000 };
 const SAMPLES = 9;
 
-const SCANS = `SELECT relname AS name, seq_scan::int AS scans FROM pg_stat_xact_user_tables
-  WHERE schemaname = 'holdfast' ORDER BY relname`;
+const SCANS = "SELECT relname AS name, seq_scan::int AS scans FROM pg_stat_xact_user_tables";
 
 /** Blocks of tables and indexes that one statement touches. */
 export async function blocksOf(client: pg.Client, [text, values]: Statement): Promise<number> {

@@ -14,6 +14,7 @@ import {
   scansOf,
 } from "./cost.fixture.js";
 import { type Ground, scenes } from "./ground.fixture.js";
+import { createSchema, inSchema } from "./schema.js";
 
 const CYCLES = 1_500;
 const PLANTED = 5_000;
@@ -56,6 +57,32 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
     assert.deepEqual(await scansOf(client, [...everything("sudden"), SWEEP]), {});
     const full = await blocksOfCycle(client, () => cycle("sudden"));
     assert.ok(full <= empty + SLACK, `${empty} blocks when empty, ${full} when full`);
+  });
+
+  play("ShedLock's table is read by its index", async (ground) => {
+    const client = await ground.client();
+    await createSchema(ground.admin, { shedlock: "shedlock" });
+    const statements = () =>
+      everything("shed").map(([text, values]): Statement => {
+        return [inSchema(text, "holdfast_shedlock"), values];
+      });
+    for (let i = 0; i < TIMES; i++) await all(statements(), client);
+    assert.deepEqual(await scansOf(client, statements()), {});
+  });
+
+  play("whatever may be called from outside chooses its plans alone", async (ground) => {
+    const { rows } = await ground.admin.query(
+      "SELECT proname AS name, proconfig AS settings FROM pg_proc WHERE prosecdef",
+    );
+    assert.ok(rows.length > 10, `${rows.length} routines`);
+    const own = ["enable_seqscan=off", "enable_bitmapscan=off", "jit=off"];
+    for (const { name, settings } of rows) {
+      assert.deepEqual(
+        own.filter((setting) => settings.includes(setting)),
+        own,
+        name,
+      );
+    }
   });
 
   play("a sweep among grants that are alive reads as much as it frees", async (ground) => {

@@ -109,7 +109,7 @@ END $$;
 CREATE OR REPLACE FUNCTION holdfast.advisory_run(
   ops jsonb, my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   op jsonb;
   answers jsonb := '[]';
@@ -127,7 +127,7 @@ END $$;
 -- Frees a little of what dead sessions left behind. Waits for nobody. Reads the whole table, which has
 -- no more rows than sessions can hold locks.
 CREATE OR REPLACE FUNCTION holdfast.advisory_sweep() RETURNS void
-LANGUAGE plpgsql SET enable_seqscan = on AS $$
+LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM holdfast.sweep();
   DELETE FROM holdfast.advisory WHERE grant_id IN (
@@ -141,7 +141,7 @@ END $$;
 CREATE OR REPLACE FUNCTION holdfast.advisory_renew(
   names text[], ids uuid[], ttls bigint[], my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   PERFORM holdfast.advisory_session(my_pid, idle_ms);
   UPDATE holdfast.advisory a SET ttl_ms = b.ttl, heard_at = clock_timestamp()
@@ -186,7 +186,7 @@ END $$;
 -- transaction: a statement that was granted one and failed all the same leaves it behind.
 CREATE OR REPLACE FUNCTION holdfast.advisory_tidy(my_session bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   l record;
 BEGIN
@@ -205,7 +205,7 @@ END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.advisory_check(res text, is_shared boolean, asked bigint)
 RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   RETURN EXISTS (SELECT FROM holdfast.advisory a
     WHERE a.resource = res AND a.shared = is_shared AND NOT a.revoked
@@ -217,7 +217,7 @@ END $$;
 CREATE OR REPLACE FUNCTION holdfast.advisory_revoke(
   res text, asked bigint, by_force boolean, changes text) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   a holdfast.advisory;
 BEGIN
@@ -233,14 +233,14 @@ END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.advisory_look(res text, named text) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   RETURN jsonb_build_array(holdfast.advisory_holders(res, holdfast.advisory_key(named)), '[]'::jsonb, 0);
 END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.advisory_page(after text, most integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(p.resource,
       jsonb_build_array(holdfast.advisory_holders(p.resource, p.key), '[]'::jsonb, 0))
@@ -355,7 +355,7 @@ END $$;
 CREATE OR REPLACE FUNCTION holdfast.check_token(res text, is_shared boolean, asked bigint)
 RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT EXISTS (SELECT FROM holdfast.grants
     WHERE resource = res AND shared = is_shared AND NOT revoked
       AND expires_at > clock_timestamp() AND asked >= token AND asked < token + tokens)
@@ -365,7 +365,7 @@ $$;
 -- succeeded. Renewals go on.
 CREATE OR REPLACE FUNCTION holdfast.fence(res text, is_shared boolean, asked bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   PERFORM FROM holdfast.grants
     WHERE resource = res AND shared = is_shared AND NOT revoked
@@ -378,7 +378,7 @@ END $$;
 -- holds the resource or waits for it; then nothing stays locked, because its block is rolled back.
 CREATE OR REPLACE FUNCTION holdfast.claim_here(res text, wait_ms integer) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   before text := current_setting('lock_timeout');
   at timestamptz;
@@ -400,13 +400,13 @@ END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.look(res text) RETURNS jsonb
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT holdfast.inspect(res)
 $$;
 
 CREATE OR REPLACE FUNCTION holdfast.page(after text, most integer) RETURNS jsonb
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT holdfast.list(after, most)
 $$;
 
@@ -542,7 +542,8 @@ CREATE OR REPLACE FUNCTION holdfast.holds() RETURNS text LANGUAGE sql IMMUTABLE 
 `,
   foreignShedlock: `-- A grant is the row of this name in ShedLock's own table as well, taken, prolonged and given back by
 -- ShedLock's own statements, in UTC. locked_by ends with a mark of this one grant: on one host two
--- runs have one name, and neither may give back the other's.
+-- runs have one name, and neither may give back the other's. Its names are of the database's collation,
+-- and ours are not: compared as ours, they would not be found by its index.
 CREATE TABLE IF NOT EXISTS shedlock_table (
   name varchar(64) NOT NULL,
   lock_until timestamp NOT NULL,
@@ -572,7 +573,7 @@ CREATE OR REPLACE FUNCTION holdfast.foreign_mine(res text, id uuid) RETURNS bool
 LANGUAGE plpgsql AS $$
 BEGIN
   RETURN EXISTS (SELECT FROM shedlock_table
-    WHERE name = res AND right(locked_by, 17) = holdfast.foreign_mark(id)
+    WHERE name = res COLLATE "default" AND right(locked_by, 17) = holdfast.foreign_mark(id)
       AND lock_until > timezone('utc', clock_timestamp()));
 END $$;
 
@@ -582,7 +583,7 @@ BEGIN
   UPDATE shedlock_table s
      SET lock_until = timezone('utc', g.expires_at + holdfast.ms(g.delay_ms))
     FROM holdfast.grants g
-   WHERE g.grant_id = ANY (ids) AND s.name = g.resource
+   WHERE g.grant_id = ANY (ids) AND s.name = g.resource COLLATE "default"
      AND right(s.locked_by, 17) = holdfast.foreign_mark(g.grant_id)
      AND s.lock_until > timezone('utc', clock_timestamp());
 END $$;
@@ -591,7 +592,7 @@ CREATE OR REPLACE FUNCTION holdfast.foreign_free(res text, id uuid, at timestamp
 LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE shedlock_table SET lock_until = timezone('utc', at)
-   WHERE name = res AND right(locked_by, 17) = holdfast.foreign_mark(id)
+   WHERE name = res COLLATE "default" AND right(locked_by, 17) = holdfast.foreign_mark(id)
      AND lock_until > timezone('utc', at);
   RETURN FOUND;
 END $$;
@@ -603,7 +604,7 @@ BEGIN
   RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array('x', '0', s.locked_by,
       holdfast.ms_between(at, s.lock_until AT TIME ZONE 'utc'), false)), '[]')
     FROM shedlock_table s
-   WHERE s.name = res AND s.lock_until > timezone('utc', at)
+   WHERE s.name = res COLLATE "default" AND s.lock_until > timezone('utc', at)
      AND NOT EXISTS (SELECT FROM holdfast.grants g WHERE g.resource = res
        AND right(s.locked_by, 17) = holdfast.foreign_mark(g.grant_id)));
 END $$;
@@ -630,7 +631,7 @@ END $$;
 -- Gives released | gone why
 CREATE OR REPLACE FUNCTION holdfast.hand_over(res text, id uuid, wait_ms integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   locked boolean := holdfast.lock_resource(res, true, wait_ms);
   at timestamptz := clock_timestamp();
@@ -684,7 +685,7 @@ END $$;
 CREATE OR REPLACE FUNCTION holdfast.heartbeat(
   names text[], ids uuid[], beats bigint[], listens text, pace_ms integer, wait_ms integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   at timestamptz;
   res text;
@@ -849,7 +850,7 @@ END $$;
 -- Gives for each renewed | locked | gone why
 CREATE OR REPLACE FUNCTION holdfast.renew(names text[], ids uuid[], ttls bigint[]) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   answers jsonb;
 BEGIN
@@ -889,7 +890,7 @@ END $$;
 -- Gives an answer for each operation
 CREATE OR REPLACE FUNCTION holdfast.run(ops jsonb, wait_ms integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   op jsonb;
   at timestamptz;
@@ -908,7 +909,7 @@ END $$;
 -- As run, for one operation. Gives its answer
 CREATE OR REPLACE FUNCTION holdfast.run_one(op jsonb, wait_ms integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   locked boolean := holdfast.lock_resource(op->>'name', op->>'verb' = 'release', wait_ms);
 BEGIN
@@ -962,9 +963,10 @@ END $$;
 -- renewals alone do without, because they never wait for anybody.
 --
 -- Rows come and go, so statistics are always wrong: whatever is called from outside turns off the two
--- plans that would pay for it. A bitmap scan, which is chosen where nothing is known of a table, meets
+-- kinds of plan that would pay for it. A bitmap scan, which is chosen where nothing is known of a table, meets
 -- every version of a row since the last vacuum, because it does not mark the dead ones in the index as
--- an index scan does; a plan made for an empty table reads it from end to end when it is full.
+-- an index scan does; a plan made for an empty table reads it from end to end when it is full. Nor is
+-- any statement compiled: where it has no index, its cost on paper is enormous.
 CREATE TABLE IF NOT EXISTS holdfast.resources (
   name text COLLATE "C" PRIMARY KEY,
   turns bigint NOT NULL DEFAULT 0

@@ -107,7 +107,7 @@ END $$;
 CREATE OR REPLACE FUNCTION holdfast.advisory_run(
   ops jsonb, my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   op jsonb;
   answers jsonb := '[]';
@@ -125,7 +125,7 @@ END $$;
 -- Frees a little of what dead sessions left behind. Waits for nobody. Reads the whole table, which has
 -- no more rows than sessions can hold locks.
 CREATE OR REPLACE FUNCTION holdfast.advisory_sweep() RETURNS void
-LANGUAGE plpgsql SET enable_seqscan = on AS $$
+LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM holdfast.sweep();
   DELETE FROM holdfast.advisory WHERE grant_id IN (
@@ -139,7 +139,7 @@ END $$;
 CREATE OR REPLACE FUNCTION holdfast.advisory_renew(
   names text[], ids uuid[], ttls bigint[], my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   PERFORM holdfast.advisory_session(my_pid, idle_ms);
   UPDATE holdfast.advisory a SET ttl_ms = b.ttl, heard_at = clock_timestamp()
@@ -184,7 +184,7 @@ END $$;
 -- transaction: a statement that was granted one and failed all the same leaves it behind.
 CREATE OR REPLACE FUNCTION holdfast.advisory_tidy(my_session bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   l record;
 BEGIN
@@ -203,7 +203,7 @@ END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.advisory_check(res text, is_shared boolean, asked bigint)
 RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   RETURN EXISTS (SELECT FROM holdfast.advisory a
     WHERE a.resource = res AND a.shared = is_shared AND NOT a.revoked
@@ -215,7 +215,7 @@ END $$;
 CREATE OR REPLACE FUNCTION holdfast.advisory_revoke(
   res text, asked bigint, by_force boolean, changes text) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   a holdfast.advisory;
 BEGIN
@@ -231,14 +231,14 @@ END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.advisory_look(res text, named text) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   RETURN jsonb_build_array(holdfast.advisory_holders(res, holdfast.advisory_key(named)), '[]'::jsonb, 0);
 END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.advisory_page(after text, most integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(p.resource,
       jsonb_build_array(holdfast.advisory_holders(p.resource, p.key), '[]'::jsonb, 0))

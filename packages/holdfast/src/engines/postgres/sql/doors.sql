@@ -4,7 +4,7 @@
 CREATE OR REPLACE FUNCTION holdfast.check_token(res text, is_shared boolean, asked bigint)
 RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT EXISTS (SELECT FROM holdfast.grants
     WHERE resource = res AND shared = is_shared AND NOT revoked
       AND expires_at > clock_timestamp() AND asked >= token AND asked < token + tokens)
@@ -14,7 +14,7 @@ $$;
 -- succeeded. Renewals go on.
 CREATE OR REPLACE FUNCTION holdfast.fence(res text, is_shared boolean, asked bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   PERFORM FROM holdfast.grants
     WHERE resource = res AND shared = is_shared AND NOT revoked
@@ -27,7 +27,7 @@ END $$;
 -- holds the resource or waits for it; then nothing stays locked, because its block is rolled back.
 CREATE OR REPLACE FUNCTION holdfast.claim_here(res text, wait_ms integer) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   before text := current_setting('lock_timeout');
   at timestamptz;
@@ -49,13 +49,13 @@ END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.look(res text) RETURNS jsonb
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT holdfast.inspect(res)
 $$;
 
 CREATE OR REPLACE FUNCTION holdfast.page(after text, most integer) RETURNS jsonb
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT holdfast.list(after, most)
 $$;
 

@@ -3,7 +3,7 @@
 -- Gives for each renewed | locked | gone why
 CREATE OR REPLACE FUNCTION holdfast.renew(names text[], ids uuid[], ttls bigint[]) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   answers jsonb;
 BEGIN

@@ -4,7 +4,7 @@
 -- Gives an answer for each operation
 CREATE OR REPLACE FUNCTION holdfast.run(ops jsonb, wait_ms integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   op jsonb;
   at timestamptz;
@@ -23,7 +23,7 @@ END $$;
 -- As run, for one operation. Gives its answer
 CREATE OR REPLACE FUNCTION holdfast.run_one(op jsonb, wait_ms integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   locked boolean := holdfast.lock_resource(op->>'name', op->>'verb' = 'release', wait_ms);
 BEGIN

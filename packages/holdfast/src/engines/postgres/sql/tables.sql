@@ -3,9 +3,10 @@
 -- renewals alone do without, because they never wait for anybody.
 --
 -- Rows come and go, so statistics are always wrong: whatever is called from outside turns off the two
--- plans that would pay for it. A bitmap scan, which is chosen where nothing is known of a table, meets
+-- kinds of plan that would pay for it. A bitmap scan, which is chosen where nothing is known of a table, meets
 -- every version of a row since the last vacuum, because it does not mark the dead ones in the index as
--- an index scan does; a plan made for an empty table reads it from end to end when it is full.
+-- an index scan does; a plan made for an empty table reads it from end to end when it is full. Nor is
+-- any statement compiled: where it has no index, its cost on paper is enormous.
 CREATE TABLE IF NOT EXISTS holdfast.resources (
   name text COLLATE "C" PRIMARY KEY,
   turns bigint NOT NULL DEFAULT 0

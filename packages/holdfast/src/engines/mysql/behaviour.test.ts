@@ -216,10 +216,12 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
     await Promise.all(pools.map((pool) => createSchema(pool, { prefix: "other_" })));
     assert.equal((await engine.tryAcquire(claim("j"), now())).kind, "granted");
     await ground.admin.query("DROP PROCEDURE other_version");
-    await ground.admin.query("CREATE PROCEDURE other_version() SELECT 0 AS answer");
+    await ground.admin.query("CREATE PROCEDURE other_version() SELECT 1 AS answer");
     const late = ground.engine({ prefix: "other_" });
-    await assert.rejects(late.tryAcquire(claim("j"), now()), /version 0.*createSchema/);
+    await assert.rejects(late.tryAcquire(claim("j"), now()), /version 1, and 2.*createSchema/);
+    await ground.admin.query("DROP PROCEDURE other_look");
     await createSchema(ground.admin, { prefix: "other_" });
+    assert.equal((await late.inspect("j", now())).holders.length, 1, "what was held is still held");
     assert.equal((await late.tryAcquire(claim("k"), now())).kind, "granted");
   });
 

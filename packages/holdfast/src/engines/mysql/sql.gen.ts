@@ -724,7 +724,7 @@ CREATE TABLE IF NOT EXISTS holdfast_tombstones (
 `,
   version: `CREATE PROCEDURE holdfast_version()
 BEGIN
-  SELECT 1 AS answer;
+  SELECT 2 AS answer;
 END
 `,
   view: `-- Gives holders, waiters as mode and label in hex, ms for which a lock-delay keeps it closed

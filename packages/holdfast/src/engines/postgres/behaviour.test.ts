@@ -154,6 +154,7 @@ scenes({}, (play) => {
     for (let i = 0; i < 5; i++) await engine.tryAcquire(claim(`j${i}`), now());
     await engine.release([{ ...claim("j9"), tombstoneMs: 1 }], now());
     await ground.admin.query("UPDATE holdfast.grants SET expires_at = now() - interval '1 hour'");
+    await ground.admin.query("UPDATE holdfast.resources SET due_at = now() - interval '1 hour'");
     await ground.admin.query("UPDATE holdfast.tombstones SET until = now() - interval '1 hour'");
     await ground.admin.query("SELECT holdfast.sweep()");
     for (const table of ["resources", "grants", "tombstones"]) {
@@ -170,6 +171,8 @@ scenes({}, (play) => {
       engine: () => ground.engine(),
       async age(ms) {
         const earlier = `- interval '${ms} milliseconds'`;
+        await admin.query(`UPDATE holdfast.resources SET due_at = due_at ${earlier}
+          WHERE name LIKE 'idle-%'`);
         await admin.query(`UPDATE holdfast.grants SET expires_at = expires_at ${earlier}
           WHERE resource LIKE 'idle-%' AND resource <> 'idle-held'`);
         await admin.query(`UPDATE holdfast.waiters SET heard_at = heard_at ${earlier}`);

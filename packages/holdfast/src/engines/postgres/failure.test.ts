@@ -194,6 +194,26 @@ scenes({}, (play) => {
     },
   );
 
+  play(
+    "a schema of version 1 is brought up to date with all that is held in it",
+    async (ground) => {
+      await createSchema(ground.admin, { schema: "first" });
+      const held = claim("p");
+      await ground.engine({ schema: "first" }).tryAcquire(held, now());
+      await ground.admin.query(`ALTER TABLE first.resources DROP COLUMN due_at;
+      CREATE OR REPLACE FUNCTION first.version() RETURNS integer LANGUAGE sql AS 'SELECT 1'`);
+      const engine = ground.engine({ schema: "first" });
+      await assert.rejects(engine.tryAcquire(claim("p"), now()), /version 1, and 2.*createSchema/);
+      await createSchema(ground.admin, { schema: "first" });
+      assert.equal((await engine.tryAcquire(claim("p"), now())).kind, "busy");
+      const text = "SELECT due_at > now() AS later FROM first.resources";
+      assert.deepEqual((await ground.admin.query(text)).rows, [{ later: true }]);
+      const [released] = await engine.release([{ ...held, tombstoneMs: 0 }], now());
+      assert.equal(released!.kind, "released");
+      assert.equal((await engine.tryAcquire(claim("p"), now())).kind, "granted");
+    },
+  );
+
   play("a user with nothing but the documented rights can do everything", async (ground) => {
     await ground.admin.query(`
       CREATE ROLE app LOGIN;

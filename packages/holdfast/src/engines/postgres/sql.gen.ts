@@ -95,8 +95,8 @@ BEGIN
                ELSE pg_try_advisory_lock(wanted) END) THEN
     RETURN jsonb_build_array('busy', 1000, holdfast.advisory_holders(res, wanted));
   END IF;
-  DELETE FROM holdfast.advisory a
-   WHERE (a.key = wanted OR a.grant_id = id) AND NOT holdfast.advisory_lives(a.session);
+  DELETE FROM holdfast.advisory a WHERE a.key = wanted AND NOT holdfast.advisory_lives(a.session);
+  DELETE FROM holdfast.advisory a WHERE a.grant_id = id AND NOT holdfast.advisory_lives(a.session);
   first := nextval('holdfast.tokens');
   INSERT INTO holdfast.advisory VALUES (id, my_session, my_pid, wanted, res, is_shared, first,
     (op->>'tokens')::integer, (op->>'ttl')::bigint, clock_timestamp(), false, op->>'label');
@@ -108,7 +108,8 @@ END $$;
 -- Gives an answer for each operation
 CREATE OR REPLACE FUNCTION holdfast.advisory_run(
   ops jsonb, my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   op jsonb;
   answers jsonb := '[]';
@@ -123,7 +124,8 @@ BEGIN
   RETURN answers;
 END $$;
 
--- Frees a little of what dead sessions left behind. Waits for nobody.
+-- Frees a little of what dead sessions left behind. Waits for nobody. Reads the whole table, which has
+-- no more rows than sessions can hold locks.
 CREATE OR REPLACE FUNCTION holdfast.advisory_sweep() RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -138,7 +140,8 @@ END $$;
 -- Gives for each renewed | gone why
 CREATE OR REPLACE FUNCTION holdfast.advisory_renew(
   names text[], ids uuid[], ttls bigint[], my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   PERFORM holdfast.advisory_session(my_pid, idle_ms);
   UPDATE holdfast.advisory a SET ttl_ms = b.ttl, heard_at = clock_timestamp()
@@ -182,7 +185,8 @@ END $$;
 -- Gives back every lock of this session that no row stands for. A lock is not rolled back with its
 -- transaction: a statement that was granted one and failed all the same leaves it behind.
 CREATE OR REPLACE FUNCTION holdfast.advisory_tidy(my_session bigint) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   l record;
 BEGIN
@@ -200,7 +204,8 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.advisory_check(res text, is_shared boolean, asked bigint)
-RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   RETURN EXISTS (SELECT FROM holdfast.advisory a
     WHERE a.resource = res AND a.shared = is_shared AND NOT a.revoked
@@ -211,7 +216,8 @@ END $$;
 -- Gives revoked | gone
 CREATE OR REPLACE FUNCTION holdfast.advisory_revoke(
   res text, asked bigint, by_force boolean, changes text) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   a holdfast.advisory;
 BEGIN
@@ -226,13 +232,15 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.advisory_look(res text, named text) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   RETURN jsonb_build_array(holdfast.advisory_holders(res, holdfast.advisory_key(named)), '[]'::jsonb, 0);
 END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.advisory_page(after text, most integer) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(p.resource,
       jsonb_build_array(holdfast.advisory_holders(p.resource, p.key), '[]'::jsonb, 0))
@@ -346,7 +354,8 @@ END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.check_token(res text, is_shared boolean, asked bigint)
 RETURNS boolean
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT EXISTS (SELECT FROM holdfast.grants
     WHERE resource = res AND shared = is_shared AND NOT revoked
       AND expires_at > clock_timestamp() AND asked >= token AND asked < token + tokens)
@@ -355,7 +364,8 @@ $$;
 -- As check_token, and true until the transaction ends: the grant may expire meanwhile, and cannot be
 -- succeeded. Renewals go on.
 CREATE OR REPLACE FUNCTION holdfast.fence(res text, is_shared boolean, asked bigint) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   PERFORM FROM holdfast.grants
     WHERE resource = res AND shared = is_shared AND NOT revoked
@@ -367,7 +377,8 @@ END $$;
 -- Takes an exclusive claim for as long as the transaction lasts. Gives a token, or null where somebody
 -- holds the resource or waits for it; then nothing stays locked, because its block is rolled back.
 CREATE OR REPLACE FUNCTION holdfast.claim_here(res text, wait_ms integer) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   before text := current_setting('lock_timeout');
   at timestamptz;
@@ -388,16 +399,18 @@ EXCEPTION
 END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.look(res text) RETURNS jsonb
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT holdfast.inspect(res)
 $$;
 
 CREATE OR REPLACE FUNCTION holdfast.page(after text, most integer) RETURNS jsonb
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT holdfast.list(after, most)
 $$;
 
-CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 1 $$;
+CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 2 $$;
 `,
   dropIdle: `-- Forgets resources that nobody holds or waits for. The caller has locked them.
 CREATE OR REPLACE FUNCTION holdfast.drop_idle(names text[]) RETURNS void
@@ -529,7 +542,8 @@ CREATE OR REPLACE FUNCTION holdfast.holds() RETURNS text LANGUAGE sql IMMUTABLE 
 `,
   foreignShedlock: `-- A grant is the row of this name in ShedLock's own table as well, taken, prolonged and given back by
 -- ShedLock's own statements, in UTC. locked_by ends with a mark of this one grant: on one host two
--- runs have one name, and neither may give back the other's.
+-- runs have one name, and neither may give back the other's. Its names are of the database's collation,
+-- and ours are not: compared as ours, they would not be found by its index.
 CREATE TABLE IF NOT EXISTS shedlock_table (
   name varchar(64) NOT NULL,
   lock_until timestamp NOT NULL,
@@ -559,7 +573,7 @@ CREATE OR REPLACE FUNCTION holdfast.foreign_mine(res text, id uuid) RETURNS bool
 LANGUAGE plpgsql AS $$
 BEGIN
   RETURN EXISTS (SELECT FROM shedlock_table
-    WHERE name = res AND right(locked_by, 17) = holdfast.foreign_mark(id)
+    WHERE name = res COLLATE "default" AND right(locked_by, 17) = holdfast.foreign_mark(id)
       AND lock_until > timezone('utc', clock_timestamp()));
 END $$;
 
@@ -569,7 +583,7 @@ BEGIN
   UPDATE shedlock_table s
      SET lock_until = timezone('utc', g.expires_at + holdfast.ms(g.delay_ms))
     FROM holdfast.grants g
-   WHERE g.grant_id = ANY (ids) AND s.name = g.resource
+   WHERE g.grant_id = ANY (ids) AND s.name = g.resource COLLATE "default"
      AND right(s.locked_by, 17) = holdfast.foreign_mark(g.grant_id)
      AND s.lock_until > timezone('utc', clock_timestamp());
 END $$;
@@ -578,7 +592,7 @@ CREATE OR REPLACE FUNCTION holdfast.foreign_free(res text, id uuid, at timestamp
 LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE shedlock_table SET lock_until = timezone('utc', at)
-   WHERE name = res AND right(locked_by, 17) = holdfast.foreign_mark(id)
+   WHERE name = res COLLATE "default" AND right(locked_by, 17) = holdfast.foreign_mark(id)
      AND lock_until > timezone('utc', at);
   RETURN FOUND;
 END $$;
@@ -590,7 +604,7 @@ BEGIN
   RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array('x', '0', s.locked_by,
       holdfast.ms_between(at, s.lock_until AT TIME ZONE 'utc'), false)), '[]')
     FROM shedlock_table s
-   WHERE s.name = res AND s.lock_until > timezone('utc', at)
+   WHERE s.name = res COLLATE "default" AND s.lock_until > timezone('utc', at)
      AND NOT EXISTS (SELECT FROM holdfast.grants g WHERE g.resource = res
        AND right(s.locked_by, 17) = holdfast.foreign_mark(g.grant_id)));
 END $$;
@@ -616,7 +630,8 @@ END $$;
 -- between two writers waits for. As release, in as few statements as there can be.
 -- Gives released | gone why
 CREATE OR REPLACE FUNCTION holdfast.hand_over(res text, id uuid, wait_ms integer) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   locked boolean := holdfast.lock_resource(res, true, wait_ms);
   at timestamptz := clock_timestamp();
@@ -669,7 +684,8 @@ END $$;
 -- Gives for each granted token tokens ttl | queued position nextMs holders | unknown
 CREATE OR REPLACE FUNCTION holdfast.heartbeat(
   names text[], ids uuid[], beats bigint[], listens text, pace_ms integer, wait_ms integer) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   at timestamptz;
   res text;
@@ -833,7 +849,8 @@ END $$;
 -- one that is locked at this moment is answered with locked, and the others do not suffer from it.
 -- Gives for each renewed | locked | gone why
 CREATE OR REPLACE FUNCTION holdfast.renew(names text[], ids uuid[], ttls bigint[]) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   answers jsonb;
 BEGIN
@@ -872,7 +889,8 @@ END $$;
 -- wait_ms how long to wait for others who are at work on the same resources
 -- Gives an answer for each operation
 CREATE OR REPLACE FUNCTION holdfast.run(ops jsonb, wait_ms integer) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   op jsonb;
   at timestamptz;
@@ -890,7 +908,8 @@ END $$;
 
 -- As run, for one operation. Gives its answer
 CREATE OR REPLACE FUNCTION holdfast.run_one(op jsonb, wait_ms integer) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   locked boolean := holdfast.lock_resource(op->>'name', op->>'verb' = 'release', wait_ms);
 BEGIN
@@ -912,35 +931,51 @@ END $$;
 `,
   sweep: `-- Frees a little of what nobody came back for. Waits for nobody.
 CREATE OR REPLACE FUNCTION holdfast.sweep() RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
   at timestamptz := clock_timestamp();
   res text;
+  oldest timestamptz;
 BEGIN
   DELETE FROM holdfast.tombstones WHERE grant_id IN (
-    SELECT grant_id FROM holdfast.tombstones WHERE until < at LIMIT 200 FOR UPDATE SKIP LOCKED);
+    SELECT grant_id FROM holdfast.tombstones
+     WHERE until < at ORDER BY until LIMIT 200 FOR UPDATE SKIP LOCKED);
   FOR res IN
-    SELECT r.name FROM holdfast.resources r
-     WHERE r.name IN (
-       (SELECT resource FROM holdfast.grants
-         WHERE expires_at + holdfast.ms(delay_ms) < at - interval '1 minute' LIMIT 50)
-       UNION ALL
-       (SELECT resource FROM holdfast.waiters WHERE heard_at < at - interval '1 minute' LIMIT 50))
-       FOR UPDATE SKIP LOCKED
+    SELECT name FROM holdfast.resources
+     WHERE due_at < at ORDER BY due_at LIMIT 50 FOR UPDATE SKIP LOCKED
   LOOP
-    DELETE FROM holdfast.waiters WHERE resource = res AND heard_at < at - interval '10 seconds';
-    PERFORM holdfast.promote(res, '{}', at);
-    PERFORM holdfast.drop_idle(ARRAY[res]);
+    oldest := least(
+      (SELECT min(expires_at + holdfast.ms(delay_ms)) FROM holdfast.grants WHERE resource = res),
+      (SELECT min(heard_at) FROM holdfast.waiters WHERE resource = res));
+    IF oldest > at - interval '1 minute' THEN
+      UPDATE holdfast.resources SET due_at = oldest + interval '1 minute' WHERE name = res;
+    ELSE
+      DELETE FROM holdfast.waiters WHERE resource = res AND heard_at < at - interval '10 seconds';
+      PERFORM holdfast.promote(res, '{}', at);
+      PERFORM holdfast.drop_idle(ARRAY[res]);
+      UPDATE holdfast.resources SET due_at = at + interval '1 minute' WHERE name = res;
+    END IF;
   END LOOP;
 END $$;
 `,
   tables: `-- What is held, who waits, and what was given back before it arrived. Time is the database's.
 -- Whoever changes anything of a resource locks its row in \`resources\` first, in the order of names;
 -- renewals alone do without, because they never wait for anybody.
+--
+-- Rows come and go, so statistics are always wrong: whatever is called from outside turns off the two
+-- kinds of plan that would pay for it. A bitmap scan, which is chosen where nothing is known of a table, meets
+-- every version of a row since the last vacuum, because it does not mark the dead ones in the index as
+-- an index scan does; a plan made for an empty table reads it from end to end when it is full. Nor is
+-- any statement compiled: where it has no index, its cost on paper is enormous.
 CREATE TABLE IF NOT EXISTS holdfast.resources (
   name text COLLATE "C" PRIMARY KEY,
   turns bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
+-- due_at: when a sweep looks at it next. Turns and renewals leave it alone, so that none of them
+-- writes to an index; a sweep that comes too early puts it off.
+ALTER TABLE holdfast.resources ADD COLUMN IF NOT EXISTS
+  due_at timestamptz NOT NULL DEFAULT now() + interval '1 minute';
+CREATE INDEX IF NOT EXISTS resources_due ON holdfast.resources (due_at);
 
 -- limit_to: 0 is "without limit". expires_at: then follows the lock-delay, and only then is it over.
 CREATE TABLE IF NOT EXISTS holdfast.grants (

@@ -1,4 +1,4 @@
 CREATE PROCEDURE holdfast_version()
 BEGIN
-  SELECT 1 AS answer;
+  SELECT 2 AS answer;
 END

@@ -93,8 +93,8 @@ BEGIN
                ELSE pg_try_advisory_lock(wanted) END) THEN
     RETURN jsonb_build_array('busy', 1000, holdfast.advisory_holders(res, wanted));
   END IF;
-  DELETE FROM holdfast.advisory a
-   WHERE (a.key = wanted OR a.grant_id = id) AND NOT holdfast.advisory_lives(a.session);
+  DELETE FROM holdfast.advisory a WHERE a.key = wanted AND NOT holdfast.advisory_lives(a.session);
+  DELETE FROM holdfast.advisory a WHERE a.grant_id = id AND NOT holdfast.advisory_lives(a.session);
   first := nextval('holdfast.tokens');
   INSERT INTO holdfast.advisory VALUES (id, my_session, my_pid, wanted, res, is_shared, first,
     (op->>'tokens')::integer, (op->>'ttl')::bigint, clock_timestamp(), false, op->>'label');
@@ -106,7 +106,8 @@ END $$;
 -- Gives an answer for each operation
 CREATE OR REPLACE FUNCTION holdfast.advisory_run(
   ops jsonb, my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   op jsonb;
   answers jsonb := '[]';
@@ -121,7 +122,8 @@ BEGIN
   RETURN answers;
 END $$;
 
--- Frees a little of what dead sessions left behind. Waits for nobody.
+-- Frees a little of what dead sessions left behind. Waits for nobody. Reads the whole table, which has
+-- no more rows than sessions can hold locks.
 CREATE OR REPLACE FUNCTION holdfast.advisory_sweep() RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -136,7 +138,8 @@ END $$;
 -- Gives for each renewed | gone why
 CREATE OR REPLACE FUNCTION holdfast.advisory_renew(
   names text[], ids uuid[], ttls bigint[], my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   PERFORM holdfast.advisory_session(my_pid, idle_ms);
   UPDATE holdfast.advisory a SET ttl_ms = b.ttl, heard_at = clock_timestamp()
@@ -180,7 +183,8 @@ END $$;
 -- Gives back every lock of this session that no row stands for. A lock is not rolled back with its
 -- transaction: a statement that was granted one and failed all the same leaves it behind.
 CREATE OR REPLACE FUNCTION holdfast.advisory_tidy(my_session bigint) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   l record;
 BEGIN
@@ -198,7 +202,8 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.advisory_check(res text, is_shared boolean, asked bigint)
-RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   RETURN EXISTS (SELECT FROM holdfast.advisory a
     WHERE a.resource = res AND a.shared = is_shared AND NOT a.revoked
@@ -209,7 +214,8 @@ END $$;
 -- Gives revoked | gone
 CREATE OR REPLACE FUNCTION holdfast.advisory_revoke(
   res text, asked bigint, by_force boolean, changes text) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   a holdfast.advisory;
 BEGIN
@@ -224,13 +230,15 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.advisory_look(res text, named text) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   RETURN jsonb_build_array(holdfast.advisory_holders(res, holdfast.advisory_key(named)), '[]'::jsonb, 0);
 END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.advisory_page(after text, most integer) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(p.resource,
       jsonb_build_array(holdfast.advisory_holders(p.resource, p.key), '[]'::jsonb, 0))

@@ -3,7 +3,8 @@
 
 CREATE OR REPLACE FUNCTION holdfast.check_token(res text, is_shared boolean, asked bigint)
 RETURNS boolean
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT EXISTS (SELECT FROM holdfast.grants
     WHERE resource = res AND shared = is_shared AND NOT revoked
       AND expires_at > clock_timestamp() AND asked >= token AND asked < token + tokens)
@@ -12,7 +13,8 @@ $$;
 -- As check_token, and true until the transaction ends: the grant may expire meanwhile, and cannot be
 -- succeeded. Renewals go on.
 CREATE OR REPLACE FUNCTION holdfast.fence(res text, is_shared boolean, asked bigint) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   PERFORM FROM holdfast.grants
     WHERE resource = res AND shared = is_shared AND NOT revoked
@@ -24,7 +26,8 @@ END $$;
 -- Takes an exclusive claim for as long as the transaction lasts. Gives a token, or null where somebody
 -- holds the resource or waits for it; then nothing stays locked, because its block is rolled back.
 CREATE OR REPLACE FUNCTION holdfast.claim_here(res text, wait_ms integer) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   before text := current_setting('lock_timeout');
   at timestamptz;
@@ -45,13 +48,15 @@ EXCEPTION
 END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.look(res text) RETURNS jsonb
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT holdfast.inspect(res)
 $$;
 
 CREATE OR REPLACE FUNCTION holdfast.page(after text, most integer) RETURNS jsonb
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT holdfast.list(after, most)
 $$;
 
-CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 1 $$;
+CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 2 $$;

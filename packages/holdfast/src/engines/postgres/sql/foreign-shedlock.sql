@@ -1,6 +1,7 @@
 -- A grant is the row of this name in ShedLock's own table as well, taken, prolonged and given back by
 -- ShedLock's own statements, in UTC. locked_by ends with a mark of this one grant: on one host two
--- runs have one name, and neither may give back the other's.
+-- runs have one name, and neither may give back the other's. Its names are of the database's collation,
+-- and ours are not: compared as ours, they would not be found by its index.
 CREATE TABLE IF NOT EXISTS shedlock_table (
   name varchar(64) NOT NULL,
   lock_until timestamp NOT NULL,
@@ -30,7 +31,7 @@ CREATE OR REPLACE FUNCTION holdfast.foreign_mine(res text, id uuid) RETURNS bool
 LANGUAGE plpgsql AS $$
 BEGIN
   RETURN EXISTS (SELECT FROM shedlock_table
-    WHERE name = res AND right(locked_by, 17) = holdfast.foreign_mark(id)
+    WHERE name = res COLLATE "default" AND right(locked_by, 17) = holdfast.foreign_mark(id)
       AND lock_until > timezone('utc', clock_timestamp()));
 END $$;
 
@@ -40,7 +41,7 @@ BEGIN
   UPDATE shedlock_table s
      SET lock_until = timezone('utc', g.expires_at + holdfast.ms(g.delay_ms))
     FROM holdfast.grants g
-   WHERE g.grant_id = ANY (ids) AND s.name = g.resource
+   WHERE g.grant_id = ANY (ids) AND s.name = g.resource COLLATE "default"
      AND right(s.locked_by, 17) = holdfast.foreign_mark(g.grant_id)
      AND s.lock_until > timezone('utc', clock_timestamp());
 END $$;
@@ -49,7 +50,7 @@ CREATE OR REPLACE FUNCTION holdfast.foreign_free(res text, id uuid, at timestamp
 LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE shedlock_table SET lock_until = timezone('utc', at)
-   WHERE name = res AND right(locked_by, 17) = holdfast.foreign_mark(id)
+   WHERE name = res COLLATE "default" AND right(locked_by, 17) = holdfast.foreign_mark(id)
      AND lock_until > timezone('utc', at);
   RETURN FOUND;
 END $$;
@@ -61,7 +62,7 @@ BEGIN
   RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array('x', '0', s.locked_by,
       holdfast.ms_between(at, s.lock_until AT TIME ZONE 'utc'), false)), '[]')
     FROM shedlock_table s
-   WHERE s.name = res AND s.lock_until > timezone('utc', at)
+   WHERE s.name = res COLLATE "default" AND s.lock_until > timezone('utc', at)
      AND NOT EXISTS (SELECT FROM holdfast.grants g WHERE g.resource = res
        AND right(s.locked_by, 17) = holdfast.foreign_mark(g.grant_id)));
 END $$;

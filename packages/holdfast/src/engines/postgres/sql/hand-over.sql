@@ -2,7 +2,8 @@
 -- between two writers waits for. As release, in as few statements as there can be.
 -- Gives released | gone why
 CREATE OR REPLACE FUNCTION holdfast.hand_over(res text, id uuid, wait_ms integer) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   locked boolean := holdfast.lock_resource(res, true, wait_ms);
   at timestamptz := clock_timestamp();

@@ -4,7 +4,8 @@
 -- Gives for each granted token tokens ttl | queued position nextMs holders | unknown
 CREATE OR REPLACE FUNCTION holdfast.heartbeat(
   names text[], ids uuid[], beats bigint[], listens text, pace_ms integer, wait_ms integer) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   at timestamptz;
   res text;

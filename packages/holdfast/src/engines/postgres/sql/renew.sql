@@ -2,7 +2,8 @@
 -- one that is locked at this moment is answered with locked, and the others do not suffer from it.
 -- Gives for each renewed | locked | gone why
 CREATE OR REPLACE FUNCTION holdfast.renew(names text[], ids uuid[], ttls bigint[]) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   answers jsonb;
 BEGIN

@@ -3,7 +3,8 @@
 -- wait_ms how long to wait for others who are at work on the same resources
 -- Gives an answer for each operation
 CREATE OR REPLACE FUNCTION holdfast.run(ops jsonb, wait_ms integer) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   op jsonb;
   at timestamptz;
@@ -21,7 +22,8 @@ END $$;
 
 -- As run, for one operation. Gives its answer
 CREATE OR REPLACE FUNCTION holdfast.run_one(op jsonb, wait_ms integer) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   locked boolean := holdfast.lock_resource(op->>'name', op->>'verb' = 'release', wait_ms);
 BEGIN

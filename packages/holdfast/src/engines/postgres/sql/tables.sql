@@ -1,10 +1,21 @@
 -- What is held, who waits, and what was given back before it arrived. Time is the database's.
 -- Whoever changes anything of a resource locks its row in `resources` first, in the order of names;
 -- renewals alone do without, because they never wait for anybody.
+--
+-- Rows come and go, so statistics are always wrong: whatever is called from outside turns off the two
+-- kinds of plan that would pay for it. A bitmap scan, which is chosen where nothing is known of a table, meets
+-- every version of a row since the last vacuum, because it does not mark the dead ones in the index as
+-- an index scan does; a plan made for an empty table reads it from end to end when it is full. Nor is
+-- any statement compiled: where it has no index, its cost on paper is enormous.
 CREATE TABLE IF NOT EXISTS holdfast.resources (
   name text COLLATE "C" PRIMARY KEY,
   turns bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
+-- due_at: when a sweep looks at it next. Turns and renewals leave it alone, so that none of them
+-- writes to an index; a sweep that comes too early puts it off.
+ALTER TABLE holdfast.resources ADD COLUMN IF NOT EXISTS
+  due_at timestamptz NOT NULL DEFAULT now() + interval '1 minute';
+CREATE INDEX IF NOT EXISTS resources_due ON holdfast.resources (due_at);
 
 -- limit_to: 0 is "without limit". expires_at: then follows the lock-delay, and only then is it over.
 CREATE TABLE IF NOT EXISTS holdfast.grants (

@@ -51,6 +51,11 @@ export class Stage implements AsyncDisposable {
     return stage;
   }
 
+  /** One more, with a server and processes of its own, for what is compared in alternation. */
+  another(): Promise<Stage> {
+    return Stage.open(this.#suite, this.contender, this);
+  }
+
   get name(): string {
     return this.contender?.name ?? "nothing";
   }

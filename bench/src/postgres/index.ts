@@ -21,7 +21,7 @@ export const suite: Suite = {
   warmUpMs: 1_500,
   startGround,
   requirements: [
-    must(rows, holdfastRows, "a cycle at 100,000 rows", { atMost: 1.25 }),
+    must(rows, holdfastRows, "a cycle at 100,000 rows", { atLeast: 0.75, atMost: 1.25 }),
     must(sequential, holdfastRows, "statements a cycle", { column: "calls", atMost: 2.02 }),
     must(servedHandOver, holdfastRows, "p50 in round trips of SELECT 1", {
       ...{ column: "raw50", atMost: 3 },

@@ -217,10 +217,15 @@ export class RedisEngine implements Engine {
     },
   };
 
-  /** Whoever comes after our waiters should not have to find out that nobody is there. */
+  /**
+   * Whoever comes after our waiters should not have to find out that nobody is there. Released, not
+   * withdrawn: one that was granted the resource meanwhile would keep it.
+   */
   async #leaveLines(): Promise<void> {
     const left = Promise.all(
-      this.#beats.waiters.map(({ resource, grantId }) => this.#run(resource, "withdraw", grantId)),
+      this.#beats.waiters.map(({ resource, grantId }) =>
+        this.#run(resource, "release", grantId, 0),
+      ),
     );
     // A server that does not answer finds out by itself, when our heartbeats stay away.
     const late = sleep(systemClock, LEAVING_MS, undefined, false);

@@ -94,6 +94,16 @@ scenes("own waiters", (play) => {
     });
   }
 
+  play("keep nothing that they were given while their engine was closed", async (ground) => {
+    const ours = ground.engine();
+    const [holder, waiter] = [claim("a"), claim("a")];
+    for (const one of [holder, waiter]) await ours.queue!.enqueue(one, now());
+    const released = ours.release([{ ...holder, tombstoneMs: 0 }], now());
+    await ours.close();
+    assert.equal((await released)[0]?.kind, "released");
+    assert.deepEqual((await ground.engine().inspect("a", now())).holders, []);
+  });
+
   play("go along with the release of the one they stand behind", async (ground) => {
     const ours = ground.locks();
     const other = ground.locks();

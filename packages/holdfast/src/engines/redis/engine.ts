@@ -24,7 +24,7 @@ import type {
   WatchFacet,
   Withdrawn,
 } from "../../engine.js";
-import { EngineError, HoldfastError } from "../../errors.js";
+import { EngineError, HoldfastError, UsageError } from "../../errors.js";
 import { emit } from "../../events.js";
 import { acquired, gone, granted, isDone, queued, viewOf, word } from "./answers.js";
 import { Beats } from "./beats.js";
@@ -234,13 +234,19 @@ export class RedisEngine implements Engine {
   }
 
   #enqueue(claim: Claim, call: Call): Promise<Granted | Queued | Gone> {
-    if (!this.#closed) this.#beats.start(claim, call.startedAt);
-    return this.#claim("enqueue", claim, (raw) => {
+    if (this.#closed) return Promise.reject(closed());
+    const isNew = this.#beats.start(claim, call.startedAt);
+    const asked = this.#claim("enqueue", claim, (raw) => {
       const answer = acquired(raw, claim, call.startedAt);
       if (answer.kind !== "queued") this.#beats.forget(claim.grantId);
       if (answer.kind !== "busy") return answer;
       throw misfit("the script answered busy to a claim with a channel");
     });
+    // One that was refused stands in no line, unless an earlier request of the same claim does.
+    asked.catch((error: unknown) => {
+      if (isNew && isRefusal(error)) this.#beats.forget(claim.grantId);
+    });
+    return asked;
   }
 
   #claim<T>(verb: "acquire" | "enqueue", claim: Claim, read: (raw: unknown) => T): Promise<T> {
@@ -380,6 +386,10 @@ function asItIs(answer: unknown): unknown {
 
 function misfit(message: string): EngineError {
   return new EngineError(message, { effect: "unknown", retryable: false });
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof UsageError || (error instanceof EngineError && error.effect === "none");
 }
 
 function failed(error: HoldfastError): Failed {

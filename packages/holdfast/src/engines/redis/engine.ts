@@ -253,9 +253,10 @@ export class RedisEngine implements Engine {
     if (this.#closed) return Promise.reject(closed());
     const key = keyOf(this.#terms.prefix, claim.resource);
     const words = claimWords(verb, claim, this.#pushes.channelOf(key));
-    // Behind a neighbour that holds it: nobody is served before that one's release, so this can go
-    // along with it.
-    return this.#keeping.run(key, words, read, this.#turns.has(claim.resource));
+    // Behind a neighbour that holds it nobody can hold it alone before that one's release, so such a
+    // claim can go along with it.
+    const isBehind = claim.mode === "exclusive" && this.#turns.has(claim.resource);
+    return this.#keeping.run(key, words, read, isBehind);
   }
 
   async #run(resource: string, ...words: (string | number)[]): Promise<unknown> {

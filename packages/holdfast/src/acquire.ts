@@ -217,7 +217,8 @@ export class Contention {
   }
 
   #busy(holders: readonly HolderView[]): void {
-    this.#open.exposed = false;
+    // A request before this one may still be on its way.
+    this.#open.exposed = this.#open.doubt.exists;
     this.#unknownInARow = 0;
     this.#wish.heard?.(holders);
     if (this.#over) return;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
-import type { Timer } from "./clock.js";
-import type { Engine } from "./engine.js";
+import { systemClock, type Timer } from "./clock.js";
+import type { Call, Claim, Engine } from "./engine.js";
 import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
 import { AcquireTimeoutError, ContractError, EngineError } from "./errors.js";
 import { Locks } from "./locks.js";
@@ -124,6 +124,27 @@ test("a grantId that was given up is never claimed with again", async () => {
   for (const [i, entry] of seen.entries()) {
     assert.ok(!seen.slice(0, i).includes(`released ${entry}`), `claimed again: ${seen.join(", ")}`);
   }
+});
+
+test("a claim whose first request was lost is buried although the next was answered busy", async () => {
+  const engine = flakyEngine(memoryEngine({ store: new MemoryStore() }));
+  const lost: Claim[] = [];
+  const lossy: Engine = Object.assign(Object.create(engine) as Engine, {
+    queue: undefined,
+    tryAcquire: (claim: Claim, call: Call) => {
+      if (lost.length > 0) return engine.tryAcquire(claim, call);
+      lost.push(claim);
+      const unknown = { effect: "unknown", retryable: true } as const;
+      return Promise.reject(new EngineError("the answer was lost", unknown));
+    },
+  });
+  const held = await new Locks(engine).acquire("a");
+  const waiting = new Locks(lossy).acquire("a", { ...ALONE, waitMs: 100, retry: [1, 200] });
+  await assert.rejects(waiting, AcquireTimeoutError);
+  await held.release();
+  const call = { startedAt: systemClock.now(), timeoutMs: 1_000 };
+  const late = await engine.tryAcquire(lost[0]!, call);
+  assert.equal(late.kind, "gone");
 });
 
 test("an engine that never answers a tryAcquire costs callTimeoutMs, and is not called busy", async () => {

@@ -148,6 +148,8 @@ export class Contention {
   /** Patience is spent, but the grant may have come first: then it is ours, and good. */
   #late(): void {
     const { holders, failures } = this.#place!;
+    // An enqueue without an answer may be carried out after the withdrawal, and be answered before it.
+    const overtaken = this.#open.doubt.exists;
     this.#leaveLine();
     const { engine } = this.#backend;
     this.#send(
@@ -157,8 +159,8 @@ export class Contention {
           this.#accept(answer);
           return;
         }
-        // An enqueue that was never answered may still be on its way; a tombstone awaits it.
-        this.#open.exposed = this.#open.doubt.exists;
+        // What is still on its way, a tombstone awaits; what has arrived is released.
+        this.#open.exposed = overtaken;
         this.#fail(this.#outOfPatience(holders));
       },
       // Who held it when heartbeats were last answered, nobody knows to hold it now.
@@ -216,7 +218,8 @@ export class Contention {
   }
 
   #busy(holders: readonly HolderView[]): void {
-    this.#open.exposed = false;
+    // A request before this one may still be on its way.
+    this.#open.exposed = this.#open.doubt.exists;
     this.#unknownInARow = 0;
     this.#wish.heard?.(holders);
     if (this.#over) return;

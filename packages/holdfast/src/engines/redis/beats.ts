@@ -23,10 +23,12 @@ export class Beats {
     return this.#waiters.get(grantId)?.ref ?? null;
   }
 
-  start(ref: GrantRef, startedAt: number): void {
+  /** Gives whether it is new. */
+  start(ref: GrantRef, startedAt: number): boolean {
     // A repeated enqueue keeps the earlier instant: the first one may be the one that arrived.
-    if (this.#waiters.has(ref.grantId)) return;
+    if (this.#waiters.has(ref.grantId)) return false;
     this.#waiters.set(ref.grantId, { ref, startedAt, sent: null });
+    return true;
   }
 
   next(ref: GrantRef, startedAt: number): number {

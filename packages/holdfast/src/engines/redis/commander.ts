@@ -56,7 +56,7 @@ export class Commander {
 
   /**
    * What read makes of the answer, or throws at it, is the caller's; as is what fail makes of an error,
-   * where it is given. One that can wait goes along with the next that cannot.
+   * or throws at it, where it is given. One that can wait goes along with the next that cannot.
    */
   run<T>(
     key: string,
@@ -66,7 +66,14 @@ export class Commander {
     canWait = false,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
-      const refuse = (error: unknown) => (fail === null ? reject(error) : resolve(fail(error)));
+      const refuse = (error: unknown) => {
+        if (fail === null) return reject(error);
+        try {
+          resolve(fail(error));
+        } catch (last) {
+          reject(last);
+        }
+      };
       const take = (answer: unknown) => {
         try {
           resolve(read(answer));

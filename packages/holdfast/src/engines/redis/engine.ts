@@ -24,7 +24,7 @@ import type {
   WatchFacet,
   Withdrawn,
 } from "../../engine.js";
-import { EngineError, HoldfastError } from "../../errors.js";
+import { EngineError, HoldfastError, UsageError } from "../../errors.js";
 import { emit } from "../../events.js";
 import { acquired, gone, granted, isDone, queued, viewOf, word } from "./answers.js";
 import { Beats } from "./beats.js";
@@ -217,10 +217,15 @@ export class RedisEngine implements Engine {
     },
   };
 
-  /** Whoever comes after our waiters should not have to find out that nobody is there. */
+  /**
+   * Whoever comes after our waiters should not have to find out that nobody is there. Released, not
+   * withdrawn: one that was granted the resource meanwhile would keep it.
+   */
   async #leaveLines(): Promise<void> {
     const left = Promise.all(
-      this.#beats.waiters.map(({ resource, grantId }) => this.#run(resource, "withdraw", grantId)),
+      this.#beats.waiters.map(({ resource, grantId }) =>
+        this.#run(resource, "release", grantId, 0),
+      ),
     );
     // A server that does not answer finds out by itself, when our heartbeats stay away.
     const late = sleep(systemClock, LEAVING_MS, undefined, false);
@@ -229,22 +234,34 @@ export class RedisEngine implements Engine {
   }
 
   #enqueue(claim: Claim, call: Call): Promise<Granted | Queued | Gone> {
-    if (!this.#closed) this.#beats.start(claim, call.startedAt);
-    return this.#claim("enqueue", claim, (raw) => {
+    if (this.#closed) return Promise.reject(closed());
+    const isNew = this.#beats.start(claim, call.startedAt);
+    const read = (raw: unknown) => {
       const answer = acquired(raw, claim, call.startedAt);
       if (answer.kind !== "queued") this.#beats.forget(claim.grantId);
       if (answer.kind !== "busy") return answer;
       throw misfit("the script answered busy to a claim with a channel");
+    };
+    return this.#claim("enqueue", claim, read, (error) => {
+      // One that was refused stands in no line, unless an earlier request of the same claim does.
+      if (isNew && isRefusal(error)) this.#beats.forget(claim.grantId);
+      throw error;
     });
   }
 
-  #claim<T>(verb: "acquire" | "enqueue", claim: Claim, read: (raw: unknown) => T): Promise<T> {
+  #claim<T>(
+    verb: "acquire" | "enqueue",
+    claim: Claim,
+    read: (raw: unknown) => T,
+    fail: ((error: unknown) => T) | null = null,
+  ): Promise<T> {
     if (this.#closed) return Promise.reject(closed());
     const key = keyOf(this.#terms.prefix, claim.resource);
     const words = claimWords(verb, claim, this.#pushes.channelOf(key));
-    // Behind a neighbour that holds it: nobody is served before that one's release, so this can go
-    // along with it.
-    return this.#keeping.run(key, words, read, null, this.#turns.has(claim.resource));
+    // Behind a neighbour that holds it nobody can hold it alone before that one's release, so such a
+    // claim can go along with it.
+    const isBehind = claim.mode === "exclusive" && this.#turns.has(claim.resource);
+    return this.#keeping.run(key, words, read, fail, isBehind);
   }
 
   async #run(resource: string, ...words: (string | number)[]): Promise<unknown> {
@@ -374,6 +391,10 @@ function asItIs(answer: unknown): unknown {
 
 function misfit(message: string): EngineError {
   return new EngineError(message, { effect: "unknown", retryable: false });
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof UsageError || (error instanceof EngineError && error.effect === "none");
 }
 
 function failed(error: HoldfastError): Failed {

@@ -43,6 +43,17 @@ scenes("line", (play) => {
     assert.equal((await engine.queue!.enqueue(other, now())).kind, "queued");
   });
 
+  play("whoever joins the dead when they are about to be forgotten stays", async (ground) => {
+    const engine = ground.engine();
+    await engine.tryAcquire(claim("a"), now());
+    await stand(engine, 1);
+    for (const key of ["queue", "waiters"]) await ground.admin.pexpire(`{holdfast:a}:${key}`, 200);
+    const [late] = await stand(engine, 1);
+    await sleep(300);
+    const [answer] = await engine.queue!.heartbeat([late!], now());
+    assert.equal(answer?.kind, "queued");
+  });
+
   play("a line that nobody was heard of in leaves nothing behind", async (ground) => {
     const engine = ground.engine({ idleMs: 1_000 });
     await engine.tryAcquire(claim("a", { ttlMs: 200 }), now());

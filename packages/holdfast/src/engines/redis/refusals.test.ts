@@ -68,6 +68,20 @@ scenes(
       );
     }
 
+    play("a claim that was refused is not remembered as a waiter", async (ground) => {
+      const locks = ground.locks();
+      await ground.locks().acquire("a", { mode: "shared", limit: 2 });
+      await assert.rejects(locks.acquire("a", { mode: "shared", limit: 3 }), /limit/);
+      await withoutMemory(ground, () =>
+        assert.rejects(locks.acquire("b"), refused(/out of memory/)),
+      );
+      // Waiters that an engine still knows of leave their lines when it is closed.
+      const left = async () => /cmdstat_zrem:calls=\d+/.exec(await ground.admin.info("all"))?.[0];
+      const before = await left();
+      await locks.close();
+      assert.equal(await left(), before);
+    });
+
     play("an acquire that was given up without memory is buried all the same", async (ground) => {
       // The answer to the acquire was lost, so its release asks for a tombstone, which takes memory.
       const engine = ground.engine();

@@ -43,6 +43,30 @@ scenes("schedules", (play) => {
     );
 
     play(
+      `a claim that its own withdrawal overtook leaves nothing behind (${client})`,
+      async (ground) => {
+        // The claim waits for the subscription, the withdrawal does not; both are answered at once.
+        const main = await ground.relay();
+        const pushes = await ground.relay();
+        const ours = ground.locks({ client, port: main.port, pushPort: pushes.port });
+        await ours.inspect("warm up");
+        pushes.hang();
+        const waiting = assert.rejects(ours.acquire("a", { waitMs: 100, fair: "strict" }));
+        await sleep(50);
+        main.hang();
+        await sleep(150);
+        pushes.mend();
+        await sleep(150);
+        main.mend();
+        await waiting;
+        const started = performance.now();
+        await ground.locks().acquire("a", { waitMs: 5_000 });
+        const tookMs = performance.now() - started;
+        assert.ok(tookMs < 1_500, `the next one got in after ${tookMs} ms`);
+      },
+    );
+
+    play(
       `a push that comes after its grant has ended makes no second holder (${client})`,
       async (ground) => {
         const main = await ground.relay();

@@ -82,7 +82,9 @@ for i = 1, #KEYS, STRIDE do
               end
             end
           elseif type(last) == 'string' then
-            call('SET', fence, last, 'PX', IDLE)
+            -- As it was, until the clock has caught up: perhaps nobody can be let in.
+            local ahead = math.max(0, (tonumber(last) or 0) - stamp)
+            call('SET', fence, last, 'PX', string.format('%.0f', IDLE + math.ceil(ahead / 1000)))
           end
         end
       end
@@ -129,11 +131,12 @@ for i = 1, #KEYS, STRIDE do
           end
           call('HSET', waiters, id, 'x:0:' .. ttl .. ':0:' .. tokens .. ':0:' ..
             sub(stamp, 1, -4) .. ':0:' .. ARGV[a + 5] .. ':' .. ARGV[a + 4])
-          -- Who was in line already keeps it alive by heartbeats, as this one will.
-          local position, soon = 0, HEARTBEAT
-          if present == 6 then position = call('ZRANK', queue, id)
-          else
-            soon = math.min(HEARTBEAT, left)
+          local position, soon, kept = 0, math.min(HEARTBEAT, left), 0
+          if present == 6 then
+            position, soon, kept = call('ZRANK', queue, id), HEARTBEAT, call('PTTL', queue)
+          end
+          -- Who lives in line keeps it alive by heartbeats. One of the dead may be about to be forgotten.
+          if type(kept) ~= 'number' or kept < WAITER_LIFE then
             call('PEXPIRE', queue, WAITER_LIFE * 2)
             call('PEXPIRE', waiters, WAITER_LIFE * 2)
           end

@@ -67,6 +67,24 @@ scenes("tokens", (play) => {
     assert.ok(second.token > first.token);
   });
 
+  play("a fence ahead of the clock outlives a release that lets nobody in", async (ground) => {
+    const pushes = await ground.relay();
+    const engine = ground.engine({ pushPort: pushes.port, idleMs: IDLE_MS });
+    const [holder, waiter] = [claim("a"), claim("a")];
+    for (const one of [holder, waiter]) await engine.queue!.enqueue(one, now());
+    const ahead = String((Date.now() + 60_000) * 1_000);
+    await ground.admin.set("{holdfast:a}:fence", ahead, "PX", 60_000 + IDLE_MS);
+    pushes.cut();
+    await until("nobody listens", async () => {
+      const channels = (await ground.admin.pubsub("CHANNELS", "*push*")) as string[];
+      return channels.length === 0;
+    });
+    await engine.release([{ ...holder, tombstoneMs: 0 }], now());
+    assert.equal(await ground.admin.get("{holdfast:a}:fence"), ahead);
+    const leftMs = await ground.admin.pttl("{holdfast:a}:fence");
+    assert.ok(leftMs > 50_000, `it is kept for ${leftMs} ms`);
+  });
+
   play("tokens rise when the server's clock is behind the last one", async (ground) => {
     // The fence stands where a clock that was set back later left it.
     const engine = ground.engine();

@@ -35,6 +35,7 @@ import { keyOf, resourceOf } from "./keys.js";
 import { listPage } from "./listing.js";
 import type { RedisTerms } from "./options.js";
 import { Pushes } from "./pushes.js";
+import { claimWords, releaseWords } from "./words.js";
 
 const DAY_MS = 86_400_000;
 const LEAVING_MS = 500;
@@ -127,9 +128,9 @@ export class RedisEngine implements Engine {
       this.#commander,
       grants,
       call,
-      ({ resource, grantId, tombstoneMs }) => {
-        if (tombstoneMs !== 0) return ["release", grantId, String(tombstoneMs)];
-        return ["give", grantId, this.#pushes.channelOf(keyOf(this.#terms.prefix, resource))];
+      (ref) => {
+        const key = keyOf(this.#terms.prefix, ref.resource);
+        return releaseWords(ref, this.#pushes.channelOf(key));
       },
       (answer) => {
         // What would have been pushed to ourselves.
@@ -367,18 +368,6 @@ export class RedisEngine implements Engine {
   #refuseWhenClosed(): void {
     if (this.#closed) throw closed();
   }
-}
-
-/** Nearly every claim is exclusive and without lock-delay: those have words of their own, and fewer. */
-function claimWords(verb: "acquire" | "enqueue", claim: Claim, channel: string): string[] {
-  const { grantId, mode, limit, ttlMs, lockDelayMs, tokens, label } = claim;
-  if (mode === "exclusive" && lockDelayMs === 0) {
-    const short = verb === "enqueue" ? "take" : "try";
-    return [short, grantId, String(ttlMs), String(tokens), label, channel];
-  }
-  const letter = mode === "shared" ? `s${limit ?? 0}` : "x";
-  const numbers = [String(ttlMs), String(lockDelayMs), String(tokens)] as const;
-  return [verb, grantId, letter, ...numbers, label, channel];
 }
 
 function closed(): EngineError {

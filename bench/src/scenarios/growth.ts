@@ -1,5 +1,6 @@
+import type { Worker } from "../crew.js";
+import { cycleMs } from "../cycle.js";
 import { instant, pause } from "../instant.js";
-import { unpack } from "../section-log.js";
 import type { Stage } from "../stage.js";
 import { median } from "../statistics.js";
 import type { Measures, Scenario } from "../suite.js";
@@ -42,7 +43,7 @@ export const growth: Scenario = {
     const terms = { ttlMs: TTL_MS, idleMs, pipelining: true };
     const [holder, other] = (await stage.workers(2, terms)) as [Worker, Worker];
     const { content } = stage;
-    for (const worker of [holder, other]) await cycleMs(worker, stage.warmUpMs);
+    for (const worker of [holder, other]) await slicedMs(worker, stage.warmUpMs);
     const keysBefore = await content.keys();
     const bytesBefore = await content.bytes();
     const costs = await grow(stage, most, holder, other);
@@ -70,29 +71,19 @@ async function grow(stage: Stage, most: number, holder: Worker, other: Worker): 
   let held = 0;
   for (const level of levels) {
     while (held < level) held = await holder.call("hold", Math.min(AT_A_TIME, level - held));
-    const ms = await cycleMs(other, forMs);
+    const ms = await slicedMs(other, forMs);
     measures[(LEVELS as readonly number[]).includes(level) ? `at${level}` : "atMost"] = ms;
     there.push(ms);
-    here.push(await cycleMs(holder, forMs));
+    here.push(await slicedMs(holder, forMs));
   }
   const worst = (costs: readonly number[]) => Math.max(...costs) / costs[0]!;
   return { growth: worst(there), holder: worst(here), ...measures };
 }
 
-type Worker = Awaited<ReturnType<Stage["workers"]>>[number];
-
 /** The median of a few slices, so that one hiccup of the machine does not count. */
-async function cycleMs(worker: Worker, forMs: number): Promise<number> {
+async function slicedMs(worker: Worker, forMs: number): Promise<number> {
   const times: number[] = [];
-  for (let slice = 0; slice < SLICES; slice++) {
-    const from = instant();
-    const until = from + forMs / SLICES;
-    const order = { waiters: LOOPS, apart: true, from, until };
-    const { sections } = await worker.call("contend", order);
-    const log = unpack(sections);
-    const endedAt = Math.max(...log.map(({ leftAt }) => leftAt));
-    times.push((endedAt - from) / log.length);
-  }
+  for (let i = 0; i < SLICES; i++) times.push(await cycleMs(worker, LOOPS, forMs / SLICES));
   return median(times);
 }
 

@@ -1,6 +1,6 @@
-import { instant, pause } from "../instant.js";
-import { unpack } from "../section-log.js";
-import type { Stage } from "../stage.js";
+import type { Worker } from "../crew.js";
+import { cycleMs } from "../cycle.js";
+import { pause } from "../instant.js";
 import { median } from "../statistics.js";
 import type { Scenario } from "../suite.js";
 
@@ -33,12 +33,15 @@ export const rows: Scenario = {
     const [inEmpty] = (await empty.workers(1)) as [Worker];
     // The server is still busy with what it was given: MariaDB writes its pages for a while.
     await pause(SETTLE_MS);
-    for (const worker of [inEmpty, inFull]) await cycleMs(worker, full.warmUpMs);
+    for (const worker of [inEmpty, inFull]) await cycleMs(worker, 1, full.warmUpMs);
     // In alternation: a machine has fast minutes and slow ones, and neighbours share them.
     const pairs: { readonly empty: number; readonly full: number }[] = [];
     const sliceMs = (full.seconds * 1e3) / PAIRS;
     for (let i = 0; i < PAIRS; i++) {
-      pairs.push({ empty: await cycleMs(inEmpty, sliceMs), full: await cycleMs(inFull, sliceMs) });
+      pairs.push({
+        empty: await cycleMs(inEmpty, 1, sliceMs),
+        full: await cycleMs(inFull, 1, sliceMs),
+      });
     }
     return {
       growth: median(pairs.map((pair) => pair.full / pair.empty)),
@@ -48,13 +51,3 @@ export const rows: Scenario = {
     };
   },
 };
-
-type Worker = Awaited<ReturnType<Stage["workers"]>>[number];
-
-async function cycleMs(worker: Worker, forMs: number): Promise<number> {
-  const from = instant();
-  const order = { waiters: 1, apart: true, from, until: from + forMs };
-  const { sections } = await worker.call("contend", order);
-  const log = unpack(sections);
-  return (Math.max(...log.map(({ leftAt }) => leftAt)) - from) / log.length;
-}

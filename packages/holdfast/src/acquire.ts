@@ -75,6 +75,11 @@ export class Contention {
     this.#ask();
   }
 
+  /** Whether the backend left the last heartbeat unanswered: who holds it now, nobody knows. */
+  get isUnheard(): boolean {
+    return this.#place !== null && this.#place.failures > 0;
+  }
+
   abort(reason: unknown): void {
     if (!this.#over) this.#fail(reason);
   }

@@ -19,7 +19,7 @@ export const holdfastNodeRedis = holdfast(
   ...(["holdfast-redis", "holdfast, node-redis", TRACES, onNodeRedis] as const),
 );
 
-/** Without the cohort: every waiter stands in the server's line by itself. */
+/** Without the cohort: in the order of arrival at the server. */
 export const holdfastStrict: Contender = {
   ...holdfast("holdfast-strict", "holdfast, strict", TRACES, onIoredis, { fair: "strict" }),
   sitsOut: sitOut(SHORT_OF_WAITERS, "nobody here has a neighbour to pass a lease to"),

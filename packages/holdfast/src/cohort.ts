@@ -9,13 +9,15 @@ import { type Custody, HeldLease } from "./lease.js";
 import { LocalWaiter } from "./local-waiter.js";
 import type { Terms } from "./options.js";
 
-// Tokens reserved per local waiter. One that waits again right after its turn is served many times
-// in one grant; a range that is not used up costs nothing but numbers.
-const TOKENS_PER_WAITER = 32;
+// One that waits again right after its turn is served many times in one grant. A range that is not
+// used up costs nothing but numbers.
+export const TOKENS_PER_WAITER = 32;
 
 export interface CohortTerms {
   readonly handOvers: number;
   readonly handOverMs: number;
+  /** How many tokens to reserve for each waiter. */
+  readonly tokensPerWaiter: number;
 }
 
 /**
@@ -40,6 +42,8 @@ export class Cohort implements Custody {
   // Whether the backend has said anything to the claim under way.
   #heard = false;
   #closedBy: Error | null = null;
+  // Whether it keeps its claim to itself for now.
+  #isShut = false;
 
   constructor(
     resource: string,
@@ -88,6 +92,16 @@ export class Cohort implements Custody {
       this.#pump();
       if (this.#isPatienceCounted()) waiter.watchPatience();
     });
+  }
+
+  /** Claims nothing until it is opened. */
+  shut(): void {
+    this.#isShut = true;
+  }
+
+  open(): void {
+    this.#isShut = false;
+    this.#pump();
   }
 
   /** A grant that one caller obtained without waiting: its lease can be passed on like any other. */
@@ -152,7 +166,7 @@ export class Cohort implements Custody {
       this.#resting?.cancel();
       this.#resting = null;
       if (this.#grant === null) this.#onIdle();
-    } else if (this.#claiming === null && this.#resting === null) {
+    } else if (this.#claiming === null && this.#resting === null && !this.#isShut) {
       if (!this.#canPassOn(this.#waiting[0]!)) this.#claim(this.#waiting[0]!);
     }
   }
@@ -202,6 +216,7 @@ export class Cohort implements Custody {
    * waiters, who are granted by it, need no timer.
    */
   #isPatienceCounted(): boolean {
+    if (this.#isShut) return false;
     return this.#claiming === null || this.#heard || this.#localLease() !== null;
   }
 
@@ -296,14 +311,17 @@ export class Cohort implements Custody {
   }
 
   #outOfPatience({ startedAt }: LocalWaiter): Error {
-    const waitedMs = this.#arena.backend.clock.now() - startedAt;
+    const { backend } = this.#arena;
+    const waitedMs = backend.clock.now() - startedAt;
+    if (this.#claiming?.isUnheard && this.#localLease() === null) return backend.silence(waitedMs);
     return new AcquireTimeoutError(this.#resource, waitedMs, this.holders());
   }
 
   #tokens(): number {
     const others = this.#waiting.length - 1 + (this.#grant === null ? 0 : 1);
     const { tokenRange } = this.#arena.backend.engine.traits;
-    return Math.min(tokenRange, this.#budget.handOvers + 1, 1 + TOKENS_PER_WAITER * others);
+    const { handOvers, tokensPerWaiter } = this.#budget;
+    return Math.min(tokenRange, handOvers + 1, 1 + tokensPerWaiter * others);
   }
 
   #localLease(): HeldLease | null {

@@ -1,6 +1,6 @@
 import { type Arena, Contention } from "./acquire.js";
 import { Backend } from "./backend.js";
-import { Cohort } from "./cohort.js";
+import { Cohort, type CohortTerms, TOKENS_PER_WAITER } from "./cohort.js";
 import { SoleCustody } from "./custody.js";
 import type { Call, Engine, EngineTraits, ListFilter, ListPage, ResourceView } from "./engine.js";
 import { AcquireTimeoutError, show, UsageError } from "./errors.js";
@@ -8,7 +8,7 @@ import { emit } from "./events.js";
 import { parseSequencer } from "./fencing/sequencer.js";
 import type { Grant } from "./grant.js";
 import { Keeper } from "./keeper.js";
-import { HeldLease, type Lease } from "./lease.js";
+import { type Custody, HeldLease, type Lease } from "./lease.js";
 import { onAbort } from "./on-abort.js";
 import {
   ACQUIRE_DEFAULTS,
@@ -27,6 +27,7 @@ import { type RwLock, rwLock } from "./recipes/rw-lock.js";
 import { type Semaphore, type SemaphoreOptions, semaphore } from "./recipes/semaphore.js";
 import { checkResource } from "./resource.js";
 import { joinEnclosing, type RunFunction, runArguments, runUnder } from "./run.js";
+import { StrictLine } from "./strict-line.js";
 
 const LIST_PAGE = 256;
 
@@ -50,10 +51,13 @@ export interface RevokeOptions {
 export class Locks implements AsyncDisposable {
   readonly #backend: Backend;
   readonly #connection: ConnectTerms;
+  readonly #budget: CohortTerms;
   readonly #arena: Arena;
   readonly #keeper: Keeper;
   readonly #custody: SoleCustody;
   readonly #cohorts = new Map<string, Cohort>();
+  /** By resource. */
+  readonly #strict = new Map<string, StrictLine>();
   readonly #waits = new Set<Contention>();
   readonly #stopWatching: (() => void) | undefined;
   /** Those of an acquire without options. */
@@ -63,6 +67,7 @@ export class Locks implements AsyncDisposable {
   constructor(engine: Engine, options: ConnectOptions = {}) {
     this.#connection = resolveConnect(options);
     this.#backend = new Backend(engine, this.#connection.clock);
+    this.#budget = { ...this.#connection, tokensPerWaiter: TOKENS_PER_WAITER };
     this.#keeper = new Keeper(this.#backend);
     this.#custody = new SoleCustody(this.#backend, this.#keeper);
     // Wrong defaults are the caller's mistake at connect, not at the first acquire.
@@ -200,10 +205,14 @@ export class Locks implements AsyncDisposable {
     const { mode, label, signal } = terms;
     emit("wait", () => ({ resource, mode, label }));
     // Only leases that the keeper renews can be passed on: the others count their own life.
-    const cohort = terms.fair === "cohort" && mode === "exclusive" && terms.renew;
-    const waiting = cohort
-      ? this.#waitInCohort(resource, terms, startedAt)
-      : this.#waitAlone(resource, terms, startedAt);
+    const canPass = mode === "exclusive" && terms.renew;
+    const isStrict = canPass && terms.fair === "strict" && terms.waitMs > 0;
+    if (!isStrict) this.#strict.get(resource)?.send();
+    const waiting = isStrict
+      ? this.#waitStrictly(resource, terms, startedAt)
+      : canPass && terms.fair === "cohort"
+        ? this.#waitInCohort(resource, terms, startedAt)
+        : this.#waitAlone(resource, terms, startedAt, this.#custody);
     return signal === undefined ? waiting : this.#tellAbort(waiting, resource, terms, startedAt);
   }
 
@@ -220,13 +229,18 @@ export class Locks implements AsyncDisposable {
     }
   }
 
-  #waitAlone(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
+  #waitAlone(
+    resource: string,
+    terms: Terms,
+    startedAt: number,
+    custody: Custody,
+  ): Promise<HeldLease> {
     return this.#contend(resource, terms, startedAt, (grant, now) => {
       if (this.#closing !== null) {
         this.#backend.abandon(grant, grant.doubt.exists, terms.callTimeoutMs);
         throw closed();
       }
-      const lease = new HeldLease(grant, 0, terms, this.#backend.clock, this.#custody, now);
+      const lease = new HeldLease(grant, 0, terms, this.#backend.clock, custody, now);
       this.#keeper.add(grant, now);
       return lease;
     });
@@ -244,6 +258,18 @@ export class Locks implements AsyncDisposable {
     );
   }
 
+  #waitStrictly(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
+    const known = this.#strict.get(resource);
+    if (known !== undefined) return known.join(terms, startedAt);
+    const onIdle = () => this.#strict.delete(resource);
+    const line = new StrictLine(resource, this.#arena, this.#keeper, this.#custody, onIdle);
+    this.#strict.set(resource, line);
+    line.began();
+    const waiting = this.#waitAlone(resource, terms, startedAt, line.custody);
+    waiting.catch(() => line.ended());
+    return waiting;
+  }
+
   #cohort(key: string, resource: string): Cohort {
     const known = this.#cohorts.get(key);
     if (known !== undefined) return known;
@@ -252,7 +278,7 @@ export class Locks implements AsyncDisposable {
       this.#arena,
       this.#keeper,
       this.#custody,
-      this.#connection,
+      this.#budget,
       () => {
         if (this.#cohorts.get(key) === cohort) this.#cohorts.delete(key);
       },
@@ -300,7 +326,9 @@ export class Locks implements AsyncDisposable {
 
   async #close(): Promise<void> {
     for (const wait of this.#waits) wait.abort(closed());
-    for (const cohort of [...this.#cohorts.values()]) cohort.close(closed());
+    for (const group of [...this.#cohorts.values(), ...this.#strict.values()]) {
+      group.close(closed());
+    }
     const leases = this.#keeper.grants.flatMap((grant) => grant.lease ?? []);
     await Promise.all(leases.map((lease) => lease[Symbol.asyncDispose]()));
     await this.#backend.settled();

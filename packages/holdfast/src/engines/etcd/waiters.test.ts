@@ -19,8 +19,9 @@ for (const [processes, each] of [
     const options = { fair: "strict", waitMs: 60_000, signal: controller.signal } as const;
     const granted: Lease[] = [];
     const waits = Array.from({ length: processes }, () => ground.locks()).flatMap((locks) =>
-      Array.from({ length: each }, () =>
-        locks.acquire("a", options).then((one) => granted.push(one)),
+      // Each with a label of its own, or they would share a place.
+      Array.from({ length: each }, (_, i) =>
+        locks.acquire("a", { ...options, label: `${i}` }).then((one) => granted.push(one)),
       ),
     );
     for (const wait of waits) wait.catch(() => {});

@@ -31,7 +31,8 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
     const order: number[] = [];
     const options = { fair: "strict", waitMs: 120_000, callTimeoutMs: 60_000 } as const;
     const waits = Array.from({ length: 500 }, async (_, i) => {
-      const lease = await ours.acquire("b", options);
+      // Each with a label of its own, or they would share a place.
+      const lease = await ours.acquire("b", { ...options, label: `${i}` });
       order.push(i);
       await lease.release();
     });

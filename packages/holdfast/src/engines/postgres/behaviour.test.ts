@@ -48,6 +48,8 @@ scenes({}, (play) => {
     const waits = Array.from({ length: 500 }, async (_, i) => {
       const lease = await ours.acquire("c", {
         fair: "strict",
+        // Each of its own, or they would share a place.
+        label: `${i}`,
         waitMs: 60_000,
         callTimeoutMs: 20_000,
       });

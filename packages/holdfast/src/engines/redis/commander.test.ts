@@ -12,10 +12,9 @@ function stage() {
       const answers = keys.length === 1 ? 1 : keys.map(() => 1);
       sent.push({ keys, answer: () => resolve(answers) });
     });
-  const terms = { idleMs: 1, wait: null };
+  const terms = { idleMs: 1, channelOf: () => "here", wait: null };
   const commander = new Commander({ script } as unknown as Seam, terms);
-  const ask = (key: string, canWait = false) =>
-    commander.run(key, ["release", "id", "0"], (answer) => answer, null, canWait);
+  const ask = (key: string) => commander.run(key, ["release", "id", "0"], (answer) => answer);
   return { sent, ask, keys: () => sent.map((call) => call.keys) };
 }
 
@@ -66,17 +65,4 @@ test("many at once go in two halves, in their order", async () => {
   await turn();
   await turn();
   assert.deepEqual(keys(), [names.slice(0, 10), names.slice(10)]);
-});
-
-test("what can wait goes along with what cannot, in its order, and after a blink by itself", async () => {
-  const { ask, keys } = stage();
-  void ask("a", true);
-  await ticks();
-  assert.deepEqual(keys(), []);
-  void ask("b");
-  await ticks();
-  assert.deepEqual(keys(), [["a", "b"]]);
-  void ask("c", true);
-  for (let looks = 0; looks < 500 && keys().length < 2; looks++) await sleep(2);
-  assert.deepEqual(keys(), [["a", "b"], ["c"]]);
 });

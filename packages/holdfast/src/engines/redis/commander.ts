@@ -30,6 +30,8 @@ interface Operation extends Asked {
 
 export interface CommanderTerms {
   readonly idleMs: number;
+  /** Where we hear of grants of this key's resource; the same for all keys of a slot. */
+  channelOf(key: string): string;
   /** How many replicas must have what was written; null for none. */
   readonly wait: Wait | null;
 }
@@ -56,14 +58,13 @@ export class Commander {
 
   /**
    * What read makes of the answer, or throws at it, is the caller's; as is what fail makes of an error,
-   * or throws at it, where it is given. One that can wait goes along with the next that cannot.
+   * or throws at it, where it is given.
    */
   run<T>(
     key: string,
     words: readonly string[],
     read: (answer: unknown) => T,
     fail: ((error: unknown) => T) | null = null,
-    canWait = false,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       const refuse = (error: unknown) => {
@@ -81,22 +82,16 @@ export class Commander {
           refuse(error);
         }
       };
-      this.#add({ key, words, resolve: take, reject: refuse }, canWait);
+      this.#add({ key, words, resolve: take, reject: refuse });
     });
   }
 
-  #add(operation: Operation, canWait: boolean): void {
+  #add(operation: Operation): void {
     this.#waiting.push(operation);
-    if (canWait) this.#hold();
-    else if (!this.#flushing) {
-      this.#flushing = true;
-      // After the microtasks that are due: whoever asks in this turn goes along.
-      process.nextTick(() => this.#flushSoon());
-    }
-  }
-
-  #hold(): void {
-    this.#held ??= systemClock.timer(HOLD_MS, () => this.#flush(), true);
+    if (this.#flushing) return;
+    this.#flushing = true;
+    // After the microtasks that are due: whoever asks in this turn goes along.
+    process.nextTick(() => this.#flushSoon());
   }
 
   #flushSoon(): void {
@@ -104,7 +99,7 @@ export class Commander {
     const enough = this.#underWay >= ENOUGH_UNDER_WAY && this.#waiting.length < MAX_BATCH;
     // A shard that hangs must not hold up the others, and who waits for replicas sends in turn anyway.
     if (!enough || this.#seam.shards !== undefined || this.#terms.wait !== null) this.#flush();
-    else this.#hold();
+    else this.#held ??= systemClock.timer(HOLD_MS, () => this.#flush(), true);
   }
 
   /**
@@ -115,7 +110,7 @@ export class Commander {
     if (asked.length === 0) return Promise.resolve([]);
     return new Promise((resolve) => {
       const all = new Collection(asked.length, patienceMs, resolve);
-      for (let i = 0; i < asked.length; i++) this.#add(new Part(asked[i]!, all, i), false);
+      for (let i = 0; i < asked.length; i++) this.#add(new Part(asked[i]!, all, i));
     });
   }
 
@@ -164,7 +159,7 @@ export class Commander {
   #send(batch: readonly Operation[]): Promise<void> {
     const cluster = this.#seam.shards !== undefined;
     const keys: string[] = [];
-    const args: string[] = [];
+    const args = [this.#terms.channelOf(batch[0]!.key)];
     for (const { key, words } of batch) {
       if (cluster) keys.push(...touchedBy(key, words[1] ?? ""));
       else keys.push(key);

@@ -39,7 +39,6 @@ import { claimWords, releaseWords } from "./words.js";
 
 const DAY_MS = 86_400_000;
 const LEAVING_MS = 500;
-const REMEMBERED_TURNS = 1024;
 
 export const REDIS_TRAITS: EngineTraits = {
   expiry: "ttl",
@@ -68,8 +67,6 @@ export class RedisEngine implements Engine {
   readonly #pushes: Pushes;
   readonly #end: () => void;
   readonly #beats = new Beats();
-  /** The resources of which a waiter of ours was told that it holds them, and has not given it back. */
-  readonly #turns = new Set<string>();
   readonly #grantListeners = new Set<GrantListener>();
   readonly #changeListeners = new Set<(resource: string) => void>();
   #used = false;
@@ -84,9 +81,12 @@ export class RedisEngine implements Engine {
       this.#hear(channel, message),
     );
     const { idleMs, replicas } = terms;
-    this.#commander = new Commander(seam, { idleMs, wait: null });
+    const channelOf = (key: string) => this.#pushes.channelOf(key);
+    this.#commander = new Commander(seam, { idleMs, channelOf, wait: null });
     this.#keeping =
-      replicas === null ? this.#commander : new Commander(seam, { idleMs, wait: replicas });
+      replicas === null
+        ? this.#commander
+        : new Commander(seam, { idleMs, channelOf, wait: replicas });
   }
 
   /** Hears pushes from now on, so that the first wait need not begin with a new connection. */
@@ -120,24 +120,12 @@ export class RedisEngine implements Engine {
     grants: readonly ReleaseRef[],
     call: Call,
   ): Promise<readonly (Released | Gone | Failed)[]> {
-    for (const { resource, grantId } of grants) {
-      this.#beats.forget(grantId);
-      this.#turns.delete(resource);
-    }
-    return this.#each(
-      this.#commander,
-      grants,
-      call,
-      (ref) => {
-        const key = keyOf(this.#terms.prefix, ref.resource);
-        return releaseWords(ref, this.#pushes.channelOf(key));
-      },
-      (answer) => {
-        // What would have been pushed to ourselves.
-        if (typeof answer === "string") this.#hearGrant(answer);
-        return isDone(answer) ? RELEASED : gone(answer);
-      },
-    );
+    for (const { grantId } of grants) this.#beats.forget(grantId);
+    return this.#each(this.#commander, grants, call, releaseWords, (answer) => {
+      // What would have been pushed to ourselves.
+      if (typeof answer === "string") this.#hearGrant(answer);
+      return isDone(answer) ? RELEASED : gone(answer);
+    });
   }
 
   async check({ resource, mode, token }: Sequence): Promise<boolean> {
@@ -258,11 +246,7 @@ export class RedisEngine implements Engine {
   ): Promise<T> {
     if (this.#closed) return Promise.reject(closed());
     const key = keyOf(this.#terms.prefix, claim.resource);
-    const words = claimWords(verb, claim, this.#pushes.channelOf(key));
-    // Behind a neighbour that holds it nobody can hold it alone before that one's release, so such a
-    // claim can go along with it.
-    const isBehind = claim.mode === "exclusive" && this.#turns.has(claim.resource);
-    return this.#keeping.run(key, words, read, fail, isBehind);
+    return this.#keeping.run(key, claimWords(verb, claim), read, fail);
   }
 
   async #run(resource: string, ...words: (string | number)[]): Promise<unknown> {
@@ -335,9 +319,6 @@ export class RedisEngine implements Engine {
 
   #tell(waiter: GrantRef, answer: Granted): void {
     this.#beats.forget(waiter.grantId);
-    // Those that were lost are never given back; what is remembered only saves a message.
-    if (this.#turns.size >= REMEMBERED_TURNS) this.#turns.clear();
-    this.#turns.add(waiter.resource);
     for (const listener of this.#grantListeners) listener(waiter, answer);
   }
 

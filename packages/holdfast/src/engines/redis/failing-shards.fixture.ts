@@ -131,7 +131,9 @@ export function checkFailingShards(clients: readonly ClientName[]): void {
       const waits = names.flatMap((name) =>
         Array.from({ length: 10 }, async (_, i) => {
           const locks = i % 2 === 0 ? ours! : other!;
-          const lease = await locks.acquire(name, { waitMs: 60_000, fair: "strict" });
+          // Each with a label of its own, or they would share a place.
+          const options = { waitMs: 60_000, fair: "strict", label: `${i}` } as const;
+          const lease = await locks.acquire(name, options);
           await lease.release();
           return lease.token;
         }),

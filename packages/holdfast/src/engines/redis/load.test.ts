@@ -38,7 +38,8 @@ scenes("load", (play) => {
           const held = await other.acquire("a");
           const order: number[] = [];
           const waits = Array.from({ length: 500 }, async (_, i) => {
-            const lease = await ours.acquire("a", { fair, waitMs: 60_000 });
+            // Each with a label of its own, or the strict ones would share a place.
+            const lease = await ours.acquire("a", { fair, label: `${i}`, waitMs: 60_000 });
             order.push(i);
             await lease.release();
           });

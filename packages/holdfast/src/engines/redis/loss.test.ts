@@ -80,8 +80,9 @@ scenes("loss", (play) => {
       const [ours, other] = [ground.locks({ client }), ground.locks()];
       const held = await other.acquire("a", { ttlMs: 900 });
       const tokens: bigint[] = [held.token];
-      const waits = Array.from({ length: 5 }, async () => {
-        const lease = await ours.acquire("a", { fair: "strict" });
+      const waits = Array.from({ length: 5 }, async (_, i) => {
+        // Each with a label of its own, or they would share a place.
+        const lease = await ours.acquire("a", { fair: "strict", label: `${i}` });
         tokens.push(lease.token);
         await lease.release();
       });

@@ -1,9 +1,8 @@
 // A release whose successor waits in the same process: the answer tells it, and no message is pushed.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Granted, Mode } from "../../engine.js";
-import { CLIENT_NAMES, claim, now, scenes, until } from "./ground.fixture.js";
-import { redisEngine } from "./index.js";
+import type { Granted } from "../../engine.js";
+import { CLIENT_NAMES, claim, now, scenes } from "./ground.fixture.js";
 
 scenes("own waiters", (play) => {
   for (const client of CLIENT_NAMES) {
@@ -103,53 +102,5 @@ scenes("own waiters", (play) => {
     await ours.close();
     assert.equal((await released)[0]?.kind, "released");
     assert.deepEqual((await ground.engine().inspect("a", now())).holders, []);
-  });
-
-  play("hold back writers, and no readers, behind a reader among them", async (ground) => {
-    const client = ground.ioRedis();
-    const ours = redisEngine({ client });
-    const other = ground.engine();
-    let sent = 0;
-    const evalsha = client.evalsha.bind(client) as (...args: unknown[]) => unknown;
-    client.evalsha = ((...args: unknown[]) => {
-      sent++;
-      return evalsha(...args);
-    }) as typeof client.evalsha;
-    const told = new Promise((tell) => ours.queue!.onGrant(tell));
-    const writer = claim("a");
-    await other.tryAcquire(writer, now());
-    await ours.queue!.enqueue(claim("a", { mode: "shared" }), now());
-    await other.release([{ ...writer, tombstoneMs: 0 }], now());
-    await told;
-    const sentAtOnce = async (mode: Mode) => {
-      const before = sent;
-      const asked = ours.queue!.enqueue(claim("a", { mode }), now());
-      await new Promise<void>((turned) => process.nextTick(turned));
-      const atOnce = sent > before;
-      await asked;
-      return atOnce;
-    };
-    assert.deepEqual([await sentAtOnce("shared"), await sentAtOnce("exclusive")], [true, false]);
-    await ours.close();
-  });
-
-  play("go along with the release of the one they stand behind", async (ground) => {
-    const ours = ground.locks();
-    const other = ground.locks();
-    const first = await other.acquire("a");
-    const second = ours.acquire("a", { fair: "strict" });
-    await ground.untilWaiters(other, "a", 1);
-    await first.release();
-    const held = await second;
-    // Behind a neighbour that was told: not sent by itself, or a blink later, and never lost.
-    const third = ours.acquire("a", { fair: "strict" });
-    const released = held.release();
-    assert.equal(await released, "released");
-    const last = await third;
-    assert.ok(last.token > held.token);
-    const fourth = ours.acquire("a", { fair: "strict" });
-    await until("it stands in line", async () => (await other.inspect("a")).waiters.length === 1);
-    await last.release();
-    assert.ok((await fourth).held);
   });
 });

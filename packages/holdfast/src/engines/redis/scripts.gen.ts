@@ -4,7 +4,8 @@ export const scripts: Readonly<Record<"aQuick" | "bRecords" | "cAcquire" | "dHol
 -- does not keep the others from their answers.
 -- KEYS  for each operation the first key of its resource; the others are named after it, in its slot.
 --       On a Cluster these follow it, so that the server refuses while it has only some of them
--- ARGV  for each operation its name and its arguments, as its header gives them
+-- ARGV  the caller's channel, where its waiters hear of their grants; then for each operation its name
+--       and its arguments, as its header gives them
 -- Gives an answer for each operation, or the answer where there is one alone; { 'error', message }
 -- where it failed
 --
@@ -32,14 +33,15 @@ local CLAIM_WINDOW, WAITER_LIFE, HEARTBEAT = 3000, 10000, 1000
 local call, ARGV, sub, match, type = redis.pcall, ARGV, string.sub, string.match, type
 -- The server's time in µs, the same for all operations of a call.
 local stamp
-local answers, count, a, decide = {}, 0, 1, nil
+local answers, count, a, decide = {}, 0, 2, nil
 
 for i = 1, #KEYS, STRIDE do
   local key, name, id = KEYS[i], ARGV[a], ARGV[a + 1]
   local answer, size = nil, 2
 
-  -- args  1 grant id  2 the caller's channel
+  -- args  1 grant id
   if name == 'give' then
+    size = 1
     local value, plain = call('GET', key), 'hf:x:' .. id .. ':0:'
     if type(value) == 'string' and sub(value, 1, #plain) == plain then
       local state = sub(value, #plain + 1, #plain + 1)
@@ -61,7 +63,7 @@ for i = 1, #KEYS, STRIDE do
           stamp = time[1] .. sub('00000' .. time[2], -6)
         end
         if ttl and sub(stamp, 1, -4) - heard <= WAITER_LIFE and
-          (channel == ARGV[a + 2] or (call('PUBSUB', COUNT, channel)[2] or 0) > 0) then
+          (channel == ARGV[1] or (call('PUBSUB', COUNT, channel)[2] or 0) > 0) then
           local fence, top = tag .. ':fence', stamp
           if tokens ~= '1' then top = string.format('%.0f', stamp + tokens - 1) end
           local last = call('SET', fence, top, 'PX', IDLE, 'GET')
@@ -71,7 +73,7 @@ for i = 1, #KEYS, STRIDE do
             if call('SET', key, 'hf:x:' .. head .. ':' .. delay .. ':2:' .. ttl .. ':' .. stamp ..
               ':' .. tokens .. ':' .. label, 'PX', life + delay).ok then
               local message = head .. ' ' .. beat .. ' ' .. stamp .. ' ' .. tokens .. ' ' .. life
-              local own = channel == ARGV[a + 2]
+              local own = channel == ARGV[1]
               if own or type(call(PUBLISH, channel, message)) == 'number' then
                 call('ZREM', tag .. ':queue', head)
                 call('HDEL', tag .. ':waiters', head)
@@ -90,10 +92,10 @@ for i = 1, #KEYS, STRIDE do
       end
     end
 
-  -- args  1 grant id  2 ttl  3 tokens  4 label  5 the caller's channel
+  -- args  1 grant id  2 ttl  3 tokens:label
   elseif name == 'take' or name == 'try' then
-    size = 5
-    local ttl, tokens = ARGV[a + 2], ARGV[a + 3]
+    size = 3
+    local ttl, rest = ARGV[a + 2], ARGV[a + 3]
     local queue, gone = '{' .. key .. '}:queue', '{' .. key .. '}:gone:' .. id
     -- One question for three keys, each counted as often as it weighs.
     local present = call('EXISTS', gone, key, key, queue, queue, queue, queue)
@@ -103,11 +105,13 @@ for i = 1, #KEYS, STRIDE do
         stamp = time[1] .. sub('00000' .. time[2], -6)
       end
       local fence, top = '{' .. key .. '}:fence', stamp
-      if tokens ~= '1' then top = string.format('%.0f', stamp + tokens - 1) end
+      if sub(rest, 1, 2) ~= '1:' then
+        top = string.format('%.0f', stamp + match(rest, '^%d+') - 1)
+      end
       local last = call('SET', fence, top, 'PX', IDLE, 'GET')
       if not last or (type(last) == 'string' and #last == #stamp and last < stamp) then
-        if call('SET', key, 'hf:x:' .. id .. ':0:0:' .. ttl .. ':' .. stamp .. ':' .. tokens ..
-          ':' .. ARGV[a + 4], 'PX', ttl).ok then
+        if call('SET', key, 'hf:x:' .. id .. ':0:0:' .. ttl .. ':' .. stamp .. ':' .. rest,
+          'PX', ttl).ok then
           answer = stamp
         end
       elseif type(last) == 'string' then
@@ -129,8 +133,9 @@ for i = 1, #KEYS, STRIDE do
             local time = call('TIME')
             stamp = time[1] .. sub('00000' .. time[2], -6)
           end
+          local tokens, own = match(rest, '^(%d+):(.*)$')
           call('HSET', waiters, id, 'x:0:' .. ttl .. ':0:' .. tokens .. ':0:' ..
-            sub(stamp, 1, -4) .. ':0:' .. ARGV[a + 5] .. ':' .. ARGV[a + 4])
+            sub(stamp, 1, -4) .. ':0:' .. ARGV[1] .. ':' .. own)
           local position, soon, kept = 0, math.min(HEARTBEAT, left), 0
           if present == 6 then
             position, soon, kept = call('ZRANK', queue, id), HEARTBEAT, call('PTTL', queue)
@@ -162,7 +167,7 @@ for i = 1, #KEYS, STRIDE do
   elseif name == 'withdraw' then
     size = 1
   elseif name == 'acquire' or name == 'enqueue' then
-    size = 7
+    size = 6
   elseif name == 'inspect' then
     size = 0
   elseif name == 'revoke' then
@@ -462,7 +467,6 @@ end
 `,
   cAcquire: `-- One claim: granted, or busy; with enqueue in line until it is its turn.
 -- args  1 grant id  2 mode: x, or s with its limit, s0 without  3 ttl  4 lock-delay  5 tokens  6 label
---       7 the caller's channel
 -- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
 --       | gone why | limit inUse
 
@@ -504,7 +508,7 @@ end
 local function claim(keys, args, waits)
   local w = { id = args[1], mode = string.sub(args[2], 1, 1), ttl = tonumber(args[3]),
     limit = tonumber(string.sub(args[2], 2)) or 0, delay = tonumber(args[4]),
-    tokens = tonumber(args[5]), label = args[6], beat = 0, heard = at, passed = 0, channel = args[7] }
+    tokens = tonumber(args[5]), label = args[6], beat = 0, heard = at, passed = 0, channel = ARGV[1] }
   if redis.call('EXISTS', keys[6]) == 1 then return { 'gone', 'unknown' } end
   local known = alive(keys, w.id)
   if known then
@@ -540,9 +544,10 @@ function operations.acquire(keys, args) return claim(keys, args, false) end
 function operations.enqueue(keys, args) return claim(keys, args, true) end
 
 -- The same of exclusive claims without lock-delay.
--- args  1 grant id  2 ttl  3 tokens  4 label  5 the caller's channel
+-- args  1 grant id  2 ttl  3 tokens:label
 local function plain(args)
-  return { args[1], 'x', args[2], '0', args[3], args[4], args[5] }
+  local tokens, label = string.match(args[3], '^(%d+):(.*)$')
+  return { args[1], 'x', args[2], '0', tokens, label }
 end
 
 function operations.try(keys, args) return claim(keys, plain(args), false) end
@@ -597,7 +602,7 @@ function operations.release(keys, args)
 end
 
 -- The same without a tombstone.
--- args  1 grant id  2 the caller's channel
+-- args  1 grant id
 function operations.give(keys, args) return operations.release(keys, { args[1], '0' }) end
 
 local function find_token(keys, token)

@@ -61,8 +61,10 @@ test("an aborted wait leaves no watch behind", async () => {
   const before = await ground.server.metric("zk_watch_count");
   const lease = await holder.acquire(resource, { renew: false });
   const controller = new AbortController();
-  const waits = Array.from({ length: 20 }, () =>
-    locks.acquire(resource, { signal: controller.signal, fair: "strict" }).catch(() => null),
+  // Each with a label of its own, or they would share a place.
+  const options = { signal: controller.signal, fair: "strict" } as const;
+  const waits = Array.from({ length: 20 }, (_, i) =>
+    locks.acquire(resource, { ...options, label: `${i}` }).catch(() => null),
   );
   await ground.untilWaiters(holder, resource, 20);
   controller.abort();

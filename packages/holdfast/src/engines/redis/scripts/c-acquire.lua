@@ -1,6 +1,5 @@
 -- One claim: granted, or busy; with enqueue in line until it is its turn.
 -- args  1 grant id  2 mode: x, or s with its limit, s0 without  3 ttl  4 lock-delay  5 tokens  6 label
---       7 the caller's channel
 -- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
 --       | gone why | limit inUse
 
@@ -42,7 +41,7 @@ end
 local function claim(keys, args, waits)
   local w = { id = args[1], mode = string.sub(args[2], 1, 1), ttl = tonumber(args[3]),
     limit = tonumber(string.sub(args[2], 2)) or 0, delay = tonumber(args[4]),
-    tokens = tonumber(args[5]), label = args[6], beat = 0, heard = at, passed = 0, channel = args[7] }
+    tokens = tonumber(args[5]), label = args[6], beat = 0, heard = at, passed = 0, channel = ARGV[1] }
   if redis.call('EXISTS', keys[6]) == 1 then return { 'gone', 'unknown' } end
   local known = alive(keys, w.id)
   if known then
@@ -78,9 +77,10 @@ function operations.acquire(keys, args) return claim(keys, args, false) end
 function operations.enqueue(keys, args) return claim(keys, args, true) end
 
 -- The same of exclusive claims without lock-delay.
--- args  1 grant id  2 ttl  3 tokens  4 label  5 the caller's channel
+-- args  1 grant id  2 ttl  3 tokens:label
 local function plain(args)
-  return { args[1], 'x', args[2], '0', args[3], args[4], args[5] }
+  local tokens, label = string.match(args[3], '^(%d+):(.*)$')
+  return { args[1], 'x', args[2], '0', tokens, label }
 end
 
 function operations.try(keys, args) return claim(keys, plain(args), false) end

@@ -47,7 +47,7 @@ function operations.release(keys, args)
 end
 
 -- The same without a tombstone.
--- args  1 grant id  2 the caller's channel
+-- args  1 grant id
 function operations.give(keys, args) return operations.release(keys, { args[1], '0' }) end
 
 local function find_token(keys, token)

@@ -6,7 +6,7 @@ import { stolenMs } from "./steal.js";
 import type { Contender, SlicedScenario, Suite } from "./suite.js";
 
 const OPTIONS = {
-  ...{ seconds: 0.1, size: Infinity, quick: true, scenarios: null, contenders: null },
+  ...{ seconds: 0.1, size: Infinity, quick: false, scenarios: null, contenders: null },
   onProgress: () => {},
 };
 

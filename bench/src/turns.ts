@@ -2,6 +2,8 @@ import { type Extent, Stage } from "./stage.js";
 import type { Measures, Runner, SlicedScenario, Suite, WholeScenario } from "./suite.js";
 import { medians, type Trials } from "./trials.js";
 
+const QUICK_SLICES = 2;
+
 type OnTurn = (who: string) => void;
 
 /** Each contender by itself, round after round; medians are shown. */
@@ -47,6 +49,7 @@ export async function takeSlices(
   extent: Extent,
   onTurn: OnTurn,
 ): Promise<void> {
+  const slices = Math.min(scenario.slicesARound, extent.quick ? QUICK_SLICES : Infinity);
   const lanes: Lane[] = [];
   try {
     for (const trials of all) {
@@ -57,8 +60,8 @@ export async function takeSlices(
     for (let round = 0; round < rounds; round++) {
       onTurn("all in turn");
       for (const lane of lanes) lane.rounds.push([]);
-      for (let i = 0; i < scenario.slicesARound && lanes.length > 0; i++) {
-        await takeSlice(lanes, round * scenario.slicesARound + i);
+      for (let i = 0; i < slices && lanes.length > 0; i++) {
+        await takeSlice(lanes, round * slices + i);
       }
     }
     for (const { trials, runner, rounds } of lanes.filter(stillThere)) {

@@ -24,8 +24,9 @@ export interface BenchArgs {
 
 export const HELP = `npm run bench -- <suite> [options]
 
-  --seconds N        how long each row is measured (default ${DEFAULT_SECONDS})
-  --rounds N         how often the contenders take turns; medians are shown
+  --seconds N        how long a row is measured at a time (default ${DEFAULT_SECONDS}); slices where nobody
+                     waits last a tenth of it
+  --rounds N         how often the contenders take turns, in slices or as a whole
   --size N           at most so many resources or leases, where a scenario takes many
   --quick            only to see that everything works; the numbers mean nothing
   --only SCENARIO    this scenario only; several with commas

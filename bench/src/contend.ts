@@ -26,7 +26,7 @@ export interface ContendReport {
 // Most sections are empty, so that the lock is measured and not the work. Every so often one lasts
 // a turn of the event loop: a second holder would be seen inside it.
 const LONG_SECTION_EVERY = 16;
-const FAREWELL_MS = 400;
+const FAREWELL_MS = 2_000;
 
 /** Loops of acquire and release, one per waiter. */
 export async function contend(subject: Subject, order: ContendOrder): Promise<ContendReport> {
@@ -62,7 +62,8 @@ export async function contend(subject: Subject, order: ContendOrder): Promise<Co
   await pause(order.from - instant());
   const cpuBefore = cpuMs();
   const loops = Promise.all(Array.from({ length: order.waiters }, (_, waiter) => loop(waiter)));
-  // Who polls with long pauses may come back long after the end; nobody waits for that.
+  // The next contender starts when this one is still. Who polls with pauses of many seconds may come
+  // back long after; nobody waits for that.
   const patience = order.until + FAREWELL_MS - instant();
   await Promise.race([loops, pause(patience)]);
   const pending = new Map([...waitingSince.entries()].filter(([, since]) => since < order.until));

@@ -5,7 +5,7 @@ export interface Row {
   readonly contender: string;
   readonly name: string;
   readonly ours: boolean;
-  /** The medians of all rounds. Null where it takes no part or failed; `why` says the reason. */
+  /** Of all rounds. Null where it takes no part or failed; `why` says the reason. */
   readonly measures: Measures | null;
   /** Half of the range of the headline, in percent; null with a single round. */
   readonly spread: number | null;

@@ -1,50 +1,30 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { instant, pause, within } from "./instant.js";
+import { instant, within } from "./instant.js";
 
 const ECHO = "process.stdin.pipe(process.stdout)";
 const ANSWER_TIMEOUT_MS = 5_000;
 
-export interface Pace {
-  readonly seconds: number;
-  /** Not counted. */
-  readonly warmUpMs: number;
-  readonly most: number;
-  /** A machine that never sleeps answers faster than one that has to wake up. */
-  pauseMs(i: number): number;
-}
-
-/** How long each of many round trips took. */
-export async function sampleRoundTrips(
-  roundTrip: () => Promise<unknown>,
-  { seconds, warmUpMs, most, pauseMs }: Pace,
-): Promise<number[]> {
-  const times: number[] = [];
-  // The first one may have to wait for something to start.
+export async function timed(roundTrip: () => Promise<unknown>): Promise<number> {
+  const startedAt = instant();
   await within(ANSWER_TIMEOUT_MS, "a round trip", roundTrip());
-  const warmAt = instant() + warmUpMs;
-  const until = warmAt + seconds * 1e3;
-  for (let i = 0; i < most && instant() < until; i++) {
-    await pause(pauseMs(i));
-    const startedAt = instant();
-    await within(ANSWER_TIMEOUT_MS, "a round trip", roundTrip());
-    if (startedAt >= warmAt) times.push(instant() - startedAt);
-  }
-  return times;
+  return instant() - startedAt;
 }
 
 /** One byte to another process and back, which is the least that two processes need to agree. */
-export async function samplePipe(pace: Pace): Promise<number[]> {
-  const child = spawn(process.execPath, ["-e", ECHO], { stdio: ["pipe", "pipe", "inherit"] });
-  const closed = once(child, "close");
-  try {
-    return await sampleRoundTrips(async () => {
-      const back = once(child.stdout, "data");
-      child.stdin.write("x");
-      await back;
-    }, pace);
-  } finally {
-    child.kill("SIGKILL");
-    await closed;
+export class Echo implements AsyncDisposable {
+  // It ends by itself when its input does, that is, with this process.
+  readonly #child = spawn(process.execPath, ["-e", ECHO], { stdio: ["pipe", "pipe", "inherit"] });
+  readonly #closed = once(this.#child, "close");
+
+  async roundTrip(): Promise<void> {
+    const back = once(this.#child.stdout, "data");
+    this.#child.stdin.write("x");
+    await back;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill("SIGKILL");
+    await this.#closed;
   }
 }

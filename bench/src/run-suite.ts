@@ -1,8 +1,9 @@
 import { describeCommit, describeMachine } from "./machine.js";
 import { headline, improvement, judge, type Report, type Row, type Table } from "./report.js";
-import { type Extent, Stage } from "./stage.js";
-import type { Measures, Scenario, Suite } from "./suite.js";
+import type { Extent } from "./stage.js";
+import type { Scenario, Suite } from "./suite.js";
 import { medians, Trials } from "./trials.js";
+import { takeRounds, takeSlices } from "./turns.js";
 
 export interface RunOptions extends Extent {
   /** How often the contenders take turns; null for as often as the suite says. */
@@ -20,7 +21,11 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<Repor
   const contenders = choose(suite.contenders, options.contenders, "contender");
   const rounds = options.rounds ?? suite.rounds ?? 1;
   const roundsOf = (scenario: Scenario) => Math.min(rounds, scenario.rounds ?? rounds);
-  const all = scenarios.reduce((sum, one) => sum + roundsOf(one) * contenders.length, 0);
+  const turnsOf = (scenario: Scenario) =>
+    "open" in scenario
+      ? contenders.length + roundsOf(scenario)
+      : contenders.length * roundsOf(scenario);
+  const all = scenarios.reduce((sum, one) => sum + turnsOf(one), 0);
   let done = 0;
   const tables: Table[] = [];
   for (const scenario of scenarios) {
@@ -34,7 +39,6 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<Repor
   return { suite: suite.name, at, ...describeCommit(), machine, ...extent, tables, requirements };
 }
 
-/** All contenders in turn, then again: whatever disturbs the machine meanwhile disturbs all alike. */
 async function runScenario(
   suite: Suite,
   scenario: Scenario,
@@ -43,18 +47,11 @@ async function runScenario(
   extent: Extent,
   onTurn: (who: string) => void,
 ): Promise<Table> {
-  const raws: Measures[] = [];
-  for (let round = 0; round < rounds; round++) {
-    const raw = await measureRaw(suite, scenario, extent);
-    if (raw !== null) raws.push(raw);
-    for (const trial of trials) {
-      onTurn(trial.contender.name);
-      await trial.measure(suite, scenario, extent, raw);
-    }
-  }
+  if ("open" in scenario) await takeSlices(suite, scenario, trials, rounds, extent, onTurn);
+  else await takeRounds(suite, scenario, trials, rounds, extent, onTurn);
   const { id, title, about, better } = scenario;
   const [first, ...rest] = scenario.columns;
-  const rows = [...rawRows(scenario, raws), ...trials.map((trial) => rowOf(trial, first.key))];
+  const rows = [...rawRows(scenario, trials), ...trials.map((trial) => rowOf(trial, first.key))];
   // A column that nobody has a value for says nothing.
   const known = rest.filter(({ key }) =>
     rows.some(({ measures }) => measures?.[key] !== undefined),
@@ -71,20 +68,13 @@ function rowOf(trial: Trials, column: string): Row {
   return { contender: id, name, ours, measures, spread: trial.spread(column), why, ratio: null };
 }
 
-function rawRows({ raw }: Scenario, measured: readonly Measures[]): Row[] {
+/** Everybody measured it in between; the row shows the medians. */
+function rawRows({ raw }: Scenario, trials: readonly Trials[]): Row[] {
+  const measured = trials.map((trial) => trial.measures()).filter((one) => one !== null);
   if (raw === undefined || measured.length === 0) return [];
   const nothing = { ours: false, spread: null, why: null, ratio: null };
-  return [{ contender: "raw", name: raw.name, measures: medians(measured), ...nothing }];
-}
-
-async function measureRaw(
-  suite: Suite,
-  { raw }: Scenario,
-  extent: Extent,
-): Promise<Measures | null> {
-  if (raw === undefined) return null;
-  await using stage = await Stage.open(suite, null, extent);
-  return await raw.measure(stage);
+  const measures = medians(measured.map(raw.of));
+  return [{ contender: "raw", name: raw.name, measures, ...nothing }];
 }
 
 function compared(table: Table, row: Row): Row {

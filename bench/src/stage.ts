@@ -20,16 +20,17 @@ export interface Extent {
 
 /** What one measurement has to itself: a contender, an empty folder, a server, fresh processes. */
 export class Stage implements AsyncDisposable {
-  readonly contender: Contender | null;
+  readonly contender: Contender;
   readonly seconds: number;
   readonly size: number;
   readonly quick: boolean;
   readonly folder: string;
   readonly #suite: Suite;
   readonly #workers: Worker[] = [];
+  readonly #owned: AsyncDisposable[] = [];
   #ground: Ground | null = null;
 
-  private constructor(suite: Suite, contender: Contender | null, extent: Extent) {
+  private constructor(suite: Suite, contender: Contender, extent: Extent) {
     this.#suite = suite;
     this.contender = contender;
     this.seconds = extent.seconds;
@@ -39,8 +40,7 @@ export class Stage implements AsyncDisposable {
     open.add(this);
   }
 
-  /** Without a contender, for what is measured without any lock. */
-  static async open(suite: Suite, contender: Contender | null, extent: Extent): Promise<Stage> {
+  static async open(suite: Suite, contender: Contender, extent: Extent): Promise<Stage> {
     const stage = new Stage(suite, contender, extent);
     try {
       stage.#ground = (await suite.startGround?.()) ?? null;
@@ -57,7 +57,7 @@ export class Stage implements AsyncDisposable {
   }
 
   get name(): string {
-    return this.contender?.name ?? "nothing";
+    return this.contender.name;
   }
 
   /** Compilers need a while, and the more of a library there is, the longer. */
@@ -85,7 +85,7 @@ export class Stage implements AsyncDisposable {
   /** How often the server was called so far; null where there is none. */
   async calls({ renewing = false } = {}): Promise<number | null> {
     if (this.#ground === null) return null;
-    const { sends = [], renews = [] } = this.contender?.traces ?? {};
+    const { sends = [], renews = [] } = this.contender.traces ?? {};
     return this.#ground.calls([...sends, ...(renewing ? renews : [])]);
   }
 
@@ -101,17 +101,22 @@ export class Stage implements AsyncDisposable {
   ): Promise<Worker[]> {
     const started = Array.from({ length: count }, () => new Worker());
     this.#workers.push(...started);
-    const contender = this.contender?.id;
-    if (contender === undefined) throw new Error("workers need a contender to open");
     const where = { folder: this.folder, url: this.#ground?.url ?? "" };
     const place = { ...where, counting, ttlMs, idleMs, pipelining };
-    const order = { suite: this.#suite.module, contender, place };
+    const order = { suite: this.#suite.module, contender: this.contender.id, place };
     await Promise.all(started.map((worker) => worker.call("open", order)));
     return started;
   }
 
+  /** Something else that is to end with it. */
+  own<T extends AsyncDisposable>(thing: T): T {
+    this.#owned.push(thing);
+    return thing;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#workers.map((worker) => worker.stop()));
+    await Promise.all(this.#owned.map((thing) => thing[Symbol.asyncDispose]()));
     await this.#ground?.[Symbol.asyncDispose]();
     this.#remove();
   }

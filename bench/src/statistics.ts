@@ -43,3 +43,9 @@ export function spread(values: readonly number[]): number {
   const halfRange = (Math.max(...values) - Math.min(...values)) / 2;
   return halfRange === 0 ? 0 : (100 * halfRange) / median(values);
 }
+
+/** The half with the least of something, and whatever has no more than they. */
+export function leastBy<T>(all: readonly T[], amount: (one: T) => number): T[] {
+  const most = percentile(all.map(amount), 0.5);
+  return all.filter((one) => amount(one) <= most);
+}

@@ -96,7 +96,7 @@ export interface Column {
 
 export type Measures = Readonly<Record<string, number>>;
 
-export interface Scenario {
+interface Question {
   readonly id: string;
   readonly title: string;
   /** One sentence on what is measured, printed above the table. */
@@ -108,9 +108,28 @@ export interface Scenario {
   readonly better: Better;
   /** At most so many rounds, where one takes long. */
   readonly rounds?: number;
-  /** What the machine allows without any lock, measured in the same run. */
-  readonly raw?: { readonly name: string; measure(stage: Stage): Promise<Measures> };
-  measure(stage: Stage, raw: Measures | null): Promise<Measures>;
+  /** A row of what the machine allows without any lock, out of what every contender measured of it. */
+  readonly raw?: { readonly name: string; of(measures: Measures): Measures };
+}
+
+/** Each contender by itself, in one stretch a round. */
+export interface WholeScenario extends Question {
+  measure(stage: Stage): Promise<Measures>;
+}
+
+/** All contenders at once, each for a moment in turn. */
+export interface SlicedScenario extends Question {
+  readonly slicesARound: number;
+  open(stage: Stage): Promise<Runner>;
+}
+
+export type Scenario = WholeScenario | SlicedScenario;
+
+/** One contender, ready to be measured slice by slice. In between it does nothing. */
+export interface Runner<Slice = unknown> {
+  warmUp(): Promise<unknown>;
+  slice(): Promise<Slice>;
+  summary(slices: readonly Slice[]): Measures;
 }
 
 /**

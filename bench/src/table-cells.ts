@@ -52,8 +52,10 @@ export function aboutReport({ machine, commit, changed, ...report }: Report): st
     `${machine.cores} × ${machine.cpu}, ${machine.memoryMiB} MiB, Node ${machine.node}, ` +
     `${machine.platform}, load ${machine.load}`;
   const source = commit ? [`commit ${commit.slice(0, 10)}${changed ? ", with changes" : ""}`] : [];
-  const turns = rounds === 1 ? "one round" : `medians of up to ${rounds} rounds`;
-  const how = quick ? "a quick run, whose numbers mean nothing" : `${seconds} s a row, ${turns}`;
+  const turns = rounds === 1 ? "one round" : `up to ${rounds} rounds`;
+  const how = quick
+    ? "a quick run, whose numbers mean nothing"
+    : `${seconds} s at a time, ${turns}`;
   return [where, ...source, how];
 }
 

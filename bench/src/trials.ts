@@ -1,12 +1,12 @@
 import { ExclusionError } from "./exclusion.js";
-import { type Extent, Stage } from "./stage.js";
 import { median, spread } from "./statistics.js";
-import type { Contender, Measures, Scenario, Suite } from "./suite.js";
+import type { Contender, Measures, Scenario } from "./suite.js";
 
-/** What one contender showed in one scenario, round after round. */
+/** What one contender showed in one scenario. */
 export class Trials {
   readonly contender: Contender;
-  readonly #rounds: Measures[] = [];
+  #rounds: readonly Measures[] = [];
+  #all: Measures = {};
   /** Why it takes no part, or no further part. */
   why: string | null;
 
@@ -15,27 +15,29 @@ export class Trials {
     this.why = whyNot(scenario, contender);
   }
 
-  async measure(
-    suite: Suite,
-    scenario: Scenario,
-    extent: Extent,
-    raw: Measures | null,
-  ): Promise<void> {
-    if (this.why !== null) return;
+  /** Null where it fails, and then it takes no further part. */
+  async attempt<T>(work: () => Promise<T>): Promise<T | null> {
+    if (this.why !== null) return null;
     try {
-      await using stage = await Stage.open(suite, this.contender, extent);
-      this.#rounds.push(await scenario.measure(stage, raw));
+      return await work();
     } catch (error) {
       // Ours must not fail. Another's failure is a result, and the others' numbers stay good.
       if (this.contender.ours) throw error;
       const wrong = error instanceof ExclusionError ? "disqualified" : "failed";
       this.why = `${wrong}: ${error instanceof Error ? error.message : error}`;
+      return null;
     }
   }
 
-  /** The median of every column. Null where there is nothing to show: half a row would mislead. */
+  /** What each round showed, and all of them together. */
+  conclude(rounds: readonly Measures[], all: Measures): void {
+    this.#rounds = rounds;
+    this.#all = all;
+  }
+
+  /** Null where there is nothing to show: half a row would mislead. */
   measures(): Measures | null {
-    return this.why === null ? medians(this.#rounds) : null;
+    return this.why === null ? this.#all : null;
   }
 
   spread(column: string): number | null {
@@ -44,6 +46,7 @@ export class Trials {
   }
 }
 
+/** Of every column. */
 export function medians(rounds: readonly Measures[]): Measures {
   const keys = [...new Set(rounds.flatMap((measures) => Object.keys(measures)))];
   return Object.fromEntries(

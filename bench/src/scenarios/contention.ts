@@ -1,11 +1,7 @@
-import { checkExclusion } from "../exclusion.js";
-import { instant } from "../instant.js";
-import { type Section, unpack } from "../section-log.js";
+import { type LoopSlice, runLoops, sum } from "../loops.js";
 import type { Stage } from "../stage.js";
-import { fairPercentile, jain } from "../statistics.js";
-import type { Column, Measures } from "../suite.js";
-
-const START_MS = 20;
+import { fairPercentile, leastBy, median } from "../statistics.js";
+import type { Column, Measures, Runner } from "../suite.js";
 
 export const RATE: Column = { key: "rate", title: "per second", kind: "rate" };
 export const WAITS: readonly Column[] = [
@@ -27,76 +23,64 @@ interface Contention {
   readonly apart?: boolean;
 }
 
-/** Processes × waiters that take turns; counts only what happens after warming up. */
-export async function measureContention(
-  stage: Stage,
-  { processes, waiters, apart = false }: Contention,
-): Promise<Measures> {
-  const workers = await stage.workers(processes, { pipelining: apart });
-  // What a library sends once, when it is used first, is no part of a turn.
-  for (const worker of workers) {
-    await worker.call("acquire");
-    await worker.call("release");
-  }
-  const callsBefore = await stage.calls();
-  const from = instant() + START_MS;
-  const warmAt = from + stage.warmUpMs;
-  const until = warmAt + stage.seconds * 1e3;
-  const reports = await Promise.all(
-    workers.map((worker) => worker.call("contend", { waiters, apart, from, until })),
-  );
-  const callsAfter = await stage.calls();
-  const logs = reports.map(({ sections }) => unpack(sections));
-  if (!apart) checkExclusion(stage.name, logs);
+/** How a scenario's time is cut up: a slice lasts this part of `seconds`, after a lead-in. */
+interface Cut {
+  readonly slicesARound: number;
+  readonly part: number;
+  readonly leadInMs: number;
+}
 
-  const endedAt = Math.min(...reports.map((report) => report.endedAt));
-  const counts = (section: Section) => section.enteredAt >= warmAt && section.enteredAt < endedAt;
-  const counted = logs.map((log) => log.filter(counts));
-  const served = counted.flat();
-  // Who asked in time and was served a little late has waited, too.
-  const waited = logs.map((log) =>
-    log.filter(({ askedAt, enteredAt }) => enteredAt >= warmAt && askedAt < endedAt),
-  );
-  const waits = reports.flatMap(({ pending }, i) => waitsOf(waited[i]!, waiters, pending, endedAt));
-  const shares = counted.flatMap((log) => sharesOf(log, waiters));
-  const turns = sum(logs.map((log) => log.length));
-  const gaveUp = sum(reports.map((report) => report.gaveUp));
+/** Where nobody waits, a pipeline is full after a few turns, and short slices alternate quickly. */
+const SHORT: Cut = { slicesARound: 30, part: 0.1, leadInMs: 20 };
+/** Peers that look again after 300 ms need longer to show what they do. */
+const LONG: Cut = { slicesARound: 3, part: 1, leadInMs: 400 };
+
+/** Processes × waiters that take turns. */
+export function contention({ processes, waiters, apart = false }: Contention) {
+  const contended = processes * waiters > 1 && !apart;
+  const { slicesARound, part, leadInMs } = contended ? LONG : SHORT;
+  const open = async (stage: Stage): Promise<Runner<Slice>> => {
+    const workers = await stage.workers(processes, { pipelining: apart });
+    // What a library sends once, when it is used first, is no part of a turn.
+    for (const worker of workers) {
+      await worker.call("acquire");
+      await worker.call("release");
+    }
+    const run = (leadMs: number, forMs: number) =>
+      runLoops(stage.name, workers, { waiters, apart, leadInMs: leadMs, forMs });
+    return {
+      warmUp: () => run(0, stage.warmUpMs),
+      async slice() {
+        const before = await stage.calls();
+        const slice = await run(Math.min(leadInMs, stage.warmUpMs), part * stage.seconds * 1e3);
+        const after = await stage.calls();
+        return { ...slice, calls: before === null || after === null ? null : after - before };
+      },
+      summary: (slices) => summary(slices, processes, contended),
+    };
+  };
+  return { slicesARound, open };
+}
+
+interface Slice extends LoopSlice {
+  readonly calls: number | null;
+}
+
+function summary(slices: readonly Slice[], processes: number, contended: boolean): Measures {
+  const quiet = leastBy(slices, ({ stolenMs }) => stolenMs);
+  const waits = quiet[0]!.waits.map((_, waiter) => quiet.flatMap((slice) => slice.waits[waiter]!));
+  const total = (key: "cpuMs" | "turns" | "gaveUp") => sum(quiet.map((slice) => slice[key]));
+  const calls = quiet.flatMap((slice) => slice.calls ?? []);
+  const gaveUp = sum(slices.map((slice) => slice.gaveUp));
   return {
-    rate: served.length / ((endedAt - warmAt) / 1e3),
+    rate: median(quiet.map((slice) => slice.rate)),
     p50: fairPercentile(waits, 0.5),
     p99: fairPercentile(waits, 0.99),
     longest: waits.flat().reduce((a, b) => Math.max(a, b), 0),
-    cpuMs: sum(reports.map((report) => report.cpuMs)) / turns,
-    ...(shares.length > 1 ? { jain: jain(shares) } : {}),
-    ...(processes > 1 ? { jainProcesses: jain(counted.map((log) => log.length)) } : {}),
-    ...(callsBefore === null || callsAfter === null
-      ? {}
-      : { calls: (callsAfter - callsBefore) / turns }),
-    ...(gaveUp > 0 ? { gaveUp } : {}),
+    cpuMs: total("cpuMs") / total("turns"),
+    ...(contended && { jain: median(quiet.map((slice) => slice.jain)) }),
+    ...(processes > 1 && { jainProcesses: median(quiet.map((slice) => slice.jainProcesses)) }),
+    ...(calls.length > 0 && { calls: sum(calls) / total("turns") }),
+    ...(gaveUp > 0 && { gaveUp }),
   };
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((a, b) => a + b, 0);
-}
-
-/** How long each waiter of one process waited, every time. */
-function waitsOf(
-  log: readonly Section[],
-  waiters: number,
-  pending: ReadonlyMap<number, number>,
-  endedAt: number,
-): number[][] {
-  const waits = Array.from({ length: waiters }, (): number[] => []);
-  for (const { waiter, askedAt, enteredAt } of log) waits[waiter]!.push(enteredAt - askedAt);
-  // Who is still waiting at the end has waited at least so long: leaving them out would flatter
-  // those who starve.
-  for (const [waiter, since] of pending) waits[waiter]!.push(endedAt - since);
-  return waits;
-}
-
-function sharesOf(log: readonly Section[], waiters: number): number[] {
-  const shares = new Array<number>(waiters).fill(0);
-  for (const { waiter } of log) shares[waiter]! += 1;
-  return shares;
 }

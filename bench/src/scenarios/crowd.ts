@@ -33,7 +33,7 @@ export const crowd: Scenario = {
 /** Waiters behind one holder, or `apart`: on as many resources, each behind a holder of its own. */
 export async function measureCrowd(stage: Stage, apart: boolean): Promise<Measures> {
   // The holder lives in a process of its own where the lock reaches that far.
-  const alone = stage.contender?.reach !== "host";
+  const alone = stage.contender.reach !== "host";
   const workers = await stage.workers(alone ? 1 : 2, { counting: true });
   const holder = workers[0]!;
   const waiting = workers.at(-1)!;

@@ -1,5 +1,5 @@
 import type { Scenario } from "../suite.js";
-import { CALLS, CPU, GAVE_UP, measureContention, RATE, WAITS } from "./contention.js";
+import { CALLS, CPU, contention, GAVE_UP, RATE, WAITS } from "./contention.js";
 
 const WAITERS = 64;
 
@@ -10,5 +10,5 @@ export const distinct: Scenario = {
   reach: "process",
   columns: [RATE, ...WAITS, CPU, CALLS, GAVE_UP],
   better: "more",
-  measure: (stage) => measureContention(stage, { processes: 1, waiters: WAITERS, apart: true }),
+  ...contention({ processes: 1, waiters: WAITERS, apart: true }),
 };

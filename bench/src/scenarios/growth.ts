@@ -8,7 +8,7 @@ import type { Measures, Scenario } from "../suite.js";
 const LEVELS = [1, 1_000, 100_000, 1_000_000] as const;
 const TTL_MS = 6 * 3_600_000;
 const LOOPS = 64;
-const SLICES = 5;
+const SLICES = 15;
 const AT_A_TIME = 5_000;
 // Traces of idle resources must outlive the time it takes to make and release them all.
 const IDLE_MS_PER_RESOURCE = 0.12;
@@ -21,7 +21,7 @@ const LOOK_EVERY_MS = 200;
 export const growth: Scenario = {
   id: "growth",
   title: "From one resource to a million",
-  about: `A cycle's time, with ${LOOPS} at once, while another process holds so many other resources; then in that process; the server's memory a resource.`,
+  about: `A cycle's time, with ${LOOPS} at once, while another process holds so many other resources, beside one on an empty server; then in that process; the server's memory a resource.`,
   reach: "host",
   columns: [
     { key: "growth", title: "worst / at one", kind: "times" },
@@ -41,12 +41,14 @@ export const growth: Scenario = {
     const most = Math.min(LEVELS.at(-1)!, stage.size);
     const idleMs = Math.ceil(Math.max(MIN_IDLE_MS, IDLE_MS_PER_RESOURCE * most));
     const terms = { ttlMs: TTL_MS, idleMs, pipelining: true };
+    await using beside = await stage.another();
     const [holder, other] = (await stage.workers(2, terms)) as [Worker, Worker];
+    const [few] = (await beside.workers(1, terms)) as [Worker];
     const { content } = stage;
-    for (const worker of [holder, other]) await slicedMs(worker, stage.warmUpMs);
+    for (const worker of [holder, other, few]) await cycleMs(worker, LOOPS, stage.warmUpMs);
     const keysBefore = await content.keys();
     const bytesBefore = await content.bytes();
-    const costs = await grow(stage, most, holder, other);
+    const costs = await grow(stage, most, { holder, other, few });
     const heldBytes = ((await content.bytes()) - bytesBefore) / most;
     for (let left = most; left > 0; left -= AT_A_TIME) {
       await holder.call("letGo", Math.min(AT_A_TIME, left));
@@ -61,30 +63,48 @@ export const growth: Scenario = {
   },
 };
 
-/** Holds more and more, and measures a cycle at each level. */
-async function grow(stage: Stage, most: number, holder: Worker, other: Worker): Promise<Measures> {
-  const forMs = stage.seconds * 1e3;
-  const levels = [...LEVELS.filter((level) => level < most), most];
-  const measures: Record<string, number> = {};
-  const here: number[] = [];
-  const there: number[] = [];
-  let held = 0;
-  for (const level of levels) {
-    while (held < level) held = await holder.call("hold", Math.min(AT_A_TIME, level - held));
-    const ms = await slicedMs(other, forMs);
-    measures[(LEVELS as readonly number[]).includes(level) ? `at${level}` : "atMost"] = ms;
-    there.push(ms);
-    here.push(await slicedMs(holder, forMs));
-  }
-  const worst = (costs: readonly number[]) => Math.max(...costs) / costs[0]!;
-  return { growth: worst(there), holder: worst(here), ...measures };
+interface Crew {
+  readonly holder: Worker;
+  readonly other: Worker;
+  /** On a server where nothing else is held. */
+  readonly few: Worker;
 }
 
-/** The median of a few slices, so that one hiccup of the machine does not count. */
-async function slicedMs(worker: Worker, forMs: number): Promise<number> {
-  const times: number[] = [];
-  for (let i = 0; i < SLICES; i++) times.push(await cycleMs(worker, LOOPS, forMs / SLICES));
-  return median(times);
+/** Holds more and more, and measures a cycle at each level. */
+async function grow(stage: Stage, most: number, crew: Crew): Promise<Measures> {
+  const levels = [...LEVELS.filter((level) => level < most), most];
+  const measures: Record<string, number> = {};
+  const costs: Costs[] = [];
+  let held = 0;
+  for (const level of levels) {
+    while (held < level) held = await crew.holder.call("hold", Math.min(AT_A_TIME, level - held));
+    const cost = await costsOf(crew, (stage.seconds * 1e3) / SLICES);
+    measures[(LEVELS as readonly number[]).includes(level) ? `at${level}` : "atMost"] = cost.ms;
+    costs.push(cost);
+  }
+  const worst = (of: "other" | "holder") =>
+    Math.max(...costs.map((cost) => cost[of])) / costs[0]![of];
+  return { growth: worst("other"), holder: worst("holder"), ...measures };
+}
+
+interface Costs {
+  /** A cycle's time. */
+  readonly ms: number;
+  /** The same, and in the holder's process, in those of one on a server with nothing in it. */
+  readonly other: number;
+  readonly holder: number;
+}
+
+/** In alternation: between two levels a machine may well change its pace. */
+async function costsOf({ holder, other, few }: Crew, forMs: number): Promise<Costs> {
+  const slices: Costs[] = [];
+  for (let i = 0; i < SLICES; i++) {
+    const base = await cycleMs(few, LOOPS, forMs);
+    const ms = await cycleMs(other, LOOPS, forMs);
+    slices.push({ ms, other: ms / base, holder: (await cycleMs(holder, LOOPS, forMs)) / base });
+  }
+  const middle = (of: keyof Costs) => median(slices.map((slice) => slice[of]));
+  return { ms: middle("ms"), other: middle("other"), holder: middle("holder") };
 }
 
 /** Until the server has nothing left, within bounds. */

@@ -1,10 +1,11 @@
+import type { Worker } from "../crew.js";
 import { checkExclusion } from "../exclusion.js";
 import { instant, pause } from "../instant.js";
-import { type Pace, samplePipe, sampleRoundTrips } from "../round-trip.js";
+import { Echo, timed } from "../round-trip.js";
 import type { Section } from "../section-log.js";
 import type { Stage } from "../stage.js";
 import { percentile } from "../statistics.js";
-import type { Measures, Scenario } from "../suite.js";
+import type { Measures, Runner, SlicedScenario } from "../suite.js";
 import { RESOURCE } from "../terms.js";
 
 const MAX_HAND_OVERS = 2_000;
@@ -16,23 +17,25 @@ interface Holds {
   readonly title: string;
   readonly shortestMs: number;
   readonly rangeMs: number;
-  /** Rows last so long at least, but for a quick look. */
+  /** A slice lasts so long at least, but for a quick look. */
   readonly seconds: number;
+  readonly slicesARound: number;
 }
 
 const SHORT: Holds = {
   ...{ id: "hand-over", title: "Hand-over between two processes" },
-  ...{ shortestMs: 2, rangeMs: 8, seconds: 0 },
+  ...{ shortestMs: 2, rangeMs: 8, seconds: 0, slicesARound: 3 },
 };
 const LONG: Holds = {
   ...{ id: "long-holds", title: "Hand-over between two processes after 150 to 250 ms" },
-  ...{ shortestMs: 150, rangeMs: 100, seconds: 8 },
+  ...{ shortestMs: 150, rangeMs: 100, seconds: 10, slicesARound: 1 },
 };
 
 /** Beside the least that two processes need to agree. */
-export const handOver = handOverBeside("raw: pipe round trip", SHORT, (_, pace) =>
-  samplePipe(pace),
-);
+export const handOver = handOverBeside("raw: pipe round trip", SHORT, (stage) => {
+  const echo = stage.own(new Echo());
+  return () => echo.roundTrip();
+});
 
 /** Beside the least that it takes to ask the server. */
 export const servedHandOver = handOverBeside("raw: server round trip", SHORT, askServer);
@@ -43,16 +46,18 @@ export const writtenHandOver = handOverBeside("raw: round trip of a write", SHOR
 /** The same with holds after which servers, watches and processors have gone to sleep. */
 export const longHolds = handOverBeside("raw: round trip of a write", LONG, askServer);
 
-function askServer({ ground }: Stage, pace: Pace): Promise<number[]> {
-  return sampleRoundTrips(() => ground.roundTrip(), pace);
+type RoundTrip = () => Promise<unknown>;
+
+function askServer({ ground }: Stage): RoundTrip {
+  return () => ground.roundTrip();
 }
 
 /** One process holds, the other waits; from the holder's release to the other's grant. */
 function handOverBeside(
   rawName: string,
   holds: Holds,
-  sampleRaw: (stage: Stage, pace: Pace) => Promise<number[]>,
-): Scenario {
+  roundTripOn: (stage: Stage) => RoundTrip,
+): SlicedScenario {
   return {
     id: holds.id,
     title: holds.title,
@@ -68,52 +73,67 @@ function handOverBeside(
     better: "less",
     raw: {
       name: rawName,
-      async measure(stage) {
-        const { warmUpMs } = stage;
-        const seconds = secondsOf(holds, stage);
-        const pauseMs = (i: number) => holdMs(holds, i);
-        const pace = { seconds, warmUpMs, most: MAX_HAND_OVERS, pauseMs };
-        return summary(await sampleRaw(stage, pace), null);
-      },
+      of: ({ base50, base99, samples }) => ({ p50: base50!, p99: base99!, samples: samples! }),
     },
-    async measure(stage, raw) {
-      return summary(await handOvers(stage, holds), raw);
+    slicesARound: holds.slicesARound,
+    async open(stage): Promise<Runner<Pair[]>> {
+      const workers = await stage.workers(2);
+      const roundTrip = roundTripOn(stage);
+      const run = (forMs: number) => handOvers(stage, workers, roundTrip, holds, forMs);
+      return {
+        warmUp: () => run(stage.warmUpMs),
+        slice: () => run(secondsOf(holds, stage) * 1e3),
+        summary: (slices) => summary(slices.flat()),
+      };
     },
   };
 }
 
-async function handOvers(stage: Stage, holds: Holds): Promise<number[]> {
-  const [first, second] = (await stage.workers(2)) as [Worker, Worker];
-  const warmAt = instant() + stage.warmUpMs;
-  const until = warmAt + secondsOf(holds, stage) * 1e3;
+/** How long one hand-over took, and right after it one round trip. */
+interface Pair {
+  readonly delayMs: number;
+  readonly rawMs: number;
+}
+
+async function handOvers(
+  stage: Stage,
+  workers: readonly Worker[],
+  roundTrip: RoundTrip,
+  holds: Holds,
+  forMs: number,
+): Promise<Pair[]> {
+  const until = instant() + forMs;
   const sections: Section[] = [];
-  const delays: number[] = [];
-  let [holder, waiter] = [first, second];
+  const pairs: Pair[] = [];
+  let [holder, waiter] = workers as [Worker, Worker];
   let askedAt = instant();
   let enteredAt = await holder.call("acquire");
   for (let i = 0; i < MAX_HAND_OVERS && instant() < until; i++) {
+    // Holds of different lengths, so that no contender's polling falls into step with them; and
+    // round trips after the same pauses, as a machine that never sleeps answers faster.
+    await pause(holdMs(holds, i));
+    const rawMs = await timed(roundTrip);
     const askedNextAt = instant();
     const granted = waiter.call("acquire");
     await standsInLine(stage);
-    // Holds of different lengths, so that no contender's polling falls into step with them.
     await pause(holdMs(holds, i));
     const leftAt = await holder.call("release");
     sections.push({ waiter: i % 2, askedAt, enteredAt, leftAt });
     askedAt = askedNextAt;
     enteredAt = await granted;
-    if (enteredAt >= warmAt) delays.push(enteredAt - leftAt);
+    pairs.push({ delayMs: enteredAt - leftAt, rawMs });
     [holder, waiter] = [waiter, holder];
   }
   const leftAt = await holder.call("release");
   sections.push({ waiter: sections.length % 2, askedAt, enteredAt, leftAt });
   const sides = [0, 1].map((side) => sections.filter((section) => section.waiter === side));
   checkExclusion(stage.name, sides);
-  return delays;
+  return pairs;
 }
 
 /** Some start a program to ask, and none should pay for coming late to the line. */
 async function standsInLine({ server, contender }: Stage): Promise<void> {
-  const { traces } = contender!;
+  const { traces } = contender;
   const content = server?.content;
   if (content?.inLine === undefined || traces === undefined) return;
   const deadline = instant() + IN_LINE_MS;
@@ -121,8 +141,6 @@ async function standsInLine({ server, contender }: Stage): Promise<void> {
     if (instant() > deadline) throw new Error(`nobody stood in line within ${IN_LINE_MS} ms`);
   }
 }
-
-type Worker = Awaited<ReturnType<Stage["workers"]>>[number];
 
 function holdMs({ shortestMs, rangeMs }: Holds, i: number): number {
   return shortestMs + rangeMs * ((i * GOLDEN) % 1);
@@ -132,10 +150,13 @@ function secondsOf(holds: Holds, { seconds, quick }: Stage): number {
   return quick ? Math.max(seconds, holds.shortestMs / 100) : Math.max(seconds, holds.seconds);
 }
 
-function summary(delays: readonly number[], raw: Measures | null): Measures {
+function summary(pairs: readonly Pair[]): Measures {
+  const delays = pairs.map(({ delayMs }) => delayMs);
+  const raws = pairs.map(({ rawMs }) => rawMs);
   const p50 = percentile(delays, 0.5);
   const p99 = percentile(delays, 0.99);
-  const base = raw?.p50;
-  const multiples = base === undefined ? {} : { raw50: p50 / base, raw99: p99 / base };
-  return { p50, p99, ...multiples, samples: delays.length };
+  const base50 = percentile(raws, 0.5);
+  const base99 = percentile(raws, 0.99);
+  const multiples = { raw50: p50 / base50, raw99: p99 / base50 };
+  return { p50, p99, ...multiples, samples: pairs.length, base50, base99 };
 }

@@ -1,5 +1,5 @@
 import type { Scenario } from "../suite.js";
-import { CALLS, CPU, FAIRNESS, GAVE_UP, measureContention, RATE, WAITS } from "./contention.js";
+import { CALLS, CPU, contention, FAIRNESS, GAVE_UP, RATE, WAITS } from "./contention.js";
 
 const WAITERS = 32;
 
@@ -10,5 +10,5 @@ export const localWaiters: Scenario = {
   reach: "process",
   columns: [RATE, ...WAITS, FAIRNESS, CPU, CALLS, GAVE_UP],
   better: "more",
-  measure: (stage) => measureContention(stage, { processes: 1, waiters: WAITERS }),
+  ...contention({ processes: 1, waiters: WAITERS }),
 };

@@ -1,5 +1,5 @@
 import type { Scenario } from "../suite.js";
-import { CALLS, CPU, FAIRNESS, GAVE_UP, measureContention, RATE, WAITS } from "./contention.js";
+import { CALLS, CPU, contention, FAIRNESS, GAVE_UP, RATE, WAITS } from "./contention.js";
 
 const PROCESSES = 4;
 const WAITERS = 8;
@@ -15,5 +15,5 @@ export const processWaiters: Scenario = {
     ...([CPU, CALLS, GAVE_UP] as const),
   ],
   better: "more",
-  measure: (stage) => measureContention(stage, { processes: PROCESSES, waiters: WAITERS }),
+  ...contention({ processes: PROCESSES, waiters: WAITERS }),
 };

@@ -38,7 +38,7 @@ export async function measureRenewal(stage: Stage, most: number): Promise<Measur
   for (let held = 0; held < leases; ) {
     held = await worker!.call("hold", Math.min(AT_A_TIME, leases - held));
   }
-  const { keepsAlive } = stage.contender!.traces!;
+  const { keepsAlive } = stage.contender.traces!;
   const look = async () => ({
     ...(await worker!.call("usage")),
     calls: (await stage.calls({ renewing: true }))!,
@@ -49,7 +49,7 @@ export async function measureRenewal(stage: Stage, most: number): Promise<Measur
   const after = await look();
   const elapsedMs = after.at - before.at;
   const names = Array.from({ length: leases }, (_, i) => resourceName(i));
-  const held = await stage.content.held(stage.contender!.traces!, names);
+  const held = await stage.content.held(stage.contender.traces!, names);
   const aSecond = (from: number, to: number) => (to - from) / (elapsedMs / 1e3);
   return {
     calls: aSecond(before.calls, after.calls),

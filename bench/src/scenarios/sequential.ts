@@ -1,5 +1,5 @@
 import type { Scenario } from "../suite.js";
-import { CALLS, CPU, measureContention, RATE, WAITS } from "./contention.js";
+import { CALLS, CPU, contention, RATE, WAITS } from "./contention.js";
 
 export const sequential: Scenario = {
   id: "sequential",
@@ -8,5 +8,5 @@ export const sequential: Scenario = {
   reach: "process",
   columns: [RATE, ...WAITS, CPU, CALLS],
   better: "more",
-  measure: (stage) => measureContention(stage, { processes: 1, waiters: 1 }),
+  ...contention({ processes: 1, waiters: 1 }),
 };

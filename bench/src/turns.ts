@@ -1,0 +1,108 @@
+import { type Extent, Stage } from "./stage.js";
+import type { Measures, Runner, SlicedScenario, Suite, WholeScenario } from "./suite.js";
+import { medians, type Trials } from "./trials.js";
+
+const QUICK_SLICES = 2;
+
+type OnTurn = (who: string) => void;
+
+/** Each contender by itself, round after round; medians are shown. */
+export async function takeRounds(
+  suite: Suite,
+  scenario: WholeScenario,
+  all: readonly Trials[],
+  rounds: number,
+  extent: Extent,
+  onTurn: OnTurn,
+): Promise<void> {
+  const shown = all.map((): Measures[] => []);
+  for (let round = 0; round < rounds; round++) {
+    for (const [i, trials] of all.entries()) {
+      onTurn(trials.contender.name);
+      const measures = await trials.attempt(async () => {
+        await using stage = await Stage.open(suite, trials.contender, extent);
+        return await scenario.measure(stage);
+      });
+      if (measures !== null) shown[i]!.push(measures);
+    }
+  }
+  for (const [i, trials] of all.entries()) trials.conclude(shown[i]!, medians(shown[i]!));
+}
+
+/** A contender that stays open, and what its slices showed in each round. */
+interface Lane {
+  readonly trials: Trials;
+  readonly stage: Stage;
+  readonly runner: Runner;
+  readonly rounds: unknown[][];
+}
+
+/**
+ * All contenders open and warm, and then each for a moment in turn, again and again: whatever slows
+ * the machine down lasts longer than a moment, and so slows down all alike.
+ */
+export async function takeSlices(
+  suite: Suite,
+  scenario: SlicedScenario,
+  all: readonly Trials[],
+  rounds: number,
+  extent: Extent,
+  onTurn: OnTurn,
+): Promise<void> {
+  const slices = Math.min(scenario.slicesARound, extent.quick ? QUICK_SLICES : Infinity);
+  const lanes: Lane[] = [];
+  try {
+    for (const trials of all) {
+      onTurn(trials.contender.name);
+      const lane = await trials.attempt(() => openLane(suite, scenario, trials, extent));
+      if (lane !== null) lanes.push(lane);
+    }
+    for (let round = 0; round < rounds; round++) {
+      onTurn("all in turn");
+      for (const lane of lanes) lane.rounds.push([]);
+      for (let i = 0; i < slices && lanes.length > 0; i++) {
+        await takeSlice(lanes, round * slices + i);
+      }
+    }
+    for (const { trials, runner, rounds } of lanes.filter(stillThere)) {
+      trials.conclude(rounds.map(runner.summary), runner.summary(rounds.flat()));
+    }
+  } finally {
+    const open = lanes.filter(stillThere);
+    await Promise.all(open.map(({ stage }) => stage[Symbol.asyncDispose]()));
+  }
+}
+
+async function openLane(
+  suite: Suite,
+  scenario: SlicedScenario,
+  trials: Trials,
+  extent: Extent,
+): Promise<Lane> {
+  const stage = await Stage.open(suite, trials.contender, extent);
+  try {
+    const runner = await scenario.open(stage);
+    await runner.warmUp();
+    return { trials, stage, runner, rounds: [] };
+  } catch (error) {
+    await stage[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** One of everybody. Who comes first, and after whom, changes. */
+async function takeSlice(lanes: readonly Lane[], turn: number): Promise<void> {
+  const at = turn % lanes.length;
+  const others = [...lanes.slice(at + 1), ...lanes.slice(0, at)];
+  const order = [lanes[at]!, ...(turn % 2 === 0 ? others : others.reverse())];
+  for (const { trials, stage, runner, rounds } of order.filter(stillThere)) {
+    const slice = await trials.attempt(() => runner.slice());
+    // Whatever it left behind must not disturb the others.
+    if (slice === null) await stage[Symbol.asyncDispose]();
+    else rounds.at(-1)!.push(slice);
+  }
+}
+
+function stillThere({ trials }: Lane): boolean {
+  return trials.why === null;
+}

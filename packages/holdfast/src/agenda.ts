@@ -1,81 +1,86 @@
 /** Something that is due at an instant, in one agenda at a time; its place there is the agenda's. */
 export interface Entry {
-  dueAt: number;
   place: number;
 }
 
 /** What an entry's place is while it is in no agenda. */
 export const NOWHERE = -1;
 
-/** Things with an instant each, the earliest at hand: a binary heap in which each knows its place. */
+/**
+ * Things with an instant each, the earliest at hand: a binary heap of instants. What moves in it are
+ * numbers, so that ten thousand leases are sorted without touching any of them: a thing keeps its
+ * place, and the agenda knows where in the heap that place is.
+ */
 export class Agenda<T extends Entry> {
-  readonly #heap: T[] = [];
+  /** By place. */
+  readonly #items: (T | undefined)[] = [];
+  readonly #indices: number[] = [];
+  readonly #free: number[] = [];
+  /** By index in the heap. */
+  readonly #places: number[] = [];
+  readonly #dueAt: number[] = [];
 
   get size(): number {
-    return this.#heap.length;
+    return this.#places.length;
   }
 
   /** The earliest instant; Infinity where there is none. */
   get earliest(): number {
-    return this.#heap[0]?.dueAt ?? Infinity;
+    return this.#dueAt.length > 0 ? this.#dueAt[0]! : Infinity;
   }
 
   /** The one that is due first. */
   get first(): T | undefined {
-    return this.#heap[0];
+    return this.#places.length > 0 ? this.#items[this.#places[0]!] : undefined;
   }
 
   /** All of them, in no order. */
   items(): T[] {
-    return [...this.#heap];
+    return this.#places.map((place) => this.#items[place]!);
   }
 
   set(item: T, at: number): void {
-    if (item.place === NOWHERE) item.place = this.#heap.push(item) - 1;
-    item.dueAt = at;
-    this.#sink(this.#rise(item.place));
+    if (item.place === NOWHERE) {
+      item.place = this.#free.pop() ?? this.#items.length;
+      this.#items[item.place] = item;
+      this.#indices[item.place] = this.#places.push(item.place) - 1;
+      this.#dueAt.push(at);
+    }
+    this.#settle(item.place, at, this.#indices[item.place]!);
   }
 
   delete(item: T): void {
     const { place } = item;
     if (place === NOWHERE) return;
     item.place = NOWHERE;
-    const last = this.#heap.pop()!;
-    if (last === item) return;
-    this.#put(last, place);
-    this.#sink(this.#rise(place));
+    this.#items[place] = undefined;
+    this.#free.push(place);
+    const last = this.#places.pop()!;
+    const at = this.#dueAt.pop()!;
+    if (last !== place) this.#settle(last, at, this.#indices[place]!);
   }
 
-  #rise(place: number): number {
-    const item = this.#heap[place]!;
-    while (place > 0) {
-      const above = (place - 1) >> 1;
-      const parent = this.#heap[above]!;
-      if (parent.dueAt <= item.dueAt) break;
-      this.#put(parent, place);
-      place = above;
+  /** Puts it where it belongs, up or down from an index that is free, or its own. */
+  #settle(place: number, at: number, index: number): void {
+    const dueAt = this.#dueAt;
+    while (index > 0) {
+      const above = (index - 1) >> 1;
+      if (dueAt[above]! <= at) break;
+      this.#put(this.#places[above]!, dueAt[above]!, index);
+      index = above;
     }
-    this.#put(item, place);
-    return place;
-  }
-
-  #sink(place: number): void {
-    const item = this.#heap[place]!;
-    for (;;) {
-      let below = 2 * place + 1;
-      if (below >= this.#heap.length) break;
-      const right = this.#heap[below + 1];
-      if (right !== undefined && right.dueAt < this.#heap[below]!.dueAt) below++;
-      const child = this.#heap[below]!;
-      if (child.dueAt >= item.dueAt) break;
-      this.#put(child, place);
-      place = below;
+    for (let below = 2 * index + 1; below < dueAt.length; below = 2 * index + 1) {
+      if (below + 1 < dueAt.length && dueAt[below + 1]! < dueAt[below]!) below++;
+      if (dueAt[below]! >= at) break;
+      this.#put(this.#places[below]!, dueAt[below]!, index);
+      index = below;
     }
-    this.#put(item, place);
+    this.#put(place, at, index);
   }
 
-  #put(item: T, place: number): void {
-    this.#heap[place] = item;
-    item.place = place;
+  #put(place: number, at: number, index: number): void {
+    this.#places[index] = place;
+    this.#dueAt[index] = at;
+    this.#indices[place] = index;
   }
 }

@@ -40,7 +40,6 @@ export class Grant {
   unclaimed: boolean;
   /** All of these are kept by the keeper. */
   kept = false;
-  dueAt = Infinity;
   place = NOWHERE;
   renewAt = Infinity;
   failures = 0;

@@ -378,3 +378,134 @@ test("an answer that is short of entries is a failure of the whole batch, and en
   assert.equal(events.length, 1);
   assert.ok(lease.held);
 });
+
+test("of a batch that hangs, each lease is told of its own danger and loss, in time", async () => {
+  const { clock, engine, locks, batches } = stage();
+  const options = { ttlMs: 30_000, callTimeoutMs: 60_000 };
+  await locks.acquire("patient", { ...options, graceMs: 1_000 });
+  await locks.acquire("careful", { ...options, graceMs: 5_000 });
+  await locks.acquire("done", { ...options, maxHoldMs: 29_500 });
+  const events = record(clock, "in-danger", "lost");
+  // As long as nobody gives up: a call of a third of the ttl ends before danger comes.
+  engine.inject("renew", { kind: "hang", carriedOut: false }, 99);
+  clock.pause(17_000);
+  await clock.advance(0);
+  assert.equal(batches[0]!.length, 3);
+  const before = batches.length;
+  await clock.advance(9_900);
+  const told = events.map(
+    ({ name, at, message }) => `${name} ${message.resource} ${Math.round(at)}`,
+  );
+  const dangers = told.filter((line) => line.startsWith("in-danger")).sort();
+  assert.equal(dangers.length, 3, told.join());
+  assert.ok(
+    told.some((line) => /^lost careful 2(4|5)\d{3}$/.test(line)),
+    told.join(),
+  );
+  assert.ok(batches.length <= before + 1, "no other batch came between");
+  await clock.advance(5_000);
+  assert.equal(events.filter(({ name }) => name === "lost").length, 3);
+});
+
+test("close releases what is being renewed", async () => {
+  const { clock, engine, other } = stage();
+  const locks = new Locks(engine, { clock });
+  await locks.acquire("a", { ttlMs: 3_000 });
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-reply", until: opened });
+  await clock.advance(1_000);
+  assert.equal(engine.calls("renew"), 1);
+  const closed = locks.close();
+  await clock.advance(0);
+  assert.ok(await other.tryAcquire("a"), "it was left to expire");
+  open();
+  await closed;
+});
+
+test("the release of all that is being renewed leaves no timer once the renewal has ended", async () => {
+  const { clock, engine, locks } = stage();
+  const leases = await Promise.all(["a", "b"].map((name) => locks.acquire(name, { ttlMs: 3_000 })));
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-reply", until: opened });
+  await clock.advance(1_000);
+  for (const lease of leases) await lease.release();
+  assert.equal(clock.timers, 1, "that of the call itself is left");
+  open();
+  await clock.advance(0);
+  assert.equal(clock.timers, 0);
+  await clock.advance(10_000);
+  assert.equal(engine.calls("renew"), 1);
+});
+
+test("the last loss is told while another renewal hangs, and leaves no timer", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000, callTimeoutMs: 60_000 });
+  engine.inject("renew", { kind: "hang", carriedOut: false }, 99);
+  await clock.advance(2_000);
+  assert.ok(lease.held);
+  const lost = record(clock, "lost");
+  await clock.advance(2_000);
+  assert.equal(lost.length, 1);
+  await clock.advance(2_000);
+  assert.equal(clock.timers, 0);
+});
+
+test("a lease that gets a grant whose renewal is under way is lost in its own time", async () => {
+  const { clock, engine } = stage();
+  const locks = new Locks(engine, { clock, cohort: { ms: 60_000 } });
+  const options = { ttlMs: 30_000, callTimeoutMs: 60_000 };
+  const before = await locks.acquire("a", options);
+  const [taking, waiting] = [0, 9_000].map((graceMs) =>
+    locks.acquire("a", { ...options, graceMs }),
+  );
+  await clock.advance(0);
+  await before.release();
+  const first = (await taking)!;
+  const lost = record(clock, "lost");
+  engine.inject("renew", { kind: "hang", carriedOut: false }, 99);
+  await clock.advance(10_000);
+  assert.equal(engine.calls("renew"), 1);
+  await first.release();
+  const second = (await waiting)!;
+  assert.ok(second.remainingMs() < 11_000, "it was passed on");
+  await clock.advance(11_000);
+  assert.deepEqual(
+    lost.map(({ message }) => message.token),
+    [second.token],
+  );
+});
+
+test("whoever releases others when it is told of a loss is not followed by their renewal", async () => {
+  const { clock, locks, batches } = stage();
+  const short = await locks.acquire("short", { ttlMs: 3_000, renew: false });
+  const long = await locks.acquire("long", { ttlMs: 7_500 });
+  short.signal.addEventListener("abort", () => void long.release());
+  // Both are due at the same look, and the renewal was due before the loss.
+  clock.pause(2_950);
+  await clock.advance(0);
+  assert.ok(short.signal.aborted);
+  assert.deepEqual(batches, []);
+});
+
+test("a jump of the wall clock during a renewal ends nothing, and that renewal is enough", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a");
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-reply", until: opened });
+  await clock.advance(10_000);
+  clock.step();
+  await clock.advance(2_000);
+  open();
+  await clock.advance(1_000);
+  assert.equal(engine.calls("renew"), 1);
+  assert.ok(lease.remainingMs() > 20_000);
+});
+
+test("a lease that was passed on leaves no timer when it is released", async () => {
+  const { clock, locks } = stage();
+  const before = await locks.acquire("a");
+  const waiting = ["first", "second"].map(() => locks.acquire("a"));
+  await clock.advance(0);
+  for (const lease of [before, ...waiting]) await (await lease).release();
+  assert.equal(clock.timers, 0);
+});

@@ -1,4 +1,4 @@
-import { Agenda } from "./agenda.js";
+import { Agenda, type Entry, NOWHERE } from "./agenda.js";
 import { type Backend, expectAnswers } from "./backend.js";
 import type { Timer } from "./clock.js";
 import type { Call, Failed, Gone, Renewed } from "./engine.js";
@@ -17,11 +17,25 @@ const MAX_BATCH = 1_000;
 const FIRST_REPEAT_MS = 50;
 const BLINK_MS = 10;
 
+/**
+ * Grants whose renewal is under way. They are looked at together, for danger and loss, so that each
+ * needs a place in the agenda of its own once a renewal: when it was answered.
+ */
+class Flight implements Entry {
+  readonly grants: readonly Grant[];
+  place = NOWHERE;
+
+  constructor(grants: readonly Grant[]) {
+    this.grants = grants;
+  }
+}
+
 /** Renews all leases of one engine, in batches, from one timer. */
 export class Keeper {
   readonly #backend: Backend;
   /** When each lease needs to be looked at: a hundred thousand of them must not cost a walk each time. */
-  readonly #agenda = new Agenda<Grant>();
+  readonly #agenda = new Agenda<Grant | Flight>();
+  #kept = 0;
   #timer: Timer | null = null;
   #wakeAt = Infinity;
   #stepsSeen: number;
@@ -32,10 +46,14 @@ export class Keeper {
   }
 
   get grants(): readonly Grant[] {
-    return this.#agenda.items();
+    return this.#agenda
+      .items()
+      .flatMap((entry) => (entry instanceof Flight ? entry.grants.filter(isInFlightOnly) : entry));
   }
 
+  /** Also for a grant that is kept already, when it was passed on to another lease. */
   add(grant: Grant, now: number): void {
+    if (!grant.kept) this.#kept++;
     grant.kept = true;
     this.#plan(grant);
     if (grant.unclaimed) this.#claimSoon(grant, now);
@@ -53,9 +71,10 @@ export class Keeper {
 
   /** Synchronous, so that a release that has begun cannot be followed by a renewal. */
   remove(grant: Grant): void {
+    if (!grant.kept) return;
     grant.kept = false;
     this.#agenda.delete(grant);
-    if (this.#agenda.size > 0) return;
+    if (--this.#kept > 0) return;
     this.#timer?.cancel();
     this.#timer = null;
     this.#wakeAt = Infinity;
@@ -134,15 +153,16 @@ export class Keeper {
       }
     }
     const batches = new Map<number, Grant[]>();
-    for (const grant of this.#due(now)) addTo(batches, this.#callTimeout(grant.lease!), grant);
+    for (const grant of this.#due(now)) {
+      // Whoever was told of a loss just now may have released others that are due.
+      if (grant.kept) addTo(batches, this.#callTimeout(grant.lease!), grant);
+    }
     for (const [timeoutMs, grants] of batches) {
       for (let i = 0; i < grants.length; i += MAX_BATCH) {
-        this.#renew(grants.slice(i, i + MAX_BATCH), timeoutMs);
+        this.#renew(grants.slice(i, i + MAX_BATCH), timeoutMs, now);
       }
-      for (const grant of grants) this.#schedule(grant, now);
     }
-    if (this.#agenda.size > 0)
-      this.#wake(Math.min(this.#agenda.earliest, now + LOOK_EVERY_MS), now);
+    this.#wake(Math.min(this.#agenda.earliest, now + LOOK_EVERY_MS), now);
   }
 
   /**
@@ -151,18 +171,22 @@ export class Keeper {
    */
   #due(now: number): Grant[] {
     const due: Grant[] = [];
-    const later: Grant[] = [];
-    for (let grant = this.#agenda.first; grant !== undefined; grant = this.#agenda.first) {
-      const { lease } = grant;
+    const later: (Grant | Flight)[] = [];
+    for (let entry = this.#agenda.first; entry !== undefined; entry = this.#agenda.first) {
+      const lease = entry instanceof Flight ? null : entry.lease;
       const ahead = due.length > 0 && lease !== null ? lease.renewEveryMs * BATCH_AHEAD : 0;
       if (this.#agenda.earliest > now + ahead) break;
-      this.#agenda.delete(grant);
-      if (lease === null || lease.noticeLoss(now)) continue;
-      this.#warn(grant, lease, now);
-      const renewable = grant.renewing === null && this.#wantsRenewal(grant);
-      (renewable && grant.renewAt <= now + ahead ? due : later).push(grant);
+      this.#agenda.delete(entry);
+      if (entry instanceof Flight) later.push(entry);
+      else if (this.#watch(entry, now) < Infinity) {
+        const renewable = entry.renewing === null && this.#wantsRenewal(entry);
+        (renewable && entry.renewAt <= now + ahead ? due : later).push(entry);
+      }
     }
-    for (const grant of later) this.#schedule(grant, now);
+    for (const entry of later) {
+      if (entry instanceof Flight) this.#watchAll(entry, now);
+      else this.#schedule(entry, now);
+    }
     return due;
   }
 
@@ -172,35 +196,42 @@ export class Keeper {
   }
 
   /** One batch is of one timeout: a hasty lease must not cost a patient one its renewal. */
-  #renew(batch: readonly Grant[], timeoutMs: number): void {
+  #renew(batch: readonly Grant[], timeoutMs: number, startedAt: number): void {
+    const { clock, engine } = this.#backend;
+    const flight = new Flight(batch);
     const leases = batch.map((grant) => grant.lease!);
     const refs = batch.map(({ resource, grantId, ttlMs }) => ({ resource, grantId, ttlMs }));
     const ask = (call: Call) => {
       for (const grant of batch) grant.expect(call.startedAt, grant.ttlMs);
-      return this.#backend.engine.renew(refs, call);
+      return engine.renew(refs, call);
     };
     const work = this.#backend
       .call(timeoutMs, ask, false)
-      .then((answers) => expectAnswers(this.#backend.engine.name, batch.length, answers))
+      .then((answers) => expectAnswers(engine.name, batch.length, answers))
       .then(
         (answers) => {
-          const now = this.#backend.clock.now();
+          const now = clock.now();
           for (let i = 0; i < batch.length; i++)
             this.#take(batch[i]!, leases[i]!, answers[i]!, now);
         },
         (error: unknown) => {
+          const now = clock.now();
           for (const [i, grant] of batch.entries()) {
             if (!isWithoutEffect(error)) grant.unanswered(refs[i]!.ttlMs);
-            this.#failed(grant, leases[i]!, error as Error);
+            this.#failed(grant, leases[i]!, error as Error, now);
           }
         },
       )
       .finally(() => {
-        for (const grant of batch) grant.renewing = null;
-        const now = this.#backend.clock.now();
-        for (const grant of batch) this.#schedule(grant, now);
+        this.#agenda.delete(flight);
+        const now = clock.now();
+        for (const grant of batch) {
+          grant.renewing = null;
+          this.#schedule(grant, now);
+        }
       });
     for (const grant of batch) grant.renewing = work;
+    this.#watchAll(flight, startedAt);
   }
 
   /** The lease may have been released, lost or passed on while the question travelled. */
@@ -210,7 +241,7 @@ export class Keeper {
     if (grant.lease === null || grant.lease.noticeLoss(now)) return;
     if (answer.kind === "failed") {
       if (answer.effect === "unknown") grant.unanswered(grant.ttlMs);
-      this.#failed(grant, lease, this.#backend.failure(answer));
+      this.#failed(grant, lease, this.#backend.failure(answer), now);
     } else if (answer.kind === "gone") {
       grant.lease.lose(answer.why === "unknown" ? "expired" : answer.why, answer.why !== "revoked");
     } else {
@@ -225,12 +256,12 @@ export class Keeper {
   }
 
   /** Unknown neither extends nor ends a lease: it is tried again until local validity runs out. */
-  #failed(grant: Grant, lease: HeldLease, error: Error): void {
+  #failed(grant: Grant, lease: HeldLease, error: Error, now: number): void {
     if (!grant.kept) return;
     const { renewEveryMs } = lease;
     const delayMs = grant.failures === 0 ? 0 : FIRST_REPEAT_MS * 2 ** (grant.failures - 1);
     grant.failures++;
-    grant.renewAt = this.#backend.clock.now() + Math.min(delayMs, renewEveryMs / 2);
+    grant.renewAt = now + Math.min(delayMs, renewEveryMs / 2);
     emit("renewal-failed", () => ({
       ...lease.subject(),
       error,
@@ -255,22 +286,39 @@ export class Keeper {
     return lease !== null && isWanted && lease.lostAt < lease.holdUntil;
   }
 
-  #warn(grant: Grant, lease: HeldLease, now: number): void {
-    if (grant.inDangerTold || !lease.terms.renew || now < this.#dangerAt(grant, lease)) return;
+  /** Tells danger or loss where it has come. Gives when to look again; Infinity when it is lost. */
+  #watch(grant: Grant, now: number): number {
+    const { lease } = grant;
+    if (lease === null) return Infinity;
+    const at = this.#watchAt(grant, lease);
+    if (at > now) return at;
+    if (lease.noticeLoss(now)) return Infinity;
     grant.inDangerTold = true;
     emit("in-danger", () => ({ ...lease.subject(), remainingMs: lease.remainingMs() }));
+    return lease.lostAt;
+  }
+
+  #watchAll(flight: Flight, now: number): void {
+    let at = Infinity;
+    for (const grant of flight.grants) if (grant.kept) at = Math.min(at, this.#watch(grant, now));
+    this.#agenda.set(flight, at);
+    this.#wake(Math.min(at, now + LOOK_EVERY_MS), now);
+  }
+
+  /** When danger or loss comes next. */
+  #watchAt(grant: Grant, lease: HeldLease): number {
+    const { lostAt } = lease;
+    if (!lease.terms.renew || grant.inDangerTold) return lostAt;
+    return Math.min(lostAt, this.#dangerAt(grant, lease, lostAt));
   }
 
   /**
    * A renewal is overdue by then, and at most one third of the life is left; where renewals are so
    * rare that this would come too late, a twentieth of it.
    */
-  #dangerAt(grant: Grant, lease: HeldLease): number {
-    const overdueAt = Math.max(
-      lease.lostAt - grant.lifeMs / 3,
-      grant.since + lease.renewEveryMs * 1.5,
-    );
-    return Math.min(overdueAt, lease.lostAt - grant.lifeMs / 20);
+  #dangerAt({ lifeMs, since }: Grant, { renewEveryMs }: HeldLease, lostAt: number): number {
+    const overdueAt = Math.max(lostAt - lifeMs / 3, since + renewEveryMs * 1.5);
+    return Math.min(overdueAt, lostAt - lifeMs / 20);
   }
 
   #schedule(grant: Grant, now: number): void {
@@ -283,14 +331,13 @@ export class Keeper {
   #nextLook(grant: Grant, now: number): number {
     const lease = grant.lease;
     if (lease === null) return now;
-    let at = lease.lostAt;
-    if (lease.terms.renew && !grant.inDangerTold) at = Math.min(at, this.#dangerAt(grant, lease));
-    if (this.#wantsRenewal(grant) && grant.renewing === null) at = Math.min(at, grant.renewAt);
-    return at;
+    const at = this.#watchAt(grant, lease);
+    const renews = grant.renewing === null && this.#wantsRenewal(grant);
+    return renews ? Math.min(at, grant.renewAt) : at;
   }
 
   #wake(at: number, now: number): void {
-    if (at >= this.#wakeAt) return;
+    if (this.#kept === 0 || at >= this.#wakeAt) return;
     this.#timer?.cancel();
     this.#wakeAt = at;
     this.#timer = this.#backend.clock.timer(at - now, () => this.#look(), false);
@@ -298,6 +345,10 @@ export class Keeper {
 }
 
 function ignore(): void {}
+
+function isInFlightOnly(grant: Grant): boolean {
+  return grant.kept && grant.place === NOWHERE;
+}
 
 function addTo<K, V>(groups: Map<K, V[]>, key: K, value: V): void {
   const group = groups.get(key);

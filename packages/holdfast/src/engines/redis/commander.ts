@@ -3,9 +3,9 @@ import { EngineError, HoldfastError } from "../../errors.js";
 import { isKept } from "./answers.js";
 import type { Script, Seam, Wait } from "./client.js";
 import { explain, isForbidden, isMissingScript, isMoving } from "./failure.js";
-import { touchedBy } from "./keys.js";
 import { type Program, programFor } from "./program.js";
 import { slotOf } from "./slots.js";
+import { type Asked, answersOf, type Sent, wordsOf } from "./words.js";
 
 const MAX_BATCH = 512;
 const WORTH_HALVING = 16;
@@ -16,12 +16,6 @@ const HOLD_MS = 1;
 // Together as long as a call may take by default: then the caller has given up anyway.
 const MOVING_PAUSE_MS = 50;
 const MOVING_LOOKS = 100;
-
-/** words: the name of the operation and its arguments, as the script's headers give them. */
-interface Asked {
-  readonly key: string;
-  readonly words: readonly string[];
-}
 
 interface Operation extends Asked {
   resolve(answer: unknown): void;
@@ -106,11 +100,11 @@ export class Commander {
    * Many at once, with an answer or an error for each: cheaper than a promise for each. What is not
    * answered within patienceMs is an error then, and does not keep the others waiting.
    */
-  runAll(asked: readonly Asked[], patienceMs: number): Promise<unknown[]> {
-    if (asked.length === 0) return Promise.resolve([]);
+  runAll<R>(refs: readonly R[], ask: (ref: R) => Asked, patienceMs: number): Promise<unknown[]> {
+    if (refs.length === 0) return Promise.resolve([]);
     return new Promise((resolve) => {
-      const all = new Collection(asked.length, patienceMs, resolve);
-      for (let i = 0; i < asked.length; i++) this.#add(new Part(asked[i]!, all, i));
+      const all = new Collection(refs.length, patienceMs, resolve);
+      for (let i = 0; i < refs.length; i++) this.#add(new Part(ask(refs[i]!), all, i));
     });
   }
 
@@ -157,22 +151,16 @@ export class Commander {
   }
 
   #send(batch: readonly Operation[]): Promise<void> {
-    const cluster = this.#seam.shards !== undefined;
-    const keys: string[] = [];
-    const args = [this.#terms.channelOf(batch[0]!.key)];
-    for (const { key, words } of batch) {
-      if (cluster) keys.push(...touchedBy(key, words[1] ?? ""));
-      else keys.push(key);
-      for (const word of words) args.push(word);
-    }
+    const channel = this.#terms.channelOf(batch[0]!.key);
+    const sent = wordsOf(batch, channel, this.#seam.shards !== undefined);
     this.#underWay++;
     const settleAll = (answers: unknown) => {
       this.#answered();
       if (batch.length === 1) settle(batch[0]!, answers);
       else for (let i = 0; i < batch.length; i++) settle(batch[i]!, (answers as unknown[])[i]);
     };
-    return this.#script(this.#program.bySha, keys, args).then(settleAll, (error: unknown) =>
-      this.#sendAgain(batch, keys, args, error).then(settleAll, (last: unknown) => {
+    return this.#script(this.#program.bySha, sent).then(settleAll, (error: unknown) =>
+      this.#sendAgain(batch, sent, error).then(settleAll, (last: unknown) => {
         this.#answered();
         const reason = explain(last);
         for (const operation of batch) operation.reject(reason);
@@ -187,12 +175,7 @@ export class Commander {
   }
 
   /** After a refusal that nothing ran with. Anything else is thrown on. */
-  async #sendAgain(
-    batch: readonly Operation[],
-    keys: string[],
-    args: string[],
-    refusal: unknown,
-  ): Promise<unknown> {
+  async #sendAgain(batch: readonly Operation[], sent: Sent, refusal: unknown): Promise<unknown> {
     const { bySha, inFull } = this.#program;
     let error = refusal;
     for (let looks = 1; looks < MOVING_LOOKS; looks++) {
@@ -202,7 +185,7 @@ export class Commander {
       if (!forgotten && isMoving(error)) await sleep(systemClock, MOVING_PAUSE_MS, undefined);
       else if (!forgotten) break;
       try {
-        return await this.#script(forgotten ? inFull : bySha, keys, args);
+        return await this.#script(forgotten ? inFull : bySha, sent);
       } catch (next) {
         error = next;
       }
@@ -220,22 +203,23 @@ export class Commander {
   }
 
   /** Gives the answers; where one alone was asked for, the answer. */
-  #script(how: Script, keys: string[], args: string[]): Promise<unknown> {
+  #script(how: Script, sent: Sent): Promise<unknown> {
     const { wait } = this.#terms;
-    if (wait !== null) return this.#confirmed(how, keys, args, wait);
+    if (wait !== null) return this.#confirmed(how, sent, wait);
     try {
-      return this.#seam.script(how, keys, args);
+      const answered = this.#seam.script(how, sent.keys, sent.args);
+      return sent.counts === null ? answered : answered.then((answer) => answersOf(sent, answer));
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  async #confirmed(how: Script, keys: string[], args: string[], wait: Wait): Promise<unknown> {
-    const { answer, replicas } = await this.#seam.confirmed(how, keys, args, wait);
-    if (replicas >= wait.replicas) return answer;
+  async #confirmed(how: Script, sent: Sent, wait: Wait): Promise<unknown> {
+    const { answer, replicas } = await this.#seam.confirmed(how, sent.keys, sent.args, wait);
+    const answers = answersOf(sent, answer);
+    if (replicas >= wait.replicas) return answers;
     const honest = (one: unknown) => (isKept(one) ? unconfirmed(replicas, wait) : one);
-    const alone = keys.length === this.#program.keysEach;
-    return alone ? honest(answer) : (answer as unknown[]).map(honest);
+    return sent.alone ? honest(answers) : (answers as unknown[]).map(honest);
   }
 }
 

@@ -106,13 +106,18 @@ export class RedisEngine implements Engine {
   }
 
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]> {
+    // Nearly all have one ttl, and share one answer.
+    let renewed: Renewed = { kind: "renewed", since: call.startedAt, ttlMs: 0 };
     return this.#each(
       this.#keeping,
       grants,
       call,
       ({ grantId, ttlMs }) => ["renew", grantId, String(ttlMs)],
-      (answer, { ttlMs }) =>
-        isDone(answer) ? { kind: "renewed", since: call.startedAt, ttlMs } : gone(answer),
+      (answer, { ttlMs }) => {
+        if (!isDone(answer)) return gone(answer);
+        if (renewed.ttlMs !== ttlMs) renewed = { ...renewed, ttlMs };
+        return renewed;
+      },
     );
   }
 
@@ -278,7 +283,8 @@ export class RedisEngine implements Engine {
     }
     return commander
       .runAll(
-        refs.map((ref) => ({ key: keyOf(prefix, ref.resource), words: ask(ref) })),
+        refs,
+        (ref) => ({ key: keyOf(prefix, ref.resource), words: ask(ref) }),
         // On a Cluster a shard that hangs must leave the core time to hear what the others said.
         this.#seam.shards === undefined ? Infinity : timeoutMs / 2,
       )

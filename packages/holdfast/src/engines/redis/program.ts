@@ -7,8 +7,6 @@ import { scripts } from "./scripts.gen.js";
 export interface Program {
   readonly bySha: Script;
   readonly inFull: Script;
-  /** How many keys each operation has. */
-  readonly keysEach: number;
 }
 
 /** The files in their order, after a line of what is the same at every call. */
@@ -21,5 +19,5 @@ export function programFor(idleMs: number, cluster: boolean): Program {
   const constants = `local STRIDE, PUBLISH, COUNT, IDLE = ${keysEach}, ${commands}, '${idleMs}'`;
   const text = [constants, ...parts].join("\n");
   const sha = createHash("sha1").update(text).digest("hex");
-  return { bySha: { sha }, inFull: { text }, keysEach };
+  return { bySha: { sha }, inFull: { text } };
 }

@@ -3,7 +3,8 @@
 -- KEYS  for each operation the first key of its resource; the others are named after it, in its slot.
 --       On a Cluster these follow it, so that the server refuses while it has only some of them
 -- ARGV  the caller's channel, where its waiters hear of their grants; then for each operation its name
---       and its arguments, as its header gives them
+--       and its arguments, as its header gives them. One, keep, is of many resources, and has the keys
+--       of each
 -- Gives an answer for each operation, or the answer where there is one alone; { 'error', message }
 -- where it failed
 --
@@ -22,6 +23,8 @@
 --   try, take    the token: granted, as it was asked for | q:position:nextMs:leftMs:token:label of the
 --                exclusive holder: in line
 --   renew        1
+--   keep         1: all were renewed | which of them, from 0, and its answer to renew, and so on for
+--                those that are not plain; the others were renewed
 --   give         1 | the message that would be pushed to the caller, whose waiter is the next holder
 -- The record of an exclusive grant begins with hf:x:<id>:<lock-delay>:<state>:<ttl>: so that one
 -- comparison tells a plain grant of this holder from everything else. The state is 0 as long as
@@ -33,9 +36,10 @@ local call, ARGV, sub, match, type = redis.pcall, ARGV, string.sub, string.match
 local stamp
 local answers, count, a, decide = {}, 0, 2, nil
 
-for i = 1, #KEYS, STRIDE do
+local i = 1
+while i <= #KEYS do
   local key, name, id = KEYS[i], ARGV[a], ARGV[a + 1]
-  local answer, size = nil, 2
+  local answer, size, span, rest = nil, 2, STRIDE, nil
 
   -- args  1 grant id
   if name == 'give' then
@@ -93,7 +97,7 @@ for i = 1, #KEYS, STRIDE do
   -- args  1 grant id  2 ttl  3 tokens:label
   elseif name == 'take' or name == 'try' then
     size = 3
-    local ttl, rest = ARGV[a + 2], ARGV[a + 3]
+    local ttl, tail = ARGV[a + 2], ARGV[a + 3]
     local queue, gone = '{' .. key .. '}:queue', '{' .. key .. '}:gone:' .. id
     -- One question for three keys, each counted as often as it weighs.
     local present = call('EXISTS', gone, key, key, queue, queue, queue, queue)
@@ -103,12 +107,12 @@ for i = 1, #KEYS, STRIDE do
         stamp = time[1] .. sub('00000' .. time[2], -6)
       end
       local fence, top = '{' .. key .. '}:fence', stamp
-      if sub(rest, 1, 2) ~= '1:' then
-        top = string.format('%.0f', stamp + match(rest, '^%d+') - 1)
+      if sub(tail, 1, 2) ~= '1:' then
+        top = string.format('%.0f', stamp + match(tail, '^%d+') - 1)
       end
       local last = call('SET', fence, top, 'PX', IDLE, 'GET')
       if not last or (type(last) == 'string' and #last == #stamp and last < stamp) then
-        if call('SET', key, 'hf:x:' .. id .. ':0:0:' .. ttl .. ':' .. stamp .. ':' .. rest,
+        if call('SET', key, 'hf:x:' .. id .. ':0:0:' .. ttl .. ':' .. stamp .. ':' .. tail,
           'PX', ttl).ok then
           answer = stamp
         end
@@ -131,7 +135,7 @@ for i = 1, #KEYS, STRIDE do
             local time = call('TIME')
             stamp = time[1] .. sub('00000' .. time[2], -6)
           end
-          local tokens, own = match(rest, '^(%d+):(.*)$')
+          local tokens, own = match(tail, '^(%d+):(.*)$')
           call('HSET', waiters, id, 'x:0:' .. ttl .. ':0:' .. tokens .. ':0:' ..
             sub(stamp, 1, -4) .. ':0:' .. ARGV[1] .. ':' .. own)
           local position, soon, kept = 0, math.min(HEARTBEAT, left), 0
@@ -161,6 +165,22 @@ for i = 1, #KEYS, STRIDE do
       sub(value, #head + 2, #head + 1 + #tail) == tail then
       if call('PEXPIRE', key, ttl) == 1 then answer = 1 end
     end
+
+  -- args  1 ttl  2 grant ids of 32 characters each, one after the other
+  elseif name == 'keep' then
+    local ttl, ids = id, ARGV[a + 2]
+    local plain, last = '^hf:x:(%x+):0:[02]:' .. ttl .. ':', #ids / 32 - 1
+    for j = 0, last do
+      local one = KEYS[i + j * STRIDE]
+      local value = call('GET', one)
+      if type(value) ~= 'string' or match(value, plain) ~= sub(ids, j * 32 + 1, j * 32 + 32) or
+        call('PEXPIRE', one, ttl) ~= 1 then
+        rest = rest or {}
+        rest[#rest + 1] = j
+      end
+    end
+    span = STRIDE * (last + 1)
+    if not rest then answer = 1 end
 
   elseif name == 'withdraw' then
     size = 1

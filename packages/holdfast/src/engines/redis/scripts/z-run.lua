@@ -1,21 +1,31 @@
-return function(name, key, from, size)
-  local tag, args = '{' .. key .. '}', {}
-  for n = 1, size do args[n] = ARGV[from + n] end
+-- What the operation of this name answers, or that it failed.
+return function(name, key, args)
+  local tag = '{' .. key .. '}'
   local keys = { key, tag .. ':queue', tag .. ':waiters', tag .. ':shared', tag .. ':fence',
     tag .. ':gone:' .. (args[1] or '') }
-  return operations[name](keys, args)
+  local ok, decided = pcall(operations[name], keys, args)
+  return ok and decided or
+    { 'error', type(decided) == 'table' and decided.err or tostring(decided) }
 end
 end)()
   end
 
-  if not answer then
-    local ok, decided = pcall(decide, name, key, a, size)
-    answer = ok and decided or
-      { 'error', type(decided) == 'table' and decided.err or tostring(decided) }
+  if rest then
+    answer = {}
+    for _, j in ipairs(rest) do
+      answer[#answer + 1] = j
+      answer[#answer + 1] = decide('renew', KEYS[i + j * STRIDE],
+        { sub(ARGV[a + 2], j * 32 + 1, j * 32 + 32), id })
+    end
+  elseif not answer then
+    local args = {}
+    for n = 1, size do args[n] = ARGV[a + n] end
+    answer = decide(name, key, args)
   end
   count = count + 1
   answers[count] = answer
   a = a + 1 + size
+  i = i + span
 end
 if count == 1 then return answers[1] end
 return answers

@@ -33,7 +33,8 @@ scenes({}, (play) => {
 
   play("a sweep among grants that are alive reads a batch at most", async (ground) => {
     const client = ground.pool({ connectionLimit: 1 });
-    const sweep = () => client.query("CALL holdfast_sweep(holdfast_now_us(UTC_TIMESTAMP(6)))");
+    const sweep = () =>
+      client.query(`CALL holdfast_sweep(holdfast_now_us(UTC_TIMESTAMP(6)), 60000, ${BATCH})`);
     await plant(ground);
     await sweep();
     const nothing = await reads(client, sweep);

@@ -12,14 +12,16 @@ export class MysqlDatabase implements Database {
   readonly #sessions: Sessions;
   readonly #prefix: string;
   readonly #hold: MysqlHold;
+  readonly #idleMs: number;
   readonly #owner = randomBytes(8).toString("hex");
   readonly #end: () => unknown;
   #checked: Promise<void> | null = null;
 
-  constructor(sessions: Sessions, { prefix, hold }: MysqlTerms, end: () => unknown) {
+  constructor(sessions: Sessions, { prefix, hold, idleMs }: MysqlTerms, end: () => unknown) {
     this.#sessions = sessions;
     this.#prefix = prefix;
     this.#hold = hold;
+    this.#idleMs = idleMs;
     this.#end = end;
   }
 
@@ -37,7 +39,7 @@ export class MysqlDatabase implements Database {
       force: Number(operation.force ?? 0),
     }));
     const waitS = Math.max(WAIT_S, Math.floor(waitMs / 1_000));
-    const [answers] = await this.#call("run", [json(ops), waitS], limitMs);
+    const [answers] = await this.#call("run", [json(ops), waitS, this.#idleMs], limitMs);
     return (parse(answers) as Raw[]).map(readable);
   }
 

@@ -1,4 +1,5 @@
 import { UsageError } from "../../errors.js";
+import { checkIdle, IDLE_MS } from "../../sql/idle.js";
 import { type EngineUrl, refuseUnknownParams } from "../../url.js";
 import type { MysqlCallbackPool, MysqlPool } from "./client.js";
 
@@ -9,21 +10,27 @@ export interface MysqlEngineOptions {
   readonly prefix?: string;
   /** rows: tables of our own. shedlock: these, and ShedLock's own table, which excludes Java's ShedLock. */
   readonly hold?: MysqlHold;
+  /**
+   * How long rows that nobody uses are kept. No more than a matter of room: whoever holds, waits or may
+   * come back is never cut short. Of engines that differ, the shortest decides.
+   */
+  readonly idleMs?: number;
 }
 
 export type MysqlHold = "rows" | "shedlock";
 
-export const MYSQL_DEFAULTS = { prefix: "holdfast_", hold: "rows" } as const;
+export const MYSQL_DEFAULTS = { prefix: "holdfast_", hold: "rows", idleMs: IDLE_MS } as const;
 /** Routines that know of ShedLock have names of their own. */
 export const SHEDLOCK_PREFIX = "holdfast_shed_";
 
 export interface MysqlTerms {
   readonly prefix: string;
   readonly hold: MysqlHold;
+  readonly idleMs: number;
 }
 
 export function resolveMysql(options: Omit<MysqlEngineOptions, "client">): MysqlTerms {
-  const { hold = MYSQL_DEFAULTS.hold } = options;
+  const { hold = MYSQL_DEFAULTS.hold, idleMs = MYSQL_DEFAULTS.idleMs } = options;
   if (hold !== "rows" && hold !== "shedlock") {
     throw new UsageError(`hold is ${JSON.stringify(hold)}; it must be "rows" or "shedlock"`);
   }
@@ -34,16 +41,19 @@ export function resolveMysql(options: Omit<MysqlEngineOptions, "client">): Mysql
         "at most 31 more letters, digits or underscores, in lower case",
     );
   }
-  return Object.freeze({ prefix, hold });
+  checkIdle(idleMs);
+  return Object.freeze({ prefix, hold, idleMs });
 }
 
 /** What the parameters of a URL say beyond the address. */
 export function termsFromUrl(url: EngineUrl): MysqlTerms {
-  refuseUnknownParams(url, ["prefix", "hold", "tls"]);
+  refuseUnknownParams(url, ["prefix", "hold", "idleMs", "tls"]);
   const prefix = url.params.get("prefix");
   const hold = url.params.get("hold") as MysqlHold | undefined;
+  const idle = url.params.get("idleMs");
   return resolveMysql({
     ...(prefix === undefined ? {} : { prefix }),
     ...(hold === undefined ? {} : { hold }),
+    ...(idle === undefined ? {} : { idleMs: Number(idle) }),
   });
 }

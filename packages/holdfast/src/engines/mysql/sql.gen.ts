@@ -581,10 +581,12 @@ BEGIN
 END
 `,
   run: `-- Carries out operations one after the other, in one transaction.
--- p_ops    array of what claim, release, withdraw and revoke take, each with its verb
--- p_wait_s how long to wait for others who are at work on the same resources
+-- p_ops     array of what claim, release, withdraw and revoke take, each with its verb
+-- p_wait_s  how long to wait for others who are at work on the same resources
+-- p_keep_ms how long rows that nobody uses are kept
 -- Gives an array with an answer for each operation
-CREATE PROCEDURE holdfast_run(IN p_ops LONGTEXT CHARACTER SET ascii, IN p_wait_s INT)
+CREATE PROCEDURE holdfast_run(IN p_ops LONGTEXT CHARACTER SET ascii, IN p_wait_s INT,
+  IN p_keep_ms BIGINT)
 BEGIN
   DECLARE v_i INT DEFAULT 0;
   DECLARE v_at BIGINT;
@@ -621,7 +623,7 @@ BEGIN
       DECLARE EXIT HANDLER FOR SQLEXCEPTION ROLLBACK;
       SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
       START TRANSACTION;
-      CALL holdfast_sweep(v_at);
+      CALL holdfast_sweep(v_at, p_keep_ms, 20);
       COMMIT;
     END;
   END IF;
@@ -629,40 +631,57 @@ BEGIN
   SELECT CONCAT('[', v_answers, ']') AS answer;
 END
 `,
-  sweep: `-- Frees a little of what nobody came back for. Waits for nobody: what is locked is in use.
-CREATE PROCEDURE holdfast_sweep(IN p_at BIGINT)
-BEGIN
-  DECLARE v_res VARBINARY(1024);
+  sweep: `-- Frees a little of what nobody came back for. Waits for nobody: what is locked is in use. p_keep_ms says
+-- how long that is kept, and nothing else: a waiter keeps its place for ten seconds and a grant until its
+-- lock-delay is over, however short it is. Whom that makes eligible finds out by its next heartbeat.
+-- Every index is named, because tables whose rows come and go have no statistics to choose one by.
+-- p_most  how many resources to look at; a few statements for all of them
+CREATE PROCEDURE holdfast_sweep(IN p_at BIGINT, IN p_keep_ms BIGINT, IN p_most INT)
+proc: BEGIN
+  DECLARE v_names, v_over LONGTEXT CHARACTER SET ascii;
   DECLARE v_token BIGINT;
-  DECLARE v_told LONGTEXT CHARACTER SET ascii;
-  DECLARE v_left INT DEFAULT 20;
   DECLARE v_floor BIGINT DEFAULT NULL;
+  DECLARE v_never BIGINT DEFAULT 9223372036854775807;
+  DELETE FROM holdfast_tombstones WHERE until_us < p_at LIMIT 200;
   -- A transaction of a user's that takes a claim may have it for long.
   SELECT token_floor INTO v_floor FROM holdfast_counter WHERE id = 1 FOR UPDATE SKIP LOCKED;
-  DELETE FROM holdfast_tombstones WHERE until_us < p_at LIMIT 200;
-  idle: WHILE v_left > 0 AND v_floor IS NOT NULL DO
-    SET v_left = v_left - 1, v_res = NULL;
-    SELECT name, last_token INTO v_res, v_token FROM holdfast_resources
-     WHERE used_us < p_at - 60000000 ORDER BY used_us LIMIT 1 FOR UPDATE SKIP LOCKED;
-    IF v_res IS NULL THEN LEAVE idle; END IF;
-    DELETE FROM holdfast_waiters WHERE resource = v_res AND heard_us < p_at - 10000000;
-    CALL holdfast_promote(v_res, -1, NULL, p_at, v_told);
-    IF EXISTS (SELECT 1 FROM holdfast_grants WHERE resource = v_res)
-       OR EXISTS (SELECT 1 FROM holdfast_waiters WHERE resource = v_res) THEN
-      UPDATE holdfast_resources SET used_us = p_at WHERE name = v_res;
-    ELSE
-      -- Raised first: whoever takes this name again begins above what it has given.
-      UPDATE holdfast_counter SET token_floor = GREATEST(token_floor, v_token) WHERE id = 1;
-      DELETE FROM holdfast_resources WHERE name = v_res;
-    END IF;
-  END WHILE;
+  IF v_floor IS NULL THEN LEAVE proc; END IF;
+  SELECT JSON_ARRAYAGG(HEX(d.name)), MAX(d.last_token) INTO v_names, v_token FROM (
+    SELECT name, last_token FROM holdfast_resources FORCE INDEX (used)
+     WHERE used_us < p_at - p_keep_ms * 1000 ORDER BY used_us LIMIT p_most
+       FOR UPDATE SKIP LOCKED) d;
+  IF v_names IS NULL THEN LEAVE proc; END IF;
+  -- One that is being renewed, or whose fence a transaction of a user's has checked, is not over.
+  SELECT JSON_ARRAYAGG(HEX(d.grant_id)) INTO v_over FROM (
+    SELECT g.grant_id FROM JSON_TABLE(v_names, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$')) n
+      STRAIGHT_JOIN holdfast_grants g FORCE INDEX (fence) ON g.resource = UNHEX(n.name)
+     WHERE g.expires_us + g.delay_ms * 1000 <= p_at FOR UPDATE SKIP LOCKED) d;
+  IF v_over IS NOT NULL THEN
+    DELETE g FROM JSON_TABLE(v_over, '$[*]' COLUMNS (id CHAR(32) PATH '$')) n
+      STRAIGHT_JOIN holdfast_grants g FORCE INDEX (PRIMARY) ON g.grant_id = UNHEX(n.id);
+  END IF;
+  DELETE w FROM JSON_TABLE(v_names, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$')) n
+    STRAIGHT_JOIN holdfast_waiters w FORCE INDEX (line) ON w.resource = UNHEX(n.name)
+   WHERE w.heard_us < p_at - 10000000;
+  -- Put off until the first of what they have is over; those that have nothing, for ever.
+  UPDATE JSON_TABLE(v_names, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$')) n
+    STRAIGHT_JOIN holdfast_resources r FORCE INDEX (PRIMARY) ON r.name = UNHEX(n.name)
+    SET r.used_us = GREATEST(p_at, LEAST(
+      COALESCE((SELECT MIN(g.expires_us + g.delay_ms * 1000)
+                  FROM holdfast_grants g FORCE INDEX (resource) WHERE g.resource = r.name), v_never),
+      COALESCE((SELECT MIN(w.heard_us)
+                  FROM holdfast_waiters w FORCE INDEX (line) WHERE w.resource = r.name), v_never)));
+  -- Raised first: whoever takes one of these names again begins above what it has given.
+  UPDATE holdfast_counter SET token_floor = GREATEST(token_floor, v_token) WHERE id = 1;
+  DELETE r FROM holdfast_resources r FORCE INDEX (used) WHERE r.used_us = v_never;
 END
 `,
   tables: `-- What is held, who waits, and what was given back before it arrived. Time is the database's, in
 -- microseconds of UTC. Names are bytes: no collation folds, pads or normalises them. Whoever changes
 -- anything of a resource locks its row in \`resources\` first, in the order of names; renewals do not.
 
--- last_token: of the last grant. used_us: when it was last locked.
+-- last_token: of the last grant. used_us: before this nobody can have left it. A sweep looks when that
+-- is as long ago as its caller keeps what is idle, and puts off what is in use.
 CREATE TABLE IF NOT EXISTS holdfast_resources (
   name VARBINARY(1024) NOT NULL PRIMARY KEY,
   last_token BIGINT NOT NULL DEFAULT 0,
@@ -724,7 +743,7 @@ CREATE TABLE IF NOT EXISTS holdfast_tombstones (
 `,
   version: `CREATE PROCEDURE holdfast_version()
 BEGIN
-  SELECT 2 AS answer;
+  SELECT 3 AS answer;
 END
 `,
   view: `-- Gives holders, waiters as mode and label in hex, ms for which a lock-delay keeps it closed

@@ -131,7 +131,7 @@ export class AdvisoryEngine implements Engine {
           grants.map(({ ttlMs }) => ttlMs),
           String(session.id),
           session.pid,
-          this.#holdings.idleMs,
+          this.#holdings.silentMs,
         ],
       ],
       call.timeoutMs,
@@ -226,11 +226,12 @@ export class AdvisoryEngine implements Engine {
 
   async #run(operations: readonly Operation[], limitMs: number): Promise<readonly Raw[]> {
     const session = await this.#hold();
-    const idleMs = Math.max(
-      this.#holdings.idleMs,
+    const silentMs = Math.max(
+      this.#holdings.silentMs,
       ...operations.map(({ ttl }) => Number(ttl ?? 0)),
     );
-    const values = [JSON.stringify(operations), String(session.id), session.pid, idleMs];
+    const { idleMs } = this.#terms;
+    const values = [JSON.stringify(operations), String(session.id), session.pid, silentMs, idleMs];
     const keepAll = (answers: readonly Raw[]) => {
       // Nobody knows of these grants. They end at their ttl, unless their release is on its way.
       for (const [i, { name, id, ttl }] of operations.entries()) {
@@ -238,7 +239,7 @@ export class AdvisoryEngine implements Engine {
         if (answers[i]?.[0] === "granted" && !session.ended) this.#holdings.keep(grant);
       }
     };
-    const routine = "advisory_run($1::jsonb, $2, $3, $4)";
+    const routine = "advisory_run($1::jsonb, $2, $3, $4, $5)";
     try {
       return await this.#database.ask<readonly Raw[]>(session, routine, values, limitMs, keepAll);
     } catch (error) {

@@ -141,23 +141,6 @@ scenes({}, (play) => {
     },
   );
 
-  play("what dead sessions left behind is swept away", async (ground) => {
-    const locks = ground.locks({ hold: "advisory", listen: false });
-    const live = await locks.acquire("g1");
-    const dead = ground.engine({ hold: "advisory", listen: false });
-    await dead.tryAcquire(claim("g2"), now());
-    await dead.close();
-    await ground.admin.query("UPDATE holdfast.advisory SET heard_at = now() - interval '1 hour'");
-    await until("it is gone", async () => {
-      await ground.admin.query("SELECT holdfast.advisory_sweep()");
-      const { rows } = await ground.admin.query(
-        "SELECT resource FROM holdfast.advisory WHERE resource LIKE 'g%'",
-      );
-      return rows.length === 1 && rows[0].resource === "g1";
-    });
-    assert.equal(await locks.check(live.sequencer), true);
-  });
-
   play("a single client, or a prefix for rows, is refused at the door", async (ground) => {
     const client = await ground.client();
     assert.throws(() => postgresEngine({ client, hold: "advisory" }), UsageError);

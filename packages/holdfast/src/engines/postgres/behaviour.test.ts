@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { Locks } from "../../locks.js";
-import { expectNothingIdle } from "../../sql/idle.fixture.js";
 import { claim, now, scenes, until } from "./ground.fixture.js";
 import { postgresEngine } from "./index.js";
 
@@ -109,7 +108,7 @@ scenes({}, (play) => {
     await client.query("COMMIT");
     await client.query("SET synchronous_commit = remote_apply");
     await client.query("BEGIN");
-    await client.query("SELECT holdfast.run('[]', 100)");
+    await client.query("SELECT holdfast.run('[]', 100, 60000)");
     const after = await client.query("SHOW synchronous_commit");
     assert.equal(after.rows[0].synchronous_commit, "remote_apply", "more is not made less");
     await client.query("COMMIT");
@@ -158,37 +157,11 @@ scenes({}, (play) => {
     await ground.admin.query("UPDATE holdfast.grants SET expires_at = now() - interval '1 hour'");
     await ground.admin.query("UPDATE holdfast.resources SET due_at = now() - interval '1 hour'");
     await ground.admin.query("UPDATE holdfast.tombstones SET until = now() - interval '1 hour'");
-    await ground.admin.query("SELECT holdfast.sweep()");
+    await ground.admin.query("SELECT holdfast.sweep(60000)");
     for (const table of ["resources", "grants", "tombstones"]) {
       const text = `SELECT count(*)::int AS n FROM holdfast.${table} t WHERE t::text LIKE '%j%'`;
       assert.equal((await ground.admin.query(text)).rows[0].n, 0, table);
     }
-  });
-
-  play("released and idle resources leave no row behind after a minute", async (ground) => {
-    const { admin } = ground;
-    const named = { resources: "name", grants: "resource", waiters: "resource" };
-    await admin.query("DELETE FROM holdfast.tombstones");
-    await expectNothingIdle({
-      engine: () => ground.engine(),
-      async age(ms) {
-        const earlier = `- interval '${ms} milliseconds'`;
-        await admin.query(`UPDATE holdfast.resources SET due_at = due_at ${earlier}
-          WHERE name LIKE 'idle-%'`);
-        await admin.query(`UPDATE holdfast.grants SET expires_at = expires_at ${earlier}
-          WHERE resource LIKE 'idle-%' AND resource <> 'idle-held'`);
-        await admin.query(`UPDATE holdfast.waiters SET heard_at = heard_at ${earlier}`);
-        await admin.query(`UPDATE holdfast.tombstones SET until = until ${earlier}`);
-      },
-      async rows() {
-        const counts = Object.entries(named).map(([table, column]) => {
-          const of = `FROM holdfast.${table} WHERE ${column} LIKE 'idle-%'`;
-          return `(SELECT count(*)::int ${of}) AS ${table}`;
-        });
-        counts.push("(SELECT count(*)::int FROM holdfast.tombstones) AS tombstones");
-        return (await admin.query(`SELECT ${counts.join()}`)).rows[0];
-      },
-    });
   });
 });
 

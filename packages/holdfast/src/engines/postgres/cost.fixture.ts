@@ -4,7 +4,7 @@ import { mintGrantId } from "../../grant-id.js";
 
 export type Statement = [text: string, values: unknown[]];
 
-export const SWEEP: Statement = ["SELECT holdfast.sweep()", []];
+export const SWEEP: Statement = ["SELECT holdfast.sweep(60000)", []];
 
 const CLAIM = { shared: false, limit: 0, tokens: 1, ttl: 10_000, delay: 0, label: "", pace: 1_000 };
 const SAMPLES = 9;
@@ -65,7 +65,7 @@ export function advisoryCycle(name: string, pid: number): [Statement, Statement]
   const run = (verb: string): Statement => {
     const ops = [{ verb, name, key: name, id, tombstone: 0, changes: "changes", ...CLAIM }];
     const values = [JSON.stringify(ops), pid];
-    return ["SELECT holdfast.advisory_run($1::jsonb, 1, $2, 60000)", values];
+    return ["SELECT holdfast.advisory_run($1::jsonb, 1, $2, 60000, 60000)", values];
   };
   return [run("acquire"), run("release")];
 }
@@ -114,9 +114,9 @@ export async function plant(client: pg.Client | pg.Pool, count: number): Promise
 
 function run(verb: string, name: string, id: string): Statement {
   const op = { verb, name, id, channel: "", tombstone: 0, ...CLAIM };
-  return ["SELECT holdfast.run_one($1::jsonb, 100)", [JSON.stringify(op)]];
+  return ["SELECT holdfast.run_one($1::jsonb, 100, 60000)", [JSON.stringify(op)]];
 }
 
 function handOver(name: string, id: string): Statement {
-  return ["SELECT holdfast.hand_over($1, $2, 100)", [name, id]];
+  return ["SELECT holdfast.hand_over($1, $2, 100, 60000)", [name, id]];
 }

@@ -1,5 +1,6 @@
 import type { Beat, Database, Hearing, Operation, Raw, Renewal } from "../../sql/database.js";
 import { type Failure, failureOf } from "./failure.js";
+import type { PostgresTerms } from "./options.js";
 import { checkSchema } from "./schema.js";
 import type { Sessions } from "./sessions.js";
 
@@ -8,14 +9,16 @@ export class PostgresDatabase implements Database {
   readonly #sessions: Sessions;
   readonly #schema: string;
   readonly #hold: "rows" | "shedlock";
+  readonly #idleMs: number;
   readonly #end: () => unknown;
   /** Whether sessions are known to be the server's own, with no pooler in between. */
   direct = false;
   #checked: Promise<void> | null = null;
 
-  constructor(sessions: Sessions, schema: string, hold: "rows" | "shedlock", end: () => unknown) {
+  constructor(sessions: Sessions, { schema, hold, idleMs }: PostgresTerms, end: () => unknown) {
     this.#sessions = sessions;
-    this.#hold = hold;
+    this.#hold = hold === "shedlock" ? hold : "rows";
+    this.#idleMs = idleMs;
     this.#schema = schema;
     this.#end = end;
   }
@@ -26,13 +29,15 @@ export class PostgresDatabase implements Database {
     limitMs: number,
   ): Promise<readonly Raw[]> {
     const [only, ...more] = operations;
+    // With every call and not with the session: behind a pooler that is somebody else's the next time.
+    const rest = [waitMs, this.#idleMs];
     if (only === undefined || more.length > 0) {
-      return this.#call("run($1::jsonb, $2)", [JSON.stringify(operations), waitMs], limitMs);
+      return this.#call("run($1::jsonb, $2, $3)", [JSON.stringify(operations), ...rest], limitMs);
     }
     const answer: Raw =
       only.verb === "release" && only.tombstone === 0
-        ? await this.#call("hand_over($1, $2, $3)", [only.name, only.id, waitMs], limitMs)
-        : await this.#call("run_one($1::jsonb, $2)", [JSON.stringify(only), waitMs], limitMs);
+        ? await this.#call("hand_over($1, $2, $3, $4)", [only.name, only.id, ...rest], limitMs)
+        : await this.#call("run_one($1::jsonb, $2, $3)", [JSON.stringify(only), ...rest], limitMs);
     return [answer];
   }
 

@@ -44,17 +44,9 @@ export class PostgresEngine extends SqlEngine {
   readonly #changeListeners = new Set<(resource: string) => void>();
 
   /** end closes what was opened for this engine alone; a client that was handed in stays open. */
-  constructor(
-    client: PgPool | PgClient,
-    { schema, listen, hold }: PostgresTerms,
-    end: () => unknown = () => {},
-  ) {
-    const database = new PostgresDatabase(
-      new Sessions(client),
-      schema,
-      hold === "shedlock" ? hold : "rows",
-      end,
-    );
+  constructor(client: PgPool | PgClient, terms: PostgresTerms, end: () => unknown = () => {}) {
+    const { schema, listen, hold } = terms;
+    const database = new PostgresDatabase(new Sessions(client), terms, end);
     super(database);
     this.traits = hold === "shedlock" ? SHEDLOCK_TRAITS : POSTGRES_TRAITS;
     this.#database = database;

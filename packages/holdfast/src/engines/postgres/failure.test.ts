@@ -11,6 +11,17 @@ import { createSchema, postgresEngine } from "./index.js";
 const LISTENERS =
   "SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()";
 
+/** What version 2 had and version 3 calls with one value more. */
+const OLD_ROUTINES = [
+  "run(jsonb, integer)",
+  "run_one(jsonb, integer)",
+  "carry_out(jsonb, timestamptz)",
+  "hand_over(text, uuid, integer)",
+  "sweep()",
+  "advisory_run(jsonb, bigint, integer, bigint)",
+  "advisory_sweep()",
+];
+
 scenes({}, (play) => {
   play(
     "a listening session that is ended comes back, and the waiter has its turn",
@@ -203,14 +214,52 @@ scenes({}, (play) => {
       await ground.admin.query(`ALTER TABLE first.resources DROP COLUMN due_at;
       CREATE OR REPLACE FUNCTION first.version() RETURNS integer LANGUAGE sql AS 'SELECT 1'`);
       const engine = ground.engine({ schema: "first" });
-      await assert.rejects(engine.tryAcquire(claim("p"), now()), /version 1, and 2.*createSchema/);
+      await assert.rejects(engine.tryAcquire(claim("p"), now()), /version 1, and 3.*createSchema/);
       await createSchema(ground.admin, { schema: "first" });
       assert.equal((await engine.tryAcquire(claim("p"), now())).kind, "busy");
-      const text = "SELECT due_at > now() AS later FROM first.resources";
-      assert.deepEqual((await ground.admin.query(text)).rows, [{ later: true }]);
+      const text = "SELECT due_at <= now() AS known FROM first.resources";
+      assert.deepEqual((await ground.admin.query(text)).rows, [{ known: true }]);
       const [released] = await engine.release([{ ...held, tombstoneMs: 0 }], now());
       assert.equal(released!.kind, "released");
       assert.equal((await engine.tryAcquire(claim("p"), now())).kind, "granted");
+    },
+  );
+
+  play(
+    "a schema of version 2 is brought up to date, and loses its old routines",
+    async (ground) => {
+      const routines = async (schema: string) => {
+        const text = `SELECT p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')' AS name
+        FROM pg_proc p WHERE p.pronamespace = '${schema}'::regnamespace ORDER BY 1`;
+        return (await ground.admin.query(text)).rows.map(({ name }) => name.replaceAll(schema, ""));
+      };
+      await createSchema(ground.admin, { schema: "second" });
+      const [held, waits] = [claim("q"), claim("q")];
+      const before = ground.engine({ schema: "second" });
+      await before.tryAcquire(held, now());
+      await before.queue!.enqueue(waits, now());
+      // As it was: a minute in the table, and routines that could not be told of another time.
+      await ground.admin.query(`
+      ALTER TABLE second.resources ALTER COLUMN due_at SET DEFAULT now() + interval '1 minute';
+      DROP FUNCTION second.run, second.run_one, second.carry_out, second.hand_over, second.sweep,
+        second.advisory_run, second.advisory_sweep, second.idle_since;
+      CREATE OR REPLACE FUNCTION second.version() RETURNS integer LANGUAGE sql AS 'SELECT 2'`);
+      for (const old of OLD_ROUTINES) {
+        await ground.admin.query(
+          `CREATE FUNCTION second.${old} RETURNS integer LANGUAGE sql AS 'SELECT 1'`,
+        );
+      }
+      const engine = ground.engine({ schema: "second", idleMs: 1_000 });
+      await assert.rejects(engine.tryAcquire(claim("q"), now()), /version 2, and 3.*createSchema/);
+      await createSchema(ground.admin, { schema: "second" });
+      assert.deepEqual(await routines("second"), await routines("holdfast"));
+      assert.equal((await engine.tryAcquire(claim("q"), now())).kind, "busy");
+      const [released] = await engine.release([{ ...held, tombstoneMs: 0 }], now());
+      assert.equal(released!.kind, "released");
+      assert.equal((await engine.queue!.heartbeat([waits], now()))[0]!.kind, "granted");
+      await engine.tryAcquire(claim("q2"), now());
+      const text = "SELECT due_at <= now() AS known FROM second.resources WHERE name = 'q2'";
+      assert.deepEqual((await ground.admin.query(text)).rows, [{ known: true }]);
     },
   );
 

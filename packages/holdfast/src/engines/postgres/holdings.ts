@@ -24,7 +24,7 @@ export class Holdings {
   }
 
   /** The longest life of all: the server ends a session that is silent for longer. */
-  get idleMs(): number {
+  get silentMs(): number {
     return Math.max(0, ...[...this.#all.values()].map(({ ttlMs }) => ttlMs));
   }
 

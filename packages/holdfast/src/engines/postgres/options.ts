@@ -1,4 +1,5 @@
 import { UsageError } from "../../errors.js";
+import { checkIdle, IDLE_MS } from "../../sql/idle.js";
 import { type EngineUrl, refuseUnknownParams } from "../../url.js";
 import { isPool, type PgClient, type PgPool } from "./client.js";
 
@@ -20,6 +21,11 @@ export interface PostgresEngineOptions {
   readonly hold?: PostgresHold;
   /** Before a name becomes the key of an advisory lock; "" makes it the very key others use. */
   readonly prefix?: string;
+  /**
+   * How long rows that nobody uses are kept. No more than a matter of room: whoever holds, waits or may
+   * come back is never cut short. Of engines that differ, the shortest decides.
+   */
+  readonly idleMs?: number;
 }
 
 export type PostgresHold = "rows" | "advisory" | "shedlock";
@@ -29,6 +35,7 @@ export const POSTGRES_DEFAULTS = {
   listen: true,
   hold: "rows",
   prefix: "holdfast:",
+  idleMs: IDLE_MS,
 } as const;
 
 export interface PostgresTerms {
@@ -36,6 +43,7 @@ export interface PostgresTerms {
   readonly listen: boolean;
   readonly hold: PostgresHold;
   readonly prefix: string;
+  readonly idleMs: number;
 }
 
 const HOLDS: readonly PostgresHold[] = ["rows", "advisory", "shedlock"];
@@ -46,6 +54,7 @@ export function resolvePostgres(options: Omit<PostgresEngineOptions, "client">):
   const { hold = POSTGRES_DEFAULTS.hold, listen = POSTGRES_DEFAULTS.listen } = options;
   const usual = hold === "shedlock" ? SHEDLOCK_SCHEMA : POSTGRES_DEFAULTS.schema;
   const { schema = usual, prefix = POSTGRES_DEFAULTS.prefix } = options;
+  const { idleMs = POSTGRES_DEFAULTS.idleMs } = options;
   if (typeof schema !== "string" || !/^[a-z_][a-z0-9_]{0,47}$/.test(schema)) {
     throw new UsageError(
       `schema is ${JSON.stringify(schema)}; it must be a lower-case identifier of at most 48 characters`,
@@ -62,7 +71,8 @@ export function resolvePostgres(options: Omit<PostgresEngineOptions, "client">):
       `prefix is ${JSON.stringify(prefix)}; it is for hold: "advisory", and rows have "schema" instead`,
     );
   }
-  return Object.freeze({ schema, listen, hold, prefix });
+  checkIdle(idleMs);
+  return Object.freeze({ schema, listen, hold, prefix, idleMs });
 }
 
 export function checkClient(client: unknown): asserts client is PgPool | PgClient {
@@ -71,7 +81,7 @@ export function checkClient(client: unknown): asserts client is PgPool | PgClien
   throw new UsageError("client must be a Pool or a connected Client of pg");
 }
 
-const PARAMS = ["schema", "listen", "hold", "prefix", "tls"];
+const PARAMS = ["schema", "listen", "hold", "prefix", "idleMs", "tls"];
 
 /** What the parameters of a URL say beyond the address. */
 export function termsFromUrl(url: EngineUrl): PostgresTerms {
@@ -80,6 +90,7 @@ export function termsFromUrl(url: EngineUrl): PostgresTerms {
   const listen = url.params.get("listen");
   const hold = url.params.get("hold") as PostgresHold | undefined;
   const prefix = url.params.get("prefix");
+  const idle = url.params.get("idleMs");
   if (listen !== undefined && listen !== "true" && listen !== "false") {
     throw new UsageError(`listen is "${listen}"; it must be true or false`);
   }
@@ -88,5 +99,6 @@ export function termsFromUrl(url: EngineUrl): PostgresTerms {
     ...(listen === undefined ? {} : { listen: listen === "true" }),
     ...(hold === undefined ? {} : { hold }),
     ...(prefix === undefined ? {} : { prefix }),
+    ...(idle === undefined ? {} : { idleMs: Number(idle) }),
   });
 }

@@ -1,8 +1,10 @@
 -- Carries out operations one after the other, in one transaction.
--- p_ops    array of what claim, release, withdraw and revoke take, each with its verb
--- p_wait_s how long to wait for others who are at work on the same resources
+-- p_ops     array of what claim, release, withdraw and revoke take, each with its verb
+-- p_wait_s  how long to wait for others who are at work on the same resources
+-- p_keep_ms how long rows that nobody uses are kept
 -- Gives an array with an answer for each operation
-CREATE PROCEDURE holdfast_run(IN p_ops LONGTEXT CHARACTER SET ascii, IN p_wait_s INT)
+CREATE PROCEDURE holdfast_run(IN p_ops LONGTEXT CHARACTER SET ascii, IN p_wait_s INT,
+  IN p_keep_ms BIGINT)
 BEGIN
   DECLARE v_i INT DEFAULT 0;
   DECLARE v_at BIGINT;
@@ -39,7 +41,7 @@ BEGIN
       DECLARE EXIT HANDLER FOR SQLEXCEPTION ROLLBACK;
       SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
       START TRANSACTION;
-      CALL holdfast_sweep(v_at);
+      CALL holdfast_sweep(v_at, p_keep_ms, 20);
       COMMIT;
     END;
   END IF;

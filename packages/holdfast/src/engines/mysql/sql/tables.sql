@@ -2,7 +2,8 @@
 -- microseconds of UTC. Names are bytes: no collation folds, pads or normalises them. Whoever changes
 -- anything of a resource locks its row in `resources` first, in the order of names; renewals do not.
 
--- last_token: of the last grant. used_us: when it was last locked.
+-- last_token: of the last grant. used_us: before this nobody can have left it. A sweep looks when that
+-- is as long ago as its caller keeps what is idle, and puts off what is in use.
 CREATE TABLE IF NOT EXISTS holdfast_resources (
   name VARBINARY(1024) NOT NULL PRIMARY KEY,
   last_token BIGINT NOT NULL DEFAULT 0,

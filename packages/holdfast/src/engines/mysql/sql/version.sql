@@ -1,4 +1,4 @@
 CREATE PROCEDURE holdfast_version()
 BEGIN
-  SELECT 2 AS answer;
+  SELECT 3 AS answer;
 END

@@ -102,10 +102,11 @@ BEGIN
 END $$;
 
 -- Carries out operations one after the other, on the session that holds.
--- ops   array of what acquire and release take, each with its verb
+-- ops     array of what acquire and release take, each with its verb
+-- keep_ms how long rows that nobody uses are kept
 -- Gives an answer for each operation
 CREATE OR REPLACE FUNCTION holdfast.advisory_run(
-  ops jsonb, my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
+  ops jsonb, my_session bigint, my_pid integer, idle_ms bigint, keep_ms bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
@@ -118,20 +119,21 @@ BEGIN
       WHEN 'release' THEN holdfast.advisory_release(op, my_session)
       ELSE holdfast.advisory_acquire(op, my_session, my_pid) END);
   END LOOP;
-  IF random() < 0.01 THEN PERFORM holdfast.advisory_sweep(); END IF;
+  IF random() < 0.01 THEN PERFORM holdfast.advisory_sweep(keep_ms); END IF;
   RETURN answers;
 END $$;
 
 -- Frees a little of what dead sessions left behind. Waits for nobody. Reads the whole table, which has
 -- no more rows than sessions can hold locks.
-CREATE OR REPLACE FUNCTION holdfast.advisory_sweep() RETURNS void
+CREATE OR REPLACE FUNCTION holdfast.advisory_sweep(keep_ms bigint) RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+  idle_since timestamptz := holdfast.idle_since(clock_timestamp(), keep_ms);
 BEGIN
-  PERFORM holdfast.sweep();
+  PERFORM holdfast.sweep(keep_ms);
   DELETE FROM holdfast.advisory WHERE grant_id IN (
     SELECT a.grant_id FROM holdfast.advisory a
-     WHERE a.heard_at < clock_timestamp() - interval '1 minute'
-       AND NOT holdfast.advisory_lives(a.session)
+     WHERE a.heard_at < idle_since AND NOT holdfast.advisory_lives(a.session)
      LIMIT 50 FOR UPDATE SKIP LOCKED);
 END $$;
 

@@ -1,7 +1,8 @@
 -- One release of a grant whose claim was answered, so that no tombstone is needed: what a hand-over
 -- between two writers waits for. As release, in as few statements as there can be.
 -- Gives released | gone why
-CREATE OR REPLACE FUNCTION holdfast.hand_over(res text, id uuid, wait_ms integer) RETURNS jsonb
+CREATE OR REPLACE FUNCTION holdfast.hand_over(
+  res text, id uuid, wait_ms integer, keep_ms bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
@@ -15,7 +16,7 @@ BEGIN
    WHERE grant_id = id AND resource = res AND expires_at > at AND NOT shared;
   IF NOT FOUND THEN
     RETURN holdfast.carry_out(
-      jsonb_build_object('verb', 'release', 'name', res, 'id', id, 'tombstone', 0), at);
+      jsonb_build_object('verb', 'release', 'name', res, 'id', id, 'tombstone', 0), at, keep_ms);
   END IF;
   done := holdfast.foreign_free(res, id, at);
   SELECT * INTO w FROM holdfast.waiters
@@ -32,7 +33,7 @@ BEGIN
       done := holdfast.succeed(w, life_ms, at);
     END IF;
   END IF;
-  IF random() < 0.01 THEN PERFORM holdfast.sweep(); END IF;
+  IF random() < 0.01 THEN PERFORM holdfast.sweep(keep_ms); END IF;
   RETURN '["released"]';
 END $$;
 

@@ -1,8 +1,9 @@
 -- Carries out operations one after the other, in one transaction.
 -- ops     array of what claim, release, withdraw and revoke take, each with its verb
 -- wait_ms how long to wait for others who are at work on the same resources
+-- keep_ms how long rows that nobody uses are kept
 -- Gives an answer for each operation
-CREATE OR REPLACE FUNCTION holdfast.run(ops jsonb, wait_ms integer) RETURNS jsonb
+CREATE OR REPLACE FUNCTION holdfast.run(ops jsonb, wait_ms integer, keep_ms bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
@@ -15,22 +16,22 @@ BEGIN
   -- Not before the locks are ours: whoever had them may have acted later than we began.
   at := clock_timestamp();
   FOR op IN SELECT o FROM jsonb_array_elements(ops) o LOOP
-    answers := answers || jsonb_build_array(holdfast.carry_out(op, at));
+    answers := answers || jsonb_build_array(holdfast.carry_out(op, at, keep_ms));
   END LOOP;
   RETURN answers;
 END $$;
 
 -- As run, for one operation. Gives its answer
-CREATE OR REPLACE FUNCTION holdfast.run_one(op jsonb, wait_ms integer) RETURNS jsonb
+CREATE OR REPLACE FUNCTION holdfast.run_one(op jsonb, wait_ms integer, keep_ms bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   locked boolean := holdfast.lock_resource(op->>'name', op->>'verb' = 'release', wait_ms);
 BEGIN
-  RETURN holdfast.carry_out(op, clock_timestamp());
+  RETURN holdfast.carry_out(op, clock_timestamp(), keep_ms);
 END $$;
 
-CREATE OR REPLACE FUNCTION holdfast.carry_out(op jsonb, at timestamptz) RETURNS jsonb
+CREATE OR REPLACE FUNCTION holdfast.carry_out(op jsonb, at timestamptz, keep_ms bigint) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 DECLARE
   answer jsonb := CASE op->>'verb'
@@ -39,6 +40,6 @@ DECLARE
     WHEN 'revoke' THEN holdfast.revoke(op, at)
     ELSE holdfast.claim(op, at) END;
 BEGIN
-  IF random() < 0.01 THEN PERFORM holdfast.sweep(); END IF;
+  IF random() < 0.01 THEN PERFORM holdfast.sweep(keep_ms); END IF;
   RETURN answer;
 END $$;

@@ -11,10 +11,11 @@ CREATE TABLE IF NOT EXISTS holdfast.resources (
   name text COLLATE "C" PRIMARY KEY,
   turns bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
--- due_at: when a sweep looks at it next. Turns and renewals leave it alone, so that none of them
--- writes to an index; a sweep that comes too early puts it off.
-ALTER TABLE holdfast.resources ADD COLUMN IF NOT EXISTS
-  due_at timestamptz NOT NULL DEFAULT now() + interval '1 minute';
+-- due_at: before this nobody can have left it. A sweep looks when that is as long ago as its caller
+-- keeps what is idle. Turns and renewals leave it alone, so that none of them writes to an index; a
+-- sweep that comes too early puts it off.
+ALTER TABLE holdfast.resources ADD COLUMN IF NOT EXISTS due_at timestamptz NOT NULL DEFAULT now();
+ALTER TABLE holdfast.resources ALTER COLUMN due_at SET DEFAULT now();
 CREATE INDEX IF NOT EXISTS resources_due ON holdfast.resources (due_at);
 
 -- limit_to: 0 is "without limit". expires_at: then follows the lock-delay, and only then is it over.

@@ -1,0 +1,8 @@
+-- What earlier versions had and this one has not: a routine with other parameters is another routine.
+DROP FUNCTION IF EXISTS holdfast.run(jsonb, integer);
+DROP FUNCTION IF EXISTS holdfast.run_one(jsonb, integer);
+DROP FUNCTION IF EXISTS holdfast.carry_out(jsonb, timestamptz);
+DROP FUNCTION IF EXISTS holdfast.hand_over(text, uuid, integer);
+DROP FUNCTION IF EXISTS holdfast.sweep();
+DROP FUNCTION IF EXISTS holdfast.advisory_run(jsonb, bigint, integer, bigint);
+DROP FUNCTION IF EXISTS holdfast.advisory_sweep();

@@ -11,6 +11,7 @@ const TTL_MS = 30_000;
 const COUNT = 10;
 // A few operations in a hundred look for what is idle. That none of so many does will not happen.
 const MOST_OPERATIONS = 5_000;
+const A_ROUND = 100;
 
 export type Table = "resources" | "grants" | "waiters" | "tombstones";
 export type Rows = Readonly<Record<Table, number>>;
@@ -126,6 +127,21 @@ export async function expectNobodyCutOff(ground: IdleGround): Promise<void> {
   await engine.release([{ ...late, tombstoneMs: TTL_MS }], now());
   await sweep();
   assert.equal((await engine.tryAcquire(late, now())).kind, "gone");
+}
+
+/** Names used once, by claims that nobody gives back: each is looked at twice before it can go. */
+export async function expectNoBacklog(ground: IdleGround, rounds: number): Promise<void> {
+  const engine = ground.engine(SHORTEST_MS);
+  const made = rounds * A_ROUND;
+  for (let round = 0; round < rounds; round++) {
+    const names = Array.from({ length: A_ROUND }, (_, i) => `once-${round}-${i}`);
+    await Promise.all(names.map((name) => engine.tryAcquire(claim(name, TTL_MS), now())));
+    await ground.age("resources", "once-", HOUR_MS);
+    await ground.age("grants", "once-", HOUR_MS);
+  }
+  const { resources, grants } = await ground.rows("once-");
+  const most = made / 4;
+  assert.ok(resources < most && grants < most, `${resources} of ${made} resources are still there`);
 }
 
 async function isGood(engine: Engine, { resource, mode }: Claim, holds: { readonly kind: string }) {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { UsageError } from "../../errors.js";
 import { formatSequencer } from "../../fencing/sequencer.js";
 import {
+  expectNoBacklog,
   expectNobodyCutOff,
   expectNothingIdle,
   type IdleGround,
@@ -23,6 +24,10 @@ scenes({}, (play) => {
 
   play("the shortest idleMs cuts off nobody who is still there", (ground) =>
     expectNobodyCutOff(onGround(ground)),
+  );
+
+  play("names that are used once and never again do not pile up", (ground) =>
+    expectNoBacklog(onGround(ground), 12),
   );
 
   play("both are so with ShedLock's table", async (ground) => {

@@ -617,13 +617,14 @@ BEGIN
     SET v_answers = CONCAT(v_answers, IF(v_i = 0, '', ','), v_answer), v_i = v_i + 1;
   END WHILE;
   COMMIT;
-  IF RAND() < 0.01 THEN
+  -- Looks for at least as many as operations can have made since the last time.
+  IF RAND() < 0.02 * v_i THEN
     BEGIN
       -- What was asked is done by now; that the sweep came in somebody's way is nobody's concern.
       DECLARE EXIT HANDLER FOR SQLEXCEPTION ROLLBACK;
       SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
       START TRANSACTION;
-      CALL holdfast_sweep(v_at, p_keep_ms, 20);
+      CALL holdfast_sweep(v_at, p_keep_ms, GREATEST(50, v_i));
       COMMIT;
     END;
   END IF;

@@ -672,7 +672,7 @@ BEGIN
       done := holdfast.succeed(w, life_ms, at);
     END IF;
   END IF;
-  IF random() < 0.01 THEN PERFORM holdfast.sweep(keep_ms); END IF;
+  IF random() < 0.05 THEN PERFORM holdfast.sweep(keep_ms); END IF;
   RETURN '["released"]';
 END $$;
 
@@ -938,7 +938,7 @@ DECLARE
     WHEN 'revoke' THEN holdfast.revoke(op, at)
     ELSE holdfast.claim(op, at) END;
 BEGIN
-  IF random() < 0.01 THEN PERFORM holdfast.sweep(keep_ms); END IF;
+  IF random() < 0.05 THEN PERFORM holdfast.sweep(keep_ms); END IF;
   RETURN answer;
 END $$;
 `,

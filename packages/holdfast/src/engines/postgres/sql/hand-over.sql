@@ -33,7 +33,7 @@ BEGIN
       done := holdfast.succeed(w, life_ms, at);
     END IF;
   END IF;
-  IF random() < 0.01 THEN PERFORM holdfast.sweep(keep_ms); END IF;
+  IF random() < 0.05 THEN PERFORM holdfast.sweep(keep_ms); END IF;
   RETURN '["released"]';
 END $$;
 

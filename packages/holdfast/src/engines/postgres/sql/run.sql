@@ -40,6 +40,6 @@ DECLARE
     WHEN 'revoke' THEN holdfast.revoke(op, at)
     ELSE holdfast.claim(op, at) END;
 BEGIN
-  IF random() < 0.01 THEN PERFORM holdfast.sweep(keep_ms); END IF;
+  IF random() < 0.05 THEN PERFORM holdfast.sweep(keep_ms); END IF;
   RETURN answer;
 END $$;

@@ -38,8 +38,11 @@ export async function createSchema(
     if ((await versionOf((text) => session.query(text), prefix, hold)) === SCHEMA_VERSION) return;
     // A routine keeps the mode in which it was made.
     await session.query("SET @mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_ALL_TABLES'");
-    for (const text of statements(prefix, foreign)) await session.query(text);
-    await session.query("SET SESSION sql_mode = @mode");
+    try {
+      for (const text of statements(prefix, foreign)) await session.query(text);
+    } finally {
+      await session.query("SET SESSION sql_mode = @mode").catch(() => {});
+    }
   } finally {
     await session.query(`SELECT RELEASE_LOCK(${lock})`).catch(() => {});
     session.release();

@@ -10,6 +10,8 @@ END
 `,
   claimHere: `-- Takes an exclusive claim for as long as a transaction of the caller's lasts. Gives a token, or null
 -- where somebody holds the resource, waits for it, or has it in another transaction.
+-- The session is the caller's: what is set in it is put back. After an error transaction.ts does it, by
+-- the variable that remembers: a kill between two statements runs no handler.
 -- Reads that decide are locking ones: any other would see the snapshot of the caller's transaction.
 CREATE PROCEDURE holdfast_claim_here(IN p_res VARBINARY(1024), IN p_wait_s INT)
 proc: BEGIN
@@ -17,7 +19,7 @@ proc: BEGIN
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
   DECLARE EXIT HANDLER FOR 1205
   BEGIN
-    SET SESSION innodb_lock_wait_timeout = v_before;
+    SET SESSION innodb_lock_wait_timeout = v_before, @holdfast_lock_wait = NULL;
     SELECT NULL AS answer;
   END;
   -- A lock is not given back before the transaction ends, so it is better not taken where somebody
@@ -28,7 +30,7 @@ proc: BEGIN
     SELECT NULL AS answer;
     LEAVE proc;
   END IF;
-  SET SESSION innodb_lock_wait_timeout = p_wait_s;
+  SET @holdfast_lock_wait = v_before, SESSION innodb_lock_wait_timeout = p_wait_s;
   INSERT INTO holdfast_resources (name, used_us) VALUES (p_res, 0)
     ON DUPLICATE KEY UPDATE used_us = holdfast_resources.used_us + 1;
   SET v_at = holdfast_now_us(UTC_TIMESTAMP(6));
@@ -48,7 +50,7 @@ proc: BEGIN
     SET v_token = GREATEST(v_token, v_floor) + 1;
     UPDATE holdfast_resources SET last_token = v_token, used_us = v_at WHERE name = p_res;
   END IF;
-  SET SESSION innodb_lock_wait_timeout = v_before;
+  SET SESSION innodb_lock_wait_timeout = v_before, @holdfast_lock_wait = NULL;
   SELECT v_token AS answer;
 END
 `,
@@ -287,6 +289,7 @@ BEGIN
   DECLARE v_told LONGTEXT CHARACTER SET ascii;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
   DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
+  DECLARE v_concat BIGINT UNSIGNED DEFAULT @@SESSION.group_concat_max_len;
   -- Those that no writer closes. A writer whose time is over closes nothing.
   DECLARE open_ones CURSOR FOR
     SELECT DISTINCT r.name FROM holdfast_resources r
@@ -299,7 +302,8 @@ BEGIN
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
     ROLLBACK;
-    SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
+    SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
+      SESSION group_concat_max_len = v_concat;
     RESIGNAL;
   END;
   SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION time_zone = @@GLOBAL.time_zone,
@@ -334,7 +338,6 @@ BEGIN
    WHERE g.expires_us > v_at AND g.revoked = 0;
   CALL holdfast_foreign_keep(p_beats);
   COMMIT;
-  SET SESSION innodb_lock_wait_timeout = v_before;
   SELECT CASE
       WHEN g.grant_id IS NOT NULL
         THEN CONCAT('["granted","', g.token, '",', g.tokens, ',', g.ttl_ms, ']')
@@ -357,7 +360,8 @@ BEGIN
          FROM JSON_TABLE(p_beats, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name')) a)) l
       ON l.grant_id = UNHEX(b.id) AND l.resource = UNHEX(b.name)
    ORDER BY b.n;
-  SET SESSION time_zone = v_zone;
+  SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
+    SESSION group_concat_max_len = v_concat;
 END
 `,
   holders: `-- For people: mode, token, label in hex, what is left, whether revoked. In no order: to sort them here
@@ -385,14 +389,15 @@ END
 CREATE PROCEDURE holdfast_look(IN p_res VARBINARY(1024))
 BEGIN
   DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
+  DECLARE v_concat BIGINT UNSIGNED DEFAULT @@SESSION.group_concat_max_len;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
-    SET SESSION time_zone = v_zone;
+    SET SESSION time_zone = v_zone, SESSION group_concat_max_len = v_concat;
     RESIGNAL;
   END;
   SET SESSION group_concat_max_len = 16777216, SESSION time_zone = @@GLOBAL.time_zone;
   SELECT holdfast_view(p_res, holdfast_now_us(UTC_TIMESTAMP(6))) AS answer;
-  SET SESSION time_zone = v_zone;
+  SET SESSION time_zone = v_zone, SESSION group_concat_max_len = v_concat;
 END
 `,
   nextMs: `-- When a waiter must look by itself. The head looks at its pace, which slows down the longer it
@@ -414,15 +419,16 @@ CREATE PROCEDURE holdfast_page(IN p_after VARBINARY(1024), IN p_most INT)
 BEGIN
   DECLARE v_at BIGINT DEFAULT holdfast_now_us(UTC_TIMESTAMP(6));
   DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
+  DECLARE v_concat BIGINT UNSIGNED DEFAULT @@SESSION.group_concat_max_len;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
-    SET SESSION time_zone = v_zone;
+    SET SESSION time_zone = v_zone, SESSION group_concat_max_len = v_concat;
     RESIGNAL;
   END;
   SET SESSION group_concat_max_len = 16777216, SESSION time_zone = @@GLOBAL.time_zone;
   SELECT CONCAT('["', HEX(name), '",', holdfast_view(name, v_at), ']') AS answer
     FROM holdfast_resources WHERE name > p_after ORDER BY name LIMIT p_most;
-  SET SESSION time_zone = v_zone;
+  SET SESSION time_zone = v_zone, SESSION group_concat_max_len = v_concat;
 END
 `,
   promote: `-- Lets in from the head of the line whoever fits. Those of this batch are told by its answer; the
@@ -593,10 +599,12 @@ BEGIN
   DECLARE v_op, v_answer, v_answers LONGTEXT CHARACTER SET ascii;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
   DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
+  DECLARE v_concat BIGINT UNSIGNED DEFAULT @@SESSION.group_concat_max_len;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
     ROLLBACK;
-    SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
+    SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
+      SESSION group_concat_max_len = v_concat;
     RESIGNAL;
   END;
   SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION time_zone = @@GLOBAL.time_zone,
@@ -628,7 +636,8 @@ BEGIN
       COMMIT;
     END;
   END IF;
-  SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
+  SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
+    SESSION group_concat_max_len = v_concat;
   SELECT CONCAT('[', v_answers, ']') AS answer;
 END
 `,

@@ -85,9 +85,19 @@ async function ask(
     const [row] = (results as readonly (readonly object[])[])[0] ?? [];
     return Object.values(row ?? {})[0] as unknown;
   } catch (error) {
+    await putBack(session, prefix);
     const failure = failureOf(error).error;
     throw failure instanceof EngineError ? failure : error;
   }
+}
+
+/** What a routine had set when it failed or was killed. The session is the caller's and goes on. */
+async function putBack(session: MysqlTransaction, prefix: string): Promise<void> {
+  const before = `@${prefix}lock_wait`;
+  const now = "@@SESSION.innodb_lock_wait_timeout";
+  const put = `${now} = COALESCE(CAST(${before} AS UNSIGNED), ${now})`;
+  // A session that is lost needs nothing any more.
+  await session.query(`SET ${put}, ${before} = NULL`).catch(() => {});
 }
 
 async function refuseWithoutTransaction(session: MysqlTransaction): Promise<void> {

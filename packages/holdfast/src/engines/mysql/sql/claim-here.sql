@@ -1,5 +1,7 @@
 -- Takes an exclusive claim for as long as a transaction of the caller's lasts. Gives a token, or null
 -- where somebody holds the resource, waits for it, or has it in another transaction.
+-- The session is the caller's: what is set in it is put back. After an error transaction.ts does it, by
+-- the variable that remembers: a kill between two statements runs no handler.
 -- Reads that decide are locking ones: any other would see the snapshot of the caller's transaction.
 CREATE PROCEDURE holdfast_claim_here(IN p_res VARBINARY(1024), IN p_wait_s INT)
 proc: BEGIN
@@ -7,7 +9,7 @@ proc: BEGIN
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
   DECLARE EXIT HANDLER FOR 1205
   BEGIN
-    SET SESSION innodb_lock_wait_timeout = v_before;
+    SET SESSION innodb_lock_wait_timeout = v_before, @holdfast_lock_wait = NULL;
     SELECT NULL AS answer;
   END;
   -- A lock is not given back before the transaction ends, so it is better not taken where somebody
@@ -18,7 +20,7 @@ proc: BEGIN
     SELECT NULL AS answer;
     LEAVE proc;
   END IF;
-  SET SESSION innodb_lock_wait_timeout = p_wait_s;
+  SET @holdfast_lock_wait = v_before, SESSION innodb_lock_wait_timeout = p_wait_s;
   INSERT INTO holdfast_resources (name, used_us) VALUES (p_res, 0)
     ON DUPLICATE KEY UPDATE used_us = holdfast_resources.used_us + 1;
   SET v_at = holdfast_now_us(UTC_TIMESTAMP(6));
@@ -38,6 +40,6 @@ proc: BEGIN
     SET v_token = GREATEST(v_token, v_floor) + 1;
     UPDATE holdfast_resources SET last_token = v_token, used_us = v_at WHERE name = p_res;
   END IF;
-  SET SESSION innodb_lock_wait_timeout = v_before;
+  SET SESSION innodb_lock_wait_timeout = v_before, @holdfast_lock_wait = NULL;
   SELECT v_token AS answer;
 END

@@ -10,6 +10,7 @@ BEGIN
   DECLARE v_told LONGTEXT CHARACTER SET ascii;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
   DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
+  DECLARE v_concat BIGINT UNSIGNED DEFAULT @@SESSION.group_concat_max_len;
   -- Those that no writer closes. A writer whose time is over closes nothing.
   DECLARE open_ones CURSOR FOR
     SELECT DISTINCT r.name FROM holdfast_resources r
@@ -22,7 +23,8 @@ BEGIN
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
     ROLLBACK;
-    SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
+    SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
+      SESSION group_concat_max_len = v_concat;
     RESIGNAL;
   END;
   SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION time_zone = @@GLOBAL.time_zone,
@@ -57,7 +59,6 @@ BEGIN
    WHERE g.expires_us > v_at AND g.revoked = 0;
   CALL holdfast_foreign_keep(p_beats);
   COMMIT;
-  SET SESSION innodb_lock_wait_timeout = v_before;
   SELECT CASE
       WHEN g.grant_id IS NOT NULL
         THEN CONCAT('["granted","', g.token, '",', g.tokens, ',', g.ttl_ms, ']')
@@ -80,5 +81,6 @@ BEGIN
          FROM JSON_TABLE(p_beats, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name')) a)) l
       ON l.grant_id = UNHEX(b.id) AND l.resource = UNHEX(b.name)
    ORDER BY b.n;
-  SET SESSION time_zone = v_zone;
+  SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
+    SESSION group_concat_max_len = v_concat;
 END

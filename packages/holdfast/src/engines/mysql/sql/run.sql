@@ -11,10 +11,12 @@ BEGIN
   DECLARE v_op, v_answer, v_answers LONGTEXT CHARACTER SET ascii;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
   DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
+  DECLARE v_concat BIGINT UNSIGNED DEFAULT @@SESSION.group_concat_max_len;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
     ROLLBACK;
-    SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
+    SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
+      SESSION group_concat_max_len = v_concat;
     RESIGNAL;
   END;
   SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION time_zone = @@GLOBAL.time_zone,
@@ -46,6 +48,7 @@ BEGIN
       COMMIT;
     END;
   END IF;
-  SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
+  SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
+    SESSION group_concat_max_len = v_concat;
   SELECT CONCAT('[', v_answers, ']') AS answer;
 END

@@ -18,7 +18,7 @@ const bench = (...args: string[]) => promisify(execFile)(process.execPath, [MAIN
 
 test("the local suite measures our engines and writes a report and charts", async () => {
   const out = ["--out", folder, "--json"];
-  const { stdout } = await bench("local", "--seconds", "0.4", "--with", "memory,sqlite", ...out);
+  const { stdout } = await bench("local", "--quick", "--with", "memory,sqlite", ...out);
   const report = JSON.parse(stdout) as Report;
   assert.deepEqual(JSON.parse(readFileSync(join(folder, "local.json"), "utf8")), report);
   assert.equal(report.suite, "local");

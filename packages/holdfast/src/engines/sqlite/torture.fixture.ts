@@ -174,3 +174,18 @@ class Scene {
     for (const child of this.#running.keys()) child.say("enough");
   }
 }
+
+/** So many increments of each process, none of which may be lost, nor wait for long. */
+export async function addUp(each: number): Promise<void> {
+  const ttlMs = 2_000;
+  const report = await torture({
+    processes: 8,
+    each,
+    forMs: Infinity,
+    ttlMs,
+    lingerMs: 0,
+    killEveryMs: 200,
+    stopMs: 0,
+  });
+  judge(report, ttlMs + 1_000);
+}

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { judge, torture } from "./torture.fixture.js";
+import { addUp, judge, torture } from "./torture.fixture.js";
 
 const TTL_MS = 1_000;
 const CLAIM_WINDOW_MS = 1_500;
+
+test("500 increments of each of 8 processes add up while one is killed every 200 ms and replaced", () =>
+  addUp(500));
 
 test("no stale write is accepted in a minute of kills every 200 ms and of holders stopped past their ttl", async () => {
   const report = await torture({

@@ -1,6 +1,7 @@
 // What nobody uses any more goes away by itself, on whichever database, and nothing else does.
 import assert from "node:assert/strict";
 import type { Call, Claim, Engine } from "../engine.js";
+import { UsageError } from "../errors.js";
 import { mintGrantId } from "../grant-id.js";
 
 const IDLE_MS = 5_000;
@@ -24,6 +25,22 @@ export interface IdleGround {
   rows(prefix: string): Promise<Rows>;
   /** One look for what is idle, as an engine with this idleMs has it done. */
   sweep(idleMs: number): Promise<unknown>;
+}
+
+/** Of the option and of the URL's parameter, which says it for every way to hold. */
+export function expectIdleChecked(
+  make: (idleMs: number) => unknown,
+  fromUrl: (query: string) => number,
+  holds: readonly string[],
+): void {
+  for (const idleMs of [999, 1_000.5, 0, -1, Number.NaN, Infinity, "5000" as never]) {
+    assert.throws(() => make(idleMs), UsageError, String(idleMs));
+  }
+  assert.equal(fromUrl(""), 60_000);
+  for (const hold of holds) assert.equal(fromUrl(`?idleMs=2500&hold=${hold}`), 2_500);
+  for (const wrong of ["", "999", "1m", "1e999"]) {
+    assert.throws(() => fromUrl(`?idleMs=${wrong}`), UsageError, wrong);
+  }
 }
 
 /** Nothing but the usual operations on another resource clears up. */

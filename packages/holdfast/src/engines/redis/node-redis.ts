@@ -1,4 +1,5 @@
 import type { Script, Seam, Subscription } from "./client.js";
+import { Comeback } from "./comeback.js";
 import { together, WHICH_CONNECTION } from "./confirmed.js";
 import { LateCalls } from "./late-calls.js";
 import { scanNodes } from "./scan.js";
@@ -104,18 +105,29 @@ function singleSeam(client: NodeRedisClient): Seam {
 
 function sentinelSeam(client: NodeRedisSentinelClient): Seam {
   const quick = client.withCommandOptions(QUICK);
-  const primary: Sends = { sendCommand: (args) => quick.sendCommand(false, args) };
+  const comeback = new Comeback(() => client);
+  const primary: Sends = {
+    sendCommand: (args) => {
+      const wait = comeback.wait();
+      if (wait === null) return quick.sendCommand(false, args);
+      return wait.then(() => quick.sendCommand(false, args));
+    },
+  };
   const own = confirming(client);
+  const ownComeback = new Comeback(() => own.connected());
   return {
     script: (how, keys, args) => primary.sendCommand(words(how, keys, args)),
-    confirmed: async (how, keys, args, wait) =>
-      (await own.open()).use((lent) =>
+    confirmed: async (how, keys, args, wait) => {
+      const copy = await own.open();
+      await ownComeback.wait();
+      return copy.use((lent) =>
         confirm(
           { sendCommand: (command) => lent.sendCommand(false, command) },
           words(how, keys, args),
           wait,
         ),
-      ),
+      );
+    },
     scan: (cursor, glob, max) => scanNodes([scanner(primary)], cursor, glob, max),
     info: async (section) => [String(await primary.sendCommand(["INFO", section]))],
     subscribe: (channels, onMessage, onError) =>

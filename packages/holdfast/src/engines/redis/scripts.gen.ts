@@ -417,6 +417,11 @@ local function is_heard(channel)
   return not answer.err and answer[2] > 0
 end
 
+-- Whether it would hear of a grant, as far as can be told.
+local function is_within_reach(w)
+  return at - w.heard <= STILL_THERE and is_heard(w.channel)
+end
+
 -- Makes the grant and tells the waiter's process; gives nil where that was not possible.
 local function push_grant(keys, w, present)
   if not is_heard(w.channel) then return nil end
@@ -491,6 +496,7 @@ end
 --       | gone why | limit inUse
 
 local FOREIGN_HEARTBEAT = 75
+local MANY = 16
 
 -- When the head must look by itself: expiry pushes nothing, and foreigners never do.
 local function next_heartbeat(present)
@@ -502,9 +508,21 @@ local function next_heartbeat(present)
   return next
 end
 
+-- The dead before it keep their places for a while, and do not look. Behind very many of them nobody
+-- does: it would be counted again at every heartbeat of everybody.
+local function comes_first(keys, position)
+  if position > MANY then return false end
+  for i = 0, position - 1 do
+    local id = redis.call('ZRANGE', keys[2], i, i)[1]
+    local record = redis.call('HGET', keys[3], id)
+    if record and is_within_reach(read_waiter(id, record)) then return false end
+  end
+  return true
+end
+
 local function queued(keys, id, present)
   local position = redis.call('ZRANK', keys[2], id)
-  local next = position == 0 and next_heartbeat(present) or HEARTBEAT
+  local next = comes_first(keys, position) and next_heartbeat(present) or HEARTBEAT
   return { 'queued', position, next, holder_views(present) }
 end
 

@@ -216,6 +216,11 @@ local function is_heard(channel)
   return not answer.err and answer[2] > 0
 end
 
+-- Whether it would hear of a grant, as far as can be told.
+local function is_within_reach(w)
+  return at - w.heard <= STILL_THERE and is_heard(w.channel)
+end
+
 -- Makes the grant and tells the waiter's process; gives nil where that was not possible.
 local function push_grant(keys, w, present)
   if not is_heard(w.channel) then return nil end

@@ -94,6 +94,20 @@ scenes("a waiter that is passed over", (play) => {
     await until("the next one is told", () => told.includes(next.grantId));
   });
 
+  play("and listens again is kept nothing when it dies later", async (ground) => {
+    const { ours, other, held, deaf, next, relay } = await stand(ground);
+    await passedOver(ground, deaf.grantId);
+    relay.mend();
+    await until("both of them hear", async () => (await listeners(ground)) === 2);
+    assert.equal((await ours.queue!.heartbeat([deaf], now()))[0]?.kind, "queued");
+    relay.cut();
+    await until("only one of them hears", async () => (await listeners(ground)) === 1);
+    const told: string[] = [];
+    other.queue!.onGrant(({ grantId }) => void told.push(grantId));
+    await other.release([{ ...held, tombstoneMs: 0 }], now());
+    await until("the next one is told", () => told.includes(next.grantId));
+  });
+
   play("with a ttl shorter than a heartbeat finds its grant too", async (ground) => {
     const { ours, other, held, deaf } = await stand(ground, 200);
     await passedOver(ground, deaf.grantId);
@@ -117,10 +131,12 @@ async function stand(ground: Ground, ttlMs = 10_000) {
   await ours.queue!.enqueue(deaf, now());
   await other.queue!.enqueue(next, now());
   relay.cut();
-  const heard = async () =>
-    ((await ground.admin.pubsub("CHANNELS", "holdfast.push.*")) as string[]).length;
-  await until("only one of them hears", async () => (await heard()) === 1);
-  return { ours, other, held, deaf, next };
+  await until("only one of them hears", async () => (await listeners(ground)) === 1);
+  return { ours, other, held, deaf, next, relay };
+}
+
+async function listeners(ground: Ground): Promise<number> {
+  return ((await ground.admin.pubsub("CHANNELS", "holdfast.push.*")) as string[]).length;
 }
 
 /** As if it had first been passed over long ago, and last been heard of so long ago. */

@@ -26,6 +26,8 @@ function operations.heartbeat(keys, args)
   local w = read_waiter(id, record)
   -- Heartbeats may overtake each other; validity counts from the latest that was carried out.
   w.beat, w.heard = math.max(w.beat, beat), at
+  -- Listened for again, it is told at its turn. Nothing must be kept for it then, should it die.
+  if w.passed > 0 and is_heard(w.channel) then w.passed = 0 end
   write_waiter(keys, w)
   drop_silent_neighbour(keys, id)
   local present = blockers(keys)

@@ -24,6 +24,33 @@ scenes("the first in line that lives", (play) => {
     assert.ok((await nextLookMs(next)) <= TTL_MS, "it does not know that it comes first");
     assert.equal(await nextLookMs(last), HEARTBEAT_MS, "nor need the one behind it look");
   });
+
+  for (const how of ["gives it back", "dies"] as const) {
+    play(
+      `has its turn before a process that was stopped, when the holder ${how}`,
+      async (ground) => {
+        const { holder, ours, other, held, before, next, told } = await stand(ground);
+        await silence(ground, before);
+        if (how === "dies") await ground.admin.del("holdfast:a");
+        else await holder.release([held], now());
+        if (how === "dies") await other.queue!.heartbeat([next], now());
+        else await until("it is told", () => told.includes(next.grantId));
+        const [answer] = await other.queue!.heartbeat([next], now());
+        assert.equal(answer?.kind, "granted");
+        await other.release([{ ...next, tombstoneMs: 0 }], now());
+        const [after] = await ours.queue!.heartbeat([before[0]], now());
+        assert.notEqual(after?.kind, "unknown", "they lost their place");
+      },
+    );
+  }
+
+  play("is the head, where nobody was heard of for a while", async (ground) => {
+    const { holder, held, before, next, last, told } = await stand(ground);
+    await silence(ground, [...before, next, last]);
+    await holder.release([held], now());
+    await until("it is told", () => told.length > 0);
+    assert.deepEqual(told, [before[0].grantId]);
+  });
 });
 
 /** A holder, two of a process that can be cut off from its pushes, and two of another behind them. */
@@ -40,13 +67,17 @@ async function stand(ground: Ground) {
   await holder.tryAcquire(held, now());
   for (const waiter of before) await ours.queue!.enqueue(waiter, now());
   for (const waiter of [next, last]) await other.queue!.enqueue(waiter, now());
+  const told: string[] = [];
+  for (const engine of [ours, other]) {
+    engine.queue!.onGrant(({ grantId }) => void told.push(grantId));
+  }
   const nextLookMs = async (waiter: Claim) => {
     assert.equal((await holder.renew([held], now()))[0]?.kind, "renewed");
     const [answer] = await other.queue!.heartbeat([waiter], now());
     assert.ok(answer?.kind === "queued", `it is ${answer?.kind}`);
     return answer.nextHeartbeatMs;
   };
-  return { holder, ours, other, held, before, next, last, relay, nextLookMs };
+  return { holder, ours, other, held, before, next, last, relay, told, nextLookMs };
 }
 
 /** As if they had last been heard of two heartbeats ago. */

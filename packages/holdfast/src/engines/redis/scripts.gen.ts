@@ -32,7 +32,7 @@ export const scripts: Readonly<Record<"aQuick" | "bRecords" | "cAcquire" | "dHol
 -- comparison tells a plain grant of this holder from everything else. The state is 0 as long as
 -- nobody can be waiting, 2 as soon as somebody may be, 1 when it was revoked.
 
-local CLAIM_WINDOW, WAITER_LIFE, HEARTBEAT = 3000, 10000, 1000
+local CLAIM_WINDOW, WAITER_LIFE, STILL_THERE, HEARTBEAT = 3000, 10000, 2000, 1000
 local call, ARGV, sub, match, type = redis.pcall, ARGV, string.sub, string.match, type
 -- The server's time in µs, the same for all operations of a call.
 local stamp
@@ -53,7 +53,7 @@ while i <= #KEYS do
         if call('DEL', key) == 1 then answer = 1 end
       elseif state == '2' then
         -- The first in line, if it lives and somebody listens for it, is the next holder. One of the
-        -- caller's own is told by the answer.
+        -- caller's own is told by the answer, and lives as surely as the caller does.
         local tag = '{' .. key .. '}'
         local head = call('ZRANGE', tag .. ':queue', 0, 0)[1]
         local record = head and call('HGET', tag .. ':waiters', head)
@@ -66,8 +66,9 @@ while i <= #KEYS do
           local time = call('TIME')
           stamp = time[1] .. sub('00000' .. time[2], -6)
         end
-        if ttl and sub(stamp, 1, -4) - heard <= WAITER_LIFE and
-          (channel == ARGV[1] or (call('PUBSUB', COUNT, channel)[2] or 0) > 0) then
+        local silent = ttl and sub(stamp, 1, -4) - heard
+        if ttl and (channel == ARGV[1] and silent <= WAITER_LIFE or
+          silent <= STILL_THERE and (call('PUBSUB', COUNT, channel)[2] or 0) > 0) then
           local fence, top = tag .. ':fence', stamp
           if tokens ~= '1' then top = string.format('%.0f', stamp + tokens - 1) end
           local last = call('SET', fence, top, 'PX', IDLE, 'GET')
@@ -218,7 +219,7 @@ local us = tonumber(stamp)
 local at = math.floor(us / 1000)
 
 local MARKER = 'hf:s'
-local PASSED_OVER, STILL_THERE = 3000, 2000
+local PASSED_OVER = 3000
 
 local function whole(number)
   return string.format('%.0f', number)
@@ -417,9 +418,9 @@ local function is_heard(channel)
   return not answer.err and answer[2] > 0
 end
 
--- Whether it would hear of a grant, as far as can be told.
-local function is_within_reach(w)
-  return at - w.heard <= STILL_THERE and is_heard(w.channel)
+-- Whether it has missed two heartbeats; its process may have been stopped, and still be listened for.
+local function is_late(w)
+  return w.channel ~= ARGV[1] and at - w.heard > STILL_THERE
 end
 
 -- Makes the grant and tells the waiter's process; gives nil where that was not possible.
@@ -448,13 +449,14 @@ local function keep_grant(keys, w, present)
 end
 
 -- Lets in from the head whoever fits. A waiter that nobody listens for is passed over, not thrown
--- out: its own heartbeat brings it in. The caller is told by the answer to its call. Gives the
--- caller's grant, if it was made.
+-- out: its own heartbeat brings it in. So is one that is late, unless nobody behind it can be let in:
+-- else all waiters of a process that was stopped would have their turns, and a claim window each. The
+-- caller is told by the answer to its call. Gives the caller's grant, if it was made.
 local function promote(keys, present, caller)
-  local own, from = nil, 0
+  local own, from, late = nil, 0, {}
   while true do
     local id = redis.call('ZRANGE', keys[2], from, from)[1]
-    if not id then return own end
+    if not id then break end
     local record = redis.call('HGET', keys[3], id)
     local w = record and read_waiter(id, record)
     if not w or is_silent(w) then
@@ -465,6 +467,9 @@ local function promote(keys, present, caller)
       own = make_grant(keys, w, present, w.ttl)
       present[#present + 1] = own
       leave_line(keys, id)
+    elseif is_late(w) then
+      late[#late + 1] = w
+      from = from + 1
     else
       local g = push_grant(keys, w, present) or keep_grant(keys, w, present)
       if g then
@@ -475,6 +480,15 @@ local function promote(keys, present, caller)
       end
     end
   end
+  for _, w in ipairs(late) do
+    if not fits(present, w.mode, w.limit) then break end
+    local g = push_grant(keys, w, present) or keep_grant(keys, w, present)
+    if g then
+      present[#present + 1] = g
+      leave_line(keys, w.id)
+    end
+  end
+  return own
 end
 
 -- For people: mode, token, label, what is left, whether revoked.
@@ -515,7 +529,8 @@ local function comes_first(keys, position)
   for i = 0, position - 1 do
     local id = redis.call('ZRANGE', keys[2], i, i)[1]
     local record = redis.call('HGET', keys[3], id)
-    if record and is_within_reach(read_waiter(id, record)) then return false end
+    local w = record and read_waiter(id, record)
+    if w and not is_late(w) and is_heard(w.channel) then return false end
   end
   return true
 end

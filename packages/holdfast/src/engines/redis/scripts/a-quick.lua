@@ -30,7 +30,7 @@
 -- comparison tells a plain grant of this holder from everything else. The state is 0 as long as
 -- nobody can be waiting, 2 as soon as somebody may be, 1 when it was revoked.
 
-local CLAIM_WINDOW, WAITER_LIFE, HEARTBEAT = 3000, 10000, 1000
+local CLAIM_WINDOW, WAITER_LIFE, STILL_THERE, HEARTBEAT = 3000, 10000, 2000, 1000
 local call, ARGV, sub, match, type = redis.pcall, ARGV, string.sub, string.match, type
 -- The server's time in µs, the same for all operations of a call.
 local stamp
@@ -51,7 +51,7 @@ while i <= #KEYS do
         if call('DEL', key) == 1 then answer = 1 end
       elseif state == '2' then
         -- The first in line, if it lives and somebody listens for it, is the next holder. One of the
-        -- caller's own is told by the answer.
+        -- caller's own is told by the answer, and lives as surely as the caller does.
         local tag = '{' .. key .. '}'
         local head = call('ZRANGE', tag .. ':queue', 0, 0)[1]
         local record = head and call('HGET', tag .. ':waiters', head)
@@ -64,8 +64,9 @@ while i <= #KEYS do
           local time = call('TIME')
           stamp = time[1] .. sub('00000' .. time[2], -6)
         end
-        if ttl and sub(stamp, 1, -4) - heard <= WAITER_LIFE and
-          (channel == ARGV[1] or (call('PUBSUB', COUNT, channel)[2] or 0) > 0) then
+        local silent = ttl and sub(stamp, 1, -4) - heard
+        if ttl and (channel == ARGV[1] and silent <= WAITER_LIFE or
+          silent <= STILL_THERE and (call('PUBSUB', COUNT, channel)[2] or 0) > 0) then
           local fence, top = tag .. ':fence', stamp
           if tokens ~= '1' then top = string.format('%.0f', stamp + tokens - 1) end
           local last = call('SET', fence, top, 'PX', IDLE, 'GET')

@@ -17,7 +17,7 @@ local us = tonumber(stamp)
 local at = math.floor(us / 1000)
 
 local MARKER = 'hf:s'
-local PASSED_OVER, STILL_THERE = 3000, 2000
+local PASSED_OVER = 3000
 
 local function whole(number)
   return string.format('%.0f', number)
@@ -216,9 +216,9 @@ local function is_heard(channel)
   return not answer.err and answer[2] > 0
 end
 
--- Whether it would hear of a grant, as far as can be told.
-local function is_within_reach(w)
-  return at - w.heard <= STILL_THERE and is_heard(w.channel)
+-- Whether it has missed two heartbeats; its process may have been stopped, and still be listened for.
+local function is_late(w)
+  return w.channel ~= ARGV[1] and at - w.heard > STILL_THERE
 end
 
 -- Makes the grant and tells the waiter's process; gives nil where that was not possible.
@@ -247,13 +247,14 @@ local function keep_grant(keys, w, present)
 end
 
 -- Lets in from the head whoever fits. A waiter that nobody listens for is passed over, not thrown
--- out: its own heartbeat brings it in. The caller is told by the answer to its call. Gives the
--- caller's grant, if it was made.
+-- out: its own heartbeat brings it in. So is one that is late, unless nobody behind it can be let in:
+-- else all waiters of a process that was stopped would have their turns, and a claim window each. The
+-- caller is told by the answer to its call. Gives the caller's grant, if it was made.
 local function promote(keys, present, caller)
-  local own, from = nil, 0
+  local own, from, late = nil, 0, {}
   while true do
     local id = redis.call('ZRANGE', keys[2], from, from)[1]
-    if not id then return own end
+    if not id then break end
     local record = redis.call('HGET', keys[3], id)
     local w = record and read_waiter(id, record)
     if not w or is_silent(w) then
@@ -264,6 +265,9 @@ local function promote(keys, present, caller)
       own = make_grant(keys, w, present, w.ttl)
       present[#present + 1] = own
       leave_line(keys, id)
+    elseif is_late(w) then
+      late[#late + 1] = w
+      from = from + 1
     else
       local g = push_grant(keys, w, present) or keep_grant(keys, w, present)
       if g then
@@ -274,6 +278,15 @@ local function promote(keys, present, caller)
       end
     end
   end
+  for _, w in ipairs(late) do
+    if not fits(present, w.mode, w.limit) then break end
+    local g = push_grant(keys, w, present) or keep_grant(keys, w, present)
+    if g then
+      present[#present + 1] = g
+      leave_line(keys, w.id)
+    end
+  end
+  return own
 end
 
 -- For people: mode, token, label, what is left, whether revoked.

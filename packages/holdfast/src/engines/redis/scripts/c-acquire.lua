@@ -23,7 +23,8 @@ local function comes_first(keys, position)
   for i = 0, position - 1 do
     local id = redis.call('ZRANGE', keys[2], i, i)[1]
     local record = redis.call('HGET', keys[3], id)
-    if record and is_within_reach(read_waiter(id, record)) then return false end
+    local w = record and read_waiter(id, record)
+    if w and not is_late(w) and is_heard(w.channel) then return false end
   end
   return true
 end

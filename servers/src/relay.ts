@@ -27,8 +27,12 @@ export class Relay implements AsyncDisposable {
   /** Resets every connection and refuses new ones. */
   cut(): void {
     this.#state = "cut";
-    for (const [client, server] of this.#pairs) {
-      client.resetAndDestroy();
+    for (const pair of this.#pairs) {
+      const [client, server] = pair;
+      this.#pairs.delete(pair);
+      // A reset of one that is being shut down fails, and leaves a handle for which Node spins at exit.
+      if (client.readyState === "open") client.resetAndDestroy();
+      else client.destroy();
       server.destroy();
     }
   }
@@ -74,13 +78,12 @@ export class Relay implements AsyncDisposable {
     this.#pairs.add(pair);
     for (const [from, to] of [pair, [server, client] as const]) {
       from.setNoDelay(true);
-      from.on("error", () => to.destroy());
+      from.on("error", () => this.#pairs.has(pair) && to.destroy());
       from.on("data", (bytes) => {
         if (this.#state !== "mute" || from === client) to.write(bytes);
       });
       from.on("close", () => {
-        to.destroy();
-        this.#pairs.delete(pair);
+        if (this.#pairs.delete(pair)) to.destroy();
       });
     }
     if (this.#state === "hung") server.pause();

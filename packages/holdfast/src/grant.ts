@@ -1,6 +1,7 @@
 import { NOWHERE } from "./agenda.js";
 import type { Claim, Granted, Mode, Validity } from "./engine.js";
 import type { HeldLease } from "./lease.js";
+import type { Terms } from "./options.js";
 
 /**
  * Whether a request for this grantId may still be on its way: one whose answer was lost, or has not
@@ -29,6 +30,9 @@ export class Grant {
   readonly doubt: Doubt;
   readonly #drift: number;
   lease: HeldLease | null = null;
+  /** The instant from which the holder may no longer act. */
+  lostAt = Infinity;
+  renewEveryMs = Infinity;
   /** What the next renewal asks for. */
   ttlMs: number;
   /** The life that validUntil was counted with; shorter than ttlMs where that is in doubt. */
@@ -49,6 +53,9 @@ export class Grant {
   // The shortest ttl of any renewal that was never answered. It may be carried out at any time, even
   // after a later and longer one, so nothing counts for more than this from then on.
   #doubtfulTtlMs = Infinity;
+  // Of the lease that stands on it: ten thousand renewals need not touch ten thousand leases.
+  #terms: Terms | null = null;
+  #holdUntil = Infinity;
 
   constructor(claim: Claim, granted: Granted, drift: number, doubt: Doubt) {
     this.resource = claim.resource;
@@ -66,6 +73,34 @@ export class Grant {
     this.unclaimed = granted.ttlMs < claim.ttlMs;
   }
 
+  carry(lease: HeldLease): void {
+    this.lease = lease;
+    this.#terms = lease.terms;
+    this.#holdUntil = lease.holdUntil;
+    this.#settle();
+  }
+
+  /** As long as a whole ttl, one call would leave no time for another try. */
+  get callTimeoutMs(): number {
+    return Math.min(this.#terms?.callTimeoutMs ?? Infinity, this.renewEveryMs);
+  }
+
+  get wantsRenewal(): boolean {
+    // Validity that reaches maxHoldMs needs no more renewals: that is where the keeper stops.
+    return (this.#terms?.renew === true || this.unclaimed) && this.lostAt < this.#holdUntil;
+  }
+
+  /**
+   * When danger or loss comes next. In danger, a renewal is overdue, and at most one third of the life
+   * is left; where renewals are so rare that this would come too late, a twentieth of it.
+   */
+  get watchAt(): number {
+    const { lostAt, lifeMs } = this;
+    if (this.inDangerTold || this.#terms?.renew !== true) return lostAt;
+    const overdueAt = Math.max(lostAt - lifeMs / 3, this.since + this.renewEveryMs * 1.5);
+    return Math.min(overdueAt, lostAt - lifeMs / 20);
+  }
+
   /** Whether a lease on this grant would not be lost on arrival. */
   isGoodFor(graceMs: number, now: number): boolean {
     return this.validUntil - graceMs * Math.min(1, this.lifeMs / this.ttlMs) > now;
@@ -76,6 +111,7 @@ export class Grant {
     this.ttlMs = ttlMs;
     this.lifeMs = Math.min(ttlMs, this.#doubtfulTtlMs);
     this.validUntil = this.#endOf(since, this.lifeMs);
+    this.#settle();
     this.failures = 0;
     this.inDangerTold = false;
     this.unclaimed = false;
@@ -90,11 +126,21 @@ export class Grant {
     if (end >= this.validUntil) return;
     this.validUntil = end;
     this.lifeMs = ttlMs;
+    this.#settle();
   }
 
   /** A renewal that was sent and not answered. */
   unanswered(ttlMs: number): void {
     this.#doubtfulTtlMs = Math.min(this.#doubtfulTtlMs, ttlMs);
+  }
+
+  /** A life shorter than the one that the options were checked against shrinks them alike. */
+  #settle(): void {
+    const terms = this.#terms;
+    if (terms === null) return;
+    const scale = Math.min(1, this.lifeMs / terms.ttlMs);
+    this.lostAt = Math.min(this.validUntil - terms.graceMs * scale, this.#holdUntil);
+    this.renewEveryMs = terms.renewEveryMs * scale;
   }
 
   #endOf(since: number, ttlMs: number): number {

@@ -3,7 +3,7 @@ import { type Backend, expectAnswers } from "./backend.js";
 import type { Timer } from "./clock.js";
 import type { Call, Failed, Gone, Renewed } from "./engine.js";
 import { EngineError, LeaseLostError } from "./errors.js";
-import { emit } from "./events.js";
+import { channels, emit } from "./events.js";
 import type { Grant } from "./grant.js";
 import { randomByte } from "./grant-id.js";
 import type { HeldLease } from "./lease.js";
@@ -90,7 +90,7 @@ export class Keeper {
       grant.askAgain = grant.renewing !== null;
     }
     if (concerned.length > 0) this.#look();
-    for (const grant of concerned) if (!this.#wantsRenewal(grant)) this.#checkOnce(grant);
+    for (const grant of concerned) if (!grant.wantsRenewal) this.#checkOnce(grant);
   }
 
   /** A lease that is not renewed cannot learn of a revocation that way; it asks. */
@@ -116,7 +116,7 @@ export class Keeper {
     lease.assertHeld();
     const { resource, grantId } = grant;
     const { clock, engine } = this.#backend;
-    const timeoutMs = this.#callTimeout(lease);
+    const timeoutMs = grant.callTimeoutMs;
     const onFailure = (error: unknown) => {
       if (!isWithoutEffect(error)) grant.unanswered(ttlMs);
     };
@@ -134,7 +134,7 @@ export class Keeper {
       this.#schedule(grant, clock.now());
     });
     const answer = await work;
-    this.#take(grant, lease, answer, clock.now());
+    this.#take(grant, answer, clock.now());
     if (answer.kind === "gone" || lease.lost) throw lease.lost ?? lostBy(lease, answer);
   }
 
@@ -155,7 +155,7 @@ export class Keeper {
     const batches = new Map<number, Grant[]>();
     for (const grant of this.#due(now)) {
       // Whoever was told of a loss just now may have released others that are due.
-      if (grant.kept) addTo(batches, this.#callTimeout(grant.lease!), grant);
+      if (grant.kept) addTo(batches, grant.callTimeoutMs, grant);
     }
     for (const [timeoutMs, grants] of batches) {
       for (let i = 0; i < grants.length; i += MAX_BATCH) {
@@ -173,13 +173,13 @@ export class Keeper {
     const due: Grant[] = [];
     const later: (Grant | Flight)[] = [];
     for (let entry = this.#agenda.first; entry !== undefined; entry = this.#agenda.first) {
-      const lease = entry instanceof Flight ? null : entry.lease;
-      const ahead = due.length > 0 && lease !== null ? lease.renewEveryMs * BATCH_AHEAD : 0;
+      const everyMs = entry instanceof Flight ? 0 : entry.renewEveryMs;
+      const ahead = due.length > 0 ? everyMs * BATCH_AHEAD : 0;
       if (this.#agenda.earliest > now + ahead) break;
       this.#agenda.delete(entry);
       if (entry instanceof Flight) later.push(entry);
       else if (this.#watch(entry, now) < Infinity) {
-        const renewable = entry.renewing === null && this.#wantsRenewal(entry);
+        const renewable = entry.renewing === null && entry.wantsRenewal;
         (renewable && entry.renewAt <= now + ahead ? due : later).push(entry);
       }
     }
@@ -190,78 +190,70 @@ export class Keeper {
     return due;
   }
 
-  /** As long as a whole ttl, one call would leave no time for another try. */
-  #callTimeout(lease: HeldLease): number {
-    return Math.min(lease.terms.callTimeoutMs, lease.renewEveryMs);
-  }
-
   /** One batch is of one timeout: a hasty lease must not cost a patient one its renewal. */
   #renew(batch: readonly Grant[], timeoutMs: number, startedAt: number): void {
     const { clock, engine } = this.#backend;
     const flight = new Flight(batch);
-    const leases = batch.map((grant) => grant.lease!);
     const refs = batch.map(({ resource, grantId, ttlMs }) => ({ resource, grantId, ttlMs }));
     const ask = (call: Call) => {
       for (const grant of batch) grant.expect(call.startedAt, grant.ttlMs);
       return engine.renew(refs, call);
     };
+    const landed = (take: (grant: Grant, i: number, now: number) => void) => {
+      this.#agenda.delete(flight);
+      const now = clock.now();
+      for (let i = 0; i < batch.length; i++) {
+        const grant = batch[i]!;
+        take(grant, i, now);
+        grant.renewing = null;
+        this.#schedule(grant, now);
+      }
+    };
     const work = this.#backend
       .call(timeoutMs, ask, false)
       .then((answers) => expectAnswers(engine.name, batch.length, answers))
       .then(
-        (answers) => {
-          const now = clock.now();
-          for (let i = 0; i < batch.length; i++)
-            this.#take(batch[i]!, leases[i]!, answers[i]!, now);
-        },
-        (error: unknown) => {
-          const now = clock.now();
-          for (const [i, grant] of batch.entries()) {
+        (answers) => landed((grant, i, now) => this.#take(grant, answers[i]!, now)),
+        (error: unknown) =>
+          landed((grant, i, now) => {
             if (!isWithoutEffect(error)) grant.unanswered(refs[i]!.ttlMs);
-            this.#failed(grant, leases[i]!, error as Error, now);
-          }
-        },
-      )
-      .finally(() => {
-        this.#agenda.delete(flight);
-        const now = clock.now();
-        for (const grant of batch) {
-          grant.renewing = null;
-          this.#schedule(grant, now);
-        }
-      });
+            this.#failed(grant, error as Error, now);
+          }),
+      );
     for (const grant of batch) grant.renewing = work;
     this.#watchAll(flight, startedAt);
   }
 
   /** The lease may have been released, lost or passed on while the question travelled. */
-  #take(grant: Grant, lease: HeldLease, answer: Renewed | Gone | Failed, now: number): void {
+  #take(grant: Grant, answer: Renewed | Gone | Failed, now: number): void {
     if (!grant.kept) return;
     // Local validity ran out first: the lease is lost, whatever the backend says now.
-    if (grant.lease === null || grant.lease.noticeLoss(now)) return;
+    if (now >= grant.lostAt && grant.lease!.noticeLoss(now)) return;
     if (answer.kind === "failed") {
       if (answer.effect === "unknown") grant.unanswered(grant.ttlMs);
-      this.#failed(grant, lease, this.#backend.failure(answer), now);
+      this.#failed(grant, this.#backend.failure(answer), now);
     } else if (answer.kind === "gone") {
-      grant.lease.lose(answer.why === "unknown" ? "expired" : answer.why, answer.why !== "revoked");
+      grant.lease!.lose(
+        answer.why === "unknown" ? "expired" : answer.why,
+        answer.why !== "revoked",
+      );
     } else {
       grant.confirm(answer);
       grant.renewAt = Infinity;
       this.#plan(grant);
       if (grant.askAgain) grant.renewAt = 0;
       grant.askAgain = false;
-      const tookMs = now - answer.since;
-      emit("renewed", () => ({ ...lease.subject(), tookMs, remainingMs: lease.remainingMs() }));
+      if (channels.renewed.hasSubscribers) tellRenewed(grant.lease!, now - answer.since);
     }
   }
 
   /** Unknown neither extends nor ends a lease: it is tried again until local validity runs out. */
-  #failed(grant: Grant, lease: HeldLease, error: Error, now: number): void {
+  #failed(grant: Grant, error: Error, now: number): void {
     if (!grant.kept) return;
-    const { renewEveryMs } = lease;
+    const lease = grant.lease!;
     const delayMs = grant.failures === 0 ? 0 : FIRST_REPEAT_MS * 2 ** (grant.failures - 1);
     grant.failures++;
-    grant.renewAt = now + Math.min(delayMs, renewEveryMs / 2);
+    grant.renewAt = now + Math.min(delayMs, grant.renewEveryMs / 2);
     emit("renewal-failed", () => ({
       ...lease.subject(),
       error,
@@ -274,28 +266,19 @@ export class Keeper {
    * lease that a grant was passed to may want its renewal earlier, never later than planned.
    */
   #plan(grant: Grant): void {
-    const everyMs = grant.lease?.renewEveryMs ?? Infinity;
-    const at = grant.since + everyMs * (1 - randomByte() / 2_560);
+    const at = grant.since + grant.renewEveryMs * (1 - randomByte() / 2_560);
     grant.renewAt = Math.min(grant.renewAt, at);
-  }
-
-  #wantsRenewal(grant: Grant): boolean {
-    const lease = grant.lease;
-    // Validity that reaches maxHoldMs needs no more renewals: that is where the keeper stops.
-    const isWanted = lease?.terms.renew === true || grant.unclaimed;
-    return lease !== null && isWanted && lease.lostAt < lease.holdUntil;
   }
 
   /** Tells danger or loss where it has come. Gives when to look again; Infinity when it is lost. */
   #watch(grant: Grant, now: number): number {
-    const { lease } = grant;
-    if (lease === null) return Infinity;
-    const at = this.#watchAt(grant, lease);
+    const at = grant.watchAt;
     if (at > now) return at;
+    const lease = grant.lease!;
     if (lease.noticeLoss(now)) return Infinity;
     grant.inDangerTold = true;
     emit("in-danger", () => ({ ...lease.subject(), remainingMs: lease.remainingMs() }));
-    return lease.lostAt;
+    return grant.lostAt;
   }
 
   #watchAll(flight: Flight, now: number): void {
@@ -305,34 +288,16 @@ export class Keeper {
     this.#wake(Math.min(at, now + LOOK_EVERY_MS), now);
   }
 
-  /** When danger or loss comes next. */
-  #watchAt(grant: Grant, lease: HeldLease): number {
-    const { lostAt } = lease;
-    if (!lease.terms.renew || grant.inDangerTold) return lostAt;
-    return Math.min(lostAt, this.#dangerAt(grant, lease, lostAt));
-  }
-
-  /**
-   * A renewal is overdue by then, and at most one third of the life is left; where renewals are so
-   * rare that this would come too late, a twentieth of it.
-   */
-  #dangerAt({ lifeMs, since }: Grant, { renewEveryMs }: HeldLease, lostAt: number): number {
-    const overdueAt = Math.max(lostAt - lifeMs / 3, since + renewEveryMs * 1.5);
-    return Math.min(overdueAt, lostAt - lifeMs / 20);
-  }
-
   #schedule(grant: Grant, now: number): void {
     if (!grant.kept) return;
-    const at = this.#nextLook(grant, now);
+    const at = this.#nextLook(grant);
     this.#agenda.set(grant, at);
     this.#wake(Math.min(at, now + LOOK_EVERY_MS), now);
   }
 
-  #nextLook(grant: Grant, now: number): number {
-    const lease = grant.lease;
-    if (lease === null) return now;
-    const at = this.#watchAt(grant, lease);
-    const renews = grant.renewing === null && this.#wantsRenewal(grant);
+  #nextLook(grant: Grant): number {
+    const at = grant.watchAt;
+    const renews = grant.renewing === null && grant.wantsRenewal;
     return renews ? Math.min(at, grant.renewAt) : at;
   }
 
@@ -345,6 +310,10 @@ export class Keeper {
 }
 
 function ignore(): void {}
+
+function tellRenewed(lease: HeldLease, tookMs: number): void {
+  emit("renewed", () => ({ ...lease.subject(), tookMs, remainingMs: lease.remainingMs() }));
+}
 
 function isInFlightOnly(grant: Grant): boolean {
   return grant.kept && grant.place === NOWHERE;

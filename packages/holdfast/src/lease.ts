@@ -70,7 +70,7 @@ export class HeldLease implements Lease {
     this.#custody = custody;
     this.acquiredAt = acquiredAt;
     this.holdUntil = this.acquiredAt + terms.maxHoldMs;
-    grant.lease = this;
+    grant.carry(this);
   }
 
   get resource(): string {
@@ -106,27 +106,13 @@ export class HeldLease implements Lease {
     return this.#controller.signal;
   }
 
-  /** The instant from which the holder may no longer act. */
-  get lostAt(): number {
-    return Math.min(this.grant.validUntil - this.terms.graceMs * this.#scale, this.holdUntil);
-  }
-
-  get renewEveryMs(): number {
-    return this.terms.renewEveryMs * this.#scale;
-  }
-
-  /** A life shorter than the one that the options were checked against shrinks them alike. */
-  get #scale(): number {
-    return Math.min(1, this.grant.lifeMs / this.terms.ttlMs);
-  }
-
   assertHeld(): void {
     if (this.held) return;
     throw this.#lost ?? new UsageError(`lease of "${this.resource}" was released already`);
   }
 
   remainingMs(): number {
-    return this.held ? Math.max(0, this.lostAt - this.#clock.now()) : 0;
+    return this.held ? Math.max(0, this.grant.lostAt - this.#clock.now()) : 0;
   }
 
   async renew(options: { readonly ttlMs?: number } = {}): Promise<void> {
@@ -192,7 +178,7 @@ export class HeldLease implements Lease {
   /** Timers may be late; the clock is not. Returns whether the lease is lost. */
   noticeLoss(now = this.#clock.now()): boolean {
     if (this.#lost !== null) return true;
-    if (now < this.lostAt) return false;
+    if (now < this.grant.lostAt) return false;
     const overTime = now >= this.holdUntil;
     this.lose(overTime ? "max-hold" : this.terms.renew ? "unconfirmed" : "expired", false);
     return true;

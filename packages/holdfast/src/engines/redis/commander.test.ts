@@ -66,3 +66,41 @@ test("many at once go in two halves, in their order", async () => {
   await turn();
   assert.deepEqual(keys(), [names.slice(0, 10), names.slice(10)]);
 });
+
+test("one after the other, each is sent at once; what comes along follows in the same turn", async () => {
+  const { sent, ask, keys } = stage();
+  const first = ask("a");
+  await turn();
+  sent[0]!.answer();
+  await first;
+  void ask("b");
+  assert.deepEqual(keys(), [["a"], ["b"]]);
+  void ask("c");
+  void ask("d");
+  assert.equal(sent.length, 2);
+  await ticks();
+  assert.deepEqual(keys(), [["a"], ["b"], ["c", "d"]]);
+});
+
+test("many at once behind a single one go in two halves, too", async () => {
+  const { sent, ask, keys } = stage();
+  const first = ask("a");
+  await turn();
+  sent[0]!.answer();
+  await first;
+  const names = Array.from({ length: 21 }, (_, i) => `r${i}`);
+  for (const name of names) void ask(name);
+  await turn();
+  await turn();
+  assert.deepEqual(keys(), [["a"], ["r0"], names.slice(1, 11), names.slice(11)]);
+});
+
+test("three hundred thousand in one turn are all sent", async () => {
+  const { sent, ask } = stage();
+  const names = Array.from({ length: 300_000 }, (_, i) => `r${i}`);
+  const answers = Promise.all(names.map((name) => ask(name)));
+  await turn();
+  await turn();
+  for (const call of sent) call.answer();
+  assert.equal((await answers).length, names.length);
+});

@@ -2,10 +2,10 @@ import { sleep, systemClock, type Timer } from "../../clock.js";
 import { EngineError, HoldfastError } from "../../errors.js";
 import { isKept } from "./answers.js";
 import type { Script, Seam, Wait } from "./client.js";
-import { explain, isForbidden, isMissingScript, isMoving } from "./failure.js";
+import { explain, isForbidden, isMissingScript, isMoving, outcomeOf } from "./failure.js";
 import { type Program, programFor } from "./program.js";
 import { slotOf } from "./slots.js";
-import { type Asked, answersOf, type Sent, wordsOf } from "./words.js";
+import { type Asked, type Sent, wordsOf } from "./words.js";
 
 const MAX_BATCH = 512;
 const WORTH_HALVING = 16;
@@ -40,9 +40,13 @@ export class Commander {
   readonly #program: Program;
   readonly #inTurn = new Map<number, Operation[]>();
   #waiting: Operation[] = [];
+  /** How many calls, and how many operations in them. */
   #underWay = 0;
+  #carried = 0;
   #held: Timer | null = null;
   #flushing = false;
+  /** Whether the last flush was of one operation: then nothing else is likely to come in this turn. */
+  #oneByOne = false;
 
   constructor(seam: Seam, terms: CommanderTerms) {
     this.#seam = seam;
@@ -80,9 +84,21 @@ export class Commander {
     });
   }
 
+  /** One that is about many resources goes by itself. Not on a Cluster. */
+  runAtOnce(keys: readonly string[], words: readonly string[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      void this.#send([{ key: keys[0]!, keys, words, resolve, reject }]);
+    });
+  }
+
   #add(operation: Operation): void {
     this.#waiting.push(operation);
     if (this.#flushing) return;
+    if (this.#oneByOne && this.#underWay === 0) {
+      // At once: what the caller still has to do, it does while this is on its way.
+      this.#flush();
+      return;
+    }
     this.#flushing = true;
     // After the microtasks that are due: whoever asks in this turn goes along.
     process.nextTick(() => this.#flushSoon());
@@ -114,7 +130,8 @@ export class Commander {
     this.#held?.cancel();
     this.#held = null;
     if (all.length === 0) return;
-    const halve = this.#underWay === 0 && all.length >= WORTH_HALVING;
+    this.#oneByOne = all.length === 1;
+    const halve = this.#carried <= 1 && all.length >= WORTH_HALVING;
     const later = halve ? all.splice(all.length / 2) : [];
     if (this.#seam.shards === undefined) this.#sendAll(0, all);
     else for (const [slot, group] of bySlot(all)) this.#sendAll(slot, group);
@@ -122,7 +139,7 @@ export class Commander {
     // The other half follows when the first is on its way: then the server works on the one while we
     // work on the other.
     setImmediate(() => {
-      this.#waiting.unshift(...later);
+      this.#waiting = later.concat(this.#waiting);
       this.#flush();
     });
   }
@@ -141,7 +158,7 @@ export class Commander {
   async #sendInTurn(slot: number, group: readonly Operation[]): Promise<void> {
     const line = this.#inTurn.get(slot);
     if (line !== undefined) {
-      line.push(...group);
+      for (const operation of group) line.push(operation);
       return;
     }
     const own = [...group];
@@ -154,22 +171,24 @@ export class Commander {
     const channel = this.#terms.channelOf(batch[0]!.key);
     const sent = wordsOf(batch, channel, this.#seam.shards !== undefined);
     this.#underWay++;
+    this.#carried += batch.length;
     const settleAll = (answers: unknown) => {
-      this.#answered();
+      this.#answered(batch);
       if (batch.length === 1) settle(batch[0]!, answers);
       else for (let i = 0; i < batch.length; i++) settle(batch[i]!, (answers as unknown[])[i]);
     };
     return this.#script(this.#program.bySha, sent).then(settleAll, (error: unknown) =>
       this.#sendAgain(batch, sent, error).then(settleAll, (last: unknown) => {
-        this.#answered();
+        this.#answered(batch);
         const reason = explain(last);
         for (const operation of batch) operation.reject(reason);
       }),
     );
   }
 
-  #answered(): void {
+  #answered({ length }: readonly Operation[]): void {
     this.#underWay--;
+    this.#carried -= length;
     // After the microtasks that the answers are about to cause.
     if (this.#held !== null) process.nextTick(() => this.#flush());
   }
@@ -207,8 +226,7 @@ export class Commander {
     const { wait } = this.#terms;
     if (wait !== null) return this.#confirmed(how, sent, wait);
     try {
-      const answered = this.#seam.script(how, sent.keys, sent.args);
-      return sent.counts === null ? answered : answered.then((answer) => answersOf(sent, answer));
+      return this.#seam.script(how, sent.keys, sent.args);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -216,10 +234,9 @@ export class Commander {
 
   async #confirmed(how: Script, sent: Sent, wait: Wait): Promise<unknown> {
     const { answer, replicas } = await this.#seam.confirmed(how, sent.keys, sent.args, wait);
-    const answers = answersOf(sent, answer);
-    if (replicas >= wait.replicas) return answers;
+    if (replicas >= wait.replicas) return answer;
     const honest = (one: unknown) => (isKept(one) ? unconfirmed(replicas, wait) : one);
-    return sent.alone ? honest(answers) : (answers as unknown[]).map(honest);
+    return sent.alone ? honest(answer) : (answer as unknown[]).map(honest);
   }
 }
 
@@ -299,8 +316,7 @@ function lateness(patienceMs: number): EngineError {
 }
 
 function settle(operation: Operation, answer: unknown): void {
-  if (answer instanceof HoldfastError) operation.reject(answer);
-  else if (Array.isArray(answer) && answer[0] === "error") {
-    operation.reject(explain(new Error(String(answer[1]))));
-  } else operation.resolve(answer);
+  const outcome = outcomeOf(answer);
+  if (outcome instanceof HoldfastError) operation.reject(outcome);
+  else operation.resolve(outcome);
 }

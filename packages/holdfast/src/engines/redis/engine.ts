@@ -31,10 +31,12 @@ import { Beats } from "./beats.js";
 import type { Seam } from "./client.js";
 import { Commander } from "./commander.js";
 import { warnOfEviction } from "./eviction.js";
+import { failed } from "./failure.js";
 import { keyOf, resourceOf } from "./keys.js";
 import { listPage } from "./listing.js";
 import type { RedisTerms } from "./options.js";
 import { Pushes } from "./pushes.js";
+import { renewTogether } from "./renewals.js";
 import { claimWords, releaseWords } from "./words.js";
 
 const DAY_MS = 86_400_000;
@@ -106,18 +108,19 @@ export class RedisEngine implements Engine {
   }
 
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]> {
-    // Nearly all have one ttl, and share one answer.
-    let renewed: Renewed = { kind: "renewed", since: call.startedAt, ttlMs: 0 };
+    if (this.#closed) return Promise.reject(closed());
+    // What replicas must have is confirmed one by one, and what is on a Cluster is in as many slots.
+    const scattered = this.#terms.replicas !== null || this.#seam.shards !== undefined;
+    if (grants.length > 1 && !scattered) {
+      return renewTogether(this.#commander, this.#terms.prefix, grants, call.startedAt);
+    }
     return this.#each(
       this.#keeping,
       grants,
       call,
       ({ grantId, ttlMs }) => ["renew", grantId, String(ttlMs)],
-      (answer, { ttlMs }) => {
-        if (!isDone(answer)) return gone(answer);
-        if (renewed.ttlMs !== ttlMs) renewed = { ...renewed, ttlMs };
-        return renewed;
-      },
+      (answer, { ttlMs }) =>
+        isDone(answer) ? { kind: "renewed", since: call.startedAt, ttlMs } : gone(answer),
     );
   }
 
@@ -278,7 +281,7 @@ export class RedisEngine implements Engine {
     const [first] = refs;
     if (refs.length === 1 && first !== undefined) {
       const [key, words] = [keyOf(prefix, first.resource), ask(first)];
-      const told = (error: unknown): (A | Failed)[] => [failed(error as HoldfastError)];
+      const told = (error: unknown): (A | Failed)[] => [failed(error)];
       return commander.run(key, words, (answer): (A | Failed)[] => [read(answer, first)], told);
     }
     return commander
@@ -371,9 +374,4 @@ function misfit(message: string): EngineError {
 
 function isRefusal(error: unknown): boolean {
   return error instanceof UsageError || (error instanceof EngineError && error.effect === "none");
-}
-
-function failed(error: HoldfastError): Failed {
-  const effect = error instanceof EngineError ? error.effect : "unknown";
-  return { kind: "failed", effect, error };
 }

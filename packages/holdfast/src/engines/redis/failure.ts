@@ -1,3 +1,4 @@
+import type { Failed } from "../../engine.js";
 import { EngineError, HoldfastError } from "../../errors.js";
 
 /** Replies by which the server says that it did not carry out the command, and why. */
@@ -36,6 +37,18 @@ export function explain(error: unknown): HoldfastError {
     retryable: true,
     cause: error,
   });
+}
+
+/** What an operation answered, or the error where it says that it failed. */
+export function outcomeOf(answer: unknown): unknown {
+  if (!Array.isArray(answer) || answer[0] !== "error") return answer;
+  return explain(new Error(String(answer[1])));
+}
+
+export function failed(error: unknown): Failed {
+  const known = explain(error);
+  const effect = known instanceof EngineError ? known.effect : "unknown";
+  return { kind: "failed", effect, error: known };
 }
 
 export function isMissingScript(error: unknown): boolean {

@@ -3,10 +3,9 @@ import assert from "node:assert/strict";
 import type { Claim, RenewRef } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 import { claim, type Ground, now, type OpenOptions, scenes } from "./ground.fixture.js";
-import { keyOf, touchedBy } from "./keys.js";
+import { keyOf } from "./keys.js";
 import { programFor } from "./program.js";
 import { RULES } from "./rights.fixture.js";
-import { wordsOf } from "./words.js";
 
 const CLIENTS: readonly OpenOptions[] = [
   { client: "ioredis" },
@@ -110,30 +109,40 @@ scenes("renewals in one operation", (play) => {
     );
   }
 
-  for (const cluster of [false, true]) {
-    play(`the program answers alike alone and together (Cluster: ${cluster})`, async (ground) => {
-      const { inFull } = programFor(1_000_000, cluster);
-      const text = "text" in inFull ? inFull.text : "";
-      const ask = async (refs: readonly RenewRef[]) => {
-        const asked = refs.map(({ resource, grantId }) => {
-          const key = keyOf("holdfast:", resource);
-          return { key, words: ["renew", grantId, "100000"] };
-        });
-        const { keys, args } = wordsOf(asked, "here", cluster);
-        assert.equal(keys.length, refs.length * (cluster ? touchedBy("", "").length : 1));
-        return ground.admin.eval(text, keys.length, ...keys, ...args);
-      };
-      const alone = [];
-      for (const ref of await furnish(ground)) alone.push(await ask([ref]));
-      const aloneLives = await lives(ground);
-      await ground.admin.flushdb();
-      const together = (await ask(await furnish(ground))) as unknown[];
-      assert.deepEqual(await lives(ground), aloneLives);
-      const all: unknown[] = NAMES.map(() => 1);
-      for (let i = 0; i < together.length; i += 2) all[Number(together[i])] = together[i + 1];
-      assert.deepEqual(all, alone);
-    });
-  }
+  play("the program answers alike alone and together", async (ground) => {
+    const { inFull } = programFor(1_000_000, false);
+    const text = "text" in inFull ? inFull.text : "";
+    const keysOf = (refs: readonly RenewRef[]) =>
+      refs.map(({ resource }) => keyOf("holdfast:", resource));
+    const alone = [];
+    for (const ref of await furnish(ground)) {
+      const words = ["here", "renew", ref.grantId, "100000"];
+      alone.push(await ground.admin.eval(text, 1, ...keysOf([ref]), ...words));
+    }
+    const aloneLives = await lives(ground);
+    await ground.admin.flushdb();
+    const refs = await furnish(ground);
+    const words = ["here", "keep", "100000", refs.map(({ grantId }) => grantId).join("")];
+    const rest = await ground.admin.eval(text, refs.length, ...keysOf(refs), ...words);
+    assert.deepEqual(await lives(ground), aloneLives);
+    const all: unknown[] = NAMES.map(() => 1);
+    const together = rest as unknown[];
+    for (let i = 0; i < together.length; i += 2) all[Number(together[i])] = together[i + 1];
+    assert.deepEqual(all, alone);
+  });
+
+  play("ids of another form are renewed one by one", async (ground) => {
+    const engine = ground.engine();
+    const claims = [claim("a"), { ...claim("b"), grantId: "ab" }, claim("c")];
+    for (const one of claims) await engine.tryAcquire(one, now());
+    await ground.admin.pexpire("holdfast:b", 1_000);
+    const answers = await engine.renew(claims, now());
+    assert.deepEqual(
+      answers.map(({ kind }) => kind),
+      ["renewed", "renewed", "renewed"],
+    );
+    assert.ok((await ground.admin.pttl("holdfast:b")) > 2_000);
+  });
 
   play(
     "a thousand plain ones are answered by few words, and one broken key breaks one",

@@ -3,8 +3,8 @@
 -- KEYS  for each operation the first key of its resource; the others are named after it, in its slot.
 --       On a Cluster these follow it, so that the server refuses while it has only some of them
 -- ARGV  the caller's channel, where its waiters hear of their grants; then for each operation its name
---       and its arguments, as its header gives them. One, keep, is of many resources, and has the keys
---       of each
+--       and its arguments, as its header gives them. One, keep, is about many resources,
+--       and has the first key of each; it is not for a Cluster
 -- Gives an answer for each operation, or the answer where there is one alone; { 'error', message }
 -- where it failed
 --
@@ -172,7 +172,7 @@ while i <= #KEYS do
     local ttl, ids = id, ARGV[a + 2]
     local plain, last = '^hf:x:(%x+):0:[02]:' .. ttl .. ':', #ids / 32 - 1
     for j = 0, last do
-      local one = KEYS[i + j * STRIDE]
+      local one = KEYS[i + j]
       local value = call('GET', one)
       if type(value) ~= 'string' or match(value, plain) ~= sub(ids, j * 32 + 1, j * 32 + 32) or
         call('PEXPIRE', one, ttl) ~= 1 then
@@ -180,7 +180,7 @@ while i <= #KEYS do
         rest[#rest + 1] = j
       end
     end
-    span = STRIDE * (last + 1)
+    span = last + 1
     if not rest then answer = 1 end
 
   elseif name == 'withdraw' then

@@ -14,7 +14,7 @@ end)()
     answer = {}
     for _, j in ipairs(rest) do
       answer[#answer + 1] = j
-      answer[#answer + 1] = decide('renew', KEYS[i + j * STRIDE],
+      answer[#answer + 1] = decide('renew', KEYS[i + j],
         { sub(ARGV[a + 2], j * 32 + 1, j * 32 + 32), id })
     end
   elseif not answer then

@@ -101,10 +101,11 @@ export class MemoryStore {
 
   /** How long until something in the room ends by itself. */
   nextEndMs(resource: string, now: number): number {
-    const ends = [...(this.rooms.get(resource)?.holdings.values() ?? [])].map(
-      ({ expiresAt, claim }) => expiresAt + claim.lockDelayMs - now,
-    );
-    return Math.min(...ends);
+    let soonest = Infinity;
+    for (const { expiresAt, claim } of this.rooms.get(resource)?.holdings.values() ?? []) {
+      soonest = Math.min(soonest, expiresAt + claim.lockDelayMs - now);
+    }
+    return soonest;
   }
 
   view(resource: string, now: number): ResourceView {

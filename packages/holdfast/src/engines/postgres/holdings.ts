@@ -16,6 +16,7 @@ export class Holdings {
   readonly #all = new Map<string, Holding>();
   readonly #end: (refs: readonly ReleaseRef[], startedAt: number) => Promise<unknown>;
   #timer: Timer | null = null;
+  #wakesFor = Infinity;
   #closed = false;
 
   /** end gives back those whose time is over. */
@@ -25,7 +26,9 @@ export class Holdings {
 
   /** The longest life of all: the server ends a session that is silent for longer. */
   get silentMs(): number {
-    return Math.max(0, ...[...this.#all.values()].map(({ ttlMs }) => ttlMs));
+    let longest = 0;
+    for (const { ttlMs } of this.#all.values()) longest = Math.max(longest, ttlMs);
+    return longest;
   }
 
   has(grantId: string): boolean {
@@ -33,8 +36,9 @@ export class Holdings {
   }
 
   keep({ resource, grantId, ttlMs }: RenewRef): void {
-    this.#all.set(grantId, { resource, ttlMs, endsAt: systemClock.now() + ttlMs });
-    this.#wake();
+    const endsAt = systemClock.now() + ttlMs;
+    this.#all.set(grantId, { resource, ttlMs, endsAt });
+    if (endsAt < this.#wakesFor) this.#wakeFor(endsAt);
   }
 
   /** Before the renewal is sent. */
@@ -64,16 +68,23 @@ export class Holdings {
   }
 
   #wake(): void {
+    let soonest = Infinity;
+    for (const { endsAt } of this.#all.values()) soonest = Math.min(soonest, endsAt);
+    this.#wakeFor(soonest);
+  }
+
+  #wakeFor(endsAt: number): void {
     this.#timer?.cancel();
     this.#timer = null;
-    if (this.#all.size === 0 || this.#closed) return;
-    const soonest = Math.min(...[...this.#all.values()].map(({ endsAt }) => endsAt));
-    const delayMs = Math.max(soonest - systemClock.now(), 0) + OVERDUE_MS;
+    this.#wakesFor = endsAt;
+    if (endsAt === Infinity || this.#closed) return;
+    const delayMs = Math.max(endsAt - systemClock.now(), 0) + OVERDUE_MS;
     this.#timer = systemClock.timer(delayMs, () => void this.#endOverdue(), false);
   }
 
   async #endOverdue(): Promise<void> {
     this.#timer = null;
+    this.#wakesFor = Infinity;
     const now = systemClock.now();
     const overdue = [...this.#all].filter(([, { endsAt }]) => endsAt + OVERDUE_MS <= now);
     const refs = overdue.map(([grantId, { resource }]) => ({ resource, grantId, tombstoneMs: 0 }));

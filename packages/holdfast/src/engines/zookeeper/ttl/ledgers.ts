@@ -85,7 +85,7 @@ export class Ledgers {
 
   /** One reading, the decisions of all who wait, one write. False if somebody wrote in between. */
   async #round(path: string, waiting: Change[]): Promise<boolean> {
-    const until = Math.max(...waiting.map((change) => change.until));
+    const until = waiting.reduce((latest, change) => Math.max(latest, change.until), 0);
     const { ledger, version, token } = await this.#read(path, until);
     if (ledger === null) throw notOurs(path);
     const answered: { change: Change; settle: () => void }[] = [];

@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ReleaseRef } from "../../engine.js";
+import { Holdings } from "./holdings.js";
+
+function stage() {
+  const ended: string[] = [];
+  const holdings = new Holdings(async (refs: readonly ReleaseRef[]) => {
+    for (const { grantId } of refs) {
+      ended.push(grantId);
+      holdings.drop(grantId);
+    }
+  });
+  return { holdings, ended };
+}
+
+test("what is not renewed is given back, also what came last and ends first", async (t) => {
+  const { holdings, ended } = stage();
+  t.after(() => holdings.close());
+  holdings.keep({ resource: "a", grantId: "long", ttlMs: 60_000 });
+  holdings.keep({ resource: "b", grantId: "short", ttlMs: 30 });
+  holdings.keep({ resource: "c", grantId: "renewed", ttlMs: 30 });
+  holdings.prolong([{ resource: "c", grantId: "renewed", ttlMs: 200 }]);
+  for (let looks = 0; looks < 500 && ended.length < 2; looks++) await sleep(10);
+  assert.deepEqual(ended, ["short", "renewed"]);
+  assert.equal(holdings.silentMs, 60_000);
+});
+
+test("three hundred thousand are no more trouble than one", (t) => {
+  const { holdings } = stage();
+  t.after(() => holdings.close());
+  for (let i = 0; i < 300_000; i++) {
+    holdings.keep({ resource: "a", grantId: String(i), ttlMs: 60_000 + i });
+  }
+  assert.equal(holdings.silentMs, 60_000 + 299_999);
+});

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import type { Redis } from "ioredis";
 import type { Contender, Subject } from "../suite.js";
 import { RESOURCE, sitOut } from "../terms.js";
 import { openIoredis, openQuickNodeRedis } from "./clients.js";
@@ -6,6 +7,16 @@ import { CONTENDED } from "./terms.js";
 
 const COMPARE_AND_DELETE =
   'if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0';
+
+/** The least that gives a token which rises whatever the clock does. */
+const SET_WITH_TOKEN = `
+  local time = redis.call("time")
+  local now = time[1] .. string.sub("00000" .. time[2], -6)
+  local last = redis.call("get", KEYS[2])
+  local token = last and last >= now and string.format("%.0f", last + 1) or now
+  if not redis.call("set", KEYS[1], ARGV[1], "nx", "px", ARGV[2]) then return false end
+  redis.call("set", KEYS[2], token, "px", 60000)
+  return token`;
 
 /** Two commands a cycle, and no more: what the client allows. */
 interface RawClient {
@@ -20,6 +31,24 @@ export const rawIoredisAuto = raw("raw-ioredis-auto", "raw ioredis, auto-pipelin
   ioredis(url, true),
 );
 
+/** What a script costs where two bare commands would do, and what is left to the library then. */
+export const rawToken = raw(
+  "raw-token",
+  "raw ioredis, script with a token",
+  async (url) => {
+    const client = await openIoredis(url, false);
+    const sha = String(await client.script("LOAD", SET_WITH_TOKEN));
+    return {
+      ...commands(client),
+      setIfAbsent: async (key, value, ttlMs) => {
+        const token = await client.evalsha(sha, 2, key, `{${key}}:fence`, value, ttlMs);
+        return token === null ? null : "OK";
+      },
+    };
+  },
+  ["evalsha"],
+);
+
 export const rawNodeRedis = raw("raw-redis", "raw node-redis, no timeout", async (url) => {
   const client = await openQuickNodeRedis(url);
   return {
@@ -31,7 +60,10 @@ export const rawNodeRedis = raw("raw-redis", "raw node-redis, no timeout", async
 });
 
 async function ioredis(url: string, autoPipelining: boolean): Promise<RawClient> {
-  const client = await openIoredis(url, autoPipelining);
+  return commands(await openIoredis(url, autoPipelining));
+}
+
+function commands(client: Redis): RawClient {
   return {
     load: async (script) => String(await client.script("LOAD", script)),
     setIfAbsent: (key, value, ttlMs) => client.set(key, value, "PX", ttlMs, "NX"),
@@ -39,13 +71,18 @@ async function ioredis(url: string, autoPipelining: boolean): Promise<RawClient>
   };
 }
 
-function raw(id: string, name: string, open: (url: string) => Promise<RawClient>): Contender {
+function raw(
+  id: string,
+  name: string,
+  open: (url: string) => Promise<RawClient>,
+  sends: readonly string[] = ["set", "evalsha"],
+): Contender {
   return {
     id,
     name,
     ours: false,
     reach: "host",
-    traces: { sends: ["set", "evalsha"], key: (resource) => resource },
+    traces: { sends, key: (resource) => resource },
     sitsOut: {
       ...(id === "raw-ioredis" ? {} : { growth: "one raw client is enough here" }),
       ...sitOut(CONTENDED, "two commands that do not wait"),

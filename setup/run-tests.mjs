@@ -59,7 +59,8 @@ function testArguments(files, long) {
     "--no-concurrent-recompilation",
     "--test",
     "--test-reporter=spec",
-    "--test-concurrency=2",
+    // Most files wait for servers and clocks most of the time.
+    "--test-concurrency=3",
     `--test-timeout=${long ? LONG_FILE_TIMEOUT_MS : FILE_TIMEOUT_MS}`,
     ...files,
   ];

@@ -30,8 +30,11 @@ interface Cut {
   readonly leadInMs: number;
 }
 
-/** Where nobody waits, a pipeline is full after a few turns, and short slices alternate quickly. */
-const SHORT: Cut = { slicesARound: 30, part: 0.1, leadInMs: 20 };
+/**
+ * Where nobody waits, short slices alternate quickly. A pipeline is full after a few turns; until a
+ * process that rested has its code and data at hand again, it takes longer.
+ */
+const SHORT: Cut = { slicesARound: 30, part: 0.1, leadInMs: 150 };
 /** Peers that look again after 300 ms need longer to show what they do. */
 const LONG: Cut = { slicesARound: 3, part: 1, leadInMs: 400 };
 

@@ -1,5 +1,5 @@
 import { uptime } from "node:os";
-import { Timers } from "./timers.js";
+import { type HostTimer, Timers } from "./timers.js";
 
 export interface Timer {
   cancel(): void;
@@ -25,12 +25,21 @@ export function hostInstant(): number {
   return seconds * 1e3 + nanos / 1e6;
 }
 
+/** A timer of the host's own. */
+export function hostTimer(delayMs: number, callback: () => void): HostTimer {
+  const handle = setTimeout(callback, delayMs);
+  return {
+    keepAlive: (isKept) => void (isKept ? handle.ref() : handle.unref()),
+    cancel: () => clearTimeout(handle),
+  };
+}
+
 class SystemClock implements Clock {
   steps = 0;
   #suspendedMs = 0;
   #wallOffset = Date.now() - hostInstant();
   #uptimeOffset = firstUptimeOffset();
-  readonly timers = new Timers(() => this.now());
+  readonly timers = new Timers({ now: () => this.now(), timer: hostTimer });
 
   // hrtime stands still while the machine sleeps, and os.uptime, which does not, costs a file read.
   // Date.now is cheap and moves with both sleep and steps, so a change of its distance to hrtime is

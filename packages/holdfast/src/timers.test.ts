@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { mock, test } from "node:test";
+import { hostTimer } from "./clock.js";
 import { Timers } from "./timers.js";
+
+const HOST = { now: () => performance.now(), timer: hostTimer };
 
 /** The host's timers and its clock, moved by hand. */
 function stage(t: { after(fn: () => void): void }) {
@@ -9,10 +12,11 @@ function stage(t: { after(fn: () => void): void }) {
   t.after(() => mock.timers.reset());
   let now = 1_000.5;
   let looks = 0;
-  const timers = new Timers(() => {
+  const read = () => {
     looks++;
     return now;
-  });
+  };
+  const timers = new Timers({ now: read, timer: hostTimer });
   const rung: string[] = [];
   const set = (name: string, delayMs: number, keepAlive = true) =>
     timers.set(delayMs, () => rung.push(name), keepAlive);
@@ -92,14 +96,14 @@ test("while nothing is set, the host is left alone; after a second at most", (t)
 
 test("a hundred that come and go set the host's timer once", (t) => {
   const host = t.mock.method(globalThis, "setTimeout");
-  const timers = new Timers(() => performance.now());
+  const timers = new Timers(HOST);
   for (let i = 0; i < 100; i++) timers.set(5_000, () => {}, true).cancel();
   assert.equal(host.mock.callCount(), 1);
 });
 
 test("whoever sets the host's timer does not lend its context to others", async () => {
   const context = new AsyncLocalStorage<string>();
-  const timers = new Timers(() => performance.now());
+  const timers = new Timers(HOST);
   const seen = await context.run("mine", () => {
     return new Promise((go) => timers.set(1, () => go(context.getStore()), true));
   });
@@ -109,7 +113,7 @@ test("whoever sets the host's timer does not lend its context to others", async 
 test("only those that keep alive hold the process, each as long as it is set", () => {
   const holding = () => process.getActiveResourcesInfo().filter((r) => r === "Timeout").length;
   const before = holding();
-  const timers = new Timers(() => performance.now());
+  const timers = new Timers(HOST);
   const free = timers.set(60_000, () => {}, false);
   assert.equal(holding(), before);
   const kept = [1, 2].map(() => timers.set(60_000, () => {}, true));

@@ -59,8 +59,7 @@ function testArguments(files, long) {
     "--no-concurrent-recompilation",
     "--test",
     "--test-reporter=spec",
-    // Most files wait for servers and clocks most of the time.
-    "--test-concurrency=3",
+    "--test-concurrency=2",
     `--test-timeout=${long ? LONG_FILE_TIMEOUT_MS : FILE_TIMEOUT_MS}`,
     ...files,
   ];

@@ -48,6 +48,27 @@ test("a timer that is cancelled never calls back", async () => {
   assert.equal(called, false);
 });
 
+test("a timer longer than 31 bits does not fire at once, and can be cancelled in any piece", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const longMs = 2 ** 31 * 2;
+  let calls = 0;
+  const count = () => {
+    calls++;
+  };
+  systemClock.timer(longMs, count, false);
+  const cancelled = systemClock.timer(longMs, () => assert.fail("it was cancelled"), false);
+  t.mock.timers.tick(1);
+  assert.equal(calls, 0);
+  t.mock.timers.tick(2 ** 31 - 1);
+  assert.equal(calls, 0);
+  cancelled.cancel();
+  t.mock.timers.tick(2 ** 31 - 2);
+  assert.equal(calls, 0);
+  t.mock.timers.tick(2);
+  t.mock.timers.tick(2);
+  assert.equal(calls, 1);
+});
+
 test("a timer of no or negative delay calls back soon, never in the same tick", async () => {
   for (const delayMs of [0, -5]) {
     let called = false;

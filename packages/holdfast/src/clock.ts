@@ -1,5 +1,4 @@
 import { uptime } from "node:os";
-import { type HostTimer, Timers } from "./timers.js";
 
 export interface Timer {
   cancel(): void;
@@ -14,6 +13,8 @@ export interface Clock {
   timer(delayMs: number, callback: () => void, keepAlive: boolean): Timer;
 }
 
+// setTimeout takes 31 bits; longer delays are walked in pieces.
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 // Below this a difference between two clocks is the time it took to read them.
 const NOISE_MS = 20;
 // os.uptime has a resolution of 10 ms and is read twice.
@@ -25,13 +26,38 @@ export function hostInstant(): number {
   return seconds * 1e3 + nanos / 1e6;
 }
 
-/** A timer of the host's own. */
-export function hostTimer(delayMs: number, callback: () => void): HostTimer {
-  const handle = setTimeout(callback, delayMs);
-  return {
-    keepAlive: (isKept) => void (isKept ? handle.ref() : handle.unref()),
-    cancel: () => clearTimeout(handle),
-  };
+class ShortTimer implements Timer {
+  readonly #handle: NodeJS.Timeout;
+
+  constructor(handle: NodeJS.Timeout) {
+    this.#handle = handle;
+  }
+
+  cancel(): void {
+    clearTimeout(this.#handle);
+  }
+}
+
+class LongTimer implements Timer {
+  #handle: NodeJS.Timeout;
+
+  constructor(delayMs: number, callback: () => void, keepAlive: boolean) {
+    const arm = (leftMs: number) => {
+      const pieceMs = Math.min(leftMs, LONGEST_TIMER_MS);
+      const next = () => {
+        if (leftMs > pieceMs) this.#handle = arm(leftMs - pieceMs);
+        else callback();
+      };
+      const handle = setTimeout(next, Math.ceil(pieceMs));
+      if (!keepAlive) handle.unref();
+      return handle;
+    };
+    this.#handle = arm(delayMs);
+  }
+
+  cancel(): void {
+    clearTimeout(this.#handle);
+  }
 }
 
 class SystemClock implements Clock {
@@ -39,7 +65,6 @@ class SystemClock implements Clock {
   #suspendedMs = 0;
   #wallOffset = Date.now() - hostInstant();
   #uptimeOffset = firstUptimeOffset();
-  readonly timers = new Timers({ now: () => this.now(), timer: hostTimer });
 
   // hrtime stands still while the machine sleeps, and os.uptime, which does not, costs a file read.
   // Date.now is cheap and moves with both sleep and steps, so a change of its distance to hrtime is
@@ -52,7 +77,11 @@ class SystemClock implements Clock {
   }
 
   timer(delayMs: number, callback: () => void, keepAlive: boolean): Timer {
-    return this.timers.set(delayMs, callback, keepAlive);
+    if (delayMs > LONGEST_TIMER_MS) return new LongTimer(delayMs, callback, keepAlive);
+    // Rounded up: a timer that fires early would find its deadline still ahead and spin.
+    const handle = setTimeout(callback, Math.ceil(Math.max(delayMs, 0)));
+    if (!keepAlive) handle.unref();
+    return new ShortTimer(handle);
   }
 
   #lookAgain(): void {
@@ -89,14 +118,7 @@ function firstUptimeOffset(): number {
   return uptimeMs() - hostInstant();
 }
 
-const clockOfThisProcess = new SystemClock();
-
-export const systemClock: Clock = clockOfThisProcess;
-
-/** How many of the system clock's timers hold the process. */
-export function timersKeepingAlive(): number {
-  return clockOfThisProcess.timers.keepingAlive;
-}
+export const systemClock: Clock = new SystemClock();
 
 /** Resolves after delayMs; rejects with the signal's reason, and leaves no timer, when aborted. */
 export function sleep(

@@ -1,8 +1,15 @@
+import { randomInt } from "node:crypto";
 import { createServer, type Server } from "node:net";
+
+// Below those that the kernel gives to connections and to whoever asks for any port: a server that is
+// restarted must find its own free.
+const FIRST = 10_000;
+const END = 32_000;
+const TRIES = 100;
 
 /** Ports of 127.0.0.1 that nobody listens on, all different. */
 export async function freePorts(count: number): Promise<number[]> {
-  // All are held open until the last is known, else the kernel could hand out one twice.
+  // All are held open until the last is known, else one could be found twice.
   const held = await Promise.all(Array.from({ length: count }, () => listen()));
   const ports = held.map((server) => portOf(server));
   await Promise.all(held.map((server) => new Promise((resolve) => server.close(resolve))));
@@ -15,11 +22,21 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-function listen(): Promise<Server> {
+async function listen(): Promise<Server> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await listenOn(randomInt(FIRST, END));
+    } catch (error) {
+      if (tries === TRIES) throw error;
+    }
+  }
+}
+
+function listenOn(port: number): Promise<Server> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => resolve(server));
+    server.listen(port, "127.0.0.1", () => resolve(server));
   });
 }
 

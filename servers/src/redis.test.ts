@@ -96,3 +96,8 @@ function isAlive(pid: number): boolean {
     return false;
   }
 }
+
+test("a server whose port is taken says so, whoever answers there", async () => {
+  await using first = await startRedis();
+  await assert.rejects(startRedis({ port: first.port }), /Address already in use/);
+});

@@ -49,10 +49,10 @@ async function startOn(
   port: number,
   { args: more = [], env = {} }: RedisOptions,
 ): Promise<RedisServer> {
-  const server = new ServerProcess({
+  const server: ServerProcess = new ServerProcess({
     name: "redis",
     command: (folder) => [binary, ...argumentsFor(port, folder), ...more],
-    probe: () => ping(port),
+    probe: () => answers(port, server.pid),
     env,
   });
   await server.start();
@@ -87,8 +87,8 @@ function argumentsFor(port: number, folder: string): string[] {
   ].flat();
 }
 
-/** Resolves when the server answers PONG. */
-function ping(port: number): Promise<void> {
+/** Resolves when the server answers PONG, and is this one: another may have been quicker to the port. */
+function answers(port: number, pid: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = createConnection({ port, host: "127.0.0.1", timeout: PROBE_TIMEOUT_MS });
     const settle = (error: Error | null) => {
@@ -96,12 +96,18 @@ function ping(port: number): Promise<void> {
       if (error === null) resolve();
       else reject(error);
     };
-    socket.on("connect", () => socket.write("PING\r\n"));
+    let heard = "";
+    socket.on("connect", () => socket.write("PING\r\nINFO server\r\n"));
     socket.on("timeout", () => settle(new Error(`no answer within ${PROBE_TIMEOUT_MS} ms`)));
     socket.on("error", settle);
     // A replica or a server that is loading answers with an error of its own, which is an answer.
-    socket.on("data", (chunk) =>
-      settle(/^(\+PONG|-MASTERDOWN)/.test(String(chunk)) ? null : new Error(String(chunk))),
-    );
+    socket.on("data", (chunk) => {
+      heard += String(chunk);
+      const [, id] = /process_id:(\d+)/.exec(heard) ?? [];
+      if (!/^(\+PONG|-MASTERDOWN)/.test(heard)) settle(new Error(heard));
+      else if (id !== undefined) {
+        settle(Number(id) === pid ? null : new Error(`process ${id} answers on port ${port}`));
+      }
+    });
   });
 }

@@ -36,8 +36,8 @@ import { keyOf, resourceOf } from "./keys.js";
 import { listPage } from "./listing.js";
 import type { RedisTerms } from "./options.js";
 import { Pushes } from "./pushes.js";
-import { renewTogether } from "./renewals.js";
-import { claimWords, releaseWords } from "./words.js";
+import { renewal, renewTogether } from "./renewals.js";
+import { claimWords, releaseWords, renewWords } from "./words.js";
 
 const DAY_MS = 86_400_000;
 const LEAVING_MS = 500;
@@ -114,13 +114,8 @@ export class RedisEngine implements Engine {
     if (grants.length > 1 && !scattered) {
       return renewTogether(this.#commander, this.#terms.prefix, grants, call.startedAt);
     }
-    return this.#each(
-      this.#keeping,
-      grants,
-      call,
-      ({ grantId, ttlMs }) => ["renew", grantId, String(ttlMs)],
-      (answer, { ttlMs }) =>
-        isDone(answer) ? { kind: "renewed", since: call.startedAt, ttlMs } : gone(answer),
+    return this.#each(this.#keeping, grants, call, renewWords, (answer, { ttlMs }) =>
+      renewal(answer, call.startedAt, ttlMs),
     );
   }
 

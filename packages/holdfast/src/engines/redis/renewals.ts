@@ -4,6 +4,7 @@ import { gone, isDone } from "./answers.js";
 import type { Commander } from "./commander.js";
 import { failed, isForbidden, outcomeOf } from "./failure.js";
 import { keyOf } from "./keys.js";
+import { renewWords } from "./words.js";
 
 type Answer = Renewed | Gone | Failed;
 
@@ -33,10 +34,10 @@ export async function renewTogether(
 ): Promise<Answer[]> {
   const answers = new Array<Answer>(grants.length);
   const alone = async (place: number) => {
-    const { resource, grantId, ttlMs } = grants[place]!;
-    const words = ["renew", grantId, String(ttlMs)];
-    const read = (answer: unknown) => answerTo(answer, since, ttlMs);
-    answers[place] = await commander.run(keyOf(prefix, resource), words, read, failed);
+    const ref = grants[place]!;
+    const read = (answer: unknown) => renewal(answer, since, ref.ttlMs);
+    const key = keyOf(prefix, ref.resource);
+    answers[place] = await commander.run(key, renewWords(ref), read, failed);
   };
   const together = async ({ ttlMs, places, keys, ids }: Keep) => {
     try {
@@ -46,7 +47,7 @@ export async function renewTogether(
       if (!Array.isArray(rest)) return;
       // Those that are not plain: which, and its answer.
       for (let i = 0; i < rest.length; i += 2) {
-        answers[places[Number(rest[i])]!] = answerTo(rest[i + 1], since, ttlMs);
+        answers[places[Number(rest[i])]!] = renewal(rest[i + 1], since, ttlMs);
       }
     } catch (error) {
       // One key that this user may not touch refuses them all.
@@ -83,7 +84,8 @@ function sorted(prefix: string, grants: readonly RenewRef[]): { keeps: Keep[]; o
   return { keeps, others };
 }
 
-function answerTo(answer: unknown, since: number, ttlMs: number): Answer {
+/** The answer to one renewal. */
+export function renewal(answer: unknown, since: number, ttlMs: number): Answer {
   const outcome = outcomeOf(answer);
   if (outcome instanceof HoldfastError) return failed(outcome);
   return isDone(outcome) ? { kind: "renewed", since, ttlMs } : gone(outcome);

@@ -1,4 +1,4 @@
-import type { Claim, ReleaseRef } from "../../engine.js";
+import type { Claim, ReleaseRef, RenewRef } from "../../engine.js";
 import { touchedBy } from "./keys.js";
 
 /** words: the name of the operation and its arguments, as the script's headers give them. */
@@ -27,6 +27,10 @@ export function claimWords(verb: "acquire" | "enqueue", claim: Claim): string[] 
   const letter = mode === "shared" ? `s${limit ?? 0}` : "x";
   const numbers = [String(ttlMs), String(lockDelayMs), String(tokens)] as const;
   return [verb, grantId, letter, ...numbers, label];
+}
+
+export function renewWords({ grantId, ttlMs }: RenewRef): string[] {
+  return ["renew", grantId, String(ttlMs)];
 }
 
 export function releaseWords({ grantId, tombstoneMs }: ReleaseRef): string[] {

@@ -94,6 +94,7 @@ export class ServerProcess {
     const child = this.#child;
     if (child?.pid === undefined) return;
     if (!this.#hasEnded) {
+      child.ref();
       const ended = new Promise((resolve) => child.once("exit", resolve));
       child.kill(signal);
       // A paused process takes no signal but SIGKILL before it is continued.
@@ -133,6 +134,8 @@ export class ServerProcess {
     }
     // A program that cannot be started has no pid, and the probe loop reports it with the log.
     this.#child.on("error", () => {});
+    // One that was forgotten, by a test that failed half-way, must not keep its process for ever.
+    this.#child.unref();
     if (this.#child.pid !== undefined) this.#guardian = guard(this.#child.pid, this.folder);
   }
 }

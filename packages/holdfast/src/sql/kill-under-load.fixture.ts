@@ -56,6 +56,8 @@ class Load {
   highest = 0n;
   readonly #ground: KillGround;
   #writesOf: number[] = [];
+  #leases = 0;
+  #lastError: unknown = null;
 
   constructor(ground: KillGround) {
     this.#ground = ground;
@@ -65,7 +67,7 @@ class Load {
     this.#writesOf = Array<number>(WORKERS).fill(0);
     const deadline = performance.now() + BACK_WITHIN_MS;
     while (this.#writesOf.some((count) => count < times)) {
-      assert.ok(performance.now() < deadline, `writes since the server is back: ${this.#writesOf}`);
+      if (performance.now() >= deadline) assert.fail(this.#standstill());
       await Promise.race([sleep(20), work.then(() => assert.fail("the work ended"))]);
     }
   }
@@ -78,7 +80,11 @@ class Load {
       const lease = await locks.acquire("a", { ...options, fair: "strict" });
       assert.ok(lease.token > this.highest, `token ${lease.token} came after ${this.highest}`);
       this.highest = lease.token;
-      const session = await this.#ground.session().catch(() => null);
+      this.#leases++;
+      const session = await this.#ground.session().catch((error: unknown) => {
+        this.#lastError = error;
+        return null;
+      });
       try {
         if (session !== null) await this.#write(session, lease.sequencer, lease.token, worker);
       } finally {
@@ -86,6 +92,11 @@ class Load {
         await lease.release().catch(() => {});
       }
     }
+  }
+
+  #standstill(): string {
+    const done = `writes since the server is back: ${this.#writesOf}; ${this.#leases} leases in all`;
+    return `${done}, last error: ${this.#lastError}`;
   }
 
   async #write(session: UserSession, sequencer: string, token: bigint, worker: number) {
@@ -102,6 +113,7 @@ class Load {
       this.#writesOf[worker]!++;
     } catch (error) {
       if (error instanceof assert.AssertionError) throw error;
+      this.#lastError = error;
       // Killed with the server, or fenced out. Before the commit nothing of it was kept.
       if (committing) this.doubtful++;
     }

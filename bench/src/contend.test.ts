@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { contend } from "./contend.js";
+import { instant } from "./instant.js";
+
+test("one section in sixteen lasts a turn, also where many are let in at once", async () => {
+  let turn = 0;
+  let sections = 0;
+  let long = 0;
+  let waiting: (() => void)[] = [];
+  const letAllIn = () => {
+    turn++;
+    const all = waiting;
+    waiting = [];
+    for (const letIn of all) letIn();
+  };
+  const turns = setInterval(letAllIn, 1);
+  const subject = {
+    async acquire() {
+      await new Promise<void>((letIn) => waiting.push(letIn));
+      const enteredIn = turn;
+      return async () => {
+        sections++;
+        if (turn > enteredIn) long++;
+      };
+    },
+  };
+  // What follows the event loop's turn is seen in the next one at the latest.
+  const nextTurn = () => {
+    turn++;
+    next = setImmediate(nextTurn);
+  };
+  let next = setImmediate(nextTurn);
+  const from = instant();
+  try {
+    await contend(subject, { waiters: 64, apart: true, from, until: from + 200 });
+  } finally {
+    clearInterval(turns);
+    clearImmediate(next);
+  }
+  assert.ok(sections > 640, `${sections} sections`);
+  assert.ok(long > 0 && long <= sections / 16 + 1, `${long} of ${sections} sections were long`);
+});

@@ -3,8 +3,6 @@ import { UsageError } from "./errors.js";
 /** The longest name every backend takes with room for a prefix: 1 KiB of UTF-8. */
 export const MAX_RESOURCE_BYTES = 1024;
 
-const LONE_SURROGATE = /\p{Surrogate}/u;
-
 /** Names are taken as they are: no trimming, no case folding, no Unicode normalisation. */
 export function checkResource(name: unknown): asserts name is string {
   if (typeof name !== "string") {
@@ -24,7 +22,7 @@ export function checkResource(name: unknown): asserts name is string {
     throw new UsageError(`a resource name must not contain NUL, got ${JSON.stringify(name)}`);
   }
   // Half of a surrogate pair has no UTF-8 form: two such names would become one at the backend.
-  if (LONE_SURROGATE.test(name)) {
+  if (!name.isWellFormed()) {
     throw new UsageError(
       `a resource name must be well-formed Unicode, got ${JSON.stringify(name)}`,
     );

@@ -12,7 +12,7 @@ export { type MariadbOptions, type MariadbServer, startMariadb } from "./mariadb
 export { type PgbouncerOptions, type PgbouncerServer, startPgbouncer } from "./pgbouncer.js";
 export { freePort, freePorts } from "./ports.js";
 export { type PostgresOptions, type PostgresServer, startPostgres } from "./postgres.js";
-export { ServerProcess, type ServerSpec } from "./process.js";
+export { allOrNone, ServerProcess, type ServerSpec } from "./process.js";
 export { type RedisOptions, type RedisServer, startRedis } from "./redis.js";
 export { Relay } from "./relay.js";
 export { type SentinelServers, startSentinel } from "./sentinel.js";

@@ -94,7 +94,6 @@ export class ServerProcess {
     const child = this.#child;
     if (child?.pid === undefined) return;
     if (!this.#hasEnded) {
-      child.ref();
       const ended = new Promise((resolve) => child.once("exit", resolve));
       child.kill(signal);
       // A paused process takes no signal but SIGKILL before it is continued.
@@ -134,8 +133,6 @@ export class ServerProcess {
     }
     // A program that cannot be started has no pid, and the probe loop reports it with the log.
     this.#child.on("error", () => {});
-    // One that was forgotten, by a test that failed half-way, must not keep its process for ever.
-    this.#child.unref();
     if (this.#child.pid !== undefined) this.#guardian = guard(this.#child.pid, this.folder);
   }
 }
@@ -147,4 +144,16 @@ function killGroup(pid: number): void {
     // ESRCH: nobody is left, which is what was wanted.
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
+}
+
+/** Several servers, or none: where one does not start, nobody would stop the others. */
+export async function allOrNone<S extends { stop(): Promise<void> }>(
+  starts: readonly Promise<S>[],
+): Promise<S[]> {
+  const outcomes = await Promise.allSettled(starts);
+  const started = outcomes.flatMap((o) => (o.status === "fulfilled" ? [o.value] : []));
+  const failure = outcomes.find((outcome) => outcome.status === "rejected");
+  if (failure === undefined) return started;
+  await Promise.all(started.map((server) => server.stop()));
+  throw failure.reason;
 }

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ServerProcess } from "./process.js";
+import { allOrNone, ServerProcess } from "./process.js";
 import { startRedis } from "./redis.js";
 
 test("a Redis answers PING, and stop leaves neither process nor folder", async () => {
@@ -55,43 +55,23 @@ test("a server that ends while starting is reported with its log, and leaves no 
 });
 
 test("a server does not outlive a test process that is killed with SIGKILL", async () => {
-  const { child, pid, folder } = await startElsewhere("setInterval(() => {}, 1e6);");
-  assert.ok(isAlive(pid));
-  child.kill("SIGKILL");
-  await untilGone(pid, folder);
-});
-
-test("a server that nobody stops keeps no test process from its end, and ends with it", async () => {
-  const { child, pid, folder } = await startElsewhere("");
-  const ended = new Promise((resolve) => child.once("exit", resolve));
-  const late = sleep(5_000, "late", { ref: false });
-  const how = await Promise.race([ended, late]);
-  child.kill("SIGKILL");
-  assert.equal(how, 0);
-  await untilGone(pid, folder);
-});
-
-/** A Redis of another process, which tells us about it and goes on with this code. */
-async function startElsewhere(then: string) {
+  // The child starts a Redis, tells us about it and waits to be killed.
   const code = `
     const { startRedis } = await import(${JSON.stringify(new URL("./redis.js", import.meta.url))});
     const { pid, folder } = await startRedis();
     console.log(JSON.stringify({ pid, folder }));
-    ${then}
   `;
   const child = spawn(process.execPath, ["--input-type=module", "-e", code], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const line = await new Promise<Buffer>((resolve) => child.stdout.once("data", resolve));
-  const { pid, folder } = JSON.parse(String(line)) as { pid: number; folder: string };
-  return { child, pid, folder };
-}
-
-async function untilGone(pid: number, folder: string): Promise<void> {
+  const { pid, folder } = JSON.parse(String(line));
+  assert.ok(isAlive(pid));
+  child.kill("SIGKILL");
   for (let tries = 0; (isAlive(pid) || existsSync(folder)) && tries < 100; tries++) await sleep(50);
   assert.equal(isAlive(pid), false);
   assert.equal(existsSync(folder), false);
-}
+});
 
 function ask(port: number, command: string, timeoutMs = 5_000): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -120,4 +100,11 @@ function isAlive(pid: number): boolean {
 test("a server whose port is taken says so, whoever answers there", async () => {
   await using first = await startRedis();
   await assert.rejects(startRedis({ port: first.port }), /Address already in use/);
+});
+
+test("of several servers, none is left where one does not start", async () => {
+  const first = startRedis();
+  const { pid, port } = await first;
+  await assert.rejects(allOrNone([first, startRedis({ port })]), /Address already in use/);
+  assert.equal(isAlive(pid), false);
 });

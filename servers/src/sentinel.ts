@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ensureBinary } from "./install.js";
 import { freePorts } from "./ports.js";
-import { ServerProcess } from "./process.js";
+import { allOrNone, ServerProcess } from "./process.js";
 import { type RedisServer, startRedis } from "./redis.js";
 import { eventually, redisCli } from "./redis-cli.js";
 
@@ -44,7 +44,7 @@ export async function startSentinel(): Promise<SentinelServers> {
     const replicas = Array.from({ length: REPLICAS }, () =>
       startRedis({ args: [...REPLICATION, ...replicaOf] }),
     );
-    servers.push(...(await all(replicas)));
+    servers.push(...(await allOrNone(replicas)));
     const sentinelPorts = await freePorts(SENTINELS);
     sentinels.push(...sentinelPorts.map((port) => sentinel(port, first.port)));
     await Promise.all(sentinels.map((one) => one.start()));
@@ -138,14 +138,4 @@ function complete(port: number): Promise<true> {
     const linked = replicas.match(/^master-link-status\nok$/gm)?.length ?? 0;
     return linked === REPLICAS ? true : null;
   });
-}
-
-/** Waits for all, also when one failed: what was started must be known to be stopped. */
-async function all(starts: readonly Promise<RedisServer>[]): Promise<RedisServer[]> {
-  const outcomes = await Promise.allSettled(starts);
-  const started = outcomes.flatMap((o) => (o.status === "fulfilled" ? [o.value] : []));
-  const failure = outcomes.find((outcome) => outcome.status === "rejected");
-  if (failure === undefined) return started;
-  await Promise.all(started.map((server) => server.stop()));
-  throw failure.reason;
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { startMariadb, startPostgres, startRedis } from "@holdfast/servers";
+import { allOrNone, startMariadb, startPostgres, startRedis } from "@holdfast/servers";
 import { holdfast } from "./holdfast.fixture.js";
 
 const STARTS = { postgres: startPostgres, mysql: startMariadb };
@@ -27,7 +27,7 @@ for (const [name, start] of Object.entries(STARTS)) {
 }
 
 test("redlock: new servers wait until init has certified them, and init again is harmless", async (t) => {
-  const servers = await Promise.all([startRedis(), startRedis(), startRedis()]);
+  const servers = await allOrNone([startRedis(), startRedis(), startRedis()]);
   t.after(() => Promise.all(servers.map((server) => server.stop())));
   const url = `redlock://${servers.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
   const early = holdfast(t, ["run", "a", "--url", url, "--", "echo", "no"]);

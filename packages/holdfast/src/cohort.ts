@@ -6,7 +6,7 @@ import { emit } from "./events.js";
 import type { Grant } from "./grant.js";
 import type { Keeper } from "./keeper.js";
 import { type Custody, HeldLease } from "./lease.js";
-import { LocalWaiter } from "./local-waiter.js";
+import { type LocalLine, LocalWaiter } from "./local-waiter.js";
 import type { Terms } from "./options.js";
 
 // One that waits again right after its turn is served many times in one grant. A range that is not
@@ -25,7 +25,7 @@ export interface CohortTerms {
  * competes at the backend. A lease that is given back passes to the next of them without a round
  * trip, within a budget; then the backend's line has its turn.
  */
-export class Cohort implements Custody {
+export class Cohort implements Custody, LocalLine {
   readonly #resource: string;
   readonly #arena: Arena;
   readonly #keeper: Keeper;
@@ -76,22 +76,21 @@ export class Cohort implements Custody {
   wait(terms: Terms, startedAt: number): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
       if (terms.signal?.aborted) return reject(terms.signal.reason);
-      const leave = (waiter: LocalWaiter, error: unknown) => {
-        this.#remove(waiter);
-        reject(error);
-        this.#pump();
-      };
-      const onLate = (waiter: LocalWaiter) => {
-        if (this.#isPatienceCounted()) leave(waiter, this.#outOfPatience(waiter));
-        else waiter.stopPatience();
-      };
       const { clock } = this.#arena.backend;
-      const events = { resolve, reject, onLate, onAbort: leave };
-      const waiter = new LocalWaiter(terms, startedAt, clock, events);
+      const waiter = new LocalWaiter(terms, startedAt, clock, this, resolve, reject);
       this.#waiting.push(waiter);
       this.#pump();
       if (this.#isPatienceCounted()) waiter.watchPatience();
     });
+  }
+
+  onLate(waiter: LocalWaiter): void {
+    if (this.#isPatienceCounted()) this.#dismiss(waiter, this.#outOfPatience(waiter));
+    else waiter.stopPatience();
+  }
+
+  onAbort(waiter: LocalWaiter, reason: unknown): void {
+    this.#dismiss(waiter, reason);
   }
 
   /** Claims nothing until it is opened. */
@@ -327,6 +326,12 @@ export class Cohort implements Custody {
   #localLease(): HeldLease | null {
     const lease = this.#grant?.lease ?? null;
     return lease?.held ? lease : null;
+  }
+
+  #dismiss(waiter: LocalWaiter, error: unknown): void {
+    this.#remove(waiter);
+    waiter.reject(error);
+    this.#pump();
   }
 
   #remove(waiter: LocalWaiter): void {

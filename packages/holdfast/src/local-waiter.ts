@@ -4,43 +4,46 @@ import { onAbort } from "./on-abort.js";
 import type { Terms } from "./options.js";
 import { RetryWalk } from "./retry.js";
 
-export interface LocalWaiterEvents {
-  readonly resolve: (lease: HeldLease) => void;
-  readonly reject: (error: unknown) => void;
-  readonly onLate: (waiter: LocalWaiter) => void;
-  readonly onAbort: (waiter: LocalWaiter, reason: unknown) => void;
+/** Where it stands, and who is told what becomes of it. */
+export interface LocalLine {
+  /** Its patience is spent. */
+  onLate(waiter: LocalWaiter): void;
+  onAbort(waiter: LocalWaiter, reason: unknown): void;
 }
 
 /** One caller in a cohort's line, with its own patience, signal and retries. */
 export class LocalWaiter {
   readonly terms: Terms;
   readonly startedAt: number;
+  readonly resolve: (lease: HeldLease) => void;
+  readonly reject: (error: unknown) => void;
   readonly #clock: Clock;
-  readonly #events: LocalWaiterEvents;
+  readonly #line: LocalLine;
   readonly #unfollow: (() => void) | undefined;
   #retry: RetryWalk | null = null;
   #patience: Timer | null = null;
 
-  constructor(terms: Terms, startedAt: number, clock: Clock, events: LocalWaiterEvents) {
+  constructor(
+    terms: Terms,
+    startedAt: number,
+    clock: Clock,
+    line: LocalLine,
+    resolve: (lease: HeldLease) => void,
+    reject: (error: unknown) => void,
+  ) {
     this.terms = terms;
     this.startedAt = startedAt;
+    this.resolve = resolve;
+    this.reject = reject;
     this.#clock = clock;
-    this.#events = events;
+    this.#line = line;
     const { signal } = terms;
-    this.#unfollow = signal && onAbort(signal, () => events.onAbort(this, signal.reason));
+    this.#unfollow = signal && onAbort(signal, () => line.onAbort(this, signal.reason));
   }
 
   get retry(): RetryWalk {
     this.#retry ??= new RetryWalk(this.terms.retry);
     return this.#retry;
-  }
-
-  resolve(lease: HeldLease): void {
-    this.#events.resolve(lease);
-  }
-
-  reject(error: unknown): void {
-    this.#events.reject(error);
   }
 
   isLate(now: number): boolean {
@@ -55,7 +58,7 @@ export class LocalWaiter {
       this.terms.waitMs === Infinity
         ? Number.MAX_SAFE_INTEGER
         : this.startedAt + this.terms.waitMs - this.#clock.now();
-    this.#patience = this.#clock.timer(leftMs, () => this.#events.onLate(this), true);
+    this.#patience = this.#clock.timer(leftMs, () => this.#line.onLate(this), true);
   }
 
   stopPatience(): void {

@@ -1,4 +1,10 @@
-import { type RedisOptions, type RedisServer, Relay, startRedis } from "@holdfast/servers";
+import {
+  allOrNone,
+  type RedisOptions,
+  type RedisServer,
+  Relay,
+  startRedis,
+} from "@holdfast/servers";
 import { Redis } from "ioredis";
 import type { Engine } from "../../engine.js";
 import { Locks } from "../../locks.js";
@@ -45,7 +51,13 @@ export class Ground implements AsyncDisposable {
     options: RedisOptions | ((node: number) => RedisOptions) = {},
   ): Promise<Ground> {
     const ground = await Ground.startFresh(count, settings, options);
-    await ground.found();
+    try {
+      await ground.found();
+    } catch (error) {
+      // Servers that nobody stops would keep the test's process for ever.
+      await ground[Symbol.asyncDispose]();
+      throw error;
+    }
     return ground;
   }
 
@@ -56,10 +68,8 @@ export class Ground implements AsyncDisposable {
     options: RedisOptions | ((node: number) => RedisOptions) = {},
   ): Promise<Ground> {
     const optionsOf = typeof options === "function" ? options : () => options;
-    const servers = await Promise.all(
-      Array.from({ length: count }, (_, node) => startRedis(optionsOf(node))),
-    );
-    return new Ground(servers, settings);
+    const starts = Array.from({ length: count }, (_, node) => startRedis(optionsOf(node)));
+    return new Ground(await allOrNone(starts), settings);
   }
 
   get names(): string[] {

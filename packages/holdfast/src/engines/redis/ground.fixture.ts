@@ -5,7 +5,13 @@ import { createInterface } from "node:readline";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { type RedisOptions, type RedisServer, Relay, startRedis } from "@holdfast/servers";
+import {
+  allOrNone,
+  type RedisOptions,
+  type RedisServer,
+  Relay,
+  startRedis,
+} from "@holdfast/servers";
 import { Redis } from "ioredis";
 import { createClient } from "redis";
 import type { Call, Claim } from "../../engine.js";
@@ -132,7 +138,7 @@ export class Ground implements AsyncDisposable {
   /** Servers that follow this one, which should be started with PROMPT. */
   async replicas(count: number): Promise<RedisServer[]> {
     const args = ["--replicaof", `127.0.0.1 ${this.server.port}`];
-    const started = await Promise.all(Array.from({ length: count }, () => startRedis({ args })));
+    const started = await allOrNone(Array.from({ length: count }, () => startRedis({ args })));
     this.#clients.push(...started.map((replica) => () => replica.stop()));
     const online = async () => (await this.admin.info("replication")).match(/state=online/g);
     await until("replicas follow", async () => (await online())?.length === count, 10_000);

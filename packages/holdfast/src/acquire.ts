@@ -1,13 +1,13 @@
 import type { Backend } from "./backend.js";
 import type { Timer } from "./clock.js";
-import type { Call, Granted, HolderView } from "./engine.js";
+import type { Busy, Gone, Granted, HolderView, Queued, Withdrawn } from "./engine.js";
 import { AcquireTimeoutError, EngineError, type HoldfastError } from "./errors.js";
 import { Grant } from "./grant.js";
 import { mintGrantId } from "./grant-id.js";
 import { Changes, ownPace } from "./look-again.js";
-import { OpenClaim } from "./open-claim.js";
+import { type Asker, OpenClaim, type Step } from "./open-claim.js";
 import type { Terms } from "./options.js";
-import type { Place, Pulse } from "./pulse.js";
+import type { Outcome, Place, Pulse, Waiter } from "./pulse.js";
 import { type RetryStrategy, RetryWalk } from "./retry.js";
 
 /** What a claim needs to know of its surroundings. */
@@ -28,11 +28,15 @@ export interface Wish {
   readonly retry: RetryStrategy | undefined;
   /** How often to look again where the engine keeps no line; else the core's own pace. */
   readonly looks?: RetryStrategy | undefined;
+}
+
+/** Who is told what becomes of a claim. */
+export interface Claimant {
   /** One of these two is called, once. */
-  readonly granted: (grant: Grant, now: number) => void;
-  readonly failed: (error: unknown) => void;
+  granted(grant: Grant, now: number): void;
+  failed(error: unknown, claim: Contention): void;
   /** Told whom the claim waits for, whenever that is learned. */
-  readonly heard?: (holders: readonly HolderView[]) => void;
+  heard(holders: readonly HolderView[]): void;
 }
 
 const LEAST_LOOK_MS = 5;
@@ -44,9 +48,25 @@ const LEAST_LOOK_MS = 5;
  * It calls back instead of awaiting: nearly every claim is granted by its first answer, and a chain
  * of promises would cost more than all the rest of it.
  */
-export class Contention {
+export class Contention implements Asker, Waiter {
+  static readonly #TRY: Step<Contention, Granted | Busy | Gone> = {
+    ask: (claim, call) => claim.#backend.engine.tryAcquire(claim.#open.claim, call),
+    answered: (claim, answer) => claim.#tried(answer),
+    failed: (claim, error) => claim.#rideOut(error),
+  };
+
+  static readonly #STAND_IN_LINE: Step<Contention, Granted | Queued | Gone> = {
+    ask: (claim, call) => claim.#backend.engine.queue!.enqueue(claim.#open.claim, call),
+    answered: (claim, answer, startedAt) => claim.#stoodInLine(answer, startedAt),
+    failed: (claim, error) => {
+      claim.#leaveLine();
+      claim.#rideOut(error);
+    },
+  };
+
   readonly #arena: Arena;
   readonly #wish: Wish;
+  readonly #claimant: Claimant;
   readonly #backend: Backend;
   #errors: RetryWalk | null = null;
   #looks: RetryWalk | null = null;
@@ -62,9 +82,10 @@ export class Contention {
   #resting: Timer | null = null;
   #over = false;
 
-  constructor(arena: Arena, wish: Wish) {
+  constructor(arena: Arena, wish: Wish, claimant: Claimant) {
     this.#arena = arena;
     this.#wish = wish;
+    this.#claimant = claimant;
     this.#backend = arena.backend;
     this.#open = this.#newClaim();
   }
@@ -91,75 +112,66 @@ export class Contention {
   }
 
   #tryOnce(): void {
-    const { engine } = this.#backend;
     // What was announced until now, this look will see for itself.
     if (this.#wish.waitMs > 0) this.#heardChanges().seen = false;
-    this.#send(
-      (call) => engine.tryAcquire(this.#open.claim, call),
-      (answer) => {
-        if (answer.kind === "granted") {
-          this.#accept(answer);
-          return;
-        }
-        if (answer.kind === "gone") {
-          this.#forgotten();
-          return;
-        }
-        this.#retryAfterMs = answer.retryAfterMs ?? Infinity;
-        this.#busy(answer.holders);
-      },
-      (error) => this.#rideOut(error),
-    );
+    this.#send(Contention.#TRY);
+  }
+
+  #tried(answer: Granted | Busy | Gone): void {
+    this.#answered = true;
+    if (answer.kind === "granted") this.#accept(answer);
+    else if (answer.kind === "gone") this.#forgotten();
+    else {
+      this.#retryAfterMs = answer.retryAfterMs ?? Infinity;
+      this.#busy(answer.holders);
+    }
   }
 
   #standInLine(pulse: Pulse): void {
-    const { clock, engine } = this.#backend;
     // Before the claim is sent: a push may overtake the answer.
-    const place = pulse.enrol(this.#open.claim, (outcome) => this.#called(outcome));
-    this.#place = place;
+    this.#place = pulse.enrol(this.#open.claim, this);
     const leftMs = this.#leftMs();
-    if (leftMs < Infinity) this.#patience = clock.timer(leftMs, () => this.#late(), true);
-    let startedAt = 0;
-    this.#send(
-      (call) => {
-        startedAt = call.startedAt;
-        return engine.queue!.enqueue(this.#open.claim, call);
-      },
-      (answer) => {
-        if (answer.kind === "queued") {
-          pulse.queued(place, answer, startedAt);
-          this.#wish.heard?.(answer.holders);
-        } else {
-          this.#leaveLine();
-          if (answer.kind === "granted") this.#accept(answer);
-          else this.#forgotten();
-        }
-      },
-      (error) => {
-        this.#leaveLine();
-        this.#rideOut(error);
-      },
-    );
+    if (leftMs < Infinity) {
+      this.#patience = this.#backend.clock.timer(leftMs, () => this.#late(), true);
+    }
+    this.#send(Contention.#STAND_IN_LINE);
+  }
+
+  #stoodInLine(answer: Granted | Queued | Gone, startedAt: number): void {
+    this.#answered = true;
+    if (answer.kind === "queued") {
+      this.#arena.pulse!.queued(this.#place!, answer, startedAt);
+      this.#claimant.heard(answer.holders);
+      return;
+    }
+    this.#leaveLine();
+    if (answer.kind === "granted") this.#accept(answer);
+    else this.#forgotten();
   }
 
   /** What the pulse learned of our place, by a push or a heartbeat. */
-  #called(outcome: Granted | "unknown"): void {
+  called(outcome: Outcome): void {
     this.#leaveLine();
     this.#question++;
     this.#answered = true;
-    this.#guarded(() => (outcome === "unknown" ? this.#forgotten() : this.#accept(outcome)));
+    try {
+      if (outcome === "unknown") this.#forgotten();
+      else this.#accept(outcome);
+    } catch (error) {
+      this.threw(error);
+    }
   }
 
   /** Patience is spent, but the grant may have come first: then it is ours, and good. */
   #late(): void {
     const { holders, failures } = this.#place!;
     // An enqueue without an answer may be carried out after the withdrawal, and be answered before it.
-    const overtaken = this.#open.doubt.exists;
+    const overtaken = this.#open.exists;
     this.#leaveLine();
-    const { engine } = this.#backend;
-    this.#send(
-      (call) => engine.queue!.withdraw(this.#open.claim, call),
-      (answer) => {
+    const withdraw: Step<Contention, Withdrawn | Granted> = {
+      ask: (_, call) => this.#backend.engine.queue!.withdraw(this.#open.claim, call),
+      answered: (_, answer) => {
+        this.#answered = true;
         if (answer.kind === "granted") {
           this.#accept(answer);
           return;
@@ -169,35 +181,33 @@ export class Contention {
         this.#fail(this.#outOfPatience(holders));
       },
       // Who held it when heartbeats were last answered, nobody knows to hold it now.
-      (error) => this.#fail(failures > 0 ? error : this.#outOfPatience(holders)),
-    );
+      failed: (_, error) => this.#fail(failures > 0 ? error : this.#outOfPatience(holders)),
+    };
+    this.#send(withdraw);
   }
 
-  #send<T>(
-    ask: (call: Call) => Promise<T>,
-    onAnswer: (answer: T) => void,
-    onFailure: (error: unknown) => void,
-  ): void {
-    const question = ++this.#question;
-    this.#open.send(
-      () => !this.#over && question === this.#question,
-      ask,
-      (answer) => {
-        this.#answered = true;
-        this.#guarded(() => onAnswer(answer));
-      },
-      (error) => this.#guarded(() => onFailure(error)),
-    );
+  #send<T>(step: Step<Contention, T>): void {
+    this.#open.send(this, ++this.#question, step);
+  }
+
+  awaits(question: number): boolean {
+    return !this.#over && question === this.#question;
+  }
+
+  /** What strategies and engines throw ends the claim; what its end throws is nobody's but ours. */
+  threw(error: unknown): void {
+    if (this.#over) throw error;
+    this.#fail(error);
   }
 
   /** A grant may come so late that its lease would be lost on arrival. */
   #accept(granted: Granted): void {
-    const grant = new Grant(this.#open.claim, granted, this.#arena.drift, this.#open.doubt);
+    const grant = new Grant(this.#open.claim, granted, this.#arena.drift, this.#open);
     const now = this.#backend.clock.now();
     if (grant.isGoodFor(this.#wish.terms.graceMs, now)) {
       this.#backend.checkToken(grant);
       this.#end();
-      this.#wish.granted(grant, now);
+      this.#claimant.granted(grant, now);
       return;
     }
     if (this.#leftMs() <= 0) {
@@ -211,7 +221,7 @@ export class Contention {
 
   #forgotten(): void {
     this.#open = this.#newClaim();
-    this.#wish.heard?.([]);
+    this.#claimant.heard([]);
     if (this.#over) return;
     if (this.#leftMs() <= 0) {
       this.#fail(this.#outOfPatience([]));
@@ -224,9 +234,9 @@ export class Contention {
 
   #busy(holders: readonly HolderView[]): void {
     // A request before this one may still be on its way.
-    this.#open.exposed = this.#open.doubt.exists;
+    this.#open.exposed = this.#open.exists;
     this.#unknownInARow = 0;
-    this.#wish.heard?.(holders);
+    this.#claimant.heard(holders);
     if (this.#over) return;
     if (this.#leftMs() <= 0) {
       this.#fail(this.#outOfPatience(holders));
@@ -278,7 +288,7 @@ export class Contention {
       if (this.#resting !== timer) return;
       this.#stopResting();
       // Not within the engine's own call: who tells of a change may not be done with it.
-      queueMicrotask(() => this.#over || this.#guarded(() => this.#ask()));
+      queueMicrotask(() => this.#askAgain());
     };
     const timer = this.#backend.clock.timer(Math.min(delayMs, this.#leftMs()), again, true);
     this.#resting = timer;
@@ -290,20 +300,19 @@ export class Contention {
     this.#resting = null;
   }
 
-  /** What strategies and engines throw ends the claim; what its end throws is nobody's but ours. */
-  #guarded(step: () => void): void {
+  #askAgain(): void {
+    if (this.#over) return;
     try {
-      step();
+      this.#ask();
     } catch (error) {
-      if (this.#over) throw error;
-      this.#fail(error);
+      this.threw(error);
     }
   }
 
   #fail(error: unknown): void {
     this.#open.giveUp();
     this.#end();
-    this.#wish.failed(error);
+    this.#claimant.failed(error, this);
   }
 
   #end(): void {

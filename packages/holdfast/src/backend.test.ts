@@ -136,8 +136,8 @@ test("an answer of the wrong length is a ContractError", async () => {
   const { backend } = stage();
   const error = await outcomeOf(backend.insist(100, async () => [RELEASED, RELEASED]));
   assert.ok(error instanceof ContractError);
-  assert.throws(() => expectAnswers("e", 2, [1]), /e was asked for 2 answers and gave 1/);
-  assert.deepEqual(expectAnswers("e", 1, ["x"]), ["x"]);
+  assert.throws(() => expectAnswers(backend, 2, [1]), /memory was asked for 2 answers and gave 1/);
+  assert.deepEqual(expectAnswers(backend, 1, ["x"]), ["x"]);
 });
 
 test("abandoning buries the grantId only where a request may still be on its way", async () => {

@@ -1,19 +1,24 @@
 import type { Clock } from "./clock.js";
-import type { Call, Engine, Failed, Gone, GrantRef, Released } from "./engine.js";
+import type { Call, Engine, Failed, GrantRef } from "./engine.js";
 import { ContractError, EngineError, HoldfastError } from "./errors.js";
 import { emit } from "./events.js";
 import type { Grant } from "./grant.js";
+import { Ending, Insisting } from "./insistence.js";
 
-// A reply that failed to arrive is asked for again at once, and once more after a breath.
-const REPEAT_AFTER_MS = [0, 100];
-// Long enough that no client library still resends a command when the tombstone goes.
-const TOMBSTONE_MS = 120_000;
 const REMEMBERED_TOKENS = 512;
 // An engine inside the process answers without ever letting the event loop turn. After so many calls
 // or milliseconds the next call waits for it: renewals, timers and the rest of the program must have
 // their turn too.
 const CALLS_PER_TURN = 64;
 const TURN_MS = 10;
+
+/** One question to the engine, and what follows from its answer. */
+export interface Question<T> {
+  /** Null where nobody needs the answer any more; then nothing is called. */
+  send(call: Call): Promise<T> | null;
+  answered(answer: T): void;
+  failed(error: unknown): void;
+}
 
 /** An engine as the core calls it: with a deadline on every call and failures told truthfully. */
 export class Backend {
@@ -33,27 +38,16 @@ export class Backend {
     this.clock = clock;
   }
 
-  /**
-   * Asks the engine once, and calls back. An engine that never answers costs timeoutMs, and the effect
-   * is unknown. send gives null where nobody needs the answer any more; then nothing is called.
-   */
-  ask<T>(
-    timeoutMs: number,
-    send: (call: Call) => Promise<T> | null,
-    onAnswer: (answer: T) => void,
-    onFailure: (error: unknown) => void,
-    keepAlive = true,
-  ): void {
-    if (this.#mayGoOn()) this.#ask(timeoutMs, send, onAnswer, onFailure, keepAlive);
-    else {
-      void this.#nextTurn!.then(() => this.#ask(timeoutMs, send, onAnswer, onFailure, keepAlive));
-    }
+  /** Asks once. An engine that never answers costs timeoutMs, and the effect is unknown. */
+  ask<T>(timeoutMs: number, question: Question<T>, keepAlive = true): void {
+    if (this.#mayGoOn()) this.#ask(timeoutMs, question, keepAlive);
+    else void this.#nextTurn!.then(() => this.#ask(timeoutMs, question, keepAlive));
   }
 
   /** As ask, for those who await. */
   call<T>(timeoutMs: number, send: (call: Call) => Promise<T>, keepAlive = true): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.ask(timeoutMs, send, resolve, reject, keepAlive);
+      this.ask(timeoutMs, { send, answered: resolve, failed: reject }, keepAlive);
     });
   }
 
@@ -75,31 +69,25 @@ export class Backend {
     );
   }
 
-  #ask<T>(
-    timeoutMs: number,
-    send: (call: Call) => Promise<T> | null,
-    onAnswer: (answer: T) => void,
-    onFailure: (error: unknown) => void,
-    keepAlive: boolean,
-  ): void {
-    const asked = started(send, { startedAt: this.clock.now(), timeoutMs });
+  #ask<T>(timeoutMs: number, question: Question<T>, keepAlive: boolean): void {
+    const asked = sent(question, { startedAt: this.clock.now(), timeoutMs });
     if (asked === null) return;
     let over = false;
     const onTimeout = () => {
       over = true;
-      onFailure(this.silence(timeoutMs));
+      question.failed(this.silence(timeoutMs));
     };
     const timer = this.clock.timer(timeoutMs, onTimeout, keepAlive);
     asked.then(
       (answer) => {
         if (over) return;
         timer.cancel();
-        onAnswer(answer);
+        question.answered(answer);
       },
       (error: unknown) => {
         if (over) return;
         timer.cancel();
-        onFailure(this.#truthful(error));
+        question.failed(this.#truthful(error));
       },
     );
   }
@@ -108,27 +96,10 @@ export class Backend {
   insist<T extends { kind: string }>(
     timeoutMs: number,
     send: (call: Call) => Promise<readonly (T | Failed)[]>,
-    onFailed?: (error: unknown) => void,
+    tried: (error: unknown) => void = () => {},
   ): Promise<T> {
-    return new Promise((resolve, reject) => {
-      let attempt = 0;
-      const failed = (error: unknown) => {
-        onFailed?.(error);
-        const delayMs = REPEAT_AFTER_MS[attempt++];
-        const repeat =
-          error instanceof EngineError && (error.retryable || error.effect === "unknown");
-        if (!repeat || delayMs === undefined) reject(error);
-        else if (delayMs === 0) ask();
-        else this.clock.timer(delayMs, ask, true);
-      };
-      const answered = (answers: readonly (T | Failed)[]) => {
-        const [answer] = answers;
-        if (answers.length !== 1) failed(wrongCount(this.engine.name, 1, answers.length));
-        else if (answer!.kind === "failed") failed(this.failure(answer as Failed));
-        else resolve(answer as T);
-      };
-      const ask = () => this.ask(timeoutMs, send, answered, failed);
-      ask();
+    return new Promise((done, gaveUp) => {
+      new Insisting<T>(this, timeoutMs, { send, tried, done, gaveUp }).ask();
     });
   }
 
@@ -146,33 +117,14 @@ export class Backend {
   }
 
   #end(
-    { resource, grantId }: GrantRef,
+    ref: GrantRef,
     inDoubt: boolean,
     timeoutMs: number,
     goodUntil = -Infinity,
   ): Promise<"released" | "gone"> {
-    const refs = [{ resource, grantId, tombstoneMs: inDoubt ? TOMBSTONE_MS : 0 }];
-    let unanswered = false;
-    this.began();
-    return this.insist<Released | Gone>(
-      timeoutMs,
-      (call) => this.engine.release(refs, call),
-      (error) => {
-        unanswered ||= !(error instanceof EngineError && error.effect === "none");
-      },
-    ).then(
-      (answer) => {
-        this.ended();
-        if (answer.kind === "released" || !unanswered) return answer.kind;
-        // What a repeat does not find any more, the attempt before it has released. Once our time is
-        // over a successor may have come by expiry as well, and then it was not ours to give back.
-        return answer.why !== "replaced" || this.clock.now() < goodUntil ? "released" : "gone";
-      },
-      (error: unknown) => {
-        this.ended();
-        throw error;
-      },
-    );
+    return new Promise((resolve, reject) => {
+      new Ending(this, ref, inDoubt, timeoutMs, goodUntil, resolve, reject).ask();
+    });
   }
 
   /** Work whose failure has no caller to be thrown at, so it becomes an event. */
@@ -231,6 +183,10 @@ export class Backend {
     return new EngineError(message, { effect: "unknown", retryable: true });
   }
 
+  miscount(asked: number, got: number): ContractError {
+    return new ContractError(`${this.engine.name} was asked for ${asked} answers and gave ${got}`);
+  }
+
   failure(failed: Failed): HoldfastError {
     if (failed.error instanceof HoldfastError) return failed.error;
     const { effect, error } = failed;
@@ -251,21 +207,17 @@ export class Backend {
 
 /** A batch has one answer per entry, in order, or the engine is defective. */
 export function expectAnswers<T>(
-  engine: string,
+  backend: Backend,
   asked: number,
   answers: readonly T[],
 ): readonly T[] {
   if (answers.length === asked) return answers;
-  throw wrongCount(engine, asked, answers.length);
+  throw backend.miscount(asked, answers.length);
 }
 
-function wrongCount(engine: string, asked: number, got: number): ContractError {
-  return new ContractError(`${engine} was asked for ${asked} answers and gave ${got}`);
-}
-
-function started<T>(send: (call: Call) => Promise<T> | null, call: Call): Promise<T> | null {
+function sent<T>(question: Question<T>, call: Call): Promise<T> | null {
   try {
-    return send(call);
+    return question.send(call);
   } catch (error) {
     return Promise.reject(error);
   }

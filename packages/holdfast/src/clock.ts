@@ -1,4 +1,5 @@
 import { uptime } from "node:os";
+import { Timers } from "./timers.js";
 
 export interface Timer {
   cancel(): void;
@@ -26,18 +27,6 @@ export function hostInstant(): number {
   return seconds * 1e3 + nanos / 1e6;
 }
 
-class ShortTimer implements Timer {
-  readonly #handle: NodeJS.Timeout;
-
-  constructor(handle: NodeJS.Timeout) {
-    this.#handle = handle;
-  }
-
-  cancel(): void {
-    clearTimeout(this.#handle);
-  }
-}
-
 class LongTimer implements Timer {
   #handle: NodeJS.Timeout;
 
@@ -62,6 +51,7 @@ class LongTimer implements Timer {
 
 class SystemClock implements Clock {
   steps = 0;
+  readonly #timers = new Timers(hostInstant);
   #suspendedMs = 0;
   #wallOffset = Date.now() - hostInstant();
   #uptimeOffset = firstUptimeOffset();
@@ -78,10 +68,7 @@ class SystemClock implements Clock {
 
   timer(delayMs: number, callback: () => void, keepAlive: boolean): Timer {
     if (delayMs > LONGEST_TIMER_MS) return new LongTimer(delayMs, callback, keepAlive);
-    // Rounded up: a timer that fires early would find its deadline still ahead and spin.
-    const handle = setTimeout(callback, Math.ceil(Math.max(delayMs, 0)));
-    if (!keepAlive) handle.unref();
-    return new ShortTimer(handle);
+    return this.#timers.set(delayMs > 0 ? Math.ceil(delayMs) : 0, callback, keepAlive);
   }
 
   #lookAgain(): void {

@@ -1,4 +1,4 @@
-import { type Arena, Contention } from "./acquire.js";
+import { type Arena, type Claimant, Contention, type Wish } from "./acquire.js";
 import type { Timer } from "./clock.js";
 import type { HolderView } from "./engine.js";
 import { AcquireTimeoutError, EngineError, invariant } from "./errors.js";
@@ -13,6 +13,8 @@ import type { Terms } from "./options.js";
 // used up costs nothing but numbers.
 export const TOKENS_PER_WAITER = 32;
 
+const NONE: readonly HolderView[] = [];
+
 export interface CohortTerms {
   readonly handOvers: number;
   readonly handOverMs: number;
@@ -20,45 +22,46 @@ export interface CohortTerms {
   readonly tokensPerWaiter: number;
 }
 
+/** What the cohorts of one connection, or of one strict line, have in common. */
+export interface CohortHome {
+  readonly arena: Arena;
+  readonly keeper: Keeper;
+  /** Of a lease that is not passed on. */
+  readonly sole: Custody;
+  readonly budget: CohortTerms;
+  /** Nobody waits and nothing is held. */
+  onIdle(cohort: Cohort): void;
+}
+
 /**
  * The waiters of one process on one resource. They stand in a local line, and one claim of theirs
  * competes at the backend. A lease that is given back passes to the next of them without a round
  * trip, within a budget; then the backend's line has its turn.
  */
-export class Cohort implements Custody, LocalLine {
+export class Cohort implements Custody, Claimant, LocalLine {
+  /** What it is known by at home. */
+  readonly key: string;
   readonly #resource: string;
-  readonly #arena: Arena;
-  readonly #keeper: Keeper;
-  readonly #sole: Custody;
-  readonly #budget: CohortTerms;
-  readonly #onIdle: () => void;
-  readonly #waiting: LocalWaiter[] = [];
+  readonly #home: CohortHome;
+  #waiting: LocalWaiter[] = [];
   #grant: Grant | null = null;
   #index = 0;
   #turnStartedAt = 0;
   #claiming: Contention | null = null;
+  /** Whose terms the claim under way has. */
+  #leader: LocalWaiter | null = null;
   #resting: Timer | null = null;
-  #holders: readonly HolderView[] = [];
+  #holders: readonly HolderView[] = NONE;
   // Whether the backend has said anything to the claim under way.
   #heard = false;
   #closedBy: Error | null = null;
   // Whether it keeps its claim to itself for now.
   #isShut = false;
 
-  constructor(
-    resource: string,
-    arena: Arena,
-    keeper: Keeper,
-    sole: Custody,
-    budget: CohortTerms,
-    onIdle: () => void,
-  ) {
+  constructor(key: string, resource: string, home: CohortHome) {
+    this.key = key;
     this.#resource = resource;
-    this.#arena = arena;
-    this.#keeper = keeper;
-    this.#sole = sole;
-    this.#budget = budget;
-    this.#onIdle = onIdle;
+    this.#home = home;
   }
 
   /** Whether this process already knows that the resource is taken, or has others waiting for it. */
@@ -76,9 +79,11 @@ export class Cohort implements Custody, LocalLine {
   wait(terms: Terms, startedAt: number): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
       if (terms.signal?.aborted) return reject(terms.signal.reason);
-      const { clock } = this.#arena.backend;
+      const { clock } = this.#home.arena.backend;
       const waiter = new LocalWaiter(terms, startedAt, clock, this, resolve, reject);
-      this.#waiting.push(waiter);
+      // Most are alone, and an array that is made for one is smaller than one that was pushed to.
+      if (this.#waiting.length === 0) this.#waiting = [waiter];
+      else this.#waiting.push(waiter);
       this.#pump();
       if (this.#isPatienceCounted()) waiter.watchPatience();
     });
@@ -106,7 +111,7 @@ export class Cohort implements Custody, LocalLine {
   /** A grant that one caller obtained without waiting: its lease can be passed on like any other. */
   adopt(grant: Grant, terms: Terms, now: number): HeldLease {
     if (this.#closedBy !== null) {
-      this.#arena.backend.abandon(grant, grant.doubt.exists, terms.callTimeoutMs);
+      this.#home.arena.backend.abandon(grant, grant.doubt.exists, terms.callTimeoutMs);
       throw this.#closedBy;
     }
     this.#grant = grant;
@@ -116,7 +121,7 @@ export class Cohort implements Custody, LocalLine {
   }
 
   renew(lease: HeldLease, ttlMs: number | undefined): Promise<void> {
-    return this.#sole.renew(lease, ttlMs);
+    return this.#home.sole.renew(lease, ttlMs);
   }
 
   giveBack(lease: HeldLease): Promise<"released" | "gone"> {
@@ -126,14 +131,14 @@ export class Cohort implements Custody, LocalLine {
       return Promise.resolve("released");
     }
     if (lease.grant === this.#grant) this.#grant = null;
-    const released = this.#sole.giveBack(lease);
+    const released = this.#home.sole.giveBack(lease);
     // Right behind the release, on the same connection: if nobody else waits, it is granted at once.
     this.#pump();
     return released;
   }
 
   onLost(lease: HeldLease): void {
-    this.#sole.onLost(lease);
+    this.#home.sole.onLost(lease);
     if (lease.grant === this.#grant) this.#grant = null;
     this.#pump();
   }
@@ -143,7 +148,7 @@ export class Cohort implements Custody, LocalLine {
   }
 
   giveUp(lease: HeldLease): void {
-    this.#sole.giveUp(lease);
+    this.#home.sole.giveUp(lease);
   }
 
   /** Ends all waiting with this error; what is held stays held. */
@@ -164,44 +169,49 @@ export class Cohort implements Custody, LocalLine {
       claim?.abort(undefined);
       this.#resting?.cancel();
       this.#resting = null;
-      if (this.#grant === null) this.#onIdle();
+      if (this.#grant === null) this.#home.onIdle(this);
     } else if (this.#claiming === null && this.#resting === null && !this.#isShut) {
       if (!this.#canPassOn(this.#waiting[0]!)) this.#claim(this.#waiting[0]!);
     }
   }
 
   #claim(leader: LocalWaiter): void {
-    const claim: Contention = new Contention(this.#arena, {
+    const { terms, startedAt } = leader;
+    const wish: Wish = {
       resource: this.#resource,
       // The claim is the whole cohort's: one waiter's patience and retries do not end it.
-      terms: leader.terms,
+      terms,
       retry: undefined,
-      looks: leader.terms.retry,
+      looks: terms.retry,
       tokens: this.#tokens(),
-      startedAt: leader.startedAt,
+      startedAt,
       waitMs: Infinity,
-      granted: (grant, now) => {
-        this.#claiming = null;
-        this.#granted(grant, leader, now);
-      },
-      failed: (error) => {
-        // One that nobody wanted any more was ended by ourselves.
-        if (this.#claiming !== claim) return;
-        this.#claiming = null;
-        this.#claimFailed(error, leader);
-        this.#pump();
-      },
-      heard: (holders) => this.#hear(holders),
-    });
-    this.#claiming = claim;
+    };
+    this.#leader = leader;
     this.#heard = false;
-    claim.start();
+    this.#claiming = new Contention(this.#home.arena, wish, this);
+    this.#claiming.start();
   }
 
-  #hear(holders: readonly HolderView[]): void {
+  failed(error: unknown, claim: Contention): void {
+    // One that nobody wanted any more was ended by ourselves.
+    if (this.#claiming !== claim) return;
+    this.#claimFailed(error, this.#ended());
+    this.#pump();
+  }
+
+  /** The claim under way is over. Gives who led it. */
+  #ended(): LocalWaiter {
+    const leader = this.#leader!;
+    this.#claiming = null;
+    this.#leader = null;
+    return leader;
+  }
+
+  heard(holders: readonly HolderView[]): void {
     this.#heard = true;
     this.#holders = holders;
-    const now = this.#arena.backend.clock.now();
+    const now = this.#home.arena.backend.clock.now();
     for (const waiter of this.#waiting.filter((w) => w.isLate(now))) {
       this.#remove(waiter);
       waiter.reject(this.#outOfPatience(waiter));
@@ -223,9 +233,10 @@ export class Cohort implements Custody, LocalLine {
     for (const waiter of this.#waiting) waiter.watchPatience();
   }
 
-  #granted(grant: Grant, leader: LocalWaiter, now: number): void {
+  granted(grant: Grant, now: number): void {
+    const leader = this.#ended();
     const next = this.#waiting[0];
-    const { backend } = this.#arena;
+    const { backend } = this.#home.arena;
     // The last waiter may have left in the same tick, or the first one need more time to stop in
     // than the grant that was made for its predecessor has left.
     if (next === undefined || !grant.isGoodFor(next.terms.graceMs, now)) {
@@ -250,7 +261,7 @@ export class Cohort implements Custody, LocalLine {
       return;
     }
     let restMs = Infinity;
-    const now = this.#arena.backend.clock.now();
+    const now = this.#home.arena.backend.clock.now();
     for (const waiter of [...this.#waiting]) {
       try {
         const again = error instanceof EngineError && error.retryable && !waiter.isLate(now);
@@ -268,14 +279,14 @@ export class Cohort implements Custody, LocalLine {
       this.#resting = null;
       this.#pump();
     };
-    this.#resting = this.#arena.backend.clock.timer(restMs, wake, true);
+    this.#resting = this.#home.arena.backend.clock.timer(restMs, wake, true);
   }
 
   #passOn(from: HeldLease, next: LocalWaiter): void {
     this.#remove(next);
     this.#index++;
     from.grant.inDangerTold = false;
-    const lease = this.#lease(from.grant, next.terms, this.#arena.backend.clock.now());
+    const lease = this.#lease(from.grant, next.terms, this.#home.arena.backend.clock.now());
     const waitedMs = lease.acquiredAt - next.startedAt;
     emit("handed-over", () => ({ ...lease.subject(), from: from.token, waitedMs }));
     this.#announce(lease, next);
@@ -289,8 +300,15 @@ export class Cohort implements Custody, LocalLine {
   }
 
   #lease(grant: Grant, terms: Terms, now: number): HeldLease {
-    const lease = new HeldLease(grant, this.#index, terms, this.#arena.backend.clock, this, now);
-    this.#keeper.add(grant, now);
+    const lease = new HeldLease(
+      grant,
+      this.#index,
+      terms,
+      this.#home.arena.backend.clock,
+      this,
+      now,
+    );
+    this.#home.keeper.add(grant, now);
     return lease;
   }
 
@@ -301,16 +319,17 @@ export class Cohort implements Custody, LocalLine {
   #canPassOn(next: LocalWaiter): boolean {
     const grant = this.#grant;
     if (grant === null || this.#index + 1 >= grant.tokens) return false;
-    if (this.#index >= this.#budget.handOvers || grant.ttlMs !== next.terms.ttlMs) return false;
-    const now = this.#arena.backend.clock.now();
-    if (now - this.#turnStartedAt >= this.#budget.handOverMs) return false;
+    if (this.#index >= this.#home.budget.handOvers || grant.ttlMs !== next.terms.ttlMs)
+      return false;
+    const now = this.#home.arena.backend.clock.now();
+    if (now - this.#turnStartedAt >= this.#home.budget.handOverMs) return false;
     // A grant that was pushed, and whose first renewal is under way, lives shorter by this factor.
     const graceMs = next.terms.graceMs * Math.min(1, grant.lifeMs / grant.ttlMs);
     return grant.validUntil - graceMs - now > (grant.lifeMs - graceMs) / 3;
   }
 
   #outOfPatience({ startedAt }: LocalWaiter): Error {
-    const { backend } = this.#arena;
+    const { backend } = this.#home.arena;
     const waitedMs = backend.clock.now() - startedAt;
     if (this.#claiming?.isUnheard && this.#localLease() === null) return backend.silence(waitedMs);
     return new AcquireTimeoutError(this.#resource, waitedMs, this.holders());
@@ -318,8 +337,8 @@ export class Cohort implements Custody, LocalLine {
 
   #tokens(): number {
     const others = this.#waiting.length - 1 + (this.#grant === null ? 0 : 1);
-    const { tokenRange } = this.#arena.backend.engine.traits;
-    const { handOvers, tokensPerWaiter } = this.#budget;
+    const { tokenRange } = this.#home.arena.backend.engine.traits;
+    const { handOvers, tokensPerWaiter } = this.#home.budget;
     return Math.min(tokenRange, handOvers + 1, 1 + tokensPerWaiter * others);
   }
 
@@ -337,7 +356,8 @@ export class Cohort implements Custody, LocalLine {
   #remove(waiter: LocalWaiter): void {
     const at = this.#waiting.indexOf(waiter);
     if (at < 0) return;
-    this.#waiting.splice(at, 1);
+    if (at === 0) this.#waiting.shift();
+    else this.#waiting.splice(at, 1);
     waiter.stop();
   }
 }

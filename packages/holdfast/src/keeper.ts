@@ -211,7 +211,7 @@ export class Keeper {
     };
     const work = this.#backend
       .call(timeoutMs, ask, false)
-      .then((answers) => expectAnswers(engine.name, batch.length, answers))
+      .then((answers) => expectAnswers(this.#backend, batch.length, answers))
       .then(
         (answers) => landed((grant, i, now) => this.#take(grant, answers[i]!, now)),
         (error: unknown) =>

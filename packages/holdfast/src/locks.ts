@@ -1,6 +1,6 @@
 import { type Arena, Contention } from "./acquire.js";
 import { Backend } from "./backend.js";
-import { Cohort, type CohortTerms, TOKENS_PER_WAITER } from "./cohort.js";
+import { Cohort, type CohortHome, TOKENS_PER_WAITER } from "./cohort.js";
 import { SoleCustody } from "./custody.js";
 import type { Call, Engine, EngineTraits, ListFilter, ListPage, ResourceView } from "./engine.js";
 import { AcquireTimeoutError, show, UsageError } from "./errors.js";
@@ -25,6 +25,7 @@ import { type OnceOptions, type OnceResult, once } from "./recipes/once.js";
 import type { RecipeDefaults } from "./recipes/options.js";
 import { type RwLock, rwLock } from "./recipes/rw-lock.js";
 import { type Semaphore, type SemaphoreOptions, semaphore } from "./recipes/semaphore.js";
+import { Registry } from "./registry.js";
 import { checkResource } from "./resource.js";
 import { joinEnclosing, type RunFunction, runArguments, runUnder } from "./run.js";
 import { StrictLine } from "./strict-line.js";
@@ -51,13 +52,13 @@ export interface RevokeOptions {
 export class Locks implements AsyncDisposable {
   readonly #backend: Backend;
   readonly #connection: ConnectTerms;
-  readonly #budget: CohortTerms;
   readonly #arena: Arena;
   readonly #keeper: Keeper;
   readonly #custody: SoleCustody;
-  readonly #cohorts = new Map<string, Cohort>();
+  readonly #cohorts = new Registry<string, Cohort>();
+  readonly #home: CohortHome;
   /** By resource. */
-  readonly #strict = new Map<string, StrictLine>();
+  readonly #strict = new Registry<string, StrictLine>();
   readonly #waits = new Set<Contention>();
   readonly #stopWatching: (() => void) | undefined;
   /** Those of an acquire without options. */
@@ -67,13 +68,19 @@ export class Locks implements AsyncDisposable {
   constructor(engine: Engine, options: ConnectOptions = {}) {
     this.#connection = resolveConnect(options);
     this.#backend = new Backend(engine, this.#connection.clock);
-    this.#budget = { ...this.#connection, tokensPerWaiter: TOKENS_PER_WAITER };
     this.#keeper = new Keeper(this.#backend);
     this.#custody = new SoleCustody(this.#backend, this.#keeper);
     // Wrong defaults are the caller's mistake at connect, not at the first acquire.
     this.#defaults = this.#terms({});
     const pulse = engine.queue ? new Pulse(this.#backend, engine.queue) : null;
     this.#arena = { backend: this.#backend, pulse, drift: this.#connection.drift };
+    this.#home = {
+      ...{ arena: this.#arena, keeper: this.#keeper, sole: this.#custody },
+      budget: { ...this.#connection, tokensPerWaiter: TOKENS_PER_WAITER },
+      onIdle: (cohort) => {
+        if (this.#cohorts.get(cohort.key) === cohort) this.#cohorts.delete(cohort.key);
+      },
+    };
     this.#stopWatching = engine.watch?.onChange((resource) => this.#keeper.renewSoon(resource));
   }
 
@@ -247,7 +254,10 @@ export class Locks implements AsyncDisposable {
   }
 
   #waitInCohort(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
-    const key = `${terms.ttlMs}/${terms.lockDelayMs}/${resource}`;
+    const { ttlMs, lockDelayMs } = this.#defaults;
+    const usual = terms.ttlMs === ttlMs && terms.lockDelayMs === lockDelayMs;
+    // No name has a NUL in it.
+    const key = usual ? resource : `${terms.ttlMs}/${terms.lockDelayMs}\0${resource}`;
     if (terms.waitMs > 0) return this.#cohort(key, resource).wait(terms, startedAt);
     const known = this.#cohorts.get(key);
     if (known?.taken) {
@@ -273,16 +283,7 @@ export class Locks implements AsyncDisposable {
   #cohort(key: string, resource: string): Cohort {
     const known = this.#cohorts.get(key);
     if (known !== undefined) return known;
-    const cohort: Cohort = new Cohort(
-      resource,
-      this.#arena,
-      this.#keeper,
-      this.#custody,
-      this.#budget,
-      () => {
-        if (this.#cohorts.get(key) === cohort) this.#cohorts.delete(key);
-      },
-    );
+    const cohort = new Cohort(key, resource, this.#home);
     this.#cohorts.set(key, cohort);
     // Somebody whose answer came while close() was under way must not hold what nobody will release.
     if (this.#closing !== null) cohort.close(closed());
@@ -316,8 +317,8 @@ export class Locks implements AsyncDisposable {
         over();
         reject(error);
       };
-      const wish = { resource, terms, tokens: 1, startedAt, waitMs, retry, granted, failed };
-      const claim = new Contention(this.#arena, wish);
+      const wish = { resource, terms, tokens: 1, startedAt, waitMs, retry };
+      const claim = new Contention(this.#arena, wish, { granted, failed, heard: () => {} });
       const unfollow = signal && onAbort(signal, () => claim.abort(signal.reason));
       this.#waits.add(claim);
       claim.start();

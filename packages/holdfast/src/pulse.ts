@@ -10,6 +10,7 @@ import type {
   Unknown,
 } from "./engine.js";
 import { emit } from "./events.js";
+import { Registry } from "./registry.js";
 
 const MAX_BATCH = 1_000;
 // A waiter whose heartbeat is due within half its interval goes along with the ones due now: the
@@ -18,22 +19,28 @@ const BATCH_AHEAD = 0.5;
 const REPEAT_MS = 100;
 const SLOWEST_MS = 1_000;
 
+const NOBODY: Waiter = { called: () => {} };
+
 /** "unknown" is a place that the backend has forgotten. */
 export type Outcome = Granted | "unknown";
+
+/** Whoever is called leaves the line in the same breath, so that nobody is called twice. */
+export interface Waiter {
+  called(outcome: Outcome): void;
+}
 
 /** One waiter's place in the backend's line, as this process sees it. */
 export class Place {
   readonly ref: GrantRef;
-  /** Whoever is called leaves the line in the same breath, so that nobody is called twice. */
-  onOutcome: (outcome: Outcome) => void;
+  waiter: Waiter;
   holders: readonly HolderView[] = [];
   dueAt = Infinity;
   intervalMs = 0;
   failures = 0;
 
-  constructor(ref: GrantRef, onOutcome: (outcome: Outcome) => void) {
+  constructor(ref: GrantRef, waiter: Waiter) {
     this.ref = ref;
-    this.onOutcome = onOutcome;
+    this.waiter = waiter;
   }
 }
 
@@ -41,7 +48,7 @@ export class Place {
 export class Pulse {
   readonly #backend: Backend;
   readonly #queue: QueueFacet;
-  readonly #places = new Map<string, Place>();
+  readonly #places = new Registry<string, Place>();
   readonly #stopListening: () => void;
   #beating = false;
   #timer: Timer | null = null;
@@ -51,13 +58,13 @@ export class Pulse {
     this.#backend = backend;
     this.#queue = queue;
     this.#stopListening = queue.onGrant((ref, granted) => {
-      this.#places.get(ref.grantId)?.onOutcome(granted);
+      this.#places.get(ref.grantId)?.waiter.called(granted);
     });
   }
 
   /** Before the claim is sent: a push may overtake the answer to enqueue. */
-  enrol(ref: GrantRef, onOutcome: (outcome: Outcome) => void): Place {
-    const place = new Place(ref, onOutcome);
+  enrol(ref: GrantRef, waiter: Waiter): Place {
+    const place = new Place(ref, waiter);
     this.#places.set(ref.grantId, place);
     return place;
   }
@@ -72,9 +79,8 @@ export class Pulse {
 
   leave(place: Place): void {
     this.#places.delete(place.ref.grantId);
-    // A map that is written all the time leaves its former tables to the collector for long, with all
-    // that was in them: what has left must hold nothing.
-    place.onOutcome = ignore;
+    // What has left must hold nothing: the map's former tables may keep it for a while.
+    place.waiter = NOBODY;
     if (this.#places.size > 0) return;
     this.#timer?.cancel();
     this.#timer = null;
@@ -92,9 +98,9 @@ export class Pulse {
     if (this.#beating) return;
     this.#beating = true;
     const now = this.#backend.clock.now();
-    const due = [...this.#places.values()].filter(
-      (place) => place.dueAt - now <= place.intervalMs * BATCH_AHEAD,
-    );
+    const due = this.#places
+      .values()
+      .filter((place) => place.dueAt - now <= place.intervalMs * BATCH_AHEAD);
     for (let i = 0; i < due.length; i += MAX_BATCH) await this.#ask(due.slice(i, i + MAX_BATCH));
     this.#beating = false;
     for (const place of this.#places.values()) this.#wake(place.dueAt);
@@ -114,7 +120,7 @@ export class Pulse {
           call,
         );
       });
-      expectAnswers(this.#backend.engine.name, batch.length, answers);
+      expectAnswers(this.#backend, batch.length, answers);
     } catch (error) {
       emit("failed", () => ({ during: "heartbeat", error }));
       for (const place of batch) this.#postpone(place);
@@ -124,8 +130,8 @@ export class Pulse {
       // One that was pushed its grant meanwhile, or gave up, has left already.
       if (this.#places.get(place.ref.grantId) !== place) continue;
       const answer = answers[i]!;
-      if (answer.kind === "granted") place.onOutcome(answer);
-      else if (answer.kind === "unknown") place.onOutcome("unknown");
+      if (answer.kind === "granted") place.waiter.called(answer);
+      else if (answer.kind === "unknown") place.waiter.called("unknown");
       else if (answer.kind === "queued") this.queued(place, answer, startedAt);
       else this.#postpone(place);
     }
@@ -148,5 +154,3 @@ export class Pulse {
     this.#timer = clock.timer(at - clock.now(), () => void this.#beat(), true);
   }
 }
-
-function ignore(): void {}

@@ -1,6 +1,6 @@
 import type { Arena } from "./acquire.js";
 import type { Timer } from "./clock.js";
-import { Cohort } from "./cohort.js";
+import { Cohort, type CohortHome } from "./cohort.js";
 import type { Keeper } from "./keeper.js";
 import type { Custody, HeldLease } from "./lease.js";
 import type { Terms } from "./options.js";
@@ -29,8 +29,7 @@ export class StrictLine {
   readonly custody: Custody;
   readonly #resource: string;
   readonly #arena: Arena;
-  readonly #keeper: Keeper;
-  readonly #inParty: Custody;
+  readonly #home: CohortHome;
   readonly #onIdle: () => void;
   /** Those that were sent and have not ended. */
   readonly #parties = new Set<Cohort>();
@@ -43,10 +42,13 @@ export class StrictLine {
   constructor(resource: string, arena: Arena, keeper: Keeper, sole: Custody, onIdle: () => void) {
     this.#resource = resource;
     this.#arena = arena;
-    this.#keeper = keeper;
     const onRelease = (released: Promise<unknown>) => this.#follow(released);
     this.custody = new WatchedCustody(sole, onRelease, () => this.ended());
-    this.#inParty = new WatchedCustody(sole, onRelease, () => {});
+    this.#home = {
+      ...{ arena, keeper, budget: BUDGET },
+      sole: new WatchedCustody(sole, onRelease, () => {}),
+      onIdle: (party) => this.#over(party),
+    };
     this.#onIdle = onIdle;
   }
 
@@ -85,19 +87,19 @@ export class StrictLine {
   }
 
   #gather(terms: Terms): Gathering {
-    const onIdle = () => {
-      this.#parties.delete(party);
-      if (this.#gathering?.party === party) {
-        this.#gathering.timer.cancel();
-        this.#gathering = null;
-      }
-      this.#moveUp();
-    };
     const { clock } = this.#arena.backend;
-    const custody = this.#inParty;
-    const party = new Cohort(this.#resource, this.#arena, this.#keeper, custody, BUDGET, onIdle);
+    const party = new Cohort(this.#resource, this.#resource, this.#home);
     party.shut();
     return { party, terms, timer: clock.timer(GATHER_MS, () => this.send(), true), size: 0 };
+  }
+
+  #over(party: Cohort): void {
+    this.#parties.delete(party);
+    if (this.#gathering?.party === party) {
+      this.#gathering.timer.cancel();
+      this.#gathering = null;
+    }
+    this.#moveUp();
   }
 
   #follow(released: Promise<unknown>): void {

@@ -1,4 +1,5 @@
 import type { GrantRef } from "../../engine.js";
+import { Registry } from "../../registry.js";
 
 // A waiter sends a heartbeat at a time; a few may be under way when answers are slow.
 const REMEMBERED = 8;
@@ -13,10 +14,10 @@ interface Waiter {
 
 /** Our waiters in line, and when their heartbeats were sent. */
 export class Beats {
-  readonly #waiters = new Map<string, Waiter>();
+  readonly #waiters = new Registry<string, Waiter>();
 
   get waiters(): GrantRef[] {
-    return [...this.#waiters.values()].map((waiter) => waiter.ref);
+    return this.#waiters.values().map((waiter) => waiter.ref);
   }
 
   find(grantId: string): GrantRef | null {
@@ -26,7 +27,7 @@ export class Beats {
   /** Gives whether it is new. */
   start(ref: GrantRef, startedAt: number): boolean {
     // A repeated enqueue keeps the earlier instant: the first one may be the one that arrived.
-    if (this.#waiters.has(ref.grantId)) return false;
+    if (this.#waiters.get(ref.grantId) !== undefined) return false;
     this.#waiters.set(ref.grantId, { ref, startedAt, sent: null });
     return true;
   }

@@ -14,7 +14,11 @@ function stage() {
     });
   const terms = { idleMs: 1, channelOf: () => "here", wait: null };
   const commander = new Commander({ script } as unknown as Seam, terms);
-  const ask = (key: string) => commander.run(key, ["release", "id", "0"], (answer) => answer);
+  const fail = (error: unknown) => {
+    throw error;
+  };
+  const ask = (key: string) =>
+    commander.run(key, ["release", "id", "0"], { read: (answer) => answer, fail });
   return { sent, ask, keys: () => sent.map((call) => call.keys) };
 }
 

@@ -22,6 +22,12 @@ interface Operation extends Asked {
   reject(error: unknown): void;
 }
 
+/** What a caller is told: what read makes of the answer, or fail of an error; or what they throw. */
+export interface Reader<T> {
+  read(answer: unknown): T;
+  fail(error: unknown): T;
+}
+
 export interface CommanderTerms {
   readonly idleMs: number;
   /** Where we hear of grants of this key's resource; the same for all keys of a slot. */
@@ -54,33 +60,9 @@ export class Commander {
     this.#program = programFor(terms.idleMs, seam.shards !== undefined);
   }
 
-  /**
-   * What read makes of the answer, or throws at it, is the caller's; as is what fail makes of an error,
-   * or throws at it, where it is given.
-   */
-  run<T>(
-    key: string,
-    words: readonly string[],
-    read: (answer: unknown) => T,
-    fail: ((error: unknown) => T) | null = null,
-  ): Promise<T> {
+  run<T>(key: string, words: readonly string[], reader: Reader<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      const refuse = (error: unknown) => {
-        if (fail === null) return reject(error);
-        try {
-          resolve(fail(error));
-        } catch (last) {
-          reject(last);
-        }
-      };
-      const take = (answer: unknown) => {
-        try {
-          resolve(read(answer));
-        } catch (error) {
-          refuse(error);
-        }
-      };
-      this.#add({ key, words, resolve: take, reject: refuse });
+      this.#add(new Single(key, words, reader, resolve, reject));
     });
   }
 
@@ -237,6 +219,45 @@ export class Commander {
     if (replicas >= wait.replicas) return answer;
     const honest = (one: unknown) => (isKept(one) ? unconfirmed(replicas, wait) : one);
     return sent.alone ? honest(answer) : (answer as unknown[]).map(honest);
+  }
+}
+
+/** One whose caller awaits it. */
+class Single<T> implements Operation {
+  readonly key: string;
+  readonly words: readonly string[];
+  readonly #reader: Reader<T>;
+  readonly #resolve: (told: T) => void;
+  readonly #reject: (error: unknown) => void;
+
+  constructor(
+    key: string,
+    words: readonly string[],
+    reader: Reader<T>,
+    resolve: (told: T) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.key = key;
+    this.words = words;
+    this.#reader = reader;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  resolve(answer: unknown): void {
+    try {
+      this.#resolve(this.#reader.read(answer));
+    } catch (error) {
+      this.reject(error);
+    }
+  }
+
+  reject(error: unknown): void {
+    try {
+      this.#resolve(this.#reader.fail(error));
+    } catch (last) {
+      this.#reject(last);
+    }
   }
 }
 

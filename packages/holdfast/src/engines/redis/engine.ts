@@ -29,7 +29,7 @@ import { emit } from "../../events.js";
 import { acquired, gone, granted, isDone, queued, viewOf, word } from "./answers.js";
 import { Beats } from "./beats.js";
 import type { Seam } from "./client.js";
-import { Commander } from "./commander.js";
+import { Commander, type Reader } from "./commander.js";
 import { warnOfEviction } from "./eviction.js";
 import { failed } from "./failure.js";
 import { keyOf, resourceOf } from "./keys.js";
@@ -100,11 +100,14 @@ export class RedisEngine implements Engine {
   tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
     this.#firstUse();
     void this.#pushes.listen();
-    return this.#claim("acquire", claim, (raw) => {
+    if (this.#closed) return Promise.reject(closed());
+    const read = (raw: unknown) => {
       const answer = acquired(raw, claim, call.startedAt);
       if (answer.kind !== "queued") return answer;
       throw misfit("the script queued a claim without a channel");
-    });
+    };
+    const key = keyOf(this.#terms.prefix, claim.resource);
+    return this.#keeping.run(key, claimWords("acquire", claim), { read, fail });
   }
 
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]> {
@@ -124,11 +127,7 @@ export class RedisEngine implements Engine {
     call: Call,
   ): Promise<readonly (Released | Gone | Failed)[]> {
     for (const { grantId } of grants) this.#beats.forget(grantId);
-    return this.#each(this.#commander, grants, call, releaseWords, (answer) => {
-      // What would have been pushed to ourselves.
-      if (typeof answer === "string") this.#hearGrant(answer);
-      return isDone(answer) ? RELEASED : gone(answer);
-    });
+    return this.#each(this.#commander, grants, call, releaseWords, this.#readRelease);
   }
 
   async check({ resource, mode, token }: Sequence): Promise<boolean> {
@@ -227,41 +226,27 @@ export class RedisEngine implements Engine {
 
   #enqueue(claim: Claim, call: Call): Promise<Granted | Queued | Gone> {
     if (this.#closed) return Promise.reject(closed());
-    const isNew = this.#beats.start(claim, call.startedAt);
-    const read = (raw: unknown) => {
-      const answer = acquired(raw, claim, call.startedAt);
-      if (answer.kind !== "queued") this.#beats.forget(claim.grantId);
-      if (answer.kind !== "busy") return answer;
-      throw misfit("the script answered busy to a claim with a channel");
-    };
-    return this.#claim("enqueue", claim, read, (error) => {
-      // One that was refused stands in no line, unless an earlier request of the same claim does.
-      if (isNew && isRefusal(error)) this.#beats.forget(claim.grantId);
-      throw error;
-    });
-  }
-
-  #claim<T>(
-    verb: "acquire" | "enqueue",
-    claim: Claim,
-    read: (raw: unknown) => T,
-    fail: ((error: unknown) => T) | null = null,
-  ): Promise<T> {
-    if (this.#closed) return Promise.reject(closed());
+    const reader = new EnqueueReader(this.#beats, claim, call.startedAt);
     const key = keyOf(this.#terms.prefix, claim.resource);
-    return this.#keeping.run(key, claimWords(verb, claim), read, fail);
+    return this.#keeping.run(key, claimWords("enqueue", claim), reader);
   }
 
   async #run(resource: string, ...words: (string | number)[]): Promise<unknown> {
     this.#refuseWhenClosed();
-    return this.#commander.run(keyOf(this.#terms.prefix, resource), words.map(String), asItIs);
+    return this.#commander.run(keyOf(this.#terms.prefix, resource), words.map(String), AS_IT_IS);
   }
 
   /** For what may answer with a grant. */
   async #keep(resource: string, ...words: (string | number)[]): Promise<unknown> {
     this.#refuseWhenClosed();
-    return this.#keeping.run(keyOf(this.#terms.prefix, resource), words.map(String), asItIs);
+    return this.#keeping.run(keyOf(this.#terms.prefix, resource), words.map(String), AS_IT_IS);
   }
+
+  readonly #readRelease = (answer: unknown): Released | Gone => {
+    // What would have been pushed to ourselves.
+    if (typeof answer === "string") this.#hearGrant(answer);
+    return isDone(answer) ? RELEASED : gone(answer);
+  };
 
   /** An answer for each; one that fails is an answer too, and does not decide for the others. */
   #each<R extends GrantRef, A>(
@@ -275,9 +260,7 @@ export class RedisEngine implements Engine {
     const { prefix } = this.#terms;
     const [first] = refs;
     if (refs.length === 1 && first !== undefined) {
-      const [key, words] = [keyOf(prefix, first.resource), ask(first)];
-      const told = (error: unknown): (A | Failed)[] => [failed(error)];
-      return commander.run(key, words, (answer): (A | Failed)[] => [read(answer, first)], told);
+      return commander.run(keyOf(prefix, first.resource), ask(first), new OnlyReader(first, read));
     }
     return commander
       .runAll(
@@ -359,8 +342,57 @@ function closed(): EngineError {
   return new EngineError("the redis engine was closed", { effect: "none", retryable: false });
 }
 
-function asItIs(answer: unknown): unknown {
-  return answer;
+function fail(error: unknown): never {
+  throw error;
+}
+
+const AS_IT_IS: Reader<unknown> = { read: (answer) => answer, fail };
+
+/** Tells of the only one of a batch. */
+class OnlyReader<R, A> implements Reader<readonly (A | Failed)[]> {
+  readonly #ref: R;
+  readonly #read: (answer: unknown, ref: R) => A;
+
+  constructor(ref: R, read: (answer: unknown, ref: R) => A) {
+    this.#ref = ref;
+    this.#read = read;
+  }
+
+  read(answer: unknown): readonly (A | Failed)[] {
+    return [this.#read(answer, this.#ref)];
+  }
+
+  fail(error: unknown): readonly (A | Failed)[] {
+    return [failed(error)];
+  }
+}
+
+/** Whoever stands in line is known to the beats from before the claim is sent. */
+class EnqueueReader implements Reader<Granted | Queued | Gone> {
+  readonly #beats: Beats;
+  readonly #claim: Claim;
+  readonly #startedAt: number;
+  readonly #isNew: boolean;
+
+  constructor(beats: Beats, claim: Claim, startedAt: number) {
+    this.#beats = beats;
+    this.#claim = claim;
+    this.#startedAt = startedAt;
+    this.#isNew = beats.start(claim, startedAt);
+  }
+
+  read(raw: unknown): Granted | Queued | Gone {
+    const answer = acquired(raw, this.#claim, this.#startedAt);
+    if (answer.kind !== "queued") this.#beats.forget(this.#claim.grantId);
+    if (answer.kind !== "busy") return answer;
+    throw misfit("the script answered busy to a claim with a channel");
+  }
+
+  fail(error: unknown): never {
+    // One that was refused stands in no line, unless an earlier request of the same claim does.
+    if (this.#isNew && isRefusal(error)) this.#beats.forget(this.#claim.grantId);
+    throw error;
+  }
 }
 
 function misfit(message: string): EngineError {

@@ -37,7 +37,7 @@ export async function renewTogether(
     const ref = grants[place]!;
     const read = (answer: unknown) => renewal(answer, since, ref.ttlMs);
     const key = keyOf(prefix, ref.resource);
-    answers[place] = await commander.run(key, renewWords(ref), read, failed);
+    answers[place] = await commander.run<Answer>(key, renewWords(ref), { read, fail: failed });
   };
   const together = async ({ ttlMs, places, keys, ids }: Keep) => {
     try {

@@ -41,11 +41,11 @@ const delay = fc.oneof({ weight: 6, arbitrary: fc.constant("0") }, fc.constant("
 const tokens = fc.oneof({ weight: 3, arbitrary: fc.constant("1") }, fc.constant("33"));
 const ttl = fc.constantFrom("30000", "40000");
 const words = fc.oneof(
-  { weight: 5, arbitrary: fc.tuple(fc.constant("take"), ttl, tokens) },
-  { weight: 2, arbitrary: fc.tuple(fc.constant("try"), ttl, tokens) },
+  { weight: 5, arbitrary: fc.tuple(fc.constant("+"), ttl, tokens) },
+  { weight: 2, arbitrary: fc.tuple(fc.constant("?"), ttl, tokens) },
   { weight: 2, arbitrary: fc.tuple(fc.constant("enqueue"), mode, ttl, delay, tokens) },
   { weight: 1, arbitrary: fc.tuple(fc.constant("acquire"), mode, ttl, delay, tokens) },
-  { weight: 5, arbitrary: fc.tuple(fc.constant("give")) },
+  { weight: 5, arbitrary: fc.tuple(fc.constant("-")) },
   { weight: 1, arbitrary: fc.tuple(fc.constant("release"), fc.constantFrom("0", "60000")) },
   { weight: 2, arbitrary: fc.tuple(fc.constant("renew"), ttl) },
   { weight: 2, arbitrary: fc.tuple(fc.constant("heartbeat"), fc.constantFrom("1", "2")) },
@@ -85,12 +85,14 @@ async function play(text: string, steps: readonly Step[]): Promise<unknown[]> {
     const label = `label ${NAMES[who]}`;
     const claims = ["enqueue", "acquire"].includes(name!);
     const args = [name!, id, ...terms, ...(claims ? [label] : [])];
-    if (name === "take" || name === "try") args.push(`${args.pop()}:${label}`);
+    const takes = name === "+" || name === "?";
+    const one = takes ? `${name}${id}${terms.join(":")}:${label}` : `-${id}`;
+    const sent = takes || name === "-" ? [one] : args;
     // The second part tells by a push alone, so the two decide alike only where that is heard.
-    const own = name === "give" && channel === "unheard" ? "elsewhere" : channel;
-    const raw = await client.eval(text, 1, "key", own, ...args);
+    const own = name === "-" && channel === "unheard" ? "elsewhere" : channel;
+    const raw = await client.eval(text, 1, "key", own, ...sent);
     // What the first part tells the caller by the answer, the second tells it by a push.
-    if (name === "give" && typeof raw === "string") messages.push(raw);
+    if (name === "-" && typeof raw === "string") messages.push(raw);
     const answer = plain(raw, args);
     if (answer[0] === "granted") {
       const token = BigInt(String(answer[1]));
@@ -116,7 +118,7 @@ async function play(text: string, steps: readonly Step[]): Promise<unknown[]> {
 
 /** The short answers of the first part in the words of the second. */
 function plain(answer: unknown, args: readonly string[]): unknown[] {
-  if (answer === 1 || args[0] === "give") {
+  if (answer === 1 || args[0] === "-") {
     return typeof answer === "object"
       ? (answer as unknown[])
       : [args[0] === "renew" ? "renewed" : "released"];

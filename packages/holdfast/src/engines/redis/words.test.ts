@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Claim } from "../../engine.js";
 import { touchedBy } from "./keys.js";
-import { wordsOf } from "./words.js";
+import { claimWords, releaseWords, wordsOf } from "./words.js";
 
 const ONE = { key: "a", words: ["renew", "id1", "5"] };
-const OTHER = { key: "b", words: ["give", "id2"] };
+const OTHER = { key: "b", words: ["withdraw", "id2"] };
 
 test("the channel comes first, then the words of each; keys go in the same order", () => {
   assert.deepEqual(wordsOf([ONE, OTHER], "here", false), {
@@ -26,4 +27,38 @@ test("one that is about several resources has the keys of all", () => {
 test("on a Cluster each has all keys that it may touch", () => {
   const { keys } = wordsOf([ONE, OTHER], "here", true);
   assert.deepEqual(keys, [...touchedBy("a", "id1"), ...touchedBy("b", "id2")]);
+});
+
+test("what happens nearly always is one word, by which a Cluster still knows the grant", () => {
+  const grantId = "0123456789abcdef".repeat(2);
+  const claim: Claim = {
+    ...{ resource: "a", grantId, mode: "exclusive", limit: null, ttlMs: 30_000 },
+    ...{ lockDelayMs: 0, tokens: 33, label: "a:b" },
+  };
+  assert.deepEqual(claimWords("enqueue", claim), [`+${grantId}30000:33:a:b`]);
+  assert.deepEqual(claimWords("acquire", claim), [`?${grantId}30000:33:a:b`]);
+  assert.deepEqual(releaseWords({ resource: "a", grantId, tombstoneMs: 0 }), [`-${grantId}`]);
+  for (const words of [claimWords("enqueue", claim), [`-${grantId}`]]) {
+    assert.deepEqual(wordsOf([{ key: "a", words }], "here", true).keys, touchedBy("a", grantId));
+  }
+});
+
+test("ids of another length, lock-delays, shared claims and tombstones have their words one by one", () => {
+  const claim: Claim = {
+    ...{ resource: "a", grantId: "id", mode: "exclusive", limit: null, ttlMs: 5 },
+    ...{ lockDelayMs: 0, tokens: 1, label: "l" },
+  };
+  assert.deepEqual(claimWords("enqueue", claim), ["enqueue", "id", "x", "5", "0", "1", "l"]);
+  const long = { ...claim, grantId: "f".repeat(32) };
+  assert.deepEqual(claimWords("acquire", { ...long, lockDelayMs: 7 })[0], "acquire");
+  assert.deepEqual(claimWords("enqueue", { ...long, mode: "shared", limit: 2 })[2], "s2");
+  assert.deepEqual(releaseWords({ resource: "a", grantId: "id", tombstoneMs: 0 }), [
+    "release",
+    "id",
+    "0",
+  ]);
+  assert.deepEqual(
+    releaseWords({ resource: "a", grantId: long.grantId, tombstoneMs: 9 })[0],
+    "release",
+  );
 });

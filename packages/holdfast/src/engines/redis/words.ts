@@ -17,12 +17,17 @@ export interface Sent {
   readonly alone: boolean;
 }
 
-/** Nearly every claim is exclusive and without lock-delay: those have words of their own, and fewer. */
+// What the script cuts off by its length.
+const ID_LENGTH = 32;
+
+/**
+ * Nearly every claim is exclusive and without lock-delay, and nearly every release without a tombstone.
+ * Those are one word: each costs the client, the server and the script.
+ */
 export function claimWords(verb: "acquire" | "enqueue", claim: Claim): string[] {
   const { grantId, mode, limit, ttlMs, lockDelayMs, tokens, label } = claim;
-  if (mode === "exclusive" && lockDelayMs === 0) {
-    const short = verb === "enqueue" ? "take" : "try";
-    return [short, grantId, String(ttlMs), `${tokens}:${label}`];
+  if (mode === "exclusive" && lockDelayMs === 0 && grantId.length === ID_LENGTH) {
+    return [`${verb === "enqueue" ? "+" : "?"}${grantId}${ttlMs}:${tokens}:${label}`];
   }
   const letter = mode === "shared" ? `s${limit ?? 0}` : "x";
   const numbers = [String(ttlMs), String(lockDelayMs), String(tokens)] as const;
@@ -34,8 +39,14 @@ export function renewWords({ grantId, ttlMs }: RenewRef): string[] {
 }
 
 export function releaseWords({ grantId, tombstoneMs }: ReleaseRef): string[] {
-  if (tombstoneMs !== 0) return ["release", grantId, String(tombstoneMs)];
-  return ["give", grantId];
+  if (tombstoneMs === 0 && grantId.length === ID_LENGTH) return [`-${grantId}`];
+  return ["release", grantId, String(tombstoneMs)];
+}
+
+/** Whose tombstone an operation may meet. */
+function grantIdOf(words: readonly string[]): string {
+  const first = words[0]!;
+  return /^[-+?]/.test(first) ? first.slice(1, 1 + ID_LENGTH) : (words[1] ?? "");
 }
 
 /** The channel is where the caller hears of its waiters' grants; one of its own is told by the answer. */
@@ -45,7 +56,7 @@ export function wordsOf(asked: readonly Asked[], channel: string, cluster: boole
   for (const { key, keys: all, words } of asked) {
     for (const word of words) args.push(word);
     if (all !== undefined) for (const one of all) keys.push(one);
-    else if (cluster) keys.push(...touchedBy(key, words[1] ?? ""));
+    else if (cluster) keys.push(...touchedBy(key, grantIdOf(words)));
     else keys.push(key);
   }
   return { keys, args, alone: asked.length === 1 };

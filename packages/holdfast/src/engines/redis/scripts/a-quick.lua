@@ -3,8 +3,9 @@
 -- KEYS  for each operation the first key of its resource; the others are named after it, in its slot.
 --       On a Cluster these follow it, so that the server refuses while it has only some of them
 -- ARGV  the caller's channel, where its waiters hear of their grants; then for each operation its name
---       and its arguments, as its header gives them. One, keep, is about many resources,
---       and has the first key of each; it is not for a Cluster
+--       and its arguments, as its header gives them. Those that happen nearly always are written in one
+--       argument: a mark, the grant id of 32 characters, and what else there is. One, keep, is about
+--       many resources, and has the first key of each; it is not for a Cluster
 -- Gives an answer for each operation, or the answer where there is one alone; { 'error', message }
 -- where it failed
 --
@@ -20,12 +21,12 @@
 -- with few arguments, each of which costs both sides. Where it finds no answer, or an error, the
 -- operation of the same name decides, in the second part, which is made only when it is needed.
 -- Its answers are short:
---   try, take    the token: granted, as it was asked for | q:position:nextMs:leftMs:token:label of the
---                exclusive holder: in line
+--   + take, ? try  the token: granted, as it was asked for | q:position:nextMs:leftMs:token:label of
+--                the exclusive holder: in line
 --   renew        1
 --   keep         1: all were renewed | which of them, from 0, and its answer to renew, and so on for
 --                those that are not plain; the others were renewed
---   give         1 | the message that would be pushed to the caller, whose waiter is the next holder
+--   - give       1 | the message that would be pushed to the caller, whose waiter is the next holder
 -- The record of an exclusive grant begins with hf:x:<id>:<lock-delay>:<state>:<ttl>: so that one
 -- comparison tells a plain grant of this holder from everything else. The state is 0 as long as
 -- nobody can be waiting, 2 as soon as somebody may be, 1 when it was revoked.
@@ -38,12 +39,13 @@ local answers, count, a, decide = {}, 0, 2, nil
 
 local i = 1
 while i <= #KEYS do
-  local key, name, id = KEYS[i], ARGV[a], ARGV[a + 1]
-  local answer, size, span, rest = nil, 2, STRIDE, nil
+  local key, name = KEYS[i], ARGV[a]
+  local mark, id, terms = sub(name, 1, 1), nil, nil
+  local answer, size, span, rest = nil, 0, STRIDE, nil
 
-  -- args  1 grant id
-  if name == 'give' then
-    size = 1
+  -- -id
+  if mark == '-' then
+    id = sub(name, 2)
     local value, plain = call('GET', key), 'hf:x:' .. id .. ':0:'
     if type(value) == 'string' and sub(value, 1, #plain) == plain then
       local state = sub(value, #plain + 1, #plain + 1)
@@ -95,10 +97,11 @@ while i <= #KEYS do
       end
     end
 
-  -- args  1 grant id  2 ttl  3 tokens:label
-  elseif name == 'take' or name == 'try' then
-    size = 3
-    local ttl, tail = ARGV[a + 2], ARGV[a + 3]
+  -- +idttl:tokens:label, and the same with ? by one who does not wait
+  elseif mark == '+' or mark == '?' then
+    id, terms = sub(name, 2, 33), sub(name, 34)
+    local ttl = match(terms, '^%d+')
+    local tail = sub(terms, #ttl + 2)
     local queue, gone = '{' .. key .. '}:queue', '{' .. key .. '}:gone:' .. id
     -- One question for three keys, each counted as often as it weighs.
     local present = call('EXISTS', gone, key, key, queue, queue, queue, queue)
@@ -121,7 +124,7 @@ while i <= #KEYS do
         -- It has run ahead of the clock: as it was, and the operation goes on from there.
         call('SET', fence, last, 'PX', IDLE)
       end
-    elseif (present == 2 or present == 6) and name == 'take' then
+    elseif (present == 2 or present == 6) and mark == '+' then
       -- Behind an exclusive grant nobody else fits, so the line need not be looked at.
       local value, holder, state, token, label = call('GET', key), nil, nil, nil, nil
       if type(value) == 'string' then
@@ -159,6 +162,7 @@ while i <= #KEYS do
     end
 
   elseif name == 'renew' then
+    size, id = 2, ARGV[a + 1]
     local value, ttl = call('GET', key), ARGV[a + 2]
     local head, tail = 'hf:x:' .. id .. ':0:', ':' .. ttl .. ':'
     if type(value) == 'string' and sub(value, 1, #head) == head and
@@ -169,7 +173,8 @@ while i <= #KEYS do
 
   -- args  1 ttl  2 grant ids of 32 characters each, one after the other
   elseif name == 'keep' then
-    local ttl, ids = id, ARGV[a + 2]
+    size = 2
+    local ttl, ids = ARGV[a + 1], ARGV[a + 2]
     local plain, last = '^hf:x:(%x+):0:[02]:' .. ttl .. ':', #ids / 32 - 1
     for j = 0, last do
       local one = KEYS[i + j]
@@ -187,10 +192,10 @@ while i <= #KEYS do
     size = 1
   elseif name == 'acquire' or name == 'enqueue' then
     size = 6
-  elseif name == 'inspect' then
-    size = 0
   elseif name == 'revoke' then
     size = 3
+  elseif name ~= 'inspect' then
+    size = 2
   end
 
   -- Everything from here to the last file is the second part.

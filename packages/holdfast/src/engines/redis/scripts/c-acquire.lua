@@ -91,11 +91,11 @@ function operations.acquire(keys, args) return claim(keys, args, false) end
 function operations.enqueue(keys, args) return claim(keys, args, true) end
 
 -- The same of exclusive claims without lock-delay.
--- args  1 grant id  2 ttl  3 tokens:label
+-- args  1 grant id  2 ttl:tokens:label
 local function plain(args)
-  local tokens, label = string.match(args[3], '^(%d+):(.*)$')
-  return { args[1], 'x', args[2], '0', tokens, label }
+  local ttl, tokens, label = string.match(args[2], '^(%d+):(%d+):(.*)$')
+  return { args[1], 'x', ttl, '0', tokens, label }
 end
 
-function operations.try(keys, args) return claim(keys, plain(args), false) end
-function operations.take(keys, args) return claim(keys, plain(args), true) end
+operations['?'] = function(keys, args) return claim(keys, plain(args), false) end
+operations['+'] = function(keys, args) return claim(keys, plain(args), true) end

@@ -48,7 +48,7 @@ end
 
 -- The same without a tombstone.
 -- args  1 grant id
-function operations.give(keys, args) return operations.release(keys, { args[1], '0' }) end
+operations['-'] = function(keys, args) return operations.release(keys, { args[1], '0' }) end
 
 local function find_token(keys, token)
   for _, g in ipairs(blockers(keys)) do

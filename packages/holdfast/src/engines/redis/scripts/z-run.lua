@@ -15,8 +15,10 @@ end)()
     for _, j in ipairs(rest) do
       answer[#answer + 1] = j
       answer[#answer + 1] = decide('renew', KEYS[i + j],
-        { sub(ARGV[a + 2], j * 32 + 1, j * 32 + 32), id })
+        { sub(ARGV[a + 2], j * 32 + 1, j * 32 + 32), ARGV[a + 1] })
     end
+  elseif not answer and size == 0 and id then
+    answer = decide(mark, key, { id, terms })
   elseif not answer then
     local args = {}
     for n = 1, size do args[n] = ARGV[a + n] end

@@ -1,0 +1,127 @@
+import assert from "node:assert/strict";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { type TestContext, test } from "node:test";
+import { hostInstant } from "./clock.js";
+import { Timers } from "./timers.js";
+
+/** Timers whose host's are mocked, and a way to let time pass, millisecond by millisecond. */
+function stage(t: TestContext) {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  let now = 0;
+  const timers = new Timers(() => now);
+  const called: string[] = [];
+  const set = (name: string, delayMs: number, then = () => {}) =>
+    timers.set(
+      delayMs,
+      () => {
+        called.push(`${name} at ${now}`);
+        then();
+      },
+      true,
+    );
+  const pass = (ms: number) => {
+    for (let i = 0; i < ms; i++) {
+      now++;
+      t.mock.timers.tick(1);
+    }
+  };
+  return { timers, called, set, pass };
+}
+
+test("each calls back at its own time, once, whatever their delays", (t) => {
+  const { called, set, pass } = stage(t);
+  set("a", 10);
+  set("b", 5);
+  pass(3);
+  set("c", 10);
+  set("d", 5);
+  pass(50);
+  assert.deepEqual(called, ["b at 5", "d at 8", "a at 10", "c at 13"]);
+});
+
+test("whoever is cancelled is not called, and those behind it keep their time", (t) => {
+  const { called, set, pass } = stage(t);
+  const [a, , c] = [set("a", 10), pass(2), set("c", 10)];
+  pass(2);
+  set("d", 10);
+  a.cancel();
+  c.cancel();
+  c.cancel();
+  pass(30);
+  assert.deepEqual(called, ["d at 14"]);
+});
+
+test("one that is set after all others were cancelled has its own time, not theirs", (t) => {
+  const { called, set, pass } = stage(t);
+  set("a", 10).cancel();
+  pass(7);
+  set("b", 10);
+  pass(30);
+  assert.deepEqual(called, ["b at 17"]);
+});
+
+test("one that is set by another's callback does not hold up those before it", (t) => {
+  const { called, set, pass } = stage(t);
+  set("a", 10, () => set("later", 10));
+  pass(3);
+  set("b", 10);
+  pass(30);
+  assert.deepEqual(called, ["a at 10", "b at 13", "later at 20"]);
+});
+
+test("one that is set and cancelled by another's callback leaves the line as it was", (t) => {
+  const { called, set, pass } = stage(t);
+  set("a", 10, () => {
+    set("never", 10).cancel();
+    set("later", 10);
+  });
+  pass(5);
+  set("b", 10);
+  pass(30);
+  assert.deepEqual(called, ["a at 10", "b at 15", "later at 20"]);
+});
+
+test("a callback that cancels the next one, due at the same time, spares it", (t) => {
+  const { called, set, pass } = stage(t);
+  let next = { cancel: () => {} };
+  set("a", 10, () => next.cancel());
+  next = set("b", 10);
+  set("c", 10);
+  pass(30);
+  assert.deepEqual(called, ["a at 10", "c at 10"]);
+});
+
+test("what a callback throws is told, and costs the others nothing", (t) => {
+  const { called, set, pass } = stage(t);
+  set("a", 10, () => {
+    throw new Error("odd");
+  });
+  set("b", 10);
+  pass(2);
+  set("c", 10);
+  assert.throws(() => pass(8), /odd/);
+  pass(30);
+  assert.deepEqual(called.slice(0, 1), ["a at 10"]);
+  assert.deepEqual(called.map((one) => one[0]).sort(), ["a", "b", "c"]);
+});
+
+test("after many delays that nobody needs any more, new ones still call back", (t) => {
+  const { called, set, pass } = stage(t);
+  for (let delayMs = 1; delayMs < 100; delayMs++) set("cancelled", delayMs).cancel();
+  set("a", 7);
+  set("b", 99);
+  pass(200);
+  assert.deepEqual(called, ["a at 7", "b at 99"]);
+});
+
+test("nobody's async context is kept by the timers of others", async () => {
+  const storage = new AsyncLocalStorage<string>();
+  const timers = new Timers(hostInstant);
+  const seen = await storage.run("first", () => {
+    timers.set(1, () => {}, true).cancel();
+    return new Promise<string | undefined>((resolve) => {
+      timers.set(1, () => resolve(storage.getStore()), true);
+    });
+  });
+  assert.equal(seen, undefined);
+});

@@ -1,0 +1,139 @@
+import { AsyncResource } from "node:async_hooks";
+import type { Timer } from "./clock.js";
+
+// Of so many delays a timer of the host's may be left to run out when nobody needs it any more: the
+// next one who wants that delay finds it there.
+const MOST_LINES = 16;
+
+// A timer of the host's belongs to whoever made it, with all that hangs on its async context. Ours are
+// everybody's, so nobody makes them.
+const nobody = new AsyncResource("HoldfastTimers");
+
+/**
+ * Nearly every timer is cancelled: the answer comes in time. One of the host's costs several times
+ * what it takes to stand in a line. So those of one delay, which fall due in the order in which they
+ * were set, stand in a line of their own behind one timer of the host's. That one is not moved when
+ * its first is cancelled; it comes, finds that it is too early, and is set for who is first then.
+ */
+export class Timers {
+  readonly #now: () => number;
+  readonly #lines = new Map<number, Line>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** delayMs is whole, and no longer than a host's timer can be. */
+  set(delayMs: number, callback: () => void, keepAlive: boolean): Timer {
+    const line = this.#lines.get(delayMs) ?? this.#newLine(delayMs);
+    return line.add(callback, keepAlive);
+  }
+
+  #newLine(delayMs: number): Line {
+    const line: Line = new Line(delayMs, this.#now, (isArmed) => {
+      if (isArmed && this.#lines.size <= MOST_LINES) return;
+      line.disarm();
+      this.#lines.delete(delayMs);
+    });
+    this.#lines.set(delayMs, line);
+    return line;
+  }
+}
+
+class Line {
+  readonly #delayMs: number;
+  readonly #now: () => number;
+  readonly #onEmpty: (isArmed: boolean) => void;
+  readonly #fire = () => this.#fired();
+  #first: Waiting | null = null;
+  #last: Waiting | null = null;
+  #host: NodeJS.Timeout | null = null;
+  #isFiring = false;
+  #keepingAlive = 0;
+
+  constructor(delayMs: number, now: () => number, onEmpty: (isArmed: boolean) => void) {
+    this.#delayMs = delayMs;
+    this.#now = now;
+    this.#onEmpty = onEmpty;
+  }
+
+  add(callback: () => void, keepAlive: boolean): Timer {
+    const waiting = new Waiting(this, this.#now() + this.#delayMs, callback, keepAlive);
+    waiting.before = this.#last;
+    if (this.#last === null) this.#first = waiting;
+    else this.#last.after = waiting;
+    this.#last = waiting;
+    if (keepAlive && this.#keepingAlive++ === 0) this.#host?.ref();
+    // While others are called back, it is not known yet who will be the first.
+    if (this.#host === null && !this.#isFiring) this.#arm(this.#delayMs);
+    return waiting;
+  }
+
+  cancel(waiting: Waiting): void {
+    this.#remove(waiting);
+    if (this.#first === null && !this.#isFiring) this.#onEmpty(true);
+  }
+
+  disarm(): void {
+    if (this.#host !== null) clearTimeout(this.#host);
+    this.#host = null;
+  }
+
+  #arm(delayMs: number): void {
+    this.#host = nobody.runInAsyncScope(() => setTimeout(this.#fire, delayMs));
+    if (this.#keepingAlive === 0) this.#host.unref();
+  }
+
+  #fired(): void {
+    this.#host = null;
+    this.#isFiring = true;
+    const now = this.#now();
+    try {
+      for (let first = this.#first; first !== null && first.at <= now; first = this.#first) {
+        this.#remove(first);
+        first.line = null;
+        first.callback();
+      }
+    } finally {
+      // What one of them threw is the host's to tell, and the others still have their time.
+      this.#isFiring = false;
+      if (this.#first === null) this.#onEmpty(false);
+      else this.#arm(Math.max(1, Math.ceil(this.#first.at - now)));
+    }
+  }
+
+  #remove(waiting: Waiting): void {
+    const { before, after } = waiting;
+    if (before === null) this.#first = after;
+    else before.after = after;
+    if (after === null) this.#last = before;
+    else after.before = before;
+    // One that has grown old must not keep all that came after it alive.
+    waiting.before = null;
+    waiting.after = null;
+    if (waiting.keepAlive && --this.#keepingAlive === 0) this.#host?.unref();
+  }
+}
+
+class Waiting implements Timer {
+  readonly at: number;
+  readonly callback: () => void;
+  readonly keepAlive: boolean;
+  /** Null once it has called back or was cancelled. */
+  line: Line | null;
+  before: Waiting | null = null;
+  after: Waiting | null = null;
+
+  constructor(line: Line, at: number, callback: () => void, keepAlive: boolean) {
+    this.line = line;
+    this.at = at;
+    this.callback = callback;
+    this.keepAlive = keepAlive;
+  }
+
+  cancel(): void {
+    const { line } = this;
+    this.line = null;
+    line?.cancel(this);
+  }
+}

@@ -2,7 +2,7 @@ import type { Backend } from "./backend.js";
 import type { Timer } from "./clock.js";
 import type { Busy, Gone, Granted, HolderView, Queued, Withdrawn } from "./engine.js";
 import { AcquireTimeoutError, EngineError, type HoldfastError } from "./errors.js";
-import { Grant } from "./grant.js";
+import { CERTAIN, Grant } from "./grant.js";
 import { mintGrantId } from "./grant-id.js";
 import { Changes, ownPace } from "./look-again.js";
 import { type Asker, OpenClaim, type Step } from "./open-claim.js";
@@ -202,7 +202,10 @@ export class Contention implements Asker, Waiter {
 
   /** A grant may come so late that its lease would be lost on arrival. */
   #accept(granted: Granted): void {
-    const grant = new Grant(this.#open.claim, granted, this.#arena.drift, this.#open);
+    const open = this.#open;
+    // A million grants that are held need not each remember how they were asked for.
+    const doubt = open.exists ? open : CERTAIN;
+    const grant = new Grant(open.claim, granted, this.#arena.drift, doubt);
     const now = this.#backend.clock.now();
     if (grant.isGoodFor(this.#wish.terms.graceMs, now)) {
       this.#backend.checkToken(grant);

@@ -2,7 +2,7 @@ import { type Arena, type Claimant, Contention, type Wish } from "./acquire.js";
 import type { Timer } from "./clock.js";
 import type { HolderView } from "./engine.js";
 import { AcquireTimeoutError, EngineError, invariant } from "./errors.js";
-import { emit } from "./events.js";
+import { channels, emit } from "./events.js";
 import type { Grant } from "./grant.js";
 import type { Keeper } from "./keeper.js";
 import { type Custody, HeldLease } from "./lease.js";
@@ -14,6 +14,8 @@ import type { Terms } from "./options.js";
 export const TOKENS_PER_WAITER = 32;
 
 const NONE: readonly HolderView[] = [];
+// Of all cohorts in which nobody waits; never written to.
+const NOBODY: LocalWaiter[] = [];
 
 export interface CohortTerms {
   readonly handOvers: number;
@@ -43,7 +45,7 @@ export class Cohort implements Custody, Claimant, LocalLine {
   readonly key: string;
   readonly #resource: string;
   readonly #home: CohortHome;
-  #waiting: LocalWaiter[] = [];
+  #waiting = NOBODY;
   #grant: Grant | null = null;
   #index = 0;
   #turnStartedAt = 0;
@@ -295,6 +297,7 @@ export class Cohort implements Custody, Claimant, LocalLine {
   }
 
   #announce(lease: HeldLease, waiter: LocalWaiter): void {
+    if (!channels.acquired.hasSubscribers) return;
     const waitedMs = lease.acquiredAt - waiter.startedAt;
     emit("acquired", () => ({ ...lease.subject(), waitedMs }));
   }
@@ -356,7 +359,8 @@ export class Cohort implements Custody, Claimant, LocalLine {
   #remove(waiter: LocalWaiter): void {
     const at = this.#waiting.indexOf(waiter);
     if (at < 0) return;
-    if (at === 0) this.#waiting.shift();
+    if (this.#waiting.length === 1) this.#waiting = NOBODY;
+    else if (at === 0) this.#waiting.shift();
     else this.#waiting.splice(at, 1);
     waiter.stop();
   }

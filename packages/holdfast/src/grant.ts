@@ -16,6 +16,9 @@ export class Doubt {
   }
 }
 
+/** Nothing about it is under way, and nothing was lost: that stays so. */
+export const CERTAIN: Doubt = new Doubt();
+
 /**
  * One grant as the core keeps it, and how long it is good. A cohort passes a grant from lease to
  * lease; at any time at most one lease stands on it.

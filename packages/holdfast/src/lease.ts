@@ -2,7 +2,7 @@ import { inspect } from "node:util";
 import type { Clock } from "./clock.js";
 import type { Mode } from "./engine.js";
 import { LeaseLostError, type LossReason, UsageError } from "./errors.js";
-import { emit } from "./events.js";
+import { channels, emit } from "./events.js";
 import { formatSequencer } from "./fencing/sequencer.js";
 import type { Grant } from "./grant.js";
 import type { Terms } from "./options.js";
@@ -65,7 +65,7 @@ export class HeldLease implements Lease {
   ) {
     this.grant = grant;
     this.terms = terms;
-    this.token = grant.firstToken + BigInt(index);
+    this.token = index === 0 ? grant.firstToken : grant.firstToken + BigInt(index);
     this.#clock = clock;
     this.#custody = custody;
     this.acquiredAt = acquiredAt;
@@ -190,9 +190,13 @@ export class HeldLease implements Lease {
       emit("released", () => ({ ...this.subject(), heldMs: this.heldMs(), outcome: "gone" }));
       return Promise.resolve("gone");
     }
-    return this.#custody.giveBack(this).then((outcome) => {
-      emit("released", () => ({ ...this.subject(), heldMs: this.heldMs(), outcome }));
-      return outcome;
-    });
+    const released = this.#custody.giveBack(this);
+    return channels.released.hasSubscribers ? this.#tellReleased(released) : released;
+  }
+
+  async #tellReleased(released: Promise<"released" | "gone">): Promise<"released" | "gone"> {
+    const outcome = await released;
+    emit("released", () => ({ ...this.subject(), heldMs: this.heldMs(), outcome }));
+    return outcome;
   }
 }

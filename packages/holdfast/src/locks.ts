@@ -4,7 +4,7 @@ import { Cohort, type CohortHome, TOKENS_PER_WAITER } from "./cohort.js";
 import { SoleCustody } from "./custody.js";
 import type { Call, Engine, EngineTraits, ListFilter, ListPage, ResourceView } from "./engine.js";
 import { AcquireTimeoutError, show, UsageError } from "./errors.js";
-import { emit } from "./events.js";
+import { channels, emit } from "./events.js";
 import { parseSequencer } from "./fencing/sequencer.js";
 import type { Grant } from "./grant.js";
 import { Keeper } from "./keeper.js";
@@ -210,7 +210,7 @@ export class Locks implements AsyncDisposable {
   #wait(resource: string, terms: Terms): Promise<HeldLease> {
     const startedAt = this.#backend.clock.now();
     const { mode, label, signal } = terms;
-    emit("wait", () => ({ resource, mode, label }));
+    if (channels.wait.hasSubscribers) channels.wait.publish({ resource, mode, label });
     // Only leases that the keeper renews can be passed on: the others count their own life.
     const canPass = mode === "exclusive" && terms.renew;
     const isStrict = canPass && terms.fair === "strict" && terms.waitMs > 0;
@@ -273,7 +273,7 @@ export class Locks implements AsyncDisposable {
     if (known !== undefined) return known.join(terms, startedAt);
     const onIdle = () => this.#strict.delete(resource);
     const line = new StrictLine(resource, this.#arena, this.#keeper, this.#custody, onIdle);
-    this.#strict.set(resource, line);
+    this.#strict.add(resource, line);
     line.began();
     const waiting = this.#waitAlone(resource, terms, startedAt, line.custody);
     waiting.catch(() => line.ended());
@@ -284,7 +284,7 @@ export class Locks implements AsyncDisposable {
     const known = this.#cohorts.get(key);
     if (known !== undefined) return known;
     const cohort = new Cohort(key, resource, this.#home);
-    this.#cohorts.set(key, cohort);
+    this.#cohorts.add(key, cohort);
     // Somebody whose answer came while close() was under way must not hold what nobody will release.
     if (this.#closing !== null) cohort.close(closed());
     return cohort;

@@ -65,7 +65,7 @@ export class Pulse {
   /** Before the claim is sent: a push may overtake the answer to enqueue. */
   enrol(ref: GrantRef, waiter: Waiter): Place {
     const place = new Place(ref, waiter);
-    this.#places.set(ref.grantId, place);
+    this.#places.add(ref.grantId, place);
     return place;
   }
 

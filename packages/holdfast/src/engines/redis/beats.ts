@@ -28,13 +28,12 @@ export class Beats {
   start(ref: GrantRef, startedAt: number): boolean {
     // A repeated enqueue keeps the earlier instant: the first one may be the one that arrived.
     if (this.#waiters.get(ref.grantId) !== undefined) return false;
-    this.#waiters.set(ref.grantId, { ref, startedAt, sent: null });
+    this.#waiters.add(ref.grantId, { ref, startedAt, sent: null });
     return true;
   }
 
   next(ref: GrantRef, startedAt: number): number {
-    const waiter = this.#waiters.get(ref.grantId) ?? { ref, startedAt: null, sent: null };
-    this.#waiters.set(ref.grantId, waiter);
+    const waiter = this.#waiters.get(ref.grantId) ?? this.#unseen(ref);
     waiter.sent ??= new Map();
     const beat = Math.max(0, ...waiter.sent.keys()) + 1;
     waiter.sent.set(beat, startedAt);
@@ -53,6 +52,12 @@ export class Beats {
     const waiter = this.#waiters.get(grantId);
     const since = (beat === 0 ? waiter?.startedAt : waiter?.sent?.get(beat)) ?? null;
     return waiter === undefined || since === null ? null : { ref: waiter.ref, since };
+  }
+
+  #unseen(ref: GrantRef): Waiter {
+    const waiter: Waiter = { ref, startedAt: null, sent: null };
+    this.#waiters.add(ref.grantId, waiter);
+    return waiter;
   }
 
   forget(grantId: string): void {

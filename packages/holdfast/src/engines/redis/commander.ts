@@ -74,13 +74,15 @@ export class Commander {
   }
 
   #add(operation: Operation): void {
-    this.#waiting.push(operation);
-    if (this.#flushing) return;
-    if (this.#oneByOne && this.#underWay === 0) {
+    const nobodyElse = this.#underWay === 0 && this.#waiting.length === 0;
+    if (this.#oneByOne && nobodyElse) {
       // At once: what the caller still has to do, it does while this is on its way.
-      this.#flush();
+      const slot = this.#seam.shards === undefined ? 0 : slotOf(operation.key);
+      this.#sendAll(slot, [operation]);
       return;
     }
+    this.#waiting.push(operation);
+    if (this.#flushing) return;
     this.#flushing = true;
     // After the microtasks that are due: whoever asks in this turn goes along.
     process.nextTick(() => this.#flushSoon());

@@ -20,6 +20,7 @@ export interface IoRedisClient extends Commands {
     readonly sentinels?: readonly object[] | null | undefined;
   };
   readonly status: string;
+  sendCommand?(command: object): unknown;
   duplicate(override?: object): IoRedisClient & IoRedisSubscriber;
   on(event: "close", listener: () => void): unknown;
   off(event: "close", listener: () => void): unknown;
@@ -84,7 +85,7 @@ function singleSeam(client: IoRedisClient): Seam {
   let confirming: (IoRedisClient & IoRedisSubscriber) | null = null;
   const follow = followers(client);
   return {
-    script: (how, keys, args) => run(client, how, keys, args),
+    script: sender(client),
     confirmed: (how, keys, args, wait) => {
       if (confirming === null || confirming.status === "end") {
         // A connection of its own: while it waits for replicas, it can do nothing else.
@@ -194,6 +195,31 @@ function clusterSeam(client: IoRedisClusterClient): Seam {
       for (const late of [calls, confirms]) late.close();
       confirming?.disconnect();
     },
+  };
+}
+
+/** ioredis' own commands, which it makes of every call. */
+type CommandClass = new (
+  name: string,
+  args: (string | number)[],
+  options: { readonly replyEncoding: "utf8" },
+) => object;
+
+const AS_TEXT = { replyEncoding: "utf8" } as const;
+
+/**
+ * By the command itself where the client's class has it: what comes at once is put together already,
+ * and needs none of what ioredis does for those who call it by name.
+ */
+function sender(client: IoRedisClient): Seam["script"] {
+  const { Command } = client.constructor as { Command?: CommandClass };
+  if (Command === undefined || client.sendCommand === undefined) {
+    return (how, keys, args) => run(client, how, keys, args);
+  }
+  return (how, keys, args) => {
+    const [name, script] = "sha" in how ? ["evalsha", how.sha] : ["eval", how.text];
+    const words = [script, keys.length, ...keys, ...args];
+    return client.sendCommand!(new Command(name, words, AS_TEXT)) as Promise<unknown>;
   };
 }
 

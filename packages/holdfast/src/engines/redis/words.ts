@@ -51,6 +51,10 @@ function grantIdOf(words: readonly string[]): string {
 
 /** The channel is where the caller hears of its waiters' grants; one of its own is told by the answer. */
 export function wordsOf(asked: readonly Asked[], channel: string, cluster: boolean): Sent {
+  const [first] = asked;
+  if (asked.length === 1 && first!.keys === undefined && !cluster) {
+    return { keys: [first!.key], args: [channel, ...first!.words], alone: true };
+  }
   const keys: string[] = [];
   const args = [channel];
   for (const { key, keys: all, words } of asked) {

@@ -49,9 +49,18 @@ class LongTimer implements Timer {
   }
 }
 
+const timers = new Timers({
+  now: hostInstant,
+  setTimer: (callback, delayMs) => setTimeout(callback, delayMs),
+});
+
+/** How many timers of ours keep the process alive; many of them may be one of the host's. */
+export function timersKeepingAlive(): number {
+  return timers.keepingAlive;
+}
+
 class SystemClock implements Clock {
   steps = 0;
-  readonly #timers = new Timers(hostInstant);
   #suspendedMs = 0;
   #wallOffset = Date.now() - hostInstant();
   #uptimeOffset = firstUptimeOffset();
@@ -68,7 +77,7 @@ class SystemClock implements Clock {
 
   timer(delayMs: number, callback: () => void, keepAlive: boolean): Timer {
     if (delayMs > LONGEST_TIMER_MS) return new LongTimer(delayMs, callback, keepAlive);
-    return this.#timers.set(delayMs > 0 ? Math.ceil(delayMs) : 0, callback, keepAlive);
+    return timers.set(delayMs > 0 ? Math.ceil(delayMs) : 0, callback, keepAlive);
   }
 
   #lookAgain(): void {

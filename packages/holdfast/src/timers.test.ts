@@ -8,7 +8,7 @@ import { Timers } from "./timers.js";
 function stage(t: TestContext) {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let now = 0;
-  const timers = new Timers(() => now);
+  const timers = new Timers({ now: () => now, setTimer: (go, ms) => setTimeout(go, ms) });
   const called: string[] = [];
   const set = (name: string, delayMs: number, then = () => {}) =>
     timers.set(
@@ -114,9 +114,19 @@ test("after many delays that nobody needs any more, new ones still call back", (
   assert.deepEqual(called, ["a at 7", "b at 99"]);
 });
 
+test("those that keep the process alive are counted, each for itself", (t) => {
+  const { timers, set, pass } = stage(t);
+  const [a] = [set("a", 10), set("b", 10), timers.set(10, () => {}, false)];
+  assert.equal(timers.keepingAlive, 2);
+  a.cancel();
+  assert.equal(timers.keepingAlive, 1);
+  pass(10);
+  assert.equal(timers.keepingAlive, 0);
+});
+
 test("nobody's async context is kept by the timers of others", async () => {
   const storage = new AsyncLocalStorage<string>();
-  const timers = new Timers(hostInstant);
+  const timers = new Timers({ now: hostInstant, setTimer: (go, ms) => setTimeout(go, ms) });
   const seen = await storage.run("first", () => {
     timers.set(1, () => {}, true).cancel();
     return new Promise<string | undefined>((resolve) => {

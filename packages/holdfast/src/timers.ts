@@ -9,6 +9,12 @@ const MOST_LINES = 16;
 // everybody's, so nobody makes them.
 const nobody = new AsyncResource("HoldfastTimers");
 
+/** Whose timers these are made of. */
+export interface Host {
+  now(): number;
+  setTimer(callback: () => void, delayMs: number): NodeJS.Timeout;
+}
+
 /**
  * Nearly every timer is cancelled: the answer comes in time. One of the host's costs several times
  * what it takes to stand in a line. So those of one delay, which fall due in the order in which they
@@ -16,11 +22,18 @@ const nobody = new AsyncResource("HoldfastTimers");
  * its first is cancelled; it comes, finds that it is too early, and is set for who is first then.
  */
 export class Timers {
-  readonly #now: () => number;
+  readonly #host: Host;
   readonly #lines = new Map<number, Line>();
 
-  constructor(now: () => number) {
-    this.#now = now;
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  /** How many of them keep the process alive. */
+  get keepingAlive(): number {
+    let count = 0;
+    for (const line of this.#lines.values()) count += line.keepingAlive;
+    return count;
   }
 
   /** delayMs is whole, and no longer than a host's timer can be. */
@@ -30,7 +43,7 @@ export class Timers {
   }
 
   #newLine(delayMs: number): Line {
-    const line: Line = new Line(delayMs, this.#now, (isArmed) => {
+    const line: Line = new Line(delayMs, this.#host, (isArmed) => {
       if (isArmed && this.#lines.size <= MOST_LINES) return;
       line.disarm();
       this.#lines.delete(delayMs);
@@ -42,30 +55,30 @@ export class Timers {
 
 class Line {
   readonly #delayMs: number;
-  readonly #now: () => number;
+  readonly #host: Host;
   readonly #onEmpty: (isArmed: boolean) => void;
   readonly #fire = () => this.#fired();
   #first: Waiting | null = null;
   #last: Waiting | null = null;
-  #host: NodeJS.Timeout | null = null;
+  #armed: NodeJS.Timeout | null = null;
   #isFiring = false;
-  #keepingAlive = 0;
+  keepingAlive = 0;
 
-  constructor(delayMs: number, now: () => number, onEmpty: (isArmed: boolean) => void) {
+  constructor(delayMs: number, host: Host, onEmpty: (isArmed: boolean) => void) {
     this.#delayMs = delayMs;
-    this.#now = now;
+    this.#host = host;
     this.#onEmpty = onEmpty;
   }
 
   add(callback: () => void, keepAlive: boolean): Timer {
-    const waiting = new Waiting(this, this.#now() + this.#delayMs, callback, keepAlive);
+    const waiting = new Waiting(this, this.#host.now() + this.#delayMs, callback, keepAlive);
     waiting.before = this.#last;
     if (this.#last === null) this.#first = waiting;
     else this.#last.after = waiting;
     this.#last = waiting;
-    if (keepAlive && this.#keepingAlive++ === 0) this.#host?.ref();
+    if (keepAlive && this.keepingAlive++ === 0) this.#armed?.ref();
     // While others are called back, it is not known yet who will be the first.
-    if (this.#host === null && !this.#isFiring) this.#arm(this.#delayMs);
+    if (this.#armed === null && !this.#isFiring) this.#arm(this.#delayMs);
     return waiting;
   }
 
@@ -75,19 +88,19 @@ class Line {
   }
 
   disarm(): void {
-    if (this.#host !== null) clearTimeout(this.#host);
-    this.#host = null;
+    if (this.#armed !== null) clearTimeout(this.#armed);
+    this.#armed = null;
   }
 
   #arm(delayMs: number): void {
-    this.#host = nobody.runInAsyncScope(() => setTimeout(this.#fire, delayMs));
-    if (this.#keepingAlive === 0) this.#host.unref();
+    this.#armed = nobody.runInAsyncScope(() => this.#host.setTimer(this.#fire, delayMs));
+    if (this.keepingAlive === 0) this.#armed.unref();
   }
 
   #fired(): void {
-    this.#host = null;
+    this.#armed = null;
     this.#isFiring = true;
-    const now = this.#now();
+    const now = this.#host.now();
     try {
       for (let first = this.#first; first !== null && first.at <= now; first = this.#first) {
         this.#remove(first);
@@ -111,7 +124,7 @@ class Line {
     // One that has grown old must not keep all that came after it alive.
     waiting.before = null;
     waiting.after = null;
-    if (waiting.keepAlive && --this.#keepingAlive === 0) this.#host?.unref();
+    if (waiting.keepAlive && --this.keepingAlive === 0) this.#armed?.unref();
   }
 }
 

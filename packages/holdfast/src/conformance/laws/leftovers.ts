@@ -1,5 +1,5 @@
 import assert from "node:assert";
-import { sleep, systemClock } from "../../clock.js";
+import { sleep, systemClock, timersKeepingAlive } from "../../clock.js";
 
 const SETTLING_MS = 1_000;
 
@@ -28,7 +28,7 @@ export async function leavesNoMoreThan(
 }
 
 export function activeResources(): ActiveResources {
-  const counts = new Map<string, number>();
+  const counts = new Map<string, number>([["timers of ours", timersKeepingAlive()]]);
   for (const kind of process.getActiveResourcesInfo()) {
     // An immediate is over with this turn of the event loop; it cannot be left behind.
     if (kind !== "Immediate") counts.set(kind, (counts.get(kind) ?? 0) + 1);

@@ -13,11 +13,13 @@ const OPTIONS = {
 /** Everybody shows in each slice how many slices were taken before. */
 function record(fails: (turn: number) => boolean) {
   const turns: string[] = [];
+  const opened: string[] = [];
   const scenario: SlicedScenario = {
     ...{ id: "turns", title: "Turns", about: "", reach: "process", better: "more" },
     columns: [{ key: "turn", title: "turn", kind: "count" }],
     slicesARound: 3,
     async open({ name }) {
+      opened.push(name);
       return {
         warmUp: async () => {},
         async slice() {
@@ -37,12 +39,13 @@ function record(fails: (turn: number) => boolean) {
     contenders: ["a", "b", "c"].map(contender),
     scenarios: [scenario],
   };
-  return { turns, suite };
+  return { turns, opened, suite };
 }
 
 test("in slices everybody has a turn before anybody has another, and each comes first once", async () => {
-  const { turns, suite } = record(() => false);
+  const { turns, opened, suite } = record(() => false);
   const { tables } = await runSuite(suite, { ...OPTIONS, rounds: 2 });
+  assert.deepEqual(opened, ["a", "b", "c", "a", "b", "c"], "each round has processes of its own");
   const rounds = Array.from({ length: 6 }, (_, i) => turns.slice(3 * i, 3 * i + 3));
   for (const round of rounds) assert.deepEqual(round.toSorted(), ["a", "b", "c"]);
   assert.deepEqual(new Set(rounds.map(([first]) => first)), new Set(["a", "b", "c"]));
@@ -55,10 +58,11 @@ test("in slices everybody has a turn before anybody has another, and each comes 
 });
 
 test("who fails in a slice takes no further part, and the others go on", async () => {
-  const { turns, suite } = record((turn) => turn > 2);
-  const { tables } = await runSuite(suite, { ...OPTIONS, rounds: 1 });
+  const { turns, opened, suite } = record((turn) => turn > 2);
+  const { tables } = await runSuite(suite, { ...OPTIONS, rounds: 2 });
   assert.equal(turns.filter((name) => name === "b").length, 1);
-  assert.equal(turns.filter((name) => name !== "b").length, 6);
+  assert.equal(turns.filter((name) => name !== "b").length, 12);
+  assert.deepEqual(opened, ["a", "b", "c", "a", "c"]);
   const [, row] = tables[0]!.rows;
   assert.deepEqual([row!.measures, row!.why], [null, "failed: enough"]);
 });

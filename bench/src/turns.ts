@@ -29,17 +29,25 @@ export async function takeRounds(
   for (const [i, trials] of all.entries()) trials.conclude(shown[i]!, medians(shown[i]!));
 }
 
-/** A contender that stays open, and what its slices showed in each round. */
+/** A contender that stays open for a round, and what its slices showed. */
 interface Lane {
   readonly trials: Trials;
   readonly stage: Stage;
+  readonly runner: Runner;
+  readonly slices: unknown[];
+}
+
+/** What one contender's rounds showed. */
+interface Shown {
   readonly runner: Runner;
   readonly rounds: unknown[][];
 }
 
 /**
  * All contenders open and warm, and then each for a moment in turn, again and again: whatever slows
- * the machine down lasts longer than a moment, and so slows down all alike.
+ * the machine down lasts longer than a moment, and so slows down all alike. Each round has processes
+ * and servers of its own: how well two processes happen to lie on two cores differs from one pair to
+ * the next, and stays with it.
  */
 export async function takeSlices(
   suite: Suite,
@@ -49,27 +57,29 @@ export async function takeSlices(
   extent: Extent,
   onTurn: OnTurn,
 ): Promise<void> {
-  const slices = Math.min(scenario.slicesARound, extent.quick ? QUICK_SLICES : Infinity);
-  const lanes: Lane[] = [];
-  try {
-    for (const trials of all) {
-      onTurn(trials.contender.name);
-      const lane = await trials.attempt(() => openLane(suite, scenario, trials, extent));
-      if (lane !== null) lanes.push(lane);
-    }
-    for (let round = 0; round < rounds; round++) {
-      onTurn("all in turn");
-      for (const lane of lanes) lane.rounds.push([]);
-      for (let i = 0; i < slices && lanes.length > 0; i++) {
-        await takeSlice(lanes, round * slices + i);
+  const count = Math.min(scenario.slicesARound, extent.quick ? QUICK_SLICES : Infinity);
+  const shown = new Map<Trials, Shown>();
+  for (let round = 0; round < rounds; round++) {
+    const lanes: Lane[] = [];
+    try {
+      for (const trials of all) {
+        onTurn(trials.contender.name);
+        const lane = await trials.attempt(() => openLane(suite, scenario, trials, extent));
+        if (lane !== null) lanes.push(lane);
       }
+      onTurn("all in turn");
+      for (let i = 0; i < count && lanes.length > 0; i++) await takeSlice(lanes, round * count + i);
+    } finally {
+      const open = lanes.filter(stillThere);
+      await Promise.all(open.map(({ stage }) => stage[Symbol.asyncDispose]()));
     }
-    for (const { trials, runner, rounds } of lanes.filter(stillThere)) {
-      trials.conclude(rounds.map(runner.summary), runner.summary(rounds.flat()));
+    for (const { trials, runner, slices } of lanes) {
+      const earlier = shown.get(trials)?.rounds ?? [];
+      shown.set(trials, { runner, rounds: [...earlier, slices] });
     }
-  } finally {
-    const open = lanes.filter(stillThere);
-    await Promise.all(open.map(({ stage }) => stage[Symbol.asyncDispose]()));
+  }
+  for (const [trials, { runner, rounds: seen }] of shown) {
+    if (trials.why === null) trials.conclude(seen.map(runner.summary), runner.summary(seen.flat()));
   }
 }
 
@@ -83,7 +93,7 @@ async function openLane(
   try {
     const runner = await scenario.open(stage);
     await runner.warmUp();
-    return { trials, stage, runner, rounds: [] };
+    return { trials, stage, runner, slices: [] };
   } catch (error) {
     await stage[Symbol.asyncDispose]();
     throw error;
@@ -95,11 +105,11 @@ async function takeSlice(lanes: readonly Lane[], turn: number): Promise<void> {
   const at = turn % lanes.length;
   const others = [...lanes.slice(at + 1), ...lanes.slice(0, at)];
   const order = [lanes[at]!, ...(turn % 2 === 0 ? others : others.reverse())];
-  for (const { trials, stage, runner, rounds } of order.filter(stillThere)) {
+  for (const { trials, stage, runner, slices } of order.filter(stillThere)) {
     const slice = await trials.attempt(() => runner.slice());
     // Whatever it left behind must not disturb the others.
     if (slice === null) await stage[Symbol.asyncDispose]();
-    else rounds.at(-1)!.push(slice);
+    else slices.push(slice);
   }
 }
 

@@ -21,10 +21,9 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<Repor
   const contenders = choose(suite.contenders, options.contenders, "contender");
   const rounds = options.rounds ?? suite.rounds ?? 1;
   const roundsOf = (scenario: Scenario) => Math.min(rounds, scenario.rounds ?? rounds);
+  // Where slices are taken, each round opens everybody and then has all take turns.
   const turnsOf = (scenario: Scenario) =>
-    "open" in scenario
-      ? contenders.length + roundsOf(scenario)
-      : contenders.length * roundsOf(scenario);
+    (contenders.length + ("open" in scenario ? 1 : 0)) * roundsOf(scenario);
   const all = scenarios.reduce((sum, one) => sum + turnsOf(one), 0);
   let done = 0;
   const tables: Table[] = [];

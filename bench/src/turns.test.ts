@@ -67,6 +67,16 @@ test("who fails in a slice takes no further part, and the others go on", async (
   assert.deepEqual([row!.measures, row!.why], [null, "failed: enough"]);
 });
 
+test("progress counts every turn, and no more than there are", async () => {
+  const { suite } = record(() => false);
+  const seen: string[] = [];
+  const onProgress = (_: string, done: number, all: number) => {
+    seen.push(`${done} of ${all}`);
+  };
+  await runSuite(suite, { ...OPTIONS, rounds: 2, onProgress });
+  assert.deepEqual([seen[0], seen.at(-1), seen.length], ["0 of 8", "7 of 8", 8]);
+});
+
 test("of all slices the half from which least was stolen counts, and those that are as good", () => {
   const stolen = (ms: number) => ms;
   assert.deepEqual(leastBy([0, 30, 0, 10], stolen), [0, 0, 10]);

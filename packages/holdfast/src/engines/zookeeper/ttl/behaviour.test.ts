@@ -102,7 +102,8 @@ describe("records with a ttl", { concurrency: 4 }, () => {
     const renewed = await engine.renew(claims, now());
     assert.ok(renewed.every(({ kind }) => kind === "renewed"));
     const requests = (await ground.server.metric("zk_packets_received")) - before;
-    assert.ok(requests < 30, `${requests} requests for 50 renewals`);
+    // One by one they would be 100 at least, a read and a write each. Everybody's pings count, too.
+    assert.ok(requests < 50, `${requests} requests for 50 renewals`);
     await engine.release(
       claims.map((one) => ({ ...one, tombstoneMs: 0 })),
       now(),

@@ -51,6 +51,21 @@ test("with two calls under way, the next ones go along with the next answer", as
   assert.deepEqual(keys(), [["a"], ["b"], ["c", "d"]]);
 });
 
+test("what is asked as the last answers come does not overtake what was held back", async () => {
+  const { sent, ask, keys } = stage();
+  void ask("a");
+  await turn();
+  const last = ask("b");
+  await turn();
+  void ask("c");
+  await ticks();
+  assert.equal(sent.length, 2);
+  void last.then(() => ask("d"));
+  for (const { answer } of sent) answer();
+  await ticks();
+  assert.deepEqual(keys().flat(), ["a", "b", "c", "d"]);
+});
+
 test("a server that answers nothing holds nobody up for longer than a blink", async () => {
   const { ask, keys } = stage();
   for (const key of ["a", "b"]) {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import type { Locks } from "../../locks.js";
+import { Locks } from "../../locks.js";
 import { CLIENT_NAMES, claim, type Ground, now, scenes, until } from "./ground.fixture.js";
 import { type RedisClient, redisEngine } from "./index.js";
 import { type IoRedisSubscriber, reconnect } from "./ioredis.js";
@@ -66,6 +66,24 @@ scenes("clients", (play) => {
       },
     );
   }
+
+  play("ioredis is handed commands of its own making, with whatever settings", async (ground) => {
+    for (const enableAutoPipelining of [false, true]) {
+      const client: Redis = ground.ioRedis({ ioredis: { enableAutoPipelining } });
+      await using locks = new Locks(redisEngine({ client }));
+      const sent: string[] = [];
+      const byName = client.sendCommand.bind(client);
+      client.sendCommand = (command, ...rest) => {
+        sent.push(command.name);
+        return byName(command, ...rest);
+      };
+      client.evalsha = () => assert.fail("called by name");
+      const lease = await locks.acquire("a");
+      assert.equal(await lease.release(), "released");
+      assert.equal(sent.filter((name) => name === "evalsha").length, 2);
+      assert.ok(!sent.includes("ping"), "the class was found by asking the server");
+    }
+  });
 
   play("ioredis that rests before its next try is not sent away again", async (ground) => {
     const client = ground.ioRedis({ ioredis: { retryStrategy: () => 100 } });

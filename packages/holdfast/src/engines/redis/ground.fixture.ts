@@ -47,6 +47,7 @@ export interface OpenOptions extends Omit<RedisEngineOptions, "client"> {
     readonly keyPrefix?: string;
     readonly enableReadyCheck?: boolean;
     readonly disableClientInfo?: boolean;
+    readonly enableAutoPipelining?: boolean;
     readonly protocol?: 2 | 3;
   };
 }

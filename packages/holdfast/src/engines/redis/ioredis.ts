@@ -208,19 +208,36 @@ type CommandClass = new (
 const AS_TEXT = { replyEncoding: "utf8" } as const;
 
 /**
- * By the command itself where the client's class has it: what comes at once is put together already,
- * and needs none of what ioredis does for those who call it by name.
+ * By the command itself: what comes at once is put together already, and needs none of what ioredis
+ * does for those who call it by name.
  */
 function sender(client: IoRedisClient): Seam["script"] {
-  const { Command } = client.constructor as { Command?: CommandClass };
-  if (Command === undefined || client.sendCommand === undefined) {
-    return (how, keys, args) => run(client, how, keys, args);
-  }
+  const Command = commandsOf(client);
+  if (Command === null) return (how, keys, args) => run(client, how, keys, args);
   return (how, keys, args) => {
     const [name, script] = "sha" in how ? ["evalsha", how.sha] : ["eval", how.text];
     const words = [script, keys.length, ...keys, ...args];
     return client.sendCommand!(new Command(name, words, AS_TEXT)) as Promise<unknown>;
   };
+}
+
+/**
+ * No property of a client leads to the class of its commands: it names EventEmitter as its own
+ * constructor. But each command goes through sendCommand, and this one no further.
+ */
+function commandsOf(client: IoRedisClient): CommandClass | null {
+  if (client.sendCommand === undefined) return null;
+  let made: object | null = null;
+  const listener: IoRedisClient = Object.create(client, {
+    options: { value: { ...client.options, enableAutoPipelining: false } },
+    sendCommand: {
+      value: (command: object) => {
+        made = command;
+      },
+    },
+  });
+  void listener.evalsha("", 0);
+  return made === null ? null : ((made as object).constructor as CommandClass);
 }
 
 function run(client: Commands, how: Script, keys: string[], args: string[]): Promise<unknown> {

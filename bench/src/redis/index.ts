@@ -13,12 +13,12 @@ import { startGround } from "./ground.js";
 import { holdfastIoredis, holdfastNodeRedis, holdfastStrict } from "./holdfast.js";
 import { peers } from "./peers.js";
 import { queue } from "./queue.js";
-import { rawIoredis, rawIoredisAuto, rawNodeRedis, rawToken } from "./raw.js";
+import { rawAwake, rawIoredis, rawIoredisAuto, rawNodeRedis, rawToken } from "./raw.js";
 import { requirements } from "./requirements.js";
 import { CONTENDED } from "./terms.js";
 
 const ours = [holdfastIoredis, holdfastNodeRedis, holdfastStrict];
-const raws = [rawIoredis, rawIoredisAuto, rawNodeRedis, rawToken];
+const raws = [rawIoredis, rawIoredisAuto, rawNodeRedis, rawToken, rawAwake];
 
 /** One Redis on this machine, and what else its users could take. */
 export const suite: Suite = {

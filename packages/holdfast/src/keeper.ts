@@ -35,6 +35,8 @@ export class Keeper {
   readonly #backend: Backend;
   /** When each lease needs to be looked at: a hundred thousand of them must not cost a walk each time. */
   readonly #agenda = new Agenda<Grant | Flight>();
+  /** Those that came in this turn of the event loop and are not planned yet. */
+  #fresh: Grant[] = [];
   #kept = 0;
   #timer: Timer | null = null;
   #wakeAt = Infinity;
@@ -46,18 +48,36 @@ export class Keeper {
   }
 
   get grants(): readonly Grant[] {
+    this.#planFresh();
     return this.#agenda
       .items()
       .flatMap((entry) => (entry instanceof Flight ? entry.grants.filter(isInFlightOnly) : entry));
   }
 
-  /** Also for a grant that is kept already, when it was passed on to another lease. */
-  add(grant: Grant, now: number): void {
+  /**
+   * Also for a grant that is kept already, when it was passed on to another lease. It is planned at the
+   * end of the turn: its holder should hear of it first, and may be done with it by then.
+   */
+  add(grant: Grant): void {
     if (!grant.kept) this.#kept++;
     grant.kept = true;
-    this.#plan(grant);
-    if (grant.unclaimed) this.#claimSoon(grant, now);
-    this.#schedule(grant, now);
+    if (grant.fresh) return;
+    grant.fresh = true;
+    if (this.#fresh.push(grant) === 1) setImmediate(() => this.#planFresh());
+  }
+
+  #planFresh(): void {
+    if (this.#fresh.length === 0) return;
+    const fresh = this.#fresh;
+    this.#fresh = [];
+    const now = this.#backend.clock.now();
+    for (const grant of fresh) {
+      grant.fresh = false;
+      if (!grant.kept) continue;
+      this.#plan(grant);
+      if (grant.unclaimed) this.#claimSoon(grant, now);
+      this.#schedule(grant, now);
+    }
   }
 
   /**

@@ -5,6 +5,7 @@ import type { Script, Seam, Wait } from "./client.js";
 import { explain, isForbidden, isMissingScript, isMoving, outcomeOf } from "./failure.js";
 import { type Program, programFor } from "./program.js";
 import { slotOf } from "./slots.js";
+import { Vigil } from "./vigil.js";
 import { type Asked, type Sent, wordsOf } from "./words.js";
 
 const MAX_BATCH = 512;
@@ -53,6 +54,7 @@ export class Commander {
   #flushing = false;
   /** Whether the last flush was of one operation: then nothing else is likely to come in this turn. */
   #oneByOne = false;
+  readonly #vigil = new Vigil();
 
   constructor(seam: Seam, terms: CommanderTerms) {
     this.#seam = seam;
@@ -79,6 +81,7 @@ export class Commander {
       // At once: what the caller still has to do, it does while this is on its way.
       const slot = this.#seam.shards === undefined ? 0 : slotOf(operation.key);
       this.#sendAll(slot, [operation]);
+      this.#vigil.asked();
       return;
     }
     this.#waiting.push(operation);
@@ -173,6 +176,7 @@ export class Commander {
   #answered({ length }: readonly Operation[]): void {
     this.#underWay--;
     this.#carried -= length;
+    this.#vigil.answered();
     // After the microtasks that the answers are about to cause.
     if (this.#held !== null) process.nextTick(() => this.#flush());
   }

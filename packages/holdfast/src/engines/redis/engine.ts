@@ -126,7 +126,7 @@ export class RedisEngine implements Engine {
     grants: readonly ReleaseRef[],
     call: Call,
   ): Promise<readonly (Released | Gone | Failed)[]> {
-    for (const { grantId } of grants) this.#beats.forget(grantId);
+    for (let i = 0; i < grants.length; i++) this.#beats.forget(grants[i]!.grantId);
     return this.#each(this.#commander, grants, call, releaseWords, this.#readRelease);
   }
 
@@ -258,8 +258,8 @@ export class RedisEngine implements Engine {
   ): Promise<readonly (A | Failed)[]> {
     if (this.#closed) return Promise.reject(closed());
     const { prefix } = this.#terms;
-    const [first] = refs;
-    if (refs.length === 1 && first !== undefined) {
+    if (refs.length === 1) {
+      const first = refs[0]!;
       return commander.run(keyOf(prefix, first.resource), ask(first), new OnlyReader(first, read));
     }
     return commander
@@ -290,15 +290,15 @@ export class RedisEngine implements Engine {
    * counted from where that one was sent, however late the message is.
    */
   #hearGrant(message: string): void {
-    const [grantId = "", beat = "", token = "", tokens = "", ttlMs = ""] = message.split(" ");
-    const waiter = this.#beats.at(grantId, Number(beat));
+    const words = message.split(" ");
+    const waiter = this.#beats.at(words[0]!, Number(words[1]));
     if (waiter === null) return;
     const answer: Granted = {
       kind: "granted",
-      token: BigInt(token),
-      tokens: Number(tokens),
+      token: BigInt(words[2]!),
+      tokens: Number(words[3]),
       since: waiter.since,
-      ttlMs: Number(ttlMs),
+      ttlMs: Number(words[4]),
     };
     if (this.#terms.replicas === null) this.#tell(waiter.ref, answer);
     else void this.#confirm(waiter.ref, answer);

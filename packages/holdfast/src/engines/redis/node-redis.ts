@@ -230,7 +230,7 @@ function lookAgain(client: NodeRedisClusterClient, key: string): void {
 
 function words(how: Script, keys: string[], args: string[]): string[] {
   const head = "sha" in how ? ["EVALSHA", how.sha] : ["EVAL", how.text];
-  return [...head, String(keys.length), ...keys, ...args];
+  return head.concat(String(keys.length), keys, args);
 }
 
 const confirm = (

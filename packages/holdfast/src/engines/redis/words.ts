@@ -51,12 +51,13 @@ function grantIdOf(words: readonly string[]): string {
 
 /** The channel is where the caller hears of its waiters' grants; one of its own is told by the answer. */
 export function wordsOf(asked: readonly Asked[], channel: string, cluster: boolean): Sent {
-  const [first] = asked;
-  if (asked.length === 1 && first!.keys === undefined && !cluster) {
-    return { keys: [first!.key], args: [channel, ...first!.words], alone: true };
+  const first = asked[0]!;
+  const args = [channel];
+  if (asked.length === 1 && first.keys === undefined && !cluster) {
+    for (let i = 0; i < first.words.length; i++) args.push(first.words[i]!);
+    return { keys: [first.key], args, alone: true };
   }
   const keys: string[] = [];
-  const args = [channel];
   for (const { key, keys: all, words } of asked) {
     for (const word of words) args.push(word);
     if (all !== undefined) for (const one of all) keys.push(one);

@@ -9,6 +9,8 @@ const LEVELS = [1, 1_000, 100_000, 1_000_000] as const;
 const TTL_MS = 6 * 3_600_000;
 const LOOPS = 64;
 const SLICES = 15;
+/** Long enough for code and data to be at hand for most of a slice. */
+const SLICE_PART = 1 / 4;
 const AT_A_TIME = 5_000;
 // Traces of idle resources must outlive the time it takes to make and release them all.
 const IDLE_MS_PER_RESOURCE = 0.12;
@@ -78,7 +80,7 @@ async function grow(stage: Stage, most: number, crew: Crew): Promise<Measures> {
   let held = 0;
   for (const level of levels) {
     while (held < level) held = await crew.holder.call("hold", Math.min(AT_A_TIME, level - held));
-    const cost = await costsOf(crew, (stage.seconds * 1e3) / SLICES);
+    const cost = await costsOf(crew, stage.seconds * 1e3 * SLICE_PART);
     measures[(LEVELS as readonly number[]).includes(level) ? `at${level}` : "atMost"] = cost.ms;
     costs.push(cost);
   }

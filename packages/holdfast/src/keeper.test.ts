@@ -68,17 +68,33 @@ test("no renewal follows a release", async () => {
   assert.equal(clock.timers, 0);
 });
 
-test("a lease that is given back in the turn in which it came was never planned", async () => {
+test("a holder is handed its lease before that is planned, unless holders are brief", async () => {
   const { clock, engine, locks } = stage();
-  for (let i = 0; i < 100; i++) {
+  const planned: number[] = [];
+  const hold = async (forMs: number) => {
     const lease = await locks.acquire("a", { ttlMs: 3_000 });
-    assert.equal(clock.timers, 0);
+    planned.push(clock.timers);
+    if (forMs > 0) await clock.advance(forMs);
     await lease.release();
+    await clock.advance(0);
+    assert.equal(clock.timers, 0);
+  };
+  // Some hold for a while, some are done in the same turn, and one is looked at.
+  for (const forMs of [5, 5, 0, 0, 2_000, 0]) await hold(forMs);
+  assert.deepEqual(planned, [0, 0, 0, 1, 1, 0]);
+  assert.ok(engine.calls("renew") >= 1 && engine.calls("renew") <= 3);
+});
+
+test("whether holders are brief or not, those who stay are renewed", async () => {
+  const { clock, engine, locks } = stage();
+  for (let i = 0; i < 3; i++) {
+    await (await locks.acquire("a")).release();
+    await clock.advance(0);
   }
-  await clock.advance(0);
-  assert.equal(clock.timers, 0);
-  await clock.advance(10_000);
-  assert.equal(engine.calls("renew"), 0);
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  await clock.advance(30_000);
+  assert.ok(lease.held);
+  assert.ok(engine.calls("renew") >= 28);
 });
 
 test("a lease that is passed on many times in one turn is planned once, and renewed", async () => {

@@ -37,6 +37,8 @@ export class Keeper {
   readonly #agenda = new Agenda<Grant | Flight>();
   /** Those that came in this turn of the event loop and are not planned yet. */
   #fresh: Grant[] = [];
+  /** Whether those that came last were given back in the same turn. */
+  #isBrief = false;
   #kept = 0;
   #timer: Timer | null = null;
   #wakeAt = Infinity;
@@ -55,15 +57,18 @@ export class Keeper {
   }
 
   /**
-   * Also for a grant that is kept already, when it was passed on to another lease. It is planned at the
-   * end of the turn: its holder should hear of it first, and may be done with it by then.
+   * Also for a grant that is kept already, when it was passed on to another lease. Its holder should hear
+   * of it first, so it is planned at the end of the turn. That is a turn more of the event loop: where
+   * the last ones were given back before it ended, to plan at once costs less.
    */
   add(grant: Grant): void {
     if (!grant.kept) this.#kept++;
     grant.kept = true;
-    if (grant.fresh) return;
-    grant.fresh = true;
-    if (this.#fresh.push(grant) === 1) setImmediate(() => this.#planFresh());
+    if (this.#isBrief) this.#planFirst(grant, this.#backend.clock.now());
+    else if (!grant.fresh) {
+      grant.fresh = true;
+      if (this.#fresh.push(grant) === 1) setImmediate(() => this.#planFresh());
+    }
   }
 
   #planFresh(): void {
@@ -71,13 +76,19 @@ export class Keeper {
     const fresh = this.#fresh;
     this.#fresh = [];
     const now = this.#backend.clock.now();
+    this.#isBrief = true;
     for (const grant of fresh) {
       grant.fresh = false;
       if (!grant.kept) continue;
-      this.#plan(grant);
-      if (grant.unclaimed) this.#claimSoon(grant, now);
-      this.#schedule(grant, now);
+      this.#isBrief = false;
+      this.#planFirst(grant, now);
     }
+  }
+
+  #planFirst(grant: Grant, now: number): void {
+    this.#plan(grant);
+    if (grant.unclaimed) this.#claimSoon(grant, now);
+    this.#schedule(grant, now);
   }
 
   /**
@@ -160,6 +171,7 @@ export class Keeper {
 
   #look(): void {
     const { clock } = this.#backend;
+    this.#isBrief = false;
     this.#timer?.cancel();
     this.#timer = null;
     this.#wakeAt = Infinity;

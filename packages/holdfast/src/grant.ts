@@ -47,7 +47,6 @@ export class Grant {
   unclaimed: boolean;
   /** All of these are kept by the keeper. */
   kept = false;
-  fresh = false;
   place = NOWHERE;
   renewAt = Infinity;
   failures = 0;

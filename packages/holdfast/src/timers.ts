@@ -12,8 +12,6 @@ const nobody = new AsyncResource("HoldfastTimers");
 /** Whose timers these are made of. */
 export interface Host {
   now(): number;
-  /** At the end of this turn of the event loop. */
-  soon(callback: () => void): void;
   setTimer(callback: () => void, delayMs: number): NodeJS.Timeout;
 }
 
@@ -22,9 +20,6 @@ export interface Host {
  * what it takes to stand in a line. So those of one delay, which fall due in the order in which they
  * were set, stand in a line of their own behind one timer of the host's. That one is not moved when
  * its first is cancelled; it comes, finds that it is too early, and is set for who is first then.
- *
- * Nor is it set at once: whoever was just granted something should hear of that first, and may have
- * given it back by the end of the turn.
  */
 export class Timers {
   readonly #host: Host;
@@ -48,11 +43,10 @@ export class Timers {
   }
 
   #newLine(delayMs: number): Line {
-    const line: Line = new Line(delayMs, this.#host, (comesBack) => {
-      if (comesBack && this.#lines.size <= MOST_LINES) return;
+    const line: Line = new Line(delayMs, this.#host, (isArmed) => {
+      if (isArmed && this.#lines.size <= MOST_LINES) return;
       line.disarm();
-      // One that was left before it was armed may have a successor by now.
-      if (this.#lines.get(delayMs) === line) this.#lines.delete(delayMs);
+      this.#lines.delete(delayMs);
     });
     this.#lines.set(delayMs, line);
     return line;
@@ -62,17 +56,15 @@ export class Timers {
 class Line {
   readonly #delayMs: number;
   readonly #host: Host;
-  readonly #onEmpty: (comesBack: boolean) => void;
+  readonly #onEmpty: (isArmed: boolean) => void;
   readonly #fire = () => this.#fired();
-  readonly #armFirst = () => this.#armForFirst();
   #first: Waiting | null = null;
   #last: Waiting | null = null;
   #armed: NodeJS.Timeout | null = null;
-  #isToBeArmed = false;
   #isFiring = false;
   keepingAlive = 0;
 
-  constructor(delayMs: number, host: Host, onEmpty: (comesBack: boolean) => void) {
+  constructor(delayMs: number, host: Host, onEmpty: (isArmed: boolean) => void) {
     this.#delayMs = delayMs;
     this.#host = host;
     this.#onEmpty = onEmpty;
@@ -86,10 +78,7 @@ class Line {
     this.#last = waiting;
     if (keepAlive && this.keepingAlive++ === 0) this.#armed?.ref();
     // While others are called back, it is not known yet who will be the first.
-    if (this.#armed === null && !this.#isFiring && !this.#isToBeArmed) {
-      this.#isToBeArmed = true;
-      nobody.runInAsyncScope(this.#host.soon, this.#host, this.#armFirst);
-    }
+    if (this.#armed === null && !this.#isFiring) this.#arm(this.#delayMs);
     return waiting;
   }
 
@@ -103,15 +92,8 @@ class Line {
     this.#armed = null;
   }
 
-  #armForFirst(): void {
-    this.#isToBeArmed = false;
-    if (this.#first === null) this.#onEmpty(false);
-    else this.#arm(this.#first, this.#host.now());
-  }
-
-  #arm(first: Waiting, now: number): void {
-    const leftMs = Math.max(1, Math.ceil(first.at - now));
-    this.#armed = this.#host.setTimer(this.#fire, leftMs);
+  #arm(delayMs: number): void {
+    this.#armed = nobody.runInAsyncScope(() => this.#host.setTimer(this.#fire, delayMs));
     if (this.keepingAlive === 0) this.#armed.unref();
   }
 
@@ -129,7 +111,7 @@ class Line {
       // What one of them threw is the host's to tell, and the others still have their time.
       this.#isFiring = false;
       if (this.#first === null) this.#onEmpty(false);
-      else this.#arm(this.#first, now);
+      else this.#arm(Math.max(1, Math.ceil(this.#first.at - now)));
     }
   }
 

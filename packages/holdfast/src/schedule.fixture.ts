@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { type Random, randomOf, withChance } from "./chance.fixture.js";
 import type { Engine } from "./engine.js";
 import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
 import { HoldfastError } from "./errors.js";
@@ -9,18 +10,6 @@ import { exponential } from "./retry.js";
 import { ManualClock } from "./testing/index.js";
 
 const RESOURCES = ["a", "b"];
-
-/** A whole number from 0 up to, and without, `below`. */
-export type Random = (below: number) => number;
-
-/** The same numbers for the same seed. */
-export function randomOf(seed: number): Random {
-  let state = seed * 2_654_435_761;
-  return (below) => {
-    state = (Math.imul(state ^ (state >>> 15), 2_246_822_519) + 0x9e37_79b9) | 0;
-    return ((state ^ (state >>> 13)) >>> 0) % below;
-  };
-}
 
 /** What lies between a client and its backend, and does not always do its duty. */
 export interface Wire {
@@ -172,10 +161,12 @@ export class Play {
 
 /** Plays one seed to its end; what goes wrong names the seed. */
 export async function play(seed: number, steps: number, makeWire: MakeWire): Promise<void> {
-  const schedule = new Play(seed, makeWire);
   try {
-    for (let step = 0; step < steps; step++) await schedule.step();
-    await schedule.end();
+    await withChance(randomOf(-seed), async () => {
+      const schedule = new Play(seed, makeWire);
+      for (let step = 0; step < steps; step++) await schedule.step();
+      await schedule.end();
+    });
   } catch (error) {
     throw new Error(`schedule ${seed}: ${(error as Error).message}`, { cause: error });
   }

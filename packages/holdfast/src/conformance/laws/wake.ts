@@ -210,5 +210,32 @@ export const wake: LawGroup = {
         await s.untilEmpty(holder, resource);
       },
     ),
+
+    law(
+      "L14.9",
+      "whoever is told of its turn may act at once, and what it does there holds",
+      ["queue"],
+      async (s) => {
+        const [holder, waiter, other] = await s.clients(3);
+        const resource = s.resource();
+        const held = await holder!.take(resource);
+        await waiter!.wait(resource);
+        const again = waiter!.claim(resource);
+        const acting = new Promise<unknown>((done, failed) => {
+          waiter!.queue.onGrant((first) => {
+            if (first.grantId === again.grantId) return;
+            // Both at once: on connections of their own they may arrive the other way round.
+            const both = [waiter!.release(first), waiter!.enqueue(again)];
+            Promise.all(both).then(done, failed);
+          });
+        });
+        acting.catch(() => {});
+        await holder!.giveBack(held.claim);
+        await within(5_000, acting, "the push of a grant and what follows from it");
+        const next = await waiter!.turn(again);
+        await other!.refused(resource);
+        await other!.holdersAre(resource, next.token);
+      },
+    ),
   ],
 };

@@ -197,6 +197,18 @@ export const lineDefects: readonly WrongEngine[] = [
     },
   },
   {
+    defect: "what was done by one that was just told of its turn is forgotten",
+    law: "L14.9",
+    overlay: (inner, store) =>
+      alteredQueue(inner, {
+        onGrant: (listener) =>
+          inner.queue!.onGrant((ref, granted) => {
+            listener(ref, granted);
+            store.rooms.delete(ref.resource);
+          }),
+      }),
+  },
+  {
     defect: "a waiter that was cut off once is never heard of again",
     law: "L14.8",
     overlay: (inner) => {

@@ -140,10 +140,12 @@ export class MemoryEngine implements Engine {
         const holding = this.#store.tryGrant(claim, now);
         if (holding !== null) return granted(holding, call.startedAt);
         const { resource, grantId } = claim;
+        // Told once the call that let it in is over: whoever is told may call again at once.
         const push = (holding: Holding, since: number) => {
-          for (const listener of this.#listeners) {
-            listener({ resource, grantId }, granted(holding, since));
-          }
+          const news = granted(holding, since);
+          queueMicrotask(() => {
+            for (const listener of this.#listeners) listener({ resource, grantId }, news);
+          });
         };
         this.#store.enqueue({ claim, push });
       }

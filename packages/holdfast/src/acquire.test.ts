@@ -237,6 +237,7 @@ test("an engine that repeats a token is refused with ContractError, and its gran
 test("an aborted wait leaves no waiter, no timer and no listener", async () => {
   const { clock, locks, other, inLine } = stage();
   await other.acquire("a");
+  await clock.advance(0);
   const timersBefore = clock.timers;
   for (const fair of ["strict", "cohort"] as const) {
     const controller = new AbortController();

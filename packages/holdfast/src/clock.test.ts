@@ -87,12 +87,15 @@ test("a timer of no or negative delay calls back soon, never in the same tick", 
   }
 });
 
-test("only a timer that keeps alive holds the process", () => {
+test("only a timer that keeps alive holds the process", async () => {
+  const turned = () => new Promise((resolve) => setImmediate(resolve));
   const holding = () => process.getActiveResourcesInfo().filter((r) => r === "Timeout").length;
   const before = holding();
   const free = systemClock.timer(60_000, () => {}, false);
+  await turned();
   assert.equal(holding(), before);
   const kept = systemClock.timer(60_000, () => {}, true);
+  await turned();
   assert.equal(holding(), before + 1);
   free.cancel();
   kept.cancel();

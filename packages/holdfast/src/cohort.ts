@@ -311,7 +311,7 @@ export class Cohort implements Custody, Claimant, LocalLine {
       this,
       now,
     );
-    this.#home.keeper.add(grant, now);
+    this.#home.keeper.add(grant);
     return lease;
   }
 

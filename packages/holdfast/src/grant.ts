@@ -47,6 +47,7 @@ export class Grant {
   unclaimed: boolean;
   /** All of these are kept by the keeper. */
   kept = false;
+  fresh = false;
   place = NOWHERE;
   renewAt = Infinity;
   failures = 0;

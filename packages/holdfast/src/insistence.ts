@@ -32,7 +32,7 @@ export abstract class Insistence<T extends { kind: string }>
   }
 
   answered(answers: readonly (T | Failed)[]): void {
-    const [answer] = answers;
+    const answer = answers[0];
     if (answers.length !== 1) this.failed(this.backend.miscount(1, answers.length));
     else if (answer!.kind === "failed") this.failed(this.backend.failure(answer as Failed));
     else this.done(answer as T);

@@ -68,6 +68,82 @@ test("no renewal follows a release", async () => {
   assert.equal(clock.timers, 0);
 });
 
+test("a holder is handed its lease before that is planned, unless holders are brief", async () => {
+  const { clock, engine, locks } = stage();
+  const planned: number[] = [];
+  const hold = async (forMs: number) => {
+    const lease = await locks.acquire("a", { ttlMs: 3_000 });
+    planned.push(clock.timers);
+    if (forMs > 0) await clock.advance(forMs);
+    await lease.release();
+    await clock.advance(0);
+    assert.equal(clock.timers, 0);
+  };
+  // Some hold for a while, some are done in the same turn, and one is looked at.
+  for (const forMs of [5, 5, 0, 0, 2_000, 0]) await hold(forMs);
+  assert.deepEqual(planned, [0, 0, 0, 1, 1, 0]);
+  assert.ok(engine.calls("renew") >= 1 && engine.calls("renew") <= 3);
+});
+
+test("whether holders are brief or not, those who stay are renewed", async () => {
+  const { clock, engine, locks } = stage();
+  for (let i = 0; i < 3; i++) {
+    await (await locks.acquire("a")).release();
+    await clock.advance(0);
+  }
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  await clock.advance(30_000);
+  assert.ok(lease.held);
+  assert.ok(engine.calls("renew") >= 28);
+});
+
+test("a lease that is passed on many times in one turn is planned once, and renewed", async () => {
+  const { clock, engine, locks } = stage();
+  const waiting = Array.from({ length: 20 }, () => locks.acquire("a", { ttlMs: 3_000 }));
+  for (const one of waiting.slice(0, -1)) await (await one).release();
+  const last = await waiting.at(-1)!;
+  await clock.advance(30_000);
+  assert.ok(last.held);
+  const calls = engine.calls("renew");
+  assert.ok(calls >= 28 && calls <= 40, `${calls} renewals in ten ttls`);
+});
+
+test("a lease that is passed on in a later turn is looked after by its own terms", async () => {
+  const { clock, locks } = stage();
+  const lost = record(clock, "lost");
+  const handedOver = record(clock, "handed-over");
+  // A grant that others wait for has tokens for them, too.
+  const first = await locks.acquire("a", { ttlMs: 3_000 });
+  const [second, third] = [{}, { maxHoldMs: 500 }].map((options) =>
+    locks.acquire("a", { ttlMs: 3_000, ...options }),
+  );
+  await first.release();
+  await clock.advance(5);
+  await (await second!).release();
+  await third;
+  await clock.advance(600);
+  assert.equal(handedOver.length, 1);
+  assert.deepEqual(
+    lost.map(({ at, message }) => [at, message.reason]),
+    [[505, "max-hold"]],
+  );
+});
+
+test("close() also releases what came in the same turn", async () => {
+  const { locks, other } = stage();
+  await other.acquire("a");
+  await other.close();
+  assert.ok((await locks.tryAcquire("a"))?.held);
+});
+
+test("a revocation is heard of by a lease that came in the same turn", async () => {
+  const { clock, locks, other } = stage();
+  const lease = await locks.acquire("a");
+  await other.revoke("a", { token: lease.token });
+  await clock.advance(0);
+  assert.equal(lease.held, false);
+});
+
 test("renewals of many leases travel together", async () => {
   const { clock, locks, batches } = stage();
   for (let i = 0; i < 100; i++) await locks.acquire(`r${i}`, { ttlMs: 30_000 });
@@ -507,5 +583,6 @@ test("a lease that was passed on leaves no timer when it is released", async () 
   const waiting = ["first", "second"].map(() => locks.acquire("a"));
   await clock.advance(0);
   for (const lease of [before, ...waiting]) await (await lease).release();
+  await clock.advance(0);
   assert.equal(clock.timers, 0);
 });

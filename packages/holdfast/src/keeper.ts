@@ -35,6 +35,10 @@ export class Keeper {
   readonly #backend: Backend;
   /** When each lease needs to be looked at: a hundred thousand of them must not cost a walk each time. */
   readonly #agenda = new Agenda<Grant | Flight>();
+  /** Those that came in this turn of the event loop and are not planned yet. */
+  #fresh: Grant[] = [];
+  /** Whether those that came last were given back in the same turn. */
+  #isBrief = false;
   #kept = 0;
   #timer: Timer | null = null;
   #wakeAt = Infinity;
@@ -46,15 +50,42 @@ export class Keeper {
   }
 
   get grants(): readonly Grant[] {
+    this.#planFresh();
     return this.#agenda
       .items()
       .flatMap((entry) => (entry instanceof Flight ? entry.grants.filter(isInFlightOnly) : entry));
   }
 
-  /** Also for a grant that is kept already, when it was passed on to another lease. */
-  add(grant: Grant, now: number): void {
+  /**
+   * Also for a grant that is kept already, when it was passed on to another lease. Its holder should hear
+   * of it first, so it is planned at the end of the turn. That is a turn more of the event loop: where
+   * the last ones were given back before it ended, to plan at once costs less.
+   */
+  add(grant: Grant): void {
     if (!grant.kept) this.#kept++;
     grant.kept = true;
+    if (this.#isBrief) this.#planFirst(grant, this.#backend.clock.now());
+    else if (!grant.fresh) {
+      grant.fresh = true;
+      if (this.#fresh.push(grant) === 1) setImmediate(() => this.#planFresh());
+    }
+  }
+
+  #planFresh(): void {
+    if (this.#fresh.length === 0) return;
+    const fresh = this.#fresh;
+    this.#fresh = [];
+    const now = this.#backend.clock.now();
+    this.#isBrief = true;
+    for (const grant of fresh) {
+      grant.fresh = false;
+      if (!grant.kept) continue;
+      this.#isBrief = false;
+      this.#planFirst(grant, now);
+    }
+  }
+
+  #planFirst(grant: Grant, now: number): void {
     this.#plan(grant);
     if (grant.unclaimed) this.#claimSoon(grant, now);
     this.#schedule(grant, now);
@@ -140,6 +171,7 @@ export class Keeper {
 
   #look(): void {
     const { clock } = this.#backend;
+    this.#isBrief = false;
     this.#timer?.cancel();
     this.#timer = null;
     this.#wakeAt = Infinity;

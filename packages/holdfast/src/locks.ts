@@ -248,7 +248,7 @@ export class Locks implements AsyncDisposable {
         throw closed();
       }
       const lease = new HeldLease(grant, 0, terms, this.#backend.clock, custody, now);
-      this.#keeper.add(grant, now);
+      this.#keeper.add(grant);
       return lease;
     });
   }

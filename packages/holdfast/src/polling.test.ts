@@ -55,6 +55,7 @@ for (const fair of ["cohort", "strict"] as const) {
   test(`a claim without a line ends with its patience and leaves no timer (${fair})`, async () => {
     const { clock, locks, other } = stage();
     await other.acquire("a", { renew: false, ttlMs: 3_600_000, label: "the holder" });
+    await clock.advance(0);
     const before = clock.timers;
     const waiting = outcomeOf(locks.acquire("a", { fair, waitMs: 3_000 }));
     await clock.advance(3_000);
@@ -110,6 +111,7 @@ for (const fair of ["cohort", "strict"] as const) {
   test(`an abort between two looks leaves no timer and no listener (${fair})`, async () => {
     const { clock, store, locks, other } = stage(true);
     await other.acquire("a", { renew: false, ttlMs: 3_600_000 });
+    await clock.advance(0);
     const [timers, listeners] = [clock.timers, store.changed.size];
     const controller = new AbortController();
     const waiting = outcomeOf(locks.acquire("a", { fair, signal: controller.signal }));

@@ -8,7 +8,20 @@ import { Timers } from "./timers.js";
 function stage(t: TestContext) {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let now = 0;
-  const timers = new Timers({ now: () => now, setTimer: (go, ms) => setTimeout(go, ms) });
+  const turns: (() => void)[] = [];
+  const delays: number[] = [];
+  const timers = new Timers({
+    now: () => now,
+    soon: (go) => turns.push(go),
+    setTimer: (go, ms) => {
+      delays.push(ms);
+      return setTimeout(go, ms);
+    },
+  });
+  /** The event loop has turned. */
+  const turn = () => {
+    for (const go of turns.splice(0)) go();
+  };
   const called: string[] = [];
   const set = (name: string, delayMs: number, then = () => {}) =>
     timers.set(
@@ -21,11 +34,17 @@ function stage(t: TestContext) {
     );
   const pass = (ms: number) => {
     for (let i = 0; i < ms; i++) {
+      turn();
       now++;
       t.mock.timers.tick(1);
     }
   };
-  return { timers, called, set, pass };
+  /** The callbacks of this turn take so long. */
+  const block = (ms: number) => {
+    now += ms;
+    t.mock.timers.tick(ms);
+  };
+  return { timers, called, set, pass, block, turn, delays };
 }
 
 test("each calls back at its own time, once, whatever their delays", (t) => {
@@ -105,6 +124,43 @@ test("what a callback throws is told, and costs the others nothing", (t) => {
   assert.deepEqual(called.map((one) => one[0]).sort(), ["a", "b", "c"]);
 });
 
+test("one that is cancelled in the turn in which it was set needs none of the host's", (t) => {
+  const { called, set, pass, delays } = stage(t);
+  set("a", 10).cancel();
+  pass(30);
+  assert.deepEqual(delays, []);
+  set("b", 10);
+  pass(30);
+  assert.deepEqual([called, delays], [["b at 40"], [10]]);
+});
+
+test("one that is set early in a long turn has its own time all the same", (t) => {
+  const { called, set, pass, block, delays } = stage(t);
+  set("a", 10);
+  block(7);
+  set("b", 10);
+  pass(30);
+  assert.deepEqual(called, ["a at 10", "b at 17"]);
+  assert.deepEqual(delays, [3, 7], "one of the host's at a time");
+  set("c", 10);
+  block(25);
+  pass(1);
+  assert.deepEqual(called.slice(2), ["c at 63"]);
+});
+
+test("a line that was left and is set up anew in the same turn is one line", (t) => {
+  const { timers, called, set, pass, turn } = stage(t);
+  // More of them than are kept: those that nobody needs any more are forgotten at once.
+  for (let delayMs = 100; delayMs < 120; delayMs++) set("other", delayMs);
+  set("gone", 10).cancel();
+  set("a", 10);
+  turn();
+  set("b", 10);
+  assert.equal(timers.keepingAlive, 22);
+  pass(99);
+  assert.deepEqual(called, ["a at 10", "b at 10"]);
+});
+
 test("after many delays that nobody needs any more, new ones still call back", (t) => {
   const { called, set, pass } = stage(t);
   for (let delayMs = 1; delayMs < 100; delayMs++) set("cancelled", delayMs).cancel();
@@ -126,7 +182,11 @@ test("those that keep the process alive are counted, each for itself", (t) => {
 
 test("nobody's async context is kept by the timers of others", async () => {
   const storage = new AsyncLocalStorage<string>();
-  const timers = new Timers({ now: hostInstant, setTimer: (go, ms) => setTimeout(go, ms) });
+  const timers = new Timers({
+    now: hostInstant,
+    soon: (go) => setImmediate(go),
+    setTimer: (go, ms) => setTimeout(go, ms),
+  });
   const seen = await storage.run("first", () => {
     timers.set(1, () => {}, true).cancel();
     return new Promise<string | undefined>((resolve) => {

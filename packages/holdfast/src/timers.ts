@@ -12,6 +12,8 @@ const nobody = new AsyncResource("HoldfastTimers");
 /** Whose timers these are made of. */
 export interface Host {
   now(): number;
+  /** At the end of this turn of the event loop. */
+  soon(callback: () => void): void;
   setTimer(callback: () => void, delayMs: number): NodeJS.Timeout;
 }
 
@@ -20,6 +22,9 @@ export interface Host {
  * what it takes to stand in a line. So those of one delay, which fall due in the order in which they
  * were set, stand in a line of their own behind one timer of the host's. That one is not moved when
  * its first is cancelled; it comes, finds that it is too early, and is set for who is first then.
+ *
+ * Nor is it set at once: whoever was just granted something should hear of that first, and may have
+ * given it back by the end of the turn.
  */
 export class Timers {
   readonly #host: Host;
@@ -43,10 +48,11 @@ export class Timers {
   }
 
   #newLine(delayMs: number): Line {
-    const line: Line = new Line(delayMs, this.#host, (isArmed) => {
-      if (isArmed && this.#lines.size <= MOST_LINES) return;
+    const line: Line = new Line(delayMs, this.#host, (comesBack) => {
+      if (comesBack && this.#lines.size <= MOST_LINES) return;
       line.disarm();
-      this.#lines.delete(delayMs);
+      // One that was left before it was armed may have a successor by now.
+      if (this.#lines.get(delayMs) === line) this.#lines.delete(delayMs);
     });
     this.#lines.set(delayMs, line);
     return line;
@@ -56,15 +62,17 @@ export class Timers {
 class Line {
   readonly #delayMs: number;
   readonly #host: Host;
-  readonly #onEmpty: (isArmed: boolean) => void;
+  readonly #onEmpty: (comesBack: boolean) => void;
   readonly #fire = () => this.#fired();
+  readonly #armFirst = () => this.#armForFirst();
   #first: Waiting | null = null;
   #last: Waiting | null = null;
   #armed: NodeJS.Timeout | null = null;
+  #isToBeArmed = false;
   #isFiring = false;
   keepingAlive = 0;
 
-  constructor(delayMs: number, host: Host, onEmpty: (isArmed: boolean) => void) {
+  constructor(delayMs: number, host: Host, onEmpty: (comesBack: boolean) => void) {
     this.#delayMs = delayMs;
     this.#host = host;
     this.#onEmpty = onEmpty;
@@ -78,7 +86,10 @@ class Line {
     this.#last = waiting;
     if (keepAlive && this.keepingAlive++ === 0) this.#armed?.ref();
     // While others are called back, it is not known yet who will be the first.
-    if (this.#armed === null && !this.#isFiring) this.#arm(this.#delayMs);
+    if (this.#armed === null && !this.#isFiring && !this.#isToBeArmed) {
+      this.#isToBeArmed = true;
+      nobody.runInAsyncScope(this.#host.soon, this.#host, this.#armFirst);
+    }
     return waiting;
   }
 
@@ -92,8 +103,15 @@ class Line {
     this.#armed = null;
   }
 
-  #arm(delayMs: number): void {
-    this.#armed = nobody.runInAsyncScope(() => this.#host.setTimer(this.#fire, delayMs));
+  #armForFirst(): void {
+    this.#isToBeArmed = false;
+    if (this.#first === null) this.#onEmpty(false);
+    else this.#arm(this.#first, this.#host.now());
+  }
+
+  #arm(first: Waiting, now: number): void {
+    const leftMs = Math.max(1, Math.ceil(first.at - now));
+    this.#armed = this.#host.setTimer(this.#fire, leftMs);
     if (this.keepingAlive === 0) this.#armed.unref();
   }
 
@@ -111,7 +129,7 @@ class Line {
       // What one of them threw is the host's to tell, and the others still have their time.
       this.#isFiring = false;
       if (this.#first === null) this.#onEmpty(false);
-      else this.#arm(Math.max(1, Math.ceil(this.#first.at - now)));
+      else this.#arm(this.#first, now);
     }
   }
 

@@ -9,12 +9,10 @@ export function keyOf(prefix: string, resource: string): string {
 /** All keys of a resource share the slot of the first: its name is the others' hash tag. */
 export function keysOf(key: string): string[] {
   const tag = `{${key}}`;
-  return [key, `${tag}:queue`, `${tag}:waiters`, `${tag}:shared`, `${tag}:fence`];
-}
-
-/** All that an operation of this grant may touch, as a Cluster wants to know it beforehand. */
-export function touchedBy(key: string, grantId: string): string[] {
-  return [...keysOf(key), `{${key}}:gone:${grantId}`];
+  return [
+    ...[key, `${tag}:queue`, `${tag}:waiters`, `${tag}:shared`],
+    ...[`${tag}:fence`, `${tag}:gone`],
+  ];
 }
 
 /** The resource that a scanned key belongs to, and whether it is its first key; null for others. */

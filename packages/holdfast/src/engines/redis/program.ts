@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Script } from "./client.js";
-import { touchedBy } from "./keys.js";
+import { keysOf } from "./keys.js";
 import { scripts } from "./scripts.gen.js";
 
 /** The same program, by its name and in full. */
@@ -11,7 +11,7 @@ export interface Program {
 
 /** The files in their order, after a line of what is the same at every call. */
 export function programFor(idleMs: number, cluster: boolean): Program {
-  const keysEach = cluster ? touchedBy("", "").length : 1;
+  const keysEach = cluster ? keysOf("").length : 1;
   const commands = cluster ? "'SPUBLISH', 'SHARDNUMSUB'" : "'PUBLISH', 'NUMSUB'";
   const parts = Object.keys(scripts)
     .sort()

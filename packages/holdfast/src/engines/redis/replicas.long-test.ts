@@ -52,8 +52,7 @@ scenes(
           await until("it is given back", async () => !(await ground.admin.exists("holdfast:a")));
         }
         // Each is closed to a repeat that is still on its way.
-        const tombstones = await ground.admin.keys("{holdfast:a}:gone:*");
-        assert.equal(tombstones.length, 3);
+        assert.equal(await ground.admin.zcard("{holdfast:a}:gone"), 3);
         assert.ok(await ground.locks().tryAcquire("a"));
       });
 

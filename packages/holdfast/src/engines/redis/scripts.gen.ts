@@ -104,9 +104,12 @@ while i <= #KEYS do
     id, terms = sub(name, 2, 33), sub(name, 34)
     local ttl = match(terms, '^%d+')
     local tail = sub(terms, #ttl + 2)
-    local queue, gone = '{' .. key .. '}:queue', '{' .. key .. '}:gone:' .. id
-    -- One question for three keys, each counted as often as it weighs.
-    local present = call('EXISTS', gone, key, key, queue, queue, queue, queue)
+    local queue, gone = '{' .. key .. '}:queue', '{' .. key .. '}:gone'
+    -- One question for three keys: tombstones weigh more than the two others together.
+    local present = call('EXISTS', key, queue, gone, gone, gone)
+    if type(present) == 'number' and present > 2 and not call('ZSCORE', gone, id) then
+      present = present - 3
+    end
     if present == 0 then
       if not stamp then
         local time = call('TIME')
@@ -126,7 +129,7 @@ while i <= #KEYS do
         -- It has run ahead of the clock: as it was, and the operation goes on from there.
         call('SET', fence, last, 'PX', IDLE)
       end
-    elseif (present == 2 or present == 6) and mark == '+' then
+    elseif (present == 1 or present == 2) and mark == '+' then
       -- Behind an exclusive grant nobody else fits, so the line need not be looked at.
       local value, holder, state, token, label = call('GET', key), nil, nil, nil, nil
       if type(value) == 'string' then
@@ -135,7 +138,7 @@ while i <= #KEYS do
       local left = holder and holder ~= id and call('PTTL', key) or 0
       if type(left) == 'number' and left > 0 then
         local waiters, last = '{' .. key .. '}:waiters', 0
-        if present == 6 then last = call('ZREVRANGE', queue, 0, 0, 'WITHSCORES')[2] end
+        if present == 2 then last = call('ZREVRANGE', queue, 0, 0, 'WITHSCORES')[2] end
         if last and call('ZADD', queue, 'NX', last + 1, id) == 1 then
           if not stamp then
             local time = call('TIME')
@@ -145,7 +148,7 @@ while i <= #KEYS do
           call('HSET', waiters, id, 'x:0:' .. ttl .. ':0:' .. tokens .. ':0:' ..
             sub(stamp, 1, -4) .. ':0:' .. ARGV[1] .. ':' .. own)
           local position, soon, kept = 0, math.min(HEARTBEAT, left), 0
-          if present == 6 then
+          if present == 2 then
             position, soon, kept = call('ZRANK', queue, id), HEARTBEAT, call('PTTL', queue)
           end
           -- Who lives in line keeps it alive by heartbeats. One of the dead may be about to be forgotten.
@@ -214,7 +217,8 @@ local operations = {}
 --       3 waiters   hash, grant id -> record
 --       4 shared    hash, grant id -> record
 --       5 fence     string: the last token given out
---       6 tombstone string: an acquire of this grant id is refused
+--       6 gone      sorted set of grant ids whose claims are refused, by when that ends. One key for
+--                   all: a name for each would be looked for at every claim, far from what is in use
 
 if not stamp then
   local time = redis.call('TIME')
@@ -567,7 +571,7 @@ local function claim(keys, args, waits)
   local w = { id = args[1], mode = string.sub(args[2], 1, 1), ttl = tonumber(args[3]),
     limit = tonumber(string.sub(args[2], 2)) or 0, delay = tonumber(args[4]),
     tokens = tonumber(args[5]), label = args[6], beat = 0, heard = at, passed = 0, channel = ARGV[1] }
-  if redis.call('EXISTS', keys[6]) == 1 then return { 'gone', 'unknown' } end
+  if redis.call('ZSCORE', keys[6], w.id) then return { 'gone', 'unknown' } end
   local known = alive(keys, w.id)
   if known then
     if known.revoked == '1' then return { 'gone', 'revoked' } end
@@ -650,12 +654,21 @@ local function finish(keys, id)
   return true
 end
 
+-- Whoever buries one takes away some that are over, so that there are never many more than are needed.
+local function bury(gone, id, ms)
+  redis.call('ZADD', gone, whole(at + ms), id)
+  for _, old in ipairs(redis.call('ZRANGE', gone, 0, whole(at), 'BYSCORE', 'LIMIT', 0, MANY)) do
+    redis.call('ZREM', gone, old)
+  end
+  redis.call('PEXPIRE', gone, math.max(ms, redis.call('PTTL', gone)))
+end
+
 -- args  1 grant id  2 tombstone ms, 0 for none
 -- Gives released | gone why
 function operations.release(keys, args)
   local finished = finish(keys, args[1])
   -- Last: a server that is out of memory lets a script write only after it has freed something.
-  if args[2] ~= '0' then redis.call('SET', keys[6], '1', 'PX', args[2]) end
+  if args[2] ~= '0' then bury(keys[6], args[1], tonumber(args[2])) end
   return finished and { 'released' } or why_gone(keys, args[1])
 end
 
@@ -760,7 +773,7 @@ end
 return function(name, key, args)
   local tag = '{' .. key .. '}'
   local keys = { key, tag .. ':queue', tag .. ':waiters', tag .. ':shared', tag .. ':fence',
-    tag .. ':gone:' .. (args[1] or '') }
+    tag .. ':gone' }
   local ok, decided = pcall(operations[name], keys, args)
   return ok and decided or
     { 'error', type(decided) == 'table' and decided.err or tostring(decided) }

@@ -1,5 +1,5 @@
 import type { Claim, ReleaseRef, RenewRef } from "../../engine.js";
-import { touchedBy } from "./keys.js";
+import { keysOf } from "./keys.js";
 
 /** words: the name of the operation and its arguments, as the script's headers give them. */
 export interface Asked {
@@ -43,12 +43,6 @@ export function releaseWords({ grantId, tombstoneMs }: ReleaseRef): string[] {
   return ["release", grantId, String(tombstoneMs)];
 }
 
-/** Whose tombstone an operation may meet. */
-function grantIdOf(words: readonly string[]): string {
-  const first = words[0]!;
-  return /^[-+?]/.test(first) ? first.slice(1, 1 + ID_LENGTH) : (words[1] ?? "");
-}
-
 /** The channel is where the caller hears of its waiters' grants; one of its own is told by the answer. */
 export function wordsOf(asked: readonly Asked[], channel: string, cluster: boolean): Sent {
   const first = asked[0]!;
@@ -61,7 +55,7 @@ export function wordsOf(asked: readonly Asked[], channel: string, cluster: boole
   for (const { key, keys: all, words } of asked) {
     for (const word of words) args.push(word);
     if (all !== undefined) for (const one of all) keys.push(one);
-    else if (cluster) keys.push(...touchedBy(key, grantIdOf(words)));
+    else if (cluster) keys.push(...keysOf(key));
     else keys.push(key);
   }
   return { keys, args, alone: asked.length === 1 };

@@ -102,9 +102,12 @@ while i <= #KEYS do
     id, terms = sub(name, 2, 33), sub(name, 34)
     local ttl = match(terms, '^%d+')
     local tail = sub(terms, #ttl + 2)
-    local queue, gone = '{' .. key .. '}:queue', '{' .. key .. '}:gone:' .. id
-    -- One question for three keys, each counted as often as it weighs.
-    local present = call('EXISTS', gone, key, key, queue, queue, queue, queue)
+    local queue, gone = '{' .. key .. '}:queue', '{' .. key .. '}:gone'
+    -- One question for three keys: tombstones weigh more than the two others together.
+    local present = call('EXISTS', key, queue, gone, gone, gone)
+    if type(present) == 'number' and present > 2 and not call('ZSCORE', gone, id) then
+      present = present - 3
+    end
     if present == 0 then
       if not stamp then
         local time = call('TIME')
@@ -124,7 +127,7 @@ while i <= #KEYS do
         -- It has run ahead of the clock: as it was, and the operation goes on from there.
         call('SET', fence, last, 'PX', IDLE)
       end
-    elseif (present == 2 or present == 6) and mark == '+' then
+    elseif (present == 1 or present == 2) and mark == '+' then
       -- Behind an exclusive grant nobody else fits, so the line need not be looked at.
       local value, holder, state, token, label = call('GET', key), nil, nil, nil, nil
       if type(value) == 'string' then
@@ -133,7 +136,7 @@ while i <= #KEYS do
       local left = holder and holder ~= id and call('PTTL', key) or 0
       if type(left) == 'number' and left > 0 then
         local waiters, last = '{' .. key .. '}:waiters', 0
-        if present == 6 then last = call('ZREVRANGE', queue, 0, 0, 'WITHSCORES')[2] end
+        if present == 2 then last = call('ZREVRANGE', queue, 0, 0, 'WITHSCORES')[2] end
         if last and call('ZADD', queue, 'NX', last + 1, id) == 1 then
           if not stamp then
             local time = call('TIME')
@@ -143,7 +146,7 @@ while i <= #KEYS do
           call('HSET', waiters, id, 'x:0:' .. ttl .. ':0:' .. tokens .. ':0:' ..
             sub(stamp, 1, -4) .. ':0:' .. ARGV[1] .. ':' .. own)
           local position, soon, kept = 0, math.min(HEARTBEAT, left), 0
-          if present == 6 then
+          if present == 2 then
             position, soon, kept = call('ZRANK', queue, id), HEARTBEAT, call('PTTL', queue)
           end
           -- Who lives in line keeps it alive by heartbeats. One of the dead may be about to be forgotten.

@@ -7,7 +7,8 @@
 --       3 waiters   hash, grant id -> record
 --       4 shared    hash, grant id -> record
 --       5 fence     string: the last token given out
---       6 tombstone string: an acquire of this grant id is refused
+--       6 gone      sorted set of grant ids whose claims are refused, by when that ends. One key for
+--                   all: a name for each would be looked for at every claim, far from what is in use
 
 if not stamp then
   local time = redis.call('TIME')

@@ -56,7 +56,7 @@ local function claim(keys, args, waits)
   local w = { id = args[1], mode = string.sub(args[2], 1, 1), ttl = tonumber(args[3]),
     limit = tonumber(string.sub(args[2], 2)) or 0, delay = tonumber(args[4]),
     tokens = tonumber(args[5]), label = args[6], beat = 0, heard = at, passed = 0, channel = ARGV[1] }
-  if redis.call('EXISTS', keys[6]) == 1 then return { 'gone', 'unknown' } end
+  if redis.call('ZSCORE', keys[6], w.id) then return { 'gone', 'unknown' } end
   local known = alive(keys, w.id)
   if known then
     if known.revoked == '1' then return { 'gone', 'revoked' } end

@@ -37,12 +37,21 @@ local function finish(keys, id)
   return true
 end
 
+-- Whoever buries one takes away some that are over, so that there are never many more than are needed.
+local function bury(gone, id, ms)
+  redis.call('ZADD', gone, whole(at + ms), id)
+  for _, old in ipairs(redis.call('ZRANGE', gone, 0, whole(at), 'BYSCORE', 'LIMIT', 0, MANY)) do
+    redis.call('ZREM', gone, old)
+  end
+  redis.call('PEXPIRE', gone, math.max(ms, redis.call('PTTL', gone)))
+end
+
 -- args  1 grant id  2 tombstone ms, 0 for none
 -- Gives released | gone why
 function operations.release(keys, args)
   local finished = finish(keys, args[1])
   -- Last: a server that is out of memory lets a script write only after it has freed something.
-  if args[2] ~= '0' then redis.call('SET', keys[6], '1', 'PX', args[2]) end
+  if args[2] ~= '0' then bury(keys[6], args[1], tonumber(args[2])) end
   return finished and { 'released' } or why_gone(keys, args[1])
 end
 

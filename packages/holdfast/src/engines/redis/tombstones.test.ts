@@ -1,0 +1,81 @@
+// Claims that were given up, and are refused should they still arrive.
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Engine, GrantRef } from "../../engine.js";
+import { claim, now, scenes } from "./ground.fixture.js";
+
+const GONE = "{holdfast:a}:gone";
+
+scenes("tombstones", (play) => {
+  play("those of others neither refuse a claim nor make it dearer", async (ground) => {
+    const engine = ground.engine();
+    await bury(engine, claim("a"), 60_000);
+    await ground.admin.config("RESETSTAT");
+    const next = claim("a");
+    assert.equal((await engine.tryAcquire(next, now())).kind, "granted");
+    const behind = claim("a");
+    assert.equal((await engine.queue!.enqueue(behind, now())).kind, "queued");
+    // The second part of the script would look at the grant three times for each claim.
+    assert.equal(await calls(ground.admin, "get"), 1);
+    assert.equal(await calls(ground.admin, "zscore"), 2);
+    assert.deepEqual(await ground.admin.zrange("{holdfast:a}:queue", "0", "-1"), [behind.grantId]);
+  });
+
+  play("a buried claim is refused whoever holds and waits", async (ground) => {
+    const engine = ground.engine();
+    const late = claim("a");
+    await bury(engine, late, 60_000);
+    const refused = async () => {
+      const answers = [engine.tryAcquire(late, now()), engine.queue!.enqueue(late, now())];
+      for (const answer of await Promise.all(answers)) {
+        assert.deepEqual(answer, { kind: "gone", why: "unknown" });
+      }
+    };
+    await refused();
+    const holder = claim("a");
+    await engine.tryAcquire(holder, now());
+    await refused();
+    await engine.queue!.enqueue(claim("a"), now());
+    await refused();
+    await ground.admin.del("holdfast:a");
+    await refused();
+  });
+
+  play("each lasts as long as it was asked for, whatever came after it", async (ground) => {
+    const engine = ground.engine();
+    await bury(engine, claim("a"), 60_000);
+    await bury(engine, claim("a"), 1_000);
+    assert.ok((await ground.admin.pttl(GONE)) > 50_000);
+    await bury(engine, claim("a"), 90_000);
+    assert.ok((await ground.admin.pttl(GONE)) > 80_000);
+  });
+
+  play("those that are over are taken away, and nothing is left in the end", async (ground) => {
+    const engine = ground.engine({ idleMs: 1_000 });
+    for (let i = 0; i < 5; i++) await bury(engine, claim("a"), 50);
+    assert.equal(await ground.admin.zcard(GONE), 5);
+    await bury(engine, claim("a"), 1_000);
+    await sleep(80);
+    const last = claim("a");
+    await bury(engine, last, 300);
+    assert.equal(await ground.admin.zcard(GONE), 2);
+    await sleep(1_100);
+    assert.deepEqual(await ground.admin.keys("*"), []);
+    assert.equal((await engine.tryAcquire(last, now())).kind, "granted");
+  });
+});
+
+async function bury(engine: Engine, { resource, grantId }: GrantRef, tombstoneMs: number) {
+  const [answer] = await engine.release([{ resource, grantId, tombstoneMs }], now());
+  assert.ok(answer!.kind === "gone");
+}
+
+interface Informs {
+  info(section: string): Promise<string>;
+}
+
+/** How often the server was asked this, by scripts too. */
+async function calls(admin: Informs, command: string): Promise<number> {
+  const stats = await admin.info("commandstats");
+  return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+}

@@ -70,6 +70,8 @@ scenes("clients", (play) => {
   play("ioredis is handed commands of its own making, with whatever settings", async (ground) => {
     for (const enableAutoPipelining of [false, true]) {
       const client: Redis = ground.ioRedis({ ioredis: { enableAutoPipelining } });
+      // What it is handed before it is connected, it hands to itself once more.
+      await client.ping();
       await using locks = new Locks(redisEngine({ client }));
       const sent: string[] = [];
       const byName = client.sendCommand.bind(client);

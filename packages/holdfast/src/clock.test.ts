@@ -15,6 +15,16 @@ test("the system clock never goes back, and keeps pace with the host's", () => {
   assert.ok(Math.abs(hostInstant() - systemClock.now() - host) < 100);
 });
 
+test("the host's instant is that of its monotonic clock, the same in every process", () => {
+  const monotonic = () => Number(process.hrtime.bigint()) / 1e6;
+  for (let i = 0; i < 100; i++) {
+    const before = monotonic();
+    const instant = hostInstant();
+    const after = monotonic();
+    assert.ok(instant > before - 0.01 && instant < after + 0.01, `${before} ${instant} ${after}`);
+  }
+});
+
 test("a timer calls back once, no sooner than a millisecond before its time", async () => {
   const begun = systemClock.now();
   let calls = 0;

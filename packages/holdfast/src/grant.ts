@@ -33,9 +33,6 @@ export class Grant {
   readonly doubt: Doubt;
   readonly #drift: number;
   lease: HeldLease | null = null;
-  /** The instant from which the holder may no longer act. */
-  lostAt = Infinity;
-  renewEveryMs = Infinity;
   /** What the next renewal asks for. */
   ttlMs: number;
   /** The life that validUntil was counted with; shorter than ttlMs where that is in doubt. */
@@ -54,12 +51,13 @@ export class Grant {
   inDangerTold = false;
   askAgain = false;
   renewing: Promise<void> | null = null;
-  // The shortest ttl of any renewal that was never answered. It may be carried out at any time, even
-  // after a later and longer one, so nothing counts for more than this from then on.
-  #doubtfulTtlMs = Infinity;
-  // Of the lease that stands on it: ten thousand renewals need not touch ten thousand leases.
+  // The shortest ttl of any renewal that was never answered, 0 for none. It may be carried out at any
+  // time, even after a later and longer one, so nothing counts for more than this from then on.
+  #doubtfulTtlMs = 0;
+  // Of the lease that stands on it: ten thousand renewals need not touch ten thousand leases. What can
+  // be told from them is not written down: every fraction takes a place of its own on the heap, and
+  // the collector's shortest pause grows with the heap that a million grants make.
   #terms: Terms | null = null;
-  #holdUntil = Infinity;
 
   constructor(claim: Claim, granted: Granted, drift: number, doubt: Doubt) {
     this.resource = claim.resource;
@@ -80,8 +78,19 @@ export class Grant {
   carry(lease: HeldLease): void {
     this.lease = lease;
     this.#terms = lease.terms;
-    this.#holdUntil = lease.holdUntil;
-    this.#settle();
+  }
+
+  /** The instant from which the holder may no longer act. */
+  get lostAt(): number {
+    const terms = this.#terms;
+    if (terms === null) return Infinity;
+    const end = this.validUntil - terms.graceMs * this.#scaleOf(terms);
+    return terms.maxHoldMs === Infinity ? end : Math.min(end, this.lease!.holdUntil);
+  }
+
+  get renewEveryMs(): number {
+    const terms = this.#terms;
+    return terms === null ? Infinity : terms.renewEveryMs * this.#scaleOf(terms);
   }
 
   /** As long as a whole ttl, one call would leave no time for another try. */
@@ -90,8 +99,10 @@ export class Grant {
   }
 
   get wantsRenewal(): boolean {
+    const terms = this.#terms;
+    if (terms === null || !(terms.renew || this.unclaimed)) return false;
     // Validity that reaches maxHoldMs needs no more renewals: that is where the keeper stops.
-    return (this.#terms?.renew === true || this.unclaimed) && this.lostAt < this.#holdUntil;
+    return terms.maxHoldMs === Infinity || this.lostAt < this.lease!.holdUntil;
   }
 
   /**
@@ -113,9 +124,8 @@ export class Grant {
   confirm({ since, ttlMs }: Validity): void {
     this.since = since;
     this.ttlMs = ttlMs;
-    this.lifeMs = Math.min(ttlMs, this.#doubtfulTtlMs);
+    this.lifeMs = this.#doubtfulTtlMs === 0 ? ttlMs : Math.min(ttlMs, this.#doubtfulTtlMs);
     this.validUntil = this.#endOf(since, this.lifeMs);
-    this.#settle();
     this.failures = 0;
     this.inDangerTold = false;
     this.unclaimed = false;
@@ -130,21 +140,17 @@ export class Grant {
     if (end >= this.validUntil) return;
     this.validUntil = end;
     this.lifeMs = ttlMs;
-    this.#settle();
   }
 
   /** A renewal that was sent and not answered. */
   unanswered(ttlMs: number): void {
-    this.#doubtfulTtlMs = Math.min(this.#doubtfulTtlMs, ttlMs);
+    const known = this.#doubtfulTtlMs;
+    this.#doubtfulTtlMs = known === 0 ? ttlMs : Math.min(known, ttlMs);
   }
 
   /** A life shorter than the one that the options were checked against shrinks them alike. */
-  #settle(): void {
-    const terms = this.#terms;
-    if (terms === null) return;
-    const scale = Math.min(1, this.lifeMs / terms.ttlMs);
-    this.lostAt = Math.min(this.validUntil - terms.graceMs * scale, this.#holdUntil);
-    this.renewEveryMs = terms.renewEveryMs * scale;
+  #scaleOf({ ttlMs }: Terms): number {
+    return this.lifeMs < ttlMs ? this.lifeMs / ttlMs : 1;
   }
 
   #endOf(since: number, ttlMs: number): number {

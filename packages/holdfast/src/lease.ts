@@ -47,8 +47,6 @@ export class HeldLease implements Lease {
   readonly terms: Terms;
   readonly token: bigint;
   readonly acquiredAt: number;
-  /** Where maxHoldMs ends the lease. */
-  readonly holdUntil: number;
   readonly #clock: Clock;
   readonly #custody: Custody;
   #released: Promise<"released" | "gone"> | null = null;
@@ -69,8 +67,12 @@ export class HeldLease implements Lease {
     this.#clock = clock;
     this.#custody = custody;
     this.acquiredAt = acquiredAt;
-    this.holdUntil = this.acquiredAt + terms.maxHoldMs;
     grant.carry(this);
+  }
+
+  /** Where maxHoldMs ends the lease. */
+  get holdUntil(): number {
+    return this.acquiredAt + this.terms.maxHoldMs;
   }
 
   get resource(): string {

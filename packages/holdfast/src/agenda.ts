@@ -86,6 +86,8 @@ export class Agenda<T extends Entry> {
   }
 
   #sortIn(): void {
+    // To set a length, even to what it is, costs more than all the rest of a look.
+    if (this.#newItems.length === 0) return;
     for (let i = 0; i < this.#newItems.length; i++) {
       const item = this.#newItems[i]!;
       const at = this.#newDueAt[i]!;

@@ -19,7 +19,7 @@ interface Keep {
   /** Which of all renewals these are, and the key of each. */
   readonly places: number[];
   readonly keys: string[];
-  ids: string;
+  readonly ids: string[];
 }
 
 /**
@@ -41,7 +41,7 @@ export async function renewTogether(
   };
   const together = async ({ ttlMs, places, keys, ids }: Keep) => {
     try {
-      const rest = await commander.runAtOnce(keys, ["keep", String(ttlMs), ids]);
+      const rest = await commander.runAtOnce(keys, ["keep", String(ttlMs), ids.join("")]);
       const renewed: Renewed = { kind: "renewed", since, ttlMs };
       for (const place of places) answers[place] = renewed;
       if (!Array.isArray(rest)) return;
@@ -73,13 +73,13 @@ function sorted(prefix: string, grants: readonly RenewRef[]): { keeps: Keep[]; o
     }
     let keep = open.get(ttlMs);
     if (keep === undefined || keep.places.length === MOST_AT_ONCE) {
-      keep = { ttlMs, places: [], keys: [], ids: "" };
+      keep = { ttlMs, places: [], keys: [], ids: [] };
       keeps.push(keep);
       open.set(ttlMs, keep);
     }
     keep.places.push(place);
     keep.keys.push(keyOf(prefix, resource));
-    keep.ids += grantId;
+    keep.ids.push(grantId);
   }
   return { keeps, others };
 }

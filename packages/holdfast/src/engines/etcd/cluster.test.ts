@@ -101,6 +101,14 @@ describe("etcd of three members", { concurrency: 1 }, () => {
   );
 
   play("a keepalive acknowledged by a leader that is none any more is not counted", async () => {
+    // One that hears of its successor before it answers hands the question on, and that answer counts.
+    let deposed = false;
+    for (let i = 0; i < 5 && !deposed; i++) deposed = await answersDeposed();
+    assert.ok(deposed, "the acknowledgement was the old leader's");
+  });
+
+  /** Whether a leader that was paused answers a keepalive, and that is not counted. */
+  async function answersDeposed(): Promise<boolean> {
     const leader = await cluster.leader();
     const endpoints = [`127.0.0.1:${leader.port}`];
     const client = new EtcdClient(resolveEtcd({ endpoints }));
@@ -115,23 +123,24 @@ describe("etcd of three members", { concurrency: 1 }, () => {
       const { since } = lease;
       leader.pause();
       await sleep(3_000);
-      // It waits in the paused leader's socket, which answers before it knows that it was deposed.
+      // It waits in the paused leader's socket, which nearly always answers before it knows.
       const acknowledged = leases.ready(8_000, 0, deadline);
       await sleep(200);
       leader.resume();
       assert.equal((await acknowledged).id, lease.id);
       assert.notEqual(await cluster.leader(), leader, "there is another leader by now");
       await read();
-      assert.equal(lease.since, since, "the acknowledgement was the old leader's");
+      const uncounted = lease.since === since;
       const before = systemClock.now();
       await leases.ready(8_000, 0, deadline);
       await read();
       assert.ok(lease.since >= before, "the next one is good");
+      return uncounted;
     } finally {
       leader.resume();
       client.close();
     }
-  });
+  }
 
   play("without a majority nothing is granted, and nothing is answered as if", async (ground) => {
     const locks = ground.locks();

@@ -86,7 +86,7 @@ export class Agenda<T extends Entry> {
   }
 
   #sortIn(): void {
-    // To set a length, even to what it is, costs more than all the rest of a look.
+    // It is asked for every entry that is due, and to set a length is slow even where it is that already.
     if (this.#newItems.length === 0) return;
     for (let i = 0; i < this.#newItems.length; i++) {
       const item = this.#newItems[i]!;

@@ -37,6 +37,7 @@ for (const many of [0, 5_000]) {
             registry.add(-1, other);
             registry.delete(-1);
           }
+          assert.equal(registry.delete(-1), false, "it has gone already");
           assert.equal(registry.size, map.size);
           for (let k = 0; k <= 20; k++) assert.equal(registry.get(k), map.get(k));
           assert.equal(registry.get(1_000), map.get(1_000));

@@ -72,6 +72,12 @@ export class Ground implements AsyncDisposable {
     return new Ground(await startRedis(options));
   }
 
+  /** How often the server was asked this since it started or was told to forget, by scripts too. */
+  async calls(command: string): Promise<number> {
+    const stats = await this.admin.info("commandstats");
+    return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+  }
+
   engine(options: OpenOptions = {}): ReturnType<typeof redisEngine> {
     const { client: name = "ioredis", prefix, idleMs, replicas } = options;
     const client = name === "ioredis" ? this.ioRedis(options) : this.nodeRedis(options);

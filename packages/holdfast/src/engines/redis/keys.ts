@@ -6,13 +6,12 @@ export function keyOf(prefix: string, resource: string): string {
   );
 }
 
+// Of what is kept beside the first key, in the order in which the script names them.
+const KINDS = ["queue", "waiters", "shared", "fence", "gone"] as const;
+
 /** All keys of a resource share the slot of the first: its name is the others' hash tag. */
 export function keysOf(key: string): string[] {
-  const tag = `{${key}}`;
-  return [
-    ...[key, `${tag}:queue`, `${tag}:waiters`, `${tag}:shared`],
-    ...[`${tag}:fence`, `${tag}:gone`],
-  ];
+  return [key, ...KINDS.map((kind) => `{${key}}:${kind}`)];
 }
 
 /** The resource that a scanned key belongs to, and whether it is its first key; null for others. */

@@ -287,7 +287,6 @@ export class Cohort implements Custody, Claimant, LocalLine {
   #passOn(from: HeldLease, next: LocalWaiter): void {
     this.#remove(next);
     this.#index++;
-    from.grant.inDangerTold = false;
     const lease = this.#lease(from.grant, next.terms, this.#home.arena.backend.clock.now());
     const waitedMs = lease.acquiredAt - next.startedAt;
     emit("handed-over", () => ({ ...lease.subject(), from: from.token, waitedMs }));

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Claim } from "./engine.js";
 import { Doubt, Grant } from "./grant.js";
+import type { HeldLease } from "./lease.js";
+import type { Terms } from "./options.js";
 
 const CLAIM: Claim = {
   ...{ resource: "a", grantId: "f".repeat(32), mode: "exclusive", limit: null },
@@ -56,4 +58,63 @@ test("doubt is there while a request is unanswered, and for ever once an answer 
   assert.equal(doubt.exists, false);
   doubt.lost = true;
   assert.ok(doubt.exists);
+});
+
+/** A grant that is kept, renewed at 500 for a second, and carried by a lease on these terms. */
+function keptOn(more: Partial<Terms> = {}): Grant {
+  const grant = grantOf();
+  const terms = {
+    ...{ ttlMs: 1_000, renew: true, renewEveryMs: 300, maxHoldMs: Infinity, graceMs: 100 },
+    ...{ callTimeoutMs: 50, ...more },
+  } as Terms;
+  grant.carry({ terms, holdUntil: 100 + terms.maxHoldMs } as HeldLease);
+  grant.kept = true;
+  grant.confirm({ since: 500, ttlMs: 1_000 });
+  return grant;
+}
+
+test("grants on equal terms that were renewed at one instant are akin", () => {
+  assert.ok(keptOn().isAkinTo(keptOn()));
+  const [first, second] = [keptOn(), keptOn()];
+  for (const grant of [first, second]) {
+    grant.unanswered(700);
+    grant.confirm({ since: 600, ttlMs: 1_000 });
+  }
+  assert.ok(first.isAkinTo(second));
+});
+
+test("grants that differ in anything that a renewal depends on are not akin", () => {
+  const others: Grant[] = [
+    ...[{ ttlMs: 999 }, { graceMs: 99 }, { renewEveryMs: 299 }, { callTimeoutMs: 49 }].map(keptOn),
+  ];
+  const after = (what: (grant: Grant) => void) => {
+    const grant = keptOn();
+    what(grant);
+    others.push(grant);
+  };
+  after((grant) => grant.confirm({ since: 501, ttlMs: 1_000 }));
+  after((grant) => grant.confirm({ since: 500, ttlMs: 1_001 }));
+  after((grant) => grant.confirm({ since: 501, ttlMs: 999 }));
+  after((grant) => grant.unanswered(1_000));
+  for (const [i, other] of others.entries()) {
+    assert.equal(keptOn().isAkinTo(other), false, `the one at ${i}`);
+    assert.equal(other.isAkinTo(keptOn()), false, `the one at ${i}`);
+  }
+  // Both end with what was never answered, but ask for different lives.
+  const [short, long] = [keptOn(), keptOn()];
+  for (const grant of [short, long]) grant.unanswered(700);
+  short.confirm({ since: 600, ttlMs: 1_000 });
+  long.confirm({ since: 600, ttlMs: 2_000 });
+  assert.equal(short.validUntil, long.validUntil);
+  assert.equal(short.isAkinTo(long), false);
+});
+
+test("who is not renewed, has a last instant or must be asked about again keeps no company", () => {
+  assert.ok(keptOn().isSociable);
+  assert.equal(keptOn({ renew: false }).isSociable, false);
+  assert.equal(keptOn({ maxHoldMs: 5_000 }).isSociable, false);
+  const [left, asked] = [keptOn(), keptOn()];
+  left.kept = false;
+  asked.askAgain = true;
+  assert.deepEqual([left.isSociable, asked.isSociable], [false, false]);
 });

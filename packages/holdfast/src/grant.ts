@@ -1,4 +1,5 @@
 import { NOWHERE } from "./agenda.js";
+import type { Company } from "./company.js";
 import type { Claim, Granted, Mode, Validity } from "./engine.js";
 import type { HeldLease } from "./lease.js";
 import type { Terms } from "./options.js";
@@ -33,24 +34,23 @@ export class Grant {
   readonly doubt: Doubt;
   readonly #drift: number;
   lease: HeldLease | null = null;
-  /** What the next renewal asks for. */
-  ttlMs: number;
-  /** The life that validUntil was counted with; shorter than ttlMs where that is in doubt. */
-  lifeMs: number;
-  since: number;
-  /** No other client can have been granted the resource before this instant. */
-  validUntil: number;
   /** Pushed, and good for a while only: it needs one renewal, whether or not there are more to come. */
   unclaimed: boolean;
   /** All of these are kept by the keeper. */
   kept = false;
   fresh = false;
   place = NOWHERE;
+  company: Company | null = null;
+  askAgain = false;
+  // From here on: what counts while it is alone or leads its company.
   renewAt = Infinity;
   failures = 0;
   inDangerTold = false;
-  askAgain = false;
   renewing: Promise<void> | null = null;
+  #since: number;
+  #ttlMs: number;
+  #lifeMs: number;
+  #validUntil: number;
   // The shortest ttl of any renewal that was never answered, 0 for none. It may be carried out at any
   // time, even after a later and longer one, so nothing counts for more than this from then on.
   #doubtfulTtlMs = 0;
@@ -68,16 +68,40 @@ export class Grant {
     this.tokens = granted.tokens;
     this.doubt = doubt;
     this.#drift = drift;
-    this.ttlMs = claim.ttlMs;
-    this.lifeMs = granted.ttlMs;
-    this.since = granted.since;
-    this.validUntil = this.#endOf(granted.since, granted.ttlMs);
+    this.#ttlMs = claim.ttlMs;
+    this.#lifeMs = granted.ttlMs;
+    this.#since = granted.since;
+    this.#validUntil = this.#endOf(granted.since, granted.ttlMs);
     this.unclaimed = granted.ttlMs < claim.ttlMs;
   }
 
   carry(lease: HeldLease): void {
     this.lease = lease;
     this.#terms = lease.terms;
+  }
+
+  /** Whose validity this one's is: its own, unless it is renewed in company. */
+  get leader(): Grant {
+    return this.company === null ? this : this.company.leader;
+  }
+
+  get since(): number {
+    return this.leader.#since;
+  }
+
+  /** What the next renewal asks for. */
+  get ttlMs(): number {
+    return this.leader.#ttlMs;
+  }
+
+  /** The life that validUntil was counted with; shorter than ttlMs where that is in doubt. */
+  get lifeMs(): number {
+    return this.leader.#lifeMs;
+  }
+
+  /** No other client can have been granted the resource before this instant. */
+  get validUntil(): number {
+    return this.leader.#validUntil;
   }
 
   /** The instant from which the holder may no longer act. */
@@ -121,11 +145,12 @@ export class Grant {
     return this.validUntil - graceMs * Math.min(1, this.lifeMs / this.ttlMs) > now;
   }
 
+  /** This and what follows is said of a grant that is alone, or to a leader for all. */
   confirm({ since, ttlMs }: Validity): void {
-    this.since = since;
-    this.ttlMs = ttlMs;
-    this.lifeMs = this.#doubtfulTtlMs === 0 ? ttlMs : Math.min(ttlMs, this.#doubtfulTtlMs);
-    this.validUntil = this.#endOf(since, this.lifeMs);
+    this.#since = since;
+    this.#ttlMs = ttlMs;
+    this.#lifeMs = this.#doubtfulTtlMs === 0 ? ttlMs : Math.min(ttlMs, this.#doubtfulTtlMs);
+    this.#validUntil = this.#endOf(since, this.#lifeMs);
     this.failures = 0;
     this.inDangerTold = false;
     this.unclaimed = false;
@@ -137,9 +162,9 @@ export class Grant {
    */
   expect(since: number, ttlMs: number): void {
     const end = this.#endOf(since, ttlMs);
-    if (end >= this.validUntil) return;
-    this.validUntil = end;
-    this.lifeMs = ttlMs;
+    if (end >= this.#validUntil) return;
+    this.#validUntil = end;
+    this.#lifeMs = ttlMs;
   }
 
   /** A renewal that was sent and not answered. */
@@ -148,9 +173,44 @@ export class Grant {
     this.#doubtfulTtlMs = known === 0 ? ttlMs : Math.min(known, ttlMs);
   }
 
+  /** Whether it may be renewed in company: nothing about it has an instant of its own. */
+  get isSociable(): boolean {
+    const terms = this.#terms;
+    return this.kept && terms?.renew === true && terms.maxHoldMs === Infinity && !this.askAgain;
+  }
+
+  /** Whether two that were just confirmed are good, in danger and due at the same instants by that. */
+  isAkinTo(other: Grant): boolean {
+    const [mine, others] = [this.#terms!, other.#terms!];
+    return (
+      this.#since === other.#since &&
+      this.#ttlMs === other.#ttlMs &&
+      this.#doubtfulTtlMs === other.#doubtfulTtlMs &&
+      (mine === others ||
+        (mine.ttlMs === others.ttlMs &&
+          mine.graceMs === others.graceMs &&
+          mine.renewEveryMs === others.renewEveryMs &&
+          mine.callTimeoutMs === others.callTimeoutMs))
+    );
+  }
+
+  /** Takes over what was said to a leader, to lead in its place or to be alone from now on. */
+  succeed(leader: Grant): void {
+    this.#since = leader.#since;
+    this.#ttlMs = leader.#ttlMs;
+    this.#lifeMs = leader.#lifeMs;
+    this.#validUntil = leader.#validUntil;
+    this.#doubtfulTtlMs = leader.#doubtfulTtlMs;
+    this.renewAt = leader.renewAt;
+    this.failures = leader.failures;
+    this.inDangerTold = leader.inDangerTold;
+    this.renewing = leader.renewing;
+  }
+
   /** A life shorter than the one that the options were checked against shrinks them alike. */
   #scaleOf({ ttlMs }: Terms): number {
-    return this.lifeMs < ttlMs ? this.lifeMs / ttlMs : 1;
+    const { lifeMs } = this;
+    return lifeMs < ttlMs ? lifeMs / ttlMs : 1;
   }
 
   #endOf(since: number, ttlMs: number): number {

@@ -1,52 +1,17 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import type { Engine, RenewRef } from "./engine.js";
-import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
 import { EngineError, LeaseLostError } from "./errors.js";
-import { channels, type EventName } from "./events.js";
 import { Locks } from "./locks.js";
-import { flakyEngine, ManualClock } from "./testing/index.js";
+import { recorder } from "./recorder.fixture.js";
+import { gate, noting, stage as set } from "./stage.fixture.js";
 
-const cleanUps: (() => void)[] = [];
-afterEach(() => {
-  for (const cleanUp of cleanUps.splice(0)) cleanUp();
-});
+const record = recorder(afterEach);
 
 function stage() {
-  const clock = new ManualClock();
-  const store = new MemoryStore();
-  const engine = flakyEngine(memoryEngine({ store }));
-  const batches: (readonly RenewRef[])[] = [];
-  const spied: Engine = Object.assign(Object.create(engine) as Engine, {
-    renew: (refs: readonly RenewRef[], call: never) => {
-      batches.push(refs);
-      return engine.renew(refs, call);
-    },
-  });
-  const locks = new Locks(spied, { clock });
-  const other = new Locks(memoryEngine({ store }), { clock });
-  return { clock, store, engine, locks, other, batches };
-}
-
-/** The named events as they come, each with the instant at which it came. */
-function record(clock: ManualClock, ...names: EventName[]) {
-  const events: { name: EventName; at: number; message: Record<string, unknown> }[] = [];
-  const t0 = clock.now();
-  for (const name of names) {
-    const listener = (message: unknown) =>
-      events.push({ name, at: clock.now() - t0, message: message as Record<string, unknown> });
-    channels[name].subscribe(listener);
-    cleanUps.push(() => channels[name].unsubscribe(listener));
-  }
-  return events;
-}
-
-function gate(): { opened: Promise<void>; open: () => void } {
-  let open = () => {};
-  const opened = new Promise<void>((go) => {
-    open = go;
-  });
-  return { opened, open };
+  const theatre = set();
+  const { noted, batches } = noting(theatre.engine);
+  return { ...theatre, batches, locks: new Locks(noted, { clock: theatre.clock }) };
 }
 
 test("a lease is renewed for as long as it is held, about every third of its ttl", async () => {
@@ -173,7 +138,6 @@ test("renewals are spread by a jitter of at most a tenth", async () => {
     const instant = renewals[0]!.at;
     assert.ok(instant >= 8_000 && instant <= 10_000, `renewed after ${instant} ms`);
     at.add(Math.round(instant));
-    for (const cleanUp of cleanUps.splice(0)) cleanUp();
   }
   assert.ok(at.size > 5, `only ${at.size} different instants in 20`);
 });

@@ -9,7 +9,8 @@ import type { AcquireOptions } from "./options.js";
 import { exponential } from "./retry.js";
 import { ManualClock } from "./testing/index.js";
 
-const RESOURCES = ["a", "b"];
+// Few enough that all wait for each other.
+const FEW = 2;
 
 /** What lies between a client and its backend, and does not always do its duty. */
 export interface Wire {
@@ -37,9 +38,11 @@ export class Play {
   readonly #highest = new Map<string, bigint>();
   readonly random: Random;
   readonly wire: Wire;
+  readonly resources: readonly string[];
   clients: Locks[];
 
-  constructor(seed: number, makeWire: MakeWire) {
+  constructor(seed: number, makeWire: MakeWire, resources: number) {
+    this.resources = Array.from({ length: resources }, (_, i) => `r${i}`);
     this.random = randomOf(seed);
     this.wire = makeWire(this.clock, this.random, seed);
     this.clients = [1, 2, 3].map(() => this.open());
@@ -91,7 +94,7 @@ export class Play {
     };
     this.pending.push(entry);
     void this.client()
-      .acquire(RESOURCES[this.random(RESOURCES.length)]!, options)
+      .acquire(this.resources[this.random(this.resources.length)]!, options)
       .then(
         (lease) => {
           this.leases.push(lease);
@@ -123,7 +126,7 @@ export class Play {
   /** The promise itself: whoever is held excludes everyone else. */
   examine(): void {
     if (this.wrongs.length > 0) throw this.wrongs[0];
-    for (const resource of RESOURCES) {
+    for (const resource of this.resources) {
       const held = this.leases.filter((lease) => lease.resource === resource && lease.held);
       const exclusive = held.filter((lease) => lease.mode === "exclusive");
       const shown = held.map(({ mode, token }) => `${mode} ${token}`).join(", ");
@@ -151,7 +154,7 @@ export class Play {
     // doubt there was no tombstone. It blocks for its ttl, and that is all it may do.
     const observer = this.open();
     for (let round = 0; round < (this.wire.repeats ? 20 : 1); round++) {
-      for (const resource of RESOURCES) await observer.inspect(resource);
+      for (const resource of this.resources) await observer.inspect(resource);
       if (this.wire.repeats) await this.clock.advance(10_000);
     }
     assert.equal(this.store.rooms.size, 0, "grants or waiters are left");
@@ -160,10 +163,15 @@ export class Play {
 }
 
 /** Plays one seed to its end; what goes wrong names the seed. */
-export async function play(seed: number, steps: number, makeWire: MakeWire): Promise<void> {
+export async function play(
+  seed: number,
+  steps: number,
+  makeWire: MakeWire,
+  resources = FEW,
+): Promise<void> {
   try {
     await withChance(randomOf(-seed), async () => {
-      const schedule = new Play(seed, makeWire);
+      const schedule = new Play(seed, makeWire, resources);
       for (let step = 0; step < steps; step++) await schedule.step();
       await schedule.end();
     });

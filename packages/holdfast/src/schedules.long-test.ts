@@ -16,7 +16,8 @@ test(`no two hold at once, tokens rise and nothing is left, over ${count * STEPS
   t.diagnostic(`schedules from seed ${first}`);
   for (let seed = first; seed < first + count; seed++) {
     try {
-      await play(seed, STEPS, flakyWire);
+      // Every other one with so many resources that leases are renewed together.
+      await play(seed, STEPS, flakyWire, seed % 2 === 0 ? 2 : 12);
     } catch (error) {
       throw new Error(`HOLDFAST_SEED=${seed} plays it again: ${(error as Error).message}`, {
         cause: error,

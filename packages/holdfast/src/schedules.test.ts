@@ -39,6 +39,13 @@ test("no two hold at once, tokens rise and nothing is left, over 8,000 operation
   for (let seed = 1; seed <= 40; seed++) await play(seed, 200, flakyWire);
 });
 
+test("nor where each holds many, which are renewed together, and each meets something else", async () => {
+  for (let seed = 1; seed <= 30; seed++) {
+    await play(seed, 150, flakyWire, 12);
+    await play(seed, 150, (clock, random) => new Network(clock, random, seed % 2 === 0), 12);
+  }
+});
+
 test("a seed is one schedule, the same each time", async () => {
   const drawn = async () => {
     const numbers: number[] = [];

@@ -1,7 +1,8 @@
+import type { Call, Engine, RenewRef } from "./engine.js";
 import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
 import { Locks } from "./locks.js";
 import type { ConnectOptions } from "./options.js";
-import { flakyEngine, ManualClock } from "./testing/index.js";
+import { type FlakyEngine, flakyEngine, ManualClock } from "./testing/index.js";
 
 /** Two connections to one store, ours through an engine that can be made to fail. */
 export function stage(options: Omit<ConnectOptions, "clock"> = {}, clock = new ManualClock()) {
@@ -12,6 +13,22 @@ export function stage(options: Omit<ConnectOptions, "clock"> = {}, clock = new M
   const held = (name: string) => store.rooms.get(name)?.holdings.size ?? 0;
   const inLine = (name: string) => store.rooms.get(name)?.line.length ?? 0;
   return { clock, store, engine, locks, other, held, inLine };
+}
+
+/** The same engine, and every batch of renewals that it was asked for. */
+export function noting(engine: FlakyEngine): {
+  readonly noted: Engine;
+  readonly batches: (readonly RenewRef[])[];
+} {
+  const batches: (readonly RenewRef[])[] = [];
+  const noted: Engine = Object.assign(Object.create(engine) as Engine, {
+    renew: (refs: readonly RenewRef[], call: Call) => {
+      batches.push(refs);
+      return engine.renew(refs, call);
+    },
+    close: () => engine.close(),
+  });
+  return { noted, batches };
 }
 
 /** A promise, and the way to keep it. */

@@ -1,0 +1,170 @@
+import { type Backend, expectAnswers } from "./backend.js";
+import { grantsOf, isKept, joined, type Ward } from "./company.js";
+import type { Call, Failed, Gone, Renewed } from "./engine.js";
+import { EngineError, LeaseLostError } from "./errors.js";
+import { channels, emit } from "./events.js";
+import { type Answer, Flight } from "./flight.js";
+import type { HeldLease } from "./lease.js";
+import { type Plans, watch } from "./plans.js";
+
+const FIRST_REPEAT_MS = 50;
+
+interface Outcome {
+  readonly ward: Ward;
+  readonly answer: Answer;
+}
+
+/** Asks for renewals, and makes of the answers what they mean. */
+export class Renewals {
+  readonly #backend: Backend;
+  readonly #plans: Plans;
+
+  constructor(backend: Backend, plans: Plans) {
+    this.#backend = backend;
+    this.#plans = plans;
+  }
+
+  /** One batch is of one timeout: a hasty lease must not cost a patient one its renewal. */
+  send(wards: readonly Ward[], timeoutMs: number, startedAt: number): void {
+    const flight = new Flight(wards);
+    const count = flight.refs.length;
+    const ask = (call: Call) => {
+      flight.expect(call.startedAt);
+      return this.#backend.engine.renew(flight.refs, call);
+    };
+    const work = this.#backend
+      .call(timeoutMs, ask, false)
+      .then((answers) => expectAnswers(this.#backend, count, answers))
+      .catch((error: unknown) => new Array<Answer>(count).fill(failedBy(error)))
+      .then((answers) => this.#land(flight, answers));
+    for (const ward of wards) {
+      ward.leader.renewing = work;
+      this.#plans.schedule(ward, startedAt);
+    }
+  }
+
+  /** One renewal for one caller, who wants to know how it went. */
+  async sendNow(lease: HeldLease, ttlMs: number): Promise<void> {
+    const { grant } = lease;
+    const { clock, engine } = this.#backend;
+    // A batch under way may carry another ttl; whichever is sent last must be the one we believe.
+    while (grant.leader.renewing) await grant.leader.renewing;
+    lease.assertHeld();
+    this.#plans.part(grant);
+    const { resource, grantId, callTimeoutMs } = grant;
+    const work = this.#backend.insist<Renewed | Gone>(
+      callTimeoutMs,
+      (call) => {
+        grant.expect(call.startedAt, ttlMs);
+        this.#plans.schedule(grant, call.startedAt);
+        return engine.renew([{ resource, grantId, ttlMs }], call);
+      },
+      (error) => {
+        if (!isWithoutEffect(error)) grant.unanswered(ttlMs);
+      },
+    );
+    grant.renewing = work.then(ignore, ignore).then(() => {
+      grant.renewing = null;
+      this.#plans.schedule(grant, clock.now());
+    });
+    const answer = await work;
+    this.#take([{ ward: grant, answer }]);
+    if (answer.kind === "gone" || lease.lost) throw lease.lost ?? lostBy(lease, answer);
+  }
+
+  #land(flight: Flight, answers: readonly Answer[]): void {
+    const outcomes: Outcome[] = [];
+    flight.land(answers, (ward, answer) => {
+      ward.leader.renewing = null;
+      outcomes.push({ ward, answer });
+    });
+    this.#take(outcomes);
+  }
+
+  /**
+   * All that the answers say is written down before anybody is told: whoever hears of it may release
+   * others, or pass them on.
+   */
+  #take(outcomes: readonly Outcome[]): void {
+    const now = this.#backend.clock.now();
+    const renewed: Ward[] = [];
+    const told: (() => void)[] = [];
+    for (const { ward, answer } of outcomes) {
+      const { leader } = ward;
+      // It may have been released or lost while the question travelled, or nobody is left in it.
+      if (!isKept(ward)) {
+        this.#plans.drop(ward);
+        continue;
+      }
+      // Local validity ran out first: the lease is lost, whatever the backend says now.
+      if (now >= leader.lostAt) told.push(() => watch(ward, now));
+      else if (answer.kind === "renewed") {
+        leader.confirm(answer);
+        renewed.push(ward);
+        const tookMs = now - answer.since;
+        if (channels.renewed.hasSubscribers) told.push(tellingEach("renewed", ward, { tookMs }));
+      } else if (answer.kind === "failed") {
+        if (answer.effect === "unknown") leader.unanswered(leader.ttlMs);
+        this.#planRepeat(ward, now);
+        const error = this.#backend.failure(answer);
+        told.push(tellingEach("renewal-failed", ward, { error }));
+      } else {
+        const { why } = answer;
+        const lease = leader.lease!;
+        told.push(() => lease.lose(why === "unknown" ? "expired" : why, why !== "revoked"));
+      }
+    }
+    for (const ward of joined(renewed, (moved) => this.#plans.drop(moved))) {
+      this.#planNext(ward, now);
+    }
+    for (const tell of told) tell();
+  }
+
+  #planNext(ward: Ward, now: number): void {
+    const { leader } = ward;
+    leader.renewAt = Infinity;
+    this.#plans.plan(ward);
+    if (leader.askAgain) leader.renewAt = 0;
+    leader.askAgain = false;
+    this.#plans.schedule(ward, now);
+  }
+
+  /** Unknown neither extends nor ends a lease: it is tried again until local validity runs out. */
+  #planRepeat(ward: Ward, now: number): void {
+    const { leader } = ward;
+    const delayMs = leader.failures === 0 ? 0 : FIRST_REPEAT_MS * 2 ** (leader.failures - 1);
+    leader.failures++;
+    leader.renewAt = now + Math.min(delayMs, leader.renewEveryMs / 2);
+    this.#plans.schedule(ward, now);
+  }
+}
+
+function ignore(): void {}
+
+/** Of each lease that stands on its grant now, whoever has that when it is told. */
+function tellingEach(
+  name: "renewed" | "renewal-failed",
+  ward: Ward,
+  more: { readonly tookMs: number } | { readonly error: Error },
+): () => void {
+  const leases = grantsOf(ward).map(({ lease }) => lease!);
+  return () => {
+    for (const lease of leases) {
+      emit(name, () => ({ ...lease.subject(), ...more, remainingMs: lease.remainingMs() }));
+    }
+  };
+}
+
+function isWithoutEffect(error: unknown): boolean {
+  return error instanceof EngineError && error.effect === "none";
+}
+
+function failedBy(error: unknown): Failed {
+  const effect = isWithoutEffect(error) ? "none" : "unknown";
+  return { kind: "failed", effect, error: error as Error };
+}
+
+function lostBy(lease: HeldLease, answer: Gone | Renewed): LeaseLostError {
+  const why = answer.kind === "gone" && answer.why !== "unknown" ? answer.why : "expired";
+  return new LeaseLostError(lease.resource, lease.token, why, 0);
+}

@@ -138,6 +138,9 @@ test("an answer of the wrong length is a ContractError", async () => {
   assert.ok(error instanceof ContractError);
   assert.throws(() => expectAnswers(backend, 2, [1]), /memory was asked for 2 answers and gave 1/);
   assert.deepEqual(expectAnswers(backend, 1, ["x"]), ["x"]);
+  const holes = new Array<number>(2);
+  holes[1] = 1;
+  assert.throws(() => expectAnswers(backend, 2, holes), /asked for 2 answers and gave 1/);
 });
 
 test("abandoning buries the grantId only where a request may still be on its way", async () => {

@@ -211,8 +211,9 @@ export function expectAnswers<T>(
   asked: number,
   answers: readonly T[],
 ): readonly T[] {
-  if (answers.length === asked) return answers;
-  throw backend.miscount(asked, answers.length);
+  const missing = answers.length !== asked || answers.includes(undefined as T);
+  if (!missing) return answers;
+  throw backend.miscount(asked, answers.filter((answer) => answer !== undefined).length);
 }
 
 function sent<T>(question: Question<T>, call: Call): Promise<T> | null {

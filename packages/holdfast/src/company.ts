@@ -2,6 +2,7 @@ import { type Entry, NOWHERE } from "./agenda.js";
 import type { RenewRef } from "./engine.js";
 import { invariant } from "./errors.js";
 import type { Grant } from "./grant.js";
+import type { HeldLease } from "./lease.js";
 
 // Leases of more kinds than this in one batch are renewed one by one, rather than compared for ever.
 const MOST_KINDS = 8;
@@ -107,6 +108,10 @@ export function sizeOf(ward: Ward): number {
 
 export function grantsOf(ward: Ward): readonly Grant[] {
   return ward instanceof Company ? ward.grants : [ward];
+}
+
+export function leasesOf(ward: Ward): readonly HeldLease[] {
+  return grantsOf(ward).map(({ lease }) => lease!);
 }
 
 /**

@@ -66,10 +66,9 @@ function landTogether(
 function isShared(answer: Answer, shared: Answer): boolean {
   if (answer.kind === "gone") return false;
   if (answer === shared) return true;
-  return (
-    answer.kind === "renewed" &&
-    shared.kind === "renewed" &&
-    answer.since === shared.since &&
-    answer.ttlMs === shared.ttlMs
-  );
+  if (answer.kind === "renewed" && shared.kind === "renewed") {
+    return answer.since === shared.since && answer.ttlMs === shared.ttlMs;
+  }
+  if (answer.kind === "renewed" || shared.kind !== "failed") return false;
+  return answer.error === shared.error && answer.effect === shared.effect;
 }

@@ -32,7 +32,8 @@ export class Grant {
   readonly tokens: number;
   readonly lockDelayMs: number;
   readonly doubt: Doubt;
-  readonly #drift: number;
+  // In millionths, as a fraction takes a place of its own on the heap; of no lease is more promised by that.
+  readonly #driftPpm: number;
   lease: HeldLease | null = null;
   /** Pushed, and good for a while only: it needs one renewal, whether or not there are more to come. */
   unclaimed: boolean;
@@ -67,7 +68,7 @@ export class Grant {
     this.firstToken = granted.token;
     this.tokens = granted.tokens;
     this.doubt = doubt;
-    this.#drift = drift;
+    this.#driftPpm = Math.ceil(drift * 1e6);
     this.#ttlMs = claim.ttlMs;
     this.#lifeMs = granted.ttlMs;
     this.#since = granted.since;
@@ -214,6 +215,6 @@ export class Grant {
   }
 
   #endOf(since: number, ttlMs: number): number {
-    return since + ttlMs * (1 - this.#drift);
+    return since + ttlMs * (1 - this.#driftPpm / 1e6);
   }
 }

@@ -130,8 +130,9 @@ export class Keeper {
     if (clock.steps !== this.#stepsSeen) this.#renewAll(now);
     const batches = new Map<number, Ward[]>();
     for (const ward of this.#due(now)) {
-      // Whoever was told of a loss just now may have released others that are due.
-      if (isKept(ward)) addTo(batches, ward.leader.callTimeoutMs, ward);
+      // Whoever was told of a loss just now may have released others that are due, or renewed them.
+      if (isKept(ward) && ward.leader.renewing === null)
+        addTo(batches, ward.leader.callTimeoutMs, ward);
     }
     for (const [timeoutMs, wards] of batches) {
       for (const batch of packed(wards)) this.#renewals.send(batch, timeoutMs, now);
@@ -154,16 +155,18 @@ export class Keeper {
    * look would be a renewal, and the jitter that keeps processes apart would be lost. What fills a
    * batch by itself goes alone, so that a hundred of them are spread by their jitter.
    */
-  #due(now: number): Ward[] {
-    const due: Ward[] = [];
+  #due(now: number): Iterable<Ward> {
+    // One that is passed on meanwhile may be due a second time.
+    const due = new Set<Ward>();
     const later: Ward[] = [];
-    const by = ({ leader }: Ward) =>
-      due.length > 0 ? now + leader.renewEveryMs * BATCH_AHEAD : now;
+    const by = ({ leader }: Ward) => (due.size > 0 ? now + leader.renewEveryMs * BATCH_AHEAD : now);
     for (let ward = this.#plans.takeFirst(by); ward; ward = this.#plans.takeFirst(by)) {
       watch(ward, now);
+      if (!isKept(ward)) continue;
       const { renewing, wantsRenewal, renewAt } = ward.leader;
       const isDue = renewAt <= (sizeOf(ward) < MAX_BATCH ? by(ward) : now);
-      (renewing === null && wantsRenewal && isDue ? due : later).push(ward);
+      if (renewing === null && wantsRenewal && isDue) due.add(ward);
+      else later.push(ward);
     }
     for (const ward of later) this.#plans.schedule(ward, now);
     return due;

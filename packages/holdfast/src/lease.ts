@@ -95,6 +95,11 @@ export class HeldLease implements Lease {
     return this.#released === null && !this.noticeLoss();
   }
 
+  /** Whether the keeper looks after its grant on its account. */
+  get isKept(): boolean {
+    return this.grant.kept && this.grant.lease === this;
+  }
+
   get lost(): LeaseLostError | null {
     return this.#lost;
   }

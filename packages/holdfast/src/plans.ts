@@ -1,6 +1,6 @@
 import { Agenda } from "./agenda.js";
 import type { Clock, Timer } from "./clock.js";
-import { grantsOf, isKept, type Ward } from "./company.js";
+import { isKept, leasesOf, type Ward } from "./company.js";
 import { emit } from "./events.js";
 import type { Grant } from "./grant.js";
 import { randomByte } from "./grant-id.js";
@@ -90,10 +90,9 @@ export function watch(ward: Ward, now: number): void {
   if (leader.watchAt > now) return;
   const isLost = now >= leader.lostAt;
   if (!isLost) leader.inDangerTold = true;
-  for (const grant of grantsOf(ward)) {
+  for (const lease of leasesOf(ward)) {
     // Whoever was told before may have released others, or passed them on.
-    if (!grant.kept || (grant !== ward && grant.company !== ward)) continue;
-    const lease = grant.lease!;
+    if (!lease.isKept) continue;
     if (isLost) lease.noticeLoss(now);
     else emit("in-danger", () => ({ ...lease.subject(), remainingMs: lease.remainingMs() }));
   }

@@ -336,6 +336,162 @@ test("one that is passed on during their renewal is lost by its own terms, and t
   }
 });
 
+test("renewals by hand of many at once, and a close() in the same breath, leave nothing behind", async () => {
+  const names = Array.from({ length: 100 }, (_, i) => `r${i}`);
+  const { clock, locks, leases, held } = await company(names);
+  // More than an engine inside the process is asked in one turn: the rest is sent in the next one.
+  for (const lease of leases) void outcomeOf(lease.renew());
+  const closed = locks.close();
+  await clock.advance(100);
+  await closed;
+  assert.deepEqual(names.filter(held), []);
+  assert.equal(clock.timers, 0);
+});
+
+test("what is gone is lost also to whoever it is passed on to before its holder is told", async () => {
+  const { clock, engine, store, locks } = await company(["a", "b"]);
+  const line = [0, 1, 2].map(() => locks.acquire("d"));
+  await (await line[0]!).release();
+  const holder = await line[1]!;
+  const others = [];
+  for (const name of ["u", "v", "w", "x", "y", "z"]) others.push(await locks.acquire(name));
+  clock.step();
+  await clock.advance(1_000);
+  for (const name of ["d", "u", "v", "w", "x", "y", "z"]) store.rooms.get(name)!.holdings.clear();
+  for (const { signal } of others) {
+    signal.addEventListener("abort", () => {
+      engine.inject("renew", { kind: "hang", carriedOut: false }, 9);
+      void holder.release();
+    });
+  }
+  await clock.advance(1_000);
+  const successor = await line[2]!;
+  // Where the holder was told first, its successor has a grant of its own.
+  assert.equal(successor.held, successor.token !== holder.token + 1n);
+});
+
+test("who is renewed by hand when another hears of its loss is asked for once", async () => {
+  const { clock, engine } = stage();
+  const { noted, batches } = noting(engine);
+  const locks = new Locks(noted, { clock });
+  const short = await locks.acquire("short", { ttlMs: 3_000, renew: false });
+  const long = await locks.acquire("long", { ttlMs: 7_500 });
+  const renewed: Promise<unknown>[] = [];
+  short.signal.addEventListener("abort", () => {
+    renewed.push(outcomeOf(long.renew({ ttlMs: 60_000 })));
+  });
+  // Both are due at the same look, and the renewal was due before the loss.
+  clock.pause(2_950);
+  await clock.advance(0);
+  assert.deepEqual(
+    batches.map((batch) => batch.map(({ resource, ttlMs }) => [resource, ttlMs])),
+    [[["long", 60_000]]],
+  );
+  assert.deepEqual(await Promise.all(renewed), [undefined]);
+  assert.ok(long.remainingMs() > 50_000);
+});
+
+test("one that is passed on while it waits to be sent is not sent twice", async () => {
+  let look = () => {};
+  class NotedClock extends ManualClock {
+    override timer(delayMs: number, callback: () => void, keepAlive: boolean) {
+      if (!keepAlive) look = callback;
+      return super.timer(delayMs, callback, keepAlive);
+    }
+  }
+  const clock = new NotedClock();
+  const { engine } = stage({}, clock);
+  const { noted, batches } = noting(engine);
+  const locks = new Locks(noted, { clock, cohort: { ms: 60_000 } });
+  const line = [0, 1, 2].map(() => locks.acquire("g"));
+  await (await line[0]!).release();
+  const holder = await line[1]!;
+  const brief = [];
+  for (const name of ["a", "b", "c", "d", "e", "f"]) {
+    brief.push(await locks.acquire(name, { ttlMs: 3_000, renew: false }));
+  }
+  for (const { signal } of brief) signal.addEventListener("abort", () => void holder.release());
+  await clock.advance(0);
+  clock.pause(brief[0]!.remainingMs());
+  // Only what was given back in the same turn is new: from then on plans are made at once.
+  await (await locks.acquire("z")).release();
+  clock.step();
+  look();
+  await clock.advance(0);
+  const successor = await line[2]!;
+  for (const names of resources(batches)) assert.equal(new Set(names).size, names.length);
+  assert.equal(await successor.release(), "released");
+  assert.equal(successor.held, false);
+  assert.equal(clock.timers, 0);
+});
+
+test("who is renewed by hand when another hears of its danger is told of its own, too", async () => {
+  const { clock, engine, leases } = await company(["a", "b", "c"]);
+  const told = record(clock, "in-danger");
+  const listener = () => {
+    for (const lease of leases) void outcomeOf(lease.renew());
+  };
+  channels["in-danger"].subscribe(listener);
+  try {
+    engine.cut();
+    await clock.advance(2_000);
+  } finally {
+    channels["in-danger"].unsubscribe(listener);
+  }
+  assert.deepEqual(told.map(({ message }) => message.resource).sort(), ["a", "b", "c"]);
+});
+
+test("who is released when another hears of its renewal is not told of its own", async () => {
+  const { clock, leases } = await company(["a", "b", "c"]);
+  const told = record(clock, "renewed");
+  const listener = (message: unknown) => {
+    const { resource } = message as { resource: string };
+    for (const lease of leases) if (lease.resource !== resource) void lease.release();
+  };
+  channels.renewed.subscribe(listener);
+  try {
+    await clock.advance(1_000);
+  } finally {
+    channels.renewed.unsubscribe(listener);
+  }
+  assert.equal(told.length, 1);
+});
+
+test("a loss takes nobody's renewal forward", async () => {
+  const { clock, engine, locks } = stage();
+  // Lost after 2,670 ms; due between 2,673 and 2,970.
+  await locks.acquire("brief", { ttlMs: 3_000 });
+  await locks.acquire("long", { ttlMs: 8_910 });
+  const lost = record(clock, "lost");
+  await clock.advance(0);
+  clock.pause(2_671);
+  await clock.advance(0);
+  assert.equal(lost.length, 1);
+  assert.equal(engine.calls("renew"), 0);
+});
+
+test("those who fail for one reason stay together", async () => {
+  const { clock, engine } = stage();
+  const { noted, batches } = noting(engine);
+  const error = new EngineError("the connection was lost", { effect: "none", retryable: true });
+  let failures = 0;
+  const failing: Engine = Object.assign(Object.create(noted) as Engine, {
+    renew: async (refs: readonly RenewRef[], call: never) => {
+      const answers = await noted.renew(refs, call);
+      if (failures-- <= 0) return answers;
+      return refs.map(() => ({ kind: "failed", effect: "none", error }) as const);
+    },
+  });
+  const locks = new Locks(failing, { clock, defaults: { ttlMs: TTL_MS } });
+  for (const name of ["a", "b", "c"]) await locks.acquire(name);
+  await clock.advance(2_100);
+  batches.length = 0;
+  failures = 2;
+  await clock.advance(1_000);
+  assert.ok(batches.length >= 3);
+  assert.equal(new Set(batches).size, 1);
+});
+
 test("a batch of two thousand and more is spread by its jitter after the first renewal", async () => {
   const { clock, engine, locks } = stage();
   for (let i = 0; i < 4_000; i++) await locks.acquire(`r${i}`, { ttlMs: 30_000 });

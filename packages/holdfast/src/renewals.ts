@@ -1,9 +1,10 @@
 import { type Backend, expectAnswers } from "./backend.js";
-import { grantsOf, isKept, joined, type Ward } from "./company.js";
+import { isKept, joined, leasesOf, type Ward } from "./company.js";
 import type { Call, Failed, Gone, Renewed } from "./engine.js";
 import { EngineError, LeaseLostError } from "./errors.js";
 import { channels, emit } from "./events.js";
 import { type Answer, Flight } from "./flight.js";
+import type { Grant } from "./grant.js";
 import type { HeldLease } from "./lease.js";
 import { type Plans, watch } from "./plans.js";
 
@@ -67,6 +68,8 @@ export class Renewals {
       grant.renewing = null;
       this.#plans.schedule(grant, clock.now());
     });
+    // It may be sent later, and is looked after until then.
+    this.#plans.schedule(grant, clock.now());
     const answer = await work;
     this.#take([{ ward: grant, answer }]);
     if (answer.kind === "gone" || lease.lost) throw lease.lost ?? lostBy(lease, answer);
@@ -109,9 +112,7 @@ export class Renewals {
         const error = this.#backend.failure(answer);
         told.push(tellingEach("renewal-failed", ward, { error }));
       } else {
-        const { why } = answer;
-        const lease = leader.lease!;
-        told.push(() => lease.lose(why === "unknown" ? "expired" : why, why !== "revoked"));
+        told.push(() => lose(leader, answer));
       }
     }
     for (const ward of joined(renewed, (moved) => this.#plans.drop(moved))) {
@@ -141,18 +142,24 @@ export class Renewals {
 
 function ignore(): void {}
 
-/** Of each lease that stands on its grant now, whoever has that when it is told. */
+/** Of each lease that stands on its grant now and still does when it is told. */
 function tellingEach(
   name: "renewed" | "renewal-failed",
   ward: Ward,
   more: { readonly tookMs: number } | { readonly error: Error },
 ): () => void {
-  const leases = grantsOf(ward).map(({ lease }) => lease!);
+  const leases = leasesOf(ward);
   return () => {
     for (const lease of leases) {
+      if (!lease.isKept) continue;
       emit(name, () => ({ ...lease.subject(), ...more, remainingMs: lease.remainingMs() }));
     }
   };
+}
+
+/** Whoever has it by now: it may have been passed on since the answer came. */
+function lose({ kept, lease }: Grant, { why }: Gone): void {
+  if (kept) lease!.lose(why === "unknown" ? "expired" : why, why !== "revoked");
 }
 
 function isWithoutEffect(error: unknown): boolean {

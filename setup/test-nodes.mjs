@@ -9,6 +9,7 @@ import { withLock } from "./lock.mjs";
 import { excerpt, runQuietly } from "./progress.mjs";
 import { findTestFiles, runTests } from "./run-tests.mjs";
 import { SetupError, script } from "./script.mjs";
+import { ensureServers } from "./servers.mjs";
 import { stateFolder } from "./workspace.mjs";
 
 const MAJORS = [20, 22, 24, 26];
@@ -19,6 +20,8 @@ const filters = process.argv.slice(2).filter((arg) => !arg.startsWith("--"));
 await script(async () => {
   await ensureInstalled();
   await ensureBuilt();
+  const [reason] = await ensureServers();
+  if (reason !== undefined) throw new SetupError(reason);
   const files = findTestFiles({ long: false, filters });
   const rows = [];
   for (const major of MAJORS) {

@@ -7,6 +7,7 @@ import { staleEmbeds } from "./embed.mjs";
 import { ensureInstalled } from "./install.mjs";
 import { findTestFiles, runTests } from "./run-tests.mjs";
 import { script } from "./script.mjs";
+import { ensureServers } from "./servers.mjs";
 import { root } from "./workspace.mjs";
 
 const long = process.argv.includes("--long");
@@ -19,6 +20,7 @@ await script(async () => {
   const stale = staleEmbeds();
   await step("packages installed", ensureInstalled);
   await step("types: tsc strict, by the build", ensureBuilt);
+  await step("servers installed", ensureServers);
   await step("format and lint", lint);
   await step("generated files fresh", () => stale.map((path) => `was stale, commit it: ${path}`));
   const files = findTestFiles({ long, filters });

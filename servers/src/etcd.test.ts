@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { test } from "node:test";
-import { type EtcdServer, ensureEtcdctl, startEtcd, startEtcdCluster } from "./etcd.js";
+import { type EtcdServer, startEtcd, startEtcdCluster } from "./etcd.js";
+import { ensure } from "./install.js";
 
 test("an etcd keeps its data across a kill, and stop leaves neither process nor folder", async () => {
   const etcd = await startEtcd();
@@ -43,7 +44,7 @@ test("a cluster elects another leader when its leader is killed, and takes it ba
 
 function ctl(members: readonly EtcdServer[], ...args: string[]): string {
   const endpoints = members.map(({ port }) => `127.0.0.1:${port}`).join(",");
-  return execFileSync(ensureEtcdctl(), [`--endpoints=${endpoints}`, ...args], {
+  return execFileSync(ensure("etcdctl"), [`--endpoints=${endpoints}`, ...args], {
     encoding: "utf8",
     env: { ...process.env, ETCDCTL_API: "3" },
     stdio: ["ignore", "pipe", "pipe"],

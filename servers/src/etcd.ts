@@ -1,12 +1,10 @@
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ensureBinary } from "./install.js";
+import { ensure } from "./install.js";
 import { freePorts } from "./ports.js";
 import { ServerProcess } from "./process.js";
 
-const PACKAGE = { binary: "etcd", package: "etcd-server" };
-const CLIENT_PACKAGE = { binary: "etcdctl", package: "etcd-client" };
 // A port that was free a moment ago may be taken when the server asks for it.
 const PORT_TRIES = 3;
 const PROBE_TIMEOUT_MS = 500;
@@ -56,13 +54,8 @@ export async function startEtcdCluster(size = 3, options: EtcdOptions = {}): Pro
   return startMembers(size, options);
 }
 
-/** The path of etcdctl, which is installed if need be. */
-export function ensureEtcdctl(): string {
-  return ensureBinary(CLIENT_PACKAGE);
-}
-
 async function startMembers(size: number, options: EtcdOptions): Promise<EtcdCluster> {
-  const binary = ensureBinary(PACKAGE);
+  const binary = ensure("etcd");
   for (let attempt = 1; ; attempt++) {
     const ports = await freePorts(2 * size);
     const members = Array.from({ length: size }, (_, i) => member(binary, ports, i, options));

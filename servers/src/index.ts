@@ -1,13 +1,13 @@
+export { CURATOR_JARS, type Thing } from "./catalogue.js";
 export { type ClusterServers, startCluster } from "./cluster.js";
 export {
   type EtcdCluster,
   type EtcdOptions,
   type EtcdServer,
-  ensureEtcdctl,
   startEtcd,
   startEtcdCluster,
 } from "./etcd.js";
-export { ensureBinary, ensureFile, ensurePython, findBinary, type Wanted } from "./install.js";
+export { ensure, ensureAll, findBinary } from "./install.js";
 export { type MariadbOptions, type MariadbServer, startMariadb } from "./mariadb.js";
 export { type PgbouncerOptions, type PgbouncerServer, startPgbouncer } from "./pgbouncer.js";
 export { freePort, freePorts } from "./ports.js";

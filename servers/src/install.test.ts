@@ -4,7 +4,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { ensurePython, findBinary, searchFolders } from "./install.js";
+import { CATALOGUE, type Thing } from "./catalogue.js";
+import { ensure, ensureAll, findBinary, searchFolders } from "./install.js";
 
 test("findBinary looks in the PATH first", () => {
   const found = findBinary("sh");
@@ -30,8 +31,14 @@ test("searchFolders leaves out empty PATH entries, which would mean the current 
   assert.deepEqual(searchFolders(":/a::/b:/a", []), ["/a", "/b"]);
 });
 
-test("ensurePython gives Debian's Python once it can import the module", () => {
-  const python = ensurePython("redis", "python3-redis");
+test("what is a module is given as Debian's Python, once that can import it", () => {
+  const python = ensure("redis-py");
   const { stdout } = spawnSync(python, ["-c", "import redis; print(redis.__name__)"]);
   assert.equal(String(stdout).trim(), "redis");
+});
+
+test("everything in the catalogue can be found, and nothing is left to install then", () => {
+  ensureAll();
+  assert.deepEqual(ensureAll(), []);
+  for (const thing of Object.keys(CATALOGUE) as Thing[]) assert.match(ensure(thing), /^\//, thing);
 });

@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
+import { CATALOGUE, type Thing, type Wanted } from "./catalogue.js";
 
 const APT_TIMEOUT_MS = 10 * 60_000;
 // Daemons live outside many people's PATH; `*` stands for a version, and the newest wins.
@@ -15,12 +16,6 @@ const USUAL_FOLDERS = [
   "/opt/homebrew/opt/postgresql@*/bin",
 ];
 
-export interface Wanted {
-  readonly binary: string;
-  /** The Debian package that brings it. */
-  readonly package: string;
-}
-
 /** The path of a program in the PATH or where servers usually are, or null. */
 export function findBinary(
   name: string,
@@ -33,32 +28,35 @@ export function findBinary(
   return null;
 }
 
-/** Finds a server's program, or installs its package. Throws with the command to run by hand. */
-export function ensureBinary(wanted: Wanted): string {
-  const found = findBinary(wanted.binary);
+/** Where it is; its package is installed if need be. Throws with the command to run by hand. */
+export function ensure(thing: Thing): string {
+  const found = find(CATALOGUE[thing]);
   if (found !== null) return found;
-  aptInstall(wanted);
-  const installed = findBinary(wanted.binary);
-  if (installed !== null) return installed;
-  throw new Error(`package ${wanted.package} was installed, but brought no ${wanted.binary}`);
+  install([thing]);
+  return find(CATALOGUE[thing])!;
 }
 
-/** Makes sure of a file that a Debian package brings, such as a Java library. */
-export function ensureFile(path: string, debianPackage: string): string {
-  if (!existsSync(path)) aptInstall({ binary: path, package: debianPackage });
-  if (existsSync(path)) return path;
-  throw new Error(`package ${debianPackage} was installed, but brought no ${path}`);
+/** Everything in the catalogue, in one go. Gives the packages that had to be installed. */
+export function ensureAll(): readonly string[] {
+  const things = Object.keys(CATALOGUE) as Thing[];
+  return install(things.filter((thing) => find(CATALOGUE[thing]) === null));
 }
 
-/** Debian's own Python with this module, whose package is installed if need be. Gives its path. */
-export function ensurePython(module: string, debianPackage: string): string {
+function install(things: readonly Thing[]): readonly string[] {
+  if (things.length === 0) return [];
+  const packages = [...new Set(things.map((thing) => CATALOGUE[thing].package))];
+  aptInstall(things, packages);
+  const missing = things.filter((thing) => find(CATALOGUE[thing]) === null);
+  if (missing.length === 0) return packages;
+  throw new Error(`installed ${packages.join(", ")}, which brought no ${missing.join(", ")}`);
+}
+
+function find(wanted: Wanted): string | null {
+  if ("binary" in wanted) return findBinary(wanted.binary);
+  if ("file" in wanted) return existsSync(wanted.file) ? wanted.file : null;
   // Not the first in the PATH: Debian's packages are for Debian's Python alone.
   const python = "/usr/bin/python3";
-  const imports = () => spawnSync(python, ["-c", `import ${module}`]).status === 0;
-  if (imports()) return python;
-  aptInstall({ binary: `Python's module ${module}`, package: debianPackage });
-  if (imports()) return python;
-  throw new Error(`package ${debianPackage} was installed, but ${python} cannot import ${module}`);
+  return spawnSync(python, ["-c", `import ${wanted.module}`]).status === 0 ? python : null;
 }
 
 /** The PATH, then the usual folders, with `*` replaced by what is there. */
@@ -99,13 +97,13 @@ function isProgram(path: string): boolean {
   }
 }
 
-function aptInstall(wanted: Wanted): void {
+function aptInstall(things: readonly Thing[], packages: readonly string[]): void {
   const isRoot = process.getuid?.() === 0;
   const apt = isRoot ? "apt-get" : "sudo apt-get";
-  const byHand = `${apt} update && ${apt} install -y --no-install-recommends ${wanted.package}`;
-  const needed = `${wanted.binary} is needed and was not found. Install it with\n  ${byHand}`;
+  const byHand = `${apt} update && ${apt} install -y --no-install-recommends ${packages.join(" ")}`;
+  const needed = `needed and not found: ${things.join(", ")}. Install that with\n  ${byHand}`;
   if (findBinary("apt-get") === null) throw new Error(needed);
-  const shell = ["sh", "-c", APT_SCRIPT, "sh", wanted.package];
+  const shell = ["sh", "-c", APT_SCRIPT, "sh", ...packages];
   const [file = "", ...args] = isRoot ? shell : ["sudo", "-n", ...shell];
   const result = spawnSync(file, args, { encoding: "utf8", timeout: APT_TIMEOUT_MS });
   if (result.status === 0) return;
@@ -130,7 +128,7 @@ if [ ! -e "$policy" ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 install() {
-  apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$1" 9>&-
+  apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@" 9>&-
 }
-install "$1" || { apt-get -o DPkg::Lock::Timeout=300 update 9>&-; install "$1"; }
+install "$@" || { apt-get -o DPkg::Lock::Timeout=300 update 9>&-; install "$@"; }
 `;

@@ -1,13 +1,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { join } from "node:path";
-import { ensureBinary } from "./install.js";
+import { ensure } from "./install.js";
 import { freePort } from "./ports.js";
 import { ServerProcess } from "./process.js";
 import { runOnce } from "./unprivileged.js";
 
-const PACKAGE = { binary: "mariadbd", package: "mariadb-server" };
-const INSTALLER = { binary: "mariadb-install-db", package: "mariadb-server" };
 const PORT_TRIES = 3;
 const PROBE_TIMEOUT_MS = 500;
 // The first byte of the packet that greets a client, after its header.
@@ -37,8 +35,8 @@ export interface MariadbServer extends AsyncDisposable {
 
 /** A real MariaDB on a free port of 127.0.0.1. Installs it if the machine has none. */
 export async function startMariadb(options: MariadbOptions = {}): Promise<MariadbServer> {
-  const daemon = ensureBinary(PACKAGE);
-  const installer = ensureBinary(INSTALLER);
+  const daemon = ensure("mariadbd");
+  const installer = ensure("mariadb-install-db");
   for (let attempt = 1; ; attempt++) {
     const port = options.port ?? (await freePort());
     try {

@@ -1,12 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ensureBinary } from "./install.js";
+import { ensure } from "./install.js";
 import { freePort } from "./ports.js";
 import { greet } from "./postgres.js";
 import { ServerProcess } from "./process.js";
 import { servant } from "./unprivileged.js";
-
-const PACKAGE = { binary: "pgbouncer", package: "pgbouncer" };
 
 export interface PgbouncerOptions {
   /** The PostgreSQL behind it. */
@@ -31,7 +29,7 @@ export async function startPgbouncer({
   mode = "transaction",
   poolSize = 20,
 }: PgbouncerOptions): Promise<PgbouncerServer> {
-  const binary = ensureBinary(PACKAGE);
+  const binary = ensure("pgbouncer");
   const port = await freePort();
   const user = servant("postgres");
   const server = new ServerProcess({

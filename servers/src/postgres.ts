@@ -3,12 +3,11 @@ import { mkdirSync } from "node:fs";
 import { createConnection } from "node:net";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ensureBinary } from "./install.js";
+import { ensure } from "./install.js";
 import { freePort } from "./ports.js";
 import { ServerProcess } from "./process.js";
 import { runOnce, servant } from "./unprivileged.js";
 
-const PACKAGE = { binary: "initdb", package: "postgresql" };
 const PORT_TRIES = 3;
 const PROBE_TIMEOUT_MS = 500;
 const ENDING_TRIES = 250;
@@ -37,7 +36,7 @@ export interface PostgresServer extends AsyncDisposable {
 
 /** A real PostgreSQL on a free port of 127.0.0.1. Installs it if the machine has none. */
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
-  const programs = dirname(ensureBinary(PACKAGE));
+  const programs = dirname(ensure("initdb"));
   for (let attempt = 1; ; attempt++) {
     const port = options.port ?? (await freePort());
     try {

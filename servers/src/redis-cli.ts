@@ -1,9 +1,8 @@
 import { execFile } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { ensureBinary } from "./install.js";
+import { ensure } from "./install.js";
 
-const PACKAGE = { binary: "redis-cli", package: "redis-tools" };
 const TIMEOUT_MS = 10_000;
 const POLL_MS = 20;
 
@@ -12,7 +11,7 @@ const run = promisify(execFile);
 /** What a Redis on this port answers, as redis-cli prints it to a file. Rejects where none answers. */
 export async function redisCli(port: number, ...args: readonly string[]): Promise<string> {
   const options = { timeout: TIMEOUT_MS };
-  const { stdout } = await run(ensureBinary(PACKAGE), ["-p", String(port), ...args], options);
+  const { stdout } = await run(ensure("redis-cli"), ["-p", String(port), ...args], options);
   return stdout;
 }
 

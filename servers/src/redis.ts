@@ -1,9 +1,8 @@
 import { createConnection } from "node:net";
-import { ensureBinary } from "./install.js";
+import { ensure } from "./install.js";
 import { freePort } from "./ports.js";
 import { ServerProcess } from "./process.js";
 
-const PACKAGE = { binary: "redis-server", package: "redis-server" };
 // A port that was free a moment ago may be taken when the server asks for it.
 const PORT_TRIES = 3;
 const PROBE_TIMEOUT_MS = 500;
@@ -32,7 +31,7 @@ export interface RedisServer extends AsyncDisposable {
 
 /** A real Redis on a free port of 127.0.0.1. Installs it if the machine has none. */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
-  const binary = ensureBinary(PACKAGE);
+  const binary = ensure("redis-server");
   for (let attempt = 1; ; attempt++) {
     const port = options.port ?? (await freePort());
     try {

@@ -1,12 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ensureBinary } from "./install.js";
+import { ensure } from "./install.js";
 import { freePorts } from "./ports.js";
 import { allOrNone, ServerProcess } from "./process.js";
 import { type RedisServer, startRedis } from "./redis.js";
 import { eventually, redisCli } from "./redis-cli.js";
 
-const PACKAGE = { binary: "redis-server", package: "redis-server" };
 const REPLICAS = 2;
 const SENTINELS = 3;
 const QUORUM = 2;
@@ -107,7 +106,7 @@ function sentinel(port: number, primary: number): ServerProcess {
       // Sentinels write into their own configuration, so each has a file of its own.
       const path = join(folder, "sentinel.conf");
       writeFileSync(path, configuration(port, primary, folder));
-      return [ensureBinary(PACKAGE), path, "--sentinel"];
+      return [ensure("redis-server"), path, "--sentinel"];
     },
     probe: async () => void (await redisCli(port, "PING")),
   });

@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ensureBinary } from "./install.js";
+import { ensure } from "./install.js";
 
 // Adds an offset to the wall clock and leaves the monotonic one alone, as a step by NTP or by hand does.
 const SHIM = `
@@ -61,7 +61,8 @@ export class ShiftedClock implements Disposable {
   readonly #file = join(this.#folder, "offset");
 
   constructor() {
-    const gcc = ensureBinary({ binary: "gcc", package: "gcc" });
+    ensure("stdio.h");
+    const gcc = ensure("gcc");
     const source = join(this.#folder, "shim.c");
     writeFileSync(source, SHIM);
     this.set(0);

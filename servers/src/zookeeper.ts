@@ -2,13 +2,10 @@ import { writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ensureBinary, ensureFile } from "./install.js";
+import { ensure } from "./install.js";
 import { freePorts } from "./ports.js";
 import { ServerProcess } from "./process.js";
 
-const JAVA = { binary: "java", package: "default-jre-headless" };
-const JAR = "/usr/share/java/zookeeper.jar";
-const LOG_JAR = "/usr/share/java/slf4j-simple.jar";
 const MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 const MEMBERS = 3;
 const PORT_TRIES = 3;
@@ -126,7 +123,7 @@ function member(
       const lines = [...configuration(port, folder, tickMs), ...peers, ...config];
       writeFileSync(path, `${lines.join("\n")}\n`);
       writeFileSync(join(folder, "myid"), String(id));
-      return [ensureBinary(JAVA), ...javaArguments(java), MAIN, path];
+      return [ensure("java"), ...javaArguments(java), MAIN, path];
     },
     // A member without a quorum answers this with a refusal.
     probe: async () => {
@@ -180,7 +177,7 @@ function configuration(port: number, folder: string, tickMs: number): string[] {
 }
 
 function javaArguments(more: readonly string[]): string[] {
-  const jars = [ensureFile(JAR, "zookeeper"), ensureFile(LOG_JAR, "libslf4j-java")];
+  const jars = [ensure("zookeeper.jar"), ensure("slf4j-simple.jar")];
   return [
     "-Xmx192m",
     "-XX:+UseSerialGC",

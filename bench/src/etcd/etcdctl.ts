@@ -1,12 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { ensureBinary, ensureEtcdctl } from "@holdfast/servers";
+import { ensure } from "@holdfast/servers";
 import { instant } from "../instant.js";
 import type { Contender, Release, Subject } from "../suite.js";
 import { RESOURCE, sitOut } from "../terms.js";
 import { METHODS } from "./methods.js";
-
-const SETPRIV = { binary: "setpriv", package: "util-linux" };
 
 /**
  * A program for each turn: it prints its key once it holds, and gives back when it is interrupted.
@@ -26,8 +24,8 @@ export const etcdctl: Contender = {
     renewal: "a program for each lock",
   },
   async open({ url, ttlMs }): Promise<Subject> {
-    const setpriv = ensureBinary(SETPRIV);
-    const lock = [ensureEtcdctl(), `--endpoints=${url}`, "lock", `--ttl=${ttlMs / 1e3}`];
+    const setpriv = ensure("setpriv");
+    const lock = [ensure("etcdctl"), `--endpoints=${url}`, "lock", `--ttl=${ttlMs / 1e3}`];
     return {
       async acquire(resource = RESOURCE): Promise<Release> {
         // It would wait on when this process is killed.

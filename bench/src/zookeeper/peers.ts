@@ -2,37 +2,22 @@ import { execFileSync } from "node:child_process";
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ensureBinary, ensureFile, ensurePython } from "@holdfast/servers";
+import { CURATOR_JARS, ensure } from "@holdfast/servers";
 import { openForeign } from "../foreign.js";
 import type { Contender, Place } from "../suite.js";
 import { RESOURCE } from "../terms.js";
 
 const PATH = `/${RESOURCE}`;
-const JAVA = { binary: "java", package: "default-jdk-headless" };
-const JAVAC = { ...JAVA, binary: "javac" };
-// The path of each in Debian, and the package that brings it.
-const JARS = {
-  "curator-recipes": "libcurator-recipes-java",
-  "curator-framework": "libcurator-framework-java",
-  "curator-client": "libcurator-client-java",
-  zookeeper: "zookeeper",
-  "zookeeper-jute": "libzookeeper-java",
-  guava: "libguava-java",
-  "slf4j-api": "libslf4j-java",
-  "slf4j-nop": "libslf4j-java",
-};
 
 export const kazoo = peer("kazoo", "kazoo Lock (Python)", () => [
-  ...[ensurePython("kazoo", "python3-kazoo"), source("kazoo-lock.py")],
+  ...[ensure("kazoo"), source("kazoo-lock.py")],
 ]);
 
 export const curator = peer("curator", "Curator InterProcessMutex (Java)", () => {
-  const jars = Object.entries(JARS).map(([jar, bringer]) =>
-    ensureFile(`/usr/share/java/${jar}.jar`, bringer),
-  );
+  const jars = CURATOR_JARS.map(ensure);
   const folder = compiled("CuratorLock", jars.join(":"));
   const path = [folder, ...jars].join(":");
-  return [ensureBinary(JAVA), "-Xmx128m", "-XX:+UseSerialGC", "-cp", path, "CuratorLock"];
+  return [ensure("java"), "-Xmx128m", "-XX:+UseSerialGC", "-cp", path, "CuratorLock"];
 });
 
 export const peers = [kazoo, curator];
@@ -62,7 +47,7 @@ function compiled(name: string, classPath: string): string {
   // Beside it, then renamed: another process may be doing the same.
   const beside = join(folder, String(process.pid));
   const args = ["-d", beside, "-cp", classPath, source(`${name}.java`)];
-  execFileSync(ensureBinary(JAVAC), args, { stdio: ["ignore", "ignore", "pipe"] });
+  execFileSync(ensure("javac"), args, { stdio: ["ignore", "ignore", "pipe"] });
   renameSync(join(beside, `${name}.class`), made);
   rmSync(beside, { recursive: true });
   return folder;

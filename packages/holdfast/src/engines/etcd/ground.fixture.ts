@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { type EtcdServer, ensureEtcdctl, Relay } from "@holdfast/servers";
+import { type EtcdServer, ensure, Relay } from "@holdfast/servers";
 import { LeaseLostError } from "../../errors.js";
 import type { Lease } from "../../lease.js";
 import { Locks } from "../../locks.js";
@@ -59,7 +59,7 @@ export class Ground implements AsyncDisposable {
 
   ctlCommand(): { file: string; env: NodeJS.ProcessEnv; endpoints: string } {
     return {
-      file: ensureEtcdctl(),
+      file: ensure("etcdctl"),
       env: { ...process.env, ETCDCTL_API: "3" },
       endpoints: `--endpoints=${this.endpoints.join(",")}`,
     };

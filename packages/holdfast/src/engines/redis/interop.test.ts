@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { after, before } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ensurePython } from "@holdfast/servers";
+import { ensure } from "@holdfast/servers";
 import type { Locks } from "../../locks.js";
 import { CLIENT_NAMES, type ClientName, type Ground, scenes, until } from "./ground.fixture.js";
 
@@ -53,7 +53,7 @@ let answers: AsyncIterator<string>;
 before(() => {
   const program = ["-c", PROGRAM];
   const stdio = ["pipe", "pipe", "inherit"] as const;
-  python = spawn(ensurePython("redis", "python3-redis"), program, { stdio: [...stdio] });
+  python = spawn(ensure("redis-py"), program, { stdio: [...stdio] });
   answers = createInterface({ input: python.stdout! })[Symbol.asyncIterator]();
 });
 after(() => python.kill());

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { ensureBinary, freePorts, ServerProcess } from "@holdfast/servers";
+import { ensure, freePorts, ServerProcess } from "@holdfast/servers";
 import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { connect } from "../../connect.js";
@@ -85,7 +85,7 @@ describe("TLS", () => {
 });
 
 async function start(at: number, args: readonly string[], conf?: string): Promise<void> {
-  const binary = ensureBinary({ binary: "redis-server", package: "redis-server" });
+  const binary = ensure("redis-server");
   const files = ["cert-file", "key-file", "ca-cert-file"].map((kind, i) => [
     `--tls-${kind}`,
     join(folder, ["server.crt", "server.key", "ca.crt"][i]!),
@@ -106,8 +106,7 @@ async function start(at: number, args: readonly string[], conf?: string): Promis
 }
 
 async function makeCertificates(): Promise<void> {
-  const openssl = (...args: string[]) =>
-    run(ensureBinary({ binary: "openssl", package: "openssl" }), args, { cwd: folder });
+  const openssl = (...args: string[]) => run(ensure("openssl"), args, { cwd: folder });
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
   await openssl(
     "req",

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { createServer, type Server } from "node:tls";
-import { ensurePython } from "@holdfast/servers";
+import { ensure } from "@holdfast/servers";
 import { connect } from "../../connect.js";
 import { EngineError, UsageError } from "../../errors.js";
 import { claim, fresh, Ground, now } from "./ground.fixture.js";
@@ -84,7 +84,7 @@ describe("access", { concurrency: 4 }, () => {
   it("a user with no more than its rights can do everything, and others nothing", async () => {
     const chroot = `/${fresh("closed")}`;
     // create, read and nothing else on the chroot; all below it belongs to whoever makes it.
-    const python = ensurePython("kazoo", "python3-kazoo");
+    const python = ensure("kazoo");
     execFileSync(python, [
       "-c",
       `

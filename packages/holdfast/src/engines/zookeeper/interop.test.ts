@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ensureFile, ensurePython } from "@holdfast/servers";
+import { CURATOR_JARS, ensure } from "@holdfast/servers";
 import { UnsupportedError } from "../../errors.js";
 import { fresh, Ground } from "./ground.fixture.js";
 import type { LayoutName } from "./layout.js";
@@ -72,30 +72,19 @@ public class Locker {
   }
 }
 `;
-const JARS = {
-  "curator-recipes": "libcurator-recipes-java",
-  "curator-framework": "libcurator-framework-java",
-  "curator-client": "libcurator-client-java",
-  zookeeper: "zookeeper",
-  "zookeeper-jute": "libzookeeper-java",
-  guava: "libguava-java",
-  "slf4j-api": "libslf4j-java",
-  "slf4j-nop": "libslf4j-java",
-};
 
 const FOREIGNERS: Readonly<Record<Exclude<LayoutName, "holdfast">, (path: string) => Foreigner>> = {
   kazoo: (path) => {
-    const python = ensurePython("kazoo", "python3-kazoo");
+    const python = ensure("kazoo");
     return new Foreigner(python, ["-c", KAZOO, ground.server.hosts, path]);
   },
   curator: (path) => {
-    const jars = Object.entries(JARS).map(([jar, bringer]) =>
-      ensureFile(`/usr/share/java/${jar}.jar`, bringer),
-    );
+    ensure("javac");
+    const jars = CURATOR_JARS.map(ensure);
     const source = join(folder, "Locker.java");
     writeFileSync(source, CURATOR);
     const args = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", jars.join(":"), source];
-    return new Foreigner("java", [...args, ground.server.hosts, path]);
+    return new Foreigner(ensure("java"), [...args, ground.server.hosts, path]);
   },
 };
 

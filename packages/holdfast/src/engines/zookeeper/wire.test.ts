@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ensurePython, startZooKeeper } from "@holdfast/servers";
+import { ensure, startZooKeeper } from "@holdfast/servers";
 import { systemClock } from "../../clock.js";
 import { claim, fresh, Ground, now, until } from "./ground.fixture.js";
 import { JuteReader, JuteWriter } from "./wire/jute.js";
@@ -294,6 +294,6 @@ zk = KazooClient(hosts="${ground.server.hosts}")
 zk.start()
 ${script}
 zk.stop()`;
-  const python = ensurePython("kazoo", "python3-kazoo");
+  const python = ensure("kazoo");
   return execFileSync(python, ["-c", program], { encoding: "utf8" }).trim();
 }

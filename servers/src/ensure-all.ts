@@ -1,0 +1,10 @@
+// Installs everything that tests use of Debian: for `npm test`, before its first test begins.
+import { ensureAll } from "./install.js";
+
+try {
+  const installed = ensureAll();
+  if (installed.length > 0) console.log(`installed ${installed.join(", ")}`);
+} catch (error) {
+  console.error((error as Error).message);
+  process.exitCode = 1;
+}

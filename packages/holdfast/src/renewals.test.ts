@@ -34,6 +34,16 @@ async function company(names: readonly string[], options: AcquireOptions = {}) {
   return { ...theatre, locks, leases, batches };
 }
 
+/** Lets the keeper look in the middle of a turn, which its timer never does. */
+class LookingClock extends ManualClock {
+  look = () => {};
+
+  override timer(delayMs: number, callback: () => void, keepAlive: boolean) {
+    if (!keepAlive) this.look = callback;
+    return super.timer(delayMs, callback, keepAlive);
+  }
+}
+
 function resources(batches: readonly (readonly RenewRef[])[]): string[][] {
   return batches.map((batch) => batch.map(({ resource }) => resource).sort());
 }
@@ -392,14 +402,7 @@ test("who is renewed by hand when another hears of its loss is asked for once", 
 });
 
 test("one that is passed on while it waits to be sent is not sent twice", async () => {
-  let look = () => {};
-  class NotedClock extends ManualClock {
-    override timer(delayMs: number, callback: () => void, keepAlive: boolean) {
-      if (!keepAlive) look = callback;
-      return super.timer(delayMs, callback, keepAlive);
-    }
-  }
-  const clock = new NotedClock();
+  const clock = new LookingClock();
   const { engine } = stage({}, clock);
   const { noted, batches } = noting(engine);
   const locks = new Locks(noted, { clock, cohort: { ms: 60_000 } });
@@ -416,7 +419,7 @@ test("one that is passed on while it waits to be sent is not sent twice", async 
   // Only what was given back in the same turn is new: from then on plans are made at once.
   await (await locks.acquire("z")).release();
   clock.step();
-  look();
+  clock.look();
   await clock.advance(0);
   const successor = await line[2]!;
   for (const names of resources(batches)) assert.equal(new Set(names).size, names.length);
@@ -527,21 +530,14 @@ test("a jump of the wall clock renews all of them at once", async () => {
 });
 
 test("a lease that came in the same turn is renewed by a jump of the wall clock, too", async () => {
-  let look = () => {};
-  class NotedClock extends ManualClock {
-    override timer(delayMs: number, callback: () => void, keepAlive: boolean) {
-      if (!keepAlive) look = callback;
-      return super.timer(delayMs, callback, keepAlive);
-    }
-  }
-  const clock = new NotedClock();
+  const clock = new LookingClock();
   const { engine, locks } = stage({}, clock);
   await locks.acquire("a");
   await clock.advance(0);
   await locks.acquire("b");
   clock.step();
   const renewed = record(clock, "renewed");
-  look();
+  clock.look();
   await clock.advance(0);
   assert.deepEqual(renewed.map(({ message }) => message.resource).sort(), ["a", "b"]);
   assert.equal(engine.calls("renew"), 1);

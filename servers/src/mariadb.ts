@@ -17,6 +17,8 @@ export interface MariadbOptions {
   readonly durable?: boolean;
   /** More of mariadbd's own arguments, such as `["--default-time-zone=+05:00"]`. */
   readonly args?: readonly string[];
+  /** Beside those of this process, such as what a LogGate needs. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export interface MariadbServer extends AsyncDisposable {
@@ -52,7 +54,7 @@ async function startOn(
   daemon: string,
   installer: string,
   port: number,
-  { durable = false, args = [] }: MariadbOptions,
+  { durable = false, args = [], env = {} }: MariadbOptions,
 ): Promise<MariadbServer> {
   // It refuses to run as root unless it is told to.
   const asRoot = process.getuid?.() === 0 ? ["--user=root"] : [];
@@ -73,6 +75,7 @@ async function startOn(
       `--init-file=${join(folder, "data", "init.sql")}`,
       ...args,
     ],
+    env,
     probe: () => greet(port),
     readyWithinMs: 30_000,
   });

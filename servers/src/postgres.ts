@@ -18,6 +18,8 @@ export interface PostgresOptions {
   readonly durable?: boolean;
   /** More settings, such as `["max_connections=20"]`. */
   readonly settings?: readonly string[];
+  /** Beside those of this process, such as what a LogGate needs. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export interface PostgresServer extends AsyncDisposable {
@@ -51,7 +53,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
 async function startOn(
   programs: string,
   port: number,
-  { durable = false, settings = [] }: PostgresOptions,
+  { durable = false, settings = [], env = {} }: PostgresOptions,
 ): Promise<PostgresServer> {
   const user = servant("postgres");
   const all = [
@@ -66,6 +68,7 @@ async function startOn(
         ...["-D", join(folder, "data"), "-p", String(port), "-k", join(folder, "sockets")],
         ...["-h", "127.0.0.1", ...all.flatMap((setting) => ["-c", setting])],
       ]),
+    env,
     probe: () => greet(port),
     // Ends the sessions instead of waiting for them.
     stopSignal: "SIGINT",

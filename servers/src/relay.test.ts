@@ -21,6 +21,28 @@ before(async () => {
 });
 after(() => server.close());
 
+test("a relay keeps requests back, and delivers them although their sender has gone", async () => {
+  await using relay = await Relay.start(port);
+  const { socket, said } = await dial(relay.port);
+  const stays = await dial(relay.port);
+  relay.hold();
+  socket.write("x");
+  stays.socket.write("y");
+  await sleep(50);
+  assert.equal(heard.includes("x") || heard.includes("y"), false);
+  socket.destroy();
+  await sleep(50);
+  relay.deliver();
+  await sleep(50);
+  assert.ok(heard.includes("x"), "what was sent arrives, whoever has hung up meanwhile");
+  assert.equal(said(), "");
+  assert.equal(stays.said(), "yy");
+  stays.socket.write("z");
+  await sleep(50);
+  assert.equal(stays.said(), "yyzz", "everything passes again");
+  stays.socket.destroy();
+});
+
 test("a relay passes on, hangs, goes on, loses answers, and cuts", async () => {
   await using relay = await Relay.start(port);
   const { socket, said } = await dial(relay.port);

@@ -1,11 +1,18 @@
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 
-/** A TCP relay on 127.0.0.1 that a test can cut, hang and mend. */
+/** One connection through the relay, and what its client sent while requests were held back. */
+interface Pair {
+  readonly client: Socket;
+  readonly server: Socket;
+  readonly kept: Buffer[];
+}
+
+/** A TCP relay on 127.0.0.1 that a test can cut, hang, hold and mend. */
 export class Relay implements AsyncDisposable {
   #target: number;
   readonly #server: Server;
-  readonly #pairs = new Set<readonly [Socket, Socket]>();
-  #state: "open" | "cut" | "hung" | "mute" = "open";
+  readonly #pairs = new Set<Pair>();
+  #state: "open" | "cut" | "hung" | "mute" | "holding" = "open";
 
   private constructor(target: number) {
     this.#target = target;
@@ -28,7 +35,7 @@ export class Relay implements AsyncDisposable {
   cut(): void {
     this.#state = "cut";
     for (const pair of this.#pairs) {
-      const [client, server] = pair;
+      const { client, server } = pair;
       this.#pairs.delete(pair);
       // A reset of one that is being shut down fails, and leaves a handle for which Node spins at exit.
       if (client.readyState === "open") client.resetAndDestroy();
@@ -40,7 +47,24 @@ export class Relay implements AsyncDisposable {
   /** Connections stay, and nothing passes: as with a cable that was pulled. */
   hang(): void {
     this.#state = "hung";
-    for (const pair of this.#pairs) for (const socket of pair) socket.pause();
+    for (const { client, server } of this.#pairs) {
+      client.pause();
+      server.pause();
+    }
+  }
+
+  /** What clients send is kept back, even when they hang up; what the server says still arrives. */
+  hold(): void {
+    this.#state = "holding";
+  }
+
+  /** What was kept back arrives now, in its order, and everything passes again. */
+  deliver(): void {
+    this.#state = "open";
+    for (const pair of this.#pairs) {
+      for (const bytes of pair.kept.splice(0)) pair.server.write(bytes);
+      if (pair.client.destroyed) this.#part(pair);
+    }
   }
 
   /** What clients send arrives, and what the server says is lost. */
@@ -55,7 +79,10 @@ export class Relay implements AsyncDisposable {
 
   mend(): void {
     this.#state = "open";
-    for (const pair of this.#pairs) for (const socket of pair) socket.resume();
+    for (const { client, server } of this.#pairs) {
+      client.resume();
+      server.resume();
+    }
   }
 
   async close(): Promise<void> {
@@ -74,19 +101,30 @@ export class Relay implements AsyncDisposable {
       return;
     }
     const server = createConnection(this.#target, "127.0.0.1");
-    const pair = [client, server] as const;
+    const pair: Pair = { client, server, kept: [] };
     this.#pairs.add(pair);
-    for (const [from, to] of [pair, [server, client] as const]) {
-      from.setNoDelay(true);
-      from.on("error", () => this.#pairs.has(pair) && to.destroy());
-      from.on("data", (bytes) => {
-        if (this.#state !== "mute" || from === client) to.write(bytes);
-      });
-      from.on("close", () => {
-        if (this.#pairs.delete(pair)) to.destroy();
-      });
-    }
+    client.setNoDelay(true);
+    server.setNoDelay(true);
+    server.on("error", () => this.#pairs.has(pair) && client.destroy());
+    client.on("data", (bytes) => {
+      if (this.#state === "holding") pair.kept.push(bytes);
+      else server.write(bytes);
+    });
+    server.on("data", (bytes) => {
+      if (this.#state !== "mute" && !client.destroyed) client.write(bytes);
+    });
+    client.on("close", () => {
+      if (this.#state !== "holding" || pair.kept.length === 0) this.#part(pair);
+    });
+    server.on("close", () => this.#part(pair));
     if (this.#state === "hung") server.pause();
     else client.resume();
+  }
+
+  /** Either side has gone. What is on its way to the server still arrives there. */
+  #part(pair: Pair): void {
+    if (!this.#pairs.delete(pair)) return;
+    pair.client.destroy();
+    pair.server.end(() => pair.server.destroy());
   }
 }

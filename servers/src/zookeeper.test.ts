@@ -29,4 +29,8 @@ test("an ensemble elects a leader, and another one when that is killed", async (
   assert.notEqual(second.port, first.port);
   await first.start();
   assert.match(await first.command("srvr"), /Mode: follower/);
+  await ensemble.whole();
+  for (const member of ensemble.members) {
+    assert.match(await member.command("srvr"), /Mode: (leader|follower)/);
+  }
 });

@@ -15,6 +15,9 @@ const LEADER_MS = 30_000;
 const LOOK_EVERY_MS = 50;
 // Short, so that sessions end soon after their time.
 const TICK_MS = 50;
+// How long one member waits for another, when it joins and later. A member that joins while the leader
+// hangs does not take part in the next election before this is over; until then there is no quorum.
+const PATIENCE_MS = 2_000;
 
 export interface ZooKeeperOptions {
   /** The unit of the servers' own timeouts; sessions end at a multiple of it. */
@@ -57,6 +60,8 @@ export interface ZooKeeperEnsemble extends AsyncDisposable {
   readonly members: readonly ZooKeeperServer[];
   /** Waits until there is one. */
   leader(): Promise<ZooKeeperServer>;
+  /** Waits until every member leads or follows: then any one of them may fail, and a majority is left. */
+  whole(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -92,8 +97,9 @@ export function startZooKeeperEnsemble(options: EnsembleOptions = {}): Promise<Z
     const members = all.map(({ server }) => server);
     const hosts = members.map((one) => one.hosts).join(",");
     const leader = () => leaderOf(members);
+    const whole = () => allServe(members);
     return {
-      ...{ hosts, url: `zookeeper://${hosts}`, members, leader, stop },
+      ...{ hosts, url: `zookeeper://${hosts}`, members, leader, whole, stop },
       [Symbol.asyncDispose]: stop,
     };
   });
@@ -167,9 +173,9 @@ function configuration(port: number, folder: string, tickMs: number): string[] {
     `tickTime=${tickMs}`,
     `minSessionTimeout=${tickMs * 2}`,
     "maxSessionTimeout=3600000",
-    // In ticks. Members that start on a busy machine need seconds for it.
-    `initLimit=${Math.ceil(10_000 / tickMs)}`,
-    `syncLimit=${Math.ceil(2_000 / tickMs)}`,
+    // In ticks.
+    `initLimit=${Math.ceil(PATIENCE_MS / tickMs)}`,
+    `syncLimit=${Math.ceil(PATIENCE_MS / tickMs)}`,
     "maxClientCnxns=0",
     "admin.enableServer=false",
     "4lw.commands.whitelist=*",
@@ -192,12 +198,36 @@ function javaArguments(more: readonly string[]): string[] {
 }
 
 async function leaderOf(members: readonly ZooKeeperServer[]): Promise<ZooKeeperServer> {
+  const at = await look("no leader", async () => {
+    const found = (await modes(members)).indexOf("leader");
+    return found < 0 ? null : found;
+  });
+  return members[at]!;
+}
+
+async function allServe(members: readonly ZooKeeperServer[]): Promise<void> {
+  await look("not every member serves", async () => {
+    const said = await modes(members);
+    return said.includes("leader") && said.every((mode) => mode !== "") ? true : null;
+  });
+}
+
+/** What each member says that it is; "" for one that hangs, or has no leader yet. */
+function modes(members: readonly ZooKeeperServer[]): Promise<string[]> {
+  return Promise.all(
+    members.map(async (one) => {
+      const said = await one.command("srvr").catch(() => "");
+      return /^Mode: (\w+)/m.exec(said)?.[1] ?? "";
+    }),
+  );
+}
+
+async function look<T>(otherwise: string, see: () => Promise<T | null>): Promise<T> {
   const deadline = performance.now() + LEADER_MS;
   for (;;) {
-    const modes = await Promise.all(members.map((one) => one.command("srvr").catch(() => "")));
-    const at = modes.findIndex((mode) => /^Mode: leader/m.test(mode));
-    if (at >= 0) return members[at]!;
-    if (performance.now() > deadline) throw new Error(`no leader within ${LEADER_MS} ms`);
+    const seen = await see();
+    if (seen !== null) return seen;
+    if (performance.now() > deadline) throw new Error(`${otherwise} within ${LEADER_MS} ms`);
     await sleep(LOOK_EVERY_MS);
   }
 }

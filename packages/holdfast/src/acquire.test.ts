@@ -142,7 +142,7 @@ test("a claim whose first request was lost is buried although the next was answe
   const waiting = new Locks(lossy).acquire("a", { ...ALONE, waitMs: 100, retry: [1, 200] });
   await assert.rejects(waiting, AcquireTimeoutError);
   await held.release();
-  const call = { startedAt: systemClock.now(), timeoutMs: 1_000 };
+  const call = { startedAt: systemClock.now(), timeoutMs: 1_000, order: 1 };
   const late = await engine.tryAcquire(lost[0]!, call);
   assert.equal(late.kind, "gone");
 });

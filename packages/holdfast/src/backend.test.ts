@@ -38,7 +38,7 @@ test("a call carries the instant before it was sent and its limit, and leaves no
     return "answer";
   });
   assert.equal(answer, "answer");
-  assert.deepEqual(seen, { startedAt: clock.now(), timeoutMs: 250 });
+  assert.deepEqual(seen, { startedAt: clock.now(), timeoutMs: 250, order: 1 });
   assert.equal(clock.timers, 0);
 });
 

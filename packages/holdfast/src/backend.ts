@@ -29,6 +29,7 @@ export class Backend {
   /** Those of the resources before: the two together are the most recent ones. */
   #earlierTokens = new Map<string, bigint>();
   #underWay = 0;
+  #order = 0;
   #callsThisTurn = 0;
   #turnStartedAt = 0;
   #nextTurn: Promise<void> | null = null;
@@ -70,7 +71,8 @@ export class Backend {
   }
 
   #ask<T>(timeoutMs: number, question: Question<T>, keepAlive: boolean): void {
-    const asked = sent(question, { startedAt: this.clock.now(), timeoutMs });
+    const call = { startedAt: this.clock.now(), timeoutMs, order: ++this.#order };
+    const asked = sent(question, call);
     if (asked === null) return;
     let over = false;
     const onTimeout = () => {
@@ -96,10 +98,9 @@ export class Backend {
   insist<T extends { kind: string }>(
     timeoutMs: number,
     send: (call: Call) => Promise<readonly (T | Failed)[]>,
-    tried: (error: unknown) => void = () => {},
   ): Promise<T> {
     return new Promise((done, gaveUp) => {
-      new Insisting<T>(this, timeoutMs, { send, tried, done, gaveUp }).ask();
+      new Insisting<T>(this, timeoutMs, { send, done, gaveUp }).ask();
     });
   }
 

@@ -36,6 +36,39 @@ test("every token of the range checks as good at the backend while the grant liv
   assert.notEqual(next.sequencer, first.sequencer);
 });
 
+test("a lease with a renewal under way for another ttl goes back to the backend", async () => {
+  for (const ttlMs of [1_000, 90_000]) {
+    const { clock, engine, locks } = stage();
+    const { first, second } = await three(locks, clock);
+    const renewed = outcomeOf(first.renew({ ttlMs }));
+    await first.release();
+    const next = await now(second);
+    await renewed;
+    assert.equal(engine.calls("release"), 2, "the opener's and this one");
+    assert.ok(next.remainingMs() > 25_000, `${next.remainingMs()} ms are left`);
+    await clock.advance(15_000);
+    assert.ok(
+      next.remainingMs() > 15_000 && next.remainingMs() <= 30_000,
+      "renewed for its own ttl",
+    );
+  }
+});
+
+test("the backend is told which token is in use, and a former one revokes nobody", async () => {
+  const { clock, locks, other } = stage();
+  const { first, second } = await three(locks, clock);
+  await first.release();
+  const next = await now(second);
+  await other.revoke("a", { token: first.token });
+  await clock.advance(20);
+  assert.ok(next.held, "the revocation was for the one before it");
+  const [holder] = (await other.inspect("a")).holders;
+  assert.deepEqual([holder?.token, holder?.revoked], [next.token, false]);
+  assert.equal(await other.revoke("a", { token: next.token }), "revoked");
+  await clock.advance(20);
+  assert.equal(next.held, false);
+});
+
 test("a cohort of one reserves one token", async () => {
   const { locks, other } = stage();
   await (await locks.acquire("a")).release();

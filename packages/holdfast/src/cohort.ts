@@ -122,8 +122,8 @@ export class Cohort implements Custody, Claimant, LocalLine {
     return this.#lease(grant, terms, now);
   }
 
-  renew(lease: HeldLease, ttlMs: number | undefined): Promise<void> {
-    return this.#home.sole.renew(lease, ttlMs);
+  renew(lease: HeldLease, ttlMs: number | undefined, leave?: boolean): Promise<void> {
+    return this.#home.sole.renew(lease, ttlMs, leave);
   }
 
   giveBack(lease: HeldLease): Promise<"released" | "gone"> {
@@ -321,7 +321,8 @@ export class Cohort implements Custody, Claimant, LocalLine {
   #canPassOn(next: LocalWaiter): boolean {
     const grant = this.#grant;
     if (grant === null || this.#index + 1 >= grant.tokens) return false;
-    if (this.#index >= this.#home.budget.handOvers || grant.ttlMs !== next.terms.ttlMs)
+    // A renewal that is under way for another ttl would be the next one's, once it is answered.
+    if (this.#index >= this.#home.budget.handOvers || !grant.livesFor(next.terms.ttlMs))
       return false;
     const now = this.#home.arena.backend.clock.now();
     if (now - this.#turnStartedAt >= this.#home.budget.handOverMs) return false;

@@ -38,8 +38,8 @@ test("whoever leaves has a copy of all that is known", () => {
   const all = grants(2);
   const company = new Company(all);
   const { leader } = company;
-  leader.unanswered(300);
   leader.confirm({ since: 500, ttlMs: 1_000 });
+  leader.expect(500, 300);
   Object.assign(leader, { renewAt: 700, failures: 2, inDangerTold: true });
   leader.renewing = Promise.resolve();
   const other = all.find((grant) => grant !== leader)!;
@@ -50,8 +50,7 @@ test("whoever leaves has a copy of all that is known", () => {
   );
   assert.deepEqual([other.renewAt, other.failures, other.inDangerTold], [700, 2, true]);
   assert.equal(other.renewing, leader.renewing);
-  other.confirm({ since: 900, ttlMs: 5_000 });
-  assert.equal(other.validUntil, 1_200, "the doubt has come along");
+  assert.equal(other.livesFor(1_000), false, "what was asked for last has come along");
 });
 
 test("a leader that leaves has a successor that knows what it knew, as long as anybody is there", () => {

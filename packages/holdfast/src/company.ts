@@ -150,6 +150,6 @@ function join(wards: readonly Ward[], moved: (ward: Ward) => void): Ward {
   return host;
 }
 
-export function refOf({ resource, grantId, ttlMs }: Grant): RenewRef {
-  return { resource, grantId, ttlMs };
+export function refOf({ resource, grantId, ttlMs, index }: Grant): RenewRef {
+  return { resource, grantId, ttlMs, index };
 }

@@ -13,10 +13,10 @@ export class SoleCustody implements Custody {
     this.#keeper = keeper;
   }
 
-  async renew(lease: HeldLease, ttlMs: number | undefined): Promise<void> {
+  async renew(lease: HeldLease, ttlMs: number | undefined, leave = false): Promise<void> {
     const { name, traits } = this.#backend.engine;
     if (ttlMs !== undefined) checkTtl(ttlMs, name, traits);
-    await this.#keeper.renewNow(lease, ttlMs ?? lease.grant.ttlMs);
+    await this.#keeper.renewNow(lease, ttlMs ?? lease.grant.ttlMs, leave);
   }
 
   giveBack(lease: HeldLease): Promise<"released" | "gone"> {

@@ -32,6 +32,11 @@ export interface Call {
    */
   readonly startedAt: number;
   readonly timeoutMs: number;
+  /**
+   * A whole number that rises with every call of this core. Renewals of one grant take effect in this
+   * order, in whatever order they arrive: a late copy must not take back what a later one gave.
+   */
+  readonly order: number;
 }
 
 export interface GrantRef {
@@ -41,6 +46,16 @@ export interface GrantRef {
 
 export interface RenewRef extends GrantRef {
   readonly ttlMs: number;
+  /**
+   * Which of the grant's tokens is in use: 0, or nothing, is the first. It rises when the lease is
+   * handed over inside the process. Views show that token, and only that token can be revoked.
+   */
+  readonly index?: number;
+  /**
+   * The holder goes, and keeps others out for ttlMs from now on: the grant outlives the process,
+   * its connection and `close()`, and only time or a forced revocation ends it.
+   */
+  readonly leave?: boolean;
 }
 
 export interface ReleaseRef extends GrantRef {
@@ -117,6 +132,7 @@ export interface Withdrawn {
 
 export interface HolderView {
   readonly mode: Mode;
+  /** The one in use, as of the last renewal: a hand-over inside a process shows with the next one. */
   readonly token: bigint;
   readonly label: string;
   /** Until expiry, by the backend's clock. */
@@ -173,6 +189,8 @@ export interface EngineTraits {
   readonly fencing: "process" | "durable" | "clock";
   /** The most tokens that one grant can reserve; 1 means no cohort hand-over. */
   readonly tokenRange: number;
+  /** Whether a grant can be left: it then outlives the process that held it, until its time ends. */
+  readonly leaves: boolean;
   /**
    * Every answer comes from outside the process, by way of the event loop. Without it the core sees
    * to it that the loop turns between calls.
@@ -182,7 +200,10 @@ export interface EngineTraits {
 
 /** The backend keeps waiters in order and makes the head the next holder by itself. */
 export interface QueueFacet {
-  /** Grants at once if nobody is before this claim, else stands in line. One round trip either way. */
+  /**
+   * Grants at once if nobody is before this claim, else stands in line. One round trip either way. A
+   * repeat with the same grantId is a heartbeat as well: it keeps the place, and looks for its turn.
+   */
   enqueue(claim: Claim, call: Call): Promise<Granted | Queued | Gone>;
   /** An answer per waiter, in the order given. Heartbeats are the truth; pushes only make it fast. */
   heartbeat(
@@ -206,7 +227,12 @@ export interface Engine {
   readonly traits: EngineTraits;
   /** Never overtakes a waiter. The same grantId again gets the same token and a fresh ttl. */
   tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone>;
-  /** Never revives: an expired, replaced or revoked grant is gone. An answer per grant, in order. */
+  /**
+   * Never revives: an expired, replaced or revoked grant is gone. A renewal that arrives after a later
+   * one (`call.order`) changes nothing and is answered with what remains. A renewal with a greater
+   * index than the revoked one's is renewed: the revocation was for a holder that has passed the lease
+   * on. An answer per grant, in order.
+   */
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]>;
   /** Ends the grant, or the waiter, of exactly this grantId. An answer per grant, in order. */
   release(
@@ -217,7 +243,8 @@ export interface Engine {
   check(sequence: Sequence, call: Call): Promise<boolean>;
   /**
    * Forbids renewal; the successor follows at release or expiry. With force the grant ends at once,
-   * which breaks exclusion for a holder that is still at work.
+   * which breaks exclusion for a holder that is still at work. Only the token in use counts: any other
+   * one of the range is gone.
    */
   revoke(sequence: RevokeRef, call: Call): Promise<"revoked" | "gone">;
   /** For people and tools; core decides nothing from these two. */

@@ -106,7 +106,7 @@ export class LeaseLostError extends HoldfastError {
   }
 }
 
-/** A guard saw a greater token: a newer holder has written already. */
+/** Where the data lives, this token is not the registered one: as a rule a newer holder is at work. */
 export class FencedOutError extends HoldfastError {
   static override readonly brand = "FENCED_OUT";
   readonly code = "FENCED_OUT";

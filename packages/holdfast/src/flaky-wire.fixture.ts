@@ -25,7 +25,7 @@ class FlakyWire implements Wire {
       <Of, Answer>(verb: Verb, ask: (of: Of, call: Call) => Promise<Answer>) =>
       (of: Of, call: Call) => {
         flaky.pushes(this.#pushes());
-        const fault = this.#fault(verb);
+        const fault = this.#fault();
         if (fault !== null) flaky.inject(verb, fault);
         return ask(of, call);
       };
@@ -50,14 +50,12 @@ class FlakyWire implements Wire {
     };
   }
 
-  #fault(verb: Verb): Fault | null {
+  #fault(): Fault | null {
     if (!this.faults || this.#random(FAULT_IN) > 0) return null;
     const kinds = ["fail", "lose-reply", "hang", "hold-request", "hold-reply", "replay"] as const;
     const kind = kinds[this.#random(kinds.length)]!;
     if (kind === "fail" || kind === "lose-reply") return { kind };
     if (kind === "hang") return { kind, carriedOut: this.#random(2) === 0 };
-    // A renewal that was answered is not repeated: a shorter one would move the expiry back.
-    if (kind === "replay" && verb === "renew") return { kind: "lose-reply" };
     return { kind, until: this.#later() };
   }
 

@@ -40,13 +40,24 @@ test("what a renewal may do counts from its send where it is less, never where i
   assert.equal(grant.validUntil, 500);
 });
 
-test("a renewal without an answer caps every later one at its ttl", () => {
+test("a grant lives for its ttl only while no renewal asks for another", () => {
   const grant = grantOf();
-  grant.unanswered(300);
-  grant.unanswered(800);
+  assert.ok(grant.livesFor(1_000));
+  grant.willAsk(300);
+  assert.equal(grant.livesFor(1_000), false, "about to be asked for another life");
+  grant.expect(200, 300);
+  assert.equal(grant.livesFor(300), false, "asked for, and not confirmed");
+  grant.confirm({ since: 200, ttlMs: 300 });
+  assert.ok(grant.livesFor(300));
+});
+
+test("an answer counts for all it says, whatever was asked before it without an answer", () => {
+  const grant = grantOf();
+  grant.expect(200, 300);
+  assert.equal(grant.validUntil, 500, "it may have been carried out");
+  grant.expect(1_000, 5_000);
   grant.confirm({ since: 1_000, ttlMs: 5_000 });
-  assert.equal(grant.validUntil, 1_300);
-  assert.equal(grant.ttlMs, 5_000, "the next renewal still asks for what was wanted");
+  assert.equal(grant.validUntil, 6_000, "the backend ignores the earlier one from now on");
 });
 
 test("doubt is there while a request is unanswered, and for ever once an answer was lost", () => {
@@ -75,12 +86,6 @@ function keptOn(more: Partial<Terms> = {}): Grant {
 
 test("grants on equal terms that were renewed at one instant are akin", () => {
   assert.ok(keptOn().isAkinTo(keptOn()));
-  const [first, second] = [keptOn(), keptOn()];
-  for (const grant of [first, second]) {
-    grant.unanswered(700);
-    grant.confirm({ since: 600, ttlMs: 1_000 });
-  }
-  assert.ok(first.isAkinTo(second));
 });
 
 test("grants that differ in anything that a renewal depends on are not akin", () => {
@@ -95,18 +100,11 @@ test("grants that differ in anything that a renewal depends on are not akin", ()
   after((grant) => grant.confirm({ since: 501, ttlMs: 1_000 }));
   after((grant) => grant.confirm({ since: 500, ttlMs: 1_001 }));
   after((grant) => grant.confirm({ since: 501, ttlMs: 999 }));
-  after((grant) => grant.unanswered(1_000));
+  after((grant) => grant.willAsk(999));
   for (const [i, other] of others.entries()) {
     assert.equal(keptOn().isAkinTo(other), false, `the one at ${i}`);
     assert.equal(other.isAkinTo(keptOn()), false, `the one at ${i}`);
   }
-  // Both end with what was never answered, but ask for different lives.
-  const [short, long] = [keptOn(), keptOn()];
-  for (const grant of [short, long]) grant.unanswered(700);
-  short.confirm({ since: 600, ttlMs: 1_000 });
-  long.confirm({ since: 600, ttlMs: 2_000 });
-  assert.equal(short.validUntil, long.validUntil);
-  assert.equal(short.isAkinTo(long), false);
 });
 
 test("who is not renewed, has a last instant or must be asked about again keeps no company", () => {

@@ -52,9 +52,8 @@ export class Grant {
   #ttlMs: number;
   #lifeMs: number;
   #validUntil: number;
-  // The shortest ttl of any renewal that was never answered, 0 for none. It may be carried out at any
-  // time, even after a later and longer one, so nothing counts for more than this from then on.
-  #doubtfulTtlMs = 0;
+  // What the latest renewal asked for, answered or not.
+  #askedTtlMs: number;
   // Of the lease that stands on it: ten thousand renewals need not touch ten thousand leases. What can
   // be told from them is not written down: every fraction takes a place of its own on the heap, and
   // the collector's shortest pause grows with the heap that a million grants make.
@@ -70,6 +69,7 @@ export class Grant {
     this.doubt = doubt;
     this.#driftPpm = Math.ceil(drift * 1e6);
     this.#ttlMs = claim.ttlMs;
+    this.#askedTtlMs = claim.ttlMs;
     this.#lifeMs = granted.ttlMs;
     this.#since = granted.since;
     this.#validUntil = this.#endOf(granted.since, granted.ttlMs);
@@ -93,6 +93,17 @@ export class Grant {
   /** What the next renewal asks for. */
   get ttlMs(): number {
     return this.leader.#ttlMs;
+  }
+
+  /** Which of its tokens is in use. */
+  get index(): number {
+    return this.lease === null ? 0 : Number(this.lease.token - this.firstToken);
+  }
+
+  /** Whether it lives for this ttl, and no renewal under way or without an answer changes that. */
+  livesFor(ttlMs: number): boolean {
+    const { leader } = this;
+    return leader.#ttlMs === ttlMs && leader.#askedTtlMs === ttlMs;
   }
 
   /** The life that validUntil was counted with; shorter than ttlMs where that is in doubt. */
@@ -150,8 +161,8 @@ export class Grant {
   confirm({ since, ttlMs }: Validity): void {
     this.#since = since;
     this.#ttlMs = ttlMs;
-    this.#lifeMs = this.#doubtfulTtlMs === 0 ? ttlMs : Math.min(ttlMs, this.#doubtfulTtlMs);
-    this.#validUntil = this.#endOf(since, this.#lifeMs);
+    this.#lifeMs = ttlMs;
+    this.#validUntil = this.#endOf(since, ttlMs);
     this.failures = 0;
     this.inDangerTold = false;
     this.unclaimed = false;
@@ -162,16 +173,16 @@ export class Grant {
    * hearing of it; from then on the backend's expiry is the nearer one.
    */
   expect(since: number, ttlMs: number): void {
+    this.#askedTtlMs = ttlMs;
     const end = this.#endOf(since, ttlMs);
     if (end >= this.#validUntil) return;
     this.#validUntil = end;
     this.#lifeMs = ttlMs;
   }
 
-  /** A renewal that was sent and not answered. */
-  unanswered(ttlMs: number): void {
-    const known = this.#doubtfulTtlMs;
-    this.#doubtfulTtlMs = known === 0 ? ttlMs : Math.min(known, ttlMs);
+  /** A renewal with this ttl is about to be sent; a turn of the event loop may pass before it is. */
+  willAsk(ttlMs: number): void {
+    this.#askedTtlMs = ttlMs;
   }
 
   /** Whether it may be renewed in company: nothing about it has an instant of its own. */
@@ -186,7 +197,7 @@ export class Grant {
     return (
       this.#since === other.#since &&
       this.#ttlMs === other.#ttlMs &&
-      this.#doubtfulTtlMs === other.#doubtfulTtlMs &&
+      this.#askedTtlMs === other.#askedTtlMs &&
       (mine === others ||
         (mine.ttlMs === others.ttlMs &&
           mine.graceMs === others.graceMs &&
@@ -201,7 +212,7 @@ export class Grant {
     this.#ttlMs = leader.#ttlMs;
     this.#lifeMs = leader.#lifeMs;
     this.#validUntil = leader.#validUntil;
-    this.#doubtfulTtlMs = leader.#doubtfulTtlMs;
+    this.#askedTtlMs = leader.#askedTtlMs;
     this.renewAt = leader.renewAt;
     this.failures = leader.failures;
     this.inDangerTold = leader.inDangerTold;

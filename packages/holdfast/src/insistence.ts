@@ -50,7 +50,6 @@ export abstract class Insistence<T extends { kind: string }>
 
 interface Insister<T> {
   send(call: Call): Promise<readonly (T | Failed)[]>;
-  tried(error: unknown): void;
   done(answer: T): void;
   gaveUp(error: unknown): void;
 }
@@ -68,9 +67,7 @@ export class Insisting<T extends { kind: string }> extends Insistence<T> {
     return this.#insister.send(call);
   }
 
-  protected tried(error: unknown): void {
-    this.#insister.tried(error);
-  }
+  protected tried(): void {}
 
   protected done(answer: T): void {
     this.#insister.done(answer);

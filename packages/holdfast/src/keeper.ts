@@ -118,8 +118,8 @@ export class Keeper {
     this.#backend.inBackground("check", resource, told);
   }
 
-  renewNow(lease: HeldLease, ttlMs: number): Promise<void> {
-    return this.#renewals.sendNow(lease, ttlMs);
+  renewNow(lease: HeldLease, ttlMs: number, leave: boolean): Promise<void> {
+    return this.#renewals.sendNow(lease, ttlMs, leave);
   }
 
   #look(): void {

@@ -12,7 +12,10 @@ export interface Lease extends AsyncDisposable {
   readonly resource: string;
   readonly mode: Mode;
   readonly label: string;
-  /** Larger than the token of every earlier grant of this resource. Send it with each write. */
+  /**
+   * Larger than the token of every earlier grant of this resource. Register it where the data lives
+   * before reading, and check it in the transaction that writes. Comparing at the write alone is too late.
+   */
   readonly token: bigint;
   /** "mode:token:percent-encoded-name", for the resource to check. */
   readonly sequencer: string;
@@ -32,7 +35,8 @@ export interface Lease extends AsyncDisposable {
 
 /** Who looks after the grant under a lease: the keeper, and the cohort where there is one. */
 export interface Custody {
-  renew(lease: HeldLease, ttlMs: number | undefined): Promise<void>;
+  /** With leave it is the last renewal: the grant is to outlive this process. */
+  renew(lease: HeldLease, ttlMs: number | undefined, leave?: boolean): Promise<void>;
   /** Called in the same tick as release(): renewals stop before anything is awaited. */
   giveBack(lease: HeldLease): Promise<"released" | "gone">;
   onLost(lease: HeldLease): void;
@@ -137,7 +141,8 @@ export class HeldLease implements Lease {
   /** Gives the lease up and keeps others out for so long from now: its grant ends by itself then. */
   async leave(forMs: number): Promise<void> {
     try {
-      await this.renew({ ttlMs: forMs });
+      this.assertHeld();
+      await this.#custody.renew(this, forMs, true);
     } catch (error) {
       // Others are kept out for longer than was asked for, and not for less.
       emit("failed", () => ({ during: "leave", error, resource: this.resource }));

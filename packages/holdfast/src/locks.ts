@@ -39,7 +39,10 @@ export interface ListOptions {
 }
 
 export interface RevokeOptions {
-  /** The token of the grant to revoke, from inspect or list: never revokes a successor by mistake. */
+  /**
+   * The token to revoke, from inspect or list: never revokes a successor by mistake. A lease that was
+   * handed over inside its process can be revoked by its token from its next renewal on.
+   */
   readonly token: bigint;
   /**
    * Ends the grant at once instead of at the holder's release or expiry. This breaks exclusion: the

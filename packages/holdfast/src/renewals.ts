@@ -45,25 +45,20 @@ export class Renewals {
   }
 
   /** One renewal for one caller, who wants to know how it went. */
-  async sendNow(lease: HeldLease, ttlMs: number): Promise<void> {
+  async sendNow(lease: HeldLease, ttlMs: number, leave: boolean): Promise<void> {
     const { grant } = lease;
     const { clock, engine } = this.#backend;
     // A batch under way may carry another ttl; whichever is sent last must be the one we believe.
     while (grant.leader.renewing) await grant.leader.renewing;
     lease.assertHeld();
     this.#plans.part(grant);
-    const { resource, grantId, callTimeoutMs } = grant;
-    const work = this.#backend.insist<Renewed | Gone>(
-      callTimeoutMs,
-      (call) => {
-        grant.expect(call.startedAt, ttlMs);
-        this.#plans.schedule(grant, call.startedAt);
-        return engine.renew([{ resource, grantId, ttlMs }], call);
-      },
-      (error) => {
-        if (!isWithoutEffect(error)) grant.unanswered(ttlMs);
-      },
-    );
+    const { resource, grantId, index, callTimeoutMs } = grant;
+    grant.willAsk(ttlMs);
+    const work = this.#backend.insist<Renewed | Gone>(callTimeoutMs, (call) => {
+      grant.expect(call.startedAt, ttlMs);
+      this.#plans.schedule(grant, call.startedAt);
+      return engine.renew([{ resource, grantId, ttlMs, index, leave }], call);
+    });
     grant.renewing = work.then(ignore, ignore).then(() => {
       grant.renewing = null;
       this.#plans.schedule(grant, clock.now());
@@ -107,7 +102,6 @@ export class Renewals {
         const tookMs = now - answer.since;
         if (channels.renewed.hasSubscribers) told.push(tellingEach("renewed", ward, { tookMs }));
       } else if (answer.kind === "failed") {
-        if (answer.effect === "unknown") leader.unanswered(leader.ttlMs);
         this.#planRepeat(ward, now);
         const error = this.#backend.failure(answer);
         told.push(tellingEach("renewal-failed", ward, { error }));

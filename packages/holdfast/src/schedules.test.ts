@@ -14,7 +14,7 @@ const STEPS = 60;
 test("the network of these tests counts validity from the send, and acts on arrival", async () => {
   const clock = new ManualClock();
   const network = new Network(clock, () => 2, false);
-  const call = { startedAt: clock.now(), timeoutMs: 100 };
+  const call = { startedAt: clock.now(), timeoutMs: 100, order: 1 };
   const asked = network.send(false, call, async ({ startedAt }) => ({
     since: startedAt,
     arrivedAt: startedAt,

@@ -138,8 +138,8 @@ class WatchedCustody implements Custody {
     this.#onOver = onOver;
   }
 
-  renew(lease: HeldLease, ttlMs: number | undefined): Promise<void> {
-    return this.#sole.renew(lease, ttlMs);
+  renew(lease: HeldLease, ttlMs: number | undefined, leave?: boolean): Promise<void> {
+    return this.#sole.renew(lease, ttlMs, leave);
   }
 
   giveBack(lease: HeldLease): Promise<"released" | "gone"> {

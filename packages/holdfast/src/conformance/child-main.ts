@@ -43,6 +43,12 @@ async function main(job: Job): Promise<void> {
   if (job.does !== "close" && job.does !== "leave") {
     process.on("disconnect", () => process.exit(1));
   }
+  if (job.does === "once") {
+    const atLeastMs = job.options.ttlMs ?? 0;
+    await locks.once(job.resource, { atMostMs: atLeastMs * 10, atLeastMs }, () => {});
+    process.send?.({ says: "ran" } satisfies Said, () => process.exit(0));
+    return;
+  }
   const acquiring = locks.acquire(job.resource, job.options);
   if (job.does === "wait") say({ says: "waiting" });
   const lease = await acquiring;

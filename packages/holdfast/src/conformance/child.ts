@@ -16,9 +16,9 @@ export interface Job {
   /**
    * hold: acquire, and stay. wait: stand in line, and stay. watch: acquire, and look at the lease
    * without pause. close: acquire, close, and end by itself. leave: acquire, and simply fall off
-   * the end of the program.
+   * the end of the program. once: run once for at least ttlMs, and exit without closing anything.
    */
-  readonly does: "hold" | "wait" | "watch" | "close" | "leave";
+  readonly does: "hold" | "wait" | "watch" | "close" | "leave" | "once";
 }
 
 /** What a child process says. */
@@ -26,6 +26,7 @@ export type Said =
   | { readonly says: "waiting" }
   | { readonly says: "held"; readonly token: string }
   | { readonly says: "closed" }
+  | { readonly says: "ran" }
   | {
       readonly says: "paused";
       /** What `lease.held` said in the first statement after the pause. */

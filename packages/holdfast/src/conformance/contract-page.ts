@@ -14,6 +14,12 @@ const NEEDS: Record<Need, string> = {
   limits: "limits",
   lockDelay: "lock-delay",
   range: "token ranges",
+  leave: "grants that can be left",
+  ttl: "a ttl of each grant",
+  truth: "the record",
+  silence: "silencing waiters",
+  relay: "a relay",
+  misanswer: "wrong answers",
 };
 
 /** The laws as the page for engine authors shows them. */

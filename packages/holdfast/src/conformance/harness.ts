@@ -18,6 +18,17 @@ export interface Harness {
   sever?(engine: Engine): MaybePromise<() => MaybePromise<void>>;
   /** Stops the backend as a crash would, and starts it again. */
   restart?(): MaybePromise<void>;
+  /**
+   * What the backend has of one resource, read from its own record and not through an engine: every
+   * grant that keeps others out now. Belief must never be more (L19).
+   */
+  truth?(resource: string): MaybePromise<readonly TrueGrant[]>;
+  /** Lets the waiters of a resource have been silent for ms longer than they were. */
+  silence?(resource: string, ms: number): MaybePromise<void>;
+  /** An independent client whose requests can be kept back on their way (L21). */
+  relayed?(): MaybePromise<Relayed>;
+  /** An independent client whose backend can be made to answer in another shape (L20). */
+  misanswered?(): MaybePromise<Misanswered>;
   /** By which `connect` in a child process reaches the same backend. */
   readonly url?: string;
   /** What the engine says of itself; left out, it is taken to offer everything. L0.1 compares. */
@@ -27,6 +38,29 @@ export interface Harness {
   /** Whether the engine has a watch; left out, it has. L0.1 compares. */
   readonly watch?: boolean;
   readonly excuses?: readonly Excuse[];
+}
+
+export interface TrueGrant {
+  /** The first of its tokens. */
+  readonly token: bigint;
+  /** Until the backend lets others in by itself, lock-delay left out. Rounded up where it must be. */
+  readonly remainingMs: number;
+}
+
+export interface Relayed {
+  readonly engine: Engine;
+  /** From now on nothing that it sends arrives. Answers to what arrived before still come. */
+  hold(): MaybePromise<void>;
+  /** What was kept back arrives now, in its order, even if its sender has given up. */
+  deliver(): MaybePromise<void>;
+}
+
+export interface Misanswered {
+  readonly engine: Engine;
+  /** What a wrong answer can look like in this protocol: a string for a list, a short list, … */
+  readonly shapes: readonly string[];
+  /** Every answer has this shape from now on; null: they are as they should be. */
+  answerWith(shape: string | null): void;
 }
 
 /** A law that a backend cannot keep, and the proof that it cannot. */
@@ -49,7 +83,13 @@ export type Need =
   | "shared"
   | "limits"
   | "lockDelay"
-  | "range";
+  | "range"
+  | "leave"
+  | "ttl"
+  | "truth"
+  | "silence"
+  | "relay"
+  | "misanswer";
 
 export interface Law {
   /** "L3.2". */
@@ -76,6 +116,7 @@ const FULL_TRAITS: EngineTraits = {
   lockDelay: true,
   fencing: "process",
   tokenRange: 1024,
+  leaves: true,
 };
 
 export function traitsOf(harness: Harness): EngineTraits {
@@ -97,6 +138,12 @@ const LACKS: Record<Need, (harness: Harness) => string | null> = {
   shared: (h) => (traitsOf(h).modes.includes("shared") ? null : "the engine has no shared mode"),
   limits: (h) => (traitsOf(h).limits ? null : "the engine has no limits on shared claims"),
   lockDelay: (h) => (traitsOf(h).lockDelay ? null : "the engine has no lock-delay"),
+  leave: (h) => (traitsOf(h).leaves ? null : "its grants end with the process"),
+  ttl: (h) => (traitsOf(h).expiry === "ttl" ? null : "grants live as long as one client's session"),
+  truth: (h) => (h.truth ? null : "the harness cannot read the backend's record"),
+  silence: (h) => (h.silence ? null : "the harness cannot make waiters seem silent"),
+  relay: (h) => (h.relayed ? null : "the harness has no relay"),
+  misanswer: (h) => (h.misanswered ? null : "no answer comes over a wire that could garble it"),
   range: (h) => (traitsOf(h).tokenRange >= 2 ? null : "the engine reserves no token ranges"),
 };
 

@@ -1,12 +1,15 @@
 import type { Law, LawGroup } from "./harness.js";
 import { abort } from "./laws/abort.js";
+import { belief } from "./laws/belief.js";
 import { checkAndRevoke } from "./laws/check-and-revoke.js";
 import { close } from "./laws/close.js";
 import { deadWaiters } from "./laws/dead-waiters.js";
 import { declaration } from "./laws/declaration.js";
+import { exactness } from "./laws/exactness.js";
 import { exclusion } from "./laws/exclusion.js";
 import { expiry } from "./laws/expiry.js";
 import { failure } from "./laws/failure.js";
+import { late } from "./laws/late.js";
 import { lockDelay } from "./laws/lock-delay.js";
 import { names } from "./laws/names.js";
 import { order } from "./laws/order.js";
@@ -23,6 +26,7 @@ import { wake } from "./laws/wake.js";
 export const groups: readonly LawGroup[] = [
   ...[declaration, exclusion, sharing, succession, expiry, renewal, tokens, repeat, release, names],
   ...[abort, failure, close, order, wake, stampedes, deadWaiters, lockDelay, checkAndRevoke],
+  ...[belief, exactness, late],
 ];
 
 export const laws: readonly Law[] = groups.flatMap((group) => group.laws);

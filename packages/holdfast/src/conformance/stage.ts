@@ -7,12 +7,21 @@ import type { ConnectOptions } from "../options.js";
 import { type FlakyEngine, flakyEngine } from "../testing/flaky-engine.js";
 import { Child, type Job } from "./child.js";
 import { Client } from "./client.js";
-import { type Harness, type Law, type Need, traitsOf } from "./harness.js";
+import {
+  type Harness,
+  type Law,
+  type Misanswered,
+  type Need,
+  type Relayed,
+  traitsOf,
+} from "./harness.js";
 import { elapse, within } from "./patience.js";
 
 /** A law that never ends is broken, too. */
 const LAW_MS = 20_000;
 const CLOSE_MS = 2_000;
+/** For what comes soon, and on a busy machine later: a process that starts, a clean-up behind it. */
+const HANG_MS = 10_000;
 /** Where nothing can be aged, a life long enough to act in and short enough to wait for. */
 const REAL_LIFE_MS = 300;
 /** Some laws ask several times within a delay, and a busy machine takes its time for each. */
@@ -70,6 +79,30 @@ export class Stage {
     const clients: Client[] = [];
     for (let i = 0; i < count; i++) clients.push(await this.client());
     return clients;
+  }
+
+  /** A client whose requests can be kept back. */
+  async relayed(): Promise<{ client: Client } & Pick<Relayed, "hold" | "deliver">> {
+    const relayed = await this.harness.relayed!();
+    this.#engines.push(relayed.engine);
+    const client = new Client(relayed.engine, this);
+    return { client, hold: () => relayed.hold(), deliver: () => relayed.deliver() };
+  }
+
+  /** A client whose backend can be made to answer in another shape. */
+  async misanswered(): Promise<{ client: Client } & Omit<Misanswered, "engine">> {
+    const { engine, shapes, ...wire } = await this.harness.misanswered!();
+    this.#engines.push(engine);
+    const answerWith = (shape: string | null) => wire.answerWith(shape);
+    return { client: new Client(engine, this), shapes, answerWith };
+  }
+
+  /** What the one holder of this resource has at the backend, and by when that was read. */
+  async truth(resource: string): Promise<{ readonly end: number; readonly token: bigint }> {
+    const grants = await this.harness.truth!(resource);
+    const readBy = systemClock.now();
+    assert.equal(grants.length, 1, `the backend has ${grants.length} holders of the resource`);
+    return { end: readBy + grants[0]!.remainingMs, token: grants[0]!.token };
   }
 
   /** The public API on this engine, closed with the stage. */
@@ -142,7 +175,7 @@ export class Stage {
   }
 
   /** Nobody holds, nobody waits; asked again for a while, as clean-up may run in the background. */
-  async untilEmpty(client: Client, resource: string, ms = 3_000): Promise<void> {
+  async untilEmpty(client: Client, resource: string, ms = HANG_MS): Promise<void> {
     const deadline = systemClock.now() + ms;
     let view: ResourceView;
     for (;;) {
@@ -158,7 +191,7 @@ export class Stage {
   /** So many wait at the backend; without a line there, time enough to have looked once. */
   async untilWaiters(locks: Locks, resource: string, count: number): Promise<void> {
     if (this.harness.queue === false) return elapse(60);
-    const deadline = systemClock.now() + 3_000;
+    const deadline = systemClock.now() + HANG_MS;
     for (;;) {
       const { waiters } = await locks.inspect(resource);
       if (waiters.length === count) return;

@@ -1,4 +1,5 @@
-import { UsageError } from "../errors.js";
+import type { Engine } from "../engine.js";
+import { UnsupportedError, UsageError } from "../errors.js";
 import type { HeldLease, Lease } from "../lease.js";
 import { type TryAcquireOptions, whole } from "../options.js";
 import { type RunFunction, runUnder } from "../run.js";
@@ -19,7 +20,7 @@ export type OnceResult<T> =
   | { readonly ran: false };
 
 interface Acquirer {
-  readonly engine: { readonly traits: { readonly ttl: { readonly minMs: number } } };
+  readonly engine: Pick<Engine, "name" | "traits">;
   tryAcquire(resource: string, options: TryAcquireOptions): Promise<Lease | null>;
 }
 
@@ -37,10 +38,17 @@ export async function once<T>(
     throw new UsageError(`atLeastMs is ${atLeastMs}; it must not exceed atMostMs, ${atMostMs}`);
   }
   if (typeof fn !== "function") throw new UsageError("once takes (name, options, fn)");
+  const { name: engineName, traits } = locks.engine;
+  if (atLeastMs > 0 && !traits.leaves) {
+    throw new UnsupportedError(
+      `${engineName} ends its grants with the process that holds them, and so cannot keep others ` +
+        "out after it; leave atLeastMs out, or use an engine whose grants have a ttl of their own",
+    );
+  }
   const terms = { ...rest, ttlMs: atMostMs, renew: false, graceMs: 0, fair: "strict" } as const;
   const lease = await locks.tryAcquire(name, terms);
   if (lease === null) return { ran: false };
-  const { minMs } = locks.engine.traits.ttl;
+  const { minMs } = traits.ttl;
   const value = await runUnder(locks, lease, async (lease) => {
     try {
       return await fn(lease);

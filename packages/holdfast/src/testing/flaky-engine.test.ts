@@ -1,13 +1,13 @@
 import assert from "node:assert";
 import { test } from "node:test";
-import { systemClock } from "../clock.js";
+import { callNow } from "../call.fixture.js";
 import type { Claim } from "../engine.js";
 import { MemoryStore, memoryEngine } from "../engines/memory/index.js";
 import { EngineError } from "../errors.js";
 import { mintGrantId } from "../grant-id.js";
 import { type FlakyEngine, flakyEngine } from "./flaky-engine.js";
 
-const call = () => ({ startedAt: systemClock.now(), timeoutMs: 1_000 });
+const call = () => callNow(1_000);
 
 function claim(): Claim {
   const grantId = mintGrantId();

@@ -4,6 +4,7 @@ import { expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
 import { elapse } from "../patience.js";
 import { law } from "../stage.js";
+import { leavingLaws } from "./leaving.js";
 import { validityLaws } from "./validity.js";
 
 /** Real time needs a margin for a machine that is busy with other things. */
@@ -141,5 +142,6 @@ export const expiry: LawGroup = {
       assert(lease.token > BigInt(token));
     }),
     ...validityLaws,
+    ...leavingLaws,
   ],
 };

@@ -212,5 +212,50 @@ export const renewal: LawGroup = {
         expectKind(await other.renew(claim), "renewed", "the successor, after the late release");
       },
     ),
+
+    law("L5.13", "a late copy of a shorter renewal takes nothing back", [], async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const { claim } = await a!.take(resource, { ttlMs: s.ttl(20_000) });
+      const [early, late] = [a!.call(), a!.call()];
+      const given = expectKind(
+        await a!.renew(claim, s.ttl(60_000), late),
+        "renewed",
+        "a living one",
+      );
+      await a!.renew(claim, s.ttl(5_000), early);
+      const [holder] = (await b!.inspect(resource)).holders;
+      // A minute, or what a session has that was opened for twenty seconds.
+      const wantedMs = given.ttlMs / 2;
+      assert((holder?.remainingMs ?? 0) > wantedMs, `the later renewal gave ${given.ttlMs} ms`);
+      expectKind(await a!.renew(claim, s.ttl(60_000)), "renewed", "the grant, after all");
+    }),
+
+    law("L5.14", "a late copy of a longer renewal gives nothing back", ["ttl"], async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const { claim } = await a!.take(resource, { ttlMs: s.ttl(20_000) });
+      const [early, late] = [a!.call(), a!.call()];
+      expectKind(await a!.renew(claim, s.ttl(5_000), late), "renewed", "a living grant");
+      await a!.renew(claim, s.ttl(60_000), early);
+      const [holder] = (await b!.inspect(resource)).holders;
+      assert((holder?.remainingMs ?? 0) < 20_000, "the later renewal wanted five seconds");
+    }),
+
+    law(
+      "L5.15",
+      "a late copy of a shorter renewal takes nothing from one that changed no ttl",
+      [],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const resource = s.resource();
+        const { claim } = await a!.take(resource, { ttlMs: s.ttl(20_000) });
+        const [early, late] = [a!.call(), a!.call()];
+        expectKind(await a!.renew(claim, s.ttl(20_000), late), "renewed", "a living grant");
+        await a!.renew(claim, s.ttl(5_000), early);
+        const [holder] = (await b!.inspect(resource)).holders;
+        assert((holder?.remainingMs ?? 0) > 10_000, "the later renewal gave twenty seconds");
+      },
+    ),
   ],
 };

@@ -1,14 +1,20 @@
 import assert from "node:assert";
+import { systemClock } from "../../clock.js";
 import { expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
+import { elapse } from "../patience.js";
 import { law } from "../stage.js";
+
+/** Once is forgiven, twice in a row without a word is not: engines forget the silent after 10 s. */
+const QUIET_MS = 8_000;
 
 export const repeat: LawGroup = {
   id: "L7",
   name: "repeating a claim",
   text:
     "A claim sent again with the same grantId, because its answer was lost or a helper resent it, " +
-    "makes no second grant and no second waiter. It gets the same token, or keeps its place.",
+    "makes no second grant and no second waiter. It gets the same token, or keeps its place as a " +
+    "heartbeat would, and looks for its turn.",
   laws: [
     law("L7.1", "an acquire repeated gets the same token and stays one grant", [], async (s) => {
       const [a, b] = await s.clients(2);
@@ -154,5 +160,42 @@ export const repeat: LawGroup = {
       const [holder] = (await b!.inspect(resource)).holders;
       assert((holder?.remainingMs ?? 0) > 30_000, "the holder was promised a minute");
     }),
+
+    law("L7.11", "an enqueue repeated looks for its turn", ["queue"], async (s) => {
+      const [a, b, c] = await s.clients(3);
+      const resource = s.resource();
+      await a!.take(resource, { ttlMs: s.lifeMs });
+      const waiter = await b!.wait(resource);
+      await s.expire(resource, s.lifeMs, a!);
+      const deadline = systemClock.now() + 2_000;
+      for (;;) {
+        const answer = await b!.enqueue(waiter);
+        if (answer.kind === "granted") break;
+        assert(systemClock.now() < deadline, "the head asked for 2 s, and nobody was in the way");
+        await elapse(50);
+      }
+      await c!.refused(resource);
+    }),
+
+    law(
+      "L7.12",
+      "an enqueue repeated is heard: it keeps its place as a heartbeat would",
+      ["queue", "silence"],
+      async (s) => {
+        const [a, b, c] = await s.clients(3);
+        const resource = s.resource();
+        await a!.take(resource);
+        const first = await b!.wait(resource, { label: "first" });
+        const second = await c!.wait(resource, { label: "second" });
+        for (let i = 0; i < 3; i++) {
+          await s.harness.silence!(resource, QUIET_MS);
+          const again = expectKind(await b!.enqueue(first), "queued", "the same grantId in line");
+          assert.equal(again.position, 0, "a waiter that is heard of keeps its place");
+          await c!.stillWaits(second, "the next in line");
+        }
+        const labels = (await a!.inspect(resource)).waiters.map((waiter) => waiter.label);
+        assert.deepEqual(labels, ["first", "second"]);
+      },
+    ),
   ],
 };

@@ -96,14 +96,28 @@ export const revocationLaws = [
     assert.equal(await a!.check(resource, second.token, "shared"), true);
   }),
 
-  law("L18.13", "revoke by any token of the range revokes the grant", ["range"], async (s) => {
-    const [a, b] = await s.clients(2);
-    const resource = s.resource();
-    const { claim, granted } = await a!.take(resource, { tokens: 2 });
-    assert.equal(await b!.revoke(resource, granted.token + 1n), "revoked");
-    assert.equal(await b!.check(resource, granted.token), false);
-    expectKind(await a!.renew(claim), "gone", "the revoked grant");
-  }),
+  law(
+    "L18.13",
+    "revoke knows the token in use, and no other of the range",
+    ["range"],
+    async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const { claim, granted } = await a!.take(resource, { tokens: 3 });
+      const [first, second, third] = [granted.token, granted.token + 1n, granted.token + 2n];
+      const pass = (index: number) => a!.renew(claim, undefined, undefined, { index });
+      assert.equal(await b!.revoke(resource, second), "gone", "a token that nobody has yet");
+      expectKind(await pass(1), "renewed", "a lease that was passed on");
+      await b!.holdersAre(resource, second);
+      assert.equal(await b!.revoke(resource, first), "gone", "a token that was passed on");
+      expectKind(await pass(1), "renewed", "the holder nobody revoked");
+      assert.equal(await b!.revoke(resource, third), "gone", "a token that nobody has yet");
+      assert.equal(await b!.revoke(resource, second), "revoked");
+      expectKind(await pass(1), "gone", "the revoked holder");
+      expectKind(await pass(0), "gone", "an old renewal of the revoked grant");
+      assert.equal(await b!.check(resource, second), false);
+    },
+  ),
 
   law(
     "L18.14",
@@ -234,6 +248,52 @@ export const revocationLaws = [
       await elapse(100);
       answer.open();
       await within(3_000, lost, "the revoked holder's signal");
+    },
+  ),
+
+  law(
+    "L18.20",
+    "a revocation does not hit the one to whom the lease was passed on before it",
+    ["range"],
+    async (s) => {
+      const [a, b] = await s.clients(2);
+      const resource = s.resource();
+      const { claim, granted } = await a!.take(resource, { tokens: 3 });
+      // The lease has been passed on, and the backend has not heard of it yet.
+      assert.equal(await b!.revoke(resource, granted.token), "revoked");
+      const renewed = await a!.renew(claim, undefined, undefined, { index: 1 });
+      expectKind(renewed, "renewed", "the successor inside the process");
+      assert.equal(await b!.check(resource, granted.token + 1n), true);
+      const [holder] = (await b!.inspect(resource)).holders;
+      assert.deepEqual([holder?.token, holder?.revoked], [granted.token + 1n, false]);
+      const late = await a!.renew(claim, undefined, undefined, { index: 0 });
+      expectKind(late, "renewed", "a renewal that knows of no hand-over changes none");
+      await b!.holdersAre(resource, granted.token + 1n);
+    },
+  ),
+
+  law(
+    "L18.21",
+    "through the API, revoking a former holder leaves its successor in the process alone",
+    ["range"],
+    async (s) => {
+      const [ours, theirs] = [await s.locks(), await s.locks()];
+      const resource = s.resource();
+      const ttlMs = s.ttl(3_000);
+      const a = await ours.acquire(resource, { ttlMs });
+      const waiting = [ours.acquire(resource, { ttlMs }), ours.acquire(resource, { ttlMs })];
+      await a.release();
+      const b = await waiting[0]!;
+      await b.release();
+      const c = await waiting[1]!;
+      for (const token of [a.token, b.token]) await theirs.revoke(resource, { token });
+      await assert.doesNotReject(c.renew(), "the successor was not revoked");
+      await elapse(50);
+      assert.equal(c.held, true, "the successor was not revoked");
+      const [holder] = (await theirs.inspect(resource)).holders;
+      assert.equal(holder?.token, c.token, "people see who holds it now");
+      assert.equal(await theirs.revoke(resource, { token: c.token }), "revoked");
+      await assert.rejects(within(3_000, c.renew(), "renew"), LeaseLostError);
     },
   ),
 ];

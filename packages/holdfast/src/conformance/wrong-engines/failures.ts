@@ -14,7 +14,7 @@ async function or<T>(work: Promise<T>, instead: T): Promise<T> {
 /** Waits until the backend answers again, and then sends what failed under a new name. */
 function resend(inner: Engine, claim: Parameters<Engine["tryAcquire"]>[0]): void {
   const again = async () => {
-    const call = { startedAt: systemClock.now(), timeoutMs: 1_000 };
+    const call = { startedAt: systemClock.now(), timeoutMs: 1_000, order: 0 };
     await inner.tryAcquire({ ...claim, grantId: mintGrantId() }, call).catch(later);
   };
   const later = () => {

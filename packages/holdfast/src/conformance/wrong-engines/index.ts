@@ -1,7 +1,10 @@
 import type { WrongEngine } from "./altered.js";
+import { beliefDefects } from "./belief.js";
 import { delayDefects } from "./closing.js";
 import { countingDefects } from "./counting.js";
+import { exactnessDefects } from "./exactness.js";
 import { failureDefects } from "./failures.js";
+import { lateDefects } from "./late.js";
 import { lifeDefects } from "./life.js";
 import { lineDefects } from "./lines.js";
 import { nameDefects } from "./naming.js";
@@ -12,4 +15,5 @@ import { ownershipDefects } from "./ownership.js";
 export const wrongEngines: readonly WrongEngine[] = [
   ...[...countingDefects, ...ownershipDefects, ...lifeDefects, ...numberDefects],
   ...[...nameDefects, ...failureDefects, ...lineDefects, ...delayDefects],
+  ...[...beliefDefects, ...exactnessDefects, ...lateDefects],
 ];

@@ -1,9 +1,11 @@
+import { systemClock } from "../../clock.js";
 import type { Engine } from "../../engine.js";
 import { MEMORY_TRAITS } from "../../engines/memory/engine.js";
 import { MemoryStore, memoryEngine } from "../../engines/memory/index.js";
 import { type FlakyEngine, flakyEngine } from "../../testing/flaky-engine.js";
 import type { Harness } from "../harness.js";
 import { findLaw } from "../suite.js";
+import { garbledAnswers, relayedCalls } from "./garbling.js";
 
 /** What may be laid over the memory engine: nothing, a narrower view, or a defect. */
 export type Overlay = (engine: Engine, store: MemoryStore) => Engine;
@@ -29,6 +31,20 @@ export function memoryHarness(
     },
     age: (resource, ms) => store.age(resource, ms),
     sever: (engine) => wires.get(engine)!.cut("unknown"),
+    // Who waits in memory is there as long as its process: silence costs nobody a place.
+    silence() {},
+    truth(resource) {
+      const now = store.instant(systemClock.now());
+      const holdings = [...(store.rooms.get(resource)?.holdings.values() ?? [])];
+      return holdings
+        .map(({ token, expiresAt }) => ({ token, remainingMs: expiresAt - now }))
+        .filter(({ remainingMs }) => remainingMs > 0);
+    },
+    relayed: () => relayedCalls(overlay(memoryEngine({ store }), store)),
+    misanswered() {
+      const { engine, ...wire } = garbledAnswers(memoryEngine({ store }));
+      return { engine: overlay(engine, store), ...wire };
+    },
     excuses: ["L4.17", "L4.18"].map((law) => ({
       law,
       why: "all its clients live in one process, and so read one clock",

@@ -24,7 +24,7 @@ import type {
 } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 import { globToRegExp } from "../../resource.js";
-import { type Holding, MemoryStore } from "./store.js";
+import { type Holding, MemoryStore, tokenInUse } from "./store.js";
 
 // Grants are pushed; a heartbeat is needed only where time alone ends a holding.
 const HEARTBEAT_MS = 1_000;
@@ -38,6 +38,7 @@ export const MEMORY_TRAITS: EngineTraits = {
   lockDelay: true,
   fencing: "process",
   tokenRange: 1024,
+  leaves: true,
 };
 
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
@@ -69,12 +70,20 @@ export class MemoryEngine implements Engine {
 
   async renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone)[]> {
     const now = this.#enter(call);
-    return grants.map(({ resource, grantId, ttlMs }) => {
+    return grants.map(({ resource, grantId, ttlMs, index = 0, leave = false }) => {
       const holding = this.#store.alive(resource, grantId, now);
-      if (holding === null) return this.#gone(resource, grantId);
-      if (holding.revoked) return { kind: "gone", why: "revoked" };
+      if (holding === null || (holding.left && !leave)) return this.#gone(resource, grantId);
+      if (holding.revoked && index <= holding.index) return { kind: "gone", why: "revoked" };
+      const since = call.startedAt;
+      if (call.order < holding.order) {
+        return { kind: "renewed", since, ttlMs: holding.expiresAt - now };
+      }
       this.#store.arm(holding, now, ttlMs);
-      return { kind: "renewed", since: call.startedAt, ttlMs };
+      const isNext = index > holding.index;
+      // The revocation was for a holder that has passed its lease on.
+      if (isNext) Object.assign(holding, { index, revoked: false });
+      Object.assign(holding, { order: call.order, left: leave });
+      return { kind: "renewed", since, ttlMs };
     });
   }
 
@@ -84,7 +93,8 @@ export class MemoryEngine implements Engine {
       if (tombstoneMs > 0) this.#store.bury(grantId, now, tombstoneMs);
       const waits = this.#store.position(resource, grantId) >= 0;
       // An expired grant's lock-delay is not the late holder's to end.
-      const ours = waits || this.#store.alive(resource, grantId, now) !== null;
+      const holding = this.#store.alive(resource, grantId, now);
+      const ours = waits || (holding !== null && !holding.left);
       if (!ours) return this.#gone(resource, grantId);
       this.#store.end(resource, grantId, now);
       return { kind: "released" };
@@ -99,7 +109,7 @@ export class MemoryEngine implements Engine {
   async revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
     const now = this.#enter(call);
     const holding = this.#find(resource, token, now);
-    if (holding === null) return "gone";
+    if (holding === null || tokenInUse(holding) !== token) return "gone";
     holding.revoked = true;
     if (force) this.#store.end(resource, holding.claim.grantId, now);
     for (const listener of this.#store.changed) listener(resource);
@@ -159,7 +169,7 @@ export class MemoryEngine implements Engine {
       const now = this.#enter(call);
       return waiters.map((waiter) => {
         const holding = this.#store.alive(waiter.resource, waiter.grantId, now);
-        if (holding !== null && !holding.revoked) return this.#rearm(holding, now, call);
+        if (isInUse(holding)) return this.#rearm(holding, now, call);
         const inLine = this.#store.position(waiter.resource, waiter.grantId) >= 0;
         return inLine ? this.#queued(waiter, now) : { kind: "unknown" };
       });
@@ -168,7 +178,7 @@ export class MemoryEngine implements Engine {
     withdraw: async (waiter: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
       const now = this.#enter(call);
       const holding = this.#store.alive(waiter.resource, waiter.grantId, now);
-      if (holding !== null && !holding.revoked) return this.#rearm(holding, now, call);
+      if (isInUse(holding)) return this.#rearm(holding, now, call);
       // Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
       if (this.#store.position(waiter.resource, waiter.grantId) >= 0) {
         this.#store.end(waiter.resource, waiter.grantId, now);
@@ -194,6 +204,7 @@ export class MemoryEngine implements Engine {
     if (this.#store.isBuried(claim.grantId, now)) return { kind: "gone", why: "unknown" };
     const holding = this.#store.alive(claim.resource, claim.grantId, now);
     if (holding === null) return null;
+    if (holding.left) return { kind: "gone", why: "unknown" };
     return holding.revoked ? { kind: "gone", why: "revoked" } : this.#rearm(holding, now, call);
   }
 
@@ -238,6 +249,11 @@ export class MemoryEngine implements Engine {
     }
     return this.#store.instant(call.startedAt);
   }
+}
+
+/** Its holder may still be told that it has it. */
+function isInUse(holding: Holding | null): holding is Holding {
+  return holding !== null && !holding.revoked && !holding.left;
 }
 
 function granted({ token, claim, ttlMs }: Holding, since: number): Granted {

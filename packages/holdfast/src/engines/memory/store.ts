@@ -9,6 +9,12 @@ export interface Holding {
   since: number;
   ttlMs: number;
   expiresAt: number;
+  /** Of the latest renewal: one with a smaller number comes too late. */
+  order: number;
+  /** Which of its tokens is in use. */
+  index: number;
+  /** Its holder has gone and left it to time. */
+  left: boolean;
   revoked: boolean;
 }
 
@@ -147,7 +153,7 @@ export class MemoryStore {
     this.#nextToken += BigInt(claim.tokens);
     const { ttlMs } = claim;
     const life = { since: now, ttlMs, expiresAt: now + ttlMs };
-    const holding = { claim, token, ...life, revoked: false };
+    const holding = { claim, token, ...life, order: 0, index: 0, left: false, revoked: false };
     room.holdings.set(claim.grantId, holding);
     return holding;
   }
@@ -173,9 +179,14 @@ export class MemoryStore {
   }
 }
 
-export function holderView({ claim, token, expiresAt, revoked }: Holding, now: number): HolderView {
+export function holderView(holding: Holding, now: number): HolderView {
+  const { claim, expiresAt, revoked } = holding;
   const { mode, label } = claim;
-  return { mode, token, label, remainingMs: expiresAt - now, revoked };
+  return { mode, token: tokenInUse(holding), label, remainingMs: expiresAt - now, revoked };
+}
+
+export function tokenInUse({ token, index }: Holding): bigint {
+  return token + BigInt(index);
 }
 
 function fits(room: Room, claim: Claim): boolean {

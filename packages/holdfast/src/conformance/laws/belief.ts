@@ -1,0 +1,221 @@
+import assert from "node:assert";
+import { systemClock } from "../../clock.js";
+import type { Claim, Granted, Validity } from "../../engine.js";
+import type { Lease } from "../../lease.js";
+import { type Client, expectKind } from "../client.js";
+import type { LawGroup } from "../harness.js";
+import { elapse, within } from "../patience.js";
+import { law, type Stage } from "../stage.js";
+
+/** Backends count in whole milliseconds, and round in either direction. */
+const ROUNDING_MS = 10;
+const ROUNDS = 25;
+/** Enough that an answer which counts from its receipt is caught at it. */
+const AGO_MS = 120;
+
+/** What an answer makes its holder believe must end no later than what the record says. */
+async function isTrue(s: Stage, { resource }: Claim, answer: Validity, how: string): Promise<void> {
+  const { end } = await s.truth(resource);
+  const overMs = answer.since + answer.ttlMs - end;
+  assert(
+    overMs <= ROUNDING_MS,
+    `by ${how} the holder believes ${overMs.toFixed(0)} ms more than the backend has`,
+  );
+}
+
+/** The same for a lease, with all that core makes of the answers. */
+async function leaseIsTrue(s: Stage, lease: Lease, how: string): Promise<void> {
+  const { end } = await s.truth(lease.resource);
+  const believedEnd = systemClock.now() + lease.remainingMs();
+  const overMs = believedEnd - end;
+  assert(
+    !lease.held || overMs <= ROUNDING_MS,
+    `after ${how} the lease is believed for ${overMs.toFixed(0)} ms more than the backend has`,
+  );
+}
+
+/** A waiter and the holder before it. */
+async function queuedBehind(s: Stage, a: Client, b: Client, ttlMs?: number) {
+  const resource = s.resource();
+  const held = await a.take(resource, ttlMs === undefined ? {} : { ttlMs });
+  return { resource, held: held.claim, waiter: await b.wait(resource) };
+}
+
+export const belief: LawGroup = {
+  id: "L19",
+  name: "belief",
+  text:
+    "Whatever way a granted or renewed answer came, what the holder believes is at most what the " +
+    "backend has: since + ttlMs of the answer is no later than the end in the backend's own record.",
+  laws: [
+    law(
+      "L19.1",
+      "an acquire is believed for no more than the record says",
+      ["truth"],
+      async (s) => {
+        const a = await s.client();
+        for (const ttlMs of [s.ttl(1_500), s.ttl(30_000), s.ttl(90_000)]) {
+          const claim = a.claim(s.resource(), { ttlMs });
+          const granted = expectKind(await a.try(claim, a.call(AGO_MS)), "granted", "a free one");
+          await isTrue(s, claim, granted, "tryAcquire");
+          assert.equal((await s.truth(claim.resource)).token, granted.token);
+        }
+      },
+    ),
+
+    law("L19.2", "an acquire repeated is believed for no more", ["truth"], async (s) => {
+      const a = await s.client();
+      const { claim } = await a.take(s.resource());
+      await elapse(AGO_MS);
+      await isTrue(s, claim, expectKind(await a.try(claim), "granted", "a repeat"), "a repeat");
+      await a.renew(claim, s.ttl(5_000));
+      const again = expectKind(await a.try(claim), "granted", "a repeat after a renewal");
+      await isTrue(s, claim, again, "a repeat after a shorter renewal");
+    }),
+
+    law("L19.3", "a renewal is believed for no more, late ones included", ["truth"], async (s) => {
+      const a = await s.client();
+      const { claim } = await a.take(s.resource());
+      const early = a.call();
+      for (const ttlMs of [s.ttl(60_000), s.ttl(5_000), s.ttl(30_000)]) {
+        const renewed = expectKind(await a.renew(claim, ttlMs), "renewed", "a live grant");
+        await isTrue(s, claim, renewed, "a renewal");
+      }
+      const late = await a.renew(claim, s.ttl(90_000), early);
+      if (late.kind === "renewed") await isTrue(s, claim, late, "a renewal that came too late");
+    }),
+
+    law("L19.4", "an enqueue is believed for no more", ["truth", "queue"], async (s) => {
+      const a = await s.client();
+      const claim = a.claim(s.resource());
+      const granted = expectKind(await a.enqueue(claim, a.call(AGO_MS)), "granted", "a free one");
+      await isTrue(s, claim, granted, "enqueue");
+      await elapse(AGO_MS);
+      const again = expectKind(await a.enqueue(claim), "granted", "a repeat");
+      await isTrue(s, claim, again, "an enqueue repeated");
+    }),
+
+    law("L19.5", "a heartbeat's grant is believed for no more", ["truth", "queue"], async (s) => {
+      const [a, b] = await s.clients(2);
+      const { resource, waiter } = await queuedBehind(s, a!, b!, s.lifeMs);
+      await s.expire(resource, s.lifeMs, a!);
+      const { granted } = await b!.turn(waiter);
+      await isTrue(s, waiter, granted, "a heartbeat after an expiry");
+      await elapse(AGO_MS);
+      const again = expectKind(await b!.beat(waiter), "granted", "a repeated heartbeat");
+      await isTrue(s, waiter, again, "a repeated heartbeat");
+    }),
+
+    law("L19.6", "a pushed grant is believed for no more", ["truth", "queue"], async (s) => {
+      const [a, b] = await s.clients(2);
+      const { held, waiter } = await queuedBehind(s, a!, b!);
+      await elapse(AGO_MS);
+      await a!.giveBack(held);
+      const deadline = systemClock.now() + 500;
+      let pushed: Granted | undefined;
+      while (pushed === undefined && systemClock.now() < deadline) {
+        await elapse(5);
+        pushed = b!.pushed.get(waiter.grantId);
+      }
+      // A push is a favour. Without one, the heartbeat that follows is where the grant is learned.
+      if (pushed !== undefined) await isTrue(s, waiter, pushed, "a push");
+      const { granted } = await b!.turn(waiter);
+      await isTrue(s, waiter, granted, "the heartbeat after a push");
+    }),
+
+    law("L19.7", "a withdrawal's grant is believed for no more", ["truth", "queue"], async (s) => {
+      const [a, b] = await s.clients(2);
+      const { held, waiter } = await queuedBehind(s, a!, b!);
+      await a!.giveBack(held);
+      await elapse(AGO_MS);
+      const granted = expectKind(await b!.withdraw(waiter), "granted", "one that came too late");
+      await isTrue(s, waiter, granted, "a withdrawal");
+    }),
+
+    law(
+      "L19.8",
+      "an enqueue repeated at its turn is believed for no more",
+      ["truth", "queue"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const { held, waiter } = await queuedBehind(s, a!, b!);
+        await a!.giveBack(held);
+        await elapse(AGO_MS);
+        const granted = expectKind(await b!.enqueue(waiter), "granted", "the head, asking again");
+        await isTrue(s, waiter, granted, "an enqueue repeated at its turn");
+      },
+    ),
+
+    law(
+      "L19.9",
+      "a grant that races with its heartbeat is believed for no more",
+      ["truth", "queue"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        for (let i = 0; i < ROUNDS; i++) {
+          const { held, waiter } = await queuedBehind(s, a!, b!);
+          const [released, beat] = await Promise.all([a!.release(held), b!.beat(waiter)]);
+          expectKind(released, "released", "the holder's release");
+          const granted = beat.kind === "granted" ? beat : (await b!.turn(waiter)).granted;
+          await isTrue(s, waiter, granted, "a heartbeat that raced with the release");
+          await b!.giveBack(waiter);
+        }
+      },
+    ),
+
+    law(
+      "L19.10",
+      "through the API, a lease handed over between clients is believed for no more",
+      ["truth"],
+      async (s) => {
+        const [ours, theirs] = [await s.locks(), await s.locks()];
+        const resource = s.resource();
+        const ttlMs = s.ttl(12_000);
+        let lease = await ours.acquire(resource, { ttlMs });
+        for (let i = 0; i < ROUNDS; i++) {
+          const next = i % 2 === 0 ? theirs : ours;
+          const acquiring = next.acquire(resource, { ttlMs, waitMs: 10_000 });
+          await elapse(i % 5);
+          await lease.release();
+          lease = await within(10_000, acquiring, "the next one");
+          await leaseIsTrue(s, lease, "a hand-over");
+        }
+        await elapse(50);
+        await leaseIsTrue(s, lease, "the first renewal");
+      },
+    ),
+
+    law(
+      "L19.11",
+      "through the API, a lease passed on inside a process is believed for no more",
+      ["truth"],
+      async (s) => {
+        const locks = await s.locks();
+        const resource = s.resource();
+        const ttlMs = s.ttl(3_000);
+        const visit = () =>
+          locks.run(resource, { ttlMs }, async (lease) => {
+            await leaseIsTrue(s, lease, "a hand-over inside the process");
+            await lease.renew();
+            await leaseIsTrue(s, lease, "the renewal after it");
+          });
+        await within(15_000, Promise.all(Array.from({ length: 6 }, visit)), "six local waiters");
+      },
+    ),
+
+    law(
+      "L19.12",
+      "through the API, a lease renewed for another ttl is believed for no more",
+      ["truth"],
+      async (s) => {
+        const locks = await s.locks();
+        const lease = await locks.acquire(s.resource(), { ttlMs: s.ttl(10_000) });
+        for (const ttlMs of [s.ttl(60_000), s.ttl(5_000), s.ttl(20_000)]) {
+          await lease.renew({ ttlMs });
+          await leaseIsTrue(s, lease, "a renewal by hand");
+        }
+        assert.equal(lease.held, true);
+      },
+    ),
+  ],
+};

@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { violations } from "./checker.fixture.js";
+import type { Entry, Reading } from "./history.fixture.js";
+
+const PLAIN = { name: "plain", limit: 0, lockDelayMs: 0 };
+const CATALOGUE = { name: "catalogue", limit: Infinity, lockDelayMs: 0 };
+const PERMITS = { name: "permits", limit: 2, lockDelayMs: 0 };
+
+/** A lease that was seen to be held at each of these instants, and believed for a second from each. */
+function held(
+  token: number,
+  at: readonly number[],
+  more: Partial<Extract<Entry, { e: "held" }>> = {},
+): Entry[] {
+  return at.map((instant) => ({
+    ...{ e: "held", lease: `lease ${token}`, resource: "plain", mode: "exclusive" },
+    ...{ token: String(token), from: instant, to: instant + 0.1, until: instant + 1_000, ...more },
+  }));
+}
+
+function reading(at: number, grants: Reading["grants"]): Reading {
+  return { resource: "plain", from: at, to: at + 1, grants };
+}
+
+test("leases one after the other with rising tokens are in order", () => {
+  const entries = [...held(1, [0, 10, 20]), ...held(2, [30, 40]), ...held(5, [41, 50])];
+  assert.deepEqual(violations(entries, [], [PLAIN]), []);
+});
+
+test("two exclusive leases that were held at one instant are found", () => {
+  const found = violations([...held(1, [0, 50]), ...held(2, [40, 60])], [], [PLAIN]);
+  assert.match(found.join(), /token 1 and token 2 held for 9\.9 ms/);
+});
+
+test("an exclusive lease beside a shared one is found, and shared ones among themselves are not", () => {
+  const on = { resource: "catalogue" };
+  const readers = [
+    ...held(1, [0, 50], { ...on, mode: "shared" }),
+    ...held(2, [10, 60], { ...on, mode: "shared" }),
+  ];
+  assert.deepEqual(violations(readers, [], [CATALOGUE]), []);
+  const found = violations([...readers, ...held(3, [55, 70], on)], [], [CATALOGUE]);
+  assert.match(found.join(), /token 2 and token 3/);
+});
+
+test("one more than the limit is found", () => {
+  const more = { resource: "permits", mode: "shared" } as const;
+  const three = [1, 2, 3].flatMap((token) => held(token, [token, 50], more));
+  assert.match(violations(three, [], [PERMITS]).join(), /3 hold at once where 2 may/);
+  assert.deepEqual(violations(three.slice(2), [], [PERMITS]), []);
+});
+
+test("a token that repeats or goes back is found", () => {
+  const again = held(2, [30, 40], { lease: "another" });
+  assert.match(violations([...held(2, [0, 10]), ...again], [], [PLAIN]).join(), /2 came after 2/);
+  const back = [...held(2, [0, 10]), ...held(1, [30, 40])];
+  assert.match(violations(back, [], [PLAIN]).join(), /token 1 came after 2/);
+});
+
+test("a belief beyond what the backend had is found", () => {
+  const entries = held(1, [0, 100]);
+  const enough = reading(50, [{ token: 1n, remainingMs: 960 }]);
+  assert.deepEqual(violations(entries, [enough], [PLAIN]), []);
+  const tooLittle = reading(50, [{ token: 1n, remainingMs: 300 }]);
+  assert.match(violations(entries, [tooLittle], [PLAIN]).join(), /believed 649 ms more/);
+  assert.match(violations(entries, [reading(50, [])], [PLAIN]).join(), /had no such grant/);
+});
+
+test("a token of a range is looked for in its grant, and a lease that shrank is not measured", () => {
+  const short = reading(50, [{ token: 1n, remainingMs: 300 }]);
+  assert.match(violations(held(900, [0, 100]), [short], [PLAIN]).join(), /token 900 believed/);
+  const shrunk: Entry[] = [{ e: "shrinks", lease: "lease 1" }, ...held(1, [0, 100])];
+  assert.deepEqual(violations(shrunk, [short], [PLAIN]), []);
+});
+
+test("of several grants the nearest below a token is the one it belongs to", () => {
+  const two = reading(50, [
+    { token: 1n, remainingMs: 300 },
+    { token: 9n, remainingMs: 960 },
+  ]);
+  assert.deepEqual(violations(held(9, [0, 100]), [two], [PLAIN]), []);
+});
+
+test("a reading before the lease or after it says nothing", () => {
+  const readings = [reading(0, []), reading(200, [])];
+  assert.deepEqual(violations(held(1, [50, 100]), readings, [PLAIN]), []);
+});

@@ -1,0 +1,63 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Relay } from "@holdfast/servers";
+import type { Random } from "../chance.fixture.js";
+import type { Fault } from "./player.fixture.js";
+
+interface Server {
+  pause(): void;
+  resume(): void;
+  restart(): Promise<void>;
+}
+
+/** What can happen between one process and its backend. */
+export function relayFaults(relays: readonly Relay[], longestMs: number): Fault[] {
+  const fault = (
+    name: string,
+    begin: (relay: Relay) => void,
+    end: (relay: Relay) => void,
+  ): Fault => ({
+    name,
+    inflict: async (random) => {
+      const relay = relays[random(relays.length)]!;
+      begin(relay);
+      await sleep(random(longestMs));
+      end(relay);
+    },
+  });
+  const mend = (relay: Relay) => relay.mend();
+  return [
+    fault("cut", (relay) => relay.cut(), mend),
+    fault("hang", (relay) => relay.hang(), mend),
+    fault("mute", (relay) => relay.mute(), mend),
+    // What was sent meanwhile arrives late, in part after its sender has given up.
+    fault(
+      "late",
+      (relay) => relay.hold(),
+      (relay) => relay.deliver(),
+    ),
+  ];
+}
+
+/** Killed and started again on the data that it had made durable. */
+export function restartFault(pick: (random: Random) => Server | Promise<Server>): Fault {
+  return {
+    name: "server killed",
+    inflict: async (random) => (await pick(random)).restart(),
+  };
+}
+
+/** Stopped, and continued as if nothing had happened. */
+export function hangFault(
+  pick: (random: Random) => Server | Promise<Server>,
+  longestMs: number,
+): Fault {
+  return {
+    name: "server hung",
+    inflict: async (random) => {
+      const server = await pick(random);
+      server.pause();
+      await sleep(random(longestMs));
+      server.resume();
+    },
+  };
+}

@@ -3,6 +3,7 @@ import { sleep, systemClock } from "../clock.js";
 import { EngineError } from "../errors.js";
 import { emit } from "../events.js";
 import type { Database, Operation, Raw } from "./database.js";
+import { lists } from "./shape.js";
 
 const MAX_BATCH = 256;
 // More would make a pool's other users wait; fewer would let one slow transaction hold up the rest.
@@ -83,7 +84,8 @@ export class Desk {
       const answers = await retried(this.#database, () =>
         this.#database.run(operations, Math.min(waitMs, Math.ceil(limitMs)), limitMs),
       );
-      for (const [i, entry] of batch.entries()) entry.resolve(answers[i]!);
+      const read = lists(answers, batch.length);
+      for (const [i, entry] of batch.entries()) entry.resolve(read[i]!);
     } catch (error) {
       const failure = this.#database.failure(error);
       const single = batch.length === 1;

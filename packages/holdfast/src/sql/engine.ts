@@ -19,10 +19,11 @@ import type {
 } from "../engine.js";
 import { EngineError } from "../errors.js";
 import { globToRegExp } from "../resource.js";
-import { claimed, failed, gone, unexpected, viewOf } from "./answers.js";
+import { claimed, failed, gone, pageOf, renewed, revoked, unexpected, viewOf } from "./answers.js";
 import type { Database, Hearing, Operation, Raw } from "./database.js";
 import { Desk, retried } from "./desk.js";
 import { Line } from "./line.js";
+import { lists } from "./shape.js";
 
 /** Locks in the rows of a database. Every answer is decided by one routine, on the server. */
 export abstract class SqlEngine implements Engine {
@@ -66,19 +67,16 @@ export abstract class SqlEngine implements Engine {
     call: Call,
   ): Promise<readonly (Renewed | Gone | Failed)[]> {
     await this.#open(call);
-    const renewals = grants.map(({ resource, grantId, ttlMs }) => {
-      return { name: resource, id: grantId, ttlMs };
+    const renewals = grants.map(({ resource, grantId, ttlMs, index = 0, leave = false }) => {
+      return { name: resource, id: grantId, ttlMs, index, leave };
     });
-    const answers = await this.#ask(() => this.database.renew(renewals, call.timeoutMs));
-    return answers.map((answer, i) => {
-      const { ttlMs } = grants[i]!;
-      if (answer[0] === "renewed") return { kind: "renewed", since: call.startedAt, ttlMs };
-      if (answer[0] !== "locked") return gone(answer);
-      const error = new EngineError("another transaction is at work on this grant", {
-        effect: "none",
-        retryable: true,
-      });
-      return { kind: "failed", effect: "none", error };
+    const { order, timeoutMs } = call;
+    const answers = await this.#ask(async () =>
+      lists(await this.database.renew(renewals, order, timeoutMs), grants.length),
+    );
+    return answers.map((answer) => {
+      if (answer[0] === "locked") return failed(atWork());
+      return this.#read(() => renewed(answer, call.startedAt));
     });
   }
 
@@ -93,8 +91,9 @@ export abstract class SqlEngine implements Engine {
         const words = { name: resource, id: grantId, tombstone: tombstoneMs };
         try {
           const answer = await this.#run({ verb: "release", ...words }, call);
+          if (answer[0] !== "released") return gone(answer);
           this.line.succeed(answer, call);
-          return answer[0] === "released" ? { kind: "released" } : gone(answer);
+          return { kind: "released" };
         } catch (error) {
           return failed(this.database.failure(error).error);
         }
@@ -110,8 +109,7 @@ export abstract class SqlEngine implements Engine {
 
   async revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
     const words = { name: resource, token: String(token), force, changes: this.changes };
-    const answer = await this.#run({ verb: "revoke", ...words }, call);
-    return answer[0] === "revoked" ? "revoked" : "gone";
+    return revoked(await this.#run({ verb: "revoke", ...words }, call));
   }
 
   async inspect(resource: string, call: Call): Promise<ResourceView> {
@@ -122,10 +120,12 @@ export abstract class SqlEngine implements Engine {
   async list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
     await this.#open(call);
     const glob = globToRegExp(match);
-    const page = await this.#ask(() => this.database.page(cursor ?? "", max, call.timeoutMs));
+    const page = await this.#ask(async () =>
+      pageOf(await this.database.page(cursor ?? "", max, call.timeoutMs)),
+    );
     const views = page
       .filter(([name]) => glob.test(name))
-      .map(([name, answer]) => viewOf(name, answer))
+      .map(([, view]) => view)
       .filter((view) => view.holders.length + view.waiters.length + view.closedMs > 0);
     return { views, cursor: page.length < max ? null : page.at(-1)![0] };
   }
@@ -164,6 +164,15 @@ export abstract class SqlEngine implements Engine {
     }
   }
 
+  /** One of a batch that cannot be read fails alone. */
+  #read<T>(read: () => T): T | Failed {
+    try {
+      return read();
+    } catch (error) {
+      return failed(this.database.failure(error).error);
+    }
+  }
+
   async #open({ timeoutMs }: Call): Promise<void> {
     this.#refuseWhenClosed();
     await this.ready(timeoutMs);
@@ -176,4 +185,11 @@ export abstract class SqlEngine implements Engine {
       retryable: false,
     });
   }
+}
+
+function atWork(): EngineError {
+  return new EngineError("another transaction is at work on this grant", {
+    effect: "none",
+    retryable: true,
+  });
 }

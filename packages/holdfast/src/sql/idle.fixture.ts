@@ -1,6 +1,7 @@
 // What nobody uses any more goes away by itself, on whichever database, and nothing else does.
 import assert from "node:assert/strict";
-import type { Call, Claim, Engine } from "../engine.js";
+import { callNow } from "../call.fixture.js";
+import type { Claim, Engine } from "../engine.js";
 import { UsageError } from "../errors.js";
 import { mintGrantId } from "../grant-id.js";
 
@@ -171,6 +172,4 @@ function claim(resource: string, ttlMs: number): Claim {
   return { resource, grantId: mintGrantId(), ttlMs, label: "test", ...kind };
 }
 
-function now(): Call {
-  return { startedAt: performance.now(), timeoutMs: 10_000 };
-}
+const now = () => callNow(10_000);

@@ -16,9 +16,12 @@ import { claimed, failed, granted, queued, unexpected } from "./answers.js";
 import { Beats } from "./beats.js";
 import type { Beat, Database, Hearing, Operation, Raw } from "./database.js";
 import { retried } from "./desk.js";
+import { list, lists, oneOf, text } from "./shape.js";
 
 const LEAVING_MS = 500;
 const LOCK_WAIT_MS = 250;
+// Grant, number of the heartbeat, first token, how many, ms.
+const PUSH = /^([0-9a-f]{32}) (\d{1,15}) (\d{1,19}) (\d{1,9}) (\d{1,15})$/;
 
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
 
@@ -62,9 +65,13 @@ export class Line implements QueueFacet {
     return waiters.map(({ grantId }, i) => {
       const answer = answers[i]!;
       if ("kind" in answer) return answer;
-      if (answer[0] === "queued") return queued(answer);
-      this.#beats.forget(grantId);
-      return answer[0] === "granted" ? granted(answer, call.startedAt) : { kind: "unknown" };
+      try {
+        const read = heard(answer, call.startedAt);
+        if (read.kind !== "queued") this.#beats.forget(grantId);
+        return read;
+      } catch (error) {
+        return failed(this.#host.database.failure(error).error);
+      }
     });
   };
 
@@ -74,9 +81,13 @@ export class Line implements QueueFacet {
   ): Promise<Withdrawn | Granted> => {
     const operation = { verb: "withdraw", name: resource, id: grantId } as const;
     const answer = await this.#host.run(operation, call);
-    this.#beats.forget(grantId);
+    if (answer[0] === "granted") {
+      const read = granted(answer, call.startedAt);
+      this.#beats.forget(grantId);
+      return read;
+    }
     this.succeed(answer, call);
-    if (answer[0] === "granted") return granted(answer, call.startedAt);
+    this.#beats.forget(grantId);
     return { kind: "withdrawn" };
   };
 
@@ -91,12 +102,15 @@ export class Line implements QueueFacet {
 
   /**
    * A grant that was pushed. It was made after the heartbeat that the message names, so its life is
-   * counted from where that one was sent, however late the message is.
+   * counted from where that one was sent, however late the message is. Whoever knows the channel can
+   * send anything: what cannot be read is no push, and the next heartbeat tells.
    */
   pushed(message: string): void {
-    const [grantId = "", beat = "", token = "", tokens = "", ttlMs = ""] = message.split(" ");
-    const since = this.#beats.since(grantId, Number(beat));
-    if (since !== null) this.#deliver(grantId, granted(["granted", token, tokens, ttlMs], since));
+    const [, grantId, beat, ...grant] = PUSH.exec(message) ?? [];
+    const since = grantId === undefined ? null : this.#beats.since(grantId, Number(beat));
+    if (grantId === undefined || since === null) return;
+    const [token, tokens, ttlMs] = grant;
+    this.#deliver(grantId, granted(["granted", token, Number(tokens), Number(ttlMs)], since));
   }
 
   /** Pushes may have been lost: whoever waits asks now, not at its next heartbeat. */
@@ -106,24 +120,30 @@ export class Line implements QueueFacet {
     const { database } = this.#host;
     // No new number: when these were sent we know in core's time, and now we do not.
     const hearing = await this.#host.hearing();
-    const answers = await database.heartbeat(known, hearing, LOCK_WAIT_MS, 1_000);
+    const asked = await database.heartbeat(known, hearing, LOCK_WAIT_MS, 1_000);
+    const answers = lists(asked, known.length);
     for (const [i, { id, since }] of known.entries()) {
       const answer = answers[i]!;
       if (answer[0] === "granted") this.#deliver(id, granted(answer, since));
     }
   }
 
-  /** Our own waiters that were let in by our own call: their grants were made after it was sent. */
-  succeed([kind, told]: Raw, { startedAt }: Call): void {
-    if (kind !== "released" && kind !== "withdrawn") return;
-    for (const [id, ...grant] of (told ?? []) as Raw[]) {
-      this.#deliver(String(id), granted(["granted", ...grant], startedAt));
-    }
+  /**
+   * A release or withdrawal, and those of our own waiters that it let in: their grants were made after
+   * the call was sent.
+   */
+  succeed(answer: Raw, { startedAt }: Call): void {
+    const [kind, told] = list(answer, 2);
+    oneOf(kind, "released", "withdrawn");
+    const grants = lists(told).map(([id, ...grant]) => {
+      return { id: text(id), granted: granted(["granted", ...grant], startedAt) };
+    });
+    for (const { id, granted } of grants) this.#deliver(id, granted);
   }
 
   /** Whoever comes after our waiters should not have to find out that nobody is there. */
   async close(): Promise<void> {
-    const call = { startedAt: systemClock.now(), timeoutMs: LEAVING_MS };
+    const call = { startedAt: systemClock.now(), timeoutMs: LEAVING_MS, order: 0 };
     const left = Promise.all(
       this.#beats.waiters.map(({ resource, grantId }) =>
         this.#host.run({ verb: "withdraw", name: resource, id: grantId }, call),
@@ -151,7 +171,9 @@ export class Line implements QueueFacet {
     const { database } = this.#host;
     const hearing = await this.#host.hearing();
     const ask = (beats: readonly Beat[]) =>
-      retried(database, () => database.heartbeat(beats, hearing, LOCK_WAIT_MS, call.timeoutMs));
+      retried(database, async () =>
+        lists(await database.heartbeat(beats, hearing, LOCK_WAIT_MS, call.timeoutMs), beats.length),
+      );
     const beats = waiters.map((waiter) => {
       const beat = this.#beats.next(waiter, call.startedAt);
       return { name: waiter.resource, id: waiter.grantId, beat };
@@ -171,4 +193,10 @@ export class Line implements QueueFacet {
       }),
     );
   }
+}
+
+function heard(answer: Raw, since: number): Queued | Granted | Unknown {
+  if (answer[0] === "queued") return queued(answer);
+  if (answer[0] === "granted") return granted(answer, since);
+  return { kind: oneOf(list(answer, 1)[0], "unknown") };
 }

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Call, Claim, Engine } from "../engine.js";
+import { callNow } from "../call.fixture.js";
+import type { Claim, Engine } from "../engine.js";
 import { mintGrantId } from "../grant-id.js";
 import type { Locks } from "../locks.js";
 
@@ -23,6 +24,17 @@ export interface ShedLockGround {
 }
 
 export type ShedLockPlay = (title: string, part: (ground: ShedLockGround) => Promise<void>) => void;
+
+/** What a waiter may ask that was let in without knowing it. */
+const ASKED_AGAIN: readonly [
+  string,
+  (engine: Engine, waits: Claim) => Promise<{ kind: string }>,
+][] = [
+  ["heartbeat", async (engine, waits) => (await engine.queue!.heartbeat([waits], now()))[0]!],
+  ["repeated enqueue", (engine, waits) => engine.queue!.enqueue(waits, now())],
+  ["repeated acquire", (engine, waits) => engine.tryAcquire(waits, now())],
+  ["withdrawal", (engine, waits) => engine.queue!.withdraw(waits, now())],
+];
 
 export function playShedLock(play: ShedLockPlay): void {
   play("ShedLock is excluded while we hold, and we are while it does", async (ground) => {
@@ -73,6 +85,20 @@ export function playShedLock(play: ShedLockPlay): void {
     await ground.until("it is lost", () => !lease.held);
     assert.equal(await lease.release(), "gone");
   });
+
+  for (const [name, ask] of ASKED_AGAIN) {
+    play(`a ${name} tells of no grant whose row ShedLock has by now`, async (ground) => {
+      const [ours, other] = [ground.engine(), ground.engine()];
+      const resource = name.replace(" ", "-");
+      const [held, waits] = [claimed(resource, 10_000), claimed(resource, 10_000)];
+      await other.tryAcquire(held, now());
+      await ours.queue!.enqueue(waits, now());
+      await other.release([{ ...held, tombstoneMs: 0 }], now());
+      await ground.deleteRow(resource);
+      assert.equal(await ground.theirs.lock(resource, 30_000), true);
+      assert.notEqual((await ask(ours, waits)).kind, "granted");
+    });
+  }
 
   play("once runs once against ShedLock too, and keeps it out for atLeastMs", async (ground) => {
     const [ours, other] = [ground.locks(), ground.locks()];
@@ -127,6 +153,4 @@ function claimed(resource: string, ttlMs: number): Claim {
   return { resource, grantId: mintGrantId(), ttlMs, label: hostname(), ...kind };
 }
 
-function now(): Call {
-  return { startedAt: performance.now(), timeoutMs: 10_000 };
-}
+const now = () => callNow(10_000);

@@ -2,6 +2,7 @@ import type { Sequence } from "../engine.js";
 import { FencedOutError, UsageError } from "../errors.js";
 import { formatSequencer } from "../fencing/sequencer.js";
 import { checkResource } from "../resource.js";
+import { token as readToken } from "./shape.js";
 
 /** Good until the transaction ends, and then over. */
 export interface TransactionClaim {
@@ -19,7 +20,8 @@ export function checkClaimHere(resource: string, waitMs: number): void {
 /** answer: the token that the database gave, null where somebody was in the way. */
 export function claimedHere(resource: string, answer: unknown): TransactionClaim | null {
   if (answer === null) return null;
-  const token = BigInt(String(answer));
+  // A number, or text where it is too great for one.
+  const token = readToken(String(answer));
   return { resource, token, sequencer: formatSequencer({ resource, mode: "exclusive", token }) };
 }
 

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Beat, Database, Hearing, Operation, Raw, Renewal } from "../../sql/database.js";
+import { count, list, lists, json as parse, text as read, unreadable } from "../../sql/shape.js";
 import { type Failure, failureOf } from "./failure.js";
 import type { MysqlHold, MysqlTerms } from "./options.js";
 import { checkSchema } from "./schema.js";
@@ -39,8 +40,8 @@ export class MysqlDatabase implements Database {
       force: Number(operation.force ?? 0),
     }));
     const waitS = Math.max(WAIT_S, Math.floor(waitMs / 1_000));
-    const [answers] = await this.#call("run", [json(ops), waitS, this.#idleMs], limitMs);
-    return (parse(answers) as Raw[]).map(readable);
+    const answers = await this.#call("run", [json(ops), waitS, this.#idleMs], limitMs);
+    return lists(parse(answers)).map(readable);
   }
 
   async heartbeat(
@@ -51,35 +52,41 @@ export class MysqlDatabase implements Database {
   ): Promise<readonly Raw[]> {
     const refs = beats.map(({ name, id }) => ({ name: hex(name), id }));
     const answers = await this.#call("heartbeat", [json(refs), batch(), WAIT_S], limitMs);
-    return answers.map((answer) => readable(parse(answer) as Raw));
+    return inOrder(answers).map(readable);
   }
 
-  async renew(renewals: readonly Renewal[], limitMs: number): Promise<readonly Raw[]> {
-    const refs = renewals.map(({ name, id, ttlMs }) => ({ name: hex(name), id, ttl: ttlMs }));
-    const answers = await this.#call("renew", [json(refs), batch(), WAIT_S], limitMs);
-    return answers.map((answer) => parse(answer) as Raw);
+  async renew(
+    renewals: readonly Renewal[],
+    order: number,
+    limitMs: number,
+  ): Promise<readonly Raw[]> {
+    const refs = renewals.map(({ name, id, ttlMs, index, leave }) => {
+      return { name: hex(name), id, ttl: ttlMs, index, leave: Number(leave) };
+    });
+    const values = [json(refs), order, batch(), WAIT_S];
+    return inOrder(await this.#call("renew", values, limitMs));
   }
 
   async check(name: string, shared: boolean, token: bigint, limitMs: number): Promise<boolean> {
     const values = [literal(hex(name)), Number(shared), token];
-    return Number((await this.#call("check_token", values, limitMs))[0]) === 1;
+    // A number, or text where a client is told to read numbers as such.
+    const answer = String(await this.#call("check_token", values, limitMs));
+    if (answer !== "1" && answer !== "0") throw unreadable("a check says yes or no");
+    return answer === "1";
   }
 
   async look(name: string, limitMs: number): Promise<Raw> {
-    const [answer] = await this.#call("look", [literal(hex(name))], limitMs);
-    return readableView(parse(answer) as Raw);
+    return readableView(parse(await this.#call("look", [literal(hex(name))], limitMs)));
   }
 
-  async page(
-    after: string,
-    most: number,
-    limitMs: number,
-  ): Promise<readonly (readonly [string, Raw])[]> {
+  async page(after: string, most: number, limitMs: number): Promise<Raw> {
     const answers = await this.#call("page", [literal(hex(after)), most], limitMs);
-    return answers.map((answer) => {
-      const [name, view] = parse(answer) as [string, Raw];
+    const [kind, entries] = list(parse(answers), 2);
+    const readable = lists(entries).map((entry) => {
+      const [name, view] = list(entry, 2);
       return [text(name), readableView(view)];
     });
+    return [kind, readable];
   }
 
   failure(error: unknown): Failure {
@@ -117,7 +124,7 @@ function hex(value: string): string {
 }
 
 function text(digits: unknown): string {
-  return Buffer.from(String(digits), "hex").toString();
+  return Buffer.from(read(digits), "hex").toString();
 }
 
 function literal(digits: string): string {
@@ -128,8 +135,18 @@ function json(value: unknown): string {
   return literal(hex(JSON.stringify(value)));
 }
 
-function parse(answer: unknown): unknown {
-  return JSON.parse(String(answer));
+/** Answers that carry their number: to sort them at the server would take a table on its disk. */
+function inOrder(answers: unknown): Raw[] {
+  const numbered = lists(parse(answers)).map((entry) => {
+    const [n, answer] = list(entry, 2);
+    return [count(n), list(answer)] as const;
+  });
+  return numbered
+    .sort(([a], [b]) => a - b)
+    .map(([n, answer], i) => {
+      if (n !== i + 1) throw unreadable("an answer is missing");
+      return answer;
+    });
 }
 
 /** A number that no other batch has, within what JSON and BIGINT agree on. */
@@ -142,10 +159,11 @@ function readable(answer: Raw): Raw {
   return at < 0 ? answer : answer.map((part, i) => (i === at ? labelled(part, 2) : part));
 }
 
-function readableView([holders, waiters, closedMs]: Raw): Raw {
+function readableView(view: unknown): Raw {
+  const [holders, waiters, closedMs] = list(view, 3);
   return [labelled(holders, 2), labelled(waiters, 1), closedMs];
 }
 
 function labelled(rows: unknown, at: number): Raw[] {
-  return (rows as Raw[]).map((row) => row.map((part, i) => (i === at ? text(part) : part)));
+  return lists(rows).map((row) => row.map((part, i) => (i === at ? text(part) : part)));
 }

@@ -16,6 +16,7 @@ export const MYSQL_TRAITS: EngineTraits = {
   lockDelay: true,
   fencing: "durable",
   tokenRange: 1024,
+  leaves: true,
 };
 
 /** ShedLock's row has room for one holder. */

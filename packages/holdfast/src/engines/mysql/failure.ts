@@ -7,12 +7,15 @@ export interface Failure {
 
 const LOCKED = 1205;
 const CONFLICTS = [1213, 1020];
+// Routines ask for their isolation level first, and a session that has a transaction open refuses that.
+const IN_TRANSACTION = 1568;
 const MISSING = [1305, 1146, 1049];
 
 /** Numbers by which the server says that nothing was done, and why. */
 const REFUSALS: readonly (readonly [numbers: readonly number[], says: string, retry: boolean])[] = [
   [[LOCKED], "another transaction is at work on this resource and does not end", true],
   [CONFLICTS, "the database rolled back for the sake of another transaction", true],
+  [[IN_TRANSACTION], "a session of the pool was given back with its transaction still open", true],
   [[1040, 1203, 1226], "the database has no connection left for this user", true],
   [[1290, 1792, 1836], "this database is read-only and cannot be written to", true],
   [[1021, 1114], "the database is out of disk", true],

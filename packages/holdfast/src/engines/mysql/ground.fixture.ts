@@ -3,7 +3,8 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type MariadbOptions, type MariadbServer, startMariadb } from "@holdfast/servers";
 import type mysql from "mysql2/promise";
-import type { Call, Claim } from "../../engine.js";
+import { callNow } from "../../call.fixture.js";
+import type { Claim } from "../../engine.js";
 import { mintGrantId } from "../../grant-id.js";
 import { Locks } from "../../locks.js";
 import { localPool } from "./harness.fixture.js";
@@ -115,9 +116,7 @@ export function claim(resource: string, more: Partial<Claim> = {}): Claim {
   };
 }
 
-export function now(timeoutMs = 5_000): Call {
-  return { startedAt: performance.now(), timeoutMs };
-}
+export const now = callNow;
 
 /** Looks again and again until it is so; gives how long that took. */
 export async function until(

@@ -1,7 +1,9 @@
 import { type MariadbServer, Relay } from "@holdfast/servers";
 import mysql from "mysql2/promise";
-import type { Excuse, Harness } from "../../conformance/index.js";
+import type { Excuse, Harness, Misanswered, Relayed, TrueGrant } from "../../conformance/index.js";
 import type { Engine, EngineTraits } from "../../engine.js";
+import { garbled, SHAPES } from "../../sql/garbled.fixture.js";
+import type { MysqlConnection, MysqlPool } from "./client.js";
 import { MYSQL_TRAITS, MysqlEngine, SHEDLOCK_TRAITS } from "./engine.js";
 import { type MysqlHold, type MysqlTerms, resolveMysql } from "./options.js";
 import { createSchema } from "./schema.js";
@@ -48,16 +50,44 @@ export class MysqlHarness implements Harness {
   }
 
   async open(): Promise<Engine> {
-    const relay = await Relay.start(this.server.port);
-    const pool = localPool({ port: relay.port, connectionLimit: 3 });
-    this.#pools.add(pool);
-    // All there will ever be, at once: laws count what is open before and after.
-    const sessions = await Promise.all([1, 2, 3].map(() => pool.getConnection()));
-    for (const session of sessions) session.release();
-    const engine = new MysqlEngine(pool, this.#terms, () => this.#close(engine, pool));
-    this.#relays.set(engine, relay);
-    await engine.open(5_000);
-    return engine;
+    return (await this.#open((pool) => pool)).engine;
+  }
+
+  async relayed(): Promise<Relayed> {
+    const { engine, relay } = await this.#open((pool) => pool);
+    return { engine, hold: () => relay.hold(), deliver: () => relay.deliver() };
+  }
+
+  async misanswered(): Promise<Misanswered> {
+    let shape: string | null = null;
+    const { engine } = await this.#open((pool) => garbling(pool, () => shape));
+    const answerWith = (wrong: string | null) => {
+      shape = wrong;
+    };
+    return { engine, shapes: SHAPES, answerWith };
+  }
+
+  /** With ShedLock's table, whose row keeps others out as well, both are needed. */
+  async truth(resource: string): Promise<readonly TrueGrant[]> {
+    const { prefix, hold } = this.#terms;
+    const now = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))";
+    const theirs = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', s.lock_until)
+      - g.delay_ms * 1000`;
+    const [end, table] =
+      hold === "rows"
+        ? ["g.expires_us", ""]
+        : [`LEAST(g.expires_us, ${theirs})`, "JOIN shedlock s ON s.name = g.resource"];
+    const text = `SELECT CAST(g.token AS CHAR) AS token, CEIL((${end} - ${now}) / 1000) AS leftMs
+      FROM ${prefix}grants g ${table} WHERE g.resource = ? HAVING leftMs > 0`;
+    const [rows] = await this.admin.query(text, [Buffer.from(resource)]);
+    return (rows as { token: string; leftMs: number | string }[]).map(({ token, leftMs }) => {
+      return { token: BigInt(token), remainingMs: Number(leftMs) };
+    });
+  }
+
+  async silence(resource: string, ms: number): Promise<void> {
+    const earlier = `UPDATE ${this.#terms.prefix}waiters SET heard_us = heard_us - ?`;
+    await this.admin.query(`${earlier} WHERE resource = ?`, [ms * 1_000, Buffer.from(resource)]);
   }
 
   async reset(): Promise<void> {
@@ -96,12 +126,44 @@ export class MysqlHarness implements Harness {
     await this.#admin?.end();
   }
 
+  async #open(wrap: (pool: mysql.Pool) => MysqlPool): Promise<{ engine: Engine; relay: Relay }> {
+    const relay = await Relay.start(this.server.port);
+    const pool = localPool({ port: relay.port, connectionLimit: 3 });
+    this.#pools.add(pool);
+    // All there will ever be, at once: laws count what is open before and after.
+    const sessions = await Promise.all([1, 2, 3].map(() => pool.getConnection()));
+    for (const session of sessions) session.release();
+    const engine = new MysqlEngine(wrap(pool), this.#terms, () => this.#close(engine, pool));
+    this.#relays.set(engine, relay);
+    await engine.open(5_000);
+    return { engine, relay };
+  }
+
   async #close(engine: Engine, pool: mysql.Pool): Promise<void> {
     this.#pools.delete(pool);
     const relay = this.#relays.get(engine);
     this.#relays.delete(engine);
     await Promise.all([pool.end().catch(() => {}), relay?.close()]);
   }
+}
+
+/** What a call gives comes in another shape. */
+function garbling(pool: MysqlPool, shape: () => string | null): MysqlPool {
+  return {
+    async getConnection() {
+      const session: MysqlConnection = await pool.getConnection();
+      return {
+        async query(text) {
+          const wrong = shape();
+          const [results, fields] = await session.query(text);
+          const [rows, ...end] = results as unknown[];
+          return [[garbled(rows, "answer", wrong), ...end], fields];
+        },
+        release: () => session.release(),
+        destroy: () => session.destroy(),
+      };
+    },
+  };
 }
 
 /** As the tables of engines read it. */

@@ -1,11 +1,12 @@
 import { EngineError, UsageError } from "../../errors.js";
+import { count } from "../../sql/shape.js";
 import { type MysqlCallbackPool, type MysqlPool, poolOf } from "./client.js";
 import { isMissing } from "./failure.js";
 import { MYSQL_DEFAULTS, type MysqlHold, resolveMysql, SHEDLOCK_PREFIX } from "./options.js";
 import { sql } from "./sql.gen.js";
 
 /** Of tables and routines. Raised when they change; version.sql says the same. */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 5;
 
 const CREATION_LOCK_S = 60;
 // Last, so that whoever finds it finds everything.
@@ -94,14 +95,14 @@ async function versionOf(
 
 /** Throws, with the call that helps, unless the tables are there and of this version. */
 export async function checkSchema(
-  call: (text: string) => Promise<unknown[]>,
+  call: (text: string) => Promise<unknown>,
   prefix: string,
   hold: MysqlHold,
 ): Promise<void> {
   let found: number | null = null;
   try {
-    found = Number((await call(`CALL ${prefix}version()`))[0]);
-    if (found === SCHEMA_VERSION && (await call(`CALL ${prefix}holds()`))[0] !== hold) {
+    found = count(Number(await call(`CALL ${prefix}version()`)));
+    if (found === SCHEMA_VERSION && (await call(`CALL ${prefix}holds()`)) !== hold) {
       throw wrongKind(prefix, hold);
     }
   } catch (error) {

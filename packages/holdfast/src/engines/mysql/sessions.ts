@@ -1,9 +1,8 @@
 import { systemClock } from "../../clock.js";
 import { EngineError } from "../../errors.js";
+import { list, onlyAnswer } from "../../sql/shape.js";
 import type { MysqlConnection, MysqlPool } from "./client.js";
 import { leavesSessionWhole, lost, notConnected } from "./failure.js";
-
-type Row = Readonly<Record<string, unknown>>;
 
 /** Calls routines over the sessions of a pool. */
 export class Sessions {
@@ -13,8 +12,8 @@ export class Sessions {
     this.#pool = pool;
   }
 
-  /** The first column of what the routine selects. limitMs: for so long somebody waits for it. */
-  async call(text: string, limitMs: number): Promise<unknown[]> {
+  /** What the routine selects: one value. limitMs: for so long somebody waits for it. */
+  async call(text: string, limitMs: number): Promise<unknown> {
     const deadline = systemClock.now() + limitMs;
     const session = await this.#borrow();
     // Nobody waits for it any more: it is not sent at all.
@@ -26,9 +25,9 @@ export class Sessions {
       });
     }
     try {
-      const answers = await ask(session, text, deadline);
+      const answer = await ask(session, text, deadline);
       session.release();
-      return answers;
+      return answer;
     } catch (error) {
       if (leavesSessionWhole(error)) session.release();
       else session.destroy();
@@ -45,16 +44,15 @@ export class Sessions {
   }
 }
 
-function ask(session: MysqlConnection, text: string, deadline: number): Promise<unknown[]> {
+function ask(session: MysqlConnection, text: string, deadline: number): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const silent = () => reject(lost("the statement is still under way"));
     const timer = systemClock.timer(deadline - systemClock.now(), silent, false);
     session
       .query(text)
-      .then(([results]) => {
-        const rows = (results as readonly (readonly Row[])[])[0] ?? [];
-        resolve(rows.map((row) => Object.values(row)[0]));
-      }, reject)
+      // A call gives the rows of each SELECT, and then how it ended.
+      .then(([results]) => resolve(onlyAnswer(list(results, 2)[0])))
+      .catch(reject)
       .finally(() => timer.cancel());
   });
 }

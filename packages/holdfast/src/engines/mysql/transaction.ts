@@ -1,5 +1,6 @@
 import { EngineError, UsageError } from "../../errors.js";
 import { parseSequencer } from "../../fencing/sequencer.js";
+import { list, onlyAnswer, unreadable } from "../../sql/shape.js";
 import {
   checkClaimHere,
   claimedHere,
@@ -49,7 +50,9 @@ export async function fenceInTransaction(
   const sequence = parseSequencer(sequencer);
   const { resource, mode, token } = sequence;
   const values = `${literal(resource)}, ${mode === "shared" ? 1 : 0}, ${token}`;
-  if (Number(await ask(connection, prefix, `fence(${values})`)) === 0) throw fencedOut(sequence);
+  const grants = String(await ask(connection, prefix, `fence(${values})`));
+  if (!/^\d+$/.test(grants)) throw unreadable("a fence says how many grants there are");
+  if (Number(grants) === 0) throw fencedOut(sequence);
 }
 
 /**
@@ -82,8 +85,7 @@ async function ask(
   await refuseWithoutTransaction(session);
   try {
     const [results] = await session.query(`CALL ${prefix}${call}`);
-    const [row] = (results as readonly (readonly object[])[])[0] ?? [];
-    return Object.values(row ?? {})[0] as unknown;
+    return onlyAnswer(list(results, 2)[0]);
   } catch (error) {
     await putBack(session, prefix);
     const failure = failureOf(error).error;

@@ -1,4 +1,5 @@
 import { emit } from "../../events.js";
+import { json, onlyAnswer } from "../../sql/shape.js";
 import type { PgPool } from "./client.js";
 import { failureOf } from "./failure.js";
 import { type HoldingSession, isAnotherSession, pooled } from "./holding-session.js";
@@ -6,8 +7,6 @@ import { checkSchema } from "./schema.js";
 import { Sessions } from "./sessions.js";
 
 const LIMIT_MS = 5_000;
-
-type Row = { readonly answer: unknown };
 
 /** Calls the routines for session locks: on the session that holds, and for questions on any other. */
 export class AdvisoryDatabase {
@@ -32,17 +31,16 @@ export class AdvisoryDatabase {
   }
 
   /** On the session that holds. onLate gets an answer that came after timeoutMs. */
-  async ask<T>(
+  async ask(
     session: HoldingSession,
     routine: string,
     values: unknown[],
     timeoutMs: number,
-    onLate: (answer: T) => void = () => {},
-  ): Promise<T> {
+    onLate: (answer: unknown) => void = () => {},
+  ): Promise<unknown> {
     try {
-      const late = ([row]: Row[]) => onLate(read(row?.answer) as T);
-      const [row] = await session.query<Row>(this.#text(routine), values, timeoutMs, late);
-      return read(row?.answer) as T;
+      const late = (rows: unknown) => this.#late(session, () => onLate(json(onlyAnswer(rows))));
+      return json(onlyAnswer(await session.query(this.#text(routine), values, timeoutMs, late)));
     } catch (error) {
       if (isAnotherSession(error)) {
         this.#end(session);
@@ -53,10 +51,9 @@ export class AdvisoryDatabase {
   }
 
   /** On any session: asks and changes no lock. */
-  async look<T>(routine: string, values: unknown[], timeoutMs: number): Promise<T> {
+  async look(routine: string, values: unknown[], timeoutMs: number): Promise<unknown> {
     try {
-      const [row] = await this.#sessions.query<Row>(this.#text(routine), values, timeoutMs);
-      return read(row?.answer) as T;
+      return json(onlyAnswer(await this.#sessions.query(this.#text(routine), values, timeoutMs)));
     } catch (error) {
       throw failureOf(error).error;
     }
@@ -82,6 +79,16 @@ export class AdvisoryDatabase {
     this.#sessions.close();
   }
 
+  /** A late answer that cannot be read may be a grant that nobody knows of: it ends with its session. */
+  #late(session: HoldingSession, read: () => void): void {
+    try {
+      read();
+    } catch (error) {
+      emit("failed", () => ({ during: "clean-up", error }));
+      this.#end(session);
+    }
+  }
+
   #text(routine: string): string {
     return `SELECT to_jsonb("${this.#schema}".${routine}) AS answer`;
   }
@@ -90,9 +97,4 @@ export class AdvisoryDatabase {
     session.close();
     this.#onEnd();
   }
-}
-
-/** A client with parsers of its own may leave JSON as text. */
-function read(answer: unknown): unknown {
-  return typeof answer === "string" ? JSON.parse(answer) : answer;
 }

@@ -21,9 +21,10 @@ import type {
 } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 import { globToRegExp } from "../../resource.js";
-import { claimed, failed, gone, viewOf } from "../../sql/answers.js";
+import { claimed, failed, gone, pageOf, renewed, revoked, viewOf } from "../../sql/answers.js";
 import type { Operation, Raw } from "../../sql/database.js";
 import { Desk } from "../../sql/desk.js";
+import { list, lists, oneOf } from "../../sql/shape.js";
 import { AdvisoryDatabase } from "./advisory-database.js";
 import { makerOf, type PgOwnClient, type PgPool } from "./client.js";
 import { failureOf } from "./failure.js";
@@ -43,6 +44,7 @@ export const ADVISORY_TRAITS: EngineTraits = {
   lockDelay: false,
   fencing: "durable",
   tokenRange: 1024,
+  leaves: false,
 };
 
 /** Session locks of PostgreSQL, which exclude whoever else calls pg_advisory_lock. */
@@ -57,7 +59,7 @@ export class AdvisoryEngine implements Engine {
   readonly #changes: string;
   readonly #end: () => unknown;
   readonly #holdings = new Holdings((refs, startedAt) =>
-    this.release(refs, { startedAt, timeoutMs: LIMIT_MS }),
+    this.release(refs, { startedAt, timeoutMs: LIMIT_MS, order: 0 }),
   );
   readonly #listeners = new Set<(resource: string) => void>();
   readonly #desk = new Desk({
@@ -114,28 +116,28 @@ export class AdvisoryEngine implements Engine {
     const answers = known.length === 0 ? [] : await this.#renew(known, call);
     return grants.map((grant) => {
       const answer = answers[known.indexOf(grant)] ?? ["gone", "expired"];
-      if (answer[0] !== "renewed") return gone(answer);
-      return { kind: "renewed", since: call.startedAt, ttlMs: grant.ttlMs };
+      try {
+        return renewed(answer, call.startedAt);
+      } catch (error) {
+        return failed(failureOf(error).error);
+      }
     });
   }
 
   async #renew(grants: readonly RenewRef[], call: Call): Promise<readonly Raw[]> {
     const session = await this.#hold();
-    this.#holdings.prolong(grants);
-    return this.#database.ask(
+    this.#holdings.prolong(grants, call.order);
+    const answers = await this.#database.ask(
       session,
-      "advisory_renew($1::text[], $2::uuid[], $3::bigint[], $4, $5, $6)",
+      "advisory_renew($1::text[], $2::uuid[], $3::bigint[], $4::integer[], $5, $6, $7)",
       [
         ...[grants.map(({ resource }) => resource), grants.map(({ grantId }) => grantId)],
-        ...[
-          grants.map(({ ttlMs }) => ttlMs),
-          String(session.id),
-          session.pid,
-          this.#holdings.silentMs,
-        ],
+        ...[grants.map(({ ttlMs }) => ttlMs), grants.map(({ index = 0 }) => index)],
+        ...[call.order, String(session.id), session.pid],
       ],
       call.timeoutMs,
     );
+    return lists(answers, grants.length);
   }
 
   async release(
@@ -149,7 +151,9 @@ export class AdvisoryEngine implements Engine {
         const op = { name: resource, id: grantId, tombstone: tombstoneMs, changes: this.#changes };
         try {
           const answer = await this.#desk.run({ verb: "release", ...op }, call.timeoutMs);
-          return answer[0] === "released" ? { kind: "released" } : gone(answer);
+          if (answer[0] !== "released") return gone(answer);
+          list(answer, 2);
+          return { kind: "released" };
         } catch (error) {
           return failed(failureOf(error).error);
         }
@@ -157,15 +161,14 @@ export class AdvisoryEngine implements Engine {
     );
   }
 
-  check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
+  async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
     const values = [resource, mode === "shared", String(token)];
-    return this.#look("advisory_check($1, $2, $3)", values, call);
+    return oneOf(await this.#look("advisory_check($1, $2, $3)", values, call), true, false);
   }
 
   async revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
     const values = [resource, String(token), force, this.#changes];
-    const [word] = await this.#look<Raw>("advisory_revoke($1, $2, $3, $4)", values, call);
-    return word === "revoked" ? "revoked" : "gone";
+    return revoked(await this.#look("advisory_revoke($1, $2, $3, $4)", values, call));
   }
 
   async inspect(resource: string, call: Call): Promise<ResourceView> {
@@ -176,10 +179,10 @@ export class AdvisoryEngine implements Engine {
   async list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
     const glob = globToRegExp(match);
     const values = [cursor ?? "", max];
-    const page = await this.#look<[string, Raw][]>("advisory_page($1, $2)", values, call);
+    const page = pageOf(await this.#look("advisory_page($1, $2)", values, call));
     const views = page
       .filter(([name]) => glob.test(name))
-      .map(([name, answer]) => viewOf(name, answer))
+      .map(([, view]) => view)
       .filter((view) => view.holders.length > 0);
     return { views, cursor: page.length < max ? null : page.at(-1)![0] };
   }
@@ -224,24 +227,21 @@ export class AdvisoryEngine implements Engine {
     for (const name of this.#holdings.dropAll()) this.#tell(name);
   }
 
-  async #run(operations: readonly Operation[], limitMs: number): Promise<readonly Raw[]> {
+  async #run(operations: readonly Operation[], limitMs: number): Promise<unknown> {
     const session = await this.#hold();
-    const silentMs = Math.max(
-      this.#holdings.silentMs,
-      ...operations.map(({ ttl }) => Number(ttl ?? 0)),
-    );
     const { idleMs } = this.#terms;
-    const values = [JSON.stringify(operations), String(session.id), session.pid, silentMs, idleMs];
-    const keepAll = (answers: readonly Raw[]) => {
+    const values = [JSON.stringify(operations), idleMs, String(session.id), session.pid];
+    const keepAll = (answers: unknown) => {
       // Nobody knows of these grants. They end at their ttl, unless their release is on its way.
-      for (const [i, { name, id, ttl }] of operations.entries()) {
+      for (const [i, [kind]] of lists(answers, operations.length).entries()) {
+        const { name, id, ttl } = operations[i]!;
         const grant = { resource: name, grantId: String(id), ttlMs: Number(ttl) };
-        if (answers[i]?.[0] === "granted" && !session.ended) this.#holdings.keep(grant);
+        if (kind === "granted" && !session.ended) this.#holdings.keep(grant);
       }
     };
-    const routine = "advisory_run($1::jsonb, $2, $3, $4, $5)";
+    const routine = "advisory_run($1::jsonb, $2, $3, $4)";
     try {
-      return await this.#database.ask<readonly Raw[]>(session, routine, values, limitMs, keepAll);
+      return await this.#database.ask(session, routine, values, limitMs, keepAll);
     } catch (error) {
       // A lock may have been granted by the very statement that failed, and is not rolled back.
       if (error instanceof EngineError && error.effect === "none")
@@ -250,7 +250,7 @@ export class AdvisoryEngine implements Engine {
     }
   }
 
-  async #look<T>(routine: string, values: unknown[], { timeoutMs }: Call): Promise<T> {
+  async #look(routine: string, values: unknown[], { timeoutMs }: Call): Promise<unknown> {
     await this.#hold();
     return this.#database.look(routine, values, timeoutMs);
   }

@@ -141,6 +141,26 @@ scenes({}, (play) => {
     },
   );
 
+  play(
+    "a short grant beside a long one does not shorten the session that holds both",
+    async (ground) => {
+      const relay = await ground.relay();
+      const options = { hold: "advisory", port: relay.port, listen: false } as const;
+      const [ours, other] = [ground.engine(options), ground.engine({ hold: "advisory" })];
+      await ours.tryAcquire(claim("g0", { ttlMs: 300 }), now());
+      // The second is sent before the first is answered, and carried out after it.
+      const long = ours.tryAcquire(claim("g1", { ttlMs: 60_000 }), now());
+      await new Promise((next) => setImmediate(next));
+      const short = ours.tryAcquire(claim("g2", { ttlMs: 400 }), now());
+      assert.deepEqual([(await long).kind, (await short).kind], ["granted", "granted"]);
+      relay.hang();
+      await sleep(1_200);
+      const next = await other.tryAcquire(claim("g1"), now());
+      assert.equal(next.kind, "busy", "its holder believes in it for a minute");
+      relay.cut();
+    },
+  );
+
   play("a single client, or a prefix for rows, is refused at the door", async (ground) => {
     const client = await ground.client();
     assert.throws(() => postgresEngine({ client, hold: "advisory" }), UsageError);

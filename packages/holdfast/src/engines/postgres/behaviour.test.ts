@@ -100,9 +100,10 @@ scenes({}, (play) => {
     await client.query("SET synchronous_commit = off");
     await client.query("BEGIN");
     const { grantId } = claim("f");
-    await client.query("SELECT holdfast.renew(ARRAY['f'], ARRAY[$1]::uuid[], ARRAY[1000])", [
-      grantId,
-    ]);
+    await client.query(
+      "SELECT holdfast.renew('{f}', ARRAY[$1]::uuid[], '{1000}', '{0}', '{f}', 1, 250)",
+      [grantId],
+    );
     const { rows } = await client.query("SHOW synchronous_commit");
     assert.equal(rows[0].synchronous_commit, "on");
     await client.query("COMMIT");

@@ -65,7 +65,7 @@ export function advisoryCycle(name: string, pid: number): [Statement, Statement]
   const run = (verb: string): Statement => {
     const ops = [{ verb, name, key: name, id, tombstone: 0, changes: "changes", ...CLAIM }];
     const values = [JSON.stringify(ops), pid];
-    return ["SELECT holdfast.advisory_run($1::jsonb, 1, $2, 60000, 60000)", values];
+    return ["SELECT holdfast.advisory_run($1::jsonb, 60000, 1, $2)", values];
   };
   return [run("acquire"), run("release")];
 }
@@ -82,7 +82,7 @@ export function everything(name: string): Statement[] {
     run("enqueue", name, next),
     run("enqueue", name, last),
     beat,
-    ["SELECT holdfast.renew($1, $2, '{10000}')", [[name], [holder]]],
+    ["SELECT holdfast.renew($1, $2, '{10000}', '{0}', '{f}', 1, 250)", [[name], [holder]]],
     ["SELECT holdfast.look($1)", [name]],
     ["SELECT holdfast.check_token($1, false, 1)", [name]],
     ["SELECT holdfast.fence($1, false, 1)", [name]],

@@ -1,8 +1,12 @@
-import type { Beat, Database, Hearing, Operation, Raw, Renewal } from "../../sql/database.js";
+import type { Beat, Database, Hearing, Operation, Renewal } from "../../sql/database.js";
+import { json, oneOf, onlyAnswer } from "../../sql/shape.js";
 import { type Failure, failureOf } from "./failure.js";
 import type { PostgresTerms } from "./options.js";
 import { checkSchema } from "./schema.js";
 import type { Sessions } from "./sessions.js";
+
+// A grant that another renewal is at work on; with most disks that is over sooner.
+const RENEWAL_WAIT_MS = 250;
 
 /** Calls the routines that createSchema() made. */
 export class PostgresDatabase implements Database {
@@ -23,18 +27,14 @@ export class PostgresDatabase implements Database {
     this.#end = end;
   }
 
-  async run(
-    operations: readonly Operation[],
-    waitMs: number,
-    limitMs: number,
-  ): Promise<readonly Raw[]> {
+  async run(operations: readonly Operation[], waitMs: number, limitMs: number): Promise<unknown> {
     const [only, ...more] = operations;
     // With every call and not with the session: behind a pooler that is somebody else's the next time.
     const rest = [waitMs, this.#idleMs];
     if (only === undefined || more.length > 0) {
       return this.#call("run($1::jsonb, $2, $3)", [JSON.stringify(operations), ...rest], limitMs);
     }
-    const answer: Raw =
+    const answer =
       only.verb === "release" && only.tombstone === 0
         ? await this.#call("hand_over($1, $2, $3, $4)", [only.name, only.id, ...rest], limitMs)
         : await this.#call("run_one($1::jsonb, $2, $3)", [JSON.stringify(only), ...rest], limitMs);
@@ -46,7 +46,7 @@ export class PostgresDatabase implements Database {
     { channel, paceMs }: Hearing,
     waitMs: number,
     limitMs: number,
-  ): Promise<readonly Raw[]> {
+  ): Promise<unknown> {
     return this.#call(
       "heartbeat($1::text[], $2::uuid[], $3::bigint[], $4, $5, $6)",
       [
@@ -57,26 +57,28 @@ export class PostgresDatabase implements Database {
     );
   }
 
-  renew(renewals: readonly Renewal[], limitMs: number): Promise<readonly Raw[]> {
+  renew(renewals: readonly Renewal[], order: number, limitMs: number): Promise<unknown> {
     return this.#call(
-      "renew($1::text[], $2::uuid[], $3::bigint[])",
+      "renew($1::text[], $2::uuid[], $3::bigint[], $4::integer[], $5::boolean[], $6, $7)",
       [
         ...[renewals.map(({ name }) => name), renewals.map(({ id }) => id)],
-        renewals.map(({ ttlMs }) => ttlMs),
+        ...[renewals.map(({ ttlMs }) => ttlMs), renewals.map(({ index }) => index)],
+        ...[renewals.map(({ leave }) => leave), order, RENEWAL_WAIT_MS],
       ],
       limitMs,
     );
   }
 
-  check(name: string, shared: boolean, token: bigint, limitMs: number): Promise<boolean> {
-    return this.#call("check_token($1, $2, $3)", [name, shared, String(token)], limitMs);
+  async check(name: string, shared: boolean, token: bigint, limitMs: number): Promise<boolean> {
+    const values = [name, shared, String(token)];
+    return oneOf(await this.#call("check_token($1, $2, $3)", values, limitMs), true, false);
   }
 
-  look(name: string, limitMs: number): Promise<Raw> {
+  look(name: string, limitMs: number): Promise<unknown> {
     return this.#call("look($1)", [name], limitMs);
   }
 
-  page(after: string, most: number, limitMs: number): Promise<readonly (readonly [string, Raw])[]> {
+  page(after: string, most: number, limitMs: number): Promise<unknown> {
     return this.#call("page($1, $2)", [after, most], limitMs);
   }
 
@@ -107,13 +109,10 @@ export class PostgresDatabase implements Database {
     await this.#end();
   }
 
-  async #call<T>(routine: string, values: unknown[], limitMs: number): Promise<T> {
+  async #call(routine: string, values: unknown[], limitMs: number): Promise<unknown> {
     const text = `SELECT to_jsonb("${this.#schema}".${routine}) AS answer`;
     // A pooler would meet the name on a session that has never heard of it.
     const name = this.direct ? `${this.#schema}.${routine.split("(")[0]}` : undefined;
-    const [row] = await this.#sessions.query<{ answer: unknown }>(text, values, limitMs, name);
-    // A client with parsers of its own may leave JSON as text.
-    const answer = row?.answer;
-    return (typeof answer === "string" ? JSON.parse(answer) : answer) as T;
+    return json(onlyAnswer(await this.#sessions.query(text, values, limitMs, name)));
   }
 }

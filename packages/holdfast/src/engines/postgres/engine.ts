@@ -23,6 +23,7 @@ export const POSTGRES_TRAITS: EngineTraits = {
   lockDelay: true,
   fencing: "durable",
   tokenRange: 1024,
+  leaves: true,
 };
 
 /** ShedLock's row has room for one holder. */

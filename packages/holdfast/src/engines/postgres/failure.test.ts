@@ -11,7 +11,7 @@ import { createSchema, postgresEngine } from "./index.js";
 const LISTENERS =
   "SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()";
 
-/** What version 2 had and version 3 calls with one value more. */
+/** What version 2 or 4 had and later ones have not. */
 const OLD_ROUTINES = [
   "run(jsonb, integer)",
   "run_one(jsonb, integer)",
@@ -20,6 +20,12 @@ const OLD_ROUTINES = [
   "sweep()",
   "advisory_run(jsonb, bigint, integer, bigint)",
   "advisory_sweep()",
+  "renew(text[], uuid[], bigint[])",
+  "finish(text, uuid, timestamptz)",
+  "foreign_keep(uuid[])",
+  "advisory_session(integer, bigint)",
+  "advisory_run(jsonb, bigint, integer, bigint, bigint)",
+  "advisory_renew(text[], uuid[], bigint[], bigint, integer, bigint)",
 ];
 
 scenes({}, (play) => {
@@ -214,7 +220,7 @@ scenes({}, (play) => {
       await ground.admin.query(`ALTER TABLE first.resources DROP COLUMN due_at;
       CREATE OR REPLACE FUNCTION first.version() RETURNS integer LANGUAGE sql AS 'SELECT 1'`);
       const engine = ground.engine({ schema: "first" });
-      await assert.rejects(engine.tryAcquire(claim("p"), now()), /version 1, and 3.*createSchema/);
+      await assert.rejects(engine.tryAcquire(claim("p"), now()), /version 1, and 5.*createSchema/);
       await createSchema(ground.admin, { schema: "first" });
       assert.equal((await engine.tryAcquire(claim("p"), now())).kind, "busy");
       const text = "SELECT due_at <= now() AS known FROM first.resources";
@@ -241,6 +247,8 @@ scenes({}, (play) => {
       // As it was: a minute in the table, and routines that could not be told of another time.
       await ground.admin.query(`
       ALTER TABLE second.resources ALTER COLUMN due_at SET DEFAULT now() + interval '1 minute';
+      ALTER TABLE second.grants DROP renewal_order, DROP token_index, DROP is_left;
+      ALTER TABLE second.advisory DROP renewal_order, DROP token_index;
       DROP FUNCTION second.run, second.run_one, second.carry_out, second.hand_over, second.sweep,
         second.advisory_run, second.advisory_sweep, second.idle_since;
       CREATE OR REPLACE FUNCTION second.version() RETURNS integer LANGUAGE sql AS 'SELECT 2'`);
@@ -250,7 +258,7 @@ scenes({}, (play) => {
         );
       }
       const engine = ground.engine({ schema: "second", idleMs: 1_000 });
-      await assert.rejects(engine.tryAcquire(claim("q"), now()), /version 2, and 3.*createSchema/);
+      await assert.rejects(engine.tryAcquire(claim("q"), now()), /version 2, and 5.*createSchema/);
       await createSchema(ground.admin, { schema: "second" });
       assert.deepEqual(await routines("second"), await routines("holdfast"));
       assert.equal((await engine.tryAcquire(claim("q"), now())).kind, "busy");

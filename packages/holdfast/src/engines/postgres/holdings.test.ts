@@ -21,10 +21,11 @@ test("what is not renewed is given back, also what came last and ends first", as
   holdings.keep({ resource: "a", grantId: "long", ttlMs: 60_000 });
   holdings.keep({ resource: "b", grantId: "short", ttlMs: 30 });
   holdings.keep({ resource: "c", grantId: "renewed", ttlMs: 30 });
-  holdings.prolong([{ resource: "c", grantId: "renewed", ttlMs: 200 }]);
+  holdings.prolong([{ resource: "c", grantId: "renewed", ttlMs: 200 }], 2);
+  holdings.prolong([{ resource: "c", grantId: "renewed", ttlMs: 60_000 }], 1);
   for (let looks = 0; looks < 500 && ended.length < 2; looks++) await sleep(10);
   assert.deepEqual(ended, ["short", "renewed"]);
-  assert.equal(holdings.silentMs, 60_000);
+  assert.ok(holdings.has("long"));
 });
 
 test("three hundred thousand are no more trouble than one", (t) => {
@@ -33,5 +34,5 @@ test("three hundred thousand are no more trouble than one", (t) => {
   for (let i = 0; i < 300_000; i++) {
     holdings.keep({ resource: "a", grantId: String(i), ttlMs: 60_000 + i });
   }
-  assert.equal(holdings.silentMs, 60_000 + 299_999);
+  assert.ok(holdings.has("299999"));
 });

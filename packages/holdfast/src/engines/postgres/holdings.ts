@@ -6,7 +6,8 @@ const OVERDUE_MS = 20;
 
 interface Holding {
   readonly resource: string;
-  ttlMs: number;
+  /** Of the last renewal that was sent: one with a smaller number comes too late. */
+  order: number;
   /** When its holder no longer believes in it, unless it is renewed. */
   endsAt: number;
 }
@@ -24,30 +25,25 @@ export class Holdings {
     this.#end = end;
   }
 
-  /** The longest life of all: the server ends a session that is silent for longer. */
-  get silentMs(): number {
-    let longest = 0;
-    for (const { ttlMs } of this.#all.values()) longest = Math.max(longest, ttlMs);
-    return longest;
-  }
-
   has(grantId: string): boolean {
     return this.#all.has(grantId);
   }
 
   keep({ resource, grantId, ttlMs }: RenewRef): void {
     const endsAt = systemClock.now() + ttlMs;
-    this.#all.set(grantId, { resource, ttlMs, endsAt });
+    const order = this.#all.get(grantId)?.order ?? 0;
+    this.#all.set(grantId, { resource, order, endsAt });
     if (endsAt < this.#wakesFor) this.#wakeFor(endsAt);
   }
 
   /** Before the renewal is sent. */
-  prolong(grants: readonly RenewRef[]): void {
+  prolong(grants: readonly RenewRef[], order: number): void {
     for (const { grantId, ttlMs } of grants) {
       const holding = this.#all.get(grantId);
-      if (holding === undefined) continue;
-      holding.ttlMs = ttlMs;
+      if (holding === undefined || order < holding.order) continue;
+      holding.order = order;
       holding.endsAt = systemClock.now() + ttlMs;
+      if (holding.endsAt < this.#wakesFor) this.#wakeFor(holding.endsAt);
     }
   }
 

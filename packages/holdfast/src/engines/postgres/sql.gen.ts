@@ -16,6 +16,10 @@ CREATE TABLE IF NOT EXISTS holdfast.advisory (
   revoked boolean NOT NULL DEFAULT false,
   label text NOT NULL
 );
+-- As those of grants.
+ALTER TABLE holdfast.advisory ADD COLUMN IF NOT EXISTS renewal_order bigint NOT NULL DEFAULT 0;
+ALTER TABLE holdfast.advisory ADD COLUMN IF NOT EXISTS token_index integer NOT NULL DEFAULT 0;
+CREATE INDEX IF NOT EXISTS advisory_session ON holdfast.advisory (session, ttl_ms);
 CREATE INDEX IF NOT EXISTS advisory_key ON holdfast.advisory (key);
 CREATE INDEX IF NOT EXISTS advisory_resource ON holdfast.advisory (resource);
 
@@ -38,14 +42,25 @@ CREATE OR REPLACE FUNCTION holdfast.advisory_lives(session bigint) RETURNS boole
 LANGUAGE sql AS $$ SELECT EXISTS (SELECT FROM holdfast.advisory_pids(session)) $$;
 
 -- A pooler that lends another session for every transaction would take locks that nobody gives back.
-CREATE OR REPLACE FUNCTION holdfast.advisory_session(my_pid integer, idle_ms bigint) RETURNS void
+CREATE OR REPLACE FUNCTION holdfast.advisory_session(my_pid integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
   IF pg_backend_pid() <> my_pid THEN
     RAISE EXCEPTION USING ERRCODE = 'HF001', MESSAGE = 'this is not the session that it was';
   END IF;
-  -- The server ends a session that is silent for longer than this, and its locks with it.
-  PERFORM set_config('idle_session_timeout', idle_ms::text, false);
+  -- A token that was told must not be given again after a crash, whatever the session prefers.
+  IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+END $$;
+
+-- The server ends a session that is silent for longer than this, and its locks with it. Counted from the
+-- rows: what the client counts may have been sent before another call of its own was carried out.
+CREATE OR REPLACE FUNCTION holdfast.advisory_patience(my_session bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('idle_session_timeout', coalesce(
+    (SELECT max(ttl_ms) FROM holdfast.advisory WHERE session = my_session), 0)::text, false);
 END $$;
 
 -- For people, as the other routines say it. A lock of another program has neither token nor end.
@@ -53,8 +68,8 @@ CREATE OR REPLACE FUNCTION holdfast.advisory_holders(res text, wanted bigint) RE
 LANGUAGE plpgsql AS $$
 BEGIN
   RETURN (SELECT coalesce(jsonb_agg(h.view), '[]') FROM (
-    SELECT jsonb_build_array(CASE WHEN a.shared THEN 's' ELSE 'x' END, a.token::text, a.label,
-        greatest(0, a.ttl_ms - holdfast.ms_between(a.heard_at, clock_timestamp())), a.revoked) AS view
+    SELECT jsonb_build_array(CASE WHEN a.shared THEN 's' ELSE 'x' END,
+        (a.token + a.token_index)::text, a.label, greatest(0, a.ttl_ms - holdfast.ms_between(a.heard_at, clock_timestamp())), a.revoked) AS view
       FROM holdfast.advisory a
      WHERE a.resource = res AND a.key = wanted AND holdfast.advisory_lives(a.session)
     UNION ALL
@@ -98,7 +113,9 @@ BEGIN
   DELETE FROM holdfast.advisory a WHERE a.key = wanted AND NOT holdfast.advisory_lives(a.session);
   DELETE FROM holdfast.advisory a WHERE a.grant_id = id AND NOT holdfast.advisory_lives(a.session);
   first := nextval('holdfast.tokens');
-  INSERT INTO holdfast.advisory VALUES (id, my_session, my_pid, wanted, res, is_shared, first,
+  INSERT INTO holdfast.advisory (grant_id, session, pid, key, resource, shared, token, tokens, ttl_ms,
+      heard_at, revoked, label)
+    VALUES (id, my_session, my_pid, wanted, res, is_shared, first,
     (op->>'tokens')::integer, (op->>'ttl')::bigint, clock_timestamp(), false, op->>'label');
   RETURN jsonb_build_array('granted', first::text, (op->>'tokens')::integer, (op->>'ttl')::bigint);
 END $$;
@@ -108,19 +125,20 @@ END $$;
 -- keep_ms how long rows that nobody uses are kept
 -- Gives an answer for each operation
 CREATE OR REPLACE FUNCTION holdfast.advisory_run(
-  ops jsonb, my_session bigint, my_pid integer, idle_ms bigint, keep_ms bigint) RETURNS jsonb
+  ops jsonb, keep_ms bigint, my_session bigint, my_pid integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   op jsonb;
   answers jsonb := '[]';
 BEGIN
-  PERFORM holdfast.advisory_session(my_pid, idle_ms);
+  PERFORM holdfast.advisory_session(my_pid);
   FOR op IN SELECT o FROM jsonb_array_elements(ops) o LOOP
     answers := answers || jsonb_build_array(CASE op->>'verb'
       WHEN 'release' THEN holdfast.advisory_release(op, my_session)
       ELSE holdfast.advisory_acquire(op, my_session, my_pid) END);
   END LOOP;
+  PERFORM holdfast.advisory_patience(my_session);
   IF random() < 0.01 THEN PERFORM holdfast.advisory_sweep(keep_ms); END IF;
   RETURN answers;
 END $$;
@@ -139,27 +157,34 @@ BEGIN
      LIMIT 50 FOR UPDATE SKIP LOCKED);
 END $$;
 
--- Gives for each renewed | gone why
-CREATE OR REPLACE FUNCTION holdfast.advisory_renew(
-  names text[], ids uuid[], ttls bigint[], my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
+-- Each is an element of four arrays: name, id, ttl, index of the token in use. ord: of the call. As renew
+-- does for rows, but that no session lock can be left.
+-- Gives for each renewed ms | gone why
+CREATE OR REPLACE FUNCTION holdfast.advisory_renew(names text[], ids uuid[], ttls bigint[],
+  indexes integer[], ord bigint, my_session bigint, my_pid integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
-  PERFORM holdfast.advisory_session(my_pid, idle_ms);
-  UPDATE holdfast.advisory a SET ttl_ms = b.ttl, heard_at = clock_timestamp()
-    FROM unnest(names, ids, ttls) AS b(name, id, ttl)
-   WHERE a.grant_id = b.id AND a.resource = b.name AND a.session = my_session AND NOT a.revoked;
+  PERFORM holdfast.advisory_session(my_pid);
+  UPDATE holdfast.advisory a SET ttl_ms = b.ttl, heard_at = clock_timestamp(), renewal_order = ord,
+      token_index = greatest(a.token_index, b.in_use), revoked = false
+    FROM unnest(names, ids, ttls, indexes) AS b(name, id, ttl, in_use)
+   WHERE a.grant_id = b.id AND a.resource = b.name AND a.session = my_session
+     AND (NOT a.revoked OR b.in_use > a.token_index) AND a.renewal_order <= ord;
+  PERFORM holdfast.advisory_patience(my_session);
   RETURN (SELECT coalesce(jsonb_agg(CASE
-      WHEN a.revoked THEN '["gone", "revoked"]'::jsonb
-      WHEN a.grant_id IS NULL THEN '["gone", "expired"]'
-      ELSE '["renewed"]' END ORDER BY b.n), '[]')
-    FROM unnest(names, ids) WITH ORDINALITY AS b(name, id, n)
+      WHEN a.grant_id IS NULL THEN '["gone", "expired"]'::jsonb
+      WHEN a.revoked AND b.in_use <= a.token_index THEN '["gone", "revoked"]'
+      WHEN a.renewal_order = ord THEN jsonb_build_array('renewed', b.ttl)
+      ELSE jsonb_build_array('renewed', holdfast.ms_left(a.heard_at + holdfast.ms(a.ttl_ms)))
+      END ORDER BY b.n), '[]')
+    FROM unnest(names, ids, ttls, indexes) WITH ORDINALITY AS b(name, id, ttl, in_use, n)
     LEFT JOIN holdfast.advisory a
       ON a.grant_id = b.id AND a.resource = b.name AND a.session = my_session);
 END $$;
 
 -- op    verb release, name, id, tombstone, changes: the channel of those who wait
--- Gives released | gone why
+-- Gives released none | gone why
 CREATE OR REPLACE FUNCTION holdfast.advisory_release(op jsonb, my_session bigint) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -181,7 +206,7 @@ BEGIN
     PERFORM pg_advisory_unlock_shared(gone.key);
   END IF;
   PERFORM pg_notify(op->>'changes', op->>'name');
-  RETURN '["released"]';
+  RETURN '["released", []]';
 END $$;
 
 -- Gives back every lock of this session that no row stands for. A lock is not rolled back with its
@@ -224,7 +249,7 @@ DECLARE
   a holdfast.advisory;
 BEGIN
   UPDATE holdfast.advisory r SET revoked = true
-   WHERE r.resource = res AND asked >= r.token AND asked < r.token + r.tokens
+   WHERE r.resource = res AND asked = r.token + r.token_index
      AND holdfast.advisory_lives(r.session)
    RETURNING * INTO a;
   IF NOT FOUND THEN RETURN '["gone"]'; END IF;
@@ -244,9 +269,9 @@ CREATE OR REPLACE FUNCTION holdfast.advisory_page(after text, most integer) RETU
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
-  RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(p.resource,
+  RETURN (SELECT jsonb_build_array('page', coalesce(jsonb_agg(jsonb_build_array(p.resource,
       jsonb_build_array(holdfast.advisory_holders(p.resource, p.key), '[]'::jsonb, 0))
-      ORDER BY p.resource), '[]')
+      ORDER BY p.resource), '[]'))
     FROM (SELECT DISTINCT resource, key FROM holdfast.advisory
            WHERE resource > after ORDER BY resource LIMIT most) p);
 END $$;
@@ -298,11 +323,12 @@ BEGIN
     SELECT * INTO g FROM holdfast.grants
      WHERE grant_id = w.grant_id AND resource = res AND expires_at > at;
     IF FOUND THEN
+      IF g.is_left THEN RETURN '["gone", "unknown"]'; END IF;
       IF g.revoked THEN RETURN '["gone", "revoked"]'; END IF;
       RETURN holdfast.rearm(g, at);
     END IF;
     IF EXISTS (SELECT FROM holdfast.waiters l WHERE l.grant_id = w.grant_id AND l.resource = res) THEN
-      IF waits THEN RETURN holdfast.queued(res, w.grant_id, pace_ms, at); END IF;
+      IF waits THEN RETURN holdfast.heard_again(w.grant_id, res, op->>'channel', pace_ms, at); END IF;
       RETURN jsonb_build_array('busy', 1000, holdfast.holders(res, at));
     END IF;
   END IF;
@@ -337,6 +363,21 @@ BEGIN
     VALUES (w.grant_id, res, w.shared, w.limit_to, w.tokens, w.ttl_ms, w.delay_ms,
       at, op->>'channel', w.label);
   RETURN holdfast.queued(res, w.grant_id, pace_ms, at);
+END $$;
+
+-- A claim that is in line and comes again: as a heartbeat, it is heard and looks for its turn. Its beat
+-- stays what it was, so that a push counts from a heartbeat that was sent before.
+CREATE OR REPLACE FUNCTION holdfast.heard_again(
+  id uuid, res text, listens text, pace_ms integer, at timestamptz) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+  g holdfast.grants;
+BEGIN
+  UPDATE holdfast.waiters SET heard_at = at, channel = listens WHERE grant_id = id;
+  PERFORM holdfast.promote(res, ARRAY[id], at);
+  SELECT * INTO g FROM holdfast.grants WHERE grant_id = id;
+  IF FOUND THEN RETURN holdfast.rearm(g, at); END IF;
+  RETURN holdfast.queued(res, id, pace_ms, at);
 END $$;
 `,
   clearOver: `-- Takes away grants whose lock-delay is over. One that somebody has locked stays: it is being renewed
@@ -412,7 +453,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT holdfast.list(after, most)
 $$;
 
-CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 3 $$;
+CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 5 $$;
 `,
   dropIdle: `-- Forgets resources that nobody holds or waits for. The caller has locked them.
 CREATE OR REPLACE FUNCTION holdfast.drop_idle(names text[]) RETURNS void
@@ -435,15 +476,24 @@ DROP FUNCTION IF EXISTS holdfast.hand_over(text, uuid, integer);
 DROP FUNCTION IF EXISTS holdfast.sweep();
 DROP FUNCTION IF EXISTS holdfast.advisory_run(jsonb, bigint, integer, bigint);
 DROP FUNCTION IF EXISTS holdfast.advisory_sweep();
+DROP FUNCTION IF EXISTS holdfast.renew(text[], uuid[], bigint[]);
+DROP FUNCTION IF EXISTS holdfast.finish(text, uuid, timestamptz);
+DROP FUNCTION IF EXISTS holdfast.advisory_session(integer, bigint);
+DROP FUNCTION IF EXISTS holdfast.advisory_run(jsonb, bigint, integer, bigint, bigint);
+DROP FUNCTION IF EXISTS holdfast.advisory_renew(text[], uuid[], bigint[], bigint, integer, bigint);
+DROP FUNCTION IF EXISTS holdfast.foreign_keep(uuid[]);
 `,
-  finish: `-- Takes a grant or a waiter away, and lets in whom that makes eligible.
-CREATE OR REPLACE FUNCTION holdfast.finish(res text, id uuid, at timestamptz) RETURNS boolean
+  finish: `-- Takes a grant or a waiter away, and lets in whom that makes eligible. forced: also a grant that its
+-- holder left, which otherwise ends by time alone.
+CREATE OR REPLACE FUNCTION holdfast.finish(res text, id uuid, forced boolean, at timestamptz)
+RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
   was_shared boolean;
   held bigint;
 BEGIN
-  DELETE FROM holdfast.grants WHERE grant_id = id AND resource = res AND expires_at > at
+  DELETE FROM holdfast.grants
+   WHERE grant_id = id AND resource = res AND expires_at > at AND (forced OR NOT is_left)
     RETURNING shared INTO was_shared;
   IF FOUND THEN
     PERFORM holdfast.foreign_free(res, id, at);
@@ -461,7 +511,7 @@ BEGIN
 END $$;
 
 -- op    name, id, tombstone: ms for which a late claim of this id is refused
--- Gives released | gone why
+-- Gives released none | gone why: waiters are told by a notice
 CREATE OR REPLACE FUNCTION holdfast.release(op jsonb, at timestamptz) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -473,30 +523,35 @@ BEGIN
     INSERT INTO holdfast.tombstones AS t VALUES (id, at + holdfast.ms(tombstone))
       ON CONFLICT (grant_id) DO UPDATE SET until = greatest(t.until, excluded.until);
   END IF;
-  IF holdfast.finish(res, id, at) THEN RETURN '["released"]'; END IF;
+  IF holdfast.finish(res, id, false, at) THEN RETURN '["released", []]'; END IF;
   PERFORM holdfast.drop_idle(ARRAY[res]);
   RETURN holdfast.why_gone(res, id, at);
 END $$;
 
 -- op    name, id
--- Gives withdrawn | granted token tokens ttl
+-- Gives withdrawn none | granted token tokens ttl
 CREATE OR REPLACE FUNCTION holdfast.withdraw(op jsonb, at timestamptz) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 DECLARE
   res text := op->>'name';
   id uuid := (op->>'id')::uuid;
   g holdfast.grants;
+  answer jsonb;
 BEGIN
   SELECT * INTO g FROM holdfast.grants
-   WHERE grant_id = id AND resource = res AND expires_at > at AND NOT revoked;
-  IF FOUND THEN RETURN holdfast.rearm(g, at); END IF;
+   WHERE grant_id = id AND resource = res AND expires_at > at AND NOT revoked AND NOT is_left;
+  IF FOUND THEN
+    answer := holdfast.rearm(g, at);
+    IF answer->>0 = 'granted' THEN RETURN answer; END IF;
+  END IF;
   -- Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
   DELETE FROM holdfast.waiters WHERE grant_id = id AND resource = res;
   IF FOUND THEN PERFORM holdfast.promote(res, '{}', at); END IF;
   PERFORM holdfast.drop_idle(ARRAY[res]);
-  RETURN '["withdrawn"]';
+  RETURN '["withdrawn", []]';
 END $$;
 
+-- Only the token in use can be revoked: whoever had another one of the grant has passed it on.
 -- op    name, token, force, changes: the channel on which holders hear of it
 -- Gives revoked | gone
 CREATE OR REPLACE FUNCTION holdfast.revoke(op jsonb, at timestamptz) RETURNS jsonb
@@ -507,13 +562,13 @@ DECLARE
   id uuid;
 BEGIN
   SELECT grant_id INTO id FROM holdfast.grants
-   WHERE resource = res AND expires_at > at AND asked >= token AND asked < token + tokens;
+   WHERE resource = res AND expires_at > at AND asked = token + token_index;
   IF NOT FOUND THEN
     PERFORM holdfast.drop_idle(ARRAY[res]);
     RETURN '["gone"]';
   END IF;
   IF (op->>'force')::boolean THEN
-    PERFORM holdfast.finish(res, id, at);
+    PERFORM holdfast.finish(res, id, true, at);
   ELSE
     UPDATE holdfast.grants SET revoked = true WHERE grant_id = id;
   END IF;
@@ -540,8 +595,8 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT true $$;
 CREATE OR REPLACE FUNCTION holdfast.foreign_mine(res text, id uuid)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT true $$;
 
-CREATE OR REPLACE FUNCTION holdfast.foreign_keep(ids uuid[])
-RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN END $$;
+CREATE OR REPLACE FUNCTION holdfast.foreign_kept(ids uuid[])
+RETURNS uuid[] LANGUAGE sql IMMUTABLE AS $$ SELECT ids $$;
 
 CREATE OR REPLACE FUNCTION holdfast.foreign_free(res text, id uuid, at timestamptz)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT true $$;
@@ -588,15 +643,22 @@ BEGIN
       AND lock_until > timezone('utc', clock_timestamp()));
 END $$;
 
-CREATE OR REPLACE FUNCTION holdfast.foreign_keep(ids uuid[]) RETURNS void
+-- Gives those whose row was still theirs. From then on it is locked, and nobody takes it any more.
+CREATE OR REPLACE FUNCTION holdfast.foreign_kept(ids uuid[]) RETURNS uuid[]
 LANGUAGE plpgsql AS $$
+DECLARE
+  kept uuid[];
 BEGIN
-  UPDATE shedlock_table s
-     SET lock_until = timezone('utc', g.expires_at + holdfast.ms(g.delay_ms))
-    FROM holdfast.grants g
-   WHERE g.grant_id = ANY (ids) AND s.name = g.resource COLLATE "default"
-     AND right(s.locked_by, 17) = holdfast.foreign_mark(g.grant_id)
-     AND s.lock_until > timezone('utc', clock_timestamp());
+  WITH k AS (
+    UPDATE shedlock_table s
+       SET lock_until = timezone('utc', g.expires_at + holdfast.ms(g.delay_ms))
+      FROM holdfast.grants g
+     WHERE g.grant_id = ANY (ids) AND s.name = g.resource COLLATE "default"
+       AND right(s.locked_by, 17) = holdfast.foreign_mark(g.grant_id)
+       AND s.lock_until > timezone('utc', clock_timestamp())
+    RETURNING g.grant_id)
+  SELECT coalesce(array_agg(k.grant_id), '{}') INTO kept FROM k;
+  RETURN kept;
 END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.foreign_free(res text, id uuid, at timestamptz) RETURNS boolean
@@ -639,7 +701,7 @@ END $$;
 `,
   handOver: `-- One release of a grant whose claim was answered, so that no tombstone is needed: what a hand-over
 -- between two writers waits for. As release, in as few statements as there can be.
--- Gives released | gone why
+-- Gives released none | gone why
 CREATE OR REPLACE FUNCTION holdfast.hand_over(
   res text, id uuid, wait_ms integer, keep_ms bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -652,7 +714,8 @@ DECLARE
   life_ms bigint;
 BEGIN
   DELETE FROM holdfast.grants
-   WHERE grant_id = id AND resource = res AND expires_at > at AND NOT shared;
+   WHERE grant_id = id AND resource = res AND expires_at > at AND NOT shared
+     AND NOT is_left;
   IF NOT FOUND THEN
     RETURN holdfast.carry_out(
       jsonb_build_object('verb', 'release', 'name', res, 'id', id, 'tombstone', 0), at, keep_ms);
@@ -673,7 +736,7 @@ BEGIN
     END IF;
   END IF;
   IF random() < 0.05 THEN PERFORM holdfast.sweep(keep_ms); END IF;
-  RETURN '["released"]';
+  RETURN '["released", []]';
 END $$;
 
 -- Makes a waiter the holder, and tells its process.
@@ -702,6 +765,8 @@ DECLARE
   at timestamptz;
   res text;
   answers jsonb;
+  mine uuid[];
+  kept uuid[];
 BEGIN
   PERFORM holdfast.lock_resources(names, wait_ms);
   at := clock_timestamp();
@@ -717,10 +782,11 @@ BEGIN
   END LOOP;
   WITH asked AS (
     SELECT name, id, n FROM unnest(names, ids) WITH ORDINALITY AS a(name, id, n)
-  ), mine AS (
+  ), granted AS (
     UPDATE holdfast.grants g SET expires_at = greatest(g.expires_at, at + holdfast.ms(g.ttl_ms))
       FROM asked a
      WHERE g.grant_id = a.id AND g.resource = a.name AND g.expires_at > at AND NOT g.revoked
+       AND NOT g.is_left AND holdfast.foreign_mine(g.resource, g.grant_id)
     RETURNING g.grant_id, g.token, g.tokens, g.ttl_ms
   ), lines AS (
     SELECT grant_id, resource,
@@ -741,13 +807,15 @@ BEGIN
         THEN jsonb_build_array('queued', l.position,
           CASE WHEN l.before = 0 THEN s.next_ms ELSE least(1000, pace_ms * (l.before + 1)) END,
           s.present)
-      ELSE '["unknown"]' END ORDER BY a.n)
-    INTO answers
+      ELSE '["unknown"]' END ORDER BY a.n),
+      array_agg(m.grant_id) FILTER (WHERE m.grant_id IS NOT NULL)
+    INTO answers, mine
     FROM asked a
-    LEFT JOIN mine m ON m.grant_id = a.id
+    LEFT JOIN granted m ON m.grant_id = a.id
     LEFT JOIN lines l ON l.grant_id = a.id AND l.resource = a.name
     LEFT JOIN scenes s ON s.name = a.name;
-  PERFORM holdfast.foreign_keep(ids);
+  kept := holdfast.foreign_kept(mine);
+  IF kept <> mine THEN answers := holdfast.without(answers, ids, mine, kept, '["unknown"]'); END IF;
   PERFORM holdfast.drop_idle(names);
   RETURN coalesce(answers, '[]');
 END $$;
@@ -797,6 +865,12 @@ LANGUAGE sql IMMUTABLE AS $$ SELECT amount * interval '1 millisecond' $$;
 
 CREATE OR REPLACE FUNCTION holdfast.ms_between(earlier timestamptz, later timestamptz) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$ SELECT ceil(extract(epoch FROM later - earlier) * 1000)::bigint $$;
+
+-- How many are left until then: never more than there are, because a holder counts on them.
+CREATE OR REPLACE FUNCTION holdfast.ms_left(ends_at timestamptz) RETURNS bigint
+LANGUAGE sql VOLATILE AS $$
+  SELECT greatest(0, floor(extract(epoch FROM ends_at - clock_timestamp()) * 1000))::bigint
+$$;
 `,
   promote: `-- Lets in from the head of the line whoever fits. callers are told by the answer to their call; the
 -- others by a notice, and hold for one claim window until they are heard of. Gives how many hold then.
@@ -846,55 +920,115 @@ BEGIN
 END $$;
 `,
   rearm: `-- A repeat of the claim, or the first word of a waiter that was let in: a fresh life, which takes
--- nothing back from a renewal for longer.
+-- nothing back from a renewal for longer. The answer is what the row says afterwards: a renewal takes no
+-- lock of the resource, and may have changed the ttl since g was read.
 CREATE OR REPLACE FUNCTION holdfast.rearm(g holdfast.grants, at timestamptz) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 BEGIN
+  IF NOT holdfast.foreign_mine(g.resource, g.grant_id) THEN RETURN '["gone", "expired"]'; END IF;
   UPDATE holdfast.grants
      SET expires_at = greatest(expires_at, at + holdfast.ms(ttl_ms))
-   WHERE grant_id = g.grant_id;
-  PERFORM holdfast.foreign_keep(ARRAY[g.grant_id]);
+   WHERE grant_id = g.grant_id
+   RETURNING * INTO g;
+  IF holdfast.foreign_kept(ARRAY[g.grant_id]) = '{}' THEN RETURN '["gone", "expired"]'; END IF;
   RETURN jsonb_build_array('granted', g.token::text, g.tokens, g.ttl_ms);
 END $$;
 `,
-  renew: `-- Prolongs grants that are alive. Each is an element of three arrays: name, id, ttl. Waits for nobody:
--- one that is locked at this moment is answered with locked, and the others do not suffer from it.
--- Gives for each renewed | locked | gone why
-CREATE OR REPLACE FUNCTION holdfast.renew(names text[], ids uuid[], ttls bigint[]) RETURNS jsonb
+  renew: `-- Prolongs grants that are alive. Each is an element of five arrays: name, id, ttl, index of the token in
+-- use, whether it is left. ord: of the call; a renewal that comes after a later one changes nothing.
+-- Those that nobody is at work on wait for nobody. For the others it waits once, for wait_ms at most.
+-- Gives for each renewed ms | locked | gone why
+CREATE OR REPLACE FUNCTION holdfast.renew(names text[], ids uuid[], ttls bigint[], indexes integer[],
+  leaves boolean[], ord bigint, wait_ms integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   answers jsonb;
+  n integer;
 BEGIN
   IF current_setting('synchronous_commit') IN ('off', 'local') THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
+  answers := holdfast.renew_free(names, ids, ttls, indexes, leaves, ord);
+  IF answers @> '[["locked"]]' THEN
+    PERFORM holdfast.wait_for_grants(ids, wait_ms);
+    FOR n IN 1 .. cardinality(ids) LOOP
+      CONTINUE WHEN answers->(n - 1) <> '["locked"]';
+      answers := jsonb_set(answers, ARRAY[(n - 1)::text], holdfast.renew_free(
+        names[n:n], ids[n:n], ttls[n:n], indexes[n:n], leaves[n:n], ord)->0);
+    END LOOP;
+  END IF;
+  RETURN answers;
+END $$;
+
+-- Until nobody else is at work on any of these grants, or the time is over.
+CREATE OR REPLACE FUNCTION holdfast.wait_for_grants(ids uuid[], wait_ms integer) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('lock_timeout', wait_ms::text, true);
+  PERFORM FROM holdfast.grants WHERE grant_id = ANY (ids) ORDER BY grant_id FOR NO KEY UPDATE;
+EXCEPTION
+  WHEN lock_not_available THEN NULL;
+END $$;
+
+-- As renew, and what is locked is answered with that. One that was left is only left again. One that was
+-- revoked is renewed for a token after the one in use: the revocation was for a holder that has passed
+-- its lease on.
+CREATE OR REPLACE FUNCTION holdfast.renew_free(names text[], ids uuid[], ttls bigint[], indexes integer[],
+  leaves boolean[], ord bigint) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+  answers jsonb;
+  mine uuid[];
+  kept uuid[];
+BEGIN
   WITH asked AS (
-    SELECT name, id, ttl, n FROM unnest(names, ids, ttls) WITH ORDINALITY AS a(name, id, ttl, n)
+    SELECT name, id, ttl, in_use, leave, n
+      FROM unnest(names, ids, ttls, indexes, leaves) WITH ORDINALITY AS a(name, id, ttl, in_use, leave, n)
   ), free AS MATERIALIZED (
-    SELECT g.grant_id FROM holdfast.grants g JOIN asked a ON g.grant_id = a.id AND g.resource = a.name
+    SELECT g.grant_id, g.expires_at, g.renewal_order,
+        (NOT g.is_left OR a.leave) AND (NOT g.revoked OR a.in_use > g.token_index)
+          AND holdfast.foreign_mine(g.resource, g.grant_id) AS may
+      FROM holdfast.grants g JOIN asked a ON g.grant_id = a.id AND g.resource = a.name
        FOR NO KEY UPDATE OF g SKIP LOCKED
   ), renewed AS (
     UPDATE holdfast.grants g
-       SET ttl_ms = a.ttl, expires_at = clock_timestamp() + holdfast.ms(a.ttl)
+       SET ttl_ms = a.ttl, expires_at = clock_timestamp() + holdfast.ms(a.ttl), renewal_order = ord,
+           token_index = greatest(g.token_index, a.in_use), is_left = a.leave, revoked = false
       FROM asked a, free f
-     WHERE g.grant_id = a.id AND f.grant_id = a.id
-       AND g.expires_at > clock_timestamp() AND NOT g.revoked
-       AND holdfast.foreign_mine(g.resource, g.grant_id)
+     WHERE g.grant_id = a.id AND f.grant_id = a.id AND f.may AND f.renewal_order <= ord
+       AND g.expires_at > clock_timestamp()
     RETURNING g.grant_id
   )
   SELECT jsonb_agg(CASE
-      WHEN r.grant_id IS NOT NULL THEN '["renewed"]'
+      WHEN r.grant_id IS NOT NULL THEN jsonb_build_array('renewed', a.ttl)
       WHEN f.grant_id IS NULL AND g.grant_id IS NOT NULL THEN '["locked"]'
-      ELSE holdfast.why_gone(a.name, a.id, clock_timestamp()) END ORDER BY a.n)
-    INTO answers
+      WHEN f.may AND f.renewal_order > ord AND f.expires_at > clock_timestamp()
+        THEN jsonb_build_array('renewed', holdfast.ms_left(f.expires_at))
+      ELSE holdfast.why_gone(a.name, a.id, clock_timestamp()) END ORDER BY a.n),
+      array_agg(r.grant_id) FILTER (WHERE r.grant_id IS NOT NULL)
+    INTO answers, mine
     FROM asked a
     LEFT JOIN free f ON f.grant_id = a.id
     LEFT JOIN renewed r ON r.grant_id = a.id
     LEFT JOIN holdfast.grants g ON g.grant_id = a.id AND g.resource = a.name;
-  PERFORM holdfast.foreign_keep(ids);
+  kept := holdfast.foreign_kept(mine);
+  IF kept <> mine THEN
+    answers := holdfast.without(answers, ids, mine, kept, '["gone", "expired"]');
+  END IF;
   RETURN coalesce(answers, '[]');
 END $$;
+
+-- These answers, with another one for each of mine that was not kept: its time ran out in another
+-- program's table between two statements of ours.
+CREATE OR REPLACE FUNCTION holdfast.without(
+  answers jsonb, ids uuid[], mine uuid[], kept uuid[], instead jsonb) RETURNS jsonb
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT jsonb_agg(CASE WHEN i.id = ANY (mine) AND NOT i.id = ANY (kept) THEN instead ELSE a.answer END
+      ORDER BY a.n)
+    FROM jsonb_array_elements(answers) WITH ORDINALITY AS a(answer, n)
+    JOIN unnest(ids) WITH ORDINALITY AS i(id, n) ON i.n = a.n
+$$;
 `,
   run: `-- Carries out operations one after the other, in one transaction.
 -- ops     array of what claim, release, withdraw and revoke take, each with its verb
@@ -1012,6 +1146,11 @@ CREATE TABLE IF NOT EXISTS holdfast.grants (
   revoked boolean NOT NULL DEFAULT false,
   label text NOT NULL
 ) WITH (fillfactor = 50);
+-- renewal_order: of the last renewal that was carried out. token_index: which of the tokens is in use.
+-- is_left: its holder has gone, and it ends by time alone.
+ALTER TABLE holdfast.grants ADD COLUMN IF NOT EXISTS renewal_order bigint NOT NULL DEFAULT 0;
+ALTER TABLE holdfast.grants ADD COLUMN IF NOT EXISTS token_index integer NOT NULL DEFAULT 0;
+ALTER TABLE holdfast.grants ADD COLUMN IF NOT EXISTS is_left boolean NOT NULL DEFAULT false;
 CREATE INDEX IF NOT EXISTS grants_resource ON holdfast.grants (resource);
 
 -- place: order of arrival. beat: number of the last heartbeat; standing in line is number 0.
@@ -1042,12 +1181,13 @@ CREATE INDEX IF NOT EXISTS tombstones_until ON holdfast.tombstones (until);
 -- numbers rise in the order of grants; never cached by a session, and never taken back by a crash.
 CREATE SEQUENCE IF NOT EXISTS holdfast.tokens INCREMENT BY 1024 MINVALUE 1 CACHE 1 NO CYCLE;
 `,
-  views: `-- For people: mode, token, label, what is left, whether revoked.
+  views: `-- For people: mode, token in use, label, what is left, whether revoked.
 CREATE OR REPLACE FUNCTION holdfast.holders(res text, at timestamptz) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(CASE WHEN shared THEN 's' ELSE 'x' END,
-      token::text, label, holdfast.ms_between(at, expires_at), revoked) ORDER BY token), '[]')
+      (token + token_index)::text, label, holdfast.ms_between(at, expires_at), revoked)
+      ORDER BY token), '[]')
     FROM holdfast.grants WHERE resource = res AND expires_at > at) || holdfast.foreign_holder(res, at);
 END $$;
 
@@ -1092,11 +1232,12 @@ BEGIN
          FROM holdfast.grants WHERE resource = res AND expires_at <= at)));
 END $$;
 
--- One page of names with what inspect gives for each.
+-- Gives page, and an array of names, each with what inspect gives
 CREATE OR REPLACE FUNCTION holdfast.list(after text, most integer) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(name, holdfast.inspect(name)) ORDER BY name), '[]')
+  RETURN (SELECT jsonb_build_array('page',
+        coalesce(jsonb_agg(jsonb_build_array(name, holdfast.inspect(name)) ORDER BY name), '[]'))
       FROM (SELECT name FROM holdfast.resources WHERE name > after ORDER BY name LIMIT most) page);
 END $$;
 `,

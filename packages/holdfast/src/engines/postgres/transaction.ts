@@ -1,5 +1,6 @@
 import { EngineError, UsageError } from "../../errors.js";
 import { parseSequencer } from "../../fencing/sequencer.js";
+import { oneOf, onlyAnswer } from "../../sql/shape.js";
 import {
   checkClaimHere,
   claimedHere,
@@ -36,7 +37,8 @@ export async function fenceInTransaction(
 ): Promise<void> {
   const sequence = parseSequencer(sequencer);
   const values = [sequence.resource, sequence.mode === "shared", String(sequence.token)];
-  if (!(await ask(client, schema, "fence($1, $2, $3)", values))) throw fencedOut(sequence);
+  const isGood = oneOf(await ask(client, schema, "fence($1, $2, $3)", values), true, false);
+  if (!isGood) throw fencedOut(sequence);
 }
 
 /**
@@ -63,7 +65,7 @@ async function ask(client: PgClient | PgPool, schema: string, routine: string, v
     await client.query("SAVEPOINT holdfast");
     const { rows } = await client.query(`SELECT "${schema}".${routine} AS answer`, values);
     await client.query("RELEASE SAVEPOINT holdfast");
-    return rows[0]?.answer as unknown;
+    return onlyAnswer(rows);
   } catch (error) {
     if ((error as { code?: string }).code === "25P01") {
       throw noTransaction("BEGIN");

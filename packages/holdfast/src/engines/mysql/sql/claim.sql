@@ -24,7 +24,12 @@ proc: BEGIN
   CALL holdfast_rearm(v_res, v_id, p_at, p_answer);
   IF p_answer IS NOT NULL THEN LEAVE proc; END IF;
   IF EXISTS (SELECT 1 FROM holdfast_waiters WHERE grant_id = v_id AND resource = v_res) THEN
-    IF v_waits THEN CALL holdfast_queued(v_res, v_id, p_at, p_answer);
+    IF v_waits THEN
+      -- As a heartbeat: it is heard, and looks for its turn.
+      UPDATE holdfast_waiters SET heard_us = p_at WHERE grant_id = v_id;
+      CALL holdfast_promote(v_res, -1, NULL, p_at, v_told);
+      CALL holdfast_rearm(v_res, v_id, p_at, p_answer);
+      IF p_answer IS NULL THEN CALL holdfast_queued(v_res, v_id, p_at, p_answer); END IF;
     ELSE SET p_answer = CONCAT('["busy",1000,', holdfast_holders(v_res, p_at), ']');
     END IF;
     LEAVE proc;

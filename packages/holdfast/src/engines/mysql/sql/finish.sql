@@ -1,9 +1,10 @@
 -- Takes a grant or a waiter away, and lets in whom that makes eligible. Gives whether there was one,
--- and what promote tells.
+-- and what promote tells. p_forced: also a grant that its holder left, which otherwise ends by time alone.
 CREATE PROCEDURE holdfast_finish(IN p_res VARBINARY(1024), IN p_id BINARY(16),
-  IN p_owner BINARY(8), IN p_at BIGINT, OUT p_done TINYINT, OUT p_told LONGTEXT CHARACTER SET ascii)
+  IN p_owner BINARY(8), IN p_forced TINYINT, IN p_at BIGINT, OUT p_done TINYINT, OUT p_told LONGTEXT CHARACTER SET ascii)
 BEGIN
-  DELETE FROM holdfast_grants WHERE grant_id = p_id AND resource = p_res AND expires_us > p_at;
+  DELETE FROM holdfast_grants
+   WHERE grant_id = p_id AND resource = p_res AND expires_us > p_at AND (is_left = 0 OR p_forced);
   SET p_done = ROW_COUNT() > 0;
   IF p_done THEN
     CALL holdfast_foreign_free(p_res, p_id, p_at);

@@ -8,6 +8,10 @@ CREATE FUNCTION holdfast_foreign_mine(p_res VARBINARY(1024), p_id BINARY(16))
 RETURNS TINYINT DETERMINISTIC NO SQL
 RETURN 1
 -- next
+CREATE PROCEDURE holdfast_foreign_lock(IN p_refs LONGTEXT CHARACTER SET ascii)
+BEGIN
+END
+-- next
 CREATE PROCEDURE holdfast_foreign_keep(IN p_refs LONGTEXT CHARACTER SET ascii)
 BEGIN
 END

@@ -46,6 +46,17 @@ RETURN EXISTS (SELECT 1 FROM shedlock_table
   WHERE name = CONVERT(p_res USING utf8mb4) AND RIGHT(locked_by, 17) = holdfast_foreign_mark(p_id)
     AND lock_until > UTC_TIMESTAMP(3))
 -- next
+-- Before anything is read of these rows. A read inside an update would lock them for reading, and the
+-- update that follows for writing: with ShedLock's own in between, that is a deadlock.
+-- p_refs  array of objects with the id of a grant
+CREATE PROCEDURE holdfast_foreign_lock(IN p_refs LONGTEXT CHARACTER SET ascii)
+BEGIN
+  DECLARE v_rows BIGINT;
+  SELECT COUNT(*) INTO v_rows FROM holdfast_grants g
+    JOIN JSON_TABLE(p_refs, '$[*]' COLUMNS (id CHAR(32) PATH '$.id')) b ON g.grant_id = UNHEX(b.id)
+    JOIN shedlock_table s ON s.name = CONVERT(g.resource USING utf8mb4) FOR UPDATE;
+END
+-- next
 CREATE PROCEDURE holdfast_foreign_keep(IN p_refs LONGTEXT CHARACTER SET ascii)
 BEGIN
   UPDATE shedlock_table s

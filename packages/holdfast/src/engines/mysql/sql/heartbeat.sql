@@ -1,13 +1,17 @@
 -- Waiters show that they are there.
 -- p_beats array of objects with name in hex and id; p_batch: a number that no other batch has
--- Gives for each granted token tokens ttl | queued position nextMs holders | unknown
+-- Gives an array with, for each, its number from 1 on, and granted token tokens ttl | queued position
+--       nextMs holders | unknown
+-- The answers are read before the commit, under the locks: after it, a release of another session may
+-- have let a waiter in for one claim window, and the answer would promise it a whole ttl. They are sent
+-- after the commit: what is told is on the disk, and a client that does not read holds no lock.
 CREATE PROCEDURE holdfast_heartbeat(IN p_beats LONGTEXT CHARACTER SET ascii, IN p_batch BIGINT,
   IN p_wait_s INT)
 BEGIN
   DECLARE v_at BIGINT;
   DECLARE v_done TINYINT DEFAULT 0;
   DECLARE v_res VARBINARY(1024);
-  DECLARE v_told LONGTEXT CHARACTER SET ascii;
+  DECLARE v_told, v_answers LONGTEXT CHARACTER SET ascii;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
   DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
   DECLARE v_concat BIGINT UNSIGNED DEFAULT @@SESSION.group_concat_max_len;
@@ -22,7 +26,7 @@ BEGIN
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_done = 1;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
-    ROLLBACK;
+    ROLLBACK AND NO CHAIN NO RELEASE;
     SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
       SESSION group_concat_max_len = v_concat;
     RESIGNAL;
@@ -51,26 +55,28 @@ BEGIN
     SET v_done = 0;
   END LOOP;
   CLOSE open_ones;
+  CALL holdfast_foreign_lock(p_beats);
   UPDATE holdfast_grants g
     JOIN JSON_TABLE(p_beats, '$[*]'
       COLUMNS (name VARCHAR(2048) PATH '$.name', id CHAR(32) PATH '$.id')) b
       ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name)
     SET g.expires_us = GREATEST(g.expires_us, v_at + g.ttl_ms * 1000)
-   WHERE g.expires_us > v_at AND g.revoked = 0;
+   WHERE g.expires_us > v_at AND g.revoked = 0 AND g.is_left = 0
+     AND holdfast_foreign_mine(g.resource, g.grant_id);
   CALL holdfast_foreign_keep(p_beats);
-  COMMIT;
-  SELECT CASE
+  SELECT GROUP_CONCAT(CONCAT('[', b.n, ',', CASE
       WHEN g.grant_id IS NOT NULL
         THEN CONCAT('["granted","', g.token, '",', g.tokens, ',', g.ttl_ms, ']')
       WHEN l.grant_id IS NOT NULL
         THEN CONCAT('["queued",', l.position, ',',
           holdfast_next_ms(l.resource, l.fresh, l.joined_us, v_at), ',',
           IF(l.fresh = 0, holdfast_holders(l.resource, v_at), '[]'), ']')
-      ELSE '["unknown"]' END AS answer
+      ELSE '["unknown"]' END, ']')) INTO v_answers
     FROM JSON_TABLE(p_beats, '$[*]' COLUMNS (n FOR ORDINALITY,
       name VARCHAR(2048) PATH '$.name', id CHAR(32) PATH '$.id')) b
     LEFT JOIN holdfast_grants g ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name)
-      AND g.expires_us > v_at AND g.revoked = 0
+      AND g.expires_us > v_at AND g.revoked = 0 AND g.is_left = 0
+      AND holdfast_foreign_mine(g.resource, g.grant_id)
     LEFT JOIN (
       SELECT w.grant_id, w.resource, w.joined_us,
           ROW_NUMBER() OVER (PARTITION BY w.resource ORDER BY w.place) - 1 AS position,
@@ -79,8 +85,9 @@ BEGIN
         FROM holdfast_waiters w
        WHERE w.resource IN (SELECT UNHEX(a.name)
          FROM JSON_TABLE(p_beats, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name')) a)) l
-      ON l.grant_id = UNHEX(b.id) AND l.resource = UNHEX(b.name)
-   ORDER BY b.n;
+      ON l.grant_id = UNHEX(b.id) AND l.resource = UNHEX(b.name);
+  COMMIT AND NO CHAIN NO RELEASE;
   SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
     SESSION group_concat_max_len = v_concat;
+  SELECT CONCAT('[', COALESCE(v_answers, ''), ']') AS answer;
 END

@@ -5,10 +5,14 @@ BEGIN
   DECLARE v_concat BIGINT UNSIGNED DEFAULT @@SESSION.group_concat_max_len;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
+    ROLLBACK AND NO CHAIN NO RELEASE;
     SET SESSION time_zone = v_zone, SESSION group_concat_max_len = v_concat;
     RESIGNAL;
   END;
   SET SESSION group_concat_max_len = 16777216, SESSION time_zone = @@GLOBAL.time_zone;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  START TRANSACTION READ ONLY;
   SELECT holdfast_view(p_res, holdfast_now_us(UTC_TIMESTAMP(6))) AS answer;
+  COMMIT AND NO CHAIN NO RELEASE;
   SET SESSION time_zone = v_zone, SESSION group_concat_max_len = v_concat;
 END

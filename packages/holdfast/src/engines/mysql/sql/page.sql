@@ -1,4 +1,4 @@
--- One page of names, in hex, with what view gives for each.
+-- Gives page, and an array of names in hex, each with what view gives
 CREATE PROCEDURE holdfast_page(IN p_after VARBINARY(1024), IN p_most INT)
 BEGIN
   DECLARE v_at BIGINT DEFAULT holdfast_now_us(UTC_TIMESTAMP(6));
@@ -6,11 +6,16 @@ BEGIN
   DECLARE v_concat BIGINT UNSIGNED DEFAULT @@SESSION.group_concat_max_len;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
+    ROLLBACK AND NO CHAIN NO RELEASE;
     SET SESSION time_zone = v_zone, SESSION group_concat_max_len = v_concat;
     RESIGNAL;
   END;
   SET SESSION group_concat_max_len = 16777216, SESSION time_zone = @@GLOBAL.time_zone;
-  SELECT CONCAT('["', HEX(name), '",', holdfast_view(name, v_at), ']') AS answer
-    FROM holdfast_resources WHERE name > p_after ORDER BY name LIMIT p_most;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  START TRANSACTION READ ONLY;
+  SELECT CONCAT('["page",[', COALESCE(GROUP_CONCAT(CONCAT('["', HEX(p.name), '",',
+      holdfast_view(p.name, v_at), ']') ORDER BY p.name), ''), ']]') AS answer
+    FROM (SELECT name FROM holdfast_resources WHERE name > p_after ORDER BY name LIMIT p_most) p;
+  COMMIT AND NO CHAIN NO RELEASE;
   SET SESSION time_zone = v_zone, SESSION group_concat_max_len = v_concat;
 END

@@ -12,8 +12,8 @@ BEGIN
     INSERT INTO holdfast_tombstones VALUES (v_id, p_at + v_tombstone * 1000)
       ON DUPLICATE KEY UPDATE until_us = GREATEST(until_us, p_at + v_tombstone * 1000);
   END IF;
-  CALL holdfast_finish(v_res, v_id, UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.owner'))), p_at, v_done,
-    v_told);
+  CALL holdfast_finish(v_res, v_id, UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.owner'))), 0, p_at,
+    v_done, v_told);
   SET p_answer = IF(v_done, CONCAT('["released",[', v_told, ']]'),
     holdfast_why_gone(v_res, v_id, p_at));
 END

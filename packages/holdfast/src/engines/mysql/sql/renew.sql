@@ -1,41 +1,71 @@
--- Prolongs grants that are alive.
--- p_refs  array of objects with name in hex, id, ttl; p_batch: a number that no other batch has
--- Gives for each renewed | gone why
-CREATE PROCEDURE holdfast_renew(IN p_refs LONGTEXT CHARACTER SET ascii, IN p_batch BIGINT,
-  IN p_wait_s INT)
+-- Prolongs grants that are alive. One that was left is only left again. One that was revoked is renewed
+-- for a token after the one in use: the revocation was for a holder that has passed its lease on.
+-- p_refs   array of objects with name in hex, id, ttl, index of the token in use, leave
+-- p_order  of the call: a renewal that comes after a later one changes nothing
+-- p_batch  a number that no other batch has
+-- Gives an array with, for each, its number from 1 on, and renewed ms | gone why
+-- The answers are read before the commit, under the locks: after it, another renewal of the same grant
+-- may have put its own batch into the row, and a grant that lives would be told to be gone.
+CREATE PROCEDURE holdfast_renew(IN p_refs LONGTEXT CHARACTER SET ascii, IN p_order BIGINT,
+  IN p_batch BIGINT, IN p_wait_s INT)
 BEGIN
-  DECLARE v_at BIGINT;
+  DECLARE v_at, v_late BIGINT;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
   DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
+  DECLARE v_concat BIGINT UNSIGNED DEFAULT @@SESSION.group_concat_max_len;
+  DECLARE v_answers LONGTEXT CHARACTER SET ascii;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
-    ROLLBACK;
-    SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
+    ROLLBACK AND NO CHAIN NO RELEASE;
+    SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
+      SESSION group_concat_max_len = v_concat;
     RESIGNAL;
   END;
-  SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION time_zone = @@GLOBAL.time_zone;
+  SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION time_zone = @@GLOBAL.time_zone,
+    SESSION group_concat_max_len = 16777216;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   -- Locked before the clock is read: a grant that expired while we waited for it is not revived.
-  SELECT COUNT(*) INTO v_at FROM holdfast_grants g
+  SELECT COALESCE(SUM(g.renewal_order > p_order), 0) INTO v_late FROM holdfast_grants g
     JOIN JSON_TABLE(p_refs, '$[*]' COLUMNS (id CHAR(32) PATH '$.id')) b
       ON g.grant_id = UNHEX(b.id) FOR UPDATE;
+  CALL holdfast_foreign_lock(p_refs);
   SET v_at = holdfast_now_us(UTC_TIMESTAMP(6));
+  -- Whoever is renewed is not revoked: either it was not, or that is over.
   UPDATE holdfast_grants g
     JOIN JSON_TABLE(p_refs, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name',
-      id CHAR(32) PATH '$.id', ttl BIGINT PATH '$.ttl')) b
+      id CHAR(32) PATH '$.id', ttl BIGINT PATH '$.ttl', in_use INT PATH '$.index',
+      leaves INT PATH '$.leave')) b
       ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name)
-    SET g.ttl_ms = b.ttl, g.expires_us = v_at + b.ttl * 1000, g.batch = p_batch
-   WHERE g.expires_us > v_at AND g.revoked = 0
+    SET g.ttl_ms = b.ttl, g.expires_us = v_at + b.ttl * 1000, g.batch = p_batch,
+      g.renewal_order = p_order, g.token_index = GREATEST(g.token_index, b.in_use),
+      g.is_left = b.leaves, g.revoked = 0
+   WHERE g.expires_us > v_at AND (g.is_left = 0 OR b.leaves)
+     AND (g.revoked = 0 OR b.in_use > g.token_index) AND g.renewal_order <= p_order
      AND holdfast_foreign_mine(g.resource, g.grant_id);
+  IF v_late > 0 THEN
+    -- Those that come too late write as well: what they tell of is on the disk with their own commit.
+    UPDATE holdfast_grants g
+      JOIN JSON_TABLE(p_refs, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name',
+        id CHAR(32) PATH '$.id', in_use INT PATH '$.index', leaves INT PATH '$.leave')) b
+        ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name)
+      SET g.batch = p_batch
+     WHERE g.expires_us > v_at AND (g.is_left = 0 OR b.leaves)
+       AND (g.revoked = 0 OR b.in_use > g.token_index) AND g.renewal_order > p_order
+       AND holdfast_foreign_mine(g.resource, g.grant_id);
+  END IF;
   CALL holdfast_foreign_keep(p_refs);
-  COMMIT;
-  SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone;
-  SELECT IF(g.grant_id IS NOT NULL, '["renewed"]',
-      holdfast_why_gone(UNHEX(b.name), UNHEX(b.id), v_at)) AS answer
+  SELECT GROUP_CONCAT(CONCAT('[', b.n, ',', CASE
+      WHEN g.grant_id IS NULL OR NOT holdfast_foreign_mine(g.resource, g.grant_id)
+        THEN holdfast_why_gone(UNHEX(b.name), UNHEX(b.id), v_at)
+      WHEN g.renewal_order = p_order THEN CONCAT('["renewed",', b.ttl, ']')
+      ELSE CONCAT('["renewed",', (g.expires_us - v_at) DIV 1000, ']') END, ']')) INTO v_answers
     FROM JSON_TABLE(p_refs, '$[*]' COLUMNS (n FOR ORDINALITY,
-      name VARCHAR(2048) PATH '$.name', id CHAR(32) PATH '$.id')) b
+      name VARCHAR(2048) PATH '$.name', id CHAR(32) PATH '$.id', ttl BIGINT PATH '$.ttl')) b
     LEFT JOIN holdfast_grants g ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name)
-      AND g.batch = p_batch
-   ORDER BY b.n;
+      AND g.batch = p_batch;
+  COMMIT AND NO CHAIN NO RELEASE;
+  SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
+    SESSION group_concat_max_len = v_concat;
+  SELECT CONCAT('[', COALESCE(v_answers, ''), ']') AS answer;
 END

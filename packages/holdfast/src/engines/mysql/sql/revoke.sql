@@ -1,4 +1,5 @@
 -- p_op  name in hex, token, force
+-- Only the token in use can be revoked: whoever had another one of the grant has passed it on.
 -- Gives revoked | gone
 CREATE PROCEDURE holdfast_revoke(IN p_op LONGTEXT CHARACTER SET ascii, IN p_at BIGINT,
   OUT p_answer LONGTEXT CHARACTER SET ascii)
@@ -9,10 +10,10 @@ BEGIN
   DECLARE v_done TINYINT;
   DECLARE v_told LONGTEXT CHARACTER SET ascii;
   SELECT grant_id INTO v_id FROM holdfast_grants
-   WHERE resource = v_res AND expires_us > p_at AND v_token >= token AND v_token < token + tokens;
+   WHERE resource = v_res AND expires_us > p_at AND token + token_index = v_token;
   SET p_answer = IF(v_id IS NULL, '["gone"]', '["revoked"]');
   IF v_id IS NOT NULL AND JSON_EXTRACT(p_op, '$.force') = 1 THEN
-    CALL holdfast_finish(v_res, v_id, NULL, p_at, v_done, v_told);
+    CALL holdfast_finish(v_res, v_id, NULL, 1, p_at, v_done, v_told);
   ELSEIF v_id IS NOT NULL THEN
     UPDATE holdfast_grants SET revoked = 1 WHERE grant_id = v_id;
   END IF;

@@ -14,7 +14,7 @@ BEGIN
   DECLARE v_concat BIGINT UNSIGNED DEFAULT @@SESSION.group_concat_max_len;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
-    ROLLBACK;
+    ROLLBACK AND NO CHAIN NO RELEASE;
     SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
       SESSION group_concat_max_len = v_concat;
     RESIGNAL;
@@ -36,16 +36,16 @@ BEGIN
     END CASE;
     SET v_answers = CONCAT(v_answers, IF(v_i = 0, '', ','), v_answer), v_i = v_i + 1;
   END WHILE;
-  COMMIT;
+  COMMIT AND NO CHAIN NO RELEASE;
   -- Looks for at least as many as operations can have made since the last time.
   IF RAND() < 0.02 * v_i THEN
     BEGIN
       -- What was asked is done by now; that the sweep came in somebody's way is nobody's concern.
-      DECLARE EXIT HANDLER FOR SQLEXCEPTION ROLLBACK;
+      DECLARE EXIT HANDLER FOR SQLEXCEPTION ROLLBACK AND NO CHAIN NO RELEASE;
       SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
       START TRANSACTION;
       CALL holdfast_sweep(v_at, p_keep_ms, GREATEST(50, v_i));
-      COMMIT;
+      COMMIT AND NO CHAIN NO RELEASE;
     END;
   END IF;
   SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,

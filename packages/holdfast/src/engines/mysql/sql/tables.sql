@@ -20,6 +20,8 @@ CREATE TABLE IF NOT EXISTS holdfast_counter (
 INSERT IGNORE INTO holdfast_counter VALUES (1, 0);
 -- next
 -- limit_to: 0 is "without limit". expires_us: then follows the lock-delay, and only then is it over.
+-- renewal_order: of the last renewal that was carried out. token_index: which of the tokens is in use.
+-- is_left: its holder has gone, and it ends by time alone.
 -- fence: all that a transaction of the user's has to lock, and nothing that a renewal changes.
 CREATE TABLE IF NOT EXISTS holdfast_grants (
   grant_id BINARY(16) NOT NULL PRIMARY KEY,
@@ -34,6 +36,9 @@ CREATE TABLE IF NOT EXISTS holdfast_grants (
   revoked TINYINT NOT NULL DEFAULT 0,
   batch BIGINT NOT NULL DEFAULT 0,
   label VARBINARY(1024) NOT NULL,
+  renewal_order BIGINT NOT NULL DEFAULT 0,
+  token_index INT NOT NULL DEFAULT 0,
+  is_left TINYINT NOT NULL DEFAULT 0,
   KEY resource (resource),
   KEY fence (resource, shared, revoked, token, tokens)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
@@ -62,3 +67,20 @@ CREATE TABLE IF NOT EXISTS holdfast_tombstones (
   until_us BIGINT NOT NULL,
   KEY until (until_us)
 ) ENGINE = InnoDB;
+-- next
+-- For tables of version 4 or older. MySQL knows no ADD COLUMN IF NOT EXISTS.
+SET @holdfast_upgrade = IF(
+  EXISTS (SELECT 1 FROM information_schema.columns
+           WHERE table_schema = DATABASE() AND table_name = 'holdfast_grants'
+             AND column_name = 'is_left'),
+  'DO 0',
+  'ALTER TABLE holdfast_grants
+     ADD COLUMN renewal_order BIGINT NOT NULL DEFAULT 0,
+     ADD COLUMN token_index INT NOT NULL DEFAULT 0,
+     ADD COLUMN is_left TINYINT NOT NULL DEFAULT 0');
+-- next
+PREPARE holdfast_upgrade FROM @holdfast_upgrade;
+-- next
+EXECUTE holdfast_upgrade;
+-- next
+DEALLOCATE PREPARE holdfast_upgrade;

@@ -1,4 +1,4 @@
 CREATE PROCEDURE holdfast_version()
 BEGIN
-  SELECT 3 AS answer;
+  SELECT 5 AS answer;
 END

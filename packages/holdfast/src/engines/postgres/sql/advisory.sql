@@ -14,6 +14,10 @@ CREATE TABLE IF NOT EXISTS holdfast.advisory (
   revoked boolean NOT NULL DEFAULT false,
   label text NOT NULL
 );
+-- As those of grants.
+ALTER TABLE holdfast.advisory ADD COLUMN IF NOT EXISTS renewal_order bigint NOT NULL DEFAULT 0;
+ALTER TABLE holdfast.advisory ADD COLUMN IF NOT EXISTS token_index integer NOT NULL DEFAULT 0;
+CREATE INDEX IF NOT EXISTS advisory_session ON holdfast.advisory (session, ttl_ms);
 CREATE INDEX IF NOT EXISTS advisory_key ON holdfast.advisory (key);
 CREATE INDEX IF NOT EXISTS advisory_resource ON holdfast.advisory (resource);
 
@@ -36,14 +40,25 @@ CREATE OR REPLACE FUNCTION holdfast.advisory_lives(session bigint) RETURNS boole
 LANGUAGE sql AS $$ SELECT EXISTS (SELECT FROM holdfast.advisory_pids(session)) $$;
 
 -- A pooler that lends another session for every transaction would take locks that nobody gives back.
-CREATE OR REPLACE FUNCTION holdfast.advisory_session(my_pid integer, idle_ms bigint) RETURNS void
+CREATE OR REPLACE FUNCTION holdfast.advisory_session(my_pid integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
   IF pg_backend_pid() <> my_pid THEN
     RAISE EXCEPTION USING ERRCODE = 'HF001', MESSAGE = 'this is not the session that it was';
   END IF;
-  -- The server ends a session that is silent for longer than this, and its locks with it.
-  PERFORM set_config('idle_session_timeout', idle_ms::text, false);
+  -- A token that was told must not be given again after a crash, whatever the session prefers.
+  IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+END $$;
+
+-- The server ends a session that is silent for longer than this, and its locks with it. Counted from the
+-- rows: what the client counts may have been sent before another call of its own was carried out.
+CREATE OR REPLACE FUNCTION holdfast.advisory_patience(my_session bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('idle_session_timeout', coalesce(
+    (SELECT max(ttl_ms) FROM holdfast.advisory WHERE session = my_session), 0)::text, false);
 END $$;
 
 -- For people, as the other routines say it. A lock of another program has neither token nor end.
@@ -51,8 +66,8 @@ CREATE OR REPLACE FUNCTION holdfast.advisory_holders(res text, wanted bigint) RE
 LANGUAGE plpgsql AS $$
 BEGIN
   RETURN (SELECT coalesce(jsonb_agg(h.view), '[]') FROM (
-    SELECT jsonb_build_array(CASE WHEN a.shared THEN 's' ELSE 'x' END, a.token::text, a.label,
-        greatest(0, a.ttl_ms - holdfast.ms_between(a.heard_at, clock_timestamp())), a.revoked) AS view
+    SELECT jsonb_build_array(CASE WHEN a.shared THEN 's' ELSE 'x' END,
+        (a.token + a.token_index)::text, a.label, greatest(0, a.ttl_ms - holdfast.ms_between(a.heard_at, clock_timestamp())), a.revoked) AS view
       FROM holdfast.advisory a
      WHERE a.resource = res AND a.key = wanted AND holdfast.advisory_lives(a.session)
     UNION ALL
@@ -96,7 +111,9 @@ BEGIN
   DELETE FROM holdfast.advisory a WHERE a.key = wanted AND NOT holdfast.advisory_lives(a.session);
   DELETE FROM holdfast.advisory a WHERE a.grant_id = id AND NOT holdfast.advisory_lives(a.session);
   first := nextval('holdfast.tokens');
-  INSERT INTO holdfast.advisory VALUES (id, my_session, my_pid, wanted, res, is_shared, first,
+  INSERT INTO holdfast.advisory (grant_id, session, pid, key, resource, shared, token, tokens, ttl_ms,
+      heard_at, revoked, label)
+    VALUES (id, my_session, my_pid, wanted, res, is_shared, first,
     (op->>'tokens')::integer, (op->>'ttl')::bigint, clock_timestamp(), false, op->>'label');
   RETURN jsonb_build_array('granted', first::text, (op->>'tokens')::integer, (op->>'ttl')::bigint);
 END $$;
@@ -106,19 +123,20 @@ END $$;
 -- keep_ms how long rows that nobody uses are kept
 -- Gives an answer for each operation
 CREATE OR REPLACE FUNCTION holdfast.advisory_run(
-  ops jsonb, my_session bigint, my_pid integer, idle_ms bigint, keep_ms bigint) RETURNS jsonb
+  ops jsonb, keep_ms bigint, my_session bigint, my_pid integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
   op jsonb;
   answers jsonb := '[]';
 BEGIN
-  PERFORM holdfast.advisory_session(my_pid, idle_ms);
+  PERFORM holdfast.advisory_session(my_pid);
   FOR op IN SELECT o FROM jsonb_array_elements(ops) o LOOP
     answers := answers || jsonb_build_array(CASE op->>'verb'
       WHEN 'release' THEN holdfast.advisory_release(op, my_session)
       ELSE holdfast.advisory_acquire(op, my_session, my_pid) END);
   END LOOP;
+  PERFORM holdfast.advisory_patience(my_session);
   IF random() < 0.01 THEN PERFORM holdfast.advisory_sweep(keep_ms); END IF;
   RETURN answers;
 END $$;
@@ -137,27 +155,34 @@ BEGIN
      LIMIT 50 FOR UPDATE SKIP LOCKED);
 END $$;
 
--- Gives for each renewed | gone why
-CREATE OR REPLACE FUNCTION holdfast.advisory_renew(
-  names text[], ids uuid[], ttls bigint[], my_session bigint, my_pid integer, idle_ms bigint) RETURNS jsonb
+-- Each is an element of four arrays: name, id, ttl, index of the token in use. ord: of the call. As renew
+-- does for rows, but that no session lock can be left.
+-- Gives for each renewed ms | gone why
+CREATE OR REPLACE FUNCTION holdfast.advisory_renew(names text[], ids uuid[], ttls bigint[],
+  indexes integer[], ord bigint, my_session bigint, my_pid integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
-  PERFORM holdfast.advisory_session(my_pid, idle_ms);
-  UPDATE holdfast.advisory a SET ttl_ms = b.ttl, heard_at = clock_timestamp()
-    FROM unnest(names, ids, ttls) AS b(name, id, ttl)
-   WHERE a.grant_id = b.id AND a.resource = b.name AND a.session = my_session AND NOT a.revoked;
+  PERFORM holdfast.advisory_session(my_pid);
+  UPDATE holdfast.advisory a SET ttl_ms = b.ttl, heard_at = clock_timestamp(), renewal_order = ord,
+      token_index = greatest(a.token_index, b.in_use), revoked = false
+    FROM unnest(names, ids, ttls, indexes) AS b(name, id, ttl, in_use)
+   WHERE a.grant_id = b.id AND a.resource = b.name AND a.session = my_session
+     AND (NOT a.revoked OR b.in_use > a.token_index) AND a.renewal_order <= ord;
+  PERFORM holdfast.advisory_patience(my_session);
   RETURN (SELECT coalesce(jsonb_agg(CASE
-      WHEN a.revoked THEN '["gone", "revoked"]'::jsonb
-      WHEN a.grant_id IS NULL THEN '["gone", "expired"]'
-      ELSE '["renewed"]' END ORDER BY b.n), '[]')
-    FROM unnest(names, ids) WITH ORDINALITY AS b(name, id, n)
+      WHEN a.grant_id IS NULL THEN '["gone", "expired"]'::jsonb
+      WHEN a.revoked AND b.in_use <= a.token_index THEN '["gone", "revoked"]'
+      WHEN a.renewal_order = ord THEN jsonb_build_array('renewed', b.ttl)
+      ELSE jsonb_build_array('renewed', holdfast.ms_left(a.heard_at + holdfast.ms(a.ttl_ms)))
+      END ORDER BY b.n), '[]')
+    FROM unnest(names, ids, ttls, indexes) WITH ORDINALITY AS b(name, id, ttl, in_use, n)
     LEFT JOIN holdfast.advisory a
       ON a.grant_id = b.id AND a.resource = b.name AND a.session = my_session);
 END $$;
 
 -- op    verb release, name, id, tombstone, changes: the channel of those who wait
--- Gives released | gone why
+-- Gives released none | gone why
 CREATE OR REPLACE FUNCTION holdfast.advisory_release(op jsonb, my_session bigint) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -179,7 +204,7 @@ BEGIN
     PERFORM pg_advisory_unlock_shared(gone.key);
   END IF;
   PERFORM pg_notify(op->>'changes', op->>'name');
-  RETURN '["released"]';
+  RETURN '["released", []]';
 END $$;
 
 -- Gives back every lock of this session that no row stands for. A lock is not rolled back with its
@@ -222,7 +247,7 @@ DECLARE
   a holdfast.advisory;
 BEGIN
   UPDATE holdfast.advisory r SET revoked = true
-   WHERE r.resource = res AND asked >= r.token AND asked < r.token + r.tokens
+   WHERE r.resource = res AND asked = r.token + r.token_index
      AND holdfast.advisory_lives(r.session)
    RETURNING * INTO a;
   IF NOT FOUND THEN RETURN '["gone"]'; END IF;
@@ -242,9 +267,9 @@ CREATE OR REPLACE FUNCTION holdfast.advisory_page(after text, most integer) RETU
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
-  RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(p.resource,
+  RETURN (SELECT jsonb_build_array('page', coalesce(jsonb_agg(jsonb_build_array(p.resource,
       jsonb_build_array(holdfast.advisory_holders(p.resource, p.key), '[]'::jsonb, 0))
-      ORDER BY p.resource), '[]')
+      ORDER BY p.resource), '[]'))
     FROM (SELECT DISTINCT resource, key FROM holdfast.advisory
            WHERE resource > after ORDER BY resource LIMIT most) p);
 END $$;

@@ -45,11 +45,12 @@ BEGIN
     SELECT * INTO g FROM holdfast.grants
      WHERE grant_id = w.grant_id AND resource = res AND expires_at > at;
     IF FOUND THEN
+      IF g.is_left THEN RETURN '["gone", "unknown"]'; END IF;
       IF g.revoked THEN RETURN '["gone", "revoked"]'; END IF;
       RETURN holdfast.rearm(g, at);
     END IF;
     IF EXISTS (SELECT FROM holdfast.waiters l WHERE l.grant_id = w.grant_id AND l.resource = res) THEN
-      IF waits THEN RETURN holdfast.queued(res, w.grant_id, pace_ms, at); END IF;
+      IF waits THEN RETURN holdfast.heard_again(w.grant_id, res, op->>'channel', pace_ms, at); END IF;
       RETURN jsonb_build_array('busy', 1000, holdfast.holders(res, at));
     END IF;
   END IF;
@@ -84,4 +85,19 @@ BEGIN
     VALUES (w.grant_id, res, w.shared, w.limit_to, w.tokens, w.ttl_ms, w.delay_ms,
       at, op->>'channel', w.label);
   RETURN holdfast.queued(res, w.grant_id, pace_ms, at);
+END $$;
+
+-- A claim that is in line and comes again: as a heartbeat, it is heard and looks for its turn. Its beat
+-- stays what it was, so that a push counts from a heartbeat that was sent before.
+CREATE OR REPLACE FUNCTION holdfast.heard_again(
+  id uuid, res text, listens text, pace_ms integer, at timestamptz) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+  g holdfast.grants;
+BEGIN
+  UPDATE holdfast.waiters SET heard_at = at, channel = listens WHERE grant_id = id;
+  PERFORM holdfast.promote(res, ARRAY[id], at);
+  SELECT * INTO g FROM holdfast.grants WHERE grant_id = id;
+  IF FOUND THEN RETURN holdfast.rearm(g, at); END IF;
+  RETURN holdfast.queued(res, id, pace_ms, at);
 END $$;

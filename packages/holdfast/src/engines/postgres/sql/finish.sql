@@ -1,11 +1,14 @@
--- Takes a grant or a waiter away, and lets in whom that makes eligible.
-CREATE OR REPLACE FUNCTION holdfast.finish(res text, id uuid, at timestamptz) RETURNS boolean
+-- Takes a grant or a waiter away, and lets in whom that makes eligible. forced: also a grant that its
+-- holder left, which otherwise ends by time alone.
+CREATE OR REPLACE FUNCTION holdfast.finish(res text, id uuid, forced boolean, at timestamptz)
+RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
   was_shared boolean;
   held bigint;
 BEGIN
-  DELETE FROM holdfast.grants WHERE grant_id = id AND resource = res AND expires_at > at
+  DELETE FROM holdfast.grants
+   WHERE grant_id = id AND resource = res AND expires_at > at AND (forced OR NOT is_left)
     RETURNING shared INTO was_shared;
   IF FOUND THEN
     PERFORM holdfast.foreign_free(res, id, at);
@@ -23,7 +26,7 @@ BEGIN
 END $$;
 
 -- op    name, id, tombstone: ms for which a late claim of this id is refused
--- Gives released | gone why
+-- Gives released none | gone why: waiters are told by a notice
 CREATE OR REPLACE FUNCTION holdfast.release(op jsonb, at timestamptz) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -35,30 +38,35 @@ BEGIN
     INSERT INTO holdfast.tombstones AS t VALUES (id, at + holdfast.ms(tombstone))
       ON CONFLICT (grant_id) DO UPDATE SET until = greatest(t.until, excluded.until);
   END IF;
-  IF holdfast.finish(res, id, at) THEN RETURN '["released"]'; END IF;
+  IF holdfast.finish(res, id, false, at) THEN RETURN '["released", []]'; END IF;
   PERFORM holdfast.drop_idle(ARRAY[res]);
   RETURN holdfast.why_gone(res, id, at);
 END $$;
 
 -- op    name, id
--- Gives withdrawn | granted token tokens ttl
+-- Gives withdrawn none | granted token tokens ttl
 CREATE OR REPLACE FUNCTION holdfast.withdraw(op jsonb, at timestamptz) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 DECLARE
   res text := op->>'name';
   id uuid := (op->>'id')::uuid;
   g holdfast.grants;
+  answer jsonb;
 BEGIN
   SELECT * INTO g FROM holdfast.grants
-   WHERE grant_id = id AND resource = res AND expires_at > at AND NOT revoked;
-  IF FOUND THEN RETURN holdfast.rearm(g, at); END IF;
+   WHERE grant_id = id AND resource = res AND expires_at > at AND NOT revoked AND NOT is_left;
+  IF FOUND THEN
+    answer := holdfast.rearm(g, at);
+    IF answer->>0 = 'granted' THEN RETURN answer; END IF;
+  END IF;
   -- Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
   DELETE FROM holdfast.waiters WHERE grant_id = id AND resource = res;
   IF FOUND THEN PERFORM holdfast.promote(res, '{}', at); END IF;
   PERFORM holdfast.drop_idle(ARRAY[res]);
-  RETURN '["withdrawn"]';
+  RETURN '["withdrawn", []]';
 END $$;
 
+-- Only the token in use can be revoked: whoever had another one of the grant has passed it on.
 -- op    name, token, force, changes: the channel on which holders hear of it
 -- Gives revoked | gone
 CREATE OR REPLACE FUNCTION holdfast.revoke(op jsonb, at timestamptz) RETURNS jsonb
@@ -69,13 +77,13 @@ DECLARE
   id uuid;
 BEGIN
   SELECT grant_id INTO id FROM holdfast.grants
-   WHERE resource = res AND expires_at > at AND asked >= token AND asked < token + tokens;
+   WHERE resource = res AND expires_at > at AND asked = token + token_index;
   IF NOT FOUND THEN
     PERFORM holdfast.drop_idle(ARRAY[res]);
     RETURN '["gone"]';
   END IF;
   IF (op->>'force')::boolean THEN
-    PERFORM holdfast.finish(res, id, at);
+    PERFORM holdfast.finish(res, id, true, at);
   ELSE
     UPDATE holdfast.grants SET revoked = true WHERE grant_id = id;
   END IF;

@@ -6,8 +6,8 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT true $$;
 CREATE OR REPLACE FUNCTION holdfast.foreign_mine(res text, id uuid)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT true $$;
 
-CREATE OR REPLACE FUNCTION holdfast.foreign_keep(ids uuid[])
-RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN END $$;
+CREATE OR REPLACE FUNCTION holdfast.foreign_kept(ids uuid[])
+RETURNS uuid[] LANGUAGE sql IMMUTABLE AS $$ SELECT ids $$;
 
 CREATE OR REPLACE FUNCTION holdfast.foreign_free(res text, id uuid, at timestamptz)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT true $$;

@@ -35,15 +35,22 @@ BEGIN
       AND lock_until > timezone('utc', clock_timestamp()));
 END $$;
 
-CREATE OR REPLACE FUNCTION holdfast.foreign_keep(ids uuid[]) RETURNS void
+-- Gives those whose row was still theirs. From then on it is locked, and nobody takes it any more.
+CREATE OR REPLACE FUNCTION holdfast.foreign_kept(ids uuid[]) RETURNS uuid[]
 LANGUAGE plpgsql AS $$
+DECLARE
+  kept uuid[];
 BEGIN
-  UPDATE shedlock_table s
-     SET lock_until = timezone('utc', g.expires_at + holdfast.ms(g.delay_ms))
-    FROM holdfast.grants g
-   WHERE g.grant_id = ANY (ids) AND s.name = g.resource COLLATE "default"
-     AND right(s.locked_by, 17) = holdfast.foreign_mark(g.grant_id)
-     AND s.lock_until > timezone('utc', clock_timestamp());
+  WITH k AS (
+    UPDATE shedlock_table s
+       SET lock_until = timezone('utc', g.expires_at + holdfast.ms(g.delay_ms))
+      FROM holdfast.grants g
+     WHERE g.grant_id = ANY (ids) AND s.name = g.resource COLLATE "default"
+       AND right(s.locked_by, 17) = holdfast.foreign_mark(g.grant_id)
+       AND s.lock_until > timezone('utc', clock_timestamp())
+    RETURNING g.grant_id)
+  SELECT coalesce(array_agg(k.grant_id), '{}') INTO kept FROM k;
+  RETURN kept;
 END $$;
 
 CREATE OR REPLACE FUNCTION holdfast.foreign_free(res text, id uuid, at timestamptz) RETURNS boolean

@@ -1,6 +1,6 @@
 -- One release of a grant whose claim was answered, so that no tombstone is needed: what a hand-over
 -- between two writers waits for. As release, in as few statements as there can be.
--- Gives released | gone why
+-- Gives released none | gone why
 CREATE OR REPLACE FUNCTION holdfast.hand_over(
   res text, id uuid, wait_ms integer, keep_ms bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -13,7 +13,8 @@ DECLARE
   life_ms bigint;
 BEGIN
   DELETE FROM holdfast.grants
-   WHERE grant_id = id AND resource = res AND expires_at > at AND NOT shared;
+   WHERE grant_id = id AND resource = res AND expires_at > at AND NOT shared
+     AND NOT is_left;
   IF NOT FOUND THEN
     RETURN holdfast.carry_out(
       jsonb_build_object('verb', 'release', 'name', res, 'id', id, 'tombstone', 0), at, keep_ms);
@@ -34,7 +35,7 @@ BEGIN
     END IF;
   END IF;
   IF random() < 0.05 THEN PERFORM holdfast.sweep(keep_ms); END IF;
-  RETURN '["released"]';
+  RETURN '["released", []]';
 END $$;
 
 -- Makes a waiter the holder, and tells its process.

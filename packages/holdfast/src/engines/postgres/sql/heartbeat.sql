@@ -10,6 +10,8 @@ DECLARE
   at timestamptz;
   res text;
   answers jsonb;
+  mine uuid[];
+  kept uuid[];
 BEGIN
   PERFORM holdfast.lock_resources(names, wait_ms);
   at := clock_timestamp();
@@ -25,10 +27,11 @@ BEGIN
   END LOOP;
   WITH asked AS (
     SELECT name, id, n FROM unnest(names, ids) WITH ORDINALITY AS a(name, id, n)
-  ), mine AS (
+  ), granted AS (
     UPDATE holdfast.grants g SET expires_at = greatest(g.expires_at, at + holdfast.ms(g.ttl_ms))
       FROM asked a
      WHERE g.grant_id = a.id AND g.resource = a.name AND g.expires_at > at AND NOT g.revoked
+       AND NOT g.is_left AND holdfast.foreign_mine(g.resource, g.grant_id)
     RETURNING g.grant_id, g.token, g.tokens, g.ttl_ms
   ), lines AS (
     SELECT grant_id, resource,
@@ -49,13 +52,15 @@ BEGIN
         THEN jsonb_build_array('queued', l.position,
           CASE WHEN l.before = 0 THEN s.next_ms ELSE least(1000, pace_ms * (l.before + 1)) END,
           s.present)
-      ELSE '["unknown"]' END ORDER BY a.n)
-    INTO answers
+      ELSE '["unknown"]' END ORDER BY a.n),
+      array_agg(m.grant_id) FILTER (WHERE m.grant_id IS NOT NULL)
+    INTO answers, mine
     FROM asked a
-    LEFT JOIN mine m ON m.grant_id = a.id
+    LEFT JOIN granted m ON m.grant_id = a.id
     LEFT JOIN lines l ON l.grant_id = a.id AND l.resource = a.name
     LEFT JOIN scenes s ON s.name = a.name;
-  PERFORM holdfast.foreign_keep(ids);
+  kept := holdfast.foreign_kept(mine);
+  IF kept <> mine THEN answers := holdfast.without(answers, ids, mine, kept, '["unknown"]'); END IF;
   PERFORM holdfast.drop_idle(names);
   RETURN coalesce(answers, '[]');
 END $$;

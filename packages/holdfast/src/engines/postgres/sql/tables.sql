@@ -32,6 +32,11 @@ CREATE TABLE IF NOT EXISTS holdfast.grants (
   revoked boolean NOT NULL DEFAULT false,
   label text NOT NULL
 ) WITH (fillfactor = 50);
+-- renewal_order: of the last renewal that was carried out. token_index: which of the tokens is in use.
+-- is_left: its holder has gone, and it ends by time alone.
+ALTER TABLE holdfast.grants ADD COLUMN IF NOT EXISTS renewal_order bigint NOT NULL DEFAULT 0;
+ALTER TABLE holdfast.grants ADD COLUMN IF NOT EXISTS token_index integer NOT NULL DEFAULT 0;
+ALTER TABLE holdfast.grants ADD COLUMN IF NOT EXISTS is_left boolean NOT NULL DEFAULT false;
 CREATE INDEX IF NOT EXISTS grants_resource ON holdfast.grants (resource);
 
 -- place: order of arrival. beat: number of the last heartbeat; standing in line is number 0.

@@ -1,9 +1,10 @@
--- For people: mode, token, label, what is left, whether revoked.
+-- For people: mode, token in use, label, what is left, whether revoked.
 CREATE OR REPLACE FUNCTION holdfast.holders(res text, at timestamptz) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(CASE WHEN shared THEN 's' ELSE 'x' END,
-      token::text, label, holdfast.ms_between(at, expires_at), revoked) ORDER BY token), '[]')
+      (token + token_index)::text, label, holdfast.ms_between(at, expires_at), revoked)
+      ORDER BY token), '[]')
     FROM holdfast.grants WHERE resource = res AND expires_at > at) || holdfast.foreign_holder(res, at);
 END $$;
 
@@ -48,10 +49,11 @@ BEGIN
          FROM holdfast.grants WHERE resource = res AND expires_at <= at)));
 END $$;
 
--- One page of names with what inspect gives for each.
+-- Gives page, and an array of names, each with what inspect gives
 CREATE OR REPLACE FUNCTION holdfast.list(after text, most integer) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(name, holdfast.inspect(name)) ORDER BY name), '[]')
+  RETURN (SELECT jsonb_build_array('page',
+        coalesce(jsonb_agg(jsonb_build_array(name, holdfast.inspect(name)) ORDER BY name), '[]'))
       FROM (SELECT name FROM holdfast.resources WHERE name > after ORDER BY name LIMIT most) page);
 END $$;

@@ -3,77 +3,155 @@ import type {
   Claim,
   Gone,
   Granted,
-  HolderView,
-  Mode,
   Queued,
-  ResourceView,
+  Released,
+  Renewed,
+  Unknown,
+  Withdrawn,
 } from "../../engine.js";
 import { limitMismatch } from "../../errors.js";
+import { isNumber, isToken, listIn, misfit, numberIn, says } from "./shape.js";
+import { holders } from "./views.js";
 
-/** What the script gives, turned into the contract's answers. The script's headers say the shapes. */
-type Raw = readonly unknown[];
+// The script's headers say the shapes. Each reader knows all that its operation may answer, and throws
+// an error with an unknown effect for everything else: a guess would make two holders, or an orphan.
 
-export function word(answer: unknown): string {
-  return String((answer as Raw)[0]);
+/** A grant as one line of text: to whom, since which heartbeat, and what. */
+export interface Pushed {
+  readonly grantId: string;
+  readonly beat: number;
+  readonly token: bigint;
+  readonly tokens: number;
+  readonly ttlMs: number;
 }
 
-/** A renewal or a release that was carried out; what else it may be, `gone` reads. */
-export function isDone(answer: unknown): boolean {
-  return !Array.isArray(answer) || word(answer) === "released" || word(answer) === "renewed";
+const RELEASED: Released = { kind: "released" };
+const REASONS: readonly unknown[] = ["expired", "replaced", "revoked", "unknown"];
+
+export function tried(answer: unknown, claim: Claim, since: number): Granted | Busy | Gone {
+  if (isToken(answer)) return plainly(answer, claim, since);
+  if (says(answer, "busy", 3)) {
+    return { kind: "busy", retryAfterMs: numberIn(answer[1], 0), holders: holders(answer[2]) };
+  }
+  return decided(answer, claim, since);
 }
 
-export function acquired(
+export function enqueued(answer: unknown, claim: Claim, since: number): Granted | Queued | Gone {
+  if (isToken(answer)) return plainly(answer, claim, since);
+  return shortlyQueued(answer) ?? queued(answer) ?? decided(answer, claim, since);
+}
+
+function decided(answer: unknown, claim: Claim, since: number): Granted | Gone {
+  if (says(answer, "limit", 2)) {
+    throw limitMismatch(claim.resource, claim.limit, numberIn(answer[1], 0) || null);
+  }
+  return granted(answer, since) ?? gone(answer);
+}
+
+/** As it was asked for, or for what remains where a later renewal has been carried out already. */
+export function renewed(answer: unknown, since: number, ttlMs: number): Renewed | Gone {
+  if (isNumber(answer, 1)) return { kind: "renewed", since, ttlMs };
+  if (!says(answer, "renewed", 2)) return gone(answer);
+  return { kind: "renewed", since, ttlMs: numberIn(answer[1], 0) };
+}
+
+/** Those of many renewals that are not plain: which of them, and its answer. The others are renewed. */
+export function exceptions(
   answer: unknown,
-  claim: Claim,
-  since: number,
-): Granted | Busy | Queued | Gone {
-  if (typeof answer === "string") {
-    if (isInLine(answer)) return shortlyQueued(answer);
-    const { tokens, ttlMs } = claim;
-    return { kind: "granted", token: BigInt(answer), tokens, since, ttlMs };
+  count: number,
+): readonly (readonly [number, unknown])[] {
+  if (isNumber(answer, 1)) return [];
+  const list = listIn(answer);
+  if (list.length === 0 || list.length % 2 !== 0) throw misfit(answer);
+  const found: [number, unknown][] = [];
+  let least = 0;
+  for (let i = 0; i < list.length; i += 2) {
+    const place = numberIn(list[i], least);
+    if (place >= count || !Array.isArray(list[i + 1])) throw misfit(answer);
+    found.push([place, list[i + 1]]);
+    least = place + 1;
   }
-  const [kind, first, second] = answer as Raw;
-  if (kind === "granted") return granted(answer, since);
-  if (kind === "queued") return queued(answer);
-  if (kind === "busy")
-    return { kind: "busy", retryAfterMs: Number(first), holders: holders(second) };
-  if (kind === "limit") {
-    throw limitMismatch(claim.resource, claim.limit, Number(first) === 0 ? null : Number(first));
-  }
-  return gone(answer);
+  return found;
+}
+
+/** Where our own waiter is the next holder, the answer is what would have been pushed to us. */
+export function released(answer: unknown, hear: (pushed: Pushed) => void): Released | Gone {
+  if (isNumber(answer, 1) || says(answer, "released", 1)) return RELEASED;
+  const pushed = typeof answer === "string" ? pushedIn(answer) : null;
+  if (pushed === null) return gone(answer);
+  hear(pushed);
+  return RELEASED;
+}
+
+export function revoked(answer: unknown): "revoked" | "gone" {
+  if (says(answer, "revoked", 1)) return "revoked";
+  if (says(answer, "gone", 1)) return "gone";
+  throw misfit(answer);
+}
+
+export function beaten(answer: unknown, since: number): Queued | Granted | Unknown {
+  if (says(answer, "unknown", 1)) return { kind: "unknown" };
+  const known = queued(answer) ?? granted(answer, since);
+  if (known === null) throw misfit(answer);
+  return known;
+}
+
+export function withdrawn(answer: unknown, since: number): Withdrawn | Granted {
+  if (says(answer, "withdrawn", 1)) return { kind: "withdrawn" };
+  const known = granted(answer, since);
+  if (known === null) throw misfit(answer);
+  return known;
+}
+
+/** What a message or a release says; null where it says nothing of a grant. */
+export function pushedIn(message: string): Pushed | null {
+  const words = /^([0-9a-f]+) (\d+) (\d+) (\d+) (\d+)$/.exec(message);
+  if (words === null) return null;
+  return {
+    grantId: words[1]!,
+    beat: Number(words[2]),
+    token: BigInt(words[3]!),
+    tokens: Number(words[4]),
+    ttlMs: Number(words[5]),
+  };
 }
 
 /** Whether it says that a grant was made or lives on, which a failover could take back. */
 export function isKept(answer: unknown): boolean {
-  if (typeof answer === "string") return !isInLine(answer);
-  return !Array.isArray(answer) || word(answer) === "granted" || word(answer) === "renewed";
+  if (isNumber(answer, 1) || isToken(answer)) return true;
+  return Array.isArray(answer) && (answer[0] === "granted" || answer[0] === "renewed");
 }
 
-function isInLine(answer: string): boolean {
-  return answer.startsWith("q");
+/** As it was asked for. */
+function plainly(token: string, { tokens, ttlMs }: Claim, since: number): Granted {
+  return { kind: "granted", token: BigInt(token), tokens, since, ttlMs };
 }
 
-export function granted(answer: unknown, since: number): Granted {
-  const [, token, tokens, ttlMs] = answer as Raw;
-  const numbers = { token: BigInt(String(token)), tokens: Number(tokens) };
-  return { kind: "granted", ...numbers, since, ttlMs: Number(ttlMs) };
+function granted(answer: unknown, since: number): Granted | null {
+  if (!says(answer, "granted", 4)) return null;
+  const [, token, tokens, ttlMs] = answer;
+  if (!isToken(token)) throw misfit(token);
+  const numbers = { tokens: numberIn(tokens, 1), ttlMs: numberIn(ttlMs, 1) };
+  return { kind: "granted", token: BigInt(token), ...numbers, since };
 }
 
-export function queued(answer: unknown): Queued {
-  const [, position, nextMs, present] = answer as Raw;
+function queued(answer: unknown): Queued | null {
+  if (!says(answer, "queued", 4)) return null;
+  const [, position, nextMs, present] = answer;
   return {
     kind: "queued",
-    position: Number(position),
-    nextHeartbeatMs: Number(nextMs),
+    position: numberIn(position, 0),
+    nextHeartbeatMs: numberIn(nextMs, 0),
     holders: holders(present),
   };
 }
 
 /** As q:position:nextMs:leftMs:token:label. Labels may have colons. */
-function shortlyQueued(answer: string): Queued {
-  const [, position, nextMs, leftMs, token, label] = /^q:(\d+):(\d+):(\d+):(\d+):(.*)$/s.exec(
-    answer,
-  )!;
+function shortlyQueued(answer: unknown): Queued | null {
+  const words =
+    typeof answer === "string" ? /^q:(\d+):(\d+):(\d+):(\d+):(.*)$/s.exec(answer) : null;
+  if (words === null) return null;
+  const [, position, nextMs, leftMs, token, label] = words;
   return {
     kind: "queued",
     position: Number(position),
@@ -90,34 +168,9 @@ function shortlyQueued(answer: string): Queued {
   };
 }
 
-export function gone(answer: unknown): Gone {
-  return { kind: "gone", why: String((answer as Raw)[1]) as Gone["why"] };
-}
-
-export function viewOf(resource: string, answer: unknown): ResourceView {
-  const [present, waiters, closedMs] = answer as [unknown, Raw[], unknown];
-  return {
-    resource,
-    holders: holders(present),
-    waiters: waiters.map(([mode, label], position) => ({
-      mode: modeOf(mode),
-      label: String(label),
-      position,
-    })),
-    closedMs: Number(closedMs),
-  };
-}
-
-function holders(present: unknown): HolderView[] {
-  return (present as Raw[]).map(([mode, token, label, leftMs, revoked]) => ({
-    mode: modeOf(mode),
-    token: BigInt(String(token)),
-    label: String(label),
-    remainingMs: Number(leftMs),
-    revoked: Number(revoked) === 1,
-  }));
-}
-
-function modeOf(letter: unknown): Mode {
-  return letter === "s" ? "shared" : "exclusive";
+function gone(answer: unknown): Gone {
+  if (says(answer, "gone", 2) && REASONS.includes(answer[1])) {
+    return { kind: "gone", why: answer[1] as Gone["why"] };
+  }
+  throw misfit(answer);
 }

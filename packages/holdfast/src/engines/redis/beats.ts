@@ -24,12 +24,11 @@ export class Beats {
     return this.#waiters.get(grantId)?.ref ?? null;
   }
 
-  /** Gives whether it is new. */
-  start(ref: GrantRef, startedAt: number): boolean {
-    // A repeated enqueue keeps the earlier instant: the first one may be the one that arrived.
-    if (this.#waiters.get(ref.grantId) !== undefined) return false;
+  /** Gives the number of an enqueue among the heartbeats: the first has 0, a repeat the next one. */
+  enter(ref: GrantRef, startedAt: number): number {
+    if (this.#waiters.get(ref.grantId) !== undefined) return this.next(ref, startedAt);
     this.#waiters.add(ref.grantId, { ref, startedAt, sent: null });
-    return true;
+    return 0;
   }
 
   next(ref: GrantRef, startedAt: number): number {

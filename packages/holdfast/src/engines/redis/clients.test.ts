@@ -2,11 +2,14 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
+import type { createClient } from "redis";
 import { Locks } from "../../locks.js";
 import { CLIENT_NAMES, claim, type Ground, now, scenes, until } from "./ground.fixture.js";
 import { type RedisClient, redisEngine } from "./index.js";
 import { type IoRedisSubscriber, reconnect } from "./ioredis.js";
 import { keyOf } from "./keys.js";
+
+const AS_BUFFERS = { 36: Buffer, 43: Buffer, 58: String };
 
 scenes("clients", (play) => {
   for (const client of CLIENT_NAMES) {
@@ -121,6 +124,23 @@ scenes("clients", (play) => {
       await wholeLife(ground, open(), open());
     });
   }
+
+  for (const resp of [2, 3] as const) {
+    play(`everything works where node-redis gives Buffers over RESP${resp}`, async (ground) => {
+      const open = () => ground.locks({ client: "node-redis", resp, typeMapping: AS_BUFFERS });
+      await wholeLife(ground, open(), open());
+    });
+  }
+
+  play("nothing is left behind by whoever asks through Buffers", async (ground) => {
+    const client = ground.nodeRedis() as unknown as ReturnType<typeof createClient>;
+    const mapped = client.withTypeMapping(AS_BUFFERS) as unknown as RedisClient;
+    await using locks = new Locks(redisEngine({ client: mapped }));
+    const lease = await locks.tryAcquire("a");
+    assert.equal(await lease?.release(), "released");
+    await using next = await locks.acquire("a", { waitMs: 2_000 });
+    assert.equal((await locks.inspect("a")).holders[0]?.token, next.token);
+  });
 
   play("everything works with ioredis' numbers as strings", async (ground) => {
     const open = () => ground.locks({ ioredis: { stringNumbers: true } });

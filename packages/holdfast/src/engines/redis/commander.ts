@@ -4,6 +4,7 @@ import { isKept } from "./answers.js";
 import type { Script, Seam, Wait } from "./client.js";
 import { explain, isForbidden, isMissingScript, isMoving, outcomeOf } from "./failure.js";
 import { type Program, programFor } from "./program.js";
+import { isListOf, misfit } from "./shape.js";
 import { slotOf } from "./slots.js";
 import { Vigil } from "./vigil.js";
 import { type Asked, type Sent, wordsOf } from "./words.js";
@@ -159,16 +160,17 @@ export class Commander {
     const sent = wordsOf(batch, channel, this.#seam.shards !== undefined);
     this.#underWay++;
     this.#carried += batch.length;
-    const settleAll = (answers: unknown) => {
+    const settleAll = (answer: unknown) => {
       this.#answered(batch);
-      if (batch.length === 1) settle(batch[0]!, answers);
-      else for (let i = 0; i < batch.length; i++) settle(batch[i]!, (answers as unknown[])[i]);
+      if (batch.length === 1) settle(batch[0]!, answer);
+      else if (isListOf(answer, batch.length)) {
+        for (let i = 0; i < batch.length; i++) settle(batch[i]!, answer[i]);
+      } else rejectAll(batch, misfit(answer));
     };
     return this.#script(this.#program.bySha, sent).then(settleAll, (error: unknown) =>
       this.#sendAgain(batch, sent, error).then(settleAll, (last: unknown) => {
         this.#answered(batch);
-        const reason = explain(last);
-        for (const operation of batch) operation.reject(reason);
+        rejectAll(batch, explain(last));
       }),
     );
   }
@@ -224,7 +226,7 @@ export class Commander {
     const { answer, replicas } = await this.#seam.confirmed(how, sent.keys, sent.args, wait);
     if (replicas >= wait.replicas) return answer;
     const honest = (one: unknown) => (isKept(one) ? unconfirmed(replicas, wait) : one);
-    return sent.alone ? honest(answer) : (answer as unknown[]).map(honest);
+    return !sent.alone && Array.isArray(answer) ? answer.map(honest) : honest(answer);
   }
 }
 
@@ -340,6 +342,10 @@ function unconfirmed(replicas: number, wait: Wait): EngineError {
 function lateness(patienceMs: number): EngineError {
   const message = `this shard did not answer within ${patienceMs} ms, and others did`;
   return new EngineError(message, { effect: "unknown", retryable: true });
+}
+
+function rejectAll(batch: readonly Operation[], reason: HoldfastError): void {
+  for (const operation of batch) operation.reject(reason);
 }
 
 function settle(operation: Operation, answer: unknown): void {

@@ -1,4 +1,5 @@
 import type { Confirmed } from "./client.js";
+import { numberIn } from "./shape.js";
 
 /**
  * WAIT tells how many replicas have what this connection wrote, and a client may reconnect at any
@@ -16,17 +17,19 @@ export async function together(
 ): Promise<Confirmed> {
   const [before, script, wait, after] = await Promise.allSettled(commands);
   if (script.status === "rejected") throw script.reason;
-  const same =
-    before.status === "fulfilled" &&
-    after.status === "fulfilled" &&
-    connectionIn(before.value) === connectionIn(after.value);
-  const replicas = same && wait.status === "fulfilled" ? Number(wait.value) : 0;
-  return { answer: script.value, replicas };
+  const connection = connectionIn(before);
+  const same = connection !== null && connection === connectionIn(after);
+  return { answer: script.value, replicas: same ? countIn(wait) : 0 };
 }
 
 export const WHICH_CONNECTION = ["CLIENT", "INFO"] as const;
 
 /** The number of the connection and its two ends, out of all that CLIENT INFO tells. */
-function connectionIn(info: unknown): string {
-  return (String(info).match(/\b(id|addr|laddr)=\S+/g) ?? []).join(" ");
+function connectionIn(info: PromiseSettledResult<unknown>): string | null {
+  if (info.status === "rejected" || typeof info.value !== "string") return null;
+  return info.value.match(/\b(id|addr|laddr)=\S+/g)?.join(" ") ?? null;
+}
+
+function countIn(wait: PromiseSettledResult<unknown>): number {
+  return wait.status === "rejected" ? 0 : numberIn(wait.value, 0);
 }

@@ -26,7 +26,17 @@ import type {
 } from "../../engine.js";
 import { EngineError, HoldfastError, UsageError } from "../../errors.js";
 import { emit } from "../../events.js";
-import { acquired, gone, granted, isDone, queued, viewOf, word } from "./answers.js";
+import {
+  beaten,
+  enqueued,
+  type Pushed,
+  pushedIn,
+  released,
+  renewed,
+  revoked,
+  tried,
+  withdrawn,
+} from "./answers.js";
 import { Beats } from "./beats.js";
 import type { Seam } from "./client.js";
 import { Commander, type Reader } from "./commander.js";
@@ -37,6 +47,8 @@ import { listPage } from "./listing.js";
 import type { RedisTerms } from "./options.js";
 import { Pushes } from "./pushes.js";
 import { renewal, renewTogether } from "./renewals.js";
+import { isYes, misfit } from "./shape.js";
+import { viewOf } from "./views.js";
 import { claimWords, releaseWords, renewWords } from "./words.js";
 
 const DAY_MS = 86_400_000;
@@ -50,10 +62,9 @@ export const REDIS_TRAITS: EngineTraits = {
   lockDelay: true,
   fencing: "clock",
   tokenRange: 1024,
+  leaves: true,
   remote: true,
 };
-
-const RELEASED: Released = { kind: "released" };
 
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
 
@@ -101,11 +112,7 @@ export class RedisEngine implements Engine {
     this.#firstUse();
     void this.#pushes.listen();
     if (this.#closed) return Promise.reject(closed());
-    const read = (raw: unknown) => {
-      const answer = acquired(raw, claim, call.startedAt);
-      if (answer.kind !== "queued") return answer;
-      throw misfit("the script queued a claim without a channel");
-    };
+    const read = (answer: unknown) => tried(answer, claim, call.startedAt);
     const key = keyOf(this.#terms.prefix, claim.resource);
     return this.#keeping.run(key, claimWords("acquire", claim), { read, fail });
   }
@@ -115,9 +122,10 @@ export class RedisEngine implements Engine {
     // What replicas must have is confirmed one by one, and what is on a Cluster is in as many slots.
     const scattered = this.#terms.replicas !== null || this.#seam.shards !== undefined;
     if (grants.length > 1 && !scattered) {
-      return renewTogether(this.#commander, this.#terms.prefix, grants, call.startedAt);
+      return renewTogether(this.#commander, this.#terms.prefix, grants, call);
     }
-    return this.#each(this.#keeping, grants, call, renewWords, (answer, { ttlMs }) =>
+    const ask = (ref: RenewRef) => renewWords(ref, call.order);
+    return this.#each(this.#keeping, grants, call, ask, (answer, { ttlMs }) =>
       renewal(answer, call.startedAt, ttlMs),
     );
   }
@@ -130,19 +138,19 @@ export class RedisEngine implements Engine {
     return this.#each(this.#commander, grants, call, releaseWords, this.#readRelease);
   }
 
-  async check({ resource, mode, token }: Sequence): Promise<boolean> {
-    const letter = mode === "shared" ? "s" : "x";
-    return Number(await this.#run(resource, "check", letter, String(token))) === 1;
+  check({ resource, mode, token }: Sequence): Promise<boolean> {
+    const words = ["check", mode === "shared" ? "s" : "x", String(token)];
+    return this.#ask(this.#commander, resource, words, isYes);
   }
 
-  async revoke({ resource, token, force }: RevokeRef): Promise<"revoked" | "gone"> {
-    const { changes } = this.#pushes;
-    const answer = await this.#run(resource, "revoke", String(token), force ? 1 : 0, changes);
-    return word(answer) === "revoked" ? "revoked" : "gone";
+  revoke({ resource, token, force }: RevokeRef): Promise<"revoked" | "gone"> {
+    const words = ["revoke", String(token), force ? "1" : "0", this.#pushes.changes];
+    return this.#ask(this.#commander, resource, words, revoked);
   }
 
-  async inspect(resource: string): Promise<ResourceView> {
-    return viewOf(resource, await this.#run(resource, "inspect"));
+  inspect(resource: string): Promise<ResourceView> {
+    const read = (answer: unknown) => viewOf(resource, answer);
+    return this.#ask(this.#commander, resource, ["inspect"], read);
   }
 
   async list(filter: ListFilter): Promise<ListPage> {
@@ -181,19 +189,19 @@ export class RedisEngine implements Engine {
           void this.#pushes.listenFor(keyOf(this.#terms.prefix, waiter.resource));
           return ["heartbeat", waiter.grantId, String(this.#beats.next(waiter, call.startedAt))];
         },
-        (answer, { grantId }) => {
-          if (word(answer) === "queued") return queued(answer);
-          this.#beats.forget(grantId);
-          return word(answer) === "granted" ? granted(answer, call.startedAt) : { kind: "unknown" };
+        (raw, { grantId }) => {
+          const answer = beaten(raw, call.startedAt);
+          if (answer.kind !== "queued") this.#beats.forget(grantId);
+          return answer;
         },
       ),
 
-    withdraw: async ({ resource, grantId }: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
-      const answer = await this.#keep(resource, "withdraw", grantId);
-      this.#beats.forget(grantId);
-      if (word(answer) === "granted") return granted(answer, call.startedAt);
-      return { kind: "withdrawn" };
-    },
+    withdraw: ({ resource, grantId }: GrantRef, call: Call): Promise<Withdrawn | Granted> =>
+      this.#ask(this.#keeping, resource, ["withdraw", grantId], (raw) => {
+        const answer = withdrawn(raw, call.startedAt);
+        this.#beats.forget(grantId);
+        return answer;
+      }),
 
     onGrant: (listener: GrantListener) => {
       this.#grantListeners.add(listener);
@@ -215,7 +223,7 @@ export class RedisEngine implements Engine {
   async #leaveLines(): Promise<void> {
     const left = Promise.all(
       this.#beats.waiters.map(({ resource, grantId }) =>
-        this.#run(resource, "release", grantId, 0),
+        this.#ask(this.#commander, resource, ["release", grantId, "0"], this.#readRelease),
       ),
     );
     // A server that does not answer finds out by itself, when our heartbeats stay away.
@@ -226,27 +234,24 @@ export class RedisEngine implements Engine {
 
   #enqueue(claim: Claim, call: Call): Promise<Granted | Queued | Gone> {
     if (this.#closed) return Promise.reject(closed());
-    const reader = new EnqueueReader(this.#beats, claim, call.startedAt);
+    const beat = this.#beats.enter(claim, call.startedAt);
+    const reader = new EnqueueReader(this.#beats, claim, call.startedAt, beat === 0);
     const key = keyOf(this.#terms.prefix, claim.resource);
-    return this.#keeping.run(key, claimWords("enqueue", claim), reader);
+    return this.#keeping.run(key, claimWords("enqueue", claim, beat), reader);
   }
 
-  async #run(resource: string, ...words: (string | number)[]): Promise<unknown> {
+  async #ask<T>(
+    commander: Commander,
+    resource: string,
+    words: readonly string[],
+    read: (answer: unknown) => T,
+  ): Promise<T> {
     this.#refuseWhenClosed();
-    return this.#commander.run(keyOf(this.#terms.prefix, resource), words.map(String), AS_IT_IS);
+    return commander.run(keyOf(this.#terms.prefix, resource), words, { read, fail });
   }
 
-  /** For what may answer with a grant. */
-  async #keep(resource: string, ...words: (string | number)[]): Promise<unknown> {
-    this.#refuseWhenClosed();
-    return this.#keeping.run(keyOf(this.#terms.prefix, resource), words.map(String), AS_IT_IS);
-  }
-
-  readonly #readRelease = (answer: unknown): Released | Gone => {
-    // What would have been pushed to ourselves.
-    if (typeof answer === "string") this.#hearGrant(answer);
-    return isDone(answer) ? RELEASED : gone(answer);
-  };
+  readonly #readRelease = (answer: unknown): Released | Gone =>
+    released(answer, (pushed) => this.#hearGrant(pushed));
 
   /** An answer for each; one that fails is an answer too, and does not decide for the others. */
   #each<R extends GrantRef, A>(
@@ -269,11 +274,7 @@ export class RedisEngine implements Engine {
         // On a Cluster a shard that hangs must leave the core time to hear what the others said.
         this.#seam.shards === undefined ? Infinity : timeoutMs / 2,
       )
-      .then((answers) =>
-        answers.map((answer, i) =>
-          answer instanceof HoldfastError ? failed(answer) : read(answer, refs[i]!),
-        ),
-      );
+      .then((answers) => answers.map((answer, i) => readOne(answer, refs[i]!, read)));
   }
 
   #hear(channel: string, message: string): void {
@@ -282,24 +283,19 @@ export class RedisEngine implements Engine {
       if (resource !== undefined) for (const listener of this.#changeListeners) listener(resource);
       return;
     }
-    this.#hearGrant(message);
+    const pushed = pushedIn(message);
+    if (pushed === null) this.#failed(misfit(message));
+    else this.#hearGrant(pushed);
   }
 
   /**
    * A grant that was pushed. It was made after the heartbeat that the message names, so its life is
    * counted from where that one was sent, however late the message is.
    */
-  #hearGrant(message: string): void {
-    const words = message.split(" ");
-    const waiter = this.#beats.at(words[0]!, Number(words[1]));
+  #hearGrant({ grantId, beat, token, tokens, ttlMs }: Pushed): void {
+    const waiter = this.#beats.at(grantId, beat);
     if (waiter === null) return;
-    const answer: Granted = {
-      kind: "granted",
-      token: BigInt(words[2]!),
-      tokens: Number(words[3]),
-      since: waiter.since,
-      ttlMs: Number(words[4]),
-    };
+    const answer: Granted = { kind: "granted", token, tokens, since: waiter.since, ttlMs };
     if (this.#terms.replicas === null) this.#tell(waiter.ref, answer);
     else void this.#confirm(waiter.ref, answer);
   }
@@ -313,9 +309,13 @@ export class RedisEngine implements Engine {
   async #confirm(waiter: GrantRef, answer: Granted): Promise<void> {
     try {
       const { resource, grantId } = waiter;
-      const renewed = await this.#keep(resource, "renew", grantId, answer.ttlMs);
+      const { since, ttlMs } = answer;
+      // Before whatever its holder sends, once it knows.
+      const words = renewWords({ ...waiter, ttlMs }, 0);
+      const read = (raw: unknown) => renewed(raw, since, ttlMs);
+      const { kind } = await this.#ask(this.#keeping, resource, words, read);
       // The next heartbeat finds the grant, and tells by its own answer.
-      if (isDone(renewed) && this.#beats.find(grantId) !== null) {
+      if (kind === "renewed" && this.#beats.find(grantId) !== null) {
         this.#tell(waiter, answer);
       }
     } catch (error) {
@@ -346,7 +346,14 @@ function fail(error: unknown): never {
   throw error;
 }
 
-const AS_IT_IS: Reader<unknown> = { read: (answer) => answer, fail };
+/** Of many: one that cannot be read does not decide for the others. */
+function readOne<R, A>(answer: unknown, ref: R, read: (answer: unknown, ref: R) => A): A | Failed {
+  try {
+    return answer instanceof HoldfastError ? failed(answer) : read(answer, ref);
+  } catch (error) {
+    return failed(error);
+  }
+}
 
 /** Tells of the only one of a batch. */
 class OnlyReader<R, A> implements Reader<readonly (A | Failed)[]> {
@@ -374,18 +381,17 @@ class EnqueueReader implements Reader<Granted | Queued | Gone> {
   readonly #startedAt: number;
   readonly #isNew: boolean;
 
-  constructor(beats: Beats, claim: Claim, startedAt: number) {
+  constructor(beats: Beats, claim: Claim, startedAt: number, isNew: boolean) {
     this.#beats = beats;
     this.#claim = claim;
     this.#startedAt = startedAt;
-    this.#isNew = beats.start(claim, startedAt);
+    this.#isNew = isNew;
   }
 
   read(raw: unknown): Granted | Queued | Gone {
-    const answer = acquired(raw, this.#claim, this.#startedAt);
+    const answer = enqueued(raw, this.#claim, this.#startedAt);
     if (answer.kind !== "queued") this.#beats.forget(this.#claim.grantId);
-    if (answer.kind !== "busy") return answer;
-    throw misfit("the script answered busy to a claim with a channel");
+    return answer;
   }
 
   fail(error: unknown): never {
@@ -393,10 +399,6 @@ class EnqueueReader implements Reader<Granted | Queued | Gone> {
     if (this.#isNew && isRefusal(error)) this.#beats.forget(this.#claim.grantId);
     throw error;
   }
-}
-
-function misfit(message: string): EngineError {
-  return new EngineError(message, { effect: "unknown", retryable: false });
 }
 
 function isRefusal(error: unknown): boolean {

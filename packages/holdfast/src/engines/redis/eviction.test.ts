@@ -58,7 +58,7 @@ describe("eviction", () => {
           const asked = engine.tryAcquire(claim("a"), now()).catch(() => {});
           if (client !== ioredis) await nodeRedis.connect();
           await asked;
-          await until("it is told", () => said.length > 0, 5_000);
+          await until("it is told", () => said.length > 0, 20_000);
         });
         assert.equal(said.length, 1);
       }

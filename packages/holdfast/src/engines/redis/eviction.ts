@@ -1,6 +1,7 @@
 import { sleep, systemClock } from "../../clock.js";
 import { emit } from "../../events.js";
 import type { Seam } from "./client.js";
+import { misfit } from "./shape.js";
 
 const FIRST_PAUSE_MS = 50;
 const LOOKS = 7;
@@ -11,9 +12,7 @@ const LOOKS = 7;
  */
 export async function warnOfEviction(seam: Seam): Promise<void> {
   try {
-    const policies = (await memoryOf(seam)).map(
-      (text) => /^maxmemory_policy:(\S+)/m.exec(text)?.[1],
-    );
+    const policies = (await memoryOf(seam)).map(policyIn);
     const evicting = policies.find((policy) => policy !== undefined && policy !== "noeviction");
     if (evicting !== undefined) warn(evicting);
   } catch (error) {
@@ -29,6 +28,12 @@ async function memoryOf(seam: Seam): Promise<readonly string[]> {
     if (texts.length > 0 || look === LOOKS) return texts;
     await sleep(systemClock, FIRST_PAUSE_MS * 2 ** look, undefined, false);
   }
+}
+
+function policyIn(text: string): string | undefined {
+  // INFO is lines of names and values; one word is what a transaction says instead.
+  if (!text.includes(":")) throw misfit(text);
+  return /^maxmemory_policy:(\S+)/m.exec(text)?.[1];
 }
 
 function warn(policy: string): void {

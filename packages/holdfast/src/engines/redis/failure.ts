@@ -1,5 +1,6 @@
 import type { Failed } from "../../engine.js";
 import { EngineError, HoldfastError } from "../../errors.js";
+import { says } from "./shape.js";
 
 /** Replies by which the server says that it did not carry out the command, and why. */
 const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: boolean])[] = [
@@ -41,8 +42,8 @@ export function explain(error: unknown): HoldfastError {
 
 /** What an operation answered, or the error where it says that it failed. */
 export function outcomeOf(answer: unknown): unknown {
-  if (!Array.isArray(answer) || answer[0] !== "error") return answer;
-  return explain(new Error(String(answer[1])));
+  if (!says(answer, "error", 2) || typeof answer[1] !== "string") return answer;
+  return explain(new Error(answer[1]));
 }
 
 export function failed(error: unknown): Failed {

@@ -14,7 +14,8 @@ import {
 } from "@holdfast/servers";
 import { Redis } from "ioredis";
 import { createClient } from "redis";
-import type { Call, Claim } from "../../engine.js";
+import { callNow } from "../../call.fixture.js";
+import type { Claim } from "../../engine.js";
 import { mintGrantId } from "../../grant-id.js";
 import { Locks } from "../../locks.js";
 import { type RedisClient, type RedisEngineOptions, redisEngine } from "./index.js";
@@ -38,6 +39,8 @@ export interface OpenOptions extends Omit<RedisEngineOptions, "client"> {
   readonly user?: readonly [name: string, password: string];
   /** Of node-redis; 3 is its default. */
   readonly resp?: 2 | 3;
+  /** What node-redis gives for the types of RESP, which are named by their first byte. */
+  readonly typeMapping?: { readonly 36?: typeof Buffer; readonly 58?: typeof String };
   /** Whether it never connects again once its connection is lost. */
   readonly givesUp?: boolean;
   /** More options for ioredis. */
@@ -117,13 +120,14 @@ export class Ground implements AsyncDisposable {
   }
 
   nodeRedis(open: OpenOptions = {}): RedisClient {
-    const { port, pushPort, database, user, resp, givesUp = false } = open;
+    const { port, pushPort, database, user, resp, typeMapping, givesUp = false } = open;
     const socket = { host: "127.0.0.1", port: port ?? this.server.port };
     const options = {
       socket: { ...socket, reconnectStrategy: () => (givesUp ? (false as const) : 20) },
       ...(database === undefined ? {} : { database }),
       ...(user === undefined ? {} : { username: user[0], password: user[1] }),
       ...(resp === undefined ? {} : { RESP: resp }),
+      ...(typeMapping === undefined ? {} : { commandOptions: { typeMapping } }),
     };
     const client = createClient(options);
     client.on("error", () => {});
@@ -264,9 +268,7 @@ export function claim(resource: string, more: Partial<Claim> = {}): Claim {
   };
 }
 
-export function now(): Call {
-  return { startedAt: performance.now(), timeoutMs: 5_000 };
-}
+export const now = callNow;
 
 /** Looks again and again until it is so; gives how long that took. */
 export async function until(what: string, check: () => unknown, withinMs = 3_000): Promise<number> {

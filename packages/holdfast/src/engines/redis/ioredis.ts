@@ -3,6 +3,7 @@ import type { NodeListener, Script, Seam, Subscription } from "./client.js";
 import { together, WHICH_CONNECTION } from "./confirmed.js";
 import { LateCalls } from "./late-calls.js";
 import { scanNodes } from "./scan.js";
+import { textIn } from "./shape.js";
 import { slotOf, tagOf } from "./slots.js";
 
 interface Commands {
@@ -99,7 +100,7 @@ function singleSeam(client: IoRedisClient): Seam {
       return confirm(confirming, how, keys, args, wait);
     },
     scan: (cursor, glob, max) => scanNodes([scanner(client)], cursor, glob, max),
-    info: async (section) => [String(await client.call("INFO", section))],
+    info: async (section) => [textIn(await client.call("INFO", section))],
     subscribe: (channels, onMessage, onError) => {
       // Its own way to subscribe again leaves a rejection that nobody handles when the connection
       // is ended meanwhile, and that ends the process. So this does it, at every new connection.
@@ -181,7 +182,7 @@ function clusterSeam(client: IoRedisClusterClient): Seam {
     scan: (cursor, glob, max) => scanNodes(client.nodes("master").map(scanner), cursor, glob, max),
     info: (section) =>
       Promise.all(
-        client.nodes("master").map(async (node) => String(await node.call("INFO", section))),
+        client.nodes("master").map(async (node) => textIn(await node.call("INFO", section))),
       ),
     shards: {
       primaryOf: (slot) => primaryOf(client, slot),

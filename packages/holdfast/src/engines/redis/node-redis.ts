@@ -3,6 +3,7 @@ import { Comeback } from "./comeback.js";
 import { together, WHICH_CONNECTION } from "./confirmed.js";
 import { LateCalls } from "./late-calls.js";
 import { scanNodes } from "./scan.js";
+import { textIn } from "./shape.js";
 import { slotOf } from "./slots.js";
 
 type Listener = (message: string, channel: string) => void;
@@ -44,7 +45,8 @@ export interface NodeRedisSentinelClient {
   getMasterNode(): unknown;
   use<T>(
     work: (client: {
-      sendCommand(isReadonly: boolean, args: readonly string[]): Promise<unknown>;
+      // biome-ignore lint/suspicious/noExplicitAny: node-redis' own types cannot say "no timeout"
+      sendCommand(isReadonly: boolean, args: readonly string[], options: any): Promise<unknown>;
     }) => Promise<T>,
   ): Promise<T>;
   connect(): Promise<unknown>;
@@ -76,7 +78,8 @@ export interface NodeRedisClusterClient {
 
 // By default node-redis makes an AbortSignal for every command, which guards only commands that
 // were not sent yet and takes most of the client's time. The core keeps its own deadline.
-const QUICK = { timeout: undefined };
+// What the client maps strings or numbers to for its other users is not what our answers are read as.
+const OWN = { timeout: undefined, typeMapping: {} };
 
 export function nodeRedisSeam(
   client: NodeRedisClient | NodeRedisSentinelClient | NodeRedisClusterClient,
@@ -86,14 +89,14 @@ export function nodeRedisSeam(
 }
 
 function singleSeam(client: NodeRedisClient): Seam {
-  const quick = client.withCommandOptions(QUICK);
+  const quick = client.withCommandOptions(OWN);
   const own = confirming(client, (copy) => copy.unref());
   return {
     script: (how, keys, args) => quick.sendCommand(words(how, keys, args)),
     confirmed: async (how, keys, args, wait) =>
-      confirm(await own.open(), words(how, keys, args), wait),
+      confirm((await own.open()).withCommandOptions(OWN), words(how, keys, args), wait),
     scan: (cursor, glob, max) => scanNodes([scanner(quick)], cursor, glob, max),
-    info: async (section) => [String(await quick.sendCommand(["INFO", section]))],
+    info: async (section) => [textIn(await quick.sendCommand(["INFO", section]))],
     subscribe: (channels, onMessage, onError) => {
       const copy = client.duplicate();
       // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
@@ -104,7 +107,7 @@ function singleSeam(client: NodeRedisClient): Seam {
 }
 
 function sentinelSeam(client: NodeRedisSentinelClient): Seam {
-  const quick = client.withCommandOptions(QUICK);
+  const quick = client.withCommandOptions(OWN);
   const comeback = new Comeback(() => client);
   const primary: Sends = {
     sendCommand: (args) => {
@@ -122,14 +125,14 @@ function sentinelSeam(client: NodeRedisSentinelClient): Seam {
       await ownComeback.wait();
       return copy.use((lent) =>
         confirm(
-          { sendCommand: (command) => lent.sendCommand(false, command) },
+          { sendCommand: (command) => lent.sendCommand(false, command, OWN) },
           words(how, keys, args),
           wait,
         ),
       );
     },
     scan: (cursor, glob, max) => scanNodes([scanner(primary)], cursor, glob, max),
-    info: async (section) => [String(await primary.sendCommand(["INFO", section]))],
+    info: async (section) => [textIn(await primary.sendCommand(["INFO", section]))],
     subscribe: (channels, onMessage, onError) =>
       subscribed(client.duplicate(), channels, onMessage, onError),
     close: () => own.close(),
@@ -137,14 +140,17 @@ function sentinelSeam(client: NodeRedisSentinelClient): Seam {
 }
 
 function clusterSeam(client: NodeRedisClusterClient): Seam {
-  const quick = client.withCommandOptions(QUICK);
+  const quick = client.withCommandOptions(OWN);
   const own = confirming(client);
   const calls = new LateCalls((key) => lookAgain(client, key));
   const confirms = new LateCalls((key) => {
     const copy = own.connected();
     if (copy !== null) lookAgain(copy, key);
   });
-  const primaries = () => Promise.all(client.masters.map((node) => client.nodeClient(node)));
+  const primaries = () =>
+    Promise.all(
+      client.masters.map(async (node) => (await client.nodeClient(node)).withCommandOptions(OWN)),
+    );
   return {
     script: (how, keys, args) =>
       calls.watch(keys[0]!, quick.sendCommand(keys[0], false, words(how, keys, args))),
@@ -155,12 +161,12 @@ function clusterSeam(client: NodeRedisClusterClient): Seam {
       if (serving === undefined) throw new Error("CLUSTERDOWN nobody serves this slot");
       const node = await cluster.nodeClient(serving.master);
       try {
-        const asked = confirm(node.withCommandOptions(QUICK), words(how, keys, args), wait);
+        const asked = confirm(node.withCommandOptions(OWN), words(how, keys, args), wait);
         return await confirms.watch(key, asked, wait.timeoutMs);
       } catch (error) {
         // Any command finds out who serves the slot now, and this one changes nothing.
         const moved = /^(MOVED|ASK) /.test((error as Error).message);
-        if (moved) await cluster.withCommandOptions(QUICK).sendCommand(key, false, ["EXISTS", key]);
+        if (moved) await cluster.withCommandOptions(OWN).sendCommand(key, false, ["EXISTS", key]);
         throw error;
       }
     },
@@ -168,7 +174,7 @@ function clusterSeam(client: NodeRedisClusterClient): Seam {
       scanNodes((await primaries()).map(scanner), cursor, glob, max),
     info: async (section) =>
       Promise.all(
-        (await primaries()).map(async (node) => String(await node.sendCommand(["INFO", section]))),
+        (await primaries()).map(async (node) => textIn(await node.sendCommand(["INFO", section]))),
       ),
     shards: {
       primaryOf: (slot) => {

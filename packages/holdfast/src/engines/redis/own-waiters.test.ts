@@ -60,6 +60,8 @@ scenes("own waiters", (play) => {
       const held = await ours.acquire("a", { fair: "strict" });
       const waiting = ours.acquire("a", { fair: "strict", ttlMs: 30_000 });
       await ground.untilWaiters(other, "a", 1);
+      // Answered by the same connection, and so after the claim: others may see its place sooner.
+      await ours.inspect("a");
       main.mute();
       const released = held.release();
       await ground.untilWaiters(other, "a", 0);

@@ -1,3 +1,5 @@
+import { isListOf, listIn, misfit, textIn } from "./shape.js";
+
 /** Asks one node for SCAN with these arguments. */
 type Scanner = (args: readonly string[]) => Promise<unknown>;
 
@@ -16,7 +18,10 @@ export async function scanNodes(
   const node = nodes[number];
   if (node === undefined) return [null, []];
   const page = await node([from, "MATCH", glob, "COUNT", String(max)]);
-  const [next, keys] = page as [string, string[]];
-  if (String(next) !== "0") return [`${at} ${next}`, keys];
+  if (!isListOf(page, 2)) throw misfit(page);
+  const next = String(page[0]);
+  if (!/^\d+$/.test(next)) throw misfit(page[0]);
+  const keys = listIn(page[1]).map(textIn);
+  if (next !== "0") return [`${at} ${next}`, keys];
   return [number + 1 < nodes.length ? `${number + 1} 0` : null, keys];
 }

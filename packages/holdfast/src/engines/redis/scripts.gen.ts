@@ -25,13 +25,16 @@ export const scripts: Readonly<Record<"aQuick" | "bRecords" | "cAcquire" | "dHol
 -- Its answers are short:
 --   + take, ? try  the token: granted, as it was asked for | q:position:nextMs:leftMs:token:label of
 --                the exclusive holder: in line
---   renew        1
+--   = renew      1: renewed, as it was asked for
 --   keep         1: all were renewed | which of them, from 0, and its answer to renew, and so on for
 --                those that are not plain; the others were renewed
 --   - give       1 | the message that would be pushed to the caller, whose waiter is the next holder
--- The record of an exclusive grant begins with hf:x:<id>:<lock-delay>:<state>:<ttl>: so that one
--- comparison tells a plain grant of this holder from everything else. The state is 0 as long as
--- nobody can be waiting, 2 as soon as somebody may be, 1 when it was revoked.
+-- The record of an exclusive grant is hf:x:<id>:<lock-delay>:<state>:<ttl>:<index>:<order>:<token>:
+-- <tokens>:<label>, so that one comparison tells a plain grant of this holder from everything else.
+-- The state is 0 as long as nobody can be waiting, 2 as soon as somebody may be; 1 when the grant was
+-- revoked, 3 when its holder has left it behind, 4 when both. The index says which of its tokens is in
+-- use. The order is that of the last renewal, also where nothing but the expiry changed: a renewal for
+-- another ttl that was sent before it may still arrive.
 
 local CLAIM_WINDOW, WAITER_LIFE, STILL_THERE, HEARTBEAT = 3000, 10000, 2000, 1000
 local call, ARGV, sub, match, type = redis.pcall, ARGV, string.sub, string.match, type
@@ -77,7 +80,7 @@ while i <= #KEYS do
           if not last or (type(last) == 'string' and #last == #stamp and last < stamp) then
             local life = math.min(ttl, CLAIM_WINDOW)
             -- The grant first: a message about one that could then not be written makes two holders.
-            if call('SET', key, 'hf:x:' .. head .. ':' .. delay .. ':2:' .. ttl .. ':' .. stamp ..
+            if call('SET', key, 'hf:x:' .. head .. ':' .. delay .. ':2:' .. ttl .. ':0:0:' .. stamp ..
               ':' .. tokens .. ':' .. label, 'PX', life + delay).ok then
               local message = head .. ' ' .. beat .. ' ' .. stamp .. ' ' .. tokens .. ' ' .. life
               local own = channel == ARGV[1]
@@ -121,7 +124,7 @@ while i <= #KEYS do
       end
       local last = call('SET', fence, top, 'PX', IDLE, 'GET')
       if not last or (type(last) == 'string' and #last == #stamp and last < stamp) then
-        if call('SET', key, 'hf:x:' .. id .. ':0:0:' .. ttl .. ':' .. stamp .. ':' .. tail,
+        if call('SET', key, 'hf:x:' .. id .. ':0:0:' .. ttl .. ':0:0:' .. stamp .. ':' .. tail,
           'PX', ttl).ok then
           answer = stamp
         end
@@ -131,9 +134,10 @@ while i <= #KEYS do
       end
     elseif (present == 1 or present == 2) and mark == '+' then
       -- Behind an exclusive grant nobody else fits, so the line need not be looked at.
-      local value, holder, state, token, label = call('GET', key), nil, nil, nil, nil
+      local value, holder, state, index, token, label = call('GET', key), nil, nil, nil, nil, nil
       if type(value) == 'string' then
-        holder, state, token, label = match(value, '^hf:x:(%x+):0:([02]):%d+:(%d+):%d+:(.*)$')
+        holder, state, index, token, label =
+          match(value, '^hf:x:(%x+):0:([02]):%d+:(%d+):%d+:(%d+):%d+:(.*)$')
       end
       local left = holder and holder ~= id and call('PTTL', key) or 0
       if type(left) == 'number' and left > 0 then
@@ -159,6 +163,7 @@ while i <= #KEYS do
           if state == '0' then
             call('SET', key, 'hf:x:' .. holder .. ':0:2' .. sub(value, #holder + 10), 'KEEPTTL')
           end
+          if index ~= '0' then token = string.format('%.0f', token + index) end
           if type(position) == 'number' then
             answer = 'q:' .. position .. ':' .. soon .. ':' .. left .. ':' .. token .. ':' .. label
           end
@@ -166,26 +171,41 @@ while i <= #KEYS do
       end
     end
 
-  elseif name == 'renew' then
-    size, id = 2, ARGV[a + 1]
-    local value, ttl = call('GET', key), ARGV[a + 2]
-    local head, tail = 'hf:x:' .. id .. ':0:', ':' .. ttl .. ':'
-    if type(value) == 'string' and sub(value, 1, #head) == head and
-      sub(value, #head + 1, #head + 1) ~= '1' and
-      sub(value, #head + 2, #head + 1 + #tail) == tail then
-      if call('PEXPIRE', key, ttl) == 1 then answer = 1 end
+  -- =idttl:index:order
+  elseif mark == '=' then
+    id, terms = sub(name, 2, 33), sub(name, 34)
+    local ttl, index, order = match(terms, '^(%d+):(%d+):(%d+)$')
+    local value, plain = call('GET', key), 'hf:x:' .. id .. ':0:'
+    if type(value) == 'string' and sub(value, 1, #plain) == plain then
+      local state, used, last, tail = match(value, '^([02]):%d+:(%d+):(%d+)(:.*)$', #plain + 1)
+      if state and order - last >= 0 and index - used >= 0 then
+        local record = plain .. state .. ':' .. ttl .. ':' .. index .. ':' .. order .. tail
+        -- Out of memory, a script may write once it has changed something without taking any. This
+        -- record is as large as the one before it.
+        if call('SET', key, record, 'PX', ttl).ok or
+          call('PEXPIRE', key, ttl) == 1 and call('SET', key, record, 'KEEPTTL').ok then
+          answer = 1
+        end
+      end
     end
 
-  -- args  1 ttl  2 grant ids of 32 characters each, one after the other
+  -- args  1 ttl  2 index  3 order  4 grant ids of 32 characters each, one after the other
   elseif name == 'keep' then
-    size = 2
-    local ttl, ids = ARGV[a + 1], ARGV[a + 2]
-    local plain, last = '^hf:x:(%x+):0:[02]:' .. ttl .. ':', #ids / 32 - 1
+    size = 4
+    local ttl, index, order, ids = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
+    local changed, last = ':' .. ttl .. ':' .. index .. ':' .. order, #ids / 32 - 1
     for j = 0, last do
-      local one = KEYS[i + j]
-      local value = call('GET', one)
-      if type(value) ~= 'string' or match(value, plain) ~= sub(ids, j * 32 + 1, j * 32 + 32) or
-        call('PEXPIRE', one, ttl) ~= 1 then
+      local one, kept = KEYS[i + j], false
+      local value, plain = call('GET', one), 'hf:x:' .. sub(ids, j * 32 + 1, j * 32 + 32) .. ':0:'
+      if type(value) == 'string' and sub(value, 1, #plain) == plain then
+        local state, used, before, tail = match(value, '^([02]):%d+:(%d+):(%d+)(:.*)$', #plain + 1)
+        if state and order - before >= 0 and index - used >= 0 then
+          local record = plain .. state .. changed .. tail
+          kept = call('SET', one, record, 'PX', ttl).ok or
+            call('PEXPIRE', one, ttl) == 1 and call('SET', one, record, 'KEEPTTL').ok
+        end
+      end
+      if not kept then
         rest = rest or {}
         rest[#rest + 1] = j
       end
@@ -193,10 +213,14 @@ while i <= #KEYS do
     span = last + 1
     if not rest then answer = 1 end
 
+  elseif name == 'renew' then
+    size = 5
   elseif name == 'withdraw' then
     size = 1
-  elseif name == 'acquire' or name == 'enqueue' then
+  elseif name == 'acquire' then
     size = 6
+  elseif name == 'enqueue' then
+    size = 7
   elseif name == 'revoke' then
     size = 3
   elseif name ~= 'inspect' then
@@ -234,9 +258,22 @@ local function whole(number)
   return string.format('%.0f', number)
 end
 
+-- \`plain\` is the state of a grant that is neither revoked nor left behind.
+local function state_of(g, plain)
+  if g.absent then return g.revoked == '1' and '4' or '3' end
+  return g.revoked == '1' and '1' or plain
+end
+
+local function read_state(g, state)
+  g.state = state
+  g.revoked = (state == '1' or state == '4') and '1' or '0'
+  g.absent = state == '3' or state == '4'
+  return g
+end
+
 -- Whoever writes it from here has seen that somebody waits, or may: the release must look.
 local function exclusive_record(g)
-  return table.concat({ 'hf:x', g.id, g.delay, g.revoked == '1' and '1' or '2', g.ttl,
+  return table.concat({ 'hf:x', g.id, g.delay, state_of(g, '2'), g.ttl, g.index, whole(g.order),
     whole(g.token), g.tokens, g.label }, ':')
 end
 
@@ -245,25 +282,25 @@ local function write_exclusive(keys, g, px)
 end
 
 local function read_exclusive(value)
-  local id, delay, state, ttl, token, tokens, label =
-    string.match(value, '^hf:x:(%x+):(%d+):(%d):(%d+):(%d+):(%d+):(.*)$')
+  local id, delay, state, ttl, index, order, token, tokens, label =
+    string.match(value, '^hf:x:(%x+):(%d+):(%d):(%d+):(%d+):(%d+):(%d+):(%d+):(.*)$')
   if not id then return nil end
-  return { mode = 'x', id = id, token = tonumber(token), tokens = tonumber(tokens),
-    ttl = tonumber(ttl), delay = tonumber(delay), revoked = state == '1' and '1' or '0',
-    state = state, label = label, limit = 0 }
+  return read_state({ mode = 'x', id = id, token = tonumber(token), tokens = tonumber(tokens),
+    ttl = tonumber(ttl), delay = tonumber(delay), order = tonumber(order), index = tonumber(index),
+    label = label, limit = 0 }, state)
 end
 
 local function write_shared(keys, g)
   redis.call('HSET', keys[4], g.id, table.concat({ whole(g.token), g.tokens, g.ttl, g.delay,
-    g.revoked, g.limit, whole(g.ends), g.label }, ':'))
+    state_of(g, '0'), g.limit, whole(g.ends), g.index, whole(g.order), g.label }, ':'))
 end
 
 local function read_shared(id, value)
-  local token, tokens, ttl, delay, revoked, limit, ends, label =
-    string.match(value, '^(%d+):(%d+):(%d+):(%d+):(%d):(%d+):(%d+):(.*)$')
-  return { mode = 's', id = id, token = tonumber(token), tokens = tonumber(tokens),
-    ttl = tonumber(ttl), delay = tonumber(delay), revoked = revoked, limit = tonumber(limit),
-    ends = tonumber(ends), label = label }
+  local token, tokens, ttl, delay, state, limit, ends, index, order, label =
+    string.match(value, '^(%d+):(%d+):(%d+):(%d+):(%d):(%d+):(%d+):(%d+):(%d+):(.*)$')
+  return read_state({ mode = 's', id = id, token = tonumber(token), tokens = tonumber(tokens),
+    ttl = tonumber(ttl), delay = tonumber(delay), limit = tonumber(limit), ends = tonumber(ends),
+    order = tonumber(order), index = tonumber(index), label = label }, state)
 end
 
 -- The marker lives as long as the last of those it stands for, lock-delays included.
@@ -339,10 +376,16 @@ local function arm(keys, g, ttl)
   end
 end
 
+-- What is left of its life. One whose expiry somebody took away by hand has no end.
+local function left_of(keys, g)
+  if g.mode == 's' then return g.left end
+  local pttl = redis.call('PTTL', keys[1])
+  return pttl < 0 and 0 or pttl - g.delay
+end
+
 -- A repeat of the claim: a fresh life, which takes nothing back from a renewal for longer.
 local function rearm(keys, g)
-  local left = g.mode == 'x' and redis.call('PTTL', keys[1]) - g.delay or g.left
-  if left < g.ttl then arm(keys, g, g.ttl) end
+  if left_of(keys, g) < g.ttl then arm(keys, g, g.ttl) end
   return { 'granted', whole(g.token), g.tokens, g.ttl }
 end
 
@@ -396,8 +439,8 @@ end
 
 local function make_grant(keys, w, present, life)
   local g = { mode = w.mode, id = w.id, token = take_tokens(keys[5], w.tokens),
-    tokens = w.tokens, ttl = w.ttl, delay = w.delay, revoked = '0', limit = w.limit,
-    label = w.label, left = life, life = life, ends = at + life }
+    tokens = w.tokens, ttl = w.ttl, delay = w.delay, order = 0, index = 0, revoked = '0',
+    absent = false, limit = w.limit, label = w.label, left = life, life = life, ends = at + life }
   if g.mode == 'x' then
     write_exclusive(keys, g, life + g.delay)
   else
@@ -500,14 +543,14 @@ local function promote(keys, present, caller)
   return own
 end
 
--- For people: mode, token, label, what is left, whether revoked.
+-- For people: mode, the token in use, label, what is left, whether revoked.
 local function holder_views(present)
   local views = {}
   for _, g in ipairs(present) do
     if g.foreign then
       views[#views + 1] = { 'x', '0', '(another program)', g.left, 0 }
     elseif g.left > 0 then
-      views[#views + 1] = { g.mode, whole(g.token), g.label, g.left, tonumber(g.revoked) }
+      views[#views + 1] = { g.mode, whole(g.token + g.index), g.label, g.left, tonumber(g.revoked) }
     end
   end
   return views
@@ -515,6 +558,7 @@ end
 `,
   cAcquire: `-- One claim: granted, or busy; with enqueue in line until it is its turn.
 -- args  1 grant id  2 mode: x, or s with its limit, s0 without  3 ttl  4 lock-delay  5 tokens  6 label
+--       7 of enqueue: its number among the heartbeats, 0 for the first one
 -- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
 --       | gone why | limit inUse
 
@@ -570,17 +614,22 @@ end
 local function claim(keys, args, waits)
   local w = { id = args[1], mode = string.sub(args[2], 1, 1), ttl = tonumber(args[3]),
     limit = tonumber(string.sub(args[2], 2)) or 0, delay = tonumber(args[4]),
-    tokens = tonumber(args[5]), label = args[6], beat = 0, heard = at, passed = 0, channel = ARGV[1] }
+    tokens = tonumber(args[5]), label = args[6], beat = tonumber(args[7] or 0), heard = at,
+    passed = 0, channel = ARGV[1] }
   if redis.call('ZSCORE', keys[6], w.id) then return { 'gone', 'unknown' } end
   local known = alive(keys, w.id)
   if known then
+    if known.absent then return { 'gone', 'unknown' } end
     if known.revoked == '1' then return { 'gone', 'revoked' } end
     return rearm(keys, known)
   end
   local present = blockers(keys)
   local busy = function() return { 'busy', next_heartbeat(present), holder_views(present) } end
   if redis.call('ZSCORE', keys[2], w.id) then
-    return waits and queued(keys, w.id, present) or busy()
+    if not waits then return busy() end
+    -- Somebody may have taken its record away by hand.
+    if not redis.call('HGET', keys[3], w.id) then write_waiter(keys, w) end
+    return operations.heartbeat(keys, { w.id, w.beat })
   end
   local limit = w.mode == 's' and other_limit(keys, w, present)
   if limit then return { 'limit', limit } end
@@ -593,7 +642,7 @@ local function claim(keys, args, waits)
   redis.call('ZADD', keys[2], tonumber(last or 0) + 1, w.id)
   write_waiter(keys, w)
   local holder = present[1]
-  if holder and holder.state == '0' then
+  if holder and holder.mode == 'x' and holder.state == '0' then
     redis.call('SET', keys[1], exclusive_record(holder), 'KEEPTTL')
   end
   -- Those before may be out of reach for now, and this one fit beside the holders.
@@ -625,19 +674,32 @@ local function why_gone(keys, id)
   return { 'gone', 'expired' }
 end
 
--- args  1 grant id  2 ttl
+-- args  1 grant id  2 ttl  3 index  4 order  5 1 to leave it behind, 0 not
 -- Gives renewed ttl | gone why
 function operations.renew(keys, args)
-  local g = alive(keys, args[1])
-  if not g or g.revoked == '1' then return why_gone(keys, args[1]) end
-  local ttl = tonumber(args[2])
+  local g, ttl, index = alive(keys, args[1]), tonumber(args[2]), tonumber(args[3])
+  local order, leaves = tonumber(args[4]), args[5] == '1'
+  if not g or g.absent and not leaves or g.revoked == '1' and index <= g.index then
+    return why_gone(keys, args[1])
+  end
+  -- It comes after a later one, or is a copy of the one that left the grant: it changes nothing.
+  if order < g.order or order == g.order and g.absent then return { 'renewed', left_of(keys, g) } end
+  -- A revocation was for a holder that has passed its lease on.
+  if index > g.index then g.index, g.revoked = index, '0' end
+  g.order, g.absent = order, leaves
   arm(keys, g, ttl)
   return { 'renewed', ttl }
 end
 
--- Takes a grant or a waiter away, and lets in whom that makes eligible.
-local function finish(keys, id)
-  local g = alive(keys, id)
+-- The same of one that stays.
+-- args  1 grant id  2 ttl:index:order
+operations['='] = function(keys, args)
+  local ttl, index, order = string.match(args[2], '^(%d+):(%d+):(%d+)$')
+  return operations.renew(keys, { args[1], ttl, index, order, '0' })
+end
+
+-- Takes a grant away, or a waiter where there is none, and lets in whom that makes eligible.
+local function finish(keys, id, g)
   if g and g.mode == 'x' then
     redis.call('DEL', keys[1])
     promote(keys, {})
@@ -666,7 +728,9 @@ end
 -- args  1 grant id  2 tombstone ms, 0 for none
 -- Gives released | gone why
 function operations.release(keys, args)
-  local finished = finish(keys, args[1])
+  local g = alive(keys, args[1])
+  -- One that was left behind is nobody's to give back: only time ends it, or force.
+  local finished = not (g and g.absent) and finish(keys, args[1], g)
   -- Last: a server that is out of memory lets a script write only after it has freed something.
   if args[2] ~= '0' then bury(keys[6], args[1], tonumber(args[2])) end
   return finished and { 'released' } or why_gone(keys, args[1])
@@ -692,12 +756,13 @@ function operations.check(keys, args)
 end
 
 -- args  1 token  2 force 1|0  3 the channel of changes
--- Gives revoked | gone
+-- Gives revoked | gone; of all tokens of a grant only the one in use counts
 function operations.revoke(keys, args)
-  local g = find_token(keys, tonumber(args[1]))
-  if not g then return { 'gone' } end
+  local token = tonumber(args[1])
+  local g = find_token(keys, token)
+  if not g or token ~= g.token + g.index then return { 'gone' } end
   if args[2] == '1' then
-    finish(keys, g.id)
+    finish(keys, g.id, g)
   else
     g.revoked = '1'
     if g.mode == 'x' then write_exclusive(keys, g, g.left + g.delay) else write_shared(keys, g) end
@@ -725,7 +790,7 @@ end
 
 local function claim_own(keys, id)
   local g = alive(keys, id)
-  if not g or g.revoked == '1' then return nil end
+  if not g or g.absent or g.revoked == '1' then return nil end
   return rearm(keys, g)
 end
 
@@ -785,8 +850,8 @@ end)()
     answer = {}
     for _, j in ipairs(rest) do
       answer[#answer + 1] = j
-      answer[#answer + 1] = decide('renew', KEYS[i + j],
-        { sub(ARGV[a + 2], j * 32 + 1, j * 32 + 32), ARGV[a + 1] })
+      answer[#answer + 1] = decide('renew', KEYS[i + j], { sub(ARGV[a + 4], j * 32 + 1, j * 32 + 32),
+        ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], '0' })
     end
   elseif not answer and size == 0 and id then
     answer = decide(mark, key, { id, terms })

@@ -40,16 +40,22 @@ const mode = fc.oneof({ weight: 6, arbitrary: fc.constant("x") }, fc.constantFro
 const delay = fc.oneof({ weight: 6, arbitrary: fc.constant("0") }, fc.constant("60000"));
 const tokens = fc.oneof({ weight: 3, arbitrary: fc.constant("1") }, fc.constant("33"));
 const ttl = fc.constantFrom("30000", "40000");
+const beat = fc.constantFrom("0", "1", "2");
+const order = fc.constantFrom("1", "2", "3", "10");
+const index = fc.oneof({ weight: 3, arbitrary: fc.constant("0") }, fc.constantFrom("1", "2"));
+const leave = fc.oneof({ weight: 3, arbitrary: fc.constant("0") }, fc.constant("1"));
 const words = fc.oneof(
   { weight: 5, arbitrary: fc.tuple(fc.constant("+"), ttl, tokens) },
   { weight: 2, arbitrary: fc.tuple(fc.constant("?"), ttl, tokens) },
-  { weight: 2, arbitrary: fc.tuple(fc.constant("enqueue"), mode, ttl, delay, tokens) },
+  { weight: 2, arbitrary: fc.tuple(fc.constant("enqueue"), mode, ttl, delay, tokens, beat) },
   { weight: 1, arbitrary: fc.tuple(fc.constant("acquire"), mode, ttl, delay, tokens) },
   { weight: 5, arbitrary: fc.tuple(fc.constant("-")) },
   { weight: 1, arbitrary: fc.tuple(fc.constant("release"), fc.constantFrom("0", "60000")) },
-  { weight: 2, arbitrary: fc.tuple(fc.constant("renew"), ttl) },
-  { weight: 2, arbitrary: fc.tuple(fc.constant("heartbeat"), fc.constantFrom("1", "2")) },
+  { weight: 2, arbitrary: fc.tuple(fc.constant("="), ttl, index, order) },
+  { weight: 1, arbitrary: fc.tuple(fc.constant("renew"), ttl, index, order, leave) },
+  { weight: 2, arbitrary: fc.tuple(fc.constant("heartbeat"), beat) },
   { weight: 1, arbitrary: fc.tuple(fc.constant("withdraw")) },
+  { weight: 1, arbitrary: fc.tuple(fc.constant("revoke")) },
 );
 const step: fc.Arbitrary<Step> = fc.record({
   who: fc.nat(NAMES.length - 1),
@@ -83,11 +89,16 @@ async function play(text: string, steps: readonly Step[]): Promise<unknown[]> {
     const id = String(who + 1).repeat(32);
     const [name, ...terms] = words;
     const label = `label ${NAMES[who]}`;
-    const claims = ["enqueue", "acquire"].includes(name!);
-    const args = [name!, id, ...terms, ...(claims ? [label] : [])];
-    const takes = name === "+" || name === "?";
-    const one = takes ? `${name}${id}${terms.join(":")}:${label}` : `-${id}`;
-    const sent = takes || name === "-" ? [one] : args;
+    const args = [name!, id, ...terms];
+    if (name === "enqueue" || name === "acquire") args.splice(6, 0, label);
+    if (name === "revoke") args.splice(1, 1, await tokenInUse(), "0", "changes");
+    const one: Record<string, string> = {
+      "+": `+${id}${terms.join(":")}:${label}`,
+      "?": `?${id}${terms.join(":")}:${label}`,
+      "=": `=${id}${terms.join(":")}`,
+      "-": `-${id}`,
+    };
+    const sent = name! in one ? [one[name!]!] : args;
     // The second part tells by a push alone, so the two decide alike only where that is heard.
     const own = name === "-" && channel === "unheard" ? "elsewhere" : channel;
     const raw = await client.eval(text, 1, "key", own, ...sent);
@@ -101,7 +112,7 @@ async function play(text: string, steps: readonly Step[]): Promise<unknown[]> {
       last = token > last ? token : last;
       answer[1] = rank(String(token));
     }
-    seen.push(args, answer, await state());
+    seen.push(name === "revoke" ? name : args, answer, await state());
   }
   await client.publish(CHANNELS[0], "end");
   while (!messages.includes("end")) await new Promise((go) => setImmediate(go));
@@ -121,7 +132,7 @@ function plain(answer: unknown, args: readonly string[]): unknown[] {
   if (answer === 1 || args[0] === "-") {
     return typeof answer === "object"
       ? (answer as unknown[])
-      : [args[0] === "renew" ? "renewed" : "released"];
+      : [args[0] === "=" ? "renewed" : "released"];
   }
   if (typeof answer === "string") {
     const [, position, label] = /^q:(\d+):\d+:\d+:\d+:(.*)$/.exec(answer) ?? [];
@@ -138,6 +149,12 @@ function holders(views: unknown): unknown[] {
   return (views as unknown[][]).map(([mode, , label, , revoked]) => [mode, label, revoked]);
 }
 
+/** Of the exclusive holder; 1 is nobody's. */
+async function tokenInUse(): Promise<string> {
+  const [, , , , , , index, , token] = (await client.get("key"))?.split(":") ?? [];
+  return token === undefined ? "1" : String(BigInt(token) + BigInt(index!));
+}
+
 async function state(): Promise<unknown> {
   const [holder, queue, waiters, shared, pttl] = await Promise.all([
     client.get("key"),
@@ -147,10 +164,12 @@ async function state(): Promise<unknown> {
     client.pttl("key"),
   ]);
   // The state says whether somebody may wait; it may say so for nothing.
-  const [kind, form, id, delay, , ttl, , tokens, label] = holder?.split(":") ?? [];
+  const [kind, form, id, delay, mark, ttl, index, order, , tokens, label] =
+    holder?.split(":") ?? [];
+  const special = mark === "0" || mark === "2" ? null : mark;
   const life = Math.round(pttl / 10_000);
   return {
-    holder: [kind, form, id, delay, ttl, tokens, label],
+    holder: [kind, form, id, delay, special, ttl, order, index, tokens, label],
     life,
     queue,
     waiters: waiters.sort(),

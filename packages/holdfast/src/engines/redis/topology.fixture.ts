@@ -13,12 +13,13 @@ import { Cluster, Redis } from "ioredis";
 import { createClient, createCluster, createSentinel } from "redis";
 import { checkLaws, type Harness } from "../../conformance/index.js";
 import type { Engine } from "../../engine.js";
-import { age } from "./age.fixture.js";
 import { type RedisClient, seamOf } from "./client.js";
 import { REDIS_TRAITS, RedisEngine } from "./engine.js";
 import { type ClientName, claim, now } from "./ground.fixture.js";
 import { keyOf } from "./keys.js";
+import { misanswering, SHAPES } from "./misanswering.fixture.js";
 import { REDIS_DEFAULTS, type RedisTerms } from "./options.js";
+import { age, silence, truth } from "./record.fixture.js";
 import { SLOTS, slotOf } from "./slots.js";
 
 const HOST = "127.0.0.1";
@@ -231,36 +232,58 @@ export function checkTopology(
     await topology.stop();
   });
 
+  /** By ways that can be cut, or hold requests back. */
+  const open = async (through = (client: RedisClient) => client) => {
+    const own = await Promise.all(topology.ports.map((port) => Relay.start(port)));
+    const way = new Map(topology.ports.map((port, i) => [port, own[i]!.port]));
+    const { client, close } = await topology.client(name, (port) => way.get(port)!);
+    const seam = seamOf(through(client));
+    const engine = new RedisEngine(seam, { ...REDIS_DEFAULTS, ...terms }, () => {
+      close();
+      closers.delete(close);
+      for (const relay of own) void relay.close();
+      relays.delete(engine);
+    });
+    relays.set(engine, own);
+    closers.add(close);
+    await engine.open();
+    if (kind === "cluster") await meetAllShards(engine);
+    return engine;
+  };
+  const each = (engine: Engine, act: (relay: Relay) => void) => {
+    for (const relay of relays.get(engine) ?? []) act(relay);
+  };
+
   const harness: Harness = {
     name: `redis ${kind} through ${name}`,
     traits: REDIS_TRAITS,
     get url() {
       return topology?.url ?? UNKNOWN_URLS[kind];
     },
-    open: async () => {
-      const own = await Promise.all(topology.ports.map((port) => Relay.start(port)));
-      const way = new Map(topology.ports.map((port, i) => [port, own[i]!.port]));
-      const { client, close } = await topology.client(name, (port) => way.get(port)!);
-      const engine = new RedisEngine(seamOf(client), { ...REDIS_DEFAULTS, ...terms }, () => {
-        close();
-        closers.delete(close);
-        for (const relay of own) void relay.close();
-        relays.delete(engine);
-      });
-      relays.set(engine, own);
-      closers.add(close);
-      await engine.open();
-      if (kind === "cluster") await meetAllShards(engine);
-      return engine;
-    },
+    open: () => open(),
     reset: () => topology.reset(),
     age: (resource, ms) => age(topology.admin, resource, ms),
+    silence: (resource, ms) => silence(topology.admin, resource, ms),
+    truth: (resource) => truth(topology.admin, resource),
     sever: (engine) => {
-      const own = relays.get(engine)!;
-      for (const relay of own) relay.cut();
-      return () => {
-        for (const relay of own) relay.mend();
+      each(engine, (relay) => relay.cut());
+      return () => each(engine, (relay) => relay.mend());
+    },
+    relayed: async () => {
+      const engine = await open();
+      return {
+        engine,
+        hold: () => each(engine, (relay) => relay.hold()),
+        deliver: () => each(engine, (relay) => relay.deliver()),
       };
+    },
+    misanswered: async () => {
+      let alter = (answer: unknown) => answer;
+      const engine = await open((client) => misanswering(client, (answer) => alter(answer)));
+      const answerWith = (shape: string | null) => {
+        alter = shape === null ? (answer) => answer : SHAPES[shape]!;
+      };
+      return { engine, shapes: Object.keys(SHAPES), answerWith };
     },
     restart: () => topology.restart(),
   };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Claim } from "../../engine.js";
 import { keysOf } from "./keys.js";
-import { claimWords, releaseWords, wordsOf } from "./words.js";
+import { claimWords, releaseWords, renewWords, wordsOf } from "./words.js";
 
 const ONE = { key: "a", words: ["renew", "id1", "5"] };
 const OTHER = { key: "b", words: ["withdraw", "id2"] };
@@ -40,12 +40,31 @@ test("what happens nearly always is one word", () => {
   assert.deepEqual(releaseWords({ resource: "a", grantId, tombstoneMs: 0 }), [`-${grantId}`]);
 });
 
+test("a renewal is one word, unless it leaves its grant or the id has another length", () => {
+  const ref = { resource: "a", grantId: "f".repeat(32), ttlMs: 500 };
+  assert.deepEqual(renewWords(ref, 7), [`=${ref.grantId}500:0:7`]);
+  assert.deepEqual(renewWords({ ...ref, index: 3 }, 7), [`=${ref.grantId}500:3:7`]);
+  const left = ["renew", ref.grantId, "500", "3", "7", "1"];
+  assert.deepEqual(renewWords({ ...ref, index: 3, leave: true }, 7), left);
+  const other = ["renew", "id", "500", "0", "7", "0"];
+  assert.deepEqual(renewWords({ ...ref, grantId: "id" }, 7), other);
+});
+
+test("an enqueue that is repeated has its number among the heartbeats", () => {
+  const claim: Claim = {
+    ...{ resource: "a", grantId: "f".repeat(32), mode: "exclusive", limit: null, ttlMs: 5 },
+    ...{ lockDelayMs: 0, tokens: 1, label: "l" },
+  };
+  const words = ["enqueue", claim.grantId, "x", "5", "0", "1", "l", "2"];
+  assert.deepEqual(claimWords("enqueue", claim, 2), words);
+});
+
 test("ids of another length, lock-delays, shared claims and tombstones have their words one by one", () => {
   const claim: Claim = {
     ...{ resource: "a", grantId: "id", mode: "exclusive", limit: null, ttlMs: 5 },
     ...{ lockDelayMs: 0, tokens: 1, label: "l" },
   };
-  assert.deepEqual(claimWords("enqueue", claim), ["enqueue", "id", "x", "5", "0", "1", "l"]);
+  assert.deepEqual(claimWords("enqueue", claim), ["enqueue", "id", "x", "5", "0", "1", "l", "0"]);
   const long = { ...claim, grantId: "f".repeat(32) };
   assert.deepEqual(claimWords("acquire", { ...long, lockDelayMs: 7 })[0], "acquire");
   assert.deepEqual(claimWords("enqueue", { ...long, mode: "shared", limit: 2 })[2], "s2");

@@ -21,21 +21,32 @@ export interface Sent {
 const ID_LENGTH = 32;
 
 /**
- * Nearly every claim is exclusive and without lock-delay, and nearly every release without a tombstone.
- * Those are one word: each costs the client, the server and the script.
+ * Nearly every claim is exclusive and without lock-delay, nearly every renewal of one that stays, and
+ * nearly every release without a tombstone. Those are one word: each costs the client, the server and
+ * the script. An enqueue that is repeated counts as a heartbeat, and has its number among them.
  */
-export function claimWords(verb: "acquire" | "enqueue", claim: Claim): string[] {
+export function claimWords(verb: "acquire" | "enqueue", claim: Claim, beat = 0): string[] {
   const { grantId, mode, limit, ttlMs, lockDelayMs, tokens, label } = claim;
-  if (mode === "exclusive" && lockDelayMs === 0 && grantId.length === ID_LENGTH) {
+  const isPlain = mode === "exclusive" && lockDelayMs === 0 && beat === 0;
+  if (isPlain && grantId.length === ID_LENGTH) {
     return [`${verb === "enqueue" ? "+" : "?"}${grantId}${ttlMs}:${tokens}:${label}`];
   }
   const letter = mode === "shared" ? `s${limit ?? 0}` : "x";
   const numbers = [String(ttlMs), String(lockDelayMs), String(tokens)] as const;
-  return [verb, grantId, letter, ...numbers, label];
+  const words = [verb, grantId, letter, ...numbers, label];
+  return verb === "enqueue" ? [...words, String(beat)] : words;
 }
 
-export function renewWords({ grantId, ttlMs }: RenewRef): string[] {
-  return ["renew", grantId, String(ttlMs)];
+/** Renewals of a grant take effect in their order, whenever they arrive. */
+export function renewWords(ref: RenewRef, order: number): string[] {
+  const { grantId, ttlMs, index = 0, leave = false } = ref;
+  if (!leave && grantId.length === ID_LENGTH) return [`=${grantId}${ttlMs}:${index}:${order}`];
+  return ["renew", grantId, String(ttlMs), String(index), String(order), leave ? "1" : "0"];
+}
+
+/** Many of one ttl and index, none of which leaves. */
+export function keepWords(ttlMs: number, index: number, order: number, ids: string[]): string[] {
+  return ["keep", String(ttlMs), String(index), String(order), ids.join("")];
 }
 
 export function releaseWords({ grantId, tombstoneMs }: ReleaseRef): string[] {

@@ -23,13 +23,16 @@
 -- Its answers are short:
 --   + take, ? try  the token: granted, as it was asked for | q:position:nextMs:leftMs:token:label of
 --                the exclusive holder: in line
---   renew        1
+--   = renew      1: renewed, as it was asked for
 --   keep         1: all were renewed | which of them, from 0, and its answer to renew, and so on for
 --                those that are not plain; the others were renewed
 --   - give       1 | the message that would be pushed to the caller, whose waiter is the next holder
--- The record of an exclusive grant begins with hf:x:<id>:<lock-delay>:<state>:<ttl>: so that one
--- comparison tells a plain grant of this holder from everything else. The state is 0 as long as
--- nobody can be waiting, 2 as soon as somebody may be, 1 when it was revoked.
+-- The record of an exclusive grant is hf:x:<id>:<lock-delay>:<state>:<ttl>:<index>:<order>:<token>:
+-- <tokens>:<label>, so that one comparison tells a plain grant of this holder from everything else.
+-- The state is 0 as long as nobody can be waiting, 2 as soon as somebody may be; 1 when the grant was
+-- revoked, 3 when its holder has left it behind, 4 when both. The index says which of its tokens is in
+-- use. The order is that of the last renewal, also where nothing but the expiry changed: a renewal for
+-- another ttl that was sent before it may still arrive.
 
 local CLAIM_WINDOW, WAITER_LIFE, STILL_THERE, HEARTBEAT = 3000, 10000, 2000, 1000
 local call, ARGV, sub, match, type = redis.pcall, ARGV, string.sub, string.match, type
@@ -75,7 +78,7 @@ while i <= #KEYS do
           if not last or (type(last) == 'string' and #last == #stamp and last < stamp) then
             local life = math.min(ttl, CLAIM_WINDOW)
             -- The grant first: a message about one that could then not be written makes two holders.
-            if call('SET', key, 'hf:x:' .. head .. ':' .. delay .. ':2:' .. ttl .. ':' .. stamp ..
+            if call('SET', key, 'hf:x:' .. head .. ':' .. delay .. ':2:' .. ttl .. ':0:0:' .. stamp ..
               ':' .. tokens .. ':' .. label, 'PX', life + delay).ok then
               local message = head .. ' ' .. beat .. ' ' .. stamp .. ' ' .. tokens .. ' ' .. life
               local own = channel == ARGV[1]
@@ -119,7 +122,7 @@ while i <= #KEYS do
       end
       local last = call('SET', fence, top, 'PX', IDLE, 'GET')
       if not last or (type(last) == 'string' and #last == #stamp and last < stamp) then
-        if call('SET', key, 'hf:x:' .. id .. ':0:0:' .. ttl .. ':' .. stamp .. ':' .. tail,
+        if call('SET', key, 'hf:x:' .. id .. ':0:0:' .. ttl .. ':0:0:' .. stamp .. ':' .. tail,
           'PX', ttl).ok then
           answer = stamp
         end
@@ -129,9 +132,10 @@ while i <= #KEYS do
       end
     elseif (present == 1 or present == 2) and mark == '+' then
       -- Behind an exclusive grant nobody else fits, so the line need not be looked at.
-      local value, holder, state, token, label = call('GET', key), nil, nil, nil, nil
+      local value, holder, state, index, token, label = call('GET', key), nil, nil, nil, nil, nil
       if type(value) == 'string' then
-        holder, state, token, label = match(value, '^hf:x:(%x+):0:([02]):%d+:(%d+):%d+:(.*)$')
+        holder, state, index, token, label =
+          match(value, '^hf:x:(%x+):0:([02]):%d+:(%d+):%d+:(%d+):%d+:(.*)$')
       end
       local left = holder and holder ~= id and call('PTTL', key) or 0
       if type(left) == 'number' and left > 0 then
@@ -157,6 +161,7 @@ while i <= #KEYS do
           if state == '0' then
             call('SET', key, 'hf:x:' .. holder .. ':0:2' .. sub(value, #holder + 10), 'KEEPTTL')
           end
+          if index ~= '0' then token = string.format('%.0f', token + index) end
           if type(position) == 'number' then
             answer = 'q:' .. position .. ':' .. soon .. ':' .. left .. ':' .. token .. ':' .. label
           end
@@ -164,26 +169,41 @@ while i <= #KEYS do
       end
     end
 
-  elseif name == 'renew' then
-    size, id = 2, ARGV[a + 1]
-    local value, ttl = call('GET', key), ARGV[a + 2]
-    local head, tail = 'hf:x:' .. id .. ':0:', ':' .. ttl .. ':'
-    if type(value) == 'string' and sub(value, 1, #head) == head and
-      sub(value, #head + 1, #head + 1) ~= '1' and
-      sub(value, #head + 2, #head + 1 + #tail) == tail then
-      if call('PEXPIRE', key, ttl) == 1 then answer = 1 end
+  -- =idttl:index:order
+  elseif mark == '=' then
+    id, terms = sub(name, 2, 33), sub(name, 34)
+    local ttl, index, order = match(terms, '^(%d+):(%d+):(%d+)$')
+    local value, plain = call('GET', key), 'hf:x:' .. id .. ':0:'
+    if type(value) == 'string' and sub(value, 1, #plain) == plain then
+      local state, used, last, tail = match(value, '^([02]):%d+:(%d+):(%d+)(:.*)$', #plain + 1)
+      if state and order - last >= 0 and index - used >= 0 then
+        local record = plain .. state .. ':' .. ttl .. ':' .. index .. ':' .. order .. tail
+        -- Out of memory, a script may write once it has changed something without taking any. This
+        -- record is as large as the one before it.
+        if call('SET', key, record, 'PX', ttl).ok or
+          call('PEXPIRE', key, ttl) == 1 and call('SET', key, record, 'KEEPTTL').ok then
+          answer = 1
+        end
+      end
     end
 
-  -- args  1 ttl  2 grant ids of 32 characters each, one after the other
+  -- args  1 ttl  2 index  3 order  4 grant ids of 32 characters each, one after the other
   elseif name == 'keep' then
-    size = 2
-    local ttl, ids = ARGV[a + 1], ARGV[a + 2]
-    local plain, last = '^hf:x:(%x+):0:[02]:' .. ttl .. ':', #ids / 32 - 1
+    size = 4
+    local ttl, index, order, ids = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
+    local changed, last = ':' .. ttl .. ':' .. index .. ':' .. order, #ids / 32 - 1
     for j = 0, last do
-      local one = KEYS[i + j]
-      local value = call('GET', one)
-      if type(value) ~= 'string' or match(value, plain) ~= sub(ids, j * 32 + 1, j * 32 + 32) or
-        call('PEXPIRE', one, ttl) ~= 1 then
+      local one, kept = KEYS[i + j], false
+      local value, plain = call('GET', one), 'hf:x:' .. sub(ids, j * 32 + 1, j * 32 + 32) .. ':0:'
+      if type(value) == 'string' and sub(value, 1, #plain) == plain then
+        local state, used, before, tail = match(value, '^([02]):%d+:(%d+):(%d+)(:.*)$', #plain + 1)
+        if state and order - before >= 0 and index - used >= 0 then
+          local record = plain .. state .. changed .. tail
+          kept = call('SET', one, record, 'PX', ttl).ok or
+            call('PEXPIRE', one, ttl) == 1 and call('SET', one, record, 'KEEPTTL').ok
+        end
+      end
+      if not kept then
         rest = rest or {}
         rest[#rest + 1] = j
       end
@@ -191,10 +211,14 @@ while i <= #KEYS do
     span = last + 1
     if not rest then answer = 1 end
 
+  elseif name == 'renew' then
+    size = 5
   elseif name == 'withdraw' then
     size = 1
-  elseif name == 'acquire' or name == 'enqueue' then
+  elseif name == 'acquire' then
     size = 6
+  elseif name == 'enqueue' then
+    size = 7
   elseif name == 'revoke' then
     size = 3
   elseif name ~= 'inspect' then

@@ -24,9 +24,22 @@ local function whole(number)
   return string.format('%.0f', number)
 end
 
+-- `plain` is the state of a grant that is neither revoked nor left behind.
+local function state_of(g, plain)
+  if g.absent then return g.revoked == '1' and '4' or '3' end
+  return g.revoked == '1' and '1' or plain
+end
+
+local function read_state(g, state)
+  g.state = state
+  g.revoked = (state == '1' or state == '4') and '1' or '0'
+  g.absent = state == '3' or state == '4'
+  return g
+end
+
 -- Whoever writes it from here has seen that somebody waits, or may: the release must look.
 local function exclusive_record(g)
-  return table.concat({ 'hf:x', g.id, g.delay, g.revoked == '1' and '1' or '2', g.ttl,
+  return table.concat({ 'hf:x', g.id, g.delay, state_of(g, '2'), g.ttl, g.index, whole(g.order),
     whole(g.token), g.tokens, g.label }, ':')
 end
 
@@ -35,25 +48,25 @@ local function write_exclusive(keys, g, px)
 end
 
 local function read_exclusive(value)
-  local id, delay, state, ttl, token, tokens, label =
-    string.match(value, '^hf:x:(%x+):(%d+):(%d):(%d+):(%d+):(%d+):(.*)$')
+  local id, delay, state, ttl, index, order, token, tokens, label =
+    string.match(value, '^hf:x:(%x+):(%d+):(%d):(%d+):(%d+):(%d+):(%d+):(%d+):(.*)$')
   if not id then return nil end
-  return { mode = 'x', id = id, token = tonumber(token), tokens = tonumber(tokens),
-    ttl = tonumber(ttl), delay = tonumber(delay), revoked = state == '1' and '1' or '0',
-    state = state, label = label, limit = 0 }
+  return read_state({ mode = 'x', id = id, token = tonumber(token), tokens = tonumber(tokens),
+    ttl = tonumber(ttl), delay = tonumber(delay), order = tonumber(order), index = tonumber(index),
+    label = label, limit = 0 }, state)
 end
 
 local function write_shared(keys, g)
   redis.call('HSET', keys[4], g.id, table.concat({ whole(g.token), g.tokens, g.ttl, g.delay,
-    g.revoked, g.limit, whole(g.ends), g.label }, ':'))
+    state_of(g, '0'), g.limit, whole(g.ends), g.index, whole(g.order), g.label }, ':'))
 end
 
 local function read_shared(id, value)
-  local token, tokens, ttl, delay, revoked, limit, ends, label =
-    string.match(value, '^(%d+):(%d+):(%d+):(%d+):(%d):(%d+):(%d+):(.*)$')
-  return { mode = 's', id = id, token = tonumber(token), tokens = tonumber(tokens),
-    ttl = tonumber(ttl), delay = tonumber(delay), revoked = revoked, limit = tonumber(limit),
-    ends = tonumber(ends), label = label }
+  local token, tokens, ttl, delay, state, limit, ends, index, order, label =
+    string.match(value, '^(%d+):(%d+):(%d+):(%d+):(%d):(%d+):(%d+):(%d+):(%d+):(.*)$')
+  return read_state({ mode = 's', id = id, token = tonumber(token), tokens = tonumber(tokens),
+    ttl = tonumber(ttl), delay = tonumber(delay), limit = tonumber(limit), ends = tonumber(ends),
+    order = tonumber(order), index = tonumber(index), label = label }, state)
 end
 
 -- The marker lives as long as the last of those it stands for, lock-delays included.
@@ -129,10 +142,16 @@ local function arm(keys, g, ttl)
   end
 end
 
+-- What is left of its life. One whose expiry somebody took away by hand has no end.
+local function left_of(keys, g)
+  if g.mode == 's' then return g.left end
+  local pttl = redis.call('PTTL', keys[1])
+  return pttl < 0 and 0 or pttl - g.delay
+end
+
 -- A repeat of the claim: a fresh life, which takes nothing back from a renewal for longer.
 local function rearm(keys, g)
-  local left = g.mode == 'x' and redis.call('PTTL', keys[1]) - g.delay or g.left
-  if left < g.ttl then arm(keys, g, g.ttl) end
+  if left_of(keys, g) < g.ttl then arm(keys, g, g.ttl) end
   return { 'granted', whole(g.token), g.tokens, g.ttl }
 end
 
@@ -186,8 +205,8 @@ end
 
 local function make_grant(keys, w, present, life)
   local g = { mode = w.mode, id = w.id, token = take_tokens(keys[5], w.tokens),
-    tokens = w.tokens, ttl = w.ttl, delay = w.delay, revoked = '0', limit = w.limit,
-    label = w.label, left = life, life = life, ends = at + life }
+    tokens = w.tokens, ttl = w.ttl, delay = w.delay, order = 0, index = 0, revoked = '0',
+    absent = false, limit = w.limit, label = w.label, left = life, life = life, ends = at + life }
   if g.mode == 'x' then
     write_exclusive(keys, g, life + g.delay)
   else
@@ -290,14 +309,14 @@ local function promote(keys, present, caller)
   return own
 end
 
--- For people: mode, token, label, what is left, whether revoked.
+-- For people: mode, the token in use, label, what is left, whether revoked.
 local function holder_views(present)
   local views = {}
   for _, g in ipairs(present) do
     if g.foreign then
       views[#views + 1] = { 'x', '0', '(another program)', g.left, 0 }
     elseif g.left > 0 then
-      views[#views + 1] = { g.mode, whole(g.token), g.label, g.left, tonumber(g.revoked) }
+      views[#views + 1] = { g.mode, whole(g.token + g.index), g.label, g.left, tonumber(g.revoked) }
     end
   end
   return views

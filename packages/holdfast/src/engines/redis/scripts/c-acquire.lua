@@ -1,5 +1,6 @@
 -- One claim: granted, or busy; with enqueue in line until it is its turn.
 -- args  1 grant id  2 mode: x, or s with its limit, s0 without  3 ttl  4 lock-delay  5 tokens  6 label
+--       7 of enqueue: its number among the heartbeats, 0 for the first one
 -- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
 --       | gone why | limit inUse
 
@@ -55,17 +56,22 @@ end
 local function claim(keys, args, waits)
   local w = { id = args[1], mode = string.sub(args[2], 1, 1), ttl = tonumber(args[3]),
     limit = tonumber(string.sub(args[2], 2)) or 0, delay = tonumber(args[4]),
-    tokens = tonumber(args[5]), label = args[6], beat = 0, heard = at, passed = 0, channel = ARGV[1] }
+    tokens = tonumber(args[5]), label = args[6], beat = tonumber(args[7] or 0), heard = at,
+    passed = 0, channel = ARGV[1] }
   if redis.call('ZSCORE', keys[6], w.id) then return { 'gone', 'unknown' } end
   local known = alive(keys, w.id)
   if known then
+    if known.absent then return { 'gone', 'unknown' } end
     if known.revoked == '1' then return { 'gone', 'revoked' } end
     return rearm(keys, known)
   end
   local present = blockers(keys)
   local busy = function() return { 'busy', next_heartbeat(present), holder_views(present) } end
   if redis.call('ZSCORE', keys[2], w.id) then
-    return waits and queued(keys, w.id, present) or busy()
+    if not waits then return busy() end
+    -- Somebody may have taken its record away by hand.
+    if not redis.call('HGET', keys[3], w.id) then write_waiter(keys, w) end
+    return operations.heartbeat(keys, { w.id, w.beat })
   end
   local limit = w.mode == 's' and other_limit(keys, w, present)
   if limit then return { 'limit', limit } end
@@ -78,7 +84,7 @@ local function claim(keys, args, waits)
   redis.call('ZADD', keys[2], tonumber(last or 0) + 1, w.id)
   write_waiter(keys, w)
   local holder = present[1]
-  if holder and holder.state == '0' then
+  if holder and holder.mode == 'x' and holder.state == '0' then
     redis.call('SET', keys[1], exclusive_record(holder), 'KEEPTTL')
   end
   -- Those before may be out of reach for now, and this one fit beside the holders.

@@ -8,19 +8,32 @@ local function why_gone(keys, id)
   return { 'gone', 'expired' }
 end
 
--- args  1 grant id  2 ttl
+-- args  1 grant id  2 ttl  3 index  4 order  5 1 to leave it behind, 0 not
 -- Gives renewed ttl | gone why
 function operations.renew(keys, args)
-  local g = alive(keys, args[1])
-  if not g or g.revoked == '1' then return why_gone(keys, args[1]) end
-  local ttl = tonumber(args[2])
+  local g, ttl, index = alive(keys, args[1]), tonumber(args[2]), tonumber(args[3])
+  local order, leaves = tonumber(args[4]), args[5] == '1'
+  if not g or g.absent and not leaves or g.revoked == '1' and index <= g.index then
+    return why_gone(keys, args[1])
+  end
+  -- It comes after a later one, or is a copy of the one that left the grant: it changes nothing.
+  if order < g.order or order == g.order and g.absent then return { 'renewed', left_of(keys, g) } end
+  -- A revocation was for a holder that has passed its lease on.
+  if index > g.index then g.index, g.revoked = index, '0' end
+  g.order, g.absent = order, leaves
   arm(keys, g, ttl)
   return { 'renewed', ttl }
 end
 
--- Takes a grant or a waiter away, and lets in whom that makes eligible.
-local function finish(keys, id)
-  local g = alive(keys, id)
+-- The same of one that stays.
+-- args  1 grant id  2 ttl:index:order
+operations['='] = function(keys, args)
+  local ttl, index, order = string.match(args[2], '^(%d+):(%d+):(%d+)$')
+  return operations.renew(keys, { args[1], ttl, index, order, '0' })
+end
+
+-- Takes a grant away, or a waiter where there is none, and lets in whom that makes eligible.
+local function finish(keys, id, g)
   if g and g.mode == 'x' then
     redis.call('DEL', keys[1])
     promote(keys, {})
@@ -49,7 +62,9 @@ end
 -- args  1 grant id  2 tombstone ms, 0 for none
 -- Gives released | gone why
 function operations.release(keys, args)
-  local finished = finish(keys, args[1])
+  local g = alive(keys, args[1])
+  -- One that was left behind is nobody's to give back: only time ends it, or force.
+  local finished = not (g and g.absent) and finish(keys, args[1], g)
   -- Last: a server that is out of memory lets a script write only after it has freed something.
   if args[2] ~= '0' then bury(keys[6], args[1], tonumber(args[2])) end
   return finished and { 'released' } or why_gone(keys, args[1])
@@ -75,12 +90,13 @@ function operations.check(keys, args)
 end
 
 -- args  1 token  2 force 1|0  3 the channel of changes
--- Gives revoked | gone
+-- Gives revoked | gone; of all tokens of a grant only the one in use counts
 function operations.revoke(keys, args)
-  local g = find_token(keys, tonumber(args[1]))
-  if not g then return { 'gone' } end
+  local token = tonumber(args[1])
+  local g = find_token(keys, token)
+  if not g or token ~= g.token + g.index then return { 'gone' } end
   if args[2] == '1' then
-    finish(keys, g.id)
+    finish(keys, g.id, g)
   else
     g.revoked = '1'
     if g.mode == 'x' then write_exclusive(keys, g, g.left + g.delay) else write_shared(keys, g) end

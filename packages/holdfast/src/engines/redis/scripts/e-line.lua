@@ -2,7 +2,7 @@
 
 local function claim_own(keys, id)
   local g = alive(keys, id)
-  if not g or g.revoked == '1' then return nil end
+  if not g or g.absent or g.revoked == '1' then return nil end
   return rearm(keys, g)
 end
 

@@ -14,8 +14,8 @@ end)()
     answer = {}
     for _, j in ipairs(rest) do
       answer[#answer + 1] = j
-      answer[#answer + 1] = decide('renew', KEYS[i + j],
-        { sub(ARGV[a + 2], j * 32 + 1, j * 32 + 32), ARGV[a + 1] })
+      answer[#answer + 1] = decide('renew', KEYS[i + j], { sub(ARGV[a + 4], j * 32 + 1, j * 32 + 32),
+        ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], '0' })
     end
   elseif not answer and size == 0 and id then
     answer = decide(mark, key, { id, terms })

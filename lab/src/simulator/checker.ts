@@ -5,7 +5,9 @@ export interface SimulatedLease {
   readonly tokens: number;
   /** In the world's time: until then its holder believes in it. */
   until: number;
-  isOver: boolean;
+  /** Its lock-delay: for so long after that nobody may be granted, unless it is released. */
+  readonly closedMs: number;
+  isReleased: boolean;
 }
 
 /** Sees all leases at once, as nobody in the world can. */
@@ -41,11 +43,11 @@ export class Checker {
   #expectAlone(lease: SimulatedLease, now: number): void {
     if (!this.#exclusion) return;
     for (const other of this.#leases) {
-      if (other.isOver || other.until <= now) continue;
+      if (other.isReleased || other.until + other.closedMs <= now) continue;
       if (lease.mode === "s" && other.mode === "s") continue;
       this.fail(
         `at ${now.toFixed(3)} ms client ${lease.client} was granted what client ${other.client} ` +
-          `holds until ${other.until.toFixed(3)} ms`,
+          `holds until ${other.until.toFixed(3)} ms, closed for ${other.closedMs.toFixed(3)} ms more`,
       );
     }
   }

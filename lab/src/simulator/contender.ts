@@ -1,42 +1,56 @@
 import {
   type AcquireOutcome,
   Quorum,
-  type QuorumClock,
   type QuorumNode,
   type QuorumTerms,
 } from "holdfast/quorum/core";
-import type { Checker, SimulatedLease } from "./checker.js";
-import type { Receiver } from "./network.js";
+import type { Checker } from "./checker.js";
+import { type Holder, Holding } from "./holding.js";
 import type { Plan } from "./plan.js";
+import { Process } from "./process.js";
 import type { Random } from "./random.js";
-import type { Happening, World } from "./world.js";
+import type { World } from "./world.js";
 
 const RESOURCE = "r";
 const TOMBSTONE_MS = 10_000;
 const CALL_MS = 1_000;
+const MOST_REPEATS = 3;
 
 export interface ContenderFlaws {
   /** Counts a grant's life from the answer instead of the question. */
   readonly countsFromReply?: boolean;
+  /** Of several calls about one claim each judges and gives up for all. */
+  readonly everyCallSpeaks?: boolean;
+}
+
+class Outspoken extends Quorum {
+  override speaksFor(): boolean {
+    return true;
+  }
+}
+
+/** One claim: the same id under which it is repeated. */
+interface Wish {
+  readonly id: string;
+  readonly mode: "x" | "s";
+  repeats: number;
 }
 
 /** A process that locks, works, renews and releases some times, with the library's own quorum code. */
-export class Contender implements Receiver {
+export class Contender extends Process {
   readonly #index: number;
-  readonly #world: World;
   readonly #random: Random;
   readonly #plan: Plan;
   readonly #checker: Checker;
   readonly #flaws: ContenderFlaws;
-  readonly #rate: number;
-  readonly #offsetMs: number;
   readonly #done: () => void;
-  #quorum!: Quorum;
+  #quorums: Quorum[] = [];
   #left: number;
   #claims = 0;
-  #isDead = false;
-  #isPaused = false;
-  #backlog: (() => void)[] = [];
+  /** The number of the question under way: an answer to an earlier one comes too late. */
+  #question = 0;
+  /** Numbers all calls, as the core does. */
+  #order = 0;
 
   constructor(
     world: World,
@@ -47,7 +61,7 @@ export class Contender implements Receiver {
     flaws: ContenderFlaws,
     done: () => void,
   ) {
-    this.#world = world;
+    super(world, random, plan.drift);
     this.#random = random;
     this.#plan = plan;
     this.#index = index;
@@ -55,160 +69,114 @@ export class Contender implements Receiver {
     this.#flaws = flaws;
     this.#done = done;
     this.#left = plan.cycles;
-    this.#rate = 1 + random.between(-plan.drift, plan.drift);
-    this.#offsetMs = random.between(0, 1_000);
   }
 
   start(nodes: readonly QuorumNode[], terms: QuorumTerms): void {
-    const clock: QuorumClock = {
-      now: () => this.#now(),
-      timer: (delayMs, callback) => this.#timer(delayMs, callback),
-    };
     let nonces = 0;
-    this.#quorum = new Quorum(nodes, terms, {
-      clock,
+    const Kind = this.#flaws.everyCallSpeaks ? Outspoken : Quorum;
+    const surroundings = {
+      clock: this,
       random: () => this.#random.next(),
       mintNonce: () => `nonce-${this.#index}-${nonces++}`,
       report: () => {},
-    });
-    this.#timer(this.#random.between(0, 10), () => this.#claim());
+    };
+    this.#quorums = [0, 1].map(() => new Kind(nodes, terms, surroundings));
+    this.timer(this.#random.between(0, 10), () => this.#claim());
   }
 
-  /** What arrives at a paused process waits for it. */
-  receive(act: () => void): void {
-    if (this.#isDead) return;
-    if (this.#isPaused) this.#backlog.push(act);
-    else act();
+  get #quorum(): Quorum {
+    const { detours } = this.#plan;
+    return this.#quorums[detours > 0 && this.#random.chance(detours) ? 1 : 0]!;
   }
 
   die(): void {
-    if (this.#isDead) return;
-    this.#isDead = true;
+    if (this.isDead) return;
+    this.end();
     if (this.#left > 0) this.#done();
-  }
-
-  pause(forMs: number): void {
-    this.#isPaused = true;
-    this.#world.after(forMs, () => {
-      this.#isPaused = false;
-      const backlog = this.#backlog;
-      this.#backlog = [];
-      for (const act of backlog) this.receive(act);
-    });
   }
 
   #claim(): void {
     const mode = this.#random.chance(this.#plan.readers) ? "s" : "x";
-    this.#try(`c${this.#index}-${this.#claims++}`, mode);
+    this.#try({ id: `c${this.#index}-${this.#claims++}`, mode, repeats: 0 });
   }
 
-  #try(id: string, mode: "x" | "s"): void {
-    const since = this.#now();
-    const { ttlMs } = this.#plan;
-    const claim = {
-      resource: RESOURCE,
-      id,
-      mode,
-      ttlMs,
-      delayMs: 0,
-      tokens: 1,
-      label: "",
-    } as const;
-    this.#quorum.acquire(claim, (outcome) => this.#answered(id, mode, since, outcome));
+  /** As the core does it: an answer that comes after its deadline, or after a repeat, is not heeded. */
+  #try(wish: Wish): void {
+    const since = this.now();
+    const { ttlMs, lockDelayMs: delayMs, repeatMs } = this.#plan;
+    const question = ++this.#question;
+    const late = () => {
+      if (question === this.#question) this.#repeat(wish);
+    };
+    const deadline = repeatMs === 0 ? null : this.timer(repeatMs, late);
+    const { id, mode } = wish;
+    const claim = { resource: RESOURCE, id, mode, ttlMs, delayMs, tokens: 1, label: "" } as const;
+    const call = { patienceMs: CALL_MS, order: ++this.#order };
+    this.#quorum.acquire(claim, call, (outcome) => {
+      if (question !== this.#question) return;
+      deadline?.cancel();
+      this.#answered(wish, since, outcome);
+    });
   }
 
-  #answered(id: string, mode: "x" | "s", since: number, outcome: AcquireOutcome) {
+  #repeat(wish: Wish) {
+    if (wish.repeats++ < MOST_REPEATS) return this.#try(wish);
+    this.#question++;
+    this.#abandon(wish);
+  }
+
+  #answered(wish: Wish, since: number, outcome: AcquireOutcome): void {
     if (outcome.kind === "granted") {
-      const from = this.#flaws.countsFromReply ? this.#now() : since;
-      return this.#hold(id, mode, from, outcome.fence, outcome.tokens);
-    }
-    if (outcome.kind === "busy") {
+      if (this.#random.chance(this.#plan.unheard)) {
+        this.timer(this.#random.between(0, 60), () => this.#try(wish));
+        return;
+      }
+      const from = this.#flaws.countsFromReply ? this.now() : since;
+      new Holding(this.#holder(wish), { ...wish, ...outcome, since: from }).start();
+    } else if (outcome.kind === "busy") {
       const laterMs = Math.min(outcome.retryAfterMs, this.#random.between(30, 200));
-      this.#timer(laterMs, () => this.#try(id, mode));
+      this.timer(laterMs, () => this.#try(wish));
+    } else if (outcome.kind === "gone") this.#claimLater();
+    else this.#abandon(wish);
+  }
+
+  /** As the core does it: what may have happened is undone, and the next claim has another id. */
+  #abandon({ id }: Wish): void {
+    this.#release(id, TOMBSTONE_MS, () => this.#claimLater());
+  }
+
+  #claimLater(): void {
+    this.timer(this.#random.between(5, 60), () => this.#claim());
+  }
+
+  #holder({ repeats }: Wish): Holder {
+    // A call without an answer may still be under way.
+    const tombstoneMs = repeats > 0 ? TOMBSTONE_MS : 0;
+    return {
+      ...{ index: this.#index, process: this, random: this.#random, plan: this.#plan },
+      ...{ checker: this.#checker, drift: this.#quorums[0]!.terms.drift },
+      renew: (wish, answered) => {
+        const call = { resource: RESOURCE, order: ++this.#order, index: 0 };
+        this.#quorum.renew({ ...call, ...wish }, answered);
+      },
+      release: (id) => this.#release(id, tombstoneMs, () => this.#next()),
+      goOn: () => this.#next(),
+    };
+  }
+
+  #next(): void {
+    if (this.#left === 0) return;
+    this.#left--;
+    if (this.#left > 0) {
+      this.timer(this.#random.between(0, 20), () => this.#claim());
       return;
     }
-    // As the core does it: what may have happened is undone, and the next claim has another id.
-    const again = () => this.#timer(this.#random.between(5, 60), () => this.#claim());
-    if (outcome.kind === "gone") again();
-    else this.#release(id, TOMBSTONE_MS, again);
-  }
-
-  #hold(id: string, mode: "x" | "s", since: number, fence: number, tokens: number) {
-    const { ttlMs, unrenewed, tidy } = this.#plan;
-    const lease: SimulatedLease = {
-      ...{ client: this.#index, mode, fence, tokens, isOver: false },
-      until: this.#trueTime(this.#endOf(since)),
-    };
-    if (lease.until <= this.#world.now) return this.#finish(id, lease);
-    this.#checker.granted(lease, this.#world.now);
-    const workMs = tidy ? this.#random.between(1, 30) : 1.5 * ttlMs * this.#random.next() ** 2;
-    const renews = !this.#random.chance(unrenewed);
-    const endsAt = this.#now() + workMs;
-    const step = () => {
-      if (lease.isOver) return;
-      if (this.#now() >= endsAt || lease.until <= this.#world.now) return this.#finish(id, lease);
-      if (renews) this.#renew(id, lease);
-      this.#timer(Math.min(ttlMs / 3, Math.max(1, endsAt - this.#now())), step);
-    };
-    this.#timer(Math.min(ttlMs / 3, workMs), step);
-  }
-
-  #renew(id: string, lease: SimulatedLease): void {
-    const sentAt = this.#now();
-    const { ttlMs } = this.#plan;
-    this.#quorum.renew({ resource: RESOURCE, id, ttlMs }, (outcome) => {
-      if (lease.isOver) return;
-      // Whatever the nodes say later: a lease that has run out is lost.
-      if (lease.until <= this.#world.now || outcome.kind === "gone") return this.#finish(id, lease);
-      if (outcome.kind === "renewed") lease.until = this.#trueTime(this.#endOf(sentAt));
-    });
-  }
-
-  #finish(id: string, lease: SimulatedLease): void {
-    if (lease.isOver) return;
-    lease.isOver = true;
-    this.#release(id, 0, () => {
-      if (this.#left === 0) return;
-      this.#left--;
-      if (this.#left === 0) this.#exit();
-      else this.#timer(this.#random.between(0, 20), () => this.#claim());
-    });
-  }
-
-  /** A process that has finished ends: what is answered later reaches nobody. */
-  #exit(): void {
-    this.#isDead = true;
+    this.end();
     this.#done();
   }
 
   #release(id: string, tombstoneMs: number, then: () => void): void {
     const ref = { resource: RESOURCE, id, tombstoneMs, patienceMs: CALL_MS };
     this.#quorum.release(ref, () => then());
-  }
-
-  #endOf(since: number): number {
-    return since + this.#plan.ttlMs * (1 - this.#quorum.terms.drift);
-  }
-
-  #trueTime(local: number): number {
-    return (local - this.#offsetMs) / this.#rate;
-  }
-
-  #now(): number {
-    return this.#offsetMs + this.#world.now * this.#rate;
-  }
-
-  #timer(delayMs: number, act: () => void): Happening {
-    let isOff = false;
-    const fire = () => {
-      if (!isOff) act();
-    };
-    const planned = this.#world.after(delayMs / this.#rate, () => this.receive(fire));
-    return {
-      cancel: () => {
-        isOff = true;
-        planned.cancel();
-      },
-    };
   }
 }

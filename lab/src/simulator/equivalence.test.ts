@@ -81,19 +81,26 @@ function requestOf(
   const token = us + random.below(3);
   switch (random.below(10)) {
     case 0:
-      return { verb: "renew", resource, id, ttlMs: random.pick([5, 50, 500]) };
+      return {
+        ...{ verb: "renew", resource, id, ttlMs: random.pick([5, 50, 500]) },
+        ...{ order: orderAt(random, step), index: random.below(3), leave: random.chance(0.1) },
+      };
     case 1:
     case 2: {
       const tombstoneMs = random.pick([0, 0, 20, 500]);
       const upTo = random.pick([1, 2, Number.MAX_SAFE_INTEGER]);
-      return { verb: "release", resource, id, upTo, tombstoneMs, tell: random.chance(0.5) };
+      const order = random.chance(0.5) ? Number.MAX_SAFE_INTEGER : orderAt(random, step);
+      return { verb: "release", resource, id, upTo, order, tombstoneMs, tell: random.chance(0.5) };
     }
     case 3:
       return { verb: "inspect", resource };
     case 4:
       return random.chance(0.5)
         ? { verb: "check", resource, mode: "x", token: fences.at(-1) ?? token }
-        : { verb: "revoke", resource, token: fences.at(-1) ?? token, force: random.chance(0.5) };
+        : {
+            ...{ verb: "revoke", resource, force: random.chance(0.5) },
+            token: (fences.at(-1) ?? token) + random.below(2),
+          };
     default: {
       const fence = us + random.pick([-500_000, 0, 1_000, 1_000, 1_000, 5_000, 400_000]);
       fences.push(fence);
@@ -106,9 +113,15 @@ function requestOf(
           tokens: 1 + random.below(3),
         },
         ...{ label: "l:a:b", rejoin: random.chance(0.2), wants: random.chance(0.3) },
+        order: orderAt(random, step),
       };
     }
   }
+}
+
+/** Mostly in order; what is late has an earlier number. */
+function orderAt(random: Random, step: number): number {
+  return 1_000 + 10 * step - (random.chance(0.8) ? 0 : random.below(300));
 }
 
 /** What was proposed, so that checks and revocations hit something. */

@@ -5,9 +5,14 @@ export interface Record {
   readonly attempt: number;
   readonly fence: number;
   readonly tokens: number;
-  ttl: number;
   readonly delay: number;
+  /** Of the latest call that set its end: one with a smaller number comes too late. */
+  order: number;
+  /** Which of its tokens is in use. */
+  index: number;
   revoked: boolean;
+  /** Its holder has gone and left it to time. */
+  left: boolean;
   ends: number;
   readonly born: number;
   readonly label: string;
@@ -16,7 +21,7 @@ export interface Record {
 export class Room {
   records: Record[] = [];
   fence = 0;
-  gone = new Map<string, { upTo: number; ends: number }>();
+  gone = new Map<string, { upTo: number; order: number; ends: number }>();
   wants: { id: string; ends: number } | null = null;
 
   copy(): Room {

@@ -49,6 +49,18 @@ export interface Plan {
   readonly unrenewed: number;
   /** How much the rates of clocks differ at most, in parts. */
   readonly drift: number;
+  /** A claim without an answer is repeated after so long, while its first call goes on; 0 for never. */
+  readonly repeatMs: number;
+  /** The part of grants whose answer does not reach the caller, who asks for the same grant again. */
+  readonly unheard: number;
+  /** The part of calls that go by way of a second client, as through another server of a service. */
+  readonly detours: number;
+  /** After a lease that was lost, not released, nobody may be granted for so long. */
+  readonly lockDelayMs: number;
+  /** The part of renewals that ask for another ttl than the last. */
+  readonly otherTtls: number;
+  /** The part of leases that are left to time in the end, instead of released. */
+  readonly left: number;
   readonly faults: readonly Fault[];
   /** What must hold: exclusion only while clocks are not set; tokens and progress always. */
   readonly promises: "all" | "tokens";
@@ -71,6 +83,9 @@ export function planOf(seed: number): Plan {
     cycles: random.chance(0.75) ? 1 : 2,
     readers: random.chance(0.2) ? 0.5 : 0,
     drift: random.chance(0.5) ? 0.004 : 0,
+    repeatMs: random.chance(0.25) ? random.pick([20, 60, 120]) : 0,
+    unheard: random.chance(0.2) ? 0.4 : 0,
+    otherTtls: random.chance(0.2) ? 0.4 : 0,
   };
   const kind = seed % KINDS;
   if (kind < 4) return tidyPlan(random, base);
@@ -84,7 +99,8 @@ export const RELAPSE = 15;
 
 type Base = Pick<
   Plan,
-  "seed" | "nodes" | "writeQuorum" | "clients" | "cycles" | "readers" | "drift"
+  | ("seed" | "nodes" | "writeQuorum" | "clients" | "cycles" | "readers" | "drift")
+  | ("repeatMs" | "unheard" | "otherTtls")
 >;
 
 function tidyPlan(random: Random, base: Base): Plan {
@@ -92,7 +108,7 @@ function tidyPlan(random: Random, base: Base): Plan {
     ...base,
     ...{ ttlMs: 5_000, maxTtlMs: 6_000, delayMs: [0, 2], slow: random.pick([0, 0.1, 0.3]) },
     ...{ slowMs: 40, loss: 0, duplication: 0, calmAfterMs: 10_000, unrenewed: 0, faults: [] },
-    ...{ promises: "all", tidy: true },
+    ...{ lockDelayMs: 0, left: 0, detours: 0, promises: "all", tidy: true },
   };
 }
 
@@ -117,6 +133,9 @@ function troubledPlan(random: Random, base: Base, sets: boolean): Plan {
     duplication: random.pick([0, 0.05, 0.2]),
     calmAfterMs: 1_000,
     unrenewed: random.pick([0, 0.3]),
+    lockDelayMs: random.chance(0.2) ? random.pick([20, MAX_TTL_MS - ttlMs]) : 0,
+    left: random.chance(0.2) ? 0.5 : 0,
+    detours: random.chance(0.2) ? 0.5 : 0,
     faults: faults.sort((a, b) => a.atMs - b.atMs),
     promises: faults.some(({ kind }) => kind === "step") ? "tokens" : "all",
     tidy: false,
@@ -133,8 +152,10 @@ function relapsePlan(random: Random, base: Base): Plan {
   return {
     ...base,
     ...{ nodes: 3, writeQuorum: 2, clients: 3, cycles: 4, readers: 0 },
+    ...{ repeatMs: 0, unheard: 0, otherTtls: 0 },
     ...{ ttlMs: 250, maxTtlMs: MAX_TTL_MS, delayMs: [0, 2], slow: 0, slowMs: 0 },
     ...{ loss: random.pick([0.1, 0.25]), duplication: 0, calmAfterMs: 1_500, unrenewed: 0 },
+    ...{ lockDelayMs: 0, left: 0, detours: 0 },
     faults: [{ kind: "flush", atMs: first, node }, random.pick([flush, crash])],
     ...{ promises: "all", tidy: false },
   };

@@ -6,6 +6,11 @@ export interface Shrunk {
   readonly violation: string;
 }
 
+const PARTS = [
+  ...(["loss", "duplication", "slow", "readers", "unrenewed", "drift"] as const),
+  ...(["repeatMs", "unheard", "lockDelayMs", "otherTtls", "left", "detours"] as const),
+];
+
 /** Leaves out whatever can be left out of a schedule that breaks, as long as it still breaks. */
 export function shrink(plan: Plan, flaws: Flaws): Shrunk {
   let best = plan;
@@ -33,7 +38,7 @@ function* candidates(plan: Plan): Generator<Plan> {
   );
   if (plan.clients > 1 && !isTouched) yield { ...plan, clients: plan.clients - 1 };
   if (plan.cycles > 1) yield { ...plan, cycles: plan.cycles - 1 };
-  for (const part of ["loss", "duplication", "slow", "readers", "unrenewed", "drift"] as const) {
+  for (const part of PARTS) {
     if (plan[part] > 0) yield { ...plan, [part]: 0 };
   }
 }

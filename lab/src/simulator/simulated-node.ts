@@ -4,6 +4,7 @@ import type {
   NodeHolder,
   NodeRequest,
   ReleaseRequest,
+  RenewRequest,
 } from "holdfast/quorum/core";
 import { Memory, type Record, type Room } from "./node-memory.js";
 
@@ -22,6 +23,12 @@ export interface NodeFlaws {
   readonly ignoresTombstones?: boolean;
   readonly certifiesWithoutNonce?: boolean;
   readonly certifiesAnyLife?: boolean;
+  /** A claim that is repeated is granted again for what is left of its first life. */
+  readonly repeatsGiveNoLife?: boolean;
+  readonly renewsAsTheyArrive?: boolean;
+  readonly keepsNoLockDelay?: boolean;
+  /** A release of an older call's attempts ends what a newer call has taken over. */
+  readonly endsNewerCalls?: boolean;
 }
 
 /** A node by the rules of the scripts, in memory. A test compares it with a real Redis. */
@@ -131,8 +138,9 @@ export class SimulatedNode {
     const { resource, id, attempt, mode, ttlMs, fence, tokens } = request;
     const room = this.memory.room(resource);
     const grave = room.gone.get(id);
-    if (grave !== undefined && grave.ends > this.#at && grave.upTo >= attempt) {
-      if (!this.#flaws.ignoresTombstones) return { kind: "gone", why: "unknown" };
+    if (grave !== undefined && grave.ends > this.#at) {
+      const covers = grave.upTo >= attempt && grave.order >= request.order;
+      if (covers && !this.#flaws.ignoresTombstones) return { kind: "gone", why: "unknown" };
     }
     let own: Record | null = null;
     const others: Record[] = [];
@@ -141,12 +149,9 @@ export class SimulatedNode {
       else if (record.id === id || mode === "x" || record.mode === "x") others.push(record);
     }
     if (own?.revoked) return { kind: "gone", why: "revoked" };
-    if (own !== null && own.attempt >= attempt) {
-      if (own.ends < this.#ending(ttlMs)) {
-        own.ends = this.#ending(ttlMs);
-        own.ttl = ttlMs;
-      }
-      return { kind: "known", attempt: own.attempt, fence: own.fence, tokens: own.tokens };
+    if (own?.left) return { kind: "gone", why: "unknown" };
+    if (own !== null && (own.attempt >= attempt || own.order > request.order)) {
+      return this.#repeated(own, request);
     }
     const skewUs = this.#terms.maxSkewMs * 1e3;
     const counter = request.rejoin ? room.fence : Math.max(room.fence, this.#us - skewUs);
@@ -167,55 +172,64 @@ export class SimulatedNode {
     }
     room.fence = fence + tokens - 1;
     this.#write(room, {
-      id,
-      mode,
-      attempt,
-      fence,
-      tokens,
-      ttl: ttlMs,
-      delay: request.delayMs,
-      revoked: false,
-      ends: this.#ending(ttlMs),
-      born: this.#at,
-      label: request.label,
+      ...{ id, mode, attempt, fence, tokens, delay: request.delayMs, label: request.label },
+      ...{ index: own?.index ?? 0, revoked: false, left: false, born: this.#at },
+      order: Math.max(own?.order ?? 0, request.order),
+      ends: Math.max(own?.ends ?? 0, this.#ending(ttlMs)),
     });
     if (wants === id) room.wants = null;
     return { kind: "accepted" };
   }
 
-  #renew({ resource, id, ttlMs }: { resource: string; id: string; ttlMs: number }): NodeAnswer {
+  #repeated(own: Record, { ttlMs, order }: AcquireRequest): NodeAnswer {
+    if (own.order <= order) {
+      if (!this.#flaws.repeatsGiveNoLife) own.ends = Math.max(own.ends, this.#ending(ttlMs));
+      own.order = order;
+    }
+    const { attempt, fence, tokens } = own;
+    // A node that does not notice believes what it was asked for.
+    const leftMs = this.#flaws.repeatsGiveNoLife ? ttlMs : this.#left(own);
+    return { kind: "known", attempt, fence, tokens, leftMs };
+  }
+
+  #renew({ resource, id, ttlMs, order, index, leave }: RenewRequest): NodeAnswer {
     const room = this.memory.room(resource);
     const record = this.#alive(room, id);
     if (record === null && this.#flaws.renewalCreates && room.records.length === 0) {
-      const grant = {
-        id,
-        mode: "x",
-        attempt: 1,
-        fence: 0,
-        tokens: 1,
-        ttl: ttlMs,
-        delay: 0,
-      } as const;
-      const life = { revoked: false, ends: this.#ending(ttlMs), born: this.#at, label: "" };
-      this.#write(room, { ...grant, ...life });
-      return { kind: "renewed" };
+      this.#write(room, {
+        ...{ id, mode: "x", attempt: 1, fence: 0, tokens: 1, delay: 0, label: "" },
+        ...{ order, index, revoked: false, left: false },
+        ...{ ends: this.#ending(ttlMs), born: this.#at },
+      });
+      return { kind: "renewed", leftMs: ttlMs };
     }
-    if (record === null || record.revoked) return this.#whyGone(room, id);
-    record.ttl = ttlMs;
+    if (record === null || (record.left && !leave)) return this.#whyGone(room, id);
+    if (record.revoked && index <= record.index) return this.#whyGone(room, id);
+    if (order < record.order && !this.#flaws.renewsAsTheyArrive) {
+      return { kind: "renewed", leftMs: this.#left(record) };
+    }
     record.ends = this.#ending(ttlMs);
-    return { kind: "renewed" };
+    record.order = order;
+    record.left = leave;
+    if (index > record.index) {
+      record.index = index;
+      record.revoked = false;
+    }
+    return { kind: "renewed", leftMs: this.#left(record) };
   }
 
-  #release({ resource, id, upTo, tombstoneMs, tell }: ReleaseRequest): NodeAnswer {
+  #release({ resource, id, upTo, order, tombstoneMs, tell }: ReleaseRequest): NodeAnswer {
     const room = this.memory.room(resource);
     const record = this.#alive(room, id);
-    const ended = record !== null && record.attempt <= upTo;
+    const isInTime = record !== null && (record.order <= order || this.#flaws.endsNewerCalls);
+    const ended = record !== null && !record.left && record.attempt <= upTo && isInTime;
     if (ended) room.records = room.records.filter((one) => one !== record);
     if (tell && room.wants?.id === id && room.wants.ends > this.#at) room.wants = null;
     if (tombstoneMs > 0) {
       const before = room.gone.get(id);
-      const last = before !== undefined && before.ends > this.#at ? before.upTo : 0;
-      room.gone.set(id, { upTo: Math.max(upTo, last), ends: this.#at + tombstoneMs });
+      const last = before !== undefined && before.ends > this.#at ? before : { upTo: 0, order: 0 };
+      const all = { upTo: Math.max(upTo, last.upTo), order: Math.max(order, last.order) };
+      room.gone.set(id, { ...all, ends: this.#at + tombstoneMs });
     }
     return ended ? { kind: "released" } : this.#whyGone(room, id);
   }
@@ -228,10 +242,16 @@ export class SimulatedNode {
   #revoke(resource: string, token: number, force: boolean): NodeAnswer {
     const room = this.memory.room(resource);
     const record = this.#find(room, token);
-    if (record === null) return { kind: "gone", why: "unknown" };
+    if (record === null || record.fence + record.index !== token) {
+      return { kind: "gone", why: "unknown" };
+    }
     if (force) room.records = room.records.filter((one) => one !== record);
     else record.revoked = true;
     return { kind: "revoked" };
+  }
+
+  #left(record: Record): number {
+    return record.ends - this.#at - 1;
   }
 
   #ending(ttlMs: number): number {
@@ -262,9 +282,10 @@ export class SimulatedNode {
 
   #present(room: Room): Record[] {
     const { records } = room;
+    const delayOf = (record: Record) => (this.#flaws.keepsNoLockDelay ? 0 : record.delay);
     for (const record of records) {
-      if (record.ends + record.delay > this.#at) continue;
-      room.records = records.filter((one) => one.ends + one.delay > this.#at);
+      if (record.ends + delayOf(record) > this.#at) continue;
+      room.records = records.filter((one) => one.ends + delayOf(one) > this.#at);
       break;
     }
     return room.records;
@@ -277,8 +298,8 @@ export class SimulatedNode {
   }
 
   #view(record: Record): NodeHolder {
-    const { mode, fence, tokens, label, ends, delay, born, revoked } = record;
-    const leftMs = ends - this.#at;
-    return { mode, fence, tokens, label, leftMs, delayMs: delay, ageMs: this.#at - born, revoked };
+    const { mode, fence, tokens, index, label, ends, delay: delayMs, born, revoked } = record;
+    const times = { leftMs: ends - this.#at, delayMs, ageMs: this.#at - born };
+    return { mode, fence, tokens, index, label, ...times, revoked };
   }
 }

@@ -1,6 +1,7 @@
 import { canvass } from "./canvass.js";
-import type { AcquireRequest, NodeAnswer } from "./node.js";
-import type { AcquireOutcome, Entry, Quorum } from "./quorum.js";
+import type { Entry } from "./entry.js";
+import type { AcquireRequest } from "./node.js";
+import type { AcquireOutcome, Quorum, QuorumCall } from "./quorum.js";
 import { Tally } from "./tally.js";
 
 /** Outbid so often, somebody else is in the way, and the caller may wait for that. */
@@ -20,23 +21,41 @@ const LATER_MS = [10, 60] as const;
 export class Acquisition {
   readonly #quorum: Quorum;
   readonly #entry: Entry;
+  readonly #turn: number;
   readonly #done: (outcome: AcquireOutcome) => void;
-  readonly #startedAt: number;
+  /** After this instant what was granted would be over before it is used. */
+  readonly #goodUntil: number;
+  /** The caller is answered soon after this instant. */
+  readonly #bidsUntil: number;
+  readonly #patienceMs: number;
+  readonly #order: number;
   #bids = 0;
   #splits = 0;
 
-  constructor(quorum: Quorum, entry: Entry, done: (outcome: AcquireOutcome) => void) {
+  constructor(
+    quorum: Quorum,
+    entry: Entry,
+    turn: number,
+    { patienceMs, order }: QuorumCall,
+    done: (outcome: AcquireOutcome) => void,
+  ) {
     this.#quorum = quorum;
     this.#entry = entry;
+    this.#turn = turn;
     this.#done = done;
-    this.#startedAt = quorum.clock.now();
+    const now = quorum.clock.now();
+    this.#goodUntil = now + entry.claim.ttlMs * (1 - quorum.terms.drift);
+    this.#bidsUntil = Math.min(now + patienceMs, this.#goodUntil);
+    this.#patienceMs = patienceMs;
+    this.#order = order;
   }
 
   start() {
-    const { terms, watch, seen, size, clock } = this.#quorum;
+    const { terms, watch, seen, size } = this.#quorum;
     const entry = this.#entry;
     const { resource, ttlMs, tokens } = entry.claim;
     if (entry.isOver) return this.#done({ kind: "gone", why: "unknown" });
+    if (!this.#isNewest) return this.#overtaken();
     if (!entry.granted) {
       entry.attempt++;
       entry.fence = Math.max(seen.of(resource) + 1, watch.estimateUs());
@@ -47,31 +66,27 @@ export class Acquisition {
     const { attempt } = entry;
     const tally = new Tally(size, terms.writeQuorum, entry.fence);
     const request = this.#request();
-    const isGivenUp = () => attempt <= entry.givenUp && !entry.isOver;
     canvass(this.#quorum, {
       request: (node) => {
         entry.unanswered[node]!++;
         return request;
       },
-      patienceMs: Math.min(
-        this.#quorum.patienceMs(ttlMs),
-        Math.max(1, this.#startedAt + ttlMs - clock.now()),
-      ),
+      patienceMs: Math.min(this.#quorum.patienceMs(ttlMs), Math.max(1, this.#leftMs())),
       heard: (node, answer) => {
-        settled(entry, node, answer);
+        entry.answered(attempt, node, answer);
         const suspect = answer.kind === "accepted" && watch.isSuspect(node);
         if (tally.add(node, suspect ? "suspect" : answer)) return true;
         // Contenders have some nodes each: one that is silent anyway is not what they wait for.
         return tally.busy > 0 && (tally.missing & ~this.#quorum.silent) === 0;
       },
       late: (node, answer) => {
-        settled(entry, node, answer);
-        if (answer.kind === "accepted" && isGivenUp()) this.#takeBack(1 << node);
+        entry.answered(attempt, node, answer);
+        if (answer.kind === "accepted" && entry.isGivenUp(attempt)) this.#takeBack(1 << node);
       },
       ended: () => this.#judge(tally),
       over: (silent) => {
         // Where no answer came, the request may still arrive. A tombstone awaits it.
-        if (isGivenUp()) this.#takeBack(silent | tally.doubtful);
+        if (entry.isGivenUp(attempt)) this.#takeBack(silent | tally.doubtful);
         this.#quorum.silent |= silent;
       },
     });
@@ -92,10 +107,34 @@ export class Acquisition {
       label: claim.label,
       rejoin: false,
       wants: waited,
+      order: this.#order,
     };
   }
 
+  /** A newer call with the same id judges, bids and gives up for all; so does a release. */
+  get #isNewest(): boolean {
+    return this.#quorum.speaksFor(this.#entry, this.#turn);
+  }
+
+  /** What the newer call comes to is the answer to this one too, if it is known in time. */
+  #overtaken() {
+    const entry = this.#entry;
+    if (entry.isOver) return this.#done({ kind: "overtaken" });
+    // Heard by this call only after the newer one had given up whatever stood then.
+    this.#takeBack(entry.leftovers);
+    if (entry.outcome !== null) return this.#done(entry.outcome);
+    const answer = (outcome: AcquireOutcome) => {
+      timer.cancel();
+      entry.followers.delete(answer);
+      this.#done(outcome);
+    };
+    const late = () => answer({ kind: "overtaken" });
+    const timer = this.#quorum.clock.timer(this.#restMs(), late, false);
+    entry.followers.add(answer);
+  }
+
   #judge(tally: Tally) {
+    if (!this.#isNewest) return this.#overtaken();
     const { terms, seen, watch } = this.#quorum;
     const entry = this.#entry;
     const { resource } = entry.claim;
@@ -120,25 +159,29 @@ export class Acquisition {
     }
     if (tally.present < terms.writeQuorum) return this.#unanswered(tally);
     if (tally.accepted + tally.outbid >= terms.writeQuorum && again) return this.start();
-    if (tally.isSplit && this.#splits < MOST_SPLITS && this.#leftMs() > 0) return this.#split();
+    if (tally.isSplit && this.#splits < MOST_SPLITS) return this.#split(tally);
     this.#busy(tally);
   }
 
   #granted(tally: Tally) {
     const entry = this.#entry;
-    if (this.#leftMs() <= 0) return this.#unanswered(tally);
+    if (this.#quorum.clock.now() >= this.#goodUntil) return this.#unanswered(tally);
     entry.granted = true;
     entry.waited = false;
-    this.#done({ kind: "granted", fence: entry.fence, tokens: entry.tokens });
+    const { fence, tokens, claim } = entry;
+    const ttlMs = Math.min(claim.ttlMs, tally.leftMs(fence));
+    this.#done({ kind: "granted", fence, tokens, ttlMs });
   }
 
-  #split(): void {
+  #split(tally: Tally) {
     const { clock, surroundings } = this.#quorum;
     const entry = this.#entry;
     const pauseMs = FIRST_PAUSE_MS * 2 ** this.#splits++ * surroundings.random();
+    if (this.#leftMs() <= pauseMs) return this.#busy(tally);
     this.#bids = 0;
     entry.givenUp = entry.attempt;
-    this.#takeBack(entry.standing, () => void clock.timer(pauseMs, () => this.start(), false));
+    entry.givenUpBy = this.#order;
+    this.#takeBack(entry.leftovers, () => void clock.timer(pauseMs, () => this.start(), false));
   }
 
   #busy(tally: Tally): void {
@@ -164,26 +207,30 @@ export class Acquisition {
     if (tally.isKnown && outcome.kind === "unanswered") return this.#done(outcome);
     const entry = this.#entry;
     entry.givenUp = entry.attempt;
+    entry.givenUpBy = this.#order;
     entry.granted = false;
-    this.#takeBack(entry.standing, () => this.#done(outcome));
+    this.#takeBack(entry.leftovers, (isSure) => this.#done(isSure ? outcome : inDoubt(outcome)));
   }
 
   /**
    * By id, wherever it may stand: where it was accepted, now or in an earlier attempt, and in the end
    * wherever no answer came. Only a refusal is a node's word that it has nothing of this attempt.
    */
-  #takeBack(nodes: number, then = () => {}): void {
-    this.#quorum.takeBack(this.#entry, nodes, then);
+  #takeBack(nodes: number, then: (isSure: boolean) => void = () => {}): void {
+    this.#quorum.takeBack(this.#entry, nodes, this.#restMs(), then);
+  }
+
+  /** Until the caller has to be answered. */
+  #restMs(): number {
+    return Math.max(1, this.#leftMs() + this.#patienceMs / 8);
   }
 
   #leftMs(): number {
-    const { clock, terms } = this.#quorum;
-    const lifeMs = this.#entry.claim.ttlMs * (1 - terms.drift);
-    return this.#startedAt + lifeMs - clock.now();
+    return this.#bidsUntil - this.#quorum.clock.now();
   }
 }
 
-function settled(entry: Entry, node: number, answer: NodeAnswer): void {
-  if (answer.kind !== "failed" || answer.effect === "none") entry.unanswered[node]!--;
-  if (answer.kind === "accepted" || answer.kind === "known") entry.standing |= 1 << node;
+/** A node that accepted has not said that it gave it back. */
+function inDoubt(outcome: AcquireOutcome): AcquireOutcome {
+  return outcome.kind === "unanswered" ? { ...outcome, effect: "unknown" } : outcome;
 }

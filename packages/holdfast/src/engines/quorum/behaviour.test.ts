@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, describe, it, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { callNow } from "../../call.fixture.js";
 import { connect } from "../../connect.js";
 import type { Claim, Engine } from "../../engine.js";
 import { LeaseLostError, UnsupportedError, UsageError } from "../../errors.js";
@@ -12,7 +13,6 @@ import { Ground } from "./ground.fixture.js";
 import { quorumEngine } from "./index.js";
 
 const MAX_TTL_MS = 60_000;
-const call = () => ({ startedAt: performance.now(), timeoutMs: 5_000 });
 
 function claim(resource: string, more: Partial<Claim> = {}): Claim {
   const what = { mode: "exclusive", limit: null, ttlMs: 10_000, lockDelayMs: 0 } as const;
@@ -64,6 +64,41 @@ describe("five nodes", () => {
   it("a ttl and a lock-delay that outlast a quarantine are refused", async () => {
     const terms = { ttlMs: 40_000, lockDelayMs: 30_000 };
     await assert.rejects(locks.acquire("long", terms), UsageError);
+  });
+
+  it("a renewal for a ttl that outlasts a quarantine with the lock-delay is refused", async () => {
+    const terms = { ttlMs: 10_000, lockDelayMs: 30_000 };
+    const lease = await locks.acquire("longer", terms);
+    const tooLong = lease.renew({ ttlMs: 40_000 });
+    await assert.rejects(tooLong, (error) => {
+      assert.ok(error instanceof UsageError, String(error));
+      assert.match(error.message, /40000.*30000.*60000/s);
+      return true;
+    });
+    const lefts = await Promise.all(ground.admins.map((one) => one.pttl("holdfast:longer")));
+    assert.ok(Math.max(...lefts) < 42_000, `the records were kept for ${lefts} ms more`);
+    await lease.renew({ ttlMs: 30_000 });
+    assert.equal(lease.held, true);
+    assert.equal(await lease.release(), "released");
+  });
+
+  it("a lock-delay with a part of a millisecond is kept for the whole of it", async () => {
+    const lease = await locks.acquire("part", { ttlMs: 5_000, lockDelayMs: 0.5 });
+    await lease.renew();
+    assert.equal(await lease.release(), "released");
+  });
+
+  it("a grant that was left is nobody's to release", async () => {
+    const engine = await ground.engine();
+    const { resource, grantId } = claim("left");
+    const claimed = { ...claim(resource), grantId };
+    assert.equal((await engine.tryAcquire(claimed, callNow())).kind, "granted");
+    const leaving = { resource, grantId, ttlMs: 20_000, leave: true };
+    const [left] = await engine.renew([leaving], callNow());
+    assert.equal(left!.kind, "renewed");
+    const [released] = await engine.release([{ resource, grantId, tombstoneMs: 0 }], callNow());
+    assert.equal(released!.kind, "gone");
+    assert.equal((await locks.tryAcquire("left"))?.token, undefined);
   });
 
   it("connect takes the members from a URL, and refuses fewer than three", async () => {
@@ -123,7 +158,7 @@ test("three holders of a semaphore of two: why a quorum cannot count", async () 
   for (const majority of majorities) {
     const one = claim("gpu", wish);
     for (const i of majority) {
-      assert.equal((await nodes[i]!.tryAcquire(one, call())).kind, "granted");
+      assert.equal((await nodes[i]!.tryAcquire(one, callNow())).kind, "granted");
     }
   }
   for (const node of nodes) await node.close();

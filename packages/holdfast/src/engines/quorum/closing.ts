@@ -1,7 +1,8 @@
 import type { Gone } from "../../engine.js";
 import { canvass } from "./canvass.js";
+import type { Entry } from "./entry.js";
 import type { NodeAnswer, ReleaseRequest } from "./node.js";
-import type { Entry, Quorum, Unanswered } from "./quorum.js";
+import type { Quorum, Unanswered } from "./quorum.js";
 import { absentees } from "./renewal.js";
 
 /** Where an acquire was not answered it may arrive later. It must find that it is over. */
@@ -19,46 +20,56 @@ export interface ReleaseWish {
   readonly patienceMs: number;
 }
 
+/** What of one id is ended. */
+export interface Extent {
+  /** Attempts up to this one, by calls up to this order. */
+  readonly upTo: number;
+  readonly order: number;
+  /** Whether the claim is over, so that those who wait are told. */
+  readonly tell: boolean;
+}
+
+/** Whatever anybody has asked for under this id. */
+export const ALL: Extent = {
+  upTo: Number.MAX_SAFE_INTEGER,
+  order: Number.MAX_SAFE_INTEGER,
+  tell: true,
+};
+
 /** Gives back what one id holds, on all nodes. */
 export class Closing {
   readonly #quorum: Quorum;
   readonly #ref: ReleaseWish;
   readonly #entry: Entry | undefined;
-  readonly #upTo: number;
-  readonly #tell: boolean;
+  readonly #extent: Extent;
   #plain: ReleaseRequest | null = null;
 
-  constructor(
-    quorum: Quorum,
-    ref: ReleaseWish,
-    entry: Entry | undefined,
-    upTo: number,
-    tell: boolean,
-  ) {
+  constructor(quorum: Quorum, ref: ReleaseWish, entry: Entry | undefined, extent: Extent) {
     this.#quorum = quorum;
     this.#ref = ref;
     this.#entry = entry;
-    this.#upTo = upTo;
-    this.#tell = tell;
+    this.#extent = extent;
   }
 
-  /** Gives it back on these nodes, a set of bits; calls back when they have, or are waited for no longer. */
-  takeBack(nodes: number, then: () => void) {
+  /** Gives it back on these nodes, a set of bits; sure when all of them have said that they did. */
+  takeBack(nodes: number, then: (isSure: boolean) => void) {
     let missing = nodes;
-    if (missing === 0) return then();
+    if (missing === 0) return then(true);
     let waiting = true;
+    let failures = 0;
     const { clock, size } = this.#quorum;
     const finish = () => {
       if (!waiting) return;
       waiting = false;
       timer.cancel();
-      then();
+      then(missing === 0 && failures === 0);
     };
     const timer = clock.timer(this.#ref.patienceMs, finish, false);
     for (let node = 0; node < size; node++) {
       if ((nodes & (1 << node)) === 0) continue;
-      this.#quorum.ask(node, this.#request(node), () => {
+      this.#quorum.ask(node, this.#request(node), (answer) => {
         missing &= ~(1 << node);
+        if (answer.kind === "failed") failures++;
         if (missing === 0) finish();
       });
     }
@@ -100,6 +111,6 @@ export class Closing {
 
   #release(tombstoneMs: number): ReleaseRequest {
     const { resource, id } = this.#ref;
-    return { verb: "release", resource, id, upTo: this.#upTo, tombstoneMs, tell: this.#tell };
+    return { verb: "release", resource, id, tombstoneMs, ...this.#extent };
   }
 }

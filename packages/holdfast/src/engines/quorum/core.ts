@@ -10,6 +10,7 @@ export type {
   NodeRequest,
   QuorumNode,
   ReleaseRequest,
+  RenewRequest,
 } from "./node.js";
 export { type ResolvedQuorum, resolveQuorum } from "./options.js";
 export {
@@ -21,3 +22,4 @@ export {
   type Surroundings,
 } from "./quorum.js";
 export { RedisNode } from "./redis-node.js";
+export type { RenewOutcome, RenewWish } from "./renewal.js";

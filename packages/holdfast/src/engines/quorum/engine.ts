@@ -22,7 +22,7 @@ import type {
 } from "../../engine.js";
 import { EngineError, UnsupportedError, UsageError } from "../../errors.js";
 import { emit } from "../../events.js";
-import { otherTerms, tooFew } from "./failure.js";
+import { otherTerms, overtaken, tooFew } from "./failure.js";
 import { listPage } from "./listing.js";
 import type { Letter, NodeHolder } from "./node.js";
 import type { Notices } from "./notices.js";
@@ -30,6 +30,7 @@ import { QUORUM_DEFAULTS, type ResolvedQuorum } from "./options.js";
 import { poll, survey } from "./polls.js";
 import { type AcquireOutcome, Quorum, type QuorumEvent, type Surroundings } from "./quorum.js";
 import type { RedisNode } from "./redis-node.js";
+import type { RenewOutcome } from "./renewal.js";
 
 export const QUORUM_TRAITS: EngineTraits = {
   expiry: "ttl",
@@ -39,6 +40,7 @@ export const QUORUM_TRAITS: EngineTraits = {
   lockDelay: true,
   fencing: "clock",
   tokenRange: 1024,
+  leaves: true,
 };
 
 export interface QuorumEngineTraits extends EngineTraits {
@@ -96,14 +98,19 @@ export class QuorumEngine implements Engine {
     stay?.cancel();
   }
 
-  async tryAcquire(claim: Claim, { startedAt }: Call): Promise<Granted | Busy | Gone> {
+  async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
     this.#refuseWhenClosed();
-    this.#refuseTooLong(claim);
+    this.#refuseLimit(claim);
+    const { resource, grantId: id, ttlMs, tokens, label } = claim;
+    const delayMs = Math.ceil(claim.lockDelayMs);
+    const error = this.#tooLong(resource, ttlMs, delayMs);
+    if (error !== null) throw error;
     for (const node of this.#nodes) void node.listen();
-    const { resource, grantId: id, ttlMs, lockDelayMs: delayMs, tokens, label } = claim;
     const mode = letterOf(claim.mode);
+    const wanted = { resource, id, mode, ttlMs, delayMs, tokens, label };
+    const asking = { patienceMs: most(call.timeoutMs), order: call.order };
     const outcome = await new Promise<AcquireOutcome>((done) =>
-      this.#quorum.acquire({ resource, id, mode, ttlMs, delayMs, tokens, label }, done),
+      this.#quorum.acquire(wanted, asking, done),
     );
     switch (outcome.kind) {
       case "granted":
@@ -111,8 +118,8 @@ export class QuorumEngine implements Engine {
           kind: "granted",
           token: BigInt(outcome.fence),
           tokens: outcome.tokens,
-          since: startedAt,
-          ttlMs,
+          since: call.startedAt,
+          ttlMs: outcome.ttlMs,
         };
       case "busy":
         return {
@@ -126,26 +133,25 @@ export class QuorumEngine implements Engine {
         throw otherTerms(this.#quorum, outcome.node, outcome.terms, this.#terms.agreement);
       case "unanswered":
         throw tooFew(this.#quorum, outcome, resource);
+      case "overtaken":
+        throw overtaken(resource);
     }
   }
 
   renew(
     grants: readonly RenewRef[],
-    { startedAt }: Call,
+    { startedAt, order }: Call,
   ): Promise<readonly (Renewed | Gone | Failed)[]> {
-    return this.#each(grants, ({ resource, grantId: id, ttlMs }, settle) =>
-      this.#quorum.renew({ resource, id, ttlMs }, (outcome) => {
-        if (outcome.kind === "renewed") settle({ kind: "renewed", since: startedAt, ttlMs });
-        else if (outcome.kind === "gone") settle(outcome);
-        else if (outcome.kind === "unanswered")
-          settle(failed(tooFew(this.#quorum, outcome, resource)));
-        else {
-          const { node, terms } = outcome;
-          const error = otherTerms(this.#quorum, node, terms, this.#terms.agreement);
-          settle({ kind: "failed", effect: "unknown", error });
-        }
-      }),
-    );
+    return this.#each(grants, (ref, settle) => {
+      const { resource, grantId: id, ttlMs, index = 0, leave = false } = ref;
+      const error = this.#tooLong(resource, ttlMs, this.#quorum.lockDelayOf(id));
+      if (error !== null) settle({ kind: "failed", effect: "none", error });
+      else {
+        this.#quorum.renew({ resource, id, ttlMs, order, index, leave }, (outcome) =>
+          settle(this.#renewed(outcome, resource, startedAt)),
+        );
+      }
+    });
   }
 
   release(
@@ -202,6 +208,22 @@ export class QuorumEngine implements Engine {
     onChange: (listener) => this.#notices.onChange(listener),
   };
 
+  #renewed(outcome: RenewOutcome, resource: string, since: number): Renewed | Gone | Failed {
+    switch (outcome.kind) {
+      case "renewed":
+        return { kind: "renewed", since, ttlMs: outcome.ttlMs };
+      case "gone":
+        return outcome;
+      case "unanswered":
+        return failed(tooFew(this.#quorum, outcome, resource));
+      case "terms": {
+        const { node, terms } = outcome;
+        const error = otherTerms(this.#quorum, node, terms, this.#terms.agreement);
+        return { kind: "failed", effect: "unknown", error };
+      }
+    }
+  }
+
   async #poll(
     request: Parameters<typeof poll>[1],
     { timeoutMs }: Call,
@@ -231,15 +253,18 @@ export class QuorumEngine implements Engine {
     return Promise.all(refs.map((ref) => new Promise<A>((settle) => ask(ref, settle))));
   }
 
-  #refuseTooLong({ resource, ttlMs, lockDelayMs, limit }: Claim): void {
-    if (limit !== null) {
-      throw new UnsupportedError("a quorum cannot count shared grants: docs/engines/quorum.md", {
-        resource,
-      });
-    }
+  #refuseLimit({ resource, limit }: Claim): void {
+    if (limit === null) return;
+    throw new UnsupportedError("a quorum cannot count shared grants: docs/engines/quorum.md", {
+      resource,
+    });
+  }
+
+  /** A node that forgets a grant forgets its lock-delay too: its quarantine must outlast both. */
+  #tooLong(resource: string, ttlMs: number, lockDelayMs: number): UsageError | null {
     const { maxTtlMs } = this.#terms;
-    if (ttlMs + lockDelayMs <= maxTtlMs) return;
-    throw new UsageError(
+    if (ttlMs + lockDelayMs <= maxTtlMs) return null;
+    return new UsageError(
       `ttlMs ${ttlMs} and lockDelayMs ${lockDelayMs} are together more than maxTtlMs, which is ${maxTtlMs} ` +
         "for this quorum",
       { resource },
@@ -275,9 +300,9 @@ function failed(error: EngineError): Failed {
   return { kind: "failed", effect: error.effect, error };
 }
 
-function viewOf({ mode, fence, label, leftMs, revoked }: NodeHolder): HolderView {
+function viewOf({ mode, fence, index, label, leftMs, revoked }: NodeHolder): HolderView {
   return {
     mode: mode === "s" ? "shared" : "exclusive",
-    ...{ token: BigInt(fence), label, remainingMs: leftMs, revoked },
+    ...{ token: BigInt(fence + index), label, remainingMs: leftMs, revoked },
   };
 }

@@ -31,3 +31,10 @@ export function otherTerms(quorum: Quorum, node: number, theirs: string, ours: s
       "all clients of a quorum need the same",
   );
 }
+
+export function overtaken(resource: string) {
+  return new EngineError(
+    "this claim was repeated or released before its first call was answered: the newer call decides",
+    { effect: "unknown", retryable: true, resource },
+  );
+}

@@ -6,27 +6,34 @@ import {
   startRedis,
 } from "@holdfast/servers";
 import { Redis } from "ioredis";
+import type { Misanswered, Relayed, TrueGrant } from "../../conformance/index.js";
 import type { Engine } from "../../engine.js";
 import { Locks } from "../../locks.js";
 import type { ConnectOptions } from "../../options.js";
 import { keyOf } from "../redis/keys.js";
 import type { QuorumEngine } from "./engine.js";
+import { garbling } from "./garbled.fixture.js";
 import {
   createQuorum,
   type QuorumEngineOptions,
   type QuorumMember,
   quorumEngine,
 } from "./index.js";
-import { QUORUM_DEFAULTS, type QuorumSettings } from "./options.js";
+import { QUORUM_DEFAULTS, type QuorumSettings, resolveQuorum } from "./options.js";
 
 // Lets a resource's grants end earlier on one node, as if so much time had passed for it alone.
 const AGE = `
   local all = redis.call('HGETALL', KEYS[1])
   for i = 1, #all, 2 do
-    local head, ends, tail = string.match(all[i + 1], '^(%a:%d+:%d+:%d+:%d+:%d+:%d:)(%d+)(:.*)$')
+    local head, ends, tail = string.match(all[i + 1], '^(%a:%d+:%d+:%d+:%d+:%d+:%d+:%d:%d:)(%d+)(:.*)$')
     local sooner = string.format('%.0f', tonumber(ends) - tonumber(ARGV[1]))
     redis.call('HSET', KEYS[1], all[i], head .. sooner .. tail)
   end`;
+
+// The node's time and all records of a resource, as they are at one instant.
+const TRUTH = `
+  local time, records = redis.call('TIME'), redis.call('HVALS', KEYS[1])
+  return { time[1], time[2], unpack(records) }`;
 
 /** Independent Redis servers, and clients of them that are closed with them. */
 export class Ground implements AsyncDisposable {
@@ -94,9 +101,8 @@ export class Ground implements AsyncDisposable {
   /** As another process would have it: its own clients, straight to the servers. */
   async engine(
     more: QuorumSettings = {},
-    ports = this.servers.map(({ port }) => port),
+    clients = this.servers.map(({ port }) => this.connect(port)),
   ): Promise<Engine> {
-    const clients = ports.map((port) => this.connect(port));
     const engine = quorumEngine(this.options(clients, more)) as QuorumEngine;
     this.#engines.push(engine);
     await engine.open();
@@ -124,7 +130,7 @@ export class Ground implements AsyncDisposable {
     const relays = await Promise.all(this.servers.map(({ port }) => Relay.start(port)));
     const engine = await this.engine(
       {},
-      relays.map(({ port }) => port),
+      relays.map(({ port }) => this.connect(port)),
     );
     this.#relays.set(engine, relays);
     const close = engine.close.bind(engine);
@@ -142,6 +148,21 @@ export class Ground implements AsyncDisposable {
     return () => {
       for (const relay of relays) relay.mend();
     };
+  }
+
+  /** Through relays that keep requests back. */
+  async relayed(): Promise<Relayed> {
+    const engine = await this.severable();
+    const relays = this.relaysOf(engine);
+    const each = (act: (relay: Relay) => void) => () => relays.forEach(act);
+    return { engine, hold: each((relay) => relay.hold()), deliver: each((one) => one.deliver()) };
+  }
+
+  /** Whose answers are altered before the engine sees them. */
+  async misanswered(): Promise<Misanswered> {
+    const clients = this.servers.map(({ port }) => this.connect(port));
+    const wire = garbling(clients);
+    return { engine: await this.engine({}, clients), ...wire };
   }
 
   relaysOf(engine: Engine): readonly Relay[] {
@@ -168,6 +189,25 @@ export class Ground implements AsyncDisposable {
   async age(resource: string, ms: number): Promise<void> {
     const key = keyOf(QUORUM_DEFAULTS.prefix, resource);
     await Promise.all(this.admins.map((admin) => admin.eval(AGE, 1, key, String(ms))));
+  }
+
+  /** The grants that enough nodes have in their records, and until when enough of them have it. */
+  async truth(resource: string): Promise<readonly TrueGrant[]> {
+    const key = keyOf(QUORUM_DEFAULTS.prefix, resource);
+    const { writeQuorum } = resolveQuorum(this.names, this.#settings);
+    const lefts = new Map<string, number[]>();
+    for (const admin of this.admins) {
+      const [s, us, ...records] = (await admin.eval(TRUTH, 1, key)) as string[];
+      for (const record of records) {
+        const [, , fence, , , , , , , ends] = record.split(":");
+        const leftMs = Number(ends) - (Number(s) * 1e3 + Number(us) / 1e3);
+        if (leftMs > 0) lefts.set(fence!, [...(lefts.get(fence!) ?? []), Math.ceil(leftMs)]);
+      }
+    }
+    return [...lefts].flatMap(([fence, on]) => {
+      const remainingMs = on.sort((a, b) => b - a)[writeQuorum - 1];
+      return remainingMs === undefined ? [] : [{ token: BigInt(fence), remainingMs }];
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

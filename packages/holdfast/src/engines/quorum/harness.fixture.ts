@@ -1,4 +1,5 @@
 import assert from "node:assert";
+import { callNow } from "../../call.fixture.js";
 import type { Harness } from "../../conformance/index.js";
 import type { Claim } from "../../engine.js";
 import { mintGrantId } from "../../grant-id.js";
@@ -28,6 +29,9 @@ export function harness(ground?: () => Ground | null): Harness {
     age: (resource, ms) => there().age(resource, ms),
     sever: (engine) => there().sever(engine),
     restart: () => there().restart(),
+    truth: (resource) => there().truth(resource),
+    relayed: () => there().relayed(),
+    misanswered: () => there().misanswered(),
     excuses: [
       {
         law: "L13.10",
@@ -42,7 +46,7 @@ export function harness(ground?: () => Ground | null): Harness {
 async function overtaken(harness: Harness): Promise<void> {
   const engines = [await harness.open(), await harness.open(), await harness.open()] as const;
   const [holder, early, late] = engines;
-  const call = () => ({ startedAt: performance.now(), timeoutMs: 3_000 });
+  const call = () => callNow(3_000);
   try {
     const held = claim();
     assert.equal((await holder.tryAcquire(held, call())).kind, "granted");

@@ -7,12 +7,7 @@ import type { Gone } from "../../engine.js";
  */
 export type NodeRequest =
   | AcquireRequest
-  | {
-      readonly verb: "renew";
-      readonly resource: string;
-      readonly id: string;
-      readonly ttlMs: number;
-    }
+  | RenewRequest
   | ReleaseRequest
   | {
       readonly verb: "check";
@@ -55,14 +50,30 @@ export interface AcquireRequest {
   readonly rejoin: boolean;
   /** A writer that has waited before: readers that come later are kept out for a moment. */
   readonly wants: boolean;
+  /** Of the call, as that of a renewal: what comes late changes no end that was set later. */
+  readonly order: number;
+}
+
+export interface RenewRequest {
+  readonly verb: "renew";
+  readonly resource: string;
+  readonly id: string;
+  readonly ttlMs: number;
+  /** Renewals take effect in this order, in whatever order they arrive. */
+  readonly order: number;
+  /** Which of the grant's tokens is in use. */
+  readonly index: number;
+  /** The holder goes, and only time or force ends the grant. */
+  readonly leave: boolean;
 }
 
 export interface ReleaseRequest {
   readonly verb: "release";
   readonly resource: string;
   readonly id: string;
-  /** Ends what attempts up to this one left. */
+  /** Ends what attempts up to this one left, unless a later call has asked for it since. */
   readonly upTo: number;
+  readonly order: number;
   readonly tombstoneMs: number;
   /** The claim is over, and those who wait are told; else only an attempt is. */
   readonly tell: boolean;
@@ -73,6 +84,8 @@ export interface NodeHolder {
   readonly mode: Letter;
   readonly fence: number;
   readonly tokens: number;
+  /** Which of them is in use, as far as this node has heard. */
+  readonly index: number;
   readonly label: string;
   /** 0 or less within its lock-delay. */
   readonly leftMs: number;
@@ -89,12 +102,14 @@ export type NodeAnswer =
       readonly attempt: number;
       readonly fence: number;
       readonly tokens: number;
+      /** For certain, as the node answered. */
+      readonly leftMs: number;
     }
   | { readonly kind: "busy"; readonly counter: number; readonly holders: readonly NodeHolder[] }
   | { readonly kind: "counter"; readonly counter: number }
   | { readonly kind: "skew" }
   | { readonly kind: "gone"; readonly why: Gone["why"] }
-  | { readonly kind: "renewed" }
+  | { readonly kind: "renewed"; readonly leftMs: number }
   | { readonly kind: "released" }
   | { readonly kind: "revoked" }
   | { readonly kind: "checked"; readonly live: boolean }

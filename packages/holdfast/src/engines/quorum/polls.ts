@@ -102,9 +102,11 @@ function merged(resource: string, answers: readonly (NodeAnswer | null)[], enoug
     const { leftMs, delayMs, mode, fence, label } = nth!;
     if (leftMs > 0) {
       const revoked = group.some((one) => one.revoked);
+      // Some nodes may not have heard of the last renewal yet.
+      const index = Math.max(...group.map((one) => one.index));
       holders.push({
         ...{ mode: mode === "s" ? ("shared" as const) : ("exclusive" as const), label, revoked },
-        ...{ token: BigInt(fence), remainingMs: leftMs },
+        ...{ token: BigInt(fence + index), remainingMs: leftMs },
       });
     } else closedMs = Math.max(closedMs, leftMs + delayMs);
   }

@@ -2,10 +2,11 @@ import type { Gone } from "../../engine.js";
 import { Acquisition } from "./acquisition.js";
 import type { Electorate, QuorumClock } from "./canvass.js";
 import { ClockWatch, type Suspicion } from "./clock-watch.js";
-import { type Closed, Closing, type ReleaseWish } from "./closing.js";
+import { ALL, type Closed, Closing, type ReleaseWish } from "./closing.js";
+import { Entries, type Entry } from "./entry.js";
 import type { Letter, NodeAnswer, NodeHolder, NodeRequest, QuorumNode } from "./node.js";
 import { Quarantine } from "./quarantine.js";
-import { type RenewOutcome, renewGrant } from "./renewal.js";
+import { type RenewOutcome, type RenewWish, renewGrant } from "./renewal.js";
 import { Seen } from "./seen.js";
 
 /** How nodes and clients agree; the same for all clients of a quorum, but for nodeTimeoutMs. */
@@ -46,8 +47,21 @@ export interface QuorumClaim {
   readonly label: string;
 }
 
+export interface QuorumCall {
+  /** The caller is answered soon after this. */
+  readonly patienceMs: number;
+  /** Rises with every call of one caller. */
+  readonly order: number;
+}
+
 export type AcquireOutcome =
-  | { readonly kind: "granted"; readonly fence: number; readonly tokens: number }
+  | {
+      readonly kind: "granted";
+      readonly fence: number;
+      readonly tokens: number;
+      /** What enough nodes have of its life at least, as they answered. */
+      readonly ttlMs: number;
+    }
   | {
       readonly kind: "busy";
       readonly holders: readonly NodeHolder[];
@@ -55,6 +69,8 @@ export type AcquireOutcome =
     }
   | { readonly kind: "gone"; readonly why: Gone["why"] }
   | Unanswered
+  /** A newer call with the same id, or its release, took this one's place, and is not answered yet. */
+  | { readonly kind: "overtaken" }
   | { readonly kind: "terms"; readonly node: number; readonly terms: string };
 
 /** Too few nodes could be counted. */
@@ -67,28 +83,6 @@ export interface Unanswered {
     readonly answer: NodeAnswer | "late" | "suspect";
   }[];
 }
-
-/** What this client knows of one grant that it asked for. */
-export interface Entry {
-  readonly claim: QuorumClaim;
-  attempt: number;
-  fence: number;
-  tokens: number;
-  granted: boolean;
-  /** It was refused before, and came back. */
-  waited: boolean;
-  /** It was released: no attempt may follow, and tombstones await those that are on their way. */
-  isOver: boolean;
-  /** Attempts up to this one were given up: what is accepted of them later is taken back. */
-  givenUp: number;
-  /** Nodes that accepted an attempt and were not asked to give it back. A set of bits. */
-  standing: number;
-  /** By node, acquires without an answer: they may arrive there after the release. */
-  readonly unanswered: number[];
-}
-
-const MOST_ENTRIES = 10_000;
-const MOST_LOOKS = 100;
 
 /**
  * Locks on a majority of independent nodes, with a fencing token. Calls back instead of promising, and
@@ -103,12 +97,13 @@ export class Quorum implements Electorate {
   /** Nodes that let the last question run out of time, a set of bits. Any answer takes them out. */
   silent = 0;
   readonly #nodes: readonly QuorumNode[];
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries: Entries;
 
   constructor(nodes: readonly QuorumNode[], terms: QuorumTerms, surroundings: Surroundings) {
     this.#nodes = nodes;
     this.terms = terms;
     this.surroundings = surroundings;
+    this.#entries = new Entries(nodes.length);
     const { clock } = surroundings;
     // Clocks may run apart while it is waited: the longest grant is over by all of them.
     const longestMs = terms.maxTtlMs * (1 + 2 * terms.drift) + 2;
@@ -153,65 +148,62 @@ export class Quorum implements Electorate {
     });
   }
 
-  acquire(claim: QuorumClaim, done: (outcome: AcquireOutcome) => void): void {
-    new Acquisition(this, this.#entryFor(claim), done).start();
+  /** The same id may be asked for again before this has called back. */
+  acquire(claim: QuorumClaim, call: QuorumCall, done: (outcome: AcquireOutcome) => void): void {
+    const entry = this.#entries.for(claim);
+    entry.calls++;
+    entry.outcome = null;
+    const turn = ++entry.turn;
+    const answered = (outcome: AcquireOutcome) => {
+      entry.calls--;
+      done(outcome);
+      if (turn !== entry.turn) return;
+      entry.outcome = outcome;
+      for (const follow of [...entry.followers]) follow(outcome);
+    };
+    new Acquisition(this, entry, turn, call, answered).start();
   }
 
-  renew(
-    ref: { readonly resource: string; readonly id: string; readonly ttlMs: number },
-    done: (outcome: RenewOutcome) => void,
-  ): void {
-    renewGrant(this, this.#entries.get(ref.id), ref, done);
+  /** Whether no newer call about this claim has begun. */
+  speaksFor(entry: Entry, turn: number): boolean {
+    return turn === entry.turn;
+  }
+
+  renew(wish: RenewWish, done: (outcome: RenewOutcome) => void): void {
+    renewGrant(this, this.#entries.get(wish.id), wish, (outcome) => {
+      // Nothing can be asked about it any more, and nobody will release it.
+      if (wish.leave && outcome.kind === "renewed") this.#entries.delete(wish.id);
+      done(outcome);
+    });
+  }
+
+  /** Of a grant that this client asked for; of others it knows nothing. */
+  lockDelayOf(id: string): number {
+    return this.#entries.get(id)?.claim.delayMs ?? 0;
   }
 
   release(ref: ReleaseWish, done: (outcome: Closed) => void): void {
     const entry = this.#entries.get(ref.id);
-    if (entry !== undefined) entry.isOver = true;
+    if (entry !== undefined) {
+      entry.isOver = true;
+      entry.turn++;
+    }
     this.#entries.delete(ref.id);
-    new Closing(this, ref, entry, Number.MAX_SAFE_INTEGER, true).settle(done);
+    new Closing(this, ref, entry, ALL).settle(done);
   }
 
-  /** Ends what was given up on these nodes, a set of bits: it was accepted after that. */
-  takeBack(entry: Entry, nodes: number, then = () => {}): void {
-    const { resource, id } = entry.claim;
-    entry.standing &= ~nodes;
-    const ref = { resource, id, tombstoneMs: 0, patienceMs: this.terms.nodeTimeoutMs };
-    new Closing(this, ref, entry, entry.givenUp, false).takeBack(nodes, then);
+  /** Ends what was given up on these nodes, a set of bits. */
+  takeBack(entry: Entry, nodes: number, restMs: number, then: (isSure: boolean) => void): void {
+    const { claim, givenUp: upTo, givenUpBy: order } = entry;
+    entry.takenBack(nodes);
+    const patienceMs = Math.min(this.terms.nodeTimeoutMs, restMs);
+    const ref = { resource: claim.resource, id: claim.id, tombstoneMs: 0, patienceMs };
+    new Closing(this, ref, entry, { upTo, order, tell: false }).takeBack(nodes, then);
   }
 
   close(): void {
     this.quarantine.close();
     this.#entries.clear();
-  }
-
-  #entryFor(claim: QuorumClaim): Entry {
-    const known = this.#entries.get(claim.id);
-    if (known !== undefined) return known;
-    const entry: Entry = {
-      claim,
-      attempt: 0,
-      fence: 0,
-      tokens: 0,
-      granted: false,
-      waited: false,
-      isOver: false,
-      givenUp: 0,
-      standing: 0,
-      unanswered: new Array(this.size).fill(0),
-    };
-    this.#entries.set(claim.id, entry);
-    if (this.#entries.size > MOST_ENTRIES) this.#forgetOne();
-    return entry;
-  }
-
-  /** Claims that were given up leave no word; those that are held are worth more. */
-  #forgetOne(): void {
-    let looks = 0;
-    for (const [id, { granted }] of this.#entries) {
-      if (granted && ++looks < MOST_LOOKS) continue;
-      this.#entries.delete(id);
-      return;
-    }
   }
 }
 

@@ -4,7 +4,7 @@ import type { Seam } from "../redis/client.js";
 import { explain, isMissingScript } from "../redis/failure.js";
 import { keyOf, resourceOf } from "../redis/keys.js";
 import { Pushes } from "../redis/pushes.js";
-import { readAnswer } from "./answers.js";
+import { readReply } from "./answers.js";
 import type { Answered, NodeRequest, QuorumNode } from "./node.js";
 import type { ResolvedQuorum } from "./options.js";
 import { scripts } from "./scripts.gen.js";
@@ -86,22 +86,29 @@ export class RedisNode implements QuorumNode {
       for (const word of wordsOf(request)) args.push(word);
     }
     this.#seam.script({ sha: SHA }, keys, args).then(
-      (answers) => this.#settle(batch, answers as unknown[]),
+      (reply) => this.#settle(batch, reply),
       (error: unknown) => {
         // A server that was restarted or flushed has forgotten the script; nothing ran then.
         if (!isMissingScript(error)) return this.#fail(batch, error);
         this.#seam.script({ text: TEXT }, keys, args).then(
-          (answers) => this.#settle(batch, answers as unknown[]),
+          (reply) => this.#settle(batch, reply),
           (reason: unknown) => this.#fail(batch, reason),
         );
       },
     );
   }
 
-  #settle(batch: readonly Question[], answers: readonly unknown[]): void {
+  #settle(batch: readonly Question[], reply: unknown): void {
+    let read: ReturnType<typeof readReply>;
+    try {
+      const verbs = batch.map(({ request }) => request.verb);
+      read = readReply(reply, verbs);
+    } catch (error) {
+      this.#fail(batch, error);
+      return;
+    }
     this.#unanswered -= batch.length;
-    const us = Number(answers[0]);
-    for (let i = 0; i < batch.length; i++) batch[i]!.answered(readAnswer(answers[i + 1]), us);
+    for (const [i, { answered }] of batch.entries()) answered(read.answers[i]!, read.us);
   }
 
   #fail(batch: readonly Question[], error: unknown): void {
@@ -147,15 +154,18 @@ function wordsOf(request: NodeRequest): readonly string[] {
 function inWords(request: NodeRequest): string[] {
   switch (request.verb) {
     case "acquire": {
-      const { id, attempt, mode, ttlMs, delayMs, fence, tokens, rejoin, wants, label } = request;
-      const numbers = [ttlMs, delayMs, fence, tokens, Number(rejoin), Number(wants)].map(String);
+      const { id, attempt, mode, ttlMs, delayMs, fence, tokens, order, label } = request;
+      const flags = [Number(request.rejoin), Number(request.wants)];
+      const numbers = [ttlMs, delayMs, fence, tokens, ...flags, order].map(String);
       return ["acquire", id, String(attempt), mode, ...numbers, label];
     }
-    case "renew":
-      return ["renew", request.id, String(request.ttlMs)];
+    case "renew": {
+      const { id, ttlMs, order, index, leave } = request;
+      return ["renew", id, ...[ttlMs, order, index, Number(leave)].map(String)];
+    }
     case "release": {
-      const { id, upTo, tombstoneMs, tell } = request;
-      return ["release", id, String(upTo), String(tombstoneMs), tell ? "1" : "0"];
+      const { id, upTo, order, tombstoneMs, tell } = request;
+      return ["release", id, ...[upTo, order, tombstoneMs, Number(tell)].map(String)];
     }
     case "check":
       return ["check", request.mode, String(request.token)];

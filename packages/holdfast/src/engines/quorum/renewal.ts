@@ -1,13 +1,23 @@
 import type { Gone } from "../../engine.js";
 import { canvass } from "./canvass.js";
+import type { Entry } from "./entry.js";
 import type { NodeAnswer } from "./node.js";
-import type { Entry, Quorum, Unanswered } from "./quorum.js";
+import type { Quorum, Unanswered } from "./quorum.js";
 
 export type RenewOutcome =
-  | { readonly kind: "renewed" }
+  | { readonly kind: "renewed"; readonly ttlMs: number }
   | { readonly kind: "gone"; readonly why: Gone["why"] }
   | { readonly kind: "terms"; readonly node: number; readonly terms: string }
   | Unanswered;
+
+export interface RenewWish {
+  readonly resource: string;
+  readonly id: string;
+  readonly ttlMs: number;
+  readonly order: number;
+  readonly index: number;
+  readonly leave: boolean;
+}
 
 /**
  * Renews one grant where it stands. Enough nodes must have it still; where one of the others does not,
@@ -16,27 +26,33 @@ export type RenewOutcome =
 export function renewGrant(
   quorum: Quorum,
   entry: Entry | undefined,
-  ref: { readonly resource: string; readonly id: string; readonly ttlMs: number },
+  wish: RenewWish,
   done: (outcome: RenewOutcome) => void,
 ): void {
   const { size, terms } = quorum;
   const answers: (NodeAnswer | null)[] = new Array(size).fill(null);
   let renewed = 0;
+  let leftMs = wish.ttlMs;
   let gone = 0;
   let why: Gone["why"] = "expired";
   let other: RenewOutcome | null = null;
+  if (entry !== undefined) entry.lastOrder = Math.max(entry.lastOrder, wish.order);
   const rejoin = (node: number, answer: NodeAnswer) => {
     if (answer.kind !== "gone" || answer.why === "revoked" || renewed < terms.writeQuorum) return;
-    if (entry?.granted && !entry.isOver) join(quorum, entry, node, ref.ttlMs);
+    // A later renewal may want less, or have left the grant to time.
+    if (wish.leave || entry?.lastOrder !== wish.order) return;
+    if (entry.granted && !entry.isOver) join(quorum, entry, node, wish);
   };
-  const request = { verb: "renew", resource: ref.resource, id: ref.id, ttlMs: ref.ttlMs } as const;
+  const request = { verb: "renew", ...wish } as const;
   canvass(quorum, {
     request: () => request,
-    patienceMs: quorum.patienceMs(ref.ttlMs),
+    patienceMs: quorum.patienceMs(wish.ttlMs),
     heard: (node, answer) => {
       answers[node] = answer;
-      if (answer.kind === "renewed") renewed++;
-      else if (answer.kind === "terms") other = { kind: "terms", node, terms: answer.terms };
+      if (answer.kind === "renewed") {
+        renewed++;
+        leftMs = Math.min(leftMs, answer.leftMs);
+      } else if (answer.kind === "terms") other = { kind: "terms", node, terms: answer.terms };
       else if (answer.kind === "gone") {
         gone++;
         if (answer.why === "revoked") other = { kind: "gone", why: "revoked" };
@@ -46,7 +62,7 @@ export function renewGrant(
     },
     ended: () => {
       if (other !== null) done(other);
-      else if (renewed >= terms.writeQuorum) done({ kind: "renewed" });
+      else if (renewed >= terms.writeQuorum) done({ kind: "renewed", ttlMs: leftMs });
       else if (gone > size - terms.writeQuorum) done({ kind: "gone", why });
       else done({ kind: "unanswered", effect: "unknown", absent: absentees(answers) });
       for (const [node, answer] of answers.entries()) if (answer !== null) rejoin(node, answer);
@@ -60,12 +76,23 @@ export function renewGrant(
  * accepted there. So whoever has the record on W nodes at once knows that no greater fence was
  * granted, whether a node took it at first or joined later.
  */
-function join(quorum: Quorum, entry: Entry, node: number, ttlMs: number): void {
+function join(quorum: Quorum, entry: Entry, node: number, { ttlMs, order }: RenewWish): void {
   const { claim, attempt, fence, tokens } = entry;
   if (entry.unanswered[node]! > 0) return;
   entry.unanswered[node]!++;
   const { resource, id, mode, delayMs, label } = claim;
-  const what = { resource, id, attempt, mode, ttlMs, delayMs, fence, tokens, label } as const;
+  const what = {
+    resource,
+    id,
+    attempt,
+    mode,
+    ttlMs,
+    delayMs,
+    fence,
+    tokens,
+    label,
+    order,
+  } as const;
   quorum.ask(node, { verb: "acquire", ...what, rejoin: true, wants: false }, (answer) => {
     if (answer.kind !== "failed" || answer.effect === "none") entry.unanswered[node]!--;
   });

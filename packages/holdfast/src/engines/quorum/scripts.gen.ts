@@ -13,12 +13,13 @@ export const scripts: Readonly<Record<"aRecords" | "bCertificate" | "cAcquire" |
 --
 -- keys  resource          hash: grant id -> record. One exclusive record, or any number of shared ones
 --       {resource}:fence  string: the last token that this node has heard of
---       {resource}:gone:id string: attempts of this grant id that are refused, and until when
+--       {resource}:gone:id string: attempts of this grant id that are refused, of calls up to which
+--                         order, and until when
 --       {resource}:wants  string: a writer that waits, and until when readers make way for it
 --       tag:certificate   string: run_id, master_replid, and what all clients agree on
 --       tag:nonce         string: names the quarantine that somebody is waiting out
 
-local COUNTS = { acquire = 10, renew = 2, release = 4, check = 2, revoke = 2, inspect = 0, mark = 1,
+local COUNTS = { acquire = 11, renew = 5, release = 5, check = 2, revoke = 2, inspect = 0, mark = 1,
   certify = 3 }
 local TAG, TERMS, CHANGES = ARGV[1], ARGV[2], ARGV[3]
 local SKEW, IDLE = tonumber(ARGV[4]), ARGV[5]
@@ -43,18 +44,22 @@ local function tagged(key, what)
   return '{' .. key .. '}:' .. what
 end
 
+-- order    of the latest call that set its end: one with a smaller number comes too late
+-- index    which of its tokens is in use
+-- left     '1' where its holder has gone and left it to time
 local function read(id, value)
-  local mode, attempt, fence, tokens, ttl, delay, revoked, ends, born, label = string.match(value,
-    '^(%a):(%d+):(%d+):(%d+):(%d+):(%d+):(%d):(%d+):(%d+):(.*)$')
+  local mode, attempt, fence, tokens, delay, order, index, revoked, left, ends, born, label =
+    string.match(value, '^(%a):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(%d):(%d):(%d+):(%d+):(.*)$')
   return { id = id, mode = mode, attempt = tonumber(attempt), fence = tonumber(fence),
-    tokens = tonumber(tokens), ttl = tonumber(ttl), delay = tonumber(delay), revoked = revoked,
-    ends = tonumber(ends), born = tonumber(born), label = label }
+    tokens = tonumber(tokens), delay = tonumber(delay), order = tonumber(order),
+    index = tonumber(index), revoked = revoked, left = left, ends = tonumber(ends),
+    born = tonumber(born), label = label }
 end
 
 -- alone: nothing else is there that would have to be kept for longer.
 local function write(key, r, alone)
-  call('HSET', key, r.id, table.concat({ r.mode, r.attempt, whole(r.fence), r.tokens, r.ttl, r.delay,
-    r.revoked, whole(r.ends), whole(r.born), r.label }, ':'))
+  call('HSET', key, r.id, table.concat({ r.mode, r.attempt, whole(r.fence), r.tokens, r.delay,
+    whole(r.order), r.index, r.revoked, r.left, whole(r.ends), whole(r.born), r.label }, ':'))
   local left = r.ends + r.delay - at + SLACK
   if alone or call('PTTL', key) < left then call('PEXPIRE', key, whole(left)) end
 end
@@ -77,8 +82,13 @@ local function alive(key, id)
   return r and r.ends > at and r or nil
 end
 
+-- What is left of its life for certain: of the millisecond that has begun, nothing.
+local function remaining(r)
+  return r.ends - at - 1
+end
+
 local function view(r)
-  return { r.mode, whole(r.fence), r.tokens, r.label, r.ends - at, r.delay, at - r.born,
+  return { r.mode, whole(r.fence), r.tokens, r.index, r.label, r.ends - at, r.delay, at - r.born,
     tonumber(r.revoked) }
 end
 
@@ -178,9 +188,15 @@ local function conflicts(key, id, mode)
   return own, others, readers
 end
 
+-- Whether a tombstone is for this attempt. One that an older call left says nothing of a newer one's.
+local function covers(gone, attempt, order)
+  local upto, last = string.match(gone, '^(%d+) (%d+)$')
+  return tonumber(upto) >= attempt and tonumber(last) >= order
+end
+
 -- args  1 grant id  2 attempt  3 mode  4 ttl  5 lock-delay  6 fence  7 tokens  8 rejoin 1|0
---       9 wants 1|0  10 label
--- Gives accepted | known attempt fence tokens | busy counter holders | counter counter | skew
+--       9 wants 1|0  10 order of the call  11 label
+-- Gives accepted | known attempt fence tokens ms that remain | busy counter holders | counter counter | skew
 --       | gone why | what the certificate says
 function operations.acquire(key, a)
   local why = objection()
@@ -188,18 +204,21 @@ function operations.acquire(key, a)
   local id, attempt, mode = ARGV[a + 1], tonumber(ARGV[a + 2]), ARGV[a + 3]
   local ttl, delay = tonumber(ARGV[a + 4]), tonumber(ARGV[a + 5])
   local fence, tokens = tonumber(ARGV[a + 6]), tonumber(ARGV[a + 7])
+  local order = tonumber(ARGV[a + 10])
   local kept = call('MGET', tagged(key, 'gone:' .. id), tagged(key, 'fence'), tagged(key, 'wants'))
   local gone, wants = in_time(kept[1]), in_time(kept[3])
-  if gone and tonumber(gone) >= attempt then return { 'gone', 'unknown' } end
+  if gone and covers(gone, attempt, order) then return { 'gone', 'unknown' } end
   local own, others, readers = conflicts(key, id, mode)
   if own and own.revoked == '1' then return { 'gone', 'revoked' } end
-  if own and own.attempt >= attempt then
-    -- A repeat: a fresh life, which takes nothing back from a renewal for longer.
-    if own.ends < ending(ttl) then
-      own.ends, own.ttl = ending(ttl), ttl
+  if own and own.left == '1' then return { 'gone', 'unknown' } end
+  if own and (own.attempt >= attempt or own.order > order) then
+    -- A repeat: a fresh life, which takes nothing back from a renewal for longer, and gives nothing
+    -- back that a later renewal took. An older call does not replace what a newer one has.
+    if own.order <= order then
+      own.ends, own.order = math.max(own.ends, ending(ttl)), order
       write(key, own)
     end
-    return { 'known', own.attempt, whole(own.fence), own.tokens }
+    return { 'known', own.attempt, whole(own.fence), own.tokens, remaining(own) }
   end
   local counter = tonumber(kept[2] or 0)
   -- The clock stands in for a counter that this node may have forgotten: long enough after that, it is
@@ -215,8 +234,12 @@ function operations.acquire(key, a)
   if fence > us + SKEW then return { 'skew' } end
   if counter >= fence then return { 'counter', whole(counter) } end
   call('SET', tagged(key, 'fence'), whole(fence + tokens - 1), 'PX', IDLE)
-  write(key, { id = id, mode = mode, attempt = attempt, fence = fence, tokens = tokens, ttl = ttl,
-    delay = delay, revoked = '0', ends = ending(ttl), born = at, label = ARGV[a + 10] }, mode == 'x')
+  -- An earlier attempt's record may have been renewed for longer before this request arrived.
+  local before = own or { ends = 0, order = 0, index = 0 }
+  write(key, { id = id, mode = mode, attempt = attempt, fence = fence, tokens = tokens,
+    delay = delay, order = math.max(before.order, order), index = before.index, revoked = '0',
+    left = '0', ends = math.max(before.ends, ending(ttl)), born = at, label = ARGV[a + 11] },
+    mode == 'x')
   if wants == id then call('DEL', tagged(key, 'wants')) end
   return { 'accepted' }
 end
@@ -231,38 +254,49 @@ local function why_gone(key, id)
 end
 
 -- Never makes a record: only one that is there gets a new end.
--- args  1 grant id  2 ttl
--- Gives renewed | gone why | what the certificate says
+-- args  1 grant id  2 ttl  3 order of the call  4 index of the token in use  5 leave 1|0
+-- Gives renewed ms that remain | gone why | what the certificate says
 function operations.renew(key, a)
   local why = objection()
   if why then return why end
+  local ttl, order = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
+  local index, leave = tonumber(ARGV[a + 4]), ARGV[a + 5]
   local r = alive(key, ARGV[a + 1])
-  if not r or r.revoked == '1' then return why_gone(key, ARGV[a + 1]) end
-  r.ttl = tonumber(ARGV[a + 2])
-  r.ends = ending(r.ttl)
+  if not r or (r.left == '1' and leave ~= '1') then return why_gone(key, ARGV[a + 1]) end
+  if r.revoked == '1' and index <= r.index then return why_gone(key, ARGV[a + 1]) end
+  -- One that comes late takes back nothing that a later one gave, and gives nothing back.
+  if order < r.order then return { 'renewed', remaining(r) } end
+  r.ends, r.order, r.left = ending(ttl), order, leave
+  -- The revocation was for a holder that has passed its lease on.
+  if index > r.index then r.index, r.revoked = index, '0' end
   write(key, r)
-  return { 'renewed' }
+  return { 'renewed', remaining(r) }
 end
 
 -- Whatever the certificate says: giving back is always right.
--- args  1 grant id  2 the last attempt that is ended  3 tombstone ms, 0 for none
---       4 1 where the claim is over, 0 where only an attempt is: those who wait are not told then
+-- args  1 grant id  2 the last attempt that is ended  3 the last call whose attempts are, by order
+--       4 tombstone ms, 0 for none
+--       5 1 where the claim is over, 0 where only an attempt is: those who wait are not told then
 -- Gives released | gone why
 function operations.release(key, a)
-  local id, upto, grave = ARGV[a + 1], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
+  local id, upto, order = ARGV[a + 1], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
+  local grave, over = tonumber(ARGV[a + 4]), ARGV[a + 5] == '1'
   local r = alive(key, id)
-  local ended = r and r.attempt <= upto
+  -- What was left is nobody's any more.
+  local ended = r and r.left == '0' and r.attempt <= upto and r.order <= order
   if ended then
     call('HDEL', key, id)
-    if ARGV[a + 4] == '1' then redis.pcall('PUBLISH', CHANGES, key) end
+    if over then redis.pcall('PUBLISH', CHANGES, key) end
   end
-  if ARGV[a + 4] == '1' and timed(tagged(key, 'wants')) == id then
+  if over and timed(tagged(key, 'wants')) == id then
     call('DEL', tagged(key, 'wants'))
   end
   -- Last: a server that is out of memory lets a script write only after it has freed something.
   if grave > 0 then
-    local before = tonumber(timed(tagged(key, 'gone:' .. id)) or 0)
-    set_timed(tagged(key, 'gone:' .. id), whole(math.max(upto, before)), grave)
+    local before = timed(tagged(key, 'gone:' .. id)) or '0 0'
+    local attempts, orders = string.match(before, '^(%d+) (%d+)$')
+    set_timed(tagged(key, 'gone:' .. id), whole(math.max(upto, tonumber(attempts))) .. ' ' ..
+      whole(math.max(order, tonumber(orders))), grave)
   end
   return ended and { 'released' } or why_gone(key, id)
 end
@@ -282,11 +316,13 @@ function operations.check(key, a)
   return { 'checked', r and r.mode == ARGV[a + 1] and r.revoked == '0' and 1 or 0 }
 end
 
+-- Only the token in use counts.
 -- args  1 token  2 force 1|0
 -- Gives revoked | gone why
 function operations.revoke(key, a)
-  local r = find_token(key, tonumber(ARGV[a + 1]))
-  if not r then return { 'gone', 'unknown' } end
+  local token = tonumber(ARGV[a + 1])
+  local r = find_token(key, token)
+  if not r or r.fence + r.index ~= token then return { 'gone', 'unknown' } end
   if ARGV[a + 2] == '1' then
     call('HDEL', key, r.id)
   else

@@ -89,6 +89,16 @@ export class Tally {
     return 1;
   }
 
+  /** What enough of the nodes that hold this id under this fence have of its life, at least. */
+  leftMs(fence: number): number {
+    const lefts = this.#answers.flatMap((answer) => {
+      if (!isAnswer(answer)) return [];
+      if (answer.kind === "accepted") return fence === this.#fence ? [Infinity] : [];
+      return answer.kind === "known" && answer.fence === fence ? [answer.leftMs] : [];
+    });
+    return lefts.sort((a, b) => b - a)[this.#writeQuorum - 1] ?? 0;
+  }
+
   /** Nodes that failed without saying whether they did it: a set of bits. */
   get doubtful(): number {
     let bits = 0;

@@ -11,12 +11,13 @@
 --
 -- keys  resource          hash: grant id -> record. One exclusive record, or any number of shared ones
 --       {resource}:fence  string: the last token that this node has heard of
---       {resource}:gone:id string: attempts of this grant id that are refused, and until when
+--       {resource}:gone:id string: attempts of this grant id that are refused, of calls up to which
+--                         order, and until when
 --       {resource}:wants  string: a writer that waits, and until when readers make way for it
 --       tag:certificate   string: run_id, master_replid, and what all clients agree on
 --       tag:nonce         string: names the quarantine that somebody is waiting out
 
-local COUNTS = { acquire = 10, renew = 2, release = 4, check = 2, revoke = 2, inspect = 0, mark = 1,
+local COUNTS = { acquire = 11, renew = 5, release = 5, check = 2, revoke = 2, inspect = 0, mark = 1,
   certify = 3 }
 local TAG, TERMS, CHANGES = ARGV[1], ARGV[2], ARGV[3]
 local SKEW, IDLE = tonumber(ARGV[4]), ARGV[5]
@@ -41,18 +42,22 @@ local function tagged(key, what)
   return '{' .. key .. '}:' .. what
 end
 
+-- order    of the latest call that set its end: one with a smaller number comes too late
+-- index    which of its tokens is in use
+-- left     '1' where its holder has gone and left it to time
 local function read(id, value)
-  local mode, attempt, fence, tokens, ttl, delay, revoked, ends, born, label = string.match(value,
-    '^(%a):(%d+):(%d+):(%d+):(%d+):(%d+):(%d):(%d+):(%d+):(.*)$')
+  local mode, attempt, fence, tokens, delay, order, index, revoked, left, ends, born, label =
+    string.match(value, '^(%a):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(%d):(%d):(%d+):(%d+):(.*)$')
   return { id = id, mode = mode, attempt = tonumber(attempt), fence = tonumber(fence),
-    tokens = tonumber(tokens), ttl = tonumber(ttl), delay = tonumber(delay), revoked = revoked,
-    ends = tonumber(ends), born = tonumber(born), label = label }
+    tokens = tonumber(tokens), delay = tonumber(delay), order = tonumber(order),
+    index = tonumber(index), revoked = revoked, left = left, ends = tonumber(ends),
+    born = tonumber(born), label = label }
 end
 
 -- alone: nothing else is there that would have to be kept for longer.
 local function write(key, r, alone)
-  call('HSET', key, r.id, table.concat({ r.mode, r.attempt, whole(r.fence), r.tokens, r.ttl, r.delay,
-    r.revoked, whole(r.ends), whole(r.born), r.label }, ':'))
+  call('HSET', key, r.id, table.concat({ r.mode, r.attempt, whole(r.fence), r.tokens, r.delay,
+    whole(r.order), r.index, r.revoked, r.left, whole(r.ends), whole(r.born), r.label }, ':'))
   local left = r.ends + r.delay - at + SLACK
   if alone or call('PTTL', key) < left then call('PEXPIRE', key, whole(left)) end
 end
@@ -75,8 +80,13 @@ local function alive(key, id)
   return r and r.ends > at and r or nil
 end
 
+-- What is left of its life for certain: of the millisecond that has begun, nothing.
+local function remaining(r)
+  return r.ends - at - 1
+end
+
 local function view(r)
-  return { r.mode, whole(r.fence), r.tokens, r.label, r.ends - at, r.delay, at - r.born,
+  return { r.mode, whole(r.fence), r.tokens, r.index, r.label, r.ends - at, r.delay, at - r.born,
     tonumber(r.revoked) }
 end
 

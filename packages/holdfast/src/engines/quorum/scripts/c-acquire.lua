@@ -12,9 +12,15 @@ local function conflicts(key, id, mode)
   return own, others, readers
 end
 
+-- Whether a tombstone is for this attempt. One that an older call left says nothing of a newer one's.
+local function covers(gone, attempt, order)
+  local upto, last = string.match(gone, '^(%d+) (%d+)$')
+  return tonumber(upto) >= attempt and tonumber(last) >= order
+end
+
 -- args  1 grant id  2 attempt  3 mode  4 ttl  5 lock-delay  6 fence  7 tokens  8 rejoin 1|0
---       9 wants 1|0  10 label
--- Gives accepted | known attempt fence tokens | busy counter holders | counter counter | skew
+--       9 wants 1|0  10 order of the call  11 label
+-- Gives accepted | known attempt fence tokens ms that remain | busy counter holders | counter counter | skew
 --       | gone why | what the certificate says
 function operations.acquire(key, a)
   local why = objection()
@@ -22,18 +28,21 @@ function operations.acquire(key, a)
   local id, attempt, mode = ARGV[a + 1], tonumber(ARGV[a + 2]), ARGV[a + 3]
   local ttl, delay = tonumber(ARGV[a + 4]), tonumber(ARGV[a + 5])
   local fence, tokens = tonumber(ARGV[a + 6]), tonumber(ARGV[a + 7])
+  local order = tonumber(ARGV[a + 10])
   local kept = call('MGET', tagged(key, 'gone:' .. id), tagged(key, 'fence'), tagged(key, 'wants'))
   local gone, wants = in_time(kept[1]), in_time(kept[3])
-  if gone and tonumber(gone) >= attempt then return { 'gone', 'unknown' } end
+  if gone and covers(gone, attempt, order) then return { 'gone', 'unknown' } end
   local own, others, readers = conflicts(key, id, mode)
   if own and own.revoked == '1' then return { 'gone', 'revoked' } end
-  if own and own.attempt >= attempt then
-    -- A repeat: a fresh life, which takes nothing back from a renewal for longer.
-    if own.ends < ending(ttl) then
-      own.ends, own.ttl = ending(ttl), ttl
+  if own and own.left == '1' then return { 'gone', 'unknown' } end
+  if own and (own.attempt >= attempt or own.order > order) then
+    -- A repeat: a fresh life, which takes nothing back from a renewal for longer, and gives nothing
+    -- back that a later renewal took. An older call does not replace what a newer one has.
+    if own.order <= order then
+      own.ends, own.order = math.max(own.ends, ending(ttl)), order
       write(key, own)
     end
-    return { 'known', own.attempt, whole(own.fence), own.tokens }
+    return { 'known', own.attempt, whole(own.fence), own.tokens, remaining(own) }
   end
   local counter = tonumber(kept[2] or 0)
   -- The clock stands in for a counter that this node may have forgotten: long enough after that, it is
@@ -49,8 +58,12 @@ function operations.acquire(key, a)
   if fence > us + SKEW then return { 'skew' } end
   if counter >= fence then return { 'counter', whole(counter) } end
   call('SET', tagged(key, 'fence'), whole(fence + tokens - 1), 'PX', IDLE)
-  write(key, { id = id, mode = mode, attempt = attempt, fence = fence, tokens = tokens, ttl = ttl,
-    delay = delay, revoked = '0', ends = ending(ttl), born = at, label = ARGV[a + 10] }, mode == 'x')
+  -- An earlier attempt's record may have been renewed for longer before this request arrived.
+  local before = own or { ends = 0, order = 0, index = 0 }
+  write(key, { id = id, mode = mode, attempt = attempt, fence = fence, tokens = tokens,
+    delay = delay, order = math.max(before.order, order), index = before.index, revoked = '0',
+    left = '0', ends = math.max(before.ends, ending(ttl)), born = at, label = ARGV[a + 11] },
+    mode == 'x')
   if wants == id then call('DEL', tagged(key, 'wants')) end
   return { 'accepted' }
 end

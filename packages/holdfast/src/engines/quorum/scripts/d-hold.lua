@@ -8,38 +8,49 @@ local function why_gone(key, id)
 end
 
 -- Never makes a record: only one that is there gets a new end.
--- args  1 grant id  2 ttl
--- Gives renewed | gone why | what the certificate says
+-- args  1 grant id  2 ttl  3 order of the call  4 index of the token in use  5 leave 1|0
+-- Gives renewed ms that remain | gone why | what the certificate says
 function operations.renew(key, a)
   local why = objection()
   if why then return why end
+  local ttl, order = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
+  local index, leave = tonumber(ARGV[a + 4]), ARGV[a + 5]
   local r = alive(key, ARGV[a + 1])
-  if not r or r.revoked == '1' then return why_gone(key, ARGV[a + 1]) end
-  r.ttl = tonumber(ARGV[a + 2])
-  r.ends = ending(r.ttl)
+  if not r or (r.left == '1' and leave ~= '1') then return why_gone(key, ARGV[a + 1]) end
+  if r.revoked == '1' and index <= r.index then return why_gone(key, ARGV[a + 1]) end
+  -- One that comes late takes back nothing that a later one gave, and gives nothing back.
+  if order < r.order then return { 'renewed', remaining(r) } end
+  r.ends, r.order, r.left = ending(ttl), order, leave
+  -- The revocation was for a holder that has passed its lease on.
+  if index > r.index then r.index, r.revoked = index, '0' end
   write(key, r)
-  return { 'renewed' }
+  return { 'renewed', remaining(r) }
 end
 
 -- Whatever the certificate says: giving back is always right.
--- args  1 grant id  2 the last attempt that is ended  3 tombstone ms, 0 for none
---       4 1 where the claim is over, 0 where only an attempt is: those who wait are not told then
+-- args  1 grant id  2 the last attempt that is ended  3 the last call whose attempts are, by order
+--       4 tombstone ms, 0 for none
+--       5 1 where the claim is over, 0 where only an attempt is: those who wait are not told then
 -- Gives released | gone why
 function operations.release(key, a)
-  local id, upto, grave = ARGV[a + 1], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
+  local id, upto, order = ARGV[a + 1], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
+  local grave, over = tonumber(ARGV[a + 4]), ARGV[a + 5] == '1'
   local r = alive(key, id)
-  local ended = r and r.attempt <= upto
+  -- What was left is nobody's any more.
+  local ended = r and r.left == '0' and r.attempt <= upto and r.order <= order
   if ended then
     call('HDEL', key, id)
-    if ARGV[a + 4] == '1' then redis.pcall('PUBLISH', CHANGES, key) end
+    if over then redis.pcall('PUBLISH', CHANGES, key) end
   end
-  if ARGV[a + 4] == '1' and timed(tagged(key, 'wants')) == id then
+  if over and timed(tagged(key, 'wants')) == id then
     call('DEL', tagged(key, 'wants'))
   end
   -- Last: a server that is out of memory lets a script write only after it has freed something.
   if grave > 0 then
-    local before = tonumber(timed(tagged(key, 'gone:' .. id)) or 0)
-    set_timed(tagged(key, 'gone:' .. id), whole(math.max(upto, before)), grave)
+    local before = timed(tagged(key, 'gone:' .. id)) or '0 0'
+    local attempts, orders = string.match(before, '^(%d+) (%d+)$')
+    set_timed(tagged(key, 'gone:' .. id), whole(math.max(upto, tonumber(attempts))) .. ' ' ..
+      whole(math.max(order, tonumber(orders))), grave)
   end
   return ended and { 'released' } or why_gone(key, id)
 end
@@ -59,11 +70,13 @@ function operations.check(key, a)
   return { 'checked', r and r.mode == ARGV[a + 1] and r.revoked == '0' and 1 or 0 }
 end
 
+-- Only the token in use counts.
 -- args  1 token  2 force 1|0
 -- Gives revoked | gone why
 function operations.revoke(key, a)
-  local r = find_token(key, tonumber(ARGV[a + 1]))
-  if not r then return { 'gone', 'unknown' } end
+  local token = tonumber(ARGV[a + 1])
+  local r = find_token(key, token)
+  if not r or r.fence + r.index ~= token then return { 'gone', 'unknown' } end
   if ARGV[a + 2] == '1' then
     call('HDEL', key, r.id)
   else

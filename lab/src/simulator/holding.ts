@@ -1,0 +1,147 @@
+import type { RenewOutcome, RenewWish } from "holdfast/quorum/core";
+import { Belief } from "./belief.js";
+import type { Checker, SimulatedLease } from "./checker.js";
+import type { Plan } from "./plan.js";
+import type { Process } from "./process.js";
+import type { Random } from "./random.js";
+
+/** What a grant needs to know of its holder, and whom it is told to when it is over. */
+export interface Holder {
+  readonly index: number;
+  readonly process: Process;
+  readonly random: Random;
+  readonly plan: Plan;
+  readonly checker: Checker;
+  readonly drift: number;
+  renew(
+    wish: Pick<RenewWish, "id" | "ttlMs" | "leave">,
+    answered: (outcome: RenewOutcome) => void,
+  ): void;
+  /** The lease is over, and is given back; then the holder goes on. */
+  release(id: string): void;
+  /** The lease is over, and nothing is given back. */
+  goOn(): void;
+}
+
+export interface Grant {
+  readonly id: string;
+  readonly mode: "x" | "s";
+  readonly fence: number;
+  readonly tokens: number;
+  readonly ttlMs: number;
+  readonly since: number;
+}
+
+/** One lease from its grant on: work, renewals, and one of its ends. */
+export class Holding {
+  readonly #holder: Holder;
+  readonly #id: string;
+  readonly #belief: Belief;
+  readonly #lease: SimulatedLease;
+  #isOver = false;
+  #isRenewing = false;
+
+  constructor(holder: Holder, { id, mode, fence, tokens, ttlMs, since }: Grant) {
+    const { index, process, plan, drift } = holder;
+    this.#holder = holder;
+    this.#id = id;
+    this.#belief = new Belief(since, ttlMs, drift);
+    this.#lease = {
+      ...{ client: index, mode, fence, tokens, isReleased: false },
+      until: process.trueTime(this.#belief.until),
+      closedMs: plan.lockDelayMs * (1 - drift),
+    };
+  }
+
+  start() {
+    const { process, random, plan, checker } = this.#holder;
+    const { ttlMs, unrenewed } = plan;
+    if (this.#isLost) return this.#finish();
+    checker.granted(this.#lease, process.trueNow);
+    const workMs = this.#workMs();
+    const renews = !random.chance(unrenewed);
+    const endsAt = process.now() + workMs;
+    const step = () => {
+      if (this.#isOver) return;
+      if (process.now() >= endsAt || this.#isLost) return this.#finish();
+      if (renews && !this.#isRenewing) this.#renew();
+      process.timer(Math.min(this.#restMs(), Math.max(1, endsAt - process.now())), step);
+    };
+    process.timer(Math.min(ttlMs / 3, workMs), step);
+  }
+
+  /** Mostly short; where renewals differ there must be some of them. */
+  #workMs(): number {
+    const { random, plan } = this.#holder;
+    const { ttlMs, otherTtls, tidy } = plan;
+    if (tidy) return random.between(1, 30);
+    return ttlMs * (otherTtls > 0 ? random.between(2, 8) : 1.5 * random.next() ** 2);
+  }
+
+  /** Until the next renewal; users may want few of them. */
+  #restMs(): number {
+    const { random, plan } = this.#holder;
+    return this.#belief.ttlMs * (plan.otherTtls > 0 ? random.between(0.2, 0.8) : 1 / 3);
+  }
+
+  #nextTtlMs(): number {
+    const { random, plan } = this.#holder;
+    const { otherTtls, maxTtlMs, lockDelayMs, ttlMs } = plan;
+    if (!random.chance(otherTtls)) return this.#belief.ttlMs;
+    return random.pick([ttlMs / 2, maxTtlMs - lockDelayMs]);
+  }
+
+  #renew(): void {
+    this.#isRenewing = true;
+    this.#ask(false, (outcome, confirm) => {
+      this.#isRenewing = false;
+      if (this.#isOver) return;
+      // Whatever the nodes say later: a lease that has run out is lost.
+      if (this.#isLost || outcome.kind === "gone") this.#finish();
+      else confirm();
+    });
+  }
+
+  /** As the core does it: who goes on after that is kept out like everybody else. */
+  #leave(): void {
+    this.#ask(true, (_, confirm) => {
+      if (!this.#isLost) confirm();
+      this.#holder.goOn();
+    });
+  }
+
+  #ask(leave: boolean, answered: (outcome: RenewOutcome, confirm: () => void) => void): void {
+    const { process } = this.#holder;
+    const sentAt = process.now();
+    const ttlMs = this.#nextTtlMs();
+    this.#belief.expect(sentAt, ttlMs);
+    this.#believe();
+    this.#holder.renew({ id: this.#id, ttlMs, leave }, (outcome) =>
+      answered(outcome, () => {
+        if (outcome.kind !== "renewed") return;
+        this.#belief.confirm(sentAt, outcome.ttlMs);
+        this.#believe();
+      }),
+    );
+  }
+
+  #believe(): void {
+    this.#lease.until = this.#holder.process.trueTime(this.#belief.until);
+  }
+
+  get #isLost(): boolean {
+    return this.#lease.until <= this.#holder.process.trueNow;
+  }
+
+  #finish() {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { random, plan } = this.#holder;
+    const isLost = this.#isLost;
+    // As the core does it: the holder of a lost lease with a lock-delay asked for it to stay closed.
+    if (isLost && plan.lockDelayMs > 0) return this.#holder.goOn();
+    if (!isLost && random.chance(plan.left)) return this.#leave();
+    this.#lease.isReleased = true;
+    this.#holder.release(this.#id);
+  }
+}

@@ -1,0 +1,41 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { hangFault } from "../../torture/faults.fixture.js";
+import { disposeAll, viewedTruth } from "../../torture/place.fixture.js";
+import type { Place } from "../../torture/player.fixture.js";
+import { Ground } from "./ground.fixture.js";
+
+const NODES = 5;
+const TTL_MS = 1_000;
+/** Renewals ask for twice the ttl now and then; lock-delay comes on top. */
+const MAX_TTL_MS = 2_500;
+
+/** Five nodes, of which one at a time hangs, or forgets everything and is in quarantine. */
+export async function quorumPlace(): Promise<Place> {
+  const ground = await Ground.start(NODES, { maxTtlMs: MAX_TTL_MS });
+  const reader = await viewedTruth(ground.url, TTL_MS);
+  return {
+    ttlMs: TTL_MS,
+    can: { shared: true, limits: false, lockDelay: true },
+    url: () => ground.url,
+    directUrl: ground.url,
+    faults: [
+      hangFault((random) => ground.servers[random(NODES)]!, TTL_MS * 1.5),
+      {
+        name: "node emptied",
+        inflict: async (random) => {
+          await ground.servers[random(NODES)]!.restart();
+          await sleep(MAX_TTL_MS + 500);
+        },
+      },
+      {
+        name: "connections cut",
+        inflict: async (random) => {
+          const admin = ground.admins[random(NODES)]!;
+          await admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+        },
+      },
+    ],
+    truth: (resource) => reader.truth(resource),
+    [Symbol.asyncDispose]: () => disposeAll([ground, reader]),
+  };
+}

@@ -1,8 +1,8 @@
 import { systemClock } from "../../clock.js";
 import type { Claim } from "../../engine.js";
 import { EngineError, limitMismatch } from "../../errors.js";
-import { Closings, type LeaderTime } from "./closings.js";
-import { refusal } from "./failure.js";
+import { Closings } from "./closings.js";
+import { inDoubt, refusal } from "./failure.js";
 import { Guards } from "./guards.js";
 import { type Contender, type Layout, markerName } from "./layout.js";
 import { blockers, isBuried, type Line, otherLimit } from "./line.js";
@@ -76,7 +76,7 @@ export class Claims {
         if (!(error instanceof EngineError)) throw error;
         standing.doubtful ||= error.effect === "unknown";
         const again = error.retryable && !session.over && systemClock.now() < until;
-        if (!again || tries === MOST_ENTRIES) throw error;
+        if (!again || tries === MOST_ENTRIES) throw standing.doubtful ? inDoubt(error) : error;
       }
     }
   }
@@ -105,9 +105,7 @@ export class Claims {
 
   #own(standing: Standing, path: string, czxid: bigint, madeAt: bigint): void {
     tokenOf(czxid);
-    standing.path = path;
-    standing.czxid = czxid;
-    standing.madeAt = madeAt;
+    standing.made(path, czxid, madeAt);
     if (standing.state === "entering") standing.state = "waiting";
   }
 
@@ -129,14 +127,21 @@ export class Claims {
       const at = line.at.get(standing.name) ?? -1;
       if (isBuried(line, hash)) return { is: "buried" };
       if (at < 0) return { is: "missing" };
-      this.#refuseOtherLimit(standing.claim, line.contenders, at);
       if (standing.state === "granted") return this.#still(standing, until);
+      const left = await this.#leftBehind(standing, line.contenders.slice(0, at), until);
+      if (left === null) {
+        line = await this.rooms.lineHere(session, room, until);
+        continue;
+      }
+      this.#refuseOtherLimit(standing.claim, line.contenders, at);
       const before = blockers(line.contenders, at);
       if (before.length === 0) return this.#grant(standing, line, until, fresh);
       // Then its leaving is all that it takes, if we hear as well of what befalls our own node.
       const isLast = at === 1 && line.markers.length === 0 && standing.claim.lockDelayMs === 0;
       if (await this.#watchAll(standing, before, isLast, until)) {
-        return { is: "queued", position: at - line.holding, line, closedMs: 0 };
+        const closedMs = Math.min(...before.map(({ name }) => left.get(name) ?? Infinity));
+        const position = at - line.holding;
+        return { is: "queued", position, line, closedMs: closedMs === Infinity ? 0 : closedMs };
       }
       line = await this.rooms.lineHere(session, room, until);
     }
@@ -145,24 +150,47 @@ export class Claims {
     });
   }
 
+  /**
+   * How much is left of those before it that were left behind, by their names. Null when one of them was
+   * gone, or over and taken away: then the line must be read again.
+   */
+  async #leftBehind(
+    standing: Standing,
+    before: readonly Contender[],
+    until: number,
+  ): Promise<ReadonlyMap<string, number> | null> {
+    const { session, room, leaderNow, lefts } = standing;
+    const names = before.filter(({ left }) => left !== null).map(({ name }) => name);
+    const left = new Map<string, number>();
+    if (names.length === 0 || leaderNow === null) return left;
+    const unread = names.filter((name) => !lefts.has(name));
+    const found = await this.rooms.read(session, room, unread, until);
+    if (found.length < unread.length) return null;
+    for (const one of found) lefts.set(one.path.slice(room.length + 1), one);
+    for (const name of names)
+      left.set(name, this.closings.leftBehindMs(lefts.get(name)!, leaderNow));
+    const over = names.filter((name) => left.get(name)! <= 0);
+    for (const name of over) await this.rooms.leave(session, `${room}/${name}`, null, until);
+    return over.length > 0 ? null : left;
+  }
+
   async #still(standing: Standing, until: number): Promise<Place> {
     const held = await this.guards.verify(standing, until);
     return held === "held" ? { is: "granted" } : { is: held };
   }
 
   async #grant(standing: Standing, line: Line, until: number, fresh: boolean): Promise<Place> {
-    const { session, room, claim, madeAt, czxid, path } = standing;
-    // A marker of our own grantId that we did not make now is that of a grant that was lost.
-    const stale = standing.marker === null ? standing.hash : "";
-    const orphans = [...line.orphans, ...line.markers.filter(({ hash }) => hash === stale)];
+    const { session, room, claim, leaderNow, czxid, path } = standing;
+    const { orphans } = line;
     if (orphans.length > 0) {
-      const now: LeaderTime = { atMs: madeAt, zxid: czxid };
-      const closedMs = await this.closings.leftMs(session, room, orphans, now, until);
+      const closedMs = await this.closings.leftMs(session, room, orphans, leaderNow, until);
       if (closedMs > 0) return { is: "queued", position: 0, line, closedMs };
       await this.closings.open(session, room, orphans, until);
     }
     if (claim.lockDelayMs > 0 && path !== null) {
-      standing.marker = `${room}/${markerName(claim.lockDelayMs, standing.hash)}`;
+      const { number } = line.contenders[line.at.get(standing.name)!]!;
+      const holder = { hash: standing.hash, czxid, number };
+      standing.marker = `${room}/${markerName(claim.lockDelayMs, holder)}`;
       const marked = await this.rooms.mark(session, check(path), standing.marker, until);
       if (!marked) return { is: "missing" };
     }

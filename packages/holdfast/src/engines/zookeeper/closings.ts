@@ -1,17 +1,18 @@
 import { systemClock } from "../../clock.js";
 import { refusal } from "./failure.js";
 import type { Marker } from "./layout.js";
+import { elapsedMs, isSameClock, type LeaderTime } from "./leader-time.js";
 import { CODES, getData, remove, setData } from "./wire/operations.js";
 import type { Session } from "./wire/session.js";
 
 const REMEMBERED = 1_000;
 const SEEN = Buffer.from("seen");
-const EPOCH_BITS = 32n;
 
-/** A moment of the leader's clock, and which leader's it is. */
-export interface LeaderTime {
-  readonly atMs: bigint;
-  readonly zxid: bigint;
+/** A node in the place of a holder that has gone: for how long, and since when. */
+export interface LeftBehind {
+  readonly path: string;
+  readonly ttlMs: number;
+  readonly since: LeaderTime;
 }
 
 /**
@@ -36,6 +37,11 @@ export class Closings {
     return Math.max(0, ...(await Promise.all(left)));
   }
 
+  /** How much is left of what a holder has left behind; by the leader's clock, or by our own sight. */
+  leftBehindMs({ path, ttlMs, since }: LeftBehind, now: LeaderTime): number {
+    return Math.min(this.#sinceFirstSight(path, ttlMs), ttlMs - elapsedMs(since, now));
+  }
+
   /** Takes away what is over. */
   async open(session: Session, room: string, orphans: readonly Marker[], until: number) {
     for (const { name } of orphans) {
@@ -58,16 +64,17 @@ export class Closings {
     const { err, value } = await session.ask(getData(path), until);
     if (err === CODES.noNode) return 0;
     if (value === null) throw refusal(err);
-    const { version, mtime, mzxid } = value.stat;
+    const { version, mtime: atMs, mzxid: zxid } = value.stat;
     if (version === 0) {
       const { err: code } = await session.ask(setData(path, SEEN, 0), until);
       const others = code === CODES.badVersion || code === CODES.noNode;
       if (code !== CODES.ok && !others) throw refusal(code);
       return left;
     }
-    // Two leaders are two clocks; what lies between them nobody has measured.
-    if (now === null || now.zxid >> EPOCH_BITS !== mzxid >> EPOCH_BITS) return left;
-    return Math.min(left, Math.max(0, lockDelayMs - Number(now.atMs - mtime)));
+    const since = { atMs, zxid };
+    // What lies between two leaders' clocks nobody has measured.
+    if (now === null || !isSameClock(since, now)) return left;
+    return Math.min(left, Math.max(0, lockDelayMs - elapsedMs(since, now)));
   }
 
   #sinceFirstSight(path: string, lockDelayMs: number): number {

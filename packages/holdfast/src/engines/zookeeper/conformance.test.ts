@@ -3,11 +3,11 @@ import { startZooKeeper, type ZooKeeperServer } from "@holdfast/servers";
 import { harness, registerLaws, type Servers } from "./harness.fixture.js";
 
 let server: ZooKeeperServer;
-const servers: Servers = { ports: [], hosts: "", restart: () => server.restart() };
+const servers: Servers = { hosts: "", members: [], restart: () => server.restart() };
 
 before(async () => {
   server = await startZooKeeper();
-  Object.assign(servers, { ports: [server.port], hosts: server.hosts });
+  Object.assign(servers, { hosts: server.hosts, members: [server] });
 });
 
 after(() => server.stop());

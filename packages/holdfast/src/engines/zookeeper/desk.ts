@@ -11,7 +11,6 @@ import { tokenOf } from "./record.js";
 import type { Sessions } from "./sessions.js";
 import { Standing } from "./standing.js";
 import type { Views } from "./views.js";
-import type { Session } from "./wire/session.js";
 
 // Watches tell; heartbeats are for what got lost on the way, and the head of the line is told first.
 const HEAD_BEAT_MS = 1_000;
@@ -78,19 +77,18 @@ export class Desk {
     }
     const hash = hashOf(claim.grantId);
     const room = pathOf(this.#terms.place, claim.resource);
-    if (this.#ours.isBuried(hash)) return { kind: "gone", why: "unknown" };
+    if (this.#ours.isBuried(hash) || this.#ours.leftUntil(claim) !== null) {
+      return { kind: "gone", why: "unknown" };
+    }
     const pick = () => this.#sessions.for(claim.ttlMs);
     return this.#sessions.on(pick, async (session) => {
-      if (!inLine) {
-        const line = await this.#claims.rooms.line(session, room, timing.until);
-        const refused = await this.#refused(claim, hash, session, room, line, timing);
-        if (refused !== null) return refused;
-      }
       const aheadMs = timing.at - timing.call.startedAt;
       const standing = new Standing(claim, hash, room, session, aheadMs);
       standing.doubtful = known !== null;
+      // Before anything is asked: the same claim may come again meanwhile, and is the same one.
       this.#ours.add(standing);
-      const place = await this.#comeIn(standing, timing);
+      const place = await this.#comeIn(standing, timing, inLine);
+      if ("kind" in place) return place;
       const answer = await this.answer(standing, place, timing);
       if (inLine || answer.kind !== "queued") return answer;
       await this.#ours.release(standing.ref, room, 0, timing.until);
@@ -98,8 +96,15 @@ export class Desk {
     });
   }
 
-  async #comeIn(standing: Standing, { until }: Timing): Promise<Place> {
-    const entering = this.#claims.enter(standing, until);
+  async #comeIn(
+    standing: Standing,
+    timing: Timing,
+    inLine: boolean,
+  ): Promise<Place | Queued | Gone> {
+    const { until } = timing;
+    const entering = inLine
+      ? this.#claims.enter(standing, until)
+      : this.#enterUnlessRefused(standing, timing);
     standing.entered = entering.catch(() => {});
     try {
       return await entering;
@@ -112,17 +117,24 @@ export class Desk {
     }
   }
 
+  async #enterUnlessRefused(standing: Standing, timing: Timing): Promise<Place | Queued | Gone> {
+    const line = await this.#claims.rooms.line(standing.session, standing.room, timing.until);
+    const refused = await this.#refused(standing, line, timing);
+    if (refused === null) return this.#claims.enter(standing, timing.until);
+    this.#ours.forget(standing);
+    return refused;
+  }
+
   /** What can be said without writing anything. */
   async #refused(
-    { resource, mode, limit }: Claim,
-    hash: string,
-    session: Session,
-    room: string,
+    { claim, hash, session, room }: Standing,
     line: Line,
     { until }: Timing,
   ): Promise<Queued | Gone | null> {
+    const { resource, mode, limit } = claim;
     if (isBuried(line, hash)) return { kind: "gone", why: "unknown" };
-    const other = mode === "shared" ? otherLimit(line.contenders, limit) : undefined;
+    const others = line.contenders.filter(({ left }) => left === null);
+    const other = mode === "shared" ? otherLimit(others, limit) : undefined;
     if (other !== undefined) throw limitMismatch(resource, limit, other);
     if (!isBusy(line, mode, limit)) return null;
     const holders = await this.#views.holders(session, room, line, until);
@@ -185,6 +197,12 @@ export class Desk {
     return { since: call.startedAt - Math.max(0, at - session.since), ttlMs };
   }
 
+  /** What is left, for whom nothing is to be changed by this call. */
+  remaining({ session, deadline }: Standing, { call, at }: Timing) {
+    const end = Math.min(deadline, session.since + session.leaseMs);
+    return { since: call.startedAt, ttlMs: Math.max(0, end - at) };
+  }
+
   /** Somebody before a waiter has left; granted, if nothing has to be asked any more. */
   async turn(standing: Standing, granted = false): Promise<void> {
     if (granted) this.#push(standing);
@@ -203,7 +221,9 @@ export class Desk {
   }
 
   #push(standing: Standing): void {
-    if (standing.state !== "granted" || this.#closed) return;
+    if (standing.state !== "granted" || standing.told || this.#closed) return;
+    // Whoever takes away what keeps it out is told of that as well, and may learn of its turn twice.
+    standing.told = true;
     const { session, claim, aheadMs, ref, czxid } = standing;
     const now = systemClock.now();
     const { since } = session;

@@ -14,7 +14,6 @@ import type {
   QueueFacet,
   Released,
   ReleaseRef,
-  Renewed,
   RenewRef,
   ResourceView,
   RevokeRef,
@@ -28,15 +27,16 @@ import { Desk, type Timing } from "./desk.js";
 import { each } from "./each.js";
 import { closedEngine } from "./failure.js";
 import { LAYOUTS } from "./layout.js";
+import { Leavings } from "./leavings.js";
 import type { Line } from "./line.js";
 import type { ZookeeperTerms } from "./options.js";
 import { Ours } from "./ours.js";
 import { pathOf } from "./paths.js";
 import { TOKEN_RANGE } from "./record.js";
+import { Renewals } from "./renewals.js";
 import { Rooms } from "./room.js";
 import { Sessions } from "./sessions.js";
 import { Views } from "./views.js";
-import { sync } from "./wire/operations.js";
 import type { Session } from "./wire/session.js";
 
 const DAY_MS = 86_400_000;
@@ -49,11 +49,13 @@ export const ZOOKEEPER_TRAITS: EngineTraits = {
   lockDelay: true,
   fencing: "durable",
   tokenRange: TOKEN_RANGE,
+  leaves: true,
 };
 
 const FOREIGN_TRAITS: EngineTraits = {
   ...ZOOKEEPER_TRAITS,
-  ...{ modes: ["exclusive"], limits: false, lockDelay: false },
+  // Other libraries would take what a holder leaves behind for a holder, and wait for it for ever.
+  ...{ modes: ["exclusive"], limits: false, lockDelay: false, leaves: false },
 };
 
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
@@ -68,6 +70,7 @@ export class ZookeeperEngine implements Engine {
   readonly #ours: Ours;
   readonly #views: Views;
   readonly #desk: Desk;
+  readonly #renewals: Renewals;
   readonly #grantListeners = new Set<GrantListener>();
   readonly #changeListeners = new Set<(resource: string) => void>();
   #closed = false;
@@ -91,6 +94,8 @@ export class ZookeeperEngine implements Engine {
     this.#desk = new Desk(terms, this.traits, tools, (waiter, granted) => {
       for (const listener of this.#grantListeners) listener(waiter, granted);
     });
+    const leavings = new Leavings(claims);
+    this.#renewals = new Renewals(terms.place, { ...tools, desk: this.#desk, leavings });
   }
 
   /** Resolves when the servers answer. */
@@ -105,29 +110,8 @@ export class ZookeeperEngine implements Engine {
     return { kind: "busy", holders, retryAfterMs: nextHeartbeatMs };
   }
 
-  /** One request for each session, however many grants: what befalls a node that is watched is told. */
   async renew(grants: readonly RenewRef[], call: Call) {
-    const timing = this.#enter(call);
-    const asked = new Map<Session, Promise<unknown>>();
-    return each(grants, async (ref): Promise<Renewed | Gone> => {
-      const standing = this.#ours.find(ref);
-      if (standing === null) return { kind: "gone", why: "expired" };
-      const { session } = standing;
-      const held = await this.#desk.unlessOver(standing, async () => {
-        const proof = asked.get(session) ?? session.ask(sync(standing.room), timing.until);
-        asked.set(session, proof);
-        await proof;
-        if (standing.state !== "granted") return standing.state;
-        return this.#claims.guards.verify(standing, timing.until);
-      });
-      if (held === "waiting" || held === "entering") return { kind: "gone", why: "unknown" };
-      if (held === "revoked") return { kind: "gone", why: "revoked" };
-      if (held === "held" && this.#ours.find(ref) === standing) {
-        return { kind: "renewed", ...this.#desk.validity(standing, timing, ref.ttlMs) };
-      }
-      if (held === "missing") this.#ours.forget(standing);
-      return { kind: "gone", why: "expired" };
-    });
+    return this.#renewals.renew(grants, this.#enter(call));
   }
 
   async release(grants: readonly ReleaseRef[], call: Call) {

@@ -4,8 +4,8 @@ import { harness, registerLaws, type Servers } from "./harness.fixture.js";
 
 let ensemble: ZooKeeperEnsemble;
 const servers: Servers = {
-  ports: [],
   hosts: "",
+  members: [],
   restart: async () => {
     await Promise.all(ensemble.members.map((member) => member.kill()));
     await Promise.all(ensemble.members.map((member) => member.start()));
@@ -14,8 +14,8 @@ const servers: Servers = {
 
 before(async () => {
   ensemble = await startZooKeeperEnsemble();
-  const ports = ensemble.members.map(({ port }) => port);
-  Object.assign(servers, { ports, hosts: ensemble.hosts });
+  const { hosts, members } = ensemble;
+  Object.assign(servers, { hosts, members });
 });
 
 after(() => ensemble.stop());

@@ -1,29 +1,51 @@
 import { EngineError } from "../../errors.js";
 import { CODES } from "./wire/operations.js";
 
-const REFUSALS: Readonly<Record<number, readonly [says: string, retryable: boolean]>> = {
+type Refusal = readonly [says: string, retryable: boolean, effect?: "unknown"];
+
+// The server says that it did nothing, except where the effect is unknown.
+const REFUSALS: Readonly<Record<number, Refusal>> = {
+  [CODES.systemError]: ["ZooKeeper met an error of its own", true, "unknown"],
+  [CODES.inconsistent]: ["ZooKeeper met an inconsistency of its own", true, "unknown"],
+  [CODES.dataInconsistent]: ["ZooKeeper met an inconsistency in its data", true, "unknown"],
+  [CODES.connectionLoss]: ["ZooKeeper lost a connection of its own", true, "unknown"],
+  [CODES.marshalling]: ["ZooKeeper could not read or write a message", true, "unknown"],
+  [CODES.unimplemented]: ["this ZooKeeper does not know a request that locks need", false],
+  [CODES.timeout]: ["ZooKeeper ran out of time", true, "unknown"],
+  [CODES.badArguments]: ["ZooKeeper refused a request as malformed", false],
+  [CODES.unknownSession]: ["ZooKeeper does not know the session", true],
   [CODES.noNode]: ["a node of ZooKeeper that should be there is not", true],
   [CODES.noAuth]: [
     "this ZooKeeper user may not do what locks need; docs/engines/zookeeper.md lists it",
     false,
   ],
+  [CODES.badVersion]: ["a node of ZooKeeper was changed meanwhile", true],
+  [CODES.noChildren]: ["a parent is an ephemeral node of somebody else", false],
+  [CODES.nodeExists]: ["a node of ZooKeeper is there that should not be", true],
+  [CODES.notEmpty]: ["a node of ZooKeeper has children that it should not have", false],
+  [CODES.sessionExpired]: ["the ZooKeeper session has expired", true],
+  [CODES.invalidAcl]: ["ZooKeeper refused the rights of a new node: are there credentials?", false],
   [CODES.authFailed]: ["ZooKeeper does not accept these credentials", false],
   [CODES.sessionMoved]: ["the session has moved to another connection", true],
-  [CODES.nodeExists]: ["a node of ZooKeeper is there that should not be", true],
-  [CODES.badVersion]: ["a node of ZooKeeper was changed meanwhile", true],
-  [CODES.notEmpty]: ["a node of ZooKeeper has children that it should not have", false],
-  [-8]: ["ZooKeeper refused a request as malformed", false],
-  [-108]: ["a parent is an ephemeral node of somebody else", false],
-  [-114]: ["ZooKeeper refused the rights of a new node: are there credentials?", false],
-  [-119]: ["this ZooKeeper server is cut off and serves readers only", true],
-  [-125]: ["a quota of ZooKeeper is used up", true],
-  [-127]: ["ZooKeeper has too much to do", true],
+  [CODES.readOnly]: ["this ZooKeeper server is cut off and serves readers only", true],
+  [CODES.localSession]: ["this ZooKeeper server has no sessions that may hold nodes", false],
+  [CODES.requestTimeout]: ["ZooKeeper ran out of time", true, "unknown"],
+  [CODES.saslRequired]: ["ZooKeeper wants its clients to log in by SASL: not offered here", false],
+  [CODES.quotaExceeded]: ["a quota of ZooKeeper is used up", true],
+  [CODES.throttled]: ["ZooKeeper has too much to do", true],
 };
 
-/** The server refused, so nothing happened. What it did not answer is another matter. */
+/** An answer that is no yes. What was not answered is another matter. */
 export function refusal(code: number): EngineError {
-  const [says, retryable] = REFUSALS[code] ?? [`ZooKeeper answered with error ${code}`, true];
-  return new EngineError(says, { effect: "none", retryable });
+  const unheardOf: Refusal = [`ZooKeeper answered with code ${code}`, true, "unknown"];
+  const [says, retryable, effect = "none"] = REFUSALS[code] ?? unheardOf;
+  return new EngineError(says, { effect, retryable });
+}
+
+/** A question that failed without an effect, after one whose effect is not known. */
+export function inDoubt(error: EngineError): EngineError {
+  const { message, retryable } = error;
+  return new EngineError(message, { effect: "unknown", retryable, cause: error });
 }
 
 export function closedEngine(): EngineError {

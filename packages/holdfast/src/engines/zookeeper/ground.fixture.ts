@@ -7,8 +7,9 @@ import {
   type ZooKeeperOptions,
   type ZooKeeperServer,
 } from "@holdfast/servers";
+import { callNow } from "../../call.fixture.js";
 import { systemClock } from "../../clock.js";
-import type { Call, Claim, Engine } from "../../engine.js";
+import type { Claim, Engine } from "../../engine.js";
 import { mintGrantId } from "../../grant-id.js";
 import { Locks } from "../../locks.js";
 import { type ZookeeperEngineOptions, zookeeperEngine } from "./index.js";
@@ -103,9 +104,7 @@ export function claim(resource: string, more: Partial<Claim> = {}): Claim {
   };
 }
 
-export function now(timeoutMs = 5_000): Call {
-  return { startedAt: systemClock.now(), timeoutMs };
-}
+export const now = callNow;
 
 /** Looks again and again until it is so; gives how long that took. */
 export async function until(what: string, check: () => unknown, withinMs = 5_000): Promise<number> {

@@ -5,6 +5,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Claim, Engine } from "../../engine.js";
 import { claim, fresh, Ground, now, until } from "./ground.fixture.js";
+import { markerName } from "./layout.js";
 import { hashOf } from "./paths.js";
 import { writeRecord } from "./record.js";
 import { create, remove, setData } from "./wire/operations.js";
@@ -88,7 +89,8 @@ test("a lock-delay is kept also where no marker was to be seen before", async ()
   const engine = ground.engine();
   const lockDelayMs = 60_000;
   const { room, first, pushed, holder, waiter } = await nextInLine(engine, { lockDelayMs });
-  const marker = `${room}/delay-${lockDelayMs}-${hashOf(holder.grantId)}`;
+  const marked = { hash: hashOf(holder.grantId), czxid: 1n, number: Number(first.slice(-10)) };
+  const marker = `${room}/${markerName(lockDelayMs, marked)}`;
   await ground.ask(create(marker, NOTHING, "persistent", "open"));
   await ground.ask(remove(first));
   await sleep(AWHILE_MS);

@@ -1,30 +1,59 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomBytes } from "node:crypto";
 import { describe, it } from "node:test";
-import { Relay } from "@holdfast/servers";
+import { Relay, type ZooKeeperServer } from "@holdfast/servers";
 import { systemClock } from "../../clock.js";
 import { checkLaws, type Excuse, type Harness } from "../../conformance/index.js";
 import type { Engine } from "../../engine.js";
 import { ZOOKEEPER_TRAITS, ZookeeperEngine } from "./engine.js";
+import { GarblingRelay } from "./garbling-relay.fixture.js";
 import { resolveZookeeper, type ZookeeperEngineOptions } from "./options.js";
+import { pathOf } from "./paths.js";
+import { trueRecord, trueSessions } from "./truth.fixture.js";
 import { ZOOKEEPER_TTL_TRAITS, ZookeeperTtlEngine } from "./ttl/engine.js";
+import { Session } from "./wire/session.js";
 
 const OPEN_MS = 10_000;
+const ADMIN_MS = 60_000;
 
 /** The server or servers that a test file started; known only when they run. */
 export interface Servers {
-  ports: readonly number[];
   hosts: string;
+  members: readonly ZooKeeperServer[];
   restart(): Promise<void>;
 }
 
 type More = Omit<ZookeeperEngineOptions, "hosts" | "chroot">;
 
+interface Wire extends AsyncDisposable {
+  readonly port: number;
+}
+
 /** Laws with a chroot of their own each, so that several can run at a time. */
 export function harness(servers: Servers, more: More = {}, excuses: Excuse[] = []): Harness {
-  const relays = new Map<Engine, Relay[]>();
+  const relays = new Map<Engine, readonly Relay[]>();
   const chroots = new AsyncLocalStorage<string>();
   const chroot = () => chroots.getStore() ?? "/laws";
+  const open = async <W extends Wire>(start: (port: number) => Promise<W>) => {
+    const wires = await Promise.all(servers.members.map(({ port }) => start(port)));
+    const hosts = wires.map(({ port }) => `127.0.0.1:${port}`).join(",");
+    const terms = resolveZookeeper({ hosts, chroot: chroot(), ...more });
+    const engine =
+      terms.hold === "ttl" ? new ZookeeperTtlEngine(terms) : new ZookeeperEngine(terms);
+    const close = engine.close.bind(engine);
+    engine.close = async () => {
+      await close();
+      await Promise.all(wires.map((wire) => wire[Symbol.asyncDispose]()));
+      relays.delete(engine);
+    };
+    await engine.open(OPEN_MS);
+    return { engine, wires };
+  };
+  const openRelayed = async () => {
+    const { engine, wires } = await open((port) => Relay.start(port));
+    relays.set(engine, wires);
+    return { engine, wires };
+  };
   return {
     name: "zookeeper",
     excuses,
@@ -32,22 +61,7 @@ export function harness(servers: Servers, more: More = {}, excuses: Excuse[] = [
     get url() {
       return `zookeeper://${servers.hosts}${chroot()}?hold=${more.hold ?? "session"}`;
     },
-    open: async () => {
-      const between = await Promise.all(servers.ports.map((port) => Relay.start(port)));
-      const hosts = between.map(({ port }) => `127.0.0.1:${port}`).join(",");
-      const terms = resolveZookeeper({ hosts, chroot: chroot(), ...more });
-      const engine =
-        terms.hold === "ttl" ? new ZookeeperTtlEngine(terms) : new ZookeeperEngine(terms);
-      const close = engine.close.bind(engine);
-      engine.close = async () => {
-        await close();
-        await Promise.all(between.map((relay) => relay.close()));
-        relays.delete(engine);
-      };
-      relays.set(engine, between);
-      await engine.open(OPEN_MS);
-      return engine;
-    },
+    open: async () => (await openRelayed()).engine,
     // What the last law left is below another node, and goes with its sessions.
     reset: () => chroots.enterWith(`/laws-${randomBytes(6).toString("hex")}`),
     sever: (engine) => {
@@ -58,6 +72,39 @@ export function harness(servers: Servers, more: More = {}, excuses: Excuse[] = [
       };
     },
     restart: () => servers.restart(),
+    truth: async (resource) => {
+      const { place } = resolveZookeeper({ hosts: "h", chroot: chroot(), ...more });
+      const { members } = servers;
+      const hosts = members.map(({ port }) => ({ host: "127.0.0.1", port }));
+      const admin = new Session({ hosts, timeoutMs: ADMIN_MS, tls: null, digest: null }, () => {});
+      try {
+        const path = pathOf(place, resource);
+        return more.hold === "ttl"
+          ? await trueRecord(admin, path)
+          : await trueSessions(admin, members, path);
+      } finally {
+        await admin.close();
+      }
+    },
+    relayed: async () => {
+      const { engine, wires } = await openRelayed();
+      return {
+        engine,
+        hold: () => {
+          for (const relay of wires) relay.hold();
+        },
+        deliver: () => {
+          for (const relay of wires) relay.deliver();
+        },
+      };
+    },
+    misanswered: async () => {
+      const { engine, wires } = await open((port) => GarblingRelay.start(port));
+      const answerWith = (shape: string | null) => {
+        for (const relay of wires) relay.answerWith(shape);
+      };
+      return { engine, shapes: GarblingRelay.shapes, answerWith };
+    },
   };
 }
 
@@ -81,7 +128,7 @@ function judging(engines: ReadonlyMap<Engine, unknown>) {
     traits: ZOOKEEPER_TTL_TRAITS,
     queue: false,
     age: async (resource: string, ms: number) => {
-      const call = { startedAt: systemClock.now(), timeoutMs: OPEN_MS };
+      const call = { startedAt: systemClock.now(), timeoutMs: OPEN_MS, order: 1 };
       for (const engine of engines.keys()) {
         await (engine as ZookeeperTtlEngine).age(resource, ms, call).catch(() => {});
       }

@@ -10,6 +10,8 @@ export interface Contender {
   readonly mode: Mode;
   readonly limit: number | null;
   readonly hash: string;
+  /** The czxid of the holder's own node, where the holder has gone and left this one in its place. */
+  readonly left: bigint | null;
 }
 
 /** How contenders are named, so that those of other libraries and ours stand in one line. */
@@ -20,51 +22,77 @@ export interface Layout {
 }
 
 const NUMBER = "(-?\\d{9,10})$";
+const STEM = /^(?:x|s\d+)-[0-9a-f]{32}-/;
+const OURS = `^(x|s\\d+)-([0-9a-f]{32})-(?:left-([0-9a-f]+)-)?${NUMBER}`;
 
 export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
   holdfast: {
     stem: ({ mode, limit }, hash) =>
       mode === "exclusive" ? `x-${hash}-` : `s${limit ?? 0}-${hash}-`,
-    read: reader(`^(x|s\\d+)-([0-9a-f]{32})-${NUMBER}`, ([, kind = "", hash = "", number]) => {
+    read: reader(OURS, ([, kind = "", hash = "", czxid, number]) => {
       const limit = kind === "x" ? null : Number(kind.slice(1)) || null;
-      return { number: Number(number), mode: kind === "x" ? "exclusive" : "shared", limit, hash };
+      const mode = kind === "x" ? "exclusive" : "shared";
+      const left = czxid === undefined ? null : BigInt(`0x${czxid}`);
+      return { number: Number(number), mode, limit, hash, left };
     }),
   },
   kazoo: {
     stem: (_, hash) => `${hash}__lock__`,
     read: reader(`^(.*)(?:__lock__|-lock-)${NUMBER}`, ([, hash = "", number]) => ({
-      ...{ number: Number(number), mode: "exclusive", limit: null, hash },
+      ...{ number: Number(number), mode: "exclusive", limit: null, hash, left: null },
     })),
   },
   curator: {
     stem: (_, hash) => `_c_${hash.replace(/(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")}-lock-`,
     read: reader(`^(?:_c_)?(.*?)-?lock-${NUMBER}`, ([, uuid = "", number]) => ({
-      ...{ number: Number(number), mode: "exclusive", limit: null, hash: uuid.replaceAll("-", "") },
+      ...{ number: Number(number), mode: "exclusive", limit: null },
+      ...{ hash: uuid.replaceAll("-", ""), left: null },
     })),
   },
 };
 
 const TOMBSTONE = "gone-";
-const MARKER = /^delay-(\d+)-([0-9a-f]{32})$/;
+const MARKER = /^delay-(\d+)-([0-9a-f]{32})-[0-9a-f]+-(-?\d+)$/;
 
 export function tombstoneName(hash: string): string {
   return `${TOMBSTONE}${hash}`;
 }
 
-/** Left by a holder with a lock-delay, and taken away by its release alone. */
-export function markerName(lockDelayMs: number, hash: string): string {
-  return `delay-${lockDelayMs}-${hash}`;
+/**
+ * What the node of a holder that has gone is called: it stands at the same place in line, and its name
+ * is never used again. For nodes of our own layout.
+ */
+export function leftName(name: string, czxid: bigint): string {
+  return name.replace(STEM, `$&left-${czxid.toString(16)}-`);
+}
+
+/** The holder whose marker it is: a claim that is repeated may be granted more than once. */
+export interface Marked {
+  readonly hash: string;
+  readonly czxid: bigint;
+  readonly number: number;
+}
+
+/**
+ * Made by a holder with a lock-delay, and taken away by its release alone. By its number it is told
+ * from a later node of the same claim. By the czxid its name is never used again, so that what was
+ * meant for it and arrives late finds nothing.
+ */
+export function markerName(lockDelayMs: number, { hash, czxid, number }: Marked): string {
+  return `delay-${lockDelayMs}-${hash}-${czxid.toString(16)}-${number}`;
 }
 
 export interface Marker {
   readonly name: string;
   readonly lockDelayMs: number;
   readonly hash: string;
+  readonly number: number;
 }
 
 export function readMarker(name: string): Marker | null {
-  const [, ms, hash] = MARKER.exec(name) ?? [];
-  return hash === undefined ? null : { name, lockDelayMs: Number(ms), hash };
+  const [, ms, hash, number] = MARKER.exec(name) ?? [];
+  if (hash === undefined) return null;
+  return { name, lockDelayMs: Number(ms), hash, number: Number(number) };
 }
 
 type Facts = Omit<Contender, "name">;

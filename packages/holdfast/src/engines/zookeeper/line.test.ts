@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NASTY_NAMES } from "../../conformance/laws/names.js";
 import { mintGrantId } from "../../grant-id.js";
-import { LAYOUTS, markerName, tombstoneName } from "./layout.js";
-import { blockers, isBuried, isBusy, readLine } from "./line.js";
+import { LAYOUTS, leftName, markerName, tombstoneName } from "./layout.js";
+import { blockers, isBuried, isBusy, markerOf, readLine } from "./line.js";
 import { hashOf, pathOf, placeOf, resourceOf } from "./paths.js";
 import { readRecord, tokenOf } from "./record.js";
 
@@ -72,18 +72,41 @@ test("the line keeps its order when the servers' numbers go around", () => {
 
 test("markers of holders that are gone are orphans, and tombstones are found", () => {
   const [holder = ""] = names("x");
-  const { hash } = layout.read(holder)!;
-  const line = readLine(
-    [holder, markerName(5, hash), markerName(7, hashOf("other")), tombstoneName("f".repeat(32))],
-    layout,
-  );
+  const { hash, number } = layout.read(holder)!;
+  const own = { hash, number, czxid: 9n };
+  const markers = [
+    markerName(5, own),
+    markerName(7, { ...own, hash: hashOf("other") }),
+    markerName(8, { ...own, number: -2147483648 }),
+  ];
+  const line = readLine([holder, ...markers, tombstoneName("f".repeat(32))], layout);
+  // The last one belongs to an earlier grant of the same claim.
   assert.deepEqual(
     line.orphans.map(({ lockDelayMs }) => lockDelayMs),
-    [7],
+    [7, 8],
   );
+  assert.equal(markerOf(line, "/room", line.contenders[0]!), `/room/${markers[0]}`);
   assert.equal(isBuried(line, "f".repeat(32)), true);
   assert.equal(isBuried(line, hash), false);
   assert.equal(isBusy(line, "shared", null), true);
+});
+
+test("what a holder leaves behind stands where the holder stood", () => {
+  const [holder = "", next = ""] = names("x", "x");
+  const around = `s3-${"a".repeat(32)}--2147483648`;
+  for (const name of [holder, around]) {
+    const own = layout.read(name)!;
+    const left = layout.read(leftName(name, 0x5_0000_0001n))!;
+    assert.deepEqual({ ...left, name, left: null }, own);
+    assert.equal(left.left, 0x5_0000_0001n);
+  }
+  const line = readLine([next, leftName(holder, 7n)], layout);
+  assert.deepEqual([line.holding, line.contenders[1]!.name], [1, next]);
+  const { hash } = layout.read(holder)!;
+  assert.equal(isBuried(line, hash), true, "its claim may not come in again");
+  // Whether the time of one that was left is over must be asked; who waits behind it is in the way.
+  assert.equal(isBusy(line, "exclusive", null), true);
+  assert.equal(isBusy(readLine([leftName(holder, 7n)], layout), "exclusive", null), false);
 });
 
 test("names of other libraries are read as theirs write them", () => {

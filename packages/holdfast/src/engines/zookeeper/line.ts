@@ -28,12 +28,23 @@ export function readLine(names: readonly string[], layout: Layout): Line {
   }
   // The number is of 32 bits and goes around; those alive at one time are never half of that apart.
   contenders.sort((a, b) => (a.number - b.number) | 0);
-  const alive = new Set(contenders.map(({ hash }) => hash));
-  const orphans = markers.filter(({ hash }) => !alive.has(hash));
+  const alive = new Set(contenders.map(keyOf));
+  const orphans = markers.filter((marker) => !alive.has(keyOf(marker)));
   const holding = countHolding(contenders);
   const at = new Map(names.map((name) => [name, -1]));
   for (const [i, { name }] of contenders.entries()) at.set(name, i);
   return { contenders, holding, markers, orphans, at };
+}
+
+/** One claim may have stood in line before, and its marker may still be there. */
+function keyOf({ hash, number }: Contender | Marker): string {
+  return `${hash} ${number}`;
+}
+
+/** The marker of this contender, which goes with it when it is released. */
+export function markerOf(line: Line, room: string, contender: Contender): string | null {
+  const marker = line.markers.find((one) => keyOf(one) === keyOf(contender));
+  return marker === undefined ? null : `${room}/${marker.name}`;
 }
 
 function countHolding(contenders: readonly Contender[]): number {
@@ -65,12 +76,19 @@ export function otherLimit(
   return contenders.find((c) => c.mode === "shared" && c.limit !== limit)?.limit;
 }
 
-/** Whether nobody who comes now could be granted: then there is no need to write anything. */
-export function isBusy({ contenders }: Line, mode: "exclusive" | "shared", limit: number | null) {
-  const newcomer: Contender = { name: "", number: 0, mode, limit, hash: "" };
+/**
+ * Whether nobody who comes now could be granted: then there is no need to write anything. Where only
+ * those are in the way who were left behind, it takes a node to find out whether their time is over.
+ */
+export function isBusy(line: Line, mode: "exclusive" | "shared", limit: number | null): boolean {
+  const contenders = line.contenders.filter(({ left }) => left === null);
+  const newcomer: Contender = { name: "", number: 0, mode, limit, hash: "", left: null };
   return blockers([...contenders, newcomer], contenders.length).length > 0;
 }
 
-export function isBuried({ at }: Line, hash: string): boolean {
-  return at.has(tombstoneName(hash));
+/** Whether this claim may no longer come in: it was given up, or its holder left its grant behind. */
+export function isBuried({ at, contenders }: Line, hash: string): boolean {
+  return (
+    at.has(tombstoneName(hash)) || contenders.some((one) => one.left !== null && one.hash === hash)
+  );
 }

@@ -3,7 +3,7 @@ import type { Gone, GrantRef, Released } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 import { emit } from "../../events.js";
 import type { Claims } from "./claims.js";
-import type { Line } from "./line.js";
+import { markerOf } from "./line.js";
 import { hashOf } from "./paths.js";
 import type { Sessions } from "./sessions.js";
 import type { Standing } from "./standing.js";
@@ -25,6 +25,11 @@ interface Grave {
   lookAt: number;
 }
 
+interface LeftBehind {
+  readonly resource: string;
+  readonly endsAt: number;
+}
+
 /**
  * The claims of this process. A session keeps all of its nodes alive, those too that nobody wants any
  * more; so what core is not heard of in time, or could not be told, is taken away here.
@@ -34,6 +39,8 @@ export class Ours {
   readonly #sessions: Sessions;
   readonly #standings = new Map<string, Standing>();
   readonly #graves = new Map<string, Grave>();
+  /** What was left behind here, by its grantId, and until when. */
+  readonly #left = new Map<string, LeftBehind>();
   #timer: Timer | null = null;
   #closed = false;
 
@@ -58,6 +65,20 @@ export class Ours {
     standing.unwatch();
     const { grantId } = standing.claim;
     if (this.#standings.get(grantId) === standing) this.#standings.delete(grantId);
+  }
+
+  /** It is nobody's any more, and keeps others out until then. */
+  left(standing: Standing, endsAt: number): void {
+    this.forget(standing);
+    const { resource, grantId } = standing.claim;
+    this.#left.set(grantId, { resource, endsAt });
+    this.#wake();
+  }
+
+  /** Until when a grant keeps others out that was left behind here; null if none was. */
+  leftUntil({ resource, grantId }: GrantRef): number | null {
+    const left = this.#left.get(grantId);
+    return left?.resource === resource ? left.endsAt : null;
   }
 
   /** To be taken away, now or as soon as the servers can be asked. */
@@ -146,10 +167,11 @@ export class Ours {
   async #sweep(hash: string, { session, room }: Pick<Grave, "session" | "room">, until: number) {
     const { rooms } = this.#claims;
     const line = await rooms.line(session, room, until);
-    const marker = markerOf(line, room, hash);
     let released = false;
-    for (const { name } of line.contenders.filter((contender) => contender.hash === hash)) {
-      released = (await rooms.leave(session, `${room}/${name}`, marker, until)) || released;
+    const ours = line.contenders.filter((one) => one.hash === hash && one.left === null);
+    for (const one of ours) {
+      const marker = markerOf(line, room, one);
+      released = (await rooms.leave(session, `${room}/${one.name}`, marker, until)) || released;
     }
     return { released, line };
   }
@@ -180,8 +202,9 @@ export class Ours {
       // If it stays, it goes with the session.
       grave.session.ask(remove(grave.path), now + AGAIN_MS).catch(() => {});
     }
+    for (const [grantId, { endsAt }] of this.#left) if (now >= endsAt) this.#left.delete(grantId);
     this.#sessions.sweep((session) => inUse.has(session));
-    if (inUse.size > 0) this.#wake();
+    if (inUse.size + this.#left.size > 0) this.#wake();
   }
 
   #guard(standing: Standing): void {
@@ -207,9 +230,4 @@ export class Ours {
       emit("failed", () => ({ during: "clean-up", error, resource: ref.resource }));
     });
   }
-}
-
-export function markerOf(line: Line, room: string, hash: string): string | null {
-  const marker = line.markers.find((one) => one.hash === hash);
-  return marker === undefined ? null : `${room}/${marker.name}`;
 }

@@ -13,6 +13,8 @@ export interface NodeRecord {
   readonly ttlMs: number;
   readonly lockDelayMs: number;
   readonly label: string;
+  /** Which of its tokens is in use. */
+  readonly index: number;
   readonly revoked: boolean;
 }
 
@@ -21,8 +23,12 @@ export function writeRecord(claim: Claim, ttlMs: number): Buffer {
   return Buffer.from(JSON.stringify({ mode, limit, tokens, ttlMs, lockDelayMs, label }));
 }
 
-export function revoked(data: Buffer): Buffer {
-  return Buffer.from(JSON.stringify({ ...parse(data), revoked: true }));
+/** The same record, but for this. */
+export function amended(
+  data: Buffer,
+  changes: Partial<Pick<NodeRecord, "ttlMs" | "index" | "revoked">>,
+): Buffer {
+  return Buffer.from(JSON.stringify({ ...parse(data), ...changes }));
 }
 
 /** Other libraries write what they like; then that is the label. */
@@ -34,6 +40,7 @@ export function readRecord(data: Buffer): NodeRecord {
     ttlMs: count(known.ttlMs, 0),
     lockDelayMs: count(known.lockDelayMs, 0),
     label: typeof known.label === "string" ? known.label : data.toString(),
+    index: count(known.index, 0),
     revoked: known.revoked === true,
   };
 }

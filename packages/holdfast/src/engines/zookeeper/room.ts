@@ -1,6 +1,9 @@
+import { randomBytes } from "node:crypto";
 import type { HolderView } from "../../engine.js";
+import type { LeftBehind } from "./closings.js";
 import { refusal } from "./failure.js";
 import { type Layout, tombstoneName } from "./layout.js";
+import type { LeaderTime } from "./leader-time.js";
 import { EMPTY_LINE, type Line, readLine } from "./line.js";
 import { type NodeRecord, readRecord, tokenOf } from "./record.js";
 import {
@@ -14,6 +17,7 @@ import {
   type Operation,
   remove,
   type Stat,
+  setData,
   sync,
 } from "./wire/operations.js";
 import type { Answer } from "./wire/requests.js";
@@ -24,11 +28,13 @@ const NOTHING = Buffer.alloc(0);
 const MOST_TRIES = 10;
 const REMEMBERED = 1_000;
 
-export interface Found {
-  readonly path: string;
+export interface Found extends LeftBehind {
   readonly record: NodeRecord;
   readonly stat: Stat;
   readonly data: Buffer;
+  /** Of the transaction that made the holder's node: this one, or the one that stood here before it. */
+  readonly zxid: bigint;
+  readonly isLeft: boolean;
 }
 
 /** What is asked of ZooKeeper about one resource's node and its children. */
@@ -137,8 +143,45 @@ export class Rooms {
       if (err === CODES.noNode) return [];
       if (value === null) throw refusal(err);
       const { data, stat } = value;
-      return [{ path: paths[i]!, record: readRecord(data), stat, data }];
+      const left = this.#layout.read(names[i]!)?.left ?? null;
+      const record = readRecord(data);
+      const since = { atMs: stat.ctime, zxid: stat.czxid };
+      return [
+        {
+          ...{ path: paths[i]!, record, stat, data, zxid: left ?? stat.czxid },
+          ...{ isLeft: left !== null, ttlMs: record.ttlMs, since },
+        },
+      ];
     });
+  }
+
+  /** In one step: who watches the node is told that it was changed. False if it is not as it was. */
+  async leaveBehind(
+    session: Session,
+    own: { readonly path: string; readonly version: number },
+    left: string,
+    data: Buffer,
+    until: number,
+  ): Promise<boolean> {
+    const { path, version } = own;
+    const parts = [
+      setData(path, data, version),
+      remove(path, version + 1),
+      create(left, data, "persistent", this.#acl),
+    ];
+    const failed = failedPart(orThrow(await session.ask(multi(parts), until)));
+    if (failed === null) return true;
+    if (failed.err === CODES.noNode || failed.err === CODES.badVersion) return false;
+    throw refusal(failed.err);
+  }
+
+  /** What the leader's clock says, which it tells with everything that is made. */
+  async leaderNow(session: Session, room: string, until: number): Promise<LeaderTime> {
+    const path = `${room}/clock-${randomBytes(8).toString("hex")}`;
+    const made = await session.ask(create(path, NOTHING, "ephemeral", this.#acl), until);
+    const { ctime, czxid } = orThrow(made).stat;
+    await session.ask(remove(path), until);
+    return { atMs: ctime, zxid: czxid };
   }
 
   /** Those who hold, each with what its node says. */
@@ -196,10 +239,14 @@ export class Rooms {
   }
 }
 
-export function holderView({ record, stat }: Found): HolderView {
-  const { mode, label, ttlMs, revoked } = record;
-  // Its session was heard of at any moment up to now, so all of its time may be left.
-  return { mode, token: tokenOf(stat.czxid), label, remainingMs: ttlMs, revoked };
+/** Unless told otherwise, all of its time is left: its session was heard of at any moment up to now. */
+export function holderView(found: Found, remainingMs = found.ttlMs): HolderView {
+  const { mode, label, revoked } = found.record;
+  return { mode, token: tokenInUse(found), label, remainingMs, revoked };
+}
+
+export function tokenInUse({ zxid, record }: Found): bigint {
+  return tokenOf(zxid) + BigInt(record.index);
 }
 
 function orThrow<T>({ err, value }: Answer<T>): T {

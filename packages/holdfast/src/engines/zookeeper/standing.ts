@@ -1,4 +1,7 @@
+import { systemClock } from "../../clock.js";
 import type { Claim, GrantRef } from "../../engine.js";
+import type { LeftBehind } from "./closings.js";
+import type { LeaderTime } from "./leader-time.js";
 import type { Session } from "./wire/session.js";
 import type { WatchListener } from "./wire/watches.js";
 
@@ -16,11 +19,19 @@ export class Standing {
   entered: Promise<unknown> = Promise.resolve();
   path: string | null = null;
   czxid = 0n;
-  /** When its node was made, by the leader's clock. */
-  madeAt = 0n;
+  #madeAt: LeaderTime | null = null;
+  #knownAt = 0;
+  #writes = 0;
   /** Whether there may be a node that we never heard of. */
   doubtful = false;
   revoked = false;
+  /** Which of its tokens is in use, as its node says. */
+  index = 0;
+  /** What its node says, and in which version, as of when it was last watched. */
+  data: Buffer = Buffer.alloc(0);
+  version = 0;
+  /** The number of the latest renewal that was carried out. */
+  order = 0;
   marker: string | null = null;
   /** Unless core is heard of by then, it is over; on systemClock. */
   deadline = Infinity;
@@ -36,6 +47,10 @@ export class Standing {
   lastBefore: string | null = null;
   /** One before it that leaves no marker, however it ends. */
   quiet: string | null = null;
+  /** Whether core was told of its grant without having asked. */
+  told = false;
+  /** Those before it that were left behind, by their names. */
+  readonly lefts = new Map<string, LeftBehind>();
 
   constructor(claim: Claim, hash: string, room: string, session: Session, aheadMs: number) {
     this.claim = claim;
@@ -43,6 +58,36 @@ export class Standing {
     this.room = room;
     this.session = session;
     this.aheadMs = aheadMs;
+  }
+
+  /** Its node was made then, by the leader's clock, and we know it now. */
+  made(path: string, czxid: bigint, ctime: bigint): void {
+    this.path = path;
+    this.czxid = czxid;
+    this.#madeAt = { atMs: ctime, zxid: czxid };
+    this.#knownAt = systemClock.now();
+  }
+
+  /** No later than what the leader's clock says now. */
+  get leaderNow(): LeaderTime | null {
+    if (this.#madeAt === null) return null;
+    const { atMs, zxid } = this.#madeAt;
+    return { atMs: atMs + BigInt(Math.floor(systemClock.now() - this.#knownAt)), zxid };
+  }
+
+  /** Whether a change of our own node may be our own doing. */
+  get isWriting(): boolean {
+    return this.#writes > 0;
+  }
+
+  /** The servers tell who watches a node of a change before they answer whoever made it. */
+  async writing<T>(work: () => Promise<T>): Promise<T> {
+    this.#writes++;
+    try {
+      return await work();
+    } finally {
+      this.#writes--;
+    }
   }
 
   get ref(): GrantRef {

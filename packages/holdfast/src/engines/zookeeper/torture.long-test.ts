@@ -1,11 +1,10 @@
-import assert from "node:assert/strict";
 import { test } from "node:test";
-import { torture } from "./torture.fixture.js";
+import { MINUTE, torture } from "../../torture/player.fixture.js";
+import { zookeeperPlace } from "./torture.fixture.js";
 
-const TTL_MS = 2_000;
-const SESSION_MS = (TTL_MS * 4) / 3;
-
-test("a minute of dying leaders and stopped holders: no two hold, no stale write is accepted", async () => {
-  const report = await torture(60_000, TTL_MS);
-  assert.ok(report.longestGapMs < SESSION_MS + 5_000, `${report.longestGapMs} ms without a write`);
-});
+for (const hold of ["session", "ttl"] as const) {
+  test(`a minute of faults on ZooKeeper, hold: "${hold}": no law is broken (seed ${MINUTE.seed})`, async () => {
+    await using place = await zookeeperPlace(hold);
+    await torture(place, MINUTE);
+  });
+}

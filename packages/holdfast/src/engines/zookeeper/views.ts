@@ -10,11 +10,10 @@ import { emit } from "../../events.js";
 import { globToRegExp } from "../../resource.js";
 import type { Claims } from "./claims.js";
 import { refusal } from "./failure.js";
-import type { Line } from "./line.js";
-import { markerOf } from "./ours.js";
+import { type Line, markerOf } from "./line.js";
 import { type Place, pathOf, resourceOf } from "./paths.js";
-import { revoked, tokenOf } from "./record.js";
-import { type Found, holderView } from "./room.js";
+import { amended, tokenOf } from "./record.js";
+import { type Found, holderView, tokenInUse } from "./room.js";
 import { CODES, getChildren, setData, sync } from "./wire/operations.js";
 import type { Session } from "./wire/session.js";
 
@@ -42,7 +41,7 @@ export class Views {
   async #holders(session: Session, room: string, line: Line, until: number): Promise<HolderView[]> {
     try {
       const found = await this.#claims.rooms.readHolders(session, room, line, until);
-      return found.map(holderView);
+      return found.map((one) => holderView(one));
     } catch (error) {
       emit("failed", () => ({ during: "holders", error }));
       return [];
@@ -51,7 +50,8 @@ export class Views {
 
   async check(session: Session, { resource, mode, token }: Sequence, until: number) {
     const { found } = await this.#find(session, resource, token, until);
-    return found !== null && found.record.mode === mode && !found.record.revoked;
+    if (found === null || found.record.mode !== mode || found.record.revoked) return false;
+    return (await this.#leftMs(session, [found], until)).get(found) !== 0;
   }
 
   async revoke(
@@ -62,14 +62,18 @@ export class Views {
     const { rooms } = this.#claims;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const { found, line, room } = await this.#find(session, resource, token, until);
-      if (found === null) return "gone";
+      if (found === null || tokenInUse(found) !== token) return "gone";
       const { path, stat, data } = found;
+      if ((await this.#leftMs(session, [found], until)).get(found) === 0) return "gone";
       if (force) {
-        const contender = line.contenders.find(({ name }) => path === `${room}/${name}`);
-        const marker = markerOf(line, room, contender?.hash ?? "");
+        const contender = line.contenders.find(({ name }) => path === `${room}/${name}`)!;
+        const marker = markerOf(line, room, contender);
         return (await rooms.leave(session, path, marker, until)) ? "revoked" : "gone";
       }
-      const { err } = await session.ask(setData(path, revoked(data), stat.version), until);
+      const { err } = await session.ask(
+        setData(path, amended(data, { revoked: true }), stat.version),
+        until,
+      );
       if (err === CODES.ok) return "revoked";
       if (err === CODES.noNode) return "gone";
       if (err !== CODES.badVersion) throw refusal(err);
@@ -85,9 +89,11 @@ export class Views {
     const found = await rooms.read(session, room, names, until);
     const holding = new Set(names.slice(0, line.holding).map((name) => `${room}/${name}`));
     const waiters = found.filter(({ path }) => !holding.has(path));
+    const leftMs = await this.#leftMs(session, found, until);
+    const holders = found.filter((one) => holding.has(one.path) && leftMs.get(one) !== 0);
     return {
       resource,
-      holders: found.filter(({ path }) => holding.has(path)).map(holderView),
+      holders: holders.map((one) => holderView(one, leftMs.get(one))),
       waiters: waiters.map(({ record: { mode, label } }, position) => ({ mode, label, position })),
       closedMs: await closings.leftMs(session, room, line.orphans, null, until),
     };
@@ -98,15 +104,32 @@ export class Views {
     return listFolder(session, this.#place, filter, until, view);
   }
 
-  /** The live grant that this token belongs to. */
+  /**
+   * How much is left of those that were left behind; 0 for one that is over and that nobody has taken
+   * away yet. Others are not in it.
+   */
+  async #leftMs(
+    session: Session,
+    all: readonly Found[],
+    until: number,
+  ): Promise<ReadonlyMap<Found, number>> {
+    const { rooms, closings } = this.#claims;
+    const left = all.filter(({ isLeft }) => isLeft);
+    if (left.length === 0) return new Map();
+    const room = left[0]!.path.slice(0, left[0]!.path.lastIndexOf("/"));
+    const now = await rooms.leaderNow(session, room, until);
+    return new Map(left.map((one) => [one, Math.max(0, closings.leftBehindMs(one, now))]));
+  }
+
+  /** The grant that this token belongs to. */
   async #find(session: Session, resource: string, token: bigint, until: number) {
     const room = pathOf(this.#place, resource);
     const { rooms } = this.#claims;
     const line = await rooms.line(session, room, until);
     const all = await rooms.readHolders(session, room, line, until);
     const found: Found | null =
-      all.find(({ stat, record }) => {
-        const first = tokenOf(stat.czxid);
+      all.find(({ zxid, record }) => {
+        const first = tokenOf(zxid);
         return token >= first && token < first + BigInt(record.tokens);
       }) ?? null;
     return { found, line, room };
@@ -122,10 +145,11 @@ export async function listFolder(
   view: (resource: string) => Promise<ResourceView>,
 ): Promise<ListPage> {
   const folder = place.folder || "/";
-  const [, children] = await Promise.all([
+  const [synced, children] = await Promise.all([
     session.ask(sync(folder), until),
     session.ask(getChildren(folder), until),
   ]);
+  if (synced.err !== CODES.ok) throw refusal(synced.err);
   if (children.value === null && children.err !== CODES.noNode) throw refusal(children.err);
   const glob = globToRegExp(match);
   const matching = (children.value?.names ?? [])

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { UsageError } from "../../../errors.js";
 import { claim, fresh, Ground, now, until } from "../ground.fixture.js";
 import { zookeeperEngine } from "../index.js";
-import { create } from "../wire/operations.js";
+import { create, remove } from "../wire/operations.js";
 
 let ground: Ground;
 
@@ -35,10 +35,11 @@ describe("records with a ttl", { concurrency: 4 }, () => {
   it("whoever is renewed is never over, however long it is watched", async () => {
     const resource = fresh();
     const [ours, observer] = [ground.locks(ttl), ground.engine(ttl)];
-    const lease = await ours.acquire(resource, { ttlMs: 600 });
-    const end = performance.now() + 2_000;
+    const lease = await ours.acquire(resource, { ttlMs: 2_500 });
+    const end = performance.now() + 5_500;
     while (performance.now() < end) {
-      assert.equal((await observer.tryAcquire(claim(resource), now())).kind, "busy");
+      const { kind } = await observer.tryAcquire(claim(resource), now());
+      assert.equal(kind, "busy", lease.held ? "two hold it" : "it was not renewed in time");
       await sleep(10);
     }
     assert.ok(lease.held);
@@ -91,6 +92,57 @@ describe("records with a ttl", { concurrency: 4 }, () => {
     assert.equal((await ground.children("/holdfast-ttl")).includes(resource), false);
   });
 
+  it("a record has one child, with another name whenever the record is made", async () => {
+    const resource = fresh();
+    const engine = ground.engine(ttl);
+    const one = claim(resource);
+    const names: string[] = [];
+    for (let times = 0; times < 3; times++) {
+      // The same grantId each time: what a mark is called follows from nothing.
+      await engine.tryAcquire(one, now());
+      const [mark, ...others] = await ground.children(`/holdfast-ttl/${resource}`);
+      assert.match(mark!, /^[0-9a-f]{32}$/);
+      assert.deepEqual(others, []);
+      names.push(mark!);
+      await engine.release([{ ...one, tombstoneMs: 0 }], now());
+    }
+    assert.equal(new Set(names).size, 3);
+  });
+
+  it("a record without its child is refused until somebody deletes it", async () => {
+    const resource = fresh();
+    const path = `/holdfast-ttl/${resource}`;
+    const [ours, other] = [ground.locks(ttl), ground.locks(ttl)];
+    const lease = await ours.acquire(resource);
+    await ground.deleteChildren(path);
+    await assert.rejects(lease.renew(), /somebody deleted a child of .*: delete it too/);
+    await ground.ask(remove(path));
+    assert.ok((await other.acquire(resource)).token > lease.token);
+    assert.equal(await lease.release(), "gone");
+  });
+
+  it("a node that holds something else is refused, and no other", async () => {
+    const locks = ground.locks(ttl);
+    await (await locks.acquire("first")).release();
+    const resource = fresh();
+    const keep = await locks.acquire(fresh());
+    for (const content of ["hi", "", "null", '{"grants":{},"graves":{}}']) {
+      const path = `/holdfast-ttl/${resource}`;
+      await ground.ask(create(path, Buffer.from(content), "persistent", "open"));
+      await assert.rejects(locks.acquire(resource), /not a lock/, content);
+      await ground.ask(remove(path));
+    }
+    assert.equal(await keep.release(), "released");
+  });
+
+  it("another library's layout does not go with it", () => {
+    const options = { hosts: "h", layout: "kazoo", ...ttl } as const;
+    assert.throws(() => zookeeperEngine(options), UsageError);
+    assert.throws(() => zookeeperEngine({ hosts: "h", hold: "for ever" as "ttl" }), UsageError);
+  });
+});
+
+describe("records with a ttl, while nobody else asks the server", () => {
   it("many of one process on one record are written together", async () => {
     const resource = fresh();
     const engine = ground.engine(ttl);
@@ -108,21 +160,5 @@ describe("records with a ttl", { concurrency: 4 }, () => {
       claims.map((one) => ({ ...one, tombstoneMs: 0 })),
       now(),
     );
-  });
-
-  it("a node that holds something else is refused, and no other", async () => {
-    const locks = ground.locks(ttl);
-    await (await locks.acquire("first")).release();
-    const resource = fresh();
-    const keep = await locks.acquire(fresh());
-    await ground.ask(create(`/holdfast-ttl/${resource}`, Buffer.from("hi"), "persistent", "open"));
-    await assert.rejects(locks.acquire(resource), /not a lock/);
-    assert.equal(await keep.release(), "released");
-  });
-
-  it("another library's layout does not go with it", () => {
-    const options = { hosts: "h", layout: "kazoo", ...ttl } as const;
-    assert.throws(() => zookeeperEngine(options), UsageError);
-    assert.throws(() => zookeeperEngine({ hosts: "h", hold: "for ever" as "ttl" }), UsageError);
   });
 });

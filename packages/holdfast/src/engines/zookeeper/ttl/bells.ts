@@ -55,8 +55,8 @@ export class Bells {
     try {
       const { err, value } = await session.watch(path, systemClock.now() + ASK_MS, bell.listener);
       if (err !== CODES.ok && err !== CODES.noNode) throw refusal(err);
-      const ledger = value === null ? null : readLedger(value.data);
-      const signature = ledger === null ? "" : signatureOf(ledger);
+      const written = value === null ? null : readLedger(value.data);
+      const signature = written === null ? "" : signatureOf(written.ledger);
       const changed = bell.signature !== signature;
       bell.signature = signature;
       // A node that is gone cannot be watched; whoever comes will hang the bell again.

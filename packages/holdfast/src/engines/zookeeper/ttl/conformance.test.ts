@@ -4,11 +4,11 @@ import { type Excuse, findLaw } from "../../../conformance/index.js";
 import { harness, registerLaws, type Servers } from "../harness.fixture.js";
 
 let server: ZooKeeperServer;
-const servers: Servers = { ports: [], hosts: "", restart: () => server.restart() };
+const servers: Servers = { hosts: "", members: [], restart: () => server.restart() };
 
 before(async () => {
   server = await startZooKeeper();
-  Object.assign(servers, { ports: [server.port], hosts: server.hosts });
+  Object.assign(servers, { hosts: server.hosts, members: [server] });
 });
 
 after(() => server.stop());

@@ -32,7 +32,15 @@ import { Sessions } from "../sessions.js";
 import { listFolder } from "../views.js";
 import { Bells } from "./bells.js";
 import { type Decision, Ledgers, type Reading } from "./ledgers.js";
-import { holdingOf, signatureOf, withGrant, withGrave, withoutGrant } from "./record.js";
+import {
+  holdingOf,
+  signatureOf,
+  tokenInUse,
+  withGrant,
+  withGrave,
+  withoutGrant,
+} from "./record.js";
+import { Records } from "./records.js";
 import type { Judged } from "./sightings.js";
 
 const DAY_MS = 86_400_000;
@@ -47,6 +55,7 @@ export const ZOOKEEPER_TTL_TRAITS: EngineTraits = {
   lockDelay: true,
   fencing: "durable",
   tokenRange: TOKEN_RANGE,
+  leaves: true,
 };
 
 /**
@@ -67,7 +76,7 @@ export class ZookeeperTtlEngine implements Engine {
     this.#terms = terms;
     this.#sessions = new Sessions(terms, () => {});
     const rooms = new Rooms(LAYOUTS.holdfast, terms.acl);
-    this.#ledgers = new Ledgers(this.#sessions, rooms, terms.acl);
+    this.#ledgers = new Ledgers(new Records(this.#sessions, rooms, terms.acl));
     this.#bells = new Bells(this.#sessions, (resource) => {
       for (const listener of this.#listeners) listener(resource);
     });
@@ -84,11 +93,19 @@ export class ZookeeperTtlEngine implements Engine {
     const hash = hashOf(claim.grantId);
     const path = pathOf(this.#terms.place, resource);
     let signature = "";
-    const answer = await this.#ledgers.change(path, until, (reading) => {
-      const [said, next] = decide(claim, hash, reading, call);
-      signature = signatureOf(next ?? reading.ledger);
-      return [said, next];
-    });
+    let untimed = false;
+    const ask = () =>
+      this.#ledgers.change(path, until, (reading) => {
+        const [said, next] = decide(claim, hash, reading, call);
+        signature = signatureOf(next ?? reading.ledger);
+        untimed = reading.grants.some((grant) => grant.untimed);
+        return [said, next];
+      });
+    let answer = await ask();
+    if (answer.kind === "busy" && untimed) {
+      await this.#ledgers.time(path, until);
+      answer = await ask();
+    }
     const forMs = answer.kind === "granted" ? ttlMs : LISTEN_MS;
     if (answer.kind !== "gone") this.#bells.hang(path, resource, forMs, signature);
     return answer;
@@ -99,18 +116,16 @@ export class ZookeeperTtlEngine implements Engine {
     call: Call,
   ): Promise<readonly (Renewed | Gone | Failed)[]> {
     const until = this.#enter(call);
-    return each(grants, ({ resource, grantId, ttlMs }) => {
-      const hash = hashOf(grantId);
+    return each(grants, async (ref) => {
+      const { resource, ttlMs } = ref;
       const path = pathOf(this.#terms.place, resource);
-      return this.#ledgers.change(path, until, (reading): Decision<Renewed | Gone> => {
-        const own = alive(reading, hash);
-        if (own === null) return [goneFrom(reading), null];
-        if (own.holding.revoked) return [{ kind: "gone", why: "revoked" }, null];
-        const holding = { ...own.holding, ttlMs, beat: own.holding.beat + 1 };
-        this.#bells.hang(path, resource, ttlMs, signatureOf(reading.ledger));
-        const answer = { kind: "renewed", since: call.startedAt, ttlMs } as const;
-        return [answer, withGrant(reading.ledger, hash, holding)];
+      let signature = "";
+      const answer = await this.#ledgers.change(path, until, (reading) => {
+        signature = signatureOf(reading.ledger);
+        return renewal(ref, reading, call);
       });
+      if (answer.kind === "renewed") this.#bells.hang(path, resource, ttlMs, signature);
+      return answer;
     });
   }
 
@@ -122,8 +137,9 @@ export class ZookeeperTtlEngine implements Engine {
       return this.#ledgers.change(path, until, (reading): Decision<Released | Gone> => {
         const buried =
           tombstoneMs > 0 ? withGrave(reading.ledger, hash, tombstoneMs) : reading.ledger;
-        // An expired grant's lock-delay is not the late holder's to end.
-        if (alive(reading, hash) === null) {
+        const own = alive(reading, hash);
+        // An expired grant's lock-delay is not the late holder's to end, and what was left is nobody's.
+        if (own === null || own.holding.left) {
           return [goneFrom(reading), tombstoneMs > 0 ? buried : null];
         }
         return [{ kind: "released" }, withoutGrant(buried, hash)];
@@ -142,7 +158,7 @@ export class ZookeeperTtlEngine implements Engine {
     const path = pathOf(this.#terms.place, resource);
     return this.#ledgers.change(path, this.#enter(call), (reading) => {
       const found = holderOf(reading, token);
-      if (found === null) return ["gone", null];
+      if (found === null || tokenInUse(found.holding) !== token) return ["gone", null];
       const { hash, holding } = found;
       const next = force
         ? withoutGrant(reading.ledger, hash)
@@ -210,6 +226,7 @@ function decide(
   const { ledger, grants } = reading;
   if (ledger.graves.has(hash)) return [{ kind: "gone", why: "unknown" }, null];
   const own = alive(reading, hash);
+  if (own?.holding.left) return [{ kind: "gone", why: "unknown" }, null];
   if (own?.holding.revoked) return [{ kind: "gone", why: "revoked" }, null];
   if (own !== null) {
     const holding = { ...own.holding, beat: own.holding.beat + 1 };
@@ -217,8 +234,11 @@ function decide(
     const good = { token: BigInt(holding.token), tokens, since: startedAt, ttlMs };
     return [{ kind: "granted", ...good }, withGrant(ledger, hash, holding)];
   }
-  refuseOtherLimit(claim, grants);
-  if (!fits(claim, grants) || Object.hasOwn(ledger.grants, hash)) {
+  const other = ofOtherLimit(claim, grants);
+  if (other !== null && !other.untimed) {
+    throw limitMismatch(claim.resource, claim.limit, other.holding.limit);
+  }
+  if (other !== null || !fits(claim, grants) || Object.hasOwn(ledger.grants, hash)) {
     const retryAfterMs = Math.max(0, Math.min(...grants.map(({ blocksMs }) => blocksMs)));
     return [{ kind: "busy", holders: holdersOf(grants), retryAfterMs }, null];
   }
@@ -228,16 +248,40 @@ function decide(
   return [{ kind: "granted", token, tokens, since: startedAt, ttlMs }, next];
 }
 
+function renewal(
+  { grantId, ttlMs, index = 0, leave = false }: RenewRef,
+  reading: Reading,
+  { startedAt: since, order }: Call,
+): Decision<Renewed | Gone> {
+  const hash = hashOf(grantId);
+  const own = alive(reading, hash);
+  if (own === null) return [goneFrom(reading), null];
+  const { holding } = own;
+  if (holding.left && !leave) return [{ kind: "gone", why: "expired" }, null];
+  const isNext = index > holding.index;
+  if (holding.revoked && !isNext) return [{ kind: "gone", why: "revoked" }, null];
+  // A later one was carried out before: what that gave stays as it is.
+  if (order < holding.order) return [{ kind: "renewed", since, ttlMs: own.sureMs }, null];
+  const { leftAt: _, ...rest } = holding;
+  const next = { ...rest, ttlMs, beat: holding.beat + 1, order, left: leave };
+  // A revocation was for a holder that has passed its lease on.
+  const passedOn = isNext ? { index, revoked: false } : {};
+  return [
+    { kind: "renewed", since, ttlMs },
+    withGrant(reading.ledger, hash, { ...next, ...passedOn }),
+  ];
+}
+
 function fits({ mode, limit }: Claim, grants: readonly Judged[]): boolean {
   if (grants.length === 0) return true;
   if (mode === "exclusive" || grants.some((g) => g.holding.mode === "exclusive")) return false;
   return grants.length < (limit ?? Infinity);
 }
 
-function refuseOtherLimit({ resource, mode, limit }: Claim, grants: readonly Judged[]): void {
-  if (mode !== "shared") return;
-  const other = grants.find(({ holding: h }) => h.mode === "shared" && h.limit !== limit);
-  if (other !== undefined) throw limitMismatch(resource, limit, other.holding.limit);
+function ofOtherLimit({ mode, limit }: Claim, grants: readonly Judged[]): Judged | null {
+  if (mode !== "shared") return null;
+  const others = grants.filter(({ holding: h }) => h.mode === "shared" && h.limit !== limit);
+  return others.find(({ untimed }) => !untimed) ?? others[0] ?? null;
 }
 
 function alive({ grants }: Reading, hash: string): Judged | null {
@@ -258,7 +302,8 @@ function goneFrom({ grants }: Reading): Gone {
 
 function holdersOf(grants: readonly Judged[]): HolderView[] {
   const living = grants.filter(({ leftMs }) => leftMs > 0);
-  return living.map(({ holding: { mode, token, label, revoked }, leftMs }) => ({
-    ...{ mode, token: BigInt(token), label, remainingMs: leftMs, revoked },
-  }));
+  return living.map(({ holding, leftMs }) => {
+    const { mode, label, revoked } = holding;
+    return { mode, token: tokenInUse(holding), label, remainingMs: leftMs, revoked };
+  });
 }

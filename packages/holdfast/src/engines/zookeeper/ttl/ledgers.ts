@@ -1,15 +1,10 @@
 import { randomInt } from "node:crypto";
 import { sleep, systemClock } from "../../../clock.js";
 import { EngineError } from "../../../errors.js";
-import { refusal } from "../failure.js";
-import { tokenOf } from "../record.js";
-import type { Rooms } from "../room.js";
-import type { Sessions } from "../sessions.js";
-import { type AclKind, CODES, create, getData, remove, setData, sync } from "../wire/operations.js";
-import { emptyLedger, isEmpty, type Ledger, readLedger, writeLedger } from "./record.js";
+import { isEmpty, type Ledger, withLeftAt } from "./record.js";
+import type { Page, Records } from "./records.js";
 import { type Judged, Sightings } from "./sightings.js";
 
-const NOTHING = Buffer.alloc(0);
 const MOST_PAUSE_MS = 50;
 
 /** What a decision is made on, and what it may write back. */
@@ -33,20 +28,31 @@ export type Decision<A> = readonly [answer: A, next: Ledger | null];
 /** Changes the ledger of a resource by reading it and writing it back if nobody wrote meanwhile. */
 export class Ledgers {
   readonly sightings = new Sightings();
-  readonly #sessions: Sessions;
-  readonly #rooms: Rooms;
-  readonly #acl: AclKind;
+  readonly #records: Records;
   readonly #waiting = new Map<string, Change[]>();
 
-  constructor(sessions: Sessions, rooms: Rooms, acl: AclKind) {
-    this.#sessions = sessions;
-    this.#rooms = rooms;
-    this.#acl = acl;
+  constructor(records: Records) {
+    this.#records = records;
   }
 
   async read(path: string, until: number): Promise<Reading | null> {
     const { ledger } = await this.#read(path, until);
-    return ledger === null ? null : this.#reading(path, ledger, () => 0n);
+    if (ledger === null) return null;
+    const reading = this.#reading(path, ledger, () => 0n);
+    if (!reading.grants.some(({ untimed }) => untimed)) return reading;
+    await this.time(path, until);
+    return this.read(path, until);
+  }
+
+  /**
+   * Writes the record once more, as it is: from its time, and that of the page before, it follows how
+   * long ago grants were left behind.
+   */
+  time(path: string, until: number): Promise<void> {
+    return this.change(path, until, ({ grants, ledger }) => [
+      undefined,
+      grants.some(({ untimed }) => untimed) ? ledger : null,
+    ]);
   }
 
   /** Those of one process need not be in each other's way: what waits is written together. */
@@ -86,7 +92,8 @@ export class Ledgers {
   /** One reading, the decisions of all who wait, one write. False if somebody wrote in between. */
   async #round(path: string, waiting: Change[]): Promise<boolean> {
     const until = waiting.reduce((latest, change) => Math.max(latest, change.until), 0);
-    const { ledger, version, token } = await this.#read(path, until);
+    const startedAt = systemClock.now();
+    const { ledger, edition, token, written } = await this.#read(path, until);
     if (ledger === null) throw notOurs(path);
     const answered: { change: Change; settle: () => void }[] = [];
     let next = ledger;
@@ -107,14 +114,14 @@ export class Ledgers {
         answered.push({ change, settle: () => change.reject(error as Error) });
       }
     }
-    if (changed && !(version === null && isEmpty(next))) {
-      if (version === null) {
-        await this.#make(path, until);
+    if (changed && !(edition === null && isEmpty(next))) {
+      if (edition === null || written === null) {
+        await this.#records.make(path, until);
         return false;
       }
-      if (!(await this.#write(path, next, version, until))) return false;
-      // Our own grants stand still from here on, like anybody's.
-      this.sightings.see(path, next);
+      next = withLeftAt(next, ledger, written);
+      if (!(await this.#records.write(path, next, edition, until))) return false;
+      this.sightings.wrote(path, next, startedAt);
     }
     for (const { change, settle } of answered) {
       waiting.splice(waiting.indexOf(change), 1);
@@ -127,37 +134,10 @@ export class Ledgers {
     return { ...this.sightings.judge(path, ledger), takeToken };
   }
 
-  async #read(path: string, until: number) {
-    const [, answer] = await this.#sessions.on(
-      () => this.#sessions.any(),
-      (session) => Promise.all([session.ask(sync(path), until), session.ask(getData(path), until)]),
-    );
-    if (answer.value === null && answer.err !== CODES.noNode) throw refusal(answer.err);
-    const ledger = answer.value === null ? emptyLedger() : readLedger(answer.value.data);
-    if (ledger !== null) this.sightings.see(path, ledger);
-    if (answer.value === null) return { ledger, version: null, token: 0n };
-    // From the transaction that wrote what was read: nobody else can write on top of the same.
-    const { version, mzxid } = answer.value.stat;
-    return { ledger, version, token: tokenOf(mzxid) };
-  }
-
-  async #make(path: string, until: number): Promise<void> {
-    const made = create(path, NOTHING, "persistent", this.#acl);
-    const session = this.#sessions.any();
-    const { err } = await session.ask(made, until);
-    if (err === CODES.noNode) await this.#rooms.makeParents(session, path, until);
-    else if (err !== CODES.ok && err !== CODES.nodeExists) throw refusal(err);
-  }
-
-  async #write(path: string, next: Ledger, version: number, until: number): Promise<boolean> {
-    // What nobody needs any more goes: later tokens are greater by the zxid.
-    const session = this.#sessions.any();
-    const { err } = isEmpty(next)
-      ? await session.ask(remove(path, version), until)
-      : await session.ask(setData(path, writeLedger(next), version), until);
-    if (err === CODES.ok) return true;
-    if (err === CODES.badVersion || err === CODES.noNode) return false;
-    throw refusal(err);
+  async #read(path: string, until: number): Promise<Page> {
+    const page = await this.#records.read(path, until);
+    if (page.ledger !== null) this.sightings.read(path, page.ledger, page.written);
+    return page;
   }
 }
 

@@ -1,4 +1,7 @@
 import type { Claim, Mode } from "../../../engine.js";
+import type { LeaderTime } from "../leader-time.js";
+
+const MARK = /^[0-9a-f]{32}$/;
 
 /** A grant in the record. The beat rises with every renewal: one that stands still is dying. */
 export interface Holding {
@@ -10,7 +13,15 @@ export interface Holding {
   readonly lockDelayMs: number;
   readonly label: string;
   readonly beat: number;
+  /** Of the latest renewal: one with a smaller number comes too late. */
+  readonly order: number;
+  /** Which of its tokens is in use. */
+  readonly index: number;
   readonly revoked: boolean;
+  /** Its holder has gone and left it to time. */
+  readonly left: boolean;
+  /** When it was left, by the leader's clock: atMs and zxid. Whoever writes next writes it down. */
+  readonly leftAt?: readonly [string, string];
 }
 
 /** All that is known of one resource: the data of one node. By the hash of the grantId. */
@@ -27,20 +38,26 @@ export function emptyLedger(): Ledger {
   return { grants: {}, graves: new Map() };
 }
 
-export function readLedger(data: Buffer): Ledger | null {
-  if (data.length === 0) return emptyLedger();
+/** A ledger as its node has it, and the mark of that node; null for somebody else's node. */
+export function readLedger(data: Buffer): { mark: string; ledger: Ledger } | null {
   try {
-    const { grants, graves } = JSON.parse(data.toString()) as Record<keyof Ledger, object>;
-    if (typeof grants !== "object" || typeof graves !== "object") return null;
-    return { grants: grants as Ledger["grants"], graves: new Map(Object.entries(graves)) };
+    const { mark, grants, graves } = JSON.parse(data.toString()) as Record<string, unknown>;
+    if (typeof mark !== "string" || !MARK.test(mark)) return null;
+    if (!isObject(grants) || !isObject(graves)) return null;
+    const known = { grants: grants as Ledger["grants"], graves: graves as Record<string, number> };
+    return { mark, ledger: { ...known, graves: new Map(Object.entries(known.graves)) } };
   } catch {
-    // Somebody else's node.
+    // Not even JSON.
     return null;
   }
 }
 
-export function writeLedger({ grants, graves }: Ledger): Buffer {
-  return Buffer.from(JSON.stringify({ grants, graves: Object.fromEntries(graves) }));
+export function writeLedger(mark: string, { grants, graves }: Ledger): Buffer {
+  return Buffer.from(JSON.stringify({ mark, grants, graves: Object.fromEntries(graves) }));
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }
 
 export function isEmpty({ grants, graves }: Ledger): boolean {
@@ -50,7 +67,31 @@ export function isEmpty({ grants, graves }: Ledger): boolean {
 export function holdingOf(claim: Claim, token: bigint): Holding {
   const { mode, limit, tokens, ttlMs, lockDelayMs, label } = claim;
   const terms = { mode, limit, tokens, ttlMs, lockDelayMs, label };
-  return { ...terms, token: String(token), beat: 0, revoked: false };
+  const fresh = { beat: 0, order: 0, index: 0, revoked: false, left: false };
+  return { ...terms, token: String(token), ...fresh };
+}
+
+export function tokenInUse({ token, index }: Holding): bigint {
+  return BigInt(token) + BigInt(index);
+}
+
+export function leftAt({ leftAt }: Holding): LeaderTime | null {
+  return leftAt === undefined ? null : { atMs: BigInt(leftAt[0]), zxid: BigInt(leftAt[1]) };
+}
+
+/**
+ * What is to be written on top of a page. Who leaves a grant behind does not know the leader's time,
+ * but that page has it; every later one would be of a later time.
+ */
+export function withLeftAt(next: Ledger, page: Ledger, { atMs, zxid }: LeaderTime): Ledger {
+  const since = [String(atMs), String(zxid)] as const;
+  let { grants } = next;
+  for (const [hash, holding] of Object.entries(grants)) {
+    const isNew = page.grants[hash]?.beat !== holding.beat;
+    if (!holding.left || holding.leftAt !== undefined || isNew) continue;
+    grants = { ...grants, [hash]: { ...holding, leftAt: since } };
+  }
+  return { ...next, grants };
 }
 
 export function withGrant(ledger: Ledger, hash: string, holding: Holding): Ledger {

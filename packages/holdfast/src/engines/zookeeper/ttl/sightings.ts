@@ -1,11 +1,16 @@
 import { systemClock } from "../../../clock.js";
-import type { Holding, Ledger } from "./record.js";
+import { elapsedMs, type LeaderTime } from "../leader-time.js";
+import { type Holding, type Ledger, leftAt } from "./record.js";
 
 const REMEMBERED = 10_000;
 
 interface Sighting {
-  readonly beat: number;
+  readonly state: string;
   since: number;
+  /** Whether we wrote this state ourselves: then it stands since that was sent, or later. */
+  readonly isOurs: boolean;
+  /** Whether we have written since its holder left it behind, and so know the leader's time. */
+  timed: boolean;
 }
 
 /** A grant as this process judges it, by how long it has seen it unchanged. */
@@ -16,6 +21,10 @@ export interface Judged {
   readonly leftMs: number;
   /** Until its lock-delay is over, too. */
   readonly blocksMs: number;
+  /** How much of it nobody can take away, whoever looks; 0 where we do not know. */
+  readonly sureMs: number;
+  /** Left behind, and perhaps over for longer than we have seen it. */
+  readonly untimed: boolean;
 }
 
 /**
@@ -25,22 +34,27 @@ export interface Judged {
 export class Sightings {
   readonly #byPath = new Map<string, Map<string, Sighting>>();
 
-  /** A new reading: graves that are old enough are taken out of it. */
-  see(path: string, ledger: Ledger): void {
+  /** A new reading, and when it was written: graves that are old enough are taken out of it. */
+  read(path: string, ledger: Ledger, written: LeaderTime | null): void {
     const now = systemClock.now();
-    const before = this.#byPath.get(path);
-    const seen = new Map<string, Sighting>();
-    const sight = (key: string, beat: number) => {
-      const known = before?.get(key);
-      const sighting = known?.beat === beat ? known : { beat, since: now };
-      seen.set(key, sighting);
-      return now - sighting.since;
-    };
-    for (const [hash, { beat }] of Object.entries(ledger.grants)) sight(hash, beat);
-    for (const [hash, ms] of ledger.graves) {
-      if (sight(`+${hash}`, 0) >= ms) ledger.graves.delete(hash);
+    this.#see(path, ledger, now, false);
+    const seen = this.#byPath.get(path);
+    for (const [hash, holding] of Object.entries(ledger.grants)) {
+      const sighting = seen?.get(hash);
+      const since = leftAt(holding);
+      if (sighting === undefined || since === null || written === null) continue;
+      // Nobody renews what was left behind, so the leader's clock may say how long it has stood still.
+      sighting.since = Math.min(sighting.since, now - elapsedMs(since, written));
     }
-    this.#remember(path, seen);
+  }
+
+  /** What we wrote ourselves; `at` is before it was sent. */
+  wrote(path: string, ledger: Ledger, at: number): void {
+    this.#see(path, ledger, at, true);
+    const seen = this.#byPath.get(path);
+    for (const [hash, holding] of Object.entries(ledger.grants)) {
+      if (leftAt(holding) !== null) seen!.get(hash)!.timed = true;
+    }
   }
 
   /** Who still blocks, as far as we have seen; what was decided since the reading is as of now. */
@@ -48,10 +62,14 @@ export class Sightings {
     const now = systemClock.now();
     const seen = this.#byPath.get(path);
     const judged = Object.entries(grants).map(([hash, holding]): Judged => {
-      const sighting = seen?.get(hash);
-      const stillMs = sighting?.beat === holding.beat ? now - sighting.since : 0;
-      const leftMs = holding.ttlMs - stillMs;
-      return { hash, holding, leftMs, blocksMs: leftMs + holding.lockDelayMs };
+      const known = seen?.get(hash);
+      const sighting = known?.state === stateOf(holding) ? known : null;
+      const leftMs = holding.ttlMs - (sighting === null ? 0 : now - sighting.since);
+      return {
+        ...{ hash, holding, leftMs, blocksMs: leftMs + holding.lockDelayMs },
+        sureMs: sighting?.isOurs ? Math.max(0, leftMs) : 0,
+        untimed: holding.left && sighting?.timed !== true,
+      };
     });
     const blocking = judged.filter(({ blocksMs }) => blocksMs > 0);
     const kept = Object.fromEntries(blocking.map(({ hash, holding }) => [hash, holding]));
@@ -63,6 +81,22 @@ export class Sightings {
     for (const sighting of this.#byPath.get(path)?.values() ?? []) sighting.since -= ms;
   }
 
+  #see(path: string, ledger: Ledger, now: number, isOurs: boolean): void {
+    const before = this.#byPath.get(path);
+    const seen = new Map<string, Sighting>();
+    const sight = (key: string, state: string) => {
+      const known = before?.get(key);
+      const sighting = known?.state === state ? known : { state, since: now, isOurs, timed: false };
+      seen.set(key, sighting);
+      return now - sighting.since;
+    };
+    for (const [hash, holding] of Object.entries(ledger.grants)) sight(hash, stateOf(holding));
+    for (const [hash, ms] of ledger.graves) {
+      if (sight(`+${hash}`, "") >= ms) ledger.graves.delete(hash);
+    }
+    this.#remember(path, seen);
+  }
+
   #remember(path: string, seen: Map<string, Sighting>): void {
     this.#byPath.delete(path);
     if (seen.size > 0) this.#byPath.set(path, seen);
@@ -70,4 +104,12 @@ export class Sightings {
     const [oldest] = this.#byPath.keys();
     this.#byPath.delete(oldest!);
   }
+}
+
+/**
+ * What changes with every renewal. A claim that core repeats may be granted a second time after its
+ * first grant was over: its beats begin again, and its token is another one.
+ */
+function stateOf({ token, beat }: Holding): string {
+  return `${token} ${beat}`;
 }

@@ -83,8 +83,14 @@ export class JuteReader {
 
   bool(): boolean {
     const value = this.#bytes.readUInt8(this.#at);
+    if (value > 1) throw new RangeError(`${value} is neither true nor false`);
     this.#at += 1;
-    return value !== 0;
+    return value === 1;
+  }
+
+  /** For what must end here. */
+  end(): void {
+    if (this.left > 0) throw new RangeError(`${this.left} bytes after the end of an answer`);
   }
 
   /** A length of -1 is how the protocol says null; here it is as good as empty. */

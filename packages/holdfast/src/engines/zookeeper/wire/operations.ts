@@ -1,18 +1,43 @@
 import { JuteReader, JuteWriter } from "./jute.js";
 
-/** Answers of the server that are no failures of ours to explain. */
+/** Every code with which servers answer. What each of them means is in failure.ts. */
 export const CODES = {
   ok: 0,
+  systemError: -1,
   inconsistent: -2,
+  dataInconsistent: -3,
+  connectionLoss: -4,
+  marshalling: -5,
+  unimplemented: -6,
+  timeout: -7,
+  badArguments: -8,
+  unknownSession: -12,
+  apiError: -100,
   noNode: -101,
   noAuth: -102,
   badVersion: -103,
+  noChildren: -108,
   nodeExists: -110,
   notEmpty: -111,
   sessionExpired: -112,
+  invalidAcl: -114,
   authFailed: -115,
   sessionMoved: -118,
+  readOnly: -119,
+  localSession: -120,
+  noWatcher: -121,
+  requestTimeout: -122,
+  saslRequired: -124,
+  quotaExceeded: -125,
+  throttled: -127,
 } as const;
+
+const KNOWN = new Set<number>(Object.values(CODES));
+
+/** Whether servers answer with this code. Any other is no answer at all. */
+export function isKnownCode(code: number): boolean {
+  return KNOWN.has(code);
+}
 
 const CREATE_FLAGS = { persistent: 0, ephemeral: 1, sequential: 3, container: 4, counted: 2 };
 const ANY_VERSION = -1;
@@ -33,6 +58,7 @@ export interface Stat {
   readonly mtime: bigint;
   readonly version: number;
   readonly ephemeralOwner: bigint;
+  readonly dataLength: number;
   readonly numChildren: number;
 }
 
@@ -70,7 +96,7 @@ export function create(
       else to.string("auth").string("");
       to.int(CREATE_FLAGS[kind]);
     },
-    read: (from) => ({ path: from.string(), stat: readStat(from) }),
+    read: (from) => readCreated(from, path, kind),
   };
 }
 
@@ -97,7 +123,11 @@ export function sync(path: string): Operation<string> {
     opcode: 9,
     byLeader: true,
     write: (to) => void to.string(path),
-    read: (from) => from.string(),
+    read: (from) => {
+      const of = from.string();
+      if (of !== path) throw new RangeError("an answer to a sync of another path");
+      return of;
+    },
   };
 }
 
@@ -106,12 +136,20 @@ export function exists(path: string): Operation<Stat> {
 }
 
 export function getData(path: string, watch = false): Operation<Node> {
-  const read = (from: JuteReader) => ({ data: from.buffer(), stat: readStat(from) });
+  const read = (from: JuteReader) => {
+    const node = { data: from.buffer(), stat: readStat(from) };
+    if (node.data.length !== node.stat.dataLength) throw new RangeError("data of another length");
+    return node;
+  };
   return ask(4, (to) => to.string(path).bool(watch), read);
 }
 
 export function getChildren(path: string): Operation<{ names: string[]; stat: Stat }> {
-  const read = (from: JuteReader) => ({ names: from.strings(), stat: readStat(from) });
+  const read = (from: JuteReader) => {
+    const children = { names: from.strings(), stat: readStat(from) };
+    if (children.names.length === children.stat.numChildren) return children;
+    throw new RangeError("another number of children");
+  };
   return ask(12, (to) => to.string(path).bool(false), read);
 }
 
@@ -148,32 +186,47 @@ export function multi(parts: readonly Operation<unknown>[]): Operation<Part[]> {
       }
       to.int(-1).bool(true).int(-1);
     },
-    read: readParts,
+    read: (from) => readParts(from, parts.length),
   };
 }
 
-function readParts(from: JuteReader): Part[] {
+function readParts(from: JuteReader, count: number): Part[] {
   const parts: Part[] = [];
   for (;;) {
     const type = from.int();
     const done = from.bool();
     const err = from.int();
-    if (done) return parts;
-    if (type === -1) parts.push({ err: from.int(), created: null });
-    else if (type === 15 || type === CREATE_CONTAINER) {
-      parts.push({ err, created: { path: from.string(), stat: readStat(from) } });
-    } else {
-      if (type === 1) from.string();
-      if (type === 5) readStat(from);
-      parts.push({ err, created: null });
-    }
+    if (done) break;
+    if (parts.length === count) throw new RangeError("more answers than parts of a multi");
+    parts.push(type === -1 ? { err: from.int(), created: null } : readPart(from, type, err));
   }
+  if (parts.length === count) return parts;
+  throw new RangeError(`${parts.length} answers to the ${count} parts of a multi`);
+}
+
+function readPart(from: JuteReader, type: number, err: number): Part {
+  if (type === 15 || type === CREATE_CONTAINER) {
+    return { err, created: { path: from.string(), stat: readStat(from) } };
+  }
+  if (type === 1) from.string();
+  else if (type === 5) readStat(from);
+  else if (type !== 2 && type !== 13) throw new RangeError(`a part of a multi of type ${type}`);
+  return { err, created: null };
 }
 
 /** The error that made a multi fail; the others of it say only that they were not carried out. */
 export function failedPart(parts: readonly Part[]): { at: number; err: number } | null {
   const at = parts.findIndex(({ err }) => err !== CODES.ok && err !== CODES.inconsistent);
   return at < 0 ? null : { at, err: parts[at]!.err };
+}
+
+/** The servers append a number to the names of sequential nodes, and nothing to others. */
+function readCreated(from: JuteReader, wanted: string, kind: NodeKind): Created {
+  const made = { path: from.string(), stat: readStat(from) };
+  const isCounted = kind === "sequential" || kind === "counted";
+  const right = isCounted ? made.path.startsWith(wanted) : made.path === wanted;
+  if (!right) throw new RangeError("a node of another name was made");
+  return made;
 }
 
 function write(opcode: number, body: (to: JuteWriter) => unknown): Operation<null> {
@@ -198,10 +251,10 @@ function readStat(from: JuteReader): Stat {
   from.int();
   from.int();
   const ephemeralOwner = from.long();
-  from.int();
-  const numChildren = from.int();
+  const [dataLength, numChildren] = [from.int(), from.int()];
   from.long();
-  return { czxid, mzxid, ctime, mtime, version, ephemeralOwner, numChildren };
+  if (czxid < 0n || mzxid < czxid) throw new RangeError("a node without a beginning");
+  return { czxid, mzxid, ctime, mtime, version, ephemeralOwner, dataLength, numChildren };
 }
 
 export interface Welcome {

@@ -83,9 +83,12 @@ export class Requests {
   }
 }
 
-/** What only reads has no effect, answered or not. */
+/**
+ * What only reads has no effect, answered or not. But a server whose answers cannot be read is one of
+ * which nothing is known: the connection was ended by a RangeError then.
+ */
 function unanswered({ byLeader, opcode }: Operation<unknown>, cause: Error): EngineError {
-  const reads = !byLeader || opcode === sync("/").opcode;
+  const reads = !(cause instanceof RangeError) && (!byLeader || opcode === sync("/").opcode);
   return new EngineError(`ZooKeeper did not answer: ${cause.message}`, {
     effect: reads ? "none" : "unknown",
     retryable: true,

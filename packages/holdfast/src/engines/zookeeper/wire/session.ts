@@ -9,6 +9,7 @@ import {
   CODES,
   closeSession,
   getData,
+  isKnownCode,
   type Node,
   type Operation,
   readWelcome,
@@ -248,6 +249,8 @@ export class Session {
       return;
     }
     const value = err === CODES.ok ? request.operation.read(from) : null;
+    from.end();
+    if (!isKnownCode(err)) throw new RangeError(`an answer with the unknown code ${err}`);
     this.#requests.done(xid);
     this.#proof.answered(request.sentAt, this.#heardAt, request.operation.byLeader);
     request.resolve({ err, value });

@@ -50,9 +50,7 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
   play("leases are lost when their etcd lease is revoked, and others go on", async (ground) => {
     const locks = ground.locks();
     const lease = await locks.acquire("a", { ttlMs: 2_000 });
-    const json = await ground.ctl("get", "--prefix", "holdfast/a/", "-w", "json");
-    const id = BigInt(/"lease":(\d+)/.exec(json)?.[1] ?? 0).toString(16);
-    await ground.ctl("lease", "revoke", id);
+    await ground.ctl("lease", "revoke", BigInt(await ground.leaseOf("a")).toString(16));
     assert.equal(await lossOf(lease), "expired");
     const next = await locks.acquire("a", { ttlMs: 2_000 });
     await sleep(1_500);
@@ -89,7 +87,9 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
       const [relay] = await ground.relays();
       const endpoints = [`127.0.0.1:${relay!.port}`];
       const [ours, other] = [ground.locks({ endpoints }), ground.locks()];
-      const options = { ttlMs: 5_000, callTimeoutMs: 300, fair: "strict" } as const;
+      const options = { ttlMs: 5_000, callTimeoutMs: 500, fair: "strict" } as const;
+      // Their lease is made with more patience than that.
+      await ours.acquire("first", { ttlMs: 5_000 });
       const kept = await ours.acquire("kept", options);
       const given = await ours.acquire("given", options);
       relay!.cut();
@@ -140,6 +140,22 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     assert.equal(await other.check(a.sequencer), true);
     await Promise.all([a, b].map((lease) => lease.release()));
   });
+
+  play(
+    "a key named like ours that says something else is an error, and no answer",
+    async (ground) => {
+      const locks = ground.locks();
+      const key = `holdfast/a/h${"0".repeat(32)}`;
+      for (const value of ["", "null", "x", "{}", '{"mode":"exclusive"}']) {
+        await ground.ctl("put", "--", key, value);
+        const failure = { code: "ENGINE", effect: "unknown" };
+        await assert.rejects(locks.tryAcquire("a"), failure, `for ${value}`);
+        await assert.rejects(locks.inspect("a"), failure, `for ${value}`);
+      }
+      await ground.ctl("del", key);
+      await (await locks.acquire("a")).release();
+    },
+  );
 
   play("waiting goes on through a compaction", async (ground) => {
     const [holder, ours] = [ground.locks(), ground.locks()];

@@ -2,7 +2,7 @@ import type { Claim, Gone } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 import type { CallOptions, EtcdClient } from "./client.js";
 import { type Keys, markerOf, markersIn } from "./keys.js";
-import { type Entry, entryOf, type Member, readEntry } from "./line.js";
+import { type Entry, entryOf, type Member, readEntry, writeEntry } from "./line.js";
 import { type Life, type Lives, puts } from "./lives.js";
 import type { Readings, Seen } from "./readings.js";
 import {
@@ -25,10 +25,18 @@ import {
 const MOST_CHANGES = 4;
 
 export type Verdict =
-  | { readonly kind: "holds"; readonly self: KeyValue; readonly entry: Entry }
+  | Holds
   | Waits
   | { readonly kind: "busy"; readonly holders: readonly Member[] }
   | Gone;
+
+export interface Holds {
+  readonly kind: "holds";
+  readonly self: KeyValue;
+  readonly entry: Entry;
+  /** The lease of its mark, where it has one and it was put just now. */
+  readonly marker: string | null;
+}
 
 export interface Waits {
   readonly kind: "waits";
@@ -86,7 +94,7 @@ export class Claims {
       const { room, key, take, tombstone } = this.#places(claim, life);
       const waiting = await this.#lives.freshOfWaiter(claim.ttlMs, deadline);
       if (isOver()) return { kind: "gone", why: "unknown" };
-      const value = JSON.stringify(entryOf(claim, this.#engineId, false));
+      const value = writeEntry(entryOf(claim, this.#engineId, false));
       const standInLine = nested({
         compare: [absent(tombstone), absent(key)],
         success: [put(key, value, waiting.id), ...this.#readings.look(room, claim.mode)],
@@ -102,7 +110,10 @@ export class Claims {
         const [own] = found(inner, 1);
         if (found(inner, 0).length > 0 || own === undefined)
           return { kind: "gone", why: "unknown" };
-        return this.#again(claim.resource, own, true, deadline);
+        const again = await this.#again(claim.resource, own, true, deadline);
+        if (again.kind !== "waits") return again;
+        // It was heard of, as by a heartbeat: its place lives on.
+        return { ...again, self: await this.hang(again.self, waiting.id, deadline) };
       }
       const revision = BigInt(answer.header.revision ?? 0);
       const self = { key, value, created: revision, modified: String(revision), lease: waiting.id };
@@ -150,8 +161,9 @@ export class Claims {
     let current = self;
     for (let changes = 0; changes < MOST_CHANGES; changes++) {
       const entry = readEntry(current)!;
-      if (entry.revoked) return { kind: "gone", why: "revoked" };
-      if (entry.claimed) return { kind: "holds", self: current, entry };
+      const over = isOver(entry);
+      if (over !== null) return over;
+      if (entry.claimed) return { kind: "holds", self: current, entry, marker: null };
       const answer = await this.#lives.on(entry, deadline, async (life) => {
         const txn = await this.#txn(
           {
@@ -173,6 +185,17 @@ export class Claims {
     });
   }
 
+  /**
+   * Hangs a waiter on the lease that is kept alive, if it hangs on another one, which ends. Should the
+   * key have changed meanwhile, its next heartbeat sees that.
+   */
+  async hang(self: KeyValue, lease: string, deadline: number): Promise<KeyValue> {
+    if (self.lease === lease) return self;
+    const success = [put(self.key, null, lease)];
+    const answer = await this.#txn({ compare: [unchanged(self)], success, failure: [] }, deadline);
+    return answer.succeeded ? { ...self, modified: answer.header.revision ?? "0", lease } : self;
+  }
+
   /** Takes a waiter or a grant that is not wanted out of the line, with its mark. */
   async remove(self: Pick<KeyValue, "key" | "created">, deadline: number): Promise<void> {
     const success = [del(self.key), del(markerOf(self.key))];
@@ -185,7 +208,7 @@ export class Claims {
     const key = this.#keys.entry(resource, grantId);
     const tombstone = this.#keys.tombstone(grantId);
     const waiting = await this.#lives.freshOfWaiter(claim.ttlMs, deadline);
-    const value = JSON.stringify(entryOf(claim, this.#engineId, false));
+    const value = writeEntry(entryOf(claim, this.#engineId, false));
     const success = [put(key, value, waiting.id)];
     // Where the same claim, sent twice, has come first, its key is found here as well.
     const answer = await this.#txn(
@@ -210,8 +233,9 @@ export class Claims {
     deadline: number,
   ): Promise<Verdict> {
     const entry = readEntry(own)!;
-    if (entry.revoked) return { kind: "gone", why: "revoked" };
-    if (entry.claimed) return { kind: "holds", self: own, entry };
+    const over = isOver(entry);
+    if (over !== null) return over;
+    if (entry.claimed) return { kind: "holds", self: own, entry, marker: null };
     const verdict = await this.look(resource, own, deadline);
     if (verdict.kind !== "waits" || inLine) return verdict;
     return { kind: "busy", holders: verdict.holders };
@@ -220,7 +244,8 @@ export class Claims {
   async #stand(resource: string, self: KeyValue, seen: Seen, deadline: number): Promise<Verdict> {
     const { line, complete, nearest, behind } = seen;
     const entry = readEntry(self)!;
-    if (entry.revoked) return { kind: "gone", why: "revoked" };
+    const over = isOver(entry);
+    if (over !== null) return over;
     const member = line.find(self.key);
     if (entry.claimed || member?.holds) return this.tell(self, deadline);
     const { holders } = line;
@@ -240,7 +265,7 @@ export class Claims {
   #places(claim: Claim, life: Life) {
     const { resource, grantId } = claim;
     const key = this.#keys.entry(resource, grantId);
-    const value = JSON.stringify(entryOf(claim, this.#engineId, true));
+    const value = writeEntry(entryOf(claim, this.#engineId, true));
     return {
       room: this.#keys.room(resource),
       key,
@@ -252,24 +277,31 @@ export class Claims {
   #txn(txn: Txn, deadline: number): Promise<RawTxn> {
     // Every transaction here finds its own work if it comes twice.
     const options: CallOptions = { deadline, repeatable: true };
-    return this.#client.kv<RawTxn>("txn", txn, options);
+    return this.#client.txn(txn, options);
   }
 }
 
+/** Why a claim that holds is answered with gone: it is nobody's any more. */
+function isOver({ revoked, left }: Entry): Gone | null {
+  if (revoked) return { kind: "gone", why: "revoked" };
+  return left ? { kind: "gone", why: "unknown" } : null;
+}
+
 function told(self: KeyValue, entry: Entry, life: Life): Op[] {
-  return puts(self.key, JSON.stringify({ ...entry, claimed: true }), life);
+  return puts(self.key, writeEntry({ ...entry, claimed: true }), life);
 }
 
 function tellAnswer(answer: RawTxn, self: KeyValue, entry: Entry, life: Life): Verdict {
   const claimed = { ...entry, claimed: true };
   const modified = answer.header.revision ?? "0";
-  const kept = { ...self, value: JSON.stringify(claimed), modified, lease: life.lease.id };
-  return { kind: "holds", self: kept, entry: claimed };
+  const kept = { ...self, value: writeEntry(claimed), modified, lease: life.lease.id };
+  return { kind: "holds", self: kept, entry: claimed, marker: life.marker?.id ?? null };
 }
 
-function holding(answer: RawTxn, claim: Claim, key: string, { lease }: Life, engine: string) {
+function holding(answer: RawTxn, claim: Claim, key: string, life: Life, engine: string): Holds {
   const entry = entryOf(claim, engine, true);
   const revision = answer.header.revision ?? "0";
-  const at = { created: BigInt(revision), modified: revision, lease: lease.id };
-  return { kind: "holds", self: { key, value: JSON.stringify(entry), ...at }, entry } as const;
+  const at = { created: BigInt(revision), modified: revision, lease: life.lease.id };
+  const self = { key, value: writeEntry(entry), ...at };
+  return { kind: "holds", self, entry, marker: life.marker?.id ?? null };
 }

@@ -3,10 +3,11 @@ import { request as httpsRequest, Agent as TlsAgent } from "node:https";
 import type { Socket } from "node:net";
 import { sleep, systemClock } from "../../clock.js";
 import { EngineError } from "../../errors.js";
-import { answerTo, errorIn, isLate, late, lines, parsed, type Reply } from "./exchange.js";
-import { isStaleToken, refusal, silence } from "./failure.js";
+import { answerTo, isLate, late, lines, parsed, valueIn } from "./exchange.js";
+import { isMalformed, isStaleToken, silence } from "./failure.js";
 import type { Endpoint, EtcdTerms } from "./options.js";
-import type { Header } from "./requests.js";
+import type { RawTxn, Txn } from "./requests.js";
+import { type Check, tokenAnswer, txnAnswer, type WatchMessage, watchMessage } from "./shapes.js";
 
 const MOST_SOCKETS = 64;
 const MOST_TRIES = 32;
@@ -15,6 +16,7 @@ const LONGEST_PAUSE_MS = 400;
 // A member that is silent for this part of a call's time is left for the next one.
 const SHARE_OF_TIME = 3;
 const SHORTEST_TRY_MS = 150;
+const STREAM_MS = 2_000;
 
 export interface CallOptions {
   /** On the engine's clock. */
@@ -52,45 +54,57 @@ export class EtcdClient {
     this.#agents = { usual: agent(kept), urgent: agent(kept), streams: agent({}) };
   }
 
-  /** Reads and writes of keys: each answer is vouched for by a majority. */
-  async kv<T extends { readonly header: Header }>(
-    verb: "range" | "txn",
-    body: object,
-    options: CallOptions,
-  ): Promise<T> {
-    const [answer, askedAt] = await this.#call<T>(`/v3/kv/${verb}`, body, options);
+  /**
+   * Reads and writes of keys: each answer is vouched for by a majority. What is only read is read so, too:
+   * a plain reading of nothing is answered by nothing, and this by one answer for each operation.
+   */
+  async txn(txn: Txn, options: CallOptions): Promise<RawTxn> {
+    const [answer, askedAt] = await this.#call("/v3/kv/txn", txn, txnAnswer(txn), options);
     this.onAnswer(answer.header.raft_term ?? "0", askedAt);
     return answer;
   }
 
-  async call<T>(path: string, body: object, options: CallOptions): Promise<T> {
-    return (await this.#call<T>(path, body, options))[0];
+  async call<T>(path: string, body: object, check: Check<T>, options: CallOptions): Promise<T> {
+    return (await this.#call(path, body, check, options))[0];
   }
 
   /** Messages of a watch, until it ends or is closed. It does not keep the process alive. */
-  stream(body: string, onMessage: (message: object) => void, onEnd: () => void): Stream {
+  stream(body: string, onMessage: (message: WatchMessage) => void, onEnd: () => void): Stream {
     let open = true;
     let request: ClientRequest | null = null;
+    let leave = () => {};
     const end = () => {
       if (request !== null) this.#streams.delete(request);
-      if (open) onEnd();
+      if (open) {
+        // No call may follow for long that would find out.
+        if (!this.#closed) leave();
+        onEnd();
+      }
       open = false;
     };
     const hear = (line: string) => {
-      const message = parsed<object>(line);
-      if (message !== null) onMessage(message);
-      return message !== null;
+      const message = readable(line);
+      if (message === null) request?.destroy();
+      else onMessage(message);
     };
     const start = (token: string | null) => {
       if (!open || this.#closed) return;
-      request = this.#request("/v3/watch", body, token, this.#endpoint, this.#agents.streams);
+      const endpoint = this.#endpoint;
+      leave = () => this.#leave(endpoint);
+      request = this.#request("/v3/watch", body, token, endpoint, this.#agents.streams);
+      // A member that is cut off from the others tells nothing; so it ends its watches instead.
+      request.setHeader("Grpc-Metadata-hasleader", "true");
       this.#streams.add(request);
       request.on("socket", (socket: Socket) => socket.unref());
       request.on("error", end).on("close", end);
+      // One that hangs takes the connection all the same.
+      const timer = systemClock.timer(STREAM_MS, () => request?.destroy(), false);
+      request.on("close", () => timer.cancel());
       request.on("response", (response) => {
+        timer.cancel();
         // A stale token is one reason; the next call finds out.
         if (response.statusCode !== 200) request?.destroy();
-        else lines(response, (line) => open && (hear(line) || request?.destroy()));
+        else lines(response, (line) => open && hear(line));
       });
       request.end(body);
     };
@@ -119,7 +133,12 @@ export class EtcdClient {
    * Goes from member to member until one answers or the time is over. What may have been done already
    * is asked again only where that does no harm; and if that fails too, the effect stays unknown.
    */
-  async #call<T>(path: string, body: object, options: CallOptions): Promise<[T, number]> {
+  async #call<T>(
+    path: string,
+    body: object,
+    check: Check<T>,
+    options: CallOptions,
+  ): Promise<[T, number]> {
     const text = JSON.stringify(body);
     let doubtful = false;
     let failure: EngineError | null = null;
@@ -130,7 +149,8 @@ export class EtcdClient {
       try {
         const token = await this.#authorization(options.deadline, path);
         const askedAt = systemClock.now();
-        return [await this.#once<T>(path, text, token, endpoint, leftMs, options), askedAt];
+        const value = await this.#once(path, text, token, endpoint, leftMs, options);
+        return [check(value), askedAt];
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
         doubtful ||= error.effect === "unknown";
@@ -143,7 +163,8 @@ export class EtcdClient {
       }
       if (!failure.retryable || this.#closed) break;
       this.#leave(endpoint);
-      if (doubtful && !options.repeatable) break;
+      // Whoever speaks nonsense once is not asked again and again for it.
+      if ((doubtful && !options.repeatable) || isMalformed(failure)) break;
       await this.#pause(tried, options.deadline);
     }
     const { message, retryable, cause } = failure ?? silence(this.#name, late(), false);
@@ -151,23 +172,20 @@ export class EtcdClient {
     throw new EngineError(message, { effect, retryable, cause });
   }
 
-  async #once<T>(
+  async #once(
     path: string,
     text: string,
     token: string | null,
     endpoint: Endpoint,
     leftMs: number,
     { urgent = false }: CallOptions,
-  ): Promise<T> {
+  ): Promise<unknown> {
     const others = this.#terms.endpoints.length > 1;
     const timeMs = others ? Math.max(leftMs / SHARE_OF_TIME, SHORTEST_TRY_MS) : leftMs;
     const agent = urgent ? this.#agents.urgent : this.#agents.usual;
     const request = this.#request(path, text, token, endpoint, agent);
     const { status, body } = await answerTo(request, text, Math.min(timeMs, leftMs), this.#name);
-    const reply = parsed<Reply<T>>(body);
-    const error = errorIn(reply, status, body);
-    if (error !== null) throw refusal(error);
-    return (reply?.result ?? reply) as T;
+    return valueIn(status, body);
   }
 
   #request(
@@ -195,9 +213,7 @@ export class EtcdClient {
     if (user === null || path === AUTHENTICATE) return null;
     const { name, password } = user;
     const options = { deadline, repeatable: true, urgent: true };
-    this.#token ??= this.call<{ token: string }>(AUTHENTICATE, { name, password }, options).then(
-      ({ token }) => token,
-    );
+    this.#token ??= this.call(AUTHENTICATE, { name, password }, tokenAnswer, options);
     try {
       return await this.#token;
     } catch (error) {
@@ -224,6 +240,16 @@ export class EtcdClient {
 
   get #name(): string {
     return this.#terms.endpoints.map(({ host, port }) => `${host}:${port}`).join(",");
+  }
+}
+
+/** Null for what is no message of a watch, and for the one by which it fails. */
+function readable(line: string): WatchMessage | null {
+  try {
+    return watchMessage(parsed(line));
+  } catch (error) {
+    if (isMalformed(error)) return null;
+    throw error;
   }
 }
 

@@ -8,7 +8,7 @@ import { EtcdClient } from "./client.js";
 import { Ground, until } from "./ground.fixture.js";
 import { Leases } from "./leases.js";
 import { resolveEtcd } from "./options.js";
-import { get, type RawTxn } from "./requests.js";
+import { get } from "./requests.js";
 
 let cluster: EtcdCluster;
 before(async () => {
@@ -115,10 +115,10 @@ describe("etcd of three members", { concurrency: 1 }, () => {
     const deadline = systemClock.now() + 30_000;
     const read = () => {
       const txn = { compare: [], success: [get("holdfast/any")], failure: [] };
-      return client.kv<RawTxn>("txn", txn, { deadline, repeatable: true });
+      return client.txn(txn, { deadline, repeatable: true });
     };
     try {
-      const leases = new Leases(client);
+      const leases = new Leases(client, (id) => `holdfast/%note/test/lease-${id}`);
       const lease = await leases.ready(8_000, 1, deadline);
       const { since } = lease;
       leader.pause();

@@ -26,6 +26,7 @@ import type {
   Withdrawn,
 } from "../../engine.js";
 import { EngineError, UsageError } from "../../errors.js";
+import { Changes } from "./changes.js";
 import { Claims } from "./claims.js";
 import { EtcdClient } from "./client.js";
 import { GivenUp } from "./given-up.js";
@@ -55,6 +56,7 @@ export const ETCD_TRAITS: EngineTraits = {
   lockDelay: true,
   fencing: "durable",
   tokenRange: 1024,
+  leaves: true,
 };
 
 /** Which key of etcd proves a grant, for a transaction of your own. */
@@ -89,8 +91,8 @@ export class EtcdEngine implements Engine {
   constructor(terms: EtcdTerms) {
     const client = new EtcdClient(terms);
     const keys = new Keys(terms.prefix);
-    const leases = new Leases(client);
     const engineId = randomBytes(8).toString("hex");
+    const leases = new Leases(client, (id) => keys.canary(engineId, id));
     const lives = new Lives(leases);
     const readings = new Readings(client, keys);
     const claims = new Claims(client, keys, lives, readings, engineId);
@@ -101,7 +103,8 @@ export class EtcdEngine implements Engine {
     this.#releases = releases;
     this.#places = places;
     this.#readings = readings;
-    this.#renewals = new Renewals(client, keys, lives, places.holdings);
+    const changes = new Changes(client, lives, leases, places.holdings);
+    this.#renewals = new Renewals(client, keys, lives, changes, places.holdings);
     this.#heartbeats = new Heartbeats(client, keys, lives, readings, claims, places.holdings);
     this.#revocations = new Revocations(client, keys, readings, leases);
     this.#views = new Views(client, keys, readings, leases);
@@ -111,7 +114,7 @@ export class EtcdEngine implements Engine {
   async open(): Promise<void> {
     await this.list(
       { match: "*", cursor: null, max: 1 },
-      { startedAt: systemClock.now(), timeoutMs: OPEN_MS },
+      { startedAt: systemClock.now(), timeoutMs: OPEN_MS, order: 0 },
     );
   }
 
@@ -130,13 +133,13 @@ export class EtcdEngine implements Engine {
     call: Call,
   ): Promise<readonly (Renewed | Gone | Failed)[]> {
     const entered = this.#enter(call);
-    const outcomes = await this.#renewals.renew(grants, entered.deadline);
+    const outcomes = await this.#renewals.renew(grants, call.order, entered.deadline);
     return outcomes.map((outcome, i) => {
       if (outcome.kind !== "confirmed") return outcome;
-      const { ttlMs } = grants[i]!;
-      const { since, moved, marker } = outcome;
+      const { since, ttlMs, moved, marker, left } = outcome;
       const holding = this.#places.holdings.grant(grants[i]!);
-      if (holding !== null) {
+      if (left) this.#places.forget(grants[i]!);
+      else if (holding !== null) {
         const until = since + ttlMs;
         this.#places.holdings.keep(Object.assign(holding, { until, marker, tries: 0 }));
         if (moved !== null) Object.assign(holding, { self: moved, told: true });
@@ -262,7 +265,7 @@ export class EtcdEngine implements Engine {
   };
 
   readonly watch: WatchFacet = {
-    onChange: (listener) => this.#places.onChange(listener),
+    onChange: (listener) => this.#places.notices.onChange(listener),
   };
 
   #enter(call: Call): Entered {

@@ -2,29 +2,34 @@ import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { systemClock } from "../../clock.js";
 import type { EngineError } from "../../errors.js";
-import { silence } from "./failure.js";
+import { malformed, noGateway, refusal, silence } from "./failure.js";
 
-/** What the gateway answers with: a value, one of a stream's values, or an error. */
-export interface Reply<T> {
-  readonly result?: T;
-  readonly error?: string | { readonly message?: string };
-  readonly message?: string;
+/**
+ * What the gateway answered: a value, or one of a stream's values. Errors of an answer and of a stream
+ * look different, and different again from version to version.
+ */
+export function valueIn(status: number, body: string): unknown {
+  const reply = parsed(body);
+  // A page of another server, or of a proxy that does not know it.
+  if (reply === null && status === 404) throw noGateway();
+  if (reply === null) throw malformed(`status ${status}, and no JSON object`);
+  const { error, message, result } = reply as Readonly<Record<string, unknown>>;
+  const said = typeof error === "object" && error !== null ? (error as Said).message : error;
+  if (said === undefined && status === 200) return result ?? reply;
+  const words = said ?? message;
+  if (typeof words !== "string") throw malformed(`status ${status}, and no word why`);
+  throw refusal(words);
 }
 
-/** Errors of one answer and of a stream look different, and different again from version to version. */
-export function errorIn(reply: Reply<unknown> | null, status: number, body: string): string | null {
-  if (reply === null) return `${status} ${body.slice(0, 200)}`;
-  const { error } = reply;
-  if (typeof error === "object") return error.message ?? "an error without a message";
-  if (status === 200 && error === undefined) return null;
-  return error ?? reply.message ?? `status ${status}`;
+interface Said {
+  readonly message?: unknown;
 }
 
 /** Null for what is no object: a proxy's page, or an answer cut short. */
-export function parsed<T extends object>(body: string): T | null {
+export function parsed(body: string): object | null {
   try {
     const value: unknown = JSON.parse(body);
-    return typeof value === "object" ? (value as T) : null;
+    return typeof value === "object" && !Array.isArray(value) ? value : null;
   } catch {
     return null;
   }

@@ -18,13 +18,9 @@ const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: bo
   ],
   [/authentication is not enabled/, "etcd has no authentication, and got a user name", false],
   [/too large|too many operations/, "etcd refuses a request as too large", false],
-  [
-    /^Not Found|404/,
-    "this server has no JSON gateway (/v3); is it an etcd of 3.4 or later?",
-    false,
-  ],
 ];
 
+const MALFORMED = "malformed";
 const NO_LEASE = /requested lease not found/;
 const STALE_TOKEN = /invalid auth token|revision of auth store is old|token.*expired/;
 
@@ -34,6 +30,17 @@ export function refusal(message: string): EngineError {
   if (known !== undefined) return engineError(known[1], "none", known[2], message);
   const none = NO_LEASE.test(message) || STALE_TOKEN.test(message);
   return engineError(`etcd answered: ${message}`, none ? "none" : "unknown", true, message);
+}
+
+/** Something answered that is no gateway of etcd. */
+export function noGateway(): EngineError {
+  const says = "this server has no JSON gateway (/v3); is it an etcd of 3.4 or later?";
+  return engineError(says, "none", false, "not found");
+}
+
+/** What came is not shaped like an answer to what was asked. Whether that was done, nobody knows. */
+export function malformed(what: string): EngineError {
+  return engineError(`etcd's answer cannot be read: ${what}`, "unknown", true, MALFORMED);
 }
 
 /** Nobody answered. What was never sent has no effect. */
@@ -51,9 +58,17 @@ export function isStaleToken(error: unknown): boolean {
   return says(error, STALE_TOKEN);
 }
 
-/** The same failure of a request that came before the one that counts. */
+export function isMalformed(error: unknown): boolean {
+  return says(error, /^malformed$/);
+}
+
+/**
+ * The same failure of a request that came before the one that counts. Of an answer that cannot be read
+ * nothing is concluded, not even that.
+ */
 export function withoutEffect(error: unknown): unknown {
-  if (!(error instanceof EngineError) || error.effect === "none") return error;
+  if (!(error instanceof EngineError) || error.effect === "none" || isMalformed(error))
+    return error;
   const { message, retryable } = error;
   return new EngineError(message, { effect: "none", retryable, cause: error });
 }

@@ -57,6 +57,28 @@ export class Ground implements AsyncDisposable {
     return stdout.trim();
   }
 
+  /** The etcd leases that the keys of a resource hang on, as decimal numbers, the oldest key's first. */
+  async leasesIn(resource: string, kind: "h" | "~" = "h"): Promise<string[]> {
+    const key = `holdfast/${resource}/${kind}`;
+    const json = await this.ctl("get", "--prefix", "--sort-by=CREATE", key, "-w", "json");
+    // Not parsed: as numbers they would be rounded.
+    return [...json.matchAll(/"lease":(\d+)/g)].map(([, id]) => id!);
+  }
+
+  /** The one that the holder of a resource hangs on, or its mark. */
+  async leaseOf(resource: string, kind: "h" | "~" = "h"): Promise<string> {
+    const [id] = await this.leasesIn(resource, kind);
+    assert.ok(id !== undefined, `nobody holds ${resource}`);
+    return id;
+  }
+
+  /** By way of the gateway, which answers when a majority has done it. */
+  async revoke(lease: string): Promise<void> {
+    const url = `http://${this.endpoints.at(-1)}/v3/lease/revoke`;
+    const response = await fetch(url, { method: "POST", body: JSON.stringify({ ID: lease }) });
+    assert.equal(response.status, 200, await response.text());
+  }
+
   ctlCommand(): { file: string; env: NodeJS.ProcessEnv; endpoints: string } {
     return {
       file: ensure("etcdctl"),

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type EtcdServer, startEtcd } from "@holdfast/servers";
+import { callNow } from "../../call.fixture.js";
 import { systemClock } from "../../clock.js";
-import type { Call, Claim, Engine, Granted } from "../../engine.js";
+import type { Claim, Engine, Granted } from "../../engine.js";
 import { mintGrantId } from "../../grant-id.js";
 import { Ground, until } from "./ground.fixture.js";
 import { Keys, markerOf } from "./keys.js";
@@ -35,9 +36,7 @@ function claim(resource: string, more: Partial<Claim> = {}): Claim {
   };
 }
 
-function now(timeoutMs = 5_000): Call {
-  return { startedAt: systemClock.now(), timeoutMs };
-}
+const now = callNow;
 
 const keyOf = ({ resource, grantId }: Claim) => keys.entry(resource, grantId);
 
@@ -122,6 +121,18 @@ test("one whose own key was deleted first is lost at its first renewal", async (
   await until("it is told", () => pushed.length === 1);
   const [renewed] = await engine.renew([{ ...waiter, ttlMs: 10_000 }], now());
   assert.equal(renewed!.kind, "gone");
+});
+
+test("one whose lease was revoked first asks, and is not granted", async () => {
+  const engine = ground.engine();
+  const { resource, waiter, pushed, leave } = await nextInLine(engine);
+  const [, lease] = await ground.leasesIn(resource);
+  await ground.revoke(lease!);
+  await sleep(AWHILE_MS);
+  await leave();
+  await sleep(AWHILE_MS);
+  assert.deepEqual(pushed, []);
+  assert.deepEqual(await engine.queue!.heartbeat([waiter], now()), [{ kind: "unknown" }]);
 });
 
 test("one that is revoked before its first renewal is not renewed", async () => {

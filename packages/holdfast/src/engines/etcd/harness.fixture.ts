@@ -1,11 +1,12 @@
 import { type EtcdServer, Relay, startEtcd } from "@holdfast/servers";
-import type { Harness } from "../../conformance/index.js";
+import type { Harness, Misanswered, Relayed, TrueGrant } from "../../conformance/index.js";
 import type { Engine } from "../../engine.js";
 import { EtcdClient } from "./client.js";
 import { ETCD_TRAITS, EtcdEngine } from "./engine.js";
+import { GARBLED_SHAPES, Garbling } from "./garbling.fixture.js";
 import { Keys } from "./keys.js";
 import { Leases } from "./leases.js";
-import { readEntry } from "./line.js";
+import { Line, readEntry, tokenOf } from "./line.js";
 import { ETCD_DEFAULTS, resolveEtcd } from "./options.js";
 import { del, found, type KeyValue, type Op, put, type RawTxn, range } from "./requests.js";
 
@@ -59,8 +60,15 @@ export class Lane {
       open: () => this.#open(),
       reset: () => this.#reset(),
       age: (resource, ms) => this.#age(resource, ms),
-      ...(this.#direct ? {} : { sever: (engine: Engine) => this.#sever(engine) }),
       restart: () => this.#servers!.restart(),
+      truth: (resource) => this.#truth(resource),
+      ...(this.#direct
+        ? {}
+        : {
+            sever: (engine: Engine) => this.#sever(engine),
+            relayed: () => this.#relayed(),
+            misanswered: () => this.#misanswered(),
+          }),
     };
   }
 
@@ -91,6 +99,50 @@ export class Lane {
     return engine;
   }
 
+  async #relayed(): Promise<Relayed> {
+    const engine = await this.#open();
+    const relays = this.#relays.get(engine)!;
+    return {
+      engine,
+      hold: () => relays.forEach((relay) => void relay.hold()),
+      deliver: () => relays.forEach((relay) => void relay.deliver()),
+    };
+  }
+
+  async #misanswered(): Promise<Misanswered> {
+    const filters = this.#servers!.ports.map((port) => new Garbling(port).start());
+    const garblings = await Promise.all(filters);
+    const endpoints = garblings.map(({ endpoint }) => endpoint);
+    const engine = new EtcdEngine(resolveEtcd({ endpoints, prefix: this.#prefix }));
+    const close = engine.close.bind(engine);
+    engine.close = async () => {
+      await close();
+      await Promise.all(garblings.map((garbling) => garbling[Symbol.asyncDispose]()));
+    };
+    const answerWith = (shape: string | null) => {
+      for (const garbling of garblings) garbling.answerWith(shape);
+    };
+    return { engine, shapes: GARBLED_SHAPES, answerWith };
+  }
+
+  /** By the keys and what their leases have left, which etcd counts in whole seconds. */
+  async #truth(resource: string): Promise<TrueGrant[]> {
+    const room = new Keys(this.#prefix).room(resource);
+    const { holders } = new Line(found(await this.#txn([range(room)]), 0));
+    const leases = this.#leases();
+    return Promise.all(
+      holders.map(async (holder) => {
+        const { mostMs } = await leases.left(holder.lease, Infinity);
+        return { token: tokenOf(holder), remainingMs: mostMs };
+      }),
+    );
+  }
+
+  /** With an eye for leases of others only. */
+  #leases(): Leases {
+    return new Leases(this.#admin!, () => "never used");
+  }
+
   async #reset(): Promise<void> {
     const { start, end } = new Keys(this.#prefix).all;
     const request_delete_range = { key: encode(start), range_end: encode(end) };
@@ -103,7 +155,7 @@ export class Lane {
    */
   async #age(resource: string, ms: number): Promise<void> {
     const deadline = performance.now() + 1e9;
-    const leases = new Leases(this.#admin!);
+    const leases = this.#leases();
     const room = new Keys(this.#prefix).room(resource);
     const ops: Op[] = [];
     for (const kv of found(await this.#txn([range(room)]), 0)) {
@@ -117,7 +169,7 @@ export class Lane {
 
   #txn(success: readonly Op[]): Promise<RawTxn> {
     const txn = { compare: [], success, failure: [] };
-    return this.#admin!.kv<RawTxn>("txn", txn, { deadline: Infinity, repeatable: true });
+    return this.#admin!.txn(txn, { deadline: Infinity, repeatable: true });
   }
 }
 

@@ -8,16 +8,7 @@ import type { SharedLease } from "./leases.js";
 import { Line, readEntry } from "./line.js";
 import type { Lives } from "./lives.js";
 import type { Readings } from "./readings.js";
-import {
-  countOf,
-  found,
-  get,
-  type KeyValue,
-  put,
-  type RawTxn,
-  range,
-  unchanged,
-} from "./requests.js";
+import { countOf, found, get, type KeyValue, range } from "./requests.js";
 
 const MOST_GETS = 100;
 /** So many at the head of a line are seen at once; those behind them are far from their turn. */
@@ -73,8 +64,7 @@ export class Heartbeats {
     const room = this.#keys.room(resource);
     const exclusive = known.every(({ self }) => readEntry(self)?.mode === "exclusive");
     const whole = known.length < refs.length || !exclusive;
-    const answer = await this.#client.kv<RawTxn>(
-      "txn",
+    const answer = await this.#client.txn(
       {
         compare: [],
         success: [
@@ -104,11 +94,11 @@ export class Heartbeats {
     if (entry.claimed || member?.holds) return this.#claims.tell(self, deadline);
     if (entry.revoked) return { kind: "gone", why: "revoked" };
     const { id } = await this.#keepReady(self, deadline);
-    if (self.lease !== id) await this.#move(self, id, deadline);
+    const own = await this.#claims.hang(self, id, deadline);
     const position = member === undefined ? null : line.waiters.indexOf(member);
     const before = member === undefined ? null : line.before(self);
     const lastBefore = line.lastBefore(self);
-    return { kind: "waits", self, position, holders: line.holders, before, lastBefore };
+    return { kind: "waits", self: own, position, holders: line.holders, before, lastBefore };
   }
 
   async #keepReady(self: KeyValue, deadline: number): Promise<SharedLease> {
@@ -118,16 +108,6 @@ export class Heartbeats {
       this.#lives.of(entry, READY, deadline),
     ]);
     return waiting;
-  }
-
-  /** Away from a lease that is ending. If the key has changed meanwhile, the next heartbeat sees it. */
-  async #move(self: KeyValue, lease: string, deadline: number): Promise<void> {
-    const success = [put(self.key, null, lease)];
-    await this.#client.kv<RawTxn>(
-      "txn",
-      { compare: [unchanged(self)], success, failure: [] },
-      { deadline, repeatable: true, urgent: true },
-    );
   }
 }
 

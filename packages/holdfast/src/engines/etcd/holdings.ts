@@ -23,6 +23,14 @@ export interface Holding extends Thing {
   readonly lockDelayMs: number;
   /** The lease of its mark, where it has one. */
   marker: string | null;
+  /** Whether its key was seen to be no more. */
+  gone: boolean;
+  /** Whether it was asked to be left: it may have been, and is then not ours to end. */
+  leaving: boolean;
+  /** Of the latest renewal asked for: what was asked before it comes too late. */
+  order: number;
+  /** Revisions of its key on which a change was built that may still come. */
+  readonly doubtful: Set<string>;
 }
 
 export interface Waiting extends Thing {
@@ -87,6 +95,23 @@ export class Holdings {
   waiter({ grantId }: GrantRef): Waiting | null {
     const kept = this.#kept.get(grantId);
     return kept?.kind === "waiter" ? kept : null;
+  }
+
+  /** The grants that end, or whose mark ends, with this lease. */
+  on(lease: string): Holding[] {
+    return [...this.#kept.values()].filter(
+      (kept) => kept.kind === "grant" && (kept.self.lease === lease || kept.marker === lease),
+    ) as Holding[];
+  }
+
+  /** Everything that something of ours hangs on. */
+  leases(): Set<string> {
+    const all = new Set<string>();
+    for (const kept of this.#kept.values()) {
+      if (kept.kind !== "leftover") all.add(kept.self.lease);
+      if (kept.kind === "grant" && kept.marker !== null) all.add(kept.marker);
+    }
+    return all;
   }
 
   find(resource: string, created: bigint): Holding | null {

@@ -1,5 +1,8 @@
 import { createHash } from "node:crypto";
 
+/** Notes are named in hex, so none is taken for a canary. */
+const CANARY = "lease-";
+
 /** The keys of a resource: all those in its room, from its name and a slash on. */
 export interface Room {
   readonly start: string;
@@ -44,6 +47,11 @@ export class Keys {
     return { start: `${this.#prefix}%note/${engineId}/`, end: `${this.#prefix}%note/${engineId}0` };
   }
 
+  /** A key that lives as long as a lease of one engine, where that engine's notes are. */
+  canary(engineId: string, lease: string): string {
+    return `${this.notes(engineId).start}${CANARY}${lease}`;
+  }
+
   get all(): Room {
     return { start: this.#prefix || "\0", end: this.#prefix === "" ? "\0" : after(this.#prefix) };
   }
@@ -55,6 +63,12 @@ export class Keys {
     if (!key.startsWith(this.#prefix) || name === undefined || /%(?!25|2F)/.test(name)) return null;
     return name.replace(/%2F/g, "/").replace(/%25/g, "%");
   }
+}
+
+/** The lease that a canary sits on, or null for a note. */
+export function leaseOfCanary(key: string): string | null {
+  const name = key.slice(key.lastIndexOf("/") + 1);
+  return name.startsWith(CANARY) ? name.slice(CANARY.length) : null;
 }
 
 /** What marks a grant with a lock-delay: it stays when the grant's own key is lost. */

@@ -1,10 +1,13 @@
 import { systemClock } from "../../clock.js";
+import { EngineError } from "../../errors.js";
 import type { CallOptions, EtcdClient } from "./client.js";
 import { withoutEffect } from "./failure.js";
-import type { Header } from "./requests.js";
+import { found, get, type KeyValue, put } from "./requests.js";
+import { leaseAnswer } from "./shapes.js";
 
 // Near its end a lease is not worth keeping: what hangs on it is moved to a new one.
 const LAST_PART = 0.9;
+const MOST_PROOFS = 3;
 
 /** One etcd lease that all grants of one life share. */
 export interface SharedLease {
@@ -26,6 +29,8 @@ interface Kept extends SharedLease {
  * A leader that was paused may acknowledge a keepalive although another one has long let the lease
  * expire. So an acknowledgement counts only once a later answer of the majority comes from the same
  * term: no other leader can have been elected in between.
+ *
+ * A canary sits on each lease before anything else does, so that its end is heard of (notices.ts).
  */
 export class Leases {
   readonly #client: EtcdClient;
@@ -33,9 +38,13 @@ export class Leases {
   readonly #underWay = new Map<number, Promise<Kept>>();
   readonly #graves = new Map<number, Kept>();
   readonly #digging = new Map<number, Promise<Kept>>();
+  readonly #canaryOf: (lease: string) => string;
+  /** Told when a keepalive finds that a lease is no more. */
+  onEnd: (id: string) => void = () => {};
 
-  constructor(client: EtcdClient) {
+  constructor(client: EtcdClient, canaryOf: (lease: string) => string) {
     this.#client = client;
+    this.#canaryOf = canaryOf;
     client.onAnswer = (term, askedAt) => this.#prove(term, askedAt);
   }
 
@@ -68,6 +77,10 @@ export class Leases {
   find(id: string): SharedLease | null {
     for (const kept of this.#kept.values()) if (kept.id === id) return kept;
     return null;
+  }
+
+  ids(): string[] {
+    return [...this.#kept.values()].map(({ id }) => id);
   }
 
   /** The server does not know one of them any more; which one, it does not say. */
@@ -110,38 +123,65 @@ export class Leases {
   }
 
   /** What is left of any lease: etcd counts in whole seconds, so between the two. */
-  async left(id: string, deadline: number): Promise<{ leastMs: number; mostMs: number }> {
-    const { TTL = "0", grantedTTL = "0" } = await this.#client.call<Remaining>(
-      "/v3/lease/timetolive",
-      { ID: id },
-      { deadline, repeatable: true },
-    );
+  async left(id: string, deadline: number): Promise<Left> {
+    const answer = await this.#client.call("/v3/lease/timetolive", { ID: id }, leaseAnswer(id), {
+      deadline,
+      repeatable: true,
+    });
+    const { header, TTL = "0", grantedTTL = "0" } = answer;
     const seconds = Number(TTL);
-    if (seconds < 0) return { leastMs: 0, mostMs: 0 };
+    const term = header.raft_term;
+    if (seconds < 0) return { leastMs: 0, mostMs: 0, term };
     const mostMs = Math.min(seconds + 1, Number(grantedTTL)) * 1_000;
-    return { leastMs: seconds * 1_000, mostMs };
+    return { leastMs: seconds * 1_000, mostMs, term };
+  }
+
+  /**
+   * What a key has left, by the lease that it hangs on; null when it hangs there no more. That is a
+   * leader's word as well, and counts like a keepalive's: with an answer of the majority from the same
+   * term.
+   */
+  async leftOf({ key, lease }: KeyValue, deadline: number): Promise<Left | null> {
+    for (let proofs = 1; ; proofs++) {
+      const left = await this.left(lease, deadline);
+      const txn = { compare: [], success: [get(key)], failure: [] };
+      const answer = await this.#client.txn(txn, urgent(deadline));
+      if (found(answer, 0)[0]?.lease !== lease) return null;
+      if (answer.header.raft_term === left.term) return left;
+      if (proofs === MOST_PROOFS) throw changing();
+    }
   }
 
   async #refresh(seconds: number, kept: Kept | undefined, deadline: number): Promise<Kept> {
     if (kept !== undefined && ageOf(kept) < kept.ttlMs * LAST_PART) {
       if (await this.#keepAlive(kept, deadline)) return kept;
+      this.onEnd(kept.id);
     }
-    const fresh = await this.#grant(seconds, deadline);
+    const fresh = await this.#withCanary(seconds, deadline);
     for (const [life, old] of this.#kept) if (ageOf(old) > old.ttlMs) this.#kept.delete(life);
     this.#kept.set(seconds, fresh);
+    return fresh;
+  }
+
+  async #withCanary(seconds: number, deadline: number): Promise<Kept> {
+    const fresh = await this.#grant(seconds, deadline);
+    const success = [put(this.#canaryOf(fresh.id), "", fresh.id)];
+    const txn = { compare: [], success, failure: [] };
+    await this.#client.txn(txn, urgent(deadline));
     return fresh;
   }
 
   /** False when the lease is no more. */
   async #keepAlive(kept: Kept, deadline: number): Promise<boolean> {
     const sentAt = systemClock.now();
-    const { header, TTL = "0" } = await this.#client.call<Remaining>(
+    const { header, TTL = "0" } = await this.#client.call(
       "/v3/lease/keepalive",
       { ID: kept.id },
+      leaseAnswer(kept.id),
       urgent(deadline),
     );
     if (Number(TTL) <= 0) return false;
-    kept.heard = { sentAt, ackedAt: systemClock.now(), term: header.raft_term ?? "0" };
+    kept.heard = { sentAt, ackedAt: systemClock.now(), term: header.raft_term };
     return true;
   }
 
@@ -150,9 +190,10 @@ export class Leases {
     const since = systemClock.now();
     const body = { TTL: String(seconds), ID: "0" };
     // Should an answer be lost, a lease without keys is left, and ends by itself.
-    const { ID, TTL } = await this.#client.call<{ ID: string; TTL: string }>(
+    const { ID, TTL } = await this.#client.call(
       "/v3/lease/grant",
       body,
+      leaseAnswer(null),
       urgent(deadline),
     );
     return { id: ID, ttlMs: Number(TTL) * 1_000, since, heard: null };
@@ -168,14 +209,20 @@ export class Leases {
   }
 }
 
-interface Remaining {
-  readonly header: Header;
-  readonly TTL?: string;
-  readonly grantedTTL?: string;
+interface Left {
+  readonly leastMs: number;
+  readonly mostMs: number;
+  /** Of the leader who says so. */
+  readonly term: string;
 }
 
 function ageOf(kept: SharedLease): number {
   return systemClock.now() - kept.since;
+}
+
+function changing(): EngineError {
+  const message = "etcd's leaders change faster than a lease can be asked after";
+  return new EngineError(message, { effect: "unknown", retryable: true });
 }
 
 function urgent(deadline: number): CallOptions {

@@ -2,11 +2,13 @@ import type { Claim, HolderView, Mode } from "../../engine.js";
 import { limitMismatch } from "../../errors.js";
 import { isOurs, markedBy } from "./keys.js";
 import type { KeyValue } from "./requests.js";
+import { entryIn } from "./shapes.js";
 
 /** What a key says about its grant or waiter. Nothing in it is secret. */
 export interface Entry {
   readonly mode: Mode;
   readonly limit: number | null;
+  /** Of the claim, or of the latest renewal that asked for another one. */
   readonly ttlMs: number;
   readonly lockDelayMs: number;
   readonly tokens: number;
@@ -16,6 +18,12 @@ export interface Entry {
   /** Whether its process knows that it holds. */
   readonly claimed: boolean;
   readonly revoked: boolean;
+  /** Of the renewal that wrote this: one with a smaller number comes too late to change it. */
+  readonly order: number;
+  /** Which of its tokens is in use. */
+  readonly index: number;
+  /** Its holder has gone and left it to time. */
+  readonly left: boolean;
 }
 
 /** Somebody in the line of a resource, holders included. */
@@ -27,15 +35,35 @@ export interface Member extends KeyValue {
 
 export function entryOf(claim: Claim, engine: string, claimed: boolean): Entry {
   const { mode, limit, ttlMs, lockDelayMs, tokens, label } = claim;
-  return { mode, limit, ttlMs, lockDelayMs, tokens, label, engine, claimed, revoked: false };
+  return {
+    ...{ mode, limit, ttlMs, lockDelayMs, tokens, label, engine, claimed },
+    ...{ revoked: false, order: 0, index: 0, left: false },
+  };
 }
 
-export function readEntry({ key, value }: KeyValue): Entry | null {
-  return isOurs(key) ? (JSON.parse(value) as Entry) : null;
+/**
+ * JSON. That of a grant which was left begins with a space, so that a transaction can tell it from others
+ * without reading it: by the order of bytes it comes before IN_USE, and all others after.
+ */
+export function writeEntry(entry: Entry): string {
+  return `${entry.left ? " " : ""}${JSON.stringify(entry)}`;
 }
 
+/** Sorts between what was left and what is in use. */
+export const IN_USE = "!";
+
+/** Null for another program's key. One that is named like ours says what ours say, or nothing is certain. */
+export function readEntry({ key, value }: Pick<KeyValue, "key" | "value">): Entry | null {
+  return isOurs(key) ? entryIn(value) : null;
+}
+
+/** The first of its tokens. */
 export function tokenOf({ created }: Pick<KeyValue, "created">): bigint {
   return created * 1024n;
+}
+
+export function tokenInUse(member: Member): bigint {
+  return tokenOf(member) + BigInt(member.entry?.index ?? 0);
 }
 
 /**
@@ -146,7 +174,7 @@ export function holderView(member: Member, remainingMs: number): HolderView {
   const { entry, key } = member;
   return {
     mode: entry?.mode ?? "exclusive",
-    token: tokenOf(member),
+    token: tokenInUse(member),
     label: entry?.label ?? `another program, ${key.slice(key.lastIndexOf("/") + 1)}`,
     remainingMs,
     revoked: entry?.revoked ?? false,

@@ -44,6 +44,11 @@ export class Lives {
     return { lease, marker };
   }
 
+  isKept({ lease, marker }: Life): boolean {
+    const isKept = ({ id }: SharedLease) => this.#leases.find(id) !== null;
+    return isKept(lease) && (marker === null || isKept(marker));
+  }
+
   /** A lease that the server has let expire is replaced, once; nothing was done until then. */
   async on<T>(span: Span, deadline: number, act: (life: Life) => Promise<T>): Promise<T> {
     const life = await this.of(span, FRESH, deadline);

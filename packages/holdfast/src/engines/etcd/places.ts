@@ -1,7 +1,7 @@
 import { sleep, systemClock } from "../../clock.js";
 import type { Gone, Granted, GrantRef, Queued, ReleaseRef } from "../../engine.js";
 import { emit } from "../../events.js";
-import type { Claims, Verdict, Waits } from "./claims.js";
+import type { Claims, Holds, Verdict, Waits } from "./claims.js";
 import type { EtcdClient } from "./client.js";
 import { Holdings, type Kept, type Waiting } from "./holdings.js";
 import { type Entered, inCore } from "./instants.js";
@@ -9,8 +9,9 @@ import { type Keys, markerOf } from "./keys.js";
 import type { Leases } from "./leases.js";
 import { readEntry, tokenOf, viewsOf } from "./line.js";
 import type { Lives } from "./lives.js";
+import { Notices } from "./notices.js";
 import type { Releases } from "./releases.js";
-import { created, del, put, type RawTxn } from "./requests.js";
+import { created, del, found, get, type KeyValue, put, unchanged } from "./requests.js";
 import { Watches } from "./watches.js";
 
 const LEAVING_MS = 500;
@@ -33,9 +34,7 @@ interface Tools {
   readonly engineId: string;
 }
 
-type Holds = Extract<Verdict, { kind: "holds" }>;
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
-type ChangeListener = (resource: string) => void;
 
 /** What an engine's claims have become: grants and places in line, and how it hears of them. */
 export class Places {
@@ -43,6 +42,7 @@ export class Places {
     (kept) => this.#expire(kept),
     (kept) => this.#leases.retire(leaseOf(kept)),
   );
+  readonly notices: Notices;
   readonly #client: EtcdClient;
   readonly #keys: Keys;
   readonly #leases: Leases;
@@ -50,10 +50,7 @@ export class Places {
   readonly #claims: Claims;
   readonly #releases: Releases;
   readonly #watches: Watches;
-  readonly #engineId: string;
   readonly #grantListeners = new Set<GrantListener>();
-  readonly #changeListeners = new Set<ChangeListener>();
-  #listening = false;
   #left = false;
 
   constructor({ client, keys, leases, lives, claims, releases, engineId }: Tools) {
@@ -64,17 +61,16 @@ export class Places {
     this.#claims = claims;
     this.#releases = releases;
     this.#watches = new Watches(client);
-    this.#engineId = engineId;
+    this.notices = new Notices(client, keys, engineId, leases, this.holdings);
+    client.onMove = () => {
+      this.#watches.move();
+      this.notices.move();
+    };
   }
 
   onGrant(listener: GrantListener): () => void {
     this.#grantListeners.add(listener);
     return () => this.#grantListeners.delete(listener);
-  }
-
-  onChange(listener: ChangeListener): () => void {
-    this.#changeListeners.add(listener);
-    return () => this.#changeListeners.delete(listener);
   }
 
   /** Its lease may live on for others: what could not be given back now is taken away later. */
@@ -86,23 +82,22 @@ export class Places {
   }
 
   /** The grant counts from the last good keepalive of the lease that its key hangs on. */
-  async grant(ref: GrantRef, { self, entry }: Holds, entered: Entered): Promise<Granted | Gone> {
+  async grant(ref: GrantRef, holds: Holds, entered: Entered): Promise<Granted | Gone> {
+    const { self, entry, marker } = holds;
     const { lockDelayMs, tokens } = entry;
     const lease = this.#leases.find(self.lease);
     let [since, ttlMs] = [entered.at, entry.ttlMs];
-    let marker: string | null = null;
     if (lease === null) {
-      // Another connection's lease, or one of ours from before.
-      const { leastMs } = await this.#leases.left(self.lease, entered.deadline);
-      if (leastMs === 0) return { kind: "gone", why: "expired" };
-      ttlMs = Math.min(ttlMs, leastMs);
+      // Another connection's lease, or one of ours from before: it may have ended by now.
+      const left = await this.#leases.leftOf(self, entered.deadline);
+      if (left === null || left.leastMs === 0) return { kind: "gone", why: "expired" };
+      ttlMs = Math.min(ttlMs, left.leastMs);
     } else {
       since = lease.since;
       ttlMs = Math.min(ttlMs, lease.ttlMs);
       if (lockDelayMs > 0) {
         const mark = this.#leases.peek(entry.ttlMs + lockDelayMs);
         since = Math.min(since, mark?.since ?? since);
-        marker = mark?.id ?? null;
       }
     }
     const known = this.forget(ref);
@@ -110,8 +105,13 @@ export class Places {
     const told = entry.claimed;
     this.holdings.keep({
       ...{ kind: "grant", ref: refOf(ref), self, told, until, tries: 0, lockDelayMs, marker },
+      ...{ gone: false, leaving: false },
+      order: known?.kind === "grant" ? known.order : 0,
+      doubtful: known?.kind === "grant" ? known.doubtful : new Set(),
     });
-    this.#listen(self.created);
+    this.notices.listen(self.created);
+    const isMarked = lockDelayMs === 0 || (marker !== null && this.#leases.find(marker) !== null);
+    if (lease === null || !isMarked) this.notices.tellSoon(ref.resource);
     const token = tokenOf(self);
     return { kind: "granted", token, tokens, since: inCore(since, entered), ttlMs };
   }
@@ -131,7 +131,7 @@ export class Places {
     this.holdings.keep(Object.assign(waiting, { self, position, offsetMs, until, tries: 0 }));
     waiting.lastBefore = waits.lastBefore;
     if (before !== null) this.#follow(waiting, before);
-    this.#listen(self.created);
+    this.notices.listen(self.created);
     const nextHeartbeatMs = lease.ttlMs / BEATS;
     return { kind: "queued", position, nextHeartbeatMs, holders: viewsOf(holders) };
   }
@@ -162,7 +162,7 @@ export class Places {
       const isAll = lastBefore === ended && this.#isFresh(self.lease, at);
       const entry = readEntry(self)!;
       const verdict: Verdict = isAll
-        ? { kind: "holds", self, entry }
+        ? { kind: "holds", self, entry, marker: null }
         : await this.#claims.look(ref.resource, self, entered.deadline);
       if (!isStill()) return;
       if (verdict.kind === "waits") {
@@ -185,15 +185,6 @@ export class Places {
     return lease !== null && at - lease.since <= lease.ttlMs * FRESH;
   }
 
-  /** Word of revocations, from the first grant on. */
-  #listen(revision: bigint): void {
-    if (this.#listening) return;
-    this.#listening = true;
-    this.#watches.follow(this.#keys.notes(this.#engineId), revision + 1n, (resource) => {
-      for (const listener of this.#changeListeners) listener(resource);
-    });
-  }
-
   /** Nobody renewed it or asked after it any more, while its lease lives on for others. */
   async #expire(kept: Kept): Promise<void> {
     const deadline = systemClock.now() + EXPIRE_MS;
@@ -203,14 +194,25 @@ export class Places {
     }
     const { key, created: revision } = kept.self;
     const success = [del(key)];
+    let compare = created(key, revision);
     if (kept.kind === "waiter") {
       this.#drop(kept);
-    } else if (kept.lockDelayMs > 0) {
+    } else if (kept.leaving) {
+      const now = await this.#read(key, deadline);
+      if (now === undefined || readEntry(now)?.left) return;
+      compare = unchanged(now);
+    }
+    if (kept.kind === "grant" && kept.lockDelayMs > 0) {
       const mark = await this.#leases.dying(kept.lockDelayMs, deadline);
       success.push(put(markerOf(key), "", mark.id));
     }
-    const txn = { compare: [created(key, revision)], success, failure: [] };
-    await this.#client.kv<RawTxn>("txn", txn, { deadline, repeatable: true });
+    const txn = { compare: [compare], success, failure: [] };
+    await this.#client.txn(txn, { deadline, repeatable: true });
+  }
+
+  async #read(key: string, deadline: number): Promise<KeyValue | undefined> {
+    const txn = { compare: [], success: [get(key)], failure: [] };
+    return found(await this.#client.txn(txn, { deadline, repeatable: true }), 0)[0];
   }
 
   forget(ref: GrantRef): Kept | null {
@@ -228,7 +230,7 @@ export class Places {
   async leave(): Promise<void> {
     this.#left = true;
     this.#grantListeners.clear();
-    this.#changeListeners.clear();
+    this.notices.close();
     this.#watches.close();
     const deadline = systemClock.now() + LEAVING_MS;
     const left = Promise.all(

@@ -69,6 +69,6 @@ export class Readings {
   async #whole(room: Room, deadline: number): Promise<Line> {
     const txn = { compare: [], success: [range(room, { order: "ASCEND" })], failure: [] };
     const options = { deadline, repeatable: true };
-    return new Line(found(await this.#client.kv<RawTxn>("txn", txn, options), 0));
+    return new Line(found(await this.#client.txn(txn, options), 0));
   }
 }

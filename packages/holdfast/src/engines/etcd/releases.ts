@@ -3,7 +3,8 @@ import type { EtcdClient } from "./client.js";
 import { isLeaseGone } from "./failure.js";
 import { type Keys, markerOf } from "./keys.js";
 import type { Leases } from "./leases.js";
-import { del, found, nested, type Op, present, put, type RawTxn, range } from "./requests.js";
+import { IN_USE } from "./line.js";
+import { del, found, nested, type Op, put, type RawTxn, range, valueAfter } from "./requests.js";
 
 /** etcd takes 128 operations in a transaction by default, nested ones included, and 1.5 MiB. */
 const MOST = 100;
@@ -61,9 +62,10 @@ export class Releases {
       this.#leases.forgetAll();
       return this.#attempt(batch);
     });
-    for (const [i, { resolve }] of batch.entries()) {
+    for (const [i, { ref, resolve }] of batch.entries()) {
       const one: RawTxn = answer.responses?.[i]?.response_txn ?? { header: {} };
-      const others = found(one, 0).length > 0;
+      const own = this.#keys.entry(ref.resource, ref.grantId);
+      const others = found(one, 0).some(({ key }) => key !== own);
       resolve(
         one.succeeded
           ? { kind: "released" }
@@ -77,7 +79,7 @@ export class Releases {
     const success: Op[] = [];
     for (const { ref } of batch) success.push(await this.#one(ref, deadline));
     const txn = { compare: [], success, failure: [] };
-    return this.#client.kv<RawTxn>("txn", txn, { deadline, repeatable: false });
+    return this.#client.txn(txn, { deadline, repeatable: false });
   }
 
   async #one({ resource, grantId, tombstoneMs }: ReleaseRef, deadline: number): Promise<Op> {
@@ -88,7 +90,8 @@ export class Releases {
       tombstone.push(put(this.#keys.tombstone(grantId), "", id));
     }
     return nested({
-      compare: [present(key)],
+      // What was left is not its former holder's to end.
+      compare: [valueAfter(key, IN_USE)],
       success: [del(key), del(markerOf(key)), ...tombstone],
       failure: [range(this.#keys.room(resource), { limit: 1 }), ...tombstone],
     });

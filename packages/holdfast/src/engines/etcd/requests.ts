@@ -4,10 +4,11 @@ import type { Room } from "./keys.js";
 export interface Compare {
   readonly key: string;
   readonly range_end?: string;
-  readonly target: "CREATE" | "MOD";
+  readonly target: "CREATE" | "MOD" | "VALUE";
   readonly result: "EQUAL" | "GREATER";
   readonly create_revision?: string;
   readonly mod_revision?: string;
+  readonly value?: string;
 }
 
 export type Op = Readonly<Record<string, object>>;
@@ -31,7 +32,7 @@ interface RawKeyValue {
   readonly lease?: string;
 }
 
-export interface RawRange {
+interface RawRange {
   readonly header: Header;
   readonly kvs?: readonly RawKeyValue[];
   readonly more?: boolean;
@@ -78,18 +79,16 @@ export function get(key: string): Op {
 }
 
 export function range(room: Room, options: RangeOptions = {}): Op {
-  return { request_range: rangeRequest(room, options) };
-}
-
-export function rangeRequest({ start, end }: Room, options: RangeOptions): object {
+  const { start, end } = room;
   const { limit, order, createdBefore } = options;
-  return {
+  const request = {
     key: base64(start),
     range_end: base64(end),
     ...(limit === undefined ? {} : { limit: String(limit) }),
     ...(order === undefined ? {} : { sort_order: order, sort_target: "CREATE" }),
     ...(createdBefore === undefined ? {} : { max_create_revision: String(createdBefore - 1n) }),
   };
+  return { request_range: request };
 }
 
 export function nested(txn: Txn): Op {
@@ -117,6 +116,11 @@ export function unchanged({ key, modified }: Pick<KeyValue, "key" | "modified">)
   return { key: base64(key), target: "MOD", result: "EQUAL", mod_revision: modified };
 }
 
+/** It is there, and its value comes after this text by the order of bytes. */
+export function valueAfter(key: string, start: string): Compare {
+  return { key: base64(key), target: "VALUE", result: "GREATER", value: base64(start) };
+}
+
 /** A comparison with a range asks for every key in it; without keys, what is missing counts as 0. */
 export function empty({ start, end }: Room): Compare {
   return { ...created(start, 0n), range_end: base64(end) };
@@ -140,7 +144,7 @@ export function countOf(txn: RawTxn, i: number): number {
   return Number(txn.responses?.[i]?.response_range?.count ?? 0);
 }
 
-export function keyValues(raw: RawRange | undefined): KeyValue[] {
+function keyValues(raw: RawRange | undefined): KeyValue[] {
   return (raw?.kvs ?? []).map((kv) => ({
     key: text(kv.key),
     value: text(kv.value ?? ""),

@@ -3,9 +3,9 @@ import { EngineError, UnsupportedError } from "../../errors.js";
 import type { EtcdClient } from "./client.js";
 import { hashOf, type Keys, markerOf } from "./keys.js";
 import type { Leases } from "./leases.js";
-import type { Entry, Member } from "./line.js";
+import { type Entry, type Member, tokenInUse, writeEntry } from "./line.js";
 import type { Readings } from "./readings.js";
-import { created, del, type Op, put, type RawTxn, unchanged } from "./requests.js";
+import { type Compare, del, type Op, put, unchanged } from "./requests.js";
 
 const MOST_CHANGES = 5;
 const NOTE_MS = 10_000;
@@ -27,7 +27,7 @@ export class Revocations {
   async revoke(ref: RevokeRef, deadline: number): Promise<"revoked" | "gone"> {
     for (let changes = 0; changes < MOST_CHANGES; changes++) {
       const line = await this.#readings.line(ref.resource, deadline);
-      const holder = line.holders.find((member) => owns(member, ref.token));
+      const holder = line.holders.find((member) => tokenInUse(member) === ref.token);
       if (holder === undefined) return "gone";
       if (holder.entry?.revoked && !ref.force) return "revoked";
       if (await this.#end(ref, holder, deadline)) return "revoked";
@@ -44,27 +44,31 @@ export class Revocations {
     if (force) {
       const note = await this.#note(resource, holder, deadline);
       const success = [del(key), del(markerOf(key)), ...note];
-      return this.#txn({ compare: [created(key, holder.created)], success }, deadline);
+      // Unchanged, as it may have been passed on meanwhile, and then another one is at work.
+      return this.#txn({ compare: [unchanged(holder)], success }, deadline);
     }
     if (entry === null) {
       throw new UnsupportedError(
         `"${resource}" is held by another program, which cannot be told; force ends its grant`,
       );
     }
-    const success = [
-      ...(await this.#let(holder, entry, deadline)),
-      ...(await this.#note(resource, holder, deadline)),
-    ];
+    const ending = await this.#let(holder, entry, deadline);
+    if (ending === null) return false;
+    const success = [...ending, ...(await this.#note(resource, holder, deadline))];
     return this.#txn({ compare: [unchanged(holder)], success }, deadline);
   }
 
   /**
    * Its lease lives on as long as others on it are renewed; so the grant goes to a lease of its own, for
-   * what the old one has left. Its mark follows, to end a lock-delay later.
+   * what the old one has left and no less: its holder may not have heard yet. Its mark follows, to end a
+   * lock-delay later. Null when it has changed.
    */
-  async #let({ key, lease }: Member, entry: Entry, deadline: number): Promise<Op[]> {
-    const { mostMs } = await this.#leases.left(lease, deadline);
-    const revoked = JSON.stringify({ ...entry, revoked: true });
+  async #let(member: Member, entry: Entry, deadline: number): Promise<Op[] | null> {
+    const { key } = member;
+    const left = await this.#leases.leftOf(member, deadline);
+    if (left === null) return null;
+    const { mostMs } = left;
+    const revoked = writeEntry({ ...entry, revoked: true });
     const own = await this.#leases.dying(mostMs, deadline);
     if (entry.lockDelayMs === 0 || !entry.claimed) return [put(key, revoked, own.id)];
     const mark = await this.#leases.dying(own.ttlMs + entry.lockDelayMs, deadline);
@@ -77,9 +81,9 @@ export class Revocations {
     return [put(`${this.#keys.notes(entry.engine).start}${hashOf(key)}`, resource, id)];
   }
 
-  async #txn(txn: { compare: object[]; success: Op[] }, deadline: number): Promise<boolean> {
+  async #txn(txn: { compare: Compare[]; success: Op[] }, deadline: number): Promise<boolean> {
     const options = { deadline, repeatable: false };
-    const answer = await this.#client.kv<RawTxn>("txn", { ...txn, failure: [] }, options);
+    const answer = await this.#client.txn({ ...txn, failure: [] }, options);
     return answer.succeeded === true;
   }
 }

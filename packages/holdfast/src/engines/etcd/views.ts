@@ -5,7 +5,7 @@ import { isOurs, type Keys, markedBy } from "./keys.js";
 import type { Leases } from "./leases.js";
 import { holderView, Line, type Member } from "./line.js";
 import type { Readings } from "./readings.js";
-import { type KeyValue, keyValues, type RawRange, rangeRequest } from "./requests.js";
+import { countOf, found, type KeyValue, range } from "./requests.js";
 
 // A resource has a few keys, mostly one.
 const KEYS_PER_VIEW = 4;
@@ -33,12 +33,11 @@ export class Views {
   async list({ match, cursor, max }: ListFilter, deadline: number): Promise<ListPage> {
     const { start, end } = this.#keys.all;
     const limit = Math.min(max * KEYS_PER_VIEW + 1, MOST_KEYS);
-    const page = await this.#client.kv<RawRange>(
-      "range",
-      rangeRequest({ start: cursor ?? start, end }, { limit }),
-      { deadline, repeatable: true },
-    );
-    const keys = keyValues(page);
+    const success = [range({ start: cursor ?? start, end }, { limit })];
+    const txn = { compare: [], success, failure: [] };
+    const page = await this.#client.txn(txn, { deadline, repeatable: true });
+    const keys = found(page, 0);
+    const isMore = countOf(page, 0) > keys.length;
     const groups = new Map<string, KeyValue[]>();
     let beyond: string | null = null;
     for (const kv of keys) {
@@ -53,7 +52,7 @@ export class Views {
     const lastKey = keys.at(-1)?.key ?? "";
     const last = this.#keys.resourceOf(lastKey);
     // The last one's keys may go on beyond the page, and are read by themselves.
-    const cut = page.more === true && beyond === null && last !== null && groups.has(last);
+    const cut = isMore && beyond === null && last !== null && groups.has(last);
     const rest = cut ? this.#keys.room(last).end : `${lastKey}\0`;
     const glob = globToRegExp(match);
     const views = [...groups]
@@ -65,7 +64,7 @@ export class Views {
       );
     return {
       views: (await Promise.all(views)).filter(isBusy),
-      cursor: beyond ?? (page.more ? rest : null),
+      cursor: beyond ?? (isMore ? rest : null),
     };
   }
 

@@ -1,12 +1,12 @@
 import { systemClock } from "../../clock.js";
 import type { EtcdClient, Stream } from "./client.js";
 import type { Room } from "./keys.js";
-import { base64, found, get, type Header, type RawTxn, text } from "./requests.js";
+import { Reopening } from "./reopening.js";
+import { base64, found, get, text } from "./requests.js";
+import type { WatchMessage } from "./shapes.js";
 
 // A connection each. Whoever is not watched for has its heartbeat.
 const MOST_STREAMS = 256;
-const AGAIN_MS = 100;
-const LONGEST_PAUSE_MS = 2_000;
 const CHECK_MS = 5_000;
 const MOST_GETS = 100;
 
@@ -15,15 +15,6 @@ export interface EndOfKey {
   readonly room: Room;
   readonly key: string;
   onEnd(): void;
-}
-
-interface Message {
-  readonly result?: {
-    readonly header?: Header;
-    readonly created?: boolean;
-    readonly canceled?: boolean;
-    readonly events?: readonly { readonly kv: { readonly key: string; readonly value?: string } }[];
-  };
 }
 
 /** One room in which somebody here waits for the end of keys. */
@@ -51,15 +42,14 @@ interface Watched {
 export class Watches {
   readonly #client: EtcdClient;
   readonly #rooms = new Map<string, Watched>();
-  #notes: Stream | null = null;
-  #followAgain: () => void = () => {};
-  #failures = 0;
-  #moving = false;
+  readonly #reopening = new Reopening();
+  readonly #reopen = () => this.#openAgain();
+  /** Whether those that stand are at a member that was left. */
+  #moved = false;
   #closed = false;
 
   constructor(client: EtcdClient) {
     this.#client = client;
-    client.onMove = () => this.#move();
   }
 
   add(interest: EndOfKey): void {
@@ -88,33 +78,15 @@ export class Watches {
     watched.stream = null;
   }
 
-  /** What is put into a room from this revision on; for as long as this process lives. */
-  follow(room: Room, from: bigint, onPut: (value: string) => void): void {
-    if (this.#closed) return;
-    const body = {
-      ...{ key: base64(room.start), range_end: base64(room.end) },
-      ...{ start_revision: String(from), filters: ["NODELETE"] },
-    };
-    let next = from;
-    const again = () => {
-      this.#notes?.close();
-      this.follow(room, next, onPut);
-    };
-    const hear = ({ result }: Message) => {
-      if (result?.events !== undefined) next = BigInt(result.header?.revision ?? 0) + 1n;
-      for (const { kv } of result?.events ?? []) onPut(text(kv.value ?? ""));
-      if (!result?.canceled) return;
-      // Compacted away: what was said meanwhile is lost, and learned by renewing.
-      next = 0n;
-      again();
-    };
-    this.#followAgain = again;
-    this.#notes = this.#client.stream(creation(body), hear, () => this.#later(again));
+  /** Calls go to another member from now on. In an election they may do so many times a second. */
+  move(): void {
+    this.#moved = true;
+    this.#reopening.later(this.#reopen);
   }
 
   close(): void {
     this.#closed = true;
-    this.#notes?.close();
+    this.#reopening.close();
     for (const { stream } of this.#rooms.values()) stream?.socket.close();
     this.#rooms.clear();
   }
@@ -147,14 +119,14 @@ export class Watches {
     return open;
   }
 
-  #hear(watched: Watched, { result }: Message): void {
-    if (result?.created && watched.stream !== null) {
-      this.#failures = 0;
+  #hear(watched: Watched, { created, canceled, events = [] }: WatchMessage): void {
+    if (created && !canceled && watched.stream !== null) {
+      this.#reopening.stands();
       watched.stream.stands = true;
       this.#checkSoon(watched);
     }
-    for (const { kv } of result?.events ?? []) this.#ended(watched, text(kv.key));
-    if (result?.canceled) this.#lost(watched);
+    for (const { kv } of events) this.#ended(watched, text(kv.key));
+    if (canceled) this.#lost(watched);
   }
 
   #ended(watched: Watched, key: string): void {
@@ -180,38 +152,27 @@ export class Watches {
   async #check(watched: Watched, keys: readonly string[]): Promise<void> {
     const txn = { compare: [], success: keys.map(get), failure: [] };
     const options = { deadline: systemClock.now() + CHECK_MS, repeatable: true };
-    const answer = await this.#client.kv<RawTxn>("txn", txn, options);
+    const answer = await this.#client.txn(txn, options);
     for (const [i, key] of keys.entries()) {
       if (found(answer, i).length === 0) this.#ended(watched, key);
     }
   }
 
-  /** Calls go to another member from now on. In an election they may do so many times a second. */
-  #move(): void {
-    if (this.#moving) return;
-    this.#moving = true;
-    this.#later(() => {
-      this.#moving = false;
-      for (const watched of this.#rooms.values()) this.#open(watched);
-      this.#followAgain();
-    });
-  }
-
   #lost(watched: Watched): void {
     watched.stream?.socket.close();
     watched.stream = null;
-    this.#later(() => {
-      const isWanted = this.#rooms.get(watched.room.start) === watched;
-      if (isWanted && watched.stream === null) this.#open(watched);
-    });
+    this.#reopening.later(this.#reopen);
   }
 
-  #later(act: () => void): void {
-    const pauseMs = Math.min(AGAIN_MS * 2 ** Math.min(this.#failures++, 10), LONGEST_PAUSE_MS);
-    systemClock.timer(pauseMs, () => this.#closed || act(), false);
+  #openAgain(): void {
+    const all = this.#moved;
+    this.#moved = false;
+    for (const watched of this.#rooms.values()) {
+      if (all || watched.stream === null) this.#open(watched);
+    }
   }
 }
 
-function creation(create_request: object): string {
+export function creation(create_request: object): string {
   return JSON.stringify({ create_request });
 }

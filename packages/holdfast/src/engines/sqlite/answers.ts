@@ -6,11 +6,13 @@ import type {
   GrantRef,
   HolderView,
   Queued,
+  Renewed,
+  RenewRef,
   ResourceView,
   Unknown,
 } from "../../engine.js";
 import type { Ledger } from "./ledger.js";
-import { type Blocker, type GrantRow, holderOf } from "./rows.js";
+import { type Blocker, type GrantRow, holderOf, isLeft } from "./rows.js";
 
 // The head looks for a holder that died; the others only show that they are still there.
 const HEAD_HEARTBEAT_MS = 250;
@@ -41,8 +43,31 @@ export function repeat(
   if (ledger.tombstones.has(claim.grantId)) return { kind: "gone", why: "unknown" };
   const own = blockers.find(({ row, leftMs }) => row.grant_id === claim.grantId && leftMs > 0);
   if (own === undefined) return null;
+  if (isLeft(own.row)) return { kind: "gone", why: "unknown" };
   if (own.row.revoked === 1) return { kind: "gone", why: "revoked" };
   return granted(ledger.arm(own.row, own.row.ttl_ms), call.startedAt);
+}
+
+/** A renewal that comes after a later one changes nothing, and is told what remains. */
+export function renewed(ledger: Ledger, grant: RenewRef, call: Call): Renewed | Gone {
+  const since = call.startedAt;
+  if (ledger.renew(grant, call.order)) return { kind: "renewed", since, ttlMs: grant.ttlMs };
+  const row = ledger.alive(grant);
+  const { index = 0, leave = false } = grant;
+  const refused =
+    row === null ||
+    (isLeft(row) && !leave) ||
+    (row.revoked === 1 && index <= row.token_index) ||
+    call.order >= row.last_order;
+  if (refused) return whyGone(ledger, grant);
+  return { kind: "renewed", since, ttlMs: ledger.lifeLeft(row) };
+}
+
+/** A grant that this waiter may act under, if it has come. */
+export function arrived(ledger: Ledger, ref: GrantRef, call: Call): Granted | null {
+  const row = ledger.alive(ref);
+  if (row === null || isLeft(row) || row.revoked === 1) return null;
+  return granted(ledger.arm(row, row.ttl_ms), call.startedAt);
 }
 
 /** Where a claim stands; `hears` says whether its process would notice a ring of its bell. */
@@ -52,10 +77,8 @@ export function standing(
   call: Call,
   hears: boolean,
 ): Granted | Queued | Unknown {
-  const row = ledger.alive(ref);
-  if (row !== null && row.revoked === 0) {
-    return granted(ledger.arm(row, row.ttl_ms), call.startedAt);
-  }
+  const grant = arrived(ledger, ref, call);
+  if (grant !== null) return grant;
   const waiter = ledger.line.find(ref.grantId);
   if (waiter === null) return { kind: "unknown" };
   return queued(ledger.line.position(waiter), ledger.blockers(waiter.resource), hears);

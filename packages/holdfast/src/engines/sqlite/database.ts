@@ -2,12 +2,14 @@ import { mkdirSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { EngineError } from "../../errors.js";
 import { loadBinding, resultCode, SQLITE, type SqlClient } from "./client.js";
+import { refuseSecondName } from "./database-files.js";
 import type { SqliteTerms } from "./options.js";
+import { exactRow } from "./shapes.js";
 import { sql } from "./sql.gen.js";
 
 // "HLDF": tells our files from other programs' databases.
 const APPLICATION_ID = 0x484c4446;
-const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
 // An idle writer gives way at once; waiting for one that is not idle is the engine's, not SQLite's,
 // because SQLite's own wait would stop this whole process.
 const CONNECTION =
@@ -46,6 +48,7 @@ export async function openDatabase(terms: SqliteTerms, durability: Durability): 
   let client: SqlClient | undefined;
   try {
     if (!terms.unsafeAnyFileSystem) refuseNetworkFileSystem(statfsSync(folder).type, terms.path);
+    refuseSecondName(terms.path);
     client = open(terms.path);
     client.exec(CONNECTION);
     client.exec("PRAGMA journal_mode = WAL;");
@@ -59,11 +62,30 @@ export async function openDatabase(terms: SqliteTerms, durability: Durability): 
   }
 }
 
+/**
+ * Takes the file for this connection alone, and closes it in good order. Busy means that another
+ * connection has it open, in this process or elsewhere.
+ */
+export async function closeProperly(terms: SqliteTerms): Promise<void> {
+  const open = await loadBinding(terms.binding);
+  const client = open(terms.path);
+  try {
+    // Before anything else: SQLite then keeps to itself what would be shared by way of -shm.
+    client.exec("PRAGMA locking_mode = EXCLUSIVE;");
+    client.exec(CONNECTION);
+    client.exec("BEGIN IMMEDIATE");
+    client.exec("COMMIT");
+  } finally {
+    client.close();
+  }
+}
+
 /** Whether the file can be used as it is: our schema, and a counter that knows this boot. */
 export function isPrepared(client: SqlClient, boot: string): boolean {
   const { application, version } = readHeader(client);
   if (application !== APPLICATION_ID || version !== SCHEMA_VERSION) return false;
-  return (client.prepare(sql.counterRead).get() as { boot: string }).boot === boot;
+  const counter = client.prepare(sql.counterRead).get();
+  return exactRow<{ boot: string }>("counterRead", counter).boot === boot;
 }
 
 /** Makes the tables in a new file; refuses a file that is not ours or newer than we are. */
@@ -71,9 +93,13 @@ export function prepareSchema(client: SqlClient, path: string, boot: string): vo
   const { application, version, tables } = readHeader(client);
   if (application === APPLICATION_ID && version === SCHEMA_VERSION) return;
   if (application === APPLICATION_ID) {
+    const todo =
+      version > SCHEMA_VERSION
+        ? "Upgrade holdfast in this program, or use another file"
+        : "Use another file, or stop all programs that use this one and remove it";
     throw refusal(
       `"${path}" was written by another version of Holdfast (schema ${version}, this one knows ` +
-        `${SCHEMA_VERSION}). Upgrade holdfast in this program, or use another file`,
+        `${SCHEMA_VERSION}). ${todo}`,
     );
   }
   if (application !== 0 || tables > 0) {
@@ -89,7 +115,7 @@ export function prepareSchema(client: SqlClient, path: string, boot: string): vo
 }
 
 function readHeader(client: SqlClient): { application: number; version: number; tables: number } {
-  return client.prepare(HEADER).get() as ReturnType<typeof readHeader>;
+  return exactRow("header", client.prepare(HEADER).get());
 }
 
 export function refuseNetworkFileSystem(type: number, path: string): void {

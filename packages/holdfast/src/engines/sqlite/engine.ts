@@ -26,20 +26,24 @@ import type {
 } from "../../engine.js";
 import { globToRegExp } from "../../resource.js";
 import {
+  arrived,
   enter,
   findToken,
   granted,
   holders,
   queued,
   type Room,
+  renewed,
   repeat,
   standing,
   view,
   whyGone,
 } from "./answers.js";
+import { openDatabase } from "./database.js";
 import type { Ledger } from "./ledger.js";
 import { type GrantListener, News } from "./news.js";
 import type { SqliteTerms } from "./options.js";
+import { tokenInUse } from "./rows.js";
 import { Store } from "./store.js";
 
 const DAY_MS = 86_400_000;
@@ -52,6 +56,7 @@ export const SQLITE_TRAITS: EngineTraits = {
   lockDelay: true,
   fencing: "durable",
   tokenRange: 1024,
+  leaves: true,
 };
 
 /** All processes and threads of one host, through one database file. */
@@ -64,9 +69,9 @@ export class SqliteEngine implements Engine {
   // Others find our bell in the file; a holder that never waits needs it there as much as a waiter.
   #bellShown = false;
 
-  constructor(terms: SqliteTerms, clock: Clock = systemClock) {
+  constructor(terms: SqliteTerms, clock: Clock = systemClock, open = openDatabase) {
     const tell = (ledger: Ledger, since: number) => this.#news.tell(ledger, since);
-    this.#store = new Store(terms, this.#self, clock, tell);
+    this.#store = new Store(terms, this.#self, clock, tell, open);
     this.#news = new News(terms.path, this.#self, clock, (call, work) =>
       this.#store.transact(call, work),
     );
@@ -90,10 +95,7 @@ export class SqliteEngine implements Engine {
 
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone)[]> {
     return this.#store.transact(call, (ledger) =>
-      grants.map((grant) => {
-        if (!ledger.renew(grant, grant.ttlMs)) return whyGone(ledger, grant);
-        return { kind: "renewed", since: call.startedAt, ttlMs: grant.ttlMs };
-      }),
+      grants.map((grant) => renewed(ledger, grant, call)),
     );
   }
 
@@ -117,7 +119,7 @@ export class SqliteEngine implements Engine {
   revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
     return this.#store.transact(call, (ledger) => {
       const row = findToken(ledger, resource, token);
-      if (row === null) return "gone";
+      if (row === null || tokenInUse(row) !== token) return "gone";
       ledger.revoke(row, force);
       // Our own bell may not hang yet, and a holder in this process needs none.
       if (row.peer === this.#self) queueMicrotask(() => this.#news.changed(resource));
@@ -154,15 +156,15 @@ export class SqliteEngine implements Engine {
         const blockers = ledger.blockers(claim.resource);
         const known = repeat(ledger, claim, blockers, call);
         if (known !== null) return known;
-        const head = ledger.line.head(claim.resource);
-        if (head === null || ledger.line.find(claim.grantId) === null) {
-          const outcome = ledger.tryGrant(claim, blockers, head);
+        if (ledger.line.find(claim.grantId) === null) {
+          const outcome = ledger.tryGrant(claim, blockers, ledger.line.head(claim.resource));
           if (!Array.isArray(outcome)) return granted(outcome, call.startedAt);
-          ledger.peers.beat(this.#news.bell);
           ledger.line.join(claim);
-          // A shared claim may stand behind nobody but the gone, and fit.
-          ledger.promote(claim.resource, outcome, undefined, claim.grantId);
         }
+        ledger.peers.beat(this.#news.bell);
+        // A shared claim may stand behind nobody but the gone, and fit; one that asks again may find
+        // that its time has come.
+        ledger.promote(claim.resource, blockers, undefined, claim.grantId);
         const place = standing(ledger, claim, call, this.#news.bell !== null);
         // A waiter that was just let in and at once ended by somebody else stands nowhere.
         return place.kind === "unknown" ? { kind: "gone", why: "unknown" } : place;
@@ -174,7 +176,7 @@ export class SqliteEngine implements Engine {
       call: Call,
     ): Promise<readonly (Queued | Granted | Unknown)[]> => {
       this.#news.learn(call);
-      return this.#store.transact(call, (ledger) => {
+      const asked = this.#store.transact(call, (ledger) => {
         ledger.peers.beat(this.#news.bell);
         const hears = this.#news.bell !== null;
         const rooms = new Map<string, Room>();
@@ -187,14 +189,18 @@ export class SqliteEngine implements Engine {
           return queued(position, room.blockers, hears);
         });
       });
+      return asked.catch((error: unknown) => {
+        if (!this.#store.isCutOff) throw error;
+        // There is no line any more at this path. Whoever asks for a new place is told why; a
+        // failed heartbeat would only be repeated, for as long as the waiter has patience.
+        return waiters.map(() => ({ kind: "unknown" as const }));
+      });
     },
 
     withdraw: (waiter: GrantRef, call: Call): Promise<Withdrawn | Granted> =>
       this.#store.transact(call, (ledger) => {
-        const row = ledger.alive(waiter);
-        if (row !== null && row.revoked === 0) {
-          return granted(ledger.arm(row, row.ttl_ms), call.startedAt);
-        }
+        const grant = arrived(ledger, waiter, call);
+        if (grant !== null) return grant;
         // Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
         ledger.leaveLine(waiter);
         return { kind: "withdrawn" };

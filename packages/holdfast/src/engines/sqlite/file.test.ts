@@ -39,11 +39,13 @@ test("a database of another program is refused and left as it is", async () => {
   );
 });
 
-test("a newer schema is refused with what to do about it", async () => {
+test("another schema is refused with what to do about it", async () => {
   await using ground = new Ground();
   await (await connect(ground.url)).close();
-  await ground.sql("PRAGMA user_version = 2");
-  await refuses(ground.url, /schema 2, this one knows 1\)\. Upgrade holdfast/);
+  await ground.sql("PRAGMA user_version = 3");
+  await refuses(ground.url, /schema 3, this one knows 2\)\. Upgrade holdfast/);
+  await ground.sql("PRAGMA user_version = 1");
+  await refuses(ground.url, /schema 1, this one knows 2\)\. Use another file, or stop all/);
 });
 
 test("a missing folder is refused with the command that makes it", async () => {

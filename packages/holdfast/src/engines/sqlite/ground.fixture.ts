@@ -1,7 +1,8 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { openDatabase } from "./database.js";
 import { resolveSqlite } from "./options.js";
@@ -42,6 +43,14 @@ export class Ground implements AsyncDisposable {
     }
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** Says why not, where the system does not let us make such a namespace. */
+export function canRun(t: TestContext, [command, ...args]: readonly string[]): boolean {
+  const { status, stderr, error } = spawnSync(command!, [...args, "true"], { encoding: "utf8" });
+  if (status === 0) return true;
+  t.diagnostic(`not tested here, needs root and namespaces: ${error?.message ?? stderr.trim()}`);
+  return false;
 }
 
 export class Child {

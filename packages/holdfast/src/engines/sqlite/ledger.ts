@@ -1,11 +1,11 @@
-import type { Claim, GrantRef } from "../../engine.js";
+import type { Claim, GrantRef, RenewRef } from "../../engine.js";
 import { limitMismatch } from "../../errors.js";
 import type { SqlClient } from "./client.js";
 import type { Host } from "./host.js";
 import { Line } from "./line.js";
 import { CLAIM_WINDOW_MS, lifeLeft } from "./lives.js";
 import { Peers } from "./peers.js";
-import { type Blocker, claimOf, fits, type GrantRow, type WaiterRow } from "./rows.js";
+import { type Blocker, claimOf, fits, type GrantRow, isLeft, type WaiterRow } from "./rows.js";
 import { Tables } from "./tables.js";
 import { Tombstones } from "./tombstones.js";
 
@@ -48,7 +48,7 @@ export class Ledger {
       const lockDelayMs = row.claimed === 1 ? row.lock_delay_ms : 0;
       if (leftMs + lockDelayMs <= 0) {
         this.#tables.run("grantDelete", resource, row.grant_id);
-      } else if (leftMs > 0 && this.peers.isDead(row.peer)) {
+      } else if (leftMs > 0 && !isLeft(row) && this.peers.isDead(row.peer)) {
         if (lockDelayMs === 0) this.#tables.run("grantDelete", resource, row.grant_id);
         else blockers.push({ row: this.#expireNow(row), leftMs: 0 });
       } else {
@@ -62,6 +62,10 @@ export class Ledger {
   alive({ resource, grantId }: GrantRef): GrantRow | null {
     const row = this.#tables.get<GrantRow>("grantFind", resource, grantId);
     return row !== null && lifeLeft(this.#tables, row) > 0 ? row : null;
+  }
+
+  lifeLeft(row: GrantRow): number {
+    return lifeLeft(this.#tables, row);
   }
 
   /** Grants at once if nobody is in the way and nobody waits; else says who is in the way. */
@@ -120,24 +124,27 @@ export class Ledger {
     };
   }
 
-  renew({ resource, grantId }: GrantRef, ttlMs: number): boolean {
-    const { frame } = this.#tables.host;
-    const ends = this.#tables.now + ttlMs;
-    return (
-      this.#tables.run("grantRenew", resource, grantId, ttlMs, ends, frame, this.#tables.now) > 0
+  /** Whether the grant was renewed, in the order in which its core sent the renewals. */
+  renew({ resource, grantId, ttlMs, index = 0, leave = false }: RenewRef, order: number): boolean {
+    const { host, now } = this.#tables;
+    const life = [ttlMs, now + ttlMs, host.frame, now];
+    const changed = this.#tables.run(
+      "grantRenew",
+      ...[resource, grantId, ...life, order, index, leave ? 1 : 0],
     );
+    return changed > 0;
   }
 
-  /** Ends a living grant; false if there is none. */
+  /** Ends a living grant that is still somebody's; false if there is none. */
   end(ref: GrantRef): boolean {
     const { resource, grantId } = ref;
     const { frame } = this.#tables.host;
     if (this.#tables.run("grantRelease", resource, grantId, frame, this.#tables.now) === 0) {
-      if (this.alive(ref) === null) return false;
+      const row = this.alive(ref);
+      if (row === null || isLeft(row)) return false;
       this.#tables.run("grantDelete", resource, grantId);
     }
-    const head = this.line.head(resource);
-    if (head !== null) this.promote(resource, this.blockers(resource), head);
+    this.#letIn(resource);
     return true;
   }
 
@@ -149,7 +156,10 @@ export class Ledger {
 
   revoke(row: GrantRow, force: boolean): void {
     this.#tables.run("grantRevoke", row.resource, row.grant_id);
-    if (force) this.end({ resource: row.resource, grantId: row.grant_id });
+    if (force) {
+      this.#tables.run("grantDelete", row.resource, row.grant_id);
+      this.#letIn(row.resource);
+    }
     const peer = this.peers.find(row.peer);
     if (peer !== null) this.peers.ring(peer);
   }
@@ -181,6 +191,11 @@ export class Ledger {
     this.#tables.run("sightingsSweep");
   }
 
+  #letIn(resource: string): void {
+    const head = this.line.head(resource);
+    if (head !== null) this.promote(resource, this.blockers(resource), head);
+  }
+
   #grant(claim: Claim, peer: string): GrantRow {
     const ours = peer === this.#tables.self;
     const lifeMs = ours ? claim.ttlMs : Math.min(claim.ttlMs, CLAIM_WINDOW_MS);
@@ -197,12 +212,13 @@ export class Ledger {
       ...{ resource, grant_id: grantId, mode, share_limit: limit, token, tokens, ttl_ms: ttlMs },
       ...{ lock_delay_ms: lockDelayMs, label, peer, frame, expires_at: expiresAt, version: 0 },
       ...{ claimed: ours ? (1 as const) : (0 as const), revoked: 0 as const },
+      ...{ token_index: 0, last_order: 0 },
     };
   }
 
   #takeTokens(count: number): number {
     type Counter = { next: number; reserved: number };
-    const { next, reserved } = this.#tables.get<Counter>("tokensTake", count)!;
+    const { next, reserved } = this.#tables.one<Counter>("tokensTake", count);
     if (next > reserved) throw new TokensUsedUp();
     return next - count;
   }

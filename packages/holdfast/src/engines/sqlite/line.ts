@@ -24,7 +24,7 @@ export class Line {
 
   /** How many are before this one. */
   position({ resource, seq }: WaiterRow): number {
-    return this.#tables.get<{ position: number }>("waiterPosition", resource, seq)!.position;
+    return this.#tables.one<{ position: number }>("waiterPosition", resource, seq).position;
   }
 
   join(claim: Claim): void {

@@ -70,7 +70,7 @@ test("a pid that now belongs to a later process is proof of death; one we may no
   assert.equal(isProvenDead({ ...self, pid: process.ppid }, self), true, "another start time");
   const parent = { ...self, pid: process.ppid, started: startOf(process.ppid) };
   assert.equal(isProvenDead(parent, self), false, "the same start time");
-  assert.equal(isProvenDead({ ...self, pid: child.pid, boot: "other" }, self), false);
+  assert.equal(isProvenDead({ ...self, pid: child.pid, frame: "other" }, self), false);
   assert.equal(isProvenDead({ ...self, pid: child.pid, pidNamespace: "pid:[1]" }, self), false);
   assert.equal(
     isProvenDead(

@@ -64,7 +64,7 @@ export class News {
   /** Somebody rang: claims what was granted to our waiters, and passes on what was revoked. */
   async #hear(): Promise<void> {
     const since = this.#clock.now();
-    const call = { startedAt: since, timeoutMs: HEARING_TIMEOUT_MS };
+    const call = { startedAt: since, timeoutMs: HEARING_TIMEOUT_MS, order: 0 };
     try {
       const { claimed, revoked } = await this.#transact(call, (ledger) => ({
         claimed: ledger.claimOwn(),

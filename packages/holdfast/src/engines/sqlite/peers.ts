@@ -1,4 +1,4 @@
-import { isOfEarlierBoot, isProvenDead } from "./host.js";
+import { isOfOtherBoot, isProvenDead } from "./host.js";
 import { presenceLeft } from "./lives.js";
 import { identityOf, type PeerRow } from "./rows.js";
 import type { Tables } from "./tables.js";
@@ -55,14 +55,17 @@ export class Peers {
 
   /** Takes the dead out of all lines, then does `between`, then forgets them. */
   sweep(between: () => void): void {
-    const { host } = this.#tables;
-    const gone = this.#tables.all<PeerRow>("peersAll").filter((peer) => {
-      const identity = identityOf(peer);
-      return isProvenDead(identity, host) || isOfEarlierBoot(identity, host);
-    });
+    const gone = this.#tables.all<PeerRow>("peersAll").filter((peer) => this.#isGone(peer));
     for (const peer of gone) this.#tables.run("peerLeaveLine", peer.id);
     between();
     for (const peer of gone) this.#tables.run("peerForget", peer.id);
+  }
+
+  /** Of another boot nothing is proven, so its silence is waited out before it is believed. */
+  #isGone(row: PeerRow): boolean {
+    const [identity, { host }] = [identityOf(row), this.#tables];
+    if (isProvenDead(identity, host)) return true;
+    return isOfOtherBoot(identity, host) && presenceLeft(this.#tables, row) <= 0;
   }
 
   /** Asking the system takes as long as all the rest of a transaction; once in a while is enough. */

@@ -1,5 +1,5 @@
 import type { Claim, HolderView, Mode } from "../../engine.js";
-import type { ProcessIdentity } from "./host.js";
+import type { Host } from "./host.js";
 
 /** The tables of sql/schema.sql as they come out of the database. */
 export interface GrantRow {
@@ -18,6 +18,8 @@ export interface GrantRow {
   readonly version: number;
   readonly claimed: 0 | 1;
   readonly revoked: 0 | 1;
+  readonly token_index: number;
+  readonly last_order: number;
 }
 
 export interface WaiterRow {
@@ -45,6 +47,15 @@ export interface PeerRow {
   readonly version: number;
 }
 
+/** Its holder has gone: no process's death says anything about it, and nobody can renew it. */
+export function isLeft({ peer }: GrantRow): boolean {
+  return peer === "";
+}
+
+export function tokenInUse({ token, token_index }: GrantRow): bigint {
+  return BigInt(token + token_index);
+}
+
 /** A grant with what is left of its life; its lock-delay counts from where that reaches 0. */
 export interface Blocker {
   readonly row: GrantRow;
@@ -53,12 +64,12 @@ export interface Blocker {
 
 export function holderOf({ row, leftMs }: Blocker): HolderView {
   const { mode, label, revoked } = row;
-  return { mode, token: BigInt(row.token), label, remainingMs: leftMs, revoked: revoked === 1 };
+  return { mode, token: tokenInUse(row), label, remainingMs: leftMs, revoked: revoked === 1 };
 }
 
-export function identityOf(row: PeerRow): ProcessIdentity {
-  const { boot, pid_namespace: pidNamespace, pid, started } = row;
-  return { boot, pidNamespace, pid, started };
+export function identityOf(row: PeerRow): Host {
+  const { boot, frame, pid_namespace: pidNamespace, pid, started } = row;
+  return { boot, frame, pidNamespace, pid, started };
 }
 
 export function claimOf(row: WaiterRow): Claim {

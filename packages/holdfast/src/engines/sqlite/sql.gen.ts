@@ -24,15 +24,21 @@ WHERE resource = ?1 AND grant_id = ?2
   grantFind: `SELECT * FROM grants WHERE resource = ?1 AND grant_id = ?2
 `,
   grantInsert: `INSERT INTO grants (resource, grant_id, mode, share_limit, token, tokens, ttl_ms, lock_delay_ms,
-  label, peer, frame, expires_at, version, claimed, revoked)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0, ?13, 0)
+  label, peer, frame, expires_at, version, claimed, revoked, token_index, last_order)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0, ?13, 0, 0, 0)
 `,
-  grantRelease: `-- Ends a grant that is alive in its holder's own frame, in one step.
-DELETE FROM grants WHERE resource = ?1 AND grant_id = ?2 AND frame = ?3 AND expires_at > ?4
+  grantRelease: `-- Ends a grant that is alive in its holder's own frame and was not left, in one step.
+DELETE FROM grants
+WHERE resource = ?1 AND grant_id = ?2 AND frame = ?3 AND expires_at > ?4 AND peer <> ''
 `,
-  grantRenew: `-- Extends a grant that is alive in the holder's own frame, in one step.
-UPDATE grants SET ttl_ms = ?3, expires_at = ?4, version = version + 1
-WHERE resource = ?1 AND grant_id = ?2 AND frame = ?5 AND expires_at > ?6 AND revoked = 0
+  grantRenew: `-- Extends a grant that is alive in the holder's own frame, in one step: unless it was left (?9 leaves
+-- it), a later renewal was carried out, or its token in use was revoked.
+UPDATE grants SET ttl_ms = ?3, expires_at = ?4, version = version + 1, last_order = ?7,
+  revoked = CASE WHEN ?8 > token_index THEN 0 ELSE revoked END,
+  token_index = max(token_index, ?8),
+  peer = CASE WHEN ?9 THEN '' ELSE peer END
+WHERE resource = ?1 AND grant_id = ?2 AND frame = ?5 AND expires_at > ?6
+  AND last_order <= ?7 AND (revoked = 0 OR ?8 > token_index) AND (peer <> '' OR ?9)
 `,
   grantRevoke: `UPDATE grants SET revoked = 1 WHERE resource = ?1 AND grant_id = ?2
 `,
@@ -70,7 +76,7 @@ DELETE FROM peers WHERE id = ?1
 `,
   resourcesHeld: `SELECT DISTINCT resource FROM grants LIMIT ?1
 `,
-  schema: `-- Version 1. Instants are milliseconds of the host's monotonic clock, and mean something only
+  schema: `-- Version 2. Instants are milliseconds of the host's monotonic clock, and mean something only
 -- inside their frame: one boot and one time namespace.
 
 -- Tokens below "reserved" may have been given out, even if a power cut took the record of it.
@@ -82,7 +88,8 @@ CREATE TABLE counter (
 ) STRICT;
 
 -- One row per grant, also while its lock-delay keeps the resource closed. A grant that was made by
--- a release stays unclaimed until its waiter has seen it.
+-- a release stays unclaimed until its waiter has seen it. One that its holder has left to time has
+-- no peer any more: ''.
 CREATE TABLE grants (
   resource TEXT NOT NULL,
   grant_id TEXT NOT NULL,
@@ -99,6 +106,9 @@ CREATE TABLE grants (
   version INTEGER NOT NULL,
   claimed INTEGER NOT NULL,
   revoked INTEGER NOT NULL,
+  -- Which of its tokens is in use, and the number of the last renewal that was carried out.
+  token_index INTEGER NOT NULL,
+  last_order INTEGER NOT NULL,
   PRIMARY KEY (resource, grant_id)
 ) STRICT, WITHOUT ROWID;
 

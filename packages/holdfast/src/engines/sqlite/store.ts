@@ -1,23 +1,17 @@
-import { randomInt } from "node:crypto";
-import { type Clock, hostInstant, sleep } from "../../clock.js";
+import { type Clock, hostInstant } from "../../clock.js";
 import type { Call } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 import { resultCode, SQLITE, type SqlClient, type Statement } from "./client.js";
-import { explain, isPrepared, openDatabase, prepareSchema } from "./database.js";
+import { explain, openDatabase } from "./database.js";
+import type { DatabaseFiles } from "./database-files.js";
 import { readHost } from "./host.js";
 import { Ledger, TokensUsedUp } from "./ledger.js";
+import { giveWay, isBusy, Opening } from "./opening.js";
 import type { SqliteTerms } from "./options.js";
-import { sql } from "./sql.gen.js";
-
-// One wait for the disk per so many tokens; what a power cut leaves unused is never used.
-const TOKEN_BLOCK = 2 ** 20;
-const OPENING_TIMEOUT_MS = 10_000;
-// A transaction takes some 50 µs, so a busy file is worth a few immediate looks before a pause.
-const IMMEDIATE_LOOKS = 30;
-const LONGEST_PAUSE_MS = 8;
 
 interface Opened {
   readonly client: SqlClient;
+  readonly files: DatabaseFiles;
   readonly ledger: Ledger;
   readonly begin: Statement;
   readonly commit: Statement;
@@ -31,7 +25,7 @@ export class Store {
   readonly #clock: Clock;
   readonly #onCommit: (ledger: Ledger, since: number) => void;
   readonly #host = readHost();
-  readonly #openDatabase: typeof openDatabase;
+  readonly #opener: Opening;
   #opening: Promise<Opened> | null = null;
   #opened: Opened | null = null;
   #closed = false;
@@ -47,11 +41,16 @@ export class Store {
     this.#peer = peer;
     this.#clock = clock;
     this.#onCommit = onCommit;
-    this.#openDatabase = open;
+    this.#opener = new Opening(terms, this.#host.boot, clock, open);
   }
 
   async open(): Promise<void> {
     await this.#open();
+  }
+
+  /** Whether the last transaction found that the path leads to another file, or to none. */
+  get isCutOff(): boolean {
+    return this.#opened?.files.verified === false;
   }
 
   /**
@@ -68,9 +67,9 @@ export class Store {
         return this.#once(opened, work);
       } catch (error) {
         if (error instanceof TokensUsedUp) {
-          await this.#durably((client) => client.prepare(sql.counterReserve).run(TOKEN_BLOCK));
+          await this.#opener.reserveTokens();
         } else if (isBusy(error) && this.#clock.now() < until) {
-          await this.#giveWay(looks);
+          await giveWay(this.#clock, looks);
         } else {
           throw explain(error, this.#terms.path);
         }
@@ -82,7 +81,7 @@ export class Store {
     if (this.#closed) return;
     const opened = this.#opened ?? (await this.#opening?.catch(() => null)) ?? null;
     if (opened !== null) {
-      const call = { startedAt: this.#clock.now(), timeoutMs: 1_000 };
+      const call = { startedAt: this.#clock.now(), timeoutMs: 1_000, order: 0 };
       // A row that says who we were does no harm; the next process that opens the file clears it.
       await this.transact(call, (ledger) => ledger.peers.leave()).catch(() => {});
     }
@@ -92,12 +91,14 @@ export class Store {
     opened?.client.close();
   }
 
-  #once<T>({ ledger, begin, commit, rollback }: Opened, work: (ledger: Ledger) => T): T {
+  #once<T>({ files, ledger, begin, commit, rollback }: Opened, work: (ledger: Ledger) => T): T {
     const since = this.#clock.now();
     begin.run();
     let answer: T;
     try {
-      ledger.start(hostInstant());
+      const now = hostInstant();
+      files.verify(now);
+      ledger.start(now);
       answer = work(ledger);
     } catch (error) {
       rollback.run();
@@ -116,37 +117,20 @@ export class Store {
   }
 
   #open(): Promise<Opened> {
-    this.#opening ??= this.#openInTime().catch((error: unknown) => {
-      // What kept the file from opening may be mended; the next call finds out.
-      this.#opening = null;
-      throw error;
-    });
+    this.#opening ??= this.#opener
+      .open((client, files) => this.#ready(client, files))
+      .catch((error: unknown) => {
+        // What kept the file from opening may be mended; the next call finds out.
+        this.#opening = null;
+        throw error;
+      });
     return this.#opening;
   }
 
-  async #openInTime(): Promise<Opened> {
-    const until = this.#clock.now() + OPENING_TIMEOUT_MS;
-    for (let looks = 0; ; looks++) {
-      let client: SqlClient | null = null;
-      try {
-        client = await this.#openDatabase(this.#terms, "quick");
-        if (!isPrepared(client, this.#host.boot)) {
-          await this.#durably((durable) => this.#prepare(durable));
-        }
-        this.#opened = this.#ready(client);
-        return this.#opened;
-      } catch (error) {
-        client?.close();
-        const busy = isBusy(error) || isBusy((error as Error).cause);
-        if (!busy || this.#clock.now() >= until) throw explain(error, this.#terms.path);
-      }
-      await this.#giveWay(looks);
-    }
-  }
-
-  #ready(client: SqlClient): Opened {
+  #ready(client: SqlClient, files: DatabaseFiles): Opened {
     const opened = {
       client,
+      files,
       ledger: new Ledger(client, this.#host, this.#peer),
       begin: client.prepare("BEGIN IMMEDIATE"),
       commit: client.prepare("COMMIT"),
@@ -156,63 +140,14 @@ export class Store {
       ledger.peers.beat(null);
       ledger.sweep();
     });
+    this.#opened = opened;
     return opened;
-  }
-
-  #prepare(client: SqlClient): void {
-    prepareSchema(client, this.#terms.path, this.#host.boot);
-    client.prepare(sql.counterNewBoot).run(this.#host.boot);
-    client.prepare(sql.counterReserve).run(TOKEN_BLOCK);
-  }
-
-  /** A transaction on a connection of its own, which waits for the disk. */
-  async #durably(work: (client: SqlClient) => void): Promise<void> {
-    const until = this.#clock.now() + OPENING_TIMEOUT_MS;
-    const client = await this.#openDatabase(this.#terms, "durable");
-    try {
-      for (let looks = 0; ; looks++) {
-        try {
-          client.exec("BEGIN IMMEDIATE");
-          break;
-        } catch (error) {
-          if (!isBusy(error) || this.#clock.now() >= until) throw error;
-        }
-        await this.#giveWay(looks);
-      }
-      try {
-        work(client);
-        client.exec("COMMIT");
-      } catch (error) {
-        // A binding may keep a closed connection until its statements are collected, and with it
-        // the write lock of whatever it left open.
-        client.exec("ROLLBACK");
-        throw error;
-      }
-    } finally {
-      client.close();
-    }
   }
 
   #refuseWhenClosed(): void {
     if (!this.#closed) return;
     throw new EngineError("the sqlite engine was closed", { effect: "none", retryable: false });
   }
-
-  async #giveWay(looks: number): Promise<void> {
-    if (looks < IMMEDIATE_LOOKS) return new Promise((again) => setImmediate(again));
-    // Random, so that processes that met once do not meet again and again; and longer each time.
-    const longestMs = Math.min(LONGEST_PAUSE_MS, 1 + (looks - IMMEDIATE_LOOKS) / 4);
-    return sleep(
-      this.#clock,
-      randomInt(1_000, Math.round(longestMs * 1_000) + 1) / 1_000,
-      undefined,
-    );
-  }
-}
-
-function isBusy(error: unknown): boolean {
-  const code = resultCode(error);
-  return code === SQLITE.BUSY || code === SQLITE.LOCKED;
 }
 
 /** SQLite may have rolled back by itself; then there is nothing left to roll back. */

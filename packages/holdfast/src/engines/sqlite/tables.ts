@@ -1,5 +1,6 @@
 import type { SqlClient, Statement, Value } from "./client.js";
 import type { Host } from "./host.js";
+import { exactChanges, exactRow, exactRows, otherShape, type Reading } from "./shapes.js";
 import { sql } from "./sql.gen.js";
 
 type Name = keyof typeof sql;
@@ -20,17 +21,25 @@ export class Tables {
     this.self = self;
   }
 
-  get<T>(name: Name, ...params: Value[]): T | null {
-    return (this.#statement(name).get(...params) as T | undefined) ?? null;
+  get<T>(name: Reading, ...params: Value[]): T | null {
+    const row = this.#statement(name).get(...params);
+    return row === undefined ? null : exactRow<T>(name, row);
   }
 
-  all<T>(name: Name, ...params: Value[]): T[] {
-    return this.#statement(name).all(...params) as T[];
+  /** Of a statement that always gives a row. */
+  one<T>(name: Reading, ...params: Value[]): T {
+    const row = this.get<T>(name, ...params);
+    if (row === null) throw otherShape(name);
+    return row;
+  }
+
+  all<T>(name: Reading, ...params: Value[]): T[] {
+    return exactRows<T>(name, this.#statement(name).all(...params));
   }
 
   /** How many rows it changed. */
   run(name: Name, ...params: Value[]): number {
-    return Number(this.#statement(name).run(...params).changes);
+    return exactChanges(name, this.#statement(name).run(...params));
   }
 
   #statement(name: Name): Statement {

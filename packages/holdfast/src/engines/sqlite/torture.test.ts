@@ -1,5 +1,8 @@
 import { test } from "node:test";
-import { addUp } from "./torture.fixture.js";
+import { MOMENT, torture } from "../../torture/player.fixture.js";
+import { sqlitePlace } from "./torture.fixture.js";
 
-test("100 increments of each of 8 processes add up while one is killed every 200 ms and replaced", () =>
-  addUp(100));
+test("a few seconds of faults on SQLite: no law is broken", async () => {
+  await using place = await sqlitePlace();
+  await torture(place, MOMENT);
+});

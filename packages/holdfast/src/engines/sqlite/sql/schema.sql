@@ -1,4 +1,4 @@
--- Version 1. Instants are milliseconds of the host's monotonic clock, and mean something only
+-- Version 2. Instants are milliseconds of the host's monotonic clock, and mean something only
 -- inside their frame: one boot and one time namespace.
 
 -- Tokens below "reserved" may have been given out, even if a power cut took the record of it.
@@ -10,7 +10,8 @@ CREATE TABLE counter (
 ) STRICT;
 
 -- One row per grant, also while its lock-delay keeps the resource closed. A grant that was made by
--- a release stays unclaimed until its waiter has seen it.
+-- a release stays unclaimed until its waiter has seen it. One that its holder has left to time has
+-- no peer any more: ''.
 CREATE TABLE grants (
   resource TEXT NOT NULL,
   grant_id TEXT NOT NULL,
@@ -27,6 +28,9 @@ CREATE TABLE grants (
   version INTEGER NOT NULL,
   claimed INTEGER NOT NULL,
   revoked INTEGER NOT NULL,
+  -- Which of its tokens is in use, and the number of the last renewal that was carried out.
+  token_index INTEGER NOT NULL,
+  last_order INTEGER NOT NULL,
   PRIMARY KEY (resource, grant_id)
 ) STRICT, WITHOUT ROWID;
 

@@ -17,7 +17,7 @@ interface Edge extends Import {
 
 // Nodes of a quorum are Redis servers: how they are reached, and how keys are named, is the same. What
 // the Redis engine decides by, its scripts above all, the quorum has of its own.
-const LENT_BY_REDIS = ["address", "client", "failure", "keys", "open", "pushes"].map(
+const LENT_BY_REDIS = ["address", "client", "failure", "keys", "open", "pushes", "shape"].map(
   (name) => `/engines/redis/${name}.ts`,
 );
 

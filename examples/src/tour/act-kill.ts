@@ -13,7 +13,7 @@ export async function kill(stage: Stage): Promise<KillFacts> {
     "2  A holder is killed",
     "ben takes the lock and dies by SIGKILL: no clean-up, no goodbye.",
   );
-  ben.order({ do: "hold", ttlMs: TTL_MS });
+  ben.order({ do: "take", ttlMs: TTL_MS });
   const { token } = await ben.next("granted");
   screen.row(`ben holds, for ${inSeconds(TTL_MS)} unless renewed`);
   const line = [ada, cleo, dan];
@@ -29,7 +29,7 @@ export async function kill(stage: Stage): Promise<KillFacts> {
   ben.signal("SIGKILL");
   stage.endGrant("ben", killedAt);
   screen.mark("ben", "dead");
-  screen.row(`kill -KILL ${ben.pid}; the lease had ${inSeconds(ttlLeftMs)} left`);
+  screen.row(`kill -KILL ${ben.pid}, with ${inSeconds(ttlLeftMs)} left`);
   const heir = await ada.next("granted");
   const takeoverMs = heir.at - killedAt;
   screen.row(`ada has it, ${inMs(takeoverMs)} after the kill`);
@@ -38,7 +38,6 @@ export async function kill(stage: Stage): Promise<KillFacts> {
       await actor.next("granted");
       screen.row(`${actor.name} was next in line`);
     }
-    await actor.next("written");
     await sleep(BEAT_MS / 4);
     actor.order({ do: "give-back" });
     await actor.next("released");

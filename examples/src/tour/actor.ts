@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import type { Answer, Order, Report } from "./messages.js";
+import type { Order, Report } from "./messages.js";
 
 type Say = Report["say"];
 export type Told<S extends Say> = Extract<Report, { say: S }>;
@@ -41,7 +41,7 @@ export class Actor {
     return this.#process.pid ?? 0;
   }
 
-  order(order: Order | Answer): void {
+  order(order: Order): void {
     this.#process.send(order);
   }
 

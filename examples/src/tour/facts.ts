@@ -10,7 +10,10 @@ export interface Facts {
   /** Every grant of the tour in the order of its instant. */
   readonly grants: readonly Grant[];
   readonly kill: KillFacts;
-  readonly pause: PauseFacts;
+  /** Tokens compared at the write alone. */
+  readonly unfenced: PauseFacts;
+  /** Tokens registered before the read, and checked with the write. */
+  readonly fenced: PauseFacts;
 }
 
 export interface Grant {
@@ -43,8 +46,10 @@ export interface PauseFacts {
   readonly afterGrantMs: number;
   readonly heldAfterwards: boolean;
   readonly assertHeldThrew: string;
-  readonly heirWrite: string;
-  readonly staleWrite: string;
+  readonly staleSale: string;
+  readonly heirSale: string;
+  /** Of one unit in stock. */
+  readonly sold: number;
   readonly staleRelease: string;
   readonly heirHeldAfterwards: boolean;
   readonly heirKnownToEngine: boolean;
@@ -57,7 +62,7 @@ export interface Claim {
 
 /** What the tour claims to have shown, each with whether it did. */
 export function judge(facts: Facts): Claim[] {
-  const { processes, increments, grants, kill, pause } = facts;
+  const { processes, increments, grants, kill, unfenced, fenced: pause } = facts;
   const overlaps = overlapsIn(grants);
   const rising = grants.every(({ token }, i) => i === 0 || token > grants[i - 1]!.token);
   // A holder whose lease still had time can only have been replaced because its death was certain.
@@ -102,12 +107,25 @@ export function judge(facts: Facts): Claim[] {
     },
     {
       text:
-        `Its late write with token ${pause.token} was ${pause.staleWrite}, ` +
-        `since ${pause.heir} had written with ${pause.heirToken}.`,
-      holds: pause.heirWrite === "accepted" && pause.staleWrite === "refused",
+        `Tokens compared at the write alone: the late sale with ${unfenced.token} was ` +
+        `${unfenced.staleSale}, since ${unfenced.heir} had not written yet, and ${unfenced.sold} ` +
+        "of 1 were sold.",
+      holds:
+        unfenced.staleSale === "accepted" &&
+        unfenced.heirSale === "accepted" &&
+        unfenced.sold === 2,
     },
     {
-      text: `Its late release() said "${pause.staleRelease}", and ${pause.heir} kept the lock.`,
+      text:
+        `Tokens registered before the read: the late sale with ${pause.token} was ` +
+        `${pause.staleSale}, since ${pause.heir} had registered ${pause.heirToken}, and ` +
+        `${pause.sold} of 1 was sold.`,
+      holds: pause.staleSale === "refused" && pause.heirSale === "accepted" && pause.sold === 1,
+    },
+    {
+      text:
+        `${pause.sleeper}'s late release() said "${pause.staleRelease}", and ` +
+        `${pause.heir} kept the lock.`,
       holds: pause.staleRelease === "gone" && pause.heirHeldAfterwards && pause.heirKnownToEngine,
     },
   ];

@@ -6,9 +6,10 @@ import { join } from "node:path";
 import { connect } from "holdfast";
 import { contend } from "./act-contend.js";
 import { kill } from "./act-kill.js";
-import { pause } from "./act-pause.js";
+import { fencedPause, pause } from "./act-pause.js";
 import { type Facts, judge } from "./facts.js";
 import { Screen } from "./screen.js";
+import { Shop } from "./shop.js";
 import { NAMES, Stage } from "./stage.js";
 import { sayWhatNext, showJson, showSummary } from "./summary.js";
 
@@ -49,15 +50,19 @@ async function play(): Promise<{ facts: Facts; tookMs: number }> {
   const startedAt = performance.now();
   const url = `sqlite:${join(folder, "locks.db")}`;
   await using locks = await connect(url);
+  Shop.build(join(folder, "shop.db"));
   stage = new Stage(folder, url, screen, locks);
   screen.welcome();
   try {
     await Promise.all(stage.actors.map((actor) => actor.next("ready")));
     const increments = await contend(stage);
-    const facts = { increments, kill: await kill(stage), pause: await pause(stage) };
+    const killed = await kill(stage);
+    const unfenced = await pause(stage);
+    const fenced = await fencedPause(stage);
     const { grants, actors } = stage;
     const tookMs = performance.now() - startedAt;
-    return { facts: { processes: actors.length, grants, ...facts }, tookMs };
+    const acts = { increments, kill: killed, unfenced, fenced };
+    return { facts: { processes: actors.length, grants, ...acts }, tookMs };
   } finally {
     await Promise.all(stage.actors.map((actor) => actor.dismiss()));
   }

@@ -1,3 +1,5 @@
+import type { Recipe } from "./shop.js";
+
 /** What the director asks of a worker. */
 export type Order =
   | {
@@ -6,10 +8,17 @@ export type Order =
       readonly holdMs: number;
       readonly file: string;
     }
-  | { readonly do: "hold"; readonly ttlMs: number }
-  | { readonly do: "freeze"; readonly ttlMs: number }
-  /** Stands in line, writes to the register once granted, and keeps the lock until told. */
+  /** Stands in line, and keeps the lock until told. */
   | { readonly do: "take"; readonly ttlMs: number }
+  /** The same, and reads what is in stock. Sells when told, or once the file `until` is there. */
+  | {
+      readonly do: "enter";
+      readonly ttlMs: number;
+      readonly shop: string;
+      readonly recipe: Recipe;
+      readonly until?: string;
+    }
+  | { readonly do: "sell" }
   | { readonly do: "give-back" };
 
 /** What a worker tells. Tokens travel as text, instants are those of the host's monotonic clock. */
@@ -23,8 +32,8 @@ export type Report =
       readonly sequencer: string;
     }
   | { readonly say: "counted"; readonly from: number; readonly to: number }
-  | { readonly say: "write"; readonly token: string; readonly value: string }
-  | { readonly say: "written"; readonly outcome: string }
+  | { readonly say: "read"; readonly units: number }
+  | { readonly say: "sold"; readonly outcome: string }
   | { readonly say: "released"; readonly outcome: string; readonly at: number }
   | {
       readonly say: "awake";
@@ -33,8 +42,6 @@ export type Report =
       readonly threw: string;
     }
   | { readonly say: "still"; readonly held: boolean };
-
-export type Answer = { readonly answer: string };
 
 /** One clock for all processes of the host, so that their reports can be put in order. */
 export function instant(): number {

@@ -35,7 +35,7 @@ export class Screen {
 
   welcome(): void {
     this.say();
-    this.say(`  ${this.paint(1, "Holdfast")}, a tour: real processes, one SQLite file, one lock.`);
+    this.say(`  ${this.paint(1, "Holdfast")}, a tour: real processes, one lock in an SQLite file.`);
   }
 
   title(text: string, ...explanation: readonly string[]): void {

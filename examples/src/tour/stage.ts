@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { FencedOutError, type Locks } from "holdfast";
+import type { Locks } from "holdfast";
 import { Actor } from "./actor.js";
 import type { Grant } from "./facts.js";
 import type { Report } from "./messages.js";
-import { Register } from "./register.js";
 import type { Screen } from "./screen.js";
 
-export const RESOURCE = "counter";
+export const RESOURCE = "shop";
 export const NAMES = ["ada", "ben", "cleo", "dan"] as const;
 // Long enough for a reader to see what just happened.
 export const BEAT_MS = 600;
@@ -15,13 +14,12 @@ const LOOK_EVERY_MS = 10;
 
 export type Cast = Readonly<Record<(typeof NAMES)[number], Actor>>;
 
-/** What the acts share: the processes, the place they write to, and the record of every grant. */
+/** What the acts share: the processes, a folder, and the record of every grant. */
 export class Stage {
   readonly folder: string;
   readonly screen: Screen;
   readonly locks: Locks;
   readonly cast: Cast;
-  readonly #register = new Register();
   readonly #grants: { holder: string; token: bigint; from: number; until: number }[] = [];
 
   constructor(folder: string, url: string, screen: Screen, locks: Locks) {
@@ -70,23 +68,10 @@ export class Stage {
       case "counted":
         this.screen.row(`${name} counts ${report.from} → ${report.to}`);
         break;
-      case "write":
-        actor.order({ answer: this.#write(BigInt(report.token), report.value) });
-        break;
       case "released":
         this.endGrant(name, report.at);
         this.screen.mark(name, "idle");
         break;
-    }
-  }
-
-  #write(token: bigint, value: string): string {
-    try {
-      this.#register.write(token, value);
-      return "accepted";
-    } catch (error) {
-      if (!(error instanceof FencedOutError)) throw error;
-      return "refused";
     }
   }
 }

@@ -4,7 +4,8 @@ import type { Screen } from "./screen.js";
 const NEXT = [
   ["npm start -- run nightly -- echo hi", "a command under a lock"],
   ["npm start -- run --help", "what else it can do"],
-  ["examples/src/first.ts", "the same from your own program"],
+  ["examples/src/first.ts", "a lock and a fence in your own program"],
+  ["docs/fencing.md", "the fence of act 4, for your database"],
   ["docs/contract.md", "what every engine must keep"],
 ] as const;
 

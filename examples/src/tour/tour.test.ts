@@ -35,11 +35,12 @@ test("the tour's facts hold, and it leaves no file", { timeout: 40_000 }, async 
   assert.equal(code, 0, stdout);
   assert.equal(facts.ok, true);
   assert.equal(facts.increments.found, 16);
-  assert.equal(facts.grants.length, 22);
+  assert.equal(facts.grants.length, 24);
   assert.equal(facts.overlaps, 0);
-  assert.equal(facts.pause.staleRelease, "gone");
+  assert.deepEqual([facts.unfenced.sold, facts.fenced.sold], [2, 1]);
+  assert.equal(facts.fenced.staleRelease, "gone");
   assert.ok(facts.tookMs < 20_000, `took ${facts.tookMs} ms`);
-  assert.ok(facts.claims.length >= 8);
+  assert.ok(facts.claims.length >= 9);
   assert.deepEqual(readdirSync(folder), []);
 });
 
@@ -60,6 +61,24 @@ test("Ctrl-C in the middle leaves no process and no file", { timeout: 40_000 }, 
   assert.deepEqual(readdirSync(folder), []);
 });
 
+const FENCED: Facts["fenced"] = {
+  sleeper: "a",
+  token: 5n,
+  ttlMs: 2_000,
+  stoppedMs: 2_500,
+  heir: "b",
+  heirToken: 6n,
+  afterGrantMs: 2_001,
+  heldAfterwards: false,
+  assertHeldThrew: "LeaseLostError",
+  staleSale: "refused",
+  heirSale: "accepted",
+  sold: 1,
+  staleRelease: "gone",
+  heirHeldAfterwards: true,
+  heirKnownToEngine: true,
+};
+
 const GOOD: Facts = {
   processes: 2,
   increments: { expected: 2, found: 2 },
@@ -68,22 +87,8 @@ const GOOD: Facts = {
     { holder: "b", token: 2n, from: 10, until: 20 },
   ],
   kill: { victim: "a", token: 3n, heir: "b", heirToken: 4n, takeoverMs: 5, ttlLeftMs: 9_000 },
-  pause: {
-    sleeper: "a",
-    token: 5n,
-    ttlMs: 2_000,
-    stoppedMs: 2_500,
-    heir: "b",
-    heirToken: 6n,
-    afterGrantMs: 2_001,
-    heldAfterwards: false,
-    assertHeldThrew: "LeaseLostError",
-    heirWrite: "accepted",
-    staleWrite: "refused",
-    staleRelease: "gone",
-    heirHeldAfterwards: true,
-    heirKnownToEngine: true,
-  },
+  unfenced: { ...FENCED, staleSale: "accepted", sold: 2 },
+  fenced: FENCED,
 };
 
 test("every claim can fail: facts that break a promise are told as broken", () => {
@@ -94,11 +99,15 @@ test("every claim can fail: facts that break a promise are told as broken", () =
     { grants: [first!, { ...second!, from: 9 }] },
     { grants: [first!, { ...second!, token: 1n }] },
     { kill: { ...GOOD.kill, takeoverMs: 20_000 } },
-    { pause: { ...GOOD.pause, afterGrantMs: 5 } },
-    { pause: { ...GOOD.pause, heldAfterwards: true } },
-    { pause: { ...GOOD.pause, staleWrite: "accepted" } },
-    { pause: { ...GOOD.pause, staleRelease: "released" } },
-    { pause: { ...GOOD.pause, heirKnownToEngine: false } },
+    { unfenced: { ...GOOD.unfenced, staleSale: "refused" } },
+    { unfenced: { ...GOOD.unfenced, sold: 1 } },
+    { fenced: { ...FENCED, afterGrantMs: 5 } },
+    { fenced: { ...FENCED, heldAfterwards: true } },
+    { fenced: { ...FENCED, staleSale: "accepted" } },
+    { fenced: { ...FENCED, heirSale: "refused" } },
+    { fenced: { ...FENCED, sold: 2 } },
+    { fenced: { ...FENCED, staleRelease: "released" } },
+    { fenced: { ...FENCED, heirKnownToEngine: false } },
   ];
   for (const change of bad) {
     const broken = judge({ ...GOOD, ...change }).filter(({ holds }) => !holds);

@@ -1,9 +1,13 @@
 // One of the processes that contend. It does what it is told and reports what it saw; whether that
 // was right is for the director to judge.
+import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, type Lease } from "holdfast";
-import { type Answer, instant, type Order, type Report } from "./messages.js";
+import { instant, type Order, type Report } from "./messages.js";
+import { Shop } from "./shop.js";
+
+const LONGEST_STOP_MS = 30_000;
 
 const [url = "", resource = "", label = ""] = process.argv.slice(2);
 // However the director ends, nobody stays behind.
@@ -11,11 +15,10 @@ process.on("disconnect", () => process.exit());
 
 const locks = await connect(url, { defaults: { label, waitMs: 30_000 } });
 let lease: Lease | null = null;
-let answered: (answer: string) => void = () => {};
+let sell: () => Promise<void> = async () => {};
 
-process.on("message", (message: Order | Answer) => {
-  if ("answer" in message) answered(message.answer);
-  else obey(message).catch(fail);
+process.on("message", (order: Order) => {
+  obey(order).catch(fail);
 });
 await tell({ say: "ready" });
 
@@ -24,13 +27,13 @@ async function obey(order: Order): Promise<void> {
     case "count":
       for (let round = 0; round < order.rounds; round++) await count(order.file, order.holdMs);
       return;
-    case "hold":
+    case "take":
       await acquire(order.ttlMs);
       return;
-    case "freeze":
-      return freeze(await acquire(order.ttlMs));
-    case "take":
-      return write(await acquire(order.ttlMs));
+    case "enter":
+      return enter(await acquire(order.ttlMs), new Shop(order.shop, order.recipe), order.until);
+    case "sell":
+      return sell();
     case "give-back":
       await tell({ say: "still", held: lease?.held === true });
       return giveBack();
@@ -47,28 +50,50 @@ async function count(file: string, holdMs: number): Promise<void> {
   await giveBack();
 }
 
-/**
- * Blocks the event loop and waits to be stopped. A gap in the clock is how it learns that it was;
- * the next statement asks the lease, before any timer, message or renewal could have run.
- */
-async function freeze(mine: Lease): Promise<void> {
-  const nothing = new Int32Array(new SharedArrayBuffer(4));
-  let stoppedMs = 0;
-  for (let before = instant(); stoppedMs < 500; before = instant()) {
-    Atomics.wait(nothing, 0, 0, 5);
-    stoppedMs = instant() - before;
-  }
+async function enter(mine: Lease, shop: Shop, until: string | undefined): Promise<void> {
+  const units = shop.enter(mine);
+  sell = async () => {
+    const outcome = shop.sell(mine, units, label);
+    shop.close();
+    await tell({ say: "sold", outcome });
+  };
+  await tell({ say: "read", units });
+  if (until === undefined) return;
+  const stoppedMs = standStill(until);
   const held = mine.held;
-  let threw = "nothing";
+  await tell({ say: "awake", held, stoppedMs, threw: whatAssertHeldThrows(mine) });
+  // What a program does that asked a moment before it was stopped. The shop is the last to know better.
+  await sell();
+  await giveBack();
+}
+
+/**
+ * Blocks the event loop and waits to be stopped, until the file is there. So the next statement runs
+ * before any timer, message or renewal could. Gives the length of the stop.
+ */
+function standStill(until: string): number {
+  const nothing = new Int32Array(new SharedArrayBuffer(4));
+  const startedAt = instant();
+  let before = startedAt;
+  let stoppedMs = 0;
+  while (before - startedAt < LONGEST_STOP_MS) {
+    const isOver = existsSync(until);
+    const now = instant();
+    stoppedMs = Math.max(stoppedMs, now - before);
+    if (isOver) return stoppedMs;
+    before = now;
+    Atomics.wait(nothing, 0, 0, 5);
+  }
+  throw new Error(`nobody made ${until}`);
+}
+
+function whatAssertHeldThrows(mine: Lease): string {
   try {
     mine.assertHeld();
+    return "nothing";
   } catch (error) {
-    threw = (error as Error).name;
+    return (error as Error).name;
   }
-  await tell({ say: "awake", held, stoppedMs, threw });
-  // What a program without that check would do. The register must refuse it.
-  await write(mine);
-  await giveBack();
 }
 
 async function acquire(ttlMs: number): Promise<Lease> {
@@ -77,14 +102,6 @@ async function acquire(ttlMs: number): Promise<Lease> {
   const { token, sequencer } = lease;
   await tell({ say: "granted", token: String(token), at: instant(), sequencer });
   return lease;
-}
-
-async function write(mine: Lease): Promise<void> {
-  const answer = new Promise<string>((resolve) => {
-    answered = resolve;
-  });
-  await tell({ say: "write", token: String(mine.token), value: `by ${label}` });
-  await tell({ say: "written", outcome: await answer });
 }
 
 async function giveBack(): Promise<void> {

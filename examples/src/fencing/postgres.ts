@@ -1,0 +1,50 @@
+// The token check for data in PostgreSQL; the lock may be anywhere. Tokens travel as text, because
+// JavaScript's numbers end at 53 bits.
+import type { ClientBase } from "pg";
+import { demandEqual, fencedOut, type Held } from "./mark.js";
+
+export const TABLE = "CREATE TABLE fence (resource text PRIMARY KEY, token bigint NOT NULL)";
+
+// #region register
+/** Before the first read, in a transaction of its own: raises the mark, or refuses. */
+export async function register(client: ClientBase, lease: Held): Promise<void> {
+  lease.assertHeld();
+  const { rowCount } = await client.query(
+    `INSERT INTO fence (resource, token) VALUES ($1, $2)
+     ON CONFLICT (resource) DO UPDATE SET token = excluded.token
+     WHERE fence.token <= excluded.token`,
+    [lease.resource, String(lease.token)],
+  );
+  if (rowCount === 0) throw fencedOut(lease); // no row: the mark is greater
+}
+// #endregion
+
+// #region check
+/** First statement of the transaction that writes: the mark must equal the token. Never raises it. */
+export async function check(client: ClientBase, lease: Held): Promise<void> {
+  const { rows } = await client.query<{ token: string }>(
+    "SELECT token FROM fence WHERE resource = $1 FOR UPDATE", // locked until the commit
+    [lease.resource],
+  );
+  demandEqual(lease, rows[0] === undefined ? null : BigInt(rows[0].token));
+}
+// #endregion
+
+// #region transaction
+export async function transaction(
+  client: ClientBase,
+  lease: Held,
+  write: () => Promise<void>,
+): Promise<void> {
+  await client.query("BEGIN");
+  try {
+    await check(client, lease);
+    await write();
+    await client.query("COMMIT");
+  } catch (error) {
+    // Fails where the server has ended the session; it has rolled back then.
+    await client.query("ROLLBACK").catch(() => {});
+    throw error;
+  }
+}
+// #endregion

@@ -39,7 +39,7 @@ export interface Place extends AsyncDisposable {
   readonly directUrl: string;
   /** Besides those that every process meets: it is killed, and stopped past its ttl. */
   readonly faults: readonly Fault[];
-  /** What the backend has; fails while it is away. */
+  /** What the backend has in its records, not what the engine says of them; fails while it is away. */
   truth(resource: string): Promise<readonly TrueGrant[]> | readonly TrueGrant[];
 }
 
@@ -264,6 +264,11 @@ class Player {
       return lines.filter((line) => line.endsWith("}")).map((line) => JSON.parse(line) as Entry);
     });
   }
+}
+
+/** Ends in the reverse order of their beginning. */
+export async function disposeAll(all: readonly AsyncDisposable[]): Promise<void> {
+  for (const one of [...all].reverse()) await one[Symbol.asyncDispose]();
 }
 
 async function ended(child: ChildProcess): Promise<void> {

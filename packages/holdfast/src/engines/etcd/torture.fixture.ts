@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Relay, startEtcdCluster } from "@holdfast/servers";
 import { hangFault, relayFaults, restartFault } from "../../torture/faults.fixture.js";
-import { disposeAll, viewedTruth } from "../../torture/place.fixture.js";
-import { type Place, PROCESSES } from "../../torture/player.fixture.js";
+import { disposeAll, type Place, PROCESSES } from "../../torture/player.fixture.js";
+import { Lane } from "./harness.fixture.js";
 
 const TTL_MS = 3_000;
 
@@ -16,13 +16,16 @@ export async function etcdPlace(): Promise<Place> {
   );
   const urlOf = (ports: readonly number[]) =>
     `etcd://${ports.map((port) => `127.0.0.1:${port}`).join(",")}`;
-  const directUrl = urlOf(servers.members.map(({ port }) => port));
-  const reader = await viewedTruth(directUrl, TTL_MS);
+  const ports = servers.members.map(({ port }) => port);
+  const never = async () => {};
+  const records = new Lane(async () => ({ ports, restart: never, stop: never }), { direct: true });
+  await records.start();
+  const { truth } = records.harness();
   return {
     ttlMs: TTL_MS,
     can: { shared: true, limits: true, lockDelay: true },
     url: (index) => urlOf(relays[index]!.map(({ port }) => port)),
-    directUrl,
+    directUrl: urlOf(ports),
     faults: [
       ...relayFaults(relays.flat(), TTL_MS),
       {
@@ -40,7 +43,10 @@ export async function etcdPlace(): Promise<Place> {
       restartFault(() => servers.leader()),
       restartFault((random) => servers.members[random(3)]!),
     ],
-    truth: (resource) => reader.truth(resource),
-    [Symbol.asyncDispose]: () => disposeAll([servers, ...relays.flat(), reader]),
+    truth: (resource) => truth!(resource),
+    async [Symbol.asyncDispose]() {
+      await records.stop();
+      await disposeAll([servers, ...relays.flat()]);
+    },
   };
 }

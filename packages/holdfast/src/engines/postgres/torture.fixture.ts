@@ -1,9 +1,8 @@
 import { Relay, startPostgres } from "@holdfast/servers";
 import { prepare } from "../../prepare.js";
 import { hangFault, relayFaults, restartFault } from "../../torture/faults.fixture.js";
-import { disposeAll, viewedTruth } from "../../torture/place.fixture.js";
-import { type Fault, type Place, PROCESSES } from "../../torture/player.fixture.js";
-import { quietPool } from "./harness.fixture.js";
+import { disposeAll, type Fault, type Place, PROCESSES } from "../../torture/player.fixture.js";
+import { PostgresHarness, quietPool } from "./harness.fixture.js";
 
 const TTL_MS = 1_500;
 
@@ -14,7 +13,7 @@ export async function postgresPlace(): Promise<Place> {
   const relays = await Promise.all(
     Array.from({ length: PROCESSES }, () => Relay.start(server.port)),
   );
-  const reader = await viewedTruth(server.url, TTL_MS);
+  const records = new PostgresHarness("postgres", () => ({ server }));
   const admin = quietPool({ port: server.port, max: 1 });
   return {
     ttlMs: TTL_MS,
@@ -27,10 +26,11 @@ export async function postgresPlace(): Promise<Place> {
       restartFault(() => server),
       sessionsEnded(admin),
     ],
-    truth: (resource) => reader.truth(resource),
+    truth: (resource) => records.truth(resource),
     async [Symbol.asyncDispose]() {
-      await disposeAll([server, ...relays, reader]);
+      await records.end();
       await admin.end();
+      await disposeAll([server, ...relays]);
     },
   };
 }

@@ -196,8 +196,9 @@ export class Ground implements AsyncDisposable {
     const key = keyOf(QUORUM_DEFAULTS.prefix, resource);
     const { writeQuorum } = resolveQuorum(this.names, this.#settings);
     const lefts = new Map<string, number[]>();
-    for (const admin of this.admins) {
-      const [s, us, ...records] = (await admin.eval(TRUTH, 1, key)) as string[];
+    const answers = await Promise.all(this.admins.map((admin) => admin.eval(TRUTH, 1, key)));
+    for (const answer of answers) {
+      const [s, us, ...records] = answer as string[];
       for (const record of records) {
         const [, , fence, , , , , , , ends] = record.split(":");
         const leftMs = Number(ends) - (Number(s) * 1e3 + Number(us) / 1e3);

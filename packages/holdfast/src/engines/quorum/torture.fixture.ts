@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { hangFault } from "../../torture/faults.fixture.js";
-import { disposeAll, viewedTruth } from "../../torture/place.fixture.js";
 import type { Place } from "../../torture/player.fixture.js";
 import { Ground } from "./ground.fixture.js";
 
@@ -12,7 +11,6 @@ const MAX_TTL_MS = 2_500;
 /** Five nodes, of which one at a time hangs, or forgets everything and is in quarantine. */
 export async function quorumPlace(): Promise<Place> {
   const ground = await Ground.start(NODES, { maxTtlMs: MAX_TTL_MS });
-  const reader = await viewedTruth(ground.url, TTL_MS);
   return {
     ttlMs: TTL_MS,
     can: { shared: true, limits: false, lockDelay: true },
@@ -35,7 +33,7 @@ export async function quorumPlace(): Promise<Place> {
         },
       },
     ],
-    truth: (resource) => reader.truth(resource),
-    [Symbol.asyncDispose]: () => disposeAll([ground, reader]),
+    truth: (resource) => ground.truth(resource),
+    [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
   };
 }

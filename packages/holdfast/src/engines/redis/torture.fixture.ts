@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Relay, startRedis } from "@holdfast/servers";
 import { Redis } from "ioredis";
 import { hangFault, relayFaults, restartFault } from "../../torture/faults.fixture.js";
-import { disposeAll, viewedTruth } from "../../torture/place.fixture.js";
-import { type Fault, type Place, PROCESSES } from "../../torture/player.fixture.js";
+import { disposeAll, type Fault, type Place, PROCESSES } from "../../torture/player.fixture.js";
+import { truth } from "./record.fixture.js";
 
 const TTL_MS = 1_000;
 
@@ -15,7 +15,6 @@ export async function redisPlace(): Promise<Place> {
   );
   const admin = new Redis({ port: server.port, retryStrategy: () => 20 });
   admin.on("error", () => {});
-  const reader = await viewedTruth(server.url, TTL_MS);
   return {
     ttlMs: TTL_MS,
     can: { shared: true, limits: true, lockDelay: true },
@@ -27,10 +26,10 @@ export async function redisPlace(): Promise<Place> {
       hangFault(() => server, TTL_MS * 1.5),
       restartFault(() => server),
     ],
-    truth: (resource) => reader.truth(resource),
+    truth: (resource) => truth(admin, resource),
     async [Symbol.asyncDispose]() {
       admin.disconnect();
-      await disposeAll([server, ...relays, reader]);
+      await disposeAll([server, ...relays]);
     },
   };
 }

@@ -49,7 +49,8 @@ export function harness(folder: string): Harness {
   };
 }
 
-function trueGrants(client: SqlClient, resource: string) {
+/** Of the rows alone. */
+export function trueGrants(client: SqlClient, resource: string) {
   const rows = client
     .prepare("SELECT token, expires_at FROM grants WHERE resource = ?1")
     .all(resource) as { token: number; expires_at: number }[];

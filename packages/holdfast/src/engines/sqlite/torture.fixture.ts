@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { disposeAll, viewedTruth } from "../../torture/place.fixture.js";
+import { connect } from "../../connect.js";
 import type { Fault, Place } from "../../torture/player.fixture.js";
 import { openDatabase } from "./database.js";
 import { Ground } from "./ground.fixture.js";
+import { trueGrants } from "./harness.fixture.js";
 import { resolveSqlite } from "./options.js";
 
 const TTL_MS = 1_500;
@@ -12,15 +13,19 @@ const BEGINS = 1_000;
 /** One file; what goes wrong there is processes that die, stop, or keep the file to themselves. */
 export async function sqlitePlace(): Promise<Place> {
   const ground = new Ground();
-  const reader = await viewedTruth(ground.url, TTL_MS);
+  await (await connect(ground.url)).close();
+  const records = await openDatabase(resolveSqlite({ path: ground.path }), "quick");
   return {
     ttlMs: TTL_MS,
     can: { shared: true, limits: true, lockDelay: true },
     url: () => ground.url,
     directUrl: ground.url,
     faults: [locked(ground.path)],
-    truth: (resource) => reader.truth(resource),
-    [Symbol.asyncDispose]: () => disposeAll([ground, reader]),
+    truth: (resource) => trueGrants(records, resource),
+    async [Symbol.asyncDispose]() {
+      records.close();
+      await ground[Symbol.asyncDispose]();
+    },
   };
 }
 

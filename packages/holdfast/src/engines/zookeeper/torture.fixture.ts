@@ -1,10 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Relay, startZooKeeperEnsemble } from "@holdfast/servers";
 import { hangFault, relayFaults, restartFault } from "../../torture/faults.fixture.js";
-import { disposeAll, viewedTruth } from "../../torture/place.fixture.js";
-import { type Fault, type Place, PROCESSES } from "../../torture/player.fixture.js";
+import { disposeAll, type Fault, type Place, PROCESSES } from "../../torture/player.fixture.js";
+import { resolveZookeeper } from "./options.js";
+import { pathOf } from "./paths.js";
+import { trueRecord, trueSessions } from "./truth.fixture.js";
+import { Session } from "./wire/session.js";
 
 const TTL_MS = 2_000;
+const READER_MS = 40_000;
 
 /** Three servers, and for each process a relay to each of them. */
 export async function zookeeperPlace(hold: "session" | "ttl"): Promise<Place> {
@@ -17,7 +21,9 @@ export async function zookeeperPlace(hold: "session" | "ttl"): Promise<Place> {
   const urlOf = (ports: readonly number[]) =>
     `zookeeper://${ports.map((port) => `127.0.0.1:${port}`).join(",")}?hold=${hold}`;
   const directUrl = urlOf(servers.members.map(({ port }) => port));
-  const reader = await viewedTruth(directUrl, TTL_MS);
+  const { place } = resolveZookeeper({ hosts: "h", hold });
+  const hosts = servers.members.map(({ port }) => ({ host: "127.0.0.1", port }));
+  const reader = new Session({ hosts, timeoutMs: READER_MS, tls: null, digest: null }, () => {});
   // A member that is still joining counts for nothing: two would be out at once.
   const whenWhole = (fault: Fault): Fault => ({
     ...fault,
@@ -47,7 +53,14 @@ export async function zookeeperPlace(hold: "session" | "ttl"): Promise<Place> {
       whenWhole(restartFault(() => servers.leader())),
       whenWhole(restartFault((random) => servers.members[random(3)]!)),
     ],
-    truth: (resource) => reader.truth(resource),
-    [Symbol.asyncDispose]: () => disposeAll([servers, ...relays.flat(), reader]),
+    truth: (resource) => {
+      const path = pathOf(place, resource);
+      if (hold === "ttl") return trueRecord(reader, path);
+      return trueSessions(reader, servers.members, path);
+    },
+    async [Symbol.asyncDispose]() {
+      await reader.close();
+      await disposeAll([servers, ...relays.flat()]);
+    },
   };
 }

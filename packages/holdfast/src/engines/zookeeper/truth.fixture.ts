@@ -73,13 +73,17 @@ function ageMs(since: bigint): number {
 
 async function sessionLeftMs(members: readonly ZooKeeperServer[], owner: bigint): Promise<number> {
   const mark = `sid=0x${owner.toString(16)},`;
-  for (const member of members) {
-    const line = (await member.command("cons")).split("\n").find((one) => one.includes(mark));
-    if (line === undefined) continue;
-    const [timeoutMs, answeredAt] = ["to", "lresp"].map((word) =>
-      Number(new RegExp(`,${word}=(\\d+)`).exec(line)?.[1]),
-    );
-    return answeredAt! + timeoutMs! + TICK_MS - hostInstant();
-  }
+  // A member that hung knows nothing, or of a connection that has moved: the last answer counts.
+  const asked = members.map((member) => member.command("cons").catch(() => ""));
+  const lines = (await Promise.all(asked)).flatMap((answer) => answer.split("\n"));
+  const ends = lines
+    .filter((line) => line.includes(mark))
+    .map((line) => {
+      const [timeoutMs, answeredAt] = ["to", "lresp"].map((word) =>
+        Number(new RegExp(`,${word}=(\\d+)`).exec(line)?.[1]),
+      );
+      return answeredAt! + timeoutMs! + TICK_MS;
+    });
+  if (ends.length > 0) return Math.max(...ends) - hostInstant();
   throw new Error(`no server has a connection of session 0x${owner.toString(16)}`);
 }

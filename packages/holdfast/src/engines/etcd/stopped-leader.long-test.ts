@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type EtcdCluster, startEtcdCluster } from "@holdfast/servers";
 import type { Lease } from "../../lease.js";
+import { exponential } from "../../retry.js";
 import { Ground } from "./ground.fixture.js";
 
 const TRIES = 30;
@@ -24,12 +25,14 @@ const MOST_OVERLAP_MS = 300;
 async function hang(cluster: EtcdCluster): Promise<number[]> {
   const leader = await cluster.leader();
   await using ground = new Ground(...cluster.members.filter((member) => member !== leader));
+  // An election of the last try may still be under way.
+  const options = () => ({ ttlMs: TTL_MS, waitMs: 60_000, retry: exponential({ minMs: 50 }) });
   const pairs = await Promise.all(
     Array.from({ length: PAIRS }, async (_, i) => {
       const holder = ground.locks();
-      const lease = await holder.acquire(`r${i}`, { ttlMs: TTL_MS });
+      const lease = await holder.acquire(`r${i}`, options());
       const next: { lease: Lease | null; at: number } = { lease: null, at: Infinity };
-      const waiting = ground.locks().acquire(`r${i}`, { ttlMs: TTL_MS, waitMs: 60_000 });
+      const waiting = ground.locks().acquire(`r${i}`, options());
       const granted = waiting.then((one) => Object.assign(next, { lease: one, at: now() }));
       await ground.untilWaiters(holder, `r${i}`, 1);
       const lost = { at: Infinity };

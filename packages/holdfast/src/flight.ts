@@ -4,6 +4,8 @@ import type { Grant } from "./grant.js";
 
 export type Answer = Renewed | Gone | Failed;
 
+type Landed = (ward: Ward, answer: Answer, index: number) => void;
+
 /** One batch of renewals on its way, of those who were to be renewed when it was made. */
 export class Flight {
   readonly refs: readonly RenewRef[];
@@ -27,15 +29,17 @@ export class Flight {
   }
 
   /**
-   * Calls back with each ward as it is now and its answer. Those of a company who were answered
-   * otherwise than the others have left it by then, and so have all who are gone: nobody may be left.
+   * Calls back with each ward as it is now, its answer, and which token was in use when the renewal was
+   * sent. Those of a company who were answered otherwise than the others have left it by then, and so
+   * have all who are gone: nobody may be left.
    */
-  land(answers: readonly Answer[], landed: (ward: Ward, answer: Answer) => void): void {
+  land(answers: readonly Answer[], landed: Landed): void {
+    const indexAt = (i: number) => this.refs[i]!.index ?? 0;
     for (let w = 0, first = 0; w < this.#wards.length; w++) {
       const ward = this.#wards[w]!;
       const grants = this.#grants[w]!;
-      if (ward instanceof Company) landTogether(ward, grants, answers, first, landed);
-      else landed(ward, answers[first]!);
+      if (ward instanceof Company) landTogether(ward, grants, answers, first, indexAt, landed);
+      else landed(ward, answers[first]!, indexAt(first));
       first += grants.length;
     }
   }
@@ -46,7 +50,8 @@ function landTogether(
   grants: readonly Grant[],
   answers: readonly Answer[],
   first: number,
-  landed: (ward: Ward, answer: Answer) => void,
+  indexAt: (i: number) => number,
+  landed: Landed,
 ): void {
   const shared = answers[first]!;
   for (let i = 0; i < grants.length; i++) {
@@ -58,9 +63,9 @@ function landTogether(
       if (isShared(answer, shared)) continue;
       company.leave(grant);
     }
-    landed(grant, answer);
+    landed(grant, answer, indexAt(first + i));
   }
-  landed(company, shared);
+  landed(company, shared, indexAt(first));
 }
 
 function isShared(answer: Answer, shared: Answer): boolean {

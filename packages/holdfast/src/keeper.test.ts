@@ -311,6 +311,32 @@ test("a lease that is not renewed ends with its ttl, called expired", async () =
   assert.equal(engine.calls("renew"), 0);
 });
 
+test("a lease that is not renewed and is ended by force promises no time to finish in", async () => {
+  const { clock, locks, other } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000, renew: false });
+  await other.revoke("a", { token: lease.token, force: true });
+  await clock.advance(10);
+  assert.equal(lease.signal.reason.reason, "revoked");
+  assert.equal(lease.signal.reason.remainingMs, 0);
+});
+
+test("a check of a former holder does not end the lease of its successor", async () => {
+  const { clock, engine, locks, other } = stage();
+  const options = { ttlMs: 3_000, renew: false };
+  const first = await locks.acquire("a", options);
+  const [turn, waiting] = [1, 2].map(() => locks.acquire("a", options));
+  await first.release();
+  const former = await turn!;
+  const answer = gate();
+  engine.inject("check", { kind: "hold-reply", until: answer.opened });
+  await other.revoke("a", { token: former.token });
+  await former.release();
+  const successor = await waiting!;
+  answer.open();
+  await clock.advance(10);
+  assert.equal(successor.held, true);
+});
+
 /** Grants that are pushed are good for so long only, until somebody asks for them. */
 function pushing(ttlMs = 3_000) {
   const { clock, engine, other } = stage();

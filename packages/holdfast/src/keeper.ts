@@ -113,7 +113,11 @@ export class Keeper {
       engine.check(sequence, call),
     );
     const told = asked.then((alive) => {
-      if (!alive && grant.kept) grant.lease?.lose("revoked", false);
+      if (alive || !grant.kept) return;
+      // The one to whom it was passed on meanwhile has another token.
+      if (grant.lease !== lease) this.#checkOnce(grant);
+      // Whether the grant is still there is more than we were told: a successor may hold already.
+      else lease.lose("revoked", true);
     });
     this.#backend.inBackground("check", resource, told);
   }

@@ -13,6 +13,8 @@ const FIRST_REPEAT_MS = 50;
 interface Outcome {
   readonly ward: Ward;
   readonly answer: Answer;
+  /** Which token was in use when the renewal was sent. */
+  readonly index: number;
 }
 
 /** Asks for renewals, and makes of the answers what they mean. */
@@ -66,15 +68,15 @@ export class Renewals {
     // It may be sent later, and is looked after until then.
     this.#plans.schedule(grant, clock.now());
     const answer = await work;
-    this.#take([{ ward: grant, answer }]);
+    this.#take([{ ward: grant, answer, index }]);
     if (answer.kind === "gone" || lease.lost) throw lease.lost ?? lostBy(lease, answer);
   }
 
   #land(flight: Flight, answers: readonly Answer[]): void {
     const outcomes: Outcome[] = [];
-    flight.land(answers, (ward, answer) => {
+    flight.land(answers, (ward, answer, index) => {
       ward.leader.renewing = null;
-      outcomes.push({ ward, answer });
+      outcomes.push({ ward, answer, index });
     });
     this.#take(outcomes);
   }
@@ -87,7 +89,7 @@ export class Renewals {
     const now = this.#backend.clock.now();
     const renewed: Ward[] = [];
     const told: (() => void)[] = [];
-    for (const { ward, answer } of outcomes) {
+    for (const { ward, answer, index } of outcomes) {
       const { leader } = ward;
       // It may have been released or lost while the question travelled, or nobody is left in it.
       if (!isKept(ward)) {
@@ -105,6 +107,11 @@ export class Renewals {
         this.#planRepeat(ward, now);
         const error = this.#backend.failure(answer);
         told.push(tellingEach("renewal-failed", ward, { error }));
+      } else if (answer.why === "revoked" && index < leader.index) {
+        // The revocation was for a holder that has passed the lease on. A renewal by the one who has it
+        // now lifts it.
+        leader.renewAt = 0;
+        this.#plans.schedule(ward, now);
       } else {
         told.push(() => lose(leader, answer));
       }

@@ -124,9 +124,9 @@ export class Stage {
   }
 
   /** The public API, with a wire between core and engine that the play can disturb. */
-  async flakyLocks(): Promise<{ locks: Locks; flaky: FlakyEngine }> {
+  async flakyLocks(options: ConnectOptions = {}): Promise<{ locks: Locks; flaky: FlakyEngine }> {
     const flaky = flakyEngine(await this.engine());
-    return { locks: this.locksOn(flaky), flaky };
+    return { locks: this.locksOn(flaky, options), flaky };
   }
 
   child(job: Omit<Job, "url">): Child {

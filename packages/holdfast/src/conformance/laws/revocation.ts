@@ -296,4 +296,33 @@ export const revocationLaws = [
       await assert.rejects(within(3_000, c.renew(), "renew"), LeaseLostError);
     },
   ),
+
+  law(
+    "L18.22",
+    "through the API, a revocation that meets the former holder's renewal leaves its successor alone",
+    ["range"],
+    async (s) => {
+      const { locks, flaky } = await s.flakyLocks({ cohort: { ms: 60_000 } });
+      const other = await s.locks();
+      const resource = s.resource();
+      const ttlMs = s.ttl(3_000);
+      const first = await locks.acquire(resource, { ttlMs });
+      const [turn, waiting] = [1, 2].map(() => locks.acquire(resource, { ttlMs }));
+      await first.release();
+      // Granted while another waits behind it, so it has a token for that one too.
+      const former = await turn!;
+      const request = gate();
+      flaky.inject("renew", { kind: "hold-request", until: request.opened });
+      const renewing = former.renew().catch(() => {});
+      await elapse(30);
+      await former.release();
+      const successor = await within(3_000, waiting!, "the successor's turn");
+      assert.equal(await other.revoke(resource, { token: former.token }), "revoked");
+      request.open();
+      await renewing;
+      await elapse(50);
+      assert.equal(successor.held, true, `the successor was lost: ${successor.signal.reason}`);
+      await assert.doesNotReject(successor.renew(), "the successor was not revoked");
+    },
+  ),
 ];

@@ -40,13 +40,14 @@ export interface ListOptions {
 
 export interface RevokeOptions {
   /**
-   * The token to revoke, from inspect or list: never revokes a successor by mistake. A lease that was
-   * handed over inside its process can be revoked by its token from its next renewal on.
+   * The token to revoke, from inspect or list: never revokes a successor by mistake, unless by force. A
+   * lease that was handed over inside its process can be revoked by its token from its next renewal on.
    */
   readonly token: bigint;
   /**
    * Ends the grant at once instead of at the holder's release or expiry. This breaks exclusion: the
-   * holder may still be at work when its successor starts.
+   * holder may still be at work when its successor starts. So may a holder to whom the lease was handed
+   * over inside its process and who has not renewed it yet: the backend knows the former token only.
    */
   readonly force?: boolean;
 }

@@ -32,7 +32,6 @@ import {
   type Pushed,
   pushedIn,
   released,
-  renewed,
   revoked,
   tried,
   withdrawn,
@@ -295,9 +294,10 @@ export class RedisEngine implements Engine {
   #hearGrant({ grantId, beat, token, tokens, ttlMs }: Pushed): void {
     const waiter = this.#beats.at(grantId, beat);
     if (waiter === null) return;
-    const answer: Granted = { kind: "granted", token, tokens, since: waiter.since, ttlMs };
-    if (this.#terms.replicas === null) this.#tell(waiter.ref, answer);
-    else void this.#confirm(waiter.ref, answer);
+    const { ref, since } = waiter;
+    if (this.#terms.replicas === null) {
+      this.#tell(ref, { kind: "granted", token, tokens, since, ttlMs });
+    } else void this.#confirm(ref, since);
   }
 
   #tell(waiter: GrantRef, answer: Granted): void {
@@ -305,19 +305,18 @@ export class RedisEngine implements Engine {
     for (const listener of this.#grantListeners) listener(waiter, answer);
   }
 
-  /** Another connection wrote what was pushed; ours can wait for replicas after it wrote itself. */
-  async #confirm(waiter: GrantRef, answer: Granted): Promise<void> {
+  /**
+   * Another connection wrote what was pushed; ours can wait for replicas after it wrote itself. A
+   * heartbeat does: it gives the grant its whole ttl. A renewal for the claim window would take back
+   * what a heartbeat or a renewal before it gave. The number 0 dates no grant.
+   */
+  async #confirm({ resource, grantId }: GrantRef, since: number): Promise<void> {
     try {
-      const { resource, grantId } = waiter;
-      const { since, ttlMs } = answer;
-      // Before whatever its holder sends, once it knows.
-      const words = renewWords({ ...waiter, ttlMs }, 0);
-      const read = (raw: unknown) => renewed(raw, since, ttlMs);
-      const { kind } = await this.#ask(this.#keeping, resource, words, read);
-      // The next heartbeat finds the grant, and tells by its own answer.
-      if (kind === "renewed" && this.#beats.find(grantId) !== null) {
-        this.#tell(waiter, answer);
-      }
+      const read = (raw: unknown) => beaten(raw, since);
+      const answer = await this.#ask(this.#keeping, resource, ["heartbeat", grantId, "0"], read);
+      const waiter = this.#beats.find(grantId);
+      // Any other answer is the next heartbeat's to find, and to tell.
+      if (answer.kind === "granted" && waiter !== null) this.#tell(waiter, answer);
     } catch (error) {
       this.#failed(error);
     }

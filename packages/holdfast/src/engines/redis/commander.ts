@@ -1,6 +1,7 @@
 import { sleep, systemClock, type Timer } from "../../clock.js";
 import { EngineError, HoldfastError } from "../../errors.js";
 import { isKept } from "./answers.js";
+import { inBatches } from "./batches.js";
 import type { Script, Seam, Wait } from "./client.js";
 import { explain, isForbidden, isMissingScript, isMoving, outcomeOf } from "./failure.js";
 import { type Program, programFor } from "./program.js";
@@ -9,7 +10,7 @@ import { slotOf } from "./slots.js";
 import { Vigil } from "./vigil.js";
 import { type Asked, type Sent, wordsOf } from "./words.js";
 
-const MAX_BATCH = 512;
+const MANY_WAITING = 512;
 const WORTH_HALVING = 16;
 // With two calls under way, one is being carried out while we work on the answer to the other. What
 // comes meanwhile goes along with the next answer, or after this long where that takes longer.
@@ -94,7 +95,7 @@ export class Commander {
 
   #flushSoon(): void {
     this.#flushing = false;
-    const enough = this.#underWay >= ENOUGH_UNDER_WAY && this.#waiting.length < MAX_BATCH;
+    const enough = this.#underWay >= ENOUGH_UNDER_WAY && this.#waiting.length < MANY_WAITING;
     // A shard that hangs must not hold up the others, and who waits for replicas sends in turn anyway.
     if (!enough || this.#seam.shards !== undefined || this.#terms.wait !== null) this.#flush();
     else this.#held ??= systemClock.timer(HOLD_MS, () => this.#flush(), true);
@@ -134,12 +135,7 @@ export class Commander {
 
   #sendAll(slot: number, group: readonly Operation[]): void {
     if (this.#terms.wait !== null) void this.#sendInTurn(slot, group);
-    else if (group.length <= MAX_BATCH) void this.#send(group);
-    else {
-      for (let i = 0; i < group.length; i += MAX_BATCH) {
-        void this.#send(group.slice(i, i + MAX_BATCH));
-      }
-    }
+    else for (const batch of batchesOf(group)) void this.#send(batch);
   }
 
   /** A connection that waits for replicas can do nothing else: what comes meanwhile goes along next. */
@@ -151,7 +147,10 @@ export class Commander {
     }
     const own = [...group];
     this.#inTurn.set(slot, own);
-    while (own.length > 0) await this.#send(own.splice(0, MAX_BATCH));
+    while (own.length > 0) {
+      const batch = batchesOf(own)[0]!;
+      await this.#send(own.splice(0, batch.length));
+    }
     this.#inTurn.delete(slot);
   }
 
@@ -319,6 +318,14 @@ class Part implements Operation {
   reject(error: unknown): void {
     this.#whole.take(this.#place, error);
   }
+}
+
+function batchesOf(operations: readonly Operation[]): (readonly Operation[])[] {
+  return inBatches(
+    operations,
+    ({ key }) => key,
+    ({ words }) => words[0]!,
+  );
 }
 
 function bySlot(operations: readonly Operation[]): Map<number, Operation[]> {

@@ -3,7 +3,15 @@ import { EngineError, HoldfastError } from "../../errors.js";
 import { isKept } from "./answers.js";
 import { inBatches } from "./batches.js";
 import type { Script, Seam, Wait } from "./client.js";
-import { explain, isForbidden, isMissingScript, isMoving, outcomeOf } from "./failure.js";
+import {
+  explain,
+  isDoubtful,
+  isForbidden,
+  isMissingScript,
+  isMoving,
+  outcomeOf,
+  sentTwice,
+} from "./failure.js";
 import { type Program, programFor } from "./program.js";
 import { isListOf, misfit } from "./shape.js";
 import { slotOf } from "./slots.js";
@@ -157,13 +165,17 @@ export class Commander {
   #send(batch: readonly Operation[]): Promise<void> {
     const channel = this.#terms.channelOf(batch[0]!.key);
     const sent = wordsOf(batch, channel, this.#seam.shards !== undefined);
+    const connection = () => this.#seam.connection?.(batch[0]!.key);
+    const sentBy = connection();
     this.#underWay++;
     this.#carried += batch.length;
     const settleAll = (answer: unknown) => {
       this.#answered(batch);
-      if (batch.length === 1) settle(batch[0]!, answer);
+      // A client that had no connection yet had nothing to repeat.
+      const once = sentBy === undefined || connection() === sentBy;
+      if (batch.length === 1) settle(batch[0]!, answer, once);
       else if (isListOf(answer, batch.length)) {
-        for (let i = 0; i < batch.length; i++) settle(batch[i]!, answer[i]);
+        for (let i = 0; i < batch.length; i++) settle(batch[i]!, answer[i], once);
       } else rejectAll(batch, misfit(answer));
     };
     return this.#script(this.#program.bySha, sent).then(settleAll, (error: unknown) =>
@@ -355,8 +367,10 @@ function rejectAll(batch: readonly Operation[], reason: HoldfastError): void {
   for (const operation of batch) operation.reject(reason);
 }
 
-function settle(operation: Operation, answer: unknown): void {
-  const outcome = outcomeOf(answer);
+/** once: whether the client cannot have sent it twice by itself. */
+function settle(operation: Operation, answer: unknown, once: boolean): void {
+  const outcome =
+    once || !isDoubtful(operation.words[0]!, answer) ? outcomeOf(answer) : sentTwice();
   if (outcome instanceof HoldfastError) operation.reject(outcome);
   else operation.resolve(outcome);
 }

@@ -1,7 +1,7 @@
 // A script keeps everybody else waiting, so one call does no more than a server does in a few
 // milliseconds: so many operations that the first part of the script decides, or what takes as long.
 const MAX_WEIGHT = 512;
-const HEAVY = 4;
+const HEAVY = 8;
 const HEARTBEAT = 2;
 /** So many fit into one call whatever they are. */
 const FEW = MAX_WEIGHT / HEAVY;

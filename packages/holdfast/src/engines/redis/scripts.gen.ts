@@ -41,7 +41,8 @@ local call, ARGV, sub, match, type = redis.pcall, ARGV, string.sub, string.match
 -- The server's time in µs, the same for all operations of a call.
 local stamp
 local answers, count, a, decide = {}, 0, 2, nil
--- By key, what keeps the first in line out, as one heartbeat has found it: the next need not look again.
+-- By key, what keeps the first in line out, as one operation has found it: heartbeats and those who
+-- join the line need not look again.
 local blocked = {}
 
 local i = 1
@@ -49,7 +50,7 @@ while i <= #KEYS do
   local key, name = KEYS[i], ARGV[a]
   local mark, id, terms = sub(name, 1, 1), nil, nil
   local answer, size, span, rest = nil, 0, STRIDE, nil
-  if name ~= 'heartbeat' then blocked[key] = nil end
+  if name ~= 'heartbeat' and name ~= 'enqueue' then blocked[key] = nil end
 
   -- -id
   if mark == '-' then
@@ -480,6 +481,9 @@ local function waiter_record(w)
     whole(w.passed), w.channel, w.label }, ':')
 end
 
+-- The lines that are kept alive by this call already.
+local prolonged = {}
+
 local function write_waiter(keys, w)
   if w.mode == 'x' then
     redis.call('HSET', keys[3], w.id, waiter_record(w))
@@ -487,6 +491,8 @@ local function write_waiter(keys, w)
     -- The limit that all who live in line carry. A claim that carries it too need not look for theirs.
     redis.call('HSET', keys[3], w.id, waiter_record(w), 'limit', w.limit)
   end
+  if prolonged[keys[1]] then return end
+  prolonged[keys[1]] = true
   redis.call('PEXPIRE', keys[2], WAITER_LIFE * 2)
   redis.call('PEXPIRE', keys[3], WAITER_LIFE * 2)
 end
@@ -495,11 +501,15 @@ local function leave_line(keys, id)
   blocked[keys[1]] = nil
   redis.call('HDEL', keys[3], id)
   local left = redis.call('ZREM', keys[2], id)
-  if redis.call('EXISTS', keys[2]) == 0 then redis.call('DEL', keys[3]) end
+  if redis.call('EXISTS', keys[2]) == 0 then
+    redis.call('DEL', keys[3])
+    prolonged[keys[1]] = nil
+  end
   return left
 end
 
 local function make_grant(keys, w, present, life)
+  blocked[keys[1]] = nil
   local g = { mode = w.mode, id = w.id, token = take_tokens(keys[5], w.tokens),
     tokens = w.tokens, ttl = w.ttl, delay = w.delay, order = 0, index = 0, revoked = '0',
     absent = false, limit = w.limit, label = w.label, left = life, life = life, ends = at + life }
@@ -717,7 +727,7 @@ local function claim(keys, args, waits)
     if known.revoked == '1' then return { 'gone', 'revoked' } end
     return rearm(keys, known)
   end
-  local present = blockers(keys)
+  local present = blocked[keys[1]] or blockers(keys)
   local busy = function()
     return { 'busy', next_heartbeat(keys, present), holder_views(keys, present) }
   end
@@ -730,7 +740,8 @@ local function claim(keys, args, waits)
   local limit = w.mode == 's' and other_limit(keys, w, present)
   if limit then return { 'limit', limit } end
   -- Those still in line may be out of reach for now, and this one fit beside the holders.
-  local _, passed = promote(keys, present)
+  local _, passed
+  if not blocked[keys[1]] then _, passed = promote(keys, present) end
   if passed and fits(present, w.mode, w.limit) then
     return granted(make_grant(keys, w, present, w.ttl), w.ttl)
   end
@@ -741,6 +752,7 @@ local function claim(keys, args, waits)
   local holder = present.grant
   if holder and holder.state == '0' then
     redis.call('SET', keys[1], exclusive_record(holder), 'KEEPTTL')
+    holder.state = '2'
   end
   return queued(keys, w.id, present)
 end

@@ -39,7 +39,8 @@ local call, ARGV, sub, match, type = redis.pcall, ARGV, string.sub, string.match
 -- The server's time in µs, the same for all operations of a call.
 local stamp
 local answers, count, a, decide = {}, 0, 2, nil
--- By key, what keeps the first in line out, as one heartbeat has found it: the next need not look again.
+-- By key, what keeps the first in line out, as one operation has found it: heartbeats and those who
+-- join the line need not look again.
 local blocked = {}
 
 local i = 1
@@ -47,7 +48,7 @@ while i <= #KEYS do
   local key, name = KEYS[i], ARGV[a]
   local mark, id, terms = sub(name, 1, 1), nil, nil
   local answer, size, span, rest = nil, 0, STRIDE, nil
-  if name ~= 'heartbeat' then blocked[key] = nil end
+  if name ~= 'heartbeat' and name ~= 'enqueue' then blocked[key] = nil end
 
   -- -id
   if mark == '-' then

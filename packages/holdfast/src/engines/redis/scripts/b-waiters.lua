@@ -23,6 +23,9 @@ local function waiter_record(w)
     whole(w.passed), w.channel, w.label }, ':')
 end
 
+-- The lines that are kept alive by this call already.
+local prolonged = {}
+
 local function write_waiter(keys, w)
   if w.mode == 'x' then
     redis.call('HSET', keys[3], w.id, waiter_record(w))
@@ -30,6 +33,8 @@ local function write_waiter(keys, w)
     -- The limit that all who live in line carry. A claim that carries it too need not look for theirs.
     redis.call('HSET', keys[3], w.id, waiter_record(w), 'limit', w.limit)
   end
+  if prolonged[keys[1]] then return end
+  prolonged[keys[1]] = true
   redis.call('PEXPIRE', keys[2], WAITER_LIFE * 2)
   redis.call('PEXPIRE', keys[3], WAITER_LIFE * 2)
 end
@@ -38,11 +43,15 @@ local function leave_line(keys, id)
   blocked[keys[1]] = nil
   redis.call('HDEL', keys[3], id)
   local left = redis.call('ZREM', keys[2], id)
-  if redis.call('EXISTS', keys[2]) == 0 then redis.call('DEL', keys[3]) end
+  if redis.call('EXISTS', keys[2]) == 0 then
+    redis.call('DEL', keys[3])
+    prolonged[keys[1]] = nil
+  end
   return left
 end
 
 local function make_grant(keys, w, present, life)
+  blocked[keys[1]] = nil
   local g = { mode = w.mode, id = w.id, token = take_tokens(keys[5], w.tokens),
     tokens = w.tokens, ttl = w.ttl, delay = w.delay, order = 0, index = 0, revoked = '0',
     absent = false, limit = w.limit, label = w.label, left = life, life = life, ends = at + life }

@@ -93,7 +93,7 @@ local function claim(keys, args, waits)
     if known.revoked == '1' then return { 'gone', 'revoked' } end
     return rearm(keys, known)
   end
-  local present = blockers(keys)
+  local present = blocked[keys[1]] or blockers(keys)
   local busy = function()
     return { 'busy', next_heartbeat(keys, present), holder_views(keys, present) }
   end
@@ -106,7 +106,8 @@ local function claim(keys, args, waits)
   local limit = w.mode == 's' and other_limit(keys, w, present)
   if limit then return { 'limit', limit } end
   -- Those still in line may be out of reach for now, and this one fit beside the holders.
-  local _, passed = promote(keys, present)
+  local _, passed
+  if not blocked[keys[1]] then _, passed = promote(keys, present) end
   if passed and fits(present, w.mode, w.limit) then
     return granted(make_grant(keys, w, present, w.ttl), w.ttl)
   end
@@ -117,6 +118,7 @@ local function claim(keys, args, waits)
   local holder = present.grant
   if holder and holder.state == '0' then
     redis.call('SET', keys[1], exclusive_record(holder), 'KEEPTTL')
+    holder.state = '2'
   end
   return queued(keys, w.id, present)
 end

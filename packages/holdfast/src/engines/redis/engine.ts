@@ -34,6 +34,7 @@ import {
   released,
   revoked,
   tried,
+  unfinishedIn,
   withdrawn,
 } from "./answers.js";
 import { Beats } from "./beats.js";
@@ -282,9 +283,24 @@ export class RedisEngine implements Engine {
       if (resource !== undefined) for (const listener of this.#changeListeners) listener(resource);
       return;
     }
+    const unfinished = unfinishedIn(message);
+    if (unfinished !== null) {
+      void this.#goOn(unfinished);
+      return;
+    }
     const pushed = pushedIn(message);
     if (pushed === null) this.#failed(misfit(message));
     else this.#hearGrant(pushed);
+  }
+
+  /** One call lets in only so many waiters, so that other programs get their answers in between. */
+  async #goOn(key: string): Promise<void> {
+    try {
+      await this.#commander.run(key, ["promote"], { read: isYes, fail });
+    } catch (error) {
+      // Heartbeats of those in line do the same.
+      if (!this.#closed) this.#failed(error);
+    }
   }
 
   /**

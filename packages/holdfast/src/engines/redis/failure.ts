@@ -46,6 +46,19 @@ export function outcomeOf(answer: unknown): unknown {
   return explain(new Error(answer[1]));
 }
 
+/** What an end does not find any more, an earlier copy of it may have ended: it is no answer. */
+export function isDoubtful(operation: string, answer: unknown): boolean {
+  return /^(-|release$|revoke$)/.test(operation) && Array.isArray(answer) && answer[0] === "gone";
+}
+
+/** The core asks again, and then knows that an earlier attempt had no answer. */
+export function sentTwice(): EngineError {
+  return new EngineError(
+    "the connection to Redis was lost meanwhile, and the client may have sent this twice",
+    { effect: "unknown", retryable: true },
+  );
+}
+
 export function failed(error: unknown): Failed {
   const known = explain(error);
   const effect = known instanceof EngineError ? known.effect : "unknown";

@@ -10,7 +10,7 @@
 -- where it failed
 --
 -- What is the same at every call stands before this text, in a line that the commander writes:
---   STRIDE          how many keys each operation has: 1, or 6 on a Cluster
+--   STRIDE          how many keys each operation has: 1, or 8 on a Cluster
 --   PUBLISH, COUNT  the commands to tell a channel and to count who listens. On a Cluster PUBLISH
 --                   counts only those who listen at this node, and tells everybody everywhere
 --   IDLE            ms after which an idle fence is forgotten
@@ -39,12 +39,16 @@ local call, ARGV, sub, match, type = redis.pcall, ARGV, string.sub, string.match
 -- The server's time in µs, the same for all operations of a call.
 local stamp
 local answers, count, a, decide = {}, 0, 2, nil
+-- By key, what keeps the first in line out, as one operation has found it: heartbeats and those who
+-- join the line need not look again.
+local blocked = {}
 
 local i = 1
 while i <= #KEYS do
   local key, name = KEYS[i], ARGV[a]
   local mark, id, terms = sub(name, 1, 1), nil, nil
   local answer, size, span, rest = nil, 0, STRIDE, nil
+  if name ~= 'heartbeat' and name ~= 'enqueue' then blocked[key] = nil end
 
   -- -id
   if mark == '-' then
@@ -221,7 +225,7 @@ while i <= #KEYS do
     size = 7
   elseif name == 'revoke' then
     size = 3
-  elseif name ~= 'inspect' then
+  elseif name ~= 'inspect' and name ~= 'promote' then
     size = 2
   end
 

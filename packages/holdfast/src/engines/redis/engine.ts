@@ -114,7 +114,7 @@ export class RedisEngine implements Engine {
     if (this.#closed) return Promise.reject(closed());
     const read = (answer: unknown) => tried(answer, claim, call.startedAt);
     const key = keyOf(this.#terms.prefix, claim.resource);
-    return this.#keeping.run(key, claimWords("acquire", claim), { read, fail });
+    return this.#keeping.run(key, claimWords("acquire", claim, 0), { read, fail });
   }
 
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]> {
@@ -234,8 +234,9 @@ export class RedisEngine implements Engine {
 
   #enqueue(claim: Claim, call: Call): Promise<Granted | Queued | Gone> {
     if (this.#closed) return Promise.reject(closed());
-    const beat = this.#beats.enter(claim, call.startedAt);
-    const reader = new EnqueueReader(this.#beats, claim, call.startedAt, beat === 0);
+    const isNew = this.#beats.find(claim.grantId) === null;
+    const beat = this.#beats.next(claim, call.startedAt);
+    const reader = new EnqueueReader(this.#beats, claim, call.startedAt, isNew);
     const key = keyOf(this.#terms.prefix, claim.resource);
     return this.#keeping.run(key, claimWords("enqueue", claim, beat), reader);
   }

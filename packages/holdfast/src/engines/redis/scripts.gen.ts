@@ -106,11 +106,10 @@ while i <= #KEYS do
       end
     end
 
-  -- +idttl:tokens:label, and the same with ? by one who does not wait
+  -- +idttl:beat:tokens:label, and the same with ? by one who does not wait, and has no heartbeats
   elseif mark == '+' or mark == '?' then
     id, terms = sub(name, 2, 33), sub(name, 34)
-    local ttl = match(terms, '^%d+')
-    local tail = sub(terms, #ttl + 2)
+    local ttl, beat, tail = match(terms, '^(%d+):(%d+):(.*)$')
     local queue, gone = '{' .. key .. '}:queue', '{' .. key .. '}:gone'
     -- One question for three keys: tombstones weigh more than the two others together.
     local present = call('EXISTS', key, queue, gone, gone, gone)
@@ -153,7 +152,7 @@ while i <= #KEYS do
             stamp = time[1] .. sub('00000' .. time[2], -6)
           end
           local tokens, own = match(tail, '^(%d+):(.*)$')
-          call('HSET', waiters, id, 'x:0:' .. ttl .. ':0:' .. tokens .. ':0:' ..
+          call('HSET', waiters, id, 'x:0:' .. ttl .. ':0:' .. tokens .. ':' .. beat .. ':' ..
             sub(stamp, 1, -4) .. ':0:' .. ARGV[1] .. ':' .. own)
           local position, soon, kept = 0, math.min(HEARTBEAT, left), 0
           if present == 2 then
@@ -634,7 +633,7 @@ end
 `,
   cAcquire: `-- One claim: granted, or busy; with enqueue in line until it is its turn.
 -- args  1 grant id  2 mode: x, or s with its limit, s0 without  3 ttl  4 lock-delay  5 tokens  6 label
---       7 of enqueue: its number among the heartbeats, 0 for the first one
+--       7 of enqueue: its number among the heartbeats
 -- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
 --       | gone why | limit inUse
 
@@ -761,10 +760,10 @@ function operations.acquire(keys, args) return claim(keys, args, false) end
 function operations.enqueue(keys, args) return claim(keys, args, true) end
 
 -- The same of exclusive claims without lock-delay.
--- args  1 grant id  2 ttl:tokens:label
+-- args  1 grant id  2 ttl:beat:tokens:label
 local function plain(args)
-  local ttl, tokens, label = string.match(args[2], '^(%d+):(%d+):(.*)$')
-  return { args[1], 'x', ttl, '0', tokens, label }
+  local ttl, beat, tokens, label = string.match(args[2], '^(%d+):(%d+):(%d+):(.*)$')
+  return { args[1], 'x', ttl, '0', tokens, label, beat }
 end
 
 operations['?'] = function(keys, args) return claim(keys, plain(args), false) end

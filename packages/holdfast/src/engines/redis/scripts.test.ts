@@ -45,8 +45,8 @@ const order = fc.constantFrom("1", "2", "3", "10");
 const index = fc.oneof({ weight: 3, arbitrary: fc.constant("0") }, fc.constantFrom("1", "2"));
 const leave = fc.oneof({ weight: 3, arbitrary: fc.constant("0") }, fc.constant("1"));
 const words = fc.oneof(
-  { weight: 5, arbitrary: fc.tuple(fc.constant("+"), ttl, tokens) },
-  { weight: 2, arbitrary: fc.tuple(fc.constant("?"), ttl, tokens) },
+  { weight: 5, arbitrary: fc.tuple(fc.constant("+"), ttl, beat, tokens) },
+  { weight: 2, arbitrary: fc.tuple(fc.constant("?"), ttl, fc.constant("0"), tokens) },
   { weight: 2, arbitrary: fc.tuple(fc.constant("enqueue"), mode, ttl, delay, tokens, beat) },
   { weight: 1, arbitrary: fc.tuple(fc.constant("acquire"), mode, ttl, delay, tokens) },
   { weight: 5, arbitrary: fc.tuple(fc.constant("-")) },
@@ -185,7 +185,7 @@ function plain(answer: unknown, args: readonly string[]): unknown[] {
   if (typeof answer === "string") {
     const [, position, label] = /^q:(\d+):\d+:\d+:\d+:(.*)$/.exec(answer) ?? [];
     if (position !== undefined) return ["queued", Number(position), [["x", label, 0]]];
-    return ["granted", answer, Number.parseInt(args[3]!, 10), Number(args[2])];
+    return ["granted", answer, Number.parseInt(args[4]!, 10), Number(args[2])];
   }
   const [kind, ...rest] = answer as unknown[];
   if (kind === "queued") return [kind, rest[0], holders(rest[2])];

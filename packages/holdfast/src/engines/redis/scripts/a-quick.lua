@@ -104,11 +104,10 @@ while i <= #KEYS do
       end
     end
 
-  -- +idttl:tokens:label, and the same with ? by one who does not wait
+  -- +idttl:beat:tokens:label, and the same with ? by one who does not wait, and has no heartbeats
   elseif mark == '+' or mark == '?' then
     id, terms = sub(name, 2, 33), sub(name, 34)
-    local ttl = match(terms, '^%d+')
-    local tail = sub(terms, #ttl + 2)
+    local ttl, beat, tail = match(terms, '^(%d+):(%d+):(.*)$')
     local queue, gone = '{' .. key .. '}:queue', '{' .. key .. '}:gone'
     -- One question for three keys: tombstones weigh more than the two others together.
     local present = call('EXISTS', key, queue, gone, gone, gone)
@@ -151,7 +150,7 @@ while i <= #KEYS do
             stamp = time[1] .. sub('00000' .. time[2], -6)
           end
           local tokens, own = match(tail, '^(%d+):(.*)$')
-          call('HSET', waiters, id, 'x:0:' .. ttl .. ':0:' .. tokens .. ':0:' ..
+          call('HSET', waiters, id, 'x:0:' .. ttl .. ':0:' .. tokens .. ':' .. beat .. ':' ..
             sub(stamp, 1, -4) .. ':0:' .. ARGV[1] .. ':' .. own)
           local position, soon, kept = 0, math.min(HEARTBEAT, left), 0
           if present == 2 then

@@ -1,6 +1,6 @@
 -- One claim: granted, or busy; with enqueue in line until it is its turn.
 -- args  1 grant id  2 mode: x, or s with its limit, s0 without  3 ttl  4 lock-delay  5 tokens  6 label
---       7 of enqueue: its number among the heartbeats, 0 for the first one
+--       7 of enqueue: its number among the heartbeats
 -- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
 --       | gone why | limit inUse
 
@@ -127,10 +127,10 @@ function operations.acquire(keys, args) return claim(keys, args, false) end
 function operations.enqueue(keys, args) return claim(keys, args, true) end
 
 -- The same of exclusive claims without lock-delay.
--- args  1 grant id  2 ttl:tokens:label
+-- args  1 grant id  2 ttl:beat:tokens:label
 local function plain(args)
-  local ttl, tokens, label = string.match(args[2], '^(%d+):(%d+):(.*)$')
-  return { args[1], 'x', ttl, '0', tokens, label }
+  local ttl, beat, tokens, label = string.match(args[2], '^(%d+):(%d+):(%d+):(.*)$')
+  return { args[1], 'x', ttl, '0', tokens, label, beat }
 end
 
 operations['?'] = function(keys, args) return claim(keys, plain(args), false) end

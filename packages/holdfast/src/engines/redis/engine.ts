@@ -39,6 +39,7 @@ import {
 } from "./answers.js";
 import { Beats } from "./beats.js";
 import type { Seam } from "./client.js";
+import { clientError } from "./client-error.js";
 import { Commander, type Reader } from "./commander.js";
 import { warnOfEviction } from "./eviction.js";
 import { failed } from "./failure.js";
@@ -346,7 +347,7 @@ export class RedisEngine implements Engine {
   }
 
   #failed(error: unknown): void {
-    emit("failed", () => ({ during: "push", error }));
+    emit("failed", () => ({ during: "push", error: clientError(error) }));
   }
 
   #refuseWhenClosed(): void {

@@ -1,5 +1,6 @@
 import type { Failed } from "../../engine.js";
 import { EngineError, HoldfastError } from "../../errors.js";
+import { clientError } from "./client-error.js";
 import { says } from "./shape.js";
 
 /** Replies by which the server says that it did not carry out the command, and why. */
@@ -28,15 +29,16 @@ const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: bo
  */
 export function explain(error: unknown): HoldfastError {
   if (error instanceof HoldfastError) return error;
-  const message = error instanceof Error ? error.message : String(error);
+  const cause = clientError(error);
+  const { message } = cause;
   const refusal = REFUSALS.find(([pattern]) => pattern.test(message));
   if (refusal !== undefined) {
-    return new EngineError(refusal[1], { effect: "none", retryable: refusal[2], cause: error });
+    return new EngineError(refusal[1], { effect: "none", retryable: refusal[2], cause });
   }
   return new EngineError(`Redis did not answer: ${message}`, {
     effect: "unknown",
     retryable: true,
-    cause: error,
+    cause,
   });
 }
 

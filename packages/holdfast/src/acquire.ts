@@ -64,6 +64,14 @@ export class Contention implements Asker, Waiter {
     },
   };
 
+  /** Outside the line: no push that is still on its way can be taken for the answer. */
+  static readonly #CLAIM_AGAIN: Step<Contention, Granted | Busy | Gone> = {
+    ask: (claim, call) => claim.#backend.engine.tryAcquire(claim.#open.claim, call),
+    answered: (claim, answer) =>
+      answer.kind === "granted" ? claim.#accept(answer) : claim.#startOver(),
+    failed: (claim) => claim.#startOver(),
+  };
+
   readonly #arena: Arena;
   readonly #wish: Wish;
   readonly #claimant: Claimant;
@@ -73,6 +81,8 @@ export class Contention implements Asker, Waiter {
   #changes: Changes | null = null;
   #open: OpenClaim;
   #answered = false;
+  /** The claim whose grant came too late, and was asked for once more. */
+  #claimedAgain: OpenClaim | null = null;
   #unknownInARow = 0;
   #retryAfterMs = Infinity;
   /** The number of the question under way: what answers an earlier one comes too late. */
@@ -200,7 +210,11 @@ export class Contention implements Asker, Waiter {
     this.#fail(error);
   }
 
-  /** A grant may come so late that its lease would be lost on arrival. */
+  /**
+   * A grant may come so late that its lease would be lost on arrival: the belief in a pushed one counts
+   * from the last heartbeat, which may be longer ago than a short ttl lasts. The backend may have it
+   * still, and gives it a fresh ttl when the same claim is repeated. A new claim would lose its place.
+   */
   #accept(granted: Granted): void {
     const open = this.#open;
     // A million grants that are held need not each remember how they were asked for.
@@ -217,6 +231,15 @@ export class Contention implements Asker, Waiter {
       this.#fail(this.#outOfPatience([]));
       return;
     }
+    if (this.#claimedAgain === this.#open) {
+      this.#startOver();
+      return;
+    }
+    this.#claimedAgain = this.#open;
+    this.#send(Contention.#CLAIM_AGAIN);
+  }
+
+  #startOver(): void {
     this.#open.giveUp();
     this.#open = this.#newClaim();
     this.#ask();

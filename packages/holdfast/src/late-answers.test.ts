@@ -89,7 +89,7 @@ test("a first request that arrives after its repeat was queued and aborted makes
   assert.equal(inLine("a"), 0, "the late request stands in line for nobody");
 });
 
-test("a grant that comes too late to be of use is given back and asked for anew", async () => {
+test("a grant that comes too late to be of use is claimed again, and keeps its token", async () => {
   const { clock, engine, locks, held } = stage();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-reply", until: opened });
@@ -99,8 +99,41 @@ test("a grant that comes too late to be of use is given back and asked for anew"
   await clock.advance(0);
   const lease = await waiting;
   assert.ok(lease.held);
+  assert.equal(lease.token, 1n);
+  assert.ok(lease.remainingMs() > 800);
+  assert.equal(held("a"), 1);
+  assert.equal(engine.calls("release"), 0, "a release would have cost it its place");
+});
+
+test("a grant that comes too late twice is given back and asked for anew", async () => {
+  const { clock, engine, locks, held } = stage();
+  const [first, second] = [gate(), gate()];
+  engine.inject("enqueue", { kind: "hold-reply", until: first.opened });
+  engine.inject("tryAcquire", { kind: "hold-reply", until: second.opened });
+  const waiting = locks.acquire("a", { ...ALONE, ttlMs: 1_000, callTimeoutMs: 5_000 });
+  for (const { open } of [first, second]) {
+    await clock.advance(950);
+    open();
+    await clock.advance(0);
+  }
+  const lease = await waiting;
   assert.equal(lease.token, 2n);
   assert.ok(lease.remainingMs() > 800);
+  assert.equal(held("a"), 1);
+  assert.equal(engine.calls("tryAcquire"), 1);
+});
+
+test("a late grant whose second answer is lost is given back and asked for anew", async () => {
+  const { clock, engine, locks, held } = stage();
+  const { opened, open } = gate();
+  engine.inject("enqueue", { kind: "hold-reply", until: opened });
+  engine.inject("tryAcquire", { kind: "lose-reply" });
+  const waiting = locks.acquire("a", { ...ALONE, ttlMs: 1_000, callTimeoutMs: 5_000 });
+  await clock.advance(950);
+  open();
+  await clock.advance(0);
+  const lease = await waiting;
+  assert.equal(lease.token, 2n);
   assert.equal(held("a"), 1);
 });
 

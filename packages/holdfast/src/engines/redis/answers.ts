@@ -116,6 +116,11 @@ export function pushedIn(message: string): Pushed | null {
   };
 }
 
+/** The key whose waiters a call of ours had to leave in line, though more of them fit; or null. */
+export function unfinishedIn(message: string): string | null {
+  return message.startsWith("more ") ? message.slice("more ".length) : null;
+}
+
 /** Whether it says that a grant was made or lives on, which a failover could take back. */
 export function isKept(answer: unknown): boolean {
   if (isNumber(answer, 1) || isToken(answer)) return true;

@@ -6,8 +6,9 @@ const REMEMBERED = 8;
 
 interface Waiter {
   readonly ref: GrantRef;
-  /** When it stood in line, which counts as heartbeat number 0; null for one that we did not see. */
-  readonly startedAt: number | null;
+  /** The number of the first heartbeat of it that we sent, which is its enqueue as a rule; and when. */
+  readonly first: number;
+  readonly startedAt: number;
   /** When each later heartbeat was sent. */
   sent: Map<number, number> | null;
 }
@@ -15,6 +16,11 @@ interface Waiter {
 /** Our waiters in line, and when their heartbeats were sent. */
 export class Beats {
   readonly #waiters = new Registry<string, Waiter>();
+  /**
+   * Of all heartbeats here, from 1: a waiter that was forgotten may stand in line again, and a push that
+   * names a heartbeat of before must not be dated to one that was sent later.
+   */
+  #last = 0;
 
   get waiters(): GrantRef[] {
     return this.#waiters.values().map((waiter) => waiter.ref);
@@ -24,17 +30,15 @@ export class Beats {
     return this.#waiters.get(grantId)?.ref ?? null;
   }
 
-  /** Gives the number of an enqueue among the heartbeats: the first has 0, a repeat the next one. */
-  enter(ref: GrantRef, startedAt: number): number {
-    if (this.#waiters.get(ref.grantId) !== undefined) return this.next(ref, startedAt);
-    this.#waiters.add(ref.grantId, { ref, startedAt, sent: null });
-    return 0;
-  }
-
+  /** Gives the number of an enqueue or another heartbeat. No other has it, of this waiter or any. */
   next(ref: GrantRef, startedAt: number): number {
-    const waiter = this.#waiters.get(ref.grantId) ?? this.#unseen(ref);
+    const beat = ++this.#last;
+    const waiter = this.#waiters.get(ref.grantId);
+    if (waiter === undefined) {
+      this.#waiters.add(ref.grantId, { ref, first: beat, startedAt, sent: null });
+      return beat;
+    }
     waiter.sent ??= new Map();
-    const beat = Math.max(0, ...waiter.sent.keys()) + 1;
     waiter.sent.set(beat, startedAt);
     for (const old of waiter.sent.keys()) {
       if (waiter.sent.size <= REMEMBERED) break;
@@ -49,14 +53,9 @@ export class Beats {
    */
   at(grantId: string, beat: number): { readonly ref: GrantRef; readonly since: number } | null {
     const waiter = this.#waiters.get(grantId);
-    const since = (beat === 0 ? waiter?.startedAt : waiter?.sent?.get(beat)) ?? null;
-    return waiter === undefined || since === null ? null : { ref: waiter.ref, since };
-  }
-
-  #unseen(ref: GrantRef): Waiter {
-    const waiter: Waiter = { ref, startedAt: null, sent: null };
-    this.#waiters.add(ref.grantId, waiter);
-    return waiter;
+    if (waiter === undefined) return null;
+    const since = beat === waiter.first ? waiter.startedAt : waiter.sent?.get(beat);
+    return since === undefined ? null : { ref: waiter.ref, since };
   }
 
   forget(grantId: string): void {

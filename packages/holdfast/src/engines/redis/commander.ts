@@ -1,15 +1,24 @@
 import { sleep, systemClock, type Timer } from "../../clock.js";
 import { EngineError, HoldfastError } from "../../errors.js";
 import { isKept } from "./answers.js";
+import { inBatches } from "./batches.js";
 import type { Script, Seam, Wait } from "./client.js";
-import { explain, isForbidden, isMissingScript, isMoving, outcomeOf } from "./failure.js";
+import {
+  explain,
+  isDoubtful,
+  isForbidden,
+  isMissingScript,
+  isMoving,
+  outcomeOf,
+  sentTwice,
+} from "./failure.js";
 import { type Program, programFor } from "./program.js";
 import { isListOf, misfit } from "./shape.js";
 import { slotOf } from "./slots.js";
 import { Vigil } from "./vigil.js";
 import { type Asked, type Sent, wordsOf } from "./words.js";
 
-const MAX_BATCH = 512;
+const MANY_WAITING = 512;
 const WORTH_HALVING = 16;
 // With two calls under way, one is being carried out while we work on the answer to the other. What
 // comes meanwhile goes along with the next answer, or after this long where that takes longer.
@@ -94,7 +103,7 @@ export class Commander {
 
   #flushSoon(): void {
     this.#flushing = false;
-    const enough = this.#underWay >= ENOUGH_UNDER_WAY && this.#waiting.length < MAX_BATCH;
+    const enough = this.#underWay >= ENOUGH_UNDER_WAY && this.#waiting.length < MANY_WAITING;
     // A shard that hangs must not hold up the others, and who waits for replicas sends in turn anyway.
     if (!enough || this.#seam.shards !== undefined || this.#terms.wait !== null) this.#flush();
     else this.#held ??= systemClock.timer(HOLD_MS, () => this.#flush(), true);
@@ -134,12 +143,7 @@ export class Commander {
 
   #sendAll(slot: number, group: readonly Operation[]): void {
     if (this.#terms.wait !== null) void this.#sendInTurn(slot, group);
-    else if (group.length <= MAX_BATCH) void this.#send(group);
-    else {
-      for (let i = 0; i < group.length; i += MAX_BATCH) {
-        void this.#send(group.slice(i, i + MAX_BATCH));
-      }
-    }
+    else for (const batch of batchesOf(group)) void this.#send(batch);
   }
 
   /** A connection that waits for replicas can do nothing else: what comes meanwhile goes along next. */
@@ -151,20 +155,27 @@ export class Commander {
     }
     const own = [...group];
     this.#inTurn.set(slot, own);
-    while (own.length > 0) await this.#send(own.splice(0, MAX_BATCH));
+    while (own.length > 0) {
+      const batch = batchesOf(own)[0]!;
+      await this.#send(own.splice(0, batch.length));
+    }
     this.#inTurn.delete(slot);
   }
 
   #send(batch: readonly Operation[]): Promise<void> {
     const channel = this.#terms.channelOf(batch[0]!.key);
     const sent = wordsOf(batch, channel, this.#seam.shards !== undefined);
+    const connection = () => this.#seam.connection?.(batch[0]!.key);
+    const sentBy = connection();
     this.#underWay++;
     this.#carried += batch.length;
     const settleAll = (answer: unknown) => {
       this.#answered(batch);
-      if (batch.length === 1) settle(batch[0]!, answer);
+      // A client that had no connection yet had nothing to repeat.
+      const once = sentBy === undefined || connection() === sentBy;
+      if (batch.length === 1) settle(batch[0]!, answer, once);
       else if (isListOf(answer, batch.length)) {
-        for (let i = 0; i < batch.length; i++) settle(batch[i]!, answer[i]);
+        for (let i = 0; i < batch.length; i++) settle(batch[i]!, answer[i], once);
       } else rejectAll(batch, misfit(answer));
     };
     return this.#script(this.#program.bySha, sent).then(settleAll, (error: unknown) =>
@@ -321,6 +332,14 @@ class Part implements Operation {
   }
 }
 
+function batchesOf(operations: readonly Operation[]): (readonly Operation[])[] {
+  return inBatches(
+    operations,
+    ({ key }) => key,
+    ({ words }) => words[0]!,
+  );
+}
+
 function bySlot(operations: readonly Operation[]): Map<number, Operation[]> {
   const groups = new Map<number, Operation[]>();
   for (const operation of operations) {
@@ -348,8 +367,10 @@ function rejectAll(batch: readonly Operation[], reason: HoldfastError): void {
   for (const operation of batch) operation.reject(reason);
 }
 
-function settle(operation: Operation, answer: unknown): void {
-  const outcome = outcomeOf(answer);
+/** once: whether the client cannot have sent it twice by itself. */
+function settle(operation: Operation, answer: unknown, once: boolean): void {
+  const outcome =
+    once || !isDoubtful(operation.words[0]!, answer) ? outcomeOf(answer) : sentTwice();
   if (outcome instanceof HoldfastError) operation.reject(outcome);
   else operation.resolve(outcome);
 }

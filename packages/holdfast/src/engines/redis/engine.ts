@@ -32,13 +32,14 @@ import {
   type Pushed,
   pushedIn,
   released,
-  renewed,
   revoked,
   tried,
+  unfinishedIn,
   withdrawn,
 } from "./answers.js";
 import { Beats } from "./beats.js";
 import type { Seam } from "./client.js";
+import { clientError } from "./client-error.js";
 import { Commander, type Reader } from "./commander.js";
 import { warnOfEviction } from "./eviction.js";
 import { failed } from "./failure.js";
@@ -114,7 +115,7 @@ export class RedisEngine implements Engine {
     if (this.#closed) return Promise.reject(closed());
     const read = (answer: unknown) => tried(answer, claim, call.startedAt);
     const key = keyOf(this.#terms.prefix, claim.resource);
-    return this.#keeping.run(key, claimWords("acquire", claim), { read, fail });
+    return this.#keeping.run(key, claimWords("acquire", claim, 0), { read, fail });
   }
 
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]> {
@@ -234,8 +235,9 @@ export class RedisEngine implements Engine {
 
   #enqueue(claim: Claim, call: Call): Promise<Granted | Queued | Gone> {
     if (this.#closed) return Promise.reject(closed());
-    const beat = this.#beats.enter(claim, call.startedAt);
-    const reader = new EnqueueReader(this.#beats, claim, call.startedAt, beat === 0);
+    const isNew = this.#beats.find(claim.grantId) === null;
+    const beat = this.#beats.next(claim, call.startedAt);
+    const reader = new EnqueueReader(this.#beats, claim, call.startedAt, isNew);
     const key = keyOf(this.#terms.prefix, claim.resource);
     return this.#keeping.run(key, claimWords("enqueue", claim, beat), reader);
   }
@@ -283,9 +285,24 @@ export class RedisEngine implements Engine {
       if (resource !== undefined) for (const listener of this.#changeListeners) listener(resource);
       return;
     }
+    const unfinished = unfinishedIn(message);
+    if (unfinished !== null) {
+      void this.#goOn(unfinished);
+      return;
+    }
     const pushed = pushedIn(message);
     if (pushed === null) this.#failed(misfit(message));
     else this.#hearGrant(pushed);
+  }
+
+  /** One call lets in only so many waiters, so that other programs get their answers in between. */
+  async #goOn(key: string): Promise<void> {
+    try {
+      await this.#commander.run(key, ["promote"], { read: isYes, fail });
+    } catch (error) {
+      // Heartbeats of those in line do the same.
+      if (!this.#closed) this.#failed(error);
+    }
   }
 
   /**
@@ -295,9 +312,10 @@ export class RedisEngine implements Engine {
   #hearGrant({ grantId, beat, token, tokens, ttlMs }: Pushed): void {
     const waiter = this.#beats.at(grantId, beat);
     if (waiter === null) return;
-    const answer: Granted = { kind: "granted", token, tokens, since: waiter.since, ttlMs };
-    if (this.#terms.replicas === null) this.#tell(waiter.ref, answer);
-    else void this.#confirm(waiter.ref, answer);
+    const { ref, since } = waiter;
+    if (this.#terms.replicas === null) {
+      this.#tell(ref, { kind: "granted", token, tokens, since, ttlMs });
+    } else void this.#confirm(ref, since);
   }
 
   #tell(waiter: GrantRef, answer: Granted): void {
@@ -305,19 +323,18 @@ export class RedisEngine implements Engine {
     for (const listener of this.#grantListeners) listener(waiter, answer);
   }
 
-  /** Another connection wrote what was pushed; ours can wait for replicas after it wrote itself. */
-  async #confirm(waiter: GrantRef, answer: Granted): Promise<void> {
+  /**
+   * Another connection wrote what was pushed; ours can wait for replicas after it wrote itself. A
+   * heartbeat does: it gives the grant its whole ttl. A renewal for the claim window would take back
+   * what a heartbeat or a renewal before it gave. The number 0 dates no grant.
+   */
+  async #confirm({ resource, grantId }: GrantRef, since: number): Promise<void> {
     try {
-      const { resource, grantId } = waiter;
-      const { since, ttlMs } = answer;
-      // Before whatever its holder sends, once it knows.
-      const words = renewWords({ ...waiter, ttlMs }, 0);
-      const read = (raw: unknown) => renewed(raw, since, ttlMs);
-      const { kind } = await this.#ask(this.#keeping, resource, words, read);
-      // The next heartbeat finds the grant, and tells by its own answer.
-      if (kind === "renewed" && this.#beats.find(grantId) !== null) {
-        this.#tell(waiter, answer);
-      }
+      const read = (raw: unknown) => beaten(raw, since);
+      const answer = await this.#ask(this.#keeping, resource, ["heartbeat", grantId, "0"], read);
+      const waiter = this.#beats.find(grantId);
+      // Any other answer is the next heartbeat's to find, and to tell.
+      if (answer.kind === "granted" && waiter !== null) this.#tell(waiter, answer);
     } catch (error) {
       this.#failed(error);
     }
@@ -330,7 +347,7 @@ export class RedisEngine implements Engine {
   }
 
   #failed(error: unknown): void {
-    emit("failed", () => ({ during: "push", error }));
+    emit("failed", () => ({ during: "push", error: clientError(error) }));
   }
 
   #refuseWhenClosed(): void {

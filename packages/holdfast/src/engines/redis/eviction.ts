@@ -1,6 +1,7 @@
 import { sleep, systemClock } from "../../clock.js";
 import { emit } from "../../events.js";
 import type { Seam } from "./client.js";
+import { clientError } from "./client-error.js";
 import { misfit } from "./shape.js";
 
 const FIRST_PAUSE_MS = 50;
@@ -17,7 +18,7 @@ export async function warnOfEviction(seam: Seam): Promise<void> {
     if (evicting !== undefined) warn(evicting);
   } catch (error) {
     // A user without the right to INFO; locks need no other answer from it.
-    emit("failed", () => ({ during: "eviction check", error }));
+    emit("failed", () => ({ during: "eviction check", error: clientError(error) }));
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Failed } from "../../engine.js";
 import { EngineError, HoldfastError } from "../../errors.js";
+import { clientError } from "./client-error.js";
 import { says } from "./shape.js";
 
 /** Replies by which the server says that it did not carry out the command, and why. */
@@ -28,15 +29,16 @@ const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: bo
  */
 export function explain(error: unknown): HoldfastError {
   if (error instanceof HoldfastError) return error;
-  const message = error instanceof Error ? error.message : String(error);
+  const cause = clientError(error);
+  const { message } = cause;
   const refusal = REFUSALS.find(([pattern]) => pattern.test(message));
   if (refusal !== undefined) {
-    return new EngineError(refusal[1], { effect: "none", retryable: refusal[2], cause: error });
+    return new EngineError(refusal[1], { effect: "none", retryable: refusal[2], cause });
   }
   return new EngineError(`Redis did not answer: ${message}`, {
     effect: "unknown",
     retryable: true,
-    cause: error,
+    cause,
   });
 }
 
@@ -44,6 +46,19 @@ export function explain(error: unknown): HoldfastError {
 export function outcomeOf(answer: unknown): unknown {
   if (!says(answer, "error", 2) || typeof answer[1] !== "string") return answer;
   return explain(new Error(answer[1]));
+}
+
+/** What an end does not find any more, an earlier copy of it may have ended: it is no answer. */
+export function isDoubtful(operation: string, answer: unknown): boolean {
+  return /^(-|release$|revoke$)/.test(operation) && Array.isArray(answer) && answer[0] === "gone";
+}
+
+/** The core asks again, and then knows that an earlier attempt had no answer. */
+export function sentTwice(): EngineError {
+  return new EngineError(
+    "the connection to Redis was lost meanwhile, and the client may have sent this twice",
+    { effect: "unknown", retryable: true },
+  );
 }
 
 export function failed(error: unknown): Failed {

@@ -21,6 +21,7 @@ export interface IoRedisClient extends Commands {
     readonly sentinels?: readonly object[] | null | undefined;
   };
   readonly status: string;
+  readonly stream?: { unref(): unknown };
   sendCommand?(command: object): unknown;
   duplicate(override?: object): IoRedisClient & IoRedisSubscriber;
   on(event: "close", listener: () => void): unknown;
@@ -86,6 +87,7 @@ function singleSeam(client: IoRedisClient): Seam {
   let confirming: (IoRedisClient & IoRedisSubscriber) | null = null;
   const follow = followers(client);
   return {
+    connection: () => client.stream,
     script: sender(client),
     confirmed: (how, keys, args, wait) => {
       if (confirming === null || confirming.status === "end") {
@@ -159,6 +161,10 @@ function clusterSeam(client: IoRedisClusterClient): Seam {
   const calls = new LateCalls(() => client.refreshSlotsCache?.());
   const confirms = new LateCalls(() => confirming?.refreshSlotsCache?.());
   return {
+    connection: (key) => {
+      const address = client.slots[slotOf(key)]?.[0];
+      return client.nodes("master").find((node) => addressOf(node) === address)?.stream;
+    },
     script: (how, keys, args) => calls.watch(keys[0]!, run(client, how, keys, args)),
     confirmed: async (how, keys, args, wait) => {
       if (confirming === null || confirming.status === "end") {
@@ -278,10 +284,12 @@ async function primaryOf(cluster: IoRedisClusterClient, slot: number): Promise<s
   return address;
 }
 
+function addressOf({ options }: IoRedisClient): string {
+  return `${options.host}:${options.port}`;
+}
+
 function nodeAt(cluster: IoRedisClusterClient, address: string): IoRedisClient {
-  const node = cluster
-    .nodes("master")
-    .find(({ options }) => `${options.host}:${options.port}` === address);
+  const node = cluster.nodes("master").find((one) => addressOf(one) === address);
   if (node === undefined) throw new Error("CLUSTERDOWN the primary of this slot is gone");
   return node;
 }

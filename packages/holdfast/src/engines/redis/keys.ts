@@ -7,7 +7,7 @@ export function keyOf(prefix: string, resource: string): string {
 }
 
 // Of what is kept beside the first key, in the order in which the script names them.
-const KINDS = ["queue", "waiters", "shared", "fence", "gone"] as const;
+const KINDS = ["queue", "waiters", "shared", "fence", "gone", "ends", "tokens"] as const;
 
 /** All keys of a resource share the slot of the first: its name is the others' hash tag. */
 export function keysOf(key: string): string[] {

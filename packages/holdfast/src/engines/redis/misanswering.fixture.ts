@@ -1,6 +1,7 @@
 import type { RedisClient } from "./client.js";
 
 type Alter = (answer: unknown) => unknown;
+type Optioned = { withCommandOptions(options: unknown): object };
 type Answers = (...words: never[]) => Promise<unknown>;
 
 /** What a client can hand back that is no answer of ours, by what it does to the right one. */
@@ -43,13 +44,18 @@ export function misanswering(client: RedisClient, alter: Alter): RedisClient {
       also("nodeClient", (node) =>
         Object.create(node, {
           withCommandOptions: {
-            value: (options: unknown) =>
-              plain(
-                (node as { withCommandOptions(o: unknown): object }).withCommandOptions(options),
-              ),
+            value: (options: unknown) => plain((node as Optioned).withCommandOptions(options)),
           },
         }),
       );
+    } else {
+      // The connection that waits for replicas.
+      also("duplicate", (copy) => {
+        const own = (copy as Optioned).withCommandOptions.bind(copy);
+        return Object.assign(copy, {
+          withCommandOptions: (options: unknown) => plain(own(options)),
+        });
+      });
     }
     return client;
   }
@@ -61,6 +67,10 @@ export function misanswering(client: RedisClient, alter: Alter): RedisClient {
       eval: through(inFull.bind(client) as Answers),
     });
   }
+  also("duplicate", (copy) => {
+    const send = (copy as typeof client).sendCommand!.bind(copy) as Answers;
+    return Object.assign(copy, { sendCommand: through(send) });
+  });
   const send = client.sendCommand!.bind(client) as Answers;
   return Object.assign(client, { sendCommand: through(send) });
 }

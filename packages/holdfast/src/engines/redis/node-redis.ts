@@ -43,6 +43,8 @@ export interface NodeRedisSentinelClient {
     sendCommand(isReadonly: boolean, args: readonly string[]): Promise<unknown>;
   };
   getMasterNode(): unknown;
+  on(event: "topology-change", listener: () => void): unknown;
+  off(event: "topology-change", listener: () => void): unknown;
   use<T>(
     work: (client: {
       // biome-ignore lint/suspicious/noExplicitAny: node-redis' own types cannot say "no timeout"
@@ -116,9 +118,15 @@ function sentinelSeam(client: NodeRedisSentinelClient): Seam {
       return wait.then(() => quick.sendCommand(false, args));
     },
   };
+  // It sends a command again when it has lost the connection to the primary, and tells of the one that
+  // it opens instead.
+  let changes = 0;
+  const changed = () => void changes++;
+  client.on("topology-change", changed);
   const own = confirming(client);
   const ownComeback = new Comeback(() => own.connected());
   return {
+    connection: () => changes,
     script: (how, keys, args) => primary.sendCommand(words(how, keys, args)),
     confirmed: async (how, keys, args, wait) => {
       const copy = await own.open();
@@ -135,7 +143,10 @@ function sentinelSeam(client: NodeRedisSentinelClient): Seam {
     info: async (section) => [textIn(await primary.sendCommand(["INFO", section]))],
     subscribe: (channels, onMessage, onError) =>
       subscribed(client.duplicate(), channels, onMessage, onError),
-    close: () => own.close(),
+    close: () => {
+      client.off("topology-change", changed);
+      own.close();
+    },
   };
 }
 

@@ -3,6 +3,7 @@ import { EngineError, MissingPeerError } from "../../errors.js";
 import { emit } from "../../events.js";
 import { type Address, showAddress } from "./address.js";
 import type { RedisClient } from "./client.js";
+import { clientError } from "./client-error.js";
 import { explain } from "./failure.js";
 import {
   type IoRedisClient,
@@ -160,7 +161,7 @@ async function ready(
   // Clients try again by themselves; what kept them from connecting is kept for the message.
   client.on("error", (error) => {
     lastError = error;
-    emit("failed", () => ({ during: "connection", error }));
+    emit("failed", () => ({ during: "connection", error: clientError(error) }));
   });
   const close = () => {
     closeMore();
@@ -180,9 +181,9 @@ async function ready(
     ]);
     return { client, close };
   } catch (error) {
-    const cause: unknown = lastError ?? error;
+    const cause = clientError(lastError ?? error);
     close();
-    throw new EngineError(`no Redis at ${showAddress(address)}: ${(cause as Error).message}`, {
+    throw new EngineError(`no Redis at ${showAddress(address)}: ${cause.message}`, {
       ...{ effect: "none", retryable: true, cause },
     });
   } finally {

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { systemClock, type Timer } from "../../clock.js";
 import { emit } from "../../events.js";
 import type { Seam, Subscription } from "./client.js";
+import { clientError } from "./client-error.js";
 import { ShardListeners } from "./shard-listeners.js";
 import { slotOf, tagOf } from "./slots.js";
 
@@ -92,7 +93,7 @@ export class Pushes {
 }
 
 function failed(error: unknown): void {
-  emit("failed", () => ({ during: "push", error }));
+  emit("failed", () => ({ during: "push", error: clientError(error) }));
 }
 
 /** Its sockets do not keep a process alive; that somebody waits for them does. */

@@ -9,6 +9,7 @@ const AGE = `
   for i = 1, #all, 2 do
     local head, ends, label = string.match(all[i + 1], '^(%d+:%d+:%d+:%d+:%d:%d+:)(%d+)(:.*)$')
     redis.call('HSET', KEYS[4], all[i], head .. string.format('%.0f', tonumber(ends) - ms) .. label)
+    redis.call('ZINCRBY', KEYS[7], -ms, all[i])
   end
   local left = redis.call('PTTL', KEYS[1])
   if left >= 0 then
@@ -21,7 +22,9 @@ const SILENCE = `
   for i = 1, #all, 2 do
     local head, heard, rest =
       string.match(all[i + 1], '^([xs]:%d+:%d+:%d+:%d+:%d+:)(%d+)(:.*)$')
-    redis.call('HSET', KEYS[3], all[i], head .. string.format('%.0f', heard - ARGV[1]) .. rest)
+    if head then
+      redis.call('HSET', KEYS[3], all[i], head .. string.format('%.0f', heard - ARGV[1]) .. rest)
+    end
   end`;
 
 // Whatever keeps others out now: first token and what is left, at one instant.

@@ -1,6 +1,7 @@
 import type { Call, Failed, Gone, Renewed, RenewRef } from "../../engine.js";
 import { type EngineError, HoldfastError } from "../../errors.js";
 import { exceptions, renewed } from "./answers.js";
+import { inBatches } from "./batches.js";
 import type { Commander } from "./commander.js";
 import { failed, isForbidden, outcomeOf } from "./failure.js";
 import { keyOf } from "./keys.js";
@@ -10,17 +11,19 @@ type Answer = Renewed | Gone | Failed;
 
 // Of each grant id, which the script cuts them by.
 const ID_LENGTH = 32;
-// For so many a server keeps everybody else waiting, which takes it less than a millisecond.
-const MOST_AT_ONCE = 512;
+
+/** One of many renewals, by its place among them. */
+interface Kept {
+  readonly place: number;
+  readonly key: string;
+  readonly id: string;
+}
 
 /** Renewals of one ttl and index, which travel as one operation. */
 interface Keep {
   readonly ttlMs: number;
   readonly index: number;
-  /** Which of all renewals these are, and the key of each. */
-  readonly places: number[];
-  readonly keys: string[];
-  readonly ids: string[];
+  readonly kept: readonly Kept[];
 }
 
 /**
@@ -43,17 +46,20 @@ export async function renewTogether(
       fail: failed,
     });
   };
-  const together = async ({ ttlMs, index, places, keys, ids }: Keep) => {
+  const together = async ({ ttlMs, index, kept }: Keep) => {
     try {
+      const keys = kept.map(({ key }) => key);
+      const ids = kept.map(({ id }) => id);
       const answer = await commander.runAtOnce(keys, keepWords(ttlMs, index, order, ids));
-      const others = exceptions(answer, places.length);
+      const others = exceptions(answer, kept.length);
       const plain: Renewed = { kind: "renewed", since, ttlMs };
-      for (const place of places) answers[place] = plain;
-      for (const [i, other] of others) answers[places[i]!] = renewal(other, since, ttlMs);
+      for (const { place } of kept) answers[place] = plain;
+      for (const [i, other] of others) answers[kept[i]!.place] = renewal(other, since, ttlMs);
     } catch (error) {
       // One key that this user may not touch refuses them all.
-      if (isForbidden((error as EngineError).cause)) await Promise.all(places.map(alone));
-      else for (const place of places) answers[place] = failed(error);
+      if (isForbidden((error as EngineError).cause)) {
+        await Promise.all(kept.map(({ place }) => alone(place)));
+      } else for (const { place } of kept) answers[place] = failed(error);
     }
   };
   const { keeps, others } = sorted(prefix, grants);
@@ -63,8 +69,7 @@ export async function renewTogether(
 
 /** Ids of another length are renewed one by one, and so are those that leave. */
 function sorted(prefix: string, grants: readonly RenewRef[]): { keeps: Keep[]; others: number[] } {
-  const keeps: Keep[] = [];
-  const open = new Map<string, Keep>();
+  const alike = new Map<string, { ttlMs: number; index: number; kept: Kept[] }>();
   const others: number[] = [];
   for (let place = 0; place < grants.length; place++) {
     const { resource, grantId, ttlMs, index = 0, leave = false } = grants[place]!;
@@ -73,16 +78,20 @@ function sorted(prefix: string, grants: readonly RenewRef[]): { keeps: Keep[]; o
       continue;
     }
     const kind = `${ttlMs}:${index}`;
-    let keep = open.get(kind);
-    if (keep === undefined || keep.places.length === MOST_AT_ONCE) {
-      keep = { ttlMs, index, places: [], keys: [], ids: [] };
-      keeps.push(keep);
-      open.set(kind, keep);
+    let group = alike.get(kind);
+    if (group === undefined) {
+      group = { ttlMs, index, kept: [] };
+      alike.set(kind, group);
     }
-    keep.places.push(place);
-    keep.keys.push(keyOf(prefix, resource));
-    keep.ids.push(grantId);
+    group.kept.push({ place, key: keyOf(prefix, resource), id: grantId });
   }
+  const keeps = [...alike.values()].flatMap(({ ttlMs, index, kept }) =>
+    inBatches(
+      kept,
+      ({ key }) => key,
+      () => "=",
+    ).map((some) => ({ ttlMs, index, kept: some })),
+  );
   return { keeps, others };
 }
 

@@ -45,8 +45,8 @@ const order = fc.constantFrom("1", "2", "3", "10");
 const index = fc.oneof({ weight: 3, arbitrary: fc.constant("0") }, fc.constantFrom("1", "2"));
 const leave = fc.oneof({ weight: 3, arbitrary: fc.constant("0") }, fc.constant("1"));
 const words = fc.oneof(
-  { weight: 5, arbitrary: fc.tuple(fc.constant("+"), ttl, tokens) },
-  { weight: 2, arbitrary: fc.tuple(fc.constant("?"), ttl, tokens) },
+  { weight: 5, arbitrary: fc.tuple(fc.constant("+"), ttl, beat, tokens) },
+  { weight: 2, arbitrary: fc.tuple(fc.constant("?"), ttl, fc.constant("0"), tokens) },
   { weight: 2, arbitrary: fc.tuple(fc.constant("enqueue"), mode, ttl, delay, tokens, beat) },
   { weight: 1, arbitrary: fc.tuple(fc.constant("acquire"), mode, ttl, delay, tokens) },
   { weight: 5, arbitrary: fc.tuple(fc.constant("-")) },
@@ -74,6 +74,48 @@ test("the first part of the script decides as the second would", async () => {
   );
 });
 
+test("a batch decides as its operations would one by one", async () => {
+  const turns = { maxLength: 25, minLength: 5 };
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, turns), async (steps) => {
+      // A revocation names a token, which is not known before. All waiters are of one channel.
+      const asked = steps
+        .filter(({ words }) => words[0] !== "revoke")
+        .map(({ who, words }) => sent(who, words));
+      const [together, apart] = [await inOne(asked), await oneByOne(asked)];
+      assert.deepEqual(together, apart);
+    }),
+    { numRuns: 150 },
+  );
+});
+
+type Asked = { readonly args: readonly string[]; readonly sent: readonly string[] };
+
+async function inOne(asked: readonly Asked[]): Promise<unknown> {
+  await client.flushdb();
+  const keys = asked.map(() => "key");
+  const words = asked.flatMap((one) => one.sent);
+  const raw = await client.eval(TEXT, keys.length, ...keys, CHANNELS[0], ...words);
+  const answers = asked.length === 1 ? [raw] : (raw as unknown[]);
+  return [timeless(answers, asked), await state()];
+}
+
+async function oneByOne(asked: readonly Asked[]): Promise<unknown> {
+  await client.flushdb();
+  const answers: unknown[] = [];
+  for (const one of asked)
+    answers.push(await client.eval(TEXT, 1, "key", CHANNELS[0], ...one.sent));
+  return [timeless(answers, asked), await state()];
+}
+
+/** Tokens and instants left out. */
+function timeless(answers: readonly unknown[], asked: readonly Asked[]): unknown[] {
+  return answers.map((answer, i) => {
+    const one = plain(answer, asked[i]!.args);
+    return one[0] === "granted" ? [one[0], ...one.slice(2)] : one;
+  });
+}
+
 /** Everything that anybody can see of it, with what depends on the time left out. */
 async function play(text: string, steps: readonly Step[]): Promise<unknown[]> {
   await client.flushdb();
@@ -86,22 +128,11 @@ async function play(text: string, steps: readonly Step[]): Promise<unknown[]> {
   };
   let last = 0n;
   for (const { who, words, channel } of steps) {
-    const id = String(who + 1).repeat(32);
-    const [name, ...terms] = words;
-    const label = `label ${NAMES[who]}`;
-    const args = [name!, id, ...terms];
-    if (name === "enqueue" || name === "acquire") args.splice(6, 0, label);
-    if (name === "revoke") args.splice(1, 1, await tokenInUse(), "0", "changes");
-    const one: Record<string, string> = {
-      "+": `+${id}${terms.join(":")}:${label}`,
-      "?": `?${id}${terms.join(":")}:${label}`,
-      "=": `=${id}${terms.join(":")}`,
-      "-": `-${id}`,
-    };
-    const sent = name! in one ? [one[name!]!] : args;
+    const name = words[0]!;
+    const { args, sent: asked } = sent(who, words, name === "revoke" ? await tokenInUse() : "");
     // The second part tells by a push alone, so the two decide alike only where that is heard.
     const own = name === "-" && channel === "unheard" ? "elsewhere" : channel;
-    const raw = await client.eval(text, 1, "key", own, ...sent);
+    const raw = await client.eval(text, 1, "key", own, ...asked);
     // What the first part tells the caller by the answer, the second tells it by a push.
     if (name === "-" && typeof raw === "string") messages.push(raw);
     const answer = plain(raw, args);
@@ -127,6 +158,23 @@ async function play(text: string, steps: readonly Step[]): Promise<unknown[]> {
   return [...seen, pushed];
 }
 
+/** The words of a step, and as they are sent. */
+function sent(who: number, words: readonly string[], token = ""): Asked {
+  const id = String(who + 1).repeat(32);
+  const [name, ...terms] = words;
+  const label = `label ${NAMES[who]}`;
+  const args = [name!, id, ...terms];
+  if (name === "enqueue" || name === "acquire") args.splice(6, 0, label);
+  if (name === "revoke") args.splice(1, 1, token, "0", "changes");
+  const short: Record<string, string> = {
+    "+": `+${id}${terms.join(":")}:${label}`,
+    "?": `?${id}${terms.join(":")}:${label}`,
+    "=": `=${id}${terms.join(":")}`,
+    "-": `-${id}`,
+  };
+  return { args, sent: name! in short ? [short[name!]!] : args };
+}
+
 /** The short answers of the first part in the words of the second. */
 function plain(answer: unknown, args: readonly string[]): unknown[] {
   if (answer === 1 || args[0] === "-") {
@@ -137,7 +185,7 @@ function plain(answer: unknown, args: readonly string[]): unknown[] {
   if (typeof answer === "string") {
     const [, position, label] = /^q:(\d+):\d+:\d+:\d+:(.*)$/.exec(answer) ?? [];
     if (position !== undefined) return ["queued", Number(position), [["x", label, 0]]];
-    return ["granted", answer, Number.parseInt(args[3]!, 10), Number(args[2])];
+    return ["granted", answer, Number.parseInt(args[4]!, 10), Number(args[2])];
   }
   const [kind, ...rest] = answer as unknown[];
   if (kind === "queued") return [kind, rest[0], holders(rest[2])];
@@ -172,7 +220,8 @@ async function state(): Promise<unknown> {
     holder: [kind, form, id, delay, special, ttl, order, index, tokens, label],
     life,
     queue,
-    waiters: waiters.sort(),
+    // A line that has ended may leave its note of the limit until it is forgotten.
+    waiters: waiters.filter((field) => field !== "limit").sort(),
     shared: shared.sort(),
   };
 }

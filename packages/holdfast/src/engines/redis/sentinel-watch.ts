@@ -1,4 +1,5 @@
 import { emit } from "../../events.js";
+import { clientError } from "./client-error.js";
 import type { IoRedisSubscriber } from "./ioredis.js";
 
 export type IoRedisConstructor<C> = new (options: object) => C;
@@ -29,5 +30,5 @@ export function watchSentinels(
 }
 
 function failed(error: unknown): void {
-  emit("failed", () => ({ during: "sentinel", error }));
+  emit("failed", () => ({ during: "sentinel", error: clientError(error) }));
 }

@@ -1,4 +1,5 @@
 import { EngineError } from "../../errors.js";
+import { clientError } from "./client-error.js";
 
 /**
  * What a client hands back is not always what our script said: it may be the word with which the server
@@ -13,7 +14,7 @@ export function misfit(answer: unknown): EngineError {
       { effect: "unknown", retryable: true },
     );
   }
-  const details = answer instanceof Error ? { cause: answer } : {};
+  const details = answer instanceof Error ? { cause: clientError(answer) } : {};
   return new EngineError(`the Redis client gave ${kindOf(answer)}, which is no answer to this`, {
     ...details,
     effect: "unknown",

@@ -35,8 +35,8 @@ test("what happens nearly always is one word", () => {
     ...{ resource: "a", grantId, mode: "exclusive", limit: null, ttlMs: 30_000 },
     ...{ lockDelayMs: 0, tokens: 33, label: "a:b" },
   };
-  assert.deepEqual(claimWords("enqueue", claim), [`+${grantId}30000:33:a:b`]);
-  assert.deepEqual(claimWords("acquire", claim), [`?${grantId}30000:33:a:b`]);
+  assert.deepEqual(claimWords("enqueue", claim, 7), [`+${grantId}30000:7:33:a:b`]);
+  assert.deepEqual(claimWords("acquire", claim, 0), [`?${grantId}30000:0:33:a:b`]);
   assert.deepEqual(releaseWords({ resource: "a", grantId, tombstoneMs: 0 }), [`-${grantId}`]);
 });
 
@@ -50,24 +50,24 @@ test("a renewal is one word, unless it leaves its grant or the id has another le
   assert.deepEqual(renewWords({ ...ref, grantId: "id" }, 7), other);
 });
 
-test("an enqueue that is repeated has its number among the heartbeats", () => {
-  const claim: Claim = {
-    ...{ resource: "a", grantId: "f".repeat(32), mode: "exclusive", limit: null, ttlMs: 5 },
-    ...{ lockDelayMs: 0, tokens: 1, label: "l" },
-  };
-  const words = ["enqueue", claim.grantId, "x", "5", "0", "1", "l", "2"];
-  assert.deepEqual(claimWords("enqueue", claim, 2), words);
-});
-
 test("ids of another length, lock-delays, shared claims and tombstones have their words one by one", () => {
   const claim: Claim = {
     ...{ resource: "a", grantId: "id", mode: "exclusive", limit: null, ttlMs: 5 },
     ...{ lockDelayMs: 0, tokens: 1, label: "l" },
   };
-  assert.deepEqual(claimWords("enqueue", claim), ["enqueue", "id", "x", "5", "0", "1", "l", "0"]);
+  assert.deepEqual(claimWords("enqueue", claim, 2), [
+    "enqueue",
+    "id",
+    "x",
+    "5",
+    "0",
+    "1",
+    "l",
+    "2",
+  ]);
   const long = { ...claim, grantId: "f".repeat(32) };
-  assert.deepEqual(claimWords("acquire", { ...long, lockDelayMs: 7 })[0], "acquire");
-  assert.deepEqual(claimWords("enqueue", { ...long, mode: "shared", limit: 2 })[2], "s2");
+  assert.deepEqual(claimWords("acquire", { ...long, lockDelayMs: 7 }, 0)[0], "acquire");
+  assert.deepEqual(claimWords("enqueue", { ...long, mode: "shared", limit: 2 }, 1)[2], "s2");
   assert.deepEqual(releaseWords({ resource: "a", grantId: "id", tombstoneMs: 0 }), [
     "release",
     "id",

@@ -23,13 +23,13 @@ const ID_LENGTH = 32;
 /**
  * Nearly every claim is exclusive and without lock-delay, nearly every renewal of one that stays, and
  * nearly every release without a tombstone. Those are one word: each costs the client, the server and
- * the script. An enqueue that is repeated counts as a heartbeat, and has its number among them.
+ * the script. An enqueue counts as a heartbeat, and has its number among them; an acquire has none, 0.
  */
-export function claimWords(verb: "acquire" | "enqueue", claim: Claim, beat = 0): string[] {
+export function claimWords(verb: "acquire" | "enqueue", claim: Claim, beat: number): string[] {
   const { grantId, mode, limit, ttlMs, lockDelayMs, tokens, label } = claim;
-  const isPlain = mode === "exclusive" && lockDelayMs === 0 && beat === 0;
+  const isPlain = mode === "exclusive" && lockDelayMs === 0;
   if (isPlain && grantId.length === ID_LENGTH) {
-    return [`${verb === "enqueue" ? "+" : "?"}${grantId}${ttlMs}:${tokens}:${label}`];
+    return [`${verb === "enqueue" ? "+" : "?"}${grantId}${ttlMs}:${beat}:${tokens}:${label}`];
   }
   const letter = mode === "shared" ? `s${limit ?? 0}` : "x";
   const numbers = [String(ttlMs), String(lockDelayMs), String(tokens)] as const;

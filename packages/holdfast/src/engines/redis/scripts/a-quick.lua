@@ -10,7 +10,7 @@
 -- where it failed
 --
 -- What is the same at every call stands before this text, in a line that the commander writes:
---   STRIDE          how many keys each operation has: 1, or 6 on a Cluster
+--   STRIDE          how many keys each operation has: 1, or 8 on a Cluster
 --   PUBLISH, COUNT  the commands to tell a channel and to count who listens. On a Cluster PUBLISH
 --                   counts only those who listen at this node, and tells everybody everywhere
 --   IDLE            ms after which an idle fence is forgotten
@@ -39,12 +39,16 @@ local call, ARGV, sub, match, type = redis.pcall, ARGV, string.sub, string.match
 -- The server's time in µs, the same for all operations of a call.
 local stamp
 local answers, count, a, decide = {}, 0, 2, nil
+-- By key, what keeps the first in line out, as one operation has found it: heartbeats and those who
+-- join the line need not look again.
+local blocked = {}
 
 local i = 1
 while i <= #KEYS do
   local key, name = KEYS[i], ARGV[a]
   local mark, id, terms = sub(name, 1, 1), nil, nil
   local answer, size, span, rest = nil, 0, STRIDE, nil
+  if name ~= 'heartbeat' and name ~= 'enqueue' then blocked[key] = nil end
 
   -- -id
   if mark == '-' then
@@ -100,11 +104,10 @@ while i <= #KEYS do
       end
     end
 
-  -- +idttl:tokens:label, and the same with ? by one who does not wait
+  -- +idttl:beat:tokens:label, and the same with ? by one who does not wait, and has no heartbeats
   elseif mark == '+' or mark == '?' then
     id, terms = sub(name, 2, 33), sub(name, 34)
-    local ttl = match(terms, '^%d+')
-    local tail = sub(terms, #ttl + 2)
+    local ttl, beat, tail = match(terms, '^(%d+):(%d+):(.*)$')
     local queue, gone = '{' .. key .. '}:queue', '{' .. key .. '}:gone'
     -- One question for three keys: tombstones weigh more than the two others together.
     local present = call('EXISTS', key, queue, gone, gone, gone)
@@ -147,7 +150,7 @@ while i <= #KEYS do
             stamp = time[1] .. sub('00000' .. time[2], -6)
           end
           local tokens, own = match(tail, '^(%d+):(.*)$')
-          call('HSET', waiters, id, 'x:0:' .. ttl .. ':0:' .. tokens .. ':0:' ..
+          call('HSET', waiters, id, 'x:0:' .. ttl .. ':0:' .. tokens .. ':' .. beat .. ':' ..
             sub(stamp, 1, -4) .. ':0:' .. ARGV[1] .. ':' .. own)
           local position, soon, kept = 0, math.min(HEARTBEAT, left), 0
           if present == 2 then
@@ -221,7 +224,7 @@ while i <= #KEYS do
     size = 7
   elseif name == 'revoke' then
     size = 3
-  elseif name ~= 'inspect' then
+  elseif name ~= 'inspect' and name ~= 'promote' then
     size = 2
   end
 

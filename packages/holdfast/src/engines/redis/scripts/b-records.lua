@@ -9,6 +9,9 @@
 --       5 fence     string: the last token given out
 --       6 gone      sorted set of grant ids whose claims are refused, by when that ends. One key for
 --                   all: a name for each would be looked for at every claim, far from what is in use
+--       7 ends      sorted set of shared grant ids, by when each stops being in the way
+--       8 tokens    sorted set of shared grant ids, by first token
+-- There may be thousands of shared grants and waiters. No operation but inspect reads them all.
 
 if not stamp then
   local time = redis.call('TIME')
@@ -17,8 +20,9 @@ end
 local us = tonumber(stamp)
 local at = math.floor(us / 1000)
 
-local MARKER = 'hf:s'
-local PASSED_OVER = 3000
+local MANY, VIEWS = 16, 4
+-- All shared claims that are alive carry one limit, and the marker says which.
+local MARKER = 'hf:s:'
 
 local function whole(number)
   return string.format('%.0f', number)
@@ -59,54 +63,75 @@ end
 local function write_shared(keys, g)
   redis.call('HSET', keys[4], g.id, table.concat({ whole(g.token), g.tokens, g.ttl, g.delay,
     state_of(g, '0'), g.limit, whole(g.ends), g.index, whole(g.order), g.label }, ':'))
+  redis.call('ZADD', keys[7], whole(g.ends + g.delay), g.id)
 end
 
-local function read_shared(id, value)
+-- The shared grant of this id, alive or not; nil where there is none.
+local function read_shared(keys, id)
+  local value = redis.call('HGET', keys[4], id)
+  if not value then return nil end
   local token, tokens, ttl, delay, state, limit, ends, index, order, label =
     string.match(value, '^(%d+):(%d+):(%d+):(%d+):(%d):(%d+):(%d+):(%d+):(%d+):(.*)$')
   return read_state({ mode = 's', id = id, token = tonumber(token), tokens = tonumber(tokens),
     ttl = tonumber(ttl), delay = tonumber(delay), limit = tonumber(limit), ends = tonumber(ends),
-    order = tonumber(order), index = tonumber(index), label = label }, state)
+    order = tonumber(order), index = tonumber(index), label = label, left = ends - at }, state)
 end
 
--- The marker lives as long as the last of those it stands for, lock-delays included.
-local function mark_shared(keys, grants)
-  local last = 0
-  for _, g in ipairs(grants) do last = math.max(last, g.ends + g.delay) end
-  if last > at then
-    redis.call('SET', keys[1], MARKER, 'PX', last - at)
-    redis.call('PEXPIRE', keys[4], last - at)
-  else
-    redis.call('DEL', keys[1], keys[4])
+local function forget_shared(keys, id)
+  redis.call('HDEL', keys[4], id)
+  redis.call('ZREM', keys[7], id)
+  redis.call('ZREM', keys[8], id)
+end
+
+-- The marker lives as long as the last of those it stands for, lock-delays included. With a limit, the
+-- marker is written anew.
+local function mark_shared(keys, limit)
+  local last = redis.call('ZREVRANGE', keys[7], 0, 0, 'WITHSCORES')[2]
+  local left = last and last - at or 0
+  if left <= 0 then
+    redis.call('DEL', keys[1], keys[4], keys[7], keys[8])
+    return
   end
+  if limit then
+    redis.call('SET', keys[1], MARKER .. limit, 'PX', whole(left))
+  elseif redis.call('PTTL', keys[1]) == left then
+    return
+  else
+    redis.call('PEXPIRE', keys[1], whole(left))
+  end
+  for _, key in ipairs({ keys[4], keys[7], keys[8] }) do redis.call('PEXPIRE', key, whole(left)) end
 end
 
--- Everything in the way: each grant with `left`, what is left of its life; its lock-delay follows.
--- A holder that is not ours is { foreign = true }.
+local function marker_limit(value)
+  return string.sub(value, 1, #MARKER) == MARKER and tonumber(string.sub(value, #MARKER + 1)) or nil
+end
+
+-- What is in the way: { mode = 'x', count = 1, grant }, { mode = 's', count, limit }, or { count = 0 }
+-- for nothing. A grant has `left`, what is left of its life; its lock-delay follows. A holder that is
+-- not ours is the grant { foreign = true }.
 local function blockers(keys)
   local value = redis.call('GET', keys[1])
-  if not value then return {} end
-  if value ~= MARKER then
+  if not value then return { count = 0 } end
+  local limit = marker_limit(value)
+  if not limit then
     local pttl = redis.call('PTTL', keys[1])
     local g = read_exclusive(value)
-    if not g then return { { foreign = true, mode = 'x', left = pttl, delay = 0 } } end
-    -- Somebody took the expiry away by hand: the holder's next renewal brings it back.
-    g.left = pttl < 0 and g.ttl or pttl - g.delay
-    return { g }
-  end
-  local found, over = {}, false
-  local all = redis.call('HGETALL', keys[4])
-  for i = 1, #all, 2 do
-    local g = read_shared(all[i], all[i + 1])
-    g.left = g.ends - at
-    if g.left + g.delay > 0 then found[#found + 1] = g
+    if not g then
+      g = { foreign = true, mode = 'x', left = pttl, delay = 0 }
     else
-      redis.call('HDEL', keys[4], g.id)
-      over = true
+      -- Somebody took the expiry away by hand: the holder's next renewal brings it back.
+      g.left = pttl < 0 and g.ttl or pttl - g.delay
     end
+    return { mode = 'x', count = 1, grant = g }
   end
-  if over or #found == 0 then mark_shared(keys, found) end
-  return found
+  -- Some of those that are over: whoever looks next takes more, and the count leaves them out.
+  for _, id in ipairs(redis.call('ZRANGE', keys[7], '-inf', whole(at), 'BYSCORE', 'LIMIT', 0, MANY)) do
+    forget_shared(keys, id)
+  end
+  local count = redis.call('ZCOUNT', keys[7], '(' .. whole(at), '+inf')
+  if count > 0 then return { mode = 's', count = count, limit = limit } end
+  redis.call('DEL', keys[1], keys[4], keys[7], keys[8])
+  return { count = 0 }
 end
 
 -- The grant of this id if it is alive.
@@ -114,31 +139,26 @@ local function alive(keys, id)
   local value = redis.call('GET', keys[1])
   if not value then return nil end
   local g
-  if value == MARKER then
-    local record = redis.call('HGET', keys[4], id)
-    if not record then return nil end
-    g = read_shared(id, record)
-    g.left = g.ends - at
+  if marker_limit(value) then
+    g = read_shared(keys, id)
   else
     g = read_exclusive(value)
     if not g or g.id ~= id then return nil end
     local pttl = g.delay > 0 and redis.call('PTTL', keys[1]) or -1
     g.left = pttl < 0 and 1 or pttl - g.delay
   end
-  return g.left > 0 and g or nil
+  return g and g.left > 0 and g or nil
 end
 
 -- A new life for a grant that is there, from now on.
 local function arm(keys, g, ttl)
-  local life = ttl
   g.ttl = ttl
   if g.mode == 'x' then
-    write_exclusive(keys, g, life + g.delay)
+    write_exclusive(keys, g, ttl + g.delay)
   else
-    g.ends = at + life
+    g.ends = at + ttl
     write_shared(keys, g)
-    local rest = blockers(keys)
-    mark_shared(keys, rest)
+    mark_shared(keys)
   end
 end
 
@@ -169,155 +189,31 @@ local function take_tokens(fence, count)
 end
 
 local function fits(present, mode, limit)
-  if #present == 0 then return true end
-  if mode == 'x' or present[1].mode == 'x' then return false end
-  return limit == 0 or #present < limit
-end
-
-local function read_waiter(id, value)
-  local mode, limit, ttl, delay, tokens, beat, heard, passed, channel, label =
-    string.match(value, '^([xs]):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):([^:]*):(.*)$')
-  return { id = id, mode = mode, limit = tonumber(limit), ttl = tonumber(ttl),
-    delay = tonumber(delay), tokens = tonumber(tokens), beat = tonumber(beat),
-    heard = tonumber(heard), passed = tonumber(passed), channel = channel, label = label }
-end
-
-local function is_silent(w)
-  return at - w.heard > WAITER_LIFE
-end
-
--- `heard` is when it last showed that it is there, `passed` when it was first passed over, or 0.
-local function waiter_record(w)
-  return table.concat({ w.mode, w.limit, w.ttl, w.delay, w.tokens, w.beat, whole(w.heard),
-    whole(w.passed), w.channel, w.label }, ':')
-end
-
-local function write_waiter(keys, w)
-  redis.call('HSET', keys[3], w.id, waiter_record(w))
-  redis.call('PEXPIRE', keys[2], WAITER_LIFE * 2)
-  redis.call('PEXPIRE', keys[3], WAITER_LIFE * 2)
-end
-
-local function leave_line(keys, id)
-  redis.call('HDEL', keys[3], id)
-  return redis.call('ZREM', keys[2], id)
-end
-
-local function make_grant(keys, w, present, life)
-  local g = { mode = w.mode, id = w.id, token = take_tokens(keys[5], w.tokens),
-    tokens = w.tokens, ttl = w.ttl, delay = w.delay, order = 0, index = 0, revoked = '0',
-    absent = false, limit = w.limit, label = w.label, left = life, life = life, ends = at + life }
-  if g.mode == 'x' then
-    write_exclusive(keys, g, life + g.delay)
-  else
-    -- Records that are left from a marker that somebody deleted must not come back to life.
-    if #present == 0 then redis.call('DEL', keys[4]) end
-    write_shared(keys, g)
-    present[#present + 1] = g
-    mark_shared(keys, present)
-    present[#present] = nil
-  end
-  return g
-end
-
-local function unmake_grant(keys, g, present)
-  if g.mode == 'x' then
-    redis.call('DEL', keys[1])
-  else
-    redis.call('HDEL', keys[4], g.id)
-    mark_shared(keys, present)
-  end
-end
-
--- Whether anybody listens here. Asked before anything is said: replicas tell their own listeners
--- what is published, and what they were told cannot be taken back.
-local function is_heard(channel)
-  local answer = redis.pcall('PUBSUB', COUNT, channel)
-  return not answer.err and answer[2] > 0
-end
-
--- Whether it has missed two heartbeats; its process may have been stopped, and still be listened for.
-local function is_late(w)
-  return w.channel ~= ARGV[1] and at - w.heard > STILL_THERE
-end
-
--- Makes the grant and tells the waiter's process; gives nil where that was not possible.
-local function push_grant(keys, w, present)
-  if not is_heard(w.channel) then return nil end
-  -- The grant first: a message about one that could then not be written would make two holders.
-  local g = make_grant(keys, w, present, math.min(w.ttl, CLAIM_WINDOW))
-  local told = redis.pcall(PUBLISH, w.channel,
-    table.concat({ w.id, w.beat, whole(g.token), g.tokens, g.life }, ' '))
-  if type(told) == 'number' then return g end
-  -- Without the right to publish there are no pushes, and heartbeats must do.
-  unmake_grant(keys, g, present)
-end
-
--- Others must not overtake a waiter for ever because nobody listens for it. After a while, if it is
--- still there, it gets the grant without a word, and its next heartbeat finds it; so the grant lives
--- for some heartbeats, however short the ttl is. Gives nil where it is passed over once more.
-local function keep_grant(keys, w, present)
-  if w.passed == 0 then
-    w.passed = at
-    -- Out of memory, it is passed over and not remembered.
-    redis.pcall('HSET', keys[3], w.id, waiter_record(w))
-  end
-  if at - w.passed < PASSED_OVER or at - w.heard > STILL_THERE then return nil end
-  return make_grant(keys, w, present, CLAIM_WINDOW)
-end
-
--- Lets in from the head whoever fits. A waiter that nobody listens for is passed over, not thrown
--- out: its own heartbeat brings it in. So is one that is late, unless nobody behind it can be let in:
--- else all waiters of a process that was stopped would have their turns, and a claim window each. The
--- caller is told by the answer to its call. Gives the caller's grant, if it was made.
-local function promote(keys, present, caller)
-  local own, from, late = nil, 0, {}
-  while true do
-    local id = redis.call('ZRANGE', keys[2], from, from)[1]
-    if not id then break end
-    local record = redis.call('HGET', keys[3], id)
-    local w = record and read_waiter(id, record)
-    if not w or is_silent(w) then
-      leave_line(keys, id)
-    elseif not fits(present, w.mode, w.limit) then
-      return own
-    elseif id == caller then
-      own = make_grant(keys, w, present, w.ttl)
-      present[#present + 1] = own
-      leave_line(keys, id)
-    elseif is_late(w) then
-      late[#late + 1] = w
-      from = from + 1
-    else
-      local g = push_grant(keys, w, present) or keep_grant(keys, w, present)
-      if g then
-        present[#present + 1] = g
-        leave_line(keys, id)
-      else
-        from = from + 1
-      end
-    end
-  end
-  for _, w in ipairs(late) do
-    if not fits(present, w.mode, w.limit) then break end
-    local g = push_grant(keys, w, present) or keep_grant(keys, w, present)
-    if g then
-      present[#present + 1] = g
-      leave_line(keys, w.id)
-    end
-  end
-  return own
+  if not present.mode then return true end
+  if mode == 'x' or present.mode == 'x' then return false end
+  return limit == 0 or present.count < limit
 end
 
 -- For people: mode, the token in use, label, what is left, whether revoked.
-local function holder_views(present)
-  local views = {}
-  for _, g in ipairs(present) do
-    if g.foreign then
-      views[#views + 1] = { 'x', '0', '(another program)', g.left, 0 }
-    elseif g.left > 0 then
-      views[#views + 1] = { g.mode, whole(g.token + g.index), g.label, g.left, tonumber(g.revoked) }
-    end
+local function view_of(g)
+  if g.foreign then return { 'x', '0', '(another program)', g.left, 0 } end
+  return { g.mode, whole(g.token + g.index), g.label, g.left, tonumber(g.revoked) }
+end
+
+-- Some holders, those that end first. Every waiter is told at every heartbeat, so a few must do.
+local function holder_views(keys, present)
+  if present.views then return present.views end
+  local g, views = present.grant, {}
+  present.views = views
+  if g then
+    if g.foreign or g.left > 0 then views[1] = view_of(g) end
+    return views
+  end
+  if not present.mode then return views end
+  for _, id in ipairs(redis.call('ZRANGE', keys[7], '(' .. whole(at), '+inf', 'BYSCORE', 'LIMIT', 0,
+    VIEWS)) do
+    g = read_shared(keys, id)
+    if g and g.left > 0 then views[#views + 1] = view_of(g) end
   end
   return views
 end

@@ -1,20 +1,22 @@
 -- One claim: granted, or busy; with enqueue in line until it is its turn.
 -- args  1 grant id  2 mode: x, or s with its limit, s0 without  3 ttl  4 lock-delay  5 tokens  6 label
---       7 of enqueue: its number among the heartbeats, 0 for the first one
+--       7 of enqueue: its number among the heartbeats
 -- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
 --       | gone why | limit inUse
 
 local FOREIGN_HEARTBEAT = 75
-local MANY = 16
 
 -- When the head must look by itself: expiry pushes nothing, and foreigners never do.
-local function next_heartbeat(present)
-  local next = HEARTBEAT
-  for _, g in ipairs(present) do
-    local ms = g.foreign and FOREIGN_HEARTBEAT or g.left + g.delay
-    next = math.min(next, math.max(ms, 1))
+local function next_heartbeat(keys, present)
+  local g, ms = present.grant, HEARTBEAT
+  if g then
+    ms = g.foreign and FOREIGN_HEARTBEAT or g.left + g.delay
+  elseif present.mode then
+    local first = redis.call('ZRANGE', keys[7], '(' .. whole(at), '+inf', 'BYSCORE', 'LIMIT', 0, 1,
+      'WITHSCORES')[2]
+    if first then ms = first - at end
   end
-  return next
+  return math.min(HEARTBEAT, math.max(ms, 1))
 end
 
 -- The dead before it keep their places for a while, and do not look. Behind very many of them nobody
@@ -32,25 +34,51 @@ end
 
 local function queued(keys, id, present)
   local position = redis.call('ZRANK', keys[2], id)
-  local next = comes_first(keys, position) and next_heartbeat(present) or HEARTBEAT
-  return { 'queued', position, next, holder_views(present) }
+  local next = comes_first(keys, position) and next_heartbeat(keys, present) or HEARTBEAT
+  return { 'queued', position, next, holder_views(keys, present) }
 end
 
 local function granted(g, life)
   return { 'granted', whole(g.token), g.tokens, life }
 end
 
--- All shared claims that are alive carry one limit.
-local function other_limit(keys, w, present)
-  for _, g in ipairs(present) do
-    if g.mode == 's' and g.left > 0 and g.limit ~= w.limit then return g.limit end
-  end
-  for _, record in ipairs(redis.call('HVALS', keys[3])) do
-    local other = read_waiter('', record)
-    if other.mode == 's' and other.limit ~= w.limit and not is_silent(other) then
-      return other.limit
+-- The limit of a shared claim that is alive, whichever is met first; nil where there is none.
+local function limit_of_the_living(keys, present)
+  local from, ids = 0, nil
+  while present.mode == 's' do
+    ids = redis.call('ZREVRANGE', keys[7], from, from + MANY - 1)
+    for _, id in ipairs(ids) do
+      local g = read_shared(keys, id)
+      if g and g.left > 0 then return g.limit end
     end
+    if #ids < MANY then break end
+    from = from + MANY
   end
+  from = 0
+  repeat
+    ids = redis.call('ZRANGE', keys[2], from, from + MANY - 1)
+    for _, id in ipairs(ids) do
+      local record = redis.call('HGET', keys[3], id)
+      local w = record and read_waiter(id, record)
+      if w and w.mode == 's' and not is_silent(w) then return w.limit end
+    end
+    from = from + MANY
+  until #ids < MANY
+end
+
+-- All shared claims that are alive carry one limit. While there is a marker it says which, and else
+-- those in line have noted it: only a claim that differs needs to look for somebody alive.
+local function other_limit(keys, w, present)
+  local noted = present.limit or tonumber(redis.call('HGET', keys[3], 'limit') or nil)
+  if noted == w.limit then return nil end
+  local limit = limit_of_the_living(keys, present)
+  if limit and limit ~= w.limit then return limit end
+  -- What is noted was of the dead, or of lock-delays. From here on it is this one's.
+  if present.limit then
+    redis.call('SET', keys[1], MARKER .. w.limit, 'KEEPTTL')
+    present.limit = w.limit
+  end
+  if redis.call('EXISTS', keys[2]) == 1 then redis.call('HSET', keys[3], 'limit', w.limit) end
 end
 
 local function claim(keys, args, waits)
@@ -65,8 +93,10 @@ local function claim(keys, args, waits)
     if known.revoked == '1' then return { 'gone', 'revoked' } end
     return rearm(keys, known)
   end
-  local present = blockers(keys)
-  local busy = function() return { 'busy', next_heartbeat(present), holder_views(present) } end
+  local present = blocked[keys[1]] or blockers(keys)
+  local busy = function()
+    return { 'busy', next_heartbeat(keys, present), holder_views(keys, present) }
+  end
   if redis.call('ZSCORE', keys[2], w.id) then
     if not waits then return busy() end
     -- Somebody may have taken its record away by hand.
@@ -75,21 +105,21 @@ local function claim(keys, args, waits)
   end
   local limit = w.mode == 's' and other_limit(keys, w, present)
   if limit then return { 'limit', limit } end
-  promote(keys, present)
-  if redis.call('EXISTS', keys[2]) == 0 and fits(present, w.mode, w.limit) then
+  -- Those still in line may be out of reach for now, and this one fit beside the holders.
+  local _, passed
+  if not blocked[keys[1]] then _, passed = promote(keys, present) end
+  if passed and fits(present, w.mode, w.limit) then
     return granted(make_grant(keys, w, present, w.ttl), w.ttl)
   end
   if not waits then return busy() end
   local last = redis.call('ZREVRANGE', keys[2], 0, 0, 'WITHSCORES')[2]
   redis.call('ZADD', keys[2], tonumber(last or 0) + 1, w.id)
   write_waiter(keys, w)
-  local holder = present[1]
-  if holder and holder.mode == 'x' and holder.state == '0' then
+  local holder = present.grant
+  if holder and holder.state == '0' then
     redis.call('SET', keys[1], exclusive_record(holder), 'KEEPTTL')
+    holder.state = '2'
   end
-  -- Those before may be out of reach for now, and this one fit beside the holders.
-  local own = promote(keys, present, w.id)
-  if own then return granted(own, own.life) end
   return queued(keys, w.id, present)
 end
 
@@ -97,10 +127,10 @@ function operations.acquire(keys, args) return claim(keys, args, false) end
 function operations.enqueue(keys, args) return claim(keys, args, true) end
 
 -- The same of exclusive claims without lock-delay.
--- args  1 grant id  2 ttl:tokens:label
+-- args  1 grant id  2 ttl:beat:tokens:label
 local function plain(args)
-  local ttl, tokens, label = string.match(args[2], '^(%d+):(%d+):(.*)$')
-  return { args[1], 'x', ttl, '0', tokens, label }
+  local ttl, beat, tokens, label = string.match(args[2], '^(%d+):(%d+):(%d+):(.*)$')
+  return { args[1], 'x', ttl, '0', tokens, label, beat }
 end
 
 operations['?'] = function(keys, args) return claim(keys, plain(args), false) end

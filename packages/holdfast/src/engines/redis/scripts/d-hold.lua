@@ -1,11 +1,11 @@
 -- Renewal and release of grants by their holder, and by people.
 
 local function why_gone(keys, id)
-  for _, g in ipairs(blockers(keys)) do
-    if g.id == id then return { 'gone', g.revoked == '1' and g.left > 0 and 'revoked' or 'expired' } end
-    if g.foreign or g.id then return { 'gone', 'replaced' } end
-  end
-  return { 'gone', 'expired' }
+  local present = blockers(keys)
+  if not present.mode then return { 'gone', 'expired' } end
+  local g = present.grant or read_shared(keys, id)
+  if not g or g.id ~= id then return { 'gone', 'replaced' } end
+  return { 'gone', g.revoked == '1' and g.left > 0 and 'revoked' or 'expired' }
 end
 
 -- args  1 grant id  2 ttl  3 index  4 order  5 1 to leave it behind, 0 not
@@ -36,17 +36,13 @@ end
 local function finish(keys, id, g)
   if g and g.mode == 'x' then
     redis.call('DEL', keys[1])
-    promote(keys, {})
   elseif g then
-    redis.call('HDEL', keys[4], id)
-    local rest = blockers(keys)
-    mark_shared(keys, rest)
-    promote(keys, rest)
-  elseif leave_line(keys, id) == 1 then
-    promote(keys, blockers(keys))
-  else
+    forget_shared(keys, id)
+    mark_shared(keys)
+  elseif leave_line(keys, id) == 0 then
     return false
   end
+  promote(keys, blockers(keys))
   return true
 end
 
@@ -74,12 +70,17 @@ end
 -- args  1 grant id
 operations['-'] = function(keys, args) return operations.release(keys, { args[1], '0' }) end
 
+-- The grant that lives and has this token. Ranges of grants do not meet, so of the shared ones only the
+-- last that begins before it can have it.
 local function find_token(keys, token)
-  for _, g in ipairs(blockers(keys)) do
-    if not g.foreign and g.left > 0 and token >= g.token and token < g.token + g.tokens then
-      return g
-    end
+  local present = blockers(keys)
+  local g = present.grant
+  if present.mode == 's' then
+    local id = redis.call('ZRANGE', keys[8], whole(token), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1)[1]
+    g = id and read_shared(keys, id)
   end
+  if not g or g.foreign or g.left <= 0 then return nil end
+  return token >= g.token and token < g.token + g.tokens and g or nil
 end
 
 -- args  1 mode  2 token
@@ -108,14 +109,20 @@ end
 -- Gives holders, waiters as mode label, ms for which a lock-delay keeps it closed
 function operations.inspect(keys)
   local present = blockers(keys)
-  local closed, waiters = 0, {}
-  for _, g in ipairs(present) do
-    if not g.foreign and g.left <= 0 then closed = math.max(closed, g.left + g.delay) end
+  local grants, closed, views, waiters = { present.grant }, 0, {}, {}
+  if present.mode == 's' then
+    for _, id in ipairs(redis.call('ZRANGE', keys[8], 0, -1)) do
+      grants[#grants + 1] = read_shared(keys, id)
+    end
+  end
+  for _, g in ipairs(grants) do
+    if g.foreign or g.left > 0 then views[#views + 1] = view_of(g)
+    else closed = math.max(closed, g.left + g.delay) end
   end
   for _, id in ipairs(redis.call('ZRANGE', keys[2], 0, -1)) do
     local record = redis.call('HGET', keys[3], id)
     local w = record and read_waiter(id, record)
     if w and not is_silent(w) then waiters[#waiters + 1] = { w.mode, w.label } end
   end
-  return { holder_views(present), waiters, closed }
+  return { views, waiters, closed }
 end

@@ -24,14 +24,19 @@ function operations.heartbeat(keys, args)
   local record = redis.call('HGET', keys[3], id)
   if not record or not redis.call('ZSCORE', keys[2], id) then return { 'unknown' } end
   local w = read_waiter(id, record)
+  local present = blocked[keys[1]] or blockers(keys)
+  -- While it was taken for dead, others may have come with another limit.
+  if w.mode == 's' and is_silent(w) and other_limit(keys, w, present) then
+    leave_line(keys, id)
+    return { 'unknown' }
+  end
   -- Heartbeats may overtake each other; validity counts from the latest that was carried out.
   w.beat, w.heard = math.max(w.beat, beat), at
   -- Listened for again, it is told at its turn. Nothing must be kept for it then, should it die.
   if w.passed > 0 and is_heard(w.channel) then w.passed = 0 end
   write_waiter(keys, w)
   drop_silent_neighbour(keys, id)
-  local present = blockers(keys)
-  local own = promote(keys, present, id)
+  local own = not blocked[keys[1]] and promote(keys, present, id)
   if own then return granted(own, own.life) end
   return queued(keys, id, present)
 end
@@ -44,4 +49,10 @@ function operations.withdraw(keys, args)
   -- Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
   if leave_line(keys, args[1]) == 1 then promote(keys, blockers(keys)) end
   return { 'withdrawn' }
+end
+
+-- Goes on where a call had to leave the rest.
+function operations.promote(keys)
+  promote(keys, blockers(keys))
+  return 1
 end

@@ -2,7 +2,7 @@
 return function(name, key, args)
   local tag = '{' .. key .. '}'
   local keys = { key, tag .. ':queue', tag .. ':waiters', tag .. ':shared', tag .. ':fence',
-    tag .. ':gone' }
+    tag .. ':gone', tag .. ':ends', tag .. ':tokens' }
   local ok, decided = pcall(operations[name], keys, args)
   return ok and decided or
     { 'error', type(decided) == 'table' and decided.err or tostring(decided) }

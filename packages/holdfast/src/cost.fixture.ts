@@ -19,7 +19,7 @@ interface Operation {
   readonly run: (engine: Engine, crowd: readonly Claim[], i: number) => Promise<unknown>;
 }
 
-const OPERATIONS: readonly Operation[] = [
+const AMONG_WAITERS: readonly Operation[] = [
   {
     title: "standing in line and leaving it costs the same behind many as behind few",
     crowd: withWaiters,
@@ -40,6 +40,9 @@ const OPERATIONS: readonly Operation[] = [
     crowd: withWaiters,
     run: (engine, [one]) => engine.tryAcquire(sharedClaim(one!.resource), callNow()),
   },
+];
+
+const AMONG_HOLDERS: readonly Operation[] = [
   {
     title: "acquire, renew, check and release cost the same among many holders as among few",
     crowd: withHolders,
@@ -56,9 +59,19 @@ const OPERATIONS: readonly Operation[] = [
   },
 ];
 
+type Open = () => Engine | Promise<Engine>;
+
+export function checkCostAmongWaiters(open: Open): void {
+  check(open, AMONG_WAITERS);
+}
+
+export function checkCostAmongHolders(open: Open): void {
+  check(open, AMONG_HOLDERS);
+}
+
 /** One test for each operation, on an engine of its own. */
-export function costsOf(open: () => Engine | Promise<Engine>): void {
-  for (const { title, crowd, run } of OPERATIONS) {
+function check(open: Open, operations: readonly Operation[]): void {
+  for (const { title, crowd, run } of operations) {
     test(title, async () => {
       const engine = await open();
       const few = await crowd(engine, "few", FEW);
@@ -70,6 +83,9 @@ export function costsOf(open: () => Engine | Promise<Engine>): void {
       await engine.close();
     });
   }
+}
+
+export function checkCostOfListing(open: Open): void {
   test("a listing costs the same for each of many names as for each of few", async () => {
     const [few, many] = [await open(), await open()];
     await hold(few, FEW);

@@ -1,4 +1,10 @@
-import { costsOf } from "../../cost.fixture.js";
+import {
+  checkCostAmongHolders,
+  checkCostAmongWaiters,
+  checkCostOfListing,
+} from "../../cost.fixture.js";
 import { memoryEngine } from "./index.js";
 
-costsOf(() => memoryEngine());
+checkCostAmongWaiters(memoryEngine);
+checkCostAmongHolders(memoryEngine);
+checkCostOfListing(memoryEngine);

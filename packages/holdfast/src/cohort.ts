@@ -6,7 +6,8 @@ import { channels, emit } from "./events.js";
 import type { Grant } from "./grant.js";
 import type { Keeper } from "./keeper.js";
 import { type Custody, HeldLease } from "./lease.js";
-import { type LocalLine, LocalWaiter } from "./local-waiter.js";
+import { LocalLine } from "./local-line.js";
+import { type LocalHost, LocalWaiter } from "./local-waiter.js";
 import type { Terms } from "./options.js";
 
 // One that waits again right after its turn is served many times in one grant. A range that is not
@@ -14,7 +15,8 @@ import type { Terms } from "./options.js";
 export const TOKENS_PER_WAITER = 32;
 
 const NONE: readonly HolderView[] = [];
-// Of all cohorts in which nobody waits; never written to.
+// Of all cohorts in which nobody waits, or is overdue; never written to.
+const EMPTY = new LocalLine();
 const NOBODY: LocalWaiter[] = [];
 
 export interface CohortTerms {
@@ -40,12 +42,14 @@ export interface CohortHome {
  * competes at the backend. A lease that is given back passes to the next of them without a round
  * trip, within a budget; then the backend's line has its turn.
  */
-export class Cohort implements Custody, Claimant, LocalLine {
+export class Cohort implements Custody, Claimant, LocalHost {
   /** What it is known by at home. */
   readonly key: string;
   readonly #resource: string;
   readonly #home: CohortHome;
-  #waiting = NOBODY;
+  #waiting = EMPTY;
+  /** Whose patience was spent while it was not counted. */
+  #overdue: LocalWaiter[] = NOBODY;
   #grant: Grant | null = null;
   #index = 0;
   #turnStartedAt = 0;
@@ -83,17 +87,17 @@ export class Cohort implements Custody, Claimant, LocalLine {
       if (terms.signal?.aborted) return reject(terms.signal.reason);
       const { clock } = this.#home.arena.backend;
       const waiter = new LocalWaiter(terms, startedAt, clock, this, resolve, reject);
-      // Most are alone, and an array that is made for one is smaller than one that was pushed to.
-      if (this.#waiting.length === 0) this.#waiting = [waiter];
-      else this.#waiting.push(waiter);
+      if (this.#waiting === EMPTY) this.#waiting = new LocalLine();
+      this.#waiting.join(waiter);
       this.#pump();
-      if (this.#isPatienceCounted()) waiter.watchPatience();
+      if (this.#isPatienceCounted()) this.#watchPatience();
     });
   }
 
   onLate(waiter: LocalWaiter): void {
     if (this.#isPatienceCounted()) this.#dismiss(waiter, this.#outOfPatience(waiter));
-    else waiter.stopPatience();
+    else if (this.#overdue.length === 0) this.#overdue = [waiter];
+    else this.#overdue.push(waiter);
   }
 
   onAbort(waiter: LocalWaiter, reason: unknown): void {
@@ -127,8 +131,8 @@ export class Cohort implements Custody, Claimant, LocalLine {
   }
 
   giveBack(lease: HeldLease): Promise<"released" | "gone"> {
-    const next = this.#waiting[0];
-    if (next !== undefined && lease.grant === this.#grant && this.#canPassOn(next)) {
+    const next = this.#waiting.first;
+    if (next !== null && lease.grant === this.#grant && this.#canPassOn(next)) {
       this.#passOn(lease, next);
       return Promise.resolve("released");
     }
@@ -156,7 +160,7 @@ export class Cohort implements Custody, Claimant, LocalLine {
   /** Ends all waiting with this error; what is held stays held. */
   close(error: Error): void {
     this.#closedBy = error;
-    for (const waiter of [...this.#waiting]) {
+    for (const waiter of this.#waiting) {
       this.#remove(waiter);
       waiter.reject(error);
     }
@@ -173,7 +177,8 @@ export class Cohort implements Custody, Claimant, LocalLine {
       this.#resting = null;
       if (this.#grant === null) this.#home.onIdle(this);
     } else if (this.#claiming === null && this.#resting === null && !this.#isShut) {
-      if (!this.#canPassOn(this.#waiting[0]!)) this.#claim(this.#waiting[0]!);
+      const first = this.#waiting.first!;
+      if (!this.#canPassOn(first)) this.#claim(first);
     }
   }
 
@@ -213,13 +218,7 @@ export class Cohort implements Custody, Claimant, LocalLine {
   heard(holders: readonly HolderView[]): void {
     this.#heard = true;
     this.#holders = holders;
-    const now = this.#home.arena.backend.clock.now();
-    for (const waiter of this.#waiting.filter((w) => w.isLate(now))) {
-      this.#remove(waiter);
-      waiter.reject(this.#outOfPatience(waiter));
-    }
-    if (this.#waiting.length === 0) this.#pump();
-    else this.#watchPatience();
+    this.#watchPatience();
   }
 
   /**
@@ -231,17 +230,31 @@ export class Cohort implements Custody, Claimant, LocalLine {
     return this.#claiming === null || this.#heard || this.#localLease() !== null;
   }
 
+  /**
+   * From now on patience is counted. Who came before the last one that is watched is watched as well,
+   * or overdue, so nobody is looked at twice.
+   */
   #watchPatience(): void {
-    for (const waiter of this.#waiting) waiter.watchPatience();
+    const now = this.#home.arena.backend.clock.now();
+    const overdue = this.#overdue;
+    this.#overdue = NOBODY;
+    const late: LocalWaiter[] = [];
+    for (let one = this.#waiting.last; one !== null && !one.isWatched; one = one.before) {
+      one.watchPatience();
+      if (one.isLate(now)) late.push(one);
+    }
+    for (const waiter of overdue.concat(late.reverse())) {
+      if (waiter.isInLine) this.onLate(waiter);
+    }
   }
 
   granted(grant: Grant, now: number): void {
     const leader = this.#ended();
-    const next = this.#waiting[0];
+    const next = this.#waiting.first;
     const { backend } = this.#home.arena;
     // The last waiter may have left in the same tick, or the first one need more time to stop in
     // than the grant that was made for its predecessor has left.
-    if (next === undefined || !grant.isGoodFor(next.terms.graceMs, now)) {
+    if (next === null || !grant.isGoodFor(next.terms.graceMs, now)) {
       backend.abandon(grant, grant.doubt.exists, leader.terms.callTimeoutMs);
       this.#pump();
       return;
@@ -264,7 +277,7 @@ export class Cohort implements Custody, Claimant, LocalLine {
     }
     let restMs = Infinity;
     const now = this.#home.arena.backend.clock.now();
-    for (const waiter of [...this.#waiting]) {
+    for (const waiter of this.#waiting) {
       try {
         const again = error instanceof EngineError && error.retryable && !waiter.isLate(now);
         const delayMs = again ? waiter.retry.next(error) : null;
@@ -357,11 +370,8 @@ export class Cohort implements Custody, Claimant, LocalLine {
   }
 
   #remove(waiter: LocalWaiter): void {
-    const at = this.#waiting.indexOf(waiter);
-    if (at < 0) return;
-    if (this.#waiting.length === 1) this.#waiting = NOBODY;
-    else if (at === 0) this.#waiting.shift();
-    else this.#waiting.splice(at, 1);
+    if (!this.#waiting.leave(waiter)) return;
+    if (this.#waiting.length === 0) this.#waiting = EMPTY;
     waiter.stop();
   }
 }

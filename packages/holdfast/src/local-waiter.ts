@@ -4,8 +4,8 @@ import { onAbort } from "./on-abort.js";
 import type { Terms } from "./options.js";
 import { RetryWalk } from "./retry.js";
 
-/** Where it stands, and who is told what becomes of it. */
-export interface LocalLine {
+/** Who is told what becomes of a local waiter. */
+export interface LocalHost {
   /** Its patience is spent. */
   onLate(waiter: LocalWaiter): void;
   onAbort(waiter: LocalWaiter, reason: unknown): void;
@@ -17,8 +17,12 @@ export class LocalWaiter {
   readonly startedAt: number;
   readonly resolve: (lease: HeldLease) => void;
   readonly reject: (error: unknown) => void;
+  /** Its neighbours in line, and whether it is in line; for the line alone to change. */
+  before: LocalWaiter | null = null;
+  after: LocalWaiter | null = null;
+  isInLine = false;
   readonly #clock: Clock;
-  readonly #line: LocalLine;
+  readonly #host: LocalHost;
   readonly #unfollow: (() => void) | undefined;
   #retry: RetryWalk | null = null;
   #patience: Timer | null = null;
@@ -27,7 +31,7 @@ export class LocalWaiter {
     terms: Terms,
     startedAt: number,
     clock: Clock,
-    line: LocalLine,
+    host: LocalHost,
     resolve: (lease: HeldLease) => void,
     reject: (error: unknown) => void,
   ) {
@@ -36,9 +40,9 @@ export class LocalWaiter {
     this.resolve = resolve;
     this.reject = reject;
     this.#clock = clock;
-    this.#line = line;
+    this.#host = host;
     const { signal } = terms;
-    this.#unfollow = signal && onAbort(signal, () => line.onAbort(this, signal.reason));
+    this.#unfollow = signal && onAbort(signal, () => host.onAbort(this, signal.reason));
   }
 
   get retry(): RetryWalk {
@@ -50,6 +54,11 @@ export class LocalWaiter {
     return now >= this.startedAt + this.terms.waitMs;
   }
 
+  /** Whether onLate is called, or was called, when patience is spent. */
+  get isWatched(): boolean {
+    return this.#patience !== null;
+  }
+
   /** Calls onLate when patience is spent. Before that, nobody does. */
   watchPatience(): void {
     if (this.#patience !== null) return;
@@ -58,16 +67,12 @@ export class LocalWaiter {
       this.terms.waitMs === Infinity
         ? Number.MAX_SAFE_INTEGER
         : this.startedAt + this.terms.waitMs - this.#clock.now();
-    this.#patience = this.#clock.timer(leftMs, () => this.#line.onLate(this), true);
-  }
-
-  stopPatience(): void {
-    this.#patience?.cancel();
-    this.#patience = null;
+    this.#patience = this.#clock.timer(leftMs, () => this.#host.onLate(this), true);
   }
 
   stop(): void {
-    this.stopPatience();
+    this.#patience?.cancel();
+    this.#patience = null;
     this.#unfollow?.();
     this.#retry?.end();
   }

@@ -29,10 +29,49 @@ export function checkResource(name: unknown): asserts name is string {
   }
 }
 
-/** `*` is any run of characters, `?` is one; everything else is itself. */
-export function globToRegExp(glob: string): RegExp {
-  const body = glob.replace(/[.+^${}()|[\]\\*?]/g, (c) =>
-    c === "*" ? ".*" : c === "?" ? "." : `\\${c}`,
-  );
-  return new RegExp(`^${body}$`, "su");
+export interface Glob {
+  test(name: string): boolean;
+}
+
+/**
+ * `*` is any run of characters, `?` is one; everything else is itself. No regular expression: it
+ * would try every way to share a name among the stars, and three of them can take minutes. When a
+ * star has found its place, the stars before it need not be tried again.
+ */
+export function compileGlob(glob: string): Glob {
+  // As characters, because a question mark stands for a whole one, not for half of a surrogate pair.
+  const pattern = [...glob];
+  return { test: (name) => matches(pattern, name) };
+}
+
+/** The former name, for engines that still use it. */
+export const globToRegExp = compileGlob;
+
+function matches(pattern: readonly string[], name: string): boolean {
+  let [at, i] = [0, 0];
+  // Where the last star is, and where in the name its run ends as far as it was tried.
+  let [star, runEnd] = [-1, 0];
+  while (i < name.length) {
+    const char = charAt(name, i);
+    if (pattern[at] === "*") {
+      star = at++;
+      runEnd = i;
+    } else if (pattern[at] === "?" || pattern[at] === char) {
+      at++;
+      i += char.length;
+    } else if (star >= 0) {
+      at = star + 1;
+      runEnd += charAt(name, runEnd).length;
+      i = runEnd;
+    } else {
+      return false;
+    }
+  }
+  while (pattern[at] === "*") at++;
+  return at === pattern.length;
+}
+
+/** The whole character, not half of a surrogate pair. */
+function charAt(text: string, i: number): string {
+  return String.fromCodePoint(text.codePointAt(i)!);
 }

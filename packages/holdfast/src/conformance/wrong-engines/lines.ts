@@ -1,15 +1,23 @@
 import type { Claim } from "../../engine.js";
+import type { Line } from "../../engines/memory/line.js";
 import { type Holding, MemoryStore, type Waiting } from "../../engines/memory/store.js";
 import { EngineError } from "../../errors.js";
 import { altered, alteredQueue, holdingOf, type WrongEngine } from "./altered.js";
 
+/** Takes everybody out of a line. */
+function emptied(line: Line | undefined): Waiting[] {
+  const waiting = [...(line ?? [])];
+  for (const { claim } of waiting) line!.leave(claim.grantId);
+  return waiting;
+}
+
 /** Carries out work on a room as if nobody waited in it. */
 function withoutLine<T>(store: MemoryStore, resource: string, work: () => T): T {
   const room = store.rooms.get(resource);
-  const line = room?.line.splice(0) ?? [];
+  const line = emptied(room?.line);
   const result = work();
   if (room && line.length > 0) {
-    room.line.push(...line);
+    for (const waiting of line) room.line.join(waiting);
     store.rooms.set(resource, room);
   }
   return result;
@@ -17,9 +25,8 @@ function withoutLine<T>(store: MemoryStore, resource: string, work: () => T): T 
 
 class LastComeFirstServed extends MemoryStore {
   override enqueue(waiting: Waiting): void {
-    super.enqueue(waiting);
-    const { line } = this.rooms.get(waiting.claim.resource)!;
-    line.unshift(line.pop()!);
+    const others = emptied(this.rooms.get(waiting.claim.resource)?.line);
+    for (const one of [waiting, ...others]) super.enqueue(one);
   }
 }
 
@@ -48,11 +55,11 @@ class Skipping extends MemoryStore {
     const room = this.rooms.get(resource);
     const modes = [...(room?.holdings.values() ?? [])].map(({ claim }) => claim.mode);
     if (!room || modes.length === 0 || modes.includes("exclusive")) return;
-    const reader = room.line.findIndex(({ claim }) => claim.mode === "shared");
-    if (reader <= 0) return;
-    const [waiting] = room.line.splice(reader, 1);
-    const holding = withoutLine(this, resource, () => super.tryGrant(waiting!.claim, now));
-    if (holding) waiting!.push(holding, now);
+    const waiting = [...room.line].find(({ claim }) => claim.mode === "shared");
+    if (waiting === undefined || waiting === room.line.first) return;
+    room.line.leave(waiting.claim.grantId);
+    const holding = withoutLine(this, resource, () => super.tryGrant(waiting.claim, now));
+    if (holding) waiting.push(holding, now);
   }
 }
 
@@ -92,9 +99,10 @@ export const lineDefects: readonly WrongEngine[] = [
       alteredQueue(inner, {
         heartbeat(refs, call) {
           for (const ref of refs) {
-            const at = store.position(ref.resource, ref.grantId);
             const line = store.rooms.get(ref.resource)?.line;
-            if (at > 0) line!.unshift(...line!.splice(at, 1));
+            const asker = line?.leave(ref.grantId);
+            if (asker === undefined) continue;
+            for (const waiting of [asker, ...emptied(line)]) line!.join(waiting);
           }
           return inner.queue!.heartbeat(refs, call);
         },

@@ -23,11 +23,15 @@ import type {
   Withdrawn,
 } from "../../engine.js";
 import { EngineError } from "../../errors.js";
-import { globToRegExp } from "../../resource.js";
-import { type Holding, MemoryStore, tokenInUse } from "./store.js";
+import { compileGlob } from "../../resource.js";
+import { type Holding, Room, tokenInUse } from "./room.js";
+import { SortedNames } from "./sorted-names.js";
+import { MemoryStore } from "./store.js";
 
 // Grants are pushed; a heartbeat is needed only where time alone ends a holding.
 const HEARTBEAT_MS = 1_000;
+// A page that few names match ends here: the process has other things to do.
+const LOOKS_A_PAGE = 4_096;
 const DAY_MS = 86_400_000;
 
 export const MEMORY_TRAITS: EngineTraits = {
@@ -52,6 +56,7 @@ export class MemoryEngine implements Engine {
   readonly traits = MEMORY_TRAITS;
   readonly #store: MemoryStore;
   readonly #listeners = new Set<GrantListener>();
+  #names: WeakRef<SortedNames> | null = null;
   #closed = false;
 
   constructor(store = new MemoryStore()) {
@@ -64,7 +69,7 @@ export class MemoryEngine implements Engine {
     if (known !== null) return known;
     const holding = this.#store.tryGrant(claim, now);
     if (holding !== null) return granted(holding, call.startedAt);
-    const retryAfterMs = Math.max(0, this.#store.nextEndMs(claim.resource, now));
+    const retryAfterMs = Math.max(0, this.#quietMs(claim.resource, now));
     return { kind: "busy", holders: this.#holders(claim.resource, now), retryAfterMs };
   }
 
@@ -91,7 +96,7 @@ export class MemoryEngine implements Engine {
     const now = this.#enter(call);
     return grants.map(({ resource, grantId, tombstoneMs }) => {
       if (tombstoneMs > 0) this.#store.bury(grantId, now, tombstoneMs);
-      const waits = this.#store.position(resource, grantId) >= 0;
+      const waits = this.#store.waits(resource, grantId);
       // An expired grant's lock-delay is not the late holder's to end.
       const holding = this.#store.alive(resource, grantId, now);
       const ours = waits || (holding !== null && !holding.left);
@@ -117,23 +122,25 @@ export class MemoryEngine implements Engine {
   }
 
   async inspect(resource: string, call: Call): Promise<ResourceView> {
-    const now = this.#enter(call);
-    this.#store.settle(resource, now);
-    return this.#store.view(resource, now);
+    return this.#view(resource, this.#enter(call));
   }
 
   async list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
+    this.#enter(call);
+    const glob = compileGlob(match);
+    const names = await this.#sortedNames(cursor === null);
     const now = this.#enter(call);
-    const glob = globToRegExp(match);
-    for (const name of [...this.#store.rooms.keys()]) this.#store.settle(name, now);
-    const names = [...this.#store.rooms.keys()]
-      .filter((name) => (cursor === null || name > cursor) && glob.test(name))
-      .sort();
-    const page = names.slice(0, max);
-    return {
-      views: page.map((name) => this.#store.view(name, now)),
-      cursor: names.length > max ? page.at(-1)! : null,
-    };
+    const views: ResourceView[] = [];
+    let looks = 0;
+    for (const name of names.after(cursor)) {
+      if (glob.test(name)) {
+        const view = this.#view(name, now);
+        // It may have come free since the names were sorted.
+        if (this.#store.rooms.has(name)) views.push(view);
+      }
+      if (views.length === max || ++looks === LOOKS_A_PAGE) return { views, cursor: name };
+    }
+    return { views, cursor: null };
   }
 
   async close(): Promise<void> {
@@ -146,7 +153,7 @@ export class MemoryEngine implements Engine {
       const now = this.#enter(call);
       const known = this.#repeat(claim, now, call);
       if (known !== null) return known;
-      if (this.#store.position(claim.resource, claim.grantId) < 0) {
+      if (!this.#store.waits(claim.resource, claim.grantId)) {
         const holding = this.#store.tryGrant(claim, now);
         if (holding !== null) return granted(holding, call.startedAt);
         const { resource, grantId } = claim;
@@ -170,7 +177,7 @@ export class MemoryEngine implements Engine {
       return waiters.map((waiter) => {
         const holding = this.#store.alive(waiter.resource, waiter.grantId, now);
         if (isInUse(holding)) return this.#rearm(holding, now, call);
-        const inLine = this.#store.position(waiter.resource, waiter.grantId) >= 0;
+        const inLine = this.#store.waits(waiter.resource, waiter.grantId);
         return inLine ? this.#queued(waiter, now) : { kind: "unknown" };
       });
     },
@@ -180,7 +187,7 @@ export class MemoryEngine implements Engine {
       const holding = this.#store.alive(waiter.resource, waiter.grantId, now);
       if (isInUse(holding)) return this.#rearm(holding, now, call);
       // Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
-      if (this.#store.position(waiter.resource, waiter.grantId) >= 0) {
+      if (this.#store.waits(waiter.resource, waiter.grantId)) {
         this.#store.end(waiter.resource, waiter.grantId, now);
       }
       return { kind: "withdrawn" };
@@ -215,15 +222,20 @@ export class MemoryEngine implements Engine {
 
   #find(resource: string, token: bigint, now: number): Holding | null {
     this.#store.settle(resource, now);
-    for (const holding of this.#store.rooms.get(resource)?.holdings.values() ?? []) {
-      const beyond = holding.token + BigInt(holding.claim.tokens);
-      if (holding.expiresAt > now && token >= holding.token && token < beyond) return holding;
-    }
-    return null;
+    return this.#store.rooms.get(resource)?.find(token, now) ?? null;
+  }
+
+  /** A listing sorts the names once. Nothing is kept for one that was left off half-way. */
+  async #sortedNames(afresh: boolean): Promise<SortedNames> {
+    const known = afresh ? undefined : this.#names?.deref();
+    if (known !== undefined) return known;
+    const names = await SortedNames.of(this.#store.rooms.keys());
+    this.#names = new WeakRef(names);
+    return names;
   }
 
   #queued({ resource, grantId }: GrantRef, now: number): Queued {
-    const nextMs = this.#store.nextEndMs(resource, now);
+    const nextMs = this.#quietMs(resource, now);
     return {
       kind: "queued",
       position: this.#store.position(resource, grantId),
@@ -233,7 +245,17 @@ export class MemoryEngine implements Engine {
   }
 
   #holders(resource: string, now: number) {
-    return this.#store.view(resource, now).holders;
+    return this.#store.rooms.get(resource)?.holders(now) ?? [];
+  }
+
+  #quietMs(resource: string, now: number): number {
+    return this.#store.rooms.get(resource)?.quietMs(now) ?? Infinity;
+  }
+
+  #view(resource: string, now: number): ResourceView {
+    this.#store.settle(resource, now);
+    const room = this.#store.rooms.get(resource) ?? new Room();
+    return room.view(resource, now);
   }
 
   #gone(resource: string, grantId: string): Gone {

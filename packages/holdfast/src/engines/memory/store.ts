@@ -1,34 +1,9 @@
-import type { Claim, HolderView, Mode, ResourceView } from "../../engine.js";
-import { limitMismatch } from "../../errors.js";
+import type { Claim } from "../../engine.js";
+import type { Waiting } from "./line.js";
+import { type Holding, Room } from "./room.js";
 
-/** A grant as the store keeps it. It blocks others until its lock-delay is over, too. */
-export interface Holding {
-  readonly claim: Claim;
-  readonly token: bigint;
-  /** From when the life counts, and for how long; renewals move both. */
-  since: number;
-  ttlMs: number;
-  expiresAt: number;
-  /** Of the latest renewal: one with a smaller number comes too late. */
-  order: number;
-  /** Which of its tokens is in use. */
-  index: number;
-  /** Its holder has gone and left it to time. */
-  left: boolean;
-  revoked: boolean;
-}
-
-export interface Waiting {
-  readonly claim: Claim;
-  /** Tells the waiter's engine. */
-  readonly push: (holding: Holding, since: number) => void;
-}
-
-interface Room {
-  readonly holdings: Map<string, Holding>;
-  /** First come, first served; a waiter is eligible only if everyone before it is. */
-  readonly line: Waiting[];
-}
+export type { Waiting } from "./line.js";
+export type { Holding } from "./room.js";
 
 /** What memory engines share: hand the same store to several, and they contend with each other. */
 export class MemoryStore {
@@ -55,9 +30,9 @@ export class MemoryStore {
   tryGrant(claim: Claim, now: number): Holding | null {
     this.settle(claim.resource, now);
     const room = this.#room(claim.resource);
-    this.#refuseOtherLimit(room, claim);
-    const holding =
-      room.line.length === 0 && fits(room, claim) ? this.#grant(room, claim, now) : null;
+    room.refuseOtherLimit(claim);
+    const isFree = room.line.length === 0 && room.fits(claim);
+    const holding = isFree ? this.#grant(room, claim, now) : null;
     this.#dropIfEmpty(claim.resource, room);
     return holding;
   }
@@ -70,23 +45,27 @@ export class MemoryStore {
     holding.since = Math.max(holding.since, now);
     holding.ttlMs = ttlMs;
     holding.expiresAt = holding.since + ttlMs;
+    this.rooms.get(holding.claim.resource)?.expect(holding);
   }
 
   enqueue(waiting: Waiting): void {
-    this.#room(waiting.claim.resource).line.push(waiting);
+    this.#room(waiting.claim.resource).line.join(waiting);
+  }
+
+  waits(resource: string, grantId: string): boolean {
+    return this.rooms.get(resource)?.line.has(grantId) ?? false;
   }
 
   position(resource: string, grantId: string): number {
-    return this.rooms.get(resource)?.line.findIndex((w) => w.claim.grantId === grantId) ?? -1;
+    return this.rooms.get(resource)?.line.position(grantId) ?? -1;
   }
 
   /** Takes the grantId out of the room, holder or waiter; says whether there was anything. */
   end(resource: string, grantId: string, now: number): boolean {
     const room = this.rooms.get(resource);
     if (room === undefined) return false;
-    const at = room.line.findIndex((w) => w.claim.grantId === grantId);
-    if (at >= 0) room.line.splice(at, 1);
-    const ended = room.holdings.delete(grantId) || at >= 0;
+    const left = room.line.leave(grantId) !== undefined;
+    const ended = room.holdings.delete(grantId) || left;
     this.settle(resource, now);
     return ended;
   }
@@ -95,39 +74,12 @@ export class MemoryStore {
   settle(resource: string, now: number): void {
     const room = this.rooms.get(resource);
     if (room === undefined) return;
-    for (const [grantId, { expiresAt, claim }] of room.holdings) {
-      if (expiresAt + claim.lockDelayMs <= now) room.holdings.delete(grantId);
-    }
-    while (room.line[0] !== undefined && fits(room, room.line[0].claim)) {
-      const { claim, push } = room.line.shift()!;
-      push(this.#grant(room, claim, now), now);
+    room.tidy(now);
+    for (let first = room.line.first; first && room.fits(first.claim); first = room.line.first) {
+      room.line.leave(first.claim.grantId);
+      first.push(this.#grant(room, first.claim, now), now);
     }
     this.#dropIfEmpty(resource, room);
-  }
-
-  /** How long until something in the room ends by itself. */
-  nextEndMs(resource: string, now: number): number {
-    let soonest = Infinity;
-    for (const { expiresAt, claim } of this.rooms.get(resource)?.holdings.values() ?? []) {
-      soonest = Math.min(soonest, expiresAt + claim.lockDelayMs - now);
-    }
-    return soonest;
-  }
-
-  view(resource: string, now: number): ResourceView {
-    const room = this.rooms.get(resource);
-    const all = [...(room?.holdings.values() ?? [])];
-    const over = all.filter((h) => h.expiresAt <= now);
-    return {
-      resource,
-      holders: all.filter((h) => h.expiresAt > now).map((h) => holderView(h, now)),
-      waiters: (room?.line ?? []).map(({ claim: { mode, label } }, position) => ({
-        mode,
-        label,
-        position,
-      })),
-      closedMs: Math.max(0, ...over.map((h) => h.expiresAt + h.claim.lockDelayMs - now)),
-    };
   }
 
   bury(grantId: string, now: number, forMs: number): void {
@@ -144,8 +96,11 @@ export class MemoryStore {
 
   /** For tests: lets time pass for one resource only. */
   age(resource: string, ms: number): void {
-    for (const holding of this.rooms.get(resource)?.holdings.values() ?? [])
+    const room = this.rooms.get(resource);
+    for (const holding of room?.holdings.values() ?? []) {
       holding.expiresAt -= ms;
+      room!.expect(holding);
+    }
   }
 
   #grant(room: Room, claim: Claim, now: number): Holding {
@@ -154,48 +109,20 @@ export class MemoryStore {
     const { ttlMs } = claim;
     const life = { since: now, ttlMs, expiresAt: now + ttlMs };
     const holding = { claim, token, ...life, order: 0, index: 0, left: false, revoked: false };
-    room.holdings.set(claim.grantId, holding);
+    room.add(holding);
     return holding;
-  }
-
-  #refuseOtherLimit(room: Room, claim: Claim): void {
-    if (claim.mode !== "shared") return;
-    const claims = [...room.holdings.values(), ...room.line].map((entry) => entry.claim);
-    const other = claims.find((c) => c.mode === "shared" && c.limit !== claim.limit);
-    if (other) throw limitMismatch(claim.resource, claim.limit, other.limit);
   }
 
   #room(resource: string): Room {
     let room = this.rooms.get(resource);
     if (room === undefined) {
-      room = { holdings: new Map(), line: [] };
+      room = new Room();
       this.rooms.set(resource, room);
     }
     return room;
   }
 
   #dropIfEmpty(resource: string, room: Room): void {
-    if (room.holdings.size === 0 && room.line.length === 0) this.rooms.delete(resource);
+    if (room.isEmpty) this.rooms.delete(resource);
   }
-}
-
-export function holderView(holding: Holding, now: number): HolderView {
-  const { claim, expiresAt, revoked } = holding;
-  const { mode, label } = claim;
-  return { mode, token: tokenInUse(holding), label, remainingMs: expiresAt - now, revoked };
-}
-
-export function tokenInUse({ token, index }: Holding): bigint {
-  return token + BigInt(index);
-}
-
-function fits(room: Room, claim: Claim): boolean {
-  if (room.holdings.size === 0) return true;
-  if (claim.mode === "exclusive" || !allOf(room, "shared")) return false;
-  return claim.limit === null || room.holdings.size < claim.limit;
-}
-
-function allOf(room: Room, mode: Mode): boolean {
-  for (const { claim } of room.holdings.values()) if (claim.mode !== mode) return false;
-  return true;
 }

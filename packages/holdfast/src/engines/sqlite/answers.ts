@@ -19,18 +19,46 @@ const HEAD_HEARTBEAT_MS = 250;
 const HEARTBEAT_MS = 1_000;
 // Without a bell the heartbeat is all that brings news.
 const DEAF_HEARTBEAT_MS = 50;
+// So many waiters of one resource are looked up one by one in a heartbeat.
+const LOOK_UPS = 16;
+// Who is refused or waits is told of so many holders at most: thousands of readers would be listed
+// anew with every heartbeat.
+const HOLDERS_TOLD = 16;
 
-/** One resource as a heartbeat finds it, once for all of its waiters. */
-export interface Room {
-  readonly blockers: readonly Blocker[];
-  readonly line: ReadonlyMap<string, number>;
-}
+/**
+ * One resource as a heartbeat finds it, once for all of its waiters. Few of them are looked up one by
+ * one; for many, the line is read once.
+ */
+export class Room {
+  readonly #ledger: Ledger;
+  readonly #resource: string;
+  readonly #blockers: Blocker[];
+  #lookUps = 0;
+  #line: ReadonlyMap<string, number> | null = null;
 
-export function enter(ledger: Ledger, resource: string): Room {
-  const blockers = ledger.blockers(resource);
-  ledger.promote(resource, blockers);
-  const line = new Map(ledger.line.all(resource).map((row, position) => [row.grant_id, position]));
-  return { blockers, line };
+  constructor(ledger: Ledger, resource: string) {
+    this.#ledger = ledger;
+    this.#resource = resource;
+    this.#blockers = ledger.blockers(resource);
+    ledger.promote(resource, this.#blockers);
+  }
+
+  standing(ref: GrantRef, call: Call, hears: boolean): Granted | Queued | Unknown {
+    if (++this.#lookUps <= LOOK_UPS) {
+      return standing(this.#ledger, ref, call, this.#blockers, hears);
+    }
+    const position = this.#positions.get(ref.grantId);
+    if (position !== undefined) return queued(position, this.#blockers, hears);
+    return arrived(this.#ledger, ref, call) ?? { kind: "unknown" };
+  }
+
+  get #positions(): ReadonlyMap<string, number> {
+    const { line } = this.#ledger;
+    this.#line ??= new Map(
+      line.all(this.#resource).map((row, position) => [row.grant_id, position]),
+    );
+    return this.#line;
+  }
 }
 
 /** The same grantId again: the same token, with a fresh ttl. A buried one is refused for good. */
@@ -75,19 +103,23 @@ export function standing(
   ledger: Ledger,
   ref: GrantRef,
   call: Call,
+  blockers: readonly Blocker[],
   hears: boolean,
 ): Granted | Queued | Unknown {
   const grant = arrived(ledger, ref, call);
   if (grant !== null) return grant;
   const waiter = ledger.line.find(ref.grantId);
   if (waiter === null) return { kind: "unknown" };
-  return queued(ledger.line.position(waiter), ledger.blockers(waiter.resource), hears);
+  return queued(ledger.line.position(waiter), blockers, hears);
 }
 
 export function queued(position: number, blockers: readonly Blocker[], hears: boolean): Queued {
   const hearingMs = position === 0 ? HEAD_HEARTBEAT_MS : HEARTBEAT_MS;
   const usualMs = hears ? hearingMs : DEAF_HEARTBEAT_MS;
-  const nextEndMs = Math.min(...blockers.map((b) => b.leftMs + b.row.lock_delay_ms));
+  let nextEndMs = Infinity;
+  for (const { row, leftMs } of blockers) {
+    nextEndMs = Math.min(nextEndMs, leftMs + row.lock_delay_ms);
+  }
   const nextHeartbeatMs = Math.min(usualMs, Math.max(1, nextEndMs));
   return { kind: "queued", position, nextHeartbeatMs, holders: holders(blockers) };
 }
@@ -100,8 +132,14 @@ export function granted({ token, tokens, ttl_ms: ttlMs }: GrantRow, since: numbe
   return { kind: "granted", token: BigInt(token), tokens, since, ttlMs };
 }
 
-export function holders(blockers: readonly Blocker[]): HolderView[] {
-  return blockers.filter(({ leftMs }) => leftMs > 0).map(holderOf);
+/** Who is in the way; not all of them, where they are many. */
+export function holders(blockers: readonly Blocker[], most = HOLDERS_TOLD): HolderView[] {
+  const views: HolderView[] = [];
+  for (const blocker of blockers) {
+    if (views.length === most) break;
+    if (blocker.leftMs > 0) views.push(holderOf(blocker));
+  }
+  return views;
 }
 
 export function whyGone(ledger: Ledger, { resource, grantId }: GrantRef): Gone {
@@ -126,10 +164,10 @@ export function view(ledger: Ledger, resource: string): ResourceView {
   const over = blockers.filter(({ leftMs }) => leftMs <= 0);
   return {
     resource,
-    holders: holders(blockers),
+    holders: holders(blockers, Infinity),
     waiters: ledger.line
       .all(resource)
       .map(({ mode, label }, position) => ({ mode, label, position })),
-    closedMs: Math.max(0, ...over.map(({ row, leftMs }) => leftMs + row.lock_delay_ms)),
+    closedMs: over.reduce((ms, { row, leftMs }) => Math.max(ms, leftMs + row.lock_delay_ms), 0),
   };
 }

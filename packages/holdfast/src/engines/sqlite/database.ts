@@ -9,7 +9,7 @@ import { sql } from "./sql.gen.js";
 
 // "HLDF": tells our files from other programs' databases.
 const APPLICATION_ID = 0x484c4446;
-const SCHEMA_VERSION = 2;
+const SCHEMA_VERSION = 3;
 // An idle writer gives way at once; waiting for one that is not idle is the engine's, not SQLite's,
 // because SQLite's own wait would stop this whole process.
 const CONNECTION =

@@ -24,15 +24,13 @@ import type {
   WatchFacet,
   Withdrawn,
 } from "../../engine.js";
-import { globToRegExp } from "../../resource.js";
+import { compileGlob } from "../../resource.js";
 import {
   arrived,
-  enter,
   findToken,
   granted,
   holders,
-  queued,
-  type Room,
+  Room,
   renewed,
   repeat,
   standing,
@@ -47,6 +45,8 @@ import { tokenInUse } from "./rows.js";
 import { Store } from "./store.js";
 
 const DAY_MS = 86_400_000;
+// A page of a listing holds the file's write lock for so long, and one more name, at most.
+const PAGE_MS = 5;
 
 export const SQLITE_TRAITS: EngineTraits = {
   expiry: "ttl",
@@ -65,11 +65,13 @@ export class SqliteEngine implements Engine {
   readonly traits = SQLITE_TRAITS;
   readonly #store: Store;
   readonly #news: News;
+  readonly #clock: Clock;
   readonly #self = randomBytes(8).toString("hex");
   // Others find our bell in the file; a holder that never waits needs it there as much as a waiter.
   #bellShown = false;
 
   constructor(terms: SqliteTerms, clock: Clock = systemClock, open = openDatabase) {
+    this.#clock = clock;
     const tell = (ledger: Ledger, since: number) => this.#news.tell(ledger, since);
     this.#store = new Store(terms, this.#self, clock, tell, open);
     this.#news = new News(terms.path, this.#self, clock, (call, work) =>
@@ -132,14 +134,18 @@ export class SqliteEngine implements Engine {
   }
 
   list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
-    const glob = globToRegExp(match);
+    const glob = compileGlob(match);
     return this.#store.transact(call, (ledger) => {
+      const until = this.#clock.now() + PAGE_MS;
       const names = ledger.resourcesAfter(cursor ?? "", max);
-      const views = names.filter((name) => glob.test(name)).map((name) => view(ledger, name));
-      return {
-        views: views.filter((v) => v.holders.length + v.waiters.length > 0 || v.closedMs > 0),
-        cursor: names.length < max ? null : names.at(-1)!,
-      };
+      const views: ResourceView[] = [];
+      for (const name of names) {
+        const seen = glob.test(name) ? view(ledger, name) : null;
+        if (seen !== null && isInUse(seen)) views.push(seen);
+        // Nobody else can lock or renew meanwhile.
+        if (this.#clock.now() >= until) return { views, cursor: name };
+      }
+      return { views, cursor: names.length < max ? null : names.at(-1)! };
     });
   }
 
@@ -165,7 +171,7 @@ export class SqliteEngine implements Engine {
         // A shared claim may stand behind nobody but the gone, and fit; one that asks again may find
         // that its time has come.
         ledger.promote(claim.resource, blockers, undefined, claim.grantId);
-        const place = standing(ledger, claim, call, this.#news.bell !== null);
+        const place = standing(ledger, claim, call, blockers, this.#news.bell !== null);
         // A waiter that was just let in and at once ended by somebody else stands nowhere.
         return place.kind === "unknown" ? { kind: "gone", why: "unknown" } : place;
       });
@@ -181,12 +187,10 @@ export class SqliteEngine implements Engine {
         const hears = this.#news.bell !== null;
         const rooms = new Map<string, Room>();
         return waiters.map((waiter) => {
-          const { resource, grantId } = waiter;
-          const room = rooms.get(resource) ?? enter(ledger, resource);
+          const { resource } = waiter;
+          const room = rooms.get(resource) ?? new Room(ledger, resource);
           rooms.set(resource, room);
-          const position = room.line.get(grantId);
-          if (position === undefined) return standing(ledger, waiter, call, hears);
-          return queued(position, room.blockers, hears);
+          return room.standing(waiter, call, hears);
         });
       });
       return asked.catch((error: unknown) => {
@@ -229,4 +233,8 @@ export class SqliteEngine implements Engine {
     if (show) this.#bellShown = this.#news.listening;
     return answer;
   }
+}
+
+function isInUse({ holders, waiters, closedMs }: ResourceView): boolean {
+  return holders.length + waiters.length > 0 || closedMs > 0;
 }

@@ -42,10 +42,10 @@ test("a database of another program is refused and left as it is", async () => {
 test("another schema is refused with what to do about it", async () => {
   await using ground = new Ground();
   await (await connect(ground.url)).close();
-  await ground.sql("PRAGMA user_version = 3");
-  await refuses(ground.url, /schema 3, this one knows 2\)\. Upgrade holdfast/);
+  await ground.sql("PRAGMA user_version = 4");
+  await refuses(ground.url, /schema 4, this one knows 3\)\. Upgrade holdfast/);
   await ground.sql("PRAGMA user_version = 1");
-  await refuses(ground.url, /schema 1, this one knows 2\)\. Use another file, or stop all/);
+  await refuses(ground.url, /schema 1, this one knows 3\)\. Use another file, or stop all/);
 });
 
 test("a missing folder is refused with the command that makes it", async () => {

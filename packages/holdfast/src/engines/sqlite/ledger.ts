@@ -225,10 +225,11 @@ export class Ledger {
 
   #refuseOtherLimit(claim: Claim, blockers: readonly Blocker[]): void {
     if (claim.mode !== "shared") return;
-    const held = blockers.find((b) => b.row.mode === "shared" && b.row.share_limit !== claim.limit);
-    const other = held?.row ?? this.line.otherLimit(claim);
-    if (other === null) return;
-    throw limitMismatch(claim.resource, claim.limit, other.share_limit);
+    // All shared claims of a resource have one limit, so one of those who hold or wait tells it.
+    const held = blockers.find(({ row }) => row.mode === "shared");
+    const limit = held === undefined ? this.line.limit(claim.resource) : held.row.share_limit;
+    if (limit === undefined || limit === claim.limit) return;
+    throw limitMismatch(claim.resource, claim.limit, limit);
   }
 
   #expireNow(row: GrantRow): GrantRow {

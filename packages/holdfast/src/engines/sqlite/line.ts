@@ -40,8 +40,8 @@ export class Line {
     return this.#tables.run("waiterDelete", grantId) > 0;
   }
 
-  /** One that waits for a shared grant with another limit. */
-  otherLimit({ resource, limit }: Claim): WaiterRow | null {
-    return this.#tables.get<WaiterRow>("waitersOtherLimit", resource, limit);
+  /** The one limit of all shared claims in line; undefined where there are none. */
+  limit(resource: string): number | null | undefined {
+    return this.#tables.get<WaiterRow>("waitersLimit", resource)?.share_limit;
   }
 }

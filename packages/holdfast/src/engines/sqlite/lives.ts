@@ -6,6 +6,9 @@ export const CLAIM_WINDOW_MS = 1_500;
 /** A waiter whose process has not been heard of for so long is out of the line. */
 const WAITER_LIFE_MS = 5_000;
 
+// The sweep reads all grants: one for each sighting would be as many reads as there are grants, squared.
+const SWEEP_EVERY = 256;
+
 /** What is left of a grant's life, before its lock-delay; negative when it is over. */
 export function lifeLeft(tables: Tables, row: GrantRow): number {
   const lifeMs = row.claimed === 1 ? row.ttl_ms : Math.min(row.ttl_ms, CLAIM_WINDOW_MS);
@@ -34,7 +37,7 @@ function left(
   type Sighting = { version: number; seen_at: number };
   const seen = tables.get<Sighting>("sightingFind", subject, own);
   if (seen?.version === version) return seen.seen_at + lifeMs - tables.now;
-  tables.run("sightingsSweep");
+  if (++tables.sightings % SWEEP_EVERY === 0) tables.run("sightingsSweep");
   tables.run("sightingInsert", subject, own, version, tables.now);
   return lifeMs;
 }

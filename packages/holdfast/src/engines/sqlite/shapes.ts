@@ -70,7 +70,7 @@ const SHAPES = {
   waiterHead: WAITER,
   waitersOf: { grant_id: "text", mode: "text", label: "text" },
   waiterPosition: { position: "number" },
-  waitersOtherLimit: { share_limit: "number or null" },
+  waitersLimit: { share_limit: "number or null" },
 } as const;
 
 type Known = keyof typeof SHAPES;

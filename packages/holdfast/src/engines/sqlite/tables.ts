@@ -9,6 +9,8 @@ type Name = keyof typeof sql;
 export class Tables {
   /** The instant of the transaction, by the host's clock. */
   now = 0;
+  /** How many this connection has written down, for sweeping them now and then. */
+  sightings = 0;
   readonly host: Host;
   /** The id of this engine among all that use the file. */
   readonly self: string;

@@ -1,5 +1,5 @@
-SELECT resource FROM (
-  SELECT resource FROM grants WHERE resource > ?1
-  UNION
-  SELECT resource FROM waiters WHERE resource > ?1
-) ORDER BY resource LIMIT ?2
+-- Both indexes are in order: the halves are merged, and read no further than the limit.
+SELECT resource FROM grants WHERE resource > ?1
+UNION
+SELECT resource FROM waiters WHERE resource > ?1
+ORDER BY resource LIMIT ?2

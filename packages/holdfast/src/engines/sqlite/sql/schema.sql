@@ -1,4 +1,4 @@
--- Version 2. Instants are milliseconds of the host's monotonic clock, and mean something only
+-- Version 3. Instants are milliseconds of the host's monotonic clock, and mean something only
 -- inside their frame: one boot and one time namespace.
 
 -- Tokens below "reserved" may have been given out, even if a power cut took the record of it.
@@ -50,6 +50,7 @@ CREATE TABLE waiters (
 ) STRICT;
 
 CREATE INDEX waiters_in_line ON waiters (resource, seq);
+CREATE INDEX waiters_that_share ON waiters (resource, share_limit) WHERE mode = 'shared';
 
 -- One row per open engine: who it is, so that its death can be proven, and where its bell hangs.
 CREATE TABLE peers (

@@ -1,0 +1,13 @@
+import { after } from "node:test";
+import { checkCostAmongWaiters, checkCostOfListing } from "../../cost.fixture.js";
+import { Ground } from "./ground.fixture.js";
+import { sqliteEngine } from "./index.js";
+
+const ground = new Ground();
+after(() => ground[Symbol.asyncDispose]());
+
+let files = 0;
+const open = () => sqliteEngine({ path: `${ground.path}-${files++}` });
+
+checkCostAmongWaiters(open);
+checkCostOfListing(open);

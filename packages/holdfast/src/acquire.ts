@@ -245,7 +245,11 @@ export class Contention implements Asker, Waiter {
     this.#ask();
   }
 
+  /** The backend knows no such waiter any more, or keeps for it a grant that was revoked unseen. */
   #forgotten(): void {
+    // A request that is still on its way would make a waiter of a claim that nobody knows, and a
+    // revoked grant would keep its own claimant out for a whole ttl.
+    this.#open.giveUp();
     this.#open = this.#newClaim();
     this.#claimant.heard([]);
     if (this.#over) return;

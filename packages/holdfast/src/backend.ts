@@ -3,9 +3,11 @@ import type { Call, Engine, Failed, GrantRef } from "./engine.js";
 import { ContractError, EngineError, HoldfastError } from "./errors.js";
 import { emit } from "./events.js";
 import type { Grant } from "./grant.js";
-import { Ending, Insisting } from "./insistence.js";
+import { type AsksEnd, Ending, Insisting } from "./insistence.js";
 
 const REMEMBERED_TOKENS = 512;
+// Long enough that no client library still resends a command when the tombstone goes.
+const TOMBSTONE_MS = 120_000;
 // An engine inside the process answers without ever letting the event loop turn. After so many calls
 // or milliseconds the next call waits for it: renewals, timers and the rest of the program must have
 // their turn too.
@@ -109,6 +111,16 @@ export class Backend {
     return this.#end(grant, grant.doubt.exists, timeoutMs, grant.validUntil);
   }
 
+  /** Leaves what a lease stood on to end by itself after forMs. */
+  async leaveGrant(grant: Grant, forMs: number): Promise<"released" | "gone"> {
+    const { resource, grantId, index, callTimeoutMs, validUntil } = grant;
+    const refs = [{ resource, grantId, ttlMs: forMs, index, leave: true }];
+    const send = (call: Call) => this.engine.renew(refs, call);
+    const left = await this.#insistOnEnd(send, callTimeoutMs, validUntil);
+    // A grant that was revoked unseen cannot be renewed, and would stay until its ttl.
+    return left === "released" ? left : this.endGrant(grant, callTimeoutMs);
+  }
+
   /**
    * Gives up a claim nobody waits for any more. The grant may exist although we never saw the reply:
    * releasing nothing is harmless, leaving it would block everyone for a whole ttl.
@@ -118,13 +130,18 @@ export class Backend {
   }
 
   #end(
-    ref: GrantRef,
+    { resource, grantId }: GrantRef,
     inDoubt: boolean,
     timeoutMs: number,
     goodUntil = -Infinity,
   ): Promise<"released" | "gone"> {
+    const refs = [{ resource, grantId, tombstoneMs: inDoubt ? TOMBSTONE_MS : 0 }];
+    return this.#insistOnEnd((call) => this.engine.release(refs, call), timeoutMs, goodUntil);
+  }
+
+  #insistOnEnd(send: AsksEnd, timeoutMs: number, goodUntil: number): Promise<"released" | "gone"> {
     return new Promise((resolve, reject) => {
-      new Ending(this, ref, inDoubt, timeoutMs, goodUntil, resolve, reject).ask();
+      new Ending(this, send, timeoutMs, goodUntil, resolve, reject).ask();
     });
   }
 

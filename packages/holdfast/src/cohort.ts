@@ -126,8 +126,8 @@ export class Cohort implements Custody, Claimant, LocalHost {
     return this.#lease(grant, terms, now);
   }
 
-  renew(lease: HeldLease, ttlMs: number | undefined, leave?: boolean): Promise<void> {
-    return this.#home.sole.renew(lease, ttlMs, leave);
+  renew(lease: HeldLease, ttlMs: number | undefined): Promise<void> {
+    return this.#home.sole.renew(lease, ttlMs);
   }
 
   giveBack(lease: HeldLease): Promise<"released" | "gone"> {
@@ -149,7 +149,7 @@ export class Cohort implements Custody, Claimant, LocalHost {
     this.#pump();
   }
 
-  leave(): void {
+  leave(): never {
     invariant(false, "only leases that nobody renews are left, and a cohort has none");
   }
 

@@ -13,10 +13,10 @@ export class SoleCustody implements Custody {
     this.#keeper = keeper;
   }
 
-  async renew(lease: HeldLease, ttlMs: number | undefined, leave = false): Promise<void> {
+  async renew(lease: HeldLease, ttlMs: number | undefined): Promise<void> {
     const { name, traits } = this.#backend.engine;
     if (ttlMs !== undefined) checkTtl(ttlMs, name, traits);
-    await this.#keeper.renewNow(lease, ttlMs ?? lease.grant.ttlMs, leave);
+    await this.#keeper.renewNow(lease, ttlMs ?? lease.grant.ttlMs);
   }
 
   giveBack(lease: HeldLease): Promise<"released" | "gone"> {
@@ -31,8 +31,13 @@ export class SoleCustody implements Custody {
     this.#keeper.remove(lease.grant);
   }
 
-  leave(lease: HeldLease): void {
-    this.#keeper.remove(lease.grant);
+  async leave({ grant }: HeldLease, forMs: number): Promise<"released" | "gone"> {
+    const { name, traits } = this.#backend.engine;
+    checkTtl(forMs, name, traits);
+    this.#keeper.remove(grant);
+    // Whoever renews it by hand would be told that it is gone.
+    await grant.renewing;
+    return this.#backend.leaveGrant(grant, forMs);
   }
 
   /**

@@ -1,11 +1,9 @@
 import type { Backend, Question } from "./backend.js";
-import type { Call, Failed, Gone, GrantRef, Released, ReleaseRef } from "./engine.js";
+import type { Call, Failed, Gone, Released, Renewed } from "./engine.js";
 import { EngineError } from "./errors.js";
 
 // A reply that failed to arrive is asked for again at once, and once more after a breath.
 const REPEAT_AFTER_MS = [0, 100];
-// Long enough that no client library still resends a command when the tombstone goes.
-const TOMBSTONE_MS = 120_000;
 
 /** Renew or release of one grant: what is safe to repeat is repeated, within bounds. */
 export abstract class Insistence<T extends { kind: string }>
@@ -78,9 +76,12 @@ export class Insisting<T extends { kind: string }> extends Insistence<T> {
   }
 }
 
-/** The end of one grant, which close() waits for. */
-export class Ending extends Insistence<Released | Gone> {
-  readonly #refs: readonly [ReleaseRef];
+type End = Released | Renewed | Gone;
+export type AsksEnd = (call: Call) => Promise<readonly (End | Failed)[]>;
+
+/** The end of one grant, by a release or by a last renewal. close() waits for it. */
+export class Ending extends Insistence<End> {
+  readonly #send: AsksEnd;
   readonly #goodUntil: number;
   readonly #resolve: (outcome: "released" | "gone") => void;
   readonly #reject: (error: unknown) => void;
@@ -88,38 +89,40 @@ export class Ending extends Insistence<Released | Gone> {
 
   constructor(
     backend: Backend,
-    { resource, grantId }: GrantRef,
-    inDoubt: boolean,
+    send: AsksEnd,
     timeoutMs: number,
     goodUntil: number,
     resolve: (outcome: "released" | "gone") => void,
     reject: (error: unknown) => void,
   ) {
     super(backend, timeoutMs);
-    this.#refs = [{ resource, grantId, tombstoneMs: inDoubt ? TOMBSTONE_MS : 0 }];
+    this.#send = send;
     this.#goodUntil = goodUntil;
     this.#resolve = resolve;
     this.#reject = reject;
     backend.began();
   }
 
-  send(call: Call): Promise<readonly (Released | Gone | Failed)[]> {
-    return this.backend.engine.release(this.#refs, call);
+  send(call: Call): Promise<readonly (End | Failed)[]> {
+    return this.#send(call);
   }
 
   protected tried(error: unknown): void {
     this.#unanswered ||= !(error instanceof EngineError && error.effect === "none");
   }
 
-  protected done(answer: Released | Gone): void {
+  protected done(answer: End): void {
     this.backend.ended();
-    if (answer.kind === "released" || !this.#unanswered) this.#resolve(answer.kind);
-    else {
-      // What a repeat does not find any more, the attempt before it has released. Once our time is
-      // over a successor may have come by expiry as well, and then it was not ours to give back.
-      const ours = answer.why !== "replaced" || this.backend.clock.now() < this.#goodUntil;
-      this.#resolve(ours ? "released" : "gone");
-    }
+    this.#resolve(answer.kind !== "gone" || this.#didEnd(answer) ? "released" : "gone");
+  }
+
+  /**
+   * What a repeat does not find any more, the attempt before it has ended. Once our time is over a
+   * successor may have come by expiry as well, and then it was not ours to give back.
+   */
+  #didEnd({ why }: Gone): boolean {
+    if (!this.#unanswered) return false;
+    return why !== "replaced" || this.backend.clock.now() < this.#goodUntil;
   }
 
   protected gaveUp(error: unknown): void {

@@ -122,8 +122,8 @@ export class Keeper {
     this.#backend.inBackground("check", resource, told);
   }
 
-  renewNow(lease: HeldLease, ttlMs: number, leave: boolean): Promise<void> {
-    return this.#renewals.sendNow(lease, ttlMs, leave);
+  renewNow(lease: HeldLease, ttlMs: number): Promise<void> {
+    return this.#renewals.sendNow(lease, ttlMs);
   }
 
   #look(): void {

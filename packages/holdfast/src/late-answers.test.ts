@@ -1,11 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Engine } from "./engine.js";
 import { EngineError } from "./errors.js";
+import { Locks } from "./locks.js";
 import { fixed } from "./retry.js";
 import { gate, outcomeOf, stage } from "./stage.fixture.js";
 
 // "strict" keeps the cohort out: what is tested here is one claim on its own.
 const ALONE = { fair: "strict" } as const;
+
+/** The same backend for a core that has to look again by itself. */
+function withoutQueue(engine: Engine): Engine {
+  return Object.assign(Object.create(engine) as Engine, {
+    queue: undefined,
+    close: () => engine.close(),
+  });
+}
 
 test("an enqueue that failed without effect and without a strategy fails the acquire", async () => {
   const { engine, locks, held } = stage();
@@ -88,6 +98,57 @@ test("a first request that arrives after its repeat was queued and aborted makes
   await clock.advance(0);
   assert.equal(inLine("a"), 0, "the late request stands in line for nobody");
 });
+
+test("a first request that arrives after its repeat lost its place makes no orphan", async () => {
+  const { clock, engine, locks, other, held, inLine } = stage();
+  const { opened, open } = gate();
+  const first = await other.acquire("a");
+  engine.inject("enqueue", { kind: "hold-request", until: opened });
+  engine.pushes("drop");
+  const waiting = locks.acquire("a", {
+    ...ALONE,
+    ttlMs: 500,
+    callTimeoutMs: 200,
+    retry: fixed({ delayMs: 10 }),
+  });
+  await clock.advance(300);
+  assert.equal(inLine("a"), 1, "the repeat stands in line");
+  await first.release();
+  // Nobody learns of the grant before its end.
+  const mend = engine.cut("unknown");
+  await clock.advance(900);
+  mend();
+  await clock.advance(2_000);
+  const lease = await waiting;
+  open();
+  await clock.advance(0);
+  assert.equal(inLine("a"), 0, "the first request is nobody's any more");
+  await lease.release();
+  assert.equal(held("a") + inLine("a"), 0);
+});
+
+for (const learnsBy of ["heartbeat", "enqueue", "tryAcquire"] as const) {
+  test(`a claim does not wait behind its own grant that was revoked unseen (${learnsBy})`, async () => {
+    const { clock, engine, locks, other } = stage();
+    const first = await other.acquire("a");
+    engine.pushes("drop");
+    if (learnsBy === "enqueue") engine.inject("enqueue", { kind: "lose-reply" });
+    if (learnsBy === "tryAcquire") engine.inject("tryAcquire", { kind: "lose-reply" });
+    const polled = new Locks(withoutQueue(engine), { clock });
+    const ours = learnsBy === "tryAcquire" ? polled : locks;
+    if (learnsBy !== "heartbeat") await first.release();
+    const retry = fixed({ delayMs: 200 });
+    const waiting = ours.acquire("a", { ...ALONE, ttlMs: 20_000, retry });
+    await clock.advance(100);
+    if (learnsBy === "heartbeat") await first.release();
+    const [unseen] = (await other.inspect("a")).holders;
+    assert.equal(await other.revoke("a", { token: unseen!.token }), "revoked");
+    await clock.advance(2_000);
+    const lease = await Promise.race([waiting, Promise.resolve(null)]);
+    assert.ok(lease?.held, "it waits for the end of a grant that only it could release");
+    assert.ok(lease.token > unseen!.token);
+  });
+}
 
 test("a grant that comes too late to be of use is claimed again, and keeps its token", async () => {
   const { clock, engine, locks, held } = stage();

@@ -35,15 +35,14 @@ export interface Lease extends AsyncDisposable {
 
 /** Who looks after the grant under a lease: the keeper, and the cohort where there is one. */
 export interface Custody {
-  /** With leave it is the last renewal: the grant is to outlive this process. */
-  renew(lease: HeldLease, ttlMs: number | undefined, leave?: boolean): Promise<void>;
+  renew(lease: HeldLease, ttlMs: number | undefined): Promise<void>;
   /** Called in the same tick as release(): renewals stop before anything is awaited. */
   giveBack(lease: HeldLease): Promise<"released" | "gone">;
   onLost(lease: HeldLease): void;
   /** After a loss the holder says that it has stopped. */
   giveUp(lease: HeldLease): void;
-  /** Looks after it no longer, and leaves its grant to end by itself. */
-  leave(lease: HeldLease): void;
+  /** Looks after it no longer. Its grant outlives this process, and ends by itself after forMs. */
+  leave(lease: HeldLease, forMs: number): Promise<"released" | "gone">;
 }
 
 export class HeldLease implements Lease {
@@ -139,16 +138,12 @@ export class HeldLease implements Lease {
   }
 
   /** Gives the lease up and keeps others out for so long from now: its grant ends by itself then. */
-  async leave(forMs: number): Promise<void> {
-    try {
-      this.assertHeld();
-      await this.#custody.renew(this, forMs, true);
-    } catch (error) {
-      // Others are kept out for longer than was asked for, and not for less.
-      emit("failed", () => ({ during: "leave", error, resource: this.resource }));
-    }
-    this.#released ??= Promise.resolve("released");
-    this.#custody.leave(this);
+  leave(forMs: number): Promise<"released" | "gone"> {
+    if (!this.held) return this.release();
+    // The holder has finished. Nothing loses its lease any more, even if forMs is over before the
+    // backend has answered.
+    this.#released = this.#leave(forMs);
+    return this.#released;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -194,6 +189,16 @@ export class HeldLease implements Lease {
     const overTime = now >= this.holdUntil;
     this.lose(overTime ? "max-hold" : this.terms.renew ? "unconfirmed" : "expired", false);
     return true;
+  }
+
+  async #leave(forMs: number): Promise<"released" | "gone"> {
+    try {
+      return await this.#custody.leave(this, forMs);
+    } catch (error) {
+      // Others are kept out for longer than was asked for, and not for less.
+      emit("failed", () => ({ during: "leave", error, resource: this.resource }));
+      return "released";
+    }
   }
 
   #release(): Promise<"released" | "gone"> {

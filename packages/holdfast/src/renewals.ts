@@ -47,7 +47,7 @@ export class Renewals {
   }
 
   /** One renewal for one caller, who wants to know how it went. */
-  async sendNow(lease: HeldLease, ttlMs: number, leave: boolean): Promise<void> {
+  async sendNow(lease: HeldLease, ttlMs: number): Promise<void> {
     const { grant } = lease;
     const { clock, engine } = this.#backend;
     // A batch under way may carry another ttl; whichever is sent last must be the one we believe.
@@ -59,7 +59,7 @@ export class Renewals {
     const work = this.#backend.insist<Renewed | Gone>(callTimeoutMs, (call) => {
       grant.expect(call.startedAt, ttlMs);
       this.#plans.schedule(grant, call.startedAt);
-      return engine.renew([{ resource, grantId, ttlMs, index, leave }], call);
+      return engine.renew([{ resource, grantId, ttlMs, index }], call);
     });
     grant.renewing = work.then(ignore, ignore).then(() => {
       grant.renewing = null;

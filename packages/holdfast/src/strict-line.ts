@@ -138,8 +138,8 @@ class WatchedCustody implements Custody {
     this.#onOver = onOver;
   }
 
-  renew(lease: HeldLease, ttlMs: number | undefined, leave?: boolean): Promise<void> {
-    return this.#sole.renew(lease, ttlMs, leave);
+  renew(lease: HeldLease, ttlMs: number | undefined): Promise<void> {
+    return this.#sole.renew(lease, ttlMs);
   }
 
   giveBack(lease: HeldLease): Promise<"released" | "gone"> {
@@ -158,9 +158,12 @@ class WatchedCustody implements Custody {
     this.#sole.giveUp(lease);
   }
 
-  leave(lease: HeldLease): void {
-    this.#sole.leave(lease);
-    this.#onOver();
+  async leave(lease: HeldLease, forMs: number): Promise<"released" | "gone"> {
+    try {
+      return await this.#sole.leave(lease, forMs);
+    } finally {
+      this.#onOver();
+    }
   }
 }
 

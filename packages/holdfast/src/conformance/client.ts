@@ -91,6 +91,32 @@ export class Client {
     return expectKind(await this.try(this.claim(resource, wish)), "busy", why);
   }
 
+  /** Everybody must be refused: in these modes and by every verb. It leaves nothing behind. */
+  async keptOut(resource: string, why: string, modes: readonly Mode[] = this.#stage.traits.modes) {
+    for (const mode of modes) {
+      await this.refused(resource, { mode }, `${mode} tryAcquire: ${why}`);
+      if (this.engine.queue === undefined) continue;
+      const claim = this.claim(resource, { mode });
+      expectKind(await this.enqueue(claim), "queued", `${mode} enqueue: ${why}`);
+      expectKind(await this.withdraw(claim), "withdrawn", `a waiter that leaves: ${why}`);
+    }
+  }
+
+  /** Renews several grants in one call, each for a ttl of its own. */
+  async renewAll(
+    batch: readonly { readonly claim: GrantRef; readonly index: number }[],
+    ttlOf: (i: number) => number,
+    call = this.call(),
+  ) {
+    const refs = batch.map(({ claim: { resource, grantId }, index }, i) => {
+      const ttlMs = this.#stage.ttl(ttlOf(i));
+      return { resource, grantId, ttlMs, index };
+    });
+    const answers = await within(CALL_MS, this.engine.renew(refs, call), "renew");
+    assert.equal(answers.length, batch.length, "a batch has one answer per grant");
+    return answers.map((answer, i) => expectKind(answer, "renewed", `grant ${i} of a batch`));
+  }
+
   /** Stands in line behind somebody. */
   async wait(resource: string, wish: Wish = {}): Promise<Claim> {
     const claim = this.claim(resource, wish);

@@ -1,7 +1,7 @@
 import assert from "node:assert";
 import { randomBytes } from "node:crypto";
 import { systemClock } from "../clock.js";
-import type { Engine, EngineTraits, ResourceView } from "../engine.js";
+import type { Engine, EngineTraits, Mode, ResourceView } from "../engine.js";
 import { Locks } from "../locks.js";
 import type { ConnectOptions } from "../options.js";
 import { type FlakyEngine, flakyEngine } from "../testing/flaky-engine.js";
@@ -28,6 +28,18 @@ const REAL_LIFE_MS = 300;
 const REAL_DELAY_MS = 1_200;
 /** Beyond an expiry, for backends that count in whole milliseconds. */
 const AFTER_MS = 5;
+
+/** A large batch: engines that split batches, or look at the first entries only, show it here. */
+const BATCH = 20;
+
+/** One way in which grants differ that every verb must treat alike. */
+export interface Variant {
+  readonly mode: Mode;
+  /** How far its token has been passed on. */
+  readonly index: number;
+  /** What a claim must wish for to become such a grant. */
+  readonly wish: { readonly mode: Mode; readonly tokens: number };
+}
 
 export type Play = (stage: Stage) => Promise<void>;
 
@@ -97,6 +109,25 @@ export class Stage {
     return { client: new Client(engine, this), shapes, answerWith };
   }
 
+  /** The ways in which grants of this engine differ: each mode, with a token passed on and without. */
+  get variants(): readonly Variant[] {
+    const indexes = this.traits.tokenRange >= 2 ? [0, 1] : [0];
+    return this.traits.modes.flatMap((mode) =>
+      indexes.map((index) => ({ mode, index, wish: { mode, tokens: index + 1 } })),
+    );
+  }
+
+  /** Grants on as many resources, of all variants, to be renewed in one call. */
+  async batch(client: Client, ttlMs: number) {
+    const variants = this.variants;
+    const entries = Array.from({ length: BATCH }, async (_, i) => {
+      const { wish, index } = variants[i % variants.length]!;
+      const { claim } = await client.take(this.resource(`${i}`), { ...wish, ttlMs });
+      return { claim, index };
+    });
+    return Promise.all(entries);
+  }
+
   /** What the one holder of this resource has at the backend, and by when that was read. */
   async truth(resource: string): Promise<{ readonly end: number; readonly token: bigint }> {
     const grants = await this.harness.truth!(resource);
@@ -113,8 +144,8 @@ export class Stage {
   }
 
   /** The public API on a client of its own. */
-  async locks(): Promise<Locks> {
-    return this.locksOn(await this.engine());
+  async locks(options: ConnectOptions = {}): Promise<Locks> {
+    return this.locksOn(await this.engine(), options);
   }
 
   /** The public API, and the engine under it for `harness.sever`. */

@@ -1,11 +1,23 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { sleep as pause } from "../clock.js";
+import type { Engine } from "../engine.js";
 import { memoryEngine } from "../engines/memory/index.js";
 import { LeaseLostError, UsageError } from "../errors.js";
+import type { Lease } from "../lease.js";
 import { Locks } from "../locks.js";
+import { gate, outcomeOf, stage } from "../stage.fixture.js";
 import { ManualClock } from "../testing/index.js";
 import { backends } from "./backends.fixture.js";
+
+/** The same backend for a core that nobody tells of changes. */
+function withoutWatch(engine: Engine): Engine {
+  return Object.assign(Object.create(engine) as Engine, {
+    watch: undefined,
+    close: () => engine.close(),
+  });
+}
 
 for (const { name, open } of backends()) {
   test(`${name}: of many that start together one runs, and the others say so`, async () => {
@@ -75,6 +87,72 @@ test("a run that takes longer than atMostMs loses its lease and rejects", async 
     }),
     LeaseLostError,
   );
+});
+
+const NIGHTLY = { atMostMs: 60_000, atLeastMs: 100 };
+
+test("a run that is done just before atLeastMs is not lost over a slow last renewal", async () => {
+  const { clock, engine, locks, other } = stage();
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-reply", until: opened });
+  const running = outcomeOf(locks.once("n", NIGHTLY, () => pause(clock, 96, undefined)));
+  await clock.advance(96);
+  assert.equal(engine.calls("renew"), 1, "the last renewal is under way");
+  assert.equal((await other.once("n", NIGHTLY, () => 1)).ran, false, "others are kept out");
+  await clock.advance(8);
+  open();
+  assert.deepEqual(await running, { ran: true, value: undefined });
+  assert.equal((await other.once("n", NIGHTLY, () => 1)).ran, true, "its time is over");
+});
+
+test("a last renewal whose answer was lost is no loss, though its repeat comes after the end", async () => {
+  const { clock, engine, locks, other } = stage();
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "lose-reply" });
+  engine.inject("renew", { kind: "hold-request", until: opened });
+  const running = outcomeOf(locks.once("n", NIGHTLY, () => pause(clock, 96, undefined)));
+  await clock.advance(96);
+  assert.equal(engine.calls("renew"), 2, "the repeat is on its way");
+  await clock.advance(50);
+  const successor = await other.acquire("n");
+  open();
+  assert.deepEqual(await running, { ran: true, value: undefined });
+  assert.ok(successor.held);
+});
+
+test("a run whose lease was ended by force rejects, also where only its last renewal learns of it", async () => {
+  const { clock, engine, locks, other } = stage();
+  const run = async ({ token }: Lease) => {
+    await other.revoke("n", { token, force: true });
+  };
+  const unwatched = new Locks(withoutWatch(engine), { clock });
+  await assert.rejects(unwatched.once("n", NIGHTLY, run), LeaseLostError);
+  await assert.rejects(locks.once("n", NIGHTLY, run), LeaseLostError);
+});
+
+test("a run that was revoked unseen keeps nobody out once it is done", async () => {
+  const { clock, engine, other, held } = stage();
+  const unwatched = new Locks(withoutWatch(engine), { clock });
+  await unwatched.once("n", NIGHTLY, async ({ token }) => {
+    assert.equal(await other.revoke("n", { token }), "revoked");
+  });
+  assert.equal(held("n"), 0);
+});
+
+test("close() waits for the last renewal of a run", async () => {
+  const { clock, engine, locks, other } = stage();
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-request", until: opened });
+  const running = locks.once("n", NIGHTLY, () => 1);
+  await clock.advance(10);
+  const closing = locks.close();
+  await clock.advance(10);
+  open();
+  assert.deepEqual(await running, { ran: true, value: 1 });
+  await closing;
+  assert.equal((await other.once("n", NIGHTLY, () => 1)).ran, false);
+  await clock.advance(100);
+  assert.equal((await other.once("n", NIGHTLY, () => 1)).ran, true);
 });
 
 test("options are looked at before anything is asked", async () => {

@@ -31,8 +31,8 @@ export const lockDelay: LawGroup = {
       "an expired grant keeps the resource closed for its lock-delay",
       ["lockDelay"],
       async (s) => {
-        const { a, b, resource, stale, staysClosed, opens } = await closed(s);
-        await staysClosed("a claim within the lock-delay");
+        const { a, b, resource, stale, opens } = await closed(s);
+        await b.keptOut(resource, "a claim within the lock-delay");
         const view = await b.inspect(resource);
         assert.deepEqual(view.holders, [], "the holder is a holder no more");
         assert(

@@ -215,31 +215,34 @@ export const renewal: LawGroup = {
 
     law("L5.13", "a late copy of a shorter renewal takes nothing back", [], async (s) => {
       const [a, b] = await s.clients(2);
-      const resource = s.resource();
-      const { claim } = await a!.take(resource, { ttlMs: s.ttl(20_000) });
-      const [early, late] = [a!.call(), a!.call()];
-      const given = expectKind(
-        await a!.renew(claim, s.ttl(60_000), late),
-        "renewed",
-        "a living one",
-      );
-      await a!.renew(claim, s.ttl(5_000), early);
-      const [holder] = (await b!.inspect(resource)).holders;
-      // A minute, or what a session has that was opened for twenty seconds.
-      const wantedMs = given.ttlMs / 2;
-      assert((holder?.remainingMs ?? 0) > wantedMs, `the later renewal gave ${given.ttlMs} ms`);
-      expectKind(await a!.renew(claim, s.ttl(60_000)), "renewed", "the grant, after all");
+      for (const { wish, index } of s.variants) {
+        const resource = s.resource();
+        const { claim } = await a!.take(resource, { ...wish, ttlMs: s.ttl(20_000) });
+        const [early, late] = [a!.call(), a!.call()];
+        const answer = await a!.renew(claim, s.ttl(60_000), late, { index });
+        const given = expectKind(answer, "renewed", "a living one");
+        await a!.renew(claim, s.ttl(5_000), early, { index });
+        const [holder] = (await b!.inspect(resource)).holders;
+        // A minute, or what a session has that was opened for twenty seconds.
+        const wantedMs = given.ttlMs / 2;
+        assert((holder?.remainingMs ?? 0) > wantedMs, `the later renewal gave ${given.ttlMs} ms`);
+        const after = await a!.renew(claim, s.ttl(60_000), a!.call(), { index });
+        expectKind(after, "renewed", "the grant, after all");
+      }
     }),
 
     law("L5.14", "a late copy of a longer renewal gives nothing back", ["ttl"], async (s) => {
       const [a, b] = await s.clients(2);
-      const resource = s.resource();
-      const { claim } = await a!.take(resource, { ttlMs: s.ttl(20_000) });
-      const [early, late] = [a!.call(), a!.call()];
-      expectKind(await a!.renew(claim, s.ttl(5_000), late), "renewed", "a living grant");
-      await a!.renew(claim, s.ttl(60_000), early);
-      const [holder] = (await b!.inspect(resource)).holders;
-      assert((holder?.remainingMs ?? 0) < 20_000, "the later renewal wanted five seconds");
+      for (const { wish, index } of s.variants) {
+        const resource = s.resource();
+        const { claim } = await a!.take(resource, { ...wish, ttlMs: s.ttl(20_000) });
+        const [early, late] = [a!.call(), a!.call()];
+        const given = await a!.renew(claim, s.ttl(5_000), late, { index });
+        expectKind(given, "renewed", "a living grant");
+        await a!.renew(claim, s.ttl(60_000), early, { index });
+        const [holder] = (await b!.inspect(resource)).holders;
+        assert((holder?.remainingMs ?? 0) < 20_000, "the later renewal wanted five seconds");
+      }
     }),
 
     law(
@@ -248,14 +251,30 @@ export const renewal: LawGroup = {
       [],
       async (s) => {
         const [a, b] = await s.clients(2);
-        const resource = s.resource();
-        const { claim } = await a!.take(resource, { ttlMs: s.ttl(20_000) });
-        const [early, late] = [a!.call(), a!.call()];
-        expectKind(await a!.renew(claim, s.ttl(20_000), late), "renewed", "a living grant");
-        await a!.renew(claim, s.ttl(5_000), early);
-        const [holder] = (await b!.inspect(resource)).holders;
-        assert((holder?.remainingMs ?? 0) > 10_000, "the later renewal gave twenty seconds");
+        for (const { wish, index } of s.variants) {
+          const resource = s.resource();
+          const { claim } = await a!.take(resource, { ...wish, ttlMs: s.ttl(20_000) });
+          const [early, late] = [a!.call(), a!.call()];
+          const given = await a!.renew(claim, s.ttl(20_000), late, { index });
+          expectKind(given, "renewed", "a living grant");
+          await a!.renew(claim, s.ttl(5_000), early, { index });
+          const [holder] = (await b!.inspect(resource)).holders;
+          assert((holder?.remainingMs ?? 0) > 10_000, "the later renewal gave twenty seconds");
+        }
       },
     ),
+
+    law("L5.16", "a late copy of a batch takes nothing back from any of it", [], async (s) => {
+      const [a, b] = await s.clients(2);
+      const batch = await s.batch(a!, s.ttl(20_000));
+      const [early, late] = [a!.call(), a!.call()];
+      const given = await a!.renewAll(batch, (i) => 60_000 + i * 1_000, late);
+      await a!.renewAll(batch, () => 5_000, early);
+      for (const [i, { claim }] of batch.entries()) {
+        const [holder] = (await b!.inspect(claim.resource)).holders;
+        const { ttlMs } = given[i]!;
+        assert((holder?.remainingMs ?? 0) > ttlMs / 2, `grant ${i} had been given ${ttlMs} ms`);
+      }
+    }),
   ],
 };

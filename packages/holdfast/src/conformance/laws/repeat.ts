@@ -153,12 +153,15 @@ export const repeat: LawGroup = {
     law("L7.10", "an acquire that arrives once more shortens no renewed grant", [], async (s) => {
       const [a, b] = await s.clients(2);
       if (s.traits.expiry === "session") return;
-      const resource = s.resource();
-      const { claim } = await a!.take(resource, { ttlMs: s.ttl(5_000) });
-      expectKind(await a!.renew(claim, s.ttl(60_000)), "renewed", "a living grant");
-      await a!.try(claim);
-      const [holder] = (await b!.inspect(resource)).holders;
-      assert((holder?.remainingMs ?? 0) > 30_000, "the holder was promised a minute");
+      for (const { wish, index } of s.variants) {
+        const resource = s.resource();
+        const { claim } = await a!.take(resource, { ...wish, ttlMs: s.ttl(5_000) });
+        const renewed = await a!.renew(claim, s.ttl(60_000), a!.call(), { index });
+        expectKind(renewed, "renewed", "a living grant");
+        await a!.try(claim);
+        const [holder] = (await b!.inspect(resource)).holders;
+        assert((holder?.remainingMs ?? 0) > 30_000, "the holder was promised a minute");
+      }
     }),
 
     law("L7.11", "an enqueue repeated looks for its turn", ["queue"], async (s) => {

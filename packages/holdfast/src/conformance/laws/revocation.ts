@@ -7,16 +7,19 @@ import { law } from "../stage.js";
 export const revocationLaws = [
   law("L18.6", "revoke forbids renewal and lets the holder finish", [], async (s) => {
     const [a, b] = await s.clients(2);
-    const resource = s.resource();
-    const { claim, token } = await a!.take(resource);
-    assert.equal(await b!.revoke(resource, token), "revoked");
-    expectKind(await a!.renew(claim), "gone", "the renewal of a revoked grant");
-    assert.equal(await b!.check(resource, token), false, "a revoked grant checks as false");
-    await b!.refused(resource, {}, "a claim before the revoked holder has finished");
-    const [holder] = (await b!.inspect(resource)).holders;
-    assert.equal(holder?.revoked, true, "people see that it is revoked");
-    expectKind(await a!.release(claim), "released", "the revoked holder's release");
-    await b!.take(resource);
+    for (const mode of s.traits.modes) {
+      const resource = s.resource();
+      const { claim, token } = await a!.take(resource, { mode });
+      assert.equal(await b!.revoke(resource, token), "revoked");
+      expectKind(await a!.renew(claim), "gone", "the renewal of a revoked grant");
+      assert.equal(await b!.check(resource, token, mode), false, "a revoked grant checks as false");
+      const rivals = mode === "shared" ? (["exclusive"] as const) : s.traits.modes;
+      await b!.keptOut(resource, "a claim before the revoked holder has finished", rivals);
+      const [holder] = (await b!.inspect(resource)).holders;
+      assert.equal(holder?.revoked, true, "people see that it is revoked");
+      expectKind(await a!.release(claim), "released", "the revoked holder's release");
+      await b!.take(resource);
+    }
   }),
 
   law("L18.7", "a revoked grant that is not released ends at its ttl", [], async (s) => {
@@ -106,12 +109,17 @@ export const revocationLaws = [
       const { claim, granted } = await a!.take(resource, { tokens: 3 });
       const [first, second, third] = [granted.token, granted.token + 1n, granted.token + 2n];
       const pass = (index: number) => a!.renew(claim, undefined, undefined, { index });
-      assert.equal(await b!.revoke(resource, second), "gone", "a token that nobody has yet");
+      const revokesNothing = async (token: bigint, what: string) => {
+        for (const force of [false, true]) {
+          assert.equal(await b!.revoke(resource, token, force), "gone", what);
+        }
+      };
+      await revokesNothing(second, "a token that nobody has yet");
       expectKind(await pass(1), "renewed", "a lease that was passed on");
       await b!.holdersAre(resource, second);
-      assert.equal(await b!.revoke(resource, first), "gone", "a token that was passed on");
+      await revokesNothing(first, "a token that was passed on");
       expectKind(await pass(1), "renewed", "the holder nobody revoked");
-      assert.equal(await b!.revoke(resource, third), "gone", "a token that nobody has yet");
+      await revokesNothing(third, "a token that nobody has yet");
       assert.equal(await b!.revoke(resource, second), "revoked");
       expectKind(await pass(1), "gone", "the revoked holder");
       expectKind(await pass(0), "gone", "an old renewal of the revoked grant");

@@ -10,10 +10,11 @@ import { lineDefects } from "./lines.js";
 import { nameDefects } from "./naming.js";
 import { numberDefects } from "./numbers.js";
 import { ownershipDefects } from "./ownership.js";
+import { variantDefects } from "./variants.js";
 
 /** Engines that are wrong on purpose, each in one way. The laws must see every one of them. */
 export const wrongEngines: readonly WrongEngine[] = [
   ...[...countingDefects, ...ownershipDefects, ...lifeDefects, ...numberDefects],
   ...[...nameDefects, ...failureDefects, ...lineDefects, ...delayDefects],
-  ...[...beliefDefects, ...exactnessDefects, ...lateDefects],
+  ...[...beliefDefects, ...exactnessDefects, ...lateDefects, ...variantDefects],
 ];

@@ -3,7 +3,7 @@ import type { Gone, Granted, GrantRef, Queued, ReleaseRef } from "../../engine.j
 import { emit } from "../../events.js";
 import type { Claims, Holds, Verdict, Waits } from "./claims.js";
 import type { EtcdClient } from "./client.js";
-import { Holdings, type Kept, type Waiting } from "./holdings.js";
+import { type Holding, Holdings, type Kept, type Waiting } from "./holdings.js";
 import { type Entered, inCore } from "./instants.js";
 import { type Keys, markerOf } from "./keys.js";
 import type { Leases } from "./leases.js";
@@ -83,7 +83,7 @@ export class Places {
 
   /** The grant counts from the last good keepalive of the lease that its key hangs on. */
   async grant(ref: GrantRef, holds: Holds, entered: Entered): Promise<Granted | Gone> {
-    const { self, entry, marker } = holds;
+    const { self, entry, marker } = this.#latest(ref, holds);
     const { lockDelayMs, tokens } = entry;
     const lease = this.#leases.find(self.lease);
     let [since, ttlMs] = [entered.at, entry.ttlMs];
@@ -105,7 +105,7 @@ export class Places {
     const told = entry.claimed;
     this.holdings.keep({
       ...{ kind: "grant", ref: refOf(ref), self, told, until, tries: 0, lockDelayMs, marker },
-      ...{ gone: false, leaving: false },
+      ...{ gone: false, leaving: known?.kind === "grant" && known.leaving },
       order: known?.kind === "grant" ? known.order : 0,
       doubtful: known?.kind === "grant" ? known.doubtful : new Set(),
     });
@@ -116,24 +116,41 @@ export class Places {
     return { kind: "granted", token, tokens, since: inCore(since, entered), ttlMs };
   }
 
-  async queue(ref: GrantRef, waits: Waits, entered: Entered): Promise<Queued> {
+  /**
+   * A waiter's place. A push may have granted its turn after this was read: a grant is never replaced
+   * by a waiter, or our own process would take the grant's key away when nobody asks after the waiter.
+   * So nothing is awaited between the look at what is kept and the change of it.
+   */
+  async queue(ref: GrantRef, waits: Waits, entered: Entered): Promise<Queued | Granted | Gone> {
+    const grant = this.holdings.grant(ref);
+    if (grant?.gone) return { kind: "gone", why: "expired" };
+    if (grant !== null) return this.grant(ref, holdsOf(grant), entered);
     const { self, holders, before } = waits;
-    const { ttlMs } = readEntry(self)!;
-    const lease = await this.#lives.ofWaiter(ttlMs, 1, entered.deadline);
+    const graceMs = this.#lives.waiterMs(readEntry(self)!.ttlMs);
     const known = this.holdings.waiter(ref);
     const position = waits.position ?? known?.position ?? 0;
     const offsetMs = Math.min(entered.startedAt - entered.at, known?.offsetMs ?? Infinity);
-    const until = entered.at + lease.ttlMs;
+    // From now on: core counts the time to its next heartbeat from this answer, however late it is.
+    const until = systemClock.now() + graceMs;
     const waiting: Waiting = known ?? {
       ...{ kind: "waiter", ref: refOf(ref), self, position, offsetMs, until, tries: 0 },
-      ...{ graceMs: lease.ttlMs, interests: [], lastBefore: null },
+      ...{ graceMs, interests: [], lastBefore: null },
     };
     this.holdings.keep(Object.assign(waiting, { self, position, offsetMs, until, tries: 0 }));
     waiting.lastBefore = waits.lastBefore;
     if (before !== null) this.#follow(waiting, before);
     this.notices.listen(self.created);
-    const nextHeartbeatMs = lease.ttlMs / BEATS;
-    return { kind: "queued", position, nextHeartbeatMs, holders: viewsOf(holders) };
+    return {
+      ...{ kind: "queued", position, nextHeartbeatMs: graceMs / BEATS },
+      holders: viewsOf(holders),
+    };
+  }
+
+  /** An answer that comes late must not take back what a renewal has changed since. */
+  #latest(ref: GrantRef, holds: Holds): Holds {
+    const known = this.holdings.grant(ref);
+    const isNewer = known !== null && BigInt(known.self.modified) > BigInt(holds.self.modified);
+    return isNewer ? holdsOf(known) : holds;
   }
 
   #follow(waiting: Waiting, keys: readonly string[]): void {
@@ -243,6 +260,10 @@ export class Places {
     left.catch(() => {});
     this.holdings.close();
   }
+}
+
+function holdsOf({ self, marker }: Holding): Holds {
+  return { kind: "holds", self, entry: readEntry(self)!, marker };
 }
 
 function leaseOf(kept: Kept): string | null {

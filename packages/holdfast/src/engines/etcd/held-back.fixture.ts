@@ -21,7 +21,9 @@ export class HeldBack implements AsyncDisposable {
         const isMeant = this.#part !== null && bytes.includes(this.#part);
         if (isMeant) this.#caught++;
         if (isMeant && this.#withholds) {
-          this.#withheld.push(() => deliver(target, bytes));
+          this.#withheld.push(() =>
+            server.destroyed ? deliver(target, bytes) : void server.write(bytes),
+          );
           return;
         }
         if (isMeant) {

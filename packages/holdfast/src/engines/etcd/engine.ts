@@ -156,8 +156,8 @@ export class EtcdEngine implements Engine {
     return Promise.all(
       grants.map(async (ref): Promise<Released | Gone | Failed> => {
         const kept = this.#places.forget(ref);
-        if (this.#givenUp.release(ref.grantId, ref.tombstoneMs))
-          return { kind: "gone", why: "unknown" };
+        const isUnsent = this.#givenUp.release(ref.grantId, ref.tombstoneMs);
+        if (isUnsent && kept === null) return { kind: "gone", why: "unknown" };
         const answer = await this.#releases.release(ref, deadline).catch(failed);
         if (answer.kind === "failed") this.#places.leaveBehind(ref, kept);
         return answer;

@@ -2,7 +2,7 @@ import type { Claim, Gone } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 import type { CallOptions, EtcdClient } from "./client.js";
 import { type Keys, markerOf, markersIn } from "./keys.js";
-import { type Entry, entryOf, type Member, readEntry, writeEntry } from "./line.js";
+import { type Ahead, type Entry, entryOf, type Member, readEntry, writeEntry } from "./line.js";
 import { type Life, type Lives, puts } from "./lives.js";
 import type { Readings, Seen } from "./readings.js";
 import {
@@ -45,9 +45,9 @@ export interface Waits {
   readonly position: number | null;
   readonly holders: readonly Member[];
   /** Keys whose end may be its turn; null where they are as before. */
-  readonly before: readonly string[] | null;
+  readonly before: readonly Ahead[] | null;
   /** The one of them that is all it waits for, where nothing has to be asked then. */
-  readonly lastBefore: string | null;
+  readonly lastBefore: Ahead | null;
 }
 
 /** The claims of one engine, each decided by a transaction. */
@@ -256,7 +256,7 @@ export class Claims {
     }
     if (!complete && nearest.length > 0) {
       const position = behind === null ? null : behind - holders.length;
-      return { ...waits, position, before: [nearest[0]!.key] };
+      return { ...waits, position, before: [nearest[0]!] };
     }
     const whole = await this.#readings.line(resource, deadline);
     return { ...waits, position: null, before: whole.before(self) };
@@ -279,6 +279,11 @@ export class Claims {
     const options: CallOptions = { deadline, repeatable: true };
     return this.#client.txn(txn, options);
   }
+}
+
+/** A grant as this process knows it. */
+export function holdsOf({ self, marker }: { self: KeyValue; marker: string | null }): Holds {
+  return { kind: "holds", self, entry: readEntry(self)!, marker };
 }
 
 /** Why a claim that holds is answered with gone: it is nobody's any more. */

@@ -27,7 +27,7 @@ import type {
 } from "../../engine.js";
 import { EngineError, UsageError } from "../../errors.js";
 import { Changes } from "./changes.js";
-import { Claims } from "./claims.js";
+import { Claims, type Verdict } from "./claims.js";
 import { EtcdClient } from "./client.js";
 import { GivenUp } from "./given-up.js";
 import { Heartbeats } from "./heartbeats.js";
@@ -156,8 +156,8 @@ export class EtcdEngine implements Engine {
     return Promise.all(
       grants.map(async (ref): Promise<Released | Gone | Failed> => {
         const kept = this.#places.forget(ref);
-        if (this.#givenUp.release(ref.grantId, ref.tombstoneMs))
-          return { kind: "gone", why: "unknown" };
+        const isUnsent = this.#givenUp.release(ref.grantId, ref.tombstoneMs);
+        if (isUnsent && kept === null) return { kind: "gone", why: "unknown" };
         const answer = await this.#releases.release(ref, deadline).catch(failed);
         if (answer.kind === "failed") this.#places.leaveBehind(ref, kept);
         return answer;
@@ -213,9 +213,7 @@ export class EtcdEngine implements Engine {
       const verdict = await this.#givenUp.claim(claim.grantId, (isOver) =>
         this.#claims.enqueue(claim, entered.deadline, isOver),
       );
-      if (verdict.kind === "waits") return this.#places.queue(claim, verdict, entered);
-      if (verdict.kind === "holds") return this.#places.grant(claim, verdict, entered);
-      return verdict.kind === "gone" ? verdict : { kind: "gone", why: "unknown" };
+      return this.#stands(claim, verdict, entered);
     },
 
     heartbeat: async (
@@ -223,36 +221,27 @@ export class EtcdEngine implements Engine {
       call: Call,
     ): Promise<readonly (Queued | Granted | Unknown | Failed)[]> => {
       const entered = this.#enter(call);
-      const known = waiters.map((ref) => this.#places.holdings.waiter(ref));
-      // Asked after, whether etcd answers or not: its place is not ours to give up.
-      for (const waiting of known)
-        if (waiting !== null) this.#places.holdings.extend(waiting, entered.at);
-      const verdicts = await this.#heartbeats.beat(waiters, entered.deadline);
-      return Promise.all(
-        waiters.map(async (ref, i): Promise<Queued | Granted | Unknown | Failed> => {
-          const verdict = verdicts[i]!;
-          if (verdict.kind === "failed") return verdict;
-          // Released meanwhile: what was read is over.
-          if (known[i] != null && this.#places.holdings.isOver(ref)) return { kind: "unknown" };
-          if (verdict.kind === "waits")
-            return this.#places.queue(ref, verdict, entered).catch(failed);
-          const granted =
-            verdict.kind === "holds"
-              ? await this.#places.grant(ref, verdict, entered).catch(failed)
-              : verdict;
-          if (granted.kind === "granted" || granted.kind === "failed") return granted;
-          this.#places.forget(ref);
-          return { kind: "unknown" };
-        }),
-      );
+      const known = new Set(waiters.filter((ref) => this.#asked(ref, entered.at)));
+      return this.#heartbeats.beat(waiters, entered.deadline, async (ref, verdict) => {
+        if (verdict.kind === "failed") return verdict;
+        // Released meanwhile: what was read is over.
+        if (known.has(ref) && this.#places.holdings.isOver(ref)) return { kind: "unknown" };
+        const answer = await this.#stands(ref, verdict, entered).catch(failed);
+        if (answer.kind !== "gone") return answer;
+        this.#places.forget(ref);
+        return { kind: "unknown" };
+      });
     },
 
     withdraw: async (ref: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
       const entered = this.#enter(call);
-      const [verdict] = await this.#heartbeats.beat([ref], entered.deadline);
+      const look = async (_: GrantRef, verdict: Verdict | Failed) => verdict;
+      const [verdict] = await this.#heartbeats.beat([ref], entered.deadline, look);
       if (verdict?.kind === "failed") throw verdict.error;
-      if (verdict?.kind === "holds") {
-        const granted = await this.#places.grant(ref, verdict, entered);
+      // A push may have granted what was read as waiting; core hears of the grant by this answer too.
+      const isPushed = verdict?.kind === "waits" && this.#places.holdings.grant(ref) !== null;
+      if (verdict?.kind === "holds" || isPushed) {
+        const granted = await this.#stands(ref, verdict, entered);
         if (granted.kind === "granted") return granted;
       }
       this.#places.forget(ref);
@@ -267,6 +256,23 @@ export class EtcdEngine implements Engine {
   readonly watch: WatchFacet = {
     onChange: (listener) => this.#places.notices.onChange(listener),
   };
+
+  /** Whether it waits here. Asked after, its place is not ours to give up, whether etcd answers or not. */
+  #asked(ref: GrantRef, at: number): boolean {
+    const waiting = this.#places.holdings.waiter(ref);
+    if (waiting !== null) this.#places.holdings.extend(waiting, at);
+    return waiting !== null;
+  }
+
+  async #stands(
+    ref: GrantRef,
+    verdict: Verdict,
+    entered: Entered,
+  ): Promise<Granted | Queued | Gone> {
+    if (verdict.kind === "waits") return this.#places.queue(ref, verdict, entered);
+    if (verdict.kind === "holds") return this.#places.grant(ref, verdict, entered);
+    return verdict.kind === "gone" ? verdict : { kind: "gone", why: "unknown" };
+  }
 
   #enter(call: Call): Entered {
     if (!this.#closed) return enter(call);

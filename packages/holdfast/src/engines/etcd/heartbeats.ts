@@ -43,15 +43,22 @@ export class Heartbeats {
     this.#holdings = holdings;
   }
 
-  /** In the order asked. */
-  async beat(waiters: readonly GrantRef[], deadline: number): Promise<(Verdict | Failed)[]> {
-    const verdicts = new Map<GrantRef, Verdict | Failed>();
+  /** In the order asked. Each room is answered as soon as it was read: another one may take long. */
+  async beat<T>(
+    waiters: readonly GrantRef[],
+    deadline: number,
+    answer: (ref: GrantRef, verdict: Verdict | Failed) => Promise<T>,
+  ): Promise<T[]> {
+    const answers = new Map<GrantRef, T>();
     const works = batches(waiters).map(async ([resource, refs]) => {
-      const answers = await this.#inRoom(resource, refs, deadline).catch(failed(refs));
-      for (const [i, ref] of refs.entries()) verdicts.set(ref, answers[i]!);
+      const verdicts = await this.#inRoom(resource, refs, deadline).catch(failed(refs));
+      const answered = refs.map(async (ref, i) =>
+        answers.set(ref, await answer(ref, verdicts[i]!)),
+      );
+      await Promise.all(answered);
     });
     await Promise.all(works);
-    return waiters.map((ref) => verdicts.get(ref)!);
+    return waiters.map((ref) => answers.get(ref)!);
   }
 
   async #inRoom(

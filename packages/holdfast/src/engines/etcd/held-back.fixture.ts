@@ -12,14 +12,18 @@ export class HeldBack implements AsyncDisposable {
   readonly #withheld: (() => void)[] = [];
   #part: string | null = null;
   #withholds = false;
+  #caught = 0;
 
   constructor(target: number) {
     this.#server = createServer((client) => {
       const server = createConnection(target, "127.0.0.1");
       client.on("data", (bytes) => {
         const isMeant = this.#part !== null && bytes.includes(this.#part);
+        if (isMeant) this.#caught++;
         if (isMeant && this.#withholds) {
-          this.#withheld.push(() => deliver(target, bytes));
+          this.#withheld.push(() =>
+            server.destroyed ? deliver(target, bytes) : void server.write(bytes),
+          );
           return;
         }
         if (isMeant) {
@@ -66,6 +70,11 @@ export class HeldBack implements AsyncDisposable {
     this.#withholds = true;
   }
 
+  /** How many requests were kept, or the answers to them. */
+  get caught(): number {
+    return this.#caught;
+  }
+
   /** Nothing more is kept; what was stays where it is. */
   enough(): void {
     this.#part = null;
@@ -96,6 +105,11 @@ function deliver(target: number, bytes: Buffer): void {
 /** How a transaction looks that puts a key which begins so. Whole groups of three letters, for base64. */
 export function putOf(start: string): string {
   return `"request_put":{"key":"${encoded(start)}`;
+}
+
+/** How a transaction looks that reads a room, or a key in it. */
+export function readingOf(start: string): string {
+  return `"request_range":{"key":"${encoded(start)}`;
 }
 
 export function deletionOf(start: string): string {

@@ -1,6 +1,7 @@
 import { systemClock, type Timer } from "../../clock.js";
 import type { GrantRef, ReleaseRef } from "../../engine.js";
 import { emit } from "../../events.js";
+import type { Ahead } from "./line.js";
 import type { KeyValue } from "./requests.js";
 import type { EndOfKey } from "./watches.js";
 
@@ -43,7 +44,9 @@ export interface Waiting extends Thing {
   offsetMs: number;
   interests: readonly EndOfKey[];
   /** The key whose end is its turn, and nothing has to be asked. */
-  lastBefore: string | null;
+  lastBefore: Ahead | null;
+  /** Whether it was to be taken away once: that may still arrive, unless its key has changed by then. */
+  givenUp: boolean;
 }
 
 /** What was released without an answer: it may be there still. */

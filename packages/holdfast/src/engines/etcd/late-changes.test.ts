@@ -169,6 +169,32 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
     },
   );
 
+  play(
+    "a holder that is renewed while it is being revoked keeps what it was told",
+    async (scene) => {
+      const { engine, relay, ground } = scene;
+      const other = ground.engine();
+      const one = claim("given", { ttlMs: 6_000 });
+      const token = await take(other, one);
+      relay.withhold(putOf("holdfast/given/"));
+      const revoking = engine.revoke({ resource: "given", token, force: false }, callNow(20_000));
+      await until("the revocation is under way", () => relay.caught > 0);
+      await sleep(2_500);
+      const at = performance.now();
+      assert.equal(await renew(other, one, { ttlMs: 6_000 }), "renewed");
+      relay.letGo();
+      assert.equal(await revoking, "revoked");
+      // It is told in whole seconds, upwards.
+      const left = await leftMs(scene, "given");
+      const believed = 6_000 - (performance.now() - at);
+      assert.ok(left >= believed, `the key has ${left} ms, its holder believes in ${believed} ms`);
+      assert.equal(await renew(other, one, { ttlMs: 6_000 }), "gone");
+      // Neighbours keep the lease alive that it had; it must end all the same.
+      await take(other, claim("other", { ttlMs: 6_000 }));
+      await until("it has ended", async () => (await leftMs(scene, "given")) === 0, 20_000);
+    },
+  );
+
   play("a waiter that asks again instead of sending heartbeats keeps its place", async (scene) => {
     const { engine, ground } = scene;
     await take(ground.engine(), claim("place"));

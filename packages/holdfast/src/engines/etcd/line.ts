@@ -33,6 +33,16 @@ export interface Member extends KeyValue {
   readonly holds: boolean;
 }
 
+/**
+ * A key that a waiter stands behind. Other programs use a key again, and its new life is not the one that
+ * was waited for: so it is known by its creation as well.
+ */
+export type Ahead = Pick<KeyValue, "key" | "created">;
+
+export function isSame(one: Ahead, other: Ahead): boolean {
+  return one.key === other.key && one.created === other.created;
+}
+
 export function entryOf(claim: Claim, engine: string, claimed: boolean): Entry {
   const { mode, limit, ttlMs, lockDelayMs, tokens, label } = claim;
   return {
@@ -125,16 +135,16 @@ export class Line {
    * it. For a shared one it is the nearest that is not shared; without one, as many of those nearest
    * before it as may hold together: were they all still there, it could not be let in.
    */
-  before(self: KeyValue): string[] {
+  before(self: KeyValue): Ahead[] {
     const ahead = this.members.filter(({ created }) => created < self.created).reverse();
     const own = readEntry(self);
-    const marks = this.orphans.map(({ key }) => key);
+    const marks = this.orphans;
     if (own === null || own.mode === "exclusive") {
-      return ahead.length > 0 ? [ahead[0]!.key] : marks;
+      return ahead.length > 0 ? [ahead[0]!] : [...marks];
     }
     const wall = ahead.find(({ entry }) => entry?.mode !== "shared");
-    if (wall !== undefined) return [wall.key];
-    return [...ahead.slice(0, own.limit ?? 0).map(({ key }) => key), ...marks];
+    if (wall !== undefined) return [wall];
+    return [...ahead.slice(0, own.limit ?? 0), ...marks];
   }
 
   /**
@@ -142,11 +152,11 @@ export class Line {
    * behind it, and only who was before it could leave a mark. Null if there are more, or a mark is
    * there or may be.
    */
-  lastBefore(self: KeyValue): string | null {
+  lastBefore(self: KeyValue): Ahead | null {
     const ahead = this.members.filter(({ created }) => created < self.created);
     const own = this.find(self.key);
     if (ahead.length !== 1 || own === undefined || this.#isMarked) return null;
-    return isQuiet(own) && isQuiet(ahead[0]!) ? ahead[0]!.key : null;
+    return isQuiet(own) && isQuiet(ahead[0]!) ? ahead[0]! : null;
   }
 }
 

@@ -30,6 +30,12 @@ export class Lives {
     return this.#leases.ready(Math.min(ttlMs, WAITER_MS), part, deadline);
   }
 
+  /** How long a waiter of this ttl is kept after its last heartbeat. */
+  waiterMs(ttlMs: number): number {
+    const asked = Math.min(ttlMs, WAITER_MS);
+    return this.#leases.peek(asked)?.ttlMs ?? Math.ceil(asked / 1_000) * 1_000;
+  }
+
   freshOfWaiter(ttlMs: number, deadline: number): Promise<SharedLease> {
     return this.ofWaiter(ttlMs, FRESH, deadline);
   }

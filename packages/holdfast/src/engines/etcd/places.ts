@@ -1,13 +1,13 @@
 import { sleep, systemClock } from "../../clock.js";
 import type { Gone, Granted, GrantRef, Queued, ReleaseRef } from "../../engine.js";
 import { emit } from "../../events.js";
-import type { Claims, Holds, Verdict, Waits } from "./claims.js";
+import { type Claims, type Holds, holdsOf, type Verdict, type Waits } from "./claims.js";
 import type { EtcdClient } from "./client.js";
 import { Holdings, type Kept, type Waiting } from "./holdings.js";
 import { type Entered, inCore } from "./instants.js";
 import { type Keys, markerOf } from "./keys.js";
 import type { Leases } from "./leases.js";
-import { readEntry, tokenOf, viewsOf } from "./line.js";
+import { type Ahead, isSame, readEntry, tokenOf, viewsOf } from "./line.js";
 import type { Lives } from "./lives.js";
 import { Notices } from "./notices.js";
 import type { Releases } from "./releases.js";
@@ -17,6 +17,7 @@ import { Watches } from "./watches.js";
 const LEAVING_MS = 500;
 const LOOK_MS = 5_000;
 const EXPIRE_MS = 1_000;
+const MOST_CHANGES = 3;
 /** Core repeats a release at once, and once more; only then is it left to us. */
 const LEFTOVER_MS = 500;
 /** A waiter takes over on its own lease while so much of it is ahead; its renewal moves it to its own. */
@@ -83,7 +84,7 @@ export class Places {
 
   /** The grant counts from the last good keepalive of the lease that its key hangs on. */
   async grant(ref: GrantRef, holds: Holds, entered: Entered): Promise<Granted | Gone> {
-    const { self, entry, marker } = holds;
+    const { self, entry, marker } = this.#latest(ref, holds);
     const { lockDelayMs, tokens } = entry;
     const lease = this.#leases.find(self.lease);
     let [since, ttlMs] = [entered.at, entry.ttlMs];
@@ -105,7 +106,7 @@ export class Places {
     const told = entry.claimed;
     this.holdings.keep({
       ...{ kind: "grant", ref: refOf(ref), self, told, until, tries: 0, lockDelayMs, marker },
-      ...{ gone: false, leaving: false },
+      ...{ gone: false, leaving: known?.kind === "grant" && known.leaving },
       order: known?.kind === "grant" ? known.order : 0,
       doubtful: known?.kind === "grant" ? known.doubtful : new Set(),
     });
@@ -116,41 +117,59 @@ export class Places {
     return { kind: "granted", token, tokens, since: inCore(since, entered), ttlMs };
   }
 
-  async queue(ref: GrantRef, waits: Waits, entered: Entered): Promise<Queued> {
+  /**
+   * A waiter's place. A push may have granted its turn after this was read: a grant is never replaced
+   * by a waiter, or our own process would take the grant's key away when nobody asks after the waiter.
+   * So nothing is awaited between the look at what is kept and the change of it.
+   */
+  async queue(ref: GrantRef, waits: Waits, entered: Entered): Promise<Queued | Granted | Gone> {
+    const grant = this.holdings.grant(ref);
+    if (grant?.gone) return { kind: "gone", why: "expired" };
+    if (grant !== null) return this.grant(ref, holdsOf(grant), entered);
     const { self, holders, before } = waits;
-    const { ttlMs } = readEntry(self)!;
-    const lease = await this.#lives.ofWaiter(ttlMs, 1, entered.deadline);
+    const graceMs = this.#lives.waiterMs(readEntry(self)!.ttlMs);
     const known = this.holdings.waiter(ref);
     const position = waits.position ?? known?.position ?? 0;
     const offsetMs = Math.min(entered.startedAt - entered.at, known?.offsetMs ?? Infinity);
-    const until = entered.at + lease.ttlMs;
+    // From now on: core counts the time to its next heartbeat from this answer, however late it is.
+    const until = systemClock.now() + graceMs;
     const waiting: Waiting = known ?? {
       ...{ kind: "waiter", ref: refOf(ref), self, position, offsetMs, until, tries: 0 },
-      ...{ graceMs: lease.ttlMs, interests: [], lastBefore: null },
+      ...{ graceMs, interests: [], lastBefore: null, givenUp: false },
     };
     this.holdings.keep(Object.assign(waiting, { self, position, offsetMs, until, tries: 0 }));
     waiting.lastBefore = waits.lastBefore;
     if (before !== null) this.#follow(waiting, before);
     this.notices.listen(self.created);
-    const nextHeartbeatMs = lease.ttlMs / BEATS;
-    return { kind: "queued", position, nextHeartbeatMs, holders: viewsOf(holders) };
+    return {
+      ...{ kind: "queued", position, nextHeartbeatMs: graceMs / BEATS },
+      holders: viewsOf(holders),
+    };
   }
 
-  #follow(waiting: Waiting, keys: readonly string[]): void {
+  /** An answer that comes late must not take back what a renewal has changed since. */
+  #latest(ref: GrantRef, holds: Holds): Holds {
+    const known = this.holdings.grant(ref);
+    const isNewer = known !== null && BigInt(known.self.modified) > BigInt(holds.self.modified);
+    return isNewer ? holdsOf(known) : holds;
+  }
+
+  #follow(waiting: Waiting, before: readonly Ahead[]): void {
     const same =
-      keys.length === waiting.interests.length &&
-      waiting.interests.every(({ key }) => keys.includes(key));
+      before.length === waiting.interests.length &&
+      waiting.interests.every((interest) => before.some((ahead) => isSame(ahead, interest)));
     if (same) return;
     for (const interest of waiting.interests) this.#watches.drop(interest);
     const room = this.#keys.room(waiting.ref.resource);
-    waiting.interests = keys.map((key) => ({
-      ...{ room, key, onEnd: () => void this.#turn(waiting, key) },
+    waiting.interests = before.map((ahead) => ({
+      ...{ room, key: ahead.key, created: ahead.created },
+      onEnd: () => void this.#turn(waiting, ahead),
     }));
     for (const interest of waiting.interests) this.#watches.add(interest);
   }
 
   /** Somebody before this waiter has left. Whatever goes wrong here, its heartbeat sets right. */
-  async #turn(waiting: Waiting, ended: string): Promise<void> {
+  async #turn(waiting: Waiting, ended: Ahead): Promise<void> {
     const { ref, self, offsetMs, lastBefore } = waiting;
     const isStill = () => !this.#left && this.holdings.waiter(ref) === waiting;
     if (!isStill()) return;
@@ -159,7 +178,8 @@ export class Places {
     const at = systemClock.now();
     const entered = { at, deadline: at + LOOK_MS, startedAt: at + offsetMs };
     try {
-      const isAll = lastBefore === ended && this.#isFresh(self.lease, at);
+      const isLast = lastBefore !== null && isSame(lastBefore, ended);
+      const isAll = isLast && !waiting.givenUp && this.#isFresh(self.lease, at);
       const entry = readEntry(self)!;
       const verdict: Verdict = isAll
         ? { kind: "holds", self, entry, marker: null }
@@ -192,22 +212,47 @@ export class Places {
       await this.#releases.release(kept.ref, deadline);
       return;
     }
+    if (kept.kind === "waiter") return this.#giveUp(kept, deadline);
     const { key, created: revision } = kept.self;
     const success = [del(key)];
     let compare = created(key, revision);
-    if (kept.kind === "waiter") {
-      this.#drop(kept);
-    } else if (kept.leaving) {
+    if (kept.leaving) {
       const now = await this.#read(key, deadline);
       if (now === undefined || readEntry(now)?.left) return;
       compare = unchanged(now);
     }
-    if (kept.kind === "grant" && kept.lockDelayMs > 0) {
+    if (kept.lockDelayMs > 0) {
       const mark = await this.#leases.dying(kept.lockDelayMs, deadline);
       success.push(put(markerOf(key), "", mark.id));
     }
     const txn = { compare: [compare], success, failure: [] };
     await this.#client.txn(txn, { deadline, repeatable: true });
+  }
+
+  /**
+   * Its key is taken away as it is now: that may arrive late, when the waiter holds and was told so. One
+   * that was made a holder without our knowledge ends as a grant does that nobody renews.
+   */
+  async #giveUp(waiting: Waiting, deadline: number): Promise<void> {
+    this.#drop(waiting);
+    waiting.givenUp = true;
+    const { key } = waiting.self;
+    for (let changes = 0; changes < MOST_CHANGES; changes++) {
+      const compare = [unchanged(waiting.self)];
+      const txn = { compare, success: [del(key)], failure: [get(key)] };
+      const answer = await this.#client.txn(txn, { deadline, repeatable: true });
+      const self = found(answer, 0)[0];
+      if (answer.succeeded || self === undefined) return;
+      const entry = readEntry(self)!;
+      const at = systemClock.now();
+      const entered = { at, deadline, startedAt: at + waiting.offsetMs };
+      if (this.holdings.waiter(waiting.ref) !== waiting) return;
+      if (entry.claimed) {
+        await this.grant(waiting.ref, { kind: "holds", self, entry, marker: null }, entered);
+        return;
+      }
+      waiting.self = self;
+    }
   }
 
   async #read(key: string, deadline: number): Promise<KeyValue | undefined> {

@@ -1,11 +1,20 @@
 import type { RevokeRef } from "../../engine.js";
 import { EngineError, UnsupportedError } from "../../errors.js";
 import type { EtcdClient } from "./client.js";
+import { isLeaseGone } from "./failure.js";
 import { hashOf, type Keys, markerOf } from "./keys.js";
 import type { Leases } from "./leases.js";
 import { type Entry, type Member, tokenInUse, writeEntry } from "./line.js";
 import type { Readings } from "./readings.js";
-import { type Compare, del, type Op, put, unchanged } from "./requests.js";
+import {
+  type Compare,
+  del,
+  type KeyValue,
+  type Op,
+  put,
+  type RawTxn,
+  unchanged,
+} from "./requests.js";
 
 const MOST_CHANGES = 5;
 const NOTE_MS = 10_000;
@@ -45,34 +54,61 @@ export class Revocations {
       const note = await this.#note(resource, holder, deadline);
       const success = [del(key), del(markerOf(key)), ...note];
       // Unchanged, as it may have been passed on meanwhile, and then another one is at work.
-      return this.#txn({ compare: [unchanged(holder)], success }, deadline);
+      const answer = await this.#send({ compare: [unchanged(holder)], success }, deadline);
+      return answer.succeeded === true;
     }
     if (entry === null) {
       throw new UnsupportedError(
         `"${resource}" is held by another program, which cannot be told; force ends its grant`,
       );
     }
-    const ending = await this.#let(holder, entry, deadline);
-    if (ending === null) return false;
-    const success = [...ending, ...(await this.#note(resource, holder, deadline))];
-    return this.#txn({ compare: [unchanged(holder)], success }, deadline);
+    const revoked = await this.#forbid(resource, holder, entry, deadline);
+    if (revoked === null) return false;
+    await this.#let(revoked, entry, deadline).catch(afterTheFact);
+    return true;
+  }
+
+  /**
+   * The grant is revoked on the lease that it has: no renewal counts from this moment on. What is left is
+   * measured only then, because a renewal in between would make its holder believe in more. Null when the
+   * grant has changed meanwhile.
+   */
+  async #forbid(
+    resource: string,
+    holder: Member,
+    entry: Entry,
+    deadline: number,
+  ): Promise<KeyValue | null> {
+    const value = writeEntry({ ...entry, revoked: true });
+    const note = await this.#note(resource, holder, deadline);
+    const success = [put(holder.key, value, holder.lease), ...note];
+    try {
+      const answer = await this.#send({ compare: [unchanged(holder)], success }, deadline);
+      const modified = answer.header.revision ?? "0";
+      return answer.succeeded ? { ...holder, value, modified } : null;
+    } catch (error) {
+      // Its lease has ended, and its key with it.
+      if (isLeaseGone(error)) return null;
+      throw error;
+    }
   }
 
   /**
    * Its lease lives on as long as others on it are renewed; so the grant goes to a lease of its own, for
    * what the old one has left and no less: its holder may not have heard yet. Its mark follows, to end a
-   * lock-delay later. Null when it has changed.
+   * lock-delay later. One that was released or passed on meanwhile is left alone.
    */
-  async #let(member: Member, entry: Entry, deadline: number): Promise<Op[] | null> {
-    const { key } = member;
-    const left = await this.#leases.leftOf(member, deadline);
-    if (left === null) return null;
-    const { mostMs } = left;
-    const revoked = writeEntry({ ...entry, revoked: true });
-    const own = await this.#leases.dying(mostMs, deadline);
-    if (entry.lockDelayMs === 0 || !entry.claimed) return [put(key, revoked, own.id)];
-    const mark = await this.#leases.dying(own.ttlMs + entry.lockDelayMs, deadline);
-    return [put(key, revoked, own.id), put(markerOf(key), "", mark.id)];
+  async #let(revoked: KeyValue, entry: Entry, deadline: number): Promise<void> {
+    const { key, value } = revoked;
+    const left = await this.#leases.leftOf(revoked, deadline);
+    if (left === null) return;
+    const own = await this.#leases.dying(left.mostMs, deadline);
+    const success = [put(key, value, own.id)];
+    if (entry.lockDelayMs > 0 && entry.claimed) {
+      const mark = await this.#leases.dying(own.ttlMs + entry.lockDelayMs, deadline);
+      success.push(put(markerOf(key), "", mark.id));
+    }
+    await this.#send({ compare: [unchanged(revoked)], success }, deadline);
   }
 
   async #note(resource: string, { entry, key }: Member, deadline: number): Promise<Op[]> {
@@ -81,11 +117,16 @@ export class Revocations {
     return [put(`${this.#keys.notes(entry.engine).start}${hashOf(key)}`, resource, id)];
   }
 
-  async #txn(txn: { compare: Compare[]; success: Op[] }, deadline: number): Promise<boolean> {
-    const options = { deadline, repeatable: false };
-    const answer = await this.#client.txn({ ...txn, failure: [] }, options);
-    return answer.succeeded === true;
+  #send(txn: { compare: Compare[]; success: Op[] }, deadline: number): Promise<RawTxn> {
+    return this.#client.txn({ ...txn, failure: [] }, { deadline, repeatable: false });
   }
+}
+
+/** The grant is revoked by then, whatever kept the rest from being done. */
+function afterTheFact(error: unknown): never {
+  if (!(error instanceof EngineError)) throw error;
+  const { message, retryable } = error;
+  throw new EngineError(message, { effect: "unknown", retryable, cause: error });
 }
 
 /** Whether a token is of this member's range. */

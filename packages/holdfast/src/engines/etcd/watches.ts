@@ -1,6 +1,7 @@
 import { systemClock } from "../../clock.js";
 import type { EtcdClient, Stream } from "./client.js";
 import type { Room } from "./keys.js";
+import type { Ahead } from "./line.js";
 import { Reopening } from "./reopening.js";
 import { base64, found, get, text } from "./requests.js";
 import type { WatchMessage } from "./shapes.js";
@@ -10,10 +11,9 @@ const MOST_STREAMS = 256;
 const CHECK_MS = 5_000;
 const MOST_GETS = 100;
 
-/** A waiter wants to know when a key in a room has ended. */
-export interface EndOfKey {
+/** A waiter wants to know when a key in a room has ended that was created then. */
+export interface EndOfKey extends Ahead {
   readonly room: Room;
-  readonly key: string;
   onEnd(): void;
 }
 
@@ -125,13 +125,18 @@ export class Watches {
       watched.stream.stands = true;
       this.#checkSoon(watched);
     }
-    for (const { kv } of events) this.#ended(watched, text(kv.key));
+    for (const { kv } of events) this.#deleted(watched, text(kv.key), BigInt(kv.mod_revision));
     if (canceled) this.#lost(watched);
   }
 
-  #ended(watched: Watched, key: string): void {
+  /** A member that lags tells of deletions from before the key that is waited for was created. */
+  #deleted(watched: Watched, key: string, revision: bigint): void {
+    this.#ended(watched, key, ({ created }) => created < revision);
+  }
+
+  #ended(watched: Watched, key: string, isMeant: (interest: EndOfKey) => boolean): void {
     for (const interest of [...watched.interests]) {
-      if (interest.key !== key) continue;
+      if (interest.key !== key || !isMeant(interest)) continue;
       this.drop(interest);
       interest.onEnd();
     }
@@ -154,7 +159,9 @@ export class Watches {
     const options = { deadline: systemClock.now() + CHECK_MS, repeatable: true };
     const answer = await this.#client.txn(txn, options);
     for (const [i, key] of keys.entries()) {
-      if (found(answer, i).length === 0) this.#ended(watched, key);
+      // Another program may have used the key again already.
+      const created = found(answer, i)[0]?.created;
+      this.#ended(watched, key, (interest) => created === undefined || created > interest.created);
     }
   }
 

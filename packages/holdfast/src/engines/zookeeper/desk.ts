@@ -175,10 +175,14 @@ export class Desk {
       this.#ours.abandon(standing);
       return { kind: "gone", why: "unknown" };
     }
-    if (place.is === "granted") {
+    // It may have been granted by its push after this place was read.
+    if (place.is === "granted" || standing.state === "granted") {
       const token = tokenOf(standing.czxid);
       const { tokens, ttlMs } = standing.claim;
-      return { kind: "granted", token, tokens, ...this.validity(standing, timing, ttlMs) };
+      const atLeast = standing.told ? standing.deadline : 0;
+      standing.told = true;
+      const validity = this.validity(standing, timing, ttlMs, atLeast);
+      return { kind: "granted", token, tokens, ...validity };
     }
     const beatMs = place.position === 0 ? HEAD_BEAT_MS : BEAT_MS;
     standing.deadline = systemClock.now() + FORGIVEN_BEATS * beatMs;
@@ -189,11 +193,14 @@ export class Desk {
     return { kind: "queued", position, nextHeartbeatMs, holders };
   }
 
-  /** What the holder may believe ends before its node is taken away, by us or with the session. */
-  validity(standing: Standing, { call, at }: Timing, wantedMs: number) {
+  /**
+   * What the holder may believe ends before its node is taken away, by us or with the session. An answer
+   * that is no renewal takes back nothing that was told before: it ends no earlier than `atLeast`.
+   */
+  validity(standing: Standing, { call, at }: Timing, wantedMs: number, atLeast = 0) {
     const { session } = standing;
     const ttlMs = Math.min(wantedMs, session.leaseMs);
-    standing.deadline = systemClock.now() + ttlMs;
+    standing.deadline = Math.max(atLeast, systemClock.now() + ttlMs);
     return { since: call.startedAt - Math.max(0, at - session.since), ttlMs };
   }
 

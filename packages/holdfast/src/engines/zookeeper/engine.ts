@@ -170,7 +170,8 @@ export class ZookeeperEngine implements Engine {
       const standing = this.#ours.find(ref);
       if (standing === null) return { kind: "withdrawn" };
       const place = await this.#desk.look(standing, timing);
-      if (place.is === "queued") {
+      // A grant that was pushed after this was read may be in use.
+      if (place.is === "queued" && standing.state !== "granted") {
         await this.#ours.release(ref, standing.room, 0, timing.until);
         return { kind: "withdrawn" };
       }

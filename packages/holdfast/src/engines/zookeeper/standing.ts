@@ -47,7 +47,7 @@ export class Standing {
   lastBefore: string | null = null;
   /** One before it that leaves no marker, however it ends. */
   quiet: string | null = null;
-  /** Whether core was told of its grant without having asked. */
+  /** Whether core was told of its grant, by an answer or by a push. After that no push shortens it. */
   told = false;
   /** Those before it that were left behind, by their names. */
   readonly lefts = new Map<string, LeftBehind>();

@@ -49,6 +49,11 @@ export function isMissing(error: unknown): boolean {
   return /^(3F000|42883|42P01)$/.test(code);
 }
 
+/** A prepared statement is not there any more, or is no longer what it was. */
+export function isForgotten(error: unknown): boolean {
+  return /^(26000|0A000)$/.test((error as { code?: string } | null)?.code ?? "");
+}
+
 export function notConnected(error: unknown): HoldfastError {
   const { error: known } = failureOf(error);
   if (known instanceof EngineError && known.effect === "none") return known;

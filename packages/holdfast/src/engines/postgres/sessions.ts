@@ -10,13 +10,15 @@ import {
   type PgPoolClient,
   type PgStatement,
 } from "./client.js";
-import { lost, notConnected } from "./failure.js";
+import { isForgotten, lost, notConnected } from "./failure.js";
 import { OneByOne } from "./one-by-one.js";
 
 /** Sends statements over the sessions of a pool, or over the one of a client. */
 export class Sessions {
   readonly #client: PgPool | PgClient;
   readonly #turns = new OneByOne();
+  /** False once a statement that was prepared turned out to be forgotten. */
+  #mayName = true;
   readonly #onError = (error: Error) => emit("failed", () => ({ during: "connection", error }));
 
   constructor(client: PgPool | PgClient) {
@@ -38,7 +40,7 @@ export class Sessions {
     if (!isPool(client)) {
       return this.#turns.run(() => {
         if (systemClock.now() >= deadline) throw busy("the client was busy with something else");
-        return this.#ask(client, statement, deadline);
+        return this.#send(client, statement, deadline);
       });
     }
     const session = await this.#borrow(client);
@@ -48,7 +50,7 @@ export class Sessions {
       throw busy("all connections of the pool were in use");
     }
     try {
-      const rows = await this.#ask<Row>(session, statement, deadline);
+      const rows = await this.#send<Row>(session, statement, deadline);
       giveBack(session);
       return rows;
     } catch (error) {
@@ -63,6 +65,25 @@ export class Sessions {
       return await borrow(pool);
     } catch (error) {
       throw notConnected(error);
+    }
+  }
+
+  /**
+   * Users tidy up the sessions of their pool (DISCARD ALL), and the client goes on to believe that its
+   * statements are prepared. The server has then done nothing, so the same is asked without a name; and
+   * from then on all is, because whoever tidies up does so again.
+   */
+  async #send<Row>(client: PgClient, statement: PgStatement, deadline: number): Promise<Row[]> {
+    const { text, values } = statement;
+    if (statement.name === undefined || !this.#mayName) {
+      return this.#ask(client, { text, values }, deadline);
+    }
+    try {
+      return await this.#ask(client, statement, deadline);
+    } catch (error) {
+      if (!isForgotten(error)) throw error;
+      this.#mayName = false;
+      return this.#ask(client, { text, values }, deadline);
     }
   }
 

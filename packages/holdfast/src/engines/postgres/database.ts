@@ -3,7 +3,7 @@ import { json, oneOf, onlyAnswer } from "../../sql/shape.js";
 import { type Failure, failureOf } from "./failure.js";
 import type { PostgresTerms } from "./options.js";
 import { checkSchema } from "./schema.js";
-import type { Sessions } from "./sessions.js";
+import { callOf, type Sessions } from "./sessions.js";
 
 // A grant that another renewal is at work on; with most disks that is over sooner.
 const RENEWAL_WAIT_MS = 250;
@@ -110,7 +110,7 @@ export class PostgresDatabase implements Database {
   }
 
   async #call(routine: string, values: unknown[], limitMs: number): Promise<unknown> {
-    const text = `SELECT to_jsonb("${this.#schema}".${routine}) AS answer`;
+    const text = callOf(this.#schema, routine);
     // A pooler would meet the name on a session that has never heard of it.
     const name = this.direct ? `${this.#schema}.${routine.split("(")[0]}` : undefined;
     return json(onlyAnswer(await this.#sessions.query(text, values, limitMs, name)));

@@ -13,7 +13,7 @@ import { POSTGRES_DEFAULTS, resolvePostgres, SHEDLOCK_SCHEMA } from "./options.j
 import { sql } from "./sql.gen.js";
 
 /** Of tables and routines. Raised when they change; `version()` in doors.sql says the same. */
-export const SCHEMA_VERSION = 5;
+export const SCHEMA_VERSION = 6;
 
 // Bodies of functions name each other, so tables come first and the order of the rest is free.
 const { tables, foreignNone, foreignShedlock, ...ROUTINES } = sql;
@@ -81,6 +81,7 @@ async function create(session: PgClient, schema: string, program: string): Promi
       CREATE SCHEMA IF NOT EXISTS "${schema}";
       ${program}
       REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "${schema}" FROM PUBLIC;
+      GRANT EXECUTE ON ALL PROCEDURES IN SCHEMA "${schema}" TO PUBLIC;
       COMMIT`);
     return true;
   } catch (error) {

@@ -10,8 +10,16 @@ import {
   type PgPoolClient,
   type PgStatement,
 } from "./client.js";
-import { isForgotten, lost, notConnected } from "./failure.js";
+import { inTransaction, isForgotten, isInTransaction, lost, notConnected } from "./failure.js";
 import { OneByOne } from "./one-by-one.js";
+
+// So many sessions of a pool may have been given back with a transaction still open.
+const TRIES = 10;
+
+/** The statement for a routine of alone.sql, which takes "name($1, $2)" and gives one column. */
+export function callOf(schema: string, routine: string): string {
+  return `CALL "${schema}".call_${routine.slice(0, -1)}, NULL)`;
+}
 
 /** Sends statements over the sessions of a pool, or over the one of a client. */
 export class Sessions {
@@ -40,10 +48,23 @@ export class Sessions {
     if (!isPool(client)) {
       return this.#turns.run(() => {
         if (systemClock.now() >= deadline) throw busy("the client was busy with something else");
+        // The server would refuse it, and the user's transaction would fail with it.
+        if (isOpen(client)) throw inTransaction();
         return this.#send(client, statement, deadline);
       });
     }
-    const session = await this.#borrow(client);
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#sendFrom<Row>(client, statement, deadline);
+      } catch (error) {
+        if (!isInTransaction(error) || attempt === TRIES) throw error;
+        emit("failed", () => ({ during: "connection", error: inTransaction() }));
+      }
+    }
+  }
+
+  async #sendFrom<Row>(pool: PgPool, statement: PgStatement, deadline: number): Promise<Row[]> {
+    const session = await this.#borrow(pool);
     // Nobody waits for it any more: it is not sent at all.
     if (systemClock.now() >= deadline) {
       giveBack(session);
@@ -54,8 +75,10 @@ export class Sessions {
       giveBack(session);
       return rows;
     } catch (error) {
-      // A server's own error leaves the session as it was; anything else has broken it.
-      giveBack(session, (error as { severity?: string }).severity !== "ERROR");
+      // A server's own error leaves the session as it was; anything else has broken it. One that is inside
+      // a transaction of somebody else's is closed, and the server rolls that back.
+      const isBroken = (error as { severity?: string }).severity !== "ERROR";
+      giveBack(session, isBroken || isInTransaction(error));
       throw error;
     }
   }
@@ -101,6 +124,10 @@ export class Sessions {
   close(): void {
     this.#client.removeListener("error", this.#onError);
   }
+}
+
+function isOpen(client: PgClient): boolean {
+  return /^[TE]$/.test(client.getTransactionStatus?.() ?? "");
 }
 
 function busy(message: string): EngineError {

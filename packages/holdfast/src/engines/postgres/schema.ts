@@ -13,7 +13,7 @@ import { POSTGRES_DEFAULTS, resolvePostgres, SHEDLOCK_SCHEMA } from "./options.j
 import { sql } from "./sql.gen.js";
 
 /** Of tables and routines. Raised when they change; `version()` in doors.sql says the same. */
-export const SCHEMA_VERSION = 5;
+export const SCHEMA_VERSION = 6;
 
 // Bodies of functions name each other, so tables come first and the order of the rest is free.
 const { tables, foreignNone, foreignShedlock, ...ROUTINES } = sql;

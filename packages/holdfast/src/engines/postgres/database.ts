@@ -78,8 +78,8 @@ export class PostgresDatabase implements Database {
     return this.#call("look($1)", [name], limitMs);
   }
 
-  page(after: string, most: number, limitMs: number): Promise<unknown> {
-    return this.#call("page($1, $2)", [after, most], limitMs);
+  page(after: string, prefix: string, most: number, limitMs: number): Promise<unknown> {
+    return this.#call("page($1, $2, $3)", [after, prefix, most], limitMs);
   }
 
   failure(error: unknown): Failure {

@@ -49,13 +49,6 @@ scenes({}, (play) => {
     assert.notEqual(rows[0].made, null);
   });
 
-  play("an older holdfast does not take a newer schema back", async (ground) => {
-    await createSchema(ground.admin, { schema: "newer" });
-    const newer = "CREATE OR REPLACE FUNCTION newer.version() RETURNS integer";
-    await ground.admin.query(`${newer} LANGUAGE sql IMMUTABLE AS 'SELECT 99'`);
-    await assert.rejects(createSchema(ground.admin, { schema: "newer" }), /Update holdfast/);
-  });
-
   for (const words of ["DISCARD ALL", "DEALLOCATE ALL"]) {
     play(`after ${words} on sessions of the pool locks go on`, async (ground) => {
       const pool = ground.pool({ max: 2 });

@@ -263,7 +263,8 @@ BEGIN
   RETURN jsonb_build_array(holdfast.advisory_holders(res, holdfast.advisory_key(named)), '[]'::jsonb, 0);
 END $$;
 
-CREATE OR REPLACE FUNCTION holdfast.advisory_page(after text, most integer) RETURNS jsonb
+CREATE OR REPLACE FUNCTION holdfast.advisory_page(
+  after text, prefix text, most integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
@@ -271,5 +272,6 @@ BEGIN
       jsonb_build_array(holdfast.advisory_holders(p.resource, p.key), '[]'::jsonb, 0))
       ORDER BY p.resource), '[]'))
     FROM (SELECT DISTINCT resource, key FROM holdfast.advisory
-           WHERE resource > after ORDER BY resource LIMIT most) p);
+           WHERE resource > after AND resource >= prefix ORDER BY resource LIMIT most) p
+   WHERE starts_with(p.resource, prefix));
 END $$;

@@ -66,10 +66,11 @@ BEGIN
   answer := holdfast.look(res);
 END $$;
 
-CREATE OR REPLACE PROCEDURE holdfast.call_page(after text, most integer, INOUT answer jsonb)
+CREATE OR REPLACE PROCEDURE holdfast.call_page(
+  after text, prefix text, most integer, INOUT answer jsonb)
 LANGUAGE plpgsql AS $$
 BEGIN
   COMMIT;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-  answer := holdfast.page(after, most);
+  answer := holdfast.page(after, prefix, most);
 END $$;

@@ -241,14 +241,7 @@ export class AdvisoryEngine implements Engine {
       }
     };
     const routine = "advisory_run($1::jsonb, $2, $3, $4)";
-    try {
-      return await this.#database.ask(session, routine, values, limitMs, keepAll);
-    } catch (error) {
-      // A lock may have been granted by the very statement that failed, and is not rolled back.
-      if (error instanceof EngineError && error.effect === "none")
-        await this.#database.tidy(session);
-      throw error;
-    }
+    return this.#database.ask(session, routine, values, limitMs, keepAll);
   }
 
   async #look(routine: string, values: unknown[], { timeoutMs }: Call): Promise<unknown> {

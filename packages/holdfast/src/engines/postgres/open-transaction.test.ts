@@ -72,6 +72,20 @@ scenes({}, (play) => {
     assert.equal(await ours.check(sequence, now()), false);
   });
 
+  play("a revocation of a session lock is no part of such a transaction", async (ground) => {
+    const pool = ground.pool({ max: 1 });
+    const ours = postgresEngine({ client: pool, listen: false, hold: "advisory" });
+    const holder = ground.engine({ listen: false, hold: "advisory" });
+    const { token } = await granted(holder, claim("c2"));
+    const sequence = { resource: "c2", mode: "exclusive", token } as const;
+    assert.equal(await ours.check(sequence, now()), true);
+    await leaveOpen(pool);
+    assert.equal(await ours.revoke({ ...sequence, force: false }, now()), "revoked");
+    await undo(pool);
+    assert.equal(await holder.check(sequence, now()), false, "the revocation was undone");
+    await ours.close();
+  });
+
   play("a client inside a transaction of its user is refused, and has no part in it", async (g) => {
     const client = await g.client();
     const [ours, other] = [engineOn(client), g.engine()];

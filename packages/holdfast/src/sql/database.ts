@@ -48,7 +48,8 @@ export interface Database {
   renew(renewals: readonly Renewal[], order: number, limitMs: number): Promise<unknown>;
   check(name: string, shared: boolean, token: bigint, limitMs: number): Promise<boolean>;
   look(name: string, limitMs: number): Promise<unknown>;
-  page(after: string, most: number, limitMs: number): Promise<unknown>;
+  /** Of names with this prefix, in the order of bytes. */
+  page(after: string, prefix: string, most: number, limitMs: number): Promise<unknown>;
   /** locked: another transaction has the resource. conflict: rolled back for another's sake. */
   failure(error: unknown): { readonly why: "locked" | "conflict" | "other"; error: HoldfastError };
   close(): Promise<void>;

@@ -121,7 +121,7 @@ export abstract class SqlEngine implements Engine {
     await this.#open(call);
     const glob = globToRegExp(match);
     const page = await this.#ask(async () =>
-      pageOf(await this.database.page(cursor ?? "", max, call.timeoutMs)),
+      pageOf(await this.database.page(cursor ?? "", literalPrefix(match), max, call.timeoutMs)),
     );
     const views = page
       .filter(([name]) => glob.test(name))
@@ -185,6 +185,11 @@ export abstract class SqlEngine implements Engine {
       retryable: false,
     });
   }
+}
+
+/** What every name that matches begins with: others need not leave the server. */
+export function literalPrefix(glob: string): string {
+  return glob.split(/[*?]/, 1)[0]!;
 }
 
 function atWork(): EngineError {

@@ -79,8 +79,9 @@ export class MysqlDatabase implements Database {
     return readableView(parse(await this.#call("look", [literal(hex(name))], limitMs)));
   }
 
-  async page(after: string, most: number, limitMs: number): Promise<Raw> {
-    const answers = await this.#call("page", [literal(hex(after)), most], limitMs);
+  async page(after: string, prefix: string, most: number, limitMs: number): Promise<Raw> {
+    const values = [literal(hex(after)), literal(hex(prefix)), most];
+    const answers = await this.#call("page", values, limitMs);
     const [kind, entries] = list(parse(answers), 2);
     const readable = lists(entries).map((entry) => {
       const [name, view] = list(entry, 2);

@@ -6,7 +6,7 @@ import { MYSQL_DEFAULTS, type MysqlHold, resolveMysql, SHEDLOCK_PREFIX } from ".
 import { sql } from "./sql.gen.js";
 
 /** Of tables and routines. Raised when they change; version.sql says the same. */
-export const SCHEMA_VERSION = 5;
+export const SCHEMA_VERSION = 6;
 
 const CREATION_LOCK_S = 60;
 // Last, so that whoever finds it finds everything.

@@ -462,8 +462,10 @@ RETURN IF(p_before > 0, LEAST(1000, 15 * (p_before + 1)),
 CREATE FUNCTION holdfast_now_us(utc DATETIME(6)) RETURNS BIGINT DETERMINISTIC NO SQL
 RETURN TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', utc)
 `,
-  page: `-- Gives page, and an array of names in hex, each with what view gives
-CREATE PROCEDURE holdfast_page(IN p_after VARBINARY(1024), IN p_most INT)
+  page: `-- Names with a prefix follow each other, so that no more are read than belong to the page.
+-- Gives page, and an array of names in hex, each with what view gives
+CREATE PROCEDURE holdfast_page(IN p_after VARBINARY(1024), IN p_prefix VARBINARY(1024),
+  IN p_most INT)
 BEGIN
   DECLARE v_at BIGINT DEFAULT holdfast_now_us(UTC_TIMESTAMP(6));
   DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
@@ -479,7 +481,9 @@ BEGIN
   START TRANSACTION READ ONLY;
   SELECT CONCAT('["page",[', COALESCE(GROUP_CONCAT(CONCAT('["', HEX(p.name), '",',
       holdfast_view(p.name, v_at), ']') ORDER BY p.name), ''), ']]') AS answer
-    FROM (SELECT name FROM holdfast_resources WHERE name > p_after ORDER BY name LIMIT p_most) p;
+    FROM (SELECT name FROM holdfast_resources
+           WHERE name > p_after AND name >= p_prefix ORDER BY name LIMIT p_most) p
+   WHERE LEFT(p.name, LENGTH(p_prefix)) = p_prefix;
   COMMIT AND NO CHAIN NO RELEASE;
   SET SESSION time_zone = v_zone, SESSION group_concat_max_len = v_concat;
 END
@@ -867,7 +871,7 @@ DEALLOCATE PREPARE holdfast_upgrade;
 `,
   version: `CREATE PROCEDURE holdfast_version()
 BEGIN
-  SELECT 5 AS answer;
+  SELECT 6 AS answer;
 END
 `,
   view: `-- Gives holders, waiters as mode and label in hex, ms for which a lock-delay keeps it closed

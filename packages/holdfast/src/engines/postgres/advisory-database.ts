@@ -1,10 +1,11 @@
+import { systemClock } from "../../clock.js";
 import { emit } from "../../events.js";
 import { json, onlyAnswer } from "../../sql/shape.js";
 import type { PgPool } from "./client.js";
 import { failureOf } from "./failure.js";
-import { type HoldingSession, isAnotherSession, pooled } from "./holding-session.js";
+import { type HoldingSession, isAnotherSession, type Mend, pooled } from "./holding-session.js";
 import { checkSchema } from "./schema.js";
-import { Sessions } from "./sessions.js";
+import { callOf, Sessions } from "./sessions.js";
 
 const LIMIT_MS = 5_000;
 
@@ -40,34 +41,21 @@ export class AdvisoryDatabase {
   ): Promise<unknown> {
     try {
       const late = (rows: unknown) => this.#late(session, () => onLate(json(onlyAnswer(rows))));
-      return json(onlyAnswer(await session.query(this.#text(routine), values, timeoutMs, late)));
+      const mend: Mend = (error, ask) => this.#mend(session, error, ask);
+      const text = callOf(this.#schema, routine);
+      return json(onlyAnswer(await session.query(text, values, timeoutMs, late, mend)));
     } catch (error) {
-      if (isAnotherSession(error)) {
-        this.#end(session);
-        throw pooled();
-      }
-      throw failureOf(error).error;
+      throw isAnotherSession(error) ? pooled() : failureOf(error).error;
     }
   }
 
   /** On any session: asks and changes no lock. */
   async look(routine: string, values: unknown[], timeoutMs: number): Promise<unknown> {
     try {
-      return json(onlyAnswer(await this.#sessions.query(this.#text(routine), values, timeoutMs)));
+      const text = callOf(this.#schema, routine);
+      return json(onlyAnswer(await this.#sessions.query(text, values, timeoutMs)));
     } catch (error) {
       throw failureOf(error).error;
-    }
-  }
-
-  /** A session that cannot be tidied is ended: what it may hold unknown to us must not stay. */
-  async tidy(session: HoldingSession): Promise<void> {
-    if (session.ended) return;
-    try {
-      const text = `SELECT "${this.#schema}".advisory_tidy($1)`;
-      await session.query(text, [String(session.id)], LIMIT_MS);
-    } catch (error) {
-      emit("failed", () => ({ during: "clean-up", error }));
-      this.#end(session);
     }
   }
 
@@ -89,8 +77,21 @@ export class AdvisoryDatabase {
     }
   }
 
-  #text(routine: string): string {
-    return `SELECT to_jsonb("${this.#schema}".${routine}) AS answer`;
+  /**
+   * A lock may have been granted or given back by the very statement that failed, and is not rolled back.
+   * A session that cannot be tidied is ended: what it may hold unknown to us must not stay.
+   */
+  async #mend(session: HoldingSession, failed: unknown, ask: Parameters<Mend>[1]): Promise<void> {
+    if (isAnotherSession(failed)) return this.#end(session);
+    const timer = systemClock.timer(LIMIT_MS, () => this.#end(session), false);
+    try {
+      await ask(callOf(this.#schema, "advisory_tidy($1)"), [String(session.id)]);
+    } catch (error) {
+      emit("failed", () => ({ during: "clean-up", error }));
+      this.#end(session);
+    } finally {
+      timer.cancel();
+    }
   }
 
   #end(session: HoldingSession): void {

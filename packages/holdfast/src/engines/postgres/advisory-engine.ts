@@ -24,6 +24,7 @@ import { globToRegExp } from "../../resource.js";
 import { claimed, failed, gone, pageOf, renewed, revoked, viewOf } from "../../sql/answers.js";
 import type { Operation, Raw } from "../../sql/database.js";
 import { Desk } from "../../sql/desk.js";
+import { literalPrefix } from "../../sql/engine.js";
 import { list, lists, oneOf } from "../../sql/shape.js";
 import { AdvisoryDatabase } from "./advisory-database.js";
 import { makerOf, type PgOwnClient, type PgPool } from "./client.js";
@@ -178,8 +179,8 @@ export class AdvisoryEngine implements Engine {
 
   async list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
     const glob = globToRegExp(match);
-    const values = [cursor ?? "", max];
-    const page = pageOf(await this.#look("advisory_page($1, $2)", values, call));
+    const values = [cursor ?? "", literalPrefix(match), max];
+    const page = pageOf(await this.#look("advisory_page($1, $2, $3)", values, call));
     const views = page
       .filter(([name]) => glob.test(name))
       .map(([, view]) => view)
@@ -240,14 +241,7 @@ export class AdvisoryEngine implements Engine {
       }
     };
     const routine = "advisory_run($1::jsonb, $2, $3, $4)";
-    try {
-      return await this.#database.ask(session, routine, values, limitMs, keepAll);
-    } catch (error) {
-      // A lock may have been granted by the very statement that failed, and is not rolled back.
-      if (error instanceof EngineError && error.effect === "none")
-        await this.#database.tidy(session);
-      throw error;
-    }
+    return this.#database.ask(session, routine, values, limitMs, keepAll);
   }
 
   async #look(routine: string, values: unknown[], { timeoutMs }: Call): Promise<unknown> {

@@ -4,6 +4,8 @@ export interface PgClient {
   query(statement: PgStatement): Promise<PgResult>;
   on(event: "error", listener: (error: Error) => void): unknown;
   removeListener(event: "error", listener: (error: Error) => void): unknown;
+  /** I outside a transaction, T inside one, E inside one that has failed. Older clients do not say. */
+  getTransactionStatus?(): string | null;
 }
 
 /** With a name it is parsed once a session. */

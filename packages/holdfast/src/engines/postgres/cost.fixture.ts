@@ -86,7 +86,7 @@ export function everything(name: string): Statement[] {
     ["SELECT holdfast.look($1)", [name]],
     ["SELECT holdfast.check_token($1, false, 1)", [name]],
     ["SELECT holdfast.fence($1, false, 1)", [name]],
-    ["SELECT holdfast.page('', 10)", []],
+    ["SELECT holdfast.page('', '', 10)", []],
     handOver(name, holder),
     beat,
     run("withdraw", name, last),

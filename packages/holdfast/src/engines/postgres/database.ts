@@ -3,7 +3,7 @@ import { json, oneOf, onlyAnswer } from "../../sql/shape.js";
 import { type Failure, failureOf } from "./failure.js";
 import type { PostgresTerms } from "./options.js";
 import { checkSchema } from "./schema.js";
-import type { Sessions } from "./sessions.js";
+import { callOf, type Sessions } from "./sessions.js";
 
 // A grant that another renewal is at work on; with most disks that is over sooner.
 const RENEWAL_WAIT_MS = 250;
@@ -78,8 +78,8 @@ export class PostgresDatabase implements Database {
     return this.#call("look($1)", [name], limitMs);
   }
 
-  page(after: string, most: number, limitMs: number): Promise<unknown> {
-    return this.#call("page($1, $2)", [after, most], limitMs);
+  page(after: string, prefix: string, most: number, limitMs: number): Promise<unknown> {
+    return this.#call("page($1, $2, $3)", [after, prefix, most], limitMs);
   }
 
   failure(error: unknown): Failure {
@@ -110,7 +110,7 @@ export class PostgresDatabase implements Database {
   }
 
   async #call(routine: string, values: unknown[], limitMs: number): Promise<unknown> {
-    const text = `SELECT to_jsonb("${this.#schema}".${routine}) AS answer`;
+    const text = callOf(this.#schema, routine);
     // A pooler would meet the name on a session that has never heard of it.
     const name = this.direct ? `${this.#schema}.${routine.split("(")[0]}` : undefined;
     return json(onlyAnswer(await this.#sessions.query(text, values, limitMs, name)));

@@ -13,6 +13,10 @@ const LISTENERS =
 
 /** What version 2 or 4 had and later ones have not. */
 const OLD_ROUTINES = [
+  "holders(text, timestamptz)",
+  "list(text, integer)",
+  "page(text, integer)",
+  "advisory_page(text, integer)",
   "run(jsonb, integer)",
   "run_one(jsonb, integer)",
   "carry_out(jsonb, timestamptz)",
@@ -206,6 +210,8 @@ scenes({}, (play) => {
       await assert.rejects(engine.tryAcquire(claim("i"), now()), /version 0.*createSchema/);
       await become(99);
       await assert.rejects(engine.tryAcquire(claim("i"), now()), /version 99.*Update holdfast/);
+      await assert.rejects(createSchema(ground.admin, { schema: "aged" }), /Update holdfast/);
+      await become(0);
       await createSchema(ground.admin, { schema: "aged" });
       assert.equal((await engine.tryAcquire(claim("i"), now())).kind, "granted");
     },
@@ -220,7 +226,7 @@ scenes({}, (play) => {
       await ground.admin.query(`ALTER TABLE first.resources DROP COLUMN due_at;
       CREATE OR REPLACE FUNCTION first.version() RETURNS integer LANGUAGE sql AS 'SELECT 1'`);
       const engine = ground.engine({ schema: "first" });
-      await assert.rejects(engine.tryAcquire(claim("p"), now()), /version 1, and 5.*createSchema/);
+      await assert.rejects(engine.tryAcquire(claim("p"), now()), /version 1, and 6.*createSchema/);
       await createSchema(ground.admin, { schema: "first" });
       assert.equal((await engine.tryAcquire(claim("p"), now())).kind, "busy");
       const text = "SELECT due_at <= now() AS known FROM first.resources";
@@ -247,6 +253,10 @@ scenes({}, (play) => {
       // As it was: a minute in the table, and routines that could not be told of another time.
       await ground.admin.query(`
       ALTER TABLE second.resources ALTER COLUMN due_at SET DEFAULT now() + interval '1 minute';
+      ALTER TABLE second.resources DROP held, DROP counted_until;
+      ALTER TABLE second.waiters DROP nth;
+      DROP INDEX second.grants_token;
+      CREATE INDEX grants_resource ON second.grants (resource);
       ALTER TABLE second.grants DROP renewal_order, DROP token_index, DROP is_left;
       ALTER TABLE second.advisory DROP renewal_order, DROP token_index;
       DROP FUNCTION second.run, second.run_one, second.carry_out, second.hand_over, second.sweep,
@@ -258,7 +268,7 @@ scenes({}, (play) => {
         );
       }
       const engine = ground.engine({ schema: "second", idleMs: 1_000 });
-      await assert.rejects(engine.tryAcquire(claim("q"), now()), /version 2, and 5.*createSchema/);
+      await assert.rejects(engine.tryAcquire(claim("q"), now()), /version 2, and 6.*createSchema/);
       await createSchema(ground.admin, { schema: "second" });
       assert.deepEqual(await routines("second"), await routines("holdfast"));
       assert.equal((await engine.tryAcquire(claim("q"), now())).kind, "busy");

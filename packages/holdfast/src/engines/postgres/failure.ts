@@ -5,10 +5,15 @@ export interface Failure {
   readonly error: HoldfastError;
 }
 
+const IN_TRANSACTION =
+  "a session is inside somebody else's transaction: what is done there could be rolled back";
+
 /** SQLSTATEs by which the server says that nothing was done, and why. */
 const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: boolean])[] = [
   [/^55P03$/, "another transaction is at work on this resource and does not end", true],
   [/^40(001|P01)$/, "PostgreSQL rolled back for the sake of another transaction", true],
+  [/^2D000$/, IN_TRANSACTION, true],
+  [/^25P02$/, "a transaction is open on this session and has failed; it must be rolled back", true],
   [/^57P03$/, "PostgreSQL is starting up or shutting down", true],
   [/^57014$/, "the statement was cancelled (statement_timeout, or by hand)", true],
   [/^53300$/, "PostgreSQL has no connection left (max_connections)", true],
@@ -47,6 +52,20 @@ export function failureOf(error: unknown): Failure {
 export function isMissing(error: unknown): boolean {
   const code = (error as { code?: string } | null)?.code ?? "";
   return /^(3F000|42883|42P01)$/.test(code);
+}
+
+/** A prepared statement is not there any more, or is no longer what it was. */
+export function isForgotten(error: unknown): boolean {
+  return /^(26000|0A000)$/.test((error as { code?: string } | null)?.code ?? "");
+}
+
+/** The session has a transaction open, of which this call must not become a part. */
+export function isInTransaction(error: unknown): boolean {
+  return /^(2D000|25P02)$/.test((error as { code?: string } | null)?.code ?? "");
+}
+
+export function inTransaction(): EngineError {
+  return new EngineError(IN_TRANSACTION, { effect: "none", retryable: true });
 }
 
 export function notConnected(error: unknown): HoldfastError {

@@ -10,6 +10,11 @@ const POOLED =
   "session locks need a session of their own, and a transaction pooler is in between; connect to " +
   'PostgreSQL directly, or use hold: "rows"';
 
+export type Mend = (
+  error: unknown,
+  ask: (text: string, values: unknown[]) => Promise<unknown>,
+) => Promise<void>;
+
 /** One session that holds all locks of an engine. When it ends, so do they. */
 export class HoldingSession {
   /** The key of the lock by which others see that this session lives. */
@@ -66,13 +71,15 @@ export class HoldingSession {
 
   /**
    * Statements are carried out in the order in which they are sent. onLate gets an answer that came
-   * after limitMs, when the caller had been told that there was none.
+   * after limitMs, when the caller had been told that there was none. mend comes after a statement that
+   * failed, however late, and before the next one: it is handed the way to ask.
    */
   query<Row>(
     text: string,
     values: unknown[],
     limitMs: number,
     onLate: (rows: Row[]) => void = ignore,
+    mend: Mend = async () => {},
   ): Promise<Row[]> {
     if (this.#ended) return Promise.reject(notConnected(new Error("the session has ended")));
     return new Promise((resolve, reject) => {
@@ -82,8 +89,17 @@ export class HoldingSession {
         reject(lost("the statement is still under way"));
       };
       const timer = systemClock.timer(limitMs, silent, false);
+      const ask = (text: string, values: unknown[]) => this.#client.query(text, values);
+      const askAndMend = async () => {
+        try {
+          return await ask(text, values);
+        } catch (error) {
+          if (!this.#ended) await mend(error, ask);
+          throw error;
+        }
+      };
       this.#turns
-        .run(() => this.#client.query(text, values))
+        .run(askAndMend)
         .then(({ rows }) => (late ? onLate(rows as Row[]) : resolve(rows as Row[])), reject)
         .finally(() => timer.cancel());
     });

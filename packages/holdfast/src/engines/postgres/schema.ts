@@ -1,3 +1,4 @@
+import { sleep, systemClock } from "../../clock.js";
 import { EngineError, UsageError } from "../../errors.js";
 import {
   borrow,
@@ -7,17 +8,20 @@ import {
   type PgPool,
   type PgPoolClient,
 } from "./client.js";
-import { isMissing } from "./failure.js";
+import { failureOf, isMissing } from "./failure.js";
 import { POSTGRES_DEFAULTS, resolvePostgres, SHEDLOCK_SCHEMA } from "./options.js";
 import { sql } from "./sql.gen.js";
 
 /** Of tables and routines. Raised when they change; `version()` in doors.sql says the same. */
-export const SCHEMA_VERSION = 5;
+export const SCHEMA_VERSION = 6;
 
 // Bodies of functions name each other, so tables come first and the order of the rest is free.
 const { tables, foreignNone, foreignShedlock, ...ROUTINES } = sql;
 // Two that create at the same time would trip over each other.
 const CREATION_LOCK = 0x686f6c64;
+const CREATION_MS = 60_000;
+const CREATION_WAIT_MS = 200;
+const CREATION_PAUSE_MS = 1_000;
 
 /** Texts are written for the schema `holdfast`; another name takes its place. */
 export function inSchema(text: string, schema: string): string {
@@ -30,7 +34,10 @@ export interface SchemaOptions {
   readonly shedlock?: string;
 }
 
-/** Creates the schema, its tables and routines, or brings older ones up to date. */
+/**
+ * Creates the schema, its tables and routines, or brings older ones up to date. Whoever uses the locks
+ * meanwhile is held up for a moment at most, also while a dump or a long transaction reads the tables.
+ */
 export async function createSchema(
   client: PgPool | PgClient,
   { shedlock, ...options }: SchemaOptions = {},
@@ -38,28 +45,68 @@ export async function createSchema(
   const hold = shedlock === undefined ? "rows" : "shedlock";
   const { schema } = resolvePostgres({ ...options, hold });
   const session = isPool(client) ? await borrow(client) : client;
+  const deadline = systemClock.now() + CREATION_MS;
   try {
     const { rows } = await session.query("SELECT current_schema() AS here");
-    const foreign =
-      shedlock === undefined
-        ? foreignNone
-        : foreignShedlock.replaceAll("shedlock_table", quoted(shedlock, rows[0].here));
-    const texts = [tables, foreign, ...Object.values(ROUTINES)];
-    const program = texts.map((text) => inSchema(text, schema)).join("\n");
+    const table = shedlock === undefined ? null : quoted(shedlock, rows[0].here);
+    const program = programOf(schema, table);
+    while (!(await isMade(session, schema, table)) && !(await create(session, schema, program))) {
+      if (systemClock.now() >= deadline) throw inUse(schema);
+      await sleep(systemClock, CREATION_PAUSE_MS, undefined);
+    }
+  } finally {
+    if ("release" in session) giveBack(session as PgPoolClient);
+  }
+}
+
+function programOf(schema: string, table: string | null): string {
+  const foreign =
+    table === null ? foreignNone : foreignShedlock.replaceAll("shedlock_table", table);
+  const texts = [tables, foreign, ...Object.values(ROUTINES)];
+  return texts.map((text) => inSchema(text, schema)).join("\n");
+}
+
+/**
+ * False where somebody reads the tables. Changing them needs a lock that waits for every reader, and all
+ * others queue up behind it: so it gives up soon, and lets them through before it tries again.
+ */
+async function create(session: PgClient, schema: string, program: string): Promise<boolean> {
+  try {
     await session.query(`
       BEGIN;
       SELECT pg_advisory_xact_lock(${CREATION_LOCK});
+      SET LOCAL lock_timeout = ${CREATION_WAIT_MS};
       SET LOCAL check_function_bodies = off;
       SET LOCAL client_min_messages = warning;
       CREATE SCHEMA IF NOT EXISTS "${schema}";
       ${program}
       REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "${schema}" FROM PUBLIC;
+      GRANT EXECUTE ON ALL PROCEDURES IN SCHEMA "${schema}" TO PUBLIC;
       COMMIT`);
+    return true;
   } catch (error) {
     await session.query("ROLLBACK").catch(() => {});
+    if (failureOf(error).why === "locked") return false;
     throw error;
-  } finally {
-    if ("release" in session) giveBack(session as PgPoolClient);
+  }
+}
+
+/** Whether there is nothing to do: all of it is there, of this version, and for this table of ShedLock's. */
+async function isMade(session: PgClient, schema: string, table: string | null): Promise<boolean> {
+  try {
+    const { rows } = await session.query(
+      `SELECT "${schema}".version() AS version, "${schema}".holds() AS holds,
+        to_regclass($1) IS NOT NULL AS there,
+        (SELECT prosrc FROM pg_proc WHERE oid = '"${schema}".foreign_free'::regproc) AS source`,
+      [table ?? "pg_class"],
+    );
+    const { version, holds, there, source } = rows[0];
+    if (Number(version) > SCHEMA_VERSION) throw tooNew(schema, Number(version));
+    if (Number(version) < SCHEMA_VERSION || !there) return false;
+    return table === null ? holds === "rows" : String(source).includes(table);
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
   }
 }
 
@@ -89,14 +136,27 @@ export async function checkSchema(
     if (!isMissing(error)) throw error;
   }
   if (found === SCHEMA_VERSION) return;
+  if (found !== undefined && found > SCHEMA_VERSION) throw tooNew(schema, found);
   const create = `${creation(schema, hold)} from "holdfast/postgres"`;
   const message =
     found === undefined
       ? `schema "${schema}" has no tables for locks. Run "holdfast init" with this URL, or call ${create}, once, as a user that may create them`
-      : found < SCHEMA_VERSION
-        ? `schema "${schema}" is of version ${found}, and ${SCHEMA_VERSION} is needed. Run "holdfast init" with this URL, or call ${create}`
-        : `schema "${schema}" is of version ${found}, and this holdfast knows ${SCHEMA_VERSION}. Update holdfast`;
+      : `schema "${schema}" is of version ${found}, and ${SCHEMA_VERSION} is needed. Run "holdfast init" with this URL, or call ${create}`;
   throw new EngineError(message, { effect: "none", retryable: false });
+}
+
+function tooNew(schema: string, found: number): EngineError {
+  return new EngineError(
+    `schema "${schema}" is of version ${found}, and this holdfast knows ${SCHEMA_VERSION}. Update holdfast`,
+    { effect: "none", retryable: false },
+  );
+}
+
+function inUse(schema: string): EngineError {
+  return new EngineError(
+    `schema "${schema}" cannot be changed: a dump or a long transaction reads its tables. Try again when that has ended`,
+    { effect: "none", retryable: true },
+  );
 }
 
 function creation(schema: string, hold: "rows" | "shedlock"): string {

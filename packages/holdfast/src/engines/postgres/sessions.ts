@@ -10,13 +10,23 @@ import {
   type PgPoolClient,
   type PgStatement,
 } from "./client.js";
-import { lost, notConnected } from "./failure.js";
+import { inTransaction, isForgotten, isInTransaction, lost, notConnected } from "./failure.js";
 import { OneByOne } from "./one-by-one.js";
+
+// So many sessions of a pool may have been given back with a transaction still open.
+const TRIES = 10;
+
+/** The statement for a routine of alone.sql, which takes "name($1, $2)" and gives one column. */
+export function callOf(schema: string, routine: string): string {
+  return `CALL "${schema}".call_${routine.slice(0, -1)}, NULL)`;
+}
 
 /** Sends statements over the sessions of a pool, or over the one of a client. */
 export class Sessions {
   readonly #client: PgPool | PgClient;
   readonly #turns = new OneByOne();
+  /** False once a statement that was prepared turned out to be forgotten. */
+  #mayName = true;
   readonly #onError = (error: Error) => emit("failed", () => ({ during: "connection", error }));
 
   constructor(client: PgPool | PgClient) {
@@ -38,22 +48,37 @@ export class Sessions {
     if (!isPool(client)) {
       return this.#turns.run(() => {
         if (systemClock.now() >= deadline) throw busy("the client was busy with something else");
-        return this.#ask(client, statement, deadline);
+        // The server would refuse it, and the user's transaction would fail with it.
+        if (isOpen(client)) throw inTransaction();
+        return this.#send(client, statement, deadline);
       });
     }
-    const session = await this.#borrow(client);
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#sendFrom<Row>(client, statement, deadline);
+      } catch (error) {
+        if (!isInTransaction(error) || attempt === TRIES) throw error;
+        emit("failed", () => ({ during: "connection", error: inTransaction() }));
+      }
+    }
+  }
+
+  async #sendFrom<Row>(pool: PgPool, statement: PgStatement, deadline: number): Promise<Row[]> {
+    const session = await this.#borrow(pool);
     // Nobody waits for it any more: it is not sent at all.
     if (systemClock.now() >= deadline) {
       giveBack(session);
       throw busy("all connections of the pool were in use");
     }
     try {
-      const rows = await this.#ask<Row>(session, statement, deadline);
+      const rows = await this.#send<Row>(session, statement, deadline);
       giveBack(session);
       return rows;
     } catch (error) {
-      // A server's own error leaves the session as it was; anything else has broken it.
-      giveBack(session, (error as { severity?: string }).severity !== "ERROR");
+      // A server's own error leaves the session as it was; anything else has broken it. One that is inside
+      // a transaction of somebody else's is closed, and the server rolls that back.
+      const isBroken = (error as { severity?: string }).severity !== "ERROR";
+      giveBack(session, isBroken || isInTransaction(error));
       throw error;
     }
   }
@@ -63,6 +88,25 @@ export class Sessions {
       return await borrow(pool);
     } catch (error) {
       throw notConnected(error);
+    }
+  }
+
+  /**
+   * Users tidy up the sessions of their pool (DISCARD ALL), and the client goes on to believe that its
+   * statements are prepared. The server has then done nothing, so the same is asked without a name; and
+   * from then on all is, because whoever tidies up does so again.
+   */
+  async #send<Row>(client: PgClient, statement: PgStatement, deadline: number): Promise<Row[]> {
+    const { text, values } = statement;
+    if (statement.name === undefined || !this.#mayName) {
+      return this.#ask(client, { text, values }, deadline);
+    }
+    try {
+      return await this.#ask(client, statement, deadline);
+    } catch (error) {
+      if (!isForgotten(error)) throw error;
+      this.#mayName = false;
+      return this.#ask(client, { text, values }, deadline);
     }
   }
 
@@ -80,6 +124,10 @@ export class Sessions {
   close(): void {
     this.#client.removeListener("error", this.#onError);
   }
+}
+
+function isOpen(client: PgClient): boolean {
+  return /^[TE]$/.test(client.getTransactionStatus?.() ?? "");
 }
 
 function busy(message: string): EngineError {

@@ -1,5 +1,7 @@
+-- Names with a prefix follow each other, so that no more are read than belong to the page.
 -- Gives page, and an array of names in hex, each with what view gives
-CREATE PROCEDURE holdfast_page(IN p_after VARBINARY(1024), IN p_most INT)
+CREATE PROCEDURE holdfast_page(IN p_after VARBINARY(1024), IN p_prefix VARBINARY(1024),
+  IN p_most INT)
 BEGIN
   DECLARE v_at BIGINT DEFAULT holdfast_now_us(UTC_TIMESTAMP(6));
   DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
@@ -15,7 +17,9 @@ BEGIN
   START TRANSACTION READ ONLY;
   SELECT CONCAT('["page",[', COALESCE(GROUP_CONCAT(CONCAT('["', HEX(p.name), '",',
       holdfast_view(p.name, v_at), ']') ORDER BY p.name), ''), ']]') AS answer
-    FROM (SELECT name FROM holdfast_resources WHERE name > p_after ORDER BY name LIMIT p_most) p;
+    FROM (SELECT name FROM holdfast_resources
+           WHERE name > p_after AND name >= p_prefix ORDER BY name LIMIT p_most) p
+   WHERE LEFT(p.name, LENGTH(p_prefix)) = p_prefix;
   COMMIT AND NO CHAIN NO RELEASE;
   SET SESSION time_zone = v_zone, SESSION group_concat_max_len = v_concat;
 END

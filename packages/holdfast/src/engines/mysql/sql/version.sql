@@ -1,4 +1,4 @@
 CREATE PROCEDURE holdfast_version()
 BEGIN
-  SELECT 5 AS answer;
+  SELECT 6 AS answer;
 END

@@ -207,8 +207,9 @@ BEGIN
   RETURN '["released", []]';
 END $$;
 
--- Gives back every lock of this session that no row stands for. A lock is not rolled back with its
--- transaction: a statement that was granted one and failed all the same leaves it behind.
+-- Makes the rows and the locks of this session agree again after a statement that failed. Rows are rolled
+-- back with it and locks are not: an acquire leaves a lock without a row, a release a row without its lock.
+-- Locks count how often they were taken, so each is given back until it is gone.
 CREATE OR REPLACE FUNCTION holdfast.advisory_tidy(my_session bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
@@ -222,11 +223,22 @@ BEGIN
   LOOP
     CONTINUE WHEN l.key = my_session OR EXISTS (SELECT FROM holdfast.advisory a
       WHERE a.session = my_session AND a.key = l.key AND a.shared = l.shared);
-    IF l.shared THEN PERFORM pg_advisory_unlock_shared(l.key);
-    ELSE PERFORM pg_advisory_unlock(l.key);
-    END IF;
+    WHILE holdfast.advisory_has(l.key, l.shared) LOOP
+      IF l.shared THEN PERFORM pg_advisory_unlock_shared(l.key);
+      ELSE PERFORM pg_advisory_unlock(l.key);
+      END IF;
+    END LOOP;
   END LOOP;
+  DELETE FROM holdfast.advisory a
+   WHERE a.session = my_session AND NOT holdfast.advisory_has(a.key, a.shared);
 END $$;
+
+-- Whether this session has this lock.
+CREATE OR REPLACE FUNCTION holdfast.advisory_has(wanted bigint, is_shared boolean) RETURNS boolean
+LANGUAGE sql AS $$
+  SELECT EXISTS (SELECT FROM holdfast.advisory_pids(wanted) p
+    WHERE p.pid = pg_backend_pid() AND p.shared = is_shared)
+$$;
 
 CREATE OR REPLACE FUNCTION holdfast.advisory_check(res text, is_shared boolean, asked bigint)
 RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -263,7 +275,8 @@ BEGIN
   RETURN jsonb_build_array(holdfast.advisory_holders(res, holdfast.advisory_key(named)), '[]'::jsonb, 0);
 END $$;
 
-CREATE OR REPLACE FUNCTION holdfast.advisory_page(after text, most integer) RETURNS jsonb
+CREATE OR REPLACE FUNCTION holdfast.advisory_page(
+  after text, prefix text, most integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
@@ -271,5 +284,6 @@ BEGIN
       jsonb_build_array(holdfast.advisory_holders(p.resource, p.key), '[]'::jsonb, 0))
       ORDER BY p.resource), '[]'))
     FROM (SELECT DISTINCT resource, key FROM holdfast.advisory
-           WHERE resource > after ORDER BY resource LIMIT most) p);
+           WHERE resource > after AND resource >= prefix ORDER BY resource LIMIT most) p
+   WHERE starts_with(p.resource, prefix));
 END $$;

@@ -14,6 +14,7 @@ DECLARE
   other bigint;
   held bigint;
   writer boolean;
+  ends timestamptz;
 BEGIN
   w.grant_id := (op->>'id')::uuid;
   w.resource := res;
@@ -51,40 +52,44 @@ BEGIN
     END IF;
     IF EXISTS (SELECT FROM holdfast.waiters l WHERE l.grant_id = w.grant_id AND l.resource = res) THEN
       IF waits THEN RETURN holdfast.heard_again(w.grant_id, res, op->>'channel', pace_ms, at); END IF;
-      RETURN jsonb_build_array('busy', 1000, holdfast.holders(res, at));
+      RETURN jsonb_build_array('busy', 1000, holdfast.holders(res, at, 16));
     END IF;
   END IF;
+  SELECT p.held, p.writer INTO held, writer FROM holdfast.promote(res, '{}', at) p;
   IF w.shared THEN
-    -- All shared claims that are alive carry one limit.
-    SELECT b.limit_to INTO other FROM (
-      SELECT limit_to FROM holdfast.grants WHERE resource = res AND shared AND expires_at > at
-      UNION ALL
-      SELECT limit_to FROM holdfast.waiters
-       WHERE resource = res AND shared AND heard_at > at - interval '10 seconds') b
-     WHERE b.limit_to <> w.limit_to LIMIT 1;
-    IF FOUND THEN RETURN jsonb_build_array('limit', other); END IF;
+    other := holdfast.limit_in_use(res, at);
+    IF other <> w.limit_to THEN RETURN jsonb_build_array('limit', other); END IF;
   END IF;
-  PERFORM holdfast.promote(res, '{}', at);
-  IF NOT EXISTS (SELECT FROM holdfast.waiters l
-                  WHERE l.resource = res AND holdfast.is_fresh(l.heard_at, at)) THEN
-    SELECT count(*), coalesce(bool_or(NOT b.shared), false) INTO held, writer
-      FROM holdfast.grants b WHERE b.resource = res;
-    IF holdfast.fits(held, writer, w.shared, w.limit_to) THEN
-      IF holdfast.foreign_take(
-          res, w.grant_id, w.label, at + holdfast.ms(w.ttl_ms + w.delay_ms), at) THEN
-        RETURN jsonb_build_array(
-          'granted', holdfast.give(w, w.ttl_ms, at)::text, w.tokens, w.ttl_ms);
-      END IF;
+  ends := at + holdfast.ms(w.ttl_ms + w.delay_ms);
+  IF holdfast.fits(held, writer, w.shared, w.limit_to)
+     AND NOT EXISTS (SELECT FROM holdfast.waiters l
+                      WHERE l.resource = res AND holdfast.is_fresh(l.heard_at, at)) THEN
+    IF holdfast.foreign_take(res, w.grant_id, w.label, ends, at) THEN
+      IF held > 0 THEN PERFORM holdfast.count_on(res, 1, ends, at); END IF;
+      RETURN jsonb_build_array('granted', holdfast.give(w, w.ttl_ms, at)::text, w.tokens, w.ttl_ms);
     END IF;
   END IF;
   IF NOT waits THEN
-    RETURN jsonb_build_array('busy', holdfast.next_ms(res, 0, 1000, at), holdfast.holders(res, at));
+    RETURN jsonb_build_array('busy', holdfast.next_ms(res, 0, 1000, at), holdfast.holders(res, at, 16));
   END IF;
   INSERT INTO holdfast.waiters (grant_id, resource, shared, limit_to, tokens, ttl_ms, delay_ms,
-      heard_at, channel, label)
+      heard_at, channel, label, nth)
     VALUES (w.grant_id, res, w.shared, w.limit_to, w.tokens, w.ttl_ms, w.delay_ms,
-      at, op->>'channel', w.label);
+      at, op->>'channel', w.label, coalesce((SELECT l.nth + 1 FROM holdfast.waiters l
+        WHERE l.resource = res ORDER BY l.place DESC LIMIT 1), 0));
   RETURN holdfast.queued(res, w.grant_id, pace_ms, at);
+END $$;
+
+-- All shared claims that are alive carry one limit, so that any of them tells; null where there is none.
+-- The latest come first: they are most likely alive.
+CREATE OR REPLACE FUNCTION holdfast.limit_in_use(res text, at timestamptz) RETURNS bigint
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN coalesce(
+    (SELECT limit_to FROM holdfast.grants
+      WHERE resource = res AND shared AND expires_at > at ORDER BY token DESC LIMIT 1),
+    (SELECT limit_to FROM holdfast.waiters
+      WHERE resource = res AND shared AND heard_at > at - interval '10 seconds' LIMIT 1));
 END $$;
 
 -- A claim that is in line and comes again: as a heartbeat, it is heard and looks for its turn. Its beat

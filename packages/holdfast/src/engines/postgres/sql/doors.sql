@@ -5,9 +5,8 @@ CREATE OR REPLACE FUNCTION holdfast.check_token(res text, is_shared boolean, ask
 RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
-  SELECT EXISTS (SELECT FROM holdfast.grants
-    WHERE resource = res AND shared = is_shared AND NOT revoked
-      AND expires_at > clock_timestamp() AND asked >= token AND asked < token + tokens)
+  SELECT EXISTS (SELECT FROM holdfast.grant_of(res, asked) g
+    WHERE g.shared = is_shared AND NOT g.revoked AND g.expires_at > clock_timestamp())
 $$;
 
 -- As check_token, and true until the transaction ends: the grant may expire meanwhile, and cannot be
@@ -17,8 +16,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   PERFORM FROM holdfast.grants
-    WHERE resource = res AND shared = is_shared AND NOT revoked
-      AND expires_at > clock_timestamp() AND asked >= token AND asked < token + tokens
+    WHERE grant_id = (SELECT g.grant_id FROM holdfast.grant_of(res, asked) g)
+      AND shared = is_shared AND NOT revoked AND expires_at > clock_timestamp()
       FOR KEY SHARE;
   RETURN FOUND;
 END $$;
@@ -53,10 +52,10 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT holdfast.inspect(res)
 $$;
 
-CREATE OR REPLACE FUNCTION holdfast.page(after text, most integer) RETURNS jsonb
+CREATE OR REPLACE FUNCTION holdfast.page(after text, prefix text, most integer) RETURNS jsonb
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
-  SELECT holdfast.list(after, most)
+  SELECT holdfast.list(after, prefix, most)
 $$;
 
-CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 5 $$;
+CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 6 $$;

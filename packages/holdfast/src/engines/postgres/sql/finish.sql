@@ -5,12 +5,14 @@ RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
   was_shared boolean;
+  was_holder boolean;
   held bigint;
 BEGIN
   DELETE FROM holdfast.grants
    WHERE grant_id = id AND resource = res AND expires_at > at AND (forced OR NOT is_left)
     RETURNING shared INTO was_shared;
-  IF FOUND THEN
+  was_holder := FOUND;
+  IF was_holder THEN
     PERFORM holdfast.foreign_free(res, id, at);
   ELSE
     DELETE FROM holdfast.waiters WHERE grant_id = id AND resource = res;
@@ -18,8 +20,11 @@ BEGIN
     was_shared := true;
   END IF;
   -- Beside a writer nobody holds, so there is nobody to count.
-  IF was_shared THEN held := holdfast.promote(res, '{}', at);
-  ELSE held := holdfast.let_in(res, 0, '{}', at);
+  IF was_shared THEN
+    IF was_holder THEN PERFORM holdfast.count_on(res, -1, 'infinity', at); END IF;
+    SELECT p.held INTO held FROM holdfast.promote(res, '{}', at) p;
+  ELSE
+    SELECT l.held INTO held FROM holdfast.let_in(res, 0, '{}', at) l;
   END IF;
   IF held = 0 THEN PERFORM holdfast.drop_idle(ARRAY[res]); END IF;
   RETURN true;
@@ -76,8 +81,8 @@ DECLARE
   asked bigint := (op->>'token')::bigint;
   id uuid;
 BEGIN
-  SELECT grant_id INTO id FROM holdfast.grants
-   WHERE resource = res AND expires_at > at AND asked = token + token_index;
+  SELECT g.grant_id INTO id FROM holdfast.grant_of(res, asked) g
+   WHERE g.expires_at > at AND asked = g.token + g.token_index;
   IF NOT FOUND THEN
     PERFORM holdfast.drop_idle(ARRAY[res]);
     RETURN '["gone"]';

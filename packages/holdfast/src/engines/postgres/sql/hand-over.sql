@@ -24,7 +24,7 @@ BEGIN
    WHERE resource = res AND holdfast.is_fresh(heard_at, at) ORDER BY place LIMIT 1;
   IF w.shared THEN
     -- Readers come in together.
-    done := holdfast.let_in(res, 0, '{}', at) > 0;
+    PERFORM holdfast.let_in(res, 0, '{}', at);
   ELSIF w.grant_id IS NULL THEN
     PERFORM holdfast.drop_idle(ARRAY[res]);
   ELSE

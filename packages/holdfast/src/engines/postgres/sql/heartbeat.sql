@@ -20,9 +20,8 @@ BEGIN
      SET heard_at = at, beat = greatest(w.beat, b.beat), channel = listens
     FROM unnest(names, ids, beats) AS b(name, id, beat)
    WHERE w.grant_id = b.id AND w.resource = b.name;
-  DELETE FROM holdfast.waiters
-   WHERE resource = ANY (names) AND heard_at < at - interval '10 seconds';
   FOR res IN SELECT DISTINCT n FROM unnest(names) n LOOP
+    PERFORM holdfast.drop_silent(res, at);
     PERFORM holdfast.promote(res, ids, at);
   END LOOP;
   WITH asked AS (
@@ -33,15 +32,8 @@ BEGIN
      WHERE g.grant_id = a.id AND g.resource = a.name AND g.expires_at > at AND NOT g.revoked
        AND NOT g.is_left AND holdfast.foreign_mine(g.resource, g.grant_id)
     RETURNING g.grant_id, g.token, g.tokens, g.ttl_ms
-  ), lines AS (
-    SELECT grant_id, resource,
-        row_number() OVER line - 1 AS position,
-        count(*) FILTER (WHERE holdfast.is_fresh(heard_at, at)) OVER line
-          - holdfast.is_fresh(heard_at, at)::integer AS before
-      FROM holdfast.waiters WHERE resource = ANY (names)
-      WINDOW line AS (PARTITION BY resource ORDER BY place)
   ), scenes AS (
-    SELECT r.name, holdfast.holders(r.name, at) AS present,
+    SELECT r.name, holdfast.holders(r.name, at, 16) AS present,
         holdfast.next_ms(r.name, 0, pace_ms, at) AS next_ms
       FROM (SELECT DISTINCT name FROM asked) r
   )
@@ -49,18 +41,32 @@ BEGIN
       WHEN m.grant_id IS NOT NULL
         THEN jsonb_build_array('granted', m.token::text, m.tokens, m.ttl_ms)
       WHEN l.grant_id IS NOT NULL
-        THEN jsonb_build_array('queued', l.position,
-          CASE WHEN l.before = 0 THEN s.next_ms ELSE least(1000, pace_ms * (l.before + 1)) END,
+        THEN jsonb_build_array('queued', l.ahead,
+          CASE WHEN l.fresh = 0 THEN s.next_ms ELSE least(1000, pace_ms * (l.fresh + 1)) END,
           s.present)
       ELSE '["unknown"]' END ORDER BY a.n),
       array_agg(m.grant_id) FILTER (WHERE m.grant_id IS NOT NULL)
     INTO answers, mine
     FROM asked a
     LEFT JOIN granted m ON m.grant_id = a.id
-    LEFT JOIN lines l ON l.grant_id = a.id AND l.resource = a.name
+    LEFT JOIN holdfast.standing(names, ids, at) l ON l.grant_id = a.id AND l.resource = a.name
     LEFT JOIN scenes s ON s.name = a.name;
   kept := holdfast.foreign_kept(mine);
   IF kept <> mine THEN answers := holdfast.without(answers, ids, mine, kept, '["unknown"]'); END IF;
   PERFORM holdfast.drop_idle(names);
   RETURN coalesce(answers, '[]');
+END $$;
+
+-- Takes the dead away from the head of a line; those further off when they get there. One look finds that
+-- there are none, however long the line is.
+CREATE OR REPLACE FUNCTION holdfast.drop_silent(res text, at timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  FOR attempt IN 1 .. 100 LOOP
+    DELETE FROM holdfast.waiters WHERE grant_id IN (
+      SELECT f.grant_id FROM (SELECT grant_id, heard_at FROM holdfast.waiters
+          WHERE resource = res ORDER BY place LIMIT 20) f
+       WHERE f.heard_at < at - interval '10 seconds');
+    EXIT WHEN NOT FOUND;
+  END LOOP;
 END $$;

@@ -17,6 +17,10 @@ CREATE TABLE IF NOT EXISTS holdfast.resources (
 ALTER TABLE holdfast.resources ADD COLUMN IF NOT EXISTS due_at timestamptz NOT NULL DEFAULT now();
 ALTER TABLE holdfast.resources ALTER COLUMN due_at SET DEFAULT now();
 CREATE INDEX IF NOT EXISTS resources_due ON holdfast.resources (due_at);
+-- held: how many hold, where that is kept. counted_until: so long it is right, and nobody of them is over;
+-- holding.sql keeps both for resources with many holders.
+ALTER TABLE holdfast.resources ADD COLUMN IF NOT EXISTS held bigint NOT NULL DEFAULT 0;
+ALTER TABLE holdfast.resources ADD COLUMN IF NOT EXISTS counted_until timestamptz NOT NULL DEFAULT '-infinity';
 
 -- limit_to: 0 is "without limit". expires_at: then follows the lock-delay, and only then is it over.
 CREATE TABLE IF NOT EXISTS holdfast.grants (
@@ -37,7 +41,9 @@ CREATE TABLE IF NOT EXISTS holdfast.grants (
 ALTER TABLE holdfast.grants ADD COLUMN IF NOT EXISTS renewal_order bigint NOT NULL DEFAULT 0;
 ALTER TABLE holdfast.grants ADD COLUMN IF NOT EXISTS token_index integer NOT NULL DEFAULT 0;
 ALTER TABLE holdfast.grants ADD COLUMN IF NOT EXISTS is_left boolean NOT NULL DEFAULT false;
-CREATE INDEX IF NOT EXISTS grants_resource ON holdfast.grants (resource);
+-- Of two columns that never change: a renewal writes to no index.
+CREATE INDEX IF NOT EXISTS grants_token ON holdfast.grants (resource, token);
+DROP INDEX IF EXISTS holdfast.grants_resource;
 
 -- place: order of arrival. beat: number of the last heartbeat; standing in line is number 0.
 -- channel: where the waiter's process listens; empty where it cannot.
@@ -55,7 +61,11 @@ CREATE TABLE IF NOT EXISTS holdfast.waiters (
   channel text NOT NULL,
   label text NOT NULL
 ) WITH (fillfactor = 50);
+-- nth: one more than that of the one before it in line. From the head's it tells the position, or a little
+-- more: those who gave up in between are counted too.
+ALTER TABLE holdfast.waiters ADD COLUMN IF NOT EXISTS nth bigint NOT NULL DEFAULT 0;
 CREATE INDEX IF NOT EXISTS waiters_line ON holdfast.waiters (resource, place);
+CREATE INDEX IF NOT EXISTS waiters_shared ON holdfast.waiters (resource) WHERE shared;
 
 CREATE TABLE IF NOT EXISTS holdfast.tombstones (
   grant_id uuid PRIMARY KEY,

@@ -1,39 +1,62 @@
--- For people: mode, token in use, label, what is left, whether revoked.
-CREATE OR REPLACE FUNCTION holdfast.holders(res text, at timestamptz) RETURNS jsonb
+-- For people: mode, token in use, label, what is left, whether revoked. most: null for all of them. Answers
+-- to claims name a few: nobody reads 2,000 names of those who are in the way.
+CREATE OR REPLACE FUNCTION holdfast.holders(res text, at timestamptz, most integer) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(CASE WHEN shared THEN 's' ELSE 'x' END,
       (token + token_index)::text, label, holdfast.ms_between(at, expires_at), revoked)
       ORDER BY token), '[]')
-    FROM holdfast.grants WHERE resource = res AND expires_at > at) || holdfast.foreign_holder(res, at);
+    FROM (SELECT * FROM holdfast.grants WHERE resource = res AND expires_at > at
+           ORDER BY token LIMIT most) g) || holdfast.foreign_holder(res, at);
 END $$;
 
 -- When a waiter must look by itself. An expiry tells nobody, so the head looks then; where nobody is
 -- told of anything, it looks at its pace, and each of the others the more rarely the further it is.
 CREATE OR REPLACE FUNCTION holdfast.next_ms(res text, before bigint, pace_ms integer, at timestamptz)
 RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  ends timestamptz;
 BEGIN
   IF before > 0 THEN RETURN least(1000, pace_ms * (before + 1)); END IF;
   -- Other programs tell nobody that they have finished.
   IF holdfast.foreign_holder(res, at) <> '[]' THEN RETURN 75; END IF;
-  RETURN (SELECT greatest(5, least(pace_ms,
-      min(holdfast.ms_between(at, expires_at + holdfast.ms(delay_ms)))))
-    FROM holdfast.grants WHERE resource = res);
+  -- Where many hold, then they are counted again, which finds whose time is over.
+  SELECT counted_until INTO ends FROM holdfast.resources WHERE name = res AND counted_until > at;
+  IF NOT FOUND THEN
+    SELECT min(expires_at + holdfast.ms(delay_ms)) INTO ends FROM holdfast.grants WHERE resource = res;
+  END IF;
+  RETURN greatest(5, least(pace_ms, holdfast.ms_between(at, ends)));
 END $$;
+
+-- Where waiters stand: how many are before each, and how many of these are heard of. Near the head they are
+-- counted. Further off those count too who gave up in between, because to count costs as much as there are.
+CREATE OR REPLACE FUNCTION holdfast.standing(names text[], ids uuid[], at timestamptz)
+RETURNS TABLE (grant_id uuid, resource text, ahead bigint, fresh bigint)
+LANGUAGE sql STABLE AS $$
+  WITH heads AS MATERIALIZED (
+    SELECT r.name, h.nth FROM (SELECT DISTINCT n AS name FROM unnest(names) n) r
+     CROSS JOIN LATERAL (SELECT nth FROM holdfast.waiters
+       WHERE resource = r.name ORDER BY place LIMIT 1) h
+  )
+  SELECT w.grant_id, w.resource,
+      CASE WHEN w.nth - h.nth < 50 THEN c.ahead ELSE w.nth - h.nth END,
+      CASE WHEN w.nth - h.nth < 50 THEN c.fresh ELSE w.nth - h.nth END
+    FROM unnest(ids) AS i(id)
+    JOIN holdfast.waiters w ON w.grant_id = i.id
+    JOIN heads h ON h.name = w.resource
+    CROSS JOIN LATERAL (
+      SELECT count(*) AS ahead, count(*) FILTER (WHERE holdfast.is_fresh(b.heard_at, at)) AS fresh
+        FROM holdfast.waiters b
+       WHERE b.resource = w.resource AND b.place < w.place AND w.nth - h.nth < 50) c
+$$;
 
 -- Gives queued position nextMs holders
 CREATE OR REPLACE FUNCTION holdfast.queued(res text, id uuid, pace_ms integer, at timestamptz)
 RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
-DECLARE
-  all_before bigint;
-  fresh_before bigint;
 BEGIN
-  SELECT count(*), count(*) FILTER (WHERE holdfast.is_fresh(heard_at, at))
-    INTO all_before, fresh_before
-    FROM holdfast.waiters
-   WHERE resource = res AND place < (SELECT place FROM holdfast.waiters WHERE grant_id = id);
-  RETURN jsonb_build_array('queued', all_before,
-    holdfast.next_ms(res, fresh_before, pace_ms, at), holdfast.holders(res, at));
+  RETURN (SELECT jsonb_build_array('queued', s.ahead, holdfast.next_ms(res, s.fresh, pace_ms, at),
+      holdfast.holders(res, at, 16))
+    FROM holdfast.standing(ARRAY[res], ARRAY[id], at) s);
 END $$;
 
 -- Gives holders, waiters as mode label, ms for which a lock-delay keeps it closed
@@ -41,7 +64,7 @@ CREATE OR REPLACE FUNCTION holdfast.inspect(res text, at timestamptz DEFAULT clo
 RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (SELECT jsonb_build_array(
-      holdfast.holders(res, at),
+      holdfast.holders(res, at, NULL),
       (SELECT coalesce(jsonb_agg(
            jsonb_build_array(CASE WHEN shared THEN 's' ELSE 'x' END, label) ORDER BY place), '[]')
          FROM holdfast.waiters WHERE resource = res AND heard_at > at - interval '10 seconds'),
@@ -49,11 +72,14 @@ BEGIN
          FROM holdfast.grants WHERE resource = res AND expires_at <= at)));
 END $$;
 
+-- Names with a prefix follow each other, so that no more are read than belong to the page.
 -- Gives page, and an array of names, each with what inspect gives
-CREATE OR REPLACE FUNCTION holdfast.list(after text, most integer) RETURNS jsonb
+CREATE OR REPLACE FUNCTION holdfast.list(after text, prefix text, most integer) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (SELECT jsonb_build_array('page',
         coalesce(jsonb_agg(jsonb_build_array(name, holdfast.inspect(name)) ORDER BY name), '[]'))
-      FROM (SELECT name FROM holdfast.resources WHERE name > after ORDER BY name LIMIT most) page);
+      FROM (SELECT name FROM holdfast.resources
+             WHERE name > after AND name >= prefix ORDER BY name LIMIT most) page
+     WHERE starts_with(name, prefix));
 END $$;

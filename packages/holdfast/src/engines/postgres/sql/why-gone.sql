@@ -1,11 +1,22 @@
 -- Gives gone why
 CREATE OR REPLACE FUNCTION holdfast.why_gone(res text, id uuid, at timestamptz) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  g holdfast.grants;
 BEGIN
-  RETURN (SELECT jsonb_build_array('gone', CASE
-      WHEN bool_or(grant_id = id AND revoked AND expires_at > at) THEN 'revoked'
-      WHEN bool_or(grant_id = id) THEN 'expired'
-      WHEN count(*) > 0 THEN 'replaced'
-      ELSE 'expired' END)
-    FROM holdfast.grants WHERE resource = res);
+  SELECT * INTO g FROM holdfast.grants WHERE grant_id = id AND resource = res;
+  RETURN jsonb_build_array('gone', CASE
+    WHEN g.revoked AND g.expires_at > at THEN 'revoked'
+    WHEN g.grant_id IS NOT NULL THEN 'expired'
+    WHEN EXISTS (SELECT FROM holdfast.grants WHERE resource = res) THEN 'replaced'
+    ELSE 'expired' END);
 END $$;
+
+-- The grant that has this token among its own. Ranges do not overlap, so it can only be the one with the
+-- greatest first token that is not greater.
+CREATE OR REPLACE FUNCTION holdfast.grant_of(res text, asked bigint) RETURNS SETOF holdfast.grants
+LANGUAGE sql STABLE AS $$
+  SELECT * FROM (SELECT * FROM holdfast.grants
+    WHERE resource = res AND token <= asked ORDER BY token DESC LIMIT 1) g
+   WHERE asked < g.token + g.tokens
+$$;

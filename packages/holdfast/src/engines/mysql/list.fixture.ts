@@ -1,0 +1,30 @@
+import type { ListGround } from "../../sql/list.fixture.js";
+import type { Ground } from "./ground.fixture.js";
+
+export function listGround(ground: Ground): ListGround {
+  const now = "holdfast_now_us(UTC_TIMESTAMP(6))";
+  return {
+    locks: ground.locks(),
+    engine: ground.engine(),
+    async plant(prefix, count) {
+      const names = `CONCAT('${prefix}', 999999 + seq)`;
+      await ground.admin.query(`
+        INSERT INTO holdfast_resources (name, last_token, used_us)
+          SELECT ${names}, seq, ${now} FROM seq_1_to_${count};
+        INSERT INTO holdfast_grants (grant_id, resource, shared, limit_to, token, tokens, ttl_ms,
+            delay_ms, expires_us, label)
+          SELECT UNHEX(MD5(${names})), ${names}, 0, 0, seq, 1, 1000, 0, ${now} + 86400000000, 'planted'
+            FROM seq_1_to_${count}`);
+    },
+    async rowsRead() {
+      const [rows] = await ground.admin.query("SHOW GLOBAL STATUS LIKE 'Handler_read%'");
+      return (rows as { Value: string }[]).reduce((sum, { Value }) => sum + Number(Value), 0);
+    },
+    async locked() {
+      const [rows] = await ground.admin.query(
+        "SELECT COALESCE(SUM(trx_rows_locked), 0) AS n FROM information_schema.innodb_trx",
+      );
+      return Number((rows as { n: number }[])[0]!.n);
+    },
+  };
+}

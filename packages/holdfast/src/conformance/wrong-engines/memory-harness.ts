@@ -31,6 +31,7 @@ export function memoryHarness(
     },
     age: (resource, ms) => store.age(resource, ms),
     sever: (engine) => wires.get(engine)!.cut("unknown"),
+    serverTimeUs: () => process.cpuUsage().user + process.cpuUsage().system,
     // Who waits in memory is there as long as its process: silence costs nobody a place.
     silence() {},
     truth(resource) {

@@ -70,6 +70,8 @@ export interface Misanswered {
 export interface Survival {
   /** A lease of this ttl outlives the loss of one server: an election takes less time. */
   readonly ttlMs: number;
+  /** How long a server may hang; left out, for longer than the ttl. */
+  readonly hangMs?: number;
   readonly members: readonly Member[];
 }
 
@@ -167,7 +169,7 @@ const LACKS: Record<Need, (harness: Harness) => string | null> = {
   silence: (h) => (h.silence ? null : "the harness cannot make waiters seem silent"),
   relay: (h) => (h.relayed ? null : "the harness has no relay"),
   misanswer: (h) => (h.misanswered ? null : "no answer comes over a wire that could garble it"),
-  survival: (h) => (h.survival ? null : "the backend is one server"),
+  survival: (h) => (h.survival ? null : "the harness disturbs no single server"),
   serverTime: (h) => (h.serverTimeUs ? null : "the harness cannot measure the backend's work"),
   range: (h) => (traitsOf(h).tokenRange >= 2 ? null : "the engine reserves no token ranges"),
 };

@@ -14,6 +14,7 @@ export { type PgbouncerOptions, type PgbouncerServer, startPgbouncer } from "./p
 export { freePort, freePorts } from "./ports.js";
 export { type PostgresOptions, type PostgresServer, startPostgres } from "./postgres.js";
 export { allOrNone, ServerProcess, type ServerSpec } from "./process.js";
+export { processorTimeUs } from "./processor-time.js";
 export { type RedisOptions, type RedisServer, startRedis } from "./redis.js";
 export { Relay } from "./relay.js";
 export { type SentinelServers, startSentinel } from "./sentinel.js";

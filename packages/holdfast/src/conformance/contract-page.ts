@@ -20,6 +20,8 @@ const NEEDS: Record<Need, string> = {
   silence: "silencing waiters",
   relay: "a relay",
   misanswer: "wrong answers",
+  survival: "several servers",
+  serverTime: "measuring the server",
 };
 
 /** The laws as the page for engine authors shows them. */

@@ -29,6 +29,10 @@ export interface Harness {
   relayed?(): MaybePromise<Relayed>;
   /** An independent client whose backend can be made to answer in another shape (L20). */
   misanswered?(): MaybePromise<Misanswered>;
+  /** Where the backend has several servers and goes on without one of them (L22). */
+  readonly survival?: Survival;
+  /** The processor time that the backend's servers have used so far, in microseconds (L23). */
+  serverTimeUs?(): MaybePromise<number>;
   /** By which `connect` in a child process reaches the same backend. */
   readonly url?: string;
   /** What the engine says of itself; left out, it is taken to offer everything. L0.1 compares. */
@@ -63,6 +67,25 @@ export interface Misanswered {
   answerWith(shape: string | null): void;
 }
 
+export interface Survival {
+  /** A lease of this ttl outlives the loss of one server: an election takes less time. */
+  readonly ttlMs: number;
+  /** How long a server may hang; left out, for longer than the ttl. */
+  readonly hangMs?: number;
+  readonly members: readonly Member[];
+}
+
+/** One of several servers. */
+export interface Member {
+  readonly name: string;
+  /** It answers nobody any more, and closes no connection. */
+  hang(): MaybePromise<void>;
+  /** Resolves when it takes part again, as if nothing had happened. */
+  resume(): MaybePromise<void>;
+  /** Kills it and starts it again. Resolves when it takes part again. */
+  restart(): MaybePromise<void>;
+}
+
 /** A law that a backend cannot keep, and the proof that it cannot. */
 export interface Excuse {
   /** "L13.2", or "L13" for all of them. */
@@ -89,7 +112,9 @@ export type Need =
   | "truth"
   | "silence"
   | "relay"
-  | "misanswer";
+  | "misanswer"
+  | "survival"
+  | "serverTime";
 
 export interface Law {
   /** "L3.2". */
@@ -144,6 +169,8 @@ const LACKS: Record<Need, (harness: Harness) => string | null> = {
   silence: (h) => (h.silence ? null : "the harness cannot make waiters seem silent"),
   relay: (h) => (h.relayed ? null : "the harness has no relay"),
   misanswer: (h) => (h.misanswered ? null : "no answer comes over a wire that could garble it"),
+  survival: (h) => (h.survival ? null : "the harness disturbs no single server"),
+  serverTime: (h) => (h.serverTimeUs ? null : "the harness cannot measure the backend's work"),
   range: (h) => (traitsOf(h).tokenRange >= 2 ? null : "the engine reserves no token ranges"),
 };
 

@@ -3,9 +3,11 @@ export type {
   Harness,
   Law,
   LawGroup,
+  Member,
   Misanswered,
   Need,
   Relayed,
+  Survival,
   TrueGrant,
 } from "./harness.js";
 export { groups, laws } from "./laws.js";

@@ -3,6 +3,7 @@ import { abort } from "./laws/abort.js";
 import { belief } from "./laws/belief.js";
 import { checkAndRevoke } from "./laws/check-and-revoke.js";
 import { close } from "./laws/close.js";
+import { cost } from "./laws/cost.js";
 import { deadWaiters } from "./laws/dead-waiters.js";
 import { declaration } from "./laws/declaration.js";
 import { exactness } from "./laws/exactness.js";
@@ -19,6 +20,7 @@ import { repeat } from "./laws/repeat.js";
 import { sharing } from "./laws/sharing.js";
 import { stampedes } from "./laws/stampede.js";
 import { succession } from "./laws/succession.js";
+import { survival } from "./laws/survival.js";
 import { tokens } from "./laws/tokens.js";
 import { wake } from "./laws/wake.js";
 
@@ -26,7 +28,7 @@ import { wake } from "./laws/wake.js";
 export const groups: readonly LawGroup[] = [
   ...[declaration, exclusion, sharing, succession, expiry, renewal, tokens, repeat, release, names],
   ...[abort, failure, close, order, wake, stampedes, deadWaiters, lockDelay, checkAndRevoke],
-  ...[belief, exactness, late],
+  ...[belief, exactness, late, survival, cost],
 ];
 
 export const laws: readonly Law[] = groups.flatMap((group) => group.laws);

@@ -44,12 +44,18 @@ export interface Variant {
 export type Play = (stage: Stage) => Promise<void>;
 
 /** Makes a law of a play: an empty backend before it, nothing left open after it. */
-export function law(id: string, title: string, needs: readonly Need[], play: Play): Law {
+export function law(
+  id: string,
+  title: string,
+  needs: readonly Need[],
+  play: Play,
+  limitMs = LAW_MS,
+): Law {
   const run = async (harness: Harness) => {
     await harness.reset();
     const stage = new Stage(harness);
     try {
-      await within(LAW_MS, play(stage), `${id} on ${harness.name}`);
+      await within(limitMs, play(stage), `${id} on ${harness.name}`);
     } finally {
       await stage.strike();
     }

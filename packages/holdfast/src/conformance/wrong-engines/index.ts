@@ -1,6 +1,7 @@
 import type { WrongEngine } from "./altered.js";
 import { beliefDefects } from "./belief.js";
 import { delayDefects } from "./closing.js";
+import { costDefects } from "./cost.js";
 import { countingDefects } from "./counting.js";
 import { exactnessDefects } from "./exactness.js";
 import { failureDefects } from "./failures.js";
@@ -10,6 +11,7 @@ import { lineDefects } from "./lines.js";
 import { nameDefects } from "./naming.js";
 import { numberDefects } from "./numbers.js";
 import { ownershipDefects } from "./ownership.js";
+import { survivalDefects } from "./survival.js";
 import { variantDefects } from "./variants.js";
 
 /** Engines that are wrong on purpose, each in one way. The laws must see every one of them. */
@@ -17,4 +19,5 @@ export const wrongEngines: readonly WrongEngine[] = [
   ...[...countingDefects, ...ownershipDefects, ...lifeDefects, ...numberDefects],
   ...[...nameDefects, ...failureDefects, ...lineDefects, ...delayDefects],
   ...[...beliefDefects, ...exactnessDefects, ...lateDefects, ...variantDefects],
+  ...[...survivalDefects, ...costDefects],
 ];

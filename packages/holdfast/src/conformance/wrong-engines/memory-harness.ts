@@ -8,7 +8,17 @@ import { findLaw } from "../suite.js";
 import { garbledAnswers, relayedCalls } from "./garbling.js";
 
 /** What may be laid over the memory engine: nothing, a narrower view, or a defect. */
-export type Overlay = (engine: Engine, store: MemoryStore) => Engine;
+export type Overlay = (engine: Engine, store: MemoryStore, servers: PretendedServers) => Engine;
+
+/** Servers that the memory engine does not have: it goes on whatever befalls them. */
+export interface PretendedServers {
+  readonly hung: ReadonlySet<number>;
+  /** How often any of them was restarted. */
+  restarts: number;
+}
+
+const SERVERS = 3;
+const SURVIVAL_TTL_MS = 300;
 
 /** One store, and clients on it that can be cut off. */
 export function memoryHarness(
@@ -16,13 +26,21 @@ export function memoryHarness(
   makeStore: () => MemoryStore = () => new MemoryStore(),
 ): Harness {
   let store = makeStore();
+  const hung = new Set<number>();
+  const servers: PretendedServers = { hung, restarts: 0 };
+  const members = Array.from({ length: SERVERS }, (_, i) => ({
+    name: `server ${i}`,
+    hang: () => void hung.add(i),
+    resume: () => void hung.delete(i),
+    restart: () => void servers.restarts++,
+  }));
   const wires = new WeakMap<Engine, FlakyEngine>();
   return {
     name: "memory",
     traits: MEMORY_TRAITS,
     open() {
       const wire = flakyEngine(memoryEngine({ store }));
-      const engine = overlay(wire, store);
+      const engine = overlay(wire, store, servers);
       wires.set(engine, wire);
       return engine;
     },
@@ -31,6 +49,8 @@ export function memoryHarness(
     },
     age: (resource, ms) => store.age(resource, ms),
     sever: (engine) => wires.get(engine)!.cut("unknown"),
+    survival: { ttlMs: SURVIVAL_TTL_MS, members },
+    serverTimeUs: () => process.cpuUsage().user + process.cpuUsage().system,
     // Who waits in memory is there as long as its process: silence costs nobody a place.
     silence() {},
     truth(resource) {
@@ -40,10 +60,10 @@ export function memoryHarness(
         .map(({ token, expiresAt }) => ({ token, remainingMs: expiresAt - now }))
         .filter(({ remainingMs }) => remainingMs > 0);
     },
-    relayed: () => relayedCalls(overlay(memoryEngine({ store }), store)),
+    relayed: () => relayedCalls(overlay(memoryEngine({ store }), store, servers)),
     misanswered() {
       const { engine, ...wire } = garbledAnswers(memoryEngine({ store }));
-      return { engine: overlay(engine, store), ...wire };
+      return { engine: overlay(engine, store, servers), ...wire };
     },
     excuses: ["L4.17", "L4.18"].map((law) => ({
       law,

@@ -29,9 +29,9 @@ export const numberDefects: readonly WrongEngine[] = [
   {
     defect: "each client counts for itself",
     law: "L6.1",
-    overlay: (inner, store) => {
+    overlay: (inner, store, servers) => {
       let count = 0n;
-      return numbered(() => ++count)(inner, store);
+      return numbered(() => ++count)(inner, store, servers);
     },
   },
   {
@@ -83,12 +83,12 @@ export const numberDefects: readonly WrongEngine[] = [
   {
     defect: "tokens start again with every connection",
     law: "L6.8",
-    overlay: (inner, store) => {
+    overlay: (inner, store, servers) => {
       let first: bigint | null = null;
       return numbered(({ token }) => {
         first ??= token;
         return token - first + 1n;
-      })(inner, store);
+      })(inner, store, servers);
     },
   },
   {

@@ -1,4 +1,4 @@
-import { type MariadbServer, Relay } from "@holdfast/servers";
+import { type MariadbServer, processorTimeUs, Relay } from "@holdfast/servers";
 import mysql from "mysql2/promise";
 import type { Excuse, Harness, Misanswered, Relayed, TrueGrant } from "../../conformance/index.js";
 import type { Engine, EngineTraits } from "../../engine.js";
@@ -83,6 +83,10 @@ export class MysqlHarness implements Harness {
     return (rows as { token: string; leftMs: number | string }[]).map(({ token, leftMs }) => {
       return { token: BigInt(token), remainingMs: Number(leftMs) };
     });
+  }
+
+  serverTimeUs(): number {
+    return processorTimeUs(this.server.pid);
   }
 
   async silence(resource: string, ms: number): Promise<void> {

@@ -1,4 +1,4 @@
-import { type PostgresServer, Relay } from "@holdfast/servers";
+import { type PostgresServer, processorTimeUs, Relay } from "@holdfast/servers";
 import pg from "pg";
 import type { Excuse, Harness, Misanswered, Relayed, TrueGrant } from "../../conformance/index.js";
 import type { Engine, EngineTraits } from "../../engine.js";
@@ -101,6 +101,10 @@ export class PostgresHarness implements Harness {
     return (rows as { token: string; left_ms: string }[]).map(({ token, left_ms }) => {
       return { token: BigInt(token), remainingMs: Number(left_ms) };
     });
+  }
+
+  serverTimeUs(): number {
+    return processorTimeUs(this.place.server.pid);
   }
 
   async reset(): Promise<void> {

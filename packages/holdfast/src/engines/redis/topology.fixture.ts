@@ -2,6 +2,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type ClusterServers,
+  processorTimeUs,
   type RedisServer,
   Relay,
   type SentinelServers,
@@ -31,6 +32,7 @@ export interface Topology {
   readonly url: string;
   /** The ports of all nodes that hold data. */
   readonly ports: readonly number[];
+  readonly servers: readonly RedisServer[];
   /** A client that meets every node by these ways. */
   client(name: ClientName, ways?: Ways): Promise<{ client: RedisClient; close(): void }>;
   /** Sees everything, never disturbed. */
@@ -60,7 +62,7 @@ function singleTopology(server: RedisServer): Topology {
     },
   };
   return {
-    ...{ url, ports: [port], admin },
+    ...{ url, ports: [port], servers: [server], admin },
     client: (client, ways = (own) => own) => clients[client](ways),
     reset: async () => void (await admin.flushall()),
     restart: () => server.restart(),
@@ -129,8 +131,7 @@ export function sentinelTopology(servers: SentinelServers): Topology {
   const ports = servers.servers.map(({ port }) => port);
   return {
     url: `redis+sentinel://${sentinelPorts.map((port) => `${HOST}:${port}`)}/${name}`,
-    ports,
-    admin,
+    ...{ ports, servers: servers.servers, admin },
     client: (client, ways = (port) => port) => clients[client](ways),
     reset: async () => void (await admin.flushall()),
     restart: async () => (await servers.primary()).restart(),
@@ -170,8 +171,7 @@ export function clusterTopology(servers: ClusterServers): Topology {
   for (const node of nodes) node.on("error", () => {});
   return {
     url: `redis+cluster://${ports.map((port) => `${HOST}:${port}`)}`,
-    ports,
-    admin,
+    ...{ ports, servers: servers.nodes, admin },
     client: (client, ways = (port) => port) => clients[client](ways),
     reset: async () => {
       for (const node of nodes) if ((await roleOf(node)) === "master") await node.flushall();
@@ -188,6 +188,10 @@ export function clusterTopology(servers: ClusterServers): Topology {
       await servers.stop();
     },
   };
+}
+
+function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, one) => sum + one, 0);
 }
 
 const QUICK = { retryStrategy: () => 20, sentinelRetryStrategy: () => 20 };
@@ -297,6 +301,7 @@ export function checkTopology(
     age: (resource, ms) => age(topology.admin, resource, ms),
     silence: (resource, ms) => silence(topology.admin, resource, ms),
     truth: (resource) => truth(topology.admin, resource),
+    serverTimeUs: () => sumOf(topology.servers.map(({ pid }) => processorTimeUs(pid))),
     sever: (engine) => {
       each(engine, (relay) => relay.cut());
       return () => each(engine, (relay) => relay.mend());

@@ -36,6 +36,8 @@ export function harness(folder: string): Harness {
     // There is no server to restart: every law opens the file anew, and durability.test.ts cuts the power.
     restart: () => {},
     truth: (resource) => beside(path, (client) => trueGrants(client, resource)),
+    // The backend works in this process.
+    serverTimeUs: () => process.cpuUsage().user + process.cpuUsage().system,
     // A waiter is there as long as its peer is heard of.
     silence: (resource, ms) =>
       beside(path, (client) => {

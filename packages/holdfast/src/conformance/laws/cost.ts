@@ -1,0 +1,133 @@
+import assert from "node:assert";
+import type { Claim } from "../../engine.js";
+import { type Client, expectKind } from "../client.js";
+import type { LawGroup } from "../harness.js";
+import { outcome, within } from "../patience.js";
+import { law, type Stage } from "../stage.js";
+
+const FEW = 50;
+const MANY = 2_000;
+/** How much more one operation may cost beside many. */
+const MOST = 1.5;
+/** What else a server does in between is shared by so many operations. */
+const OPERATIONS = 100;
+/** The cheapest round counts: a background task of the server spoils some of them. */
+const ROUNDS = 4;
+const AT_ONCE = 100;
+const LONG_MS = 120_000;
+const LIMIT = 10;
+const BYSTANDER_TTL_MS = 5_000;
+
+type Crowd = (s: Stage, client: Client, resource: string, count: number) => Promise<void>;
+type Operation = (client: Client, resource: string) => Promise<void>;
+
+async function inBatches(count: number, work: (i: number) => Promise<unknown>): Promise<void> {
+  for (let done = 0; done < count; done += AT_ONCE) {
+    const size = Math.min(AT_ONCE, count - done);
+    await Promise.all(Array.from({ length: size }, (_, i) => work(done + i)));
+  }
+}
+
+/** The server's time for one operation, in microseconds. */
+async function timeOf(s: Stage, operate: () => Promise<void>): Promise<number> {
+  let least = Infinity;
+  for (let round = 0; round < ROUNDS; round++) {
+    const before = await s.harness.serverTimeUs!();
+    for (let i = 0; i < OPERATIONS; i++) await operate();
+    least = Math.min(least, ((await s.harness.serverTimeUs!()) - before) / OPERATIONS);
+  }
+  return least;
+}
+
+async function compare(s: Stage, crowd: Crowd, operate: Operation): Promise<void> {
+  const client = await s.client();
+  const times: number[] = [];
+  for (const count of [FEW, MANY]) {
+    const resource = s.resource();
+    await crowd(s, client, resource, count);
+    times.push(await timeOf(s, () => operate(client, resource)));
+  }
+  const [few, many] = times as [number, number];
+  const figures = `${few.toFixed(0)} µs beside ${FEW}, ${many.toFixed(0)} µs beside ${MANY}`;
+  assert(many <= few * MOST, `one operation took the server ${figures}`);
+}
+
+/** Many claims of one kind wait behind a holder. */
+function waiters(wish: Partial<Claim>, holders: number): Crowd {
+  return async (_, client, resource, count) => {
+    for (let i = 0; i < holders; i++) await client.take(resource, wish);
+    await inBatches(count, () => client.enqueue(client.claim(resource, wish)));
+  };
+}
+
+const standInLine =
+  (wish: Partial<Claim>): Operation =>
+  async (client, resource) => {
+    const claim = client.claim(resource, wish);
+    expectKind(await client.enqueue(claim), "queued", "a claim behind others");
+    await client.beat(claim);
+    await client.release(claim);
+  };
+
+const SHARED = { mode: "shared" } as const;
+const LIMITED = { mode: "shared", limit: LIMIT } as const;
+
+export const cost: LawGroup = {
+  id: "L23",
+  name: "cost",
+  text:
+    `One operation costs the backend at most ${MOST} times as much beside ${MANY} waiters or holders ` +
+    `as beside ${FEW}, and a crowd takes no lease from a bystander.`,
+  laws: [
+    law(
+      "L23.1",
+      "a claim in line, its heartbeat and its release cost as much behind many as behind few",
+      ["queue", "serverTime"],
+      (s) => compare(s, waiters({}, 1), standInLine({})),
+      LONG_MS,
+    ),
+
+    law(
+      "L23.2",
+      "a claim in line at a semaphore costs as much behind many as behind few",
+      ["queue", "limits", "serverTime"],
+      (s) => compare(s, waiters(LIMITED, LIMIT), standInLine(LIMITED)),
+      LONG_MS,
+    ),
+
+    law(
+      "L23.3",
+      "a shared grant costs as much beside many holders as beside few",
+      ["shared", "serverTime"],
+      (s) =>
+        compare(
+          s,
+          (_, client, resource, count) => inBatches(count, () => client.take(resource, SHARED)),
+          async (client, resource) => {
+            const { claim } = await client.take(resource, SHARED);
+            await client.renew(claim);
+            await client.giveBack(claim);
+          },
+        ),
+      LONG_MS,
+    ),
+
+    law(
+      "L23.4",
+      "a crowd at a semaphore is served, and a bystander keeps its lease",
+      ["limits"],
+      async (s) => {
+        const [crowded, quiet] = [await s.locks(), await s.locks()];
+        const bystander = await quiet.acquire(s.resource(), { ttlMs: s.ttl(BYSTANDER_TTL_MS) });
+        const resource = s.resource();
+        const semaphore = crowded.semaphore(resource, { permits: LIMIT });
+        const options = { waitMs: LONG_MS, ttlMs: s.ttl(30_000) };
+        const jobs = Array.from({ length: MANY }, () => semaphore.run(options, async () => {}));
+        await within(LONG_MS, Promise.all(jobs), "a crowd at a semaphore");
+        const renewed = await outcome(bystander.renew(), LONG_MS);
+        assert.equal(renewed.is, "value", `a bystander lost its lease: ${bystander.signal.reason}`);
+      },
+      LONG_MS,
+    ),
+  ],
+};

@@ -1,0 +1,102 @@
+import assert from "node:assert";
+import type { Locks } from "../../locks.js";
+import type { LawGroup, Member } from "../harness.js";
+import { elapse, within } from "../patience.js";
+import { law, type Stage } from "../stage.js";
+
+/** Longer than a ttl: whoever still holds afterwards was renewed meanwhile. */
+const OUTAGE_TTLS = 1.2;
+/** For servers that hang, restart and join again one after the other. */
+const LONG_MS = 120_000;
+const TURN_MS = 30_000;
+/** A client may begin with any server of the list. */
+const CONNECTS = 3;
+
+async function locksOf(s: Stage): Promise<Locks> {
+  const { ttlMs } = s.harness.survival!;
+  return s.locksOn(await s.engine(), { defaults: { ttlMs } });
+}
+
+/** Each server in turn is disturbed, while a lease is held and somebody waits for it in line. */
+async function throughEach(s: Stage, disturb: (member: Member, ttlMs: number) => Promise<void>) {
+  const { ttlMs, members } = s.harness.survival!;
+  const [holder, other] = [await locksOf(s), await locksOf(s)];
+  const resource = s.resource();
+  const lease = await holder.acquire(resource, { fair: "strict" });
+  const waiting = other.acquire(resource, { waitMs: LONG_MS, fair: "strict" });
+  waiting.catch(() => {});
+  await s.untilWaiters(other, resource, 1);
+  for (const member of members) {
+    await disturb(member, ttlMs);
+    assert.equal(
+      lease.held,
+      true,
+      `the lease was lost with ${member.name}: ${lease.signal.reason}`,
+    );
+  }
+  assert.equal(await lease.release(), "released");
+  const next = await within(TURN_MS, waiting, "the waiter's turn");
+  assert(next.token > lease.token, "tokens rise");
+}
+
+export const survival: LawGroup = {
+  id: "L22",
+  name: "survival",
+  text:
+    "Where a backend has several servers and goes on without one of them, so do leases, queues and " +
+    "clients that connect, whichever server it is.",
+  laws: [
+    law(
+      "L22.1",
+      "a lease and a waiter outlive each server that hangs",
+      ["survival"],
+      (s) =>
+        throughEach(s, async (member, ttlMs) => {
+          const wholeMs = ttlMs * OUTAGE_TTLS;
+          const { hangMs = wholeMs } = s.harness.survival!;
+          await member.hang();
+          try {
+            await elapse(hangMs);
+          } finally {
+            await member.resume();
+          }
+          await elapse(wholeMs - hangMs);
+        }),
+      LONG_MS,
+    ),
+
+    law(
+      "L22.2",
+      "a lease and a waiter outlive each server that is restarted",
+      ["survival"],
+      (s) =>
+        throughEach(s, async (member, ttlMs) => {
+          await member.restart();
+          await elapse(ttlMs * OUTAGE_TTLS);
+        }),
+      LONG_MS,
+    ),
+
+    law(
+      "L22.3",
+      "a client connects and acquires while any one server hangs",
+      ["survival"],
+      async (s) => {
+        const { members } = s.harness.survival!;
+        for (const member of members) {
+          await member.hang();
+          try {
+            for (let i = 0; i < CONNECTS; i++) {
+              const locks = await locksOf(s);
+              const lease = await locks.acquire(s.resource());
+              assert.equal(await lease.release(), "released");
+            }
+          } finally {
+            await member.resume();
+          }
+        }
+      },
+      LONG_MS,
+    ),
+  ],
+};

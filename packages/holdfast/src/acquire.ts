@@ -111,6 +111,11 @@ export class Contention implements Asker, Waiter {
     return this.#place !== null && this.#place.failures > 0;
   }
 
+  /** Whom it waits for, as of the last heartbeat; undefined while it stands in no line. */
+  get holders(): readonly HolderView[] | undefined {
+    return this.#place?.holders;
+  }
+
   abort(reason: unknown): void {
     if (!this.#over) this.#fail(reason);
   }

@@ -5,16 +5,16 @@ import type { LocalWaiter } from "./local-waiter.js";
  * time: to find and close a gap in an array of a hundred thousand takes longer than a lease can wait
  * when all of them are aborted by one signal.
  */
-export class LocalLine implements Iterable<LocalWaiter> {
-  #first: LocalWaiter | null = null;
-  #last: LocalWaiter | null = null;
+export class LocalLine<W extends LocalWaiter = LocalWaiter> implements Iterable<W> {
+  #first: W | null = null;
+  #last: W | null = null;
   #length = 0;
 
-  get first(): LocalWaiter | null {
+  get first(): W | null {
     return this.#first;
   }
 
-  get last(): LocalWaiter | null {
+  get last(): W | null {
     return this.#last;
   }
 
@@ -22,7 +22,7 @@ export class LocalLine implements Iterable<LocalWaiter> {
     return this.#length;
   }
 
-  join(waiter: LocalWaiter): void {
+  join(waiter: W): void {
     waiter.isInLine = true;
     waiter.before = this.#last;
     if (this.#last === null) this.#first = waiter;
@@ -32,9 +32,9 @@ export class LocalLine implements Iterable<LocalWaiter> {
   }
 
   /** Whether it was in line. */
-  leave(waiter: LocalWaiter): boolean {
+  leave(waiter: W): boolean {
     if (!waiter.isInLine) return false;
-    const { before, after } = waiter;
+    const [before, after] = [waiter.before as W | null, waiter.after as W | null];
     if (before === null) this.#first = after;
     else before.after = after;
     if (after === null) this.#last = before;
@@ -48,9 +48,9 @@ export class LocalLine implements Iterable<LocalWaiter> {
   }
 
   /** All of them as they are now: who goes through them may send them away. */
-  [Symbol.iterator](): Iterator<LocalWaiter> {
-    const all: LocalWaiter[] = [];
-    for (let waiter = this.#first; waiter !== null; waiter = waiter.after) all.push(waiter);
+  [Symbol.iterator](): Iterator<W> {
+    const all: W[] = [];
+    for (let one = this.#first; one !== null; one = one.after as W | null) all.push(one);
     return all[Symbol.iterator]();
   }
 }

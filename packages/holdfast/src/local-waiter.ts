@@ -70,6 +70,12 @@ export class LocalWaiter {
     this.#patience = this.#clock.timer(leftMs, () => this.#host.onLate(this), true);
   }
 
+  /** Calls onLate once more, after so long. */
+  remind(ms: number): void {
+    this.#patience?.cancel();
+    this.#patience = this.#clock.timer(ms, () => this.#host.onLate(this), true);
+  }
+
   stop(): void {
     this.#patience?.cancel();
     this.#patience = null;

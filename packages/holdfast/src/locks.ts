@@ -28,6 +28,8 @@ import { type Semaphore, type SemaphoreOptions, semaphore } from "./recipes/sema
 import { Registry } from "./registry.js";
 import { checkResource } from "./resource.js";
 import { joinEnclosing, type RunFunction, runArguments, runUnder } from "./run.js";
+import type { SharedHome } from "./shared-line.js";
+import { SharedLines } from "./shared-lines.js";
 import { StrictLine } from "./strict-line.js";
 
 const LIST_PAGE = 256;
@@ -63,6 +65,9 @@ export class Locks implements AsyncDisposable {
   readonly #home: CohortHome;
   /** By resource. */
   readonly #strict = new Registry<string, StrictLine>();
+  /** By resource. */
+  readonly #shared = new Registry<string, SharedLines>();
+  readonly #sharedHome: SharedHome;
   readonly #waits = new Set<Contention>();
   readonly #stopWatching: (() => void) | undefined;
   /** Those of an acquire without options. */
@@ -85,6 +90,7 @@ export class Locks implements AsyncDisposable {
         if (this.#cohorts.get(cohort.key) === cohort) this.#cohorts.delete(cohort.key);
       },
     };
+    this.#sharedHome = { arena: this.#arena, keeper: this.#keeper, custody: this.#custody };
     this.#stopWatching = engine.watch?.onChange((resource) => this.#keeper.renewSoon(resource));
   }
 
@@ -223,7 +229,9 @@ export class Locks implements AsyncDisposable {
       ? this.#waitStrictly(resource, terms, startedAt)
       : canPass && terms.fair === "cohort"
         ? this.#waitInCohort(resource, terms, startedAt)
-        : this.#waitAlone(resource, terms, startedAt, this.#custody);
+        : mode === "shared" && terms.fair === "cohort"
+          ? this.#waitShared(resource, terms, startedAt)
+          : this.#waitAlone(resource, terms, startedAt, this.#custody);
     return signal === undefined ? waiting : this.#tellAbort(waiting, resource, terms, startedAt);
   }
 
@@ -270,6 +278,21 @@ export class Locks implements AsyncDisposable {
     return this.#contend(resource, terms, startedAt, (grant, now) =>
       this.#cohort(key, resource).adopt(grant, terms, now),
     );
+  }
+
+  #waitShared(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
+    const known = this.#shared.get(resource);
+    if (terms.waitMs > 0) return (known ?? this.#sharedLines(resource)).wait(terms, startedAt);
+    const holders = known?.unsentHolders ?? null;
+    if (holders !== null) return Promise.reject(new AcquireTimeoutError(resource, 0, holders));
+    return this.#waitAlone(resource, terms, startedAt, this.#custody);
+  }
+
+  #sharedLines(resource: string): SharedLines {
+    const onIdle = () => this.#shared.delete(resource);
+    const lines = new SharedLines(resource, this.#sharedHome, onIdle);
+    this.#shared.add(resource, lines);
+    return lines;
   }
 
   #waitStrictly(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
@@ -331,8 +354,8 @@ export class Locks implements AsyncDisposable {
 
   async #close(): Promise<void> {
     for (const wait of this.#waits) wait.abort(closed());
-    for (const group of [...this.#cohorts.values(), ...this.#strict.values()]) {
-      group.close(closed());
+    for (const registry of [this.#cohorts, this.#strict, this.#shared]) {
+      for (const group of registry.values()) group.close(closed());
     }
     const leases = this.#keeper.grants.flatMap((grant) => grant.lease ?? []);
     await Promise.all(leases.map((lease) => lease[Symbol.asyncDispose]()));

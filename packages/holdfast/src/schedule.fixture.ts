@@ -11,6 +11,11 @@ import { ManualClock } from "./testing/index.js";
 
 // Few enough that all wait for each other.
 const FEW = 2;
+// More than a process lets compete at once.
+const CROWD = 70;
+const PERMITS = 3;
+const SEMAPHORE = { mode: "shared", limit: PERMITS } as const;
+const SHARED = { mode: "shared" } as const;
 
 /** What lies between a client and its backend, and does not always do its duty. */
 export interface Wire {
@@ -41,7 +46,11 @@ export class Play {
   readonly resources: readonly string[];
   clients: Locks[];
 
-  constructor(seed: number, makeWire: MakeWire, resources: number) {
+  /** Whether most acquires are those of a crowd that wants a semaphore. */
+  readonly crowded: boolean;
+
+  constructor(seed: number, makeWire: MakeWire, resources: number, crowded: boolean) {
+    this.crowded = crowded;
     this.resources = Array.from({ length: resources }, (_, i) => `r${i}`);
     this.random = randomOf(seed);
     this.wire = makeWire(this.clock, this.random, seed);
@@ -58,7 +67,7 @@ export class Play {
     const choice = this.random(24);
     const lease = this.leases[this.random(Math.max(1, this.leases.length))];
     const ignore = () => {};
-    if (choice < 8) this.acquire();
+    if (choice < 8) this.#arrive();
     else if (choice < 13) void lease?.release().catch(ignore);
     else if (choice < 15) {
       const ttlMs = [1_000, 3_000, 6_000][this.random(3)]!;
@@ -80,12 +89,29 @@ export class Play {
     return this.clients[this.random(3)]!;
   }
 
-  acquire(): void {
-    const controller = new AbortController();
+  #arrive(): void {
+    if (!this.crowded || this.random(3) > 0) {
+      this.acquire();
+      return;
+    }
+    const controller = this.random(2) === 0 ? new AbortController() : undefined;
+    const [client, resource] = [this.client(), this.#resource()];
+    for (let i = 0; i < CROWD; i++) this.acquire(client, resource, SEMAPHORE, controller);
+  }
+
+  #resource(): string {
+    return this.resources[this.random(this.resources.length)]!;
+  }
+
+  acquire(
+    client = this.client(),
+    resource = this.#resource(),
+    kind: AcquireOptions = this.#kind(),
+    controller = new AbortController(),
+  ): void {
     const entry: Pending = { controller, settled: false };
     const options: AcquireOptions = {
-      ...(this.random(3) === 0 ? { fair: "strict" } : {}),
-      ...(this.random(5) === 0 ? { mode: "shared" } : {}),
+      ...kind,
       ...(this.random(4) === 0 ? { maxHoldMs: 2_500 } : {}),
       ...(this.random(6) === 0 ? { renew: false } : {}),
       ...(this.random(2) === 0 ? { retry: exponential({ minMs: 50 }) } : {}),
@@ -93,8 +119,8 @@ export class Play {
       signal: controller.signal,
     };
     this.pending.push(entry);
-    void this.client()
-      .acquire(this.resources[this.random(this.resources.length)]!, options)
+    void client
+      .acquire(resource, options)
       .then(
         (lease) => {
           this.leases.push(lease);
@@ -111,6 +137,14 @@ export class Play {
       .finally(() => {
         entry.settled = true;
       });
+  }
+
+  #kind(): AcquireOptions {
+    const shared = this.crowded ? SEMAPHORE : SHARED;
+    return {
+      ...(this.random(3) === 0 ? { fair: "strict" } : {}),
+      ...(this.random(5) === 0 ? shared : {}),
+    };
   }
 
   /** Answers to shared claims may overtake each other; nothing else may. */
@@ -131,6 +165,7 @@ export class Play {
       const exclusive = held.filter((lease) => lease.mode === "exclusive");
       const shown = held.map(({ mode, token }) => `${mode} ${token}`).join(", ");
       assert.ok(exclusive.length === 0 || held.length === 1, `${resource}: ${shown} are held`);
+      assert.ok(!this.crowded || held.length <= PERMITS, `${resource}: ${shown} are held`);
     }
   }
 
@@ -168,10 +203,11 @@ export async function play(
   steps: number,
   makeWire: MakeWire,
   resources = FEW,
+  crowded = false,
 ): Promise<void> {
   try {
     await withChance(randomOf(-seed), async () => {
-      const schedule = new Play(seed, makeWire, resources);
+      const schedule = new Play(seed, makeWire, resources, crowded);
       for (let step = 0; step < steps; step++) await schedule.step();
       await schedule.end();
     });

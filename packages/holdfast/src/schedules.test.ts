@@ -46,6 +46,13 @@ test("nor where each holds many, which are renewed together, and each meets some
   }
 });
 
+test("nor where crowds want a semaphore, and no more hold it than there are permits", async () => {
+  for (let seed = 1; seed <= 20; seed++) {
+    await play(seed, 60, flakyWire, 1, true);
+    await play(seed, 60, (clock, random) => new Network(clock, random, seed % 2 === 0), 1, true);
+  }
+});
+
 test("a seed is one schedule, the same each time", async () => {
   const drawn = async () => {
     const numbers: number[] = [];

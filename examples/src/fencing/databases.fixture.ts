@@ -46,11 +46,14 @@ export async function postgres(): Promise<Database> {
 
 export async function mariadb(): Promise<Database> {
   const server = await startMariadb();
+  let opened = 0;
   return prepared(
     inMysql.TABLE,
     () => server.stop(),
     async () => {
-      const connection = await mysql.createConnection(server.url);
+      // Two services need not have the same character set.
+      const charset = opened++ % 2 === 0 ? "utf8mb4_unicode_ci" : "latin1_swedish_ci";
+      const connection = await mysql.createConnection({ uri: server.url, charset });
       return {
         register: (lease) => inMysql.register(connection, lease),
         check: (lease) => inMysql.check(connection, lease),

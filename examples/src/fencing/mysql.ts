@@ -15,7 +15,7 @@ export async function register(connection: Connection, lease: Held): Promise<voi
   await connection.query(
     `INSERT INTO fence (resource, token) VALUES (?, ?)
      ON DUPLICATE KEY UPDATE token = GREATEST(token, CAST(? AS SIGNED))`,
-    [lease.resource, String(lease.token), String(lease.token)],
+    [Buffer.from(lease.resource), String(lease.token), String(lease.token)],
   );
   if ((await markOf(connection, lease)) !== lease.token) throw fencedOut(lease); // it is greater
 }
@@ -33,7 +33,7 @@ export async function check(connection: Connection, lease: Held): Promise<void> 
 async function markOf(connection: Connection, lease: Held, lock = ""): Promise<bigint | null> {
   const [rows] = await connection.query<RowDataPacket[]>(
     `SELECT CAST(token AS CHAR) AS token FROM fence WHERE resource = ? ${lock}`,
-    [lease.resource],
+    [Buffer.from(lease.resource)], // as bytes: connections may have different character sets
   );
   return rows[0] === undefined ? null : BigInt(rows[0].token);
 }

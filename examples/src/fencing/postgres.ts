@@ -1,5 +1,6 @@
 // The token check for data in PostgreSQL; the lock may be anywhere. Tokens travel as text, because
 // JavaScript's numbers end at 53 bits.
+import { UsageError } from "holdfast";
 import type { ClientBase } from "pg";
 import { demandEqual, fencedOut, type Held } from "./mark.js";
 
@@ -40,7 +41,9 @@ export async function transaction(
   try {
     await check(client, lease);
     await write();
-    await client.query("COMMIT");
+    const { command } = await client.query("COMMIT");
+    // A statement failed and somebody caught its error: the server says ROLLBACK, and no error.
+    if (command !== "COMMIT") throw new UsageError("a statement failed, so nothing was written");
   } catch (error) {
     // Fails where the server has ended the session; it has rolled back then.
     await client.query("ROLLBACK").catch(() => {});

@@ -68,5 +68,14 @@ for (const [name, start] of Object.entries({ postgres, mariadb, sqlite })) {
         await ours.check(held(resource, BigInt(100 - i)));
       }
     });
+
+    test("a name beyond ASCII has one mark, whatever the character set of the connection", async () => {
+      for (const resource of ["café", "锁", "锋"]) {
+        await ours.register(held(resource, 333n));
+        await theirs.register(held(resource, 334n));
+        await rejects(ours.check(held(resource, 333n)), STALE);
+        await theirs.check(held(resource, 334n));
+      }
+    });
   });
 }

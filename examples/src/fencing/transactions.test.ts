@@ -2,8 +2,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type PostgresServer, startPostgres } from "@holdfast/servers";
+import pg from "pg";
 import { type Database, mariadb, postgres, type Session, sqlite } from "./databases.fixture.js";
 import { held } from "./held.fixture.js";
+import { register, TABLE, transaction } from "./postgres.js";
 
 const MOMENT_MS = 300;
 const LEVELS = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
@@ -138,4 +141,38 @@ describe("sqlite", () => {
       await session.query("ROLLBACK");
     });
   }
+});
+
+describe("postgres, by transaction()", () => {
+  let server: PostgresServer;
+  let client: pg.Client;
+  before(async () => {
+    server = await startPostgres();
+    client = new pg.Client(server.url);
+    await client.connect();
+    await client.query(`${TABLE}; CREATE TABLE sales (id int PRIMARY KEY, buyer text)`);
+  });
+  after(async () => {
+    await client.end();
+    await server.stop();
+  });
+
+  test("a transaction whose COMMIT was answered with ROLLBACK is a failure", async () => {
+    const lease = held("a", 5n);
+    await register(client, lease);
+    const sell = (id: number) => client.query("INSERT INTO sales VALUES ($1, 'ada')", [id]);
+    await transaction(client, lease, async () => {
+      await sell(1);
+    });
+    const selling = transaction(client, lease, async () => {
+      await sell(2);
+      await sell(1).catch(() => {}); // "it is there already" ends the transaction nevertheless
+    });
+    await assert.rejects(selling, /nothing was written/);
+    const { rows } = await client.query("SELECT id FROM sales");
+    assert.deepEqual(rows, [{ id: 1 }]);
+    await transaction(client, lease, async () => {
+      await sell(2);
+    });
+  });
 });

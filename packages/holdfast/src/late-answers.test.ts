@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Engine } from "./engine.js";
-import { EngineError } from "./errors.js";
+import { AcquireTimeoutError, EngineError } from "./errors.js";
 import { Locks } from "./locks.js";
 import { fixed } from "./retry.js";
 import { gate, outcomeOf, stage } from "./stage.fixture.js";
@@ -97,6 +97,22 @@ test("a first request that arrives after its repeat was queued and aborted makes
   open();
   await clock.advance(0);
   assert.equal(inLine("a"), 0, "the late request stands in line for nobody");
+});
+
+test("an enqueue that arrives after the withdrawal which overtook it makes no orphan", async () => {
+  const { clock, engine, locks, other, held, inLine } = stage();
+  const { opened, open } = gate();
+  const first = await other.acquire("a");
+  engine.inject("enqueue", { kind: "hold-request", until: opened });
+  const waiting = outcomeOf(locks.acquire("a", { ...ALONE, waitMs: 100 }));
+  await clock.advance(100);
+  assert.ok((await waiting) instanceof AcquireTimeoutError);
+  assert.equal(engine.calls("withdraw"), 1);
+  open();
+  await clock.advance(0);
+  assert.equal(inLine("a"), 0, "nobody waits any more");
+  await first.release();
+  assert.equal(held("a"), 0);
 });
 
 test("a first request that arrives after its repeat lost its place makes no orphan", async () => {

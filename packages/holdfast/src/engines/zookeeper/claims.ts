@@ -2,7 +2,7 @@ import { systemClock } from "../../clock.js";
 import type { Claim } from "../../engine.js";
 import { EngineError, limitMismatch } from "../../errors.js";
 import { Closings } from "./closings.js";
-import { inDoubt, refusal } from "./failure.js";
+import { inDoubt, refusal, withoutEffect } from "./failure.js";
 import { Guards } from "./guards.js";
 import { type Contender, type Layout, markerName } from "./layout.js";
 import { blockers, isBuried, type Line, otherLimit } from "./line.js";
@@ -74,6 +74,7 @@ export class Claims {
         if (line !== null) return await this.#place(standing, line, until, true);
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
+        if (session.expired) throw withoutEffect(error);
         standing.doubtful ||= error.effect === "unknown";
         const again = error.retryable && !session.over && systemClock.now() < until;
         if (!again || tries === MOST_ENTRIES) throw standing.doubtful ? inDoubt(error) : error;

@@ -200,7 +200,7 @@ export class Desk {
   validity(standing: Standing, { call, at }: Timing, wantedMs: number, atLeast = 0) {
     const { session } = standing;
     const ttlMs = Math.min(wantedMs, session.leaseMs);
-    standing.deadline = Math.max(atLeast, systemClock.now() + ttlMs);
+    standing.deadline = Math.max(atLeast, at + ttlMs);
     return { since: call.startedAt - Math.max(0, at - session.since), ttlMs };
   }
 

@@ -48,6 +48,12 @@ export function inDoubt(error: EngineError): EngineError {
   return new EngineError(message, { effect: "unknown", retryable, cause: error });
 }
 
+/** Whatever was made has ended with its session. */
+export function withoutEffect(error: EngineError): EngineError {
+  const { message, retryable } = error;
+  return new EngineError(message, { effect: "none", retryable, cause: error });
+}
+
 export function closedEngine(): EngineError {
   return new EngineError("the zookeeper engine was closed", { effect: "none", retryable: false });
 }

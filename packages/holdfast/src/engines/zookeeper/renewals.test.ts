@@ -130,3 +130,24 @@ it("with records, a late renewal that somebody else overtook promises nothing", 
   const [answer] = await engine.renew([{ ...one, ttlMs: 5_000 }], early);
   assert.ok(answer?.kind === "renewed" && answer.ttlMs === 0);
 });
+
+it("a forced revocation does not hit the one to whom the lease was passed on", async () => {
+  for (const lockDelayMs of [0, 500]) {
+    await using relay = await HoldingRelay.start(ground.server.port);
+    const [admin, other] = [ground.engine({ hosts: relay.hosts }), ground.engine()];
+    const one = claim(fresh(), { tokens: 3, lockDelayMs });
+    const granted = await other.tryAcquire(one, now());
+    const token = granted.kind === "granted" ? granted.token : 0n;
+    await admin.inspect(one.resource, now());
+    relay.holdNext("removal");
+    const revoking = admin.revoke({ resource: one.resource, token, force: true }, now());
+    await until("it is under way", () => relay.holds);
+    const passedOn = { ...one, ttlMs: 10_000, index: 1 };
+    assert.equal((await other.renew([passedOn], now()))[0]!.kind, "renewed");
+    relay.letGo();
+    assert.equal(await revoking, "gone");
+    assert.equal((await other.renew([passedOn], now()))[0]!.kind, "renewed");
+    const inUse = { resource: one.resource, token: token + 1n, force: true };
+    assert.equal(await admin.revoke(inUse, now()), "revoked");
+  }
+});

@@ -2,14 +2,13 @@ import type { Gone, Renewed, RenewRef } from "../../engine.js";
 import type { Claims } from "./claims.js";
 import type { Desk, Timing } from "./desk.js";
 import { each } from "./each.js";
-import { refusal } from "./failure.js";
 import type { Leavings } from "./leavings.js";
+import { prove } from "./majority.js";
 import type { Ours } from "./ours.js";
 import type { Place as Folder } from "./paths.js";
 import { hashOf, pathOf } from "./paths.js";
 import type { Sessions } from "./sessions.js";
 import type { Standing } from "./standing.js";
-import { CODES, sync } from "./wire/operations.js";
 import type { Session } from "./wire/session.js";
 
 interface Tools {
@@ -97,10 +96,4 @@ export class Renewals {
     );
     return leftMs === null ? EXPIRED : { kind: "renewed", since, ttlMs: leftMs };
   }
-}
-
-/** The leader says that the session lives. */
-async function prove(session: Session, room: string, until: number): Promise<void> {
-  const { err } = await session.ask(sync(room), until);
-  if (err !== CODES.ok) throw refusal(err);
 }

@@ -130,6 +130,23 @@ export class Rooms {
     return failed.at === 1 ? this.leave(session, path, null, until) : false;
   }
 
+  /** Ends somebody else's grant as it was read: it may have been passed on since, and be in use. */
+  async end(
+    session: Session,
+    found: Found,
+    marker: string | null,
+    until: number,
+  ): Promise<"ended" | "gone" | "changed"> {
+    const own = remove(found.path, found.stat.version);
+    const parts = marker === null ? [own] : [own, remove(marker)];
+    const failed = failedPart(orThrow(await session.ask(multi(parts), until)));
+    if (failed === null) return "ended";
+    if (failed.err === CODES.badVersion) return "changed";
+    if (failed.err !== CODES.noNode) throw refusal(failed.err);
+    // A marker that somebody took away by hand must not keep the node.
+    return failed.at === 1 ? this.end(session, found, null, until) : "gone";
+  }
+
   /** The nodes of these names that are still there, with what they say. */
   async read(
     session: Session,

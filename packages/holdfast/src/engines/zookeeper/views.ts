@@ -11,6 +11,7 @@ import { globToRegExp } from "../../resource.js";
 import type { Claims } from "./claims.js";
 import { refusal } from "./failure.js";
 import { type Line, markerOf } from "./line.js";
+import { prove } from "./majority.js";
 import { type Place, pathOf, resourceOf } from "./paths.js";
 import { amended, tokenOf } from "./record.js";
 import { type Found, holderView, tokenInUse } from "./room.js";
@@ -48,8 +49,12 @@ export class Views {
     }
   }
 
+  /** Not by the word of a leader that is none any more: somebody writes data by this answer. */
   async check(session: Session, { resource, mode, token }: Sequence, until: number) {
-    const { found } = await this.#find(session, resource, token, until);
+    const [, { found }] = await Promise.all([
+      prove(session, pathOf(this.#place, resource), until),
+      this.#find(session, resource, token, until),
+    ]);
     if (found === null || found.record.mode !== mode || found.record.revoked) return false;
     return (await this.#leftMs(session, [found], until)).get(found) !== 0;
   }
@@ -68,7 +73,9 @@ export class Views {
       if (force) {
         const contender = line.contenders.find(({ name }) => path === `${room}/${name}`)!;
         const marker = markerOf(line, room, contender);
-        return (await rooms.leave(session, path, marker, until)) ? "revoked" : "gone";
+        const ended = await rooms.end(session, found, marker, until);
+        if (ended === "changed") continue;
+        return ended === "ended" ? "revoked" : "gone";
       }
       const { err } = await session.ask(
         setData(path, amended(data, { revoked: true }), stat.version),

@@ -237,7 +237,7 @@ test("what is not proven by the leader is not counted", () => {
   const proof = new Proof(8_000);
   assert.equal(proof.leaseMs, 6_000);
   assert.equal(timeoutFor(6_000), 8_000);
-  proof.opened(0);
+  proof.opened(0, true);
   assert.equal(proof.since, 0);
   // Reads and pings are answered by a follower that may have lost its leader.
   for (let at = 100; at <= 5_000; at += 100) proof.answered(at, at + 10, false);

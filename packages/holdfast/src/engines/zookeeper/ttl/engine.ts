@@ -24,6 +24,7 @@ import { limitMismatch } from "../../../errors.js";
 import { each } from "../each.js";
 import { closedEngine } from "../failure.js";
 import { LAYOUTS } from "../layout.js";
+import { prove } from "../majority.js";
 import type { ZookeeperTerms } from "../options.js";
 import { hashOf, pathOf } from "../paths.js";
 import { TOKEN_RANGE } from "../record.js";
@@ -149,7 +150,13 @@ export class ZookeeperTtlEngine implements Engine {
 
   async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
     const until = this.#enter(call);
-    const reading = await this.#ledgers.read(pathOf(this.#terms.place, resource), until);
+    const path = pathOf(this.#terms.place, resource);
+    // Not by the word of a leader that is none any more: somebody writes data by this answer.
+    const proof = this.#sessions.on(
+      () => this.#sessions.any(),
+      (session) => prove(session, path, until),
+    );
+    const [reading] = await Promise.all([this.#ledgers.read(path, until), proof]);
     const found = reading === null ? null : holderOf(reading, token);
     return found !== null && found.holding.mode === mode && !found.holding.revoked;
   }

@@ -39,6 +39,11 @@ export function isKnownCode(code: number): boolean {
   return KNOWN.has(code);
 }
 
+/** Whether the leader says so that the session is not alive there, or not by this connection. */
+export function isSessionError(code: number | undefined): boolean {
+  return code === CODES.sessionExpired || code === CODES.sessionMoved;
+}
+
 const CREATE_FLAGS = { persistent: 0, ephemeral: 1, sequential: 3, container: 4, counted: 2 };
 const ANY_VERSION = -1;
 const DATA_WATCHES = 2;
@@ -75,8 +80,12 @@ export interface Node {
 /** One request: its number, what goes with it, and how to read the answer. */
 export interface Operation<T> {
   readonly opcode: number;
-  /** Whether the leader takes part, so that an answer proves that it still knew our session. */
-  readonly byLeader: boolean;
+  /**
+   * Whether a majority agrees on the answer, so that it proves that our session was alive. A leader that is
+   * cut off or was succeeded, and has not noticed, answers everything else by itself, `sync` too.
+   */
+  readonly byMajority: boolean;
+  readonly writes: boolean;
   write(to: JuteWriter): void;
   read(from: JuteReader): T;
 }
@@ -89,7 +98,7 @@ export function create(
 ): Operation<Created> {
   return {
     opcode: kind === "container" ? CREATE_CONTAINER : 15,
-    byLeader: true,
+    ...{ byMajority: true, writes: true },
     write: (to) => {
       to.string(path).buffer(data).int(1).int(EVERY_RIGHT);
       if (acl === "open") to.string("world").string("anyone");
@@ -111,7 +120,7 @@ export function check(path: string, version = ANY_VERSION): Operation<null> {
 export function setData(path: string, data: Buffer, version = ANY_VERSION): Operation<Stat> {
   return {
     opcode: 5,
-    byLeader: true,
+    ...{ byMajority: true, writes: true },
     write: (to) => void to.string(path).buffer(data).int(version),
     read: readStat,
   };
@@ -121,7 +130,7 @@ export function setData(path: string, data: Buffer, version = ANY_VERSION): Oper
 export function sync(path: string): Operation<string> {
   return {
     opcode: 9,
-    byLeader: true,
+    ...{ byMajority: false, writes: false },
     write: (to) => void to.string(path),
     read: (from) => {
       const of = from.string();
@@ -178,7 +187,7 @@ export interface Part {
 export function multi(parts: readonly Operation<unknown>[]): Operation<Part[]> {
   return {
     opcode: 14,
-    byLeader: true,
+    ...{ byMajority: true, writes: true },
     write: (to) => {
       for (const part of parts) {
         to.int(part.opcode).bool(false).int(-1);
@@ -188,6 +197,14 @@ export function multi(parts: readonly Operation<unknown>[]): Operation<Part[]> {
     },
     read: (from) => readParts(from, parts.length),
   };
+}
+
+/**
+ * A transaction that changes nothing. The leader looks whether our session is alive before it proposes it,
+ * and only a majority can agree on it, whatever the path. Whoever answers has seen all that came before.
+ */
+export function vouch(path: string): Operation<Part[]> {
+  return { ...multi([check(path)]), writes: false };
 }
 
 function readParts(from: JuteReader, count: number): Part[] {
@@ -230,7 +247,8 @@ function readCreated(from: JuteReader, wanted: string, kind: NodeKind): Created 
 }
 
 function write(opcode: number, body: (to: JuteWriter) => unknown): Operation<null> {
-  return { opcode, byLeader: true, write: (to) => void body(to), read: nothing };
+  const kind = { byMajority: true, writes: true };
+  return { opcode, ...kind, write: (to) => void body(to), read: nothing };
 }
 
 function ask<T>(
@@ -238,7 +256,7 @@ function ask<T>(
   body: (to: JuteWriter) => unknown,
   read: (from: JuteReader) => T,
 ): Operation<T> {
-  return { opcode, byLeader: false, write: (to) => void body(to), read };
+  return { opcode, byMajority: false, writes: false, write: (to) => void body(to), read };
 }
 
 function nothing(): null {

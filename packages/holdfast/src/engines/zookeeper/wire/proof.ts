@@ -13,8 +13,8 @@ interface Touch {
 /**
  * Since when the leader must be counting the session's timeout, at the latest. A follower answers
  * pings and reads by itself, for a while even when it has lost the leader, who meanwhile ends the
- * session. So only answers in which the leader took part prove anything; and what a follower heard
- * counts once it had the time to tell.
+ * session; and so does a leader that has not noticed yet that it was succeeded. So only answers that a
+ * majority agreed on prove anything; and what a server heard counts once it had the time to tell.
  */
 export class Proof {
   readonly #timeoutMs: number;
@@ -40,14 +40,18 @@ export class Proof {
     return Math.min(this.#confirmedAt, this.#toldAt + this.#timeoutMs - this.leaseMs);
   }
 
-  /** The leader itself made or took over the session. */
-  opened(sentAt: number): void {
-    this.#confirmedAt = Math.max(this.#confirmedAt, sentAt);
-    this.#toldAt = Math.max(this.#toldAt, sentAt);
+  /**
+   * A majority agrees on a new session. One that is taken up again is a leader's word alone: it was told at
+   * once, and counts with the next answer of a majority. What the server before heard, it may have told
+   * nobody.
+   */
+  opened(sentAt: number, isNew: boolean): void {
+    this.#touches = [{ sentAt, answeredAt: -Infinity }];
+    if (isNew) this.answered(sentAt, sentAt, true);
   }
 
-  answered(sentAt: number, answeredAt: number, byLeader: boolean): void {
-    if (byLeader) {
+  answered(sentAt: number, answeredAt: number, byMajority: boolean): void {
+    if (byMajority) {
       const toldBy = sentAt - this.#timeoutMs * TOLD_WITHIN;
       for (const touch of this.#touches) {
         if (touch.answeredAt <= toldBy) this.#toldAt = Math.max(this.#toldAt, touch.sentAt);

@@ -1,6 +1,6 @@
 import { systemClock } from "../../../clock.js";
 import { EngineError } from "../../../errors.js";
-import { type Operation, sync } from "./operations.js";
+import type { Operation } from "./operations.js";
 
 const MOST_WAITING = 20_000;
 const LARGEST_XID = 0x7fff_ffff;
@@ -87,8 +87,8 @@ export class Requests {
  * What only reads has no effect, answered or not. But a server whose answers cannot be read is one of
  * which nothing is known: the connection was ended by a RangeError then.
  */
-function unanswered({ byLeader, opcode }: Operation<unknown>, cause: Error): EngineError {
-  const reads = !(cause instanceof RangeError) && (!byLeader || opcode === sync("/").opcode);
+function unanswered({ writes }: Operation<unknown>, cause: Error): EngineError {
+  const reads = !(cause instanceof RangeError) && !writes;
   return new EngineError(`ZooKeeper did not answer: ${cause.message}`, {
     effect: reads ? "none" : "unknown",
     retryable: true,

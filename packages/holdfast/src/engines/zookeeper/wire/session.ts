@@ -10,12 +10,14 @@ import {
   closeSession,
   getData,
   isKnownCode,
+  isSessionError,
   type Node,
   type Operation,
+  type Part,
   readWelcome,
   removeWatches,
   setWatches,
-  sync,
+  vouch,
   writeHello,
   writeRequest,
 } from "./operations.js";
@@ -53,6 +55,7 @@ export class Session {
   #connection: Connection | null = null;
   #state: "joining" | "open" | "over" = "joining";
   #why: EngineError | null = null;
+  #expired = false;
   /** How many requests to watch again on this connection are not answered. */
   #catchingUp = 0;
   readonly #rounds: Rounds;
@@ -78,6 +81,11 @@ export class Session {
 
   get over(): boolean {
     return this.#state === "over";
+  }
+
+  /** Whether the servers have ended it, and with it all that it made, whether we heard of that or not. */
+  get expired(): boolean {
+    return this.#expired;
   }
 
   /** No later than when the leader began to count the timeout; on systemClock. */
@@ -190,12 +198,13 @@ export class Session {
       this.#expire();
       return;
     }
+    const isNew = this.#sessionId === 0n;
     // What the servers granted, which need not be what was asked for.
-    if (timeoutMs !== this.#timeoutMs || this.#sessionId === 0n) this.#proof = new Proof(timeoutMs);
+    if (timeoutMs !== this.#timeoutMs || isNew) this.#proof = new Proof(timeoutMs);
     this.#timeoutMs = timeoutMs;
     this.#sessionId = sessionId;
     this.#password = password;
-    this.#proof.opened(this.#helloSentAt);
+    this.#proof.opened(this.#helloSentAt, isNew);
     this.#state = "open";
     this.#rounds.welcomed();
     this.#keptAt = this.#heardAt;
@@ -210,7 +219,8 @@ export class Session {
     }
     this.#requests.dropLate(this.#lastFailure);
     for (const request of this.#requests.takeWaiting()) this.#send(request);
-    this.#arm(this.#proof.keepEveryMs, () => this.#keep());
+    if (isNew) this.#arm(this.#proof.keepEveryMs, () => this.#keep());
+    else this.#keep();
     this.#opened();
   }
 
@@ -252,7 +262,11 @@ export class Session {
     from.end();
     if (!isKnownCode(err)) throw new RangeError(`an answer with the unknown code ${err}`);
     this.#requests.done(xid);
-    this.#proof.answered(request.sentAt, this.#heardAt, request.operation.byLeader);
+    // A transaction says in its parts what other requests say as a whole.
+    const errors = Array.isArray(value) ? (value as readonly Partial<Part>[]) : [];
+    const isProof = err === CODES.ok && !errors.some((part) => isSessionError(part.err));
+    const { byMajority } = request.operation;
+    this.#proof.answered(request.sentAt, this.#heardAt, byMajority && isProof);
     request.resolve({ err, value });
   }
 
@@ -274,11 +288,12 @@ export class Session {
       this.#connection!.end(new Error(`no answer within ${Math.round(silentMs)} ms`));
       return;
     }
-    this.ask(sync("/"), now + mostMs).catch(() => {});
+    this.ask(vouch("/"), now + mostMs).catch(() => {});
     this.#arm(this.#proof.keepEveryMs, () => this.#keep());
   }
 
   #expire(): void {
+    this.#expired = true;
     const why = "the ZooKeeper session has expired";
     this.#end("expired", new EngineError(why, { effect: "none", retryable: true }));
   }

@@ -36,6 +36,11 @@ export interface MysqlCallbackTransaction {
 // Nothing of that name: the server says so where the transaction that it was set in is over already.
 const NO_SAVEPOINT = 1305;
 
+/** SQLSTATEs of our own: what a transaction of the caller's must not be. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  "45065": "the clock of this session stands; send SET timestamp = DEFAULT on it first",
+};
+
 /**
  * Throws FencedOutError unless this sequencer's grant is there, inside a transaction of the caller's.
  * Until that transaction ends nobody succeeds the grant, even if its ttl ends meanwhile: what is
@@ -88,6 +93,8 @@ async function ask(
     return onlyAnswer(list(results, 2)[0]);
   } catch (error) {
     await putBack(session, prefix);
+    const refusal = REFUSALS[(error as { sqlState?: string }).sqlState ?? ""];
+    if (refusal !== undefined) throw new UsageError(refusal);
     const failure = failureOf(error).error;
     throw failure instanceof EngineError ? failure : error;
   }

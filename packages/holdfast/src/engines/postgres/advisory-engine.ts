@@ -21,7 +21,16 @@ import type {
 } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 import { globToRegExp } from "../../resource.js";
-import { claimed, failed, gone, pageOf, renewed, revoked, viewOf } from "../../sql/answers.js";
+import {
+  claimed,
+  failed,
+  gone,
+  granted,
+  pageOf,
+  renewed,
+  revoked,
+  viewOf,
+} from "../../sql/answers.js";
 import type { Operation, Raw } from "../../sql/database.js";
 import { Desk } from "../../sql/desk.js";
 import { literalPrefix } from "../../sql/engine.js";
@@ -103,7 +112,7 @@ export class AdvisoryEngine implements Engine {
     if (answer.kind !== "granted") return answer;
     // Its locks went with it, and we have seen that before this answer.
     if (session.ended) throw new EngineError("the session ended meanwhile", NOT_KNOWN);
-    this.#holdings.keep(claim);
+    this.#holdings.keep({ resource, grantId, ttlMs: answer.ttlMs });
     return answer;
   }
 
@@ -234,10 +243,11 @@ export class AdvisoryEngine implements Engine {
     const values = [JSON.stringify(operations), idleMs, String(session.id), session.pid];
     const keepAll = (answers: unknown) => {
       // Nobody knows of these grants. They end at their ttl, unless their release is on its way.
-      for (const [i, [kind]] of lists(answers, operations.length).entries()) {
-        const { name, id, ttl } = operations[i]!;
-        const grant = { resource: name, grantId: String(id), ttlMs: Number(ttl) };
-        if (kind === "granted" && !session.ended) this.#holdings.keep(grant);
+      for (const [i, answer] of lists(answers, operations.length).entries()) {
+        if (answer[0] !== "granted" || session.ended) continue;
+        const { name, id } = operations[i]!;
+        const { ttlMs } = granted(answer, 0);
+        this.#holdings.keep({ resource: name, grantId: String(id), ttlMs });
       }
     };
     const routine = "advisory_run($1::jsonb, $2, $3, $4)";

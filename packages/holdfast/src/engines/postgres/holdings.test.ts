@@ -28,6 +28,18 @@ test("what is not renewed is given back, also what came last and ends first", as
   assert.ok(holdings.has("long"));
 });
 
+test("a grant that is kept again, as after a repeated claim, ends no earlier", async (t) => {
+  const { holdings, ended } = stage();
+  t.after(() => holdings.close());
+  holdings.keep({ resource: "a", grantId: "again", ttlMs: 30 });
+  holdings.prolong([{ resource: "a", grantId: "again", ttlMs: 60_000 }], 1);
+  holdings.keep({ resource: "a", grantId: "again", ttlMs: 30 });
+  holdings.keep({ resource: "b", grantId: "short", ttlMs: 60 });
+  for (let looks = 0; looks < 500 && ended.length < 1; looks++) await sleep(10);
+  assert.deepEqual(ended, ["short"]);
+  assert.ok(holdings.has("again"));
+});
+
 test("three hundred thousand are no more trouble than one", (t) => {
   const { holdings } = stage();
   t.after(() => holdings.close());

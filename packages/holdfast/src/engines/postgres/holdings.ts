@@ -29,10 +29,11 @@ export class Holdings {
     return this.#all.has(grantId);
   }
 
+  /** Also for the answer to a repeated claim, which takes back nothing that a renewal gave. */
   keep({ resource, grantId, ttlMs }: RenewRef): void {
-    const endsAt = systemClock.now() + ttlMs;
-    const order = this.#all.get(grantId)?.order ?? 0;
-    this.#all.set(grantId, { resource, order, endsAt });
+    const known = this.#all.get(grantId);
+    const endsAt = Math.max(known?.endsAt ?? 0, systemClock.now() + ttlMs);
+    this.#all.set(grantId, { resource, order: known?.order ?? 0, endsAt });
     if (endsAt < this.#wakesFor) this.#wakeFor(endsAt);
   }
 

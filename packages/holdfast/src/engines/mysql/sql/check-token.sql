@@ -3,16 +3,21 @@
 -- Gives 1 | 0
 CREATE PROCEDURE holdfast_check_token(IN p_res VARBINARY(1024), IN p_shared TINYINT, IN p_token BIGINT)
 BEGIN
+  DECLARE v_stamp DOUBLE DEFAULT @@SESSION.timestamp;
+  DECLARE v_frozen DOUBLE DEFAULT NULL;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
     ROLLBACK AND NO CHAIN NO RELEASE;
+    IF v_frozen IS NOT NULL THEN SET SESSION timestamp = v_frozen; END IF;
     RESIGNAL;
   END;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION READ ONLY;
+  IF @@SESSION.timestamp = v_stamp THEN CALL holdfast_thaw(v_stamp, v_frozen); END IF;
   SELECT EXISTS (SELECT 1 FROM holdfast_grants
     WHERE resource = p_res AND shared = p_shared AND revoked = 0
       AND expires_us > holdfast_now_us(UTC_TIMESTAMP(6))
       AND p_token >= token AND p_token < token + tokens) AS answer;
   COMMIT AND NO CHAIN NO RELEASE;
+  IF v_frozen IS NOT NULL THEN SET SESSION timestamp = v_frozen; END IF;
 END

@@ -7,11 +7,19 @@ CREATE PROCEDURE holdfast_claim_here(IN p_res VARBINARY(1024), IN p_wait_s INT)
 proc: BEGIN
   DECLARE v_at, v_token, v_floor BIGINT DEFAULT 0;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
+  DECLARE v_stamp DOUBLE DEFAULT @@SESSION.timestamp;
   DECLARE EXIT HANDLER FOR 1205
   BEGIN
     SET SESSION innodb_lock_wait_timeout = v_before, @holdfast_lock_wait = NULL;
     SELECT NULL AS answer;
   END;
+  -- A clock that stands (thaw.sql) is the caller's, and so is the session: it is refused, not set.
+  IF @@SESSION.timestamp = v_stamp THEN
+    DO SLEEP(0.001);
+    IF @@SESSION.timestamp = v_stamp THEN
+      SIGNAL SQLSTATE '45065' SET MESSAGE_TEXT = 'the clock of this session stands';
+    END IF;
+  END IF;
   -- A lock is not given back before the transaction ends, so it is better not taken where somebody
   -- is known to hold the resource: it would keep the holder from its release.
   SET v_at = holdfast_now_us(UTC_TIMESTAMP(6));

@@ -16,6 +16,8 @@ BEGIN
   DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
   DECLARE v_concat BIGINT UNSIGNED DEFAULT @@SESSION.group_concat_max_len;
   -- Those that no writer closes. A writer whose time is over closes nothing.
+  DECLARE v_stamp DOUBLE DEFAULT @@SESSION.timestamp;
+  DECLARE v_frozen DOUBLE DEFAULT NULL;
   DECLARE open_ones CURSOR FOR
     SELECT DISTINCT r.name FROM holdfast_resources r
       JOIN JSON_TABLE(p_beats, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name')) b
@@ -29,10 +31,12 @@ BEGIN
     ROLLBACK AND NO CHAIN NO RELEASE;
     SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
       SESSION group_concat_max_len = v_concat;
+    IF v_frozen IS NOT NULL THEN SET SESSION timestamp = v_frozen; END IF;
     RESIGNAL;
   END;
   SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION time_zone = @@GLOBAL.time_zone,
     SESSION group_concat_max_len = 16777216;
+  IF @@SESSION.timestamp = v_stamp THEN CALL holdfast_thaw(v_stamp, v_frozen); END IF;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   CALL holdfast_lock_resources(p_beats);
@@ -87,6 +91,7 @@ BEGIN
          FROM JSON_TABLE(p_beats, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name')) a)) l
       ON l.grant_id = UNHEX(b.id) AND l.resource = UNHEX(b.name);
   COMMIT AND NO CHAIN NO RELEASE;
+  IF v_frozen IS NOT NULL THEN SET SESSION timestamp = v_frozen; END IF;
   SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
     SESSION group_concat_max_len = v_concat;
   SELECT CONCAT('[', COALESCE(v_answers, ''), ']') AS answer;

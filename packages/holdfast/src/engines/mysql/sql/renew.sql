@@ -14,15 +14,19 @@ BEGIN
   DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
   DECLARE v_concat BIGINT UNSIGNED DEFAULT @@SESSION.group_concat_max_len;
   DECLARE v_answers LONGTEXT CHARACTER SET ascii;
+  DECLARE v_stamp DOUBLE DEFAULT @@SESSION.timestamp;
+  DECLARE v_frozen DOUBLE DEFAULT NULL;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN
     ROLLBACK AND NO CHAIN NO RELEASE;
     SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
       SESSION group_concat_max_len = v_concat;
+    IF v_frozen IS NOT NULL THEN SET SESSION timestamp = v_frozen; END IF;
     RESIGNAL;
   END;
   SET SESSION innodb_lock_wait_timeout = p_wait_s, SESSION time_zone = @@GLOBAL.time_zone,
     SESSION group_concat_max_len = 16777216;
+  IF @@SESSION.timestamp = v_stamp THEN CALL holdfast_thaw(v_stamp, v_frozen); END IF;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   -- Locked before the clock is read: a grant that expired while we waited for it is not revived.
@@ -65,6 +69,7 @@ BEGIN
     LEFT JOIN holdfast_grants g ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name)
       AND g.batch = p_batch;
   COMMIT AND NO CHAIN NO RELEASE;
+  IF v_frozen IS NOT NULL THEN SET SESSION timestamp = v_frozen; END IF;
   SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,
     SESSION group_concat_max_len = v_concat;
   SELECT CONCAT('[', COALESCE(v_answers, ''), ']') AS answer;

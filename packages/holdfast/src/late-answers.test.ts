@@ -230,8 +230,9 @@ test("two shared grants whose replies arrive in the other order are both good", 
   const { clock, engine, locks } = stage();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-reply", until: opened });
-  const first = locks.acquire("a", { mode: "shared" });
-  const second = await locks.acquire("a", { mode: "shared" });
+  // In one local line the first waiter would get the first grant that arrives.
+  const first = locks.acquire("a", { mode: "shared", fair: "strict" });
+  const second = await locks.acquire("a", { mode: "shared", fair: "strict" });
   open();
   await clock.advance(0);
   const late = await outcomeOf(first);

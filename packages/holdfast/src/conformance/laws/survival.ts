@@ -1,7 +1,7 @@
 import assert from "node:assert";
 import type { Locks } from "../../locks.js";
 import type { LawGroup, Member } from "../harness.js";
-import { elapse, within } from "../patience.js";
+import { elapse, outcome, type Settled, within } from "../patience.js";
 import { law, type Stage } from "../stage.js";
 
 /** Longer than a ttl: whoever still holds afterwards was renewed meanwhile. */
@@ -15,6 +15,10 @@ const CONNECTS = 3;
 async function locksOf(s: Stage): Promise<Locks> {
   const { ttlMs } = s.harness.survival!;
   return s.locksOn(await s.engine(), { defaults: { ttlMs } });
+}
+
+function reasonOf(settled: Settled<unknown>): string {
+  return settled.is === "error" ? String(settled.error) : settled.is;
 }
 
 /** Each server in turn is disturbed, while a lease is held and somebody waits for it in line. */
@@ -88,8 +92,9 @@ export const survival: LawGroup = {
           try {
             for (let i = 0; i < CONNECTS; i++) {
               const locks = await locksOf(s);
-              const lease = await locks.acquire(s.resource());
-              assert.equal(await lease.release(), "released");
+              const visit = locks.run(s.resource(), async (lease) => lease.held);
+              const seen = await outcome(visit, LONG_MS);
+              assert.equal(seen.is, "value", `no lease without ${member.name}: ${reasonOf(seen)}`);
             }
           } finally {
             await member.resume();

@@ -10,5 +10,6 @@ export type {
   Survival,
   TrueGrant,
 } from "./harness.js";
+export { costBeside } from "./laws/cost.js";
 export { groups, laws } from "./laws.js";
 export { checkLaws, findLaw, notApplicable, type TestFunction } from "./suite.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert";
 import type { Claim } from "../../engine.js";
 import { type Client, expectKind } from "../client.js";
-import type { LawGroup } from "../harness.js";
+import type { Law, LawGroup } from "../harness.js";
 import { outcome, within } from "../patience.js";
 import { law, type Stage } from "../stage.js";
 
@@ -39,17 +39,19 @@ async function timeOf(s: Stage, operate: () => Promise<void>): Promise<number> {
   return least;
 }
 
-async function compare(s: Stage, crowd: Crowd, operate: Operation): Promise<void> {
+async function compare(s: Stage, many: number, crowd: Crowd, operate: Operation): Promise<void> {
   const client = await s.client();
   const times: number[] = [];
-  for (const count of [FEW, MANY]) {
+  // A server grows faster with use, so the few are asked before and after the many.
+  for (const count of [FEW, many, FEW]) {
     const resource = s.resource();
     await crowd(s, client, resource, count);
     times.push(await timeOf(s, () => operate(client, resource)));
   }
-  const [few, many] = times as [number, number];
-  const figures = `${few.toFixed(0)} µs beside ${FEW}, ${many.toFixed(0)} µs beside ${MANY}`;
-  assert(many <= few * MOST, `one operation took the server ${figures}`);
+  const [before, more, after] = times as [number, number, number];
+  const less = Math.min(before, after);
+  const figures = `${less.toFixed(0)} µs beside ${FEW}, ${more.toFixed(0)} µs beside ${many}`;
+  assert(more <= less * MOST, `one operation took the server ${figures}`);
 }
 
 /** Many claims of one kind wait behind a holder. */
@@ -72,18 +74,14 @@ const standInLine =
 const SHARED = { mode: "shared" } as const;
 const LIMITED = { mode: "shared", limit: LIMIT } as const;
 
-export const cost: LawGroup = {
-  id: "L23",
-  name: "cost",
-  text:
-    `One operation costs the backend at most ${MOST} times as much beside ${MANY} waiters or holders ` +
-    `as beside ${FEW}, and a crowd takes no lease from a bystander.`,
-  laws: [
+/** What one operation costs beside so many: an excuse shows with fewer than the law that it cannot be kept. */
+export function costBeside(many: number): readonly Law[] {
+  return [
     law(
       "L23.1",
       "a claim in line, its heartbeat and its release cost as much behind many as behind few",
       ["queue", "serverTime"],
-      (s) => compare(s, waiters({}, 1), standInLine({})),
+      (s) => compare(s, many, waiters({}, 1), standInLine({})),
       LONG_MS,
     ),
 
@@ -91,7 +89,7 @@ export const cost: LawGroup = {
       "L23.2",
       "a claim in line at a semaphore costs as much behind many as behind few",
       ["queue", "limits", "serverTime"],
-      (s) => compare(s, waiters(LIMITED, LIMIT), standInLine(LIMITED)),
+      (s) => compare(s, many, waiters(LIMITED, LIMIT), standInLine(LIMITED)),
       LONG_MS,
     ),
 
@@ -102,6 +100,7 @@ export const cost: LawGroup = {
       (s) =>
         compare(
           s,
+          many,
           (_, client, resource, count) => inBatches(count, () => client.take(resource, SHARED)),
           async (client, resource) => {
             const { claim } = await client.take(resource, SHARED);
@@ -111,6 +110,17 @@ export const cost: LawGroup = {
         ),
       LONG_MS,
     ),
+  ];
+}
+
+export const cost: LawGroup = {
+  id: "L23",
+  name: "cost",
+  text:
+    `One operation costs the backend at most ${MOST} times as much beside ${MANY} waiters or holders ` +
+    `as beside ${FEW}, and a crowd takes no lease from a bystander.`,
+  laws: [
+    ...costBeside(MANY),
 
     law(
       "L23.4",

@@ -5,7 +5,6 @@ checkOnShared("etcd of three members", 5, async () => {
   const cluster = await startEtcdCluster();
   return {
     ports: cluster.members.map(({ port }) => port),
-    pids: () => cluster.members.map(({ pid }) => pid),
     restart: async () => void (await Promise.all(cluster.members.map((one) => one.restart()))),
     stop: () => cluster.stop(),
   };

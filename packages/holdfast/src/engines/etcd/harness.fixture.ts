@@ -1,4 +1,4 @@
-import { type EtcdServer, processorTimeUs, Relay, startEtcd } from "@holdfast/servers";
+import { type EtcdServer, Relay, startEtcd } from "@holdfast/servers";
 import type { Harness, Misanswered, Relayed, TrueGrant } from "../../conformance/index.js";
 import type { Engine } from "../../engine.js";
 import { EtcdClient } from "./client.js";
@@ -13,7 +13,6 @@ import { del, found, type KeyValue, type Op, put, type RawTxn, range } from "./r
 /** What the laws need of one etcd or several: where it is, and how it crashes and comes back. */
 export interface Servers {
   readonly ports: readonly number[];
-  pids(): readonly number[];
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -63,7 +62,6 @@ export class Lane {
       age: (resource, ms) => this.#age(resource, ms),
       restart: () => this.#servers!.restart(),
       truth: (resource) => this.#truth(resource),
-      serverTimeUs: () => this.#servers!.pids().reduce((sum, pid) => sum + processorTimeUs(pid), 0),
       ...(this.#direct
         ? {}
         : {
@@ -184,7 +182,6 @@ export async function single(): Promise<Servers> {
   const server: EtcdServer = await startEtcd();
   return {
     ports: [server.port],
-    pids: () => [server.pid],
     restart: () => server.restart(),
     stop: () => server.stop(),
   };

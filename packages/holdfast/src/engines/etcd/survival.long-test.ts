@@ -7,7 +7,7 @@ import { Lane } from "./harness.fixture.js";
 let cluster: EtcdCluster;
 const lane = new Lane(async () => {
   const ports = cluster.members.map(({ port }) => port);
-  return { ports, pids: () => [], restart: async () => {}, stop: () => cluster.stop() };
+  return { ports, restart: async () => {}, stop: () => cluster.stop() };
 });
 
 before(async () => {

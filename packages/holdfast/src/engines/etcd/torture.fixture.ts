@@ -18,7 +18,7 @@ export async function etcdPlace(): Promise<Place> {
     `etcd://${ports.map((port) => `127.0.0.1:${port}`).join(",")}`;
   const ports = servers.members.map(({ port }) => port);
   const never = async () => {};
-  const records = new Lane(async () => ({ ports, pids: () => [], restart: never, stop: never }), {
+  const records = new Lane(async () => ({ ports, restart: never, stop: never }), {
     direct: true,
   });
   await records.start();

@@ -1,5 +1,4 @@
 import assert from "node:assert";
-import { processorTimeUs } from "@holdfast/servers";
 import { callNow } from "../../call.fixture.js";
 import type { Harness } from "../../conformance/index.js";
 import type { Claim } from "../../engine.js";
@@ -31,7 +30,6 @@ export function harness(ground?: () => Ground | null): Harness {
     sever: (engine) => there().sever(engine),
     restart: () => there().restart(),
     truth: (resource) => there().truth(resource),
-    serverTimeUs: () => there().servers.reduce((sum, { pid }) => sum + processorTimeUs(pid), 0),
     relayed: () => there().relayed(),
     misanswered: () => there().misanswered(),
     excuses: [

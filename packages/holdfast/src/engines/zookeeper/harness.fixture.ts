@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomBytes } from "node:crypto";
 import { describe, it } from "node:test";
-import { processorTimeUs, Relay, type ZooKeeperServer } from "@holdfast/servers";
+import { Relay, type ZooKeeperServer } from "@holdfast/servers";
 import { systemClock } from "../../clock.js";
 import { checkLaws, type Excuse, type Harness } from "../../conformance/index.js";
 import type { Engine } from "../../engine.js";
@@ -72,7 +72,6 @@ export function harness(servers: Servers, more: More = {}, excuses: Excuse[] = [
       };
     },
     restart: () => servers.restart(),
-    serverTimeUs: () => servers.members.reduce((sum, { pid }) => sum + processorTimeUs(pid), 0),
     truth: async (resource) => {
       const { place } = resolveZookeeper({ hosts: "h", chroot: chroot(), ...more });
       const { members } = servers;

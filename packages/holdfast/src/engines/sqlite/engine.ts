@@ -86,8 +86,6 @@ export class SqliteEngine implements Engine {
 
   tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
     return this.#claim(call, (ledger) => {
-      const reader = ledger.joinReaders(claim);
-      if (reader !== null) return granted(reader, call.startedAt);
       const blockers = ledger.blockers(claim.resource);
       const known = repeat(ledger, claim, blockers, call);
       if (known !== null) return known;
@@ -161,8 +159,6 @@ export class SqliteEngine implements Engine {
       this.#news.listen();
       this.#news.learn(call);
       return this.#claim(call, (ledger) => {
-        const reader = ledger.joinReaders(claim);
-        if (reader !== null) return granted(reader, call.startedAt);
         const blockers = ledger.blockers(claim.resource);
         const known = repeat(ledger, claim, blockers, call);
         if (known !== null) return known;

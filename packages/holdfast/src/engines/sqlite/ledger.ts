@@ -10,7 +10,6 @@ import { Tables } from "./tables.js";
 import { Tombstones } from "./tombstones.js";
 
 const SWEEP_AT_ONCE = 1_000;
-const LOOK_AT_ALL_EVERY = 256;
 
 /** Thrown inside a transaction when the durable block of tokens is used up. */
 export class TokensUsedUp {}
@@ -26,7 +25,6 @@ export class Ledger {
   /** Grants of our own waiters to tell, once the transaction is committed. */
   readonly granted: GrantRow[] = [];
   readonly #tables: Tables;
-  #joined = 0;
 
   constructor(client: SqlClient, host: Host, self: string) {
     this.#tables = new Tables(client, host, self);
@@ -68,25 +66,6 @@ export class Ledger {
 
   lifeLeft(row: GrantRow): number {
     return lifeLeft(this.#tables, row);
-  }
-
-  /**
-   * Grants a claim that shares without a limit where it is plain that it may: no exclusive grant is
-   * there, nobody waits, and it is not known yet. Null means that all grants have to be looked at, as
-   * they are now and then in any case: those of the dead and what is over have to go.
-   */
-  joinReaders(claim: Claim): GrantRow | null {
-    const { resource, grantId, mode, limit } = claim;
-    if (mode !== "shared" || limit !== null || ++this.#joined % LOOK_AT_ALL_EVERY === 0)
-      return null;
-    if (this.#tables.get("grantAlone", resource) !== null || this.line.head(resource) !== null) {
-      return null;
-    }
-    const any = this.#tables.get<{ share_limit: number | null }>("grantAny", resource);
-    if (any !== null && any.share_limit !== null) return null;
-    if (this.#tables.get("grantFind", resource, grantId) !== null) return null;
-    if (this.tombstones.has(grantId)) return null;
-    return this.#grant(claim, this.#tables.self);
   }
 
   /** Grants at once if nobody is in the way and nobody waits; else says who is in the way. */

@@ -55,8 +55,6 @@ const NAME: Shape = { resource: "text" };
 const SHAPES = {
   header: { application: "number", version: "number", tables: "number" },
   counterRead: { next: "number", reserved: "number", boot: "text" },
-  grantAlone: { found: "number" },
-  grantAny: { share_limit: "number or null" },
   grantFind: GRANT,
   grantsOf: GRANT,
   grantsClaim: GRANT,

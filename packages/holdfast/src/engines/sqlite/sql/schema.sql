@@ -34,7 +34,6 @@ CREATE TABLE grants (
   PRIMARY KEY (resource, grant_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX grants_alone ON grants (resource) WHERE mode = 'exclusive';
 CREATE INDEX grants_to_tell ON grants (peer) WHERE claimed = 0 OR revoked = 1;
 
 CREATE TABLE waiters (

@@ -1,1 +1,0 @@
-SELECT share_limit FROM grants WHERE resource = ?1 LIMIT 1

@@ -11,6 +11,7 @@ import type {
   ResourceView,
   Unknown,
 } from "../../engine.js";
+import type { Blockers } from "./blockers.js";
 import type { Ledger } from "./ledger.js";
 import { type Blocker, type GrantRow, holderOf, isLeft } from "./rows.js";
 
@@ -32,7 +33,7 @@ const HOLDERS_TOLD = 16;
 export class Room {
   readonly #ledger: Ledger;
   readonly #resource: string;
-  readonly #blockers: Blocker[];
+  readonly #blockers: Blockers;
   #lookUps = 0;
   #line: ReadonlyMap<string, number> | null = null;
 
@@ -65,12 +66,12 @@ export class Room {
 export function repeat(
   ledger: Ledger,
   claim: Claim,
-  blockers: readonly Blocker[],
+  blockers: Blockers,
   call: Call,
 ): Granted | Gone | null {
   if (ledger.tombstones.has(claim.grantId)) return { kind: "gone", why: "unknown" };
-  const own = blockers.find(({ row, leftMs }) => row.grant_id === claim.grantId && leftMs > 0);
-  if (own === undefined) return null;
+  const own = blockers.find(claim.grantId);
+  if (own === null || own.leftMs <= 0) return null;
   if (isLeft(own.row)) return { kind: "gone", why: "unknown" };
   if (own.row.revoked === 1) return { kind: "gone", why: "revoked" };
   return granted(ledger.arm(own.row, own.row.ttl_ms), call.startedAt);
@@ -103,7 +104,7 @@ export function standing(
   ledger: Ledger,
   ref: GrantRef,
   call: Call,
-  blockers: readonly Blocker[],
+  blockers: Blockers,
   hears: boolean,
 ): Granted | Queued | Unknown {
   const grant = arrived(ledger, ref, call);
@@ -113,15 +114,15 @@ export function standing(
   return queued(ledger.line.position(waiter), blockers, hears);
 }
 
-export function queued(position: number, blockers: readonly Blocker[], hears: boolean): Queued {
+export function queued(position: number, blockers: Blockers, hears: boolean): Queued {
   const hearingMs = position === 0 ? HEAD_HEARTBEAT_MS : HEARTBEAT_MS;
   const usualMs = hears ? hearingMs : DEAF_HEARTBEAT_MS;
   let nextEndMs = Infinity;
-  for (const { row, leftMs } of blockers) {
+  for (const { row, leftMs } of blockers.seen) {
     nextEndMs = Math.min(nextEndMs, leftMs + row.lock_delay_ms);
   }
   const nextHeartbeatMs = Math.min(usualMs, Math.max(1, nextEndMs));
-  return { kind: "queued", position, nextHeartbeatMs, holders: holders(blockers) };
+  return { kind: "queued", position, nextHeartbeatMs, holders: holders(blockers.seen) };
 }
 
 export function refOf({ resource, grant_id: grantId }: GrantRow): GrantRef {
@@ -144,23 +145,18 @@ export function holders(blockers: readonly Blocker[], most = HOLDERS_TOLD): Hold
 
 export function whyGone(ledger: Ledger, { resource, grantId }: GrantRef): Gone {
   const blockers = ledger.blockers(resource);
-  const own = blockers.find(({ row }) => row.grant_id === grantId);
-  if (own === undefined) return { kind: "gone", why: blockers.length > 0 ? "replaced" : "expired" };
+  const own = blockers.find(grantId);
+  if (own === null) return { kind: "gone", why: blockers.atLeast(1) ? "replaced" : "expired" };
   return { kind: "gone", why: own.row.revoked === 1 && own.leftMs > 0 ? "revoked" : "expired" };
 }
 
 export function findToken(ledger: Ledger, resource: string, token: bigint): GrantRow | null {
-  const wanted = Number(token);
-  const found = ledger
-    .blockers(resource)
-    .find(
-      ({ row, leftMs }) => leftMs > 0 && wanted >= row.token && wanted < row.token + row.tokens,
-    );
-  return found?.row ?? null;
+  const found = ledger.blockers(resource).findToken(Number(token));
+  return found !== null && found.leftMs > 0 ? found.row : null;
 }
 
 export function view(ledger: Ledger, resource: string): ResourceView {
-  const blockers = ledger.blockers(resource);
+  const blockers = ledger.blockers(resource).all();
   const over = blockers.filter(({ leftMs }) => leftMs <= 0);
   return {
     resource,

@@ -1,5 +1,9 @@
 import { after } from "node:test";
-import { checkCostAmongWaiters, checkCostOfListing } from "../../cost.fixture.js";
+import {
+  checkCostAmongHolders,
+  checkCostAmongWaiters,
+  checkCostOfListing,
+} from "../../cost.fixture.js";
 import { Ground } from "./ground.fixture.js";
 import { sqliteEngine } from "./index.js";
 
@@ -10,4 +14,5 @@ let files = 0;
 const open = () => sqliteEngine({ path: `${ground.path}-${files++}` });
 
 checkCostAmongWaiters(open);
+checkCostAmongHolders(open);
 checkCostOfListing(open);

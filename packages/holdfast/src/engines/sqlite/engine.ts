@@ -90,8 +90,8 @@ export class SqliteEngine implements Engine {
       const known = repeat(ledger, claim, blockers, call);
       if (known !== null) return known;
       const outcome = ledger.tryGrant(claim, blockers, ledger.line.head(claim.resource));
-      if (!Array.isArray(outcome)) return granted(outcome, call.startedAt);
-      return { kind: "busy", holders: holders(outcome) };
+      if (outcome !== null) return granted(outcome, call.startedAt);
+      return { kind: "busy", holders: holders(blockers.seen) };
     });
   }
 
@@ -164,7 +164,7 @@ export class SqliteEngine implements Engine {
         if (known !== null) return known;
         if (ledger.line.find(claim.grantId) === null) {
           const outcome = ledger.tryGrant(claim, blockers, ledger.line.head(claim.resource));
-          if (!Array.isArray(outcome)) return granted(outcome, call.startedAt);
+          if (outcome !== null) return granted(outcome, call.startedAt);
           ledger.line.join(claim);
         }
         ledger.peers.beat(this.#news.bell);

@@ -1,11 +1,12 @@
 import type { Claim, GrantRef, RenewRef } from "../../engine.js";
 import { limitMismatch } from "../../errors.js";
+import { Blockers } from "./blockers.js";
 import type { SqlClient } from "./client.js";
 import type { Host } from "./host.js";
 import { Line } from "./line.js";
 import { CLAIM_WINDOW_MS, lifeLeft } from "./lives.js";
 import { Peers } from "./peers.js";
-import { type Blocker, claimOf, fits, type GrantRow, isLeft, type WaiterRow } from "./rows.js";
+import { type Blocker, claimOf, type GrantRow, isLeft, type WaiterRow } from "./rows.js";
 import { Tables } from "./tables.js";
 import { Tombstones } from "./tombstones.js";
 
@@ -40,22 +41,8 @@ export class Ledger {
   }
 
   /** Everything in the way, after what is over has been removed and dead holders have been ended. */
-  blockers(resource: string): Blocker[] {
-    const blockers: Blocker[] = [];
-    for (const row of this.#tables.all<GrantRow>("grantsOf", resource)) {
-      const leftMs = lifeLeft(this.#tables, row);
-      // A grant that its waiter never saw was never acted under: there is nothing to let drain.
-      const lockDelayMs = row.claimed === 1 ? row.lock_delay_ms : 0;
-      if (leftMs + lockDelayMs <= 0) {
-        this.#tables.run("grantDelete", resource, row.grant_id);
-      } else if (leftMs > 0 && !isLeft(row) && this.peers.isDead(row.peer)) {
-        if (lockDelayMs === 0) this.#tables.run("grantDelete", resource, row.grant_id);
-        else blockers.push({ row: this.#expireNow(row), leftMs: 0 });
-      } else {
-        blockers.push({ row, leftMs });
-      }
-    }
-    return blockers;
+  blockers(resource: string): Blockers {
+    return new Blockers(this.#tables, resource, (row) => this.#examine(row));
   }
 
   /** The grant if it is alive, without looking at anybody else's. */
@@ -68,16 +55,14 @@ export class Ledger {
     return lifeLeft(this.#tables, row);
   }
 
-  /** Grants at once if nobody is in the way and nobody waits; else says who is in the way. */
-  tryGrant(claim: Claim, blockers: Blocker[], head: WaiterRow | null): GrantRow | Blocker[] {
+  /** Grants at once if nobody is in the way and nobody waits. */
+  tryGrant(claim: Claim, blockers: Blockers, head: WaiterRow | null): GrantRow | null {
     this.#refuseOtherLimit(claim, blockers);
     if (head !== null) {
       this.promote(claim.resource, blockers, head);
-      if (this.line.head(claim.resource) !== null) return blockers;
+      if (this.line.head(claim.resource) !== null) return null;
     }
-    return fits(blockers, claim.mode, claim.limit)
-      ? this.#grant(claim, this.#tables.self)
-      : blockers;
+    return blockers.fit(claim.mode, claim.limit) ? this.#grant(claim, this.#tables.self) : null;
   }
 
   /**
@@ -92,11 +77,11 @@ export class Ledger {
   ): void {
     for (let next = head; next !== null; next = this.line.head(resource)) {
       const peer = this.peers.present(next.peer);
-      if (peer !== null && !fits(blockers, next.mode, next.share_limit)) return;
+      if (peer !== null && !blockers.fit(next.mode, next.share_limit)) return;
       this.line.leave(next.grant_id);
       if (peer === null) continue;
       const row = this.#grant(claimOf(next), next.peer);
-      blockers.push({ row, leftMs: row.ttl_ms });
+      blockers.add({ row, leftMs: row.ttl_ms });
       if (row.claimed === 0) this.peers.ring(peer);
       else if (row.grant_id !== caller) this.granted.push(row);
       // Nobody fits beside an exclusive holder: looking at the next one can wait for its end.
@@ -186,9 +171,28 @@ export class Ledger {
     this.tombstones.sweep();
     this.peers.sweep(() => {
       const held = this.#tables.all<{ resource: string }>("resourcesHeld", SWEEP_AT_ONCE);
-      for (const { resource } of held) this.promote(resource);
+      for (const { resource } of held) {
+        const blockers = this.blockers(resource);
+        // To look at a grant of the dead is to end it.
+        blockers.all();
+        this.promote(resource, blockers);
+      }
     });
     this.#tables.run("sightingsSweep");
+  }
+
+  /** The grant with what is left of it. One that is over is removed, a dead holder's ended. */
+  #examine(row: GrantRow): Blocker | null {
+    const leftMs = lifeLeft(this.#tables, row);
+    // A grant that its waiter never saw was never acted under: there is nothing to let drain.
+    const lockDelayMs = row.claimed === 1 ? row.lock_delay_ms : 0;
+    const isOver = leftMs + lockDelayMs <= 0;
+    const isOrphaned = leftMs > 0 && !isLeft(row) && this.peers.isDead(row.peer);
+    if (isOver || (isOrphaned && lockDelayMs === 0)) {
+      this.#tables.run("grantDelete", row.resource, row.grant_id);
+      return null;
+    }
+    return isOrphaned ? { row: this.#expireNow(row), leftMs: 0 } : { row, leftMs };
   }
 
   #letIn(resource: string): void {
@@ -223,11 +227,11 @@ export class Ledger {
     return next - count;
   }
 
-  #refuseOtherLimit(claim: Claim, blockers: readonly Blocker[]): void {
+  #refuseOtherLimit(claim: Claim, blockers: Blockers): void {
     if (claim.mode !== "shared") return;
     // All shared claims of a resource have one limit, so one of those who hold or wait tells it.
-    const held = blockers.find(({ row }) => row.mode === "shared");
-    const limit = held === undefined ? this.line.limit(claim.resource) : held.row.share_limit;
+    const isShared = blockers.mode === "shared";
+    const limit = isShared ? blockers.seen[0]!.row.share_limit : this.line.limit(claim.resource);
     if (limit === undefined || limit === claim.limit) return;
     throw limitMismatch(claim.resource, claim.limit, limit);
   }

@@ -5,7 +5,13 @@ import { Ground } from "./ground.fixture.js";
 import { sql } from "./sql.gen.js";
 
 // What these read must not grow with the number of names or waiters behind the answer.
-for (const name of ["resourcesAfter", "waitersLimit", "waiterHead"] as const) {
+for (const name of [
+  "resourcesAfter",
+  "grantsOf",
+  "grantOfToken",
+  "waitersLimit",
+  "waiterHead",
+] as const) {
   test(`${name} reads its answer from indexes, and sorts nothing`, async () => {
     await using ground = new Ground();
     await (await connect(ground.url)).close();

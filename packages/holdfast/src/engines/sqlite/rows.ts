@@ -84,10 +84,3 @@ export function claimOf(row: WaiterRow): Claim {
     label: row.label,
   };
 }
-
-/** Whether a claim can join those that are there: the one rule of sharing and counting. */
-export function fits(blockers: readonly Blocker[], mode: Mode, limit: number | null): boolean {
-  if (blockers.length === 0) return true;
-  if (mode === "exclusive" || blockers.some(({ row }) => row.mode === "exclusive")) return false;
-  return limit === null || blockers.length < limit;
-}

@@ -57,6 +57,7 @@ const SHAPES = {
   counterRead: { next: "number", reserved: "number", boot: "text" },
   grantFind: GRANT,
   grantsOf: GRANT,
+  grantOfToken: GRANT,
   grantsClaim: GRANT,
   grantsRevoked: NAME,
   peerFind: PEER,

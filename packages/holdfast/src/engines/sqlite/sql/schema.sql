@@ -34,6 +34,9 @@ CREATE TABLE grants (
   PRIMARY KEY (resource, grant_id)
 ) STRICT, WITHOUT ROWID;
 
+-- An exclusive grant is alone; only shared ones need to be told apart by their tokens.
+CREATE INDEX grants_that_share ON grants (resource, token) WHERE mode = 'shared';
+
 CREATE INDEX grants_to_tell ON grants (peer) WHERE claimed = 0 OR revoked = 1;
 
 CREATE TABLE waiters (

@@ -37,6 +37,7 @@ export class LateSeam implements Seam {
     }
   }
 
+  connection = (key: string, confirming: boolean) => this.#seam?.connection?.(key, confirming);
   script: Seam["script"] = (...args) => this.#opened((seam) => seam.script(...args));
   confirmed: Seam["confirmed"] = (...args) => this.#opened((seam) => seam.confirmed(...args));
   scan: Seam["scan"] = (...args) => this.#opened((seam) => seam.scan(...args));

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { EngineError } from "../../errors.js";
 import type { Seam } from "../redis/client.js";
-import { explain, isMissingScript } from "../redis/failure.js";
+import { explain, isMissingScript, ofRepeat } from "../redis/failure.js";
 import { keyOf, resourceOf } from "../redis/keys.js";
 import { Pushes } from "../redis/pushes.js";
 import { readReply } from "./answers.js";
@@ -85,35 +85,38 @@ export class RedisNode implements QuorumNode {
       keys.push("resource" in request ? keyFor(prefix, request.resource) : tag);
       for (const word of wordsOf(request)) args.push(word);
     }
-    this.#seam.script({ sha: SHA }, keys, args).then(
-      (reply) => this.#settle(batch, reply),
-      (error: unknown) => {
-        // A server that was restarted or flushed has forgotten the script; nothing ran then.
-        if (!isMissingScript(error)) return this.#fail(batch, error);
-        this.#seam.script({ text: TEXT }, keys, args).then(
-          (reply) => this.#settle(batch, reply),
-          (reason: unknown) => this.#fail(batch, reason),
-        );
-      },
-    );
+    const connection = () => this.#seam.connection?.(keys[0]!, false);
+    const sentBy = connection();
+    const settle = (reply: unknown) => this.#settle(batch, reply, connection() === sentBy);
+    const fail = (error: unknown) => this.#fail(batch, error, connection() === sentBy);
+    this.#seam.script({ sha: SHA }, keys, args).then(settle, (error: unknown) => {
+      // A server that was restarted or flushed has forgotten the script; nothing ran then.
+      if (!isMissingScript(error)) return fail(error);
+      this.#seam.script({ text: TEXT }, keys, args).then(settle, fail);
+    });
   }
 
-  #settle(batch: readonly Question[], reply: unknown): void {
+  /** once: whether the client cannot have sent it twice by itself. */
+  #settle(batch: readonly Question[], reply: unknown, once: boolean): void {
     let read: ReturnType<typeof readReply>;
     try {
       const verbs = batch.map(({ request }) => request.verb);
       read = readReply(reply, verbs);
     } catch (error) {
-      this.#fail(batch, error);
+      this.#fail(batch, error, once);
       return;
     }
     this.#unanswered -= batch.length;
-    for (const [i, { answered }] of batch.entries()) answered(read.answers[i]!, read.us);
+    for (const [i, { answered }] of batch.entries()) {
+      const answer = read.answers[i]!;
+      const isDoubtful = answer.kind === "failed" && !once;
+      answered(isDoubtful ? { ...answer, effect: "unknown" } : answer, read.us);
+    }
   }
 
-  #fail(batch: readonly Question[], error: unknown): void {
+  #fail(batch: readonly Question[], error: unknown, once: boolean): void {
     this.#unanswered -= batch.length;
-    const failure = explain(error);
+    const failure = once ? explain(error) : ofRepeat(explain(error));
     const effect = failure instanceof EngineError ? failure.effect : "unknown";
     for (const { answered } of batch) {
       answered({ kind: "failed", effect, error: failure }, Number.NaN);

@@ -46,10 +46,11 @@ export interface Seam {
   /** A Cluster carries out a command only if all its keys are in one slot. */
   readonly shards?: Shards;
   /**
-   * The connection by which this key is reached now. Where it is another one when the answer comes, the
-   * client may have sent the command twice by itself. Left out for clients that never do.
+   * Changes whenever the connection is lost by which this key is reached; confirming: by `confirmed`.
+   * Where it is another one when the answer comes, the client may have sent the command twice by
+   * itself. Left out for clients that never do.
    */
-  connection?(key: string): unknown;
+  connection?(key: string, confirming: boolean): unknown;
   /** EVALSHA, or EVAL where a text is given. */
   script(how: Script, keys: string[], args: string[]): Promise<unknown>;
   /**

@@ -9,6 +9,7 @@ import {
   isForbidden,
   isMissingScript,
   isMoving,
+  ofRepeat,
   outcomeOf,
   sentTwice,
 } from "./failure.js";
@@ -29,13 +30,17 @@ const MOVING_PAUSE_MS = 50;
 const MOVING_LOOKS = 100;
 
 interface Operation extends Asked {
-  resolve(answer: unknown): void;
+  /** once: whether the client cannot have sent it twice by itself. */
+  resolve(answer: unknown, once: boolean): void;
   reject(error: unknown): void;
 }
 
-/** What a caller is told: what read makes of the answer, or fail of an error; or what they throw. */
+/**
+ * What a caller is told: what read makes of the answer, or fail of an error; or what they throw. Where
+ * it was not sent once, a copy of it may still be on its way.
+ */
 export interface Reader<T> {
-  read(answer: unknown): T;
+  read(answer: unknown, once: boolean): T;
   fail(error: unknown): T;
 }
 
@@ -165,23 +170,24 @@ export class Commander {
   #send(batch: readonly Operation[]): Promise<void> {
     const channel = this.#terms.channelOf(batch[0]!.key);
     const sent = wordsOf(batch, channel, this.#seam.shards !== undefined);
-    const connection = () => this.#seam.connection?.(batch[0]!.key);
+    const connection = () =>
+      this.#seam.connection?.(batch[0]!.key, this.#terms.wait !== null) ?? null;
     const sentBy = connection();
+    const isOnce = () => connection() === sentBy;
     this.#underWay++;
     this.#carried += batch.length;
     const settleAll = (answer: unknown) => {
       this.#answered(batch);
-      // A client that had no connection yet had nothing to repeat.
-      const once = sentBy === undefined || connection() === sentBy;
+      const once = isOnce();
       if (batch.length === 1) settle(batch[0]!, answer, once);
       else if (isListOf(answer, batch.length)) {
         for (let i = 0; i < batch.length; i++) settle(batch[i]!, answer[i], once);
       } else rejectAll(batch, misfit(answer));
     };
     return this.#script(this.#program.bySha, sent).then(settleAll, (error: unknown) =>
-      this.#sendAgain(batch, sent, error).then(settleAll, (last: unknown) => {
+      this.#sendAgain(batch, sent, error, isOnce).then(settleAll, (last: unknown) => {
         this.#answered(batch);
-        rejectAll(batch, explain(last));
+        rejectAll(batch, isOnce() ? explain(last) : ofRepeat(explain(last)));
       }),
     );
   }
@@ -195,7 +201,12 @@ export class Commander {
   }
 
   /** After a refusal that nothing ran with. Anything else is thrown on. */
-  async #sendAgain(batch: readonly Operation[], sent: Sent, refusal: unknown): Promise<unknown> {
+  async #sendAgain(
+    batch: readonly Operation[],
+    sent: Sent,
+    refusal: unknown,
+    isOnce: () => boolean,
+  ): Promise<unknown> {
     const { bySha, inFull } = this.#program;
     let error = refusal;
     for (let looks = 1; looks < MOVING_LOOKS; looks++) {
@@ -210,7 +221,7 @@ export class Commander {
         error = next;
       }
     }
-    if (batch.length === 1 || !isForbidden(error)) throw error;
+    if (batch.length === 1 || !isForbidden(error) || !isOnce()) throw error;
     // One key that this user may not touch refuses them all.
     return Promise.all(batch.map((operation) => this.#alone(operation)));
   }
@@ -263,9 +274,9 @@ class Single<T> implements Operation {
     this.#reject = reject;
   }
 
-  resolve(answer: unknown): void {
+  resolve(answer: unknown, once: boolean): void {
     try {
-      this.#resolve(this.#reader.read(answer));
+      this.#resolve(this.#reader.read(answer, once));
     } catch (error) {
       this.reject(error);
     }
@@ -371,6 +382,6 @@ function rejectAll(batch: readonly Operation[], reason: HoldfastError): void {
 function settle(operation: Operation, answer: unknown, once: boolean): void {
   const outcome =
     once || !isDoubtful(operation.words[0]!, answer) ? outcomeOf(answer) : sentTwice();
-  if (outcome instanceof HoldfastError) operation.reject(outcome);
-  else operation.resolve(outcome);
+  if (!(outcome instanceof HoldfastError)) operation.resolve(outcome, once);
+  else operation.reject(once ? outcome : ofRepeat(outcome));
 }

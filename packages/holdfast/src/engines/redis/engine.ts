@@ -41,6 +41,7 @@ import { Beats } from "./beats.js";
 import type { Seam } from "./client.js";
 import { clientError } from "./client-error.js";
 import { Commander, type Reader } from "./commander.js";
+import { Doubts } from "./doubts.js";
 import { warnOfEviction } from "./eviction.js";
 import { failed } from "./failure.js";
 import { keyOf, resourceOf } from "./keys.js";
@@ -81,6 +82,7 @@ export class RedisEngine implements Engine {
   readonly #pushes: Pushes;
   readonly #end: () => void;
   readonly #beats = new Beats();
+  readonly #doubts = new Doubts();
   readonly #grantListeners = new Set<GrantListener>();
   readonly #changeListeners = new Set<(resource: string) => void>();
   #used = false;
@@ -113,7 +115,11 @@ export class RedisEngine implements Engine {
     this.#firstUse();
     void this.#pushes.listen();
     if (this.#closed) return Promise.reject(closed());
-    const read = (answer: unknown) => tried(answer, claim, call.startedAt);
+    const read = (raw: unknown, once: boolean) => {
+      const answer = tried(raw, claim, call.startedAt);
+      if (!once) this.#doubt(claim, answer.kind === "busy");
+      return answer;
+    };
     const key = keyOf(this.#terms.prefix, claim.resource);
     return this.#keeping.run(key, claimWords("acquire", claim, 0), { read, fail });
   }
@@ -136,7 +142,7 @@ export class RedisEngine implements Engine {
     call: Call,
   ): Promise<readonly (Released | Gone | Failed)[]> {
     for (let i = 0; i < grants.length; i++) this.#beats.forget(grants[i]!.grantId);
-    return this.#each(this.#commander, grants, call, releaseWords, this.#readRelease);
+    return this.#each(this.#commander, grants, call, this.#releaseWords, this.#readRelease);
   }
 
   check({ resource, mode, token }: Sequence): Promise<boolean> {
@@ -201,6 +207,8 @@ export class RedisEngine implements Engine {
       this.#ask(this.#keeping, resource, ["withdraw", grantId], (raw) => {
         const answer = withdrawn(raw, call.startedAt);
         this.#beats.forget(grantId);
+        const isDoubtful = this.#doubts.tombstoneMs(grantId) > 0;
+        if (answer.kind === "withdrawn" && isDoubtful) void this.#bury({ resource, grantId });
         return answer;
       }),
 
@@ -224,7 +232,12 @@ export class RedisEngine implements Engine {
   async #leaveLines(): Promise<void> {
     const left = Promise.all(
       this.#beats.waiters.map(({ resource, grantId }) =>
-        this.#ask(this.#commander, resource, ["release", grantId, "0"], this.#readRelease),
+        this.#ask(
+          this.#commander,
+          resource,
+          this.#releaseWords({ resource, grantId, tombstoneMs: 0 }),
+          this.#readRelease,
+        ),
       ),
     );
     // A server that does not answer finds out by itself, when our heartbeats stay away.
@@ -237,7 +250,8 @@ export class RedisEngine implements Engine {
     if (this.#closed) return Promise.reject(closed());
     const isNew = this.#beats.find(claim.grantId) === null;
     const beat = this.#beats.next(claim, call.startedAt);
-    const reader = new EnqueueReader(this.#beats, claim, call.startedAt, isNew);
+    const doubt = () => this.#doubt(claim, false);
+    const reader = new EnqueueReader(this.#beats, claim, call.startedAt, isNew, doubt);
     const key = keyOf(this.#terms.prefix, claim.resource);
     return this.#keeping.run(key, claimWords("enqueue", claim, beat), reader);
   }
@@ -251,6 +265,27 @@ export class RedisEngine implements Engine {
     this.#refuseWhenClosed();
     return commander.run(keyOf(this.#terms.prefix, resource), words, { read, fail });
   }
+
+  /** The client may have sent this claim twice, and its first copy may arrive whenever it likes. */
+  #doubt(claim: Claim, isOver: boolean): void {
+    this.#doubts.add(claim.grantId);
+    if (isOver) void this.#bury(claim);
+  }
+
+  /** Closes a claim that is over, and that nobody releases, to copies of it that come late. */
+  async #bury({ resource, grantId }: GrantRef): Promise<void> {
+    try {
+      const words = this.#releaseWords({ resource, grantId, tombstoneMs: 0 });
+      await this.#ask(this.#commander, resource, words, this.#readRelease);
+    } catch (error) {
+      if (!this.#closed) this.#failed(error);
+    }
+  }
+
+  readonly #releaseWords = (ref: ReleaseRef): string[] => {
+    const tombstoneMs = this.#doubts.tombstoneMs(ref.grantId);
+    return releaseWords(tombstoneMs > ref.tombstoneMs ? { ...ref, tombstoneMs } : ref);
+  };
 
   readonly #readRelease = (answer: unknown): Released | Gone =>
     released(answer, (pushed) => this.#hearGrant(pushed));
@@ -397,15 +432,18 @@ class EnqueueReader implements Reader<Granted | Queued | Gone> {
   readonly #claim: Claim;
   readonly #startedAt: number;
   readonly #isNew: boolean;
+  readonly #doubt: () => void;
 
-  constructor(beats: Beats, claim: Claim, startedAt: number, isNew: boolean) {
+  constructor(beats: Beats, claim: Claim, startedAt: number, isNew: boolean, doubt: () => void) {
     this.#beats = beats;
     this.#claim = claim;
     this.#startedAt = startedAt;
     this.#isNew = isNew;
+    this.#doubt = doubt;
   }
 
-  read(raw: unknown): Granted | Queued | Gone {
+  read(raw: unknown, once: boolean): Granted | Queued | Gone {
+    if (!once) this.#doubt();
     const answer = enqueued(raw, this.#claim, this.#startedAt);
     if (answer.kind !== "queued") this.#beats.forget(this.#claim.grantId);
     return answer;

@@ -41,6 +41,8 @@ export interface OpenOptions extends Omit<RedisEngineOptions, "client"> {
   readonly resp?: 2 | 3;
   /** What node-redis gives for the types of RESP, which are named by their first byte. */
   readonly typeMapping?: { readonly 36?: typeof Buffer; readonly 58?: typeof String };
+  /** Shown the client of ioredis before the engine has it. */
+  readonly shows?: (client: Redis) => void;
   /** Whether it never connects again once its connection is lost. */
   readonly givesUp?: boolean;
   /** More options for ioredis. */
@@ -51,6 +53,7 @@ export interface OpenOptions extends Omit<RedisEngineOptions, "client"> {
     readonly enableReadyCheck?: boolean;
     readonly disableClientInfo?: boolean;
     readonly enableAutoPipelining?: boolean;
+    readonly autoResendUnfulfilledCommands?: boolean;
     readonly protocol?: 2 | 3;
   };
 }
@@ -102,7 +105,7 @@ export class Ground implements AsyncDisposable {
   }
 
   ioRedis(options: OpenOptions = {}): RedisClient & Redis {
-    const { port, pushPort, database, user, ioredis, givesUp = false } = options;
+    const { port, pushPort, database, user, ioredis, givesUp = false, shows } = options;
     const client = new Redis({
       port: port ?? this.server.port,
       ...(database === undefined ? {} : { db: database }),
@@ -116,6 +119,7 @@ export class Ground implements AsyncDisposable {
       const duplicate = client.duplicate.bind(client);
       client.duplicate = (override) => duplicate({ ...override, port: pushPort });
     }
+    shows?.(client);
     return client as RedisClient & Redis;
   }
 

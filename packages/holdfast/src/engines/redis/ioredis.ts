@@ -21,7 +21,6 @@ export interface IoRedisClient extends Commands {
     readonly sentinels?: readonly object[] | null | undefined;
   };
   readonly status: string;
-  readonly stream?: { unref(): unknown };
   sendCommand?(command: object): unknown;
   duplicate(override?: object): IoRedisClient & IoRedisSubscriber;
   on(event: "close", listener: () => void): unknown;
@@ -38,7 +37,9 @@ export interface IoRedisClusterClient extends Commands {
   };
   /** By slot: the addresses that serve it, the primary's first. */
   readonly slots: readonly (readonly string[])[];
-  nodes(role: "master"): readonly IoRedisClient[];
+  nodes(role: "master" | "all"): readonly IoRedisClient[];
+  on(event: "+node", listener: (node: IoRedisClient & Socketed) => void): unknown;
+  off(event: "+node", listener: (node: IoRedisClient & Socketed) => void): unknown;
   refreshSlotsCache?(): void;
   duplicate(nodes?: never[], override?: object): IoRedisClusterClient & IoRedisSubscriber;
   disconnect(): void;
@@ -62,9 +63,15 @@ interface Socketed {
   readonly stream?: { unref(): unknown };
 }
 
-// Nothing is sent twice by the client itself, and nothing waits for ever in it. Where the Sentinels'
-// word matters, these follow the client that hears it; ioredis may leave listeners behind otherwise.
-const OWN = { lazyConnect: false, maxRetriesPerRequest: null, failoverDetector: false };
+// Nothing is given up by the client itself: the core knows when. What was not answered is sent again, as
+// ioredis would leave it without an answer otherwise. Where the Sentinels' word matters, these follow
+// the client that hears it; ioredis may leave listeners behind otherwise.
+const OWN = {
+  lazyConnect: false,
+  maxRetriesPerRequest: null,
+  autoResendUnfulfilledCommands: true,
+  failoverDetector: false,
+};
 
 export function ioRedisSeam(client: IoRedisClient | IoRedisClusterClient): Seam {
   refuseKeyPrefix(client.options);
@@ -86,14 +93,19 @@ function refuseKeyPrefix(options: IoRedisClusterClient["options"]): void {
 function singleSeam(client: IoRedisClient): Seam {
   let confirming: (IoRedisClient & IoRedisSubscriber) | null = null;
   const follow = followers(client);
+  // With every connection that is lost, what was not answered is sent again.
+  let [losses, confirmingLosses] = [0, 0];
+  const lost = () => void losses++;
+  client.on("close", lost);
   return {
-    connection: () => client.stream,
+    connection: (_, confirms) => (confirms ? confirmingLosses : losses),
     script: sender(client),
     confirmed: (how, keys, args, wait) => {
       if (confirming === null || confirming.status === "end") {
         // A connection of its own: while it waits for replicas, it can do nothing else.
         const own = client.duplicate(OWN);
         own.on("error", () => {});
+        own.on("close", () => void confirmingLosses++);
         own.on("connect", () => own.stream?.unref());
         own.on("end", () => follow.delete(own));
         follow.add(own);
@@ -111,6 +123,7 @@ function singleSeam(client: IoRedisClient): Seam {
       return subscribed(subscriber, channels, onMessage, onError, () => follow.delete(subscriber));
     },
     close: () => {
+      client.off("close", lost);
       follow.end();
       confirming?.disconnect();
     },
@@ -158,17 +171,21 @@ function followers(client: IoRedisClient) {
 
 function clusterSeam(client: IoRedisClusterClient): Seam {
   let confirming: (IoRedisClusterClient & IoRedisSubscriber) | null = null;
+  const losses = countLosses(client);
   const calls = new LateCalls(() => client.refreshSlotsCache?.());
   const confirms = new LateCalls(() => confirming?.refreshSlotsCache?.());
   return {
-    connection: (key) => {
-      const address = client.slots[slotOf(key)]?.[0];
-      return client.nodes("master").find((node) => addressOf(node) === address)?.stream;
+    connection: (key, confirms) => {
+      // Its nodes do not come back by themselves, and so send nothing again.
+      if (confirms) return null;
+      const address = client.slots[slotOf(key)]?.[0] ?? "";
+      return `${address} ${losses.of(address)}`;
     },
     script: (how, keys, args) => calls.watch(keys[0]!, run(client, how, keys, args)),
     confirmed: async (how, keys, args, wait) => {
       if (confirming === null || confirming.status === "end") {
-        const own = client.duplicate([], { ...OWN, scaleReads: "master" });
+        const more = { scaleReads: "master", clusterNodeRetryStrategy: null };
+        const own = client.duplicate([], { ...OWN, ...more });
         own.on("error", () => {});
         unrefNodes(own);
         confirming = own;
@@ -199,6 +216,7 @@ function clusterSeam(client: IoRedisClusterClient): Seam {
       throw new Error("a Cluster is listened to by its shards");
     },
     close: () => {
+      losses.end();
       for (const late of [calls, confirms]) late.close();
       confirming?.disconnect();
     },
@@ -282,6 +300,23 @@ async function primaryOf(cluster: IoRedisClusterClient, slot: number): Promise<s
   const address = known();
   if (address === undefined) throw new Error("CLUSTERDOWN nobody serves this slot", { cause });
   return address;
+}
+
+/** How often the connection to each node was lost: what it had not answered is sent again. */
+function countLosses(cluster: IoRedisClusterClient) {
+  const losses = new Map<string, number>();
+  const of = (address: string) => losses.get(address) ?? 0;
+  function lost(this: IoRedisClient): void {
+    losses.set(addressOf(this), of(addressOf(this)) + 1);
+  }
+  const meet = (node: IoRedisClient) => void node.on("close", lost);
+  for (const node of cluster.nodes("all")) meet(node);
+  cluster.on("+node", meet);
+  const end = () => {
+    cluster.off("+node", meet);
+    for (const node of cluster.nodes("all")) node.off("close", lost);
+  };
+  return { of, end };
 }
 
 function addressOf({ options }: IoRedisClient): string {

@@ -120,13 +120,13 @@ function sentinelSeam(client: NodeRedisSentinelClient): Seam {
   };
   // It sends a command again when it has lost the connection to the primary, and tells of the one that
   // it opens instead.
-  let changes = 0;
+  let [changes, ownChanges] = [0, 0];
   const changed = () => void changes++;
   client.on("topology-change", changed);
-  const own = confirming(client);
+  const own = confirming(client, (copy) => copy.on("topology-change", () => void ownChanges++));
   const ownComeback = new Comeback(() => own.connected());
   return {
-    connection: () => changes,
+    connection: (_, confirms) => (confirms ? ownChanges : changes),
     script: (how, keys, args) => primary.sendCommand(words(how, keys, args)),
     confirmed: async (how, keys, args, wait) => {
       const copy = await own.open();

@@ -15,6 +15,8 @@ const SECOND_PART_ONLY = TEXT.replace("= redis.pcall,", "= function() return { e
 const CHANNELS = ["heard", "unheard"] as const;
 const NAMES = ["a", "b", "c", "d", "e"] as const;
 
+const LASTING = ["queue", "waiters", "shared", "fence", "gone", "ends", "tokens"] as const;
+
 type Step = { readonly who: number; readonly words: readonly string[]; readonly channel: string };
 
 let server: Awaited<ReturnType<typeof startRedis>>;
@@ -204,6 +206,8 @@ async function tokenInUse(): Promise<string> {
 }
 
 async function state(): Promise<unknown> {
+  const kept = await Promise.all(LASTING.map((kind) => client.pttl(`{key}:${kind}`)));
+  assert.ok(!kept.includes(-1), `${LASTING[kept.indexOf(-1)]} would stay for ever`);
   const [holder, queue, waiters, shared, pttl] = await Promise.all([
     client.get("key"),
     client.zrange("{key}:queue", "0", "-1"),

@@ -22,6 +22,17 @@ scenes("shared grants and waiters", (play) => {
     assert.equal(over?.kind, "gone");
   });
 
+  play("those that are over keep no writer out, though some are still noted", async (ground) => {
+    const engine = ground.engine();
+    const [last, ...ending] = permits(60, { mode: "shared", ttlMs: TTL_MS });
+    await take(engine, [{ ...last!, ttlMs: TTL_MS * 10 }, ...ending]);
+    await age(ground.admin, "a", TTL_MS + 1);
+    assert.equal((await engine.tryAcquire(claim("a"), now())).kind, "busy");
+    await engine.release([{ ...last!, tombstoneMs: 0 }], now());
+    await take(engine, [claim("a")]);
+    assert.deepEqual((await ground.admin.keys("*")).sort(), ["holdfast:a", "{holdfast:a}:fence"]);
+  });
+
   play("the key ends with the last of them, whichever was released", async (ground) => {
     const engine = ground.engine();
     const [short, long] = [
@@ -73,9 +84,11 @@ scenes("shared grants and waiters", (play) => {
   play("a waiter taken for dead does not come back with another limit", async (ground) => {
     const engine = ground.engine();
     await take(engine, [claim("a")]);
-    const dead = claim("a", { mode: "shared", limit: 2 });
-    await engine.queue!.enqueue(dead, now());
+    const [head, dead] = [claim("a"), claim("a", { mode: "shared", limit: 2 })];
+    for (const one of [head, dead]) await engine.queue!.enqueue(one, now());
     await silence(ground.admin, "a", 11_000);
+    // The head lives, so nobody meets the dead behind it.
+    await engine.queue!.heartbeat([head], now());
     await engine.queue!.enqueue(claim("a", { mode: "shared", limit: 3 }), now());
     const [answer] = await engine.queue!.heartbeat([dead], now());
     assert.equal(answer?.kind, "unknown");
@@ -91,6 +104,23 @@ scenes("shared grants and waiters", (play) => {
     assert.equal(answer?.kind, "queued");
   });
 
+  play("a line that ends and begins again in one call is not kept for ever", async (ground) => {
+    const engine = ground.engine();
+    await take(engine, [claim("a")]);
+    const [first, a, b] = permits(3, { mode: "shared" });
+    await engine.queue!.enqueue(first!, now());
+    await engine.queue!.withdraw(first!, now());
+    const calls = [
+      engine.queue!.enqueue(a!, now()),
+      engine.queue!.withdraw(a!, now()),
+      engine.queue!.enqueue(b!, now()),
+    ];
+    await Promise.all(calls);
+    for (const kind of ["queue", "waiters"]) {
+      assert.ok((await ground.admin.pttl(`{holdfast:a}:${kind}`)) > 0, `${kind} has no end`);
+    }
+  });
+
   play("check and revoke find a grant by each of its tokens", async (ground) => {
     const engine = ground.engine();
     const readers = permits(30, { mode: "shared", tokens: 5 });
@@ -104,12 +134,23 @@ scenes("shared grants and waiters", (play) => {
     assert.equal(await seen(grants[0]!.token - 1n), false);
     await engine.release([{ ...readers[7]!, tombstoneMs: 0 }], now());
     assert.equal(await seen(grants[7]!.token), false);
+    assert.equal(await ground.admin.zcard("{holdfast:a}:tokens"), 29);
     assert.equal(
       await engine.revoke({ resource: "a", token: grants[8]!.token, force: true }, now()),
       "revoked",
     );
     assert.equal((await engine.renew([{ ...readers[8]! }], now()))[0]?.kind, "gone");
     assert.equal((await engine.renew([{ ...readers[9]! }], now()))[0]?.kind, "renewed");
+  });
+
+  play("a claim does not overtake readers whom its call had to leave in line", async (ground) => {
+    const [engine, other] = [ground.engine(), ground.engine()];
+    await take(other, [claim("a")]);
+    const readers = permits(200, { mode: "shared" });
+    await Promise.all(readers.map((one) => engine.queue!.enqueue(one, now())));
+    await ground.admin.del("holdfast:a");
+    const late = claim("a", { mode: "shared" });
+    assert.equal((await other.tryAcquire(late, now())).kind, "busy");
   });
 
   play("readers whom a call had to leave are let in by heartbeats, too", async (ground) => {

@@ -56,18 +56,21 @@ interface Promises {
   /** Until when each keeps others out, whatever happens. */
   readonly kept: ReadonlyMap<string, number>;
   readonly forced: ReadonlySet<string>;
+  readonly killed: ReadonlySet<string>;
 }
 
 function promisesOf(entries: readonly Entry[]): Promises {
-  const [shrunk, givenBack, forced] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  const [shrunk, givenBack] = [new Set<string>(), new Set<string>()];
+  const [forced, killed] = [new Set<string>(), new Set<string>()];
   const kept = new Map<string, number>();
   for (const entry of entries) {
     if (entry.e === "shrinks") shrunk.add(entry.lease);
     else if (entry.e === "gives-back") givenBack.add(entry.lease);
     else if (entry.e === "keeps") kept.set(entry.lease, entry.until);
     else if (entry.e === "forced") forced.add(nameOf(entry));
+    else if (entry.e === "killed") killed.add(String(entry.pid));
   }
-  return { shrunk, givenBack, kept, forced };
+  return { shrunk, givenBack, kept, forced, killed };
 }
 
 function nameOf({ resource, token }: { resource: string; token: bigint | string }): string {
@@ -140,10 +143,12 @@ function tokensTwice(holds: readonly Hold[]): string[] {
 /** Nobody holds within the lock-delay of a lease that was lost, or while a run keeps others out. */
 function tooEarly(holds: readonly Hold[], lockDelayMs: number, promises: Promises): string[] {
   const closedUntil = ({ lease, sights }: Hold): number => {
-    const until = promises.kept.get(lease) ?? -Infinity;
+    const last = sights.at(-1)!;
+    const isKilled = promises.killed.has(lease.split(" ")[0]!);
+    const until = isKilled ? -Infinity : (promises.kept.get(lease) ?? -Infinity);
     const lost = !promises.givenBack.has(lease) && !promises.shrunk.has(lease);
     if (lockDelayMs === 0 || !lost) return until;
-    return Math.max(until, sights.at(-1)!.until + lockDelayMs);
+    return Math.max(until, (isKilled ? last.from : last.until) + lockDelayMs);
   };
   const found: string[] = [];
   const inTime = [...holds].sort((a, b) => a.from - b.from);

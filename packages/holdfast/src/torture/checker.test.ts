@@ -123,6 +123,21 @@ test("a successor within the lock-delay of a lost lease is found, and one of a r
   assert.deepEqual(violations([...lost, shrunk, ...early], [], [delayed]), []);
 });
 
+test("where a process was killed, the lock-delay counts from the last sight of its lease", () => {
+  const delayed = { ...PLAIN, name: "delayed", lockDelayMs: 200 };
+  const on = { resource: "delayed" };
+  const killed: Entry[] = [
+    { e: "killed", pid: 7 },
+    { e: "keeps", lease: "7 1", until: 900 },
+    ...held(1, [0, 100], { ...on, lease: "7 1" }),
+  ];
+  assert.deepEqual(violations([...killed, ...held(2, [310, 320], on)], [], [delayed]), []);
+  assert.match(
+    violations([...killed, ...held(2, [150, 160], on)], [], [delayed]).join(),
+    /token 2 was held 150 ms too early after token 1/,
+  );
+});
+
 test("a successor before the end of what a run keeps closed is found", () => {
   const keeps: Entry = { e: "keeps", lease: "lease 1", until: 500 };
   const run = [...held(1, [0, 100]), keeps];

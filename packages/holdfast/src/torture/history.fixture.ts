@@ -21,6 +21,8 @@ export type Entry =
   | { readonly e: "keeps"; readonly lease: string; readonly until: number }
   /** Somebody is about to end it by force: what its holder believes is nobody's promise any more. */
   | { readonly e: "forced"; readonly resource: string; readonly token: string }
+  /** This process was killed, on a backend that ends the grants of the dead before their time. */
+  | { readonly e: "killed"; readonly pid: number }
   /** An acquire ended without a lease. */
   | { readonly e: "ended"; readonly code: string; readonly at: number };
 

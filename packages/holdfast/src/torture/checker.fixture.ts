@@ -18,6 +18,9 @@ const SLACK_MS = 25;
 /** More than one grant can reserve. */
 const LONGEST_RANGE = 1024n;
 
+/** Ends of an acquire that say that the engine is wrong, or that we are. */
+const NEVER = new Set(["CONTRACT", "USAGE", "UNSUPPORTED"]);
+
 /** Decides from the history alone. Gives what is wrong, a sentence each. */
 export function violations(
   entries: readonly Entry[],
@@ -25,19 +28,53 @@ export function violations(
   resources: readonly Contended[],
 ): string[] {
   const holds = holdsOf(entries);
-  const shrunk = new Set(entries.flatMap((entry) => (entry.e === "shrinks" ? [entry.lease] : [])));
-  const checked = holds.filter(({ lease }) => !shrunk.has(lease));
-  return resources.flatMap(({ name, limit }) => {
+  const promises = promisesOf(entries);
+  const found = resources.flatMap(({ name, limit, lockDelayMs }) => {
     const here = holds.filter(({ resource }) => resource === name);
+    const unforced = here.filter((hold) => !promises.forced.has(nameOf(hold)));
     return [
-      ...overlaps(here, limit),
+      ...overlaps(unforced, limit),
+      ...tokensTwice(here),
       ...tokensGoneBack(here),
+      ...tooEarly(unforced, lockDelayMs, promises),
       ...beliefs(
-        checked.filter(({ resource }) => resource === name),
+        unforced.filter(({ lease }) => !promises.shrunk.has(lease)),
         readings.filter(({ resource }) => resource === name),
       ),
     ];
   });
+  for (const entry of entries) {
+    if (entry.e === "ended" && NEVER.has(entry.code)) found.push(`an acquire ended: ${entry.code}`);
+  }
+  return found;
+}
+
+/** What holders and others did that changes what may be expected of a lease. */
+interface Promises {
+  readonly shrunk: ReadonlySet<string>;
+  readonly givenBack: ReadonlySet<string>;
+  /** Until when each keeps others out, whatever happens. */
+  readonly kept: ReadonlyMap<string, number>;
+  readonly forced: ReadonlySet<string>;
+  readonly killed: ReadonlySet<string>;
+}
+
+function promisesOf(entries: readonly Entry[]): Promises {
+  const [shrunk, givenBack] = [new Set<string>(), new Set<string>()];
+  const [forced, killed] = [new Set<string>(), new Set<string>()];
+  const kept = new Map<string, number>();
+  for (const entry of entries) {
+    if (entry.e === "shrinks") shrunk.add(entry.lease);
+    else if (entry.e === "gives-back") givenBack.add(entry.lease);
+    else if (entry.e === "keeps") kept.set(entry.lease, entry.until);
+    else if (entry.e === "forced") forced.add(nameOf(entry));
+    else if (entry.e === "killed") killed.add(String(entry.pid));
+  }
+  return { shrunk, givenBack, kept, forced, killed };
+}
+
+function nameOf({ resource, token }: { resource: string; token: bigint | string }): string {
+  return `${token} ${resource}`;
 }
 
 export function holdsOf(entries: readonly Entry[]): Hold[] {
@@ -95,22 +132,57 @@ function overlaps(holds: readonly Hold[], limit: number): string[] {
   return found;
 }
 
-/** An exclusive grant has a greater token than everybody who held before it. */
-function tokensGoneBack(holds: readonly Hold[]): string[] {
+function tokensTwice(holds: readonly Hold[]): string[] {
+  const counts = new Map<bigint, number>();
+  for (const { token } of holds) counts.set(token, (counts.get(token) ?? 0) + 1);
+  return [...counts]
+    .filter(([, count]) => count > 1)
+    .map(([token, count]) => `${holds[0]!.resource}: token ${token} was given to ${count} leases`);
+}
+
+/** Nobody holds within the lock-delay of a lease that was lost, or while a run keeps others out. */
+function tooEarly(holds: readonly Hold[], lockDelayMs: number, promises: Promises): string[] {
+  const closedUntil = ({ lease, sights }: Hold): number => {
+    const last = sights.at(-1)!;
+    const isKilled = promises.killed.has(lease.split(" ")[0]!);
+    const until = isKilled ? -Infinity : (promises.kept.get(lease) ?? -Infinity);
+    const lost = !promises.givenBack.has(lease) && !promises.shrunk.has(lease);
+    if (lockDelayMs === 0 || !lost) return until;
+    return Math.max(until, (isKilled ? last.from : last.until) + lockDelayMs);
+  };
   const found: string[] = [];
   const inTime = [...holds].sort((a, b) => a.from - b.from);
-  let highest: Hold | null = null;
-  for (const hold of inTime) {
-    if (highest !== null && hold.exclusive && hold.token <= highest.token) {
-      found.push(`${hold.resource}: token ${hold.token} came after ${highest.token}`);
-    }
-    if (highest === null || hold.token > highest.token) highest = hold;
+  for (const [i, hold] of inTime.entries()) {
+    const next = inTime[i + 1];
+    const earlyMs = closedUntil(hold) - (next?.from ?? Infinity);
+    if (earlyMs <= SLACK_MS) continue;
+    const { resource, token } = next!;
+    const ms = earlyMs.toFixed(0);
+    found.push(`${resource}: token ${token} was held ${ms} ms too early after token ${hold.token}`);
   }
   return found;
 }
 
-/** Whose range the token is of: the nearest grant that begins before it. */
-function grantOf(token: bigint, grants: Reading["grants"]): Reading["grants"][number] | undefined {
+/** A grant has a greater token than every exclusive one before it, and an exclusive one than all. */
+function tokensGoneBack(holds: readonly Hold[]): string[] {
+  const found: string[] = [];
+  const inTime = [...holds].sort((a, b) => a.from - b.from);
+  let [highest, highestExclusive] = [-1n, -1n];
+  for (const { resource, token, exclusive } of inTime) {
+    const before = exclusive ? highest : highestExclusive;
+    if (token <= before) found.push(`${resource}: token ${token} came after ${before}`);
+    if (token > highest) highest = token;
+    if (exclusive && token > highestExclusive) highestExclusive = token;
+  }
+  return found;
+}
+
+/** Whose range the token is of: the nearest grant that begins before it. Readers have no ranges. */
+function grantOf(
+  { token, exclusive }: Hold,
+  grants: Reading["grants"],
+): Reading["grants"][number] | undefined {
+  if (!exclusive) return grants.find((one) => one.token === token);
   const before = grants.filter((one) => token >= one.token && token < one.token + LONGEST_RANGE);
   return before.sort((a, b) => (a.token > b.token ? -1 : 1))[0];
 }
@@ -119,10 +191,11 @@ function grantOf(token: bigint, grants: Reading["grants"]): Reading["grants"][nu
 function beliefs(holds: readonly Hold[], readings: readonly Reading[]): string[] {
   const found: string[] = [];
   for (const { resource, from, to, grants } of readings) {
-    for (const { token, sights } of holds) {
+    for (const hold of holds) {
+      const { token, sights } = hold;
       if (sights[0]!.to > from || sights.at(-1)!.from < to) continue;
       const before = sights.findLast((sight) => sight.to <= from)!;
-      const grant = grantOf(token, grants);
+      const grant = grantOf(hold, grants);
       if (grant === undefined) {
         found.push(`${resource}: token ${token} was held, and the backend had no such grant`);
         continue;

@@ -86,3 +86,81 @@ test("a reading before the lease or after it says nothing", () => {
   const readings = [reading(0, []), reading(200, [])];
   assert.deepEqual(violations(held(1, [50, 100]), readings, [PLAIN]), []);
 });
+
+test("two leases with one token are found, also where both are shared", () => {
+  const on = { resource: "catalogue", mode: "shared" } as const;
+  const twins = [...held(4, [0, 50], on), ...held(4, [10, 60], { ...on, lease: "another" })];
+  assert.match(violations(twins, [], [CATALOGUE]).join(), /token 4 was given to 2 leases/);
+});
+
+test("a reader whose token is below that of the writer before it is found", () => {
+  const on = { resource: "catalogue" };
+  const late = held(3, [60, 70], { ...on, mode: "shared" });
+  const found = violations([...held(5, [0, 50], on), ...late], [], [CATALOGUE]);
+  assert.match(found.join(), /token 3 came after 5/);
+});
+
+test("a reader without a grant of its own is found beside a neighbour that has one", () => {
+  const on = { resource: "catalogue", mode: "shared" } as const;
+  const neighbour = { ...reading(50, [{ token: 1n, remainingMs: 960 }]), resource: "catalogue" };
+  const readers = [...held(1, [0, 100], on), ...held(2, [0, 100], on)];
+  assert.match(violations(readers, [neighbour], [CATALOGUE]).join(), /token 2 was held, and the/);
+});
+
+test("a successor within the lock-delay of a lost lease is found, and one of a released lease is not", () => {
+  const delayed = { ...PLAIN, name: "delayed", lockDelayMs: 200 };
+  const on = { resource: "delayed" };
+  const lost = held(1, [0, 100], on);
+  const early = held(2, [1_150, 1_160], on);
+  assert.match(
+    violations([...lost, ...early], [], [delayed]).join(),
+    /token 2 was held 1\d\d ms too early after token 1/,
+  );
+  assert.deepEqual(violations([...lost, ...held(2, [1_310, 1_320], on)], [], [delayed]), []);
+  const released: Entry = { e: "gives-back", lease: "lease 1" };
+  assert.deepEqual(violations([...lost, released, ...early], [], [delayed]), []);
+  const shrunk: Entry = { e: "shrinks", lease: "lease 1" };
+  assert.deepEqual(violations([...lost, shrunk, ...early], [], [delayed]), []);
+});
+
+test("where a process was killed, the lock-delay counts from the last sight of its lease", () => {
+  const delayed = { ...PLAIN, name: "delayed", lockDelayMs: 200 };
+  const on = { resource: "delayed" };
+  const killed: Entry[] = [
+    { e: "killed", pid: 7 },
+    { e: "keeps", lease: "7 1", until: 900 },
+    ...held(1, [0, 100], { ...on, lease: "7 1" }),
+  ];
+  assert.deepEqual(violations([...killed, ...held(2, [310, 320], on)], [], [delayed]), []);
+  assert.match(
+    violations([...killed, ...held(2, [150, 160], on)], [], [delayed]).join(),
+    /token 2 was held 150 ms too early after token 1/,
+  );
+});
+
+test("a successor before the end of what a run keeps closed is found", () => {
+  const keeps: Entry = { e: "keeps", lease: "lease 1", until: 500 };
+  const run = [...held(1, [0, 100]), keeps];
+  assert.match(
+    violations([...run, ...held(2, [300, 310])], [], [PLAIN]).join(),
+    /token 2 was held 2\d\d ms too early after token 1/,
+  );
+  assert.deepEqual(violations([...run, ...held(2, [510, 520])], [], [PLAIN]), []);
+});
+
+test("a lease that is ended by force is no measure any more, and its neighbours are", () => {
+  const on = { resource: "catalogue", mode: "shared" } as const;
+  const forced: Entry = { e: "forced", resource: "catalogue", token: "1" };
+  const reader = held(1, [0, 100], on);
+  const writer = held(3, [50, 60], { resource: "catalogue" });
+  assert.deepEqual(violations([...reader, forced, ...writer], [], [CATALOGUE]), []);
+  const two = [...reader, ...held(2, [0, 100], on)];
+  assert.match(violations([...two, forced, ...writer], [], [CATALOGUE]).join(), /token 2 and tok/);
+});
+
+test("an error that no engine and no caller of ours may make is found", () => {
+  const end = (code: string): Entry => ({ e: "ended", code, at: 0 });
+  assert.deepEqual(violations([end("BUSY"), end("ENGINE"), end("LEASE_LOST")], [], [PLAIN]), []);
+  assert.match(violations([end("CONTRACT")], [], [PLAIN]).join(), /CONTRACT/);
+  assert.match(violations([end("USAGE")], [], [PLAIN]).join(), /USAGE/);
+});

@@ -15,6 +15,14 @@ export type Entry =
     }
   /** Its holder is about to ask for a shorter life: what it believed until now is no measure any more. */
   | { readonly e: "shrinks"; readonly lease: string }
+  /** Its holder gives it back before its end, so no lock-delay follows. */
+  | { readonly e: "gives-back"; readonly lease: string }
+  /** Whatever becomes of its holder, nobody else may hold until then. */
+  | { readonly e: "keeps"; readonly lease: string; readonly until: number }
+  /** Somebody is about to end it by force: what its holder believes is nobody's promise any more. */
+  | { readonly e: "forced"; readonly resource: string; readonly token: string }
+  /** This process was killed, on a backend that ends the grants of the dead before their time. */
+  | { readonly e: "killed"; readonly pid: number }
   /** An acquire ended without a lease. */
   | { readonly e: "ended"; readonly code: string; readonly at: number };
 
@@ -32,9 +40,13 @@ export interface Contended {
   /** How many may hold it at once in shared mode; 0 for an exclusive one. */
   readonly limit: number;
   readonly lockDelayMs: number;
+  /** Left out: one at a time. group: many at once, for several ttls. once: by locks.once. */
+  readonly kind?: "group" | "once";
 }
 
 export const COUNTED = "count";
+/** More than one process takes, so that they meet. */
+const GROUPED = 50;
 
 /** What is contended for, as far as the engine has these modes. */
 export function contended(can: {
@@ -50,6 +62,10 @@ export function contended(can: {
     ...(can.shared ? [{ name: "catalogue", limit: Infinity, lockDelayMs: 0 }] : []),
     ...(can.shared ? [{ name: "index", limit: Infinity, lockDelayMs: 0 }] : []),
     ...(can.limits ? [{ name: "permits", limit: 3, lockDelayMs: 0 }] : []),
+    { name: "nightly", limit: 0, lockDelayMs: 0, kind: "once" },
+    ...Array.from({ length: GROUPED }, (_, i) => ({
+      ...{ name: `group ${i}`, limit: 0, lockDelayMs: 0, kind: "group" as const },
+    })),
   ];
 }
 

@@ -42,6 +42,8 @@ export interface Place extends AsyncDisposable {
   readonly faults: readonly Fault[];
   /** What the backend has in its records, not what the engine says of them; fails while it is away. */
   truth(resource: string): Promise<readonly TrueGrant[]> | readonly TrueGrant[];
+  /** Whether the grants of a dead process end before their time. */
+  readonly noticesDeath?: boolean;
 }
 
 export interface Terms {
@@ -86,6 +88,7 @@ class Player {
   readonly #stopped = new Set<ChildProcess>();
   readonly #faults: Record<string, number> = {};
   readonly #died: string[] = [];
+  readonly #killed: Entry[] = [];
   #started = 0;
   #unread = 0;
   #over = false;
@@ -111,21 +114,26 @@ class Player {
   }
 
   judge(): void {
-    const entries = this.#entries();
+    const entries = [...this.#entries(), ...this.#killed];
     const resources = contended(this.#place.can);
     const wrong = [
       ...violations(entries, this.#readings, resources),
       ...this.#register.wrongs,
       ...this.#died,
     ];
-    const holds = holdsOf(entries);
+    const kinds = new Map(resources.map(({ name, kind }) => [name, kind]));
+    const all = holdsOf(entries);
+    const holds = all.filter(({ resource }) => kinds.get(resource) === undefined);
+    const grouped = all.filter(({ resource, from, to }) => {
+      return kinds.get(resource) === "group" && to - from > this.#place.ttlMs;
+    });
     const ended: Record<string, number> = {};
     for (const entry of entries) {
       if (entry.e === "ended") ended[entry.code] = (ended[entry.code] ?? 0) + 1;
     }
-    const faults = Object.values(this.#faults).reduce((sum, count) => sum + count, 0);
     const report = {
       ...{ seed: this.#terms.seed, grants: holds.length, faults: this.#faults, ended },
+      grouped: grouped.length,
       ...{ readings: this.#readings.length, unread: this.#unread, refused: this.#register.refused },
       ...{ counted: this.#register.value, violations: wrong.length },
     };
@@ -133,8 +141,8 @@ class Player {
     assert.deepEqual(wrong.slice(0, 10), [], `${wrong.length} violations`);
     const { leastGrants, leastFaults } = this.#terms;
     assert.ok(holds.length >= leastGrants, `weak: ${holds.length} grants of ${leastGrants}`);
-    assert.ok(faults >= leastFaults, `weak: ${faults} faults of ${leastFaults}`);
-    for (const { name } of resources) {
+    assert.ok(this.#faultCount >= leastFaults, `weak: fewer than ${leastFaults} faults`);
+    for (const { name } of resources.filter(({ kind }) => kind === undefined)) {
       const late = holds.some((hold) => hold.resource === name && hold.from > this.#quietFrom);
       assert.ok(late, `nobody got ${name} after the faults were over`);
     }
@@ -210,13 +218,15 @@ class Player {
   /** Kills and stops: the stopped must live to try what they no longer may. */
   async #disturbProcesses(until: number): Promise<void> {
     const { ttlMs } = this.#place;
-    while (hostInstant() < until) {
+    while (this.#goesOn(until)) {
       await sleep(150 + this.#random(500));
       const children = [...this.#children.values()].filter((child) => !this.#stopped.has(child));
       const victim = children[this.#random(children.length)];
       if (victim === undefined) continue;
       if (this.#random(3) === 0) {
-        if (victim.kill("SIGKILL")) this.#count("kill");
+        if (!victim.kill("SIGKILL")) continue;
+        this.#count("kill");
+        if (this.#place.noticesDeath) this.#killed.push({ e: "killed", pid: victim.pid! });
         continue;
       }
       if (!victim.kill("SIGSTOP")) continue;
@@ -230,7 +240,7 @@ class Player {
 
   async #disturbBackend(until: number): Promise<void> {
     const { faults } = this.#place;
-    while (faults.length > 0 && hostInstant() < until) {
+    while (faults.length > 0 && this.#goesOn(until)) {
       await sleep(100 + this.#random(400));
       const fault = faults[this.#random(faults.length)]!;
       await fault.inflict(this.#random);
@@ -240,10 +250,14 @@ class Player {
 
   /** Reads what the backend has, again and again; while it is away there is nothing to read. */
   async #readTruth(): Promise<void> {
-    const names = contended(this.#place.can).map(({ name }) => name);
+    const all = contended(this.#place.can);
+    // In turn one of the few and one of the many, which would else crowd the few out.
+    const few = all.filter(({ kind }) => kind !== "group");
+    const many = all.filter(({ kind }) => kind === "group");
     for (let turn = 0; !this.#over; turn++) {
       await sleep(READ_EVERY_MS);
-      const resource = names[turn % names.length]!;
+      const names = turn % 2 === 0 ? few : many;
+      const resource = names[(turn >> 1) % names.length]!.name;
       const from = hostInstant();
       try {
         const grants = await this.#place.truth(resource);
@@ -252,6 +266,16 @@ class Player {
         this.#unread++;
       }
     }
+  }
+
+  /** On a busy machine one fault may last as long as all of them should. */
+  #goesOn(until: number): boolean {
+    const { forMs, leastFaults } = this.#terms;
+    return hostInstant() < until + (this.#faultCount < leastFaults ? forMs * 3 : 0);
+  }
+
+  get #faultCount(): number {
+    return Object.values(this.#faults).reduce((sum, count) => sum + count, 0);
   }
 
   #count(fault: string): void {

@@ -20,6 +20,7 @@ export async function sqlitePlace(): Promise<Place> {
     can: { shared: true, limits: true, lockDelay: true },
     url: () => ground.url,
     directUrl: ground.url,
+    noticesDeath: true,
     faults: [locked(ground.path)],
     truth: (resource) => trueGrants(records, resource),
     async [Symbol.asyncDispose]() {

@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { startEtcd } from "@holdfast/servers";
 import { connect } from "../../connect.js";
 import { UsageError } from "../../errors.js";
@@ -70,6 +71,35 @@ test("everything works for a user with the documented rights alone", async () =>
       return true;
     });
   }
+});
+
+test("a server that forgot its tokens is asked for one, and no lease is lost", async () => {
+  const [leases, calls, ttlMs] = [100, 400, 30_000];
+  await using server = await startEtcd();
+  await using ground = new Ground(server);
+  await withUsers(ground);
+  const [relay] = await ground.relays();
+  const endpoints = [`127.0.0.1:${relay!.port}`];
+  const locks = ground.locks({ endpoints, username: "app", password: SECRET });
+  const names = Array.from({ length: leases }, (_, i) => `held-${i}`);
+  const held = await Promise.all(names.map((name) => locks.acquire(name, { ttlMs })));
+  relay!.cut();
+  await server.restart();
+  const acquiring = Promise.allSettled(
+    Array.from({ length: calls }, (_, i) =>
+      locks.acquire(`new-${i}`, { ttlMs, callTimeoutMs: 20_000 }),
+    ),
+  );
+  // All of them have found nobody by then, and come back with the token that they have.
+  await sleep(500);
+  relay!.mend();
+  const answers = await acquiring;
+  // The server counts from its restart on.
+  const authentications = await ground.calls("Authenticate");
+  assert.ok(authentications <= 3, `${authentications} authentications`);
+  assert.ok(answers.every(({ status }) => status === "fulfilled"));
+  await Promise.all(held.map((lease) => lease.renew()));
+  assert.equal(held.filter((lease) => lease.held).length, leases);
 });
 
 test("a user name for an etcd without users is told so", async () => {

@@ -8,6 +8,7 @@ import { isMalformed, isStaleToken, silence } from "./failure.js";
 import type { Endpoint, EtcdTerms } from "./options.js";
 import type { RawTxn, Txn } from "./requests.js";
 import { type Check, tokenAnswer, txnAnswer, type WatchMessage, watchMessage } from "./shapes.js";
+import { Tokens } from "./tokens.js";
 
 const MOST_SOCKETS = 64;
 const MOST_TRIES = 32;
@@ -17,6 +18,7 @@ const LONGEST_PAUSE_MS = 400;
 const SHARE_OF_TIME = 3;
 const SHORTEST_TRY_MS = 150;
 const STREAM_MS = 2_000;
+const AUTHENTICATE = "/v3/auth/authenticate";
 
 export interface CallOptions {
   /** On the engine's clock. */
@@ -40,7 +42,7 @@ export class EtcdClient {
   readonly #agents: { readonly usual: Agent; readonly urgent: Agent; readonly streams: Agent };
   readonly #streams = new Set<ClientRequest>();
   #at = 0;
-  #token: Promise<string> | null = null;
+  readonly #tokens: Tokens;
   #closed = false;
   /** Told when calls go to another member from now on. */
   onMove: () => void = () => {};
@@ -51,6 +53,9 @@ export class EtcdClient {
     const agent = (options: object) =>
       terms.tls === null ? new Agent(options) : new TlsAgent({ ...options, ...terms.tls });
     const kept = { keepAlive: true, maxSockets: MOST_SOCKETS };
+    this.#tokens = new Tokens(terms.user, (user, deadline) =>
+      this.call(AUTHENTICATE, user, tokenAnswer, { deadline, repeatable: true, urgent: true }),
+    );
     this.#agents = { usual: agent(kept), urgent: agent(kept), streams: agent({}) };
   }
 
@@ -109,7 +114,7 @@ export class EtcdClient {
       request.end(body);
     };
     // Without a token the watch fails later, by itself.
-    this.#authorization(systemClock.now() + LONGEST_PAUSE_MS * 10).then(start, end);
+    this.#tokens.get(systemClock.now() + STREAM_MS).then(start, end);
     return {
       close: () => {
         open = false;
@@ -142,23 +147,29 @@ export class EtcdClient {
     const text = JSON.stringify(body);
     let doubtful = false;
     let failure: EngineError | null = null;
+    const usesToken = path !== AUTHENTICATE;
     for (let tried = 0; tried < MOST_TRIES; tried++) {
-      const leftMs = options.deadline - systemClock.now();
-      if (leftMs <= 0) break;
+      if (options.deadline <= systemClock.now()) break;
       const endpoint = this.#endpoint;
+      let token: string | null = null;
+      let isStale = false;
       try {
-        const token = await this.#authorization(options.deadline, path);
+        if (usesToken) token = await this.#tokens.get(options.deadline);
         const askedAt = systemClock.now();
+        const leftMs = options.deadline - askedAt;
         const value = await this.#once(path, text, token, endpoint, leftMs, options);
         return [check(value), askedAt];
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
         doubtful ||= error.effect === "unknown";
-        // That the time ran out says less than what went wrong before.
-        failure = failure !== null && isLate(error) ? failure : error;
+        isStale = isStaleToken(error);
+        // That the time ran out says less than what went wrong before, unless that was put right.
+        const before: EngineError | null = isStaleToken(failure) ? null : failure;
+        failure = isLate(error) ? (before ?? error) : error;
+        if (!usesToken) this.#tokens.failure = error;
       }
-      if (isStaleToken(failure)) {
-        this.#token = null;
+      if (isStale) {
+        this.#tokens.refused(token);
         continue;
       }
       if (!failure.retryable || this.#closed) break;
@@ -207,21 +218,6 @@ export class EtcdClient {
     return httpsRequest({ ...options, ...this.#terms.tls });
   }
 
-  /** The token of our user, asked for again when the one we had is refused. */
-  async #authorization(deadline: number, path = ""): Promise<string | null> {
-    const { user } = this.#terms;
-    if (user === null || path === AUTHENTICATE) return null;
-    const { name, password } = user;
-    const options = { deadline, repeatable: true, urgent: true };
-    this.#token ??= this.call(AUTHENTICATE, { name, password }, tokenAnswer, options);
-    try {
-      return await this.#token;
-    } catch (error) {
-      this.#token = null;
-      throw error;
-    }
-  }
-
   /** Whoever found a member silent or without a leader sends everybody to the next one. */
   #leave(endpoint: Endpoint): void {
     if (this.#terms.endpoints.length === 1 || this.#endpoint !== endpoint) return;
@@ -252,5 +248,3 @@ function readable(line: string): WatchMessage | null {
     throw error;
   }
 }
-
-const AUTHENTICATE = "/v3/auth/authenticate";

@@ -41,8 +41,10 @@ export function repeat(
   call: Call,
 ): Granted | Gone | null {
   if (ledger.tombstones.has(claim.grantId)) return { kind: "gone", why: "unknown" };
-  const own = blockers.find(({ row, leftMs }) => row.grant_id === claim.grantId && leftMs > 0);
+  const own = blockers.find(({ row }) => row.grant_id === claim.grantId);
   if (own === undefined) return null;
+  // Within its lock-delay it is over, and its row is still there.
+  if (own.leftMs <= 0) return { kind: "gone", why: "expired" };
   if (isLeft(own.row)) return { kind: "gone", why: "unknown" };
   if (own.row.revoked === 1) return { kind: "gone", why: "revoked" };
   return granted(ledger.arm(own.row, own.row.ttl_ms), call.startedAt);

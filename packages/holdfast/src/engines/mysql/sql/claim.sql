@@ -50,6 +50,11 @@ proc: BEGIN
     END IF;
   END IF;
   CALL holdfast_promote(v_res, -1, NULL, p_at, v_told);
+  -- Its own grant is over and still there, within its lock-delay.
+  IF EXISTS (SELECT 1 FROM holdfast_grants WHERE grant_id = v_id) THEN
+    SET p_answer = '["gone","expired"]';
+    LEAVE proc;
+  END IF;
   IF NOT EXISTS (SELECT 1 FROM holdfast_waiters
                   WHERE resource = v_res AND heard_us > p_at - 3000000) THEN
     SELECT COUNT(*), COALESCE(SUM(shared = 0), 0) INTO v_held, v_writers

@@ -13,18 +13,13 @@ BEGIN
   DECLARE v_owner BINARY(8);
   DECLARE v_label VARBINARY(1024);
   SET p_told = '';
-  IF EXISTS (SELECT 1 FROM holdfast_grants
-              WHERE resource = p_res AND expires_us + delay_ms * 1000 <= p_at) THEN
-    DELETE FROM holdfast_grants WHERE resource = p_res AND expires_us + delay_ms * 1000 <= p_at;
-  END IF;
-  SELECT COUNT(*), COALESCE(SUM(shared = 0), 0) INTO v_held, v_writers
-    FROM holdfast_grants WHERE resource = p_res;
+  CALL holdfast_holding(p_res, p_at, v_held, v_writers);
   line: LOOP
     IF v_writers > 0 THEN LEAVE line; END IF;
     SET v_id = NULL;
     SELECT grant_id, shared, limit_to, tokens, ttl_ms, delay_ms, batch, owner, label
       INTO v_id, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_batch, v_owner, v_label
-      FROM holdfast_waiters w
+      FROM holdfast_waiters w FORCE INDEX (line)
      WHERE resource = p_res AND heard_us > p_at - 3000000
        AND NOT EXISTS (SELECT 1 FROM holdfast_grants g WHERE g.grant_id = w.grant_id)
      ORDER BY place LIMIT 1;

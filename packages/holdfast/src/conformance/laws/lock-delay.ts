@@ -199,5 +199,44 @@ export const lockDelay: LawGroup = {
         await a!.take(resource);
       },
     ),
+
+    law(
+      "L17.13",
+      "a reader's claim repeated within its own lock-delay is answered, and gets no old token",
+      ["lockDelay", "shared"],
+      async (s) => {
+        const { a, resource, stale, opens } = await closed(s, "shared");
+        const verbs = a.engine.queue ? (["try", "enqueue"] as const) : (["try"] as const);
+        for (const verb of verbs) {
+          const again = await a[verb](stale.claim).catch((error: unknown) =>
+            assert.fail(`${verb} failed: ${error}`),
+          );
+          if (again.kind === "granted") {
+            assert(again.token > stale.token, "an expired grant came back with its old token");
+            await a.giveBack(stale.claim);
+          } else if (again.kind === "queued") await a.withdraw(stale.claim);
+        }
+        assert.equal(await a.check(resource, stale.token, "shared"), false);
+        await opens();
+      },
+    ),
+
+    law(
+      "L17.14",
+      "a claim repeated within its own lock-delay keeps nobody from a release",
+      ["lockDelay", "limits", "queue"],
+      async (s) => {
+        const [a, b] = await s.clients(2);
+        const resource = s.resource();
+        const wish = { mode: "shared", limit: 2 } as const;
+        const late = { ...wish, ttlMs: s.lifeMs, lockDelayMs: s.delayMs };
+        const stale = await a!.take(resource, late);
+        const other = await b!.take(resource, wish);
+        await s.expire(resource, s.lifeMs, a!);
+        // It may come to stand in line here, and be let in by the release. Its own session may be over.
+        await a!.enqueue(stale.claim).catch(() => {});
+        await b!.giveBack(other.claim);
+      },
+    ),
   ],
 };

@@ -1,4 +1,7 @@
+import { EngineError } from "../../errors.js";
 import { altered, alteredQueue, holdingOf, holdingsOf, type WrongEngine } from "./altered.js";
+
+const poisoned = new Set<string>();
 
 export const delayDefects: readonly WrongEngine[] = [
   {
@@ -102,6 +105,36 @@ export const delayDefects: readonly WrongEngine[] = [
           return inner.queue!.heartbeat(refs, call);
         },
       }),
+  },
+  {
+    defect: "a claim repeated within its lock-delay is an error",
+    law: "L17.13",
+    overlay: (inner, store) =>
+      altered(inner, {
+        async tryAcquire(claim, call) {
+          const own = holdingOf(store, claim);
+          if (own && own.expiresAt <= call.startedAt) throw new Error("duplicate key");
+          return inner.tryAcquire(claim, call);
+        },
+      }),
+  },
+  {
+    defect: "a claim repeated within its lock-delay fails the next release",
+    law: "L17.14",
+    overlay: (inner, store) => ({
+      ...alteredQueue(inner, {
+        enqueue(claim, call) {
+          const own = holdingOf(store, claim);
+          if (own && own.expiresAt <= call.startedAt) poisoned.add(claim.resource);
+          return inner.queue!.enqueue(claim, call);
+        },
+      }),
+      release: async (refs, call) => {
+        const error = new EngineError("duplicate key", { effect: "none", retryable: false });
+        if (!refs.some(({ resource }) => poisoned.has(resource))) return inner.release(refs, call);
+        return refs.map(() => ({ kind: "failed", effect: "none", error }));
+      },
+    }),
   },
   {
     defect: "check says true to everything",

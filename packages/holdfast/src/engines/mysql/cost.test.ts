@@ -11,7 +11,7 @@ const SLACK = 10;
 const SAMPLES = 9;
 // What a sweep looks at, at most; and what it may read for each of them.
 const BATCH = 20;
-const READS_EACH = 15;
+const READS_EACH = 20;
 
 scenes({}, (play) => {
   play("a cycle reads no more after many cycles, nor among many grants", async (ground) => {
@@ -74,11 +74,13 @@ async function usualReads(client: mysql.Pool, act: () => Promise<unknown>): Prom
 /** So many resources with a grant that lives for a day, and nothing else. */
 async function plant({ admin }: Ground): Promise<void> {
   await admin.query(`
-    DELETE FROM holdfast_grants; DELETE FROM holdfast_resources;
+    DELETE FROM holdfast_grants; DELETE FROM holdfast_fences; DELETE FROM holdfast_resources;
     INSERT INTO holdfast_resources (name, last_token, used_us)
       SELECT CONCAT('planted-', seq), seq, holdfast_now_us(UTC_TIMESTAMP(6)) FROM seq_1_to_${PLANTED};
     INSERT INTO holdfast_grants (grant_id, resource, shared, limit_to, token, tokens, ttl_ms, delay_ms,
         expires_us, label)
       SELECT UNHEX(MD5(seq)), CONCAT('planted-', seq), 0, 0, seq, 1, 1000, 0,
-        holdfast_now_us(UTC_TIMESTAMP(6)) + 86400000000, '' FROM seq_1_to_${PLANTED}`);
+        holdfast_now_us(UTC_TIMESTAMP(6)) + 86400000000, '' FROM seq_1_to_${PLANTED};
+    INSERT INTO holdfast_fences (resource, token, tokens, shared)
+      SELECT resource, token, tokens, shared FROM holdfast_grants`);
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { sleep, systemClock } from "../../clock.js";
 import type { Beat, Database, Hearing, Operation, Raw, Renewal } from "../../sql/database.js";
 import { count, list, lists, json as parse, text as read, unreadable } from "../../sql/shape.js";
 import { type Failure, failureOf } from "./failure.js";
@@ -7,6 +8,9 @@ import { checkSchema } from "./schema.js";
 import type { Sessions } from "./sessions.js";
 
 const WAIT_S = 1;
+// A grant that another call is at work on comes free within the first; one that a transaction of a user's
+// has locked does not, and must not hold up the renewals that go along with it.
+const LOCKED_PAUSES_MS = [5, 15, 30, 60, 120];
 
 /** Calls the routines that createSchema() made. */
 export class MysqlDatabase implements Database {
@@ -63,8 +67,18 @@ export class MysqlDatabase implements Database {
     const refs = renewals.map(({ name, id, ttlMs, index, leave }) => {
       return { name: hex(name), id, ttl: ttlMs, index, leave: Number(leave) };
     });
-    const values = [json(refs), order, batch(), WAIT_S];
-    return inOrder(await this.#call("renew", values, limitMs));
+    const ask = async (some: readonly object[]) =>
+      inOrder(await this.#call("renew", [json(some), order, batch(), WAIT_S], limitMs));
+    const answers = await ask(refs);
+    for (const pauseMs of LOCKED_PAUSES_MS) {
+      const locked = [...answers.keys()].filter((i) => answers[i]![0] === "locked");
+      if (locked.length === 0) break;
+      await sleep(systemClock, pauseMs, undefined, false);
+      // Those that were renewed are so, whatever becomes of the others.
+      const again = await ask(locked.map((i) => refs[i]!)).catch(() => null);
+      for (const [at, i] of locked.entries()) answers[i] = again?.[at] ?? answers[i]!;
+    }
+    return answers;
   }
 
   async check(name: string, shared: boolean, token: bigint, limitMs: number): Promise<boolean> {

@@ -98,7 +98,7 @@ export class MysqlHarness implements Harness {
     const { prefix, hold } = this.#terms;
     this.#created ??= createSchema(this.admin, hold === "rows" ? {} : { shedlock: "shedlock" });
     await this.#created;
-    for (const name of ["resources", "grants", "waiters", "tombstones"]) {
+    for (const name of ["resources", "grants", "fences", "waiters", "tombstones"]) {
       await this.admin.query(`DELETE FROM ${prefix}${name}`);
     }
     if (hold === "shedlock") await this.admin.query("DELETE FROM shedlock");

@@ -14,7 +14,9 @@ export function listGround(ground: Ground): ListGround {
         INSERT INTO holdfast_grants (grant_id, resource, shared, limit_to, token, tokens, ttl_ms,
             delay_ms, expires_us, label)
           SELECT UNHEX(MD5(${names})), ${names}, 0, 0, seq, 1, 1000, 0, ${now} + 86400000000, 'planted'
-            FROM seq_1_to_${count}`);
+            FROM seq_1_to_${count};
+        INSERT IGNORE INTO holdfast_fences (resource, token, tokens, shared)
+          SELECT resource, token, tokens, shared FROM holdfast_grants`);
     },
     async rowsRead() {
       const [rows] = await ground.admin.query("SHOW GLOBAL STATUS LIKE 'Handler_read%'");

@@ -1,6 +1,7 @@
+import { sleep, systemClock } from "../../clock.js";
 import { EngineError, UsageError } from "../../errors.js";
 import { count } from "../../sql/shape.js";
-import { type MysqlCallbackPool, type MysqlPool, poolOf } from "./client.js";
+import { type MysqlCallbackPool, type MysqlConnection, type MysqlPool, poolOf } from "./client.js";
 import { isMissing } from "./failure.js";
 import { MYSQL_DEFAULTS, type MysqlHold, resolveMysql, SHEDLOCK_PREFIX } from "./options.js";
 import { sql } from "./sql.gen.js";
@@ -9,6 +10,10 @@ import { sql } from "./sql.gen.js";
 export const SCHEMA_VERSION = 6;
 
 const CREATION_LOCK_S = 60;
+// While a dump or a long transaction reads the tables: how often to try, and how long to wait in between.
+const CREATION_TRIES = 30;
+const CREATION_PAUSE_MS = 1_000;
+const [LOCKED, DEADLOCK] = [1205, 1213];
 // Last, so that whoever finds it finds everything.
 const LAST = "version";
 
@@ -36,17 +41,36 @@ export async function createSchema(
   try {
     // Two that create at the same time would trip over each other.
     await session.query(`SELECT GET_LOCK(${lock}, ${CREATION_LOCK_S})`);
-    if ((await versionOf((text) => session.query(text), prefix, hold)) === SCHEMA_VERSION) return;
-    // A routine keeps the mode in which it was made.
-    await session.query("SET @mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_ALL_TABLES'");
+    const found = await versionOf((text) => session.query(text), prefix, hold);
+    if (found === SCHEMA_VERSION) return;
+    if (found !== null && found > SCHEMA_VERSION) throw tooNew(prefix, found);
+    // A routine keeps the mode in which it was made. A change of a table that waits for its readers makes
+    // everybody wait behind it, so it does not wait for long.
+    await session.query(`SET @mode = @@SESSION.sql_mode, @wait = @@SESSION.lock_wait_timeout,
+      SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION lock_wait_timeout = 1`);
     try {
-      for (const text of statements(prefix, foreign)) await session.query(text);
+      for (const text of statements(prefix, foreign)) await insist(session, text);
     } finally {
-      await session.query("SET SESSION sql_mode = @mode").catch(() => {});
+      const before = "SESSION sql_mode = @mode, SESSION lock_wait_timeout = @wait";
+      await session.query(`SET ${before}`).catch(() => {});
     }
   } finally {
     await session.query(`SELECT RELEASE_LOCK(${lock})`).catch(() => {});
     session.release();
+  }
+}
+
+/** Each statement can be sent again: what it makes is there already, or made anew. */
+async function insist(session: MysqlConnection, text: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await session.query(text);
+      return;
+    } catch (error) {
+      const number = (error as { errno?: number }).errno;
+      if ((number !== LOCKED && number !== DEADLOCK) || attempt === CREATION_TRIES) throw error;
+      await sleep(systemClock, CREATION_PAUSE_MS, undefined);
+    }
   }
 }
 
@@ -109,14 +133,20 @@ export async function checkSchema(
     if (!isMissing(error)) throw error;
   }
   if (found === SCHEMA_VERSION) return;
+  if (found !== null && found > SCHEMA_VERSION) throw tooNew(prefix, found);
   const create = `${creation(prefix, hold)} from "holdfast/mysql"`;
   const message =
     found === null
       ? `this database has no tables "${prefix}…" for locks. Run "holdfast init" with this URL, or call ${create}, once, as a user that may create them`
-      : found < SCHEMA_VERSION
-        ? `tables "${prefix}…" are of version ${found}, and ${SCHEMA_VERSION} is needed. Run "holdfast init" with this URL, or call ${create}`
-        : `tables "${prefix}…" are of version ${found}, and this holdfast knows ${SCHEMA_VERSION}. Update holdfast`;
+      : `tables "${prefix}…" are of version ${found}, and ${SCHEMA_VERSION} is needed. Run "holdfast init" with this URL, or call ${create}`;
   throw new EngineError(message, { effect: "none", retryable: false });
+}
+
+function tooNew(prefix: string, found: number): EngineError {
+  return new EngineError(
+    `tables "${prefix}…" are of version ${found}, and this holdfast knows ${SCHEMA_VERSION}. Update holdfast`,
+    { effect: "none", retryable: false },
+  );
 }
 
 function creation(prefix: string, hold: MysqlHold): string {

@@ -11,12 +11,17 @@ const OWN = "SET time_zone = '-03:30', innodb_lock_wait_timeout = 7, group_conca
 const SETTINGS = `SELECT @@SESSION.time_zone AS zone, @@SESSION.innodb_lock_wait_timeout AS waitS,
   @@SESSION.group_concat_max_len AS concat, @@SESSION.sql_mode AS mode`;
 
-/** Each is a call that comes to wait for whoever has locked this resource and its grant. */
-const CALLS: readonly ((engine: Engine, resource: string, id: string) => Promise<unknown>)[] = [
+type AskEngine = (engine: Engine, resource: string, id: string) => Promise<unknown>;
+
+/** Each is a call that comes to wait for whoever has locked this resource. */
+const CALLS: readonly AskEngine[] = [
   (engine, resource) => engine.tryAcquire(claim(resource), now()),
   (engine, resource, grantId) => engine.queue!.heartbeat([{ resource, grantId }], now()),
-  (engine, resource, grantId) => engine.renew([{ resource, grantId, ttlMs: 10_000 }], now()),
 ];
+
+/** A call that waits for nobody. */
+const renew: AskEngine = (engine, resource, grantId) =>
+  engine.renew([{ resource, grantId, ttlMs: 10_000 }], now());
 
 scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
   play("calls that end well, are refused, or are killed leave a pool as it was", async (ground) => {
@@ -32,9 +37,11 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
     );
     await engine.inspect("b", now());
     await engine.list({ match: "*", cursor: null, max: 10 }, now());
-    for (const call of CALLS) await call(engine, "b", held.grantId);
+    for (const call of [...CALLS, renew]) await call(engine, "b", held.grantId);
     assert.deepEqual(await settings(client), before, "after calls that ended well");
     const unlock = await lock(ground, "b");
+    await renew(engine, "b", held.grantId);
+    assert.deepEqual(await settings(client), before, "after a renewal of what is locked");
     for (const [i, call] of CALLS.entries()) {
       await call(engine, "b", held.grantId).catch(() => {});
       assert.deepEqual(await settings(client), before, `call ${i}, which waited too long`);

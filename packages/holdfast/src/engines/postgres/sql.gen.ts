@@ -447,6 +447,7 @@ DECLARE
   held bigint;
   writer boolean;
   ends timestamptz;
+  was_here boolean := false;
 BEGIN
   w.grant_id := (op->>'id')::uuid;
   w.resource := res;
@@ -482,12 +483,17 @@ BEGIN
       IF g.revoked THEN RETURN '["gone", "revoked"]'; END IF;
       RETURN holdfast.rearm(g, at);
     END IF;
+    was_here := true;
     IF EXISTS (SELECT FROM holdfast.waiters l WHERE l.grant_id = w.grant_id AND l.resource = res) THEN
       IF waits THEN RETURN holdfast.heard_again(w.grant_id, res, op->>'channel', pace_ms, at); END IF;
       RETURN jsonb_build_array('busy', 1000, holdfast.holders(res, at, 16));
     END IF;
   END IF;
   SELECT p.held, p.writer INTO held, writer FROM holdfast.promote(res, '{}', at) p;
+  -- Its grant is over and still there: within its lock-delay, or because somebody has it locked.
+  IF was_here AND EXISTS (SELECT FROM holdfast.grants b WHERE b.grant_id = w.grant_id) THEN
+    RETURN '["gone", "expired"]';
+  END IF;
   IF w.shared THEN
     other := holdfast.limit_in_use(res, at);
     IF other <> w.limit_to THEN RETURN jsonb_build_array('limit', other); END IF;
@@ -1096,7 +1102,8 @@ BEGIN
   SELECT l.held, l.writer INTO held, writer FROM holdfast.let_in(res, held, callers, at) l;
 END $$;
 
--- As promote, where so many hold and none of them is a writer.
+-- As promote, where so many hold and none of them is a writer. Whoever has a grant already, which is over
+-- and still there, is passed over.
 CREATE OR REPLACE FUNCTION holdfast.let_in(
   res text, present bigint, callers uuid[], at timestamptz, OUT held bigint, OUT writer boolean)
 LANGUAGE plpgsql AS $$
@@ -1110,7 +1117,8 @@ BEGIN
   writer := false;
   FOR w IN SELECT * FROM holdfast.waiters WHERE resource = res ORDER BY place LOOP
     EXIT WHEN NOT holdfast.fits(held, writer, w.shared, w.limit_to);
-    CONTINUE WHEN NOT holdfast.is_fresh(w.heard_at, at);
+    CONTINUE WHEN NOT holdfast.is_fresh(w.heard_at, at)
+      OR EXISTS (SELECT FROM holdfast.grants g WHERE g.grant_id = w.grant_id);
     life_ms := CASE WHEN w.grant_id = ANY (callers) THEN w.ttl_ms ELSE least(w.ttl_ms, 3000) END;
     EXIT WHEN NOT holdfast.foreign_take(
       res, w.grant_id, w.label, at + holdfast.ms(life_ms + w.delay_ms), at);
@@ -1445,7 +1453,8 @@ LANGUAGE sql STABLE AS $$
     JOIN holdfast.waiters w ON w.grant_id = i.id
     JOIN heads h ON h.name = w.resource
     CROSS JOIN LATERAL (
-      SELECT count(*) AS ahead, count(*) FILTER (WHERE holdfast.is_fresh(b.heard_at, at)) AS fresh
+      SELECT count(*) FILTER (WHERE b.heard_at > at - interval '10 seconds') AS ahead,
+          count(*) FILTER (WHERE holdfast.is_fresh(b.heard_at, at)) AS fresh
         FROM holdfast.waiters b
        WHERE b.resource = w.resource AND b.place < w.place AND w.nth - h.nth < 50) c
 $$;

@@ -71,7 +71,9 @@ export function repeat(
 ): Granted | Gone | null {
   if (ledger.tombstones.has(claim.grantId)) return { kind: "gone", why: "unknown" };
   const own = blockers.find(claim.grantId);
-  if (own === null || own.leftMs <= 0) return null;
+  if (own === null) return null;
+  // Within its lock-delay it is over, and its row is still there.
+  if (own.leftMs <= 0) return { kind: "gone", why: "expired" };
   if (isLeft(own.row)) return { kind: "gone", why: "unknown" };
   if (own.row.revoked === 1) return { kind: "gone", why: "revoked" };
   return granted(ledger.arm(own.row, own.row.ttl_ms), call.startedAt);

@@ -14,10 +14,12 @@ BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION READ ONLY;
   IF @@SESSION.timestamp = v_stamp THEN CALL holdfast_thaw(v_stamp, v_frozen); END IF;
-  SELECT EXISTS (SELECT 1 FROM holdfast_grants
-    WHERE resource = p_res AND shared = p_shared AND revoked = 0
-      AND expires_us > holdfast_now_us(UTC_TIMESTAMP(6))
-      AND p_token >= token AND p_token < token + tokens) AS answer;
+  -- Ranges do not overlap: it can only be the one with the greatest first token that is not greater.
+  SELECT COUNT(*) AS answer FROM (
+    SELECT shared, revoked, expires_us, token, tokens FROM holdfast_grants FORCE INDEX (holders)
+     WHERE resource = p_res AND token <= p_token ORDER BY token DESC LIMIT 1) g
+   WHERE g.shared = p_shared AND g.revoked = 0 AND g.expires_us > holdfast_now_us(UTC_TIMESTAMP(6))
+     AND p_token < g.token + g.tokens;
   COMMIT AND NO CHAIN NO RELEASE;
   IF v_frozen IS NOT NULL THEN SET SESSION timestamp = v_frozen; END IF;
 END

@@ -1,10 +1,34 @@
 -- Inside a transaction of the caller's: whether this token's grant is there, and it stays until that
--- transaction ends. Only its entry in the index is locked, by a read that sees what is committed now,
--- whatever the snapshot of the transaction shows. A renewal changes nothing in that index and goes on;
--- whoever wants to end the grant waits. One whose time is over counts as long as nobody succeeded it.
+-- transaction ends. Whoever wants to end the grant needs its row in `fences`, and waits; a renewal does not.
+-- One whose time is over counts as long as nobody succeeded it.
+-- The first token of a grant is a multiple of 1024, so that each token tells the whole primary key of that
+-- row. An insert that finds it there locks it for reading, whatever the snapshot of the transaction shows.
+-- An insert that does not find it locks a key that nobody will ever use. Neither locks anything beside it,
+-- as a read would in the default isolation.
 CREATE PROCEDURE holdfast_fence(IN p_res VARBINARY(1024), IN p_shared TINYINT, IN p_token BIGINT)
 BEGIN
-  SELECT COUNT(*) AS answer FROM holdfast_grants FORCE INDEX (fence)
-   WHERE resource = p_res AND shared = p_shared AND revoked = 0
-     AND token <= p_token AND token + tokens > p_token LOCK IN SHARE MODE;
+  DECLARE v_first BIGINT DEFAULT p_token - p_token MOD 1024;
+  DECLARE v_good INT DEFAULT 0;
+  INSERT IGNORE INTO holdfast_fences (resource, token, tokens, shared) VALUES (p_res, v_first, 0, 0);
+  IF ROW_COUNT() > 0 THEN
+    DELETE FROM holdfast_fences WHERE resource = p_res AND token = v_first;
+  ELSE
+    SELECT COUNT(*) INTO v_good FROM holdfast_fences
+     WHERE resource = p_res AND token = v_first AND shared = p_shared AND refused < p_token
+       AND p_token < token + tokens LOCK IN SHARE MODE;
+  END IF;
+  IF v_good = 0 THEN
+    -- Grants of version 5 and older begin anywhere.
+    SET v_first = NULL;
+    SELECT g.token INTO v_first FROM (
+      SELECT token, tokens FROM holdfast_grants FORCE INDEX (holders)
+       WHERE resource = p_res AND token <= p_token ORDER BY token DESC LIMIT 1) g
+     WHERE p_token < g.token + g.tokens AND g.token MOD 1024 <> 0;
+    IF v_first IS NOT NULL THEN
+      SELECT COUNT(*) INTO v_good FROM holdfast_fences
+       WHERE resource = p_res AND token = v_first AND shared = p_shared AND refused < p_token
+         LOCK IN SHARE MODE;
+    END IF;
+  END IF;
+  SELECT v_good AS answer;
 END

@@ -52,17 +52,17 @@ RETURN EXISTS (SELECT 1 FROM shedlock_table
 CREATE PROCEDURE holdfast_foreign_lock(IN p_refs LONGTEXT CHARACTER SET ascii)
 BEGIN
   DECLARE v_rows BIGINT;
-  SELECT COUNT(*) INTO v_rows FROM holdfast_grants g
-    JOIN JSON_TABLE(p_refs, '$[*]' COLUMNS (id CHAR(32) PATH '$.id')) b ON g.grant_id = UNHEX(b.id)
-    JOIN shedlock_table s ON s.name = CONVERT(g.resource USING utf8mb4) FOR UPDATE;
+  SELECT COUNT(*) INTO v_rows FROM JSON_TABLE(p_refs, '$[*]' COLUMNS (id CHAR(32) PATH '$.id')) b
+    STRAIGHT_JOIN holdfast_grants g FORCE INDEX (PRIMARY) ON g.grant_id = UNHEX(b.id)
+    STRAIGHT_JOIN shedlock_table s ON s.name = CONVERT(g.resource USING utf8mb4) FOR UPDATE;
 END
 -- next
 CREATE PROCEDURE holdfast_foreign_keep(IN p_refs LONGTEXT CHARACTER SET ascii)
 BEGIN
   UPDATE shedlock_table s
-    JOIN (SELECT g.resource, g.grant_id, g.expires_us, g.delay_ms FROM holdfast_grants g
-            JOIN JSON_TABLE(p_refs, '$[*]' COLUMNS (id CHAR(32) PATH '$.id')) b
-              ON g.grant_id = UNHEX(b.id)) g
+    JOIN (SELECT g.resource, g.grant_id, g.expires_us, g.delay_ms FROM
+            JSON_TABLE(p_refs, '$[*]' COLUMNS (id CHAR(32) PATH '$.id')) b
+            STRAIGHT_JOIN holdfast_grants g FORCE INDEX (PRIMARY) ON g.grant_id = UNHEX(b.id)) g
       ON s.name = CONVERT(g.resource USING utf8mb4)
      AND RIGHT(s.locked_by, 17) = holdfast_foreign_mark(g.grant_id)
     SET s.lock_until = holdfast_foreign_utc(g.expires_us + g.delay_ms * 1000)

@@ -8,22 +8,27 @@
 CREATE PROCEDURE holdfast_heartbeat(IN p_beats LONGTEXT CHARACTER SET ascii, IN p_batch BIGINT,
   IN p_wait_s INT)
 BEGIN
-  DECLARE v_at BIGINT;
+  DECLARE v_at, v_heard BIGINT;
   DECLARE v_done TINYINT DEFAULT 0;
   DECLARE v_res VARBINARY(1024);
   DECLARE v_told, v_answers LONGTEXT CHARACTER SET ascii;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
   DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
   DECLARE v_concat BIGINT UNSIGNED DEFAULT @@SESSION.group_concat_max_len;
-  -- Those that no writer closes. A writer whose time is over closes nothing.
   DECLARE v_stamp DOUBLE DEFAULT @@SESSION.timestamp;
   DECLARE v_frozen DOUBLE DEFAULT NULL;
+  -- Those that no writer closes, and those whose head is dead. A writer whose time is over closes nothing;
+  -- who holds beside readers is a reader.
   DECLARE open_ones CURSOR FOR
-    SELECT DISTINCT r.name FROM holdfast_resources r
-      JOIN JSON_TABLE(p_beats, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name')) b
+    SELECT DISTINCT r.name
+      FROM JSON_TABLE(p_beats, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name')) b
+      STRAIGHT_JOIN holdfast_resources r FORCE INDEX (PRIMARY)
         ON r.name = UNHEX(b.name)
-     WHERE NOT EXISTS (SELECT 1 FROM holdfast_grants g
-       WHERE g.resource = r.name AND g.shared = 0 AND g.expires_us + g.delay_ms * 1000 > v_at)
+     WHERE COALESCE((SELECT g.shared = 1 OR g.expires_us + g.delay_ms * 1000 <= v_at
+         FROM holdfast_grants g FORCE INDEX (holders)
+        WHERE g.resource = r.name ORDER BY g.token DESC LIMIT 1), 1)
+        OR (SELECT w.heard_us FROM holdfast_waiters w FORCE INDEX (line)
+             WHERE w.resource = r.name ORDER BY w.place LIMIT 1) < v_at - 10000000
      ORDER BY r.name;
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_done = 1;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
@@ -41,28 +46,34 @@ BEGIN
   START TRANSACTION;
   CALL holdfast_lock_resources(p_beats);
   SET v_at = holdfast_now_us(UTC_TIMESTAMP(6));
-  UPDATE holdfast_waiters w
-    JOIN JSON_TABLE(p_beats, '$[*]'
+  UPDATE JSON_TABLE(p_beats, '$[*]'
       COLUMNS (name VARCHAR(2048) PATH '$.name', id CHAR(32) PATH '$.id')) b
+    STRAIGHT_JOIN holdfast_waiters w FORCE INDEX (PRIMARY)
       ON w.grant_id = UNHEX(b.id) AND w.resource = UNHEX(b.name)
     SET w.heard_us = v_at, w.batch = p_batch;
-  DELETE w FROM holdfast_waiters w
-    JOIN (SELECT DISTINCT UNHEX(a.name) AS name
-            FROM JSON_TABLE(p_beats, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name')) a) b
-      ON w.resource = b.name
-   WHERE w.heard_us < v_at - 10000000;
+  UPDATE JSON_TABLE(p_beats, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name')) b
+    STRAIGHT_JOIN holdfast_resources r FORCE INDEX (PRIMARY)
+      ON r.name = UNHEX(b.name)
+    SET r.heard_us = v_at;
   OPEN open_ones;
   promotions: LOOP
     FETCH open_ones INTO v_res;
     IF v_done THEN LEAVE promotions; END IF;
+    -- The dead are taken away when one of them has come to the head.
+    SELECT heard_us INTO v_heard FROM holdfast_waiters FORCE INDEX (line)
+     WHERE resource = v_res ORDER BY place LIMIT 1;
+    IF v_heard < v_at - 10000000 THEN
+      DELETE w FROM holdfast_waiters w FORCE INDEX (line)
+       WHERE w.resource = v_res AND w.heard_us < v_at - 10000000;
+    END IF;
     CALL holdfast_promote(v_res, p_batch, NULL, v_at, v_told);
     SET v_done = 0;
   END LOOP;
   CLOSE open_ones;
   CALL holdfast_foreign_lock(p_beats);
-  UPDATE holdfast_grants g
-    JOIN JSON_TABLE(p_beats, '$[*]'
+  UPDATE JSON_TABLE(p_beats, '$[*]'
       COLUMNS (name VARCHAR(2048) PATH '$.name', id CHAR(32) PATH '$.id')) b
+    STRAIGHT_JOIN holdfast_grants g FORCE INDEX (PRIMARY)
       ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name)
     SET g.expires_us = GREATEST(g.expires_us, v_at + g.ttl_ms * 1000)
    WHERE g.expires_us > v_at AND g.revoked = 0 AND g.is_left = 0
@@ -71,25 +82,13 @@ BEGIN
   SELECT GROUP_CONCAT(CONCAT('[', b.n, ',', CASE
       WHEN g.grant_id IS NOT NULL
         THEN CONCAT('["granted","', g.token, '",', g.tokens, ',', g.ttl_ms, ']')
-      WHEN l.grant_id IS NOT NULL
-        THEN CONCAT('["queued",', l.position, ',',
-          holdfast_next_ms(l.resource, l.fresh, l.joined_us, v_at), ',',
-          IF(l.fresh = 0, holdfast_holders(l.resource, v_at), '[]'), ']')
-      ELSE '["unknown"]' END, ']')) INTO v_answers
+      ELSE COALESCE(holdfast_queued(UNHEX(b.name), UNHEX(b.id), 0, v_at), '["unknown"]')
+      END, ']')) INTO v_answers
     FROM JSON_TABLE(p_beats, '$[*]' COLUMNS (n FOR ORDINALITY,
       name VARCHAR(2048) PATH '$.name', id CHAR(32) PATH '$.id')) b
-    LEFT JOIN holdfast_grants g ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name)
+    LEFT JOIN holdfast_grants g FORCE INDEX (PRIMARY) ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name)
       AND g.expires_us > v_at AND g.revoked = 0 AND g.is_left = 0
-      AND holdfast_foreign_mine(g.resource, g.grant_id)
-    LEFT JOIN (
-      SELECT w.grant_id, w.resource, w.joined_us,
-          ROW_NUMBER() OVER (PARTITION BY w.resource ORDER BY w.place) - 1 AS position,
-          SUM(w.heard_us > v_at - 3000000) OVER (PARTITION BY w.resource ORDER BY w.place)
-            - (w.heard_us > v_at - 3000000) AS fresh
-        FROM holdfast_waiters w
-       WHERE w.resource IN (SELECT UNHEX(a.name)
-         FROM JSON_TABLE(p_beats, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name')) a)) l
-      ON l.grant_id = UNHEX(b.id) AND l.resource = UNHEX(b.name);
+      AND holdfast_foreign_mine(g.resource, g.grant_id);
   COMMIT AND NO CHAIN NO RELEASE;
   IF v_frozen IS NOT NULL THEN SET SESSION timestamp = v_frozen; END IF;
   SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,

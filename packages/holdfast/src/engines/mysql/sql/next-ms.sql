@@ -2,8 +2,15 @@
 -- waits, and when the holder's time is over; the others the more rarely the further they are.
 CREATE FUNCTION holdfast_next_ms(p_res VARBINARY(1024), p_before BIGINT, p_joined BIGINT, p_at BIGINT)
 RETURNS BIGINT READS SQL DATA
-RETURN IF(p_before > 0, LEAST(1000, 15 * (p_before + 1)),
-  GREATEST(5, LEAST(100, GREATEST(12, (p_at - p_joined) DIV 50000), COALESCE((
-    SELECT MIN(CEIL((expires_us + delay_ms * 1000 - p_at) / 1000))
-      FROM holdfast_grants WHERE resource = p_res),
-    IF(holdfast_foreign_holder(p_res, p_at) = '', 1000, 75)))))
+BEGIN
+  DECLARE v_ends BIGINT DEFAULT NULL;
+  IF p_before > 0 THEN RETURN LEAST(1000, 15 * (p_before + 1)); END IF;
+  -- Where many hold, then they are counted again, which finds whose time is over.
+  SELECT counted_us INTO v_ends FROM holdfast_resources WHERE name = p_res AND counted_us > p_at;
+  IF v_ends IS NULL THEN
+    SELECT MIN(expires_us + delay_ms * 1000) INTO v_ends
+      FROM holdfast_grants FORCE INDEX (holders) WHERE resource = p_res;
+  END IF;
+  RETURN GREATEST(5, LEAST(100, GREATEST(12, (p_at - p_joined) DIV 50000), COALESCE(
+    CEIL((v_ends - p_at) / 1000), IF(holdfast_foreign_holder(p_res, p_at) = '', 1000, 75))));
+END

@@ -1,7 +1,8 @@
 -- Lets in from the head of the line whoever fits. Those of this batch are told by its answer; the
 -- others hold for one claim window until they are heard of. Those of p_owner are named in p_told, as a
 -- list of id, token, tokens, ms: it is told at once. Whoever was not heard of for three
--- seconds is passed over until it is heard of again.
+-- seconds is passed over until it is heard of again, and so is whoever has a grant that is over and still
+-- there.
 CREATE PROCEDURE holdfast_promote(IN p_res VARBINARY(1024), IN p_batch BIGINT, IN p_owner BINARY(8),
   IN p_at BIGINT, OUT p_told LONGTEXT CHARACTER SET ascii)
 BEGIN
@@ -12,19 +13,16 @@ BEGIN
   DECLARE v_owner BINARY(8);
   DECLARE v_label VARBINARY(1024);
   SET p_told = '';
-  IF EXISTS (SELECT 1 FROM holdfast_grants
-              WHERE resource = p_res AND expires_us + delay_ms * 1000 <= p_at) THEN
-    DELETE FROM holdfast_grants WHERE resource = p_res AND expires_us + delay_ms * 1000 <= p_at;
-  END IF;
-  SELECT COUNT(*), COALESCE(SUM(shared = 0), 0) INTO v_held, v_writers
-    FROM holdfast_grants WHERE resource = p_res;
+  CALL holdfast_holding(p_res, p_at, v_held, v_writers);
   line: LOOP
     IF v_writers > 0 THEN LEAVE line; END IF;
     SET v_id = NULL;
     SELECT grant_id, shared, limit_to, tokens, ttl_ms, delay_ms, batch, owner, label
       INTO v_id, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_batch, v_owner, v_label
-      FROM holdfast_waiters
-     WHERE resource = p_res AND heard_us > p_at - 3000000 ORDER BY place LIMIT 1;
+      FROM holdfast_waiters w FORCE INDEX (line)
+     WHERE resource = p_res AND heard_us > p_at - 3000000
+       AND NOT EXISTS (SELECT 1 FROM holdfast_grants g WHERE g.grant_id = w.grant_id)
+     ORDER BY place LIMIT 1;
     IF v_id IS NULL OR (v_held > 0
         AND (v_shared = 0 OR (v_limit > 0 AND v_held >= v_limit))) THEN
       LEAVE line;

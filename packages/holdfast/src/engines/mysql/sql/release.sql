@@ -14,6 +14,7 @@ BEGIN
   END IF;
   CALL holdfast_finish(v_res, v_id, UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.owner'))), 0, p_at,
     v_done, v_told);
-  SET p_answer = IF(v_done, CONCAT('["released",[', v_told, ']]'),
-    holdfast_why_gone(v_res, v_id, p_at));
+  IF v_done THEN SET p_answer = CONCAT('["released",[', v_told, ']]');
+  ELSE SELECT holdfast_why_gone(v_res, v_id, p_at) INTO p_answer;
+  END IF;
 END

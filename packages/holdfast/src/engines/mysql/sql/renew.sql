@@ -3,17 +3,19 @@
 -- p_refs   array of objects with name in hex, id, ttl, index of the token in use, leave
 -- p_order  of the call: a renewal that comes after a later one changes nothing
 -- p_batch  a number that no other batch has
--- Gives an array with, for each, its number from 1 on, and renewed ms | gone why
+-- Gives an array with, for each, its number from 1 on, and renewed ms | locked | gone why
+-- What somebody else has locked is skipped: one transaction that does not end must not cost a process all
+-- its leases. Who is asked again a moment later mostly finds it free.
 -- The answers are read before the commit, under the locks: after it, another renewal of the same grant
 -- may have put its own batch into the row, and a grant that lives would be told to be gone.
 CREATE PROCEDURE holdfast_renew(IN p_refs LONGTEXT CHARACTER SET ascii, IN p_order BIGINT,
   IN p_batch BIGINT, IN p_wait_s INT)
 BEGIN
-  DECLARE v_at, v_late BIGINT;
+  DECLARE v_at, v_free BIGINT;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
   DECLARE v_zone VARCHAR(64) DEFAULT @@SESSION.time_zone;
   DECLARE v_concat BIGINT UNSIGNED DEFAULT @@SESSION.group_concat_max_len;
-  DECLARE v_answers LONGTEXT CHARACTER SET ascii;
+  DECLARE v_refs, v_answers LONGTEXT CHARACTER SET ascii;
   DECLARE v_stamp DOUBLE DEFAULT @@SESSION.timestamp;
   DECLARE v_frozen DOUBLE DEFAULT NULL;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
@@ -30,44 +32,49 @@ BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   -- Locked before the clock is read: a grant that expired while we waited for it is not revived.
-  SELECT COALESCE(SUM(g.renewal_order > p_order), 0) INTO v_late FROM holdfast_grants g
-    JOIN JSON_TABLE(p_refs, '$[*]' COLUMNS (id CHAR(32) PATH '$.id')) b
-      ON g.grant_id = UNHEX(b.id) FOR UPDATE;
-  CALL holdfast_foreign_lock(p_refs);
+  SELECT COUNT(*), CONCAT('[', COALESCE(GROUP_CONCAT(d.ref), ''), ']') INTO v_free, v_refs FROM (
+    SELECT CONCAT('{"id":"', b.id, '","ttl":', b.ttl, ',"index":', b.in_use, ',"leave":', b.leaves, '}')
+        AS ref
+      FROM JSON_TABLE(p_refs, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name',
+        id CHAR(32) PATH '$.id', ttl BIGINT PATH '$.ttl', in_use INT PATH '$.index',
+        leaves INT PATH '$.leave')) b
+      STRAIGHT_JOIN holdfast_grants g FORCE INDEX (PRIMARY)
+        ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name)
+       FOR UPDATE SKIP LOCKED) d;
+  CALL holdfast_foreign_lock(v_refs);
   SET v_at = holdfast_now_us(UTC_TIMESTAMP(6));
-  -- Whoever is renewed is not revoked: either it was not, or that is over.
-  UPDATE holdfast_grants g
-    JOIN JSON_TABLE(p_refs, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name',
-      id CHAR(32) PATH '$.id', ttl BIGINT PATH '$.ttl', in_use INT PATH '$.index',
-      leaves INT PATH '$.leave')) b
-      ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name)
+  -- Whoever is renewed is not revoked: either it was not, or that is over. In this order of tables: the
+  -- other one reads all grants where there are few, and waits for those of others.
+  UPDATE JSON_TABLE(v_refs, '$[*]' COLUMNS (id CHAR(32) PATH '$.id', ttl BIGINT PATH '$.ttl',
+      in_use INT PATH '$.index', leaves INT PATH '$.leave')) b
+    STRAIGHT_JOIN holdfast_grants g FORCE INDEX (PRIMARY) ON g.grant_id = UNHEX(b.id)
     SET g.ttl_ms = b.ttl, g.expires_us = v_at + b.ttl * 1000, g.batch = p_batch,
       g.renewal_order = p_order, g.token_index = GREATEST(g.token_index, b.in_use),
       g.is_left = b.leaves, g.revoked = 0
    WHERE g.expires_us > v_at AND (g.is_left = 0 OR b.leaves)
      AND (g.revoked = 0 OR b.in_use > g.token_index) AND g.renewal_order <= p_order
      AND holdfast_foreign_mine(g.resource, g.grant_id);
-  IF v_late > 0 THEN
-    -- Those that come too late write as well: what they tell of is on the disk with their own commit.
-    UPDATE holdfast_grants g
-      JOIN JSON_TABLE(p_refs, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name',
-        id CHAR(32) PATH '$.id', in_use INT PATH '$.index', leaves INT PATH '$.leave')) b
-        ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name)
+  IF ROW_COUNT() < v_free THEN
+    -- All that were free are marked, so that the others are known for locked. Those that come too late
+    -- write as well by that: what they tell of is on the disk with their own commit.
+    UPDATE JSON_TABLE(v_refs, '$[*]' COLUMNS (id CHAR(32) PATH '$.id')) b
+      STRAIGHT_JOIN holdfast_grants g FORCE INDEX (PRIMARY) ON g.grant_id = UNHEX(b.id)
       SET g.batch = p_batch
-     WHERE g.expires_us > v_at AND (g.is_left = 0 OR b.leaves)
-       AND (g.revoked = 0 OR b.in_use > g.token_index) AND g.renewal_order > p_order
-       AND holdfast_foreign_mine(g.resource, g.grant_id);
+     WHERE g.batch <> p_batch;
   END IF;
-  CALL holdfast_foreign_keep(p_refs);
+  CALL holdfast_foreign_keep(v_refs);
   SELECT GROUP_CONCAT(CONCAT('[', b.n, ',', CASE
-      WHEN g.grant_id IS NULL OR NOT holdfast_foreign_mine(g.resource, g.grant_id)
+      WHEN g.batch <> p_batch THEN '["locked"]'
+      WHEN g.grant_id IS NULL OR g.expires_us <= v_at OR (g.is_left = 1 AND b.leaves = 0)
+          OR (g.revoked = 1 AND b.in_use <= g.token_index)
+          OR NOT holdfast_foreign_mine(g.resource, g.grant_id)
         THEN holdfast_why_gone(UNHEX(b.name), UNHEX(b.id), v_at)
       WHEN g.renewal_order = p_order THEN CONCAT('["renewed",', b.ttl, ']')
       ELSE CONCAT('["renewed",', (g.expires_us - v_at) DIV 1000, ']') END, ']')) INTO v_answers
     FROM JSON_TABLE(p_refs, '$[*]' COLUMNS (n FOR ORDINALITY,
-      name VARCHAR(2048) PATH '$.name', id CHAR(32) PATH '$.id', ttl BIGINT PATH '$.ttl')) b
-    LEFT JOIN holdfast_grants g ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name)
-      AND g.batch = p_batch;
+      name VARCHAR(2048) PATH '$.name', id CHAR(32) PATH '$.id', ttl BIGINT PATH '$.ttl',
+      in_use INT PATH '$.index', leaves INT PATH '$.leave')) b
+    LEFT JOIN holdfast_grants g FORCE INDEX (PRIMARY) ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name);
   COMMIT AND NO CHAIN NO RELEASE;
   IF v_frozen IS NOT NULL THEN SET SESSION timestamp = v_frozen; END IF;
   SET SESSION innodb_lock_wait_timeout = v_before, SESSION time_zone = v_zone,

@@ -21,21 +21,21 @@ proc: BEGIN
   -- One that is being renewed, or whose fence a transaction of a user's has checked, is not over.
   SELECT JSON_ARRAYAGG(HEX(d.grant_id)) INTO v_over FROM (
     SELECT g.grant_id FROM JSON_TABLE(v_names, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$')) n
-      STRAIGHT_JOIN holdfast_grants g FORCE INDEX (fence) ON g.resource = UNHEX(n.name)
+      STRAIGHT_JOIN holdfast_grants g FORCE INDEX (holders) ON g.resource = UNHEX(n.name)
+      STRAIGHT_JOIN holdfast_fences f FORCE INDEX (PRIMARY)
+        ON f.resource = g.resource AND f.token = g.token
      WHERE g.expires_us + g.delay_ms * 1000 <= p_at FOR UPDATE SKIP LOCKED) d;
-  IF v_over IS NOT NULL THEN
-    DELETE g FROM JSON_TABLE(v_over, '$[*]' COLUMNS (id CHAR(32) PATH '$')) n
-      STRAIGHT_JOIN holdfast_grants g FORCE INDEX (PRIMARY) ON g.grant_id = UNHEX(n.id);
-  END IF;
+  IF v_over IS NOT NULL THEN CALL holdfast_end_grants(v_over); END IF;
   DELETE w FROM JSON_TABLE(v_names, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$')) n
     STRAIGHT_JOIN holdfast_waiters w FORCE INDEX (line) ON w.resource = UNHEX(n.name)
    WHERE w.heard_us < p_at - 10000000;
   -- Put off until the first of what they have is over; those that have nothing, for ever.
   UPDATE JSON_TABLE(v_names, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$')) n
     STRAIGHT_JOIN holdfast_resources r FORCE INDEX (PRIMARY) ON r.name = UNHEX(n.name)
-    SET r.used_us = GREATEST(p_at, LEAST(
+    SET r.held = (SELECT COUNT(*) FROM holdfast_grants g FORCE INDEX (holders)
+        WHERE g.resource = r.name), r.counted_us = 0, r.used_us = GREATEST(p_at, LEAST(
       COALESCE((SELECT MIN(g.expires_us + g.delay_ms * 1000)
-                  FROM holdfast_grants g FORCE INDEX (resource) WHERE g.resource = r.name), v_never),
+                  FROM holdfast_grants g FORCE INDEX (holders) WHERE g.resource = r.name), v_never),
       COALESCE((SELECT MIN(w.heard_us)
                   FROM holdfast_waiters w FORCE INDEX (line) WHERE w.resource = r.name), v_never)));
   -- Raised first: whoever takes one of these names again begins above what it has given.

@@ -3,11 +3,15 @@
 -- anything of a resource locks its row in `resources` first, in the order of names; renewals do not.
 
 -- last_token: of the last grant. used_us: before this nobody can have left it. A sweep looks when that
--- is as long ago as its caller keeps what is idle, and puts off what is in use.
+-- is as long ago as its caller keeps what is idle, and puts off what is in use. held: how many grants it
+-- has. counted_us: so long nobody counts again, see holding.sql. heard_us: when a waiter was last heard of.
 CREATE TABLE IF NOT EXISTS holdfast_resources (
   name VARBINARY(1024) NOT NULL PRIMARY KEY,
   last_token BIGINT NOT NULL DEFAULT 0,
   used_us BIGINT NOT NULL,
+  held BIGINT NOT NULL DEFAULT 0,
+  counted_us BIGINT NOT NULL DEFAULT 0,
+  heard_us BIGINT NOT NULL DEFAULT 0,
   KEY used (used_us)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 -- next
@@ -22,7 +26,7 @@ INSERT IGNORE INTO holdfast_counter VALUES (1, 0);
 -- limit_to: 0 is "without limit". expires_us: then follows the lock-delay, and only then is it over.
 -- renewal_order: of the last renewal that was carried out. token_index: which of the tokens is in use.
 -- is_left: its holder has gone, and it ends by time alone.
--- fence: all that a transaction of the user's has to lock, and nothing that a renewal changes.
+-- holders: of two columns that never change. A renewal writes to no index.
 CREATE TABLE IF NOT EXISTS holdfast_grants (
   grant_id BINARY(16) NOT NULL PRIMARY KEY,
   resource VARBINARY(1024) NOT NULL,
@@ -39,11 +43,22 @@ CREATE TABLE IF NOT EXISTS holdfast_grants (
   renewal_order BIGINT NOT NULL DEFAULT 0,
   token_index INT NOT NULL DEFAULT 0,
   is_left TINYINT NOT NULL DEFAULT 0,
-  KEY resource (resource),
-  KEY fence (resource, shared, revoked, token, tokens)
+  KEY holders (resource, token)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 -- next
--- place: order of arrival. owner: the engine whose waiter it is. batch: of its last heartbeat.
+-- One row for each grant, which transactions of users lock and renewals do not touch. refused: the token in
+-- use when the grant was revoked. No other index: fence.sql needs the primary key, and locks beside another.
+CREATE TABLE IF NOT EXISTS holdfast_fences (
+  resource VARBINARY(1024) NOT NULL,
+  token BIGINT NOT NULL,
+  tokens INT NOT NULL,
+  shared TINYINT NOT NULL,
+  refused BIGINT NOT NULL DEFAULT 0,
+  PRIMARY KEY (resource, token)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
+-- next
+-- place: order of arrival. nth: one more than that of the one before it in line; from the head's it tells
+-- the position, or a little more: those who gave up in between are counted too. owner: the engine whose waiter it is. batch: of its last heartbeat.
 CREATE TABLE IF NOT EXISTS holdfast_waiters (
   grant_id BINARY(16) NOT NULL PRIMARY KEY,
   place BIGINT NOT NULL AUTO_INCREMENT,
@@ -58,7 +73,9 @@ CREATE TABLE IF NOT EXISTS holdfast_waiters (
   owner BINARY(8) NOT NULL,
   batch BIGINT NOT NULL DEFAULT 0,
   label VARBINARY(1024) NOT NULL,
+  nth BIGINT NOT NULL DEFAULT 0,
   KEY line (resource, place),
+  KEY sharing (resource, shared),
   UNIQUE KEY place (place)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 -- next
@@ -78,6 +95,52 @@ SET @holdfast_upgrade = IF(
      ADD COLUMN renewal_order BIGINT NOT NULL DEFAULT 0,
      ADD COLUMN token_index INT NOT NULL DEFAULT 0,
      ADD COLUMN is_left TINYINT NOT NULL DEFAULT 0');
+-- next
+PREPARE holdfast_upgrade FROM @holdfast_upgrade;
+-- next
+EXECUTE holdfast_upgrade;
+-- next
+DEALLOCATE PREPARE holdfast_upgrade;
+-- next
+-- For tables of version 5 or older, here and below.
+SET @holdfast_upgrade = IF(
+  EXISTS (SELECT 1 FROM information_schema.columns
+           WHERE table_schema = DATABASE() AND table_name = 'holdfast_resources'
+             AND column_name = 'heard_us'),
+  'DO 0',
+  'ALTER TABLE holdfast_resources
+     ADD COLUMN held BIGINT NOT NULL DEFAULT 0,
+     ADD COLUMN counted_us BIGINT NOT NULL DEFAULT 0,
+     ADD COLUMN heard_us BIGINT NOT NULL DEFAULT 0');
+-- next
+PREPARE holdfast_upgrade FROM @holdfast_upgrade;
+-- next
+EXECUTE holdfast_upgrade;
+-- next
+DEALLOCATE PREPARE holdfast_upgrade;
+-- next
+SET @holdfast_upgrade = IF(
+  EXISTS (SELECT 1 FROM information_schema.columns
+           WHERE table_schema = DATABASE() AND table_name = 'holdfast_waiters'
+             AND column_name = 'nth'),
+  'DO 0',
+  'ALTER TABLE holdfast_waiters
+     ADD COLUMN nth BIGINT NOT NULL DEFAULT 0,
+     ADD KEY sharing (resource, shared)');
+-- next
+PREPARE holdfast_upgrade FROM @holdfast_upgrade;
+-- next
+EXECUTE holdfast_upgrade;
+-- next
+DEALLOCATE PREPARE holdfast_upgrade;
+-- next
+SET @holdfast_upgrade = IF(
+  EXISTS (SELECT 1 FROM information_schema.statistics
+           WHERE table_schema = DATABASE() AND table_name = 'holdfast_grants'
+             AND index_name = 'holders'),
+  'DO 0',
+  'ALTER TABLE holdfast_grants
+     DROP KEY resource, DROP KEY fence, ADD KEY holders (resource, token)');
 -- next
 PREPARE holdfast_upgrade FROM @holdfast_upgrade;
 -- next

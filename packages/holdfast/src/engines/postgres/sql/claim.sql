@@ -15,6 +15,7 @@ DECLARE
   held bigint;
   writer boolean;
   ends timestamptz;
+  was_here boolean := false;
 BEGIN
   w.grant_id := (op->>'id')::uuid;
   w.resource := res;
@@ -50,12 +51,17 @@ BEGIN
       IF g.revoked THEN RETURN '["gone", "revoked"]'; END IF;
       RETURN holdfast.rearm(g, at);
     END IF;
+    was_here := true;
     IF EXISTS (SELECT FROM holdfast.waiters l WHERE l.grant_id = w.grant_id AND l.resource = res) THEN
       IF waits THEN RETURN holdfast.heard_again(w.grant_id, res, op->>'channel', pace_ms, at); END IF;
       RETURN jsonb_build_array('busy', 1000, holdfast.holders(res, at, 16));
     END IF;
   END IF;
   SELECT p.held, p.writer INTO held, writer FROM holdfast.promote(res, '{}', at) p;
+  -- Its grant is over and still there: within its lock-delay, or because somebody has it locked.
+  IF was_here AND EXISTS (SELECT FROM holdfast.grants b WHERE b.grant_id = w.grant_id) THEN
+    RETURN '["gone", "expired"]';
+  END IF;
   IF w.shared THEN
     other := holdfast.limit_in_use(res, at);
     IF other <> w.limit_to THEN RETURN jsonb_build_array('limit', other); END IF;

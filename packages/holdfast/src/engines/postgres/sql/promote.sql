@@ -9,7 +9,8 @@ BEGIN
   SELECT l.held, l.writer INTO held, writer FROM holdfast.let_in(res, held, callers, at) l;
 END $$;
 
--- As promote, where so many hold and none of them is a writer.
+-- As promote, where so many hold and none of them is a writer. Whoever has a grant already, which is over
+-- and still there, is passed over.
 CREATE OR REPLACE FUNCTION holdfast.let_in(
   res text, present bigint, callers uuid[], at timestamptz, OUT held bigint, OUT writer boolean)
 LANGUAGE plpgsql AS $$
@@ -23,7 +24,8 @@ BEGIN
   writer := false;
   FOR w IN SELECT * FROM holdfast.waiters WHERE resource = res ORDER BY place LOOP
     EXIT WHEN NOT holdfast.fits(held, writer, w.shared, w.limit_to);
-    CONTINUE WHEN NOT holdfast.is_fresh(w.heard_at, at);
+    CONTINUE WHEN NOT holdfast.is_fresh(w.heard_at, at)
+      OR EXISTS (SELECT FROM holdfast.grants g WHERE g.grant_id = w.grant_id);
     life_ms := CASE WHEN w.grant_id = ANY (callers) THEN w.ttl_ms ELSE least(w.ttl_ms, 3000) END;
     EXIT WHEN NOT holdfast.foreign_take(
       res, w.grant_id, w.label, at + holdfast.ms(life_ms + w.delay_ms), at);

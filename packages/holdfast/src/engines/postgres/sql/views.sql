@@ -45,7 +45,8 @@ LANGUAGE sql STABLE AS $$
     JOIN holdfast.waiters w ON w.grant_id = i.id
     JOIN heads h ON h.name = w.resource
     CROSS JOIN LATERAL (
-      SELECT count(*) AS ahead, count(*) FILTER (WHERE holdfast.is_fresh(b.heard_at, at)) AS fresh
+      SELECT count(*) FILTER (WHERE b.heard_at > at - interval '10 seconds') AS ahead,
+          count(*) FILTER (WHERE holdfast.is_fresh(b.heard_at, at)) AS fresh
         FROM holdfast.waiters b
        WHERE b.resource = w.resource AND b.place < w.place AND w.nth - h.nth < 50) c
 $$;

@@ -112,7 +112,11 @@ function requestOf(
           fence: Math.max(1, fence),
           tokens: 1 + random.below(3),
         },
-        ...{ label: "l:a:b", rejoin: random.chance(0.2), wants: random.chance(0.3) },
+        ...{
+          label: "l:a:b",
+          past: random.chance(0.2) ? fence + random.pick([0, 500_000]) : 0,
+          wants: random.chance(0.3),
+        },
         order: orderAt(random, step),
       };
     }

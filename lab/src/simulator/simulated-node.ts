@@ -154,7 +154,8 @@ export class SimulatedNode {
       return this.#repeated(own, request);
     }
     const skewUs = this.#terms.maxSkewMs * 1e3;
-    const counter = request.rejoin ? room.fence : Math.max(room.fence, this.#us - skewUs);
+    const { past } = request;
+    const counter = past > 0 ? room.fence : Math.max(room.fence, this.#us - skewUs);
     const wants = room.wants !== null && room.wants.ends > this.#at ? room.wants.id : null;
     if (others.length > 0) {
       const readers = others.every((record) => record.mode === "s");
@@ -163,14 +164,13 @@ export class SimulatedNode {
       }
       return { kind: "busy", counter, holders: others.map((record) => this.#view(record)) };
     }
-    if (wants !== null && wants !== id && mode === "s") {
+    if (wants !== null && wants !== id && mode === "s" && past === 0) {
       return { kind: "busy", counter, holders: [] };
     }
     if (fence > this.#us + skewUs) return { kind: "skew" };
-    if (this.#flaws.raisesEqual ? counter > fence : counter >= fence) {
-      return { kind: "counter", counter };
-    }
-    room.fence = fence + tokens - 1;
+    const least = this.#flaws.raisesEqual ? counter : counter + 1;
+    if (past > 0 ? counter > past : fence < least) return { kind: "counter", counter };
+    room.fence = Math.max(counter, fence + tokens - 1);
     this.#write(room, {
       ...{ id, mode, attempt, fence, tokens, delay: request.delayMs, label: request.label },
       ...{ index: own?.index ?? 0, revoked: false, left: false, born: this.#at },

@@ -105,7 +105,7 @@ export class Acquisition {
       fence,
       tokens,
       label: claim.label,
-      rejoin: false,
+      past: 0,
       wants: waited,
       order: this.#order,
     };

@@ -46,8 +46,11 @@ export interface AcquireRequest {
   readonly fence: number;
   readonly tokens: number;
   readonly label: string;
-  /** A node that never had this grant joins it; its clock has no say then, only its counter. */
-  readonly rejoin: boolean;
+  /**
+   * 0 for a claim. A grant that lives joins a node that does not have it: where the node's counter is
+   * at most this, which its holder has heard of while it held.
+   */
+  readonly past: number;
   /** A writer that has waited before: readers that come later are kept out for a moment. */
   readonly wants: boolean;
   /** Of the call, as that of a renewal: what comes late changes no end that was set later. */

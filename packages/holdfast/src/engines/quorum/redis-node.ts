@@ -155,8 +155,8 @@ function inWords(request: NodeRequest): string[] {
   switch (request.verb) {
     case "acquire": {
       const { id, attempt, mode, ttlMs, delayMs, fence, tokens, order, label } = request;
-      const flags = [Number(request.rejoin), Number(request.wants)];
-      const numbers = [ttlMs, delayMs, fence, tokens, ...flags, order].map(String);
+      const { past, wants } = request;
+      const numbers = [ttlMs, delayMs, fence, tokens, past, Number(wants), order].map(String);
       return ["acquire", id, String(attempt), mode, ...numbers, label];
     }
     case "renew": {

@@ -1,6 +1,7 @@
 import type { Gone } from "../../engine.js";
 import { canvass } from "./canvass.js";
 import type { Entry } from "./entry.js";
+import { Joining } from "./joining.js";
 import type { NodeAnswer } from "./node.js";
 import type { Quorum, Unanswered } from "./quorum.js";
 
@@ -36,12 +37,14 @@ export function renewGrant(
   let gone = 0;
   let why: Gone["why"] = "expired";
   let other: RenewOutcome | null = null;
+  const sentAt = quorum.clock.now();
   if (entry !== undefined) entry.lastOrder = Math.max(entry.lastOrder, wish.order);
   const rejoin = (node: number, answer: NodeAnswer) => {
     if (answer.kind !== "gone" || answer.why === "revoked" || renewed < terms.writeQuorum) return;
     // A later renewal may want less, or have left the grant to time.
     if (wish.leave || entry?.lastOrder !== wish.order) return;
-    if (entry.granted && !entry.isOver) join(quorum, entry, node, wish);
+    const until = sentAt + leftMs * (1 - terms.drift);
+    if (entry.granted) new Joining(quorum, entry, node, wish, until).start();
   };
   const request = { verb: "renew", ...wish } as const;
   canvass(quorum, {
@@ -68,33 +71,6 @@ export function renewGrant(
       for (const [node, answer] of answers.entries()) if (answer !== null) rejoin(node, answer);
     },
     late: rejoin,
-  });
-}
-
-/**
- * A node accepts a fence only while its counter is lower, and while the record stands nobody else is
- * accepted there. So whoever has the record on W nodes at once knows that no greater fence was
- * granted, whether a node took it at first or joined later.
- */
-function join(quorum: Quorum, entry: Entry, node: number, { ttlMs, order }: RenewWish): void {
-  const { claim, attempt, fence, tokens } = entry;
-  if (entry.unanswered[node]! > 0) return;
-  entry.unanswered[node]!++;
-  const { resource, id, mode, delayMs, label } = claim;
-  const what = {
-    resource,
-    id,
-    attempt,
-    mode,
-    ttlMs,
-    delayMs,
-    fence,
-    tokens,
-    label,
-    order,
-  } as const;
-  quorum.ask(node, { verb: "acquire", ...what, rejoin: true, wants: false }, (answer) => {
-    if (answer.kind !== "failed" || answer.effect === "none") entry.unanswered[node]!--;
   });
 }
 

@@ -18,7 +18,8 @@ local function covers(gone, attempt, order)
   return tonumber(upto) >= attempt and tonumber(last) >= order
 end
 
--- args  1 grant id  2 attempt  3 mode  4 ttl  5 lock-delay  6 fence  7 tokens  8 rejoin 1|0
+-- args  1 grant id  2 attempt  3 mode  4 ttl  5 lock-delay  6 fence  7 tokens
+--       8 0 for a claim; for a grant that joins this node, the counter that it may pass
 --       9 wants 1|0  10 order of the call  11 label
 -- Gives accepted | known attempt fence tokens ms that remain | busy counter holders | counter counter | skew
 --       | gone why | what the certificate says
@@ -44,20 +45,23 @@ function operations.acquire(key, a)
     end
     return { 'known', own.attempt, whole(own.fence), own.tokens, remaining(own) }
   end
-  local counter = tonumber(kept[2] or 0)
+  local counter, past = tonumber(kept[2] or 0), tonumber(ARGV[a + 8])
   -- The clock stands in for a counter that this node may have forgotten: long enough after that, it is
   -- above everything that was acknowledged here.
-  if ARGV[a + 8] ~= '1' then counter = math.max(counter, us - SKEW) end
+  if past == 0 then counter = math.max(counter, us - SKEW) end
   if #others > 0 then
     if ARGV[a + 9] == '1' and mode == 'x' and readers and (wants or id) == id then
       set_timed(tagged(key, 'wants'), id, WANTS)
     end
     return { 'busy', whole(counter), views(others) }
   end
-  if wants and wants ~= id and mode == 's' then return { 'busy', whole(counter), {} } end
+  if wants and wants ~= id and mode == 's' and past == 0 then return { 'busy', whole(counter), {} } end
   if fence > us + SKEW then return { 'skew' } end
-  if counter >= fence then return { 'counter', whole(counter) } end
-  call('SET', tagged(key, 'fence'), whole(fence + tokens - 1), 'PX', IDLE)
+  -- A grant that joins was given before; the bids that its holder knows of came to nothing.
+  if past == 0 and counter >= fence or past > 0 and counter > past then
+    return { 'counter', whole(counter) }
+  end
+  call('SET', tagged(key, 'fence'), whole(math.max(counter, fence + tokens - 1)), 'PX', IDLE)
   -- An earlier attempt's record may have been renewed for longer before this request arrived.
   local before = own or { ends = 0, order = 0, index = 0 }
   write(key, { id = id, mode = mode, attempt = attempt, fence = fence, tokens = tokens,

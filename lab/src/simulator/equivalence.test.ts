@@ -115,7 +115,8 @@ function requestOf(
         ...{
           label: "l:a:b",
           past: random.chance(0.2) ? fence + random.pick([0, 500_000]) : 0,
-          wants: random.chance(0.3),
+          ticket: random.chance(0.5) ? random.below(5) : 0,
+          wayMs: random.pick([0, 10, 100]),
         },
         order: orderAt(random, step),
       };

@@ -51,8 +51,10 @@ export interface AcquireRequest {
    * at most this, which its holder has heard of while it held.
    */
   readonly past: number;
-  /** A writer that has waited before: readers that come later are kept out for a moment. */
-  readonly wants: boolean;
+  /** When it began to wait, in the nodes' time in µs: those with later ones make way. 0 for not at all. */
+  readonly ticket: number;
+  /** How long it takes this claim to come when it is called; others wait for so long. */
+  readonly wayMs: number;
   /** Of the call, as that of a renewal: what comes late changes no end that was set later. */
   readonly order: number;
 }

@@ -1,5 +1,10 @@
+import type { AcquireRequest, NodeAnswer, NodeRequest } from "holdfast/quorum/core";
+import type { Room } from "./node-memory.js";
+
 export interface SimulatedLease {
   readonly client: number;
+  readonly id: string;
+  readonly resource: string;
   readonly mode: "x" | "s";
   readonly fence: number;
   readonly tokens: number;
@@ -8,41 +13,126 @@ export interface SimulatedLease {
   /** Its lock-delay: for so long after that nobody may be granted, unless it is released. */
   readonly closedMs: number;
   isReleased: boolean;
+  readonly grantedAt: number;
+  /** Somebody began to revoke it: some nodes may know of that. */
+  isTouched: boolean;
+}
+
+/** What was granted of one resource. */
+class Ledger {
+  readonly leases: SimulatedLease[] = [];
+  /** First tokens of exclusive leases, and whose they are. */
+  readonly exclusive = new Map<number, string>();
+  readonly revoked = new Set<number>();
+  highest = 0;
+  highestShared = 0;
 }
 
 /** Sees all leases at once, as nobody in the world can. */
 export class Checker {
   readonly #exclusion: boolean;
-  readonly #leases: SimulatedLease[] = [];
-  #highest = 0;
-  #highestShared = 0;
+  readonly #ledgers = new Map<string, Ledger>();
+  /** By node and id: a tombstone was left, so nothing of that id may be accepted there any more. */
+  readonly #graves = new Set<string>();
   grants = 0;
   violation: string | null = null;
 
-  constructor(exclusion: boolean) {
+  readonly #now: () => number;
+
+  constructor(exclusion: boolean, now: () => number) {
     this.#exclusion = exclusion;
+    this.#now = now;
   }
 
   granted(lease: SimulatedLease, now: number): void {
     this.grants++;
-    this.#expectAlone(lease, now);
-    const least = lease.mode === "x" ? Math.max(this.#highest, this.#highestShared) : this.#highest;
+    const ledger = this.#of(lease.resource);
+    this.#expectAlone(ledger, lease, now);
+    const { highest, highestShared } = ledger;
+    const least = lease.mode === "x" ? Math.max(highest, highestShared) : highest;
     if (lease.fence <= least) {
       this.fail(`token ${lease.fence} was granted to client ${lease.client} after ${least}`);
     }
     const last = lease.fence + lease.tokens - 1;
-    if (lease.mode === "x") this.#highest = Math.max(this.#highest, last);
-    else this.#highestShared = Math.max(this.#highestShared, last);
-    this.#leases.push(lease);
+    if (lease.mode === "x") ledger.highest = Math.max(highest, last);
+    else ledger.highestShared = Math.max(highestShared, last);
+    if (lease.mode === "x") ledger.exclusive.set(lease.fence, lease.id);
+    ledger.leases.push(lease);
+  }
+
+  /** What one node did, right after it. */
+  handled(node: string, request: NodeRequest, answer: NodeAnswer, room: Room | undefined): void {
+    if (request.verb === "release" && request.tell && request.tombstoneMs > 0) {
+      this.#graves.add(`${node} ${request.id}`);
+    }
+    if (request.verb === "revoke" && answer.kind === "revoked") {
+      const touched = ({ fence, tokens }: SimulatedLease) =>
+        request.token >= fence && request.token < fence + tokens;
+      for (const lease of this.#of(request.resource).leases) {
+        if (touched(lease)) lease.isTouched = true;
+      }
+    }
+    if (request.verb === "acquire" && answer.kind === "accepted") {
+      if (this.#graves.has(`${node} ${request.id}`)) {
+        this.fail(`${node} accepted what was released there, in spite of the tombstone`);
+      }
+      if (request.past > 0 && room !== undefined) this.#joined(node, request, room);
+    }
+  }
+
+  /** Enough nodes have said so: from now on no renewal with this token may be answered with yes. */
+  revoked(resource: string, token: number): void {
+    this.#of(resource).revoked.add(token);
+  }
+
+  isRevoked(resource: string, token: number): boolean {
+    return this.#of(resource).revoked.has(token);
+  }
+
+  /** So many nodes said no that not enough can have it: its holder must not have believed in it. */
+  checkedDead(resource: string, token: number, askedAt: number): void {
+    const { leases, revoked } = this.#of(resource);
+    const lease = leases.find((one) => token >= one.fence && token < one.fence + one.tokens);
+    if (lease === undefined || lease.isReleased || lease.isTouched || revoked.has(token)) return;
+    if (!this.#exclusion || lease.grantedAt > askedAt) return;
+    if (lease.until <= this.#now()) return;
+    this.fail(`a check says that token ${token} is dead, and client ${lease.client} holds it`);
+  }
+
+  /** A node that forgot knows of no tombstones. */
+  forgot(node: string): void {
+    for (const grave of this.#graves) if (grave.startsWith(`${node} `)) this.#graves.delete(grave);
   }
 
   fail(violation: string): void {
     this.violation ??= violation;
   }
 
-  #expectAlone(lease: SimulatedLease, now: number): void {
+  /**
+   * A grant joins only where nobody was accepted who was granted after it. A claim that was repeated by
+   * way of another client may have two grants, which are both its own.
+   */
+  #joined(node: string, { resource, id, fence }: AcquireRequest, { accepted }: Room): void {
+    const { exclusive } = this.#of(resource);
+    const successor = accepted.find(
+      (one) => one > fence && exclusive.has(one) && exclusive.get(one) !== id,
+    );
+    if (successor === undefined) return;
+    this.fail(`${node} let token ${fence} join after ${successor}, which was granted there`);
+  }
+
+  #of(resource: string): Ledger {
+    let ledger = this.#ledgers.get(resource);
+    if (ledger === undefined) {
+      ledger = new Ledger();
+      this.#ledgers.set(resource, ledger);
+    }
+    return ledger;
+  }
+
+  #expectAlone({ leases }: Ledger, lease: SimulatedLease, now: number): void {
     if (!this.#exclusion) return;
-    for (const other of this.#leases) {
+    for (const other of leases) {
       if (other.isReleased || other.until + other.closedMs <= now) continue;
       if (lease.mode === "s" && other.mode === "s") continue;
       this.fail(

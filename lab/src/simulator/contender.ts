@@ -1,37 +1,40 @@
 import {
   type AcquireOutcome,
+  type NodeHolder,
   Quorum,
   type QuorumNode,
   type QuorumTerms,
 } from "holdfast/quorum/core";
 import type { Checker } from "./checker.js";
 import { type Holder, Holding } from "./holding.js";
+import { oversee } from "./oversight.js";
 import type { Plan } from "./plan.js";
 import { Process } from "./process.js";
 import type { Random } from "./random.js";
 import type { World } from "./world.js";
+import { wrongQuorums } from "./wrong-quorums.js";
 
-const RESOURCE = "r";
 const TOMBSTONE_MS = 10_000;
 const CALL_MS = 1_000;
+/** As the core and the quorum have it by default. */
+const DRIFT = 0.01;
 const MOST_REPEATS = 3;
+/** A question, its answer and what follows from it, each as slow as it gets in a tidy plan. */
+const SETTLED_MS = 130;
 
 export interface ContenderFlaws {
   /** Counts a grant's life from the answer instead of the question. */
   readonly countsFromReply?: boolean;
-  /** Of several calls about one claim each judges and gives up for all. */
-  readonly everyCallSpeaks?: boolean;
-}
-
-class Outspoken extends Quorum {
-  override speaksFor(): boolean {
-    return true;
-  }
+  /** Validity is not shortened by what clocks may differ. */
+  readonly ignoresDrift?: boolean;
+  /** The client's own code, wrong in one way. */
+  readonly kind?: keyof typeof wrongQuorums;
 }
 
 /** One claim: the same id under which it is repeated. */
 interface Wish {
   readonly id: string;
+  readonly resource: string;
   readonly mode: "x" | "s";
   repeats: number;
 }
@@ -43,6 +46,7 @@ export class Contender extends Process {
   readonly #plan: Plan;
   readonly #checker: Checker;
   readonly #flaws: ContenderFlaws;
+  readonly #isStanding: (id: string) => boolean;
   readonly #done: () => void;
   #quorums: Quorum[] = [];
   #left: number;
@@ -59,6 +63,7 @@ export class Contender extends Process {
     index: number,
     checker: Checker,
     flaws: ContenderFlaws,
+    isStanding: (id: string) => boolean,
     done: () => void,
   ) {
     super(world, random, plan.drift);
@@ -67,21 +72,25 @@ export class Contender extends Process {
     this.#index = index;
     this.#checker = checker;
     this.#flaws = flaws;
+    this.#isStanding = isStanding;
     this.#done = done;
     this.#left = plan.cycles;
   }
 
   start(nodes: readonly QuorumNode[], terms: QuorumTerms): void {
     let nonces = 0;
-    const Kind = this.#flaws.everyCallSpeaks ? Outspoken : Quorum;
+    const Kind = this.#flaws.kind === undefined ? Quorum : wrongQuorums[this.#flaws.kind];
     const surroundings = {
       clock: this,
       random: () => this.#random.next(),
       mintNonce: () => `nonce-${this.#index}-${nonces++}`,
       report: () => {},
     };
-    this.#quorums = [0, 1].map(() => new Kind(nodes, terms, surroundings));
-    this.timer(this.#random.between(0, 10), () => this.#claim());
+    const own = this.#flaws.ignoresDrift ? { ...terms, drift: 0 } : terms;
+    this.#quorums = [0, 1].map(() => new Kind(nodes, own, surroundings));
+    // One that is to hold all the time comes first.
+    const afterMs = this.#plan.holdMs > 0 && this.#index > 0 ? 30 : 0;
+    this.timer(afterMs + this.#random.between(0, 10), () => this.#claim());
   }
 
   get #quorum(): Quorum {
@@ -89,15 +98,17 @@ export class Contender extends Process {
     return this.#quorums[detours > 0 && this.#random.chance(detours) ? 1 : 0]!;
   }
 
-  die(): void {
-    if (this.isDead) return;
+  /** Whether it had more to do. */
+  die(): boolean {
+    if (this.isDead) return false;
     this.end();
-    if (this.#left > 0) this.#done();
+    return this.#left > 0;
   }
 
   #claim(): void {
     const mode = this.#random.chance(this.#plan.readers) ? "s" : "x";
-    this.#try({ id: `c${this.#index}-${this.#claims++}`, mode, repeats: 0 });
+    const resource = `r${this.#plan.resources > 1 ? this.#random.below(this.#plan.resources) : ""}`;
+    this.#try({ id: `c${this.#index}-${this.#claims++}`, resource, mode, repeats: 0 });
   }
 
   /** As the core does it: an answer that comes after its deadline, or after a repeat, is not heeded. */
@@ -109,8 +120,9 @@ export class Contender extends Process {
       if (question === this.#question) this.#repeat(wish);
     };
     const deadline = repeatMs === 0 ? null : this.timer(repeatMs, late);
-    const { id, mode } = wish;
-    const claim = { resource: RESOURCE, id, mode, ttlMs, delayMs, tokens: 1, label: "" } as const;
+    const { id, resource, mode } = wish;
+    const { tokens } = this.#plan;
+    const claim = { resource, id, mode, ttlMs, delayMs, tokens, label: "" } as const;
     const call = { patienceMs: CALL_MS, order: ++this.#order };
     this.#quorum.acquire(claim, call, (outcome) => {
       if (question !== this.#question) return;
@@ -136,30 +148,48 @@ export class Contender extends Process {
     } else if (outcome.kind === "busy") {
       const laterMs = Math.min(outcome.retryAfterMs, this.#random.between(30, 200));
       this.timer(laterMs, () => this.#try(wish));
+      if (this.#plan.tidy) this.#expectNothingOf(wish);
+      if (this.#plan.revocations > 0) this.#oversee(wish, outcome.holders[0]);
     } else if (outcome.kind === "gone") this.#claimLater();
     else this.#abandon(wish);
   }
 
+  /** Who is told to wait has nothing anywhere, once all that was under way has arrived. */
+  #expectNothingOf({ id }: Wish): void {
+    const question = this.#question;
+    this.timer(SETTLED_MS, () => {
+      if (question !== this.#question || !this.#isStanding(id)) return;
+      this.#checker.fail(
+        `client ${this.#index} waits, and an attempt that it gave up still stands`,
+      );
+    });
+  }
+
+  #oversee({ resource }: Wish, seen: NodeHolder | undefined): void {
+    if (seen === undefined || !this.#random.chance(0.5)) return;
+    const isRevoked = this.#random.chance(this.#plan.revocations);
+    oversee(this.#quorums[0]!, this.#checker, resource, seen, isRevoked, this.trueNow);
+  }
+
   /** As the core does it: what may have happened is undone, and the next claim has another id. */
-  #abandon({ id }: Wish): void {
-    this.#release(id, TOMBSTONE_MS, () => this.#claimLater());
+  #abandon(wish: Wish): void {
+    this.#release(wish, TOMBSTONE_MS, () => this.#claimLater());
   }
 
   #claimLater(): void {
     this.timer(this.#random.between(5, 60), () => this.#claim());
   }
 
-  #holder({ repeats }: Wish): Holder {
+  #holder(wish: Wish): Holder {
     // A call without an answer may still be under way.
-    const tombstoneMs = repeats > 0 ? TOMBSTONE_MS : 0;
+    const tombstoneMs = wish.repeats > 0 ? TOMBSTONE_MS : 0;
+    const { resource } = wish;
     return {
       ...{ index: this.#index, process: this, random: this.#random, plan: this.#plan },
-      ...{ checker: this.#checker, drift: this.#quorums[0]!.terms.drift },
-      renew: (wish, answered) => {
-        const call = { resource: RESOURCE, order: ++this.#order, index: 0 };
-        this.#quorum.renew({ ...call, ...wish }, answered);
-      },
-      release: (id) => this.#release(id, tombstoneMs, () => this.#next()),
+      ...{ checker: this.#checker, drift: this.#flaws.ignoresDrift ? 0 : DRIFT },
+      renew: (what, answered) =>
+        this.#quorum.renew({ resource, order: ++this.#order, ...what }, answered),
+      release: () => this.#release(wish, tombstoneMs, () => this.#next()),
       goOn: () => this.#next(),
     };
   }
@@ -168,15 +198,15 @@ export class Contender extends Process {
     if (this.#left === 0) return;
     this.#left--;
     if (this.#left > 0) {
-      this.timer(this.#random.between(0, 20), () => this.#claim());
+      this.timer(this.#random.between(0, this.#plan.restMs), () => this.#claim());
       return;
     }
     this.end();
     this.#done();
   }
 
-  #release(id: string, tombstoneMs: number, then: () => void): void {
-    const ref = { resource: RESOURCE, id, tombstoneMs, patienceMs: CALL_MS };
+  #release({ id, resource }: Wish, tombstoneMs: number, then: () => void): void {
+    const ref = { resource, id, tombstoneMs, patienceMs: CALL_MS };
     this.#quorum.release(ref, () => then());
   }
 }

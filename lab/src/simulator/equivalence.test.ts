@@ -112,7 +112,12 @@ function requestOf(
           fence: Math.max(1, fence),
           tokens: 1 + random.below(3),
         },
-        ...{ label: "l:a:b", rejoin: random.chance(0.2), wants: random.chance(0.3) },
+        ...{
+          label: "l:a:b",
+          past: random.chance(0.2) ? fence + random.pick([0, 500_000]) : 0,
+          ticket: random.chance(0.5) ? random.below(5) : 0,
+          wayMs: random.pick([0, 10, 100]),
+        },
         order: orderAt(random, step),
       };
     }

@@ -14,17 +14,18 @@ export interface Holder {
   readonly checker: Checker;
   readonly drift: number;
   renew(
-    wish: Pick<RenewWish, "id" | "ttlMs" | "leave">,
+    wish: Pick<RenewWish, "id" | "ttlMs" | "leave" | "index">,
     answered: (outcome: RenewOutcome) => void,
   ): void;
   /** The lease is over, and is given back; then the holder goes on. */
-  release(id: string): void;
+  release(): void;
   /** The lease is over, and nothing is given back. */
   goOn(): void;
 }
 
 export interface Grant {
   readonly id: string;
+  readonly resource: string;
   readonly mode: "x" | "s";
   readonly fence: number;
   readonly tokens: number;
@@ -38,16 +39,19 @@ export class Holding {
   readonly #id: string;
   readonly #belief: Belief;
   readonly #lease: SimulatedLease;
+  #index = 0;
   #isOver = false;
   #isRenewing = false;
 
-  constructor(holder: Holder, { id, mode, fence, tokens, ttlMs, since }: Grant) {
+  constructor(holder: Holder, grant: Grant) {
+    const { id, resource, mode, fence, tokens, ttlMs, since } = grant;
     const { index, process, plan, drift } = holder;
     this.#holder = holder;
     this.#id = id;
     this.#belief = new Belief(since, ttlMs, drift);
     this.#lease = {
-      ...{ client: index, mode, fence, tokens, isReleased: false },
+      ...{ client: index, id, resource, mode, fence, tokens, isReleased: false },
+      ...{ grantedAt: process.trueNow, isTouched: false },
       until: process.trueTime(this.#belief.until),
       closedMs: plan.lockDelayMs * (1 - drift),
     };
@@ -73,7 +77,8 @@ export class Holding {
   /** Mostly short; where renewals differ there must be some of them. */
   #workMs(): number {
     const { random, plan } = this.#holder;
-    const { ttlMs, otherTtls, tidy } = plan;
+    const { ttlMs, otherTtls, tidy, holdMs } = plan;
+    if (this.#isLasting) return holdMs;
     if (tidy) return random.between(1, 30);
     return ttlMs * (otherTtls > 0 ? random.between(2, 8) : 1.5 * random.next() ** 2);
   }
@@ -111,14 +116,20 @@ export class Holding {
   }
 
   #ask(leave: boolean, answered: (outcome: RenewOutcome, confirm: () => void) => void): void {
-    const { process } = this.#holder;
+    const { process, random, checker } = this.#holder;
     const sentAt = process.now();
     const ttlMs = this.#nextTtlMs();
     this.#belief.expect(sentAt, ttlMs);
     this.#believe();
-    this.#holder.renew({ id: this.#id, ttlMs, leave }, (outcome) =>
+    // Handed on within its process now and then, and so with the next of its tokens.
+    const { tokens, fence, resource } = this.#lease;
+    if (tokens > this.#index + 1 && random.chance(0.3)) this.#index++;
+    const token = fence + this.#index;
+    const isRevoked = checker.isRevoked(resource, token);
+    this.#holder.renew({ id: this.#id, ttlMs, leave, index: this.#index }, (outcome) =>
       answered(outcome, () => {
         if (outcome.kind !== "renewed") return;
+        if (isRevoked) checker.fail(`token ${token} was renewed after it was revoked`);
         this.#belief.confirm(sentAt, outcome.ttlMs);
         this.#believe();
       }),
@@ -133,15 +144,24 @@ export class Holding {
     return this.#lease.until <= this.#holder.process.trueNow;
   }
 
+  /** The lease that must outlive all trouble of this plan. */
+  get #isLasting(): boolean {
+    return this.#holder.plan.holdMs > 0 && this.#lease.client === 0;
+  }
+
   #finish() {
     if (this.#isOver) return;
     this.#isOver = true;
-    const { random, plan } = this.#holder;
+    const { random, plan, checker, process } = this.#holder;
     const isLost = this.#isLost;
+    const endsAt = this.#lease.grantedAt + plan.holdMs * 0.99;
+    if (this.#isLasting && (isLost || process.trueNow < endsAt)) {
+      checker.fail("a lease was lost although nodes had their trouble one after the other");
+    }
     // As the core does it: the holder of a lost lease with a lock-delay asked for it to stay closed.
     if (isLost && plan.lockDelayMs > 0) return this.#holder.goOn();
     if (!isLost && random.chance(plan.left)) return this.#leave();
     this.#lease.isReleased = true;
-    this.#holder.release(this.#id);
+    this.#holder.release();
   }
 }

@@ -1,4 +1,11 @@
-import type { Answered, NodeAnswer, NodeRequest, QuorumNode } from "holdfast/quorum/core";
+import type {
+  Answered,
+  NodeAnswer,
+  NodeFailure,
+  NodeRequest,
+  QuorumNode,
+} from "holdfast/quorum/core";
+import type { Checker } from "./checker.js";
 import type { Plan } from "./plan.js";
 import type { Random } from "./random.js";
 import type { Site } from "./site.js";
@@ -17,8 +24,21 @@ export class Wire implements QuorumNode {
   readonly #plan: Plan;
   readonly #site: Site;
   readonly #receiver: Receiver;
+  readonly #checker: Checker;
+  /** What the client agrees on, where that is not what the node's own clients do. */
+  readonly #agreement: string | undefined;
 
-  constructor(world: World, random: Random, plan: Plan, site: Site, receiver: Receiver) {
+  constructor(
+    world: World,
+    random: Random,
+    plan: Plan,
+    site: Site,
+    receiver: Receiver,
+    checker: Checker,
+    agreement?: string,
+  ) {
+    this.#agreement = agreement;
+    this.#checker = checker;
     this.name = site.name;
     this.#world = world;
     this.#random = random;
@@ -45,10 +65,31 @@ export class Wire implements QuorumNode {
     this.#world.after(this.#delayMs(), () => {
       if (this.#site.isDown) return;
       const us = this.#site.nowUs();
-      const answer = this.#site.node.handle(request, us);
-      if (this.#isLost()) return;
-      this.#world.after(this.#delayMs(), () => this.#reply(answer, us, answered));
+      const failure = this.#failure();
+      if (failure?.effect === "none") return this.#answer(failure, us, answered);
+      const answer = this.#handle(request, us);
+      this.#answer(failure ?? answer, us, answered);
     });
+  }
+
+  #handle(request: NodeRequest, us: number): NodeAnswer {
+    const { node, name } = this.#site;
+    const answer = node.handle(request, us, this.#agreement);
+    const room = "resource" in request ? node.memory.rooms.get(request.resource) : undefined;
+    this.#checker.handled(name, request, answer, room);
+    return answer;
+  }
+
+  #failure(): NodeFailure | null {
+    const { failures } = this.#plan;
+    if (failures === 0 || this.#isCalm || !this.#random.chance(failures)) return null;
+    const effect = this.#random.chance(0.5) ? "none" : "unknown";
+    return { kind: "failed", effect, error: new Error("simulated") };
+  }
+
+  #answer(answer: NodeAnswer, us: number, answered: Answered): void {
+    if (this.#isLost()) return;
+    this.#world.after(this.#delayMs(), () => this.#reply(answer, us, answered));
   }
 
   #reply(answer: NodeAnswer, us: number, answered: Answered): void {

@@ -18,18 +18,34 @@ export interface Record {
   readonly label: string;
 }
 
+export interface Waiting {
+  readonly ticket: number;
+  readonly mode: "x" | "s";
+  readonly wayMs: number;
+  readonly ends: number;
+}
+
 export class Room {
   records: Record[] = [];
   fence = 0;
+  /** Until when the counter is kept. */
+  fenceEnds = 0;
+  /** What this node has accepted, for the checker; the rules do not read it. */
+  accepted: number[] = [];
   gone = new Map<string, { upTo: number; order: number; ends: number }>();
-  wants: { id: string; ends: number } | null = null;
+  /** Those who wait, by id. */
+  line = new Map<string, Waiting>();
+  called: { id: string; at: number } | null = null;
 
   copy(): Room {
     const copy = new Room();
     copy.records = this.records.map((record) => ({ ...record }));
     copy.fence = this.fence;
+    copy.fenceEnds = this.fenceEnds;
+    copy.accepted = [...this.accepted];
     copy.gone = new Map(this.gone);
-    copy.wants = this.wants;
+    copy.line = new Map(this.line);
+    copy.called = this.called;
     return copy;
   }
 }

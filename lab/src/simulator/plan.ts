@@ -1,4 +1,5 @@
 import { Random } from "./random.js";
+import { SPECIALS, specialPlan } from "./special-plans.js";
 
 export type Fault =
   | {
@@ -9,14 +10,24 @@ export type Fault =
       /** What it has when it is back: all, what it had some time before, or nothing. */
       readonly memory: "full" | "partial" | "none";
     }
-  /** Emptied while it runs, or filled by another that it followed for a moment. */
-  | { readonly kind: "flush" | "resync"; readonly atMs: number; readonly node: number }
-  /** A clock that jumps, and is put right after a while. */
+  /**
+   * Emptied while it runs, filled by another that it followed for a moment, or filled from the file that
+   * its last life left.
+   */
+  | { readonly kind: "flush" | "resync" | "reload"; readonly atMs: number; readonly node: number }
+  /** A clock that jumps forward or back, and is put right after a while, if at all. */
   | {
       readonly kind: "step";
       readonly atMs: number;
       readonly node: number;
       readonly byMs: number;
+      readonly forMs: number;
+    }
+  /** It does not answer for a while, and comes back as it was. */
+  | {
+      readonly kind: "hang";
+      readonly atMs: number;
+      readonly node: number;
       readonly forMs: number;
     }
   | {
@@ -25,7 +36,13 @@ export type Fault =
       readonly client: number;
       readonly forMs: number;
     }
-  | { readonly kind: "die"; readonly atMs: number; readonly client: number };
+  /** Another process takes its place after a while, if one does. */
+  | {
+      readonly kind: "die";
+      readonly atMs: number;
+      readonly client: number;
+      readonly backMs: number | null;
+    };
 
 /** A whole schedule: with the same plan everything happens again in the same way. */
 export interface Plan {
@@ -36,6 +53,24 @@ export interface Plan {
   readonly cycles: number;
   readonly ttlMs: number;
   readonly maxTtlMs: number;
+  /** How long a counter that nobody raises is kept. */
+  readonly idleMs: number;
+  readonly nodeTimeoutMs: number;
+  /** Null for what maxTtlMs makes of it. */
+  readonly maxSkewMs: number | null;
+  /** How far apart the nodes' clocks are at most, as a part of maxSkewMs. */
+  readonly skew: number;
+  readonly resources: number;
+  /** How long a client rests before its next claim, at most. */
+  readonly restMs: number;
+  /** Whether somebody with other terms asks the same nodes all the time. */
+  readonly stranger: boolean;
+  /** How many tokens a claim asks for. */
+  readonly tokens: number;
+  /** The part of answers that say that the node failed, with or without having done it. */
+  readonly failures: number;
+  /** The part of looks at somebody's lease that end in its revocation; others only check it. */
+  readonly revocations: number;
   readonly delayMs: readonly [least: number, most: number];
   /** The part of messages that take much longer than others. */
   readonly slow: number;
@@ -62,13 +97,27 @@ export interface Plan {
   /** The part of leases that are left to time in the end, instead of released. */
   readonly left: number;
   readonly faults: readonly Fault[];
-  /** What must hold: exclusion only while clocks are not set; tokens and progress always. */
+  /** What must hold: exclusion unless a clock was set unseen; tokens and progress always. */
   readonly promises: "all" | "tokens";
   /** Nothing is lost and nobody dies: when all have finished, nothing may be left on any node. */
   readonly tidy: boolean;
+  /** The first client holds its lease for so long, and must not lose it; 0 where it may. */
+  readonly holdMs: number;
 }
 
-const MAX_TTL_MS = 300;
+/** What plans have in common, unless they are about it. */
+export const PLAIN = {
+  ...{ idleMs: 3_600_000, nodeTimeoutMs: 100, maxSkewMs: null, skew: 0.25 },
+  ...{ resources: 1, tokens: 1, restMs: 20, stranger: false },
+  ...{ failures: 0, revocations: 0, lockDelayMs: 0, left: 0, detours: 0, holdMs: 0 },
+  ...{ repeatMs: 0, unheard: 0, otherTtls: 0, readers: 0, drift: 0, loss: 0, duplication: 0 },
+  ...{ slow: 0, slowMs: 0, unrenewed: 0, calmAfterMs: 1_500, faults: [], tidy: false },
+} as const;
+
+export const MAX_TTL_MS = 300;
+
+/** Seeds with this remainder are about nodes that forget again as they come out of quarantine. */
+export const RELAPSE = 15;
 
 /** Every kind of trouble in turn; which of them is part of what the seed decides. */
 export function planOf(seed: number): Plan {
@@ -90,14 +139,15 @@ export function planOf(seed: number): Plan {
   const kind = seed % KINDS;
   if (kind < 4) return tidyPlan(random, base);
   if (kind === RELAPSE) return relapsePlan(random, base);
-  return troubledPlan(random, base, kind > 12);
+  if (kind < RELAPSE) return troubledPlan(random, base, kind > 12);
+  return specialPlan(random, base, kind - RELAPSE - 1);
 }
 
-export const KINDS = 16;
-/** Seeds with this remainder are about nodes that forget again as they come out of quarantine. */
-export const RELAPSE = 15;
+export const KINDS = RELAPSE + 1 + SPECIALS;
+/** Seeds with this remainder are about nodes that are filled from an old file. */
+export const RELOAD = KINDS - 1;
 
-type Base = Pick<
+export type Base = Pick<
   Plan,
   | ("seed" | "nodes" | "writeQuorum" | "clients" | "cycles" | "readers" | "drift")
   | ("repeatMs" | "unheard" | "otherTtls")
@@ -105,10 +155,11 @@ type Base = Pick<
 
 function tidyPlan(random: Random, base: Base): Plan {
   return {
+    ...PLAIN,
     ...base,
     ...{ ttlMs: 5_000, maxTtlMs: 6_000, delayMs: [0, 2], slow: random.pick([0, 0.1, 0.3]) },
     ...{ slowMs: 40, loss: 0, duplication: 0, calmAfterMs: 10_000, unrenewed: 0, faults: [] },
-    ...{ lockDelayMs: 0, left: 0, detours: 0, promises: "all", tidy: true },
+    ...{ promises: "all", tidy: true },
   };
 }
 
@@ -118,6 +169,7 @@ function troubledPlan(random: Random, base: Base, sets: boolean): Plan {
   const count = random.below(5);
   for (let i = 0; i < count; i++) faults.push(faultOf(random, base, ttlMs, sets));
   return {
+    ...PLAIN,
     ...base,
     ...{
       ttlMs,
@@ -150,12 +202,12 @@ function relapsePlan(random: Random, base: Base): Plan {
   const flush = { kind: "flush", atMs: again, node } as const;
   const crash = { kind: "crash", atMs: again, node, downMs: 1, memory: "none" } as const;
   return {
+    ...PLAIN,
     ...base,
     ...{ nodes: 3, writeQuorum: 2, clients: 3, cycles: 4, readers: 0 },
     ...{ repeatMs: 0, unheard: 0, otherTtls: 0 },
     ...{ ttlMs: 250, maxTtlMs: MAX_TTL_MS, delayMs: [0, 2], slow: 0, slowMs: 0 },
     ...{ loss: random.pick([0.1, 0.25]), duplication: 0, calmAfterMs: 1_500, unrenewed: 0 },
-    ...{ lockDelayMs: 0, left: 0, detours: 0 },
     faults: [{ kind: "flush", atMs: first, node }, random.pick([flush, crash])],
     ...{ promises: "all", tidy: false },
   };
@@ -177,7 +229,7 @@ function faultOf(random: Random, base: Base, ttlMs: number, sets: boolean): Faul
     case 4:
       return { kind: "pause", atMs, client, forMs: random.between(10, 2 * ttlMs) };
     case 5:
-      return { kind: "die", atMs, client };
+      return { kind: "die", atMs, client, backMs: null };
     default:
       // Forward: grants end early there. A clock that is set back takes the time out of the tokens.
       return {

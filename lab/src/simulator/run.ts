@@ -1,4 +1,4 @@
-import { type ResolvedQuorum, resolveQuorum } from "holdfast/quorum/core";
+import { Quorum, type ResolvedQuorum, resolveQuorum } from "holdfast/quorum/core";
 import { Checker } from "./checker.js";
 import { Contender, type ContenderFlaws } from "./contender.js";
 import { Wire } from "./network.js";
@@ -6,8 +6,10 @@ import type { Plan } from "./plan.js";
 import { Random } from "./random.js";
 import type { NodeFlaws } from "./simulated-node.js";
 import { Site } from "./site.js";
+import { Stranger } from "./stranger.js";
 import { withheld } from "./withheld.js";
 import { World } from "./world.js";
+import { wrongQuorums } from "./wrong-quorums.js";
 
 /** Enough for everybody's turn after the longest quarantine; who has not finished by then is stuck. */
 const MOST_MS = 60_000;
@@ -37,23 +39,38 @@ export function run(plan: Plan, flaws: Flaws = {}): Result {
   const resolved = termsOf(plan, flaws.skipsQuarantine === true);
   const { names } = resolved;
   const terms = { ...resolved, writeQuorum: flaws.writeQuorum ?? resolved.writeQuorum };
-  const checker = new Checker(plan.promises === "all");
+  const checker = new Checker(plan.promises === "all", () => world.now);
   const sites = names.map((_, i) => new Site(world, random, plan, i, resolved, flaws.node ?? {}));
   let working = plan.clients;
   let finishedAt = Number.POSITIVE_INFINITY;
   const done = () => {
     if (--working === 0) finishedAt = world.now;
   };
-  const contenders = Array.from(
-    { length: plan.clients },
-    (_, i) => new Contender(world, random, plan, i, checker, flaws.contender ?? {}, done),
-  );
-  for (const contender of contenders) {
-    const wires = sites.map((site) => new Wire(world, random, plan, site, contender));
+  const isStanding = (id: string) => sites.some((site) => site.left(id) > 0);
+  let processes = 0;
+  const begin = () => {
+    const flawsOf = flaws.contender ?? {};
+    const index = processes++;
+    const parts = [world, random, plan, index, checker, flawsOf, isStanding, done] as const;
+    const contender = new Contender(...parts);
+    const wires = sites.map((site) => new Wire(world, random, plan, site, contender, checker));
     const nodes = flaws.releasesWhereAccepted ? wires.map(withheld) : wires;
     contender.start(nodes, terms);
+    return contender;
+  };
+  const contenders = Array.from({ length: plan.clients }, begin);
+  const end = (client: number, backMs: number | null) => {
+    if (!contenders[client]!.die()) return;
+    if (backMs === null) return done();
+    world.after(backMs, () => {
+      contenders[client] = begin();
+    });
+  };
+  if (plan.stranger && terms.agreement !== "") {
+    const kind = flaws.contender?.kind === "Intruding" ? wrongQuorums.Intruding : Quorum;
+    new Stranger(world, random, plan, checker).start(sites, terms, kind);
   }
-  scheduleFaults(world, plan, sites, contenders);
+  scheduleFaults(world, plan, sites, contenders, checker, end);
   const isPlayed = play(world, () => finishedAt);
   if (!isPlayed) checker.fail(`${working} of ${plan.clients} clients never finished`);
   else if (plan.tidy) expectTidy(world, sites, checker, finishedAt);
@@ -63,12 +80,14 @@ export function run(plan: Plan, flaws: Flaws = {}): Result {
 const known = new Map<string, ResolvedQuorum>();
 
 /** The same for thousands of schedules. */
-function termsOf({ nodes, writeQuorum, maxTtlMs }: Plan, skips: boolean): ResolvedQuorum {
-  const key = `${nodes} ${writeQuorum} ${maxTtlMs} ${skips}`;
+function termsOf(plan: Plan, skips: boolean): ResolvedQuorum {
+  const { nodes, writeQuorum, maxTtlMs, maxSkewMs, nodeTimeoutMs, idleMs } = plan;
+  const key = [nodes, writeQuorum, maxTtlMs, maxSkewMs, nodeTimeoutMs, idleMs, skips].join(" ");
   let terms = known.get(key);
   if (terms === undefined) {
     const names = Array.from({ length: nodes }, (_, i) => `n${i}`);
-    const settings = { writeQuorum, maxTtlMs, nodeTimeoutMs: 100 };
+    const skew = maxSkewMs === null ? {} : { maxSkewMs };
+    const settings = { writeQuorum, maxTtlMs, nodeTimeoutMs, idleMs, ...skew };
     terms = resolveQuorum(names, skips ? { ...settings, unsafeSkipQuarantine: true } : settings);
     known.set(key, terms);
   }
@@ -80,14 +99,20 @@ function scheduleFaults(
   { faults }: Plan,
   sites: readonly Site[],
   contenders: readonly Contender[],
+  checker: Checker,
+  end: (client: number, backMs: number | null) => void,
 ): void {
   const last = faults.at(-1)?.atMs ?? 0;
   for (const fault of faults) {
     if (fault.kind === "crash" && fault.memory === "partial") sites[fault.node]!.keepSaving(last);
     world.after(fault.atMs, () => {
       if (fault.kind === "pause") contenders[fault.client]!.pause(fault.forMs);
-      else if (fault.kind === "die") contenders[fault.client]!.die();
-      else sites[fault.node]!.suffer(fault);
+      else if (fault.kind === "die") end(fault.client, fault.backMs);
+      else {
+        const site = sites[fault.node]!;
+        site.suffer(fault);
+        if (fault.kind !== "step" && fault.kind !== "hang") checker.forgot(site.name);
+      }
     });
   }
 }
@@ -108,6 +133,6 @@ function expectTidy(
 ): void {
   world.runUntil(finishedAt + SETTLING_MS);
   for (const site of sites) {
-    if (site.left > 0) checker.fail(`${site.name} still has a grant after all were given back`);
+    if (site.left() > 0) checker.fail(`${site.name} still has a grant after all were given back`);
   }
 }

@@ -9,6 +9,7 @@ export interface Shrunk {
 const PARTS = [
   ...(["loss", "duplication", "slow", "readers", "unrenewed", "drift"] as const),
   ...(["repeatMs", "unheard", "lockDelayMs", "otherTtls", "left", "detours"] as const),
+  ...(["failures", "revocations"] as const),
 ];
 
 /** Leaves out whatever can be left out of a schedule that breaks, as long as it still breaks. */

@@ -6,14 +6,14 @@ import type {
   ReleaseRequest,
   RenewRequest,
 } from "holdfast/quorum/core";
+import { firstInLine, standInLine } from "./node-line.js";
 import { Memory, type Record, type Room } from "./node-memory.js";
-
-const WANTS_MS = 2_500;
 
 export interface NodeTerms {
   /** What clients must agree on; "" asks for no certificate. */
   readonly agreement: string;
   readonly maxSkewMs: number;
+  readonly idleMs: number;
 }
 
 /** Ways in which a node can be wrong on purpose: the simulator must find each. */
@@ -27,6 +27,14 @@ export interface NodeFlaws {
   readonly repeatsGiveNoLife?: boolean;
   readonly renewsAsTheyArrive?: boolean;
   readonly keepsNoLockDelay?: boolean;
+  readonly certifiesEmptiedWithoutNonce?: boolean;
+  readonly certifiesLapsedWithoutNonce?: boolean;
+  /** The clock does not stand in for a counter that was forgotten. */
+  readonly trustsNoClock?: boolean;
+  readonly joinsPastAnyCounter?: boolean;
+  /** A grant joins by the rule of a claim: above every counter, also its own. */
+  readonly joinsAboveOnly?: boolean;
+  readonly tombstonesMs?: number;
   /** A release of an older call's attempts ends what a newer call has taken over. */
   readonly endsNewerCalls?: boolean;
 }
@@ -34,9 +42,12 @@ export interface NodeFlaws {
 /** A node by the rules of the scripts, in memory. A test compares it with a real Redis. */
 export class SimulatedNode {
   memory = new Memory();
+  /** Told whose turn it is, by ticket; 0 for everybody's. */
+  onCall: (resource: string, ticket: number) => void = () => {};
   #runId: string;
   #replId: string;
   #certificate: string | null = null;
+  #agreement: string;
   readonly #terms: NodeTerms;
   readonly #flaws: NodeFlaws;
   #us = 0;
@@ -46,6 +57,7 @@ export class SimulatedNode {
     this.#runId = runId;
     this.#replId = replId;
     this.#terms = terms;
+    this.#agreement = terms.agreement;
     this.#flaws = flaws;
   }
 
@@ -66,12 +78,14 @@ export class SimulatedNode {
 
   /** What a good certificate of this life says. */
   get certificate(): string {
-    this.#certificate ??= `${this.#runId} ${this.#replId} ${this.#terms.agreement}`;
+    this.#certificate ??= `${this.#runId} ${this.#replId} ${this.#agreement}`;
     return this.#certificate;
   }
 
   /** Carries out one request at this instant of the node's clock, in µs. */
-  handle(request: NodeRequest, us: number): NodeAnswer {
+  handle(request: NodeRequest, us: number, agreement: string = this.#terms.agreement): NodeAnswer {
+    if (agreement !== this.#agreement) this.#certificate = null;
+    this.#agreement = agreement;
     this.#us = us;
     this.#at = Math.floor(us / 1_000);
     switch (request.verb) {
@@ -100,8 +114,7 @@ export class SimulatedNode {
   }
 
   #objection(): NodeAnswer | null {
-    const { agreement } = this.#terms;
-    if (agreement === "") return null;
+    if (this.#agreement === "") return null;
     const { certificate, nonce } = this.memory;
     if (certificate === this.certificate) return null;
     const life = `${this.runId} ${this.replId} `;
@@ -124,7 +137,12 @@ export class SimulatedNode {
     const why = this.#objection();
     if (why === null) return { kind: "certified" };
     if (why.kind !== "uncertified") return why;
-    const { certifiesAnyLife, certifiesWithoutNonce } = this.#flaws;
+    const { certifiesAnyLife } = this.#flaws;
+    const certifiesWithoutNonce =
+      this.#flaws.certifiesWithoutNonce ||
+      (why.lapsed
+        ? this.#flaws.certifiesLapsedWithoutNonce
+        : this.#flaws.certifiesEmptiedWithoutNonce);
     const sameLife = certifiesAnyLife || (runId === this.runId && replId === this.replId);
     const sameNonce =
       certifiesWithoutNonce || certifiesAnyLife || (why.nonce !== null && why.nonce === nonce);
@@ -154,31 +172,39 @@ export class SimulatedNode {
       return this.#repeated(own, request);
     }
     const skewUs = this.#terms.maxSkewMs * 1e3;
-    const counter = request.rejoin ? room.fence : Math.max(room.fence, this.#us - skewUs);
-    const wants = room.wants !== null && room.wants.ends > this.#at ? room.wants.id : null;
-    if (others.length > 0) {
-      const readers = others.every((record) => record.mode === "s");
-      if (request.wants && mode === "x" && readers && (wants ?? id) === id) {
-        room.wants = { id, ends: this.#at + WANTS_MS };
-      }
+    const { past } = request;
+    const kept = room.fenceEnds > this.#at ? room.fence : 0;
+    // What is forgotten with the counter keeps nobody from joining; tokens rise by the clock then.
+    if (kept === 0) room.accepted = [];
+    const looksAtClock = past === 0 && !this.#flaws.trustsNoClock;
+    const counter = looksAtClock ? Math.max(kept, this.#us - skewUs) : kept;
+    const isFree = room.records.every((record) => record.id === id);
+    const isBehind = () =>
+      firstInLine(room, request, this.#at, isFree, this.#caller(resource)) !== null;
+    if (others.length > 0 || (past === 0 && isBehind())) {
+      if (request.ticket > 0) standInLine(room, request, this.#at);
       return { kind: "busy", counter, holders: others.map((record) => this.#view(record)) };
     }
-    if (wants !== null && wants !== id && mode === "s") {
-      return { kind: "busy", counter, holders: [] };
-    }
     if (fence > this.#us + skewUs) return { kind: "skew" };
-    if (this.#flaws.raisesEqual ? counter > fence : counter >= fence) {
-      return { kind: "counter", counter };
-    }
-    room.fence = fence + tokens - 1;
+    if (!this.#passes(request, counter)) return { kind: "counter", counter };
+    room.fence = Math.max(counter, fence + tokens - 1);
+    room.fenceEnds = this.#at + this.#terms.idleMs;
+    room.accepted.push(fence);
     this.#write(room, {
       ...{ id, mode, attempt, fence, tokens, delay: request.delayMs, label: request.label },
       ...{ index: own?.index ?? 0, revoked: false, left: false, born: this.#at },
       order: Math.max(own?.order ?? 0, request.order),
       ends: Math.max(own?.ends ?? 0, this.#ending(ttlMs)),
     });
-    if (wants === id) room.wants = null;
+    room.called = null;
     return { kind: "accepted" };
+  }
+
+  #passes({ fence, past }: AcquireRequest, counter: number): boolean {
+    if (past === 0 || this.#flaws.joinsAboveOnly) {
+      return this.#flaws.raisesEqual ? fence >= counter : fence > counter;
+    }
+    return counter <= past || this.#flaws.joinsPastAnyCounter === true;
   }
 
   #repeated(own: Record, { ttlMs, order }: AcquireRequest): NodeAnswer {
@@ -218,20 +244,35 @@ export class SimulatedNode {
     return { kind: "renewed", leftMs: this.#left(record) };
   }
 
-  #release({ resource, id, upTo, order, tombstoneMs, tell }: ReleaseRequest): NodeAnswer {
+  #release(request: ReleaseRequest): NodeAnswer {
+    const { resource, id, upTo, order, tombstoneMs, tell } = request;
     const room = this.memory.room(resource);
     const record = this.#alive(room, id);
-    const isInTime = record !== null && (record.order <= order || this.#flaws.endsNewerCalls);
+    const { endsNewerCalls = false } = this.#flaws;
+    const isInTime = record !== null && (record.order <= order || endsNewerCalls);
     const ended = record !== null && !record.left && record.attempt <= upTo && isInTime;
     if (ended) room.records = room.records.filter((one) => one !== record);
-    if (tell && room.wants?.id === id && room.wants.ends > this.#at) room.wants = null;
+    if (tell) this.#makeRoom(room, request, ended);
     if (tombstoneMs > 0) {
       const before = room.gone.get(id);
       const last = before !== undefined && before.ends > this.#at ? before : { upTo: 0, order: 0 };
       const all = { upTo: Math.max(upTo, last.upTo), order: Math.max(order, last.order) };
-      room.gone.set(id, { ...all, ends: this.#at + tombstoneMs });
+      const forMs = Math.min(tombstoneMs, this.#flaws.tombstonesMs ?? Infinity);
+      room.gone.set(id, { ...all, ends: this.#at + forMs });
     }
     return ended ? { kind: "released" } : this.#whyGone(room, id);
+  }
+
+  #makeRoom(room: Room, { resource, id }: ReleaseRequest, isEnded: boolean): void {
+    room.line.delete(id);
+    if (this.#present(room).length > 0) return;
+    const call = this.#caller(resource);
+    const first = firstInLine(room, { id: "", mode: "x", ticket: 0 }, this.#at, true, call);
+    if (first === null && isEnded) call(0);
+  }
+
+  #caller(resource: string): (ticket: number) => void {
+    return (ticket) => this.onCall(resource, ticket);
   }
 
   #check(resource: string, mode: "x" | "s", token: number): NodeAnswer {

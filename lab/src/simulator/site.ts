@@ -18,12 +18,14 @@ export class Site {
   readonly #rate: number;
   #offsetMs: number;
   #saved: Memory | null = null;
+  /** What the last life left on the disk. */
+  #file = new Memory();
   #lives = 1;
 
   constructor(
     world: World,
     random: Random,
-    { drift }: Plan,
+    { drift, skew }: Plan,
     index: number,
     terms: NodeTerms,
     flaws: NodeFlaws,
@@ -31,7 +33,7 @@ export class Site {
     this.name = `n${index}`;
     this.#world = world;
     this.#rate = 1 + random.between(-drift, drift);
-    this.#offsetMs = EPOCH_MS + random.between(0, terms.maxSkewMs / 4);
+    this.#offsetMs = EPOCH_MS + random.between(0, terms.maxSkewMs * skew);
     this.node = new SimulatedNode(`${this.name}-1`, `${this.name}-r1`, terms, flaws);
     if (terms.agreement !== "") {
       this.node.memory.certificate = this.node.certificate;
@@ -52,30 +54,40 @@ export class Site {
   suffer(fault: Fault): void {
     if (fault.kind === "step") {
       this.#offsetMs += fault.byMs;
+      if (fault.forMs === Infinity) return;
       this.#world.after(fault.forMs, () => {
         this.#offsetMs -= fault.byMs;
       });
     } else if (fault.kind === "flush") this.node.memory = new Memory();
+    else if (fault.kind === "reload") this.node.memory = this.#file.copy();
+    else if (fault.kind === "hang") this.#beDown(fault.forMs);
     else if (fault.kind === "resync") {
       this.node.memory = new Memory();
       this.node.beBorn(this.node.runId, `${this.name}-r${++this.#lives}`);
     } else if (fault.kind === "crash") {
-      this.isDown = true;
+      this.#file = this.node.memory.copy();
       if (fault.memory === "none") this.node.memory = new Memory();
       if (fault.memory === "partial") this.node.memory = this.#saved?.copy() ?? new Memory();
       this.node.beBorn(`${this.name}-${++this.#lives}`, this.node.replId);
-      this.#world.after(fault.downMs, () => {
-        this.isDown = false;
-      });
+      this.#beDown(fault.downMs);
     }
   }
 
-  /** Grants that are alive here. */
-  get left(): number {
+  #beDown(forMs: number): void {
+    this.isDown = true;
+    this.#world.after(forMs, () => {
+      this.isDown = false;
+    });
+  }
+
+  /** Grants that are alive here: all, or those of one id. */
+  left(id?: string): number {
     const at = Math.floor(this.nowUs() / 1e3);
     let count = 0;
     for (const room of this.node.memory.rooms.values()) {
-      for (const record of room.records) if (record.ends > at) count++;
+      for (const record of room.records) {
+        if (record.ends > at && (id === undefined || record.id === id)) count++;
+      }
     }
     return count;
   }

@@ -42,6 +42,25 @@ test("redlock: new servers wait until init has certified them, and init again is
   }
 });
 
+test("redlock: init --wait sits out the quarantine of servers that were restarted", async (t) => {
+  const servers = await allOrNone([startRedis(), startRedis(), startRedis()]);
+  t.after(() => Promise.all(servers.map((server) => server.stop())));
+  const hosts = servers.map(({ port }) => `127.0.0.1:${port}`).join(",");
+  const url = `redlock://${hosts}?maxTtlMs=2000`;
+  const run = () => holdfast(t, ["run", "a", "--ttl", "2s", "--url", url, "--", "echo", "yes"]);
+  assert.equal(await holdfast(t, ["init", "--url", url]).ended, 0);
+  await servers[0]!.restart();
+  await servers[1]!.restart();
+  assert.equal(await holdfast(t, ["init", "--url", url]).ended, 0);
+  const early = run();
+  assert.equal(await early.ended, 69, early.stderr);
+  assert.match(early.stderr, /quarantine/);
+  const init = holdfast(t, ["init", "--wait", "--url", url]);
+  assert.equal(await init.ended, 0, init.stderr);
+  const later = run();
+  assert.equal(await later.ended, 0, later.stderr);
+});
+
 test("an engine that needs nothing says so; what is no engine or no option is refused", async (t) => {
   const memory = holdfast(t, ["init", "--url", "memory:"]);
   assert.equal(await memory.ended, 0);

@@ -7,6 +7,7 @@ import { withoutSecrets } from "./secrets.js";
 
 const OPTIONS = {
   url: { type: "string" },
+  wait: { type: "boolean" },
   json: { type: "boolean" },
   help: { type: "boolean", short: "h" },
 } as const;
@@ -14,16 +15,18 @@ const OPTIONS = {
 const HELP = `holdfast init: make what an engine needs before its first use
 
 Usage
-  holdfast init [--url URL] [--json]
+  holdfast init [--url URL] [--wait] [--json]
 
 Options
   --url URL          the engine  [HOLDFAST_URL, else sqlite:]
+  --wait             on redlock: until no server is in quarantine any more
   --json             the outcome on stdout as one JSON object
   -h, --help
 
 On PostgreSQL and MySQL it creates tables and routines, or brings older ones up to date; it needs a
 user that may do so, the locks themselves do not. On redlock: it certifies new servers, which would
-else wait for a while before they count. Other engines need nothing. Doing it again is harmless.
+else wait for a while before they count; with --wait it also sits out the quarantine of servers that were
+restarted, which short-lived clients alone never do. Other engines need nothing. Doing it again is harmless.
 
 Exit codes
   64 usage   69 refused or unreachable   78 no such engine, or its client is not installed
@@ -43,7 +46,7 @@ export const initCommand: Command = {
     }
     const url = readUrl(texts.get("url"), process.env);
     try {
-      const outcome = await prepare(url);
+      const outcome = await prepare(url, { wait: flags.has("wait") });
       const said = outcome === "prepared" ? "everything that locks need is there" : outcome;
       process.stdout.write(flags.has("json") ? `${JSON.stringify({ outcome })}\n` : `${said}\n`);
       return EXIT.ok;

@@ -37,7 +37,10 @@ async function runUnderLock(request: RunRequest, narrator: Narrator): Promise<nu
     interruptedBy ??= signal;
     interrupt.abort();
   });
-  await using locks = await connect(request.url);
+  const { ttlMs } = request.acquire;
+  // An engine may keep nothing for as long as the default; --ttl says what is wanted instead.
+  const defaults = ttlMs === undefined ? {} : { ttlMs };
+  await using locks = await connect(request.url, { defaults });
   let lease: Lease | null = null;
   try {
     lease = await waitForLease(locks, request, narrator, interrupt.signal);

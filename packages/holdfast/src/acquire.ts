@@ -138,7 +138,7 @@ export class Contention implements Asker, Waiter {
     else if (answer.kind === "gone") this.#forgotten();
     else {
       this.#retryAfterMs = answer.retryAfterMs ?? Infinity;
-      this.#busy(answer.holders);
+      this.#busy(answer);
     }
   }
 
@@ -267,9 +267,9 @@ export class Contention implements Asker, Waiter {
     else this.#ask();
   }
 
-  #busy(holders: readonly HolderView[]): void {
+  #busy({ holders, remembered = false }: Busy): void {
     // A request before this one may still be on its way.
-    this.#open.exposed = this.#open.exists;
+    this.#open.exposed = this.#open.exists || remembered;
     this.#unknownInARow = 0;
     this.#claimant.heard(holders);
     if (this.#over) return;

@@ -90,6 +90,8 @@ export interface Busy {
   readonly holders: readonly HolderView[];
   /** When trying again could first make sense, where the engine knows. */
   readonly retryAfterMs?: number;
+  /** The backend remembers that this claim waits: if it does no longer, it has to be released. */
+  readonly remembered?: boolean;
 }
 
 export interface Renewed extends Validity {

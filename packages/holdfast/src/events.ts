@@ -26,8 +26,11 @@ export interface Events {
   /** A node of a quorum counts no more, or counts again. */
   node: {
     readonly node: string;
-    /** suspect: its clock was set. quarantined: it may have forgotten what it acknowledged. */
-    readonly state: "quarantined" | "certified" | "suspect";
+    /**
+     * suspect: its clock was set. quarantined: it may have forgotten what it acknowledged. foreign: it
+     * was certified by clients that agree on something else.
+     */
+    readonly state: "quarantined" | "certified" | "suspect" | "foreign";
     /** How long it does not count, at least. */
     readonly forMs: number;
     /** By how much a suspect's clock moved, at least. */

@@ -2,7 +2,12 @@ import { engineFor } from "./connect.js";
 import { EngineError, HoldfastError, show, UsageError } from "./errors.js";
 import { type EngineUrl, parseEngineUrl } from "./url.js";
 
-type PrepareUrl = (url: EngineUrl) => Promise<void>;
+type PrepareUrl = (url: EngineUrl, wait: boolean) => Promise<void>;
+
+export interface PrepareOptions {
+  /** On a quorum: until no node is in quarantine any more. */
+  readonly wait?: boolean;
+}
 
 const ENGINES: Record<string, () => Promise<PrepareUrl>> = {
   mysql: async () => (await import("./engines/mysql/index.js")).prepareMysql,
@@ -15,7 +20,10 @@ const ENGINES: Record<string, () => Promise<PrepareUrl>> = {
  * Makes what an engine needs once before its first use, such as tables, as a user that may make them.
  * What is there already stays; what is of an older version is brought up to date.
  */
-export async function prepare(target: string): Promise<"prepared" | "nothing to do"> {
+export async function prepare(
+  target: string,
+  { wait = false }: PrepareOptions = {},
+): Promise<"prepared" | "nothing to do"> {
   if (typeof target !== "string") throw new UsageError(`prepare takes a URL, got ${show(target)}`);
   const url = parseEngineUrl(target);
   // Refuses what no engine is known for.
@@ -24,7 +32,7 @@ export async function prepare(target: string): Promise<"prepared" | "nothing to 
   if (load === undefined) return "nothing to do";
   const work = await load();
   try {
-    await work(url);
+    await work(url, wait);
     return "prepared";
   } catch (error) {
     if (error instanceof HoldfastError) throw error;

@@ -9,8 +9,8 @@ const MOST_BIDS = 6;
 /** Split votes: each time all who met wait for a random while, twice as long at most as before. */
 const MOST_SPLITS = 7;
 const FIRST_PAUSE_MS = 3;
-/** A writer behind readers comes back at once, to say that it is still there. */
-const SOON_MS = 15;
+/** Whoever is refused and waits comes back at once, for its place in line. */
+const SOON_MS = 5;
 const LATER_MS = [10, 60] as const;
 
 /**
@@ -64,7 +64,7 @@ export class Acquisition {
     }
     this.#bids++;
     const { attempt } = entry;
-    const tally = new Tally(size, terms.writeQuorum, entry.fence);
+    const tally = new Tally(size, terms.writeQuorum, entry.fence, this.#quorum.rttMs);
     const request = this.#request();
     canvass(this.#quorum, {
       request: (node) => {
@@ -93,7 +93,7 @@ export class Acquisition {
   }
 
   #request(): AcquireRequest {
-    const { claim, attempt, fence, tokens, waited } = this.#entry;
+    const { claim, attempt, fence, tokens, ticket } = this.#entry;
     return {
       verb: "acquire",
       resource: claim.resource,
@@ -105,8 +105,9 @@ export class Acquisition {
       fence,
       tokens,
       label: claim.label,
-      rejoin: false,
-      wants: waited,
+      past: 0,
+      ticket,
+      wayMs: this.#quorum.wayMs,
       order: this.#order,
     };
   }
@@ -167,7 +168,7 @@ export class Acquisition {
     const entry = this.#entry;
     if (this.#quorum.clock.now() >= this.#goodUntil) return this.#unanswered(tally);
     entry.granted = true;
-    entry.waited = false;
+    this.#quorum.waitsNoMore(entry);
     const { fence, tokens, claim } = entry;
     const ttlMs = Math.min(claim.ttlMs, tally.leftMs(fence));
     this.#done({ kind: "granted", fence, tokens, ttlMs });
@@ -176,7 +177,8 @@ export class Acquisition {
   #split(tally: Tally) {
     const { clock, surroundings } = this.#quorum;
     const entry = this.#entry;
-    const pauseMs = FIRST_PAUSE_MS * 2 ** this.#splits++ * surroundings.random();
+    const firstMs = Math.max(FIRST_PAUSE_MS, this.#quorum.rttMs);
+    const pauseMs = firstMs * 2 ** this.#splits++ * surroundings.random();
     if (this.#leftMs() <= pauseMs) return this.#busy(tally);
     this.#bids = 0;
     entry.givenUp = entry.attempt;
@@ -185,16 +187,14 @@ export class Acquisition {
   }
 
   #busy(tally: Tally): void {
-    const entry = this.#entry;
-    const first = !entry.waited;
-    entry.waited = true;
-    const soon = first && entry.claim.mode === "x" && tally.busy > 0 && tally.behindReaders;
+    const soon = this.#quorum.waits(this.#entry);
     const random = this.#quorum.surroundings.random();
-    const laterMs = LATER_MS[0] + random * (LATER_MS[1] - LATER_MS[0]);
+    const spreadMs = LATER_MS[1] - LATER_MS[0] + this.#quorum.rttMs;
+    const laterMs = LATER_MS[0] + random * spreadMs;
     const freeMs = tally.freeAfterMs();
     // Nobody in the way for long, and yet not granted: contenders who should not meet again.
     const retryAfterMs = soon ? SOON_MS : freeMs <= 0 ? laterMs : freeMs + random * 5 + 1;
-    this.#giveUp(tally, { kind: "busy", holders: tally.holders(), retryAfterMs });
+    this.#giveUp(tally, { kind: "busy", holders: tally.holders(), retryAfterMs, inLine: !soon });
   }
 
   #unanswered(tally: Tally): void {

@@ -6,12 +6,14 @@ export type {
   AcquireRequest,
   Answered,
   NodeAnswer,
+  NodeFailure,
   NodeHolder,
   NodeRequest,
   QuorumNode,
   ReleaseRequest,
   RenewRequest,
 } from "./node.js";
+export { Notices } from "./notices.js";
 export { type ResolvedQuorum, resolveQuorum } from "./options.js";
 export {
   type AcquireOutcome,

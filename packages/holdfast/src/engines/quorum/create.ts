@@ -1,9 +1,11 @@
-import { systemClock } from "../../clock.js";
+import { sleep, systemClock } from "../../clock.js";
 import { EngineError, UsageError } from "../../errors.js";
 import type { NodeAnswer, NodeRequest, QuorumNode, Uncertified } from "./node.js";
 import type { ResolvedQuorum } from "./options.js";
+import { Quorum } from "./quorum.js";
 
 const PATIENCE_MS = 5_000;
+const LOOK_MS = 200;
 
 /**
  * Certifies all nodes at once, if none is certified: nobody can hold anything then. Where some are,
@@ -36,6 +38,39 @@ export async function foundQuorum(
       });
     }),
   );
+}
+
+/** Resolves when all nodes count: those in quarantine are waited for, and certified. */
+export async function sitOut(
+  nodes: readonly QuorumNode[],
+  terms: ResolvedQuorum,
+  mintNonce: () => string,
+): Promise<void> {
+  const surroundings = { clock: systemClock, random: () => 0.5, mintNonce, report: () => {} };
+  const quorum = new Quorum(nodes, terms, surroundings);
+  const members = nodes.map((node, i): QuorumNode => {
+    return {
+      name: node.name,
+      ask: (request, answered) => quorum.ask(i, request, (a) => answered(a, 0)),
+    };
+  });
+  // A node that is emptied again meanwhile begins anew.
+  const until = systemClock.now() + 3 * terms.maxTtlMs + 2 * PATIENCE_MS;
+  try {
+    for (;;) {
+      const look = { verb: "inspect", resource: "holdfast" } as const;
+      const seen = await Promise.all(members.map((node) => asked(node, look)));
+      const waiting = nodes.filter((_, i) => seen[i]!.kind === "uncertified");
+      if (waiting.length === 0) return;
+      if (systemClock.now() > until) {
+        const names = waiting.map(({ name }) => name).join(", ");
+        throw new EngineError(`still in quarantine: ${names}`, { effect: "none", retryable: true });
+      }
+      await sleep(systemClock, LOOK_MS, undefined);
+    }
+  } finally {
+    quorum.close();
+  }
 }
 
 /** All nodes must answer: one that is left out would have to wait for the whole quarantine. */

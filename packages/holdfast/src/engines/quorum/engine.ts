@@ -24,6 +24,7 @@ import { EngineError, UnsupportedError, UsageError } from "../../errors.js";
 import { emit } from "../../events.js";
 import { otherTerms, overtaken, tooFew } from "./failure.js";
 import { listPage } from "./listing.js";
+import { Lookout } from "./lookout.js";
 import type { Letter, NodeHolder } from "./node.js";
 import type { Notices } from "./notices.js";
 import { QUORUM_DEFAULTS, type ResolvedQuorum } from "./options.js";
@@ -66,6 +67,7 @@ export class QuorumEngine implements Engine {
   readonly #notices: Notices;
   readonly #quorum: Quorum;
   readonly #clock: Clock;
+  readonly #lookout: Lookout;
   #closed = false;
 
   constructor({ nodes, terms, notices, clock, random, mintNonce }: QuorumEngineParts) {
@@ -77,12 +79,15 @@ export class QuorumEngine implements Engine {
       emit("node", () => ({ ...event, node: this.#quorum.nameOf(event.node) }));
     const surroundings: Surroundings = { clock, random, mintNonce, report };
     this.#quorum = new Quorum(nodes, terms, surroundings);
+    notices.serve(this.#quorum);
+    this.#lookout = new Lookout(this.#quorum, clock, terms.maxTtlMs);
     this.traits = traitsFor(terms);
   }
 
   /** Hears notices from now on, and learns what the nodes' clocks read. */
   async open(): Promise<void> {
     const { nodeTimeoutMs } = this.#terms;
+    this.#lookout.start();
     const heard = Promise.all(this.#nodes.map((node) => node.listen()));
     // Neither sockets nor the quorum's own timers keep a process alive; that somebody waits does. And
     // a node that hangs is not waited for any longer: notices only make things fast.
@@ -106,6 +111,7 @@ export class QuorumEngine implements Engine {
     const error = this.#tooLong(resource, ttlMs, delayMs);
     if (error !== null) throw error;
     for (const node of this.#nodes) void node.listen();
+    this.#lookout.start();
     const mode = letterOf(claim.mode);
     const wanted = { resource, id, mode, ttlMs, delayMs, tokens, label };
     const asking = { patienceMs: most(call.timeoutMs), order: call.order };
@@ -126,6 +132,7 @@ export class QuorumEngine implements Engine {
           kind: "busy",
           holders: outcome.holders.map(viewOf),
           retryAfterMs: outcome.retryAfterMs,
+          remembered: outcome.inLine,
         };
       case "gone":
         return { kind: "gone", why: outcome.why };
@@ -199,6 +206,7 @@ export class QuorumEngine implements Engine {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    this.#lookout.close();
     this.#quorum.close();
     this.#notices.close();
     for (const node of this.#nodes) node.close();

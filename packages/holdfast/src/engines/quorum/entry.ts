@@ -16,8 +16,8 @@ export class Entry {
   fence = 0;
   tokens = 0;
   granted = false;
-  /** It was refused before, and came back. */
-  waited = false;
+  /** When it was refused first, in the nodes' time in µs; 0 where it was not. */
+  ticket = 0;
   /** It was released: no attempt may follow, and tombstones await those that are on their way. */
   isOver = false;
   /** Of the latest renewal: what an earlier one leads to comes too late. */
@@ -28,6 +28,8 @@ export class Entry {
   givenUpBy = 0;
   /** By node, acquires without an answer: they may arrive there after the release. */
   readonly unanswered: number[];
+  /** By node, the counter for which it refused to join the grant; 0 for none. */
+  readonly counters: number[];
   /** By node, the last attempt that it accepted and was not asked to give back; 0 for none. */
   readonly #standing: number[];
 
@@ -35,6 +37,7 @@ export class Entry {
     this.claim = claim;
     this.attempt = attempt;
     this.unanswered = new Array(size).fill(0);
+    this.counters = new Array(size).fill(0);
     this.#standing = new Array(size).fill(0);
   }
 
@@ -73,6 +76,8 @@ const MOST_LOOKS = 100;
 export class Entries {
   readonly #size: number;
   readonly #byId = new Map<string, Entry>();
+  /** Tickets of those that wait. */
+  readonly #tickets = new Set<number>();
   /** The most attempts of any claim that was forgotten: if it comes again, its numbers lie above. */
   #attemptsForgotten = 0;
 
@@ -94,11 +99,30 @@ export class Entries {
   }
 
   delete(id: string): void {
+    this.#tickets.delete(this.#byId.get(id)?.ticket ?? 0);
     this.#byId.delete(id);
   }
 
   clear(): void {
     this.#byId.clear();
+    this.#tickets.clear();
+  }
+
+  /** It waits from now on; what it has already it keeps. */
+  giveTicket(entry: Entry, us: number): void {
+    if (entry.ticket > 0) return;
+    entry.ticket = Math.max(1, us);
+    while (this.#tickets.has(entry.ticket)) entry.ticket++;
+    this.#tickets.add(entry.ticket);
+  }
+
+  takeTicket(entry: Entry): void {
+    this.#tickets.delete(entry.ticket);
+    entry.ticket = 0;
+  }
+
+  awaits(ticket: number): boolean {
+    return this.#tickets.has(ticket);
   }
 
   /**
@@ -113,7 +137,7 @@ export class Entries {
       if (++looks === MOST_LOOKS || least?.granted === false) break;
     }
     if (least === null) return;
-    this.#byId.delete(least.claim.id);
+    this.delete(least.claim.id);
     this.#attemptsForgotten = Math.max(this.#attemptsForgotten, least.attempt);
   }
 }

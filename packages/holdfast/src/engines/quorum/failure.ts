@@ -9,6 +9,7 @@ export function tooFew(quorum: Quorum, { effect, absent }: Unanswered, resource?
     if (answer === "late") return `${name} did not answer in time`;
     if (answer === "suspect") return `${name} is suspect, its clock was set`;
     if (answer.kind === "failed") return `${name}: ${answer.error.message}`;
+    if (answer.kind === "terms") return `${name} belongs to a quorum with "${answer.terms}"`;
     const leftMs = quorum.quarantine.leftMs(node);
     const left = leftMs === null ? "" : ` for another ${Math.ceil(leftMs / 1e3)} s`;
     return `${name} is in quarantine${left}`;

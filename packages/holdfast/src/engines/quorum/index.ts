@@ -5,7 +5,7 @@ import { UsageError } from "../../errors.js";
 import type { EngineUrl } from "../../url.js";
 import { type Address, addressOf, showAddress } from "../redis/address.js";
 import { type Seam, seamOf } from "../redis/client.js";
-import { foundQuorum } from "./create.js";
+import { foundQuorum, sitOut } from "./create.js";
 import { QuorumEngine } from "./engine.js";
 import { openSeams } from "./late-seam.js";
 import { Notices } from "./notices.js";
@@ -46,12 +46,14 @@ export async function quorumFromUrl(url: EngineUrl): Promise<Engine> {
   return engine;
 }
 
-/** The explicit step of whoever runs the servers: `holdfast init`. */
-export async function prepareQuorum(url: EngineUrl): Promise<void> {
+/** The explicit step of whoever runs the servers: `holdfast init`, with or without `--wait`. */
+export async function prepareQuorum(url: EngineUrl, wait: boolean): Promise<void> {
   const { addresses, terms } = readUrl(url);
   const seams = await openSeams(addresses, addresses.length);
   try {
-    await foundQuorum(membersOf(terms, seams, null), terms, mintNonce);
+    const nodes = membersOf(terms, seams, null);
+    await foundQuorum(nodes, terms, mintNonce);
+    if (wait) await sitOut(nodes, terms, mintNonce);
   } finally {
     for (const seam of seams) seam.close();
   }
@@ -78,7 +80,10 @@ function membersOf(
   notices: Notices | null,
 ): RedisNode[] {
   return seams.map(
-    (seam, i) => new RedisNode(terms.names[i]!, seam, terms, (resource) => notices?.hear(resource)),
+    (seam, i) =>
+      new RedisNode(terms.names[i]!, seam, terms, (resource, ticket) =>
+        notices?.hear(i, resource, ticket),
+      ),
   );
 }
 

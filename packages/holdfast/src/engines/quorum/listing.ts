@@ -2,6 +2,7 @@ import type { ListFilter, ListPage, ResourceView } from "../../engine.js";
 import { globToRegExp } from "../../resource.js";
 import { explain } from "../redis/failure.js";
 import { resourceOf } from "../redis/keys.js";
+import { countBits } from "./bits.js";
 import type { Survey } from "./polls.js";
 import type { RedisNode } from "./redis-node.js";
 
@@ -71,10 +72,4 @@ async function turn(
 
 function after({ node, done }: Cursor): Cursor {
   return { node: node + 1, scan: null, names: [], done: done | (1 << node) };
-}
-
-function countBits(bits: number): number {
-  let count = 0;
-  for (let rest = bits; rest !== 0; rest &= rest - 1) count++;
-  return count;
 }

@@ -46,10 +46,15 @@ export interface AcquireRequest {
   readonly fence: number;
   readonly tokens: number;
   readonly label: string;
-  /** A node that never had this grant joins it; its clock has no say then, only its counter. */
-  readonly rejoin: boolean;
-  /** A writer that has waited before: readers that come later are kept out for a moment. */
-  readonly wants: boolean;
+  /**
+   * 0 for a claim. A grant that lives joins a node that does not have it: where the node's counter is
+   * at most this, which its holder has heard of while it held.
+   */
+  readonly past: number;
+  /** When it began to wait, in the nodes' time in µs: those with later ones make way. 0 for not at all. */
+  readonly ticket: number;
+  /** How long it takes this claim to come when it is called; others wait for so long. */
+  readonly wayMs: number;
   /** Of the call, as that of a renewal: what comes late changes no end that was set later. */
   readonly order: number;
 }

@@ -3,6 +3,7 @@ import { canvass } from "./canvass.js";
 import type { NodeAnswer, NodeHolder, NodeRequest } from "./node.js";
 import type { Quorum, Unanswered } from "./quorum.js";
 import { absentees } from "./renewal.js";
+import { COUNTS_NOT } from "./tally.js";
 
 /** Asks all nodes the same; yes where enough say so, no where enough cannot any more. */
 export function poll(
@@ -22,7 +23,7 @@ export function poll(
     heard: (node, answer) => {
       answers[node] = answer;
       if (isYes(answer)) yes++;
-      else if (answer.kind !== "failed" && answer.kind !== "uncertified") no++;
+      else if (!COUNTS_NOT.has(answer.kind)) no++;
       return yes >= terms.writeQuorum || no > size - terms.writeQuorum;
     },
     ended: () => {
@@ -101,9 +102,9 @@ function merged(resource: string, answers: readonly (NodeAnswer | null)[], enoug
     const [nth] = group.sort((a, b) => b.leftMs - a.leftMs).slice(enough - 1);
     const { leftMs, delayMs, mode, fence, label } = nth!;
     if (leftMs > 0) {
-      const revoked = group.some((one) => one.revoked);
-      // Some nodes may not have heard of the last renewal yet.
+      // Some nodes may not have heard of the last renewal yet; what they say is of an earlier token.
       const index = Math.max(...group.map((one) => one.index));
+      const revoked = group.some((one) => one.revoked && one.index === index);
       holders.push({
         ...{ mode: mode === "s" ? ("shared" as const) : ("exclusive" as const), label, revoked },
         ...{ token: BigInt(fence + index), remainingMs: leftMs },

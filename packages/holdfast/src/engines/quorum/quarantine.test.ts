@@ -127,6 +127,16 @@ describe("a quorum's beginning", { concurrency: 2 }, () => {
   });
 });
 
+it("idle clients see restarts and wait them out: three of five nodes, one after the other", async () => {
+  await using ground = await Ground.start(5, { maxTtlMs: MAX_TTL_MS });
+  const locks = await ground.locks();
+  for (const server of ground.servers.slice(0, 3)) {
+    await server.restart();
+    await sleep(3 * MAX_TTL_MS);
+  }
+  await (await locks.acquire("a", { ...TTL, waitMs: 2_000 })).release();
+});
+
 /** The error of an acquire that cannot be granted now. */
 async function refusal(locks: Locks): Promise<EngineError> {
   const error = await locks.acquire("a", { ...TTL, waitMs: 2_000 }).then(

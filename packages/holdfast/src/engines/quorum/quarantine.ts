@@ -17,6 +17,7 @@ export interface QuarantineTerms {
   readonly clock: QuorumClock;
   readonly waitMs: number;
   mintNonce(): string;
+  mayCertify(): boolean;
   ask(node: number, request: NodeRequest, answered: (answer: NodeAnswer) => void): void;
   changed(node: number, state: "quarantined" | "certified"): void;
 }
@@ -97,7 +98,8 @@ export class Quarantine {
   #wait(node: number, watch: Watch): void {
     const certify = () => {
       const { runId, replId, nonce } = watch;
-      this.#terms.ask(node, { verb: "certify", runId, replId, nonce: nonce! }, () => {});
+      const request = { verb: "certify", runId, replId, nonce: nonce! } as const;
+      if (this.#terms.mayCertify()) this.#terms.ask(node, request, () => {});
       // A node that does not answer is asked again; one that answers with another life or another
       // name has been observed already, and its new watch has taken this one's place.
       watch.timer = this.#terms.clock.timer(MARK_AGAIN_MS, certify, false);

@@ -1,5 +1,6 @@
 import type { Gone } from "../../engine.js";
 import { Acquisition } from "./acquisition.js";
+import { countBits } from "./bits.js";
 import type { Electorate, QuorumClock } from "./canvass.js";
 import { ClockWatch, type Suspicion } from "./clock-watch.js";
 import { ALL, type Closed, Closing, type ReleaseWish } from "./closing.js";
@@ -8,6 +9,10 @@ import type { Letter, NodeAnswer, NodeHolder, NodeRequest, QuorumNode } from "./
 import { Quarantine } from "./quarantine.js";
 import { type RenewOutcome, type RenewWish, renewGrant } from "./renewal.js";
 import { Seen } from "./seen.js";
+
+/** A process that is called may be busy with something else. One that has died holds others up for so long. */
+const LEAST_WAY_MS = 500;
+const MOST_WAY_MS = 2_000;
 
 /** How nodes and clients agree; the same for all clients of a quorum, but for nodeTimeoutMs. */
 export interface QuorumTerms {
@@ -32,7 +37,7 @@ export interface Surroundings {
 
 export interface QuorumEvent {
   readonly node: number;
-  readonly state: "quarantined" | "certified" | "suspect";
+  readonly state: "quarantined" | "certified" | "suspect" | "foreign";
   readonly forMs: number;
   readonly movedMs?: number;
 }
@@ -66,6 +71,8 @@ export type AcquireOutcome =
       readonly kind: "busy";
       readonly holders: readonly NodeHolder[];
       readonly retryAfterMs: number;
+      /** Whether nodes keep a place in line for it. */
+      readonly inLine: boolean;
     }
   | { readonly kind: "gone"; readonly why: Gone["why"] }
   | Unanswered
@@ -96,6 +103,17 @@ export class Quorum implements Electorate {
   readonly seen = new Seen();
   /** Nodes that let the last question run out of time, a set of bits. Any answer takes them out. */
   silent = 0;
+  /** When any node was asked last. */
+  askedAt = -Infinity;
+  /** How long nodes take to answer, of late. */
+  rttMs = 0;
+  /**
+   * Nodes whose last word about terms was that of clients that agree on something else, a set of bits.
+   * A quarantine is no word: whoever is wrong about the terms stays wrong when all nodes are restarted.
+   */
+  #foreign = 0;
+  /** Nodes whose last word was that they are of this quorum, a set of bits. */
+  #ours = 0;
   readonly #nodes: readonly QuorumNode[];
   readonly #entries: Entries;
 
@@ -114,6 +132,7 @@ export class Quorum implements Electorate {
       clock,
       waitMs: longestMs,
       mintNonce: () => surroundings.mintNonce(),
+      mayCertify: () => this.mayCertify(),
       ask: (node, request, answered) => this.ask(node, request, answered),
       changed: (node, state) => surroundings.report({ node, state, forMs: longestMs }),
     });
@@ -139,13 +158,63 @@ export class Quorum implements Electorate {
   /** Every question goes through here, so that every answer tells of the node's clock and its life. */
   ask(node: number, request: NodeRequest, answered: (answer: NodeAnswer) => void): void {
     const sentAt = this.clock.now();
+    this.askedAt = sentAt;
     this.#nodes[node]!.ask(request, (answer, us) => {
       this.silent &= ~(1 << node);
+      if (answer.kind !== "failed") this.#measure(this.clock.now() - sentAt);
       if (answer.kind !== "failed") this.watch.sample(node, sentAt, us);
       if (answer.kind === "uncertified") this.quarantine.observe(node, answer);
-      else if (PROOFS.has(answer.kind)) this.quarantine.cleared(node);
+      else if (PROOFS.has(answer.kind)) {
+        this.#noteTerms(node, answer.kind === "terms");
+        this.quarantine.cleared(node);
+      }
       answered(answer);
     });
+  }
+
+  #measure(tookMs: number): void {
+    this.rttMs = this.rttMs === 0 ? tookMs : this.rttMs + (tookMs - this.rttMs) / 16;
+  }
+
+  /** How long one of this client's claims takes to come when it is called. */
+  get wayMs(): number {
+    return Math.ceil(Math.min(MOST_WAY_MS, LEAST_WAY_MS + 4 * this.rttMs));
+  }
+
+  get writeQuorum(): number {
+    return this.terms.writeQuorum;
+  }
+
+  awaits(ticket: number): boolean {
+    return this.#entries.awaits(ticket);
+  }
+
+  /** The claim was refused: if it comes again, those who came later make way for it. */
+  waits(entry: Entry): boolean {
+    const isFirst = entry.ticket === 0;
+    this.#entries.giveTicket(entry, this.watch.estimateUs());
+    return isFirst;
+  }
+
+  waitsNoMore(entry: Entry): void {
+    this.#entries.takeTicket(entry);
+  }
+
+  /**
+   * A client that is wrong about the terms would make a node its own, and keep everybody else from it.
+   * So whoever is contradicted by as many nodes as agree leaves quarantines to others.
+   */
+  mayCertify(): boolean {
+    return this.#foreign === 0 || countBits(this.#ours) > countBits(this.#foreign);
+  }
+
+  #noteTerms(node: number, isForeign: boolean): void {
+    const bit = 1 << node;
+    if (isForeign && (this.#foreign & bit) === 0) {
+      this.surroundings.report({ node, state: "foreign", forMs: Infinity });
+    }
+    this.#foreign = isForeign ? this.#foreign | bit : this.#foreign & ~bit;
+    this.#ours = isForeign ? this.#ours & ~bit : this.#ours | bit;
   }
 
   /** The same id may be asked for again before this has called back. */

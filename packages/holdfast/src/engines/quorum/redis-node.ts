@@ -37,14 +37,15 @@ export class RedisNode implements QuorumNode {
     name: string,
     seam: Seam,
     terms: ResolvedQuorum,
-    changed: (resource: string) => void,
+    changed: (resource: string, ticket: number) => void,
   ) {
     this.name = name;
     this.#seam = seam;
     this.#terms = terms;
     this.#pushes = new Pushes(seam, terms.prefix, (_channel, message) => {
-      const at = resourceOf(terms.prefix, message);
-      if (at !== null) changed(at.resource);
+      const [, ticket, key] = /^(\d+) (.*)$/s.exec(message) ?? [];
+      const at = key === undefined ? null : resourceOf(terms.prefix, key);
+      if (at !== null) changed(at.resource, Number(ticket));
     });
   }
 
@@ -158,8 +159,8 @@ function inWords(request: NodeRequest): string[] {
   switch (request.verb) {
     case "acquire": {
       const { id, attempt, mode, ttlMs, delayMs, fence, tokens, order, label } = request;
-      const flags = [Number(request.rejoin), Number(request.wants)];
-      const numbers = [ttlMs, delayMs, fence, tokens, ...flags, order].map(String);
+      const { past, ticket, wayMs } = request;
+      const numbers = [ttlMs, delayMs, fence, tokens, past, ticket, wayMs, order].map(String);
       return ["acquire", id, String(attempt), mode, ...numbers, label];
     }
     case "renew": {

@@ -1,14 +1,19 @@
 import type { Gone } from "../../engine.js";
 import { canvass } from "./canvass.js";
 import type { Entry } from "./entry.js";
+import { Joining } from "./joining.js";
 import type { NodeAnswer } from "./node.js";
 import type { Quorum, Unanswered } from "./quorum.js";
+import { COUNTS_NOT } from "./tally.js";
 
 export type RenewOutcome =
   | { readonly kind: "renewed"; readonly ttlMs: number }
   | { readonly kind: "gone"; readonly why: Gone["why"] }
   | { readonly kind: "terms"; readonly node: number; readonly terms: string }
   | Unanswered;
+
+/** A node that refuses to join because of a bid is asked again after so many more renewals at once. */
+const MOST_CONFIRMATIONS = 2;
 
 export interface RenewWish {
   readonly resource: string;
@@ -28,6 +33,7 @@ export function renewGrant(
   entry: Entry | undefined,
   wish: RenewWish,
   done: (outcome: RenewOutcome) => void,
+  confirmations = MOST_CONFIRMATIONS,
 ): void {
   const { size, terms } = quorum;
   const answers: (NodeAnswer | null)[] = new Array(size).fill(null);
@@ -36,12 +42,22 @@ export function renewGrant(
   let gone = 0;
   let why: Gone["why"] = "expired";
   let other: RenewOutcome | null = null;
+  let foreign = 0;
+  // What was heard before this was sent: whoever renews it now knows that the grant lived until then.
+  const heard = entry === undefined ? [] : [...entry.counters];
   if (entry !== undefined) entry.lastOrder = Math.max(entry.lastOrder, wish.order);
+  let isConfirmed = false;
+  const confirm = () => {
+    if (isConfirmed || confirmations === 0 || entry?.isOver || entry?.lastOrder !== wish.order)
+      return;
+    isConfirmed = true;
+    renewGrant(quorum, entry, wish, () => {}, confirmations - 1);
+  };
   const rejoin = (node: number, answer: NodeAnswer) => {
     if (answer.kind !== "gone" || answer.why === "revoked" || renewed < terms.writeQuorum) return;
     // A later renewal may want less, or have left the grant to time.
     if (wish.leave || entry?.lastOrder !== wish.order) return;
-    if (entry.granted && !entry.isOver) join(quorum, entry, node, wish);
+    if (entry.granted) new Joining(quorum, entry, node, wish, heard[node] ?? 0, confirm).ask();
   };
   const request = { verb: "renew", ...wish } as const;
   canvass(quorum, {
@@ -52,8 +68,11 @@ export function renewGrant(
       if (answer.kind === "renewed") {
         renewed++;
         leftMs = Math.min(leftMs, answer.leftMs);
-      } else if (answer.kind === "terms") other = { kind: "terms", node, terms: answer.terms };
-      else if (answer.kind === "gone") {
+      } else if (answer.kind === "terms") {
+        if (++foreign > size - terms.writeQuorum) {
+          other = { kind: "terms", node, terms: answer.terms };
+        }
+      } else if (answer.kind === "gone") {
         gone++;
         if (answer.why === "revoked") other = { kind: "gone", why: "revoked" };
         else if (answer.why !== "expired") why = answer.why;
@@ -71,38 +90,11 @@ export function renewGrant(
   });
 }
 
-/**
- * A node accepts a fence only while its counter is lower, and while the record stands nobody else is
- * accepted there. So whoever has the record on W nodes at once knows that no greater fence was
- * granted, whether a node took it at first or joined later.
- */
-function join(quorum: Quorum, entry: Entry, node: number, { ttlMs, order }: RenewWish): void {
-  const { claim, attempt, fence, tokens } = entry;
-  if (entry.unanswered[node]! > 0) return;
-  entry.unanswered[node]!++;
-  const { resource, id, mode, delayMs, label } = claim;
-  const what = {
-    resource,
-    id,
-    attempt,
-    mode,
-    ttlMs,
-    delayMs,
-    fence,
-    tokens,
-    label,
-    order,
-  } as const;
-  quorum.ask(node, { verb: "acquire", ...what, rejoin: true, wants: false }, (answer) => {
-    if (answer.kind !== "failed" || answer.effect === "none") entry.unanswered[node]!--;
-  });
-}
-
 /** The nodes whose word does not count, and what they said instead. */
 export function absentees(answers: readonly (NodeAnswer | null)[]): Unanswered["absent"] {
   return answers.flatMap((answer, node) => {
     const seen = answer ?? "late";
-    const counts = seen !== "late" && seen.kind !== "failed" && seen.kind !== "uncertified";
+    const counts = seen !== "late" && !COUNTS_NOT.has(seen.kind);
     return counts ? [] : [{ node, answer: seen }];
   });
 }

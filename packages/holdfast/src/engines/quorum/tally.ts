@@ -4,6 +4,11 @@ import type { NodeAnswer, NodeHolder } from "./node.js";
 /** An attempt this old is a holder, or was left behind: it will not make way by itself in a moment. */
 const YOUNG_MS = 100;
 
+/** Answers of nodes that have no say in this quorum, or not now. */
+export const COUNTS_NOT: ReadonlySet<NodeAnswer["kind"]> = new Set([
+  ...(["failed", "uncertified", "terms"] as const),
+]);
+
 export type Absent = NodeAnswer | "late" | "suspect";
 
 /** The nodes' answers to one attempt. */
@@ -11,6 +16,7 @@ export class Tally {
   readonly #size: number;
   readonly #writeQuorum: number;
   readonly #fence: number;
+  readonly #youngMs: number;
   readonly #answers: (Absent | null)[];
   /** By fence, the nodes that hold this id under it. Few claims are repeats. */
   #known: Map<number, number> | null = null;
@@ -28,9 +34,12 @@ export class Tally {
   elsewhere = 0;
   lastAttempt = 0;
   gone: Gone["why"] | null = null;
+  /** Set when so many nodes belong to somebody else that enough cannot accept. */
   terms: { readonly node: number; readonly terms: string } | null = null;
+  #foreign = 0;
 
-  constructor(size: number, writeQuorum: number, fence: number) {
+  constructor(size: number, writeQuorum: number, fence: number, rttMs: number) {
+    this.#youngMs = YOUNG_MS + 4 * rttMs;
     this.#size = size;
     this.#writeQuorum = writeQuorum;
     this.#fence = fence;
@@ -118,7 +127,7 @@ export class Tally {
   absent(): { readonly node: number; readonly answer: Absent }[] {
     return this.#answers.flatMap((answer, node) => {
       const seen = answer ?? "late";
-      const counts = isAnswer(seen) && seen.kind !== "failed" && seen.kind !== "uncertified";
+      const counts = isAnswer(seen) && !COUNTS_NOT.has(seen.kind);
       return counts ? [] : [{ node, answer: seen }];
     });
   }
@@ -144,7 +153,7 @@ export class Tally {
   get isSplit(): boolean {
     const nodes = new Map<number, number>();
     for (const { fence, ageMs, leftMs } of this.#holders()) {
-      if (ageMs >= YOUNG_MS || leftMs <= 0) return false;
+      if (ageMs >= this.#youngMs || leftMs <= 0) return false;
       nodes.set(fence, (nodes.get(fence) ?? 0) + 1);
     }
     if (this.busy > 0 && nodes.size === 0) return false;
@@ -154,18 +163,12 @@ export class Tally {
   /** When enough nodes are free again if nobody renews or releases. */
   freeAfterMs(): number {
     const waits = this.#answers.map((answer) => {
-      if (!isAnswer(answer) || answer.kind === "failed" || answer.kind === "uncertified")
-        return Infinity;
+      if (!isAnswer(answer) || COUNTS_NOT.has(answer.kind)) return Infinity;
       if (answer.kind !== "busy") return 0;
       return Math.max(0, ...answer.holders.map(({ leftMs, delayMs }) => leftMs + delayMs));
     });
     waits.sort((a, b) => a - b);
     return waits[this.#writeQuorum - 1] ?? Infinity;
-  }
-
-  /** Whether readers are all that is in the way. */
-  get behindReaders(): boolean {
-    return this.#holders().every(({ mode }) => mode === "s");
   }
 
   #count(node: number, answer: NodeAnswer): void {
@@ -175,7 +178,9 @@ export class Tally {
     else if (answer.kind === "busy") this.busy++;
     else if (answer.kind === "skew") this.skewed++;
     else if (answer.kind === "gone") this.gone = answer.why;
-    else if (answer.kind === "terms") this.terms = { node, terms: answer.terms };
+    else if (answer.kind === "terms" && ++this.#foreign > this.#size - this.#writeQuorum) {
+      this.terms = { node, terms: answer.terms };
+    }
   }
 
   #countKnown(fence: number, attempt: number): void {

@@ -13,11 +13,13 @@
 --       {resource}:fence  string: the last token that this node has heard of
 --       {resource}:gone:id string: attempts of this grant id that are refused, of calls up to which
 --                         order, and until when
---       {resource}:wants  string: a writer that waits, and until when readers make way for it
+--       {resource}:line   sorted set: ids that wait, by ticket
+--       {resource}:waits  hash: id -> until when it counts, its mode, and how long it takes to come;
+--                         '' -> when which one was called
 --       tag:certificate   string: run_id, master_replid, and what all clients agree on
 --       tag:nonce         string: names the quarantine that somebody is waiting out
 
-local COUNTS = { acquire = 11, renew = 5, release = 5, check = 2, revoke = 2, inspect = 0, mark = 1,
+local COUNTS = { acquire = 12, renew = 5, release = 5, check = 2, revoke = 2, inspect = 0, mark = 1,
   certify = 3 }
 local TAG, TERMS, CHANGES = ARGV[1], ARGV[2], ARGV[3]
 local SKEW, IDLE = tonumber(ARGV[4]), ARGV[5]

@@ -1,15 +1,15 @@
 -- One claim: takes the resource on this node and raises its counter, both or neither.
 
 local function conflicts(key, id, mode)
-  local own, others, readers = nil, {}, true
+  local own, others, free = nil, {}, true
   for _, r in ipairs(present(key)) do
+    free = free and r.id == id
     if r.id == id and r.ends > at then own = r
     elseif r.id == id or mode == 'x' or r.mode == 'x' then
       others[#others + 1] = r
-      readers = readers and r.mode == 's'
     end
   end
-  return own, others, readers
+  return own, others, free
 end
 
 -- Whether a tombstone is for this attempt. One that an older call left says nothing of a newer one's.
@@ -18,8 +18,9 @@ local function covers(gone, attempt, order)
   return tonumber(upto) >= attempt and tonumber(last) >= order
 end
 
--- args  1 grant id  2 attempt  3 mode  4 ttl  5 lock-delay  6 fence  7 tokens  8 rejoin 1|0
---       9 wants 1|0  10 order of the call  11 label
+-- args  1 grant id  2 attempt  3 mode  4 ttl  5 lock-delay  6 fence  7 tokens
+--       8 0 for a claim; for a grant that joins this node, the counter that it may pass
+--       9 ticket of one that waits, or 0  10 ms that it takes to come  11 order of the call  12 label
 -- Gives accepted | known attempt fence tokens ms that remain | busy counter holders | counter counter | skew
 --       | gone why | what the certificate says
 function operations.acquire(key, a)
@@ -28,11 +29,11 @@ function operations.acquire(key, a)
   local id, attempt, mode = ARGV[a + 1], tonumber(ARGV[a + 2]), ARGV[a + 3]
   local ttl, delay = tonumber(ARGV[a + 4]), tonumber(ARGV[a + 5])
   local fence, tokens = tonumber(ARGV[a + 6]), tonumber(ARGV[a + 7])
-  local order = tonumber(ARGV[a + 10])
-  local kept = call('MGET', tagged(key, 'gone:' .. id), tagged(key, 'fence'), tagged(key, 'wants'))
-  local gone, wants = in_time(kept[1]), in_time(kept[3])
+  local ticket, order = tonumber(ARGV[a + 9]), tonumber(ARGV[a + 11])
+  local kept = call('MGET', tagged(key, 'gone:' .. id), tagged(key, 'fence'))
+  local gone = in_time(kept[1])
   if gone and covers(gone, attempt, order) then return { 'gone', 'unknown' } end
-  local own, others, readers = conflicts(key, id, mode)
+  local own, others, free = conflicts(key, id, mode)
   if own and own.revoked == '1' then return { 'gone', 'revoked' } end
   if own and own.left == '1' then return { 'gone', 'unknown' } end
   if own and (own.attempt >= attempt or own.order > order) then
@@ -44,26 +45,28 @@ function operations.acquire(key, a)
     end
     return { 'known', own.attempt, whole(own.fence), own.tokens, remaining(own) }
   end
-  local counter = tonumber(kept[2] or 0)
+  local counter, past = tonumber(kept[2] or 0), tonumber(ARGV[a + 8])
   -- The clock stands in for a counter that this node may have forgotten: long enough after that, it is
   -- above everything that was acknowledged here.
-  if ARGV[a + 8] ~= '1' then counter = math.max(counter, us - SKEW) end
-  if #others > 0 then
-    if ARGV[a + 9] == '1' and mode == 'x' and readers and (wants or id) == id then
-      set_timed(tagged(key, 'wants'), id, WANTS)
-    end
+  if past == 0 then counter = math.max(counter, us - SKEW) end
+  -- A grant that joins is nobody who waits.
+  if #others > 0 or past == 0 and first_in_line(key, id, mode, ticket, free) then
+    if ticket > 0 then stand_in_line(key, id, mode, ticket, ARGV[a + 10]) end
     return { 'busy', whole(counter), views(others) }
   end
-  if wants and wants ~= id and mode == 's' then return { 'busy', whole(counter), {} } end
   if fence > us + SKEW then return { 'skew' } end
-  if counter >= fence then return { 'counter', whole(counter) } end
-  call('SET', tagged(key, 'fence'), whole(fence + tokens - 1), 'PX', IDLE)
+  -- A grant that joins was given before; the bids that its holder knows of came to nothing.
+  if past == 0 and counter >= fence or past > 0 and counter > past then
+    return { 'counter', whole(counter) }
+  end
+  call('SET', tagged(key, 'fence'), whole(math.max(counter, fence + tokens - 1)), 'PX', IDLE)
   -- An earlier attempt's record may have been renewed for longer before this request arrived.
   local before = own or { ends = 0, order = 0, index = 0 }
   write(key, { id = id, mode = mode, attempt = attempt, fence = fence, tokens = tokens,
     delay = delay, order = math.max(before.order, order), index = before.index, revoked = '0',
-    left = '0', ends = math.max(before.ends, ending(ttl)), born = at, label = ARGV[a + 11] },
+    left = '0', ends = math.max(before.ends, ending(ttl)), born = at, label = ARGV[a + 12] },
     mode == 'x')
-  if wants == id then call('DEL', tagged(key, 'wants')) end
+  -- Whoever was called and did not come first is called anew when this is over.
+  call('HDEL', tagged(key, 'waits'), '')
   return { 'accepted' }
 end

@@ -38,12 +38,13 @@ function operations.release(key, a)
   local r = alive(key, id)
   -- What was left is nobody's any more.
   local ended = r and r.left == '0' and r.attempt <= upto and r.order <= order
-  if ended then
-    call('HDEL', key, id)
-    if over then redis.pcall('PUBLISH', CHANGES, key) end
-  end
-  if over and timed(tagged(key, 'wants')) == id then
-    call('DEL', tagged(key, 'wants'))
+  if ended then call('HDEL', key, id) end
+  if over then
+    leave_line(key, id)
+    local free = call('EXISTS', key) == 0 or #present(key) == 0
+    if free and not first_in_line(key, '', 'x', 0, true) and ended then
+      redis.pcall('PUBLISH', CHANGES, '0 ' .. key)
+    end
   end
   -- Last: a server that is out of memory lets a script write only after it has freed something.
   if grave > 0 then
@@ -83,7 +84,7 @@ function operations.revoke(key, a)
     r.revoked = '1'
     write(key, r)
   end
-  redis.pcall('PUBLISH', CHANGES, key)
+  redis.pcall('PUBLISH', CHANGES, '0 ' .. key)
   return { 'revoked' }
 end
 

@@ -11,6 +11,9 @@ const MOST_GROWTH = 4;
 const TRIES = 3;
 const TIMES = 200;
 const MOST_PAGES = 1_000_000;
+const NAMES = 100_000;
+const MOST_PAGE_MS = 20;
+const MOST_BYTES = 64 * 2 ** 20;
 
 interface Operation {
   readonly title: string;
@@ -100,12 +103,33 @@ export function checkCostOfListing(open: Open): void {
   });
 }
 
-export async function hold(engine: Engine, names: number): Promise<void> {
+async function hold(engine: Engine, names: number): Promise<void> {
   for (let i = 0; i < names; i++) await engine.tryAcquire(sharedClaim(`name ${i}`), callNow());
 }
 
+/** A hundred thousand names: each once, in little memory, and no page that takes long. */
+export async function checkLongListing(engine: Engine): Promise<void> {
+  await hold(engine, NAMES);
+  const pagesMs: number[] = [];
+  const before = process.memoryUsage().heapUsed;
+  let most = 0;
+  let last = process.cpuUsage();
+  const names = await list(engine, () => {
+    const { user, system } = process.cpuUsage(last);
+    pagesMs.push((user + system) / 1_000);
+    most = Math.max(most, process.memoryUsage().heapUsed - before);
+    last = process.cpuUsage();
+  });
+  assert.equal(names, NAMES);
+  // A collection of garbage may fall into a page.
+  const usualMs = pagesMs.sort((a, b) => a - b)[Math.floor(pagesMs.length * 0.99)]!;
+  assert.ok(usualMs <= MOST_PAGE_MS, `1 % of the pages take ${usualMs} ms or more`);
+  assert.ok(most <= MOST_BYTES, `the heap grows by ${most} bytes`);
+  await engine.close();
+}
+
 /** How many names it lists. */
-export async function list(engine: Engine, onPage = () => {}): Promise<number> {
+async function list(engine: Engine, onPage = () => {}): Promise<number> {
   const names = new Set<string>();
   for (let cursor: string | null = null, pages = 0; pages < MOST_PAGES; pages++) {
     const page: ListPage = await engine.list({ match: "*", cursor, max: 64 }, callNow());

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { sleep, systemClock } from "../../clock.js";
 import { EngineError } from "../../errors.js";
 import { answerTo, isLate, late, lines, parsed, valueIn } from "./exchange.js";
-import { isMalformed, isStaleToken, silence } from "./failure.js";
+import { isMalformed, isOutOfSpace, isStaleToken, silence } from "./failure.js";
 import type { Endpoint, EtcdTerms } from "./options.js";
 import type { RawTxn, Txn } from "./requests.js";
 import { type Check, tokenAnswer, txnAnswer, type WatchMessage, watchMessage } from "./shapes.js";
@@ -176,6 +176,8 @@ export class EtcdClient {
       this.#leave(endpoint);
       // Whoever speaks nonsense once is not asked again and again for it.
       if ((doubtful && !options.repeatable) || isMalformed(failure)) break;
+      // The quota is the cluster's: who has asked each member once need not ask again.
+      if (isOutOfSpace(failure) && tried + 1 >= this.#terms.endpoints.length) break;
       await this.#pause(tried, options.deadline);
     }
     const { message, retryable, cause } = failure ?? silence(this.#name, late(), false);

@@ -1,11 +1,13 @@
 import { EngineError } from "../../errors.js";
 
+const NO_SPACE = /space exceeded/;
+
 /** What etcd says when it has not done what it was asked, and why. */
 const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: boolean])[] = [
   [/no leader/, "etcd has no leader", true],
   [/too many requests/, "etcd has too many requests to do", true],
   [/not supported for learner/, "this member of etcd is still learning", true],
-  [/space exceeded/, "etcd is out of space (its quota) and refuses to write", true],
+  [NO_SPACE, "etcd is out of space (its quota) and refuses to write", true],
   [
     /permission denied/,
     "this etcd user may not do what locks need; docs/engines/etcd.md lists it",
@@ -52,6 +54,10 @@ export function silence(where: string, cause: Error, sent: boolean): EngineError
 
 export function isLeaseGone(error: unknown): boolean {
   return says(error, NO_LEASE);
+}
+
+export function isOutOfSpace(error: unknown): boolean {
+  return says(error, NO_SPACE);
 }
 
 export function isStaleToken(error: unknown): boolean {

@@ -3,6 +3,7 @@ import type { Failed, Gone, RenewRef } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 import { type Changes, type Confirmed, confirmed, isOver, type Wanted } from "./changes.js";
 import type { EtcdClient } from "./client.js";
+import { isOutOfSpace } from "./failure.js";
 import type { Holdings } from "./holdings.js";
 import type { Keys } from "./keys.js";
 import { type Entry, readEntry } from "./line.js";
@@ -89,11 +90,35 @@ export class Renewals {
 
   /** Where it is known that the key has to change. */
   async #written(wanted: Wanted, self: KeyValue | null, deadline: number): Promise<Outcome> {
-    if (self !== null) return this.#changes.write(wanted, self, deadline);
+    if (self !== null) {
+      return this.#changes.write(wanted, self, deadline).catch((error: unknown) => {
+        if (!isOutOfSpace(error)) throw error;
+        return this.#asItIs(wanted, self, deadline, error);
+      });
+    }
     const { resource, grantId } = wanted;
     const [kv] = await this.#read([get(this.#keys.entry(resource, grantId))], deadline);
     if (kv === undefined || !readEntry(kv)?.claimed) return { kind: "gone", why: "expired" };
     return this.#changes.write(wanted, kv, deadline);
+  }
+
+  /**
+   * etcd refuses to write, and keeps leases alive all the same. So one that took over from its predecessor
+   * holds on by the lease that it waited with, for as long as that is good, until its key can be written.
+   */
+  async #asItIs(
+    wanted: Wanted,
+    { key, created, lease: id }: KeyValue,
+    deadline: number,
+    error: unknown,
+  ): Promise<Outcome> {
+    const lease = await this.#lives.ofWaiter(wanted.ttlMs, RECENT, deadline);
+    const [kv] = await this.#read([get(key)], deadline);
+    if (kv?.created !== created) return { kind: "gone", why: "expired" };
+    const over = isOver(readEntry(kv)!, wanted);
+    if (over !== null) return over;
+    if (lease.id !== id || kv.lease !== id) throw error;
+    return confirmed({ lease, marker: null }, Math.min(wanted.ttlMs, lease.ttlMs), null);
   }
 
   async #chunk(all: readonly Wanted[], deadline: number): Promise<Outcome[]> {

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createConnection, createServer } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { startZooKeeper } from "@holdfast/servers";
 import { LeaseLostError } from "../../errors.js";
 import type { Lease } from "../../lease.js";
 import { claim, fresh, Ground, now, until } from "./ground.fixture.js";
@@ -75,6 +76,22 @@ describe("loss", { concurrency: 4 }, () => {
     assert.ok(again.token > leases[0]!.token);
     await longer.renew();
     assert.ok(longer.held, "a session of another ttl is another session");
+  });
+
+  it("a store that comes back empty is used again", async () => {
+    const relay = await ground.relay();
+    const locks = ground.locks({ hosts: `127.0.0.1:${relay.port}` });
+    // So that we have seen more than an empty server has.
+    for (let i = 0; i < 5; i++) await (await locks.acquire(fresh(), { ttlMs: 1_000 })).release();
+    const lease = await locks.acquire(fresh(), { ttlMs: 1_000 });
+    await using empty = await startZooKeeper();
+    relay.cut();
+    relay.aim(empty.port);
+    relay.mend();
+    await lossOf(lease);
+    const acquires = () => locks.acquire(fresh(), { ttlMs: 1_000 }).catch(() => null);
+    await until("it is served", async () => (await acquires()) !== null, 20_000);
+    await locks.close();
   });
 
   it("a node deleted by hand is told to its holder at once", async () => {

@@ -3,6 +3,9 @@ import type { Host } from "../../../url.js";
 
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 1_000;
+// A part of the session's timeout, so that there is time for another server while a lease is good.
+const ATTEMPT = { part: 1 / 4, leastMs: 250, mostMs: 5_000 } as const;
+const FIRST_ATTEMPT_MS = 500;
 
 /** Which server to knock at next, and after which pause. */
 export class Rounds {
@@ -17,6 +20,19 @@ export class Rounds {
 
   next(): Host {
     return this.#hosts[this.#next++ % this.#hosts.length]!;
+  }
+
+  /**
+   * How long to wait for a server's welcome. One that hangs must not take all the time of a call while the
+   * others serve, so that the first round is short; each later one is three times as long, for servers
+   * that are slow.
+   */
+  attemptMs(timeoutMs: number): number {
+    const { part, leastMs, mostMs } = ATTEMPT;
+    const wholeMs = Math.min(mostMs, Math.max(leastMs, timeoutMs * part));
+    if (this.#hosts.length === 1) return wholeMs;
+    const round = Math.floor(this.#tries / this.#hosts.length);
+    return Math.min(wholeMs, FIRST_ATTEMPT_MS * 3 ** Math.min(round, 10));
   }
 
   /** Once around without a pause; then ever slower, and not all clients at the same time. */

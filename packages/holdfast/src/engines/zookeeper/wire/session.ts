@@ -31,7 +31,8 @@ const EVENTS = { deleted: 2, removed: 5 } as const;
 const CLOSE_MS = 500;
 // A third of the timeout leaves time to go to another server while a lease is still good.
 const SILENT_FOR = 1 / 3;
-const ATTEMPT = { part: 1 / 4, leastMs: 250, mostMs: 5_000 } as const;
+// So many timeouts after the last word of a server nobody can know the session any more.
+const GIVEN_UP_AFTER = 2;
 
 export interface SessionSpec {
   readonly hosts: readonly Host[];
@@ -169,8 +170,7 @@ export class Session {
     });
     connection = new Connection(this.#rounds.next(), tls, hello, events);
     this.#connection = connection;
-    const { part, leastMs, mostMs } = ATTEMPT;
-    const attemptMs = Math.min(mostMs, Math.max(leastMs, this.#timeoutMs * part));
+    const attemptMs = this.#rounds.attemptMs(this.#timeoutMs);
     const late = () => connection.end(new Error(`no answer within ${Math.round(attemptMs)} ms`));
     this.#arm(attemptMs, late);
   }
@@ -183,7 +183,17 @@ export class Session {
     this.#state = "joining";
     this.#requests.failSent(error);
     this.#requests.dropLate(error);
+    if (this.#isHopeless()) {
+      this.#end("expired", notSent("the session was not taken up again in time", error));
+      return;
+    }
     this.#arm(this.#rounds.pauseMs(this.#timeoutMs), () => this.#join());
+  }
+
+  /** A server whose data is gone refuses for ever who has seen more than it has, and never says why. */
+  #isHopeless(): boolean {
+    const silentMs = systemClock.now() - this.#heardAt;
+    return this.#sessionId !== 0n && silentMs > this.#timeoutMs * GIVEN_UP_AFTER;
   }
 
   #take(packet: Buffer): void {

@@ -197,7 +197,11 @@ function beliefs(holds: readonly Hold[], readings: readonly Reading[]): string[]
       const before = sights.findLast((sight) => sight.to <= from)!;
       const grant = grantOf(hold, grants);
       if (grant === undefined) {
-        found.push(`${resource}: token ${token} was held, and the backend had no such grant`);
+        const had = grants.map((one) => one.token).join(", ") || "none";
+        const seen = `seen ${sights.length} times, last ${(sights.at(-1)!.to - to).toFixed(0)} ms later`;
+        found.push(
+          `${resource}: token ${token} was held, and the backend had no such grant (it had ${had}; ${seen})`,
+        );
         continue;
       }
       const overMs = before.until - (to + grant.remainingMs);

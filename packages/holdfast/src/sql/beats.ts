@@ -21,10 +21,12 @@ export class Beats {
     return this.#waiters.get(grantId)?.ref ?? null;
   }
 
-  start({ resource, grantId }: GrantRef, startedAt: number): void {
+  /** False for one that is known. */
+  start({ resource, grantId }: GrantRef, startedAt: number): boolean {
     // A repeated enqueue keeps the earlier instant: the first one may be the one that arrived.
-    if (this.#waiters.has(grantId)) return;
+    if (this.#waiters.has(grantId)) return false;
     this.#waiters.set(grantId, { ref: { resource, grantId }, sent: new Map([[0, startedAt]]) });
+    return true;
   }
 
   next(ref: GrantRef, startedAt: number): number {

@@ -135,8 +135,9 @@ export async function retried<T>(
     try {
       return await ask();
     } catch (error) {
-      if (attempt === TRIES || database.failure(error).why !== "conflict") throw error;
-      emit("failed", () => ({ during: "retry", error }));
+      const failure = database.failure(error);
+      if (attempt === TRIES || failure.why !== "conflict") throw error;
+      emit("failed", () => ({ during: "retry", error: failure.error }));
       await sleep(systemClock, randomInt(1, 10 * attempt), undefined);
     }
   }

@@ -11,6 +11,7 @@ import type {
   Unknown,
   Withdrawn,
 } from "../engine.js";
+import { EngineError, UsageError } from "../errors.js";
 import { emit } from "../events.js";
 import { claimed, failed, granted, queued, unexpected } from "./answers.js";
 import { Beats } from "./beats.js";
@@ -49,11 +50,19 @@ export class Line implements QueueFacet {
 
   // Properties of its own, as the other engines have them: a facet may be taken apart by whoever wraps it.
   readonly enqueue = async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
-    this.#beats.start(claim, call.startedAt);
-    const answer = claimed(await this.#host.claim("enqueue", claim, call), claim, call.startedAt);
-    if (answer.kind !== "queued") this.#beats.forget(claim.grantId);
-    if (answer.kind !== "busy") return answer;
-    throw unexpected(answer.kind);
+    const isNew = this.#beats.start(claim, call.startedAt);
+    try {
+      const answer = claimed(await this.#host.claim("enqueue", claim, call), claim, call.startedAt);
+      if (answer.kind !== "queued") this.#beats.forget(claim.grantId);
+      if (answer.kind !== "busy") return answer;
+      throw unexpected(answer.kind);
+    } catch (error) {
+      // Nobody will withdraw what was refused. One that was in line before may still be there.
+      const isRefused =
+        error instanceof UsageError || (error instanceof EngineError && error.effect === "none");
+      if (isNew && isRefused) this.#beats.forget(claim.grantId);
+      throw error;
+    }
   };
 
   readonly heartbeat = async (
@@ -144,11 +153,7 @@ export class Line implements QueueFacet {
   /** Whoever comes after our waiters should not have to find out that nobody is there. */
   async close(): Promise<void> {
     const call = { startedAt: systemClock.now(), timeoutMs: LEAVING_MS, order: 0 };
-    const left = Promise.all(
-      this.#beats.waiters.map(({ resource, grantId }) =>
-        this.#host.run({ verb: "withdraw", name: resource, id: grantId }, call),
-      ),
-    );
+    const left = Promise.all(this.#beats.waiters.map((waiter) => this.#leave(waiter, call)));
     // A server that does not answer finds out by itself, when our heartbeats stay away.
     const late = sleep(systemClock, LEAVING_MS, undefined, false);
     await Promise.race([left, late]).catch((error: unknown) =>
@@ -157,6 +162,15 @@ export class Line implements QueueFacet {
     left.catch(() => {});
     this.#closed = true;
     this.#listeners.clear();
+  }
+
+  /** Its turn may have come, and then nobody is there any more to take it. */
+  async #leave({ resource, grantId }: GrantRef, call: Call): Promise<void> {
+    const ref = { name: resource, id: grantId };
+    const answer = await this.#host.run({ verb: "withdraw", ...ref }, call);
+    if (answer[0] === "granted") {
+      await this.#host.run({ verb: "release", ...ref, tombstone: 0 }, call);
+    }
   }
 
   #deliver(grantId: string, answer: Granted): void {

@@ -29,6 +29,10 @@ export function fencedOut({ resource, token }: Sequence): FencedOutError {
   return new FencedOutError(`token ${token} of "${resource}" is no longer good`, { resource });
 }
 
+/** ShedLock's own clients do not see what a transaction has not committed. */
+export const NOT_FOR_SHEDLOCK =
+  "these tables were made for ShedLock, whose clients know of no claim or fence in a transaction; use tables of our own";
+
 /** What a user is told who has not begun one: what ends with its own statement guards nothing. */
 export function noTransaction(begin: string): UsageError {
   return new UsageError(`this needs a transaction: send ${begin} on this connection first`);

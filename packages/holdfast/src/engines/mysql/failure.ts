@@ -1,4 +1,5 @@
 import { EngineError, HoldfastError } from "../../errors.js";
+import { causeOf, messageOf } from "../../sql/cause.js";
 
 export interface Failure {
   readonly why: "locked" | "conflict" | "other";
@@ -38,9 +39,10 @@ export function failureOf(error: unknown): Failure {
   const number = numberOf(error);
   const refusal = REFUSALS.find(([numbers]) => numbers.includes(number));
   const why = number === LOCKED ? "locked" : CONFLICTS.includes(number) ? "conflict" : "other";
-  if (refusal === undefined) return { why, error: lost((error as Error).message, error) };
+  if (refusal === undefined) return { why, error: lost(messageOf(error), causeOf(error)) };
   const [, says, retryable] = refusal;
-  return { why, error: new EngineError(says, { effect: "none", retryable, cause: error }) };
+  const cause = causeOf(error);
+  return { why, error: new EngineError(says, { effect: "none", retryable, cause }) };
 }
 
 /** A table or routine is not there. */
@@ -56,11 +58,10 @@ export function leavesSessionWhole(error: unknown): boolean {
 export function notConnected(error: unknown): HoldfastError {
   const { error: known } = failureOf(error);
   if (known instanceof EngineError && known.effect === "none") return known;
-  const message = error instanceof Error ? error.message : String(error);
-  return new EngineError(`no connection to the database: ${message}`, {
+  return new EngineError(`no connection to the database: ${messageOf(error)}`, {
     effect: "none",
     retryable: true,
-    cause: error,
+    cause: causeOf(error),
   });
 }
 

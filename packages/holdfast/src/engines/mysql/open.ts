@@ -34,11 +34,11 @@ export async function openFromUrl(url: EngineUrl, connectionLimit: number): Prom
     first = await pool.getConnection();
   } catch (error) {
     await close();
-    const { message, retryable } = notConnected(error) as EngineError;
+    const { message, retryable, cause } = notConnected(error) as EngineError;
     throw new EngineError(`database at ${address.host}:${address.port}: ${message}`, {
       effect: "none",
       retryable,
-      cause: error,
+      cause,
     });
   }
   first.release();

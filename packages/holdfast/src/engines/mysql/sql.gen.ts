@@ -48,6 +48,7 @@ proc: BEGIN
     SET SESSION innodb_lock_wait_timeout = v_before, @holdfast_lock_wait = NULL;
     SELECT NULL AS answer;
   END;
+  CALL holdfast_foreign_refuse();
   -- A clock that stands (thaw.sql) is the caller's, and so is the session: it is refused, not set.
   IF @@SESSION.timestamp = v_stamp THEN
     DO SLEEP(0.001);
@@ -234,6 +235,7 @@ CREATE PROCEDURE holdfast_fence(IN p_res VARBINARY(1024), IN p_shared TINYINT, I
 BEGIN
   DECLARE v_first BIGINT DEFAULT p_token - p_token MOD 1024;
   DECLARE v_good INT DEFAULT 0;
+  CALL holdfast_foreign_refuse();
   INSERT IGNORE INTO holdfast_fences (resource, token, tokens, shared) VALUES (p_res, v_first, 0, 0);
   IF ROW_COUNT() > 0 THEN
     DELETE FROM holdfast_fences WHERE resource = p_res AND token = v_first;
@@ -306,6 +308,11 @@ END
 CREATE FUNCTION holdfast_foreign_holder(p_res VARBINARY(1024), p_at BIGINT)
 RETURNS VARCHAR(1024) CHARACTER SET ascii DETERMINISTIC NO SQL
 RETURN ''
+-- next
+-- Whether a transaction of a user's may have a claim or check a fence here.
+CREATE PROCEDURE holdfast_foreign_refuse()
+BEGIN
+END
 -- next
 CREATE PROCEDURE holdfast_holds()
 BEGIN
@@ -399,6 +406,12 @@ RETURN COALESCE((SELECT CONCAT('["x","0","', HEX(s.locked_by), '",',
  WHERE s.name = CONVERT(p_res USING utf8mb4) AND s.lock_until > holdfast_foreign_utc(p_at)
    AND NOT EXISTS (SELECT 1 FROM holdfast_grants g WHERE g.resource = p_res
      AND RIGHT(s.locked_by, 17) = holdfast_foreign_mark(g.grant_id))), '')
+-- next
+-- ShedLock's own clients neither see a claim of a transaction nor wait for one that checked its fence.
+CREATE PROCEDURE holdfast_foreign_refuse()
+BEGIN
+  SIGNAL SQLSTATE '45066' SET MESSAGE_TEXT = 'ShedLock knows of no transactions';
+END
 -- next
 CREATE PROCEDURE holdfast_holds()
 BEGIN

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import mysql from "mysql2";
-import { FencedOutError } from "../../errors.js";
+import { FencedOutError, UsageError } from "../../errors.js";
 import { type Play, playClaims, playFences } from "../../sql/transactions.fixture.js";
 import { type Ground, scenes } from "./ground.fixture.js";
-import { claimInTransaction, fenceInTransaction } from "./index.js";
+import { claimInTransaction, createSchema, fenceInTransaction } from "./index.js";
 
 function onGround(ground: Ground) {
   return {
@@ -27,6 +27,25 @@ scenes({}, (play) => {
   const common: Play = (title, part) => play(title, (ground) => part(onGround(ground)));
   playFences(common);
   playClaims(common);
+
+  play("claims and fences are refused in the tables of ShedLock", async (ground) => {
+    await createSchema(ground.admin, { shedlock: "shedlock" });
+    await ground.admin.query(`INSERT INTO shedlock
+      VALUES ('job', UTC_TIMESTAMP(3) + INTERVAL 1 MINUTE, UTC_TIMESTAMP(3), 'java')`);
+    const lease = await ground.locks({ hold: "shedlock" }).acquire("f", { ttlMs: 60_000 });
+    const connection = await ground.connection();
+    const options = { prefix: "holdfast_shed_" };
+    for (const ask of [
+      () => claimInTransaction(connection, "job", options),
+      () => fenceInTransaction(connection, lease.sequencer, options),
+    ]) {
+      await connection.query("START TRANSACTION");
+      await assert.rejects(ask(), (error: unknown) => {
+        return error instanceof UsageError && /ShedLock/.test(error.message);
+      });
+      await connection.query("ROLLBACK");
+    }
+  });
 
   play(
     "a fence refuses the old holder, whatever the transaction's snapshot shows",

@@ -5,6 +5,7 @@ import {
   checkClaimHere,
   claimedHere,
   fencedOut,
+  NOT_FOR_SHEDLOCK,
   noTransaction,
   type TransactionClaim,
 } from "../../sql/transaction.js";
@@ -39,6 +40,7 @@ const NO_SAVEPOINT = 1305;
 /** SQLSTATEs of our own: what a transaction of the caller's must not be. */
 const REFUSALS: Readonly<Record<string, string>> = {
   "45065": "the clock of this session stands; send SET timestamp = DEFAULT on it first",
+  "45066": NOT_FOR_SHEDLOCK,
 };
 
 /**

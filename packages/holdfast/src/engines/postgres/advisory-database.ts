@@ -13,10 +13,10 @@ const LIMIT_MS = 5_000;
 export class AdvisoryDatabase {
   readonly #sessions: Sessions;
   readonly #schema: string;
-  /** Everything that the session held is gone. */
-  readonly #onEnd: () => void;
+  /** Everything that this session held is gone. */
+  readonly #onEnd: (session: HoldingSession) => void;
 
-  constructor(pool: PgPool, schema: string, onEnd: () => void) {
+  constructor(pool: PgPool, schema: string, onEnd: (session: HoldingSession) => void) {
     this.#sessions = new Sessions(pool);
     this.#schema = schema;
     this.#onEnd = onEnd;
@@ -72,7 +72,7 @@ export class AdvisoryDatabase {
     try {
       read();
     } catch (error) {
-      emit("failed", () => ({ during: "clean-up", error }));
+      emit("failed", () => ({ during: "clean-up", error: failureOf(error).error }));
       this.#end(session);
     }
   }
@@ -87,7 +87,7 @@ export class AdvisoryDatabase {
     try {
       await ask(callOf(this.#schema, "advisory_tidy($1)"), [String(session.id)]);
     } catch (error) {
-      emit("failed", () => ({ during: "clean-up", error }));
+      emit("failed", () => ({ during: "clean-up", error: failureOf(error).error }));
       this.#end(session);
     } finally {
       timer.cancel();
@@ -96,6 +96,6 @@ export class AdvisoryDatabase {
 
   #end(session: HoldingSession): void {
     session.close();
-    this.#onEnd();
+    this.#onEnd(session);
   }
 }

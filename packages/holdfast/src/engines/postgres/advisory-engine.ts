@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { sleep, systemClock } from "../../clock.js";
 import type {
   Busy,
   Call,
@@ -45,6 +46,7 @@ import type { PostgresTerms } from "./options.js";
 
 const DAY_MS = 86_400_000;
 const LIMIT_MS = 5_000;
+const LEAVING_MS = 1_000;
 
 export const ADVISORY_TRAITS: EngineTraits = {
   expiry: "session",
@@ -77,6 +79,8 @@ export class AdvisoryEngine implements Engine {
     failure: failureOf,
   });
   #session: Promise<HoldingSession> | null = null;
+  /** The one that #session has become. */
+  #current: HoldingSession | null = null;
   #closed = false;
 
   constructor(pool: PgPool, terms: PostgresTerms, end: () => unknown = () => {}) {
@@ -84,7 +88,7 @@ export class AdvisoryEngine implements Engine {
     this.#terms = terms;
     this.#end = end;
     this.#make = makerOf(pool)!;
-    this.#database = new AdvisoryDatabase(pool, terms.schema, () => this.#ended());
+    this.#database = new AdvisoryDatabase(pool, terms.schema, (one) => this.#ended(one));
     const mark = createHash("sha256").update(terms.schema).digest("hex").slice(0, 16);
     this.#changes = `holdfast_changes_${mark}`;
     const echo = (channel: string, word: string) => this.#database.notify(channel, word);
@@ -203,8 +207,10 @@ export class AdvisoryEngine implements Engine {
     this.#holdings.close();
     this.#listeners.clear();
     this.#listener?.close();
-    const session = await this.#session?.catch(() => null);
-    session?.close();
+    // One that is just being opened closes itself, when that is over.
+    const opened = this.#session?.catch(() => {});
+    await Promise.race([opened, sleep(systemClock, LEAVING_MS, undefined, false)]);
+    this.#current?.close();
     this.#database.close();
     await this.#end();
   }
@@ -219,20 +225,33 @@ export class AdvisoryEngine implements Engine {
   /** The session, and a new one where there is none any more. */
   async #hold(): Promise<HoldingSession> {
     this.#refuseWhenClosed();
-    this.#session ??= this.#begin().catch((error: unknown) => {
-      this.#session = null;
-      throw error;
-    });
+    this.#session ??= this.#begin();
     return this.#session;
   }
 
-  async #begin(): Promise<HoldingSession> {
+  #begin(): Promise<HoldingSession> {
+    const begun = this.#open();
+    begun.catch(() => {
+      if (this.#session === begun) this.#session = null;
+    });
+    return begun;
+  }
+
+  async #open(): Promise<HoldingSession> {
     await this.#database.ready();
-    return HoldingSession.open(this.#make, this.#pool, () => this.#ended());
+    const session = await HoldingSession.open(this.#make, this.#pool, (one) => this.#ended(one));
+    if (this.#closed) session.close();
+    this.#refuseWhenClosed();
+    if (session.ended) throw new EngineError("the session ended at once", UNDONE);
+    this.#current = session;
+    return session;
   }
 
   /** Everything it held is gone. Whoever holds a lease learns it now, not at the next renewal. */
-  #ended(): void {
+  #ended(session: HoldingSession): void {
+    // One that never came to hold anything: whoever opens it is told by an error.
+    if (session !== this.#current) return;
+    this.#current = null;
     this.#session = null;
     for (const name of this.#holdings.dropAll()) this.#tell(name);
   }
@@ -269,4 +288,5 @@ export class AdvisoryEngine implements Engine {
   }
 }
 
+const UNDONE = { effect: "none", retryable: true } as const;
 const NOT_KNOWN = { effect: "unknown", retryable: true } as const;

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine } from "../../engine.js";
 import { claim, type Ground, now, scenes, until } from "./ground.fixture.js";
+import { postgresEngine } from "./index.js";
 
 const PLAIN = { hold: "advisory", prefix: "", listen: false } as const;
 
@@ -68,6 +69,20 @@ scenes({}, (play) => {
       rows.map(({ resource }) => resource),
       ["d1", "d2"],
     );
+  });
+
+  play("an engine closes though its server never answered", async (ground) => {
+    const relay = await ground.relay();
+    relay.hang();
+    const client = ground.pool({ port: relay.port, connectionTimeoutMillis: 0 });
+    for (const hold of ["advisory", "rows"] as const) {
+      const engine = postgresEngine({ client, listen: false, hold });
+      engine.tryAcquire(claim("f"), now(500)).catch(() => {});
+      await sleep(100);
+      const closed = engine.close().then(() => true);
+      assert.equal(await Promise.race([closed, sleep(10_000, false, { ref: false })]), true, hold);
+    }
+    relay.cut();
   });
 
   play("the session that holds reads what is committed, whatever it prefers", async (ground) => {

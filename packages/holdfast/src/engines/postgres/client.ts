@@ -49,6 +49,7 @@ export interface PgOwnClient {
   connect(): Promise<unknown>;
   end(): Promise<unknown>;
   unref?(): void;
+  readonly connection?: { readonly stream?: { destroy?(): void } };
 }
 
 /** How to make one more connection like those of a pool. Null for a single client. */

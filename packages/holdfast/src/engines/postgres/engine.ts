@@ -5,6 +5,7 @@ import type { Hearing } from "../../sql/database.js";
 import { SqlEngine } from "../../sql/engine.js";
 import { makerOf, type PgClient, type PgPool } from "./client.js";
 import { PostgresDatabase } from "./database.js";
+import { failureOf } from "./failure.js";
 import { Listener } from "./listener.js";
 import type { PostgresTerms } from "./options.js";
 import { Sessions } from "./sessions.js";
@@ -95,7 +96,8 @@ export class PostgresEngine extends SqlEngine {
         for (const listener of this.#changeListeners) listener(resource);
       },
       onReturn: () => {
-        const tell = (error: unknown) => emit("failed", () => ({ during: "heartbeat", error }));
+        const tell = (error: unknown) =>
+          emit("failed", () => ({ during: "heartbeat", error: failureOf(error).error }));
         void this.line.reread().catch(tell);
       },
       echo: (channel: string, word: string) => this.#database.notify(channel, word, ECHO_LIMIT_MS),

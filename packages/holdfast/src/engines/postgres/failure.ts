@@ -1,4 +1,5 @@
 import { EngineError, HoldfastError } from "../../errors.js";
+import { causeOf, messageOf } from "../../sql/cause.js";
 
 export interface Failure {
   readonly why: "locked" | "conflict" | "other";
@@ -38,14 +39,17 @@ const UNKNOWN = /^(08|57P01|57P02|57P05|40003)/;
  */
 export function failureOf(error: unknown): Failure {
   if (error instanceof HoldfastError) return { why: "other", error };
-  const { code, severity, message } = error as { code?: string; severity?: string } & Error;
+  const { code, severity } = error as { code?: string; severity?: string };
+  const message = messageOf(error);
   const state = severity === undefined ? "" : (code ?? "");
-  if (state === "" || UNKNOWN.test(state)) return { why: "other", error: lost(message, error) };
+  if (state === "" || UNKNOWN.test(state))
+    return { why: "other", error: lost(message, causeOf(error)) };
   const refusal = REFUSALS.find(([pattern]) => pattern.test(state));
   const why = state === "55P03" ? "locked" : /^40/.test(state) ? "conflict" : "other";
   const says = refusal?.[1] ?? `PostgreSQL refused: ${message}`;
   const retryable = refusal?.[2] ?? false;
-  return { why, error: new EngineError(says, { effect: "none", retryable, cause: error }) };
+  const cause = causeOf(error);
+  return { why, error: new EngineError(says, { effect: "none", retryable, cause }) };
 }
 
 /** The schema, a table or a function is not there. */
@@ -71,11 +75,10 @@ export function inTransaction(): EngineError {
 export function notConnected(error: unknown): HoldfastError {
   const { error: known } = failureOf(error);
   if (known instanceof EngineError && known.effect === "none") return known;
-  const message = error instanceof Error ? error.message : String(error);
-  return new EngineError(`no connection to PostgreSQL: ${message}`, {
+  return new EngineError(`no connection to PostgreSQL: ${messageOf(error)}`, {
     effect: "none",
     retryable: true,
-    cause: error,
+    cause: causeOf(error),
   });
 }
 

@@ -36,7 +36,10 @@ export class HoldingSession {
     return this.#ended;
   }
 
-  /** onEnd is called once, as soon as the connection is known to be gone. */
+  /**
+   * onEnd is called once, as soon as the connection is known to be gone. Opening takes so long at most,
+   * and what opens after that, when nobody wants it any more, is closed.
+   */
   static async open(
     make: () => PgOwnClient,
     pool: PgPool,
@@ -52,21 +55,25 @@ export class HoldingSession {
     };
     client.on("error", end);
     client.on("end", end);
-    const late = systemClock.timer(CONNECT_WITHIN_MS, end, false);
+    const opening = session.#open(pool);
     try {
-      await client.connect();
-      await session.#refusePooler(pool);
-      const text = "SELECT pg_try_advisory_lock($1) AS answer, pg_backend_pid() AS pid";
-      await session.query(text, [String(session.id)], CONNECT_WITHIN_MS);
-      // A held lease alone does not keep a process alive; a call under way has a timer that does.
-      client.unref?.();
+      await within(CONNECT_WITHIN_MS, opening);
       return session;
     } catch (error) {
       end();
+      const discard = () => client.connection?.stream?.destroy?.();
+      opening.then(discard, discard);
       throw error instanceof UnsupportedError ? error : notConnected(error);
-    } finally {
-      late.cancel();
     }
+  }
+
+  async #open(pool: PgPool): Promise<void> {
+    await this.#client.connect();
+    await this.#refusePooler(pool);
+    const text = "SELECT pg_try_advisory_lock($1) AS answer, pg_backend_pid() AS pid";
+    await this.query(text, [String(this.id)], CONNECT_WITHIN_MS);
+    // A held lease alone does not keep a process alive; a call under way has a timer that does.
+    this.#client.unref?.();
   }
 
   /**
@@ -145,6 +152,14 @@ export function isAnotherSession(error: unknown): boolean {
 
 export function pooled(): EngineError {
   return new EngineError(POOLED, { effect: "none", retryable: false });
+}
+
+function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = () => reject(new Error("no answer in time"));
+    const timer = systemClock.timer(limitMs, late, false);
+    work.then(resolve, reject).finally(() => timer.cancel());
+  });
 }
 
 function ignore(): void {}

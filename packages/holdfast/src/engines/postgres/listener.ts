@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { systemClock, type Timer } from "../../clock.js";
 import { emit } from "../../events.js";
 import type { PgOwnClient } from "./client.js";
+import { failureOf } from "./failure.js";
 
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
@@ -125,7 +126,9 @@ export class Listener {
     if (client !== this.#client) return;
     this.#drop();
     if (this.#closed) return;
-    if (error !== undefined) emit("failed", () => ({ during: "push", error }));
+    if (error !== undefined) {
+      emit("failed", () => ({ during: "push", error: failureOf(error).error }));
+    }
     this.#timer = systemClock.timer(this.#pauseMs, () => void this.#connect(), false);
     this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
   }

@@ -2,7 +2,7 @@ import { EngineError, MissingPeerError, UsageError } from "../../errors.js";
 import { emit } from "../../events.js";
 import type { EngineUrl } from "../../url.js";
 import { borrow, giveBack, type PgPool } from "./client.js";
-import { notConnected } from "./failure.js";
+import { failureOf, notConnected } from "./failure.js";
 
 export interface Opened {
   readonly pool: PgPool;
@@ -27,7 +27,8 @@ export async function openFromUrl(url: EngineUrl, max: number): Promise<Opened> 
     allowExitOnIdle: true,
     application_name: "holdfast",
   });
-  const onError = (error: Error) => emit("failed", () => ({ during: "connection", error }));
+  const onError = (error: Error) =>
+    emit("failed", () => ({ during: "connection", error: failureOf(error).error }));
   pool.on("error", onError);
   const close = () => pool.end();
   try {
@@ -36,11 +37,11 @@ export async function openFromUrl(url: EngineUrl, max: number): Promise<Opened> 
   } catch (error) {
     await close();
     const at = `${options.host}:${options.port}`;
-    const { message, retryable } = notConnected(error) as EngineError;
+    const { message, retryable, cause } = notConnected(error) as EngineError;
     throw new EngineError(`PostgreSQL at ${at}: ${message}`, {
       effect: "none",
       retryable,
-      cause: error,
+      cause,
     });
   }
 }

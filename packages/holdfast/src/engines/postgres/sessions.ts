@@ -10,7 +10,14 @@ import {
   type PgPoolClient,
   type PgStatement,
 } from "./client.js";
-import { inTransaction, isForgotten, isInTransaction, lost, notConnected } from "./failure.js";
+import {
+  failureOf,
+  inTransaction,
+  isForgotten,
+  isInTransaction,
+  lost,
+  notConnected,
+} from "./failure.js";
 import { OneByOne } from "./one-by-one.js";
 
 // So many sessions of a pool may have been given back with a transaction still open.
@@ -27,7 +34,8 @@ export class Sessions {
   readonly #turns = new OneByOne();
   /** False once a statement that was prepared turned out to be forgotten. */
   #mayName = true;
-  readonly #onError = (error: Error) => emit("failed", () => ({ during: "connection", error }));
+  readonly #onError = (error: Error) =>
+    emit("failed", () => ({ during: "connection", error: failureOf(error).error }));
 
   constructor(client: PgPool | PgClient) {
     this.#client = client;

@@ -568,12 +568,25 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
     WHERE g.shared = is_shared AND NOT g.revoked AND g.expires_at > clock_timestamp())
 $$;
 
+-- ShedLock's own clients neither see a claim of a transaction nor wait for one that checked its fence.
+CREATE OR REPLACE FUNCTION holdfast.refuse_shedlock() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF holdfast.holds() = 'shedlock' THEN
+    RAISE EXCEPTION USING ERRCODE = 'HF003', MESSAGE = 'ShedLock knows of no transactions';
+  END IF;
+END $$;
+
 -- As check_token, and true until the transaction ends: the grant may expire meanwhile, and cannot be
 -- succeeded. Renewals go on.
 CREATE OR REPLACE FUNCTION holdfast.fence(res text, is_shared boolean, asked bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
+  PERFORM holdfast.refuse_shedlock();
+  -- A snapshot shows grants as they were: what was renewed since looks expired, what was revoked looks good.
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    RAISE EXCEPTION USING ERRCODE = 'HF002', MESSAGE = 'a fence needs READ COMMITTED';
+  END IF;
   PERFORM FROM holdfast.grants
     WHERE grant_id = (SELECT g.grant_id FROM holdfast.grant_of(res, asked) g)
       AND shared = is_shared AND NOT revoked AND expires_at > clock_timestamp()
@@ -590,6 +603,7 @@ DECLARE
   before text := current_setting('lock_timeout');
   at timestamptz;
 BEGIN
+  PERFORM holdfast.refuse_shedlock();
   PERFORM holdfast.lock_resources(ARRAY[res], wait_ms);
   PERFORM set_config('lock_timeout', before, true);
   at := clock_timestamp();

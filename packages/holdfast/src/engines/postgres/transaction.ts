@@ -5,6 +5,7 @@ import {
   checkClaimHere,
   claimedHere,
   fencedOut,
+  NOT_FOR_SHEDLOCK,
   noTransaction,
   type TransactionClaim,
 } from "../../sql/transaction.js";
@@ -24,11 +25,18 @@ export interface ClaimHereOptions extends TransactionOptions {
 
 export type { TransactionClaim };
 
+/** SQLSTATEs of our own: what a transaction of the caller's must not be. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  HF002:
+    "fenceInTransaction needs READ COMMITTED: a transaction with a snapshot sees the grant as it was",
+  HF003: NOT_FOR_SHEDLOCK,
+};
+
 /**
  * Throws FencedOutError unless this sequencer's grant is alive, inside a transaction of the caller's.
  * Until that transaction ends nobody succeeds the grant, even if its ttl ends meanwhile: what is
  * written together with the check is written by the holder. Renewals go on. Give the lease back after
- * the commit, not before.
+ * the commit, not before. The transaction must be READ COMMITTED, which is PostgreSQL's default.
  */
 export async function fenceInTransaction(
   client: PgClient,
@@ -70,6 +78,8 @@ async function ask(client: PgClient | PgPool, schema: string, routine: string, v
     if ((error as { code?: string }).code === "25P01") {
       throw noTransaction("BEGIN");
     }
+    const refusal = REFUSALS[(error as { code?: string }).code ?? ""];
+    if (refusal !== undefined) throw new UsageError(refusal);
     const failure = failureOf(error).error;
     // What a failed statement leaves behind is the caller's transaction, to be rolled back.
     throw failure instanceof EngineError ? failure : error;

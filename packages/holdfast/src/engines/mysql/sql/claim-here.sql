@@ -20,6 +20,7 @@ proc: BEGIN
     SET SESSION innodb_lock_wait_timeout = v_before, @holdfast_lock_wait = NULL;
     SELECT NULL AS answer;
   END;
+  CALL holdfast_foreign_refuse();
   -- A clock that stands (thaw.sql) is the caller's, and so is the session: it is refused, not set.
   IF @@SESSION.timestamp = v_stamp THEN
     DO SLEEP(0.001);

@@ -9,6 +9,7 @@ CREATE PROCEDURE holdfast_fence(IN p_res VARBINARY(1024), IN p_shared TINYINT, I
 BEGIN
   DECLARE v_first BIGINT DEFAULT p_token - p_token MOD 1024;
   DECLARE v_good INT DEFAULT 0;
+  CALL holdfast_foreign_refuse();
   INSERT IGNORE INTO holdfast_fences (resource, token, tokens, shared) VALUES (p_res, v_first, 0, 0);
   IF ROW_COUNT() > 0 THEN
     DELETE FROM holdfast_fences WHERE resource = p_res AND token = v_first;

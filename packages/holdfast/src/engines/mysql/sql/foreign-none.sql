@@ -24,6 +24,11 @@ CREATE FUNCTION holdfast_foreign_holder(p_res VARBINARY(1024), p_at BIGINT)
 RETURNS VARCHAR(1024) CHARACTER SET ascii DETERMINISTIC NO SQL
 RETURN ''
 -- next
+-- Whether a transaction of a user's may have a claim or check a fence here.
+CREATE PROCEDURE holdfast_foreign_refuse()
+BEGIN
+END
+-- next
 CREATE PROCEDURE holdfast_holds()
 BEGIN
   SELECT 'rows' AS answer;

@@ -86,6 +86,12 @@ RETURN COALESCE((SELECT CONCAT('["x","0","', HEX(s.locked_by), '",',
    AND NOT EXISTS (SELECT 1 FROM holdfast_grants g WHERE g.resource = p_res
      AND RIGHT(s.locked_by, 17) = holdfast_foreign_mark(g.grant_id))), '')
 -- next
+-- ShedLock's own clients neither see a claim of a transaction nor wait for one that checked its fence.
+CREATE PROCEDURE holdfast_foreign_refuse()
+BEGIN
+  SIGNAL SQLSTATE '45066' SET MESSAGE_TEXT = 'ShedLock knows of no transactions';
+END
+-- next
 CREATE PROCEDURE holdfast_holds()
 BEGIN
   SELECT 'shedlock' AS answer;

@@ -51,6 +51,8 @@ function idlePlan(random: Random, base: Base): Plan {
   const back = { backMs: random.between(200, 2_500), client: random.below(base.clients) };
   return {
     ...{ ...PLAIN, ...base, ttlMs: 1_000, maxTtlMs: 1_200, maxSkewMs: 400, idleMs: 1_000 },
+    // Clocks this far apart drift beyond maxSkewMs within a minute: then not all nodes can agree.
+    writeQuorum: (base.nodes >> 1) + 1,
     ...{ delayMs: [0, 10], slow: random.pick([0, 0.1, 0.3]), slowMs: 2_500, nodeTimeoutMs: 600 },
     ...{ loss: random.pick([0, 0.1]), duplication: random.pick([0, 0.1]), calmAfterMs: 6_000 },
     ...{ cycles: 2, restMs: 3_000, tokens: random.pick([1, 1_024]), skew: 0.9 },

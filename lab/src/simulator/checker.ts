@@ -14,8 +14,6 @@ export interface SimulatedLease {
   readonly closedMs: number;
   isReleased: boolean;
   readonly grantedAt: number;
-  /** Somebody began to revoke it: some nodes may know of that. */
-  isTouched: boolean;
 }
 
 /** What was granted of one resource. */
@@ -24,6 +22,8 @@ class Ledger {
   /** First tokens of exclusive leases, and whose they are. */
   readonly exclusive = new Map<number, string>();
   readonly revoked = new Set<number>();
+  /** Tokens that a node revoked, maybe before their holder heard of the grant. */
+  readonly touched = new Set<number>();
   highest = 0;
   highestShared = 0;
 }
@@ -66,11 +66,7 @@ export class Checker {
       this.#graves.add(`${node} ${request.id}`);
     }
     if (request.verb === "revoke" && answer.kind === "revoked") {
-      const touched = ({ fence, tokens }: SimulatedLease) =>
-        request.token >= fence && request.token < fence + tokens;
-      for (const lease of this.#of(request.resource).leases) {
-        if (touched(lease)) lease.isTouched = true;
-      }
+      this.#of(request.resource).touched.add(request.token);
     }
     if (request.verb === "acquire" && answer.kind === "accepted") {
       if (this.#graves.has(`${node} ${request.id}`)) {
@@ -91,9 +87,9 @@ export class Checker {
 
   /** So many nodes said no that not enough can have it: its holder must not have believed in it. */
   checkedDead(resource: string, token: number, askedAt: number): void {
-    const { leases, revoked } = this.#of(resource);
+    const { leases, touched } = this.#of(resource);
     const lease = leases.find((one) => token >= one.fence && token < one.fence + one.tokens);
-    if (lease === undefined || lease.isReleased || lease.isTouched || revoked.has(token)) return;
+    if (lease === undefined || lease.isReleased || touched.has(token)) return;
     if (!this.#exclusion || lease.grantedAt > askedAt) return;
     if (lease.until <= this.#now()) return;
     this.fail(`a check says that token ${token} is dead, and client ${lease.client} holds it`);

@@ -51,7 +51,7 @@ export class Holding {
     this.#belief = new Belief(since, ttlMs, drift);
     this.#lease = {
       ...{ client: index, id, resource, mode, fence, tokens, isReleased: false },
-      ...{ grantedAt: process.trueNow, isTouched: false },
+      grantedAt: process.trueNow,
       until: process.trueTime(this.#belief.until),
       closedMs: plan.lockDelayMs * (1 - drift),
     };

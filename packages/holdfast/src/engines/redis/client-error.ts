@@ -23,12 +23,12 @@ export function clientError(error: unknown, depth = 0): Error {
   return typeof code === "string" ? Object.assign(copy, { code }) : copy;
 }
 
-interface ClientError extends Error {
+type ClientError = Error & {
   /** Node's own, for a connection that could not be made. */
   readonly code?: unknown;
   /** Of an ioredis Cluster: what the node that it asked last said. */
   readonly lastNodeError?: unknown;
-}
+};
 
 function withoutArguments(text: string): string {
   return text.replace(QUOTED, "");

@@ -89,7 +89,11 @@ export class Checker {
   checkedDead(resource: string, token: number, askedAt: number): void {
     const { leases, touched } = this.#of(resource);
     const lease = leases.find((one) => token >= one.fence && token < one.fence + one.tokens);
-    if (lease === undefined || lease.isReleased || touched.has(token)) return;
+    if (lease === undefined || lease.isReleased) return;
+    // A revocation of one token marks the record, and so all of them.
+    for (const one of touched) {
+      if (one >= lease.fence && one < lease.fence + lease.tokens) return;
+    }
     if (!this.#exclusion || lease.grantedAt > askedAt) return;
     if (lease.until <= this.#now()) return;
     this.fail(`a check says that token ${token} is dead, and client ${lease.client} holds it`);

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import { sleep, systemClock } from "../clock.js";
-import { EngineError } from "../errors.js";
+import { EngineError, type HoldfastError } from "../errors.js";
 import { emit } from "../events.js";
 import type { Database, Operation, Raw } from "./database.js";
 import { lists } from "./shape.js";
@@ -79,8 +79,10 @@ export class Desk {
     if (batch.length === 0) return;
     const limitMs = Math.max(...batch.map((entry) => leftMs(entry)));
     const operations = batch.map((entry) => entry.operation);
+    const groups = byName(batch, ({ operation }) => operation.name);
+    const isOfOne = groups.length === 1;
     try {
-      const waitMs = batch.length > 1 ? BATCH_WAIT_MS : waitOf(batch[0]!);
+      const waitMs = isOfOne ? Math.min(...batch.map(waitOf)) : BATCH_WAIT_MS;
       const answers = await retried(this.#database, () =>
         this.#database.run(operations, Math.min(waitMs, Math.ceil(limitMs)), limitMs),
       );
@@ -88,17 +90,27 @@ export class Desk {
       for (const [i, entry] of batch.entries()) entry.resolve(read[i]!);
     } catch (error) {
       const failure = this.#database.failure(error);
-      const single = batch.length === 1;
-      if (!single && failure.error instanceof EngineError && failure.error.effect === "none") {
+      if (failure.why === "locked" && isOfOne) {
+        await this.#locked(batch, failure.error);
+      } else if (failure.why === "locked") {
+        await Promise.all(groups.map((group) => this.#send(group)));
+      } else if (batch.length > 1 && isWithoutEffect(failure.error)) {
         // One that cannot be carried out refuses them all. Each alone, it refuses only itself.
         await Promise.all(batch.map((entry) => this.#send([entry])));
-      } else if (single && failure.why === "locked" && batch[0]!.operation.verb === "acquire") {
-        // Whoever is at work on it has it.
-        batch[0]!.resolve(["busy", TRY_WAIT_MS, []]);
       } else {
         for (const entry of batch) entry.reject(failure.error);
       }
     }
+  }
+
+  /** Whoever is at work on it has it. Who does not want to wait is told so; the others go on together. */
+  async #locked(batch: readonly Entry[], error: HoldfastError): Promise<void> {
+    const patient = batch.filter(({ operation }) => operation.verb !== "acquire");
+    for (const entry of batch) {
+      if (entry.operation.verb === "acquire") entry.resolve(["busy", TRY_WAIT_MS, []]);
+      else if (patient.length === batch.length) entry.reject(error);
+    }
+    if (patient.length < batch.length) await this.#send(patient);
   }
 
   /** Nobody waits for its answer any more, so it is not sent at all. */
@@ -129,6 +141,21 @@ export async function retried<T>(
       await sleep(systemClock, randomInt(1, 10 * attempt), undefined);
     }
   }
+}
+
+/** In the order in which each name came first. */
+export function byName<T>(all: readonly T[], name: (one: T) => string): T[][] {
+  const groups = new Map<string, T[]>();
+  for (const one of all) {
+    const group = groups.get(name(one));
+    if (group === undefined) groups.set(name(one), [one]);
+    else group.push(one);
+  }
+  return [...groups.values()];
+}
+
+function isWithoutEffect(error: HoldfastError): boolean {
+  return error instanceof EngineError && error.effect === "none";
 }
 
 function waitOf({ operation, limitMs }: Entry): number {

@@ -16,7 +16,7 @@ import { emit } from "../events.js";
 import { claimed, failed, granted, queued, unexpected } from "./answers.js";
 import { Beats } from "./beats.js";
 import type { Beat, Database, Hearing, Operation, Raw } from "./database.js";
-import { retried } from "./desk.js";
+import { byName, retried } from "./desk.js";
 import { list, lists, oneOf, text } from "./shape.js";
 
 const LEAVING_MS = 500;
@@ -180,7 +180,10 @@ export class Line implements QueueFacet {
     for (const listener of this.#listeners) listener(waiter, answer);
   }
 
-  /** A resource that somebody has locked fails alone; those of the others are answered. */
+  /**
+   * A resource that somebody has locked fails alone; those of the others are answered. Its waiters fail
+   * together: a call for each of very many would take all connections from the renewals.
+   */
   async #beat(waiters: readonly GrantRef[], call: Call): Promise<readonly (Raw | Failed)[]> {
     const { database } = this.#host;
     const hearing = await this.#host.hearing();
@@ -197,15 +200,15 @@ export class Line implements QueueFacet {
     } catch (error) {
       if (database.failure(error).why !== "locked") throw database.failure(error).error;
     }
-    return Promise.all(
-      beats.map(async (beat) => {
-        try {
-          return (await ask([beat]))[0]!;
-        } catch (error) {
-          return failed(database.failure(error).error);
-        }
-      }),
-    );
+    const answers = new Map<Beat, Raw | Failed>();
+    const ofEach = async (some: readonly Beat[]) => {
+      const read = await ask(some).catch((error: unknown) => database.failure(error).error);
+      for (const [i, beat] of some.entries()) {
+        answers.set(beat, read instanceof Error ? failed(read) : read[i]!);
+      }
+    };
+    await Promise.all(byName(beats, ({ name }) => name).map(ofEach));
+    return beats.map((beat) => answers.get(beat)!);
   }
 }
 

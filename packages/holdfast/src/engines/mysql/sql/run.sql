@@ -1,12 +1,13 @@
 -- Carries out operations one after the other, in one transaction.
--- p_ops     array of what claim, release, withdraw and revoke take, each with its verb
+-- p_ops     array of what claim, release, withdraw and revoke take, each with its verb. No value in it has
+--           a brace: names and labels are hexadecimal digits
 -- p_wait_s  how long to wait for others who are at work on the same resources
 -- p_keep_ms how long rows that nobody uses are kept
 -- Gives an array with an answer for each operation
 CREATE PROCEDURE holdfast_run(IN p_ops LONGTEXT CHARACTER SET ascii, IN p_wait_s INT,
   IN p_keep_ms BIGINT)
 BEGIN
-  DECLARE v_i INT DEFAULT 0;
+  DECLARE v_i, v_to INT DEFAULT 0;
   DECLARE v_at BIGINT;
   DECLARE v_op, v_answer, v_answers LONGTEXT CHARACTER SET ascii;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
@@ -30,8 +31,10 @@ BEGIN
   CALL holdfast_lock_resources(p_ops);
   -- Not before the locks are ours: whoever had them may have acted later than we began.
   SET v_at = holdfast_now_us(UTC_TIMESTAMP(6)), v_answers = '';
-  WHILE v_i < JSON_LENGTH(p_ops) DO
-    SET v_op = JSON_EXTRACT(p_ops, CONCAT('$[', v_i, ']'));
+  -- Cut out by the brace that ends each: JSON_EXTRACT of the n-th reads all those before it.
+  WHILE LOCATE('}', p_ops, v_to + 1) > 0 DO
+    SET v_op = SUBSTRING(p_ops, v_to + 2, LOCATE('}', p_ops, v_to + 1) - v_to - 1),
+      v_to = LOCATE('}', p_ops, v_to + 1);
     CASE JSON_UNQUOTE(JSON_EXTRACT(v_op, '$.verb'))
       WHEN 'release' THEN CALL holdfast_release(v_op, v_at, v_answer);
       WHEN 'withdraw' THEN CALL holdfast_withdraw(v_op, v_at, v_answer);

@@ -28,7 +28,16 @@ export function relayFaults(relays: readonly Relay[], longestMs: number): Fault[
   return [
     fault("cut", (relay) => relay.cut(), mend),
     fault("hang", (relay) => relay.hang(), mend),
-    fault("mute", (relay) => relay.mute(), mend),
+    // A connection that has lost bytes must not go on: every later answer would be taken for that of an
+    // earlier request, which no network does.
+    fault(
+      "mute",
+      (relay) => relay.mute(),
+      (relay) => {
+        relay.cut();
+        relay.mend();
+      },
+    ),
     // What was sent meanwhile arrives late, in part after its sender has given up.
     fault(
       "late",

@@ -62,10 +62,11 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
   play("ShedLock's table is read by its index", async (ground) => {
     const client = await ground.client();
     await createSchema(ground.admin, { shedlock: "shedlock" });
+    // Claims and fences in a transaction are refused there.
     const statements = () =>
-      everything("shed").map(([text, values]): Statement => {
-        return [inSchema(text, "holdfast_shedlock"), values];
-      });
+      everything("shed")
+        .filter(([text]) => !/fence|claim_here/.test(text))
+        .map(([text, values]): Statement => [inSchema(text, "holdfast_shedlock"), values]);
     for (let i = 0; i < TIMES; i++) await all(statements(), client);
     assert.deepEqual(await scansOf(client, statements()), {});
   });

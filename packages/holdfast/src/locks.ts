@@ -15,6 +15,7 @@ import {
   type AcquireOptions,
   type ConnectOptions,
   type ConnectTerms,
+  refuseUnknown,
   resolveAcquire,
   resolveConnect,
   type Terms,
@@ -33,6 +34,8 @@ import { SharedLines } from "./shared-lines.js";
 import { StrictLine } from "./strict-line.js";
 
 const LIST_PAGE = 256;
+const REVOKE_OPTIONS: ReadonlySet<string> = new Set(["token", "force"]);
+const LIST_OPTIONS: ReadonlySet<string> = new Set(["match", "signal"]);
 
 export interface ListOptions {
   /** Globs: `*` is any run of characters, `?` is one. */
@@ -177,6 +180,7 @@ export class Locks implements AsyncDisposable {
 
   /** Everything that is held, waited for or closed, page by page. */
   async *list(options: ListOptions = {}): AsyncGenerator<ResourceView, void, undefined> {
+    refuseUnknown(options, LIST_OPTIONS, "list");
     const match = options.match ?? "*";
     if (typeof match !== "string" || match === "") {
       throw new UsageError(`match is ${show(match)}; it must be a glob like "invoice:*"`);
@@ -202,7 +206,13 @@ export class Locks implements AsyncDisposable {
         `revoke needs the token of the grant as a bigint, got ${show(token)}; inspect() shows it`,
       );
     }
-    const ref = { resource, token, force: options.force ?? false };
+    refuseUnknown(options, REVOKE_OPTIONS, "revoke");
+    const { force = false } = options;
+    // "false" from a query string must not break exclusion.
+    if (typeof force !== "boolean") {
+      throw new UsageError(`force is ${show(force)}; it must be true or false`);
+    }
+    const ref = { resource, token, force };
     return this.#call((call) => this.#backend.engine.revoke(ref, call));
   }
 

@@ -200,7 +200,7 @@ export function withDefaults(options: AcquireOptions, defaults: AcquireOptions):
   return merged;
 }
 
-function refuseUnknown(options: object, known: ReadonlySet<string>, verb: string): void {
+export function refuseUnknown(options: object, known: ReadonlySet<string>, verb: string): void {
   if (typeof options !== "object" || options === null) {
     throw new UsageError(`${verb} takes an object of options, got ${show(options)}`);
   }

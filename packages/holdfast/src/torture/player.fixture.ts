@@ -33,7 +33,7 @@ export interface Fault {
 /** Where a torture takes place. */
 export interface Place extends AsyncDisposable {
   readonly ttlMs: number;
-  readonly can: { readonly shared: boolean; readonly limits: boolean; readonly lockDelay: boolean };
+  readonly can: Parameters<typeof contended>[0];
   /** By which process number `index` reaches the backend. */
   url(index: number): string;
   /** By which the backend is reached undisturbed. */

@@ -82,8 +82,10 @@ async function sessionLeftMs(members: readonly ZooKeeperServer[], owner: bigint)
       const [timeoutMs, answeredAt] = ["to", "lresp"].map((word) =>
         Number(new RegExp(`,${word}=(\\d+)`).exec(line)?.[1]),
       );
-      return answeredAt! + timeoutMs! + TICK_MS;
-    });
+      // A connection that was answered nothing yet tells nothing.
+      return answeredAt! === 0 ? -Infinity : answeredAt! + timeoutMs! + TICK_MS;
+    })
+    .filter((end) => end > -Infinity);
   if (ends.length > 0) return Math.max(...ends) - hostInstant();
   throw new Error(`no server has a connection of session 0x${owner.toString(16)}`);
 }

@@ -10,8 +10,11 @@ import { claim, now } from "./ground.fixture.js";
 import { REDIS_DEFAULTS } from "./options.js";
 
 const ID = "0123456789abcdef".repeat(2);
-const HOLDER = ["x", "5", "label", 1_000, 0];
-const GRANTED = ["granted", "5", 1, 10_000];
+const TOKEN = "1792000000000000";
+/** A count, what a script cannot count beyond, and what no clock can say. */
+const NO_TOKENS = ["1", "12", "999999", "9007199254740992", "17920000000000000", "9".repeat(40)];
+const HOLDER = ["x", TOKEN, "label", 1_000, 0];
+const GRANTED = ["granted", TOKEN, 1, 10_000];
 const QUEUED = ["queued", 0, 1_000, [HOLDER]];
 const VIEW = [[HOLDER], [["s", "label"]], 0];
 const REFUSED = new Error("OOM command not allowed");
@@ -29,7 +32,7 @@ function warped(answer: readonly unknown[]): unknown[] {
     [...answer, 1],
     ...(typeof answer[0] === "string" ? [put(answer, 0, Buffer.from(answer[0]))] : []),
     ...answer.flatMap((one, i) =>
-      typeof one === "number" || one === "5" ? wrong.map((value) => put(answer, i, value)) : [],
+      typeof one === "number" || one === TOKEN ? wrong.map((value) => put(answer, i, value)) : [],
     ),
     ...answer.flatMap((one, i) => (Array.isArray(one) ? [put(answer, i, "5")] : [])),
     ...answer.flatMap((one, i) => (Array.isArray(one) ? [put(answer, i, [HOLDER, "5"])] : [])),
@@ -42,9 +45,26 @@ const BAD_HOLDERS = [put(HOLDER, 0, "z"), put(HOLDER, 2, null), put(HOLDER, 4, 2
 const NEVER: readonly unknown[] = [
   ...[undefined, null, true, false, {}, 2, -1, 1.5, Number.NaN, 1n, Symbol("1")],
   ...["", "QUEUED", "OK", "PONG", " 1", "1 ", "01", "1n", "0x1", "granted", "released", "renewed"],
-  ...["q:", "q:1:2:3:4", "q:a:2:3:4:label", `${ID} 0 5 1`, `${ID} 0 5 1 3000 1`, `${ID} 0 5 1 x`],
+  ...[
+    "q:",
+    "q:1:2:3:4",
+    "q:a:2:3:4:label",
+    `${ID} 0 ${TOKEN} 1`,
+    `${ID} 0 ${TOKEN} 1 3000 1`,
+    `${ID} 0 ${TOKEN} 1 x`,
+  ],
   ...[Buffer.from("1"), Buffer.from("QUEUED"), Buffer.from("1792000000000000"), REFUSED],
-  ...[[], [[]], [1], [null], [REFUSED], ["done"], ["GRANTED", "5", 1, 10_000], ["error"], ["gone"]],
+  ...[
+    [],
+    [[]],
+    [1],
+    [null],
+    [REFUSED],
+    ["done"],
+    ["GRANTED", TOKEN, 1, 10_000],
+    ["error"],
+    ["gone"],
+  ],
   ...[
     ["gone", "away"],
     ["gone", null],
@@ -53,6 +73,7 @@ const NEVER: readonly unknown[] = [
     ["error", "a", 1],
   ],
   ...[["released", 1], ["renewed"], ["withdrawn", 1], ["unknown", 1], ["revoked", 1], ["limit"]],
+  ...NO_TOKENS.map((token) => put(GRANTED, 1, token)),
   ...[...warped(GRANTED), ...warped(QUEUED), ...warped(["busy", 1_000, [HOLDER]])],
   ...BAD_HOLDERS.map((holder) => put(QUEUED, 3, [holder])),
   ...BAD_HOLDERS.map((holder) => ["busy", 1_000, [holder]]),
@@ -70,16 +91,21 @@ interface Asked {
   isRight?(reply: unknown, replicas: number | null): boolean;
 }
 
-const TOKEN = "1792000000000000";
-const MESSAGE = `${ID} 0 5 1 3000`;
+const MESSAGE = `${ID} 0 ${TOKEN} 1 3000`;
 const ASKED: Readonly<Record<string, Asked>> = {
   tryAcquire: {
     ask: (engine) => engine.tryAcquire(first, now()),
-    wrong: [1, 0, MESSAGE, QUEUED, `q:0:1000:500:${TOKEN}:label`, ["released"], ["limit", "x"]],
+    wrong: [
+      ...[1, 0, MESSAGE, QUEUED, `q:0:1000:500:${TOKEN}:label`, ["released"], ["limit", "x"]],
+      ...NO_TOKENS,
+    ],
   },
   enqueue: {
     ask: (engine) => engine.queue!.enqueue(first, now()),
-    wrong: [1, 0, MESSAGE, ["busy", 1_000, [HOLDER]], ["withdrawn"], ["renewed", 10_000]],
+    wrong: [
+      ...[1, 0, MESSAGE, ["busy", 1_000, [HOLDER]], ["withdrawn"], ["renewed", 10_000]],
+      ...NO_TOKENS,
+    ],
   },
   "renew one": {
     ask: (engine) => engine.renew([first], now()),
@@ -103,7 +129,10 @@ const ASKED: Readonly<Record<string, Asked>> = {
   },
   "release one": {
     ask: (engine) => engine.release(releases.slice(1), now()),
-    wrong: [0, TOKEN, ["renewed", 10_000], ["withdrawn"], GRANTED],
+    wrong: [
+      ...[0, TOKEN, ["renewed", 10_000], ["withdrawn"], GRANTED],
+      ...NO_TOKENS.map((token) => `${ID} 0 ${token} 1 3000`),
+    ],
   },
   "release many": {
     ask: (engine) => engine.release(releases, now()),
@@ -236,14 +265,25 @@ test("a message of another shape grants nothing, and is told of", async () => {
   channels.failed.subscribe(hear);
   const { grantId } = first;
   const wrong = [
-    ...["", "QUEUED", grantId, `${grantId} 0`, `${grantId} 0 5 1`, `${grantId} 0 5 1 3000 1`],
-    ...[`${grantId} 0 x 1 3000`, `${grantId} x 5 1 3000`, `${grantId} 0 5 1 1.5`],
-    ...[`${grantId} 0 5 -1 3000`, `${grantId} 0 5 1 `, `${grantId}  0 5 1 3000`],
+    ...[
+      "",
+      "QUEUED",
+      grantId,
+      `${grantId} 0`,
+      `${grantId} 0 ${TOKEN} 1`,
+      `${grantId} 0 ${TOKEN} 1 3000 1`,
+    ],
+    ...[`${grantId} 0 x 1 3000`, `${grantId} x ${TOKEN} 1 3000`, `${grantId} 0 ${TOKEN} 1 1.5`],
+    ...[
+      `${grantId} 0 ${TOKEN} -1 3000`,
+      `${grantId} 0 ${TOKEN} 1 `,
+      `${grantId}  0 ${TOKEN} 1 3000`,
+    ],
   ];
   for (const message of wrong) say(message);
   channels.failed.unsubscribe(hear);
   assert.deepEqual([granted, failures.length], [[], wrong.length]);
   // Of the enqueue, which is the first heartbeat of this engine.
-  say(`${grantId} 1 5 1 3000`);
+  say(`${grantId} 1 ${TOKEN} 1 3000`);
   assert.deepEqual(granted, [first]);
 });

@@ -106,7 +106,7 @@ export function withdrawn(answer: unknown, since: number): Withdrawn | Granted {
 /** What a message or a release says; null where it says nothing of a grant. */
 export function pushedIn(message: string): Pushed | null {
   const words = /^([0-9a-f]+) (\d+) (\d+) (\d+) (\d+)$/.exec(message);
-  if (words === null) return null;
+  if (words === null || !isToken(words[3])) return null;
   return {
     grantId: words[1]!,
     beat: Number(words[2]),

@@ -17,7 +17,7 @@ const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: bo
   [/\b(NOAUTH|WRONGPASS)\b/, "Redis wants a user name and password, or others than it got", false],
   [
     /\bNOPERM\b|user executing the script can't/,
-    "this Redis user may not do what locks need; docs/engines/redis.md lists it",
+    "this Redis user may not do what locks need; node_modules/holdfast/docs/engines/redis.md lists it",
     false,
   ],
   [/\bWRONGTYPE\b/, "a key of this resource holds something that is not a lock", false],

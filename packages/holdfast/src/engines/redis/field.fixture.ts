@@ -12,8 +12,9 @@ import { Locks } from "../../locks.js";
 import { seamOf } from "./client.js";
 import { RedisEngine } from "./engine.js";
 import { Child, type ClientName } from "./ground.fixture.js";
+import type { Topology } from "./harness.fixture.js";
 import { REDIS_DEFAULTS, type RedisTerms } from "./options.js";
-import { clusterTopology, sentinelTopology, type Topology } from "./topology.fixture.js";
+import { clusterTopology, sentinelTopology } from "./topology.fixture.js";
 
 export interface FieldOptions extends Partial<RedisTerms> {
   readonly client?: ClientName;

@@ -18,7 +18,8 @@ export { REDIS_DEFAULTS, type RedisEngineOptions } from "./options.js";
 
 /** Locks on a Redis, through a client of node-redis or ioredis that you made. */
 export function redisEngine({ client, ...options }: RedisEngineOptions): Engine {
-  return new RedisEngine(seamOf(client), resolveRedis(options));
+  const terms = resolveRedis(options);
+  return new RedisEngine(seamOf(client), terms);
 }
 
 export async function redisFromUrl(url: EngineUrl): Promise<Engine> {

@@ -1,6 +1,6 @@
 import type { ListFilter, ListPage, ResourceView } from "../../engine.js";
 import { EngineError } from "../../errors.js";
-import { globToRegExp } from "../../resource.js";
+import { compileGlob } from "../../resource.js";
 import type { Seam } from "./client.js";
 import { explain, isWrongType } from "./failure.js";
 import { resourceOf } from "./keys.js";
@@ -18,7 +18,7 @@ export async function listPage(
   { match, cursor, max }: ListFilter,
   inspect: (resource: string) => Promise<ResourceView>,
 ): Promise<ListPage> {
-  const glob = globToRegExp(match);
+  const glob = compileGlob(match);
   let { scan, names } = readCursor(cursor);
   if (names.length === 0) [scan, names] = await scanKeys(seam, prefix, scan, max);
   const found = names.slice(0, max).flatMap((key) => {

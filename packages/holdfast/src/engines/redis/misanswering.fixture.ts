@@ -14,6 +14,7 @@ export const SHAPES: Readonly<Record<string, Alter>> = {
   null: () => null,
   nothing: () => undefined,
   "another number": () => 7,
+  "another number as text": () => "7",
   "an error among the answers": (answer) =>
     Array.isArray(answer) ? answer.map(() => new Error("OOM")) : [new Error("OOM")],
 };

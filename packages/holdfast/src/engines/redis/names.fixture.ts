@@ -1,11 +1,12 @@
 import type { Redis } from "ioredis";
 
-// Exclusive grants as the engine writes them, with the fences beside them.
+// Exclusive grants as the engine writes them, with the fences beside them. A fence is a time in microseconds.
 const FILL = `
   for i = ARGV[1], ARGV[2] do
     local id, key = string.format('%032x', i), 'holdfast:name-' .. i
-    redis.call('SET', key, 'hf:x:' .. id .. ':0:0:600000:0:0:' .. i .. ':1:somebody', 'PX', 600000)
-    redis.call('SET', '{' .. key .. '}:fence', i, 'PX', 600000)
+    local fence = string.format('%.0f', 1700000000000000 + i)
+    redis.call('SET', key, 'hf:x:' .. id .. ':0:0:600000:0:0:' .. fence .. ':1:somebody', 'PX', 600000)
+    redis.call('SET', '{' .. key .. '}:fence', fence, 'PX', 600000)
   end`;
 
 /** So many names that are held; sooner than by asking for them one by one. */

@@ -1,6 +1,7 @@
 import { systemClock, type Timer } from "../../clock.js";
 import { EngineError, MissingPeerError } from "../../errors.js";
 import { emit } from "../../events.js";
+import { importPeer } from "../../import-peer.js";
 import { type Address, showAddress } from "./address.js";
 import type { RedisClient } from "./client.js";
 import { clientError } from "./client-error.js";
@@ -34,11 +35,11 @@ const LONGEST_SHORT_PAUSE_MS = 500;
 export async function openAddress(address: Address): Promise<Opened> {
   const openers = [
     async () => {
-      const module = await ifInstalled<NodeRedisModule>(() => import("redis"));
+      const module = await importPeer<NodeRedisModule>("redis");
       return module && openNodeRedis(module, address);
     },
     async () => {
-      const module = await ifInstalled<IoRedisModule>(() => import("ioredis"));
+      const module = await importPeer<IoRedisModule>("ioredis");
       return module && openIoRedis(module, address);
     },
   ];
@@ -205,14 +206,4 @@ function readyInTheEnd(client: IoRedisOpens, lastError: () => Error | null): Pro
       if (!retryable || client.status === "end") reject(said);
     });
   });
-}
-
-async function ifInstalled<T>(load: () => Promise<unknown>): Promise<T | null> {
-  try {
-    return (await load()) as T;
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    if (code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND") return null;
-    throw error;
-  }
 }

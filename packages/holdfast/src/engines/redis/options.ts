@@ -1,5 +1,6 @@
 import { UsageError } from "../../errors.js";
-import { type EngineUrl, refuseUnknownParams } from "../../url.js";
+import { type Known, refuseUnknown } from "../../known-options.js";
+import { type EngineUrl, numberParam, refuseUnknownParams } from "../../url.js";
 import type { RedisClient, Wait } from "./client.js";
 
 /** Parameters of a URL that say where Redis is and how to reach it. */
@@ -29,7 +30,15 @@ export interface RedisTerms {
   readonly replicas: Wait | null;
 }
 
+const OPTIONS: Known<Omit<RedisEngineOptions, "client">> = {
+  ...{ prefix: true, idleMs: true, replicas: true },
+};
+const REPLICAS: Known<NonNullable<RedisEngineOptions["replicas"]>> = {
+  ...{ wait: true, timeoutMs: true },
+};
+
 export function resolveRedis(options: Omit<RedisEngineOptions, "client">): RedisTerms {
+  refuseUnknown(options, OPTIONS, "redisEngine");
   const prefix = options.prefix ?? REDIS_DEFAULTS.prefix;
   if (typeof prefix !== "string" || /[{}%]/.test(prefix)) {
     throw new UsageError(
@@ -45,6 +54,7 @@ export function resolveRedis(options: Omit<RedisEngineOptions, "client">): Redis
 
 function resolveReplicas(asked: RedisEngineOptions["replicas"]): Wait | null {
   if (asked === undefined) return null;
+  refuseUnknown(asked, REPLICAS, "replicas");
   const { wait: replicas, timeoutMs = WAIT_TIMEOUT_MS } = asked;
   for (const [name, value] of Object.entries({ wait: replicas, timeoutMs })) {
     // WAIT with a timeout of 0 waits for ever.
@@ -64,22 +74,17 @@ export function termsFromUrl(url: EngineUrl): RedisTerms {
     ...ADDRESS_PARAMS,
   ]);
   const prefix = url.params.get("prefix");
-  const idle = url.params.get("idleMs");
-  const wait = url.params.get("replicas");
-  const timeoutMs = url.params.get("replicasTimeoutMs");
+  const idleMs = numberParam(url, "idleMs");
+  const wait = numberParam(url, "replicas");
+  const timeoutMs = numberParam(url, "replicasTimeoutMs");
   if (wait === undefined && timeoutMs !== undefined) {
     throw new UsageError("replicasTimeoutMs is given without replicas");
   }
   return resolveRedis({
     ...(wait === undefined
       ? {}
-      : {
-          replicas: {
-            wait: Number(wait),
-            ...(timeoutMs === undefined ? {} : { timeoutMs: Number(timeoutMs) }),
-          },
-        }),
+      : { replicas: { wait, ...(timeoutMs === undefined ? {} : { timeoutMs }) } }),
     ...(prefix === undefined ? {} : { prefix }),
-    ...(idle === undefined ? {} : { idleMs: Number(idle) }),
+    ...(idleMs === undefined ? {} : { idleMs }),
   });
 }

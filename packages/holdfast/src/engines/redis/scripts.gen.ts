@@ -152,8 +152,8 @@ while i <= #KEYS do
             stamp = time[1] .. sub('00000' .. time[2], -6)
           end
           local tokens, own = match(tail, '^(%d+):(.*)$')
-          call('HSET', waiters, id, 'x:0:' .. ttl .. ':0:' .. tokens .. ':' .. beat .. ':' ..
-            sub(stamp, 1, -4) .. ':0:' .. ARGV[1] .. ':' .. own)
+          local noted = call('HSET', waiters, id, 'x:0:' .. ttl .. ':0:' .. tokens .. ':' .. beat ..
+            ':' .. sub(stamp, 1, -4) .. ':0:' .. ARGV[1] .. ':' .. own)
           local position, soon, kept = 0, math.min(HEARTBEAT, left), 0
           if present == 2 then
             position, soon, kept = call('ZRANK', queue, id), HEARTBEAT, call('PTTL', queue)
@@ -167,7 +167,9 @@ while i <= #KEYS do
             call('SET', key, 'hf:x:' .. holder .. ':0:2' .. sub(value, #holder + 10), 'KEEPTTL')
           end
           if index ~= '0' then token = string.format('%.0f', token + index) end
-          if type(position) == 'number' then
+          if type(noted) ~= 'number' then
+            call('ZREM', queue, id)
+          elseif type(position) == 'number' then
             answer = 'q:' .. position .. ':' .. soon .. ':' .. left .. ':' .. token .. ':' .. label
           end
         end
@@ -297,10 +299,11 @@ local function read_exclusive(value)
     label = label, limit = 0 }, state)
 end
 
+-- The record last: it makes the grant, and a key of another type fails before it is there.
 local function write_shared(keys, g)
+  redis.call('ZADD', keys[7], whole(g.ends + g.delay), g.id)
   redis.call('HSET', keys[4], g.id, table.concat({ whole(g.token), g.tokens, g.ttl, g.delay,
     state_of(g, '0'), g.limit, whole(g.ends), g.index, whole(g.order), g.label }, ':'))
-  redis.call('ZADD', keys[7], whole(g.ends + g.delay), g.id)
 end
 
 -- The shared grant of this id, alive or not; nil where there is none.
@@ -315,9 +318,11 @@ local function read_shared(keys, id)
 end
 
 local function forget_shared(keys, id)
-  redis.call('HDEL', keys[4], id)
-  redis.call('ZREM', keys[7], id)
+  -- Ends of another type fail here, before anything is taken out.
+  redis.call('ZSCORE', keys[7], id)
   redis.call('ZREM', keys[8], id)
+  redis.call('ZREM', keys[7], id)
+  redis.call('HDEL', keys[4], id)
 end
 
 -- The marker lives as long as the last of those it stands for, lock-delays included. With a limit, the
@@ -483,21 +488,31 @@ end
 -- The lines that are kept alive by this call already.
 local prolonged = {}
 
-local function write_waiter(keys, w)
+local function note_waiter(keys, w)
   if w.mode == 'x' then
     redis.call('HSET', keys[3], w.id, waiter_record(w))
   else
     -- The limit that all who live in line carry. A claim that carries it too need not look for theirs.
     redis.call('HSET', keys[3], w.id, waiter_record(w), 'limit', w.limit)
   end
+end
+
+local function prolong(keys)
   if prolonged[keys[1]] then return end
   prolonged[keys[1]] = true
   redis.call('PEXPIRE', keys[2], WAITER_LIFE * 2)
   redis.call('PEXPIRE', keys[3], WAITER_LIFE * 2)
 end
 
+local function write_waiter(keys, w)
+  note_waiter(keys, w)
+  prolong(keys)
+end
+
 local function leave_line(keys, id)
   blocked[keys[1]] = nil
+  -- A line of another type fails here, before anything is taken out.
+  redis.call('ZSCORE', keys[2], id)
   redis.call('HDEL', keys[3], id)
   local left = redis.call('ZREM', keys[2], id)
   if redis.call('EXISTS', keys[2]) == 0 then
@@ -517,8 +532,8 @@ local function make_grant(keys, w, present, life)
   else
     -- Records that are left from a marker that somebody deleted must not come back to life.
     if not present.mode then redis.call('DEL', keys[4], keys[7], keys[8]) end
-    write_shared(keys, g)
     redis.call('ZADD', keys[8], whole(g.token), g.id)
+    write_shared(keys, g)
     mark_shared(keys, present.limit ~= g.limit and g.limit or nil)
   end
   return g
@@ -629,6 +644,12 @@ local function promote(keys, present, caller)
     admit(w)
   end
   return own, passed
+end
+
+-- Lets in whom the end of a grant or a place makes eligible. Where that fails, those in line hear of it
+-- at their heartbeats. It is no failure of the one that has gone: its own part is done.
+local function make_room(keys)
+  pcall(function() promote(keys, blockers(keys)) end)
 end
 `,
   cAcquire: `-- One claim: granted, or busy; with enqueue in line until it is its turn.
@@ -746,8 +767,9 @@ local function claim(keys, args, waits)
   end
   if not waits then return busy() end
   local last = redis.call('ZREVRANGE', keys[2], 0, 0, 'WITHSCORES')[2]
+  note_waiter(keys, w)
   redis.call('ZADD', keys[2], tonumber(last or 0) + 1, w.id)
-  write_waiter(keys, w)
+  prolong(keys)
   local holder = present.grant
   if holder and holder.state == '0' then
     redis.call('SET', keys[1], exclusive_record(holder), 'KEEPTTL')
@@ -813,7 +835,7 @@ local function finish(keys, id, g)
   elseif leave_line(keys, id) == 0 then
     return false
   end
-  promote(keys, blockers(keys))
+  make_room(keys)
   return true
 end
 
@@ -829,12 +851,15 @@ end
 -- args  1 grant id  2 tombstone ms, 0 for none
 -- Gives released | gone why
 function operations.release(keys, args)
-  local g = alive(keys, args[1])
+  local g, buries = alive(keys, args[1]), args[2] ~= '0'
+  -- Where no tombstone can be left, nothing is ended.
+  if buries then redis.call('ZSCORE', keys[6], args[1]) end
   -- One that was left behind is nobody's to give back: only time ends it, or force.
   local finished = not (g and g.absent) and finish(keys, args[1], g)
+  local answer = finished and { 'released' } or why_gone(keys, args[1])
   -- Last: a server that is out of memory lets a script write only after it has freed something.
-  if args[2] ~= '0' then bury(keys[6], args[1], tonumber(args[2])) end
-  return finished and { 'released' } or why_gone(keys, args[1])
+  if buries then bury(keys[6], args[1], tonumber(args[2])) end
+  return answer
 end
 
 -- The same without a tombstone.
@@ -947,7 +972,7 @@ function operations.withdraw(keys, args)
   local claimed = claim_own(keys, args[1])
   if claimed then return claimed end
   -- Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
-  if leave_line(keys, args[1]) == 1 then promote(keys, blockers(keys)) end
+  if leave_line(keys, args[1]) == 1 then make_room(keys) end
   return { 'withdrawn' }
 end
 

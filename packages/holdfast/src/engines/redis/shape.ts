@@ -55,9 +55,16 @@ export function isYes(answer: unknown): boolean {
   throw misfit(answer);
 }
 
-/** Tokens come as text: they are too large for some clients' numbers. */
+/**
+ * Tokens come as text: they are too large for some clients' numbers. They are microseconds since 1970, or
+ * more, so a count that a client gives as text is none; and from 2^53 on the script could not tell two apart.
+ */
 export function isToken(answer: unknown): answer is string {
-  return typeof answer === "string" && /^[1-9]\d*$/.test(answer);
+  return (
+    typeof answer === "string" &&
+    /^[1-9]\d{6,15}$/.test(answer) &&
+    Number.isSafeInteger(Number(answer))
+  );
 }
 
 /** A whole number of at least so much. */

@@ -41,6 +41,35 @@ scenes("tombstones", (play) => {
     await refused();
   });
 
+  play(
+    "a claim that arrives after its tombstone is nobody's grant for its ttl, no longer",
+    async (ground) => {
+      const relay = await ground.relay();
+      const [sender, other] = [ground.engine({ port: relay.port }), ground.engine()];
+      // What is held back later must be the claim, and not what comes before it on a new connection.
+      await sender.queue!.enqueue(claim("warm"), now());
+      for (const verb of ["tryAcquire", "enqueue"] as const) {
+        const late = claim("a", { ttlMs: 700 });
+        relay.hold();
+        const answer =
+          verb === "tryAcquire"
+            ? sender.tryAcquire(late, now())
+            : sender.queue!.enqueue(late, now());
+        await bury(other, late, 60_000);
+        await ground.admin.zrem(GONE, late.grantId);
+        relay.deliver();
+        assert.equal((await answer).kind, "granted", `${verb}: nobody waits for this any more`);
+        const leftMs = await ground.admin.pttl("holdfast:a");
+        assert.ok(leftMs > 0 && leftMs <= 700, `${verb}: it lives for ${leftMs} ms`);
+        const next = claim("a");
+        await until("the next one is granted", async () => {
+          return (await other.tryAcquire(next, now())).kind === "granted";
+        });
+        await other.release([{ ...next, tombstoneMs: 0 }], now());
+      }
+    },
+  );
+
   play("each lasts as long as it was asked for, whatever came after it", async (ground) => {
     const engine = ground.engine();
     await bury(engine, claim("a"), 60_000);

@@ -150,8 +150,8 @@ while i <= #KEYS do
             stamp = time[1] .. sub('00000' .. time[2], -6)
           end
           local tokens, own = match(tail, '^(%d+):(.*)$')
-          call('HSET', waiters, id, 'x:0:' .. ttl .. ':0:' .. tokens .. ':' .. beat .. ':' ..
-            sub(stamp, 1, -4) .. ':0:' .. ARGV[1] .. ':' .. own)
+          local noted = call('HSET', waiters, id, 'x:0:' .. ttl .. ':0:' .. tokens .. ':' .. beat ..
+            ':' .. sub(stamp, 1, -4) .. ':0:' .. ARGV[1] .. ':' .. own)
           local position, soon, kept = 0, math.min(HEARTBEAT, left), 0
           if present == 2 then
             position, soon, kept = call('ZRANK', queue, id), HEARTBEAT, call('PTTL', queue)
@@ -165,7 +165,9 @@ while i <= #KEYS do
             call('SET', key, 'hf:x:' .. holder .. ':0:2' .. sub(value, #holder + 10), 'KEEPTTL')
           end
           if index ~= '0' then token = string.format('%.0f', token + index) end
-          if type(position) == 'number' then
+          if type(noted) ~= 'number' then
+            call('ZREM', queue, id)
+          elseif type(position) == 'number' then
             answer = 'q:' .. position .. ':' .. soon .. ':' .. left .. ':' .. token .. ':' .. label
           end
         end

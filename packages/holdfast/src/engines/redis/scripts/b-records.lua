@@ -60,10 +60,11 @@ local function read_exclusive(value)
     label = label, limit = 0 }, state)
 end
 
+-- The record last: it makes the grant, and a key of another type fails before it is there.
 local function write_shared(keys, g)
+  redis.call('ZADD', keys[7], whole(g.ends + g.delay), g.id)
   redis.call('HSET', keys[4], g.id, table.concat({ whole(g.token), g.tokens, g.ttl, g.delay,
     state_of(g, '0'), g.limit, whole(g.ends), g.index, whole(g.order), g.label }, ':'))
-  redis.call('ZADD', keys[7], whole(g.ends + g.delay), g.id)
 end
 
 -- The shared grant of this id, alive or not; nil where there is none.
@@ -78,9 +79,11 @@ local function read_shared(keys, id)
 end
 
 local function forget_shared(keys, id)
-  redis.call('HDEL', keys[4], id)
-  redis.call('ZREM', keys[7], id)
+  -- Ends of another type fail here, before anything is taken out.
+  redis.call('ZSCORE', keys[7], id)
   redis.call('ZREM', keys[8], id)
+  redis.call('ZREM', keys[7], id)
+  redis.call('HDEL', keys[4], id)
 end
 
 -- The marker lives as long as the last of those it stands for, lock-delays included. With a limit, the

@@ -26,21 +26,31 @@ end
 -- The lines that are kept alive by this call already.
 local prolonged = {}
 
-local function write_waiter(keys, w)
+local function note_waiter(keys, w)
   if w.mode == 'x' then
     redis.call('HSET', keys[3], w.id, waiter_record(w))
   else
     -- The limit that all who live in line carry. A claim that carries it too need not look for theirs.
     redis.call('HSET', keys[3], w.id, waiter_record(w), 'limit', w.limit)
   end
+end
+
+local function prolong(keys)
   if prolonged[keys[1]] then return end
   prolonged[keys[1]] = true
   redis.call('PEXPIRE', keys[2], WAITER_LIFE * 2)
   redis.call('PEXPIRE', keys[3], WAITER_LIFE * 2)
 end
 
+local function write_waiter(keys, w)
+  note_waiter(keys, w)
+  prolong(keys)
+end
+
 local function leave_line(keys, id)
   blocked[keys[1]] = nil
+  -- A line of another type fails here, before anything is taken out.
+  redis.call('ZSCORE', keys[2], id)
   redis.call('HDEL', keys[3], id)
   local left = redis.call('ZREM', keys[2], id)
   if redis.call('EXISTS', keys[2]) == 0 then
@@ -60,8 +70,8 @@ local function make_grant(keys, w, present, life)
   else
     -- Records that are left from a marker that somebody deleted must not come back to life.
     if not present.mode then redis.call('DEL', keys[4], keys[7], keys[8]) end
-    write_shared(keys, g)
     redis.call('ZADD', keys[8], whole(g.token), g.id)
+    write_shared(keys, g)
     mark_shared(keys, present.limit ~= g.limit and g.limit or nil)
   end
   return g
@@ -172,4 +182,10 @@ local function promote(keys, present, caller)
     admit(w)
   end
   return own, passed
+end
+
+-- Lets in whom the end of a grant or a place makes eligible. Where that fails, those in line hear of it
+-- at their heartbeats. It is no failure of the one that has gone: its own part is done.
+local function make_room(keys)
+  pcall(function() promote(keys, blockers(keys)) end)
 end

@@ -113,8 +113,9 @@ local function claim(keys, args, waits)
   end
   if not waits then return busy() end
   local last = redis.call('ZREVRANGE', keys[2], 0, 0, 'WITHSCORES')[2]
+  note_waiter(keys, w)
   redis.call('ZADD', keys[2], tonumber(last or 0) + 1, w.id)
-  write_waiter(keys, w)
+  prolong(keys)
   local holder = present.grant
   if holder and holder.state == '0' then
     redis.call('SET', keys[1], exclusive_record(holder), 'KEEPTTL')

@@ -42,7 +42,7 @@ local function finish(keys, id, g)
   elseif leave_line(keys, id) == 0 then
     return false
   end
-  promote(keys, blockers(keys))
+  make_room(keys)
   return true
 end
 
@@ -58,12 +58,15 @@ end
 -- args  1 grant id  2 tombstone ms, 0 for none
 -- Gives released | gone why
 function operations.release(keys, args)
-  local g = alive(keys, args[1])
+  local g, buries = alive(keys, args[1]), args[2] ~= '0'
+  -- Where no tombstone can be left, nothing is ended.
+  if buries then redis.call('ZSCORE', keys[6], args[1]) end
   -- One that was left behind is nobody's to give back: only time ends it, or force.
   local finished = not (g and g.absent) and finish(keys, args[1], g)
+  local answer = finished and { 'released' } or why_gone(keys, args[1])
   -- Last: a server that is out of memory lets a script write only after it has freed something.
-  if args[2] ~= '0' then bury(keys[6], args[1], tonumber(args[2])) end
-  return finished and { 'released' } or why_gone(keys, args[1])
+  if buries then bury(keys[6], args[1], tonumber(args[2])) end
+  return answer
 end
 
 -- The same without a tombstone.

@@ -47,7 +47,7 @@ function operations.withdraw(keys, args)
   local claimed = claim_own(keys, args[1])
   if claimed then return claimed end
   -- Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
-  if leave_line(keys, args[1]) == 1 then promote(keys, blockers(keys)) end
+  if leave_line(keys, args[1]) == 1 then make_room(keys) end
   return { 'withdrawn' }
 end
 

@@ -1,5 +1,8 @@
-import type { NodeHolder, NodeRequest, Quorum } from "holdfast/quorum/core";
+import { type NodeAnswer, type NodeHolder, poll, type Quorum } from "holdfast/quorum/core";
 import type { Checker } from "./checker.js";
+
+/** As long as a call has by default. */
+const PATIENCE_MS = 5_000;
 
 /** Somebody looks at a lease, as people do, and checks its token or revokes it. */
 export function oversee(
@@ -11,18 +14,22 @@ export function oversee(
   now: number,
 ): void {
   const token = fence + index;
-  const request: NodeRequest = revokes
-    ? { verb: "revoke", resource, token, force: false }
-    : { verb: "check", resource, mode, token };
-  const { size, terms } = quorum;
-  let yes = 0;
-  let no = 0;
-  for (let node = 0; node < size; node++) {
-    quorum.ask(node, request, (answer) => {
-      if (answer.kind === "revoked" && ++yes === terms.writeQuorum)
-        checker.revoked(resource, token);
-      if (answer.kind !== "checked" || answer.live) return;
-      if (++no === size - terms.writeQuorum + 1) checker.checkedDead(resource, token, now);
-    });
+  if (revokes) {
+    const request = { verb: "revoke", resource, token, force: false } as const;
+    poll(
+      quorum,
+      request,
+      ({ kind }) => kind === "revoked",
+      PATIENCE_MS,
+      (outcome) => {
+        if (outcome === true) checker.revoked(resource, token);
+      },
+    );
+    return;
   }
+  const request = { verb: "check", resource, mode, token } as const;
+  const isLive = (answer: NodeAnswer) => answer.kind === "checked" && answer.live;
+  poll(quorum, request, isLive, PATIENCE_MS, (outcome) => {
+    if (outcome === false) checker.checkedDead(resource, token, now);
+  });
 }

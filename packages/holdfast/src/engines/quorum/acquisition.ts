@@ -58,7 +58,7 @@ export class Acquisition {
     if (!this.#isNewest) return this.#overtaken();
     if (!entry.granted) {
       entry.attempt++;
-      entry.fence = Math.max(seen.of(resource) + 1, watch.estimateUs());
+      entry.fence = this.#proposal();
       entry.tokens = tokens;
       seen.note(resource, entry.fence + tokens - 1);
     }
@@ -74,8 +74,9 @@ export class Acquisition {
       patienceMs: Math.min(this.#quorum.patienceMs(ttlMs), Math.max(1, this.#leftMs())),
       heard: (node, answer) => {
         entry.answered(attempt, node, answer);
-        const suspect = answer.kind === "accepted" && watch.isSuspect(node);
-        if (tally.add(node, suspect ? "suspect" : answer)) return true;
+        const isYes = answer.kind === "accepted" || answer.kind === "known";
+        const said = isYes && watch.isSuspect(node) ? "suspect" : answer;
+        if (tally.add(node, said, this.#limitUs)) return true;
         // Contenders have some nodes each: one that is silent anyway is not what they wait for.
         return tally.busy > 0 && (tally.missing & ~this.#quorum.silent) === 0;
       },
@@ -90,6 +91,23 @@ export class Acquisition {
         this.#quorum.silent |= silent;
       },
     });
+  }
+
+  /**
+   * Above everything that was heard of, and by the nodes' time. What lies beyond the time that any node
+   * can have was bid by the clock of one that is far off, while too few others had told theirs.
+   */
+  #proposal(): number {
+    const { watch, seen } = this.#quorum;
+    const { resource } = this.#entry.claim;
+    if (seen.of(resource) > this.#limitUs) seen.forget(resource);
+    return Math.max(seen.of(resource) + 1, watch.estimateUs());
+  }
+
+  /** The greatest fence that a node whose clock is right can ask for. */
+  get #limitUs(): number {
+    const { watch, terms } = this.#quorum;
+    return watch.estimateUs() + terms.maxSkewMs * 1e3;
   }
 
   #request(): AcquireRequest {
@@ -136,10 +154,10 @@ export class Acquisition {
 
   #judge(tally: Tally) {
     if (!this.#isNewest) return this.#overtaken();
-    const { terms, seen, watch } = this.#quorum;
+    const { terms, seen } = this.#quorum;
     const entry = this.#entry;
     const { resource } = entry.claim;
-    tally.leaveOutAbove(watch.estimateUs() + terms.maxSkewMs * 1e3);
+    tally.leaveOutAbove(this.#limitUs);
     if (tally.counter > 0) seen.note(resource, tally.counter);
     if (tally.terms !== null) return this.#giveUp(tally, { kind: "terms", ...tally.terms });
     if (tally.gone !== null) return this.#giveUp(tally, { kind: "gone", why: tally.gone });
@@ -194,7 +212,12 @@ export class Acquisition {
     const freeMs = tally.freeAfterMs();
     // Nobody in the way for long, and yet not granted: contenders who should not meet again.
     const retryAfterMs = soon ? SOON_MS : freeMs <= 0 ? laterMs : freeMs + random * 5 + 1;
-    this.#giveUp(tally, { kind: "busy", holders: tally.holders(), retryAfterMs, inLine: !soon });
+    this.#giveUp(tally, {
+      kind: "busy",
+      holders: tally.holders(),
+      retryAfterMs,
+      isRemembered: !soon,
+    });
   }
 
   #unanswered(tally: Tally): void {
@@ -230,7 +253,8 @@ export class Acquisition {
   }
 }
 
-/** A node that accepted has not said that it gave it back. */
+/** A node that accepted has not said that it gave it back: the claim has to be released when it is over. */
 function inDoubt(outcome: AcquireOutcome): AcquireOutcome {
+  if (outcome.kind === "busy") return { ...outcome, isRemembered: true };
   return outcome.kind === "unanswered" ? { ...outcome, effect: "unknown" } : outcome;
 }

@@ -2,12 +2,16 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { ShiftedClock, startRedis } from "@holdfast/servers";
+import { callNow } from "../../call.fixture.js";
 import { FencedOutError } from "../../errors.js";
 import { channels, type Events } from "../../events.js";
+import { mintGrantId } from "../../grant-id.js";
 import { Register } from "../redis/register.fixture.js";
 import { Ground } from "./ground.fixture.js";
 
 const TERMS = { maxTtlMs: 60_000, maxSkewMs: 5_000 };
+const MODE = { mode: "exclusive", limit: null } as const;
+const TRIED = { ...MODE, ttlMs: 3_000, lockDelayMs: 0, tokens: 1, label: "test" };
 const clock = new ShiftedClock();
 let ground: Ground;
 
@@ -78,6 +82,25 @@ test("a client that saw the clock before the jump does not count the node", asyn
   clock.set(4_000);
   const outcome = await witness.tryAcquire("seen", { ttlMs: 3_000 }).catch(() => null);
   assert.equal(outcome, null);
+  assert.equal(lease.held, true);
+  clock.set(0);
+});
+
+test("nor does it count what the node has of a claim that is repeated", async () => {
+  clock.set(0);
+  await ground.reset();
+  const [holder, witness] = [await ground.locks(), await ground.engine()];
+  const lease = await holder.acquire("again", { ttlMs: 3_500, renew: false });
+  for (const admin of ground.admins.slice(3)) {
+    await admin.del("holdfast:again", "{holdfast:again}:fence");
+  }
+  clock.set(4_000);
+  // One that came after the jump is granted it by three nodes, as in the test before.
+  const claim = { ...TRIED, resource: "again", grantId: mintGrantId() };
+  const stranger = await ground.engine();
+  assert.equal((await stranger.tryAcquire(claim, callNow())).kind, "granted");
+  const outcome = await witness.tryAcquire(claim, callNow()).catch(() => null);
+  assert.notEqual(outcome?.kind, "granted");
   assert.equal(lease.held, true);
   clock.set(0);
 });

@@ -15,6 +15,7 @@ export type {
 } from "./node.js";
 export { Notices } from "./notices.js";
 export { type ResolvedQuorum, resolveQuorum } from "./options.js";
+export { poll } from "./polls.js";
 export {
   type AcquireOutcome,
   Quorum,

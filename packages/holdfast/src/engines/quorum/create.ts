@@ -23,9 +23,10 @@ export async function foundQuorum(
     if (answer.kind !== "terms") continue;
     throw new UsageError(
       `${nodes[i]!.name} belongs to a quorum with "${answer.terms}", and this is "${terms.agreement}"; ` +
-        "docs/engines/quorum.md says how members are changed",
+        "node_modules/holdfast/docs/engines/quorum.md says how members are changed",
     );
   }
+  refuseTwins(nodes, seen);
   if (seen.some(({ kind }) => kind === "certified")) return;
   await Promise.all(
     nodes.map(async (node, i) => {
@@ -70,6 +71,23 @@ export async function sitOut(
     }
   } finally {
     quorum.close();
+  }
+}
+
+/** A server that has two votes makes a majority of itself. */
+function refuseTwins(nodes: readonly QuorumNode[], seen: readonly NodeAnswer[]): void {
+  const names = new Map<string, string>();
+  for (const [i, answer] of seen.entries()) {
+    if (answer.kind !== "uncertified") continue;
+    const { name } = nodes[i]!;
+    const other = names.get(answer.runId);
+    if (other !== undefined) {
+      throw new UsageError(
+        `${other} and ${name} are one server; the nodes of a quorum must share nothing, so name ` +
+          "each server once",
+      );
+    }
+    names.set(answer.runId, name);
   }
 }
 

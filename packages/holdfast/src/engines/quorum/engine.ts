@@ -28,7 +28,7 @@ import { Lookout } from "./lookout.js";
 import type { Letter, NodeHolder } from "./node.js";
 import type { Notices } from "./notices.js";
 import { QUORUM_DEFAULTS, type ResolvedQuorum } from "./options.js";
-import { poll, survey } from "./polls.js";
+import { poll, present, survey } from "./polls.js";
 import { type AcquireOutcome, Quorum, type QuorumEvent, type Surroundings } from "./quorum.js";
 import type { RedisNode } from "./redis-node.js";
 import type { RenewOutcome } from "./renewal.js";
@@ -132,7 +132,7 @@ export class QuorumEngine implements Engine {
           kind: "busy",
           holders: outcome.holders.map(viewOf),
           retryAfterMs: outcome.retryAfterMs,
-          remembered: outcome.inLine,
+          remembered: outcome.isRemembered,
         };
       case "gone":
         return { kind: "gone", why: outcome.why };
@@ -200,7 +200,10 @@ export class QuorumEngine implements Engine {
     this.#refuseWhenClosed();
     const { prefix, writeQuorum } = this.#terms;
     const survey = (resource: string) => this.#survey(resource, call);
-    return listPage({ nodes: this.#nodes, prefix, writeQuorum, survey }, filter);
+    const patienceMs = Math.min(this.#terms.nodeTimeoutMs, most(call.timeoutMs));
+    const counts = (node: number) =>
+      new Promise<boolean>((done) => present(this.#quorum, node, patienceMs, done));
+    return listPage({ nodes: this.#nodes, prefix, writeQuorum, survey, counts }, filter);
   }
 
   async close(): Promise<void> {
@@ -263,9 +266,12 @@ export class QuorumEngine implements Engine {
 
   #refuseLimit({ resource, limit }: Claim): void {
     if (limit === null) return;
-    throw new UnsupportedError("a quorum cannot count shared grants: docs/engines/quorum.md", {
-      resource,
-    });
+    throw new UnsupportedError(
+      "a quorum cannot count shared grants: node_modules/holdfast/docs/engines/quorum.md",
+      {
+        resource,
+      },
+    );
   }
 
   /** A node that forgets a grant forgets its lock-delay too: its quarantine must outlast both. */

@@ -8,8 +8,13 @@ export function tooFew(quorum: Quorum, { effect, absent }: Unanswered, resource?
     const name = quorum.nameOf(node);
     if (answer === "late") return `${name} did not answer in time`;
     if (answer === "suspect") return `${name} is suspect, its clock was set`;
+    if (answer === "skewed") {
+      return `the clock of ${name} and those of others are more than ${terms.maxSkewMs} ms apart`;
+    }
     if (answer.kind === "failed") return `${name}: ${answer.error.message}`;
     if (answer.kind === "terms") return `${name} belongs to a quorum with "${answer.terms}"`;
+    const twin = quorum.quarantine.twinOf(node);
+    if (twin !== null) return `${name} is the same server as ${quorum.nameOf(twin)}`;
     const leftMs = quorum.quarantine.leftMs(node);
     const left = leftMs === null ? "" : ` for another ${Math.ceil(leftMs / 1e3)} s`;
     return `${name} is in quarantine${left}`;
@@ -19,7 +24,9 @@ export function tooFew(quorum: Quorum, { effect, absent }: Unanswered, resource?
     absent.every(
       ({ answer }) => typeof answer === "object" && answer.kind === "uncertified" && !answer.lapsed,
     );
-  const hint = fresh ? '. A new quorum starts at once after "holdfast init" with this URL' : "";
+  const hint = fresh
+    ? '. A new quorum starts at once after "npx @holdfast/cli init" with this URL'
+    : "";
   return new EngineError(
     `${terms.writeQuorum} of ${size} nodes must agree, and these did not count: ${reasons.join("; ") || "none"}${hint}`,
     { effect, retryable: true, ...(resource === undefined ? {} : { resource }) },

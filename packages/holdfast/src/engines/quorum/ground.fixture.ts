@@ -20,6 +20,7 @@ import {
   quorumEngine,
 } from "./index.js";
 import { QUORUM_DEFAULTS, type QuorumSettings, resolveQuorum } from "./options.js";
+import { EMPTY, grantsOn, type NodeState, READ } from "./truth.fixture.js";
 
 // Lets a resource's grants end earlier on one node, as if so much time had passed for it alone.
 const AGE = `
@@ -30,10 +31,7 @@ const AGE = `
     redis.call('HSET', KEYS[1], all[i], head .. sooner .. tail)
   end`;
 
-// The node's time and all records of a resource, as they are at one instant.
-const TRUTH = `
-  local time, records = redis.call('TIME'), redis.call('HVALS', KEYS[1])
-  return { time[1], time[2], unpack(records) }`;
+const CERTIFICATE = `{${QUORUM_DEFAULTS.prefix}}:certificate`;
 
 /** Independent Redis servers, and clients of them that are closed with them. */
 export class Ground implements AsyncDisposable {
@@ -45,6 +43,8 @@ export class Ground implements AsyncDisposable {
   readonly #locks: Locks[] = [];
   readonly #engines: Engine[] = [];
   readonly #closers = new Set<() => void>();
+  /** By node, what it had when it was emptied: keys and records, in turn. */
+  readonly #forgotten = new Map<number, readonly string[]>();
 
   private constructor(servers: readonly RedisServer[], settings: QuorumSettings) {
     this.servers = servers;
@@ -191,24 +191,31 @@ export class Ground implements AsyncDisposable {
     await Promise.all(this.admins.map((admin) => admin.eval(AGE, 1, key, String(ms))));
   }
 
-  /** The grants that enough nodes have in their records, and until when enough of them have it. */
+  /** Takes everything from one node, and remembers what it had at that instant. */
+  async empty(node: number): Promise<void> {
+    const admin = this.admins[node]!;
+    const had = await admin.eval(EMPTY, 1, CERTIFICATE, `${QUORUM_DEFAULTS.prefix}*`);
+    const [wasCertified, ...lost] = had as [number, ...string[]];
+    // One that is emptied once more in its quarantine has still forgotten what it forgot first.
+    const forgotten = wasCertified === 1 ? [] : (this.#forgotten.get(node) ?? []);
+    this.#forgotten.set(node, [...forgotten, ...lost]);
+  }
+
+  /** What the nodes have of a resource, read from their records. */
   async truth(resource: string): Promise<readonly TrueGrant[]> {
     const key = keyOf(QUORUM_DEFAULTS.prefix, resource);
     const { writeQuorum } = resolveQuorum(this.names, this.#settings);
-    const lefts = new Map<string, number[]>();
-    const answers = await Promise.all(this.admins.map((admin) => admin.eval(TRUTH, 1, key)));
-    for (const answer of answers) {
-      const [s, us, ...records] = answer as string[];
-      for (const record of records) {
-        const [, , fence, , , , , , , ends] = record.split(":");
-        const leftMs = Number(ends) - (Number(s) * 1e3 + Number(us) / 1e3);
-        if (leftMs > 0) lefts.set(fence!, [...(lefts.get(fence!) ?? []), Math.ceil(leftMs)]);
-      }
-    }
-    return [...lefts].flatMap(([fence, on]) => {
-      const remainingMs = on.sort((a, b) => b - a)[writeQuorum - 1];
-      return remainingMs === undefined ? [] : [{ token: BigInt(fence), remainingMs }];
+    const answers = await Promise.all(
+      this.admins.map((admin) => admin.eval(READ, 2, key, CERTIFICATE)),
+    );
+    const states = answers.map((answer, node): NodeState => {
+      const [s, us, certified, ...records] = answer as [string, string, number, ...string[]];
+      const lost = this.#forgotten.get(node) ?? [];
+      const forgotten = lost.filter((_, i) => i % 2 === 1 && lost[i - 1] === key);
+      const atMs = Number(s) * 1e3 + Number(us) / 1e3;
+      return { atMs, isCertified: certified === 1, records, forgotten };
     });
+    return grantsOn(states, writeQuorum);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

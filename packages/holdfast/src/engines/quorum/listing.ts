@@ -1,5 +1,6 @@
 import type { ListFilter, ListPage, ResourceView } from "../../engine.js";
-import { globToRegExp } from "../../resource.js";
+import { EngineError } from "../../errors.js";
+import { compileGlob } from "../../resource.js";
 import { explain } from "../redis/failure.js";
 import { resourceOf } from "../redis/keys.js";
 import { countBits } from "./bits.js";
@@ -10,7 +11,7 @@ interface Cursor {
   readonly node: number;
   readonly scan: string | null;
   readonly names: readonly string[];
-  /** Nodes that were looked through to their end, as a set of bits. */
+  /** Nodes that count and were looked through to their end, as a set of bits. */
   readonly done: number;
 }
 
@@ -19,19 +20,22 @@ export interface Catalogue {
   readonly prefix: string;
   readonly writeQuorum: number;
   survey(resource: string): Promise<Survey>;
+  /** Whether the node is there, and in no quarantine. */
+  counts(node: number): Promise<boolean>;
 }
 
 /**
- * One node after the other, until so many were looked through that no grant can have been missed. What
- * several of them have is shown where it is met first.
+ * One node after the other, until so many were looked through that no grant can have been missed: one
+ * in quarantine may have forgotten some. What several of them have is shown where it is met first.
  */
 export async function listPage(
-  { nodes, prefix, writeQuorum, survey }: Catalogue,
+  catalogue: Catalogue,
   { match, cursor, max }: ListFilter,
 ): Promise<ListPage> {
-  const glob = globToRegExp(match);
+  const { nodes, prefix, writeQuorum, survey } = catalogue;
+  const glob = compileGlob(match);
   const at = cursor === null ? START : (JSON.parse(cursor) as Cursor);
-  const page = at.names.length > 0 ? at : await turn(nodes, writeQuorum, at, max);
+  const page = at.names.length > 0 ? at : await turn(catalogue, at, max);
   const found = page.names.slice(0, max).flatMap((key) => {
     const resource = resourceOf(prefix, key)?.resource;
     return resource !== undefined && glob.test(resource) ? [resource] : [];
@@ -43,7 +47,9 @@ export async function listPage(
     return isBusy && !isShownAlready ? [view] : [];
   });
   const rest = { ...page, names: page.names.slice(max) };
-  const next = rest.names.length === 0 && rest.scan === null ? after(rest) : rest;
+  const isThrough = rest.names.length === 0 && rest.scan === null;
+  // It may have been emptied while it was looked through.
+  const next = isThrough ? after(rest, await catalogue.counts(rest.node)) : rest;
   const isEnd = next.names.length === 0 && countBits(next.done) > nodes.length - writeQuorum;
   return { views, cursor: isEnd ? null : JSON.stringify(next) };
 }
@@ -51,25 +57,33 @@ export async function listPage(
 const START: Cursor = { node: 0, scan: null, names: [], done: 0 };
 
 async function turn(
-  nodes: readonly RedisNode[],
-  writeQuorum: number,
+  { nodes, writeQuorum, counts }: Catalogue,
   from: Cursor,
   max: number,
 ): Promise<Cursor> {
-  let at = from;
-  for (;;) {
+  for (let at = from; ; at = after(at, false)) {
     try {
-      const [scan, names] = await nodes[at.node]!.scan(at.scan, max);
+      const node = nodes[at.node];
+      const isBegun = at.scan !== null;
+      if (node === undefined || !(isBegun || (await counts(at.node)))) throw tooFewToList();
+      const [scan, names] = await node.scan(at.scan, max);
       return { ...at, scan, names };
     } catch (error) {
       // Another node will do as long as enough are left.
       const left = nodes.length - at.node - 1;
       if (countBits(at.done) + left <= nodes.length - writeQuorum) throw explain(error);
-      at = { ...at, node: at.node + 1, scan: null, names: [] };
     }
   }
 }
 
-function after({ node, done }: Cursor): Cursor {
-  return { node: node + 1, scan: null, names: [], done: done | (1 << node) };
+/** The next node; done where this one counted to its end. */
+function after({ node, done }: Cursor, isDone: boolean): Cursor {
+  return { node: node + 1, scan: null, names: [], done: isDone ? done | (1 << node) : done };
+}
+
+function tooFewToList(): EngineError {
+  return new EngineError("so many nodes are away or in quarantine that a list would have gaps", {
+    effect: "none",
+    retryable: true,
+  });
 }

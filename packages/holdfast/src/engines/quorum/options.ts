@@ -1,5 +1,6 @@
 import { UsageError } from "../../errors.js";
-import { type EngineUrl, refuseUnknownParams } from "../../url.js";
+import { type Known, refuseUnknown } from "../../known-options.js";
+import { type EngineUrl, numberParam, refuseUnknownParams } from "../../url.js";
 import type { RedisClient } from "../redis/client.js";
 import type { QuorumTerms } from "./quorum.js";
 
@@ -52,7 +53,13 @@ export interface ResolvedQuorum extends QuorumTerms {
   readonly agreement: string;
 }
 
+const SETTINGS: Known<QuorumSettings> = {
+  ...{ writeQuorum: true, maxTtlMs: true, maxSkewMs: true, nodeTimeoutMs: true },
+  ...{ prefix: true, idleMs: true, unsafeSkipQuarantine: true },
+};
+
 export function resolveQuorum(names: readonly string[], options: QuorumSettings): ResolvedQuorum {
+  refuseUnknown(options, SETTINGS, "a quorum");
   const count = names.length;
   if (new Set(names).size !== count || names.some((name) => !/^[^\s,;]+$/.test(name))) {
     throw new UsageError(
@@ -105,8 +112,8 @@ export function settingsFromUrl(url: EngineUrl): QuorumSettings {
     ...(prefix === undefined ? {} : { prefix }),
     ...Object.fromEntries(
       NUMBERS.flatMap((name) => {
-        const text = url.params.get(name);
-        return text === undefined ? [] : [[name, Number(text)]];
+        const value = numberParam(url, name);
+        return value === undefined ? [] : [[name, value]];
       }),
     ),
   };

@@ -5,13 +5,34 @@ import type { Quorum, Unanswered } from "./quorum.js";
 import { absentees } from "./renewal.js";
 import { COUNTS_NOT } from "./tally.js";
 
-/** Asks all nodes the same; yes where enough say so, no where enough cannot any more. */
+type PollOutcome = boolean | Unanswered;
+
+/**
+ * Whether enough nodes say yes. Their answers are about different moments, and a grant that is renewed in
+ * between moves from one node to another: noes of two moments prove nothing. So a no is asked for twice.
+ */
 export function poll(
   quorum: Quorum,
   request: NodeRequest,
   isYes: (answer: NodeAnswer) => boolean,
   patienceMs: number,
-  done: (outcome: boolean | Unanswered) => void,
+  done: (outcome: PollOutcome) => void,
+): void {
+  const { clock } = quorum;
+  const until = clock.now() + patienceMs;
+  pollOnce(quorum, request, isYes, patienceMs, (outcome) => {
+    if (outcome === false) pollOnce(quorum, request, isYes, until - clock.now(), done);
+    else done(outcome);
+  });
+}
+
+/** Asks all nodes the same; yes where enough say so, no where enough cannot any more. */
+function pollOnce(
+  quorum: Quorum,
+  request: NodeRequest,
+  isYes: (answer: NodeAnswer) => boolean,
+  patienceMs: number,
+  done: (outcome: PollOutcome) => void,
 ): void {
   const { size, terms } = quorum;
   const answers: (NodeAnswer | null)[] = new Array(size).fill(null);
@@ -32,6 +53,22 @@ export function poll(
       else done({ kind: "unanswered", effect: "unknown", absent: absentees(answers) });
     },
   });
+}
+
+/** Whether this node counts now: it answers, and is in no quarantine. */
+export function present(
+  quorum: Quorum,
+  node: number,
+  patienceMs: number,
+  done: (counts: boolean) => void,
+): void {
+  const settle = (counts: boolean) => {
+    timer.cancel();
+    done(counts);
+  };
+  const timer = quorum.clock.timer(patienceMs, () => done(false), false);
+  const request = { verb: "inspect", resource: "holdfast" } as const;
+  quorum.ask(node, request, ({ kind }) => settle(kind === "view"));
 }
 
 export interface Survey {

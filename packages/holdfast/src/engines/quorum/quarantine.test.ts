@@ -6,9 +6,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { RedisOptions } from "@holdfast/servers";
 import { EngineError, UsageError } from "../../errors.js";
 import { channels, type Events } from "../../events.js";
-import type { Locks } from "../../locks.js";
+import { Locks } from "../../locks.js";
 import { Ground } from "./ground.fixture.js";
-import { createQuorum } from "./index.js";
+import { createQuorum, type QuorumEngineOptions, quorumEngine } from "./index.js";
 
 const MAX_TTL_MS = 1_000;
 const TERMS = { maxTtlMs: MAX_TTL_MS, writeQuorum: 3 };
@@ -77,7 +77,7 @@ describe("a quorum's beginning", { concurrency: 2 }, () => {
     await using ground = await Ground.startFresh(3, TERMS);
     const locks = await ground.locks();
     const failure = await refusal(locks);
-    assert.match(failure.message, /holdfast init/);
+    assert.match(failure.message, /npx @holdfast\/cli init/);
     assert.equal(failure.effect, "none");
     await (await patiently(locks)).release();
   });
@@ -107,12 +107,34 @@ describe("a quorum's beginning", { concurrency: 2 }, () => {
     await assert.rejects(ground.found(), EngineError);
   });
 
+  it("createQuorum refuses two names of one server", async () => {
+    await using ground = await Ground.startFresh(2, TERMS);
+    await assert.rejects(createQuorum(twice(ground)), (error) => {
+      assert.ok(error instanceof UsageError, String(error));
+      assert.match(error.message, /a and b are one server/);
+      return true;
+    });
+    const certificates = ground.admins.map((admin) => admin.exists("{holdfast:}:certificate"));
+    assert.deepEqual(await Promise.all(certificates), [0, 0]);
+  });
+
+  it("two names of one server are no majority after a quarantine either", async () => {
+    await using ground = await Ground.startFresh(2, TERMS);
+    const locks = new Locks(quorumEngine({ ...twice(ground), maxTtlMs: MAX_TTL_MS }));
+    const { message } = await refusal(locks);
+    assert.match(message, /a is the same server as b/);
+    await sleep(3 * MAX_TTL_MS);
+    // The other server is certified by now, and one server is no majority.
+    assert.equal(await ground.admins[1]!.exists("{holdfast:}:certificate"), 1);
+    assert.equal(await ground.admins[0]!.exists("{holdfast:}:certificate"), 0);
+    await assert.rejects(locks.acquire("a", TTL), /the same server/);
+    await locks.close();
+  });
+
   it("a client with another member list is refused by an error that shows both", async () => {
     await using ground = await Ground.start(4, { maxTtlMs: 60_000 });
     const { nodes } = ground.options(ground.admins);
     const few = nodes.slice(0, 3);
-    const { quorumEngine } = await import("./index.js");
-    const { Locks } = await import("../../locks.js");
     const locks = new Locks(quorumEngine({ nodes: few, maxTtlMs: 60_000 }));
     const error = await locks.acquire("a").then(
       () => assert.fail("a client with three members was granted a lock by four"),
@@ -136,6 +158,12 @@ it("idle clients see restarts and wait them out: three of five nodes, one after 
   }
   await (await locks.acquire("a", { ...TTL, waitMs: 2_000 })).release();
 });
+
+/** A quorum of three that has one server under two names. */
+function twice({ admins: [one, other] }: Ground): QuorumEngineOptions {
+  const clients = { a: one!, b: one!, c: other! };
+  return { nodes: Object.entries(clients).map(([name, client]) => ({ name, client })) };
+}
 
 /** The error of an acquire that cannot be granted now. */
 async function refusal(locks: Locks): Promise<EngineError> {

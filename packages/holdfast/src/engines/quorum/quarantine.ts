@@ -44,6 +44,15 @@ export class Quarantine {
     return Math.max(0, watch.since + this.#terms.waitMs - this.#terms.clock.now());
   }
 
+  /** Another node in quarantine that lives this very life: two names of one server; else null. */
+  twinOf(node: number): number | null {
+    const watch = this.#watches.get(node);
+    for (const [other, { runId }] of this.#watches) {
+      if (other !== node && runId === watch?.runId) return other;
+    }
+    return null;
+  }
+
   /** Any answer that says the node has no certificate. */
   observe(node: number, seen: Uncertified): void {
     if (this.#closed) return;
@@ -99,7 +108,8 @@ export class Quarantine {
     const certify = () => {
       const { runId, replId, nonce } = watch;
       const request = { verb: "certify", runId, replId, nonce: nonce! } as const;
-      if (this.#terms.mayCertify()) this.#terms.ask(node, request, () => {});
+      const isOne = this.twinOf(node) === null;
+      if (isOne && this.#terms.mayCertify()) this.#terms.ask(node, request, () => {});
       // A node that does not answer is asked again; one that answers with another life or another
       // name has been observed already, and its new watch has taken this one's place.
       watch.timer = this.#terms.clock.timer(MARK_AGAIN_MS, certify, false);

@@ -9,6 +9,7 @@ import type { Letter, NodeAnswer, NodeHolder, NodeRequest, QuorumNode } from "./
 import { Quarantine } from "./quarantine.js";
 import { type RenewOutcome, type RenewWish, renewGrant } from "./renewal.js";
 import { Seen } from "./seen.js";
+import type { Absent } from "./tally.js";
 
 /** A process that is called may be busy with something else. One that has died holds others up for so long. */
 const LEAST_WAY_MS = 500;
@@ -71,8 +72,8 @@ export type AcquireOutcome =
       readonly kind: "busy";
       readonly holders: readonly NodeHolder[];
       readonly retryAfterMs: number;
-      /** Whether nodes keep a place in line for it. */
-      readonly inLine: boolean;
+      /** Whether nodes keep a place in line for it, or may still have what it bid. */
+      readonly isRemembered: boolean;
     }
   | { readonly kind: "gone"; readonly why: Gone["why"] }
   | Unanswered
@@ -87,7 +88,7 @@ export interface Unanswered {
   /** What each node that does not count said instead. */
   readonly absent: readonly {
     readonly node: number;
-    readonly answer: NodeAnswer | "late" | "suspect";
+    readonly answer: Absent;
   }[];
 }
 

@@ -12,6 +12,10 @@ export class Seen {
     this.#fences.set(resource, fence);
   }
 
+  forget(resource: string): void {
+    this.#fences.delete(resource);
+  }
+
   of(resource: string): number {
     return this.#fences.get(resource) ?? 0;
   }

@@ -9,7 +9,14 @@ export const COUNTS_NOT: ReadonlySet<NodeAnswer["kind"]> = new Set([
   ...(["failed", "uncertified", "terms"] as const),
 ]);
 
-export type Absent = NodeAnswer | "late" | "suspect";
+/** What a node that does not count said, or why its answer is none. */
+export type Absent = NodeAnswer | "late" | "suspect" | "skewed";
+
+interface Candidate {
+  readonly holder: NodeHolder;
+  readonly nodes: number;
+  readonly ageMs: number;
+}
 
 /** The nodes' answers to one attempt. */
 export class Tally {
@@ -29,7 +36,6 @@ export class Tally {
   /** The greatest fence that any node has heard of. */
   counter = 0;
   busy = 0;
-  skewed = 0;
   /** Nodes that hold this id under another fence. */
   elsewhere = 0;
   lastAttempt = 0;
@@ -47,14 +53,14 @@ export class Tally {
     this.missing = (1 << size) - 1;
   }
 
-  /** True when no further answer can change what this attempt comes to. */
-  add(node: number, answer: Absent): boolean {
+  /** True when no further answer can change what this attempt comes to. No fence lies above the limit. */
+  add(node: number, answer: Absent, limit: number): boolean {
     this.#answers[node] = answer;
     this.answered++;
     this.missing &= ~(1 << node);
     if (typeof answer !== "string") this.#count(node, answer);
     // Nodes that do not count are no answer: the others are heard, so that an error can tell it all.
-    const refused = this.busy + this.outbid + this.skewed;
+    const refused = this.busy + this.outbid - this.#outbidAbove(limit);
     return (
       this.accepted >= this.#writeQuorum ||
       this.gone !== null ||
@@ -69,12 +75,12 @@ export class Tally {
    * would be refused by all of them until their clocks have come there, so it is left out instead.
    */
   leaveOutAbove(limit: number): void {
-    for (const answer of this.#answers) {
+    for (const [node, answer] of this.#answers.entries()) {
       if (!isAnswer(answer) || (answer.kind !== "counter" && answer.kind !== "busy")) continue;
       if (answer.counter <= limit) this.counter = Math.max(this.counter, answer.counter);
       else if (answer.kind === "counter") {
         this.outbid--;
-        this.skewed++;
+        this.#answers[node] = "skewed";
       }
     }
   }
@@ -119,9 +125,9 @@ export class Tally {
     return bits;
   }
 
-  /** Nodes whose word counts, whatever it was. */
+  /** Nodes whose word counts, whatever it was. No fence pleases one whose clock is far off. */
   get present(): number {
-    return this.accepted + this.outbid + this.busy + this.skewed + this.elsewhere;
+    return this.accepted + this.outbid + this.busy + this.elsewhere;
   }
 
   absent(): { readonly node: number; readonly answer: Absent }[] {
@@ -136,17 +142,30 @@ export class Tally {
     return this.answered < this.#size || this.doubtful !== 0;
   }
 
-  /** Whoever holds most of the nodes, for people; those within their lock-delay are not shown. */
+  /**
+   * Who holds it, for people; those within their lock-delay are not shown. Somebody who is on fewer than
+   * enough nodes of those that answered may only be a contender, unless it has been there for a while.
+   */
   holders(): NodeHolder[] {
-    const byFence = new Map<number, { holder: NodeHolder; nodes: number }>();
+    const candidates = new Map<number, Candidate>();
     for (const holder of this.#holders()) {
-      const entry = byFence.get(holder.fence);
-      if (entry === undefined) byFence.set(holder.fence, { holder, nodes: 1 });
-      else entry.nodes++;
+      const { fence, ageMs } = holder;
+      const known = candidates.get(fence) ?? { holder, nodes: 0, ageMs: 0 };
+      const { nodes } = known;
+      candidates.set(fence, { ...known, nodes: nodes + 1, ageMs: Math.max(known.ageMs, ageMs) });
     }
-    return [...byFence.values()]
-      .filter(({ holder, nodes }) => holder.leftMs > 0 && nodes * 2 >= this.busy)
+    // It may be on nodes of which nothing is known.
+    const least = this.#writeQuorum - (this.#size - this.present);
+    const [first, ...others] = [...candidates.values()]
+      .filter(({ holder, nodes, ageMs }) => {
+        const isOld = nodes >= least && ageMs >= this.#youngMs;
+        return holder.leftMs > 0 && (nodes >= this.#writeQuorum || isOld);
+      })
+      .sort((a, b) => b.nodes - a.nodes || b.ageMs - a.ageMs)
       .map(({ holder }) => holder);
+    if (first === undefined) return [];
+    // One that is exclusive is alone, and keeps the others from being holders.
+    return first.mode === "x" ? [first] : [first, ...others.filter(({ mode }) => mode === "s")];
   }
 
   /** Nobody has it: contenders took some nodes each, a moment ago, and all will give them back. */
@@ -176,11 +195,18 @@ export class Tally {
     else if (answer.kind === "known") this.#countKnown(answer.fence, answer.attempt);
     else if (answer.kind === "counter") this.outbid++;
     else if (answer.kind === "busy") this.busy++;
-    else if (answer.kind === "skew") this.skewed++;
+    else if (answer.kind === "skew") this.#answers[node] = "skewed";
     else if (answer.kind === "gone") this.gone = answer.why;
     else if (answer.kind === "terms" && ++this.#foreign > this.#size - this.#writeQuorum) {
       this.terms = { node, terms: answer.terms };
     }
+  }
+
+  #outbidAbove(limit: number): number {
+    if (this.outbid === 0) return 0;
+    return this.#answers.filter(
+      (answer) => isAnswer(answer) && answer.kind === "counter" && answer.counter > limit,
+    ).length;
   }
 
   #countKnown(fence: number, attempt: number): void {

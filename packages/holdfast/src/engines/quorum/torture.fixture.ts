@@ -21,7 +21,10 @@ export async function quorumPlace(): Promise<Place> {
       {
         name: "node emptied",
         inflict: async (random) => {
-          await ground.servers[random(NODES)]!.restart();
+          const node = random(NODES);
+          // Emptied first, at an instant at which it is known what it forgets.
+          await ground.empty(node);
+          await ground.servers[node]!.restart();
           await sleep(MAX_TTL_MS + 500);
         },
       },

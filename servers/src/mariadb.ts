@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
+import { isChosen } from "./chosen.js";
 import { ensure } from "./install.js";
 import { freePort } from "./ports.js";
 import { ServerProcess } from "./process.js";
@@ -10,12 +11,22 @@ const PORT_TRIES = 3;
 const PROBE_TIMEOUT_MS = 500;
 // The first byte of the packet that greets a client, after its header.
 const PROTOCOL_VERSION = 10;
+const MYSQL = ["--mysqlx=OFF", "--secure-file-priv=", "--innodb-redo-log-capacity=32M"];
+// Its own root comes from "localhost", which without names is nobody.
+const ROOT_OF_MYSQL = [
+  "CREATE USER IF NOT EXISTS root@'127.0.0.1';",
+  "GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;",
+];
+// A kill loses nothing that was handed to the system, and a power cut is not what most tests are about.
+const HASTY = ["--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0"];
 
 export interface MariadbOptions {
   readonly port?: number;
   /** Writes reach the disk before they are acknowledged. */
   readonly durable?: boolean;
-  /** More of mariadbd's own arguments, such as `["--default-time-zone=+05:00"]`. */
+  /** With a binary log, which MySQL always has. */
+  readonly binaryLog?: boolean;
+  /** More of the server's own arguments, such as `["--default-time-zone=+05:00"]`. */
   readonly args?: readonly string[];
   /** Beside those of this process, such as what a LogGate needs. */
   readonly env?: Readonly<Record<string, string>>;
@@ -35,14 +46,26 @@ export interface MariadbServer extends AsyncDisposable {
   restart(options?: { signal?: NodeJS.Signals }): Promise<void>;
 }
 
-/** A real MariaDB on a free port of 127.0.0.1. Installs it if the machine has none. */
+/** MySQL's own server was chosen in place of MariaDB's. */
+export function isMysql(): boolean {
+  return basename(ensure("mariadbd")) === "mysqld";
+}
+
+/** A part of the path of InnoDB's log, for a LogGate. */
+export function innodbLog(): string {
+  return isMysql() ? "#ib_redo" : "ib_logfile";
+}
+
+/**
+ * A real MariaDB on a free port of 127.0.0.1, or the MySQL that was chosen. Installs MariaDB if the machine
+ * has neither.
+ */
 export async function startMariadb(options: MariadbOptions = {}): Promise<MariadbServer> {
   const daemon = ensure("mariadbd");
-  const installer = ensure("mariadb-install-db");
   for (let attempt = 1; ; attempt++) {
     const port = options.port ?? (await freePort());
     try {
-      return await startOn(daemon, installer, port, options);
+      return await startOn(daemon, port, options);
     } catch (error) {
       const taken = /Address already in use/.test(String(error));
       if (!taken || options.port !== undefined || attempt === PORT_TRIES) throw error;
@@ -52,26 +75,19 @@ export async function startMariadb(options: MariadbOptions = {}): Promise<Mariad
 
 async function startOn(
   daemon: string,
-  installer: string,
   port: number,
-  { durable = false, args = [], env = {} }: MariadbOptions,
+  { durable = false, binaryLog = false, args = [], env = {} }: MariadbOptions,
 ): Promise<MariadbServer> {
-  // It refuses to run as root unless it is told to.
-  const asRoot = process.getuid?.() === 0 ? ["--user=root"] : [];
-  // A server that starts removes what it takes for leftovers from its folder for temporary tables: in
-  // a common one these would be another server's, which dies of it (signal 11).
-  const own = (folder: string) => [
-    `--datadir=${join(folder, "data")}`,
-    `--tmpdir=${join(folder, "temporary")}`,
-  ];
   const server = new ServerProcess({
     name: "mariadb",
     command: (folder) => [
-      ...([daemon, "--no-defaults", ...asRoot, ...own(folder)] as [string, ...string[]]),
+      ...([daemon, ...common(daemon, folder)] as [string, ...string[]]),
       ...[`--port=${port}`, "--bind-address=127.0.0.1", `--socket=${join(folder, "socket")}`],
-      ...[`--pid-file=${join(folder, "pid")}`, "--skip-name-resolve", "--skip-log-bin"],
-      ...["--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--max-connections=300"],
-      `--innodb-flush-log-at-trx-commit=${durable ? 1 : 0}`,
+      ...[`--pid-file=${join(folder, "pid")}`, "--skip-name-resolve"],
+      ...["--innodb-buffer-pool-size=64M", "--max-connections=300"],
+      ...(isMysql() ? MYSQL : ["--innodb-log-file-size=16M"]),
+      ...(isMysql() ? [] : [binaryLog ? "--log-bin=binary" : "--skip-log-bin"]),
+      ...(durable ? ["--innodb-flush-log-at-trx-commit=1"] : HASTY),
       `--init-file=${join(folder, "data", "init.sql")}`,
       ...args,
     ],
@@ -81,11 +97,14 @@ async function startOn(
   });
   try {
     mkdirSync(join(server.folder, "temporary"));
-    const how = ["--auth-root-authentication-method=normal", "--skip-test-db"];
-    const command = [installer, "--no-defaults", ...asRoot, ...own(server.folder), ...how];
-    runOnce(command as [string, ...string[]], server.folder);
-    const init = "CREATE DATABASE IF NOT EXISTS holdfast_test CHARACTER SET utf8mb4;\n";
-    writeFileSync(join(server.folder, "data", "init.sql"), init);
+    const installer = ensure("mariadb-install-db");
+    const how = isMysql()
+      ? ["--initialize-insecure"]
+      : ["--auth-root-authentication-method=normal", "--skip-test-db"];
+    runOnce([installer, ...common(daemon, server.folder), ...how], server.folder);
+    const init = ["CREATE DATABASE IF NOT EXISTS holdfast_test CHARACTER SET utf8mb4;"];
+    if (isMysql()) init.push(...ROOT_OF_MYSQL);
+    writeFileSync(join(server.folder, "data", "init.sql"), `${init.join("\n")}\n`);
   } catch (error) {
     await server.stop();
     throw error;
@@ -108,6 +127,20 @@ async function startOn(
     },
     [Symbol.asyncDispose]: () => server.stop(),
   };
+}
+
+function common(daemon: string, folder: string): string[] {
+  return [
+    "--no-defaults",
+    // It refuses to run as root unless it is told to.
+    ...(process.getuid?.() === 0 ? ["--user=root"] : []),
+    // One that lies where it was not built for finds its messages by this.
+    ...(isChosen("mysql") ? [`--basedir=${dirname(dirname(daemon))}`] : []),
+    `--datadir=${join(folder, "data")}`,
+    // A server that starts removes what it takes for leftovers from its folder for temporary tables: in
+    // a common one these would be another server's, which dies of it (signal 11).
+    `--tmpdir=${join(folder, "temporary")}`,
+  ];
 }
 
 /** Resolves when the server greets, which it does once it is ready. */

@@ -2,7 +2,7 @@
 // the tables were used, nor on how much others hold in them.
 import assert from "node:assert/strict";
 import type mysql from "mysql2/promise";
-import { claim, type Ground, now, scenes } from "./ground.fixture.js";
+import { claim, type Ground, now, numbers, scenes } from "./ground.fixture.js";
 
 const CYCLES = 500;
 const PLANTED = 5_000;
@@ -76,11 +76,11 @@ async function plant({ admin }: Ground): Promise<void> {
   await admin.query(`
     DELETE FROM holdfast_grants; DELETE FROM holdfast_fences; DELETE FROM holdfast_resources;
     INSERT INTO holdfast_resources (name, last_token, used_us)
-      SELECT CONCAT('planted-', seq), seq, holdfast_now_us(UTC_TIMESTAMP(6)) FROM seq_1_to_${PLANTED};
+      SELECT CONCAT('planted-', seq), seq, holdfast_now_us(UTC_TIMESTAMP(6)) FROM ${numbers(PLANTED)};
     INSERT INTO holdfast_grants (grant_id, resource, shared, limit_to, token, tokens, ttl_ms, delay_ms,
         expires_us, label)
       SELECT UNHEX(MD5(seq)), CONCAT('planted-', seq), 0, 0, seq, 1, 1000, 0,
-        holdfast_now_us(UTC_TIMESTAMP(6)) + 86400000000, '' FROM seq_1_to_${PLANTED};
+        holdfast_now_us(UTC_TIMESTAMP(6)) + 86400000000, '' FROM ${numbers(PLANTED)};
     INSERT INTO holdfast_fences (resource, token, tokens, shared)
       SELECT resource, token, tokens, shared FROM holdfast_grants`);
 }

@@ -2,11 +2,11 @@
 // so an answer may speak of what another session did and a crash would still undo.
 import assert from "node:assert/strict";
 import { after } from "node:test";
-import { LogGate } from "@holdfast/servers";
+import { innodbLog, LogGate } from "@holdfast/servers";
 import type { Claim, Engine } from "../../engine.js";
 import { claim, type Ground, now, scenes } from "./ground.fixture.js";
 
-const gate = new LogGate("ib_logfile");
+const gate = new LogGate(innodbLog());
 after(() => gate[Symbol.dispose]());
 
 // The log is written when a commit asks for it and not every second besides.

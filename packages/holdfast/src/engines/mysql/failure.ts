@@ -11,6 +11,7 @@ const CONFLICTS = [1213, 1020];
 // Routines ask for their isolation level first, and a session that has a transaction open refuses that.
 const IN_TRANSACTION = 1568;
 const MISSING = [1305, 1146, 1049];
+const FORBIDDEN = 1370;
 
 /** Numbers by which the server says that nothing was done, and why. */
 const REFUSALS: readonly (readonly [numbers: readonly number[], says: string, retry: boolean])[] = [
@@ -24,8 +25,18 @@ const REFUSALS: readonly (readonly [numbers: readonly number[], says: string, re
   [[1644, 1406], "the name does not fit into its column; ShedLock's takes 64 characters", false],
   [[1049], "there is no such database", false],
   [
-    [1044, 1142, 1143, 1227, 1370],
-    "this database user may not do what locks need; docs/engines/mysql.md lists it",
+    [1418, 1419],
+    "this server has a binary log, and then only a user with SUPER may create functions, unless it is started with log_bin_trust_function_creators = 1",
+    false,
+  ],
+  [
+    [1665],
+    "this server's binlog_format is STATEMENT, in which it refuses READ COMMITTED; set ROW or MIXED",
+    false,
+  ],
+  [
+    [1044, 1142, 1143, 1227, FORBIDDEN],
+    "this database user may not do what locks need; node_modules/holdfast/docs/engines/mysql.md lists it",
     false,
   ],
 ];
@@ -50,9 +61,14 @@ export function isMissing(error: unknown): boolean {
   return MISSING.includes(numberOf(error));
 }
 
+/** This user may not call the routine, if there is one. */
+export function isForbidden(error: unknown): boolean {
+  return numberOf(error) === FORBIDDEN;
+}
+
 /** After these the session is as it was. Any other may have left a transaction open. */
 export function leavesSessionWhole(error: unknown): boolean {
-  return [LOCKED, ...CONFLICTS, ...MISSING, 1370, 1644].includes(numberOf(error));
+  return [LOCKED, ...CONFLICTS, ...MISSING, FORBIDDEN, 1644].includes(numberOf(error));
 }
 
 export function notConnected(error: unknown): HoldfastError {

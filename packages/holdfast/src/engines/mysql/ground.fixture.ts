@@ -101,6 +101,12 @@ export function scenes(
     }));
 }
 
+/** A table with so many numbers from 1 on, in a column `seq`. */
+export function numbers(count: number): string {
+  const list = `CONCAT('[', REPEAT('0,', ${count - 1}), '0]')`;
+  return `JSON_TABLE(${list}, '$[*]' COLUMNS (seq FOR ORDINALITY)) numbers`;
+}
+
 /** For plays with the engine alone. */
 export function claim(resource: string, more: Partial<Claim> = {}): Claim {
   return {

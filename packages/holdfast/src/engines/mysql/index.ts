@@ -24,7 +24,8 @@ const OPEN_LIMIT_MS = 5_000;
 
 /** Locks in the rows of a MySQL or MariaDB, through a pool of mysql2 that you made. */
 export function mysqlEngine({ client, ...options }: MysqlEngineOptions): Engine {
-  return new MysqlEngine(poolOf(client), resolveMysql(options));
+  const terms = resolveMysql(options);
+  return new MysqlEngine(poolOf(client), terms);
 }
 
 export async function mysqlFromUrl(url: EngineUrl): Promise<Engine> {

@@ -1,5 +1,5 @@
 import type { ListGround } from "../../sql/list.fixture.js";
-import type { Ground } from "./ground.fixture.js";
+import { type Ground, numbers } from "./ground.fixture.js";
 
 export function listGround(ground: Ground): ListGround {
   const now = "holdfast_now_us(UTC_TIMESTAMP(6))";
@@ -10,11 +10,11 @@ export function listGround(ground: Ground): ListGround {
       const names = `CONCAT('${prefix}', 999999 + seq)`;
       await ground.admin.query(`
         INSERT INTO holdfast_resources (name, last_token, used_us)
-          SELECT ${names}, seq, ${now} FROM seq_1_to_${count};
+          SELECT ${names}, seq, ${now} FROM ${numbers(count)};
         INSERT INTO holdfast_grants (grant_id, resource, shared, limit_to, token, tokens, ttl_ms,
             delay_ms, expires_us, label)
           SELECT UNHEX(MD5(${names})), ${names}, 0, 0, seq, 1, 1000, 0, ${now} + 86400000000, 'planted'
-            FROM seq_1_to_${count};
+            FROM ${numbers(count)};
         INSERT IGNORE INTO holdfast_fences (resource, token, tokens, shared)
           SELECT resource, token, tokens, shared FROM holdfast_grants`);
     },

@@ -1,4 +1,5 @@
 import { EngineError, MissingPeerError, UsageError } from "../../errors.js";
+import { importPeer } from "../../import-peer.js";
 import type { EngineUrl } from "../../url.js";
 import type { MysqlConnection, MysqlPool } from "./client.js";
 import { notConnected } from "./failure.js";
@@ -81,12 +82,9 @@ function addressOf({ scheme, hosts, path, username, password, params }: EngineUr
 }
 
 async function loadMysql(): Promise<MysqlModule> {
-  try {
-    const module = (await import("mysql2/promise")) as unknown as MysqlModule;
-    return module.createPool === undefined ? module.default! : module;
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    if (code !== "ERR_MODULE_NOT_FOUND" && code !== "MODULE_NOT_FOUND") throw error;
+  const module = await importPeer<MysqlModule>("mysql2/promise");
+  if (module === null) {
     throw new MissingPeerError('"mysql2" is not installed. Run: npm install mysql2');
   }
+  return module.createPool === undefined ? module.default! : module;
 }

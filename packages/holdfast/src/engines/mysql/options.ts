@@ -1,6 +1,7 @@
 import { UsageError } from "../../errors.js";
+import { type Known, refuseUnknown } from "../../known-options.js";
 import { checkIdle, IDLE_MS } from "../../sql/idle.js";
-import { type EngineUrl, refuseUnknownParams } from "../../url.js";
+import { type EngineUrl, numberParam, refuseUnknownParams } from "../../url.js";
 import type { MysqlCallbackPool, MysqlPool } from "./client.js";
 
 export interface MysqlEngineOptions {
@@ -29,7 +30,12 @@ export interface MysqlTerms {
   readonly idleMs: number;
 }
 
+const OPTIONS: Known<Omit<MysqlEngineOptions, "client">> = {
+  ...{ prefix: true, hold: true, idleMs: true },
+};
+
 export function resolveMysql(options: Omit<MysqlEngineOptions, "client">): MysqlTerms {
+  refuseUnknown(options, OPTIONS, "mysqlEngine");
   const { hold = MYSQL_DEFAULTS.hold, idleMs = MYSQL_DEFAULTS.idleMs } = options;
   if (hold !== "rows" && hold !== "shedlock") {
     throw new UsageError(`hold is ${JSON.stringify(hold)}; it must be "rows" or "shedlock"`);
@@ -50,10 +56,10 @@ export function termsFromUrl(url: EngineUrl): MysqlTerms {
   refuseUnknownParams(url, ["prefix", "hold", "idleMs", "tls"]);
   const prefix = url.params.get("prefix");
   const hold = url.params.get("hold") as MysqlHold | undefined;
-  const idle = url.params.get("idleMs");
+  const idleMs = numberParam(url, "idleMs");
   return resolveMysql({
     ...(prefix === undefined ? {} : { prefix }),
     ...(hold === undefined ? {} : { hold }),
-    ...(idle === undefined ? {} : { idleMs: Number(idle) }),
+    ...(idleMs === undefined ? {} : { idleMs }),
   });
 }

@@ -1,13 +1,15 @@
 import { sleep, systemClock } from "../../clock.js";
 import { EngineError, UsageError } from "../../errors.js";
+import { type Known, refuseUnknown } from "../../known-options.js";
 import { count } from "../../sql/shape.js";
+import { answerOf } from "./answer.js";
 import { type MysqlCallbackPool, type MysqlConnection, type MysqlPool, poolOf } from "./client.js";
-import { isMissing } from "./failure.js";
+import { failureOf, isForbidden, isMissing } from "./failure.js";
 import { MYSQL_DEFAULTS, type MysqlHold, resolveMysql, SHEDLOCK_PREFIX } from "./options.js";
 import { sql } from "./sql.gen.js";
 
 /** Of tables and routines. Raised when they change; version.sql says the same. */
-export const SCHEMA_VERSION = 6;
+export const SCHEMA_VERSION = 7;
 
 const CREATION_LOCK_S = 60;
 // While a dump or a long transaction reads the tables: how often to try, and how long to wait in between.
@@ -28,13 +30,17 @@ export interface SchemaOptions {
   readonly shedlock?: string;
 }
 
+const OPTIONS: Known<SchemaOptions> = { prefix: true, shedlock: true };
+
 /** Creates tables and routines in the pool's database, or brings older ones up to date. */
 export async function createSchema(
   client: MysqlPool | MysqlCallbackPool,
-  { shedlock, ...options }: SchemaOptions = {},
+  options: SchemaOptions = {},
 ): Promise<void> {
+  refuseUnknown(options, OPTIONS, "createSchema");
+  const { shedlock, ...rest } = options;
   const hold = shedlock === undefined ? "rows" : "shedlock";
-  const { prefix } = resolveMysql({ ...options, hold });
+  const { prefix } = resolveMysql({ ...rest, hold });
   const foreign = shedlock === undefined ? sql.foreignNone : knowing(shedlock);
   const session = await poolOf(client).getConnection();
   const lock = `'${prefix}schema'`;
@@ -50,6 +56,10 @@ export async function createSchema(
       SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION lock_wait_timeout = 1`);
     try {
       for (const text of statements(prefix, foreign)) await insist(session, text);
+    } catch (error) {
+      const { error: known } = failureOf(error);
+      // What the server refused it says itself, and more; here it is what that means.
+      throw known instanceof EngineError && known.effect === "none" ? known : error;
     } finally {
       const before = "SESSION sql_mode = @mode, SESSION lock_wait_timeout = @wait";
       await session.query(`SET ${before}`).catch(() => {});
@@ -103,16 +113,13 @@ async function versionOf(
   prefix: string,
   hold: string,
 ): Promise<number | null> {
-  const ask = async (routine: string) => {
-    const [results] = await query(`CALL ${prefix}${routine}()`);
-    const [row] = (results as readonly (readonly object[])[])[0] ?? [];
-    return Object.values(row ?? {})[0] as unknown;
-  };
+  const ask = async (routine: string) => answerOf((await query(`CALL ${prefix}${routine}()`))[0]);
   try {
-    const version = Number(await ask("version"));
+    const version = count(Number(await ask("version")));
     return (await ask("holds")) === hold ? version : null;
   } catch (error) {
-    if (isMissing(error)) return null;
+    // Who may not call anything is told so of what is not there, too; whoever creates it may call it.
+    if (isMissing(error) || isForbidden(error)) return null;
     throw error;
   }
 }
@@ -134,11 +141,11 @@ export async function checkSchema(
   }
   if (found === SCHEMA_VERSION) return;
   if (found !== null && found > SCHEMA_VERSION) throw tooNew(prefix, found);
-  const create = `${creation(prefix, hold)} from "holdfast/mysql"`;
+  const create = `prepare(url) from "holdfast" or ${creation(prefix, hold)} from "holdfast/mysql"`;
   const message =
     found === null
-      ? `this database has no tables "${prefix}…" for locks. Run "holdfast init" with this URL, or call ${create}, once, as a user that may create them`
-      : `tables "${prefix}…" are of version ${found}, and ${SCHEMA_VERSION} is needed. Run "holdfast init" with this URL, or call ${create}`;
+      ? `this database has no tables "${prefix}…" for locks. Run "npx @holdfast/cli init" with this URL, or call ${create}, once, as a user that may create them`
+      : `tables "${prefix}…" are of version ${found}, and ${SCHEMA_VERSION} is needed. Run "npx @holdfast/cli init" with this URL, or call ${create}`;
   throw new EngineError(message, { effect: "none", retryable: false });
 }
 

@@ -8,7 +8,7 @@ const MODES = [
   "autocommit = 0",
   "completion_type = 'CHAIN'",
   "completion_type = 'RELEASE'",
-  "autocommit = 0, completion_type = 'CHAIN', tx_isolation = 'REPEATABLE-READ'",
+  "autocommit = 0, completion_type = 'CHAIN'",
 ];
 
 scenes({}, (play) => {
@@ -88,6 +88,11 @@ scenes({}, (play) => {
 });
 
 async function state(client: mysql.Pool): Promise<Record<string, unknown>> {
-  const text = "SELECT CONNECTION_ID() AS id, @@SESSION.in_transaction AS inTransaction";
-  return { ...((await client.query(text))[0] as Record<string, unknown>[])[0] };
+  const [rows] = await client.query("SELECT CONNECTION_ID() AS id");
+  // Inside a transaction the server refuses another level.
+  const inTransaction = await client.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").then(
+    () => false,
+    ({ errno }: { errno: number }) => errno === 1568,
+  );
+  return { ...(rows as { id: number }[])[0], inTransaction };
 }

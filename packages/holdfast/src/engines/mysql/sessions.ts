@@ -1,6 +1,6 @@
 import { systemClock } from "../../clock.js";
 import { EngineError } from "../../errors.js";
-import { list, onlyAnswer } from "../../sql/shape.js";
+import { answerOf } from "./answer.js";
 import type { MysqlConnection, MysqlPool } from "./client.js";
 import { leavesSessionWhole, lost, notConnected } from "./failure.js";
 
@@ -50,8 +50,7 @@ function ask(session: MysqlConnection, text: string, deadline: number): Promise<
     const timer = systemClock.timer(deadline - systemClock.now(), silent, false);
     session
       .query(text)
-      // A call gives the rows of each SELECT, and then how it ended.
-      .then(([results]) => resolve(onlyAnswer(list(results, 2)[0])))
+      .then(([results]) => resolve(answerOf(results)))
       .catch(reject)
       .finally(() => timer.cancel());
   });

@@ -29,7 +29,7 @@ END
   claimHere: `-- Takes an exclusive claim for as long as a transaction of the caller's lasts. Gives a token, or null
 -- where somebody holds the resource, waits for it, or has it in another transaction.
 -- The session is the caller's: what is set in it is put back. After an error transaction.ts does it, by
--- the variable that remembers: a kill between two statements runs no handler.
+-- the variables that remember: a kill between two statements runs no handler.
 -- Locks are not given back before the transaction ends, and in its default isolation a locking read of
 -- several rows, or of none, keeps everybody from inserting beside them. So only rows are locked that are
 -- known to be there, each by its whole primary key; everything else is a plain read, and SELECT … INTO at
@@ -46,6 +46,8 @@ proc: BEGIN
   DECLARE EXIT HANDLER FOR 1205
   BEGIN
     SET SESSION innodb_lock_wait_timeout = v_before, @holdfast_lock_wait = NULL;
+    /*M!110602 SET SESSION innodb_snapshot_isolation =
+      COALESCE(@holdfast_snapshot, @@SESSION.innodb_snapshot_isolation), @holdfast_snapshot = NULL; */
     SELECT NULL AS answer;
   END;
   CALL holdfast_foreign_refuse();
@@ -70,6 +72,10 @@ proc: BEGIN
     LEAVE proc;
   END IF;
   SET @holdfast_lock_wait = v_before, SESSION innodb_lock_wait_timeout = p_wait_s;
+  -- MariaDB rolls back whoever changes what was changed since its snapshot, from 11.6.2 on by default. Here
+  -- the row decides, and nobody overwrites what it has not read.
+  /*M!110602 SET @holdfast_snapshot = @@SESSION.innodb_snapshot_isolation,
+    SESSION innodb_snapshot_isolation = 0; */
   INSERT INTO holdfast_resources (name, used_us) VALUES (p_res, 0)
     ON DUPLICATE KEY UPDATE used_us = holdfast_resources.used_us + 1;
   SELECT used_us, held, heard_us, last_token INTO v_used, v_held, v_heard, v_token
@@ -108,6 +114,7 @@ proc: BEGIN
      WHERE name = p_res;
   END IF;
   SET SESSION innodb_lock_wait_timeout = v_before, @holdfast_lock_wait = NULL;
+  /*M!110602 SET SESSION innodb_snapshot_isolation = @holdfast_snapshot, @holdfast_snapshot = NULL; */
   SELECT v_token AS answer;
 END
 `,
@@ -131,6 +138,7 @@ proc: BEGIN
   DECLARE v_told LONGTEXT CHARACTER SET ascii;
   DECLARE v_other, v_token BIGINT DEFAULT NULL;
   DECLARE v_held, v_writers, v_nth, v_found BIGINT DEFAULT 0;
+  DECLARE v_taken TINYINT DEFAULT 0;
   -- Reads are SELECT … INTO: one inside IF or SET would lock what it finds, and keep renewals waiting.
   SELECT COUNT(*) INTO v_found FROM holdfast_tombstones WHERE grant_id = v_id AND until_us > p_at;
   IF v_found > 0 THEN
@@ -177,8 +185,10 @@ proc: BEGIN
   IF v_held = 0 OR (v_shared AND v_writers = 0 AND (v_limit = 0 OR v_held < v_limit)) THEN
     SELECT COUNT(*) INTO v_found FROM (SELECT 1 FROM holdfast_waiters FORCE INDEX (line)
       WHERE resource = v_res AND heard_us > p_at - 3000000 LIMIT 1) w;
-    IF v_found = 0
-       AND holdfast_foreign_take(v_res, v_id, v_label, p_at + (v_ttl + v_delay) * 1000, p_at) THEN
+    IF v_found = 0 THEN
+      CALL holdfast_foreign_take(v_res, v_id, v_label, p_at + (v_ttl + v_delay) * 1000, v_taken);
+    END IF;
+    IF v_taken THEN
       CALL holdfast_give(v_id, v_res, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_label, v_ttl,
         p_at, v_token);
       SET p_answer = CONCAT('["granted","', v_token, '",', v_tokens, ',', v_ttl, ']');
@@ -285,9 +295,11 @@ END
 `,
   foreignNone: `-- What else must agree before a grant is made. With rows nobody else does; foreign-shedlock.sql says
 -- otherwise.
-CREATE FUNCTION holdfast_foreign_take(p_res VARBINARY(1024), p_id BINARY(16), p_label VARBINARY(1024),
-  p_until BIGINT, p_at BIGINT) RETURNS TINYINT DETERMINISTIC NO SQL
-RETURN 1
+CREATE PROCEDURE holdfast_foreign_take(IN p_res VARBINARY(1024), IN p_id BINARY(16),
+  IN p_label VARBINARY(1024), IN p_until BIGINT, OUT p_taken TINYINT)
+BEGIN
+  SET p_taken = 1;
+END
 -- next
 CREATE FUNCTION holdfast_foreign_mine(p_res VARBINARY(1024), p_id BINARY(16))
 RETURNS TINYINT DETERMINISTIC NO SQL
@@ -339,12 +351,14 @@ RETURN CONCAT(' ', LEFT(SHA2(p_id, 256), 16))
 CREATE FUNCTION holdfast_foreign_utc(p_us BIGINT) RETURNS DATETIME(3) DETERMINISTIC NO SQL
 RETURN '1970-01-01 00:00:00.000' + INTERVAL p_us MICROSECOND
 -- next
-CREATE FUNCTION holdfast_foreign_take(p_res VARBINARY(1024), p_id BINARY(16), p_label VARBINARY(1024),
-  p_until BIGINT, p_at BIGINT) RETURNS TINYINT MODIFIES SQL DATA
-BEGIN
+-- No function: with a binary log, the server refuses one that changes anything.
+CREATE PROCEDURE holdfast_foreign_take(IN p_res VARBINARY(1024), IN p_id BINARY(16),
+  IN p_label VARBINARY(1024), IN p_until BIGINT, OUT p_taken TINYINT)
+proc: BEGIN
   DECLARE v_name VARCHAR(1024) CHARACTER SET utf8mb4 DEFAULT CONVERT(p_res USING utf8mb4);
   DECLARE v_by VARCHAR(255) CHARACTER SET utf8mb4
     DEFAULT CONCAT(LEFT(CONVERT(p_label USING utf8mb4), 200), holdfast_foreign_mark(p_id));
+  DECLARE v_rows INT;
   -- The column folds what we do not: another name in the same row is another's.
   IF CHAR_LENGTH(v_name) > 64 THEN
     SIGNAL SQLSTATE '45064' SET MESSAGE_TEXT = 'a name in ShedLock''s table has at most 64 characters';
@@ -354,11 +368,13 @@ BEGIN
   UPDATE shedlock_table
      SET lock_until = holdfast_foreign_utc(p_until), locked_at = UTC_TIMESTAMP(3), locked_by = v_by
    WHERE name = v_name AND lock_until <= UTC_TIMESTAMP(3);
-  IF ROW_COUNT() > 0 THEN RETURN 1; END IF;
-  IF EXISTS (SELECT 1 FROM shedlock_table WHERE name = v_name) THEN RETURN 0; END IF;
+  SET p_taken = ROW_COUNT() > 0;
+  IF p_taken THEN LEAVE proc; END IF;
+  SELECT COUNT(*) INTO v_rows FROM shedlock_table WHERE name = v_name;
+  IF v_rows > 0 THEN LEAVE proc; END IF;
   INSERT IGNORE INTO shedlock_table (name, lock_until, locked_at, locked_by)
     VALUES (v_name, holdfast_foreign_utc(p_until), UTC_TIMESTAMP(3), v_by);
-  RETURN ROW_COUNT() > 0;
+  SET p_taken = ROW_COUNT() > 0;
 END
 -- next
 CREATE FUNCTION holdfast_foreign_mine(p_res VARBINARY(1024), p_id BINARY(16)) RETURNS TINYINT
@@ -375,7 +391,8 @@ BEGIN
   DECLARE v_rows BIGINT;
   SELECT COUNT(*) INTO v_rows FROM JSON_TABLE(p_refs, '$[*]' COLUMNS (id CHAR(32) PATH '$.id')) b
     STRAIGHT_JOIN holdfast_grants g FORCE INDEX (PRIMARY) ON g.grant_id = UNHEX(b.id)
-    STRAIGHT_JOIN shedlock_table s ON s.name = CONVERT(g.resource USING utf8mb4) FOR UPDATE;
+    STRAIGHT_JOIN shedlock_table s ON s.name = CONVERT(g.resource USING utf8mb4)
+     FOR UPDATE /*!80001 OF g, s */;
 END
 -- next
 CREATE PROCEDURE holdfast_foreign_keep(IN p_refs LONGTEXT CHARACTER SET ascii)
@@ -694,7 +711,7 @@ CREATE PROCEDURE holdfast_promote(IN p_res VARBINARY(1024), IN p_batch BIGINT, I
   IN p_at BIGINT, OUT p_told LONGTEXT CHARACTER SET ascii)
 BEGIN
   DECLARE v_id BINARY(16);
-  DECLARE v_shared TINYINT;
+  DECLARE v_shared, v_taken TINYINT;
   DECLARE v_tokens INT;
   DECLARE v_limit, v_ttl, v_delay, v_batch, v_token, v_held, v_writers, v_life BIGINT;
   DECLARE v_owner BINARY(8);
@@ -715,9 +732,8 @@ BEGIN
       LEAVE line;
     END IF;
     SET v_life = IF(v_batch = p_batch, v_ttl, LEAST(v_ttl, 3000));
-    IF NOT holdfast_foreign_take(p_res, v_id, v_label, p_at + (v_life + v_delay) * 1000, p_at) THEN
-      LEAVE line;
-    END IF;
+    CALL holdfast_foreign_take(p_res, v_id, v_label, p_at + (v_life + v_delay) * 1000, v_taken);
+    IF NOT v_taken THEN LEAVE line; END IF;
     DELETE FROM holdfast_waiters WHERE grant_id = v_id;
     CALL holdfast_give(v_id, p_res, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_label, v_life,
       p_at, v_token);
@@ -806,6 +822,8 @@ END
 -- its leases. Who is asked again a moment later mostly finds it free.
 -- The answers are read before the commit, under the locks: after it, another renewal of the same grant
 -- may have put its own batch into the row, and a grant that lives would be told to be gone.
+-- MySQL must be told which tables to lock where one of them is no table; MariaDB, which has no word for that,
+-- reads past the comments that are for MySQL.
 CREATE PROCEDURE holdfast_renew(IN p_refs LONGTEXT CHARACTER SET ascii, IN p_order BIGINT,
   IN p_batch BIGINT, IN p_wait_s INT)
 BEGIN
@@ -838,7 +856,7 @@ BEGIN
         leaves INT PATH '$.leave')) b
       STRAIGHT_JOIN holdfast_grants g FORCE INDEX (PRIMARY)
         ON g.grant_id = UNHEX(b.id) AND g.resource = UNHEX(b.name)
-       FOR UPDATE SKIP LOCKED) d;
+       FOR UPDATE /*!80001 OF g */ SKIP LOCKED) d;
   CALL holdfast_foreign_lock(v_refs);
   SET v_at = holdfast_now_us(UTC_TIMESTAMP(6));
   -- Whoever is renewed is not revoked: either it was not, or that is over. In this order of tables: the
@@ -995,7 +1013,8 @@ proc: BEGIN
       STRAIGHT_JOIN holdfast_grants g FORCE INDEX (holders) ON g.resource = UNHEX(n.name)
       STRAIGHT_JOIN holdfast_fences f FORCE INDEX (PRIMARY)
         ON f.resource = g.resource AND f.token = g.token
-     WHERE g.expires_us + g.delay_ms * 1000 <= p_at FOR UPDATE SKIP LOCKED) d;
+     WHERE g.expires_us + g.delay_ms * 1000 <= p_at
+       FOR UPDATE /*!80001 OF g, f */ SKIP LOCKED) d;
   IF v_over IS NOT NULL THEN CALL holdfast_end_grants(v_over); END IF;
   DELETE w FROM JSON_TABLE(v_names, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$')) n
     STRAIGHT_JOIN holdfast_waiters w FORCE INDEX (line) ON w.resource = UNHEX(n.name)
@@ -1101,6 +1120,9 @@ CREATE TABLE IF NOT EXISTS holdfast_tombstones (
   KEY until (until_us)
 ) ENGINE = InnoDB;
 -- next
+-- In version 6 and older it was a function, which nobody calls any more.
+DROP FUNCTION IF EXISTS holdfast_foreign_take;
+-- next
 -- For tables of version 4 or older. MySQL knows no ADD COLUMN IF NOT EXISTS.
 SET @holdfast_upgrade = IF(
   EXISTS (SELECT 1 FROM information_schema.columns
@@ -1188,7 +1210,7 @@ UPDATE holdfast_resources r
 -- next
 CREATE PROCEDURE holdfast_version()
 BEGIN
-  SELECT 6 AS answer;
+  SELECT 7 AS answer;
 END
 `,
   view: `-- Gives holders, waiters as mode and label in hex, ms for which a lock-delay keeps it closed

@@ -1,6 +1,7 @@
 import { EngineError, UsageError } from "../../errors.js";
 import { parseSequencer } from "../../fencing/sequencer.js";
-import { list, onlyAnswer, unreadable } from "../../sql/shape.js";
+import { type Known, refuseUnknown } from "../../known-options.js";
+import { unreadable } from "../../sql/shape.js";
 import {
   checkClaimHere,
   claimedHere,
@@ -9,6 +10,7 @@ import {
   noTransaction,
   type TransactionClaim,
 } from "../../sql/transaction.js";
+import { answerOf } from "./answer.js";
 import { failureOf } from "./failure.js";
 import { MYSQL_DEFAULTS, resolveMysql } from "./options.js";
 
@@ -37,6 +39,9 @@ export interface MysqlCallbackTransaction {
 // Nothing of that name: the server says so where the transaction that it was set in is over already.
 const NO_SAVEPOINT = 1305;
 
+const FENCE: Known<TransactionOptions> = { prefix: true };
+const CLAIM: Known<ClaimHereOptions> = { ...FENCE, waitMs: true };
+
 /** SQLSTATEs of our own: what a transaction of the caller's must not be. */
 const REFUSALS: Readonly<Record<string, string>> = {
   "45065": "the clock of this session stands; send SET timestamp = DEFAULT on it first",
@@ -52,8 +57,10 @@ const REFUSALS: Readonly<Record<string, string>> = {
 export async function fenceInTransaction(
   connection: MysqlTransaction | MysqlCallbackTransaction,
   sequencer: string,
-  { prefix = MYSQL_DEFAULTS.prefix }: TransactionOptions = {},
+  options: TransactionOptions = {},
 ): Promise<void> {
+  refuseUnknown(options, FENCE, "fenceInTransaction");
+  const { prefix = MYSQL_DEFAULTS.prefix } = options;
   const sequence = parseSequencer(sequencer);
   const { resource, mode, token } = sequence;
   const values = `${literal(resource)}, ${mode === "shared" ? 1 : 0}, ${token}`;
@@ -71,8 +78,10 @@ export async function fenceInTransaction(
 export async function claimInTransaction(
   connection: MysqlTransaction | MysqlCallbackTransaction,
   resource: string,
-  { prefix = MYSQL_DEFAULTS.prefix, waitMs = 1_000 }: ClaimHereOptions = {},
+  options: ClaimHereOptions = {},
 ): Promise<TransactionClaim | null> {
+  refuseUnknown(options, CLAIM, "claimInTransaction");
+  const { prefix = MYSQL_DEFAULTS.prefix, waitMs = 1_000 } = options;
   checkClaimHere(resource, waitMs);
   const seconds = Math.ceil(waitMs / 1_000);
   const answer = await ask(connection, prefix, `claim_here(${literal(resource)}, ${seconds})`);
@@ -92,7 +101,7 @@ async function ask(
   await refuseWithoutTransaction(session);
   try {
     const [results] = await session.query(`CALL ${prefix}${call}`);
-    return onlyAnswer(list(results, 2)[0]);
+    return answerOf(results);
   } catch (error) {
     await putBack(session, prefix);
     const refusal = REFUSALS[(error as { sqlState?: string }).sqlState ?? ""];
@@ -104,11 +113,12 @@ async function ask(
 
 /** What a routine had set when it failed or was killed. The session is the caller's and goes on. */
 async function putBack(session: MysqlTransaction, prefix: string): Promise<void> {
-  const before = `@${prefix}lock_wait`;
-  const now = "@@SESSION.innodb_lock_wait_timeout";
-  const put = `${now} = COALESCE(CAST(${before} AS UNSIGNED), ${now})`;
+  const put = (setting: string, before: string) =>
+    `${setting} = COALESCE(CAST(${before} AS UNSIGNED), ${setting}), ${before} = NULL`;
+  const wait = put("@@SESSION.innodb_lock_wait_timeout", `@${prefix}lock_wait`);
+  const snapshot = put("@@SESSION.innodb_snapshot_isolation", `@${prefix}snapshot`);
   // A session that is lost needs nothing any more.
-  await session.query(`SET ${put}, ${before} = NULL`).catch(() => {});
+  await session.query(`SET ${wait} /*M!110602 , ${snapshot} */`).catch(() => {});
 }
 
 async function refuseWithoutTransaction(session: MysqlTransaction): Promise<void> {

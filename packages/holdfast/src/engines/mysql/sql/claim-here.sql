@@ -1,7 +1,7 @@
 -- Takes an exclusive claim for as long as a transaction of the caller's lasts. Gives a token, or null
 -- where somebody holds the resource, waits for it, or has it in another transaction.
 -- The session is the caller's: what is set in it is put back. After an error transaction.ts does it, by
--- the variable that remembers: a kill between two statements runs no handler.
+-- the variables that remember: a kill between two statements runs no handler.
 -- Locks are not given back before the transaction ends, and in its default isolation a locking read of
 -- several rows, or of none, keeps everybody from inserting beside them. So only rows are locked that are
 -- known to be there, each by its whole primary key; everything else is a plain read, and SELECT … INTO at
@@ -18,6 +18,8 @@ proc: BEGIN
   DECLARE EXIT HANDLER FOR 1205
   BEGIN
     SET SESSION innodb_lock_wait_timeout = v_before, @holdfast_lock_wait = NULL;
+    /*M!110602 SET SESSION innodb_snapshot_isolation =
+      COALESCE(@holdfast_snapshot, @@SESSION.innodb_snapshot_isolation), @holdfast_snapshot = NULL; */
     SELECT NULL AS answer;
   END;
   CALL holdfast_foreign_refuse();
@@ -42,6 +44,10 @@ proc: BEGIN
     LEAVE proc;
   END IF;
   SET @holdfast_lock_wait = v_before, SESSION innodb_lock_wait_timeout = p_wait_s;
+  -- MariaDB rolls back whoever changes what was changed since its snapshot, from 11.6.2 on by default. Here
+  -- the row decides, and nobody overwrites what it has not read.
+  /*M!110602 SET @holdfast_snapshot = @@SESSION.innodb_snapshot_isolation,
+    SESSION innodb_snapshot_isolation = 0; */
   INSERT INTO holdfast_resources (name, used_us) VALUES (p_res, 0)
     ON DUPLICATE KEY UPDATE used_us = holdfast_resources.used_us + 1;
   SELECT used_us, held, heard_us, last_token INTO v_used, v_held, v_heard, v_token
@@ -80,5 +86,6 @@ proc: BEGIN
      WHERE name = p_res;
   END IF;
   SET SESSION innodb_lock_wait_timeout = v_before, @holdfast_lock_wait = NULL;
+  /*M!110602 SET SESSION innodb_snapshot_isolation = @holdfast_snapshot, @holdfast_snapshot = NULL; */
   SELECT v_token AS answer;
 END

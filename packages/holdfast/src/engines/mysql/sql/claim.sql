@@ -18,6 +18,7 @@ proc: BEGIN
   DECLARE v_told LONGTEXT CHARACTER SET ascii;
   DECLARE v_other, v_token BIGINT DEFAULT NULL;
   DECLARE v_held, v_writers, v_nth, v_found BIGINT DEFAULT 0;
+  DECLARE v_taken TINYINT DEFAULT 0;
   -- Reads are SELECT … INTO: one inside IF or SET would lock what it finds, and keep renewals waiting.
   SELECT COUNT(*) INTO v_found FROM holdfast_tombstones WHERE grant_id = v_id AND until_us > p_at;
   IF v_found > 0 THEN
@@ -64,8 +65,10 @@ proc: BEGIN
   IF v_held = 0 OR (v_shared AND v_writers = 0 AND (v_limit = 0 OR v_held < v_limit)) THEN
     SELECT COUNT(*) INTO v_found FROM (SELECT 1 FROM holdfast_waiters FORCE INDEX (line)
       WHERE resource = v_res AND heard_us > p_at - 3000000 LIMIT 1) w;
-    IF v_found = 0
-       AND holdfast_foreign_take(v_res, v_id, v_label, p_at + (v_ttl + v_delay) * 1000, p_at) THEN
+    IF v_found = 0 THEN
+      CALL holdfast_foreign_take(v_res, v_id, v_label, p_at + (v_ttl + v_delay) * 1000, v_taken);
+    END IF;
+    IF v_taken THEN
       CALL holdfast_give(v_id, v_res, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_label, v_ttl,
         p_at, v_token);
       SET p_answer = CONCAT('["granted","', v_token, '",', v_tokens, ',', v_ttl, ']');

@@ -1,8 +1,10 @@
 -- What else must agree before a grant is made. With rows nobody else does; foreign-shedlock.sql says
 -- otherwise.
-CREATE FUNCTION holdfast_foreign_take(p_res VARBINARY(1024), p_id BINARY(16), p_label VARBINARY(1024),
-  p_until BIGINT, p_at BIGINT) RETURNS TINYINT DETERMINISTIC NO SQL
-RETURN 1
+CREATE PROCEDURE holdfast_foreign_take(IN p_res VARBINARY(1024), IN p_id BINARY(16),
+  IN p_label VARBINARY(1024), IN p_until BIGINT, OUT p_taken TINYINT)
+BEGIN
+  SET p_taken = 1;
+END
 -- next
 CREATE FUNCTION holdfast_foreign_mine(p_res VARBINARY(1024), p_id BINARY(16))
 RETURNS TINYINT DETERMINISTIC NO SQL

@@ -18,12 +18,14 @@ RETURN CONCAT(' ', LEFT(SHA2(p_id, 256), 16))
 CREATE FUNCTION holdfast_foreign_utc(p_us BIGINT) RETURNS DATETIME(3) DETERMINISTIC NO SQL
 RETURN '1970-01-01 00:00:00.000' + INTERVAL p_us MICROSECOND
 -- next
-CREATE FUNCTION holdfast_foreign_take(p_res VARBINARY(1024), p_id BINARY(16), p_label VARBINARY(1024),
-  p_until BIGINT, p_at BIGINT) RETURNS TINYINT MODIFIES SQL DATA
-BEGIN
+-- No function: with a binary log, the server refuses one that changes anything.
+CREATE PROCEDURE holdfast_foreign_take(IN p_res VARBINARY(1024), IN p_id BINARY(16),
+  IN p_label VARBINARY(1024), IN p_until BIGINT, OUT p_taken TINYINT)
+proc: BEGIN
   DECLARE v_name VARCHAR(1024) CHARACTER SET utf8mb4 DEFAULT CONVERT(p_res USING utf8mb4);
   DECLARE v_by VARCHAR(255) CHARACTER SET utf8mb4
     DEFAULT CONCAT(LEFT(CONVERT(p_label USING utf8mb4), 200), holdfast_foreign_mark(p_id));
+  DECLARE v_rows INT;
   -- The column folds what we do not: another name in the same row is another's.
   IF CHAR_LENGTH(v_name) > 64 THEN
     SIGNAL SQLSTATE '45064' SET MESSAGE_TEXT = 'a name in ShedLock''s table has at most 64 characters';
@@ -33,11 +35,13 @@ BEGIN
   UPDATE shedlock_table
      SET lock_until = holdfast_foreign_utc(p_until), locked_at = UTC_TIMESTAMP(3), locked_by = v_by
    WHERE name = v_name AND lock_until <= UTC_TIMESTAMP(3);
-  IF ROW_COUNT() > 0 THEN RETURN 1; END IF;
-  IF EXISTS (SELECT 1 FROM shedlock_table WHERE name = v_name) THEN RETURN 0; END IF;
+  SET p_taken = ROW_COUNT() > 0;
+  IF p_taken THEN LEAVE proc; END IF;
+  SELECT COUNT(*) INTO v_rows FROM shedlock_table WHERE name = v_name;
+  IF v_rows > 0 THEN LEAVE proc; END IF;
   INSERT IGNORE INTO shedlock_table (name, lock_until, locked_at, locked_by)
     VALUES (v_name, holdfast_foreign_utc(p_until), UTC_TIMESTAMP(3), v_by);
-  RETURN ROW_COUNT() > 0;
+  SET p_taken = ROW_COUNT() > 0;
 END
 -- next
 CREATE FUNCTION holdfast_foreign_mine(p_res VARBINARY(1024), p_id BINARY(16)) RETURNS TINYINT
@@ -54,7 +58,8 @@ BEGIN
   DECLARE v_rows BIGINT;
   SELECT COUNT(*) INTO v_rows FROM JSON_TABLE(p_refs, '$[*]' COLUMNS (id CHAR(32) PATH '$.id')) b
     STRAIGHT_JOIN holdfast_grants g FORCE INDEX (PRIMARY) ON g.grant_id = UNHEX(b.id)
-    STRAIGHT_JOIN shedlock_table s ON s.name = CONVERT(g.resource USING utf8mb4) FOR UPDATE;
+    STRAIGHT_JOIN shedlock_table s ON s.name = CONVERT(g.resource USING utf8mb4)
+     FOR UPDATE /*!80001 OF g, s */;
 END
 -- next
 CREATE PROCEDURE holdfast_foreign_keep(IN p_refs LONGTEXT CHARACTER SET ascii)

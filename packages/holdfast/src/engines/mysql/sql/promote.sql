@@ -7,7 +7,7 @@ CREATE PROCEDURE holdfast_promote(IN p_res VARBINARY(1024), IN p_batch BIGINT, I
   IN p_at BIGINT, OUT p_told LONGTEXT CHARACTER SET ascii)
 BEGIN
   DECLARE v_id BINARY(16);
-  DECLARE v_shared TINYINT;
+  DECLARE v_shared, v_taken TINYINT;
   DECLARE v_tokens INT;
   DECLARE v_limit, v_ttl, v_delay, v_batch, v_token, v_held, v_writers, v_life BIGINT;
   DECLARE v_owner BINARY(8);
@@ -28,9 +28,8 @@ BEGIN
       LEAVE line;
     END IF;
     SET v_life = IF(v_batch = p_batch, v_ttl, LEAST(v_ttl, 3000));
-    IF NOT holdfast_foreign_take(p_res, v_id, v_label, p_at + (v_life + v_delay) * 1000, p_at) THEN
-      LEAVE line;
-    END IF;
+    CALL holdfast_foreign_take(p_res, v_id, v_label, p_at + (v_life + v_delay) * 1000, v_taken);
+    IF NOT v_taken THEN LEAVE line; END IF;
     DELETE FROM holdfast_waiters WHERE grant_id = v_id;
     CALL holdfast_give(v_id, p_res, v_shared, v_limit, v_tokens, v_ttl, v_delay, v_label, v_life,
       p_at, v_token);

@@ -24,7 +24,8 @@ proc: BEGIN
       STRAIGHT_JOIN holdfast_grants g FORCE INDEX (holders) ON g.resource = UNHEX(n.name)
       STRAIGHT_JOIN holdfast_fences f FORCE INDEX (PRIMARY)
         ON f.resource = g.resource AND f.token = g.token
-     WHERE g.expires_us + g.delay_ms * 1000 <= p_at FOR UPDATE SKIP LOCKED) d;
+     WHERE g.expires_us + g.delay_ms * 1000 <= p_at
+       FOR UPDATE /*!80001 OF g, f */ SKIP LOCKED) d;
   IF v_over IS NOT NULL THEN CALL holdfast_end_grants(v_over); END IF;
   DELETE w FROM JSON_TABLE(v_names, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$')) n
     STRAIGHT_JOIN holdfast_waiters w FORCE INDEX (line) ON w.resource = UNHEX(n.name)

@@ -85,6 +85,9 @@ CREATE TABLE IF NOT EXISTS holdfast_tombstones (
   KEY until (until_us)
 ) ENGINE = InnoDB;
 -- next
+-- In version 6 and older it was a function, which nobody calls any more.
+DROP FUNCTION IF EXISTS holdfast_foreign_take;
+-- next
 -- For tables of version 4 or older. MySQL knows no ADD COLUMN IF NOT EXISTS.
 SET @holdfast_upgrade = IF(
   EXISTS (SELECT 1 FROM information_schema.columns

@@ -7,5 +7,5 @@ UPDATE holdfast_resources r
 -- next
 CREATE PROCEDURE holdfast_version()
 BEGIN
-  SELECT 6 AS answer;
+  SELECT 7 AS answer;
 END

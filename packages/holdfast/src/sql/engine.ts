@@ -18,7 +18,7 @@ import type {
   Sequence,
 } from "../engine.js";
 import { EngineError } from "../errors.js";
-import { globToRegExp } from "../resource.js";
+import { compileGlob } from "../resource.js";
 import { claimed, failed, gone, pageOf, renewed, revoked, unexpected, viewOf } from "./answers.js";
 import type { Database, Hearing, Operation, Raw } from "./database.js";
 import { Desk, retried } from "./desk.js";
@@ -119,7 +119,7 @@ export abstract class SqlEngine implements Engine {
 
   async list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
     await this.#open(call);
-    const glob = globToRegExp(match);
+    const glob = compileGlob(match);
     const page = await this.#ask(async () =>
       pageOf(await this.database.page(cursor ?? "", literalPrefix(match), max, call.timeoutMs)),
     );

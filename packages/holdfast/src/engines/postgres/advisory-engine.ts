@@ -21,7 +21,7 @@ import type {
   WatchFacet,
 } from "../../engine.js";
 import { EngineError } from "../../errors.js";
-import { globToRegExp } from "../../resource.js";
+import { compileGlob } from "../../resource.js";
 import {
   claimed,
   failed,
@@ -191,7 +191,7 @@ export class AdvisoryEngine implements Engine {
   }
 
   async list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
-    const glob = globToRegExp(match);
+    const glob = compileGlob(match);
     const values = [cursor ?? "", literalPrefix(match), max];
     const page = pageOf(await this.#look("advisory_page($1, $2, $3)", values, call));
     const views = page

@@ -91,6 +91,12 @@ scenes({}, (play) => {
     await until("the lock is free", async () => (await other.tryAcquire("b")) !== null);
   });
 
+  play("a pooler that has one session for all is found out as well", async (ground) => {
+    await using pooler = await startPgbouncer({ target: ground.server.port, poolSize: 1 });
+    const engine = ground.engine({ hold: "advisory", port: pooler.port });
+    await assert.rejects(engine.tryAcquire(claim("c1"), now()), UnsupportedError);
+  });
+
   play("a transaction pooler in between is found out and refused", async (ground) => {
     await using pooler = await startPgbouncer({ target: ground.server.port });
     for (let i = 0; i < 3; i++) {

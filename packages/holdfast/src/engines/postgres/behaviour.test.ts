@@ -1,10 +1,11 @@
 // What is PostgreSQL's alone: round trips, sessions, settings, and what it does not depend on.
 import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { Locks } from "../../locks.js";
 import { claim, now, scenes, until } from "./ground.fixture.js";
-import { postgresEngine } from "./index.js";
+import { createSchema, postgresEngine } from "./index.js";
 
 scenes({}, (play) => {
   play("a free resource takes one statement to acquire and one to release", async (ground) => {
@@ -77,23 +78,50 @@ scenes({}, (play) => {
   });
 
   play(
-    "sessions that are serializable contend without overlap, and retries are told",
+    "sessions that are serializable contend as others do: nothing is rolled back for another's sake",
     async (ground) => {
       const pool = { options: "-c default_transaction_isolation=serializable" };
-      const clients = [1, 2, 3].map(() => ground.locks({ pool }));
-      let inside = 0;
+      const clients = [1, 2, 3, 4, 5].map(() => ground.locks({ pool }));
+      const told: string[] = [];
+      const hear = (event: unknown) => told.push((event as { during: string }).during);
+      subscribe("holdfast:failed", hear);
+      const inside = { e1: 0, e2: 0 };
       const work = clients.flatMap((locks) =>
-        Array.from({ length: 8 }, async () => {
-          const lease = await locks.acquire("e", { waitMs: 20_000, fair: "strict" });
-          assert.equal(++inside, 1);
-          await sleep(1);
-          inside--;
+        Array.from({ length: 8 }, async (_, i) => {
+          const name = i % 2 ? "e1" : "e2";
+          // None of these may be refused for the sake of another one.
+          await (await locks.tryAcquire(name))?.release();
+          const lease = await locks.acquire(name, { waitMs: 60_000, fair: "strict" });
+          assert.equal(++inside[name], 1);
+          await lease.renew();
+          assert.equal(await locks.check(lease.sequencer), true);
+          inside[name]--;
           await lease.release();
         }),
       );
-      await Promise.all(work);
+      await Promise.all(work).finally(() => unsubscribe("holdfast:failed", hear));
+      assert.deepEqual(told, []);
     },
   );
+
+  play("a renewal that meets a revocation says so", async (ground) => {
+    // A renewal that takes its time between its first look at the row and the lock.
+    await createSchema(ground.admin, { schema: "slow" });
+    await ground.admin.query(`CREATE OR REPLACE FUNCTION slow.foreign_mine(res text, id uuid)
+      RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); RETURN true; END $$`);
+    const [engine, other] = [ground.engine({ schema: "slow" }), ground.engine({ schema: "slow" })];
+    const held = claim("r");
+    const granted = await engine.tryAcquire(held, now());
+    assert.ok(granted.kind === "granted");
+    await other.inspect("r", now());
+    const renewing = engine.renew([{ ...held, ttlMs: 10_000 }], now());
+    await until("the renewal is under way", async () => {
+      const text = "SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+      return (await ground.admin.query(text)).rowCount === 1;
+    });
+    await other.revoke({ resource: "r", token: granted.token, force: false }, now());
+    assert.deepEqual(await renewing, [{ kind: "gone", why: "revoked" }]);
+  });
 
   play("grants are committed durably though the session prefers otherwise", async (ground) => {
     const client = await ground.client();

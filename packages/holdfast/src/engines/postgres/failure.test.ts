@@ -226,7 +226,7 @@ scenes({}, (play) => {
       await ground.admin.query(`ALTER TABLE first.resources DROP COLUMN due_at;
       CREATE OR REPLACE FUNCTION first.version() RETURNS integer LANGUAGE sql AS 'SELECT 1'`);
       const engine = ground.engine({ schema: "first" });
-      await assert.rejects(engine.tryAcquire(claim("p"), now()), /version 1, and 6.*createSchema/);
+      await assert.rejects(engine.tryAcquire(claim("p"), now()), /version 1, and 7.*createSchema/);
       await createSchema(ground.admin, { schema: "first" });
       assert.equal((await engine.tryAcquire(claim("p"), now())).kind, "busy");
       const text = "SELECT due_at <= now() AS known FROM first.resources";
@@ -268,7 +268,7 @@ scenes({}, (play) => {
         );
       }
       const engine = ground.engine({ schema: "second", idleMs: 1_000 });
-      await assert.rejects(engine.tryAcquire(claim("q"), now()), /version 2, and 6.*createSchema/);
+      await assert.rejects(engine.tryAcquire(claim("q"), now()), /version 2, and 7.*createSchema/);
       await createSchema(ground.admin, { schema: "second" });
       assert.deepEqual(await routines("second"), await routines("holdfast"));
       assert.equal((await engine.tryAcquire(claim("q"), now())).kind, "busy");

@@ -25,7 +25,7 @@ const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: bo
   [/^3D000$/, "there is no such database", false],
   [
     /^42501$/,
-    "this PostgreSQL user may not do what locks need; docs/engines/postgres.md lists it",
+    "this PostgreSQL user may not do what locks need; node_modules/holdfast/docs/engines/postgres.md lists it",
     false,
   ],
 ];

@@ -129,9 +129,11 @@ export class HoldingSession {
     try {
       await other.query("BEGIN");
       const theirs = Number((await other.query("SELECT pg_backend_pid() AS pid")).rows[0].pid);
+      // Told at once: where there is no other session, ours would wait for the end of this transaction.
+      if (theirs === this.#pid) throw new UnsupportedError(POOLED);
       const now = await this.#pidNow();
       await other.query("COMMIT");
-      if (theirs === this.#pid || now !== this.#pid) throw new UnsupportedError(POOLED);
+      if (now !== this.#pid) throw new UnsupportedError(POOLED);
       giveBack(other);
     } catch (error) {
       giveBack(other, true);

@@ -30,8 +30,9 @@ const OPEN_LIMIT_MS = 5_000;
 
 /** Locks in a PostgreSQL, through a Pool or Client of pg that you made. */
 export function postgresEngine({ client, ...options }: PostgresEngineOptions): Engine {
+  const terms = resolvePostgres(options);
   checkClient(client);
-  return engineOn(client, resolvePostgres(options));
+  return engineOn(client, terms);
 }
 
 export async function postgresFromUrl(url: EngineUrl): Promise<Engine> {

@@ -7,6 +7,7 @@ import { failureOf } from "./failure.js";
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
 const ECHO_WITHIN_MS = 1_000;
+const LATE_ECHO_WITHIN_MS = 60_000;
 const FIRST_WAIT_MS = 300;
 const CONNECT_WITHIN_MS = 5_000;
 const DEAF =
@@ -108,10 +109,17 @@ export class Listener {
     this.#ears.onReturn();
   }
 
-  /** It stays so: the same pooler would be met again. */
+  /**
+   * It mostly stays so: the same pooler would be met again. On a server that was only slow the echo still
+   * comes, and then it hears.
+   */
   #deaf(client: PgOwnClient): void {
     if (client !== this.#client) return;
-    this.#drop();
+    this.#heard = () => this.#hearsAgain(client);
+    const giveUp = () => {
+      if (client === this.#client && !this.#hears) this.#drop();
+    };
+    this.#timer = systemClock.timer(LATE_ECHO_WITHIN_MS, giveUp, false);
     if (!this.#toldDeaf) emit("failed", () => ({ during: "push", error: new Error(DEAF) }));
     this.#toldDeaf = true;
   }

@@ -1,5 +1,6 @@
 import { EngineError, MissingPeerError, UsageError } from "../../errors.js";
 import { emit } from "../../events.js";
+import { importPeer } from "../../import-peer.js";
 import type { EngineUrl } from "../../url.js";
 import { borrow, giveBack, type PgPool } from "./client.js";
 import { failureOf, notConnected } from "./failure.js";
@@ -69,12 +70,7 @@ function addressOf({ scheme, hosts, path, username, password, params }: EngineUr
 }
 
 async function loadPg(): Promise<PgModule> {
-  try {
-    const module = (await import("pg")) as unknown as PgModule;
-    return module.Pool === undefined ? module.default! : module;
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    if (code !== "ERR_MODULE_NOT_FOUND" && code !== "MODULE_NOT_FOUND") throw error;
-    throw new MissingPeerError('"pg" is not installed. Run: npm install pg');
-  }
+  const module = await importPeer<PgModule>("pg");
+  if (module === null) throw new MissingPeerError('"pg" is not installed. Run: npm install pg');
+  return module.Pool === undefined ? module.default! : module;
 }

@@ -1,6 +1,7 @@
 import { UsageError } from "../../errors.js";
+import { type Known, refuseUnknown } from "../../known-options.js";
 import { checkIdle, IDLE_MS } from "../../sql/idle.js";
-import { type EngineUrl, refuseUnknownParams } from "../../url.js";
+import { type EngineUrl, numberParam, refuseUnknownParams } from "../../url.js";
 import { isPool, type PgClient, type PgPool } from "./client.js";
 
 export interface PostgresEngineOptions {
@@ -50,7 +51,12 @@ const HOLDS: readonly PostgresHold[] = ["rows", "advisory", "shedlock"];
 /** Routines that know of ShedLock live in a schema of their own. */
 export const SHEDLOCK_SCHEMA = "holdfast_shedlock";
 
+const OPTIONS: Known<Omit<PostgresEngineOptions, "client">> = {
+  ...{ schema: true, listen: true, hold: true, prefix: true, idleMs: true },
+};
+
 export function resolvePostgres(options: Omit<PostgresEngineOptions, "client">): PostgresTerms {
+  refuseUnknown(options, OPTIONS, "postgresEngine");
   const { hold = POSTGRES_DEFAULTS.hold, listen = POSTGRES_DEFAULTS.listen } = options;
   const usual = hold === "shedlock" ? SHEDLOCK_SCHEMA : POSTGRES_DEFAULTS.schema;
   const { schema = usual, prefix = POSTGRES_DEFAULTS.prefix } = options;
@@ -90,7 +96,7 @@ export function termsFromUrl(url: EngineUrl): PostgresTerms {
   const listen = url.params.get("listen");
   const hold = url.params.get("hold") as PostgresHold | undefined;
   const prefix = url.params.get("prefix");
-  const idle = url.params.get("idleMs");
+  const idleMs = numberParam(url, "idleMs");
   if (listen !== undefined && listen !== "true" && listen !== "false") {
     throw new UsageError(`listen is "${listen}"; it must be true or false`);
   }
@@ -99,6 +105,6 @@ export function termsFromUrl(url: EngineUrl): PostgresTerms {
     ...(listen === undefined ? {} : { listen: listen === "true" }),
     ...(hold === undefined ? {} : { hold }),
     ...(prefix === undefined ? {} : { prefix }),
-    ...(idle === undefined ? {} : { idleMs: Number(idle) }),
+    ...(idleMs === undefined ? {} : { idleMs }),
   });
 }

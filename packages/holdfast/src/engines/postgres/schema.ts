@@ -1,5 +1,6 @@
 import { sleep, systemClock } from "../../clock.js";
 import { EngineError, UsageError } from "../../errors.js";
+import { type Known, refuseUnknown } from "../../known-options.js";
 import {
   borrow,
   giveBack,
@@ -13,7 +14,7 @@ import { POSTGRES_DEFAULTS, resolvePostgres, SHEDLOCK_SCHEMA } from "./options.j
 import { sql } from "./sql.gen.js";
 
 /** Of tables and routines. Raised when they change; `version()` in doors.sql says the same. */
-export const SCHEMA_VERSION = 6;
+export const SCHEMA_VERSION = 7;
 
 // Bodies of functions name each other, so tables come first and the order of the rest is free.
 const { tables, foreignNone, foreignShedlock, ...ROUTINES } = sql;
@@ -34,21 +35,26 @@ export interface SchemaOptions {
   readonly shedlock?: string;
 }
 
+const OPTIONS: Known<SchemaOptions> = { schema: true, shedlock: true };
+
 /**
  * Creates the schema, its tables and routines, or brings older ones up to date. Whoever uses the locks
  * meanwhile is held up for a moment at most, also while a dump or a long transaction reads the tables.
  */
 export async function createSchema(
   client: PgPool | PgClient,
-  { shedlock, ...options }: SchemaOptions = {},
+  options: SchemaOptions = {},
 ): Promise<void> {
+  refuseUnknown(options, OPTIONS, "createSchema");
+  const { shedlock, ...rest } = options;
   const hold = shedlock === undefined ? "rows" : "shedlock";
-  const { schema } = resolvePostgres({ ...options, hold });
+  const { schema } = resolvePostgres({ ...rest, hold });
   const session = isPool(client) ? await borrow(client) : client;
   const deadline = systemClock.now() + CREATION_MS;
   try {
     const { rows } = await session.query("SELECT current_schema() AS here");
     const table = shedlock === undefined ? null : quoted(shedlock, rows[0].here);
+    if (table !== null) await refuseZoned(session, table);
     const program = programOf(schema, table);
     while (!(await isMade(session, schema, table)) && !(await create(session, schema, program))) {
       if (systemClock.now() >= deadline) throw inUse(schema);
@@ -110,6 +116,28 @@ async function isMade(session: PgClient, schema: string, table: string | null): 
   }
 }
 
+/**
+ * ShedLock writes UTC into columns without a time zone. In columns with one, the zone of each session would
+ * move what it writes, and two programs of different zones would both be in.
+ */
+async function refuseZoned(session: PgClient, table: string): Promise<void> {
+  const { rows } = await session.query(
+    `SELECT attname AS name FROM pg_attribute WHERE attrelid = to_regclass($1)
+      AND attname IN ('lock_until', 'locked_at') AND atttypid = 'timestamptz'::regtype`,
+    [table],
+  );
+  if (rows.length === 0) return;
+  const names: string[] = rows.map(({ name }) => name);
+  const changes = names.map(
+    (name) => `ALTER ${name} TYPE timestamp USING ${name} AT TIME ZONE 'utc'`,
+  );
+  throw new EngineError(
+    `${names.join(" and ")} of ${table} ${names.length > 1 ? "are" : "is"} timestamptz, and ShedLock's ` +
+      `must be timestamp. Send: ALTER TABLE ${table} ${changes.join(", ")}`,
+    { effect: "none", retryable: false },
+  );
+}
+
 /** "shedlock" or "public.shedlock" with its schema, each part in quotes: routines have no path. */
 function quoted(table: string, here: string): string {
   if (typeof table === "string" && /^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$/i.test(table)) {
@@ -137,11 +165,11 @@ export async function checkSchema(
   }
   if (found === SCHEMA_VERSION) return;
   if (found !== undefined && found > SCHEMA_VERSION) throw tooNew(schema, found);
-  const create = `${creation(schema, hold)} from "holdfast/postgres"`;
+  const create = `prepare(url) from "holdfast" or ${creation(schema, hold)} from "holdfast/postgres"`;
   const message =
     found === undefined
-      ? `schema "${schema}" has no tables for locks. Run "holdfast init" with this URL, or call ${create}, once, as a user that may create them`
-      : `schema "${schema}" is of version ${found}, and ${SCHEMA_VERSION} is needed. Run "holdfast init" with this URL, or call ${create}`;
+      ? `schema "${schema}" has no tables for locks. Run "npx @holdfast/cli init" with this URL, or call ${create}, once, as a user that may create them`
+      : `schema "${schema}" is of version ${found}, and ${SCHEMA_VERSION} is needed. Run "npx @holdfast/cli init" with this URL, or call ${create}`;
   throw new EngineError(message, { effect: "none", retryable: false });
 }
 

@@ -31,6 +31,24 @@ scenes({ settings: ["timezone=Asia/Kathmandu"] }, (play) => {
     takeTurns(onGround(ground), 200),
   );
 
+  play(
+    "a table whose times have a zone is refused with the statement that helps",
+    async (ground) => {
+      await ground.admin.query(`CREATE TABLE zoned (name varchar(64) PRIMARY KEY,
+      lock_until timestamptz NOT NULL, locked_at timestamptz NOT NULL, locked_by varchar(255) NOT NULL)`);
+      const options = { schema: "zoned_locks", shedlock: "zoned" };
+      let help = "";
+      await assert.rejects(createSchema(ground.admin, options), (error: EngineError) => {
+        [help = ""] = /ALTER TABLE .*/.exec(error.message) ?? [];
+        return error.effect === "none" && !error.retryable;
+      });
+      await ground.admin.query(help);
+      await createSchema(ground.admin, options);
+      const engine = ground.engine({ ...HOLD, schema: "zoned_locks" });
+      assert.equal((await engine.tryAcquire(claim("z"), now())).kind, "granted");
+    },
+  );
+
   play("a name that does not fit into ShedLock's column is refused", async (ground) => {
     const locks = ground.locks(HOLD);
     await assert.rejects(locks.tryAcquire("x".repeat(65)), { code: "ENGINE" });

@@ -83,7 +83,8 @@ CREATE TABLE IF NOT EXISTS holdfast.advisory (
 ALTER TABLE holdfast.advisory ADD COLUMN IF NOT EXISTS renewal_order bigint NOT NULL DEFAULT 0;
 ALTER TABLE holdfast.advisory ADD COLUMN IF NOT EXISTS token_index integer NOT NULL DEFAULT 0;
 CREATE INDEX IF NOT EXISTS advisory_session ON holdfast.advisory (session, ttl_ms);
-CREATE INDEX IF NOT EXISTS advisory_key ON holdfast.advisory (key);
+DROP INDEX IF EXISTS holdfast.advisory_key;
+CREATE INDEX IF NOT EXISTS advisory_holds ON holdfast.advisory (key, session);
 CREATE INDEX IF NOT EXISTS advisory_resource ON holdfast.advisory (resource);
 
 -- A name that is a number is that number; any other is hashed as others hash names in SQL.
@@ -103,6 +104,25 @@ $$;
 
 CREATE OR REPLACE FUNCTION holdfast.advisory_lives(session bigint) RETURNS boolean
 LANGUAGE sql AS $$ SELECT EXISTS (SELECT FROM holdfast.advisory_pids(session)) $$;
+
+-- The keys that anybody has, in one look at all locks: the number of a session is one for as long as it lives.
+CREATE OR REPLACE FUNCTION holdfast.advisory_keys() RETURNS SETOF bigint
+LANGUAGE sql AS $$
+  SELECT (l.classid::bigint << 32) | l.objid::bigint FROM pg_locks l
+   WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+$$;
+
+-- The sessions that have rows of a key, each once, however many rows it has.
+CREATE OR REPLACE FUNCTION holdfast.advisory_sessions(wanted bigint) RETURNS SETOF bigint
+LANGUAGE sql AS $$
+  WITH RECURSIVE s(id) AS (
+    SELECT (SELECT min(a.session) FROM holdfast.advisory a WHERE a.key = wanted)
+    UNION ALL
+    SELECT (SELECT min(a.session) FROM holdfast.advisory a WHERE a.key = wanted AND a.session > s.id)
+      FROM s WHERE s.id IS NOT NULL)
+  SELECT s.id FROM s WHERE s.id IS NOT NULL
+$$;
 
 -- A pooler that lends another session for every transaction would take locks that nobody gives back.
 CREATE OR REPLACE FUNCTION holdfast.advisory_session(my_pid integer) RETURNS void
@@ -134,7 +154,7 @@ BEGIN
     SELECT jsonb_build_array(CASE WHEN a.shared THEN 's' ELSE 'x' END,
         (a.token + a.token_index)::text, a.label, greatest(0, a.ttl_ms - holdfast.ms_between(a.heard_at, clock_timestamp())), a.revoked) AS view
       FROM holdfast.advisory a
-     WHERE a.resource = res AND a.key = wanted AND holdfast.advisory_lives(a.session)
+     WHERE a.resource = res AND a.key = wanted AND a.session IN (SELECT holdfast.advisory_keys())
     UNION ALL
     SELECT jsonb_build_array(CASE WHEN p.shared THEN 's' ELSE 'x' END, '0', '(another program)', 0, false)
       FROM holdfast.advisory_pids(wanted) p
@@ -152,6 +172,8 @@ DECLARE
   wanted bigint := holdfast.advisory_key(op->>'key');
   is_shared boolean := (op->>'shared')::boolean;
   mine holdfast.advisory;
+  has_shared boolean;
+  let_in boolean;
   first bigint;
 BEGIN
   IF EXISTS (SELECT FROM holdfast.tombstones t WHERE t.grant_id = id AND t.until > clock_timestamp()) THEN
@@ -163,17 +185,23 @@ BEGIN
     UPDATE holdfast.advisory SET heard_at = clock_timestamp() WHERE grant_id = id;
     RETURN jsonb_build_array('granted', mine.token::text, mine.tokens, mine.ttl_ms);
   END IF;
-  -- PostgreSQL lets a session in again that is in already, so the rows must keep us out.
-  IF EXISTS (SELECT FROM holdfast.advisory a WHERE a.key = wanted AND a.session = my_session
-               AND NOT (a.shared AND is_shared))
-     OR NOT (CASE WHEN is_shared AND NOT EXISTS (SELECT FROM holdfast.advisory a
-                          WHERE a.key = wanted AND a.session = my_session)
-               THEN pg_try_advisory_lock_shared(wanted)
-               WHEN is_shared THEN true
-               ELSE pg_try_advisory_lock(wanted) END) THEN
+  -- PostgreSQL lets a session in again that is in already, so the rows must keep us out. Those of one
+  -- session are one writer or readers only.
+  SELECT a.shared INTO has_shared FROM holdfast.advisory a
+   WHERE a.key = wanted AND a.session = my_session LIMIT 1;
+  IF FOUND THEN let_in := has_shared AND is_shared;
+  ELSIF is_shared THEN let_in := pg_try_advisory_lock_shared(wanted);
+  ELSE let_in := pg_try_advisory_lock(wanted);
+  END IF;
+  IF NOT let_in THEN
     RETURN jsonb_build_array('busy', 1000, holdfast.advisory_holders(res, wanted));
   END IF;
-  DELETE FROM holdfast.advisory a WHERE a.key = wanted AND NOT holdfast.advisory_lives(a.session);
+  IF EXISTS (SELECT FROM holdfast.advisory a WHERE a.key = wanted AND a.session < my_session)
+     OR EXISTS (SELECT FROM holdfast.advisory a WHERE a.key = wanted AND a.session > my_session) THEN
+    DELETE FROM holdfast.advisory a WHERE a.key = wanted AND a.session IN (
+      SELECT s FROM holdfast.advisory_sessions(wanted) s
+       WHERE s NOT IN (SELECT holdfast.advisory_keys()));
+  END IF;
   DELETE FROM holdfast.advisory a WHERE a.grant_id = id AND NOT holdfast.advisory_lives(a.session);
   first := nextval('holdfast.tokens');
   INSERT INTO holdfast.advisory (grant_id, session, pid, key, resource, shared, token, tokens, ttl_ms,
@@ -221,7 +249,8 @@ BEGIN
 END $$;
 
 -- Each is an element of four arrays: name, id, ttl, index of the token in use. ord: of the call. As renew
--- does for rows, but that no session lock can be left.
+-- does for rows, but that no session lock can be left. Nothing is added to the session so that rows are found
+-- by their ids: a plan made while it had few of them would read all of its rows.
 -- Gives for each renewed ms | gone why
 CREATE OR REPLACE FUNCTION holdfast.advisory_renew(names text[], ids uuid[], ttls bigint[],
   indexes integer[], ord bigint, my_session bigint, my_pid integer) RETURNS jsonb
@@ -232,7 +261,7 @@ BEGIN
   UPDATE holdfast.advisory a SET ttl_ms = b.ttl, heard_at = clock_timestamp(), renewal_order = ord,
       token_index = greatest(a.token_index, b.in_use), revoked = false
     FROM unnest(names, ids, ttls, indexes) AS b(name, id, ttl, in_use)
-   WHERE a.grant_id = b.id AND a.resource = b.name AND a.session = my_session
+   WHERE a.grant_id = b.id AND a.resource = b.name AND a.session + 0 = my_session
      AND (NOT a.revoked OR b.in_use > a.token_index) AND a.renewal_order <= ord;
   PERFORM holdfast.advisory_patience(my_session);
   RETURN (SELECT coalesce(jsonb_agg(CASE
@@ -243,7 +272,7 @@ BEGIN
       END ORDER BY b.n), '[]')
     FROM unnest(names, ids, ttls, indexes) WITH ORDINALITY AS b(name, id, ttl, in_use, n)
     LEFT JOIN holdfast.advisory a
-      ON a.grant_id = b.id AND a.resource = b.name AND a.session = my_session);
+      ON a.grant_id = b.id AND a.resource = b.name AND a.session + 0 = my_session);
 END $$;
 
 -- op    verb release, name, id, tombstone, changes: the channel of those who wait
@@ -631,7 +660,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT holdfast.list(after, prefix, most)
 $$;
 
-CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 6 $$;
+CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 7 $$;
 `,
   dropIdle: `-- Forgets resources that nobody holds or waits for. The caller has locked them.
 CREATE OR REPLACE FUNCTION holdfast.drop_idle(names text[]) RETURNS void
@@ -1215,7 +1244,7 @@ BEGIN
     SELECT name, id, ttl, in_use, leave, n
       FROM unnest(names, ids, ttls, indexes, leaves) WITH ORDINALITY AS a(name, id, ttl, in_use, leave, n)
   ), free AS MATERIALIZED (
-    SELECT g.grant_id, g.expires_at, g.renewal_order,
+    SELECT g.grant_id, g.expires_at, g.renewal_order, g.revoked,
         (NOT g.is_left OR a.leave) AND (NOT g.revoked OR a.in_use > g.token_index)
           AND holdfast.foreign_mine(g.resource, g.grant_id) AS may
       FROM holdfast.grants g JOIN asked a ON g.grant_id = a.id AND g.resource = a.name
@@ -1234,6 +1263,8 @@ BEGIN
       WHEN f.grant_id IS NULL AND g.grant_id IS NOT NULL THEN '["locked"]'
       WHEN f.may AND f.renewal_order > ord AND f.expires_at > clock_timestamp()
         THEN jsonb_build_array('renewed', holdfast.ms_left(f.expires_at))
+      -- Told by the row that is locked: another statement's view may be from before the revocation.
+      WHEN f.revoked AND f.expires_at > clock_timestamp() THEN '["gone", "revoked"]'
       ELSE holdfast.why_gone(a.name, a.id, clock_timestamp()) END ORDER BY a.n),
       array_agg(r.grant_id) FILTER (WHERE r.grant_id IS NOT NULL)
     INTO answers, mine

@@ -1,5 +1,6 @@
 import { EngineError, UsageError } from "../../errors.js";
 import { parseSequencer } from "../../fencing/sequencer.js";
+import { type Known, refuseUnknown } from "../../known-options.js";
 import { oneOf, onlyAnswer } from "../../sql/shape.js";
 import {
   checkClaimHere,
@@ -25,6 +26,9 @@ export interface ClaimHereOptions extends TransactionOptions {
 
 export type { TransactionClaim };
 
+const FENCE: Known<TransactionOptions> = { schema: true };
+const CLAIM: Known<ClaimHereOptions> = { ...FENCE, waitMs: true };
+
 /** SQLSTATEs of our own: what a transaction of the caller's must not be. */
 const REFUSALS: Readonly<Record<string, string>> = {
   HF002:
@@ -41,8 +45,10 @@ const REFUSALS: Readonly<Record<string, string>> = {
 export async function fenceInTransaction(
   client: PgClient,
   sequencer: string,
-  { schema = POSTGRES_DEFAULTS.schema }: TransactionOptions = {},
+  options: TransactionOptions = {},
 ): Promise<void> {
+  refuseUnknown(options, FENCE, "fenceInTransaction");
+  const { schema = POSTGRES_DEFAULTS.schema } = options;
   const sequence = parseSequencer(sequencer);
   const values = [sequence.resource, sequence.mode === "shared", String(sequence.token)];
   const isGood = oneOf(await ask(client, schema, "fence($1, $2, $3)", values), true, false);
@@ -57,8 +63,10 @@ export async function fenceInTransaction(
 export async function claimInTransaction(
   client: PgClient,
   resource: string,
-  { schema = POSTGRES_DEFAULTS.schema, waitMs = 1_000 }: ClaimHereOptions = {},
+  options: ClaimHereOptions = {},
 ): Promise<TransactionClaim | null> {
+  refuseUnknown(options, CLAIM, "claimInTransaction");
+  const { schema = POSTGRES_DEFAULTS.schema, waitMs = 1_000 } = options;
   checkClaimHere(resource, waitMs);
   return claimedHere(resource, await ask(client, schema, "claim_here($1, $2)", [resource, waitMs]));
 }

@@ -72,4 +72,4 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
   SELECT holdfast.list(after, prefix, most)
 $$;
 
-CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 6 $$;
+CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 7 $$;

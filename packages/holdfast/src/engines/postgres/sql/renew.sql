@@ -50,7 +50,7 @@ BEGIN
     SELECT name, id, ttl, in_use, leave, n
       FROM unnest(names, ids, ttls, indexes, leaves) WITH ORDINALITY AS a(name, id, ttl, in_use, leave, n)
   ), free AS MATERIALIZED (
-    SELECT g.grant_id, g.expires_at, g.renewal_order,
+    SELECT g.grant_id, g.expires_at, g.renewal_order, g.revoked,
         (NOT g.is_left OR a.leave) AND (NOT g.revoked OR a.in_use > g.token_index)
           AND holdfast.foreign_mine(g.resource, g.grant_id) AS may
       FROM holdfast.grants g JOIN asked a ON g.grant_id = a.id AND g.resource = a.name
@@ -69,6 +69,8 @@ BEGIN
       WHEN f.grant_id IS NULL AND g.grant_id IS NOT NULL THEN '["locked"]'
       WHEN f.may AND f.renewal_order > ord AND f.expires_at > clock_timestamp()
         THEN jsonb_build_array('renewed', holdfast.ms_left(f.expires_at))
+      -- Told by the row that is locked: another statement's view may be from before the revocation.
+      WHEN f.revoked AND f.expires_at > clock_timestamp() THEN '["gone", "revoked"]'
       ELSE holdfast.why_gone(a.name, a.id, clock_timestamp()) END ORDER BY a.n),
       array_agg(r.grant_id) FILTER (WHERE r.grant_id IS NOT NULL)
     INTO answers, mine

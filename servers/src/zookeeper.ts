@@ -183,7 +183,7 @@ function configuration(port: number, folder: string, tickMs: number): string[] {
 }
 
 function javaArguments(more: readonly string[]): string[] {
-  const jars = [ensure("zookeeper.jar"), ensure("slf4j-simple.jar")];
+  const jars = [ensure("zookeeper-server.jar"), ensure("slf4j-simple.jar")];
   return [
     "-Xmx192m",
     "-XX:+UseSerialGC",

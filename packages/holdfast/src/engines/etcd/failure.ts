@@ -10,7 +10,7 @@ const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: bo
   [NO_SPACE, "etcd is out of space (its quota) and refuses to write", true],
   [
     /permission denied/,
-    "this etcd user may not do what locks need; docs/engines/etcd.md lists it",
+    "this etcd user may not do what locks need; node_modules/holdfast/docs/engines/etcd.md lists it",
     false,
   ],
   [

@@ -1,5 +1,6 @@
 import type { SecureContextOptions } from "node:tls";
 import { UsageError } from "../../errors.js";
+import { type Known, refuseUnknown } from "../../known-options.js";
 import { type EngineUrl, refuseUnknownParams } from "../../url.js";
 
 const PORT = 2379;
@@ -35,7 +36,12 @@ export interface EtcdTerms {
   readonly tls: EtcdTls | null;
 }
 
+const OPTIONS: Known<EtcdEngineOptions> = {
+  ...{ endpoints: true, prefix: true, username: true, password: true, tls: true },
+};
+
 export function resolveEtcd(options: EtcdEngineOptions): EtcdTerms {
+  refuseUnknown(options, OPTIONS, "etcdEngine");
   const { endpoints, prefix = ETCD_DEFAULTS.prefix, username, password, tls = false } = options;
   if (!Array.isArray(endpoints) || endpoints.length === 0) {
     throw new UsageError('endpoints must be a list like ["127.0.0.1:2379"]');

@@ -1,5 +1,5 @@
 import type { ListFilter, ListPage, ResourceView } from "../../engine.js";
-import { globToRegExp } from "../../resource.js";
+import { compileGlob } from "../../resource.js";
 import type { EtcdClient } from "./client.js";
 import { isOurs, type Keys, markedBy } from "./keys.js";
 import type { Leases } from "./leases.js";
@@ -54,7 +54,7 @@ export class Views {
     // The last one's keys may go on beyond the page, and are read by themselves.
     const cut = isMore && beyond === null && last !== null && groups.has(last);
     const rest = cut ? this.#keys.room(last).end : `${lastKey}\0`;
-    const glob = globToRegExp(match);
+    const glob = compileGlob(match);
     const views = [...groups]
       .filter(([resource]) => glob.test(resource))
       .map(([resource, kvs]) =>

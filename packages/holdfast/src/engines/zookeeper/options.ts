@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { UsageError } from "../../errors.js";
+import { type Known, refuseUnknown } from "../../known-options.js";
 import { type EngineUrl, type Host, parseEngineUrl, refuseUnknownParams } from "../../url.js";
 import type { LayoutName } from "./layout.js";
 import { type Place, placeOf } from "./paths.js";
@@ -63,7 +64,13 @@ const PARAMS = [
   "tlsServername",
 ];
 
+const OPTIONS: Known<ZookeeperEngineOptions> = {
+  ...{ hosts: true, chroot: true, prefix: true, username: true, password: true },
+  ...{ acl: true, tls: true, layout: true, hold: true },
+};
+
 export function resolveZookeeper(options: ZookeeperEngineOptions): ZookeeperTerms {
+  refuseUnknown(options, OPTIONS, "zookeeperEngine");
   const usual = options.hold === "ttl" ? { prefix: TTL_PREFIX } : {};
   const all = { ...ZOOKEEPER_DEFAULTS, ...usual, ...defined(options) };
   const { chroot, prefix, layout, hold } = all;

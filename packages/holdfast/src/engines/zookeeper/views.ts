@@ -7,7 +7,7 @@ import type {
   Sequence,
 } from "../../engine.js";
 import { emit } from "../../events.js";
-import { globToRegExp } from "../../resource.js";
+import { compileGlob } from "../../resource.js";
 import type { Claims } from "./claims.js";
 import { refusal } from "./failure.js";
 import { type Line, markerOf } from "./line.js";
@@ -158,7 +158,7 @@ export async function listFolder(
   ]);
   if (synced.err !== CODES.ok) throw refusal(synced.err);
   if (children.value === null && children.err !== CODES.noNode) throw refusal(children.err);
-  const glob = globToRegExp(match);
+  const glob = compileGlob(match);
   const matching = (children.value?.names ?? [])
     .filter((name) => cursor === null || name > cursor)
     .sort()

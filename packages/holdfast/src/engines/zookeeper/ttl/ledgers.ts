@@ -71,17 +71,24 @@ export class Ledgers {
   }
 
   async #work(path: string, waiting: Change[]): Promise<void> {
+    let failure: EngineError | null = null;
     for (let tries = 0; waiting.length > 0; tries++) {
       const now = systemClock.now();
       for (const late of waiting.filter(({ until }) => until <= now)) {
         waiting.splice(waiting.indexOf(late), 1);
-        late.reject(tooBusy());
+        late.reject(failure ?? tooBusy());
       }
       if (waiting.length === 0) break;
       try {
         if (await this.#round(path, waiting)) tries = 0;
-        else if (tries > 0) await sleep(systemClock, randomInt(MOST_PAUSE_MS), undefined, false);
+        else if (tries > 0) await pause();
+        failure = null;
       } catch (error) {
+        if (isUndone(error)) {
+          failure = error;
+          await pause();
+          continue;
+        }
         // Whoever asks again does so with the same grantId, and finds what was written after all.
         for (const { reject } of waiting.splice(0)) reject(error as Error);
       }
@@ -139,6 +146,19 @@ export class Ledgers {
     if (page.ledger !== null) this.sightings.read(path, page.ledger, page.written);
     return page;
   }
+}
+
+function pause(): Promise<void> {
+  return sleep(systemClock, randomInt(MOST_PAUSE_MS), undefined, false);
+}
+
+/**
+ * Whether the connection broke before anything was written, which a cause tells: another server is asked in
+ * the time that is left. What a server refuses has none.
+ */
+function isUndone(error: unknown): error is EngineError {
+  if (!(error instanceof EngineError) || error.cause === undefined) return false;
+  return error.effect === "none" && error.retryable;
 }
 
 function tooBusy(): EngineError {

@@ -31,6 +31,10 @@ export class Requests {
     return oldest;
   }
 
+  get underWay(): Iterable<Request> {
+    return this.#inFlight.values();
+  }
+
   /** Its number; from now on its answer is awaited. */
   send(request: Request): number {
     this.#xid = this.#xid === LARGEST_XID ? 1 : this.#xid + 1;

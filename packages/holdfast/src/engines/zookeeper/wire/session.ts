@@ -24,6 +24,7 @@ import {
 import { Proof } from "./proof.js";
 import { type Answer, notSent, type Request, Requests } from "./requests.js";
 import { Rounds } from "./rounds.js";
+import { Silence } from "./silence.js";
 import { Watches, type WatchListener } from "./watches.js";
 
 const XIDS = { event: -1, ping: -2, auth: -4, watches: -8 } as const;
@@ -48,6 +49,7 @@ export class Session {
   readonly #onEnd: (why: "expired" | "refused") => void;
   readonly #watches = new Watches();
   readonly #requests = new Requests();
+  readonly #silence = new Silence(this.#requests, (silentMs) => this.#hangUp(silentMs));
   #proof: Proof;
   #timeoutMs: number;
   #sessionId = 0n;
@@ -178,6 +180,7 @@ export class Session {
   #lost(connection: Connection, error: Error): void {
     if (this.#connection !== connection || this.#state === "over") return;
     this.#connection = null;
+    this.#silence.end();
     this.#lastFailure = error;
     emit("failed", () => ({ during: "connection", error }));
     this.#state = "joining";
@@ -198,6 +201,7 @@ export class Session {
 
   #take(packet: Buffer): void {
     this.#heardAt = systemClock.now();
+    this.#silence.heard(this.#heardAt);
     if (this.#state === "joining") this.#welcome(packet);
     else if (this.#state === "open") this.#hear(new JuteReader(packet));
   }
@@ -283,6 +287,7 @@ export class Session {
   #send(request: Request): void {
     const xid = this.#requests.send(request);
     this.#connection!.send(writeRequest(xid, request.operation));
+    this.#silence.sent(request.until);
   }
 
   /** Says that we are there, and sees to it that the server is. */
@@ -295,11 +300,15 @@ export class Session {
     const { oldest } = this.#requests;
     const silentMs = oldest === undefined ? 0 : now - Math.max(this.#heardAt, oldest.sentAt);
     if (silentMs > mostMs) {
-      this.#connection!.end(new Error(`no answer within ${Math.round(silentMs)} ms`));
+      this.#hangUp(silentMs);
       return;
     }
     this.ask(vouch("/"), now + mostMs).catch(() => {});
     this.#arm(this.#proof.keepEveryMs, () => this.#keep());
+  }
+
+  #hangUp(silentMs: number): void {
+    this.#connection?.end(new Error(`no answer within ${Math.round(silentMs)} ms`));
   }
 
   #expire(): void {
@@ -319,6 +328,7 @@ export class Session {
     this.#state = "over";
     this.#why = why;
     this.#timer?.cancel();
+    this.#silence.end();
     this.#connection?.end(why);
     this.#requests.failSent(why);
     this.#requests.failWaiting(why);

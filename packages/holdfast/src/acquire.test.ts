@@ -172,6 +172,71 @@ for (const fair of ["strict", "cohort"] as const) {
   });
 }
 
+const WAYS = {
+  strict: { fair: "strict" },
+  cohort: { fair: "cohort" },
+  shared: { mode: "shared" },
+  "not renewed": { renew: false },
+} as const;
+
+for (const [way, options] of Object.entries(WAYS)) {
+  for (const line of [true, false]) {
+    const where = `${way}, ${line ? "in a line" : "without a line"}`;
+    test(`a wait ends with its patience although its claim is never answered (${where})`, async () => {
+      const { clock, engine, held } = stage();
+      const lineless: Engine = Object.assign(Object.create(engine) as Engine, {
+        ...{ queue: undefined, close: () => engine.close() },
+      });
+      const locks = new Locks(line ? engine : lineless, { clock });
+      for (const verb of [line ? "enqueue" : "tryAcquire", "withdraw"] as const) {
+        engine.inject(verb, { kind: "hang", carriedOut: verb !== "withdraw" });
+      }
+      const ends: unknown[] = [];
+      const wait = { ...options, waitMs: 400, callTimeoutMs: 5_000 };
+      void outcomeOf(locks.acquire("a", wait)).then((end) => ends.push(end));
+      await clock.advance(399);
+      assert.equal(ends.length, 0);
+      assert.equal(held("a"), 1, "the claim was carried out, and nobody knows");
+      await clock.advance(51);
+      const [end] = ends;
+      assert.ok(end instanceof EngineError, `got ${String(end)}`);
+      assert.equal(end.effect, "unknown");
+      assert.match(end.message, /did not answer within 4[05]0 ms/);
+      await clock.advance(10);
+      assert.equal(held("a"), 0, "what was in doubt is given back");
+      await locks.close();
+      await clock.advance(10_000);
+      assert.equal(clock.timers, 0);
+    });
+  }
+
+  test(`a wait ends with its patience although nothing is answered any more (${way})`, async () => {
+    const { clock, engine, locks, other, inLine } = stage();
+    await other.acquire("a");
+    const ends: unknown[] = [];
+    void outcomeOf(locks.acquire("a", { ...options, waitMs: 400 })).then((end) => ends.push(end));
+    await clock.advance(100);
+    assert.equal(inLine("a"), 1);
+    for (const verb of ["heartbeat", "withdraw", "release"] as const) {
+      engine.inject(verb, { kind: "hang", carriedOut: false });
+    }
+    await clock.advance(350);
+    // Its place was confirmed a moment ago, so it is known who was in the way.
+    assert.ok(ends[0] instanceof AcquireTimeoutError, `got ${String(ends[0])}`);
+    await clock.advance(10_000);
+    assert.equal(inLine("a"), 0, "the clean-up is repeated");
+  });
+
+  test(`a wait whose requests fail ends with its patience, and says why (${way})`, async () => {
+    const { clock, engine, locks } = stage();
+    const refused = new EngineError("refused", { effect: "none", retryable: true });
+    engine.inject("enqueue", { kind: "fail", error: refused }, 99);
+    const waiting = outcomeOf(locks.acquire("a", { ...options, waitMs: 400, retry: [1_000] }));
+    await clock.advance(450);
+    assert.equal(await Promise.race([waiting, "still waiting"]), refused);
+  });
+}
+
 for (const fair of ["strict", "cohort"] as const) {
   test(`a backend that falls silent while a claim stands in line is not called busy (${fair})`, async () => {
     const { clock, engine, locks, other, inLine } = stage();

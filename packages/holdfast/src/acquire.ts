@@ -1,7 +1,7 @@
 import type { Backend } from "./backend.js";
 import type { Timer } from "./clock.js";
 import type { Busy, Gone, Granted, HolderView, Queued, Withdrawn } from "./engine.js";
-import { AcquireTimeoutError, EngineError, type HoldfastError } from "./errors.js";
+import { AcquireTimeoutError, EngineError } from "./errors.js";
 import { CERTAIN, Grant } from "./grant.js";
 import { mintGrantId } from "./grant-id.js";
 import { Changes, ownPace } from "./look-again.js";
@@ -40,6 +40,8 @@ export interface Claimant {
 }
 
 const LEAST_LOOK_MS = 5;
+/** When patience is spent, an answer that is on its way is waited for so long at most. */
+export const LAST_WORD_MS = 50;
 
 /**
  * One claim, from the first call until it is granted, out of patience, aborted or failed. Whatever
@@ -80,7 +82,11 @@ export class Contention implements Asker, Waiter {
   #looks: RetryWalk | null = null;
   #changes: Changes | null = null;
   #open: OpenClaim;
+  /** Whether the backend has said anything, and is heard still. */
   #answered = false;
+  #failure: unknown = null;
+  /** Whom it waits for, as far as it was ever heard. */
+  #holders: readonly HolderView[] = [];
   /** The claim whose grant came too late, and was asked for once more. */
   #claimedAgain: OpenClaim | null = null;
   #unknownInARow = 0;
@@ -103,12 +109,22 @@ export class Contention implements Asker, Waiter {
   start(): void {
     // close() must not take the engine away before this has cleaned up behind itself.
     this.#backend.began();
+    const { waitMs } = this.#wish;
+    // Who does not wait at all is answered by its one call, or told by that call's own limit.
+    if (waitMs > 0 && waitMs < Infinity) {
+      this.#patience = this.#backend.clock.timer(this.#leftMs(), () => this.#late(), true);
+    }
     this.#ask();
   }
 
   /** Whether the backend left the last heartbeat unanswered: who holds it now, nobody knows. */
   get isUnheard(): boolean {
     return this.#place !== null && this.#place.failures > 0;
+  }
+
+  /** What the last request failed with, if none was answered since. */
+  get failure(): unknown {
+    return this.#failure;
   }
 
   /** Whom it waits for, as of the last heartbeat; undefined while it stands in no line. */
@@ -133,7 +149,7 @@ export class Contention implements Asker, Waiter {
   }
 
   #tried(answer: Granted | Busy | Gone): void {
-    this.#answered = true;
+    this.#noteAnswer();
     if (answer.kind === "granted") this.#accept(answer);
     else if (answer.kind === "gone") this.#forgotten();
     else {
@@ -145,18 +161,14 @@ export class Contention implements Asker, Waiter {
   #standInLine(pulse: Pulse): void {
     // Before the claim is sent: a push may overtake the answer.
     this.#place = pulse.enrol(this.#open.claim, this);
-    const leftMs = this.#leftMs();
-    if (leftMs < Infinity) {
-      this.#patience = this.#backend.clock.timer(leftMs, () => this.#late(), true);
-    }
     this.#send(Contention.#STAND_IN_LINE);
   }
 
   #stoodInLine(answer: Granted | Queued | Gone, startedAt: number): void {
-    this.#answered = true;
+    this.#noteAnswer();
     if (answer.kind === "queued") {
       this.#arena.pulse!.queued(this.#place!, answer, startedAt);
-      this.#claimant.heard(answer.holders);
+      this.#heard(answer.holders);
       return;
     }
     this.#leaveLine();
@@ -168,7 +180,7 @@ export class Contention implements Asker, Waiter {
   called(outcome: Outcome): void {
     this.#leaveLine();
     this.#question++;
-    this.#answered = true;
+    this.#noteAnswer();
     try {
       if (outcome === "unknown") this.#forgotten();
       else this.#accept(outcome);
@@ -177,26 +189,34 @@ export class Contention implements Asker, Waiter {
     }
   }
 
-  /** Patience is spent, but the grant may have come first: then it is ours, and good. */
+  /**
+   * Patience is spent, but the grant may have come first: then it is ours, and good. Whoever stands in
+   * line asks for it; others have asked, or do so now. But no answer is worth more than a moment.
+   */
   #late(): void {
-    const { holders, failures } = this.#place!;
+    const giveUp = () => this.#fail(this.#outOfPatience());
+    this.#patience = this.#backend.clock.timer(LAST_WORD_MS, giveUp, true);
+    if (this.#place === null) return;
+    const { holders, failures } = this.#place;
+    this.#holders = holders;
+    // Who held it when heartbeats were last answered, nobody knows to hold it now.
+    if (failures > 0) this.#answered = false;
     // An enqueue without an answer may be carried out after the withdrawal, and be answered before it.
     const overtaken = this.#open.exists;
     this.#leaveLine();
     const withdraw: Step<Contention, Withdrawn | Granted> = {
       ask: (_, call) => this.#backend.engine.queue!.withdraw(this.#open.claim, call),
       answered: (_, answer) => {
-        this.#answered = true;
+        this.#noteAnswer();
         if (answer.kind === "granted") {
           this.#accept(answer);
           return;
         }
         // What is still on its way, a tombstone awaits; what has arrived is released.
         this.#open.exposed = overtaken;
-        this.#fail(this.#outOfPatience(holders));
+        this.#fail(this.#outOfPatience());
       },
-      // Who held it when heartbeats were last answered, nobody knows to hold it now.
-      failed: (_, error) => this.#fail(failures > 0 ? error : this.#outOfPatience(holders)),
+      failed: (_, error) => this.#fail(failures > 0 ? error : this.#outOfPatience()),
     };
     this.#send(withdraw);
   }
@@ -232,8 +252,10 @@ export class Contention implements Asker, Waiter {
       this.#claimant.granted(grant, now);
       return;
     }
+    this.#heard([]);
+    if (this.#over) return;
     if (this.#leftMs() <= 0) {
-      this.#fail(this.#outOfPatience([]));
+      this.#fail(this.#outOfPatience());
       return;
     }
     if (this.#claimedAgain === this.#open) {
@@ -256,14 +278,14 @@ export class Contention implements Asker, Waiter {
     // revoked grant would keep its own claimant out for a whole ttl.
     this.#open.giveUp();
     this.#open = this.#newClaim();
-    this.#claimant.heard([]);
+    this.#heard([]);
     if (this.#over) return;
     if (this.#leftMs() <= 0) {
-      this.#fail(this.#outOfPatience([]));
+      this.#fail(this.#outOfPatience());
       return;
     }
     // Once is a place that was lost. Again and again is a backend that must not be hammered.
-    if (this.#unknownInARow++ > 0) this.#lookAgainLater([]);
+    if (this.#unknownInARow++ > 0) this.#lookAgainLater();
     else this.#ask();
   }
 
@@ -271,23 +293,33 @@ export class Contention implements Asker, Waiter {
     // A request before this one may still be on its way.
     this.#open.exposed = this.#open.exists || remembered;
     this.#unknownInARow = 0;
-    this.#claimant.heard(holders);
+    this.#heard(holders);
     if (this.#over) return;
     if (this.#leftMs() <= 0) {
-      this.#fail(this.#outOfPatience(holders));
+      this.#fail(this.#outOfPatience());
       return;
     }
-    this.#lookAgainLater(holders);
+    this.#lookAgainLater();
+  }
+
+  #noteAnswer(): void {
+    this.#answered = true;
+    this.#failure = null;
+  }
+
+  #heard(holders: readonly HolderView[]): void {
+    this.#holders = holders;
+    this.#claimant.heard(holders);
   }
 
   /** The engine keeps no line: look again when it says that something changed, or after a while. */
-  #lookAgainLater(holders: readonly HolderView[]): void {
+  #lookAgainLater(): void {
     const { retry, looks } = this.#wish;
     this.#looks ??=
       retry === undefined ? new RetryWalk(looks ?? ownPace(this.#backend)) : this.#errorWalk();
     const delayMs = this.#looks.next(undefined);
     if (delayMs === null) {
-      this.#fail(this.#outOfPatience(holders));
+      this.#fail(this.#outOfPatience());
       return;
     }
     const changes = this.#heardChanges();
@@ -302,6 +334,7 @@ export class Contention implements Asker, Waiter {
   }
 
   #rideOut(error: unknown): void {
+    this.#failure = error;
     const retry = error instanceof EngineError && error.retryable && this.#leftMs() > 0;
     const delayMs = retry ? this.#errorWalk().next(error) : null;
     if (delayMs === null) {
@@ -352,6 +385,7 @@ export class Contention implements Asker, Waiter {
 
   #end(): void {
     this.#over = true;
+    this.#patience?.cancel();
     this.#leaveLine();
     this.#stopResting();
     this.#errors?.end();
@@ -364,8 +398,6 @@ export class Contention implements Asker, Waiter {
     if (this.#place === null) return;
     this.#arena.pulse?.leave(this.#place);
     this.#place = null;
-    this.#patience?.cancel();
-    this.#patience = null;
   }
 
   #leftMs(): number {
@@ -373,11 +405,12 @@ export class Contention implements Asker, Waiter {
     return waitMs === Infinity ? Infinity : startedAt + waitMs - this.#backend.clock.now();
   }
 
-  /** Silence is not busy: who never heard from the backend is told that, and not a guess. */
-  #outOfPatience(holders: readonly HolderView[]): HoldfastError {
+  /** Silence is not busy: who does not hear from the backend is told that, and not a guess. */
+  #outOfPatience(): unknown {
+    if (this.#failure !== null) return this.#failure;
     const waitedMs = this.#backend.clock.now() - this.#wish.startedAt;
     if (!this.#answered) return this.#backend.silence(waitedMs);
-    return new AcquireTimeoutError(this.#wish.resource, waitedMs, holders);
+    return new AcquireTimeoutError(this.#wish.resource, waitedMs, this.#holders);
   }
 
   #newClaim(): OpenClaim {

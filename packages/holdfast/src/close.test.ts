@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
-import { UsageError } from "./errors.js";
+import { ClosedError, UsageError } from "./errors.js";
 import type { Lease } from "./lease.js";
 import { Locks } from "./locks.js";
 import type { AcquireOptions } from "./options.js";
@@ -55,7 +55,7 @@ test("every verb refuses with UsageError after close", async () => {
   for (const verb of verbs) await assert.rejects(verb(), UsageError);
 });
 
-for (const kind of ["cohort", "strict"] as const) {
+for (const kind of ["cohort", "strict", "shared"] as const) {
   test(`close ends a wait, and the waiter has left the line before the engine closes (${kind})`, async () => {
     const { clock, locks, other, store } = stage();
     const holder = await other.acquire("a");
@@ -63,7 +63,9 @@ for (const kind of ["cohort", "strict"] as const) {
     await clock.advance(10);
     await locks.close();
     const error = await waiting;
-    assert.ok(error instanceof UsageError, String(error));
+    assert.ok(error instanceof ClosedError, String(error));
+    assert.ok(!(error instanceof UsageError), "whoever waited made no mistake");
+    assert.equal(error.code, "CLOSED");
     assert.equal(
       store.rooms.get("a")?.line.length,
       0,
@@ -139,7 +141,7 @@ for (const [kind, options] of Object.entries(KINDS)) {
       await clock.advance(0);
       const lease = outcome as Lease;
       assert.ok(
-        outcome instanceof UsageError || lease.held === false,
+        outcome instanceof ClosedError || lease.held === false,
         `closed after ${at} microtasks, and a lease is held`,
       );
       assert.equal(store.rooms.size, 0, `closed after ${at} microtasks, and a grant is left`);
@@ -182,7 +184,7 @@ for (const kind of ["cohort", "strict", "shared"]) {
       await locks.close();
       const outcome = await waiting;
       await clock.advance(0);
-      assert.ok(outcome instanceof UsageError || (outcome as Lease).held === false);
+      assert.ok(outcome instanceof ClosedError || (outcome as Lease).held === false);
       assert.equal(store.rooms.size, 0, `closed after ${at} microtasks, and something is left`);
     }
   });

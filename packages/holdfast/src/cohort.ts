@@ -15,9 +15,8 @@ import type { Terms } from "./options.js";
 export const TOKENS_PER_WAITER = 32;
 
 const NONE: readonly HolderView[] = [];
-// Of all cohorts in which nobody waits, or is overdue; never written to.
+// Of all cohorts in which nobody waits; never written to.
 const EMPTY = new LocalLine();
-const NOBODY: LocalWaiter[] = [];
 
 export interface CohortTerms {
   readonly handOvers: number;
@@ -48,8 +47,6 @@ export class Cohort implements Custody, Claimant, LocalHost {
   readonly #resource: string;
   readonly #home: CohortHome;
   #waiting = EMPTY;
-  /** Whose patience was spent while it was not counted. */
-  #overdue: LocalWaiter[] = NOBODY;
   #grant: Grant | null = null;
   #index = 0;
   #turnStartedAt = 0;
@@ -60,6 +57,8 @@ export class Cohort implements Custody, Claimant, LocalHost {
   #holders: readonly HolderView[] = NONE;
   // Whether the backend has said anything to the claim under way.
   #heard = false;
+  /** What the last claim failed with, until the backend is heard again. */
+  #failure: unknown = null;
   #closedBy: Error | null = null;
   // Whether it keeps its claim to itself for now.
   #isShut = false;
@@ -90,14 +89,15 @@ export class Cohort implements Custody, Claimant, LocalHost {
       if (this.#waiting === EMPTY) this.#waiting = new LocalLine();
       this.#waiting.join(waiter);
       this.#pump();
-      if (this.#isPatienceCounted()) this.#watchPatience();
+      if (!this.#isShut && !this.#isToldInTime(terms)) this.#watchPatience();
     });
   }
 
   onLate(waiter: LocalWaiter): void {
-    if (this.#isPatienceCounted()) this.#dismiss(waiter, this.#outOfPatience(waiter));
-    else if (this.#overdue.length === 0) this.#overdue = [waiter];
-    else this.#overdue.push(waiter);
+    const { clock } = this.#home.arena.backend;
+    const leftMs = this.#isUnanswered() ? waiter.lastWordMs(clock.now()) : 0;
+    if (leftMs > 0) waiter.remind(leftMs);
+    else this.#dismiss(waiter, this.#outOfPatience(waiter));
   }
 
   onAbort(waiter: LocalWaiter, reason: unknown): void {
@@ -112,6 +112,7 @@ export class Cohort implements Custody, Claimant, LocalHost {
   open(): void {
     this.#isShut = false;
     this.#pump();
+    this.#watchPatience();
   }
 
   /** A grant that one caller obtained without waiting: its lease can be passed on like any other. */
@@ -217,39 +218,35 @@ export class Cohort implements Custody, Claimant, LocalHost {
 
   heard(holders: readonly HolderView[]): void {
     this.#heard = true;
+    this.#failure = null;
     this.#holders = holders;
     this.#watchPatience();
   }
 
-  /**
-   * Until the backend has said its first word, nobody has waited in vain: that word decides. So most
-   * waiters, who are granted by it, need no timer.
-   */
-  #isPatienceCounted(): boolean {
-    if (this.#isShut) return false;
-    return this.#claiming === null || this.#heard || this.#localLease() !== null;
+  /** Whether the claim under way has had no answer: then nobody knows whether anything is held. */
+  #isUnanswered(): boolean {
+    if (this.#isShut) return true;
+    return this.#claiming !== null && !this.#heard && this.#localLease() === null;
   }
 
   /**
-   * From now on patience is counted. Who came before the last one that is watched is watched as well,
-   * or overdue, so nobody is looked at twice.
+   * Whether a waiter hears of the claim under way before its patience ends: from the backend, or from
+   * the call's own limit. So most waiters, who are granted by the first answer, need no timer.
    */
+  #isToldInTime({ waitMs }: Terms): boolean {
+    return this.#isUnanswered() && waitMs >= this.#leader!.terms.callTimeoutMs;
+  }
+
+  /** Who came before the last one that is watched is watched as well, so nobody is looked at twice. */
   #watchPatience(): void {
-    const now = this.#home.arena.backend.clock.now();
-    const overdue = this.#overdue;
-    this.#overdue = NOBODY;
-    const late: LocalWaiter[] = [];
     for (let one = this.#waiting.last; one !== null && !one.isWatched; one = one.before) {
       one.watchPatience();
-      if (one.isLate(now)) late.push(one);
-    }
-    for (const waiter of overdue.concat(late.reverse())) {
-      if (waiter.isInLine) this.onLate(waiter);
     }
   }
 
   granted(grant: Grant, now: number): void {
     const leader = this.#ended();
+    this.#failure = null;
     const next = this.#waiting.first;
     const { backend } = this.#home.arena;
     // The last waiter may have left in the same tick, or the first one need more time to stop in
@@ -257,6 +254,7 @@ export class Cohort implements Custody, Claimant, LocalHost {
     if (next === null || !grant.isGoodFor(next.terms.graceMs, now)) {
       backend.abandon(grant, grant.doubt.exists, leader.terms.callTimeoutMs);
       this.#pump();
+      this.#watchPatience();
       return;
     }
     this.#remove(next);
@@ -275,6 +273,7 @@ export class Cohort implements Custody, Claimant, LocalHost {
       leader.reject(error);
       return;
     }
+    this.#failure = error;
     let restMs = Infinity;
     const now = this.#home.arena.backend.clock.now();
     for (const waiter of this.#waiting) {
@@ -288,7 +287,10 @@ export class Cohort implements Custody, Claimant, LocalHost {
         waiter.reject(reason);
       }
     }
-    if (this.#waiting.length === 0) return;
+    if (this.#waiting.length === 0) {
+      this.#failure = null;
+      return;
+    }
     this.#watchPatience();
     const wake = () => {
       this.#resting = null;
@@ -344,10 +346,14 @@ export class Cohort implements Custody, Claimant, LocalHost {
     return grant.validUntil - graceMs - now > (grant.lifeMs - graceMs) / 3;
   }
 
-  #outOfPatience({ startedAt }: LocalWaiter): Error {
+  /** Silence is not busy: who does not hear from the backend is told that, and not a guess. */
+  #outOfPatience({ startedAt }: LocalWaiter): unknown {
     const { backend } = this.#home.arena;
     const waitedMs = backend.clock.now() - startedAt;
-    if (this.#claiming?.isUnheard && this.#localLease() === null) return backend.silence(waitedMs);
+    if (this.#localLease() === null) {
+      if (this.#failure !== null) return this.#failure;
+      if (this.#isUnanswered() || this.#claiming?.isUnheard) return backend.silence(waitedMs);
+    }
     return new AcquireTimeoutError(this.#resource, waitedMs, this.holders());
   }
 

@@ -1,7 +1,7 @@
 import type { Engine } from "./engine.js";
 import { show, UnsupportedError, UsageError } from "./errors.js";
 import { Locks } from "./locks.js";
-import type { ConnectOptions } from "./options.js";
+import { type ConnectOptions, resolveConnect } from "./options.js";
 import { type EngineUrl, parseEngineUrl } from "./url.js";
 
 type OpenFromUrl = (url: EngineUrl) => Engine | Promise<Engine>;
@@ -32,6 +32,8 @@ export async function connect(
     throw new UsageError(`connect takes a URL or an engine, got ${show(target)}`);
   }
   const url = parseEngineUrl(target);
+  // Before anything is opened; what depends on the engine is looked at when there is one.
+  resolveConnect(options);
   const open = await engineFor(url)();
   const engine = await open(url);
   try {

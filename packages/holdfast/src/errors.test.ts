@@ -4,6 +4,7 @@ import { test } from "node:test";
 import type * as errors from "./errors.js";
 import {
   AcquireTimeoutError,
+  ClosedError,
   ContractError,
   EngineError,
   FencedOutError,
@@ -21,6 +22,7 @@ const EACH: [HoldfastError, string][] = [
   [new UsageError("m"), "USAGE"],
   [new UnsupportedError("m"), "UNSUPPORTED"],
   [new MissingPeerError("m"), "MISSING_PEER"],
+  [new ClosedError("m"), "CLOSED"],
   [new AcquireTimeoutError("r", 5, []), "ACQUIRE_TIMEOUT"],
   [new LeaseLostError("r", 1n, "expired", 0), "LEASE_LOST"],
   [new FencedOutError("m"), "FENCED_OUT"],
@@ -40,7 +42,7 @@ test("every class has its code, its name and a stack", () => {
     assert.ok(error instanceof HoldfastError && error instanceof Error);
     assert.ok(error.stack?.includes("errors.test"));
   }
-  assert.equal(new Set(EACH.map(([, code]) => code)).size, 8);
+  assert.equal(new Set(EACH.map(([, code]) => code)).size, 9);
 });
 
 test("an error of one copy is an instance of the same class in another, and of no other class", async () => {
@@ -121,6 +123,27 @@ test("a timeout names who holds, or says that others are in line", () => {
   assert.match(error.message, /"r".*13 ms.*them \(token 7\)/);
   assert.equal(error.resource, "r");
   assert.match(new AcquireTimeoutError("r", 1, []).message, /others in line/);
+});
+
+test("other people's text reaches a message without what a terminal would act upon", () => {
+  const label = "\u001b]0;pwned\u0007\u001b[31mRED\nfake line\u009b1m\u202e\u2028";
+  const holder = { mode: "exclusive", token: 7n, label, remainingMs: 5, revoked: false };
+  const named = `a\r${label}`;
+  const errors = [
+    new AcquireTimeoutError(named, 1, [holder as never]),
+    new LeaseLostError(named, 1n, "expired", 0),
+    new EngineError(`the server says ${label}`, engineDetails),
+    limitMismatch(named, 1, 2),
+    new UsageError(`there is no ${label}`),
+  ];
+  for (const error of errors) {
+    const shown = `${error.message}${error.stack?.split("\n    at ")[0]}${String(error)}`;
+    assert.doesNotMatch(shown, /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u);
+    assert.match(error.message, /\\u001b\[31mRED\\nfake line/);
+  }
+  const [timeout] = errors as [AcquireTimeoutError];
+  assert.equal(timeout.holders[0]?.label, label, "programs get it as it is");
+  assert.match(new UsageError("Grüße, 日本 👩‍👩‍👧").message, /^Grüße, 日本 👩‍👩‍👧$/);
 });
 
 test("a loss says why, of what and with which token", () => {

@@ -2,11 +2,14 @@ import { inspect } from "node:util";
 import type { HolderView } from "./engine.js";
 
 const BRAND = Symbol.for("holdfast.error");
+// What a terminal or a log would act upon: control characters, line breaks, turns of direction.
+const UNSHOWN = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
 export type ErrorCode =
   | "USAGE"
   | "UNSUPPORTED"
   | "MISSING_PEER"
+  | "CLOSED"
   | "ACQUIRE_TIMEOUT"
   | "LEASE_LOST"
   | "FENCED_OUT"
@@ -26,7 +29,9 @@ export abstract class HoldfastError extends Error {
   readonly resource?: string;
 
   constructor(message: string, details: ErrorDetails = {}) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    // Labels, names and words of a backend are other people's text.
+    const cause = details.cause === undefined ? undefined : { cause: details.cause };
+    super(printable(message), cause);
     this.name = new.target.name;
     if (details.resource !== undefined) this.resource = details.resource;
   }
@@ -60,6 +65,12 @@ export class UnsupportedError extends HoldfastError {
 export class MissingPeerError extends HoldfastError {
   static override readonly brand = "MISSING_PEER";
   readonly code = "MISSING_PEER";
+}
+
+/** `close()` was called while this acquire waited. Nothing is held. */
+export class ClosedError extends HoldfastError {
+  static override readonly brand = "CLOSED";
+  readonly code = "CLOSED";
 }
 
 /** Patience spent: somebody else holds the resource, or stands before us. */
@@ -149,6 +160,13 @@ export function limitMismatch(
     `"${resource}" is in use with ${say(inUse)}, and this claim asks for ${say(asked)}; ` +
       "all shared claims on one resource need the same limit",
     { resource },
+  );
+}
+
+/** Text as it may be shown: what a terminal would act upon is spelt out. */
+export function printable(text: string): string {
+  return text.replace(UNSHOWN, (one) =>
+    one === "\n" ? "\\n" : `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
 

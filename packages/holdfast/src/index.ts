@@ -4,6 +4,7 @@ export { connect } from "./connect.js";
 export type * from "./engine.js";
 export {
   AcquireTimeoutError,
+  ClosedError,
   ContractError,
   EngineError,
   type EngineErrorDetails,
@@ -20,7 +21,7 @@ export {
 } from "./errors.js";
 export { channels, type EventName, type Events } from "./events.js";
 export { formatSequencer, parseSequencer } from "./fencing/sequencer.js";
-export type { Lease } from "./lease.js";
+export type { Lease, RenewOptions } from "./lease.js";
 export { type ListOptions, Locks, type RevokeOptions } from "./locks.js";
 export {
   ACQUIRE_DEFAULTS,
@@ -30,7 +31,7 @@ export {
   type ConnectOptions,
   type TryAcquireOptions,
 } from "./options.js";
-export { prepare } from "./prepare.js";
+export { type PrepareOptions, prepare } from "./prepare.js";
 export type { OnceOptions, OnceResult } from "./recipes/once.js";
 export type { RecipeDefaults, RecipeOptions, RecipeTryOptions } from "./recipes/options.js";
 export type { RwLock } from "./recipes/rw-lock.js";
@@ -39,6 +40,7 @@ export {
   EXPONENTIAL_DEFAULTS,
   type ExponentialOptions,
   exponential,
+  type FixedOptions,
   fixed,
   type RetryStrategy,
 } from "./retry.js";

@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { UsageError } from "./errors.js";
-import type { Lease } from "./lease.js";
+import type { Lease, RenewOptions } from "./lease.js";
 
 /** A lease that joined the enclosing one of the same context. Its release leaves the outer one held. */
 export class JoinedLease implements Lease {
@@ -48,7 +48,7 @@ export class JoinedLease implements Lease {
     return this.#released ? 0 : this.#outer.remainingMs();
   }
 
-  async renew(options?: { readonly ttlMs?: number }): Promise<void> {
+  async renew(options?: RenewOptions): Promise<void> {
     this.assertHeld();
     await this.#outer.renew(options);
   }

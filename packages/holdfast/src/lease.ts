@@ -5,7 +5,13 @@ import { LeaseLostError, type LossReason, UsageError } from "./errors.js";
 import { channels, emit } from "./events.js";
 import { formatSequencer } from "./fencing/sequencer.js";
 import type { Grant } from "./grant.js";
+import { type Known, refuseUnknown } from "./known-options.js";
 import type { Terms } from "./options.js";
+
+export interface RenewOptions {
+  /** How long the grant lives from now on without a further renewal. */
+  readonly ttlMs?: number;
+}
 
 /** What a holder holds. Everything here is computed from the clocks at the moment of the call. */
 export interface Lease extends AsyncDisposable {
@@ -28,10 +34,12 @@ export interface Lease extends AsyncDisposable {
   /** How long the lease is good without a further renewal. */
   remainingMs(): number;
   /** Renews now, for ttlMs from now on where given. */
-  renew(options?: { readonly ttlMs?: number }): Promise<void>;
+  renew(options?: RenewOptions): Promise<void>;
   /** Gives the resource back. "gone" says that it was no longer ours; nothing was touched then. */
   release(): Promise<"released" | "gone">;
 }
+
+const RENEW: Known<RenewOptions> = { ttlMs: true };
 
 /** Who looks after the grant under a lease: the keeper, and the cohort where there is one. */
 export interface Custody {
@@ -125,7 +133,8 @@ export class HeldLease implements Lease {
     return this.held ? Math.max(0, this.grant.lostAt - this.#clock.now()) : 0;
   }
 
-  async renew(options: { readonly ttlMs?: number } = {}): Promise<void> {
+  async renew(options: RenewOptions = {}): Promise<void> {
+    refuseUnknown(options, RENEW, "renew");
     this.assertHeld();
     await this.#custody.renew(this, options.ttlMs);
   }

@@ -1,3 +1,4 @@
+import { LAST_WORD_MS } from "./acquire.js";
 import type { Clock, Timer } from "./clock.js";
 import type { HeldLease } from "./lease.js";
 import { onAbort } from "./on-abort.js";
@@ -52,6 +53,11 @@ export class LocalWaiter {
 
   isLate(now: number): boolean {
     return now >= this.startedAt + this.terms.waitMs;
+  }
+
+  /** How long an answer that is on its way is still worth waiting for. */
+  lastWordMs(now: number): number {
+    return this.startedAt + this.terms.waitMs + LAST_WORD_MS - now;
   }
 
   /** Whether onLate is called, or was called, when patience is spent. */

@@ -3,19 +3,20 @@ import { Backend } from "./backend.js";
 import { Cohort, type CohortHome, TOKENS_PER_WAITER } from "./cohort.js";
 import { SoleCustody } from "./custody.js";
 import type { Call, Engine, EngineTraits, ListFilter, ListPage, ResourceView } from "./engine.js";
-import { AcquireTimeoutError, show, UsageError } from "./errors.js";
+import { AcquireTimeoutError, ClosedError, show, UsageError } from "./errors.js";
 import { channels, emit } from "./events.js";
 import { parseSequencer } from "./fencing/sequencer.js";
 import type { Grant } from "./grant.js";
 import { Keeper } from "./keeper.js";
+import { type Known, refuseUnknown } from "./known-options.js";
 import { type Custody, HeldLease, type Lease } from "./lease.js";
 import { onAbort } from "./on-abort.js";
 import {
   ACQUIRE_DEFAULTS,
   type AcquireOptions,
+  COMMON_OPTIONS,
   type ConnectOptions,
   type ConnectTerms,
-  refuseUnknown,
   resolveAcquire,
   resolveConnect,
   type Terms,
@@ -34,8 +35,11 @@ import { SharedLines } from "./shared-lines.js";
 import { StrictLine } from "./strict-line.js";
 
 const LIST_PAGE = 256;
-const REVOKE_OPTIONS: ReadonlySet<string> = new Set(["token", "force"]);
-const LIST_OPTIONS: ReadonlySet<string> = new Set(["match", "signal"]);
+const TRY_ACQUIRE: Known<TryAcquireOptions> = {
+  ...{ ...COMMON_OPTIONS, mode: true, limit: true, signal: true },
+};
+const REVOKE: Known<RevokeOptions> = { token: true, force: true };
+const LIST: Known<ListOptions> = { match: true, signal: true };
 
 export interface ListOptions {
   /** Globs: `*` is any run of characters, `?` is one. */
@@ -118,10 +122,11 @@ export class Locks implements AsyncDisposable {
   /** Asks once and does not wait: null when somebody else holds it or stands in line. */
   async tryAcquire(resource: string, options: TryAcquireOptions = {}): Promise<Lease | null> {
     for (const name of ["waitMs", "retry"]) {
-      if (name in options) {
+      if (Object.hasOwn(options ?? {}, name)) {
         throw new UsageError(`tryAcquire does not wait and takes no ${name}; acquire does`);
       }
     }
+    refuseUnknown(options, TRY_ACQUIRE, "tryAcquire");
     try {
       return await this.acquire(resource, { ...options, waitMs: 0 });
     } catch (error) {
@@ -180,7 +185,7 @@ export class Locks implements AsyncDisposable {
 
   /** Everything that is held, waited for or closed, page by page. */
   async *list(options: ListOptions = {}): AsyncGenerator<ResourceView, void, undefined> {
-    refuseUnknown(options, LIST_OPTIONS, "list");
+    refuseUnknown(options, LIST, "list");
     const match = options.match ?? "*";
     if (typeof match !== "string" || match === "") {
       throw new UsageError(`match is ${show(match)}; it must be a glob like "invoice:*"`);
@@ -206,7 +211,7 @@ export class Locks implements AsyncDisposable {
         `revoke needs the token of the grant as a bigint, got ${show(token)}; inspect() shows it`,
       );
     }
-    refuseUnknown(options, REVOKE_OPTIONS, "revoke");
+    refuseUnknown(options, REVOKE, "revoke");
     const { force = false } = options;
     // "false" from a query string must not break exclusion.
     if (typeof force !== "boolean") {
@@ -216,7 +221,7 @@ export class Locks implements AsyncDisposable {
     return this.#call((call) => this.#backend.engine.revoke(ref, call));
   }
 
-  /** Ends all waits, releases what is held, and closes what the engine opened. */
+  /** Ends all waits with ClosedError, releases what is held, and closes what the engine opened. */
   close(): Promise<void> {
     // Assigned before anything runs: what resolves meanwhile must see that it is too late.
     this.#closing ??= Promise.resolve().then(() => this.#close());
@@ -390,6 +395,7 @@ export class Locks implements AsyncDisposable {
   }
 }
 
-function closed(): UsageError {
-  return new UsageError("these locks were closed");
+/** Whoever shuts down ends the waits of others, who did nothing wrong. */
+function closed(): ClosedError {
+  return new ClosedError("these locks were closed while this acquire waited");
 }

@@ -51,6 +51,15 @@ test("options left out get the documented defaults", () => {
   assert.equal(ACQUIRE_DEFAULTS.ttlMs, 30_000);
 });
 
+test("the default ttl is no longer than the engine can keep, and one that is given is as it is given", () => {
+  const traits = { ttl: { minMs: 100, maxMs: 10_000, stepMs: 1 } };
+  assert.equal(resolve({}, {}, traits).ttlMs, 10_000);
+  assert.equal(resolve({ ttlMs: undefined }, {}, traits).renewEveryMs, 10_000 / 3);
+  const refused = { code: "USAGE", message: /ttlMs is 30000.*100 to 10000/ };
+  assert.throws(() => resolve({ ttlMs: 30_000 }, {}, traits), refused);
+  assert.throws(() => resolve({}, { defaults: { ttlMs: 30_000 } }, traits), refused);
+});
+
 test("grace is a tenth of the ttl, at most a second", () => {
   assert.equal(resolve({ ttlMs: 3_000 }).graceMs, 300);
   assert.equal(resolve({ ttlMs: 60_000 }).graceMs, 1_000);

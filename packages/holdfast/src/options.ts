@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { type Clock, systemClock } from "./clock.js";
 import type { EngineTraits, Mode } from "./engine.js";
 import { show, UnsupportedError, UsageError } from "./errors.js";
+import { type Known, refuseUnknown } from "./known-options.js";
 import type { RetryStrategy } from "./retry.js";
 
 export interface AcquireOptions {
@@ -70,10 +71,18 @@ export const CONNECT_DEFAULTS = { drift: 0.01, handOvers: 256, handOverMs: 50 } 
 
 const MAX_GRACE_MS = 1_000;
 const MAX_LABEL = 256;
-const NAMES = new Set<string>([
-  ...["ttlMs", "waitMs", "callTimeoutMs", "renew", "renewEveryMs", "maxHoldMs", "graceMs", "mode"],
-  ...["limit", "lockDelayMs", "label", "fair", "reentrant", "retry", "signal"],
-]);
+/** What every way to acquire takes. */
+export const COMMON_OPTIONS = {
+  ...({ ttlMs: true, callTimeoutMs: true, label: true, lockDelayMs: true } as const),
+  ...({ renew: true, renewEveryMs: true, maxHoldMs: true, graceMs: true } as const),
+  ...({ fair: true, reentrant: true } as const),
+} as const;
+const DEFAULTS: Known<Omit<AcquireOptions, "signal">> = {
+  ...{ ...COMMON_OPTIONS, mode: true, limit: true, waitMs: true, retry: true },
+};
+const ACQUIRE: Known<AcquireOptions> = { ...DEFAULTS, signal: true };
+const CONNECT: Known<ConnectOptions> = { defaults: true, drift: true, cohort: true, clock: true };
+const COHORT: Known<CohortBudget> = { handOvers: true, ms: true };
 
 /** Every option decided: what the rest of the core works with. */
 export interface Terms {
@@ -103,9 +112,9 @@ export interface ConnectTerms {
 }
 
 export function resolveConnect(options: ConnectOptions): ConnectTerms {
-  refuseUnknown(options, new Set(["defaults", "drift", "cohort", "clock"]), "connect");
-  refuseUnknown(options.defaults ?? {}, NAMES, "defaults");
-  refuseUnknown(options.cohort ?? {}, new Set(["handOvers", "ms"]), "cohort");
+  refuseUnknown(options, CONNECT, "connect");
+  refuseUnknown(options.defaults ?? {}, DEFAULTS, "defaults");
+  refuseUnknown(options.cohort ?? {}, COHORT, "cohort");
   const drift = options.drift ?? CONNECT_DEFAULTS.drift;
   if (!(drift >= 0 && drift <= 0.5)) throw wrong("drift", drift, "a part from 0 to 0.5, like 0.01");
   const handOvers = options.cohort?.handOvers ?? CONNECT_DEFAULTS.handOvers;
@@ -130,9 +139,11 @@ export function resolveAcquire(
   engineName: string,
   traits: EngineTraits,
 ): Terms {
-  refuseUnknown(options, NAMES, "acquire");
+  refuseUnknown(options, ACQUIRE, "acquire");
   const given = withDefaults(options, connection.defaults);
-  const ttlMs = checkTtl(given.ttlMs ?? ACQUIRE_DEFAULTS.ttlMs, engineName, traits);
+  // An engine may keep nothing for as long as the default; who asked for no ttl is refused none.
+  const defaultMs = Math.min(ACQUIRE_DEFAULTS.ttlMs, traits.ttl.maxMs);
+  const ttlMs = checkTtl(given.ttlMs ?? defaultMs, engineName, traits);
   const graceMs = atLeast("graceMs", given.graceMs ?? Math.min(ttlMs / 10, MAX_GRACE_MS), 0);
   const usableMs = ttlMs * (1 - connection.drift) - graceMs;
   if (!(usableMs > 0)) {
@@ -198,16 +209,6 @@ export function withDefaults(options: AcquireOptions, defaults: AcquireOptions):
     if (value !== undefined) merged[name] = value;
   }
   return merged;
-}
-
-export function refuseUnknown(options: object, known: ReadonlySet<string>, verb: string): void {
-  if (typeof options !== "object" || options === null) {
-    throw new UsageError(`${verb} takes an object of options, got ${show(options)}`);
-  }
-  for (const name of Object.keys(options)) {
-    if (known.has(name)) continue;
-    throw new UsageError(`${verb} has no option "${name}"; it knows ${[...known].join(", ")}`);
-  }
 }
 
 function refuseUnsupported(

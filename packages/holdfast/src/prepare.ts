@@ -1,5 +1,6 @@
 import { engineFor } from "./connect.js";
 import { EngineError, HoldfastError, show, UsageError } from "./errors.js";
+import { type Known, refuseUnknown } from "./known-options.js";
 import { type EngineUrl, parseEngineUrl } from "./url.js";
 
 type PrepareUrl = (url: EngineUrl, wait: boolean) => Promise<void>;
@@ -9,6 +10,7 @@ export interface PrepareOptions {
   readonly wait?: boolean;
 }
 
+const PREPARE: Known<PrepareOptions> = { wait: true };
 const ENGINES: Record<string, () => Promise<PrepareUrl>> = {
   mysql: async () => (await import("./engines/mysql/index.js")).prepareMysql,
   postgres: async () => (await import("./engines/postgres/index.js")).preparePostgres,
@@ -22,8 +24,13 @@ const ENGINES: Record<string, () => Promise<PrepareUrl>> = {
  */
 export async function prepare(
   target: string,
-  { wait = false }: PrepareOptions = {},
+  options: PrepareOptions = {},
 ): Promise<"prepared" | "nothing to do"> {
+  refuseUnknown(options, PREPARE, "prepare");
+  const { wait = false } = options;
+  if (typeof wait !== "boolean") {
+    throw new UsageError(`wait is ${show(wait)}; it must be true or false`);
+  }
   if (typeof target !== "string") throw new UsageError(`prepare takes a URL, got ${show(target)}`);
   const url = parseEngineUrl(target);
   // Refuses what no engine is known for.

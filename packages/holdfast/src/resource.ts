@@ -44,9 +44,6 @@ export function compileGlob(glob: string): Glob {
   return { test: (name) => matches(pattern, name) };
 }
 
-/** The former name, for engines that still use it. */
-export const globToRegExp = compileGlob;
-
 function matches(pattern: readonly string[], name: string): boolean {
   let [at, i] = [0, 0];
   // Where the last star is, and where in the name its run ends as far as it was tried.

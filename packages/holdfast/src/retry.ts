@@ -1,6 +1,7 @@
 import { randomInt } from "node:crypto";
-import { UsageError } from "./errors.js";
+import { show, UsageError } from "./errors.js";
 import { emit } from "./events.js";
+import { type Known, refuseUnknown } from "./known-options.js";
 
 /**
  * When to try again: delays in milliseconds. Give an iterable, or a function that gets the first
@@ -11,8 +12,14 @@ export type RetryStrategy =
   | Iterable<number>
   | ((firstError: unknown) => Iterator<number, unknown, unknown>);
 
+export interface FixedOptions {
+  readonly delayMs: number;
+  readonly times?: number;
+}
+
 /** The same delay every time. */
-export function fixed(options: { delayMs: number; times?: number }): Iterable<number> {
+export function fixed(options: FixedOptions): Iterable<number> {
+  refuseUnknown(options, FIXED, "fixed");
   return exponential({ minMs: options.delayMs, factor: 1, jitter: 0, ...withTimes(options.times) });
 }
 
@@ -25,10 +32,16 @@ export interface ExponentialOptions {
   readonly times?: number;
 }
 
+const FIXED: Known<FixedOptions> = { delayMs: true, times: true };
+const EXPONENTIAL: Known<ExponentialOptions> = {
+  ...{ minMs: true, maxMs: true, factor: true, jitter: true, times: true },
+};
+
 export const EXPONENTIAL_DEFAULTS = { minMs: 50, maxMs: 2_000, factor: 2, jitter: 0.5 } as const;
 
 /** Delays that grow by a factor up to maxMs. */
 export function exponential(options: ExponentialOptions = {}): Iterable<number> {
+  refuseUnknown(options, EXPONENTIAL, "exponential");
   const { minMs, factor, jitter, times = Infinity } = { ...EXPONENTIAL_DEFAULTS, ...options };
   const maxMs = options.maxMs ?? Math.max(EXPONENTIAL_DEFAULTS.maxMs, minMs);
   if (!(minMs >= 0 && maxMs >= minMs && factor >= 1 && jitter >= 0 && jitter <= 1 && times >= 0)) {
@@ -61,16 +74,14 @@ export class RetryWalk {
   next(error: unknown): number | null {
     const strategy = this.#strategy;
     if (strategy === undefined) return null;
-    this.#iterator ??=
-      typeof strategy === "function" ? strategy(error) : strategy[Symbol.iterator]();
+    this.#iterator ??= begun(strategy, error);
     const step = this.#iterator.next(error);
+    if (typeof step !== "object" || step === null) throw noDelay(step);
     if (step.done) return null;
-    if (!(typeof step.value === "number" && step.value >= 0 && step.value < Infinity)) {
-      throw new UsageError(
-        `a retry strategy must yield milliseconds of 0 or more, got ${String(step.value)}`,
-      );
+    if (typeof step.value === "number" && step.value >= 0 && step.value < Infinity) {
+      return step.value;
     }
-    return step.value;
+    throw noDelay(step.value);
   }
 
   /** Lets a generator run its `finally`. What that throws must cost nobody a grant. */
@@ -81,6 +92,24 @@ export class RetryWalk {
       emit("failed", () => ({ during: "retry", error }));
     }
   }
+}
+
+function begun(strategy: RetryStrategy, error: unknown): Iterator<number, unknown, unknown> {
+  const iterator: unknown =
+    typeof strategy === "function" ? strategy(error) : strategy[Symbol.iterator]();
+  if (typeof (iterator as Iterator<number> | null)?.next === "function") {
+    return iterator as Iterator<number, unknown, unknown>;
+  }
+  throw new UsageError(
+    `a retry strategy must give an iterator of milliseconds, got ${show(iterator)}; ` +
+      "write a generator function, or an iterable like [100, 200]",
+  );
+}
+
+function noDelay(value: unknown): UsageError {
+  return new UsageError(
+    `a retry strategy must yield milliseconds of 0 or more, got ${show(value)}`,
+  );
 }
 
 function withTimes(times: number | undefined): { times?: number } {

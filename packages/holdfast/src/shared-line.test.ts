@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AcquireTimeoutError, EngineError, UsageError } from "./errors.js";
+import { AcquireTimeoutError, ClosedError, EngineError, UsageError } from "./errors.js";
 import type { Lease } from "./lease.js";
 import type { AcquireOptions } from "./options.js";
 import { fixed } from "./retry.js";
@@ -66,7 +66,7 @@ test("shared waiters that are strict have a claim each", async () => {
   await s.clock.advance(10);
   assert.equal(s.inLine("a"), MANY);
   await s.locks.close();
-  for (const outcome of outcomes) assert.ok((await outcome) instanceof UsageError);
+  for (const outcome of outcomes) assert.ok((await outcome) instanceof ClosedError);
 });
 
 test("a waiter that is aborted leaves its place at the backend to one that has none", async () => {
@@ -119,25 +119,25 @@ test("a waiter without a claim waits as long as it said, and is told who holds",
   await s.locks.close();
 });
 
-test("a waiter whose patience is shorter than the first answer's way gets what that answer brings", async () => {
+test("a waiter whose patience ends while the first answer is on its way waits for it a moment longer", async () => {
   const { clock, engine, locks } = stage();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-reply", until: opened });
   const waiting = outcomeOf(locks.acquire("a", { ...PERMIT, waitMs: 10 }));
-  await clock.advance(100);
+  await clock.advance(40);
   open();
   await clock.advance(1);
   const lease = await waiting;
   assert.ok(!(lease instanceof Error) && lease.held);
 });
 
-test("a waiter that never hears from the backend is told so at the end of its call", async () => {
+test("a waiter that never hears from the backend is told so at the end of its patience", async () => {
   const { clock, engine, locks } = stage();
   engine.inject("enqueue", { kind: "hang", carriedOut: false }, MANY);
   const retry = fixed({ delayMs: 1 });
   const options = { ...PERMIT, waitMs: 2_000, callTimeoutMs: 3_000, retry };
   const waiting = Array.from({ length: MANY }, () => outcomeOf(locks.acquire("a", options)));
-  await clock.advance(3_001);
+  await clock.advance(2_051);
   for (const outcome of waiting) assert.ok((await outcome) instanceof EngineError);
   engine.cut("none")();
   const closing = locks.close();
@@ -270,7 +270,7 @@ test("close ends all shared waiters, and leaves nothing at the backend", async (
   const { outcomes } = crowd(s, MANY);
   await s.clock.advance(10);
   await s.locks.close();
-  for (const outcome of outcomes) assert.ok((await outcome) instanceof UsageError);
+  for (const outcome of outcomes) assert.ok((await outcome) instanceof ClosedError);
   assert.equal(s.inLine("a"), 0);
   assert.equal(
     s.engine.calls("enqueue"),

@@ -70,9 +70,9 @@ export class SharedLine implements LocalHost {
     });
   }
 
-  /** A claim that was just sent may be granted by its first answer: that answer is waited for. */
+  /** A claim may be granted by its first answer: that one is waited for a moment longer. */
   onLate(waiter: SharedWaiter): void {
-    const leftMs = waiter.claim?.silentForMs(this.#now()) ?? 0;
+    const leftMs = isUnanswered(waiter) ? waiter.lastWordMs(this.#now()) : 0;
     if (leftMs > 0) waiter.remind(leftMs);
     else this.#dismiss(waiter, this.#outOfPatience(waiter));
   }
@@ -146,7 +146,7 @@ export class SharedLine implements LocalHost {
   }
 
   #send(waiter: SharedWaiter): void {
-    const claim = new SharedClaim(this.#resource, this.#home.arena, this, waiter, this.#now());
+    const claim = new SharedClaim(this.#resource, this.#home.arena, this, waiter);
     this.#claims.add(claim);
     claim.contention.start();
   }
@@ -183,10 +183,13 @@ export class SharedLine implements LocalHost {
   }
 
   /** Silence is not busy: who never heard from the backend is told that, and not a guess. */
-  #outOfPatience({ startedAt }: SharedWaiter): Error {
-    const waitedMs = this.#now() - startedAt;
+  #outOfPatience(waiter: SharedWaiter): unknown {
+    const failure = waiter.claim?.contention.failure ?? null;
+    if (failure !== null) return failure;
+    const waitedMs = this.#now() - waiter.startedAt;
     const silent = [...this.#claims].every(({ contention }) => contention.isUnheard);
-    if (!this.#isHeard || silent) return this.#home.arena.backend.silence(waitedMs);
+    if (!this.#isHeard || silent || isUnanswered(waiter))
+      return this.#home.arena.backend.silence(waitedMs);
     return new AcquireTimeoutError(this.#resource, waitedMs, this.holders);
   }
 
@@ -206,12 +209,11 @@ class SharedClaim implements Claimant {
   readonly contention: Contention;
   readonly #line: SharedLine;
   readonly #sentFor: SharedWaiter;
-  readonly #answerDueAt: number;
   #waiter: SharedWaiter;
   /** Whether the backend has answered. */
   isHeard = false;
 
-  constructor(resource: string, arena: Arena, line: SharedLine, waiter: SharedWaiter, now: number) {
+  constructor(resource: string, arena: Arena, line: SharedLine, waiter: SharedWaiter) {
     const { terms, startedAt } = waiter;
     // Patience is the waiter's own: the claim may outlast it, for somebody else.
     const wish: Wish = {
@@ -221,7 +223,6 @@ class SharedClaim implements Claimant {
     this.#line = line;
     this.#sentFor = waiter;
     this.#waiter = waiter;
-    this.#answerDueAt = now + terms.callTimeoutMs;
     waiter.claim = this;
     this.contention = new Contention(arena, wish, this);
   }
@@ -241,11 +242,6 @@ class SharedClaim implements Claimant {
     waiter.claim = this;
   }
 
-  /** How long its first answer may still take. */
-  silentForMs(now: number): number {
-    return this.isHeard ? 0 : Math.max(0, this.#answerDueAt - now);
-  }
-
   granted(grant: Grant, now: number): void {
     this.#line.granted(this, grant, now);
   }
@@ -258,4 +254,9 @@ class SharedClaim implements Claimant {
     this.isHeard = true;
     this.#line.heard(this, holders);
   }
+}
+
+/** Whether its claim was sent and has not been answered. */
+function isUnanswered({ claim }: SharedWaiter): boolean {
+  return claim !== null && !claim.isHeard;
 }

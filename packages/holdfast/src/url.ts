@@ -1,4 +1,4 @@
-import { UsageError } from "./errors.js";
+import { show, UsageError } from "./errors.js";
 
 export interface Host {
   readonly host: string;
@@ -55,6 +55,14 @@ export function refuseUnknownParams(url: EngineUrl, known: readonly string[]): v
     const knows = known.length === 0 ? "none" : known.join(", ");
     throw new UsageError(`${url.scheme}: has no parameter "${name}"; it knows ${knows}`);
   }
+}
+
+/** A parameter that is a number, or undefined without one. What is none is shown as it was typed. */
+export function numberParam(url: EngineUrl, name: string): number | undefined {
+  const text = url.params.get(name);
+  if (text === undefined) return undefined;
+  if (/^\d+$/.test(text)) return Number(text);
+  throw new UsageError(`${name} is ${show(text)}; it must be a whole number, like ${name}=60000`);
 }
 
 function parseHosts(list: string, text: string): Host[] {

@@ -1,5 +1,6 @@
 import type { Engine } from "../engine.js";
 import { UnsupportedError, UsageError } from "../errors.js";
+import { type Known, refuseUnknown } from "../known-options.js";
 import type { HeldLease, Lease } from "../lease.js";
 import { type TryAcquireOptions, whole } from "../options.js";
 import { type RunFunction, runUnder } from "../run.js";
@@ -19,6 +20,10 @@ export type OnceResult<T> =
   /** Somebody else runs, or has just run. */
   | { readonly ran: false };
 
+const ONCE: Known<OnceOptions> = {
+  ...{ atMostMs: true, atLeastMs: true, label: true, callTimeoutMs: true, signal: true },
+};
+
 interface Acquirer {
   readonly engine: Pick<Engine, "name" | "traits">;
   tryAcquire(resource: string, options: TryAcquireOptions): Promise<Lease | null>;
@@ -31,7 +36,8 @@ export async function once<T>(
   options: OnceOptions,
   fn: RunFunction<T>,
 ): Promise<OnceResult<T>> {
-  const { atMostMs, atLeastMs = 0, ...rest } = options ?? {};
+  refuseUnknown(options, ONCE, "once");
+  const { atMostMs, atLeastMs = 0, ...rest } = options;
   whole("atMostMs", atMostMs, 1);
   whole("atLeastMs", atLeastMs, 0);
   if (atLeastMs > atMostMs) {

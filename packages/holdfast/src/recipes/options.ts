@@ -1,11 +1,21 @@
 import { UsageError } from "../errors.js";
-import { type AcquireOptions, withDefaults } from "../options.js";
+import { type Known, refuseUnknown } from "../known-options.js";
+import { type AcquireOptions, COMMON_OPTIONS, withDefaults } from "../options.js";
 
 /** What a recipe decides by itself is not the caller's to say. */
 export type RecipeOptions = Omit<AcquireOptions, "mode" | "limit">;
 export type RecipeTryOptions = Omit<RecipeOptions, "waitMs" | "retry">;
 /** For every acquire of one recipe; the connection's defaults lie below. */
 export type RecipeDefaults = Omit<RecipeOptions, "signal">;
+
+const DEFAULTS: Known<RecipeDefaults> = { ...COMMON_OPTIONS, waitMs: true, retry: true };
+const OPTIONS: Known<RecipeOptions> = { ...DEFAULTS, signal: true };
+
+/** When the recipe is made: wrong defaults are a mistake of whoever wrote them. */
+export function checkDefaults(defaults: RecipeDefaults, recipe: string): void {
+  refuseDecided(defaults, recipe);
+  refuseUnknown(defaults, DEFAULTS, recipe);
+}
 
 /** One acquire's options over the recipe's defaults. */
 export function merge(
@@ -14,11 +24,16 @@ export function merge(
   decided: Pick<AcquireOptions, "mode" | "limit">,
   recipe: string,
 ): AcquireOptions {
+  refuseDecided(options, recipe);
+  refuseUnknown(options, OPTIONS, recipe);
+  return { ...withDefaults(options, defaults), ...decided };
+}
+
+function refuseDecided(options: object, recipe: string): void {
   for (const name of ["mode", "limit"]) {
-    if (!(name in options) && !(name in defaults)) continue;
+    if (!Object.hasOwn(options ?? {}, name)) continue;
     throw new UsageError(`${recipe} chooses the ${name} itself; leave it out, or use acquire`);
   }
-  return { ...withDefaults(options, defaults), ...decided };
 }
 
 /** Who does not wait has no use for the defaults of those who do. */

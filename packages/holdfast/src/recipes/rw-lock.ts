@@ -2,6 +2,7 @@ import type { Lease } from "../lease.js";
 import type { AcquireOptions, TryAcquireOptions } from "../options.js";
 import { checkResource } from "../resource.js";
 import {
+  checkDefaults,
   merge,
   type RecipeDefaults,
   type RecipeOptions,
@@ -30,6 +31,7 @@ const WRITE = { mode: "exclusive" } as const;
 
 export function rwLock(locks: Acquirer, name: string, defaults: RecipeDefaults = {}): RwLock {
   checkResource(name);
+  checkDefaults(defaults, "rwLock");
   const hasty = withoutPatience(defaults);
   return {
     read: async (options = {}) => locks.acquire(name, merge(options, defaults, READ, "rwLock")),

@@ -3,6 +3,7 @@ import { type AcquireOptions, type TryAcquireOptions, whole } from "../options.j
 import { checkResource } from "../resource.js";
 import { type RunFunction, runArguments } from "../run.js";
 import {
+  checkDefaults,
   merge,
   type RecipeDefaults,
   type RecipeOptions,
@@ -36,6 +37,7 @@ export function semaphore(locks: Acquirer, name: string, options: SemaphoreOptio
   checkResource(name);
   const { permits, ...defaults } = options ?? {};
   const decided = { mode: "shared", limit: whole("permits", permits, 1) } as const;
+  checkDefaults(defaults, "semaphore");
   const hasty = withoutPatience(defaults);
   const terms = (given: RecipeOptions = {}) => merge(given, defaults, decided, "semaphore");
   return {

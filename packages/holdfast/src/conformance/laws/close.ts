@@ -1,5 +1,5 @@
 import assert from "node:assert";
-import { UsageError } from "../../errors.js";
+import { ClosedError, UsageError } from "../../errors.js";
 import type { LawGroup } from "../harness.js";
 import { elapse, within } from "../patience.js";
 import { law } from "../stage.js";
@@ -36,7 +36,7 @@ export const close: LawGroup = {
       await elapse(30);
       await within(5_000, a.close(), "close()");
       for (const wait of waits) {
-        await assert.rejects(within(2_000, wait, "a wait after close()"), UsageError);
+        await assert.rejects(within(2_000, wait, "a wait after close()"), ClosedError);
       }
       await client.giveBack(held.claim);
       await s.untilEmpty(client, resource);

@@ -1,4 +1,5 @@
 import assert from "node:assert";
+import { systemClock } from "../../clock.js";
 import { EngineError } from "../../errors.js";
 import { type Client, expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
@@ -7,6 +8,8 @@ import { law } from "../stage.js";
 import { GRAVE_MS, tombstoneLaws } from "./tombstones.js";
 
 const SILENCE_MS = 1_500;
+/** A wait, how late its end may be on a busy machine, and a call that would make it much later. */
+const PATIENCE = { waitMs: 500, lateMs: 3_000, callTimeoutMs: 6_000 } as const;
 
 interface Asked {
   readonly verb: string;
@@ -190,6 +193,44 @@ export const failure: LawGroup = {
           assert(await other.tryAcquire(resource), "the resource is free after the release");
         }
       },
+    ),
+
+    law(
+      "L11.12",
+      "through the API, a wait ends with its patience although the backend says nothing",
+      ["relay"],
+      async (s) => {
+        const { waitMs, lateMs, callTimeoutMs } = PATIENCE;
+        const other = await s.client();
+        for (const mode of s.traits.modes) {
+          for (const fair of ["cohort", "strict"] as const) {
+            for (const taken of [false, true]) {
+              const { client, hold, deliver } = await s.relayed();
+              const locks = s.locksOn(client.engine);
+              const resource = s.resource(`${mode}-${fair}-${taken}`);
+              const held = taken ? await other.take(resource) : null;
+              if (!taken) await hold();
+              const startedAt = systemClock.now();
+              const work = locks.acquire(resource, { mode, fair, waitMs, callTimeoutMs });
+              const asked = outcome(work, callTimeoutMs);
+              // By then it stands in line, or waits to look again.
+              if (taken) await elapse(100);
+              if (taken) await hold();
+              const answer = await asked;
+              const tookMs = Math.round(systemClock.now() - startedAt);
+              assert.equal(answer.is, "error", "the wait must end, and without a grant");
+              assert(tookMs < lateMs, `a wait of ${waitMs} ms took ${tookMs} ms`);
+              if (!taken && answer.is === "error") {
+                assert(answer.error instanceof EngineError, "silence is not busy");
+              }
+              await deliver();
+              if (held !== null) await other.giveBack(held.claim);
+              await s.untilEmpty(other, resource);
+            }
+          }
+        }
+      },
+      60_000,
     ),
   ],
 };

@@ -23,6 +23,11 @@ function resend(inner: Engine, claim: Parameters<Engine["tryAcquire"]>[0]): void
   later();
 }
 
+/** The thread stands still: no timer and no other answer has its turn. */
+function stopProcess(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
 export const failureDefects: readonly WrongEngine[] = [
   {
     defect: "a failure of acquire is answered with busy",
@@ -196,6 +201,18 @@ export const failureDefects: readonly WrongEngine[] = [
           return answers.some((answer) => answer.kind === "released")
             ? answers
             : inner.release(refs, call);
+        },
+      }),
+  },
+  {
+    defect: "a call on a busy resource stops the whole process until the call's time is over",
+    law: "L11.12",
+    overlay: (inner) =>
+      alteredQueue(inner, {
+        async enqueue(claim, call) {
+          const answer = await inner.queue!.enqueue(claim, call);
+          if (answer.kind === "queued") stopProcess(call.timeoutMs);
+          return answer;
         },
       }),
   },

@@ -1,5 +1,6 @@
 import type { Engine } from "../../engine.js";
 import { UsageError } from "../../errors.js";
+import { type Known, refuseUnknown } from "../../known-options.js";
 import { type EngineUrl, refuseUnknownParams } from "../../url.js";
 import { MemoryEngine } from "./engine.js";
 import { MemoryStore } from "./store.js";
@@ -11,8 +12,11 @@ export interface MemoryEngineOptions {
   readonly store?: MemoryStore;
 }
 
+const OPTIONS: Known<MemoryEngineOptions> = { store: true };
+
 /** Locks inside one process, under the same contract as every other engine. */
 export function memoryEngine(options: MemoryEngineOptions = {}): Engine {
+  refuseUnknown(options, OPTIONS, "memoryEngine");
   return new MemoryEngine(options.store ?? new MemoryStore());
 }
 

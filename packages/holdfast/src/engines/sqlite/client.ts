@@ -1,5 +1,5 @@
-import { createRequire } from "node:module";
 import { MissingPeerError } from "../../errors.js";
+import { importPeer } from "../../import-peer.js";
 
 /** The part of an SQLite binding that this engine needs; synchronous, as both bindings are. */
 export interface SqlClient {
@@ -30,21 +30,25 @@ export const SQLITE = {
 } as const;
 
 type Open = (path: string) => SqlClient;
+type LibsqlModule = { readonly default: new (path: string) => SqlClient };
 
 /** Node's own SQLite where it has one, else the prebuilt libsql package. Nothing is compiled. */
 export async function loadBinding(wanted?: Binding): Promise<Open> {
   const own = wanted === "libsql" ? undefined : nodeSqlite();
   if (own !== undefined) return (path) => new own.DatabaseSync(path);
+  let cause: unknown;
   try {
-    const Database = createRequire(import.meta.url)("libsql") as new (path: string) => SqlClient;
-    return (path) => new Database(path);
-  } catch (cause) {
-    throw new MissingPeerError(
-      `Node ${process.versions.node} has no built-in SQLite, and the package "libsql" is not ` +
-        "installed. Run: npm install libsql (or use Node 22.13 or later)",
-      { cause },
-    );
+    const libsql = await importPeer<LibsqlModule>("libsql");
+    if (libsql !== null) return (path) => new libsql.default(path);
+  } catch (error) {
+    // It is there, and its binary is not, or not for this machine.
+    cause = error;
   }
+  throw new MissingPeerError(
+    `Node ${process.versions.node} has no built-in SQLite, and the package "libsql" is not ` +
+      "installed. Run: npm install libsql (or use Node 22.13 or later)",
+    { cause },
+  );
 }
 
 /** The primary result code behind an error of either binding; null if it is no SQLite error. */

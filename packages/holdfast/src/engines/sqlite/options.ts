@@ -1,6 +1,7 @@
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { UsageError } from "../../errors.js";
+import { type Known, refuseUnknown } from "../../known-options.js";
 import { type EngineUrl, refuseUnknownParams } from "../../url.js";
 import type { Binding } from "./client.js";
 
@@ -21,7 +22,12 @@ export interface SqliteTerms {
   readonly binding: Binding | undefined;
 }
 
+const OPTIONS: Known<SqliteEngineOptions> = {
+  ...{ path: true, unsafeAnyFileSystem: true, binding: true },
+};
+
 export function resolveSqlite(options: SqliteEngineOptions): SqliteTerms {
+  refuseUnknown(options, OPTIONS, "sqliteEngine");
   const { path } = options;
   if (path !== undefined && (typeof path !== "string" || path === "" || path.includes("\0"))) {
     throw new UsageError(`path is ${JSON.stringify(path)}; it must be the path of a file`);

@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lease } from "holdfast";
 import { EXIT, exitCodeOfSignal } from "./exit-codes.js";
-import { family, isAlive, type Member, signalMember } from "./process-tree.js";
+import { family, isAlive, type Member, marked, signalMember } from "./process-tree.js";
 import type { RunRequest } from "./run-request.js";
 
 export interface Ending {
@@ -19,6 +20,7 @@ const SWEEPS = 10;
 export class Child {
   readonly ended: Promise<Ending>;
   readonly #process: ChildProcess | null;
+  readonly #mark = randomUUID();
 
   constructor({ command, args }: RunRequest, lease: Lease) {
     const env = {
@@ -26,6 +28,8 @@ export class Child {
       HOLDFAST_LOCK: lease.resource,
       HOLDFAST_TOKEN: String(lease.token),
       HOLDFAST_SEQUENCER: lease.sequencer,
+      // A run inside a run belongs to both.
+      HOLDFAST_RUN: [process.env.HOLDFAST_RUN ?? "", this.#mark].join(" ").trim(),
     };
     try {
       const child = spawn(command, args, { stdio: "inherit", env });
@@ -48,24 +52,30 @@ export class Child {
   }
 
   /**
-   * SIGTERM to the command and its offspring, then SIGKILL to all that are left after killInMs: a
-   * shell that dies must not leave the program behind that it was running.
+   * SIGTERM to the command and everything that it started, then SIGKILL to all that are left after
+   * killInMs: a shell that dies must not leave the program behind that it was running.
    */
   async stop(killInMs: number): Promise<void> {
     const deadline = performance.now() + killInMs;
-    const pid = this.#process?.pid;
-    let members = pid === undefined ? [] : family(pid);
+    let members = this.#offspring();
     if (killInMs > 0) {
       this.#signal(members, "SIGTERM");
       // A stopped process acts on SIGTERM only once it goes on.
       this.#signal(members, "SIGCONT");
       while (performance.now() < deadline && this.#anyAlive(members)) await sleep(LOOK_EVERY_MS);
     }
-    for (let sweep = 0; sweep < SWEEPS && this.#anyAlive(members); sweep++) {
-      members = [...members, ...members.filter(isAlive).flatMap((member) => family(member.pid))];
+    for (let sweep = 0; sweep < SWEEPS; sweep++) {
+      const known = members.filter(isAlive).flatMap(({ pid }) => family(pid));
+      members = [...known, ...this.#offspring()];
+      if (!this.#anyAlive(members)) return;
       this.#signal(members, "SIGKILL");
       await sleep(LOOK_EVERY_MS);
     }
+  }
+
+  #offspring(): Member[] {
+    const pid = this.#process?.pid;
+    return pid === undefined ? [] : [...family(pid), ...marked(this.#mark)];
   }
 
   #signal(members: readonly Member[], signal: NodeJS.Signals): void {

@@ -1,12 +1,22 @@
+// Nothing here imports the library: whoever asks for help or the version need not wait for it.
 import { readFileSync } from "node:fs";
-import { UsageError } from "holdfast";
 import type { Command } from "./command.js";
 import { orMeant } from "./did-you-mean.js";
-import { EXIT, exitCodeOf, explain } from "./exit-codes.js";
-import { initCommand } from "./init.js";
-import { runCommand } from "./run.js";
+import { INIT_HELP } from "./init-help.js";
+import { RUN_HELP } from "./run-help.js";
 
-const COMMANDS: Readonly<Record<string, Command>> = { run: runCommand, init: initCommand };
+const COMMANDS: Readonly<Record<string, Command>> = {
+  run: {
+    summary: "run a command while holding a lock",
+    help: RUN_HELP,
+    run: async (args) => (await import("./run.js")).run(args),
+  },
+  init: {
+    summary: "make the tables that an engine needs, once",
+    help: INIT_HELP,
+    run: async (args) => (await import("./init.js")).init(args),
+  },
+};
 const GLOBAL_OPTIONS = ["--help", "--version"];
 
 /** Finds the verb, runs it, and turns whatever it throws into a sentence and an exit code. */
@@ -14,8 +24,8 @@ export async function main(args: readonly string[]): Promise<number> {
   try {
     return await dispatch(args);
   } catch (error) {
-    process.stderr.write(`holdfast: ${explain(error)}\n`);
-    return exitCodeOf(error);
+    const { failureOf, tellFailure } = await import("./failure.js");
+    return tellFailure(failureOf(error), beforeCommand(args).includes("--json"));
   }
 }
 
@@ -24,21 +34,26 @@ async function dispatch(args: readonly string[]): Promise<number> {
   if (first === "--version") return print(`holdfast ${version()}`);
   if (first === "--help" || first === "-h") return print(overview());
   if (first === "help") return help(rest);
-  const command = find(first);
-  const ours = rest.includes("--") ? rest.slice(0, rest.indexOf("--")) : rest;
+  const command = await find(first);
+  const ours = beforeCommand(rest);
   if (ours.includes("--help") || ours.includes("-h")) return print(command.help);
   return command.run(rest);
 }
 
-function help([verb]: readonly string[]): number {
-  return print(verb === undefined ? overview() : find(verb).help);
+function beforeCommand(args: readonly string[]): readonly string[] {
+  return args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
 }
 
-function find(verb: string): Command {
+async function help([verb]: readonly string[]): Promise<number> {
+  return print(verb === undefined ? overview() : (await find(verb)).help);
+}
+
+async function find(verb: string): Promise<Command> {
   const command = Object.hasOwn(COMMANDS, verb) ? COMMANDS[verb] : undefined;
   if (command !== undefined) return command;
   const isOption = verb.startsWith("-");
   const known = isOption ? GLOBAL_OPTIONS : [...Object.keys(COMMANDS), "help"];
+  const { UsageError } = await import("holdfast");
   throw new UsageError(
     `there is no ${isOption ? "option" : "command"} "${verb}".${orMeant(verb, known)} ` +
       "See holdfast --help",
@@ -53,23 +68,24 @@ function overview(): string {
 
 Usage
   holdfast run NAME [options] -- command args…
-  holdfast init [--url URL]
+  holdfast init [URL]
   holdfast COMMAND --help
 
 Commands
 ${verbs.join("\n")}
 
 Examples
-  holdfast run nightly -- ./backup.sh                one backup at a time on this machine
+  holdfast run nightly -- ./backup.sh                one backup at a time on this host
   holdfast run nightly --wait 0s -- ./backup.sh      or not at all, if one is running
   holdfast run gpu --limit 2 -- python train.py      two at a time
 
-HOLDFAST_URL names the engine (default sqlite:, a file in your state folder).`;
+HOLDFAST_URL names the engine. Without it the locks are a file of this host (sqlite:, in your state
+folder): three hosts have three locks.`;
 }
 
 function print(text: string): number {
   process.stdout.write(`${text}\n`);
-  return EXIT.ok;
+  return 0;
 }
 
 function version(): string {

@@ -1,5 +1,6 @@
 import { constants } from "node:os";
 import { type ErrorCode, HoldfastError } from "holdfast";
+import { printable } from "./printable.js";
 
 /** Those of sysexits.h where it has one; 126, 127 and 128 + n are the shell's. */
 export const EXIT = { ok: 0, lost: 76, notExecutable: 126, notFound: 127 } as const;
@@ -9,6 +10,7 @@ const BY_CODE: Readonly<Record<ErrorCode, number>> = {
   USAGE: 64,
   UNSUPPORTED: 78,
   MISSING_PEER: 78,
+  CLOSED: 75,
   ACQUIRE_TIMEOUT: 75,
   LEASE_LOST: EXIT.lost,
   FENCED_OUT: 76,
@@ -37,9 +39,10 @@ const OPTION_OF: Readonly<Record<string, string>> = {
 export function explain(error: unknown): string {
   if (!(error instanceof HoldfastError)) {
     const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    return `this is a defect, please report it: ${stack}`;
+    return `this is a defect, please report it: ${stack.split("\n").map(printable).join("\n")}`;
   }
-  if (error.code !== "USAGE") return error.message;
-  const named = error.message.replace(/\b\w+Ms\b/g, (name) => OPTION_OF[name] ?? name);
-  return named === error.message ? named : `${named} (in milliseconds)`;
+  const message = printable(error.message);
+  if (error.code !== "USAGE") return message;
+  const named = message.replace(/\b\w+Ms\b/g, (name) => OPTION_OF[name] ?? name);
+  return named === message ? named : `${named} (in milliseconds)`;
 }

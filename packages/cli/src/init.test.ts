@@ -11,9 +11,9 @@ for (const [name, start] of Object.entries(STARTS)) {
     const { url } = server;
     const early = holdfast(t, ["run", "a", "--url", url, "--", "echo", "no"]);
     assert.equal(await early.ended, 69);
-    assert.match(early.stderr, /Run "holdfast init" with this URL/);
+    assert.match(early.stderr, /Run "npx @holdfast\/cli init" with this URL/);
 
-    const init = holdfast(t, ["init", "--url", url]);
+    const init = holdfast(t, ["init", url]);
     assert.equal(await init.ended, 0, init.stderr);
     assert.equal(init.stdout, "everything that locks need is there\n");
     const again = holdfast(t, ["init", "--json", "--url", url]);
@@ -71,5 +71,30 @@ test("an engine that needs nothing says so; what is no engine or no option is re
   assert.doesNotMatch(unknown.stderr, /secret/);
   const named = holdfast(t, ["init", "nightly"]);
   assert.equal(await named.ended, 64);
-  assert.match(named.stderr, /init takes no "nightly"/);
+  assert.match(named.stderr, /init takes the URL of an engine, got "nightly"/);
+  for (const two of [
+    ["init", "memory:", "redis://u:secret@h"],
+    ["init", "memory:", "--url", "redis://u:secret@h"],
+  ]) {
+    const both = holdfast(t, two);
+    assert.equal(await both.ended, 64);
+    assert.match(both.stderr, /init takes one URL, got two/);
+    assert.doesNotMatch(both.stderr, /secret/);
+  }
+});
+
+test("with --json a failure is one JSON object on stderr, also where the arguments are wrong", async (t) => {
+  for (const [args, code, exitCode] of [
+    [["init", "--json", "oracle://u:secret@h/db"], "UNSUPPORTED", 78],
+    [["init", "--json", "postgres://u:secret@127.0.0.1:1/db"], "ENGINE", 69],
+    [["init", "--json", "nightly"], "USAGE", 64],
+    [["run", "--json", "--", "true"], "USAGE", 64],
+  ] as const) {
+    const running = holdfast(t, args);
+    assert.equal(await running.ended, exitCode);
+    const { event, message, ...rest } = JSON.parse(running.stderr);
+    assert.deepEqual([event, rest], ["failed", { code, exitCode }]);
+    assert.doesNotMatch(message, /secret/);
+    assert.equal(running.stdout, "");
+  }
 });

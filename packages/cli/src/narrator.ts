@@ -1,4 +1,5 @@
 import type { HolderView, Lease, LeaseLostError, ResourceView } from "holdfast";
+import { jsonLine } from "./printable.js";
 
 /** Says on stderr what happens around the command. Its stdout is never touched. */
 export interface Narrator {
@@ -53,7 +54,7 @@ export class JsonNarrator implements Narrator {
   }
 
   #emit(event: Readonly<Record<string, unknown>>): void {
-    process.stderr.write(`${JSON.stringify(event)}\n`);
+    process.stderr.write(jsonLine(event));
   }
 }
 

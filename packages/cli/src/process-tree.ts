@@ -25,6 +25,16 @@ export function family(pid: number): Member[] {
   return [...members.values()];
 }
 
+/**
+ * Everybody with this text in the environment that it was started with, and their offspring. So those
+ * are found whose parents have ended, which belong to no family any more.
+ */
+export function marked(mark: string): Member[] {
+  return readAll()
+    .filter(({ pid }) => environmentOf(pid).includes(mark))
+    .flatMap(({ pid }) => family(pid));
+}
+
 export function isAlive({ pid, startedAt }: Member): boolean {
   const now = read(String(pid));
   return now !== null && now.startedAt === startedAt && !now.dead;
@@ -45,6 +55,15 @@ function readAll(): Stat[] {
     return pids.flatMap((pid) => read(pid) ?? []);
   } catch {
     return [];
+  }
+}
+
+/** Empty for processes of other users, and for those that have ended. */
+function environmentOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "latin1");
+  } catch {
+    return "";
   }
 }
 

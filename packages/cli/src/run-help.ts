@@ -4,7 +4,7 @@ Usage
   holdfast run NAME [options] -- command args…
 
 Options
-  --url URL          the engine: sqlite:locks.db, memory:, …  [HOLDFAST_URL, else sqlite:]
+  --url URL          the engine, like redis://h:6379  [HOLDFAST_URL, else a file of this host]
   --wait 5s          how long to wait for the lock; 0s: do not wait  [for ever]
   --ttl 30s          how long the lock outlives us if we die; renewed while we live  [30s]
   --shared           share with other --shared runs, exclude the others
@@ -22,7 +22,8 @@ The command
   Input, output, terminal and signals are the command's own; its exit code is ours. It finds
     HOLDFAST_LOCK         the lock's name
     HOLDFAST_TOKEN        a number greater than that of every earlier run
-    HOLDFAST_SEQUENCER    both in one text, for holdfast's guards to check
+    HOLDFAST_SEQUENCER    both in one text, for locks.check(…)
+    HOLDFAST_RUN          marks what this run started
   in its environment. If the lock is lost, the command and what it started get SIGTERM, and
   SIGKILL before anybody else can have the lock.
 

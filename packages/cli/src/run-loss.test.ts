@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { startRedis } from "@holdfast/servers";
 import type { Locks } from "holdfast";
-import { holdfast, scratch } from "./holdfast.fixture.js";
+import { holdfast, MAIN, scratch } from "./holdfast.fixture.js";
 
 /** Beats every few milliseconds, by the clock that all processes of the host share. */
 const BEATING = `
@@ -90,4 +91,51 @@ test("a lock that is gone when the command ends gives 76, whatever the command r
   const running = holdfast(t, ["run", "a", "--url", url, "--", ...command]);
   assert.equal(await running.ended, 76);
   assert.match(running.stderr, /lost/);
+});
+
+const noProc = process.platform === "linux" ? false : "only Linux shows what a process started";
+
+/** As the kernel says; one that is dead and not yet collected runs no more. */
+function runs(pid: string): boolean {
+  try {
+    return !/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
+  } catch {
+    return false;
+  }
+}
+
+test("a loss ends what the command started, also where its parent has ended", {
+  skip: noProc,
+}, async (t) => {
+  const { url, locks } = await scratch(t);
+  // Orphans: one of the same session, one of its own, one of a run inside this run.
+  const inner = `"${process.execPath}" "${MAIN}" run inner --url memory:`;
+  const script = `
+    (sleep 301 & echo pid $!)
+    (setsid sh -c 'echo pid $$; exec sleep 302' &)
+    ${inner} -- sh -c '(sleep 303 & echo pid $!)'
+    echo up; exec sleep 304`;
+  const running = holdfast(t, ["run", "a", "--url", url, "--ttl", "6s", "--", "sh", "-c", script]);
+  await running.until("stdout", /up/);
+  await running.until("stdout", /(pid \d+[\s\S]*){3}/);
+  const pids = [...running.stdout.matchAll(/pid (\d+)/g)].map(([, pid = ""]) => pid);
+  assert.deepEqual(pids.map(runs), [true, true, true]);
+  await revoke(locks);
+  assert.equal(await running.ended, 76);
+  assert.deepEqual(pids.map(runs), [false, false, false]);
+});
+
+test("after a loss nobody waits for a backend that does not answer", async (t) => {
+  await using server = await startRedis();
+  const args = ["run", "a", "--url", server.url, "--ttl", "3s", "--", "sh", "-c", "echo up; cat"];
+  const running = holdfast(t, args);
+  await running.until("stdout", /up/);
+  server.pause();
+  await running.until("stderr", /the command gets SIGTERM/);
+  const lostAt = performance.now();
+  assert.equal(await running.ended, 76);
+  server.resume();
+  // Three tries of five seconds each would be too much; the rest is for a machine that is busy.
+  const tookMs = performance.now() - lostAt;
+  assert.ok(tookMs < 10_000, `it ended ${tookMs} ms after the loss`);
 });

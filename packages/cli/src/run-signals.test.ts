@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
+import { createServer, type Socket } from "node:net";
 import { test } from "node:test";
+import { startRedis } from "@holdfast/servers";
 import { finish, holdfast, MAIN, Running, scratch, until } from "./holdfast.fixture.js";
 
 /** Counts what it receives, and returns the count a little after the first. */
@@ -128,4 +131,40 @@ test("NO_COLOR is respected on a terminal", { skip: noScript }, async (t) => {
   assert.equal(await running.ended, 75);
   assert.match(running.stdout, /held by the test/);
   assert.ok(!running.stdout.includes("\x1b[2m"));
+});
+
+test("Ctrl-C on a terminal is heard while the connection is being made", {
+  skip: noScript,
+}, async (t) => {
+  // Takes the connection and never says a word: connect gives up after five seconds, with 69.
+  const sockets: Socket[] = [];
+  const mute = createServer((socket) => sockets.push(socket)).listen(0, "127.0.0.1");
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    mute.close();
+  });
+  await once(mute, "listening");
+  const { port } = mute.address() as { port: number };
+  const url = `redis://127.0.0.1:${port}`;
+  const running = onTerminal(t, ["run", "a", "--url", url, "--", "echo", "no"]);
+  await once(mute, "connection");
+  running.type("\x03");
+  assert.equal(await running.ended, 130);
+  assert.doesNotMatch(running.stdout, /no/);
+});
+
+test("a signal after the command has ended gives up on a backend that does not answer", async (t) => {
+  await using server = await startRedis();
+  const args = ["run", "a", "--url", server.url, "--", "sh", "-c", "echo up; cat; echo done"];
+  const running = holdfast(t, args);
+  await running.until("stdout", /up/);
+  server.pause();
+  running.endInput();
+  await running.until("stdout", /done/);
+  // The command's end is noticed a moment after its last word.
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  running.signal("SIGINT");
+  assert.equal(await running.ended, 0);
+  assert.match(running.stderr, /"a" could not be given back, .*: SIGINT came first/);
+  server.resume();
 });

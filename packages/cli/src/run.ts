@@ -1,34 +1,46 @@
-import { connect, HoldfastError, type Lease, type LeaseLostError, type Locks } from "holdfast";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  AcquireTimeoutError,
+  connect,
+  type Lease,
+  type LeaseLostError,
+  type Locks,
+} from "holdfast";
 import { Child, type Ending } from "./child.js";
-import type { Command } from "./command.js";
-import { EXIT, exitCodeOf, exitCodeOfSignal, explain } from "./exit-codes.js";
+import { EXIT, exitCodeOfSignal } from "./exit-codes.js";
+import { failureOf } from "./failure.js";
 import { JsonNarrator, type Narrator, type Released } from "./narrator.js";
-import { RUN_HELP } from "./run-help.js";
+import { printable } from "./printable.js";
 import { type RunRequest, readRunRequest } from "./run-request.js";
-import { withoutSecrets } from "./secrets.js";
 import { type ForwardedSignal, Signals } from "./signals.js";
 import { TextNarrator } from "./text-narrator.js";
 import { watchHolders } from "./watch-holders.js";
 import { Witness } from "./witness.js";
 
-export const runCommand: Command = {
-  summary: "run a command while holding a lock",
-  help: RUN_HELP,
-  run: async (args) => {
-    const request = readRunRequest(args, process.env);
-    const narrator = request.json
-      ? new JsonNarrator()
-      : new TextNarrator(request.acquire.label, request.quiet);
-    try {
-      return await runUnderLock(request, narrator);
-    } catch (error) {
-      const exitCode = exitCodeOf(error);
-      const code = error instanceof HoldfastError ? error.code : "DEFECT";
-      narrator.failed(withoutSecrets(explain(error), request.url), code, exitCode);
-      return exitCode;
-    }
-  },
-};
+// A backend that answers needs milliseconds. One that does not will find out by itself that we left.
+const CLOSING_MS = 1_000;
+
+/** `holdfast run`: gets what follows the verb, gives the exit code. */
+export async function run(args: readonly string[]): Promise<number> {
+  const request = readRunRequest(args, process.env);
+  const narrator = request.json
+    ? new JsonNarrator()
+    : new TextNarrator(request.acquire.label, request.quiet);
+  try {
+    return await runUnderLock(request, narrator);
+  } catch (error) {
+    const { message, code, exitCode } = failureOf(error, request.url);
+    const busy = error instanceof AcquireTimeoutError && request.acquire.waitMs === 0;
+    narrator.failed(busy ? whoIsThere(error, request.resource) : message, code, exitCode);
+    return exitCode;
+  }
+}
+
+/** Nothing was waited for, so how long that took is nobody's concern. */
+function whoIsThere({ holders }: AcquireTimeoutError, resource: string): string {
+  const who = holders.map(({ label, token }) => `${label} (token ${token})`).join(", ");
+  return printable(`"${resource}" ${who === "" ? "is not free" : `is held by ${who}`}`);
+}
 
 async function runUnderLock(request: RunRequest, narrator: Narrator): Promise<number> {
   const interrupt = new AbortController();
@@ -40,20 +52,43 @@ async function runUnderLock(request: RunRequest, narrator: Narrator): Promise<nu
   const { ttlMs } = request.acquire;
   // An engine may keep nothing for as long as the default; --ttl says what is wanted instead.
   const defaults = ttlMs === undefined ? {} : { ttlMs };
-  await using locks = await connect(request.url, { defaults });
-  let lease: Lease | null = null;
-  try {
-    lease = await waitForLease(locks, request, narrator, interrupt.signal);
-  } catch (error) {
-    if (interruptedBy === null) throw error;
-  }
-  // The grant may have come in the same instant as the signal; then it goes back unused.
-  if (lease === null || interruptedBy !== null) {
-    await lease?.release();
+  const connecting = connect(request.url, { defaults });
+  const locks = await Promise.race([connecting, aborted(interrupt.signal)]);
+  if (locks === null) {
+    // Whatever comes of it now ends with this process.
+    connecting.catch(() => {});
     return exitCodeOfSignal(interruptedBy ?? "SIGINT");
   }
-  // Awaited here, because the locks are closed, and the lease given back, when this block ends.
-  return await runChild(request, lease, signals, narrator);
+  try {
+    let lease: Lease | null = null;
+    try {
+      lease = await waitForLease(locks, request, narrator, interrupt.signal);
+    } catch (error) {
+      if (interruptedBy === null) throw error;
+    }
+    // The grant may have come in the same instant as the signal; then it goes back unused.
+    if (lease === null || interruptedBy !== null) {
+      return exitCodeOfSignal(interruptedBy ?? "SIGINT");
+    }
+    return await runChild(request, lease, signals, narrator);
+  } finally {
+    await closeSoon(locks, request, narrator);
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<null> {
+  return new Promise((resolve) => {
+    signal.addEventListener("abort", () => resolve(null), { once: true });
+  });
+}
+
+/** Gives back what is held, and takes what waits out of the line. */
+async function closeSoon(locks: Locks, request: RunRequest, narrator: Narrator): Promise<void> {
+  const closing = locks.close().catch((error: unknown) => {
+    const { message, code } = failureOf(error, request.url);
+    narrator.failed(message, code);
+  });
+  await Promise.race([closing, sleep(CLOSING_MS)]);
 }
 
 async function waitForLease(
@@ -104,7 +139,7 @@ async function runChild(
   }
   await witness.dismiss();
   if (ending.failure !== undefined) narrator.failed(ending.failure, "COMMAND", ending.exitCode);
-  return giveBack(lease, ending.exitCode, request, narrator);
+  return giveBack(lease, ending.exitCode, request, signals, narrator);
 }
 
 /** SIGKILL comes early enough for the kernel to act on it while nobody else can hold the lock. */
@@ -118,17 +153,23 @@ async function giveBack(
   lease: Lease,
   exitCode: number,
   request: RunRequest,
+  signals: Signals,
   narrator: Narrator,
 ): Promise<number> {
   const { resource, token } = lease;
-  let outcome: Released["outcome"] = "unknown";
-  try {
-    outcome = await lease.release();
-  } catch (error) {
+  const notGivenBack = (why: string) => {
     const ttl = `it frees itself within ${request.acquire.ttlMs} ms`;
-    const why = withoutSecrets(explain(error), request.url);
-    narrator.failed(`"${resource}" could not be given back, ${ttl}: ${why}`, "ENGINE");
-  }
+    narrator.failed(`"${printable(resource)}" could not be given back, ${ttl}: ${why}`, "ENGINE");
+    return "unknown" as const;
+  };
+  const released = lease
+    .release()
+    .catch((error: unknown) => notGivenBack(failureOf(error, request.url).message));
+  // Its command has ended, so a signal can only mean that somebody does not want to wait for this.
+  const hurried = new Promise<"unknown">((resolve) => {
+    signals.receive = (signal) => resolve(notGivenBack(`${signal} came first`));
+  });
+  const outcome: Released["outcome"] = await Promise.race([released, hurried]);
   const finalCode = outcome === "gone" ? EXIT.lost : exitCode;
   narrator.released({ resource, token, outcome, exitCode: finalCode });
   return finalCode;

@@ -1,6 +1,7 @@
 import type { Lease, LeaseLostError, ResourceView } from "holdfast";
 import { showDuration } from "./duration.js";
 import type { Narrator, Released } from "./narrator.js";
+import { printable } from "./printable.js";
 
 const ERASE_LINE = "\r\x1b[2K";
 
@@ -22,7 +23,7 @@ export class TextNarrator implements Narrator {
 
   waiting(view: ResourceView, waitedMs: number): void {
     if (this.#quiet) return;
-    const what = `waiting for "${view.resource}", ${whom(view, this.#label)}`;
+    const what = printable(`waiting for "${view.resource}", ${whom(view, this.#label)}`);
     if (!this.#live) {
       if (what !== this.#lastWait) this.#say(what);
     } else {
@@ -40,20 +41,19 @@ export class TextNarrator implements Narrator {
     // Without a wait there is nothing that a reader would want to know.
     if (this.#lastWait === "") return;
     const token = `token ${lease.token}`;
-    this.#say(
-      this.#paint(32, `got "${lease.resource}" after ${showDuration(waitedMs)} (${token})`),
-    );
+    const got = `got "${printable(lease.resource)}" after ${showDuration(waitedMs)} (${token})`;
+    this.#say(this.#paint(32, got));
   }
 
   lost(error: LeaseLostError, killInMs: number): void {
     this.#lossTold = true;
     const next = killInMs > 0 ? `SIGTERM, and SIGKILL in ${showDuration(killInMs)}` : "SIGKILL";
-    this.#tell(31, `${error.message}; the command gets ${next}`);
+    this.#tell(31, `${printable(error.message)}; the command gets ${next}`);
   }
 
   released({ resource, outcome }: Released): void {
     if (outcome !== "gone" || this.#lossTold) return;
-    this.#tell(31, `"${resource}" was lost before the command ended`);
+    this.#tell(31, `"${printable(resource)}" was lost before the command ended`);
   }
 
   failed(message: string): void {

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { finish, holdfast } from "./holdfast.fixture.js";
+import { finish, holdfast, MAIN, Running } from "./holdfast.fixture.js";
 
 const MISTAKES: readonly (readonly [string, string[], RegExp])[] = [
   ["a verb that is not there", ["rum", "a"], /no command "rum"\. Did you mean "run"\?/],
@@ -64,4 +67,17 @@ test("--help after -- belongs to the command", async (t) => {
   const args = ["run", "a", "--url", "memory:", "--", "printf", "%s", "--help"];
   const { stdout } = await finish(holdfast(t, args));
   assert.equal(stdout, "--help");
+});
+
+test("the version and the help need not load the library", async (t) => {
+  // Where the library is not to be found.
+  const folder = mkdtempSync(join(tmpdir(), "alone-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  cpSync(dirname(MAIN), join(folder, "dist"), { recursive: true });
+  cpSync(join(dirname(MAIN), "../package.json"), join(folder, "package.json"));
+  for (const args of [["--version"], ["--help"], ["run", "--help"], ["init", "--help"]]) {
+    const alone = new Running(t, process.execPath, [join(folder, "dist/main.js"), ...args]);
+    const { code, stderr } = await finish(alone);
+    assert.equal(code, 0, stderr);
+  }
 });

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { test } from "node:test";
-import { UsageError } from "holdfast";
+import { AcquireTimeoutError, UsageError } from "holdfast";
 import { orMeant } from "./did-you-mean.js";
 import { parseDuration, showDuration } from "./duration.js";
+import { explain } from "./exit-codes.js";
+import { jsonLine, printable } from "./printable.js";
 import { withoutSecrets } from "./secrets.js";
 
 test("durations are a whole number and a unit, and nothing else", () => {
@@ -34,4 +37,39 @@ test("secrets of a URL are masked wherever they turn up, encoded or not", () => 
   const url = "redis://me:p%40ss@h:1/0?secret=hush";
   assert.equal(withoutSecrets("p%40ss p@ss hush me", url), "*** *** *** me");
   assert.equal(withoutSecrets("fine", "sqlite:locks.db"), "fine");
+});
+
+const HOSTILE = "\x1b]0;pwned\x07\x1b[31mRED\nfake line\x9b2J\u202etxt\u2028";
+// All that a terminal would obey: C0, DEL, C1, and what ends lines or turns them around.
+const OBEYED = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u;
+
+test("text of others reaches nobody's terminal raw", () => {
+  const shown = "\\x1b]0;pwned\\x07\\x1b[31mRED\\x0afake line\\x9b2J\\u202etxt\\u2028";
+  assert.equal(printable(HOSTILE), shown);
+  assert.equal(printable('夜间 café 👩‍💻 O\'Neil "x"'), '夜间 café 👩‍💻 O\'Neil "x"');
+  const holder = {
+    mode: "exclusive",
+    token: 1n,
+    label: HOSTILE,
+    remainingMs: 1,
+    revoked: false,
+  } as const;
+  assert.doesNotMatch(explain(new AcquireTimeoutError("a", 5, [holder])), OBEYED);
+  const line = jsonLine({ label: HOSTILE });
+  assert.doesNotMatch(line.trimEnd(), OBEYED);
+  assert.deepEqual(JSON.parse(line), { label: HOSTILE });
+});
+
+test("a label that would write to the terminal is escaped in the line that says for whom we wait", () => {
+  const script = `
+    import { TextNarrator } from ${JSON.stringify(import.meta.resolve("./text-narrator.js"))};
+    const holder = { label: ${JSON.stringify(HOSTILE)}, token: 1n };
+    const view = { resource: "a", holders: [holder], waiters: [], closedMs: 0 };
+    new TextNarrator("me", false).waiting(view, 1_000);
+  `;
+  const { stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
+    encoding: "utf8",
+  });
+  assert.match(stderr, /^holdfast: waiting for "a", held by .*RED.*fake line.*\n$/);
+  assert.doesNotMatch(stderr.trimEnd(), OBEYED);
 });

@@ -7,6 +7,7 @@ import { killAll, survivors } from "./leftovers.mjs";
 import { endOf } from "./progress.mjs";
 import { filesBelow, root, workspaces } from "./workspace.mjs";
 
+const REPORTER = new URL("./count-reporter.mjs", import.meta.url).href;
 const FILE_TIMEOUT_MS = 5 * 60_000;
 const LONG_FILE_TIMEOUT_MS = 30 * 60_000;
 
@@ -22,19 +23,26 @@ export function findTestFiles({ long, filters }) {
 /**
  * Runs test files with one Node binary in a temporary folder of their own. Returns the reasons why
  * the run is no success: failed tests, no tests, files left behind, processes left behind.
+ * report: a file to which each test is written as a line of JSON. env: beside that of this process.
  */
-export async function runTests({ node, files, long }) {
+export async function runTests({
+  node = process.execPath,
+  files,
+  long = false,
+  env = {},
+  report = null,
+}) {
   if (files.length === 0) return ["no test file was found"];
   const runId = randomUUID();
   const folder = mkdtempSync(join(tmpdir(), "hf-"));
   // Servers that refuse to run as root must be able to walk through to their own folders.
   chmodSync(folder, 0o711);
-  const child = spawn(node, testArguments(files, long), {
+  const child = spawn(node, testArguments(files, long, report), {
     cwd: root,
     // A group of its own: Ctrl-C reaches us alone, and we end the whole family in order.
     detached: true,
     stdio: ["ignore", "inherit", "inherit"],
-    env: testEnvironment(runId, folder),
+    env: { ...testEnvironment(runId, folder), ...env },
   });
   const sweep = async () => {
     const alive = await survivors(runId, folder);
@@ -52,13 +60,17 @@ export async function runTests({ node, files, long }) {
   ];
 }
 
-function testArguments(files, long) {
+function testArguments(files, long, report) {
   return [
     // A process whose event loop is over waits for the compiler's threads, and one of these may wait for
     // it to collect garbage: nodejs/node#54918. It once kept a file that had passed until its timeout.
     "--no-concurrent-recompilation",
     "--test",
     "--test-reporter=spec",
+    "--test-reporter-destination=stdout",
+    ...(report === null
+      ? []
+      : [`--test-reporter=${REPORTER}`, `--test-reporter-destination=${report}`]),
     "--test-concurrency=2",
     `--test-timeout=${long ? LONG_FILE_TIMEOUT_MS : FILE_TIMEOUT_MS}`,
     ...files,

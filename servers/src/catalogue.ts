@@ -1,10 +1,18 @@
+import type { ServerKind } from "./chosen.js";
+
 /** What shows that it is there, and the Debian package that brings it. */
-export type Wanted = { readonly package: string } & (
+export type Wanted = { readonly package: string; readonly server?: OfServer } & (
   | { readonly binary: string }
   | { readonly file: string }
   /** Of Debian's own Python. */
   | { readonly module: string }
 );
+
+/** A part of a server whose version can be chosen; `names` are what it is called in the chosen folder. */
+export interface OfServer {
+  readonly kind: ServerKind;
+  readonly names: readonly [string, ...string[]];
+}
 
 /**
  * Everything that tests, lab and bench use of Debian. What is not in this list cannot be asked for, so
@@ -12,13 +20,29 @@ export type Wanted = { readonly package: string } & (
  * middle of one stops everything else in that process, and keeps the disk from the servers under test.
  */
 export const CATALOGUE = {
-  "redis-server": { binary: "redis-server", package: "redis-server" },
+  "redis-server": {
+    ...{ binary: "redis-server", package: "redis-server" },
+    server: { kind: "redis", names: ["redis-server", "valkey-server"] },
+  },
   "redis-cli": { binary: "redis-cli", package: "redis-tools" },
-  initdb: { binary: "initdb", package: "postgresql" },
+  initdb: {
+    ...{ binary: "initdb", package: "postgresql" },
+    server: { kind: "postgres", names: ["initdb"] },
+  },
   pgbouncer: { binary: "pgbouncer", package: "pgbouncer" },
-  mariadbd: { binary: "mariadbd", package: "mariadb-server" },
-  "mariadb-install-db": { binary: "mariadb-install-db", package: "mariadb-server" },
-  etcd: { binary: "etcd", package: "etcd-server" },
+  // Or a MySQL, which needs no program to make its first tables.
+  mariadbd: {
+    ...{ binary: "mariadbd", package: "mariadb-server" },
+    server: { kind: "mysql", names: ["mariadbd", "mysqld"] },
+  },
+  "mariadb-install-db": {
+    ...{ binary: "mariadb-install-db", package: "mariadb-server" },
+    server: { kind: "mysql", names: ["mariadb-install-db", "mysqld"] },
+  },
+  etcd: {
+    ...{ binary: "etcd", package: "etcd-server" },
+    server: { kind: "etcd", names: ["etcd"] },
+  },
   etcdctl: { binary: "etcdctl", package: "etcd-client" },
   java: { binary: "java", package: "default-jre-headless" },
   // Also for java with the source of a program: a runtime alone has no compiler.
@@ -29,6 +53,11 @@ export const CATALOGUE = {
   "stdio.h": { file: "/usr/include/stdio.h", package: "libc6-dev" },
   "redis-py": { module: "redis", package: "python3-redis" },
   kazoo: { module: "kazoo", package: "python3-kazoo" },
+  // The server's; the one below is for programs that lock with Curator.
+  "zookeeper-server.jar": {
+    ...jar("zookeeper", "zookeeper"),
+    server: { kind: "zookeeper", names: ["zookeeper.jar"] },
+  },
   "zookeeper.jar": jar("zookeeper", "zookeeper"),
   "zookeeper-jute.jar": jar("zookeeper-jute", "libzookeeper-java"),
   "slf4j-simple.jar": jar("slf4j-simple", "libslf4j-java"),

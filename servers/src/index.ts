@@ -9,7 +9,13 @@ export {
 } from "./etcd.js";
 export { ensure, ensureAll, findBinary } from "./install.js";
 export { LogGate } from "./log-gate.js";
-export { type MariadbOptions, type MariadbServer, startMariadb } from "./mariadb.js";
+export {
+  innodbLog,
+  isMysql,
+  type MariadbOptions,
+  type MariadbServer,
+  startMariadb,
+} from "./mariadb.js";
 export { type PgbouncerOptions, type PgbouncerServer, startPgbouncer } from "./pgbouncer.js";
 export { freePort, freePorts } from "./ports.js";
 export { type PostgresOptions, type PostgresServer, startPostgres } from "./postgres.js";

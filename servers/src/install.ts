@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { CATALOGUE, type Thing, type Wanted } from "./catalogue.js";
+import { chosen } from "./chosen.js";
 
 const APT_TIMEOUT_MS = 10 * 60_000;
 // Daemons live outside many people's PATH; `*` stands for a version, and the newest wins.
@@ -52,6 +53,8 @@ function install(things: readonly Thing[]): readonly string[] {
 }
 
 function find(wanted: Wanted): string | null {
+  const choice = wanted.server && chosen(wanted.server.kind, wanted.server.names);
+  if (choice) return choice;
   if ("binary" in wanted) return findBinary(wanted.binary);
   if ("file" in wanted) return existsSync(wanted.file) ? wanted.file : null;
   // Not the first in the PATH: Debian's packages are for Debian's Python alone.

@@ -40,6 +40,14 @@ invoice:43: lost, max-hold
 invoice:43: gone
 run rejects with LeaseLostError
 `,
+  "who-holds": `held by deploy of host 1, token 1
+place 0: deploy of host 2
+deploy: 1 held, 1 waiting
+revoked
+its run rejects with LeaseLostError
+held by deploy of host 2, token 2
+the next one holds it
+`,
   "testing-your-code": `sent 1 reminder, and none after the pause
 `,
 };

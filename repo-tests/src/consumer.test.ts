@@ -2,13 +2,13 @@
 // single peer.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { after, test } from "node:test";
+import { unpackInto } from "./packed.js";
 import { type Manifest, readJson, root } from "./repo-files.js";
 
-const library = join(root, "packages/holdfast");
 const project = mkdtempSync(join(tmpdir(), "consumer-"));
 const subpaths = Object.entries(
   readJson<Manifest>("packages/holdfast/package.json").exports ?? {},
@@ -39,29 +39,8 @@ test("every subpath can be required and imported without peers", () => {
   }
 });
 
-test("the package holds no test, no fixture and no wrong engine", () => {
-  const unwanted = packedFiles().filter((path) =>
-    /test\.|fixture|wrong-engines|tsbuildinfo/.test(path),
-  );
-  assert.deepEqual(unwanted, []);
-});
-
-function packedFiles(): string[] {
-  const packed = execFileSync("npm", ["pack", "--dry-run", "--json"], {
-    cwd: library,
-    encoding: "utf8",
-    stdio: ["ignore", "pipe", "ignore"],
-  });
-  const [{ files }] = JSON.parse(packed) as [{ files: { path: string }[] }];
-  return files.map(({ path }) => path);
-}
-
 function layOut(): void {
-  for (const path of packedFiles()) {
-    const target = join(project, "node_modules/holdfast", path);
-    mkdirSync(dirname(target), { recursive: true });
-    cpSync(join(library, path), target);
-  }
+  unpackInto(join(project, "node_modules/holdfast"), "packages/holdfast");
   mkdirSync(join(project, "node_modules/@types"));
   for (const name of ["@types/node", "undici-types"]) {
     symlinkSync(join(root, "node_modules", name), join(project, "node_modules", name));

@@ -1,6 +1,5 @@
 // What the engines say of themselves, read from the compiled library: their traits, and the laws that
 // their harnesses cannot or need not keep.
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { EngineTraits } from "holdfast";
@@ -18,11 +17,10 @@ export interface EngineFacts {
   readonly traits: EngineTraits;
   readonly queue: boolean;
   readonly watch: boolean;
-  /** Null where the harness cannot be read without a server. */
   readonly notes: {
     readonly excused: readonly LawNote[];
     readonly notAsked: readonly LawNote[];
-  } | null;
+  };
 }
 
 export function engineNames(): string[] {
@@ -47,7 +45,6 @@ export async function engineFacts(name: string): Promise<EngineFacts> {
 }
 
 async function notesOf(name: string): Promise<EngineFacts["notes"]> {
-  if (!existsSync(compiledPath(name, "harness.fixture"))) return null;
   const module = await compiled(name, "harness.fixture");
   const harness = (module.harness as (folder: string) => Harness)("/nowhere");
   const excuses = harness.excuses ?? [];
@@ -63,10 +60,7 @@ async function notesOf(name: string): Promise<EngineFacts["notes"]> {
   };
 }
 
-function compiledPath(engine: string, file: string): string {
-  return join(root, "packages/holdfast/dist/engines", engine, `${file}.js`);
-}
-
 async function compiled(engine: string, file: string): Promise<Record<string, unknown>> {
-  return import(pathToFileURL(compiledPath(engine, file)).href);
+  const path = join(root, "packages/holdfast/dist/engines", engine, `${file}.js`);
+  return import(pathToFileURL(path).href);
 }

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { engineFacts } from "./engine-facts.js";
-import { freshPages, withTable } from "./engine-table.js";
+import { freshPages, withMarked } from "./engine-table.js";
 import { read } from "./repo-files.js";
 
-test("the tables of engines are what the engines say of themselves", async () => {
+test("the tables of engines and channels are what the code says of itself", async () => {
   const hint = "run node repo-tests/dist/engine-table.js --write";
   for (const [path, text] of await freshPages()) assert.equal(read(path), text, `${path}: ${hint}`);
 });
@@ -12,12 +12,13 @@ test("the tables of engines are what the engines say of themselves", async () =>
 test("an engine's facts come from its traits, its facets and its harness", async () => {
   const { traits, queue, watch, notes } = await engineFacts("memory");
   assert.deepEqual([traits.fencing, queue, watch], ["process", true, true]);
-  assert.ok(notes?.excused.some(({ law }) => law.startsWith("L4.17 ")));
-  assert.ok(notes?.notAsked.some(({ why }) => why === "no other process can reach this backend"));
+  assert.ok(notes.excused.some(({ law }) => law.startsWith("L4.17 ")));
+  assert.ok(notes.notAsked.some(({ why }) => why === "no other process can reach this backend"));
 });
 
-test("a table replaces what is between its marks, and nothing else", () => {
+test("a text replaces what is between its marks, and nothing else", () => {
   const page = "a\n<!-- engines -->\nold\n<!-- /engines -->\nb\n";
-  assert.equal(withTable(page, "new\n"), "a\n<!-- engines -->\nnew\n<!-- /engines -->\nb\n");
-  assert.throws(() => withTable("a\n", "new\n"), /no place/);
+  const fresh = withMarked(page, "engines", "new\n");
+  assert.equal(fresh, "a\n<!-- engines -->\nnew\n<!-- /engines -->\nb\n");
+  assert.throws(() => withMarked(page, "channels", "new\n"), /no place/);
 });

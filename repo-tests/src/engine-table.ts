@@ -1,116 +1,80 @@
-// The tables of engines, written from what the engines say of themselves: between the marks
-// <!-- engines --> and <!-- /engines --> of both READMEs, and all of docs/engines/README.md.
+// Tables and lists that are written from what the code says of itself: the engines and the channels in
+// both READMEs, the traits in docs/promises.md, and all of docs/engines/README.md. Each stands between
+// marks such as <!-- engines --> and <!-- /engines -->.
 // `node repo-tests/dist/engine-table.js --write` writes them, `--check` compares.
 import { existsSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { channels } from "holdfast";
 import { type EngineFacts, engineFacts, engineNames, type LawNote } from "./engine-facts.js";
+import { ENGINES, FENCING, HEADINGS, type Language, PROMISED, wordsOf } from "./engine-words.js";
 import { read, root } from "./repo-files.js";
 
-type Language = "en" | "zh";
-type Words = Readonly<Record<Language, string>>;
-
-const MARKED = /(<!-- engines[^>]*-->\n)[\s\S]*?(<!-- \/engines -->)/;
 const DAY_MS = 86_400_000;
 
-/** What no trait can say: where to connect, and who meets there. */
-const ENGINES: Readonly<Record<string, { readonly url: string; readonly sharedBy: Words }>> = {
-  etcd: {
-    url: "etcd://127.0.0.1:2379",
-    sharedBy: { en: "all clients of one etcd cluster", zh: "同一个 etcd 集群的所有客户端" },
-  },
-  memory: { url: "memory:", sharedBy: { en: "one process", zh: "单个进程" } },
-  sqlite: { url: "sqlite:locks.db", sharedBy: { en: "one host", zh: "单台主机" } },
-  mysql: {
-    url: "mysql://app@127.0.0.1/database",
-    sharedBy: {
-      en: "all clients of one MySQL or MariaDB",
-      zh: "同一个 MySQL 或 MariaDB 的所有客户端",
-    },
-  },
-  postgres: {
-    url: "postgres://app@127.0.0.1/database",
-    sharedBy: { en: "all clients of one PostgreSQL", zh: "同一个 PostgreSQL 的所有客户端" },
-  },
-  quorum: {
-    url: "redlock://h1,h2,h3,h4,h5",
-    sharedBy: {
-      en: "all clients of the same independent Redis servers",
-      zh: "同一组独立 Redis 服务器的所有客户端",
-    },
-  },
-  redis: {
-    url: "redis://127.0.0.1:6379",
-    sharedBy: { en: "all clients of one Redis", zh: "同一个 Redis 的所有客户端" },
-  },
-  zookeeper: {
-    url: "zookeeper://h1,h2,h3",
-    sharedBy: { en: "all clients of one ensemble", zh: "同一个 ZooKeeper 集群的所有客户端" },
-  },
-};
-
-const HEADINGS: Readonly<Record<Language, readonly string[]>> = {
-  en: ["engine", "connect to", "shared by", "tokens rise across", "ttl", "has"],
-  zh: ["引擎", "连接地址", "共享范围", "token 在何种情况下仍然递增", "ttl", "支持"],
-};
-
-const FENCING: Readonly<Record<EngineFacts["traits"]["fencing"], Words>> = {
-  process: { en: "the life of the process", zh: "进程存活期间" },
-  durable: { en: "restarts, `kill -9`, power cuts", zh: "重启、`kill -9`、断电" },
-  clock: {
-    en: "loss of data too, unless its clock was set back",
-    zh: "包括数据丢失，只要时钟没有回拨",
-  },
-};
-
-const OFFERS: readonly (readonly [(facts: EngineFacts) => boolean, Words])[] = [
-  [({ traits }) => traits.modes.includes("shared"), { en: "shared", zh: "共享模式" }],
-  [({ traits }) => traits.limits, { en: "limits", zh: "上限" }],
-  [({ traits }) => traits.lockDelay, { en: "lock-delay", zh: "锁延迟" }],
-  [({ queue }) => queue, { en: "queue", zh: "队列" }],
-  [({ watch }) => watch, { en: "notices", zh: "通知" }],
-];
-
-/** Every page with a table, as it should be now. */
+/** Every page with something written into it, as it should be now. */
 export async function freshPages(): Promise<ReadonlyMap<string, string>> {
-  const engines = await Promise.all(engineNames().map(engineFacts));
+  const facts = await Promise.all(engineNames().map(engineFacts));
+  const order = Object.keys(ENGINES);
+  for (const { name } of facts) wordsOf(name);
+  const engines = facts.sort((a, b) => order.indexOf(a.name) - order.indexOf(b.name));
+  const readme = (path: string, language: Language) => {
+    const text = withMarked(read(path), "engines", shortTable(engines, language));
+    return withMarked(text, "channels", channelList(language));
+  };
   return new Map([
-    ["README.md", withTable(read("README.md"), shortTable(engines, "en"))],
-    ["README.zh-CN.md", withTable(read("README.zh-CN.md"), shortTable(engines, "zh"))],
+    ["README.md", readme("README.md", "en")],
+    ["README.zh-CN.md", readme("README.zh-CN.md", "zh")],
+    ["docs/promises.md", withMarked(read("docs/promises.md"), "fencing", fencingTable(engines))],
     ["docs/engines/README.md", page(engines)],
   ]);
 }
 
-export function withTable(markdown: string, rows: string): string {
-  if (!MARKED.test(markdown)) throw new Error("no place between <!-- engines --> marks");
-  return markdown.replace(MARKED, (_, start: string, end: string) => `${start}${rows}${end}`);
+export function withMarked(markdown: string, mark: string, text: string): string {
+  const marked = new RegExp(`(<!-- ${mark}[^>]*-->\\n)[\\s\\S]*?(<!-- /${mark} -->)`);
+  if (!marked.test(markdown)) throw new Error(`no place between <!-- ${mark} --> marks`);
+  return markdown.replace(marked, (_, start: string, end: string) => `${start}${text}${end}`);
 }
 
 function shortTable(engines: readonly EngineFacts[], language: Language): string {
-  const rows = engines.map((facts) => {
-    const { url, sharedBy } = describe(facts.name);
-    const link = `[${facts.name}](docs/engines/${facts.name}.md)`;
-    const offers = OFFERS.filter(([has]) => has(facts)).map(([, words]) => words[language]);
+  const rows = engines.map(({ name, traits }) => {
+    const { url, takeIt, sharedBy, init } = wordsOf(name);
     return [
-      ...[link, `\`${url}\``, sharedBy[language], FENCING[facts.traits.fencing][language]],
-      ...[ttl(facts, language), offers.join(language === "en" ? ", " : "、")],
+      ...[`[${name}](docs/engines/${name}.md)`, `\`${url}\``, takeIt[language]],
+      ...[sharedBy[language], FENCING[traits.fencing][language], init ? "`init`" : "–"],
     ];
   });
   return table(HEADINGS[language], rows);
 }
 
+function channelList(language: Language): string {
+  const names = Object.keys(channels).map((name) => `\`${name}\``);
+  return `${names.join(language === "en" ? ", " : "、")}\n`;
+}
+
+function fencingTable(engines: readonly EngineFacts[]): string {
+  const rows = Object.entries(PROMISED).map(([fencing, across]) => {
+    const having = engines.filter(({ traits }) => traits.fencing === fencing);
+    return [`\`${fencing}\``, across, having.map(({ name }) => name).join(", ")];
+  });
+  return table(["trait", "tokens rise across", "engine"], rows);
+}
+
 function page(engines: readonly EngineFacts[]): string {
-  const names = engines.map(({ name }) => `[${name}](${name}.md)`);
+  const link = (name: string) => `[${name}](${name}.md)`;
+  const names = engines.map(({ name }) => link(name));
   const row = (what: string, say: (facts: EngineFacts) => string) => [what, ...engines.map(say)];
   const yes = (has: boolean) => (has ? "yes" : "no");
+  const choice = engines.map(({ name }) => [link(name), wordsOf(name).takeIt.en]);
   const rows = [
-    row("connect to", ({ name }) => `\`${describe(name).url}\``),
-    row("shared by", ({ name }) => describe(name).sharedBy.en),
+    row("connect to", ({ name }) => `\`${wordsOf(name).url}\``),
+    row("shared by", ({ name }) => wordsOf(name).sharedBy.en),
+    row("before the first use", ({ name }) => (wordsOf(name).init ? "`init`" : "nothing")),
     row("grants end with", ({ traits }) => (traits.expiry === "ttl" ? "their ttl" : "the session")),
-    row("ttl", (facts) => ttl(facts, "en")),
-    row("ttl in steps of", ({ traits }) => time(traits.ttl.stepMs, "en")),
+    row("ttl", ttl),
+    row("ttl in steps of", ({ traits }) => time(traits.ttl.stepMs)),
     row("modes", ({ traits }) => traits.modes.join(", ")),
-    row("limits on shared claims", ({ traits }) => yes(traits.limits)),
+    row("limits on shared claims (semaphores)", ({ traits }) => yes(traits.limits)),
     row("lock-delay", ({ traits }) => yes(traits.lockDelay)),
     row("fencing", ({ traits }) => `\`${traits.fencing}\``),
     row("tokens rise across", ({ traits }) => FENCING[traits.fencing].en),
@@ -123,40 +87,55 @@ function page(engines: readonly EngineFacts[]): string {
 Written by \`node repo-tests/dist/engine-table.js --write\` from the traits that each engine exports and from the
 harness with which it is held to [the laws](../contract.md).
 
+## Which one
+
+All keep the same contract, so a program changes its engine by its URL, within what the table below says. Locks that
+must be *correct* need a [fence](../fencing.md) where the data lives on every engine; without one, prefer an engine that a
+majority decides (etcd, ZooKeeper) or that your data is in.
+
+${table(["take", "when"], choice)}
+\`init\` is \`npx @holdfast/cli init URL\`, or \`prepare(url)\` in a program: [what it makes](../command-line.md#init).
+
+## Side by side
+
 ${table(["", ...names], rows)}
+## The laws
+
+The [laws](../contract.md) are what an engine is tested for, each with a number. Where an engine cannot keep one it is
+*excused*, and a test proves that it cannot. Some have nothing to ask of an engine, or of the servers that the test starts;
+engines on several servers have more tests, with several servers.
+
 ${engines.map(section).join("\n")}`;
 }
 
-function section({ name, notes }: EngineFacts): string {
-  if (notes === null)
-    return `## ${name} and the laws\n\nIts harness needs a server; see its tests.\n`;
-  const list = (intro: string, laws: readonly LawNote[]) =>
-    laws.length === 0 ? "" : `\n${intro}\n\n${laws.map(item).join("")}`;
-  const none =
-    notes.excused.length + notes.notAsked.length === 0 ? "\nAll apply, and it keeps all.\n" : "";
-  const excused = list("Excused, each with a schedule that shows why it must be:", notes.excused);
-  const notAsked = list("Not applicable:", notes.notAsked);
-  return `## ${name} and the laws\n${none}${excused}${notAsked}`;
+function section({ name, notes: { excused, notAsked } }: EngineFacts): string {
+  const none = excused.length + notAsked.length === 0 ? "\nAll apply, and it keeps all.\n" : "";
+  const excuses = excused.map(({ law, why }) => `- Excused from ${law}: *${why}*\n`);
+  const reasons = [...groupedByWhy(notAsked)].map(
+    ([why, laws]) => `- Not asked, because *${why}*: ${laws.join(", ")}\n`,
+  );
+  return `### ${name}\n${none}\n${[...excuses, ...reasons].join("")}`;
 }
 
-function item({ law, why }: LawNote): string {
-  return `- ${law}: *${why}*\n`;
+/** The laws' numbers by the reason why they are not asked, in the order of the laws. */
+function groupedByWhy(notes: readonly LawNote[]): ReadonlyMap<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const { law, why } of notes) {
+    const [id = ""] = law.split(" ");
+    const known = groups.get(why);
+    if (known === undefined) groups.set(why, [id]);
+    else known.push(id);
+  }
+  return groups;
 }
 
-function describe(name: string): (typeof ENGINES)[string] {
-  const words = ENGINES[name];
-  if (words === undefined) throw new Error(`engine-table.ts has no words for engine ${name}`);
-  return words;
+function ttl({ traits }: EngineFacts): string {
+  return `${time(traits.ttl.minMs)} to ${time(traits.ttl.maxMs)}`;
 }
 
-function ttl({ traits }: EngineFacts, language: Language): string {
-  const { minMs, maxMs } = traits.ttl;
-  const to = language === "en" ? " to " : " 至 ";
-  return `${time(minMs, language)}${to}${time(maxMs, language)}`;
-}
-
-function time(ms: number, language: Language): string {
-  if (ms >= DAY_MS) return `${ms / DAY_MS} ${language === "en" ? "days" : "天"}`;
+function time(ms: number): string {
+  if (ms === DAY_MS) return "1 day";
+  if (ms > DAY_MS) return `${ms / DAY_MS} days`;
   return ms >= 1_000 ? `${ms / 1_000} s` : `${ms} ms`;
 }
 

@@ -12,12 +12,13 @@ test("there are engines", () => {
 });
 
 for (const engine of engines) {
-  test(`engine ${engine} has index, laws, a docs page and an export`, () => {
+  test(`engine ${engine} has index, laws with a harness, a docs page and an export`, () => {
     const { exports = {} } = readJson<Manifest>("packages/holdfast/package.json");
     const missing = [
       `${LIBRARY}/engines/${engine}/index.ts`,
       `${LIBRARY}/engines/${engine}/engine.ts`,
       `${LIBRARY}/engines/${engine}/conformance.test.ts`,
+      `${LIBRARY}/engines/${engine}/harness.fixture.ts`,
       `docs/engines/${engine}.md`,
     ].filter((path) => !existsSync(join(root, path)));
     assert.deepEqual(missing, []);

@@ -9,6 +9,8 @@ export const LIBRARY = "packages/holdfast/src";
 
 // What is installed, compiled, downloaded or git's own is not ours to judge.
 const NOT_OURS = new Set(["node_modules", "dist", ".git", ".setup"]);
+// Copied from elsewhere in the repository when a package is packed: setup/pages.mjs.
+const COPIED = /^packages\/(holdfast\/(docs|[^/]+\.md|LICENSE)|cli\/(docs|LICENSE))$/;
 // Beside the code, but never packed: tests, their child processes, and engines that are wrong on
 // purpose.
 const UNSHIPPED = /\.(test|long-test|fixture)\.ts$|\/wrong-engines\//;
@@ -17,6 +19,7 @@ const UNSHIPPED = /\.(test|long-test|fixture)\.ts$|\/wrong-engines\//;
 export function repoFiles(folder = ""): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
+    if (COPIED.test(path)) return [];
     if (entry.isDirectory()) return NOT_OURS.has(entry.name) ? [] : repoFiles(path);
     return entry.isFile() && !entry.name.endsWith(".tsbuildinfo") ? [path] : [];
   });

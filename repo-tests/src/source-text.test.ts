@@ -31,6 +31,7 @@ test("every kind of import is found, and none in comments or strings", () => {
     const e = await import("dynamic");
     const f = require("required");
     const i = createRequire(import.meta.url)("created");
+    const j = await importPeer<Module>("peer");
     const g = 'import "string"';
     export const h = "not-an-import";
   `;
@@ -44,6 +45,7 @@ test("every kind of import is found, and none in comments or strings", () => {
     "dynamic()",
     "required()",
     "created()",
+    "peer()",
   ];
   assert.deepEqual(found, expected);
 });

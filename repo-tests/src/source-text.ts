@@ -20,7 +20,7 @@ const TEMPLATE_PIECE = /(?:[^`\\$]|\\[\s\S]|\$(?!\{))*(`|\$\{)/y;
 // After one of these a slash begins a regular expression; after anything else it divides.
 const BEFORE_REGEXP = /(?:^|[(,=:[!&|?{};+\-*%<>~^]|\b(?:return|typeof|case|in|of|do|else|void))$/;
 const IMPORTS =
-  /\b(?:import|export)\b(?:[\w\s{},*$]*?\bfrom)?\s*(\()?\s*(["'])(.+?)\2|\b(?:require(?:\.resolve)?|createRequire\([^)]*\))\s*\(\s*(["'])(.+?)\4/g;
+  /\b(?:import|export)\b(?:[\w\s{},*$]*?\bfrom)?\s*(\()?\s*(["'])(.+?)\2|\b(?:require(?:\.resolve)?|createRequire\([^)]*\)|importPeer(?:<\w+>)?)\s*\(\s*(["'])(.+?)\4/g;
 
 export function parse(text: string): SourceText {
   // By UTF-16 unit, as regular expressions count.
@@ -62,7 +62,7 @@ export function parse(text: string): SourceText {
   }
 }
 
-/** Every import, export … from, import() and require() of a text. */
+/** Every import, export … from, import(), importPeer() and require() of a text. */
 export function importsOf(text: string): Import[] {
   const { code, bare } = parse(text);
   return [...code.matchAll(IMPORTS)]

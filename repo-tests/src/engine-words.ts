@@ -1,0 +1,116 @@
+// What no trait can say: where to connect, who meets there, when to take an engine, what to do first.
+// The order is the one in which the tables list them.
+import type { EngineTraits } from "holdfast";
+
+export type Language = "en" | "zh";
+export type Words = Readonly<Record<Language, string>>;
+
+export interface EngineWords {
+  readonly url: string;
+  readonly sharedBy: Words;
+  readonly takeIt: Words;
+  /** Whether it needs `init` once. */
+  readonly init: boolean;
+}
+
+export const ENGINES: Readonly<Record<string, EngineWords>> = {
+  sqlite: {
+    url: "sqlite:locks.db",
+    sharedBy: { en: "processes of one host", zh: "同一台主机上的进程" },
+    takeIt: {
+      en: "everything runs on one host: no server, nothing to set up",
+      zh: "一切都在一台主机上运行：不需要服务器，也不需要准备",
+    },
+    init: false,
+  },
+  redis: {
+    url: "redis://127.0.0.1:6379",
+    sharedBy: { en: "all clients of one Redis", zh: "同一个 Redis 的所有客户端" },
+    takeIt: {
+      en: "you run Redis; a failover may lose a lock",
+      zh: "已有 Redis；故障切换可能丢失锁",
+    },
+    init: false,
+  },
+  postgres: {
+    url: "postgres://app@127.0.0.1/database",
+    sharedBy: { en: "all clients of one PostgreSQL", zh: "同一个 PostgreSQL 的所有客户端" },
+    takeIt: {
+      en: "your data is there: the lock can be checked in your own transaction",
+      zh: "数据就在其中：可以在自己的事务里核对锁",
+    },
+    init: true,
+  },
+  mysql: {
+    url: "mysql://app@127.0.0.1/database",
+    sharedBy: {
+      en: "all clients of one MySQL or MariaDB",
+      zh: "同一个 MySQL 或 MariaDB 的所有客户端",
+    },
+    takeIt: { en: "the same, where your data is in MySQL", zh: "同上，数据在 MySQL 中时" },
+    init: true,
+  },
+  etcd: {
+    url: "etcd://127.0.0.1:2379",
+    sharedBy: { en: "all clients of one etcd cluster", zh: "同一个 etcd 集群的所有客户端" },
+    takeIt: {
+      en: "you run etcd: a majority decides, and no server alone stops it",
+      zh: "已有 etcd：由多数派决定，单台服务器故障不影响",
+    },
+    init: false,
+  },
+  zookeeper: {
+    url: "zookeeper://h1,h2,h3",
+    sharedBy: { en: "all clients of one ensemble", zh: "同一个 ZooKeeper 集群的所有客户端" },
+    takeIt: { en: "the same, where you run ZooKeeper", zh: "同上，已有 ZooKeeper 时" },
+    init: false,
+  },
+  quorum: {
+    url: "redlock://h1,h2,h3,h4,h5",
+    sharedBy: {
+      en: "all clients of the same independent Redis servers",
+      zh: "同一组独立 Redis 服务器的所有客户端",
+    },
+    takeIt: {
+      en: "no single Redis may stop or forget, and you run neither etcd nor ZooKeeper",
+      zh: "不允许单台 Redis 停机或遗忘，又没有 etcd 和 ZooKeeper",
+    },
+    init: true,
+  },
+  memory: {
+    url: "memory:",
+    sharedBy: {
+      en: "connections on one `MemoryStore`; each `memory:` has its own",
+      zh: "使用同一个 `MemoryStore` 的连接；每个 `memory:` 各有一个",
+    },
+    takeIt: { en: "tests, and programs of one process", zh: "测试，以及单进程程序" },
+    init: false,
+  },
+};
+
+export const HEADINGS: Readonly<Record<Language, readonly string[]>> = {
+  en: ["engine", "connect to", "take it when", "shared by", "tokens rise across", "first"],
+  zh: ["引擎", "连接地址", "适用情况", "共享范围", "token 在何种情况下仍然递增", "首次使用前"],
+};
+
+export const FENCING: Readonly<Record<EngineTraits["fencing"], Words>> = {
+  process: { en: "the life of the process", zh: "进程存活期间" },
+  durable: { en: "restarts, `kill -9`, power cuts", zh: "重启、`kill -9`、断电" },
+  clock: {
+    en: "loss of data too, unless its clock was set back",
+    zh: "包括数据丢失，只要时钟没有回拨",
+  },
+};
+
+/** The same for docs/promises.md, at more length. */
+export const PROMISED: Readonly<Record<EngineTraits["fencing"], string>> = {
+  process: "releases, expiries, reconnects, while the process lives",
+  durable: "restarts, `kill -9` and power cuts too",
+  clock: "a loss of the backend's data too, unless its clock was set back",
+};
+
+export function wordsOf(engine: string): EngineWords {
+  const words = ENGINES[engine];
+  if (words === undefined) throw new Error(`engine-words.ts has no words for engine ${engine}`);
+  return words;
+}

@@ -1,13 +1,15 @@
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { killAll, survivors } from "./leftovers.mjs";
 import { endOf } from "./progress.mjs";
 import { filesBelow, root, workspaces } from "./workspace.mjs";
 
-const REPORTER = new URL("./count-reporter.mjs", import.meta.url).href;
+const RUNNER = fileURLToPath(new URL("./test-runner.mjs", import.meta.url));
+const LONGEST = ["simulator/simulator", "schedules", "conformance", "torture", "wrong-engines"];
 const FILE_TIMEOUT_MS = 5 * 60_000;
 const LONG_FILE_TIMEOUT_MS = 30 * 60_000;
 
@@ -54,27 +56,33 @@ export async function runTests({
   const code = await endOf(child, sweep);
   const { alive, left } = await sweep();
   return [
-    ...(code === 0 ? [] : [`node --test ended with ${code}`]),
+    ...(code === 0 ? [] : [`the tests ended with ${code}`]),
     ...left.map((name) => `left in the temporary folder: ${name}`),
     ...alive.map(({ pid, command }) => `still running: ${pid} ${command}`),
   ];
 }
 
 function testArguments(files, long, report) {
+  const plan = {
+    files: longestFirst(files).map((file) => join(root, file)),
+    // Most tests wait most of the time: for an expiry, a server's start, a process that is stopped.
+    concurrency: 2 * availableParallelism(),
+    timeoutMs: long ? LONG_FILE_TIMEOUT_MS : FILE_TIMEOUT_MS,
+    report,
+  };
   return [
     // A process whose event loop is over waits for the compiler's threads, and one of these may wait for
     // it to collect garbage: nodejs/node#54918. It once kept a file that had passed until its timeout.
     "--no-concurrent-recompilation",
-    "--test",
-    "--test-reporter=spec",
-    "--test-reporter-destination=stdout",
-    ...(report === null
-      ? []
-      : [`--test-reporter=${REPORTER}`, `--test-reporter-destination=${report}`]),
-    "--test-concurrency=2",
-    `--test-timeout=${long ? LONG_FILE_TIMEOUT_MS : FILE_TIMEOUT_MS}`,
-    ...files,
+    RUNNER,
+    JSON.stringify(plan),
   ];
+}
+
+/** The kinds of file that take longest, begun last, would keep one core busy while the others idle. */
+function longestFirst(files) {
+  const rank = (file) => LONGEST.findIndex((kind) => file.includes(kind)) + 1 || LONGEST.length + 1;
+  return [...files].sort((a, b) => rank(a) - rank(b));
 }
 
 function testEnvironment(runId, folder) {

@@ -5,7 +5,7 @@ import { isChosen } from "./chosen.js";
 import { ensure } from "./install.js";
 import { freePort } from "./ports.js";
 import { ServerProcess } from "./process.js";
-import { runOnce } from "./unprivileged.js";
+import { fillWithEmptyData } from "./template.js";
 
 const PORT_TRIES = 3;
 const PROBE_TIMEOUT_MS = 500;
@@ -96,12 +96,16 @@ async function startOn(
     readyWithinMs: 30_000,
   });
   try {
-    mkdirSync(join(server.folder, "temporary"));
+    for (const name of ["data", "temporary"]) mkdirSync(join(server.folder, name), { mode: 0o700 });
     const installer = ensure("mariadb-install-db");
     const how = isMysql()
       ? ["--initialize-insecure"]
       : ["--auth-root-authentication-method=normal", "--skip-test-db"];
-    runOnce([installer, ...common(daemon, server.folder), ...how], server.folder);
+    fillWithEmptyData(join(server.folder, "data"), [
+      installer,
+      ...common(daemon, server.folder),
+      ...how,
+    ]);
     const init = ["CREATE DATABASE IF NOT EXISTS holdfast_test CHARACTER SET utf8mb4;"];
     if (isMysql()) init.push(...ROOT_OF_MYSQL);
     writeFileSync(join(server.folder, "data", "init.sql"), `${init.join("\n")}\n`);

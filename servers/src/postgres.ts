@@ -6,7 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ensure } from "./install.js";
 import { freePort } from "./ports.js";
 import { ServerProcess } from "./process.js";
-import { runOnce, servant } from "./unprivileged.js";
+import { fillWithEmptyData } from "./template.js";
+import { servant } from "./unprivileged.js";
 
 const PORT_TRIES = 3;
 const PROBE_TIMEOUT_MS = 500;
@@ -78,9 +79,10 @@ async function startOn(
       mkdirSync(join(server.folder, name), { mode: 0o700 });
       user.own(join(server.folder, name));
     }
-    const init = [join(programs, "initdb"), "-D", join(server.folder, "data")] as const;
+    const data = join(server.folder, "data");
+    const init = [join(programs, "initdb"), "-D", data] as const;
     const options = ["-U", "postgres", "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8"];
-    runOnce(user.wrap([...init, ...options]), server.folder);
+    fillWithEmptyData(data, user.wrap([...init, ...options]));
   } catch (error) {
     await server.stop();
     throw error;

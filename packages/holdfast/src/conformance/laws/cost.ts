@@ -15,6 +15,7 @@ const SLACK_US = 40;
 const OPERATIONS = 100;
 /** The cheapest round counts: a background task of the server spoils some of them. */
 const ROUNDS = 4;
+const TRIES = 3;
 const AT_ONCE = 100;
 const BEATS = 250;
 const LONG_MS = 120_000;
@@ -48,8 +49,25 @@ async function timeOf(
   return least;
 }
 
+/** Other programs on the machine only ever add to a time, so one good try is proof enough. */
 async function compare(s: Stage, many: number, crowd: Crowd, operate: Operation): Promise<void> {
   const client = await s.client();
+  const figures: string[] = [];
+  for (let attempt = 0; attempt < TRIES; attempt++) {
+    const [less, more] = await fewAndMany(s, client, many, crowd, operate);
+    if (more <= less * MOST + SLACK_US) return;
+    figures.push(`${less.toFixed(0)} µs beside ${FEW}, ${more.toFixed(0)} µs beside ${many}`);
+  }
+  assert.fail(`one operation took the server ${figures.join("; ")}`);
+}
+
+async function fewAndMany(
+  s: Stage,
+  client: Client,
+  many: number,
+  crowd: Crowd,
+  operate: Operation,
+): Promise<[less: number, more: number]> {
   const times: number[] = [];
   // A server grows faster with use, so the few are asked before and after the many.
   for (const count of [FEW, many, FEW]) {
@@ -58,9 +76,7 @@ async function compare(s: Stage, many: number, crowd: Crowd, operate: Operation)
     times.push(await timeOf(s, keep, () => operate(client, resource)));
   }
   const [before, more, after] = times as [number, number, number];
-  const less = Math.min(before, after);
-  const figures = `${less.toFixed(0)} µs beside ${FEW}, ${more.toFixed(0)} µs beside ${many}`;
-  assert(more <= less * MOST + SLACK_US, `one operation took the server ${figures}`);
+  return [Math.min(before, after), more];
 }
 
 /** Many claims of one kind wait behind those who hold. Who is silent for too long loses its place. */

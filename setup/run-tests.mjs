@@ -66,7 +66,7 @@ function testArguments(files, long, report) {
   const plan = {
     files: longestFirst(files).map((file) => join(root, file)),
     // Most tests wait most of the time: for an expiry, a server's start, a process that is stopped.
-    concurrency: 2 * availableParallelism(),
+    concurrency: 3 * availableParallelism(),
     timeoutMs: long ? LONG_FILE_TIMEOUT_MS : FILE_TIMEOUT_MS,
     report,
   };

@@ -9,7 +9,14 @@ import { endOf } from "./progress.mjs";
 import { filesBelow, root, stateFolder, workspaces } from "./workspace.mjs";
 
 const RUNNER = fileURLToPath(new URL("./test-runner.mjs", import.meta.url));
-const LONGEST = ["simulator/simulator", "schedules", "conformance", "torture", "wrong-engines"];
+const LONGEST = [
+  "simulator/simulator",
+  "simulator/mutants",
+  "schedules",
+  "conformance",
+  "torture",
+  "wrong-engines",
+];
 const FILE_TIMEOUT_MS = 5 * 60_000;
 const LONG_FILE_TIMEOUT_MS = 30 * 60_000;
 
@@ -65,8 +72,9 @@ export async function runTests({
 function testArguments(files, long, report) {
   const plan = {
     files: longestFirst(files).map((file) => join(root, file)),
-    // Most tests wait most of the time: for an expiry, a server's start, a process that is stopped.
-    concurrency: 3 * availableParallelism(),
+    // Most tests wait most of the time: for an expiry, a server's start, a process that is stopped. Long ones
+    // work harder.
+    concurrency: Math.ceil((long ? 1.5 : 3) * availableParallelism()),
     timeoutMs: long ? LONG_FILE_TIMEOUT_MS : FILE_TIMEOUT_MS,
     report,
   };

@@ -74,7 +74,7 @@ function testArguments(files, long, report) {
     files: longestFirst(files).map((file) => join(root, file)),
     // Most tests wait most of the time: for an expiry, a server's start, a process that is stopped. Long ones
     // work harder.
-    concurrency: Math.ceil((long ? 1.5 : 3) * availableParallelism()),
+    concurrency: Math.ceil((long ? 1.5 : 2.5) * availableParallelism()),
     timeoutMs: long ? LONG_FILE_TIMEOUT_MS : FILE_TIMEOUT_MS,
     report,
   };

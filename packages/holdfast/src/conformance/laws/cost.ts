@@ -160,7 +160,7 @@ export const cost: LawGroup = {
         const bystander = await quiet.acquire(s.resource(), { ttlMs: s.ttl(BYSTANDER_TTL_MS) });
         const resource = s.resource();
         const semaphore = crowded.semaphore(resource, { permits: LIMIT });
-        const options = { waitMs: LONG_MS, ttlMs: s.ttl(30_000) };
+        const options = { waitMs: LONG_MS, callTimeoutMs: LONG_MS, ttlMs: s.ttl(30_000) };
         const jobs = Array.from({ length: MANY }, () => semaphore.run(options, async () => {}));
         await within(LONG_MS, Promise.all(jobs), "a crowd at a semaphore");
         const renewed = await outcome(bystander.renew(), LONG_MS);

@@ -23,8 +23,9 @@ function caught({ defect, law, overlay, store }: WrongEngine) {
 // L10 and L12 look at what keeps the process alive, and so want it for themselves. The others here
 // leave a wrong engine a few hundred milliseconds to be caught in. Their neighbours' work comes in
 // bursts that are as long on a busy machine, and then the wrong engine escapes.
-// L11.12 meets one that stops the whole process.
-const alone = ({ law }: WrongEngine) => /^L1[02]\.|^(L4\.1|L5\.11|L5\.12|L11\.12)$/.test(law);
+// L11.12 meets one that stops the whole process, L23 ones that keep it busy for seconds.
+const alone = ({ law }: WrongEngine) =>
+  /^L1[02]\.|^L23\.|^(L4\.1|L5\.11|L5\.12|L11\.12)$/.test(law);
 
 for (const wrong of wrongEngines.filter(alone)) {
   const { title, run } = caught(wrong);

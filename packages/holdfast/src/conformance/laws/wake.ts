@@ -191,9 +191,9 @@ export const wake: LawGroup = {
         const holder = await s.client();
         const { engine, locks } = await s.severable();
         const resource = s.resource();
-        const held = await holder.take(resource);
+        const held = await holder.take(resource, { ttlMs: s.ttl(2_000) });
         const retry = Array<number>(1_000).fill(20);
-        const options = { waitMs: 15_000, callTimeoutMs: 500, retry } as const;
+        const options = { waitMs: 30_000, callTimeoutMs: 500, retry } as const;
         const acquiring = locks.acquire(resource, { ...options, fair: "strict" });
         acquiring.catch(() => {});
         await s.untilWaiters(locks, resource, 1);
@@ -201,9 +201,9 @@ export const wake: LawGroup = {
         await elapse(50);
         await holder.giveBack(held.claim);
         // Long enough that at least one heartbeat falls into the cut.
-        await elapse(450);
+        await elapse(2_100);
         await heal();
-        const lease = await within(4_000, acquiring, "a waiter that was cut off");
+        const lease = await within(15_000, acquiring, "a waiter that was cut off");
         assert.equal(lease.held, true);
         await holder.holdersAre(resource, lease.token);
         assert.equal(await lease.release(), "released");

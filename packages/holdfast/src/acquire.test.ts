@@ -343,3 +343,50 @@ test("a signal that is aborted before the acquire is refused without a call", as
   assert.equal(error, reason);
   assert.equal(engine.calls("enqueue") + engine.calls("tryAcquire"), 0);
 });
+
+// A queue between us and the backend may keep a request for longer than a tombstone lasts.
+for (const verb of ["tryAcquire", "enqueue"] as const) {
+  test(`a grant that ${verb} tells of after everybody has given up is given back`, async () => {
+    const { clock, engine, locks, store } = stage();
+    const { opened, open } = gate();
+    engine.inject(verb, { kind: "hold-request", until: opened });
+    const waitMs = verb === "tryAcquire" ? 0 : 300;
+    const acquiring = outcomeOf(locks.acquire("a", { ...ALONE, waitMs, callTimeoutMs: 300 }));
+    await clock.advance(400);
+    assert.ok((await acquiring) instanceof Error);
+    store.ageTombstones(10 * 60_000);
+    const released = engine.calls("release");
+    open();
+    await clock.advance(1);
+    assert.equal(engine.calls("release"), released + 1);
+    assert.deepEqual((await locks.inspect("a")).holders, []);
+  });
+}
+
+test("the answer of an earlier try takes nothing from a claim that was granted since", async () => {
+  const { clock, engine, locks } = stage();
+  const { opened, open } = gate();
+  engine.inject("enqueue", { kind: "hold-request", until: opened });
+  const acquiring = locks.acquire("a", { ...ALONE, callTimeoutMs: 300, retry: [10] });
+  await clock.advance(400);
+  const lease = await acquiring;
+  open();
+  await clock.advance(1);
+  assert.equal(engine.calls("release"), 0);
+  assert.ok(lease.held);
+  assert.equal((await locks.inspect("a")).holders.length, 1);
+});
+
+test("a first try that is carried out after its lease was released leaves no grant", async () => {
+  const { clock, engine, locks, store, held } = stage();
+  const { opened, open } = gate();
+  engine.inject("enqueue", { kind: "hold-request", until: opened });
+  const acquiring = locks.acquire("a", { ...ALONE, callTimeoutMs: 300, retry: [10] });
+  await clock.advance(400);
+  await (await acquiring).release();
+  store.ageTombstones(10 * 60_000);
+  open();
+  await clock.advance(1);
+  assert.equal(engine.calls("release"), 2);
+  assert.equal(held("a"), 0);
+});

@@ -20,6 +20,8 @@ export interface Question<T> {
   send(call: Call): Promise<T> | null;
   answered(answer: T): void;
   failed(error: unknown): void;
+  /** The answer after all, long after the question has failed for want of it. */
+  late?(answer: T): void;
 }
 
 /** An engine as the core calls it: with a deadline on every call and failures told truthfully. */
@@ -84,7 +86,10 @@ export class Backend {
     const timer = this.clock.timer(timeoutMs, onTimeout, keepAlive);
     asked.then(
       (answer) => {
-        if (over) return;
+        if (over) {
+          question.late?.(answer);
+          return;
+        }
         timer.cancel();
         question.answered(answer);
       },
@@ -108,11 +113,13 @@ export class Backend {
 
   /** Gives back what a lease stood on. close() waits for it; its error is the caller's. */
   endGrant(grant: Grant, timeoutMs: number): Promise<"released" | "gone"> {
+    grant.doubt.end();
     return this.#end(grant, grant.doubt.exists, timeoutMs, grant.validUntil);
   }
 
   /** Leaves what a lease stood on to end by itself after forMs. */
   async leaveGrant(grant: Grant, forMs: number): Promise<"released" | "gone"> {
+    grant.doubt.end();
     const { resource, grantId, index, callTimeoutMs, validUntil } = grant;
     const refs = [{ resource, grantId, ttlMs: forMs, index, leave: true }];
     const send = (call: Call) => this.engine.renew(refs, call);
@@ -127,6 +134,12 @@ export class Backend {
    */
   abandon(ref: GrantRef, inDoubt: boolean, timeoutMs: number): void {
     this.inBackground("clean-up", ref.resource, this.#end(ref, inDoubt, timeoutMs));
+  }
+
+  /** The same with a grant that nobody uses any more. */
+  abandonGrant(grant: Grant, timeoutMs: number): void {
+    grant.doubt.end();
+    this.abandon(grant, grant.doubt.exists, timeoutMs);
   }
 
   #end(

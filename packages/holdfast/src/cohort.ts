@@ -118,7 +118,7 @@ export class Cohort implements Custody, Claimant, LocalHost {
   /** A grant that one caller obtained without waiting: its lease can be passed on like any other. */
   adopt(grant: Grant, terms: Terms, now: number): HeldLease {
     if (this.#closedBy !== null) {
-      this.#home.arena.backend.abandon(grant, grant.doubt.exists, terms.callTimeoutMs);
+      this.#home.arena.backend.abandonGrant(grant, terms.callTimeoutMs);
       throw this.#closedBy;
     }
     this.#grant = grant;
@@ -252,7 +252,7 @@ export class Cohort implements Custody, Claimant, LocalHost {
     // The last waiter may have left in the same tick, or the first one need more time to stop in
     // than the grant that was made for its predecessor has left.
     if (next === null || !grant.isGoodFor(next.terms.graceMs, now)) {
-      backend.abandon(grant, grant.doubt.exists, leader.terms.callTimeoutMs);
+      backend.abandonGrant(grant, leader.terms.callTimeoutMs);
       this.#pump();
       this.#watchPatience();
       return;

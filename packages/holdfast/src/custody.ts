@@ -47,6 +47,6 @@ export class SoleCustody implements Custody {
    */
   giveUp(lease: HeldLease): void {
     if (lease.grant.lockDelayMs > 0 && lease.lost?.reason !== "revoked") return;
-    this.#backend.abandon(lease.grant, lease.grant.doubt.exists, lease.terms.callTimeoutMs);
+    this.#backend.abandonGrant(lease.grant, lease.terms.callTimeoutMs);
   }
 }

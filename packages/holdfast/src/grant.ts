@@ -11,13 +11,23 @@ import type { Terms } from "./options.js";
 export class Doubt {
   lost = false;
   unanswered = 0;
+  #over = false;
 
   get exists(): boolean {
     return this.lost || this.unanswered > 0;
   }
+
+  /** Whether nobody wants it any more: a grant that is told of from then on is nobody's. */
+  get isOver(): boolean {
+    return this.#over;
+  }
+
+  end(): void {
+    this.#over = true;
+  }
 }
 
-/** Nothing about it is under way, and nothing was lost: that stays so. */
+/** Nothing about it is under way, and nothing was lost: that stays so, whoever shares it. */
 export const CERTAIN: Doubt = new Doubt();
 
 /**

@@ -271,7 +271,7 @@ export class Locks implements AsyncDisposable {
   ): Promise<HeldLease> {
     return this.#contend(resource, terms, startedAt, (grant, now) => {
       if (this.#closing !== null) {
-        this.#backend.abandon(grant, grant.doubt.exists, terms.callTimeoutMs);
+        this.#backend.abandonGrant(grant, terms.callTimeoutMs);
         throw closed();
       }
       const lease = new HeldLease(grant, 0, terms, this.#backend.clock, custody, now);

@@ -38,10 +38,22 @@ export class OpenClaim extends Doubt {
 
   /** The grant may exist although nobody will use it: it must not block others for a whole ttl. */
   giveUp(): void {
+    this.end();
     if (!this.exposed) return;
     this.exposed = false;
     this.#backend.abandon(this.claim, this.exists, this.#timeoutMs);
   }
+
+  /** Once more, for what came after that. */
+  giveBack(): void {
+    this.#backend.abandon(this.claim, true, this.#timeoutMs);
+  }
+}
+
+/** Whether it says that the backend has a grant or a waiter. */
+function isPresent(answer: unknown): boolean {
+  const { kind } = answer as { readonly kind?: unknown };
+  return kind === "granted" || kind === "queued";
 }
 
 /**
@@ -80,6 +92,14 @@ class Request<A extends Asker, T> implements Question<T> {
     } catch (error) {
       this.#asker.threw(error);
     }
+  }
+
+  /**
+   * A tombstone awaits a request for two minutes. One that lay in a queue of the client's for longer is
+   * carried out, and its answer tells of a grant that nobody has: it would block everyone for a ttl.
+   */
+  late(answer: T): void {
+    if (this.#open.isOver && isPresent(answer)) this.#open.giveBack();
   }
 
   failed(error: unknown): void {

@@ -5,6 +5,7 @@ const END = "<!-- end of laws -->";
 
 const NEEDS: Record<Need, string> = {
   age: "ageing",
+  tombstones: "ageing tombstones",
   sever: "cutting",
   restart: "restarts",
   url: "processes",

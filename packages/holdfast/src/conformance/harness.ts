@@ -14,6 +14,8 @@ export interface Harness {
    * Without it the laws wait in real time.
    */
   age?(resource: string, ms: number): MaybePromise<void>;
+  /** Lets the tombstones of one resource, or all that there are, end ms earlier. */
+  ageTombstones?(resource: string, ms: number): MaybePromise<void>;
   /** Cuts this engine off from its backend; the returned function joins them again. */
   sever?(engine: Engine): MaybePromise<() => MaybePromise<void>>;
   /** Stops the backend as a crash would, and starts it again. */
@@ -98,6 +100,7 @@ export interface Excuse {
 /** What a law needs of harness or engine. */
 export type Need =
   | "age"
+  | "tombstones"
   | "sever"
   | "restart"
   | "url"
@@ -150,6 +153,7 @@ export function traitsOf(harness: Harness): EngineTraits {
 
 const LACKS: Record<Need, (harness: Harness) => string | null> = {
   age: (h) => (h.age ? null : "the harness cannot age records"),
+  tombstones: (h) => (h.ageTombstones ? null : "the harness cannot age tombstones"),
   sever: (h) => (h.sever ? null : "the harness cannot cut the connection"),
   restart: (h) =>
     !h.restart

@@ -20,6 +20,10 @@ export interface ShedLockGround {
   engine(): Engine;
   /** Takes the row of this name away. */
   deleteRow(name: string): Promise<unknown>;
+  /** All that the row of this name says, as text. */
+  row(name: string): Promise<string>;
+  /** Frees what is over, as every call may do by the way. */
+  sweep(): Promise<unknown>;
   until(what: string, check: () => unknown): Promise<unknown>;
 }
 
@@ -34,6 +38,26 @@ const ASKED_AGAIN: readonly [
   ["repeated enqueue", (engine, waits) => engine.queue!.enqueue(waits, now())],
   ["repeated acquire", (engine, waits) => engine.tryAcquire(waits, now())],
   ["withdrawal", (engine, waits) => engine.queue!.withdraw(waits, now())],
+];
+
+/** Whatever may come late of a claim that was granted, and so could hit whoever has the row by then. */
+const STRAGGLERS: readonly [string, (engine: Engine, late: Claim, token: bigint) => unknown][] = [
+  ["renewal", (engine, late) => engine.renew([{ ...late, ttlMs: 60_000 }], now())],
+  ["shorter renewal", (engine, late) => engine.renew([{ ...late, ttlMs: 100 }], now())],
+  ["heartbeat", (engine, late) => engine.queue!.heartbeat([late], now())],
+  ["acquire", (engine, late) => engine.tryAcquire(late, now())],
+  ["enqueue", (engine, late) => engine.queue!.enqueue(late, now())],
+  ["withdrawal", (engine, late) => engine.queue!.withdraw(late, now())],
+  [
+    "check",
+    (engine, { resource }, token) => engine.check({ resource, token, mode: "exclusive" }, now()),
+  ],
+  [
+    "revocation",
+    (engine, { resource }, token) => engine.revoke({ resource, token, force: false }, now()),
+  ],
+  ["release", (engine, late) => engine.release([{ ...late, tombstoneMs: 0 }], now())],
+  ["release for good", (engine, late) => engine.release([{ ...late, tombstoneMs: 9_000 }], now())],
 ];
 
 export function playShedLock(play: ShedLockPlay): void {
@@ -99,6 +123,46 @@ export function playShedLock(play: ShedLockPlay): void {
       assert.notEqual((await ask(ours, waits)).kind, "granted");
     });
   }
+
+  play("nothing that comes late changes a row that ShedLock has by now", async (ground) => {
+    const [ours, other] = [ground.engine(), ground.engine()];
+    const force = (engine: Engine, { resource }: Claim, token: bigint) =>
+      engine.revoke({ resource, token, force: true }, now());
+    const leave = (engine: Engine, late: Claim) =>
+      engine.renew([{ ...late, ttlMs: 100, leave: true }], now());
+    const all = [...STRAGGLERS, ["leaving", leave], ["forced revocation", force]] as const;
+    for (const [name, send] of all) {
+      const resource = `late ${name}`;
+      const held = claimed(resource, 10_000);
+      const granted = await ours.tryAcquire(held, now());
+      assert.ok(granted.kind === "granted");
+      // Others of ours wait: whatever ends our record must not let them in beside ShedLock.
+      await other.queue!.enqueue(claimed(resource, 10_000), now());
+      await ground.deleteRow(resource);
+      assert.equal(await ground.theirs.lock(resource, 30_000), true);
+      const before = await ground.row(resource);
+      await send(ours, held, granted.token);
+      await ground.sweep();
+      assert.equal(await ground.row(resource), before, `after a ${name}`);
+    }
+  });
+
+  play("nothing that comes late takes time from what once has left", async (ground) => {
+    const [ours, other] = [ground.engine(), ground.engine()];
+    for (const [name, send] of STRAGGLERS) {
+      const resource = `left ${name}`;
+      const held = claimed(resource, 10_000);
+      const granted = await ours.tryAcquire(held, now());
+      assert.ok(granted.kind === "granted");
+      await ours.renew([{ ...held, ttlMs: 20_000, leave: true }], now());
+      await other.queue!.enqueue(claimed(resource, 10_000), now());
+      const before = await ground.row(resource);
+      await send(ours, held, granted.token);
+      await ground.sweep();
+      assert.equal(await ground.row(resource), before, `after a ${name}`);
+      assert.equal(await ground.theirs.lock(resource, 1_000), false);
+    }
+  });
 
   play("once runs once against ShedLock too, and keeps it out for atLeastMs", async (ground) => {
     const [ours, other] = [ground.locks(), ground.locks()];

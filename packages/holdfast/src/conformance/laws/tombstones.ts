@@ -1,9 +1,16 @@
 import assert from "node:assert";
+import type { Claim } from "../../engine.js";
+import { EngineError } from "../../errors.js";
+import { flakyEngine } from "../../testing/flaky-engine.js";
 import { expectKind } from "../client.js";
 import { law } from "../stage.js";
 
 /** Longer than any play. */
 export const GRAVE_MS = 60_000;
+/** No network keeps a request for longer. */
+const TWO_MINUTES_MS = 120_000;
+/** Before the end of a tombstone, with room for a busy machine. */
+const LAST_MS = 15_000;
 
 export const tombstoneLaws = [
   law("L11.5", "a late acquire after a release with a tombstone is gone", [], async (s) => {
@@ -73,4 +80,44 @@ export const tombstoneLaws = [
     const { claim } = await a.take(resource);
     expectKind(await a.renew(claim), "renewed", "another grantId on the same resource");
   }),
+
+  law("L11.13", "a tombstone lasts for as long as it was asked for", ["tombstones"], async (s) => {
+    const [a, b] = await s.clients(2);
+    const claims = [a!.claim(s.resource("missing")), (await a!.take(s.resource("held"))).claim];
+    for (const claim of claims) {
+      await a!.release(claim, GRAVE_MS);
+      await s.harness.ageTombstones!(claim.resource, GRAVE_MS - LAST_MS);
+      for (const client of [a!, b!]) {
+        expectKind(await client.try(claim), "gone", "an acquire shortly before it is over");
+        if (s.harness.queue === false) continue;
+        expectKind(await client.enqueue(claim), "gone", "an enqueue shortly before it is over");
+      }
+      // It may last longer. Without this, a harness that ages nothing would keep the law, too.
+      await s.harness.ageTombstones!(claim.resource, 10 * GRAVE_MS);
+      expectKind(await b!.try(claim), "granted", "the same once it is over");
+    }
+  }),
+
+  law(
+    "L11.14",
+    "through the API, what comes two minutes after its claim was given up is refused",
+    ["tombstones"],
+    async (s) => {
+      const [engine, other] = [await s.engine(), await s.client()];
+      const asked: Claim[] = [];
+      const { tryAcquire } = engine;
+      engine.tryAcquire = (claim, call) => {
+        asked.push(claim);
+        return tryAcquire.call(engine, claim, call);
+      };
+      const flaky = flakyEngine(engine);
+      flaky.inject("tryAcquire", { kind: "lose-reply" });
+      const acquiring = s.locksOn(flaky).acquire(s.resource(), { waitMs: 0, fair: "strict" });
+      await assert.rejects(acquiring, EngineError);
+      const [claim] = asked;
+      await s.untilEmpty(other, claim!.resource);
+      await s.harness.ageTombstones!(claim!.resource, TWO_MINUTES_MS - LAST_MS);
+      expectKind(await other.try(claim!), "gone", "an acquire that arrives two minutes late");
+    },
+  ),
 ];

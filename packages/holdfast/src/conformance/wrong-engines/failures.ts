@@ -178,6 +178,18 @@ export const failureDefects: readonly WrongEngine[] = [
           ),
       }),
   },
+  ...["L11.13", "L11.14"].map((law) => ({
+    defect: "a tombstone lasts for three seconds, however long it was asked for",
+    law,
+    overlay: (inner: Engine) =>
+      altered(inner, {
+        release: (refs, call) =>
+          inner.release(
+            refs.map((ref) => ({ ...ref, tombstoneMs: Math.min(ref.tombstoneMs, 3_000) })),
+            call,
+          ),
+      }),
+  })),
   {
     defect: "a tombstone stops a late acquire, and no late enqueue",
     law: "L11.6",

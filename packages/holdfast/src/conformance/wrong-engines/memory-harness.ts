@@ -48,6 +48,7 @@ export function memoryHarness(
       store = makeStore();
     },
     age: (resource, ms) => store.age(resource, ms),
+    ageTombstones: (_resource, ms) => store.ageTombstones(ms),
     sever: (engine) => wires.get(engine)!.cut("unknown"),
     survival: { ttlMs: SURVIVAL_TTL_MS, members },
     serverTimeUs: () => process.cpuUsage().user + process.cpuUsage().system,

@@ -4,7 +4,7 @@ import type { Engine } from "../../engine.js";
 import { EtcdClient } from "./client.js";
 import { ETCD_TRAITS, EtcdEngine } from "./engine.js";
 import { GARBLED_SHAPES, Garbling } from "./garbling.fixture.js";
-import { Keys } from "./keys.js";
+import { Keys, type Room } from "./keys.js";
 import { Leases } from "./leases.js";
 import { Line, readEntry, tokenOf } from "./line.js";
 import { ETCD_DEFAULTS, resolveEtcd } from "./options.js";
@@ -59,7 +59,11 @@ export class Lane {
       },
       open: () => this.#open(),
       reset: () => this.#reset(),
-      age: (resource, ms) => this.#age(resource, ms),
+      age: (resource, ms) => this.#age(new Keys(this.#prefix).room(resource), ms),
+      ageTombstones: (_resource, ms) => {
+        const start = new Keys(this.#prefix).tombstone("").replace(/[^/]*$/, "");
+        return this.#age({ start, end: start.replace(/\/$/, "0") }, ms);
+      },
       restart: () => this.#servers!.restart(),
       truth: (resource) => this.#truth(resource),
       ...(this.#direct
@@ -153,10 +157,9 @@ export class Lane {
    * Grants and marks go to leases that end so much earlier, and those that would have ended are deleted
    * as an expiry deletes them. Waiters stay.
    */
-  async #age(resource: string, ms: number): Promise<void> {
+  async #age(room: Room, ms: number): Promise<void> {
     const deadline = performance.now() + 1e9;
     const leases = this.#leases();
-    const room = new Keys(this.#prefix).room(resource);
     const ops: Op[] = [];
     for (const kv of found(await this.#txn([range(room)]), 0)) {
       if (isWaiting(kv)) continue;

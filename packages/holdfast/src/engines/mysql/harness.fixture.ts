@@ -113,6 +113,11 @@ export class MysqlHarness implements Harness {
     await this.admin.query(row, [ms * 1_000, resource]);
   }
 
+  async ageTombstones(_resource: string, ms: number): Promise<void> {
+    const earlier = `UPDATE ${this.#terms.prefix}tombstones SET until_us = until_us - ?`;
+    await this.admin.query(earlier, [ms * 1_000]);
+  }
+
   sever(engine: Engine): () => void {
     const relay = this.#relays.get(engine)!;
     relay.cut();

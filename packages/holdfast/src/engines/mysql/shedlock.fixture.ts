@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import type { ResultSetHeader } from "mysql2";
+import type { ResultSetHeader, RowDataPacket } from "mysql2";
 import type mysql from "mysql2/promise";
 import type { ShedLock, ShedLockGround } from "../../sql/shedlock.fixture.js";
 import { type Ground, until } from "./ground.fixture.js";
@@ -14,6 +14,13 @@ export function onGround(ground: Ground): ShedLockGround {
     theirs,
     locks: () => ground.locks({ ...HOLD, client: ours() }),
     engine: () => ground.engine({ ...HOLD, client: ours() }),
+    row: async (name) => {
+      const text = "SELECT CONCAT_WS(' | ', lock_until, locked_at, locked_by) AS r FROM shedlock";
+      const [rows] = await ground.admin.query<RowDataPacket[]>(`${text} WHERE name = ?`, [name]);
+      return rows[0]!.r as string;
+    },
+    sweep: () =>
+      ground.admin.query("CALL holdfast_shed_sweep(holdfast_shed_now_us(UTC_TIMESTAMP(6)), 0, 99)"),
     deleteRow: (name) => ground.admin.query("DELETE FROM shedlock WHERE name = ?", [name]),
     until,
   };

@@ -113,10 +113,13 @@ async function ask(
 
 /** What a routine had set when it failed or was killed. The session is the caller's and goes on. */
 async function putBack(session: MysqlTransaction, prefix: string): Promise<void> {
-  const put = (setting: string, before: string) =>
-    `${setting} = COALESCE(CAST(${before} AS UNSIGNED), ${setting}), ${before} = NULL`;
-  const wait = put("@@SESSION.innodb_lock_wait_timeout", `@${prefix}lock_wait`);
-  const snapshot = put("@@SESSION.innodb_snapshot_isolation", `@${prefix}snapshot`);
+  const put = (setting: string, before: string, value: string) =>
+    `${setting} = ${value}, ${before} = NULL`;
+  const [limit, waited] = ["@@SESSION.innodb_lock_wait_timeout", `@${prefix}lock_wait`];
+  const wait = put(limit, waited, `COALESCE(CAST(${waited} AS UNSIGNED), ${limit})`);
+  // A switch: MariaDB takes 1 and 0 for it, and not what a cast gives.
+  const [level, was] = ["@@SESSION.innodb_snapshot_isolation", `@${prefix}snapshot`];
+  const snapshot = put(level, was, `IF(COALESCE(${was}, ${level}), 1, 0)`);
   // A session that is lost needs nothing any more.
   await session.query(`SET ${wait} /*M!110602 , ${snapshot} */`).catch(() => {});
 }

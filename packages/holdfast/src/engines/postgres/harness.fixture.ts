@@ -171,6 +171,13 @@ export class PostgresHarness implements Harness {
     await this.admin.query(row, [resource, ms]);
   }
 
+  async ageTombstones(_resource: string, ms: number): Promise<void> {
+    const schema = this.#schema;
+    await this.admin.query(`UPDATE ${schema}.tombstones SET until = until - ${schema}.ms($1)`, [
+      ms,
+    ]);
+  }
+
   sever(engine: Engine): () => void {
     const relay = this.#relays.get(engine)!;
     relay.cut();

@@ -28,6 +28,11 @@ export function onGround(ground: Ground): ShedLockGround {
     },
     locks: () => ground.locks({ ...HOLD, pool }),
     engine: () => ground.engine({ ...HOLD, pool }),
+    row: async (name) => {
+      const text = "SELECT row_to_json(s)::text AS row FROM shedlock s WHERE name = $1";
+      return (await ground.admin.query<{ row: string }>(text, [name])).rows[0]!.row;
+    },
+    sweep: () => ground.admin.query("SELECT holdfast_shedlock.sweep(0)"),
     deleteRow: (name) => ground.admin.query("DELETE FROM shedlock WHERE name = $1", [name]),
     until,
   };

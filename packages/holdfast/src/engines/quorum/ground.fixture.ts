@@ -31,6 +31,14 @@ const AGE = `
     redis.call('HSET', KEYS[1], all[i], head .. sooner .. tail)
   end`;
 
+const AGE_TOMBSTONES = `
+  for _, key in ipairs(redis.call('KEYS', '{' .. KEYS[1] .. '}:gone:*')) do
+    local ends, tail = string.match(redis.call('GET', key), '^(%d+)(:.*)$')
+    local sooner = string.format('%.0f', tonumber(ends) - tonumber(ARGV[1]))
+    redis.call('SET', key, sooner .. tail, 'KEEPTTL')
+    redis.call('PEXPIRE', key, redis.call('PTTL', key) - ARGV[1])
+  end`;
+
 const CERTIFICATE = `{${QUORUM_DEFAULTS.prefix}}:certificate`;
 
 /** Independent Redis servers, and clients of them that are closed with them. */
@@ -186,9 +194,17 @@ export class Ground implements AsyncDisposable {
     await this.found();
   }
 
-  async age(resource: string, ms: number): Promise<void> {
+  age(resource: string, ms: number): Promise<void> {
+    return this.#eachNode(AGE, resource, ms);
+  }
+
+  ageTombstones(resource: string, ms: number): Promise<void> {
+    return this.#eachNode(AGE_TOMBSTONES, resource, ms);
+  }
+
+  async #eachNode(script: string, resource: string, ms: number): Promise<void> {
     const key = keyOf(QUORUM_DEFAULTS.prefix, resource);
-    await Promise.all(this.admins.map((admin) => admin.eval(AGE, 1, key, String(ms))));
+    await Promise.all(this.admins.map((admin) => admin.eval(script, 1, key, String(ms))));
   }
 
   /** Takes everything from one node, and remembers what it had at that instant. */

@@ -27,6 +27,7 @@ export function harness(ground?: () => Ground | null): Harness {
     open: () => there().severable(),
     reset: () => there().reset(),
     age: (resource, ms) => there().age(resource, ms),
+    ageTombstones: (resource, ms) => there().ageTombstones(resource, ms),
     sever: (engine) => there().sever(engine),
     restart: () => there().restart(),
     truth: (resource) => there().truth(resource),

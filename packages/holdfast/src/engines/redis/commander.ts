@@ -30,6 +30,8 @@ const MOVING_PAUSE_MS = 50;
 const MOVING_LOOKS = 100;
 
 interface Operation extends Asked {
+  /** When its caller has given up: from then on it is not sent any more. */
+  readonly until: number;
   /** once: whether the client cannot have sent it twice by itself. */
   resolve(answer: unknown, once: boolean): void;
   reject(error: unknown): void;
@@ -77,16 +79,17 @@ export class Commander {
     this.#program = programFor(terms.idleMs, seam.shards !== undefined);
   }
 
-  run<T>(key: string, words: readonly string[], reader: Reader<T>): Promise<T> {
+  /** until: where it waits for its turn for longer than that, it is not sent. */
+  run<T>(key: string, words: readonly string[], reader: Reader<T>, until = Infinity): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.#add(new Single(key, words, reader, resolve, reject));
+      this.#add(new Single(key, words, until, reader, resolve, reject));
     });
   }
 
   /** One that is about many resources goes by itself. Not on a Cluster. */
   runAtOnce(keys: readonly string[], words: readonly string[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      void this.#send([{ key: keys[0]!, keys, words, resolve, reject }]);
+      void this.#send([{ key: keys[0]!, keys, words, until: Infinity, resolve, reject }]);
     });
   }
 
@@ -118,11 +121,16 @@ export class Commander {
    * Many at once, with an answer or an error for each: cheaper than a promise for each. What is not
    * answered within patienceMs is an error then, and does not keep the others waiting.
    */
-  runAll<R>(refs: readonly R[], ask: (ref: R) => Asked, patienceMs: number): Promise<unknown[]> {
+  runAll<R>(
+    refs: readonly R[],
+    ask: (ref: R) => Asked,
+    patienceMs: number,
+    until = Infinity,
+  ): Promise<unknown[]> {
     if (refs.length === 0) return Promise.resolve([]);
     return new Promise((resolve) => {
       const all = new Collection(refs.length, patienceMs, resolve);
-      for (let i = 0; i < refs.length; i++) this.#add(new Part(ask(refs[i]!), all, i));
+      for (let i = 0; i < refs.length; i++) this.#add(new Part(ask(refs[i]!), until, all, i));
     });
   }
 
@@ -163,6 +171,7 @@ export class Commander {
     while (own.length > 0) {
       const batch = batchesOf(own)[0]!;
       await this.#send(own.splice(0, batch.length));
+      dropLate(own);
     }
     this.#inTurn.delete(slot);
   }
@@ -229,7 +238,7 @@ export class Commander {
   /** The answer to this one alone; what failed is an answer here. */
   #alone({ key, words }: Operation): Promise<unknown> {
     return new Promise((resolve) => {
-      void this.#send([{ key, words, resolve, reject: resolve }]);
+      void this.#send([{ key, words, until: Infinity, resolve, reject: resolve }]);
     });
   }
 
@@ -256,6 +265,7 @@ export class Commander {
 class Single<T> implements Operation {
   readonly key: string;
   readonly words: readonly string[];
+  readonly until: number;
   readonly #reader: Reader<T>;
   readonly #resolve: (told: T) => void;
   readonly #reject: (error: unknown) => void;
@@ -263,12 +273,14 @@ class Single<T> implements Operation {
   constructor(
     key: string,
     words: readonly string[],
+    until: number,
     reader: Reader<T>,
     resolve: (told: T) => void,
     reject: (error: unknown) => void,
   ) {
     this.key = key;
     this.words = words;
+    this.until = until;
     this.#reader = reader;
     this.#resolve = resolve;
     this.#reject = reject;
@@ -324,12 +336,14 @@ class Collection {
 class Part implements Operation {
   readonly key: string;
   readonly words: readonly string[];
+  readonly until: number;
   readonly #whole: Collection;
   readonly #place: number;
 
-  constructor({ key, words }: Asked, whole: Collection, place: number) {
+  constructor({ key, words }: Asked, until: number, whole: Collection, place: number) {
     this.key = key;
     this.words = words;
+    this.until = until;
     this.#whole = whole;
     this.#place = place;
   }
@@ -340,6 +354,19 @@ class Part implements Operation {
 
   reject(error: unknown): void {
     this.#whole.take(this.#place, error);
+  }
+}
+
+/**
+ * Takes out those whose callers have given up. While a connection hangs, they would pile up without end,
+ * and what is sent when it goes on would find tombstones that are over.
+ */
+function dropLate(line: Operation[]): void {
+  const now = systemClock.now();
+  if (!line.some(({ until }) => until <= now)) return;
+  for (const operation of line.splice(0)) {
+    if (operation.until > now) line.push(operation);
+    else operation.reject(unsent());
   }
 }
 
@@ -366,6 +393,16 @@ function unconfirmed(replicas: number, wait: Wait): EngineError {
   return new EngineError(
     `${replicas} of the ${wait.replicas} replicas that must have it answered within ${wait.timeoutMs} ms`,
     { effect: "unknown", retryable: true },
+  );
+}
+
+function unsent(): EngineError {
+  return new EngineError(
+    "the connection that waits for replicas was busy: it was not sent in time",
+    {
+      effect: "none",
+      retryable: true,
+    },
   );
 }
 

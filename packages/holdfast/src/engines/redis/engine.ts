@@ -121,7 +121,8 @@ export class RedisEngine implements Engine {
       return answer;
     };
     const key = keyOf(this.#terms.prefix, claim.resource);
-    return this.#keeping.run(key, claimWords("acquire", claim, 0), { read, fail });
+    const words = claimWords("acquire", claim, 0);
+    return this.#keeping.run(key, words, { read, fail }, this.#until(call));
   }
 
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]> {
@@ -203,14 +204,16 @@ export class RedisEngine implements Engine {
         },
       ),
 
-    withdraw: ({ resource, grantId }: GrantRef, call: Call): Promise<Withdrawn | Granted> =>
-      this.#ask(this.#keeping, resource, ["withdraw", grantId], (raw) => {
+    withdraw: ({ resource, grantId }: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
+      const read = (raw: unknown) => {
         const answer = withdrawn(raw, call.startedAt);
         this.#beats.forget(grantId);
         const isDoubtful = this.#doubts.tombstoneMs(grantId) > 0;
         if (answer.kind === "withdrawn" && isDoubtful) void this.#bury({ resource, grantId });
         return answer;
-      }),
+      };
+      return this.#ask(this.#keeping, resource, ["withdraw", grantId], read, this.#until(call));
+    },
 
     onGrant: (listener: GrantListener) => {
       this.#grantListeners.add(listener);
@@ -253,7 +256,7 @@ export class RedisEngine implements Engine {
     const doubt = () => this.#doubt(claim, false);
     const reader = new EnqueueReader(this.#beats, claim, call.startedAt, isNew, doubt);
     const key = keyOf(this.#terms.prefix, claim.resource);
-    return this.#keeping.run(key, claimWords("enqueue", claim, beat), reader);
+    return this.#keeping.run(key, claimWords("enqueue", claim, beat), reader, this.#until(call));
   }
 
   async #ask<T>(
@@ -261,9 +264,15 @@ export class RedisEngine implements Engine {
     resource: string,
     words: readonly string[],
     read: (answer: unknown) => T,
+    until = Infinity,
   ): Promise<T> {
     this.#refuseWhenClosed();
-    return commander.run(keyOf(this.#terms.prefix, resource), words, { read, fail });
+    return commander.run(keyOf(this.#terms.prefix, resource), words, { read, fail }, until);
+  }
+
+  /** Where calls wait for their turn, one that nobody waits for any more is not sent. */
+  #until({ timeoutMs }: Call): number {
+    return this.#terms.replicas === null ? Infinity : systemClock.now() + timeoutMs;
   }
 
   /** The client may have sent this claim twice, and its first copy may arrive whenever it likes. */
@@ -294,22 +303,25 @@ export class RedisEngine implements Engine {
   #each<R extends GrantRef, A>(
     commander: Commander,
     refs: readonly R[],
-    { timeoutMs }: Call,
+    call: Call,
     ask: (ref: R) => string[],
     read: (answer: unknown, ref: R) => A,
   ): Promise<readonly (A | Failed)[]> {
     if (this.#closed) return Promise.reject(closed());
     const { prefix } = this.#terms;
+    const until = this.#until(call);
     if (refs.length === 1) {
       const first = refs[0]!;
-      return commander.run(keyOf(prefix, first.resource), ask(first), new OnlyReader(first, read));
+      const reader = new OnlyReader(first, read);
+      return commander.run(keyOf(prefix, first.resource), ask(first), reader, until);
     }
     return commander
       .runAll(
         refs,
         (ref) => ({ key: keyOf(prefix, ref.resource), words: ask(ref) }),
         // On a Cluster a shard that hangs must leave the core time to hear what the others said.
-        this.#seam.shards === undefined ? Infinity : timeoutMs / 2,
+        this.#seam.shards === undefined ? Infinity : call.timeoutMs / 2,
+        until,
       )
       .then((answers) => answers.map((answer, i) => readOne(answer, refs[i]!, read)));
   }

@@ -8,7 +8,7 @@ import { type ClientName, claim, now } from "./ground.fixture.js";
 import { keyOf } from "./keys.js";
 import { misanswering, SHAPES } from "./misanswering.fixture.js";
 import { REDIS_DEFAULTS, type RedisTerms } from "./options.js";
-import { age, silence, truth } from "./record.fixture.js";
+import { age, ageTombstones, silence, truth } from "./record.fixture.js";
 import { SLOTS, slotOf } from "./slots.js";
 
 /** Where a node of the topology is reached instead of at its own port. */
@@ -76,6 +76,10 @@ export class RedisHarness implements Harness {
 
   age(resource: string, ms: number): Promise<void> {
     return age(this.#topology.admin, resource, ms);
+  }
+
+  ageTombstones(resource: string, ms: number): Promise<void> {
+    return ageTombstones(this.#topology.admin, resource, ms);
   }
 
   silence(resource: string, ms: number): Promise<void> {

@@ -16,6 +16,15 @@ const AGE = `
     if left > ms then redis.call('PEXPIRE', KEYS[1], left - ms) else redis.call('DEL', KEYS[1]) end
   end`;
 
+// Lets a resource's tombstones end earlier.
+const AGE_TOMBSTONES = `
+  local ms = tonumber(ARGV[1])
+  for _, id in ipairs(redis.call('ZRANGE', KEYS[6], 0, -1)) do
+    redis.call('ZINCRBY', KEYS[6], -ms, id)
+  end
+  local left = redis.call('PTTL', KEYS[6])
+  if left >= 0 then redis.call('PEXPIRE', KEYS[6], left - ms) end`;
+
 // Lets a resource's waiters have been heard of so much earlier.
 const SILENCE = `
   local all = redis.call('HGETALL', KEYS[3])
@@ -53,6 +62,10 @@ function ask(admin: Evaluates, script: string, resource: string, ...args: string
 
 export async function age(admin: Evaluates, resource: string, ms: number): Promise<void> {
   await ask(admin, AGE, resource, String(ms));
+}
+
+export async function ageTombstones(admin: Evaluates, resource: string, ms: number): Promise<void> {
+  await ask(admin, AGE_TOMBSTONES, resource, String(ms));
 }
 
 export async function silence(admin: Evaluates, resource: string, ms: number): Promise<void> {

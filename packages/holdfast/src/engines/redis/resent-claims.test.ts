@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import type { Redis } from "ioredis";
 import type { Claim, Engine } from "../../engine.js";
+import { Locks } from "../../locks.js";
 import { claim, type Ground, now, PROMPT, scenes, until } from "./ground.fixture.js";
 
 const KEY = "holdfast:a";
@@ -177,6 +178,38 @@ scenes("the first copy of a claim, where it arrives last", (play) => {
     assert.equal(await ground.admin.exists(`{${KEY}}:queue`), 0);
   });
 
+  for (const waitMs of [0, 5_000]) {
+    play(`blocks once after its grant expired unreleased (waitMs ${waitMs})`, async (ground) => {
+      const { lost, deliver, others } = await expired(ground, waitMs);
+      const between = await others.acquire("a");
+      await between.release();
+      await deliver();
+      // The grant is another one: nobody believes in it, and no data is written by the old token.
+      const [holder, ...more] = (await others.inspect("a")).holders;
+      assert.ok(holder!.token > between.token && more.length === 0);
+      assert.deepEqual([lost.held, await others.check(lost.sequencer)], [false, false]);
+      await assert.rejects(lost.renew(), { code: "LEASE_LOST" });
+      assert.equal(await others.tryAcquire("a"), null, "one holder at a time");
+      assert.equal(await lost.release(), "gone");
+      const next = await others.acquire("a", { waitMs: 20_000 });
+      assert.ok(next.token > holder!.token);
+      assert.deepEqual([next.held, lost.held], [true, false]);
+    });
+  }
+
+  play("waits unseen once after its grant expired unreleased, behind another", async (ground) => {
+    const { lost, deliver, others } = await expired(ground, 5_000);
+    const between = await others.acquire("a");
+    await deliver();
+    const waiting = others.acquire("a", { waitMs: 20_000, fair: "strict" });
+    await between.release();
+    const next = await waiting;
+    assert.ok(next.token > between.token);
+    assert.deepEqual([next.held, lost.held], [true, false]);
+    await next.release();
+    assert.ok(await others.tryAcquire("a"), "nothing is left of it");
+  });
+
   play("leaves no tombstone where the connection stayed", async (ground) => {
     const engine = ground.engine();
     const mine = claim("a");
@@ -185,6 +218,19 @@ scenes("the first copy of a claim, where it arrives last", (play) => {
     assert.equal(await ground.admin.exists(`{${KEY}}:gone`), 0);
   });
 });
+
+/** A lease whose claim was sent twice, lost and not given back: its lock-delay is to keep others out. */
+async function expired(ground: Ground, waitMs: number) {
+  const { engine, resend, deliver } = await held(ground);
+  const [locks, others] = [new Locks(engine), ground.locks()];
+  const terms = { ttlMs: 2_000, lockDelayMs: 200, renew: false, fair: "strict" } as const;
+  const acquiring = locks.acquire("a", { ...terms, waitMs });
+  await resend();
+  const lost = await acquiring;
+  await until("it is lost", () => !lost.held, 20_000);
+  await until("its key is gone", async () => !(await ground.admin.exists(KEY)), 20_000);
+  return { lost, deliver, others };
+}
 
 async function released(engine: Engine, ref: Claim): Promise<string> {
   const [answer] = await engine.release([{ ...ref, tombstoneMs: 0 }], now());

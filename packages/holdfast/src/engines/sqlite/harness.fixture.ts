@@ -33,6 +33,10 @@ export function harness(folder: string): Harness {
           .prepare("UPDATE grants SET expires_at = expires_at - ?2 WHERE resource = ?1")
           .run(...[resource, ms]);
       }),
+    ageTombstones: (_resource, ms) =>
+      beside(path, (client) => {
+        client.prepare("UPDATE tombstones SET until = until - ?1").run(ms);
+      }),
     // There is no server to restart: every law opens the file anew, and durability.test.ts cuts the power.
     restart: () => {},
     truth: (resource) => beside(path, (client) => trueGrants(client, resource)),

@@ -124,14 +124,11 @@ export function registerLaws(name: string, laws: Harness, atATime: number): void
 
 /** Records are judged by observers, so it is for them that time passes: all that are there. */
 function judging(engines: ReadonlyMap<Engine, unknown>) {
-  return {
-    traits: ZOOKEEPER_TTL_TRAITS,
-    queue: false,
-    age: async (resource: string, ms: number) => {
-      const call = { startedAt: systemClock.now(), timeoutMs: OPEN_MS, order: 1 };
-      for (const engine of engines.keys()) {
-        await (engine as ZookeeperTtlEngine).age(resource, ms, call).catch(() => {});
-      }
-    },
+  const age = async (resource: string, ms: number) => {
+    const call = { startedAt: systemClock.now(), timeoutMs: OPEN_MS, order: 1 };
+    for (const engine of engines.keys()) {
+      await (engine as ZookeeperTtlEngine).age(resource, ms, call).catch(() => {});
+    }
   };
+  return { traits: ZOOKEEPER_TTL_TRAITS, queue: false, age, ageTombstones: age };
 }

@@ -1,8 +1,14 @@
-import { systemClock } from "../../../clock.js";
+import { type Clock, systemClock } from "../../../clock.js";
 import { elapsedMs, type LeaderTime } from "../leader-time.js";
 import { type Holding, type Ledger, leftAt } from "./record.js";
 
 const REMEMBERED = 10_000;
+/**
+ * Who waits looks again within a second, or at its own pace. A path that was looked at since is not
+ * forgotten, however many there are: whoever looked at more dead holders than are remembered, one after
+ * the other, would never find out that they are dead.
+ */
+const IN_USE_MS = 30_000;
 
 interface Sighting {
   readonly state: string;
@@ -11,6 +17,11 @@ interface Sighting {
   readonly isOurs: boolean;
   /** Whether we have written since its holder left it behind, and so know the leader's time. */
   timed: boolean;
+}
+
+interface Seen {
+  readonly at: number;
+  readonly grants: Map<string, Sighting>;
 }
 
 /** A grant as this process judges it, by how long it has seen it unchanged. */
@@ -32,13 +43,24 @@ export interface Judged {
  * before it wrote, we from after we read: whatever the clocks of anybody say, it stops first.
  */
 export class Sightings {
-  readonly #byPath = new Map<string, Map<string, Sighting>>();
+  readonly #clock: Clock;
+  /** In the order of the last look at each. */
+  readonly #byPath = new Map<string, Seen>();
+
+  constructor(clock: Clock = systemClock) {
+    this.#clock = clock;
+  }
+
+  /** How many paths are remembered. */
+  get size(): number {
+    return this.#byPath.size;
+  }
 
   /** A new reading, and when it was written: graves that are old enough are taken out of it. */
   read(path: string, ledger: Ledger, written: LeaderTime | null): void {
-    const now = systemClock.now();
+    const now = this.#clock.now();
     this.#see(path, ledger, now, false);
-    const seen = this.#byPath.get(path);
+    const seen = this.#byPath.get(path)?.grants;
     for (const [hash, holding] of Object.entries(ledger.grants)) {
       const sighting = seen?.get(hash);
       const since = leftAt(holding);
@@ -51,7 +73,7 @@ export class Sightings {
   /** What we wrote ourselves; `at` is before it was sent. */
   wrote(path: string, ledger: Ledger, at: number): void {
     this.#see(path, ledger, at, true);
-    const seen = this.#byPath.get(path);
+    const seen = this.#byPath.get(path)?.grants;
     for (const [hash, holding] of Object.entries(ledger.grants)) {
       if (leftAt(holding) !== null) seen!.get(hash)!.timed = true;
     }
@@ -59,8 +81,8 @@ export class Sightings {
 
   /** Who still blocks, as far as we have seen; what was decided since the reading is as of now. */
   judge(path: string, { grants, graves }: Ledger): { grants: Judged[]; ledger: Ledger } {
-    const now = systemClock.now();
-    const seen = this.#byPath.get(path);
+    const now = this.#clock.now();
+    const seen = this.#byPath.get(path)?.grants;
     const judged = Object.entries(grants).map(([hash, holding]): Judged => {
       const known = seen?.get(hash);
       const sighting = known?.state === stateOf(holding) ? known : null;
@@ -78,11 +100,11 @@ export class Sightings {
 
   /** For tests: as if what was seen of this path had been seen so much earlier. */
   age(path: string, ms: number): void {
-    for (const sighting of this.#byPath.get(path)?.values() ?? []) sighting.since -= ms;
+    for (const sighting of this.#byPath.get(path)?.grants.values() ?? []) sighting.since -= ms;
   }
 
   #see(path: string, ledger: Ledger, now: number, isOurs: boolean): void {
-    const before = this.#byPath.get(path);
+    const before = this.#byPath.get(path)?.grants;
     const seen = new Map<string, Sighting>();
     const sight = (key: string, state: string) => {
       const known = before?.get(key);
@@ -97,12 +119,15 @@ export class Sightings {
     this.#remember(path, seen);
   }
 
-  #remember(path: string, seen: Map<string, Sighting>): void {
+  #remember(path: string, grants: Map<string, Sighting>): void {
+    const at = this.#clock.now();
     this.#byPath.delete(path);
-    if (seen.size > 0) this.#byPath.set(path, seen);
-    if (this.#byPath.size <= REMEMBERED) return;
-    const [oldest] = this.#byPath.keys();
-    this.#byPath.delete(oldest!);
+    if (grants.size > 0) this.#byPath.set(path, { at, grants });
+    // More than one each time, so that they become fewer again.
+    for (const [oldest, seen] of this.#byPath) {
+      if (this.#byPath.size <= REMEMBERED || seen.at > at - IN_USE_MS) break;
+      this.#byPath.delete(oldest);
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 import { mkdirSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { EngineError } from "../../errors.js";
+import { EngineError, type FailureReason } from "../../errors.js";
 import { loadBinding, resultCode, SQLITE, type SqlClient } from "./client.js";
 import { refuseSecondName } from "./database-files.js";
 import type { SqliteTerms } from "./options.js";
@@ -135,8 +135,8 @@ export function explain(
 ): unknown {
   const code = resultCode(error);
   const errno = (error as NodeJS.ErrnoException).code;
-  const say = (message: string, retryable = false) =>
-    new EngineError(message, { effect, retryable, cause: error });
+  const say = (message: string, retryable = false, reason: FailureReason = "other") =>
+    new EngineError(message, { effect, retryable, reason, cause: error });
   if (code === SQLITE.CANTOPEN || errno === "ENOENT" || errno === "EACCES") {
     return say(describeUnopenable(path));
   }
@@ -146,6 +146,7 @@ export function explain(
   if (code === SQLITE.READONLY) {
     return say(
       `"${path}" cannot be written to: make the file and its folder writable for this user`,
+      ...([false, "rights"] as const),
     );
   }
   if (code === SQLITE.FULL) {

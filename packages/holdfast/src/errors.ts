@@ -80,11 +80,15 @@ export class AcquireTimeoutError extends HoldfastError {
   readonly waitedMs: number;
   readonly holders: readonly HolderView[];
 
-  constructor(resource: string, waitedMs: number, holders: readonly HolderView[]) {
+  /** hint: what else there is to say about it. */
+  constructor(resource: string, waitedMs: number, holders: readonly HolderView[], hint = "") {
     const who = holders.map((h) => `${h.label} (token ${h.token})`).join(", ") || "others in line";
-    super(`"${resource}" was not granted within ${Math.round(waitedMs)} ms; held by ${who}`, {
-      resource,
-    });
+    super(
+      `"${resource}" was not granted within ${Math.round(waitedMs)} ms; held by ${who}${hint}`,
+      {
+        resource,
+      },
+    );
     this.waitedMs = waitedMs;
     this.holders = holders;
   }

@@ -29,7 +29,14 @@ import { type RwLock, rwLock } from "./recipes/rw-lock.js";
 import { type Semaphore, type SemaphoreOptions, semaphore } from "./recipes/semaphore.js";
 import { Registry } from "./registry.js";
 import { checkResource } from "./resource.js";
-import { joinEnclosing, type RunFunction, runArguments, runUnder } from "./run.js";
+import {
+  isEnclosed,
+  joinEnclosing,
+  type RunFunction,
+  runArguments,
+  runUnder,
+  tellEnclosing,
+} from "./run.js";
 import type { SharedHome } from "./shared-line.js";
 import { SharedLines } from "./shared-lines.js";
 import { StrictLine } from "./strict-line.js";
@@ -113,7 +120,9 @@ export class Locks implements AsyncDisposable {
       const terms = options === undefined ? this.#defaults : this.#terms(options);
       terms.signal?.throwIfAborted();
       const joined = terms.reentrant ? joinEnclosing(this, resource, terms.mode) : null;
-      return joined === null ? this.#wait(resource, terms) : Promise.resolve(joined);
+      if (joined !== null) return Promise.resolve(joined);
+      const waiting = this.#wait(resource, terms);
+      return isEnclosed() ? this.#tellEnclosing(waiting, resource, terms) : waiting;
     } catch (error) {
       return Promise.reject(error);
     }
@@ -248,6 +257,14 @@ export class Locks implements AsyncDisposable {
           ? this.#waitShared(resource, terms, startedAt)
           : this.#waitAlone(resource, terms, startedAt, this.#custody);
     return signal === undefined ? waiting : this.#tellAbort(waiting, resource, terms, startedAt);
+  }
+
+  async #tellEnclosing<T>(waiting: Promise<T>, resource: string, { mode }: Terms): Promise<T> {
+    try {
+      return await waiting;
+    } catch (error) {
+      throw tellEnclosing(this, resource, mode, error);
+    }
   }
 
   async #tellAbort<T>(waiting: Promise<T>, resource: string, terms: Terms, startedAt: number) {

@@ -1,7 +1,6 @@
 // One lock, and what is read and written under it. The lock ends with the block. The token is
 // registered where the data lives before anything is read, and checked with the write.
 import { setTimeout as sleep } from "node:timers/promises";
-import { connect } from "holdfast";
 import { Invoices } from "./invoices.js";
 import { temporaryFolder } from "./temporary-folder.js";
 
@@ -11,6 +10,8 @@ const invoices = new Invoices("invoices.db");
 invoices.add(42, 100);
 
 // #region first
+import { connect } from "holdfast";
+
 await using locks = await connect("sqlite:locks.db");
 
 async function pay(id: number, amount: number): Promise<void> {

@@ -20,6 +20,11 @@ test("both editions of the README quote the same samples, the first by line 10",
   assert.ok(lines.findIndex((line) => line.startsWith("```")) < 10);
 });
 
+test("the first sample shows where what it uses of the library comes from", () => {
+  const [first] = samplesIn(read("README.md"));
+  assert.match(first?.quoted ?? "", /^import \{ connect \} from "holdfast";\n/);
+});
+
 test("no mark of a sample stands without a code block", () => {
   for (const path of markdownFiles()) {
     const marks = [...read(path).matchAll(/^<!-- sample: /gm)];

@@ -1,4 +1,4 @@
-import { HoldfastError } from "holdfast";
+import { EngineError, type FailureReason, HoldfastError } from "holdfast";
 import { exitCodeOf, explain } from "./exit-codes.js";
 import { jsonLine } from "./printable.js";
 import { withoutSecrets } from "./secrets.js";
@@ -6,18 +6,23 @@ import { withoutSecrets } from "./secrets.js";
 export interface Failure {
   readonly message: string;
   readonly code: string;
+  /** Of an engine's failure: what somebody has to do about it. */
+  readonly reason?: FailureReason;
   readonly exitCode: number;
 }
 
 /** What ended us, without the secrets of the URL. */
 export function failureOf(error: unknown, url = ""): Failure {
   const code = error instanceof HoldfastError ? error.code : "DEFECT";
-  return { message: withoutSecrets(explain(error), url), code, exitCode: exitCodeOf(error) };
+  const reason = error instanceof EngineError ? { reason: error.reason } : {};
+  const message = withoutSecrets(explain(error), url);
+  return { message, code, ...reason, exitCode: exitCodeOf(error) };
 }
 
 /** Says it on stderr and gives the exit code. */
-export function tellFailure({ message, code, exitCode }: Failure, json: boolean): number {
-  const event = { event: "failed", code, message, exitCode };
+export function tellFailure(failure: Failure, json: boolean): number {
+  const { message, code, reason, exitCode } = failure;
+  const event = { event: "failed", code, reason, message, exitCode };
   process.stderr.write(json ? jsonLine(event) : `holdfast: ${message}\n`);
   return exitCode;
 }

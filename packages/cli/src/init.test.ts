@@ -84,16 +84,19 @@ test("an engine that needs nothing says so; what is no engine or no option is re
 });
 
 test("with --json a failure is one JSON object on stderr, also where the arguments are wrong", async (t) => {
-  for (const [args, code, exitCode] of [
-    [["init", "--json", "oracle://u:secret@h/db"], "UNSUPPORTED", 78],
-    [["init", "--json", "postgres://u:secret@127.0.0.1:1/db"], "ENGINE", 69],
-    [["init", "--json", "nightly"], "USAGE", 64],
-    [["run", "--json", "--", "true"], "USAGE", 64],
+  const away = "postgres://u:secret@127.0.0.1:1/db";
+  const unreachable = { code: "ENGINE", reason: "unreachable", exitCode: 69 };
+  for (const [args, told] of [
+    [["init", "--json", "oracle://u:secret@h/db"], { code: "UNSUPPORTED", exitCode: 78 }],
+    [["init", "--json", away], unreachable],
+    [["run", "a", "--json", "--url", away, "--", "true"], unreachable],
+    [["init", "--json", "nightly"], { code: "USAGE", exitCode: 64 }],
+    [["run", "--json", "--", "true"], { code: "USAGE", exitCode: 64 }],
   ] as const) {
     const running = holdfast(t, args);
-    assert.equal(await running.ended, exitCode);
+    assert.equal(await running.ended, told.exitCode);
     const { event, message, ...rest } = JSON.parse(running.stderr);
-    assert.deepEqual([event, rest], ["failed", { code, exitCode }]);
+    assert.deepEqual([event, rest], ["failed", told]);
     assert.doesNotMatch(message, /secret/);
     assert.equal(running.stdout, "");
   }

@@ -1,4 +1,5 @@
 import type { HolderView, Lease, LeaseLostError, ResourceView } from "holdfast";
+import type { Failure } from "./failure.js";
 import { jsonLine } from "./printable.js";
 
 /** Says on stderr what happens around the command. Its stdout is never touched. */
@@ -8,7 +9,7 @@ export interface Narrator {
   lost(error: LeaseLostError, killInMs: number): void;
   released(end: Released): void;
   /** Something that ends us (then it has an exit code), or that is worth a word. */
-  failed(message: string, code: string, exitCode?: number): void;
+  failed(failure: Partial<Failure> & Pick<Failure, "message" | "code">): void;
 }
 
 export interface Released {
@@ -49,8 +50,8 @@ export class JsonNarrator implements Narrator {
     this.#emit({ event: "released", resource, token: String(token), outcome, exitCode });
   }
 
-  failed(message: string, code: string, exitCode?: number): void {
-    this.#emit({ event: "failed", code, message, ...(exitCode === undefined ? {} : { exitCode }) });
+  failed({ message, code, reason, exitCode }: Partial<Failure>): void {
+    this.#emit({ event: "failed", code, reason, message, exitCode });
   }
 
   #emit(event: Readonly<Record<string, unknown>>): void {

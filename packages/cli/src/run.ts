@@ -29,10 +29,11 @@ export async function run(args: readonly string[]): Promise<number> {
   try {
     return await runUnderLock(request, narrator);
   } catch (error) {
-    const { message, code, exitCode } = failureOf(error, request.url);
+    const failure = failureOf(error, request.url);
     const busy = error instanceof AcquireTimeoutError && request.acquire.waitMs === 0;
-    narrator.failed(busy ? whoIsThere(error, request.resource) : message, code, exitCode);
-    return exitCode;
+    const message = busy ? whoIsThere(error, request.resource) : failure.message;
+    narrator.failed({ ...failure, message });
+    return failure.exitCode;
   }
 }
 
@@ -85,8 +86,8 @@ function aborted(signal: AbortSignal): Promise<null> {
 /** Gives back what is held, and takes what waits out of the line. */
 async function closeSoon(locks: Locks, request: RunRequest, narrator: Narrator): Promise<void> {
   const closing = locks.close().catch((error: unknown) => {
-    const { message, code } = failureOf(error, request.url);
-    narrator.failed(message, code);
+    const { exitCode: _, ...failure } = failureOf(error, request.url);
+    narrator.failed(failure);
   });
   await Promise.race([closing, sleep(CLOSING_MS)]);
 }
@@ -138,7 +139,9 @@ async function runChild(
     ending = first;
   }
   await witness.dismiss();
-  if (ending.failure !== undefined) narrator.failed(ending.failure, "COMMAND", ending.exitCode);
+  if (ending.failure !== undefined) {
+    narrator.failed({ message: ending.failure, code: "COMMAND", exitCode: ending.exitCode });
+  }
   return giveBack(lease, ending.exitCode, request, signals, narrator);
 }
 
@@ -159,7 +162,8 @@ async function giveBack(
   const { resource, token } = lease;
   const notGivenBack = (why: string) => {
     const ttl = `it frees itself within ${request.acquire.ttlMs} ms`;
-    narrator.failed(`"${printable(resource)}" could not be given back, ${ttl}: ${why}`, "ENGINE");
+    const message = `"${printable(resource)}" could not be given back, ${ttl}: ${why}`;
+    narrator.failed({ message, code: "ENGINE" });
     return "unknown" as const;
   };
   const released = lease

@@ -56,7 +56,7 @@ export class TextNarrator implements Narrator {
     this.#tell(31, `"${printable(resource)}" was lost before the command ended`);
   }
 
-  failed(message: string): void {
+  failed({ message }: { readonly message: string }): void {
     this.#tell(31, message);
   }
 

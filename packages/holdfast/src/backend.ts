@@ -211,7 +211,8 @@ export class Backend {
   /** What a caller is told to whom the engine said nothing at all. */
   silence(afterMs: number): EngineError {
     const message = `${this.engine.name} did not answer within ${Math.round(afterMs)} ms`;
-    return new EngineError(message, { effect: "unknown", retryable: true });
+    const reason = "unreachable";
+    return new EngineError(message, { effect: "unknown", retryable: true, reason });
   }
 
   miscount(asked: number, got: number): ContractError {

@@ -1,6 +1,7 @@
 import type { Engine } from "./engine.js";
 import { show, UnsupportedError, UsageError } from "./errors.js";
 import { Locks } from "./locks.js";
+import { orMeantUrl } from "./meant-url.js";
 import { type ConnectOptions, resolveConnect } from "./options.js";
 import { type EngineUrl, parseEngineUrl } from "./url.js";
 
@@ -31,10 +32,10 @@ export async function connect(
   if (typeof target !== "string") {
     throw new UsageError(`connect takes a URL or an engine, got ${show(target)}`);
   }
-  const url = parseEngineUrl(target);
+  const url = readUrl(target);
   // Before anything is opened; what depends on the engine is looked at when there is one.
   resolveConnect(options);
-  const open = await engineFor(url)();
+  const open = await engineFor(url, target)();
   const engine = await open(url);
   try {
     return new Locks(engine, options);
@@ -44,10 +45,18 @@ export async function connect(
   }
 }
 
-/** How the engine of a URL is loaded. */
-export function engineFor({ scheme }: EngineUrl): () => Promise<OpenFromUrl> {
+/** Taken apart, or refused with what was probably meant. */
+export function readUrl(text: string): EngineUrl {
+  return parseEngineUrl(text, orMeantUrl(text, Object.keys(ENGINES)));
+}
+
+/** How the engine of a URL is loaded. text: as it was written. */
+export function engineFor({ scheme }: EngineUrl, text: string): () => Promise<OpenFromUrl> {
   const load = Object.hasOwn(ENGINES, scheme) ? ENGINES[scheme] : undefined;
   if (load !== undefined) return load;
-  const known = Object.keys(ENGINES).map((name) => `${name}:`);
-  throw new UnsupportedError(`no engine for "${scheme}:"; this version has ${known.join(", ")}`);
+  const names = Object.keys(ENGINES);
+  const has = names.map((name) => `${name}:`).join(", ");
+  const meant = orMeantUrl(text, names);
+  const end = meant === "" ? `; this version has ${has}` : `${meant} This version has ${has}`;
+  throw new UnsupportedError(`no engine for "${scheme}:"${end}`);
 }

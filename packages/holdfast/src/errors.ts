@@ -80,11 +80,15 @@ export class AcquireTimeoutError extends HoldfastError {
   readonly waitedMs: number;
   readonly holders: readonly HolderView[];
 
-  constructor(resource: string, waitedMs: number, holders: readonly HolderView[]) {
+  /** hint: what else there is to say about it. */
+  constructor(resource: string, waitedMs: number, holders: readonly HolderView[], hint = "") {
     const who = holders.map((h) => `${h.label} (token ${h.token})`).join(", ") || "others in line";
-    super(`"${resource}" was not granted within ${Math.round(waitedMs)} ms; held by ${who}`, {
-      resource,
-    });
+    super(
+      `"${resource}" was not granted within ${Math.round(waitedMs)} ms; held by ${who}${hint}`,
+      {
+        resource,
+      },
+    );
     this.waitedMs = waitedMs;
     this.holders = holders;
   }
@@ -123,10 +127,24 @@ export class FencedOutError extends HoldfastError {
   readonly code = "FENCED_OUT";
 }
 
+/**
+ * Why a backend failed, where somebody has to do something about it: start it, correct the user name or
+ * password, give that user its rights, make the database, run `init`. Everything else is "other".
+ */
+export type FailureReason =
+  | "unreachable"
+  | "credentials"
+  | "rights"
+  | "no-database"
+  | "not-prepared"
+  | "other";
+
 export interface EngineErrorDetails extends ErrorDetails {
   /** none: certainly nothing changed. unknown: the request may have been carried out. */
   readonly effect: "none" | "unknown";
   readonly retryable: boolean;
+  /** "other" unless told. */
+  readonly reason?: FailureReason;
 }
 
 /** The backend could not be reached, or refused. */
@@ -135,11 +153,13 @@ export class EngineError extends HoldfastError {
   readonly code = "ENGINE";
   readonly effect: "none" | "unknown";
   readonly retryable: boolean;
+  readonly reason: FailureReason;
 
   constructor(message: string, details: EngineErrorDetails) {
     super(message, details);
     this.effect = details.effect;
     this.retryable = details.retryable;
+    this.reason = details.reason ?? "other";
   }
 }
 

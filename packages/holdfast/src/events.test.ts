@@ -94,6 +94,40 @@ test("acquired carries the time that was waited", async () => {
   assert.equal(acquired?.message.waitedMs, 400);
 });
 
+test("every wait ends with acquired or with not-granted, which says how, why and after how long", async () => {
+  const outcomes = ["busy", "aborted", "failed", "closed"] as const;
+  for (const way of [{ fair: "cohort" }, { fair: "strict" }, { mode: "shared" }] as const) {
+    for (const outcome of outcomes) {
+      const { clock, locks, other, engine } = stage();
+      const told = listenToAll();
+      await other.acquire("a");
+      const controller = new AbortController();
+      const waitMs = outcome === "busy" ? 300 : 60_000;
+      if (outcome === "failed") engine.inject("enqueue", { kind: "fail" });
+      const waiting = locks.acquire("a", { ...way, waitMs, signal: controller.signal });
+      const failure = waiting.catch((error: unknown) => error);
+      const none = locks.tryAcquire("a", way);
+      await clock.advance(outcome === "failed" ? 0 : 300);
+      if (outcome === "aborted") controller.abort(new Error("enough"));
+      if (outcome === "closed") void locks.close();
+      await clock.advance(1_000);
+      const error = await failure;
+      assert.equal(await none, null);
+      const count = (name: string) => told.filter((event) => event.name === name).length;
+      assert.deepEqual([count("wait"), count("acquired"), count("not-granted")], [3, 1, 2]);
+      const ended = told.find(
+        ({ name, message }) => name === "not-granted" && message.error === error,
+      );
+      assert.equal(ended?.message.outcome, outcome, `${JSON.stringify(way)}: ${error}`);
+      assert.equal(ended?.message.resource, "a");
+      const waitedMs = Number(ended?.message.waitedMs);
+      const least = outcome === "failed" ? 0 : 300;
+      assert.ok(waitedMs >= least && waitedMs < least + 100, `${outcome}: ${waitedMs}`);
+      for (const cleanUp of cleanUps.splice(0)) cleanUp();
+    }
+  }
+});
+
 test("an aborted wait is told with its reason and its time", async () => {
   const { clock, locks, other } = stage();
   await other.acquire("a");
@@ -105,15 +139,15 @@ test("an aborted wait is told with its reason and its time", async () => {
     const reason = new Error("enough");
     controller.abort(reason);
     await waiting;
-    const aborted = told.filter(({ name }) => name === "aborted");
+    const aborted = told.filter(({ name }) => name === "not-granted");
     assert.equal(aborted.length, 1);
-    assert.equal(aborted[0]?.message.reason, reason);
+    assert.equal(aborted[0]?.message.error, reason);
     assert.equal(aborted[0]?.message.waitedMs, 300);
     for (const cleanUp of cleanUps.splice(0)) cleanUp();
   }
 });
 
-test("a wait that only ran out of patience is not told as aborted", async () => {
+test("a wait that ran out of patience is told after it, as busy", async () => {
   const { clock, locks, other } = stage();
   await other.acquire("a");
   const told = listenToAll();
@@ -121,8 +155,11 @@ test("a wait that only ran out of patience is not told as aborted", async () => 
   await clock.advance(100);
   await waiting;
   assert.deepEqual(
-    told.map(({ name }) => name),
-    ["wait"],
+    told.map(({ name, message }) => [name, message.outcome]),
+    [
+      ["wait", undefined],
+      ["not-granted", "busy"],
+    ],
   );
 });
 
@@ -181,7 +218,7 @@ test("no grantId is in any payload, whatever happens", async () => {
   await Promise.all([aborted, locks.close(), clock.advance(60_000), ...rest]);
   assert.ok(grantIds.size >= 5);
   const names = new Set(told.map(({ name }) => name));
-  for (const name of ["lost", "in-danger", "renewal-failed", "failed", "aborted", "renewed"]) {
+  for (const name of ["lost", "in-danger", "renewal-failed", "failed", "not-granted", "renewed"]) {
     assert.ok(names.has(name), `${name} did not happen: the test is too tame`);
   }
   const shown = inspect(told, { depth: 12, showHidden: true, maxArrayLength: null });

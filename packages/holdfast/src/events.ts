@@ -21,7 +21,14 @@ export interface Events {
   "in-danger": LeaseSubject & { readonly remainingMs: number };
   lost: LeaseSubject & { readonly reason: LossReason; readonly heldMs: number };
   released: LeaseSubject & { readonly heldMs: number; readonly outcome: "released" | "gone" };
-  aborted: Subject & { readonly waitedMs: number; readonly reason: unknown };
+  /** A wait that ended without a lease; every other one ends with acquired. */
+  "not-granted": Subject & {
+    readonly waitedMs: number;
+    /** busy: patience was spent. failed: the backend did. */
+    readonly outcome: "busy" | "aborted" | "closed" | "failed";
+    /** What the caller was told; of an aborted one the signal's reason. */
+    readonly error: unknown;
+  };
   "handed-over": LeaseSubject & { readonly from: bigint; readonly waitedMs: number };
   /** A node of a quorum counts no more, or counts again. */
   node: {
@@ -50,7 +57,7 @@ const NAMES: readonly EventName[] = [
   "in-danger",
   "lost",
   "released",
-  "aborted",
+  "not-granted",
   "handed-over",
   "node",
   "failed",

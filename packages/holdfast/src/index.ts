@@ -10,6 +10,7 @@ export {
   type EngineErrorDetails,
   type ErrorCode,
   type ErrorDetails,
+  type FailureReason,
   FencedOutError,
   HoldfastError,
   LeaseLostError,

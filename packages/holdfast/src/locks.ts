@@ -29,7 +29,14 @@ import { type RwLock, rwLock } from "./recipes/rw-lock.js";
 import { type Semaphore, type SemaphoreOptions, semaphore } from "./recipes/semaphore.js";
 import { Registry } from "./registry.js";
 import { checkResource } from "./resource.js";
-import { joinEnclosing, type RunFunction, runArguments, runUnder } from "./run.js";
+import {
+  isEnclosed,
+  joinEnclosing,
+  type RunFunction,
+  runArguments,
+  runUnder,
+  tellEnclosing,
+} from "./run.js";
 import type { SharedHome } from "./shared-line.js";
 import { SharedLines } from "./shared-lines.js";
 import { StrictLine } from "./strict-line.js";
@@ -113,7 +120,9 @@ export class Locks implements AsyncDisposable {
       const terms = options === undefined ? this.#defaults : this.#terms(options);
       terms.signal?.throwIfAborted();
       const joined = terms.reentrant ? joinEnclosing(this, resource, terms.mode) : null;
-      return joined === null ? this.#wait(resource, terms) : Promise.resolve(joined);
+      if (joined !== null) return Promise.resolve(joined);
+      const waiting = this.#wait(resource, terms);
+      return isEnclosed() ? this.#tellEnclosing(waiting, resource, terms) : waiting;
     } catch (error) {
       return Promise.reject(error);
     }
@@ -234,7 +243,7 @@ export class Locks implements AsyncDisposable {
 
   #wait(resource: string, terms: Terms): Promise<HeldLease> {
     const startedAt = this.#backend.clock.now();
-    const { mode, label, signal } = terms;
+    const { mode, label } = terms;
     if (channels.wait.hasSubscribers) channels.wait.publish({ resource, mode, label });
     // Only leases that the keeper renews can be passed on: the others count their own life.
     const canPass = mode === "exclusive" && terms.renew;
@@ -247,18 +256,30 @@ export class Locks implements AsyncDisposable {
         : mode === "shared" && terms.fair === "cohort"
           ? this.#waitShared(resource, terms, startedAt)
           : this.#waitAlone(resource, terms, startedAt, this.#custody);
-    return signal === undefined ? waiting : this.#tellAbort(waiting, resource, terms, startedAt);
+    const isHeard = channels["not-granted"].hasSubscribers;
+    return isHeard ? this.#tellNotGranted(waiting, resource, terms, startedAt) : waiting;
   }
 
-  async #tellAbort<T>(waiting: Promise<T>, resource: string, terms: Terms, startedAt: number) {
+  async #tellEnclosing<T>(waiting: Promise<T>, resource: string, { mode }: Terms): Promise<T> {
     try {
       return await waiting;
     } catch (error) {
-      if (terms.signal?.aborted) {
-        const { mode, label } = terms;
-        const waitedMs = this.#backend.clock.now() - startedAt;
-        emit("aborted", () => ({ resource, mode, label, waitedMs, reason: error }));
-      }
+      throw tellEnclosing(this, resource, mode, error);
+    }
+  }
+
+  async #tellNotGranted<T>(
+    waiting: Promise<T>,
+    resource: string,
+    { mode, label, signal }: Terms,
+    startedAt: number,
+  ): Promise<T> {
+    try {
+      return await waiting;
+    } catch (error) {
+      const waitedMs = this.#backend.clock.now() - startedAt;
+      const outcome = outcomeOf(error, signal);
+      emit("not-granted", () => ({ resource, mode, label, waitedMs, outcome, error }));
       throw error;
     }
   }
@@ -393,6 +414,12 @@ export class Locks implements AsyncDisposable {
   #refuseWhenClosed(): void {
     if (this.#closing !== null) throw new UsageError("these locks were closed; connect again");
   }
+}
+
+function outcomeOf(error: unknown, signal: AbortSignal | undefined) {
+  if (error instanceof AcquireTimeoutError) return "busy";
+  if (error instanceof ClosedError) return "closed";
+  return signal?.aborted && error === signal.reason ? "aborted" : "failed";
 }
 
 /** Whoever shuts down ends the waits of others, who did nothing wrong. */

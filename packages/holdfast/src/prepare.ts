@@ -1,7 +1,7 @@
-import { engineFor } from "./connect.js";
+import { engineFor, readUrl } from "./connect.js";
 import { EngineError, HoldfastError, show, UsageError } from "./errors.js";
 import { type Known, refuseUnknown } from "./known-options.js";
-import { type EngineUrl, parseEngineUrl } from "./url.js";
+import type { EngineUrl } from "./url.js";
 
 type PrepareUrl = (url: EngineUrl, wait: boolean) => Promise<void>;
 
@@ -32,9 +32,9 @@ export async function prepare(
     throw new UsageError(`wait is ${show(wait)}; it must be true or false`);
   }
   if (typeof target !== "string") throw new UsageError(`prepare takes a URL, got ${show(target)}`);
-  const url = parseEngineUrl(target);
+  const url = readUrl(target);
   // Refuses what no engine is known for.
-  engineFor(url);
+  engineFor(url, target);
   const load = Object.hasOwn(ENGINES, url.scheme) ? ENGINES[url.scheme] : undefined;
   if (load === undefined) return "nothing to do";
   const work = await load();

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Engine } from "./engine.js";
-import { memoryEngine } from "./engines/memory/index.js";
-import { LeaseLostError, UsageError } from "./errors.js";
+import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
+import { AcquireTimeoutError, LeaseLostError, UsageError } from "./errors.js";
 import type { Lease } from "./lease.js";
 import { Locks } from "./locks.js";
 import { stage } from "./stage.fixture.js";
@@ -198,6 +198,34 @@ test("without reentrant, an acquire inside run waits for the resource like any o
   await locks.run("a", async () => {
     assert.equal(await locks.tryAcquire("a"), null);
   });
+});
+
+test("an acquire inside a run of its own resource is told that this run holds it, and what joins it", async () => {
+  const store = new MemoryStore();
+  await using locks = new Locks(memoryEngine({ store }));
+  await using other = new Locks(memoryEngine({ store }));
+  const refused = async (what: Parameters<typeof locks.acquire>[1], says: RegExp) => {
+    for (const waitMs of [0, 20]) {
+      await assert.rejects(locks.acquire("a", { waitMs, ...what }), (error) => {
+        assert.ok(error instanceof AcquireTimeoutError);
+        assert.match(error.message, says);
+        assert.equal(error.holders.length, 1);
+        return true;
+      });
+    }
+  };
+  const joins = /your own enclosing run holds it, and an acquire with reentrant: true joins it/;
+  await locks.run("a", () => refused({}, joins));
+  await locks.run("a", () => locks.run("b", () => refused({ fair: "strict" }, joins)));
+  await locks.run("a", () => refused({ mode: "shared" }, joins));
+  await locks.run("a", { mode: "shared", limit: 1 }, () =>
+    refused({ mode: "shared", limit: 1 }, joins),
+  );
+  const cannot = /your own enclosing run holds it as shared, and cannot become exclusive/;
+  await locks.run("a", { mode: "shared" }, () => refused({}, cannot));
+  // Who is kept out by others is told of them alone.
+  const held = await other.acquire("a");
+  await locks.run("b", () => refused({}, new RegExp(`held by .* \\(token ${held.token}\\)$`)));
 });
 
 test("a shared lease is not joined by an exclusive acquire", async () => {

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Mode } from "./engine.js";
-import { LeaseLostError, UsageError } from "./errors.js";
+import { AcquireTimeoutError, LeaseLostError, UsageError } from "./errors.js";
 import { emit } from "./events.js";
 import { JoinedLease } from "./joined-lease.js";
 import type { Lease } from "./lease.js";
@@ -47,16 +47,50 @@ export async function runUnder<T>(owner: object, lease: Lease, fn: RunFunction<T
   return outcome.value;
 }
 
+/**
+ * What kept an acquire out, with a word on the run around it where that is what it waited for. Whoever
+ * forgets that it holds the resource already would look for somebody else.
+ */
+export function tellEnclosing(
+  owner: object,
+  resource: string,
+  mode: Mode,
+  error: unknown,
+): unknown {
+  if (!(error instanceof AcquireTimeoutError)) return error;
+  const lease = enclosing(owner, resource);
+  if (lease === null) return error;
+  const { waitedMs, holders } = error;
+  // Readers wait for a writer in line, or for a permit: then it need not be this run that is in the way.
+  if (lease.mode === "shared" && !holders.some(({ token }) => token === lease.token)) return error;
+  const hint =
+    lease.mode === "shared" && mode === "exclusive"
+      ? "; your own enclosing run holds it as shared, and cannot become exclusive"
+      : "; your own enclosing run holds it, and an acquire with reentrant: true joins it";
+  return new AcquireTimeoutError(resource, waitedMs, holders, hint);
+}
+
+/** Whether this is called inside a run at all. */
+export function isEnclosed(): boolean {
+  return enclosures.getStore() !== undefined;
+}
+
 /** A lease that joins the one which an enclosing run of the same owner holds; null without one. */
 export function joinEnclosing(owner: object, resource: string, mode: Mode): Lease | null {
+  const lease = enclosing(owner, resource);
+  if (lease === null) return null;
+  if (lease.mode === "shared" && mode === "exclusive") {
+    throw new UsageError(
+      `"${resource}" is held shared by the enclosing run; a shared lease cannot become exclusive`,
+    );
+  }
+  return new JoinedLease(lease);
+}
+
+/** The lease that the innermost enclosing run of the same owner holds on this resource. */
+function enclosing(owner: object, resource: string): Lease | null {
   for (let at = enclosures.getStore(); at !== undefined; at = at.outer) {
-    if (at.owner !== owner || at.lease.resource !== resource || !at.lease.held) continue;
-    if (at.lease.mode === "shared" && mode === "exclusive") {
-      throw new UsageError(
-        `"${resource}" is held shared by the enclosing run; a shared lease cannot become exclusive`,
-      );
-    }
-    return new JoinedLease(at.lease);
+    if (at.owner === owner && at.lease.resource === resource && at.lease.held) return at.lease;
   }
   return null;
 }

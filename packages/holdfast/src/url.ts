@@ -18,11 +18,12 @@ export interface EngineUrl {
 
 const SHAPE = /^([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?$/is;
 
-export function parseEngineUrl(text: string): EngineUrl {
+/** hint: what is said after a text that is no URL at all. */
+export function parseEngineUrl(text: string, hint = ""): EngineUrl {
   const parts = SHAPE.exec(text);
   if (!parts) {
     throw new UsageError(
-      `an engine's URL looks like "sqlite:locks.db" or "redis://127.0.0.1:6379", got ${JSON.stringify(redact(text))}`,
+      `an engine's URL looks like "sqlite:locks.db" or "redis://127.0.0.1:6379", got ${JSON.stringify(redact(text))}${hint}`,
     );
   }
   const [, scheme = "", authority = "", path = "", query = ""] = parts;

@@ -25,8 +25,13 @@ export function claimedHere(resource: string, answer: unknown): TransactionClaim
   return { resource, token, sequencer: formatSequencer({ resource, mode: "exclusive", token }) };
 }
 
-export function fencedOut({ resource, token }: Sequence): FencedOutError {
-  return new FencedOutError(`token ${token} of "${resource}" is no longer good`, { resource });
+/** where: the schema or tables that were asked. A token does not tell which engine gave it. */
+export function fencedOut({ resource, token }: Sequence, where: string): FencedOutError {
+  return new FencedOutError(
+    `no live grant of ${where} has token ${token} of "${resource}": the grant has ended, or the lock is ` +
+      "kept elsewhere; node_modules/holdfast/docs/fencing.md says how its token is checked then",
+    { resource },
+  );
 }
 
 /** ShedLock's own clients do not see what a transaction has not committed. */

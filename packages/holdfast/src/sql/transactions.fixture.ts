@@ -1,8 +1,9 @@
 // What a lock inside a transaction of the user's must do, on whichever database.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
+import { memoryEngine } from "../engines/memory/index.js";
 import { FencedOutError, UsageError } from "../errors.js";
-import type { Locks } from "../locks.js";
+import { Locks } from "../locks.js";
 import type { TransactionClaim } from "./transaction.js";
 
 /** One connection of the user's. */
@@ -56,6 +57,26 @@ export function playFences(play: Play): void {
     await assert.rejects(session.fence(next.sequencer), FencedOutError, "it was given back");
     await session.query("ROLLBACK");
   });
+
+  play(
+    "a lease of another engine is refused, and told that its lock is not here",
+    async (ground) => {
+      const session = await ground.session();
+      await using elsewhere = new Locks(memoryEngine());
+      await using lease = await elsewhere.acquire("c");
+      await session.query("BEGIN");
+      await assert.rejects(session.fence(lease.sequencer), (error) => {
+        assert.ok(error instanceof FencedOutError);
+        assert.match(
+          error.message,
+          /no live grant of (schema|tables) "holdfast.*" has token \d+ of "c"/,
+        );
+        assert.match(error.message, /or the lock is kept elsewhere.*docs\/fencing\.md/);
+        return true;
+      });
+      await session.query("ROLLBACK");
+    },
+  );
 }
 
 export function playClaims(play: Play): void {

@@ -164,14 +164,18 @@ export const revocationLaws = [
     async (s) => {
       // The holder has never waited, its ttl is long, and the one who revokes is another client.
       const [a, b] = [await s.locks(), await s.locks()];
-      const resource = s.resource();
-      const lease = await a.acquire(resource, { ttlMs: s.ttl(60_000) });
-      const lost = new Promise<void>((go) => {
-        lease.signal.addEventListener("abort", () => go(), { once: true });
-      });
-      assert.equal(await b.revoke(resource, { token: lease.token }), "revoked");
-      await within(2_000, lost, "the revoked holder's signal");
-      assert.equal((lease.signal.reason as LeaseLostError).reason, "revoked");
+      for (const force of [false, true]) {
+        const resource = s.resource(force ? "forced" : "asked");
+        const lease = await a.acquire(resource, { ttlMs: s.ttl(60_000) });
+        const lost = new Promise<void>((go) => {
+          lease.signal.addEventListener("abort", () => go(), { once: true });
+        });
+        assert.equal(await b.revoke(resource, { token: lease.token, force }), "revoked");
+        await within(2_000, lost, "the revoked holder's signal");
+        const { reason } = lease.signal.reason as LeaseLostError;
+        // By force the grant is gone, and perhaps somebody else has the resource.
+        assert.match(reason, force ? /^(expired|replaced|revoked)$/ : /^revoked$/);
+      }
     },
   ),
 

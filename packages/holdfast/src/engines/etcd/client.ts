@@ -180,9 +180,9 @@ export class EtcdClient {
       if (isOutOfSpace(failure) && tried + 1 >= this.#terms.endpoints.length) break;
       await this.#pause(tried, options.deadline);
     }
-    const { message, retryable, cause } = failure ?? silence(this.#name, late(), false);
+    const { message, retryable, reason, cause } = failure ?? silence(this.#name, late(), false);
     const effect = doubtful ? "unknown" : "none";
-    throw new EngineError(message, { effect, retryable, cause });
+    throw new EngineError(message, { effect, retryable, reason, cause });
   }
 
   async #once(

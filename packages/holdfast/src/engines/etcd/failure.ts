@@ -1,9 +1,11 @@
-import { EngineError } from "../../errors.js";
+import { EngineError, type FailureReason } from "../../errors.js";
 
 const NO_SPACE = /space exceeded/;
 
+type Refusal = readonly [pattern: RegExp, says: string, retryable: boolean, reason?: FailureReason];
+
 /** What etcd says when it has not done what it was asked, and why. */
-const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: boolean])[] = [
+const REFUSALS: readonly Refusal[] = [
   [/no leader/, "etcd has no leader", true],
   [/too many requests/, "etcd has too many requests to do", true],
   [/not supported for learner/, "this member of etcd is still learning", true],
@@ -11,14 +13,19 @@ const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: bo
   [
     /permission denied/,
     "this etcd user may not do what locks need; node_modules/holdfast/docs/engines/etcd.md lists it",
-    false,
+    ...([false, "rights"] as const),
   ],
   [
     /user name is empty|user name not found|authentication failed|invalid user name or password/,
     "etcd wants a user name and password, or others than it got",
-    false,
+    ...([false, "credentials"] as const),
   ],
-  [/authentication is not enabled/, "etcd has no authentication, and got a user name", false],
+  [
+    /authentication is not enabled/,
+    "etcd has no authentication, and got a user name",
+    false,
+    "credentials",
+  ],
   [/too large|too many operations/, "etcd refuses a request as too large", false],
 ];
 
@@ -29,7 +36,7 @@ const STALE_TOKEN = /invalid auth token|revision of auth store is old|token.*exp
 /** Answers by which etcd refuses have no effect; a request that timed out inside etcd may have one. */
 export function refusal(message: string): EngineError {
   const known = REFUSALS.find(([pattern]) => pattern.test(message));
-  if (known !== undefined) return engineError(known[1], "none", known[2], message);
+  if (known !== undefined) return engineError(known[1], "none", known[2], message, known[3]);
   const none = NO_LEASE.test(message) || STALE_TOKEN.test(message);
   return engineError(`etcd answered: ${message}`, none ? "none" : "unknown", true, message);
 }
@@ -49,7 +56,7 @@ export function malformed(what: string): EngineError {
 export function silence(where: string, cause: Error, sent: boolean): EngineError {
   const effect = sent ? "unknown" : "none";
   const message = `no answer from etcd at ${where}: ${cause.message}`;
-  return new EngineError(message, { effect, retryable: true, cause });
+  return new EngineError(message, { effect, retryable: true, reason: "unreachable", cause });
 }
 
 export function isLeaseGone(error: unknown): boolean {
@@ -75,8 +82,8 @@ export function isMalformed(error: unknown): boolean {
 export function withoutEffect(error: unknown): unknown {
   if (!(error instanceof EngineError) || error.effect === "none" || isMalformed(error))
     return error;
-  const { message, retryable } = error;
-  return new EngineError(message, { effect: "none", retryable, cause: error });
+  const { message, retryable, reason } = error;
+  return new EngineError(message, { effect: "none", retryable, reason, cause: error });
 }
 
 function engineError(
@@ -84,8 +91,9 @@ function engineError(
   effect: "none" | "unknown",
   retryable: boolean,
   said: string,
+  reason: FailureReason = "other",
 ): EngineError {
-  return new EngineError(message, { effect, retryable, cause: new Error(said) });
+  return new EngineError(message, { effect, retryable, reason, cause: new Error(said) });
 }
 
 function says(error: unknown, pattern: RegExp): boolean {

@@ -125,8 +125,8 @@ export class Revocations {
 /** The grant is revoked by then, whatever kept the rest from being done. */
 function afterTheFact(error: unknown): never {
   if (!(error instanceof EngineError)) throw error;
-  const { message, retryable } = error;
-  throw new EngineError(message, { effect: "unknown", retryable, cause: error });
+  const { message, retryable, reason } = error;
+  throw new EngineError(message, { effect: "unknown", retryable, reason, cause: error });
 }
 
 /** Whether a token is of this member's range. */

@@ -1,4 +1,4 @@
-import { EngineError, HoldfastError } from "../../errors.js";
+import { EngineError, type FailureReason, HoldfastError } from "../../errors.js";
 import { causeOf, messageOf } from "../../sql/cause.js";
 
 export interface Failure {
@@ -13,17 +13,24 @@ const IN_TRANSACTION = 1568;
 const MISSING = [1305, 1146, 1049];
 const FORBIDDEN = 1370;
 
+type Refusal = readonly [
+  numbers: readonly number[],
+  says: string,
+  retryable: boolean,
+  reason?: FailureReason,
+];
+
 /** Numbers by which the server says that nothing was done, and why. */
-const REFUSALS: readonly (readonly [numbers: readonly number[], says: string, retry: boolean])[] = [
+const REFUSALS: readonly Refusal[] = [
   [[LOCKED], "another transaction is at work on this resource and does not end", true],
   [CONFLICTS, "the database rolled back for the sake of another transaction", true],
   [[IN_TRANSACTION], "a session of the pool was given back with its transaction still open", true],
   [[1040, 1203, 1226], "the database has no connection left for this user", true],
   [[1290, 1792, 1836], "this database is read-only and cannot be written to", true],
   [[1021, 1114], "the database is out of disk", true],
-  [[1045, 1698], "the database wants another user name or password", false],
+  [[1045, 1698], "the database wants another user name or password", false, "credentials"],
   [[1644, 1406], "the name does not fit into its column; ShedLock's takes 64 characters", false],
-  [[1049], "there is no such database", false],
+  [[1049], "there is no such database", false, "no-database"],
   [
     [1418, 1419],
     "this server has a binary log, and then only a user with SUPER may create functions, unless it is started with log_bin_trust_function_creators = 1",
@@ -37,7 +44,7 @@ const REFUSALS: readonly (readonly [numbers: readonly number[], says: string, re
   [
     [1044, 1142, 1143, 1227, FORBIDDEN],
     "this database user may not do what locks need; node_modules/holdfast/docs/engines/mysql.md lists it",
-    false,
+    ...([false, "rights"] as const),
   ],
 ];
 
@@ -51,9 +58,9 @@ export function failureOf(error: unknown): Failure {
   const refusal = REFUSALS.find(([numbers]) => numbers.includes(number));
   const why = number === LOCKED ? "locked" : CONFLICTS.includes(number) ? "conflict" : "other";
   if (refusal === undefined) return { why, error: lost(messageOf(error), causeOf(error)) };
-  const [, says, retryable] = refusal;
+  const [, says, retryable, reason = "other"] = refusal;
   const cause = causeOf(error);
-  return { why, error: new EngineError(says, { effect: "none", retryable, cause }) };
+  return { why, error: new EngineError(says, { effect: "none", retryable, reason, cause }) };
 }
 
 /** A table or routine is not there. */
@@ -75,17 +82,13 @@ export function notConnected(error: unknown): HoldfastError {
   const { error: known } = failureOf(error);
   if (known instanceof EngineError && known.effect === "none") return known;
   return new EngineError(`no connection to the database: ${messageOf(error)}`, {
-    effect: "none",
-    retryable: true,
-    cause: causeOf(error),
+    ...{ effect: "none", retryable: true, reason: "unreachable", cause: causeOf(error) },
   });
 }
 
 export function lost(message: string, cause?: unknown): EngineError {
   return new EngineError(`the database did not answer: ${message}`, {
-    effect: "unknown",
-    retryable: true,
-    cause,
+    ...{ effect: "unknown", retryable: true, reason: "unreachable", cause },
   });
 }
 

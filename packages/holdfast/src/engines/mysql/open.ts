@@ -35,11 +35,10 @@ export async function openFromUrl(url: EngineUrl, connectionLimit: number): Prom
     first = await pool.getConnection();
   } catch (error) {
     await close();
-    const { message, retryable, cause } = notConnected(error) as EngineError;
-    throw new EngineError(`database at ${address.host}:${address.port}: ${message}`, {
-      effect: "none",
-      retryable,
-      cause,
+    const { message, retryable, reason, cause } = notConnected(error) as EngineError;
+    const says = reason === "no-database" ? `there is no database "${address.database}"` : message;
+    throw new EngineError(`database at ${address.host}:${address.port}: ${says}`, {
+      ...{ effect: "none", retryable, reason, cause },
     });
   }
   first.release();

@@ -146,7 +146,7 @@ export async function checkSchema(
     found === null
       ? `this database has no tables "${prefix}…" for locks. Run "npx @holdfast/cli init" with this URL, or call ${create}, once, as a user that may create them`
       : `tables "${prefix}…" are of version ${found}, and ${SCHEMA_VERSION} is needed. Run "npx @holdfast/cli init" with this URL, or call ${create}`;
-  throw new EngineError(message, { effect: "none", retryable: false });
+  throw new EngineError(message, { effect: "none", retryable: false, reason: "not-prepared" });
 }
 
 function tooNew(prefix: string, found: number): EngineError {

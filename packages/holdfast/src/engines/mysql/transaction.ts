@@ -66,7 +66,7 @@ export async function fenceInTransaction(
   const values = `${literal(resource)}, ${mode === "shared" ? 1 : 0}, ${token}`;
   const grants = String(await ask(connection, prefix, `fence(${values})`));
   if (!/^\d+$/.test(grants)) throw unreadable("a fence says how many grants there are");
-  if (Number(grants) === 0) throw fencedOut(sequence);
+  if (Number(grants) === 0) throw fencedOut(sequence, `tables "${prefix}…"`);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { EngineError, HoldfastError } from "../../errors.js";
+import { EngineError, type FailureReason, HoldfastError } from "../../errors.js";
 import { causeOf, messageOf } from "../../sql/cause.js";
 
 export interface Failure {
@@ -9,8 +9,10 @@ export interface Failure {
 const IN_TRANSACTION =
   "a session is inside somebody else's transaction: what is done there could be rolled back";
 
+type Refusal = readonly [pattern: RegExp, says: string, retryable: boolean, reason?: FailureReason];
+
 /** SQLSTATEs by which the server says that nothing was done, and why. */
-const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: boolean])[] = [
+const REFUSALS: readonly Refusal[] = [
   [/^55P03$/, "another transaction is at work on this resource and does not end", true],
   [/^40(001|P01)$/, "PostgreSQL rolled back for the sake of another transaction", true],
   [/^2D000$/, IN_TRANSACTION, true],
@@ -20,15 +22,17 @@ const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: bo
   [/^53300$/, "PostgreSQL has no connection left (max_connections)", true],
   [/^53/, "PostgreSQL is out of disk, memory or other room", true],
   [/^25006$/, "this PostgreSQL is a replica, or read-only, and cannot be written to", true],
-  [/^28/, "PostgreSQL wants another user name or password", false],
+  [/^28/, "PostgreSQL wants another user name or password", false, "credentials"],
   [/^22001$/, "the name does not fit into its column; ShedLock's takes 64 characters", false],
-  [/^3D000$/, "there is no such database", false],
+  [/^3D000$/, "there is no such database", false, "no-database"],
   [
     /^42501$/,
     "this PostgreSQL user may not do what locks need; node_modules/holdfast/docs/engines/postgres.md lists it",
-    false,
+    ...([false, "rights"] as const),
   ],
 ];
+
+const NO_PASSWORD = /client password must be/;
 
 // The session was ended from outside, perhaps after the commit; 40003 says that it cannot say.
 const UNKNOWN = /^(08|57P01|57P02|57P05|40003)/;
@@ -47,9 +51,9 @@ export function failureOf(error: unknown): Failure {
   const refusal = REFUSALS.find(([pattern]) => pattern.test(state));
   const why = state === "55P03" ? "locked" : /^40/.test(state) ? "conflict" : "other";
   const says = refusal?.[1] ?? `PostgreSQL refused: ${message}`;
-  const retryable = refusal?.[2] ?? false;
+  const [, , retryable = false, reason = "other"] = refusal ?? [];
   const cause = causeOf(error);
-  return { why, error: new EngineError(says, { effect: "none", retryable, cause }) };
+  return { why, error: new EngineError(says, { effect: "none", retryable, reason, cause }) };
 }
 
 /** The schema, a table or a function is not there. */
@@ -75,17 +79,20 @@ export function inTransaction(): EngineError {
 export function notConnected(error: unknown): HoldfastError {
   const { error: known } = failureOf(error);
   if (known instanceof EngineError && known.effect === "none") return known;
-  return new EngineError(`no connection to PostgreSQL: ${messageOf(error)}`, {
-    effect: "none",
-    retryable: true,
-    cause: causeOf(error),
+  const cause = causeOf(error);
+  // The client itself says so, before the server could.
+  if (NO_PASSWORD.test(cause.message)) {
+    return new EngineError("PostgreSQL wants a password for this user name, and got none", {
+      ...{ effect: "none", retryable: false, reason: "credentials", cause },
+    });
+  }
+  return new EngineError(`no connection to PostgreSQL: ${cause.message}`, {
+    ...{ effect: "none", retryable: true, reason: "unreachable", cause },
   });
 }
 
 export function lost(message: string, cause?: unknown): EngineError {
   return new EngineError(`PostgreSQL did not answer: ${message}`, {
-    effect: "unknown",
-    retryable: true,
-    cause,
+    ...{ effect: "unknown", retryable: true, reason: "unreachable", cause },
   });
 }

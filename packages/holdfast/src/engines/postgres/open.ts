@@ -38,11 +38,10 @@ export async function openFromUrl(url: EngineUrl, max: number): Promise<Opened> 
   } catch (error) {
     await close();
     const at = `${options.host}:${options.port}`;
-    const { message, retryable, cause } = notConnected(error) as EngineError;
-    throw new EngineError(`PostgreSQL at ${at}: ${message}`, {
-      effect: "none",
-      retryable,
-      cause,
+    const { message, retryable, reason, cause } = notConnected(error) as EngineError;
+    const says = reason === "no-database" ? `there is no database "${options.database}"` : message;
+    throw new EngineError(`PostgreSQL at ${at}: ${says}`, {
+      ...{ effect: "none", retryable, reason, cause },
     });
   }
 }

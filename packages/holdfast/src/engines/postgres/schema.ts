@@ -60,6 +60,10 @@ export async function createSchema(
       if (systemClock.now() >= deadline) throw inUse(schema);
       await sleep(systemClock, CREATION_PAUSE_MS, undefined);
     }
+  } catch (error) {
+    const { error: known } = failureOf(error);
+    // What the server refused it says itself, and more; here it is what that means.
+    throw known instanceof EngineError && known.effect === "none" ? known : error;
   } finally {
     if ("release" in session) giveBack(session as PgPoolClient);
   }
@@ -97,23 +101,26 @@ async function create(session: PgClient, schema: string, program: string): Promi
   }
 }
 
-/** Whether there is nothing to do: all of it is there, of this version, and for this table of ShedLock's. */
+/**
+ * Whether there is nothing to do: all of it is there, of this version, and for this table of ShedLock's.
+ * Read from the catalogue, which everybody may: a program that may use nothing can make sure at its start.
+ */
 async function isMade(session: PgClient, schema: string, table: string | null): Promise<boolean> {
-  try {
-    const { rows } = await session.query(
-      `SELECT "${schema}".version() AS version, "${schema}".holds() AS holds,
-        to_regclass($1) IS NOT NULL AS there,
-        (SELECT prosrc FROM pg_proc WHERE oid = '"${schema}".foreign_free'::regproc) AS source`,
-      [table ?? "pg_class"],
-    );
-    const { version, holds, there, source } = rows[0];
-    if (Number(version) > SCHEMA_VERSION) throw tooNew(schema, Number(version));
-    if (Number(version) < SCHEMA_VERSION || !there) return false;
-    return table === null ? holds === "rows" : String(source).includes(table);
-  } catch (error) {
-    if (isMissing(error)) return false;
-    throw error;
-  }
+  const { rows } = await session.query(
+    `SELECT proname AS name, prosrc AS source FROM pg_proc
+      WHERE pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)
+        AND proname IN ('version', 'holds', 'foreign_free')`,
+    [schema],
+  );
+  const sources = new Map<string, string>(rows.map(({ name, source }) => [name, source]));
+  const version = Number(/\d+/.exec(sources.get("version") ?? "")?.[0] ?? 0);
+  if (version > SCHEMA_VERSION) throw tooNew(schema, version);
+  if (version < SCHEMA_VERSION) return false;
+  if (table === null) return sources.get("holds")?.includes("'rows'") === true;
+  const { rows: found } = await session.query("SELECT to_regclass($1) IS NOT NULL AS there", [
+    table,
+  ]);
+  return found[0].there && sources.get("foreign_free")?.includes(table) === true;
 }
 
 /**
@@ -170,7 +177,7 @@ export async function checkSchema(
     found === undefined
       ? `schema "${schema}" has no tables for locks. Run "npx @holdfast/cli init" with this URL, or call ${create}, once, as a user that may create them`
       : `schema "${schema}" is of version ${found}, and ${SCHEMA_VERSION} is needed. Run "npx @holdfast/cli init" with this URL, or call ${create}`;
-  throw new EngineError(message, { effect: "none", retryable: false });
+  throw new EngineError(message, { effect: "none", retryable: false, reason: "not-prepared" });
 }
 
 function tooNew(schema: string, found: number): EngineError {

@@ -52,7 +52,7 @@ export async function fenceInTransaction(
   const sequence = parseSequencer(sequencer);
   const values = [sequence.resource, sequence.mode === "shared", String(sequence.token)];
   const isGood = oneOf(await ask(client, schema, "fence($1, $2, $3)", values), true, false);
-  if (!isGood) throw fencedOut(sequence);
+  if (!isGood) throw fencedOut(sequence, `schema "${schema}"`);
 }
 
 /**

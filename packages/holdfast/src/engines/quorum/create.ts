@@ -96,7 +96,10 @@ function asked(node: QuorumNode, request: NodeRequest): Promise<NodeAnswer> {
   return new Promise((resolve, reject) => {
     const fail = (why: string, cause?: Error) =>
       reject(
-        new EngineError(`${node.name}: ${why}`, { effect: "unknown", retryable: true, cause }),
+        new EngineError(`${node.name}: ${why}`, {
+          ...{ effect: "unknown", retryable: true, cause },
+          reason: cause instanceof EngineError ? cause.reason : "unreachable",
+        }),
       );
     const late = () => fail(`no answer within ${PATIENCE_MS} ms`);
     const timer = systemClock.timer(PATIENCE_MS, late, true);

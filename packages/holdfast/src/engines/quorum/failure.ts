@@ -1,4 +1,4 @@
-import { EngineError, UsageError } from "../../errors.js";
+import { EngineError, type FailureReason, UsageError } from "../../errors.js";
 import type { Quorum, Unanswered } from "./quorum.js";
 
 /** Why too few nodes could be counted, node by node. */
@@ -29,8 +29,25 @@ export function tooFew(quorum: Quorum, { effect, absent }: Unanswered, resource?
     : "";
   return new EngineError(
     `${terms.writeQuorum} of ${size} nodes must agree, and these did not count: ${reasons.join("; ") || "none"}${hint}`,
-    { effect, retryable: true, ...(resource === undefined ? {} : { resource }) },
+    { effect, retryable: true, reason: fresh ? "not-prepared" : reasonOf(absent), resource },
   );
+}
+
+/** What keeps most of those who did not count from counting, as far as it has a name. */
+function reasonOf(absent: Unanswered["absent"]): FailureReason {
+  const counts = new Map<FailureReason, number>();
+  for (const { answer } of absent) {
+    const reason = reasonOfOne(answer);
+    counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  }
+  const [most] = [...counts].sort(([, a], [, b]) => b - a);
+  return most?.[0] ?? "other";
+}
+
+function reasonOfOne(answer: Unanswered["absent"][number]["answer"]): FailureReason {
+  if (answer === "late") return "unreachable";
+  if (typeof answer === "string" || answer.kind !== "failed") return "other";
+  return answer.error instanceof EngineError ? answer.error.reason : "other";
 }
 
 export function otherTerms(quorum: Quorum, node: number, theirs: string, ours: string) {

@@ -62,7 +62,8 @@ export class LateSeam implements Seam {
 
   #absence(): EngineError {
     const message = `no connection to ${this.name} yet`;
-    return new EngineError(message, { effect: "none", retryable: true });
+    const reason = "unreachable";
+    return new EngineError(message, { effect: "none", retryable: true, reason });
   }
 }
 

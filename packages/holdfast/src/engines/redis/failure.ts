@@ -1,10 +1,12 @@
 import type { Failed } from "../../engine.js";
-import { EngineError, HoldfastError } from "../../errors.js";
+import { EngineError, type FailureReason, HoldfastError } from "../../errors.js";
 import { clientError } from "./client-error.js";
 import { says } from "./shape.js";
 
+type Refusal = readonly [pattern: RegExp, says: string, retryable: boolean, reason?: FailureReason];
+
 /** Replies by which the server says that it did not carry out the command, and why. */
-const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: boolean])[] = [
+const REFUSALS: readonly Refusal[] = [
   [/\bOOM\b/, "Redis is out of memory (maxmemory) and refuses to write", true],
   [/\bBUSY\b/, "Redis is busy with another script", true],
   [/\bREADONLY\b/, "this Redis is a replica and cannot be written to", true],
@@ -14,11 +16,17 @@ const REFUSALS: readonly (readonly [pattern: RegExp, says: string, retryable: bo
   [/\b(TRYAGAIN|MOVED|ASK)\b/, "the Redis Cluster is moving this resource to another node", true],
   [/\bMISCONF\b/, "Redis refuses to write because it cannot save (MISCONF)", true],
   [/\bNOREPLICAS\b/, "Redis refuses to write without enough replicas", true],
-  [/\b(NOAUTH|WRONGPASS)\b/, "Redis wants a user name and password, or others than it got", false],
+  [/\bNOAUTH\b/, "Redis wants a user name and password, and got none", false, "credentials"],
+  [
+    /\bWRONGPASS\b|\bERR invalid password/,
+    "Redis does not accept this user name and password",
+    ...([false, "credentials"] as const),
+  ],
+  [/\bDB index is out of range/, "Redis has no such database", false, "no-database"],
   [
     /\bNOPERM\b|user executing the script can't/,
     "this Redis user may not do what locks need; node_modules/holdfast/docs/engines/redis.md lists it",
-    false,
+    ...([false, "rights"] as const),
   ],
   [/\bWRONGTYPE\b/, "a key of this resource holds something that is not a lock", false],
 ];
@@ -33,12 +41,11 @@ export function explain(error: unknown): HoldfastError {
   const { message } = cause;
   const refusal = REFUSALS.find(([pattern]) => pattern.test(message));
   if (refusal !== undefined) {
-    return new EngineError(refusal[1], { effect: "none", retryable: refusal[2], cause });
+    const [, says, retryable, reason = "other"] = refusal;
+    return new EngineError(says, { effect: "none", retryable, reason, cause });
   }
   return new EngineError(`Redis did not answer: ${message}`, {
-    effect: "unknown",
-    retryable: true,
-    cause,
+    ...{ effect: "unknown", retryable: true, reason: "unreachable", cause },
   });
 }
 
@@ -56,8 +63,8 @@ export function isDoubtful(operation: string, answer: unknown): boolean {
 /** Of a call that the client may have sent twice: a refusal of the repeat says nothing of the first. */
 export function ofRepeat(error: HoldfastError): HoldfastError {
   if (!(error instanceof EngineError) || error.effect === "unknown") return error;
-  const { message, retryable, cause } = error;
-  return new EngineError(message, { effect: "unknown", retryable, cause });
+  const { message, retryable, reason, cause } = error;
+  return new EngineError(message, { effect: "unknown", retryable, reason, cause });
 }
 
 /** The core asks again, and then knows that an earlier attempt had no answer. */

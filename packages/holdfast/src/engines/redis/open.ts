@@ -158,11 +158,14 @@ async function ready(
   closeMore: () => void = () => {},
 ): Promise<Opened> {
   let lastError: Error | null = null;
+  let refused: (error: Error) => void = () => {};
   const several = address.topology !== "single";
-  // Clients try again by themselves; what kept them from connecting is kept for the message.
+  // Clients try again by themselves; what kept them from connecting is kept for the message. But who
+  // was refused for good is told at once: the same password is as wrong the next time.
   client.on("error", (error) => {
     lastError = error;
     emit("failed", () => ({ during: "connection", error: clientError(error) }));
+    if (isFinal(saidBy(error))) refused(error);
   });
   const close = () => {
     closeMore();
@@ -176,17 +179,15 @@ async function ready(
         ? readyInTheEnd(client as unknown as IoRedisOpens, () => lastError)
         : client.connect(),
       new Promise((_, reject) => {
+        refused = reject;
         const late = () => reject(new Error("no connection in time"));
         timer = systemClock.timer(CONNECT_TIMEOUT_MS, late, true);
       }),
     ]);
     return { client, close };
   } catch (error) {
-    const cause = clientError(lastError ?? error);
     close();
-    throw new EngineError(`no Redis at ${showAddress(address)}: ${cause.message}`, {
-      ...{ effect: "none", retryable: true, cause },
-    });
+    throw notOpened(saidBy(lastError ?? error), address);
   } finally {
     timer?.cancel();
   }
@@ -199,11 +200,34 @@ async function ready(
 function readyInTheEnd(client: IoRedisOpens, lastError: () => Error | null): Promise<void> {
   return new Promise((resolve, reject) => {
     client.on("ready", resolve);
-    client.connect().catch((error: Error & { lastNodeError?: Error }) => {
-      const why = lastError() ?? error;
-      const said = (why as typeof error).lastNodeError ?? why;
-      const { retryable } = explain(said) as EngineError;
-      if (!retryable || client.status === "end") reject(said);
+    client.connect().catch((error: unknown) => {
+      const said = saidBy(lastError() ?? error);
+      if (isFinal(said) || client.status === "end") reject(said);
     });
+  });
+}
+
+/** Of a Cluster that could not be reached: what the node said that was asked last. */
+function saidBy(error: unknown): unknown {
+  return (error as { lastNodeError?: Error } | null)?.lastNodeError ?? error;
+}
+
+function isFinal(error: unknown): boolean {
+  const known = explain(error);
+  return known instanceof EngineError && !known.retryable;
+}
+
+function notOpened(error: unknown, address: Address): EngineError {
+  const cause = clientError(error);
+  const where = showAddress(address);
+  const { message, effect, retryable, reason } = explain(cause) as EngineError;
+  if (effect === "unknown") {
+    return new EngineError(`no Redis at ${where}: ${cause.message}`, {
+      ...{ effect: "none", retryable: true, reason: "unreachable", cause },
+    });
+  }
+  const says = reason === "no-database" ? `it has no database ${address.database}` : message;
+  return new EngineError(`Redis at ${where}: ${says}`, {
+    ...{ effect: "none", retryable, reason, cause },
   });
 }

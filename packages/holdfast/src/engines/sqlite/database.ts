@@ -1,6 +1,6 @@
-import { mkdirSync, statfsSync, statSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { EngineError } from "../../errors.js";
+import { EngineError, type FailureReason } from "../../errors.js";
 import { loadBinding, resultCode, SQLITE, type SqlClient } from "./client.js";
 import { refuseSecondName } from "./database-files.js";
 import type { SqliteTerms } from "./options.js";
@@ -32,6 +32,8 @@ const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
   [0x0bd00bd0, "Lustre"],
   [0x65735546, "FUSE"],
 ]);
+
+const OPENING_ERRORS: ReadonlySet<string> = new Set(["ENOENT", "EACCES", "EMFILE", "ENFILE"]);
 
 /**
  * durable: a commit is on the disk before it is acknowledged; for the token counter.
@@ -135,10 +137,11 @@ export function explain(
 ): unknown {
   const code = resultCode(error);
   const errno = (error as NodeJS.ErrnoException).code;
-  const say = (message: string, retryable = false) =>
-    new EngineError(message, { effect, retryable, cause: error });
-  if (code === SQLITE.CANTOPEN || errno === "ENOENT" || errno === "EACCES") {
-    return say(describeUnopenable(path));
+  const say = (message: string, retryable = false, reason: FailureReason = "other") =>
+    new EngineError(message, { effect, retryable, reason, cause: error });
+  if (code === SQLITE.CANTOPEN || OPENING_ERRORS.has(errno ?? "")) {
+    const { message, retryable, reason } = whyUnopenable(path);
+    return say(`cannot open "${path}": ${message}`, retryable, reason);
   }
   if (code === SQLITE.NOTADB) {
     return say(`"${path}" is not an SQLite database; nothing was changed in it. Use another file`);
@@ -146,6 +149,7 @@ export function explain(
   if (code === SQLITE.READONLY) {
     return say(
       `"${path}" cannot be written to: make the file and its folder writable for this user`,
+      ...([false, "rights"] as const),
     );
   }
   if (code === SQLITE.FULL) {
@@ -171,15 +175,29 @@ function refusal(message: string): EngineError {
   return new EngineError(message, { effect: "none", retryable: false });
 }
 
-function describeUnopenable(path: string): string {
+interface Unopenable {
+  readonly message: string;
+  readonly retryable?: boolean;
+  readonly reason?: FailureReason;
+}
+
+/** SQLite says only that it could not. Looked for at its folder: to open the file would drop its locks. */
+function whyUnopenable(path: string): Unopenable {
   const folder = dirname(path);
   try {
-    if (!statSync(folder).isDirectory())
-      return `cannot open "${path}": "${folder}" is not a folder`;
+    if (!statSync(folder).isDirectory()) return { message: `"${folder}" is not a folder` };
+    closeSync(openSync(folder, "r"));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") {
-      return `cannot open "${path}": its folder does not exist. Make it: mkdir -p "${folder}"`;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") {
+      return { message: `its folder does not exist. Make it: mkdir -p "${folder}"` };
+    }
+    if (code === "EMFILE" || code === "ENFILE") {
+      const whose = code === "EMFILE" ? "this process has" : "all processes together have";
+      const limit = code === "EMFILE" ? " (ulimit -n)" : "";
+      return { message: `${whose} too many files open${limit}`, retryable: true };
     }
   }
-  return `cannot open "${path}": make the file and its folder readable and writable for this user`;
+  const message = "make the file and its folder readable and writable for this user";
+  return { message, reason: "rights" };
 }

@@ -101,6 +101,37 @@ test("a full disk is told as such, and the lease that was held is still held", a
   assert.equal(await child.line(), "again granted");
 });
 
+test("a statement that rolled back by itself is told as what it is, and the engine goes on", async () => {
+  await using ground = new Ground();
+  await using locks = await connect(ground.url);
+  const rollBack = (on: string) =>
+    ground.sql(`CREATE TRIGGER broken BEFORE ${on} BEGIN SELECT RAISE(ROLLBACK, 'made up'); END`);
+  await rollBack("INSERT ON grants");
+  await assert.rejects(locks.acquire("a"), { code: "ENGINE", effect: "none", message: /made up/ });
+  await ground.sql("DROP TRIGGER broken");
+  await locks.run("a", () => {});
+  // The counter is moved by whoever opens the file after another boot, on a connection of its own.
+  await ground.sql("UPDATE counter SET boot = 'another'");
+  await rollBack("UPDATE ON counter");
+  await assert.rejects(connect(ground.url), { code: "ENGINE", message: /made up/ });
+  await ground.sql("DROP TRIGGER broken");
+  await (await connect(ground.url)).close();
+});
+
+test("a process that has too many files open is told so, and not that a file is closed to it", async () => {
+  await using ground = new Ground();
+  const child = ground.child(
+    "crowded",
+    [ground.url],
+    ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh"],
+  );
+  assert.equal(
+    await child.line(),
+    "ENGINE retryable this process has too many files open (ulimit -n)",
+  );
+  assert.equal(await child.line(), "opened");
+});
+
 test("a network file system is refused by its type", () => {
   assert.throws(() => refuseNetworkFileSystem(0x6969, "/mnt/x"), /network file system \(NFS\)/);
   assert.throws(() => refuseNetworkFileSystem(-11317950, "/mnt/x"), /\(CIFS\)/);

@@ -146,7 +146,9 @@ export class Ledger {
       this.#letIn(row.resource);
     }
     const peer = this.peers.find(row.peer);
-    if (peer !== null) this.peers.ring(peer);
+    if (peer === null) return;
+    if (force && peer.bell !== null) this.tombstones.tellForced(row.peer, row.resource);
+    this.peers.ring(peer);
   }
 
   /** The grants that others made for our waiters, now with a full life. */
@@ -155,10 +157,11 @@ export class Ledger {
     return this.#tables.all<GrantRow>("grantsClaim", self, host.frame, now);
   }
 
-  /** Where a grant of ours was revoked. */
+  /** Where a grant of ours was revoked, or ended by force. */
   revokedOwn(): string[] {
-    const rows = this.#tables.all<{ resource: string }>("grantsRevoked", this.#tables.self);
-    return rows.map((row) => row.resource);
+    const { self } = this.#tables;
+    const rows = this.#tables.all<{ resource: string }>("grantsRevoked", self);
+    return [...rows.map((row) => row.resource), ...this.tombstones.takeForced(self)];
   }
 
   resourcesAfter(cursor: string, max: number): string[] {

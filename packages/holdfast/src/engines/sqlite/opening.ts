@@ -107,12 +107,21 @@ export class Opening {
       } catch (error) {
         // A binding may keep a closed connection until its statements are collected, and with it
         // the write lock of whatever it left open.
-        client.exec("ROLLBACK");
+        rollBackQuietly(() => client.exec("ROLLBACK"));
         throw error;
       }
     } finally {
       client.close();
     }
+  }
+}
+
+/** SQLite may have rolled back by itself; then there is nothing left to roll back. */
+export function rollBackQuietly(rollBack: () => unknown): void {
+  try {
+    rollBack();
+  } catch (error) {
+    if (resultCode(error) === null) throw error;
   }
 }
 

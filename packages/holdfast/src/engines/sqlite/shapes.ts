@@ -55,6 +55,7 @@ const NAME: Shape = { resource: "text" };
 const SHAPES = {
   header: { application: "number", version: "number", tables: "number" },
   counterRead: { next: "number", reserved: "number", boot: "text" },
+  forcedOf: { grant_id: "text" },
   grantFind: GRANT,
   grantsOf: GRANT,
   grantOfToken: GRANT,

@@ -6,7 +6,7 @@ import { explain, openDatabase } from "./database.js";
 import type { DatabaseFiles } from "./database-files.js";
 import { readHost } from "./host.js";
 import { Ledger, TokensUsedUp } from "./ledger.js";
-import { giveWay, isBusy, Opening } from "./opening.js";
+import { giveWay, isBusy, Opening, rollBackQuietly } from "./opening.js";
 import type { SqliteTerms } from "./options.js";
 
 interface Opened {
@@ -101,13 +101,13 @@ export class Store {
       ledger.start(now);
       answer = work(ledger);
     } catch (error) {
-      rollback.run();
+      rollBackQuietly(() => rollback.run());
       throw error;
     }
     try {
       commit.run();
     } catch (error) {
-      rollBackQuietly(rollback);
+      rollBackQuietly(() => rollback.run());
       // A full disk takes nothing; of any other failure at this point nobody can say.
       const full = resultCode(error) === SQLITE.FULL;
       throw isBusy(error) ? error : explain(error, this.#terms.path, full ? "none" : "unknown");
@@ -147,14 +147,5 @@ export class Store {
   #refuseWhenClosed(): void {
     if (!this.#closed) return;
     throw new EngineError("the sqlite engine was closed", { effect: "none", retryable: false });
-  }
-}
-
-/** SQLite may have rolled back by itself; then there is nothing left to roll back. */
-function rollBackQuietly(rollback: Statement): void {
-  try {
-    rollback.run();
-  } catch (error) {
-    if (resultCode(error) === null) throw error;
   }
 }

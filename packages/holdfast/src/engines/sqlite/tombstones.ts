@@ -1,5 +1,7 @@
 import type { Tables } from "./tables.js";
 
+const FORCED_MS = 60_000;
+
 /** Claims that were given up while a request of theirs may still be on its way. */
 export class Tombstones {
   readonly #tables: Tables;
@@ -20,7 +22,28 @@ export class Tombstones {
     return found !== null && (found.frame !== host.frame || found.until > now);
   }
 
+  /**
+   * Leaves word for a peer that a grant of its was ended by force: its row is gone, and would tell nobody.
+   * A peer that never comes for it finds out by its next renewal; the word goes with the tombstones.
+   */
+  tellForced(peer: string, resource: string): void {
+    this.bury(`${forcedOf(peer)[0]}${resource}`, FORCED_MS);
+  }
+
+  /** Where grants of this peer were ended by force, told once. */
+  takeForced(peer: string): string[] {
+    const range = forcedOf(peer);
+    const found = this.#tables.all<{ grant_id: string }>("forcedOf", ...range);
+    if (found.length > 0) this.#tables.run("forcedForget", ...range);
+    return found.map(({ grant_id }) => grant_id.slice(range[0].length));
+  }
+
   sweep(): void {
     this.#tables.run("tombstonesSweep", this.#tables.host.frame, this.#tables.now);
   }
+}
+
+/** The first and last of what could be told to this peer, in the order of keys. No grantId looks like it. */
+function forcedOf(peer: string): [from: string, to: string] {
+  return [`forced:${peer}:`, `forced:${peer};`];
 }

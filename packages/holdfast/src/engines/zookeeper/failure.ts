@@ -1,4 +1,4 @@
-import { EngineError } from "../../errors.js";
+import { EngineError, type FailureReason } from "../../errors.js";
 import { CODES } from "./wire/operations.js";
 
 type Refusal = readonly [says: string, retryable: boolean, effect?: "unknown"];
@@ -35,23 +35,31 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
   [CODES.throttled]: ["ZooKeeper has too much to do", true],
 };
 
+const REASONS: Readonly<Record<number, FailureReason>> = {
+  [CODES.connectionLoss]: "unreachable",
+  [CODES.noAuth]: "rights",
+  [CODES.authFailed]: "credentials",
+  [CODES.saslRequired]: "credentials",
+};
+
 /** An answer that is no yes. What was not answered is another matter. */
 export function refusal(code: number): EngineError {
   const unheardOf: Refusal = [`ZooKeeper answered with code ${code}`, true, "unknown"];
   const [says, retryable, effect = "none"] = REFUSALS[code] ?? unheardOf;
-  return new EngineError(says, { effect, retryable });
+  const reason = REASONS[code] ?? "other";
+  return new EngineError(says, { effect, retryable, reason });
 }
 
 /** A question that failed without an effect, after one whose effect is not known. */
 export function inDoubt(error: EngineError): EngineError {
-  const { message, retryable } = error;
-  return new EngineError(message, { effect: "unknown", retryable, cause: error });
+  const { message, retryable, reason } = error;
+  return new EngineError(message, { effect: "unknown", retryable, reason, cause: error });
 }
 
 /** Whatever was made has ended with its session. */
 export function withoutEffect(error: EngineError): EngineError {
-  const { message, retryable } = error;
-  return new EngineError(message, { effect: "none", retryable, cause: error });
+  const { message, retryable, reason } = error;
+  return new EngineError(message, { effect: "none", retryable, reason, cause: error });
 }
 
 export function closedEngine(): EngineError {

@@ -82,9 +82,7 @@ export class Sessions {
     const cause = session.lastFailure ?? new Error("no connection in time");
     const hosts = this.#spec.hosts.map(({ host, port }) => `${host}:${port ?? 2181}`).join(",");
     throw new EngineError(`no ZooKeeper at ${hosts}: ${cause.message}`, {
-      effect: "none",
-      retryable: true,
-      cause,
+      ...{ effect: "none", retryable: true, reason: "unreachable", cause },
     });
   }
 

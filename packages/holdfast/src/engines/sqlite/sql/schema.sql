@@ -68,6 +68,7 @@ CREATE TABLE peers (
   version INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Claims that were given up, by their ids; and word for peers whose grants were ended by force.
 CREATE TABLE tombstones (
   grant_id TEXT PRIMARY KEY,
   frame TEXT NOT NULL,

@@ -95,8 +95,7 @@ function unanswered({ writes }: Operation<unknown>, cause: Error): EngineError {
   const reads = !(cause instanceof RangeError) && !writes;
   return new EngineError(`ZooKeeper did not answer: ${cause.message}`, {
     effect: reads ? "none" : "unknown",
-    retryable: true,
-    cause,
+    ...{ retryable: true, reason: "unreachable", cause },
   });
 }
 
@@ -104,8 +103,7 @@ export function notSent(why: string, cause: Error | null): EngineError {
   const message = cause === null ? why : `${why}: ${cause.message}`;
   const details = cause === null ? {} : { cause };
   return new EngineError(`ZooKeeper was not asked: ${message}`, {
-    effect: "none",
-    retryable: true,
+    ...{ effect: "none", retryable: true, reason: "unreachable" },
     ...details,
   });
 }

@@ -250,7 +250,8 @@ export class Session {
     if (xid === XIDS.watches) this.#catchingUp--;
     if (xid === XIDS.auth && err !== CODES.ok) {
       const why = "ZooKeeper does not accept these credentials";
-      this.#end("refused", new EngineError(why, { effect: "none", retryable: false }));
+      const details = { effect: "none", retryable: false, reason: "credentials" } as const;
+      this.#end("refused", new EngineError(why, details));
     }
     if (xid >= 0) this.#settle(xid, err, from);
   }

@@ -1,0 +1,1 @@
+DELETE FROM tombstones WHERE grant_id > ?1 AND grant_id < ?2

@@ -1,0 +1,1 @@
+SELECT grant_id FROM tombstones WHERE grant_id > ?1 AND grant_id < ?2

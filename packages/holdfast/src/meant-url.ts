@@ -1,0 +1,47 @@
+/** How else people call an engine. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  ...{ file: "sqlite", sqlite3: "sqlite", mariadb: "mysql", mysql2: "mysql" },
+  ...{ pg: "postgres", pgsql: "postgres", zk: "zookeeper", etcd3: "etcd" },
+  ...{ valkey: "redis", valkeys: "rediss", sentinel: "redis+sentinel", cluster: "redis+cluster" },
+};
+const USUAL_PORTS: Readonly<Record<string, string>> = {
+  ...{ 6379: "redis", 26379: "redis+sentinel", 5432: "postgres", 3306: "mysql" },
+  ...{ 2379: "etcd", 2181: "zookeeper" },
+};
+const MOST_MISTAKES = 2;
+// Without a user and a password, so that all of it may be shown; a path may be anything.
+const HOST_AND_PORT = /^((?:[a-z0-9.-]+|\[[0-9a-f:.]+\]):(\d{1,5}))(\/.*)?$/is;
+const FILE = /^[\w./-]+\.(db|sqlite3?)$/i;
+
+/** `; did you mean "redis://localhost:6379"?`, or nothing where that is anybody's guess. */
+export function orMeantUrl(text: string, known: readonly string[]): string {
+  const meant = meantBy(text, known);
+  return meant === null ? "" : `; did you mean "${meant}"?`;
+}
+
+function meantBy(text: string, known: readonly string[]): string | null {
+  const [, host, port = "", path] = HOST_AND_PORT.exec(text) ?? [];
+  if (host !== undefined) {
+    return `${USUAL_PORTS[port] ?? "redis"}://${host}${path === undefined ? "" : "/…"}`;
+  }
+  if (FILE.test(text)) return `sqlite:${text}`;
+  const [, scheme = "", slashes] = /^([a-z][a-z0-9+.-]*):(\/\/)?/i.exec(text) ?? [];
+  const name = scheme.toLowerCase();
+  const near = Object.hasOwn(OTHER_NAMES, name)
+    ? OTHER_NAMES[name]
+    : known.find((one) => isNear(name, one, name.length > 4 ? MOST_MISTAKES : 1));
+  if (near === undefined) return null;
+  return near === "sqlite" ? "sqlite:…" : slashes === undefined ? null : `${near}://…`;
+}
+
+/** Whether no more insertions, deletions, replacements and swaps of neighbours lead from one to the other. */
+function isNear(a: string, b: string, most: number): boolean {
+  let same = 0;
+  while (same < a.length && a[same] === b[same]) same++;
+  const [x, y] = [a.slice(same), b.slice(same)];
+  if (x === y) return true;
+  if (most === 0) return false;
+  const rest = (ofX: number, ofY: number) => isNear(x.slice(ofX), y.slice(ofY), most - 1);
+  const isSwap = x[0] === y[1] && x[1] === y[0];
+  return rest(1, 0) || rest(0, 1) || rest(1, 1) || (isSwap && rest(2, 2));
+}

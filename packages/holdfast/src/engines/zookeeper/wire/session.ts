@@ -34,6 +34,8 @@ const CLOSE_MS = 500;
 const SILENT_FOR = 1 / 3;
 // So many timeouts after the last word of a server nobody can know the session any more.
 const GIVEN_UP_AFTER = 2;
+// A lease on it would begin with less than the rest of its life.
+const STALE = 1 / 2;
 
 export interface SessionSpec {
   readonly hosts: readonly Host[];
@@ -139,6 +141,18 @@ export class Session {
     const until = systemClock.now() + this.#timeoutMs;
     // Left alone the server would keep it for as long as the node lives. If that fails, it does.
     this.ask(removeWatches(path), until).catch(() => {});
+  }
+
+  /**
+   * Before something is made that is to live its whole time. Where this process was away for long, the leader
+   * may be about to end the session: a follower that hears of us again tells it later, or never. Who comes
+   * by another connection is told of at once.
+   */
+  refresh(): void {
+    if (this.#state !== "open") return;
+    const oldMs = systemClock.now() - Math.max(this.since, this.#helloSentAt);
+    if (oldMs <= this.leaseMs * STALE) return;
+    this.#connection!.end(new Error(`not kept alive for ${Math.round(oldMs)} ms`));
   }
 
   /** Ends the session at the servers, and with it everything that belongs to it. */

@@ -22,7 +22,7 @@ import type {
 } from "../../../engine.js";
 import { limitMismatch } from "../../../errors.js";
 import { each } from "../each.js";
-import { closedEngine } from "../failure.js";
+import { closedEngine, deadlineOf } from "../failure.js";
 import { LAYOUTS } from "../layout.js";
 import { prove } from "../majority.js";
 import type { ZookeeperTerms } from "../options.js";
@@ -220,7 +220,7 @@ export class ZookeeperTtlEngine implements Engine {
 
   #enter(call: Call): number {
     if (this.#closed) throw closedEngine();
-    return systemClock.now() + call.timeoutMs;
+    return deadlineOf(systemClock.now(), call);
   }
 }
 

@@ -50,7 +50,7 @@ export class Session {
   readonly #spec: SessionSpec;
   readonly #onEnd: (why: "expired" | "refused") => void;
   readonly #watches = new Watches();
-  readonly #requests = new Requests();
+  readonly #requests = new Requests(() => this.#lastFailure);
   readonly #silence = new Silence(this.#requests, (silentMs) => this.#hangUp(silentMs));
   #proof: Proof;
   #timeoutMs: number;
@@ -118,7 +118,7 @@ export class Session {
       const request: Request = { operation, until, resolve: settle, reject, sentAt: 0 };
       if (this.#why !== null) reject(this.#why);
       else if (this.#state === "open") this.#send(request);
-      else this.#requests.wait(request, this.#lastFailure);
+      else this.#requests.wait(request);
     });
   }
 
@@ -199,7 +199,7 @@ export class Session {
     emit("failed", () => ({ during: "connection", error }));
     this.#state = "joining";
     this.#requests.failSent(error);
-    this.#requests.dropLate(error);
+    this.#requests.dropLate();
     if (this.#isHopeless()) {
       this.#end("expired", notSent("the session was not taken up again in time", error));
       return;
@@ -245,7 +245,7 @@ export class Session {
       this.#catchingUp++;
       this.#connection!.send(writeRequest(XIDS.watches, setWatches(this.#lastZxid, paths)));
     }
-    this.#requests.dropLate(this.#lastFailure);
+    this.#requests.dropLate();
     for (const request of this.#requests.takeWaiting()) this.#send(request);
     if (isNew) this.#arm(this.#proof.keepEveryMs, () => this.#keep());
     else this.#keep();

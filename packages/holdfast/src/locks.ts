@@ -175,7 +175,7 @@ export class Locks implements AsyncDisposable {
    * time and should be done once. Never waits.
    */
   once<T>(name: string, options: OnceOptions, fn: RunFunction<T>): Promise<OnceResult<T>> {
-    return once(this, name, options, fn);
+    return once(this, this.#backend.clock, name, options, fn);
   }
 
   /** Whether the grant behind a sequencer is alive at the backend now: Chubby's CheckSequencer. */

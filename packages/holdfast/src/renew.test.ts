@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Engine, RenewRef } from "./engine.js";
-import { LeaseLostError, UsageError } from "./errors.js";
+import { EngineError, LeaseLostError, UsageError } from "./errors.js";
 import { Locks } from "./locks.js";
 import { gate, outcomeOf, stage } from "./stage.fixture.js";
 
@@ -13,6 +13,29 @@ test("a renew() that hangs once does not cost the lease", async () => {
   await clock.advance(10_000);
   assert.ok(lease.held, "the keeper alone would have survived this");
   assert.equal(await renewing, undefined);
+});
+
+test("a renew() whose tries outlast the lease rejects with its loss, and with what went wrong as the cause", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  engine.inject("renew", { kind: "hang", carriedOut: false }, 9);
+  const renewing = outcomeOf(lease.renew());
+  await clock.advance(10_000);
+  const error = await renewing;
+  assert.equal(lease.held, false);
+  assert.ok(error instanceof LeaseLostError, String(error));
+  assert.equal(error, lease.signal.reason);
+  assert.ok(error.cause instanceof EngineError);
+});
+
+test("a renew() that fails while the lease is good says what went wrong", async () => {
+  const { engine, locks, clock } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 30_000 });
+  engine.inject("renew", { kind: "fail" }, 3);
+  const renewing = outcomeOf(lease.renew());
+  await clock.advance(200);
+  assert.ok((await renewing) instanceof EngineError);
+  assert.ok(lease.held);
 });
 
 test("renew() with a shorter ttl is kept alive under the new ttl", async () => {

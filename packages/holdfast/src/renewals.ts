@@ -67,7 +67,9 @@ export class Renewals {
     });
     // It may be sent later, and is looked after until then.
     this.#plans.schedule(grant, clock.now());
-    const answer = await work;
+    const answer = await work.catch((error: unknown) => {
+      throw lossBy(lease, error);
+    });
     this.#take([{ ward: grant, answer, index }]);
     if (answer.kind === "gone" || lease.lost) throw lease.lost ?? lostBy(lease, answer);
   }
@@ -161,6 +163,13 @@ function tellingEach(
 /** Whoever has it by now: it may have been passed on since the answer came. */
 function lose({ kept, lease }: Grant, { why }: Gone): void {
   if (kept) lease!.lose(why === "unknown" ? "expired" : why, why !== "revoked");
+}
+
+/** Tries may outlast the lease: then it is lost, and why the last of them failed is the cause. */
+function lossBy(lease: HeldLease, error: unknown): unknown {
+  if (lease.held || lease.lost === null) return error;
+  lease.lost.cause ??= error;
+  return lease.lost;
 }
 
 function isWithoutEffect(error: unknown): boolean {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sleep as pause } from "../clock.js";
-import type { Engine } from "../engine.js";
+import type { Call, Claim, Engine } from "../engine.js";
 import { memoryEngine } from "../engines/memory/index.js";
 import { LeaseLostError, UsageError } from "../errors.js";
 import type { Lease } from "../lease.js";
@@ -153,6 +153,49 @@ test("close() waits for the last renewal of a run", async () => {
   assert.equal((await other.once("n", NIGHTLY, () => 1)).ran, false);
   await clock.advance(100);
   assert.equal((await other.once("n", NIGHTLY, () => 1)).ran, true);
+});
+
+/** Gives the first grants as a session does that was not confirmed for so long. */
+function withOldGrants(engine: Engine, oldMs: number, count: number): Engine {
+  let given = 0;
+  return Object.assign(Object.create(engine) as Engine, {
+    tryAcquire: async (claim: Claim, call: Call) => {
+      if (given++ >= count) return engine.tryAcquire(claim, call);
+      const { ttlMs } = claim;
+      const answer = await engine.tryAcquire({ ...claim, ttlMs: ttlMs - oldMs }, call);
+      return answer.kind === "granted" ? { ...answer, since: answer.since - oldMs, ttlMs } : answer;
+    },
+  });
+}
+
+const DAILY = { atMostMs: 1_000, atLeastMs: 1_000 };
+
+test("a run does not begin under a grant that would end before atLeastMs, should its process die", async () => {
+  const { clock, engine, held } = stage();
+  const once = new Locks(withOldGrants(engine, 600, 1), { clock });
+  const run = (lease: Lease) => lease.remainingMs();
+  const result = await once.once("n", DAILY, run);
+  assert.ok(result.ran && result.value === 1_000, "the second one is a fresh one");
+  const always = new Locks(withOldGrants(engine, 600, Infinity), { clock });
+  const failure = { code: "ENGINE", effect: "none", retryable: true };
+  await assert.rejects(always.once("m", DAILY, run), failure);
+  assert.equal(held("m"), 0, "it was given back");
+});
+
+test("a process that dies in its run has kept others out for atLeastMs, if that is atMostMs too", async () => {
+  const { clock, engine, other } = stage();
+  const dying = new Locks(withOldGrants(engine, 300, 1), { clock });
+  const lost = assert.rejects(
+    dying.once("n", DAILY, () => pause(clock, 5_000, undefined)),
+    LeaseLostError,
+  );
+  const ran = async () => (await other.once("n", DAILY, () => 1)).ran;
+  await clock.advance(999);
+  assert.equal(await ran(), false);
+  await clock.advance(1_000);
+  assert.equal(await ran(), true);
+  await clock.advance(5_000);
+  await lost;
 });
 
 test("options are looked at before anything is asked", async () => {

@@ -1,5 +1,6 @@
+import type { Clock } from "../clock.js";
 import type { Engine } from "../engine.js";
-import { UnsupportedError, UsageError } from "../errors.js";
+import { EngineError, UnsupportedError, UsageError } from "../errors.js";
 import { type Known, refuseUnknown } from "../known-options.js";
 import type { HeldLease, Lease } from "../lease.js";
 import { type TryAcquireOptions, whole } from "../options.js";
@@ -20,6 +21,10 @@ export type OnceResult<T> =
   /** Somebody else runs, or has just run. */
   | { readonly ran: false };
 
+/** A grant may be older than its answer: where leases are shared, by a third of its life. */
+const SPARE = 1 / 2;
+const MOST_TRIES = 3;
+
 const ONCE: Known<OnceOptions> = {
   ...{ atMostMs: true, atLeastMs: true, label: true, callTimeoutMs: true, signal: true },
 };
@@ -32,6 +37,7 @@ interface Acquirer {
 /** Runs fn unless somebody else does at this moment, or did less than atLeastMs ago. */
 export async function once<T>(
   locks: Acquirer,
+  clock: Clock,
   name: string,
   options: OnceOptions,
   fn: RunFunction<T>,
@@ -51,8 +57,11 @@ export async function once<T>(
         "out after it; leave atLeastMs out, or use an engine whose grants have a ttl of their own",
     );
   }
-  const terms = { ...rest, ttlMs: atMostMs, renew: false, graceMs: 0, fair: "strict" } as const;
-  const lease = await locks.tryAcquire(name, terms);
+  const leastMs = Math.min(Math.ceil(atLeastMs * (1 + SPARE)), traits.ttl.maxMs);
+  const isShort = atMostMs < leastMs;
+  const life = isShort ? { ttlMs: leastMs, maxHoldMs: atMostMs } : { ttlMs: atMostMs };
+  const terms = { ...rest, ...life, renew: false, graceMs: 0, fair: "strict" } as const;
+  const lease = await takeFor(atLeastMs, clock, name, () => locks.tryAcquire(name, terms));
   if (lease === null) return { ran: false };
   const { minMs } = traits.ttl;
   const value = await runUnder(locks, lease, async (lease) => {
@@ -65,4 +74,31 @@ export async function once<T>(
     }
   });
   return { ran: true, value };
+}
+
+/**
+ * Whatever becomes of the run, others are kept out for atLeastMs from its beginning: its process may die in
+ * it. A grant that has less to live than that, by a session or a lease that was not confirmed for long, is
+ * given back; the next one is fresher.
+ */
+async function takeFor(
+  atLeastMs: number,
+  clock: Clock,
+  name: string,
+  take: () => Promise<Lease | null>,
+): Promise<Lease | null> {
+  for (let tries = 1; ; tries++) {
+    const startedAt = clock.now();
+    const lease = await take();
+    if (lease === null) return null;
+    const { since, lifeMs } = (lease as HeldLease).grant;
+    const shortMs = Math.ceil(startedAt + atLeastMs - (since + lifeMs));
+    if (shortMs <= 0) return lease;
+    await lease.release();
+    if (tries < MOST_TRIES) continue;
+    throw new EngineError(
+      `the grant of "${name}" would end ${shortMs} ms before atLeastMs, ${atLeastMs}; nothing was run`,
+      { effect: "none", retryable: true },
+    );
+  }
 }

@@ -53,8 +53,6 @@ export function contended(can: {
   readonly shared: boolean;
   readonly limits: boolean;
   readonly lockDelay: boolean;
-  /** Left out: yes. */
-  readonly once?: boolean;
 }): readonly Contended[] {
   return [
     { name: COUNTED, limit: 0, lockDelayMs: 0 },
@@ -64,9 +62,7 @@ export function contended(can: {
     ...(can.shared ? [{ name: "catalogue", limit: Infinity, lockDelayMs: 0 }] : []),
     ...(can.shared ? [{ name: "index", limit: Infinity, lockDelayMs: 0 }] : []),
     ...(can.limits ? [{ name: "permits", limit: 3, lockDelayMs: 0 }] : []),
-    ...(can.once === false
-      ? []
-      : [{ name: "nightly", limit: 0, lockDelayMs: 0, kind: "once" as const }]),
+    { name: "nightly", limit: 0, lockDelayMs: 0, kind: "once" },
     ...Array.from({ length: GROUPED }, (_, i) => ({
       ...{ name: `group ${i}`, limit: 0, lockDelayMs: 0, kind: "group" as const },
     })),

@@ -12,6 +12,7 @@ import { UsageError } from "../../errors.js";
 import type { Locks } from "../../locks.js";
 import { parseEngineUrl } from "../../url.js";
 import { Ground, lossOf } from "./ground.fixture.js";
+import { HeldBack } from "./held-back.fixture.js";
 import { etcdEngine } from "./index.js";
 import { resolveEtcd, termsFromUrl } from "./options.js";
 
@@ -100,6 +101,25 @@ test("a server that forgot its tokens is asked for one, and no lease is lost", a
   assert.ok(answers.every(({ status }) => status === "fulfilled"));
   await Promise.all(held.map((lease) => lease.renew()));
   assert.equal(held.filter((lease) => lease.held).length, leases);
+});
+
+test("an authentication without an answer is tried again while the leases live", async () => {
+  const ttlMs = 6_000;
+  await using server = await startEtcd();
+  await using ground = new Ground(server);
+  await withUsers(ground);
+  await using relay = await new HeldBack(server.port).start();
+  const endpoints = [relay.endpoint];
+  const locks = ground.locks({ endpoints, username: "app", password: SECRET });
+  const names = Array.from({ length: 20 }, (_, i) => `held-${i}`);
+  const held = await Promise.all(names.map((name) => locks.acquire(name, { ttlMs })));
+  // As on a connection that broke without a word.
+  relay.keep("/v3/auth/authenticate");
+  await server.restart();
+  while (relay.caught === 0) await sleep(5);
+  relay.enough();
+  await sleep(ttlMs * 1.5);
+  assert.equal(held.filter((lease) => lease.held).length, held.length);
 });
 
 test("a user name for an etcd without users is told so", async () => {

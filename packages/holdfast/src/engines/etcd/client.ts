@@ -19,6 +19,8 @@ const SHARE_OF_TIME = 3;
 const SHORTEST_TRY_MS = 150;
 const STREAM_MS = 2_000;
 const AUTHENTICATE = "/v3/auth/authenticate";
+// All calls wait for one authentication: on a connection that broke without a word, that would be for long.
+const AUTHENTICATION = { repeatable: true, urgent: true, firstTryMs: 1_000 } as const;
 
 export interface CallOptions {
   /** On the engine's clock. */
@@ -27,6 +29,8 @@ export interface CallOptions {
   readonly repeatable: boolean;
   /** Keeps leases alive, and must not wait behind a crowd of claims. */
   readonly urgent?: boolean;
+  /** A try without an answer for so long is followed by another, which has twice the time. */
+  readonly firstTryMs?: number;
 }
 
 export interface Stream {
@@ -54,7 +58,7 @@ export class EtcdClient {
       terms.tls === null ? new Agent(options) : new TlsAgent({ ...options, ...terms.tls });
     const kept = { keepAlive: true, maxSockets: MOST_SOCKETS };
     this.#tokens = new Tokens(terms.user, (user, deadline) =>
-      this.call(AUTHENTICATE, user, tokenAnswer, { deadline, repeatable: true, urgent: true }),
+      this.call(AUTHENTICATE, user, tokenAnswer, { deadline, ...AUTHENTICATION }),
     );
     this.#agents = { usual: agent(kept), urgent: agent(kept), streams: agent({}) };
   }
@@ -148,6 +152,7 @@ export class EtcdClient {
     let doubtful = false;
     let failure: EngineError | null = null;
     const usesToken = path !== AUTHENTICATE;
+    let tryMs = options.firstTryMs;
     for (let tried = 0; tried < MOST_TRIES; tried++) {
       if (options.deadline <= systemClock.now()) break;
       const endpoint = this.#endpoint;
@@ -157,11 +162,12 @@ export class EtcdClient {
         if (usesToken) token = await this.#tokens.get(options.deadline);
         const askedAt = systemClock.now();
         const leftMs = options.deadline - askedAt;
-        const value = await this.#once(path, text, token, endpoint, leftMs, options);
+        const value = await this.#once(path, text, token, endpoint, leftMs, options, tryMs);
         return [check(value), askedAt];
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
         doubtful ||= error.effect === "unknown";
+        if (tryMs !== undefined && isLate(error)) tryMs *= 2;
         isStale = isStaleToken(error);
         // That the time ran out says less than what went wrong before, unless that was put right.
         const before: EngineError | null = isStaleToken(failure) ? null : failure;
@@ -192,9 +198,11 @@ export class EtcdClient {
     endpoint: Endpoint,
     leftMs: number,
     { urgent = false }: CallOptions,
+    tryMs: number | undefined,
   ): Promise<unknown> {
     const others = this.#terms.endpoints.length > 1;
-    const timeMs = others ? Math.max(leftMs / SHARE_OF_TIME, SHORTEST_TRY_MS) : leftMs;
+    const shareMs = others ? Math.max(leftMs / SHARE_OF_TIME, SHORTEST_TRY_MS) : leftMs;
+    const timeMs = tryMs ?? shareMs;
     const agent = urgent ? this.#agents.urgent : this.#agents.usual;
     const request = this.#request(path, text, token, endpoint, agent);
     const { status, body } = await answerTo(request, text, Math.min(timeMs, leftMs), this.#name);

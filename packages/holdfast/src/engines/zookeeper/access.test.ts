@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createConnection } from "node:net";
+import { createConnection, createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -54,6 +54,31 @@ describe("access", { concurrency: 4 }, () => {
     assert.match(error.message, /no ZooKeeper at 127\.0\.0\.1:1: .*ECONNREFUSED/);
     assert.doesNotMatch(error.message, /secret/);
   });
+
+  for (const hold of ["session", "ttl"] as const) {
+    it(`a call that reached no server says why, and that it did nothing, hold ${hold}`, async () => {
+      const closing = createTcpServer((socket) => socket.destroy());
+      await new Promise<void>((go) => closing.listen(0, "127.0.0.1", go));
+      closing.unref();
+      const { port } = closing.address() as { port: number };
+      for (const [hosts, why] of [
+        ["127.0.0.1:1", /ECONNREFUSED/],
+        // As a server does with who comes beyond maxClientCnxns.
+        [`127.0.0.1:${port}`, /closed the connection|ECONNRESET/],
+      ] as const) {
+        const locks = ground.locks({ hosts, hold });
+        for (const options of [{}, { waitMs: 1_000 }]) {
+          const calling = locks.acquire(fresh(), { waitMs: 0, callTimeoutMs: 1_000, ...options });
+          const error = await calling.catch((e: unknown) => e);
+          assert.ok(error instanceof EngineError, String(error));
+          assert.match(error.message, why);
+          assert.deepEqual([error.effect, error.retryable], ["none", true]);
+          assert.ok(error.cause instanceof Error);
+        }
+        await locks.close();
+      }
+    });
+  }
 
   for (const [what, url, message] of [
     ["no host", "zookeeper:///a", /needs a host/],

@@ -82,6 +82,7 @@ export class Desk {
     }
     const pick = () => this.#sessions.for(claim.ttlMs);
     return this.#sessions.on(pick, async (session) => {
+      session.refresh();
       const aheadMs = timing.at - timing.call.startedAt;
       const standing = new Standing(claim, hash, room, session, aheadMs);
       standing.doubtful = known !== null;

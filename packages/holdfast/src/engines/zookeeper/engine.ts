@@ -25,7 +25,7 @@ import type {
 import { Claims } from "./claims.js";
 import { Desk, type Timing } from "./desk.js";
 import { each } from "./each.js";
-import { closedEngine } from "./failure.js";
+import { closedEngine, deadlineOf } from "./failure.js";
 import { LAYOUTS } from "./layout.js";
 import { Leavings } from "./leavings.js";
 import type { Line } from "./line.js";
@@ -214,6 +214,6 @@ export class ZookeeperEngine implements Engine {
   #enter(call: Call): Timing {
     if (this.#closed) throw closedEngine();
     const at = systemClock.now();
-    return { call, at, until: at + call.timeoutMs };
+    return { call, at, until: deadlineOf(at, call) };
   }
 }

@@ -1,3 +1,4 @@
+import type { Call } from "../../engine.js";
 import { EngineError, type FailureReason } from "../../errors.js";
 import { CODES } from "./wire/operations.js";
 
@@ -60,6 +61,14 @@ export function inDoubt(error: EngineError): EngineError {
 export function withoutEffect(error: EngineError): EngineError {
   const { message, retryable, reason } = error;
   return new EngineError(message, { effect: "none", retryable, reason, cause: error });
+}
+
+/** Of a call's time: a little less than core's own limit, so that what went wrong is told, and not silence. */
+const OF_THE_TIME = 0.9;
+
+/** Until when the servers may answer a call that comes in now; on systemClock. */
+export function deadlineOf(now: number, { timeoutMs }: Pick<Call, "timeoutMs">): number {
+  return now + timeoutMs * OF_THE_TIME;
 }
 
 export function closedEngine(): EngineError {

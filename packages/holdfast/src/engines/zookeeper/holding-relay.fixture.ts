@@ -16,6 +16,7 @@ export class HoldingRelay implements AsyncDisposable {
   readonly #links = new Set<Link>();
   #next: { readonly kind: RequestKind; readonly fate: Fate } | null = null;
   #lost = 0;
+  #isLast = false;
 
   private constructor(target: number) {
     this.#server = createServer((client) => {
@@ -24,6 +25,7 @@ export class HoldingRelay implements AsyncDisposable {
         const { fate } = this.#next;
         this.#next = null;
         if (fate === "unanswered") this.#lost++;
+        if (fate === "unanswered" && this.#isLast) this.#server.close();
         return fate;
       });
       this.#links.add(link);
@@ -45,9 +47,10 @@ export class HoldingRelay implements AsyncDisposable {
     this.#next = { kind, fate: "held" };
   }
 
-  /** The next request of this kind arrives, and instead of its answer the connection breaks. */
-  loseAnswerTo(kind: RequestKind): void {
+  /** The next request of this kind arrives, and instead of its answer the connection breaks; the last one, then. */
+  loseAnswerTo(kind: RequestKind, { isLast = false } = {}): void {
     this.#next = { kind, fate: "unanswered" };
+    this.#isLast = isLast;
   }
 
   /** How many answers were lost. */

@@ -32,7 +32,7 @@ import sys
 from kazoo.client import KazooClient
 zk = KazooClient(hosts=sys.argv[1])
 zk.start()
-lock = zk.Lock(sys.argv[2], "a kazoo client")
+lock = getattr(zk, sys.argv[3])(sys.argv[2], "a kazoo client")
 print("ready", flush=True)
 for line in sys.stdin:
     word = line.strip()
@@ -74,10 +74,7 @@ public class Locker {
 `;
 
 const FOREIGNERS: Readonly<Record<Exclude<LayoutName, "holdfast">, (path: string) => Foreigner>> = {
-  kazoo: (path) => {
-    const python = ensure("kazoo");
-    return new Foreigner(python, ["-c", KAZOO, ground.server.hosts, path]);
-  },
+  kazoo: (path) => kazoo(path, "Lock"),
   curator: (path) => {
     ensure("javac");
     const jars = CURATOR_JARS.map(ensure);
@@ -87,6 +84,10 @@ const FOREIGNERS: Readonly<Record<Exclude<LayoutName, "holdfast">, (path: string
     return new Foreigner(ensure("java"), [...args, ground.server.hosts, path]);
   },
 };
+
+function kazoo(path: string, kind: "Lock" | "ReadLock" | "WriteLock"): Foreigner {
+  return new Foreigner(ensure("kazoo"), ["-c", KAZOO, ground.server.hosts, path, kind]);
+}
 
 describe("interop", { concurrency: 2 }, () => {
   for (const layout of ["kazoo", "curator"] as const) {
@@ -121,6 +122,36 @@ describe("interop", { concurrency: 2 }, () => {
       assert.ok((await waiting).held, "a foreigner that ends lets the next in");
     });
   }
+
+  it("kazoo's readers and writers and our locks exclude each other", async () => {
+    const name = fresh();
+    const path = `/theirs/${name}`;
+    const locks = ground.locks({ prefix: "theirs/", layout: "kazoo" });
+    await using one = kazoo(path, "ReadLock");
+    await using two = kazoo(path, "ReadLock");
+    await using writer = kazoo(path, "WriteLock");
+    for (const each of [one, two, writer]) assert.equal(await each.line(), "ready");
+
+    for (const reader of [one, two]) assert.equal(await reader.ask("acquire"), "held");
+    assert.equal(await locks.tryAcquire(name), null, "two read");
+    assert.equal((await locks.inspect(name)).holders.length, 2);
+    const ours = locks.acquire(name, { waitMs: 60_000 });
+    await ground.untilWaiters(locks, name, 1);
+    assert.equal(await two.ask("release"), "released");
+    assert.equal(await locks.tryAcquire(name), null, "one reads");
+    assert.equal((await locks.inspect(name)).waiters.length, 1);
+    assert.equal(await one.ask("release"), "released");
+
+    const lease = await ours;
+    for (const each of [one, writer]) assert.equal(await each.ask("try"), "busy");
+    one.say("acquire");
+    await ground.untilWaiters(locks, name, 1);
+    await lease.release();
+    assert.equal(await one.line(), "held");
+    assert.equal(await one.ask("release"), "released");
+    assert.equal(await writer.ask("acquire"), "held");
+    assert.equal(await locks.tryAcquire(name), null, "one writes");
+  });
 
   it("a foreign layout has exclusive locks only, and says so", async () => {
     const locks = ground.locks({ layout: "kazoo" });

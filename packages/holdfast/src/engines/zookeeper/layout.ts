@@ -38,8 +38,10 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
   },
   kazoo: {
     stem: (_, hash) => `${hash}__lock__`,
-    read: reader(`^(.*)(?:__lock__|-lock-)${NUMBER}`, ([, hash = "", number]) => ({
-      ...{ number: Number(number), mode: "exclusive", limit: null, hash, left: null },
+    // A ReadLock's node is named __rlock__; readers hold together, and a writer waits for each of them.
+    read: reader(`^(.*)(__rlock__|__lock__|-lock-)${NUMBER}`, ([, hash = "", kind, number]) => ({
+      mode: kind === "__rlock__" ? "shared" : "exclusive",
+      ...{ number: Number(number), limit: null, hash, left: null },
     })),
   },
   curator: {

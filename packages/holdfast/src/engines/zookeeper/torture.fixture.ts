@@ -34,8 +34,7 @@ export async function zookeeperPlace(hold: "session" | "ttl"): Promise<Place> {
   });
   return {
     ttlMs: TTL_MS,
-    // Open: with hold "session" the next run of once was seen to begin half a second too early, once.
-    can: { shared: true, limits: true, lockDelay: true, once: hold === "ttl" },
+    can: { shared: true, limits: true, lockDelay: true },
     url: (index) => urlOf(relays[index]!.map(({ port }) => port)),
     directUrl,
     faults: [

@@ -20,9 +20,9 @@ import type {
   Sequence,
   WatchFacet,
 } from "../../../engine.js";
-import { limitMismatch } from "../../../errors.js";
+import { EngineError, limitMismatch } from "../../../errors.js";
 import { each } from "../each.js";
-import { closedEngine } from "../failure.js";
+import { closedEngine, deadlineOf } from "../failure.js";
 import { LAYOUTS } from "../layout.js";
 import { prove } from "../majority.js";
 import type { ZookeeperTerms } from "../options.js";
@@ -35,7 +35,9 @@ import { Bells } from "./bells.js";
 import { type Decision, Ledgers, type Reading } from "./ledgers.js";
 import {
   holdingOf,
+  type Ledger,
   signatureOf,
+  sizeOf,
   tokenInUse,
   withGrant,
   withGrave,
@@ -47,6 +49,8 @@ import type { Judged } from "./sightings.js";
 const DAY_MS = 86_400_000;
 /** Who was refused looks again within a second; after a few it has given up. */
 const LISTEN_MS = 5_000;
+/** A megabyte less what renewals, revocations and tombstones may add to what is there. */
+const MOST_BYTES = 900_000;
 
 export const ZOOKEEPER_TTL_TRAITS: EngineTraits = {
   expiry: "ttl",
@@ -96,12 +100,17 @@ export class ZookeeperTtlEngine implements Engine {
     let signature = "";
     let untimed = false;
     const ask = () =>
-      this.#ledgers.change(path, until, (reading) => {
-        const [said, next] = decide(claim, hash, reading, call);
-        signature = signatureOf(next ?? reading.ledger);
-        untimed = reading.grants.some((grant) => grant.untimed);
-        return [said, next];
-      });
+      this.#ledgers.change(
+        path,
+        until,
+        (reading) => {
+          const [said, next] = decide(claim, hash, reading, call);
+          signature = signatureOf(next ?? reading.ledger);
+          untimed = reading.grants.some((grant) => grant.untimed);
+          return [said, next];
+        },
+        { repeatable: true },
+      );
     let answer = await ask();
     if (answer.kind === "busy" && untimed) {
       await this.#ledgers.time(path, until);
@@ -220,7 +229,7 @@ export class ZookeeperTtlEngine implements Engine {
 
   #enter(call: Call): number {
     if (this.#closed) throw closedEngine();
-    return systemClock.now() + call.timeoutMs;
+    return deadlineOf(systemClock.now(), call);
   }
 }
 
@@ -252,7 +261,20 @@ function decide(
   const { tokens, ttlMs } = claim;
   const token = reading.takeToken();
   const next = withGrant(ledger, hash, holdingOf(claim, token));
+  refuseTooLarge(claim.resource, next);
   return [{ kind: "granted", token, tokens, since: startedAt, ttlMs }, next];
+}
+
+/** Before it is sent: a server that is sent too much closes the connection and says nothing. */
+function refuseTooLarge(resource: string, next: Ledger): void {
+  const bytes = sizeOf(next);
+  if (bytes <= MOST_BYTES) return;
+  const holders = Object.keys(next.grants).length;
+  throw new EngineError(
+    `the record of "${resource}" would take ${bytes} bytes with ${holders} holders, and ZooKeeper ` +
+      "takes a megabyte (jute.maxbuffer): fewer holders, or shorter labels",
+    { effect: "none", retryable: false },
+  );
 }
 
 function renewal(

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Claim, Engine } from "../../../engine.js";
+import { EngineError } from "../../../errors.js";
 import { claim, fresh, Ground, now, until } from "../ground.fixture.js";
 import { HoldingRelay, type RequestKind } from "../holding-relay.fixture.js";
 import { resolveZookeeper } from "../options.js";
@@ -211,3 +212,47 @@ describe("requests that arrive late, on records with a ttl", () => {
 function told(answer: Awaited<ReturnType<Engine["tryAcquire"]>>): string {
   return answer.kind === "granted" ? String(answer.token) : answer.kind;
 }
+
+describe("an acquire under way when the connection breaks", { concurrency: 2 }, () => {
+  it("is asked again by its grantId, and gets what it was granted", async () => {
+    const [engine, relay] = await slowProcess();
+    const resource = fresh();
+    await useIt(engine, resource);
+    const one = claim(resource, { ttlMs: TTL_MS });
+    relay.loseAnswerTo("write");
+    const token = await grant(engine, one);
+    assert.equal(relay.lost, 1);
+    const { holders } = await process().inspect(resource, now());
+    assert.deepEqual(
+      holders.map((holder) => holder.token),
+      [token],
+    );
+  });
+
+  it("leaves its effect unknown, where nobody answers until its time is over", async () => {
+    const [engine, relay] = await slowProcess();
+    const resource = fresh();
+    await useIt(engine, resource);
+    relay.loseAnswerTo("write", { isLast: true });
+    const asking = engine.tryAcquire(claim(resource), now(1_000));
+    const error = await asking.catch((e: unknown) => e);
+    assert.ok(error instanceof EngineError, String(error));
+    assert.deepEqual([error.effect, error.retryable], ["unknown", true]);
+    assert.equal((await process().inspect(resource, now())).holders.length, 1, "it was granted");
+  });
+});
+
+it("a record that ZooKeeper would not take is refused before it is sent, for good", async () => {
+  const engine = process();
+  const resource = fresh();
+  const wish = { mode: "shared", label: "x".repeat(200_000), ttlMs: TTL_MS } as const;
+  const holders = Array.from({ length: 4 }, () => claim(resource, wish));
+  for (const holder of holders) await grant(engine, holder);
+  const error = await engine.tryAcquire(claim(resource, wish), now()).catch((e: unknown) => e);
+  assert.ok(error instanceof EngineError, String(error));
+  assert.match(error.message, /bytes with 5 holders.*jute\.maxbuffer/);
+  assert.deepEqual([error.effect, error.retryable], ["none", false]);
+  const renewed = await engine.renew(holders, now());
+  assert.deepEqual(new Set(renewed.map(({ kind }) => kind)), new Set(["renewed"]));
+  for (const holder of holders) assert.equal(await release(engine, holder), "released");
+});

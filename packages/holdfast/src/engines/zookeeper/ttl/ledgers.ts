@@ -1,6 +1,7 @@
 import { randomInt } from "node:crypto";
 import { sleep, systemClock } from "../../../clock.js";
 import { EngineError } from "../../../errors.js";
+import { inDoubt } from "../failure.js";
 import { isEmpty, type Ledger, withLeftAt } from "./record.js";
 import type { Page, Records } from "./records.js";
 import { type Judged, Sightings } from "./sightings.js";
@@ -17,6 +18,10 @@ export interface Reading {
 
 interface Change {
   readonly until: number;
+  /** Whether it finds its own work where it is made once more. */
+  readonly repeatable: boolean;
+  /** Whether it was written down without an answer: it may be there. */
+  doubtful: boolean;
   readonly decide: (reading: Reading) => Decision<unknown>;
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: Error) => void;
@@ -55,10 +60,20 @@ export class Ledgers {
     ]);
   }
 
-  /** Those of one process need not be in each other's way: what waits is written together. */
-  change<A>(path: string, until: number, decide: (reading: Reading) => Decision<A>): Promise<A> {
+  /**
+   * Those of one process need not be in each other's way: what waits is written together. What is repeatable
+   * is made once more where the connection breaks under it: a write that is still on its way fits only the
+   * page that it was made for.
+   */
+  change<A>(
+    path: string,
+    until: number,
+    decide: (reading: Reading) => Decision<A>,
+    { repeatable = false } = {},
+  ): Promise<A> {
     return new Promise<A>((resolve, reject) => {
-      const change = { until, decide, resolve: resolve as (answer: unknown) => void, reject };
+      const settle = { resolve: resolve as (answer: unknown) => void, reject };
+      const change: Change = { until, decide, repeatable, doubtful: false, ...settle };
       const waiting = this.#waiting.get(path);
       if (waiting !== undefined) {
         waiting.push(change);
@@ -76,7 +91,7 @@ export class Ledgers {
       const now = systemClock.now();
       for (const late of waiting.filter(({ until }) => until <= now)) {
         waiting.splice(waiting.indexOf(late), 1);
-        late.reject(failure ?? tooBusy());
+        fail(late, failure ?? tooBusy());
       }
       if (waiting.length === 0) break;
       try {
@@ -84,13 +99,17 @@ export class Ledgers {
         else if (tries > 0) await pause();
         failure = null;
       } catch (error) {
-        if (isUndone(error)) {
-          failure = error;
-          await pause();
-          continue;
-        }
         // Whoever asks again does so with the same grantId, and finds what was written after all.
-        for (const { reject } of waiting.splice(0)) reject(error as Error);
+        const isOver = ({ repeatable }: Change) =>
+          !isBroken(error) || !(repeatable || error.effect === "none");
+        for (const over of waiting.filter(isOver)) {
+          waiting.splice(waiting.indexOf(over), 1);
+          fail(over, error as Error);
+        }
+        if (!isBroken(error)) continue;
+        failure = error;
+        for (const change of waiting) change.doubtful ||= error.effect === "unknown";
+        await pause();
       }
     }
     this.#waiting.delete(path);
@@ -153,12 +172,17 @@ function pause(): Promise<void> {
 }
 
 /**
- * Whether the connection broke before anything was written, which a cause tells: another server is asked in
- * the time that is left. What a server refuses has none.
+ * Whether the connection broke, which a cause tells: another server is asked in the time that is left. What
+ * a server refuses has none; and of one whose answers cannot be read nothing more is asked.
  */
-function isUndone(error: unknown): error is EngineError {
-  if (!(error instanceof EngineError) || error.cause === undefined) return false;
-  return error.effect === "none" && error.retryable;
+function isBroken(error: unknown): error is EngineError {
+  if (!(error instanceof EngineError) || !error.retryable) return false;
+  return error.cause !== undefined && !(error.cause instanceof RangeError);
+}
+
+function fail({ reject, doubtful }: Change, error: Error): void {
+  const isCertain = !(error instanceof EngineError) || error.effect === "unknown";
+  reject(doubtful && !isCertain ? inDoubt(error) : error);
 }
 
 function tooBusy(): EngineError {

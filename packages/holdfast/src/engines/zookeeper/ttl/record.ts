@@ -56,6 +56,11 @@ export function writeLedger(mark: string, { grants, graves }: Ledger): Buffer {
   return Buffer.from(JSON.stringify({ mark, grants, graves: Object.fromEntries(graves) }));
 }
 
+/** How many bytes its node takes. */
+export function sizeOf(ledger: Ledger): number {
+  return writeLedger("", ledger).length;
+}
+
 function isObject(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }

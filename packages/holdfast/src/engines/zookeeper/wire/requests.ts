@@ -1,4 +1,4 @@
-import { systemClock } from "../../../clock.js";
+import { systemClock, type Timer } from "../../../clock.js";
 import { EngineError } from "../../../errors.js";
 import type { Operation } from "./operations.js";
 
@@ -22,8 +22,16 @@ export interface Request {
 /** What was asked and is not answered: under way by its number, or waiting for a connection. */
 export class Requests {
   readonly #inFlight = new Map<number, Request>();
+  readonly #lastFailure: () => Error | null;
   #waiting: Request[] = [];
+  #lateAt = Infinity;
+  #late: Timer | null = null;
   #xid = 0;
+
+  /** lastFailure: why there is no connection, as far as that is known. */
+  constructor(lastFailure: () => Error | null) {
+    this.#lastFailure = lastFailure;
+  }
 
   /** The one that has been under way for longest. */
   get oldest(): Request | undefined {
@@ -54,15 +62,20 @@ export class Requests {
     this.#inFlight.delete(xid);
   }
 
-  wait(request: Request, lastFailure: Error | null): void {
-    if (this.#waiting.length < MOST_WAITING) this.#waiting.push(request);
-    else request.reject(notSent("too many requests wait for a connection", lastFailure));
+  wait(request: Request): void {
+    if (this.#waiting.length >= MOST_WAITING) {
+      request.reject(notSent("too many requests wait for a connection", this.#lastFailure()));
+      return;
+    }
+    this.#waiting.push(request);
+    this.#awaitLate(request.until);
   }
 
   /** All that waited, for a connection that has come. */
   takeWaiting(): readonly Request[] {
     const waiting = this.#waiting;
     this.#waiting = [];
+    this.#endLate();
     return waiting;
   }
 
@@ -78,12 +91,29 @@ export class Requests {
   }
 
   /** What was not sent in time is not sent later either. */
-  dropLate(lastFailure: Error | null): void {
+  dropLate(): void {
+    this.#endLate();
     const now = systemClock.now();
     const late = this.#waiting.filter(({ until }) => until <= now);
-    if (late.length === 0) return;
-    this.#waiting = this.#waiting.filter(({ until }) => until > now);
-    for (const { reject } of late) reject(notSent("no connection in time", lastFailure));
+    if (late.length > 0) this.#waiting = this.#waiting.filter(({ until }) => until > now);
+    const next = this.#waiting.reduce((least, { until }) => Math.min(least, until), Infinity);
+    if (next < Infinity) this.#awaitLate(next);
+    for (const { reject } of late) reject(notSent("no connection in time", this.#lastFailure()));
+  }
+
+  /** Whoever waits is told why in time: later nobody listens. */
+  #awaitLate(until: number): void {
+    if (until >= this.#lateAt) return;
+    this.#endLate();
+    this.#lateAt = until;
+    const inMs = Math.max(0, until - systemClock.now());
+    this.#late = systemClock.timer(inMs, () => this.dropLate(), false);
+  }
+
+  #endLate(): void {
+    this.#late?.cancel();
+    this.#late = null;
+    this.#lateAt = Infinity;
   }
 }
 

@@ -34,6 +34,8 @@ const CLOSE_MS = 500;
 const SILENT_FOR = 1 / 3;
 // So many timeouts after the last word of a server nobody can know the session any more.
 const GIVEN_UP_AFTER = 2;
+// A lease on it would begin with less than the rest of its life.
+const STALE = 1 / 2;
 
 export interface SessionSpec {
   readonly hosts: readonly Host[];
@@ -48,7 +50,7 @@ export class Session {
   readonly #spec: SessionSpec;
   readonly #onEnd: (why: "expired" | "refused") => void;
   readonly #watches = new Watches();
-  readonly #requests = new Requests();
+  readonly #requests = new Requests(() => this.#lastFailure);
   readonly #silence = new Silence(this.#requests, (silentMs) => this.#hangUp(silentMs));
   #proof: Proof;
   #timeoutMs: number;
@@ -116,7 +118,7 @@ export class Session {
       const request: Request = { operation, until, resolve: settle, reject, sentAt: 0 };
       if (this.#why !== null) reject(this.#why);
       else if (this.#state === "open") this.#send(request);
-      else this.#requests.wait(request, this.#lastFailure);
+      else this.#requests.wait(request);
     });
   }
 
@@ -139,6 +141,18 @@ export class Session {
     const until = systemClock.now() + this.#timeoutMs;
     // Left alone the server would keep it for as long as the node lives. If that fails, it does.
     this.ask(removeWatches(path), until).catch(() => {});
+  }
+
+  /**
+   * Before something is made that is to live its whole time. Where this process was away for long, the leader
+   * may be about to end the session: a follower that hears of us again tells it later, or never. Who comes
+   * by another connection is told of at once.
+   */
+  refresh(): void {
+    if (this.#state !== "open") return;
+    const oldMs = systemClock.now() - Math.max(this.since, this.#helloSentAt);
+    if (oldMs <= this.leaseMs * STALE) return;
+    this.#connection!.end(new Error(`not kept alive for ${Math.round(oldMs)} ms`));
   }
 
   /** Ends the session at the servers, and with it everything that belongs to it. */
@@ -185,7 +199,7 @@ export class Session {
     emit("failed", () => ({ during: "connection", error }));
     this.#state = "joining";
     this.#requests.failSent(error);
-    this.#requests.dropLate(error);
+    this.#requests.dropLate();
     if (this.#isHopeless()) {
       this.#end("expired", notSent("the session was not taken up again in time", error));
       return;
@@ -231,7 +245,7 @@ export class Session {
       this.#catchingUp++;
       this.#connection!.send(writeRequest(XIDS.watches, setWatches(this.#lastZxid, paths)));
     }
-    this.#requests.dropLate(this.#lastFailure);
+    this.#requests.dropLate();
     for (const request of this.#requests.takeWaiting()) this.#send(request);
     if (isNew) this.#arm(this.#proof.keepEveryMs, () => this.#keep());
     else this.#keep();

@@ -24,7 +24,7 @@ const REFUSALS: readonly Refusal[] = [
   ],
   [/\bDB index is out of range/, "Redis has no such database", false, "no-database"],
   [
-    /\bNOPERM\b|user executing the script can't/,
+    /\bNOPERM\b|user executing the script can't|ACL failure in script/,
     "this Redis user may not do what locks need; node_modules/holdfast/docs/engines/redis.md lists it",
     ...([false, "rights"] as const),
   ],

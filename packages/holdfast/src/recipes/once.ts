@@ -1,8 +1,8 @@
-import type { Engine } from "../engine.js";
-import { UnsupportedError, UsageError } from "../errors.js";
+import type { Engine, HolderView } from "../engine.js";
+import { AcquireTimeoutError, UnsupportedError, UsageError } from "../errors.js";
 import { type Known, refuseUnknown } from "../known-options.js";
 import type { HeldLease, Lease } from "../lease.js";
-import { type TryAcquireOptions, whole } from "../options.js";
+import { type AcquireOptions, whole } from "../options.js";
 import { type RunFunction, runUnder } from "../run.js";
 
 export interface OnceOptions {
@@ -17,8 +17,8 @@ export interface OnceOptions {
 
 export type OnceResult<T> =
   | { readonly ran: true; readonly value: T }
-  /** Somebody else runs, or has just run. */
-  | { readonly ran: false };
+  /** Somebody else runs, or has just run: who, as far as the engine tells. */
+  | { readonly ran: false; readonly holders: readonly HolderView[] };
 
 const ONCE: Known<OnceOptions> = {
   ...{ atMostMs: true, atLeastMs: true, label: true, callTimeoutMs: true, signal: true },
@@ -26,7 +26,7 @@ const ONCE: Known<OnceOptions> = {
 
 interface Acquirer {
   readonly engine: Pick<Engine, "name" | "traits">;
-  tryAcquire(resource: string, options: TryAcquireOptions): Promise<Lease | null>;
+  acquire(resource: string, options: AcquireOptions): Promise<Lease>;
 }
 
 /** Runs fn unless somebody else does at this moment, or did less than atLeastMs ago. */
@@ -52,8 +52,13 @@ export async function once<T>(
     );
   }
   const terms = { ...rest, ttlMs: atMostMs, renew: false, graceMs: 0, fair: "strict" } as const;
-  const lease = await locks.tryAcquire(name, terms);
-  if (lease === null) return { ran: false };
+  let lease: Lease;
+  try {
+    lease = await locks.acquire(name, { ...terms, waitMs: 0 });
+  } catch (error) {
+    if (error instanceof AcquireTimeoutError) return { ran: false, holders: error.holders };
+    throw error;
+  }
   const { minMs } = traits.ttl;
   const value = await runUnder(locks, lease, async (lease) => {
     try {

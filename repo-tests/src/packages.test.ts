@@ -38,6 +38,7 @@ for (const [path, ownPages] of Object.entries(PACKAGES)) {
   test(`${path} says what it is on its page of the registry`, () => {
     const manifest = JSON.parse(text("package.json")) as Record<string, unknown>;
     assert.equal(manifest.license, "MIT");
+    assert.ok(read("LICENSE").includes(`Copyright (c) 2026 ${manifest.author}\n`));
     assert.deepEqual(manifest.engines, { node: ">=20.19" });
     assert.ok(typeof manifest.description === "string" && manifest.description.length > 20);
     assert.ok(Array.isArray(manifest.keywords) && manifest.keywords.length > 5);

@@ -19,8 +19,9 @@ const UNSHIPPED = /\.(test|long-test|fixture)\.ts$|\/wrong-engines\//;
 export function repoFiles(folder = ""): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
-    if (COPIED.test(path)) return [];
-    if (entry.isDirectory()) return NOT_OURS.has(entry.name) ? [] : repoFiles(path);
+    // In a linked work tree .git is a file.
+    if (COPIED.test(path) || NOT_OURS.has(entry.name)) return [];
+    if (entry.isDirectory()) return repoFiles(path);
     return entry.isFile() && !entry.name.endsWith(".tsbuildinfo") ? [path] : [];
   });
 }

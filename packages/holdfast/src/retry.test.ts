@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { memoryEngine } from "./engines/memory/index.js";
 import { UsageError } from "./errors.js";
+import { Locks } from "./locks.js";
 import { EXPONENTIAL_DEFAULTS, exponential, fixed, RetryWalk } from "./retry.js";
+import { flakyEngine } from "./testing/index.js";
 
 function take(delays: Iterable<number>, most = 50): number[] {
   const taken: number[] = [];
@@ -129,6 +132,19 @@ test("an error that a generator throws comes out of the walk", () => {
   const error = new Error("no more");
   walk.next(error);
   assert.throws(() => walk.next("second"), error);
+});
+
+test("a strategy that gives no iterator is refused with what it gave", async () => {
+  for (const given of [null, undefined, 5, {}, [100]]) {
+    assert.throws(() => new RetryWalk((() => given) as never).next("error"), UsageError);
+  }
+  const engine = flakyEngine(memoryEngine());
+  await using locks = new Locks(engine);
+  engine.inject("enqueue", { kind: "fail" });
+  await assert.rejects(
+    locks.acquire("a", { retry: (() => null) as never }),
+    (error) => error instanceof UsageError && /must give an iterator.*got null/.test(error.message),
+  );
 });
 
 test("what is no delay is refused with what it was", () => {

@@ -5,9 +5,24 @@ import type { Timer } from "./clock.js";
 // next one who wants that delay finds it there.
 const MOST_LINES = 16;
 
+// Where Node keeps the context of a resource: the first up to version 22, the second from then on.
+const CONTEXTS: readonly (string | undefined)[] = ["kResourceStore", "context_frame"];
+
 // A timer of the host's belongs to whoever made it, with all that hangs on its async context. Ours are
 // everybody's, so nobody makes them.
-const nobody = new AsyncResource("HoldfastTimers");
+const nobody = withoutContext(new AsyncResource("HoldfastTimers"));
+
+/**
+ * A resource has the context in which it was made: here that of whoever imports us first, and that may be
+ * a request, which would be kept for ever. Node has no way to make one outside of all; where it keeps the
+ * context elsewhere one day, this does nothing, and a test tells.
+ */
+function withoutContext(resource: AsyncResource): AsyncResource {
+  for (const key of Object.getOwnPropertySymbols(resource)) {
+    if (CONTEXTS.includes(key.description)) Reflect.set(resource, key, undefined);
+  }
+  return resource;
+}
 
 /** Whose timers these are made of. */
 export interface Host {

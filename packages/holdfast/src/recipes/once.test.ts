@@ -57,6 +57,21 @@ for (const { name, open } of backends()) {
   });
 }
 
+test("who does not run is told who does", async () => {
+  const { locks, other } = stage();
+  const done = gate();
+  const options = { atMostMs: 1_000, label: "host 1" };
+  const running = locks.once("a", options, () => done.opened);
+  const result = await other.once("a", { ...options, label: "host 2" }, () => 2);
+  assert.ok(!result.ran);
+  assert.deepEqual(
+    result.holders.map(({ label }) => label),
+    ["host 1"],
+  );
+  done.open();
+  assert.equal((await running).ran, true);
+});
+
 test("without atLeastMs the next one may run at once, also after a failure", async () => {
   await using locks = new Locks(memoryEngine());
   const options = { atMostMs: 1_000 };
@@ -74,7 +89,7 @@ test("a run that fails early keeps others out as well", async () => {
     locks.once("b", options, () => Promise.reject(new Error("mine"))),
     /mine/,
   );
-  assert.deepEqual(await locks.once("b", options, () => 2), { ran: false });
+  assert.equal((await locks.once("b", options, () => 2)).ran, false);
 });
 
 test("a run that takes longer than atMostMs loses its lease and rejects", async () => {

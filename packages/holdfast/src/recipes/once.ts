@@ -1,9 +1,9 @@
 import type { Clock } from "../clock.js";
-import type { Engine } from "../engine.js";
-import { EngineError, UnsupportedError, UsageError } from "../errors.js";
+import type { Engine, HolderView } from "../engine.js";
+import { AcquireTimeoutError, EngineError, UnsupportedError, UsageError } from "../errors.js";
 import { type Known, refuseUnknown } from "../known-options.js";
 import type { HeldLease, Lease } from "../lease.js";
-import { type TryAcquireOptions, whole } from "../options.js";
+import { type AcquireOptions, whole } from "../options.js";
 import { type RunFunction, runUnder } from "../run.js";
 
 export interface OnceOptions {
@@ -18,8 +18,8 @@ export interface OnceOptions {
 
 export type OnceResult<T> =
   | { readonly ran: true; readonly value: T }
-  /** Somebody else runs, or has just run. */
-  | { readonly ran: false };
+  /** Somebody else runs, or has just run: who, as far as the engine tells. */
+  | { readonly ran: false; readonly holders: readonly HolderView[] };
 
 /** A grant may be older than its answer: where leases are shared, by a third of its life. */
 const SPARE = 1 / 2;
@@ -31,7 +31,7 @@ const ONCE: Known<OnceOptions> = {
 
 interface Acquirer {
   readonly engine: Pick<Engine, "name" | "traits">;
-  tryAcquire(resource: string, options: TryAcquireOptions): Promise<Lease | null>;
+  acquire(resource: string, options: AcquireOptions): Promise<Lease>;
 }
 
 /** Runs fn unless somebody else does at this moment, or did less than atLeastMs ago. */
@@ -60,9 +60,14 @@ export async function once<T>(
   const leastMs = Math.min(Math.ceil(atLeastMs * (1 + SPARE)), traits.ttl.maxMs);
   const isShort = atMostMs < leastMs;
   const life = isShort ? { ttlMs: leastMs, maxHoldMs: atMostMs } : { ttlMs: atMostMs };
-  const terms = { ...rest, ...life, renew: false, graceMs: 0, fair: "strict" } as const;
-  const lease = await takeFor(atLeastMs, clock, name, () => locks.tryAcquire(name, terms));
-  if (lease === null) return { ran: false };
+  const terms = { ...rest, ...life, renew: false, graceMs: 0, fair: "strict", waitMs: 0 } as const;
+  let lease: Lease;
+  try {
+    lease = await takeFor(atLeastMs, clock, name, () => locks.acquire(name, terms));
+  } catch (error) {
+    if (error instanceof AcquireTimeoutError) return { ran: false, holders: error.holders };
+    throw error;
+  }
   const { minMs } = traits.ttl;
   const value = await runUnder(locks, lease, async (lease) => {
     try {
@@ -85,12 +90,11 @@ async function takeFor(
   atLeastMs: number,
   clock: Clock,
   name: string,
-  take: () => Promise<Lease | null>,
-): Promise<Lease | null> {
+  take: () => Promise<Lease>,
+): Promise<Lease> {
   for (let tries = 1; ; tries++) {
     const startedAt = clock.now();
     const lease = await take();
-    if (lease === null) return null;
     const { since, lifeMs } = (lease as HeldLease).grant;
     const shortMs = Math.ceil(startedAt + atLeastMs - (since + lifeMs));
     if (shortMs <= 0) return lease;

@@ -1,6 +1,7 @@
 // A user of Redis that may do nothing but what locks need: what docs/engines/redis.md lists.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
+import { connect } from "../../connect.js";
 import { channels } from "../../events.js";
 import type { Locks } from "../../locks.js";
 import {
@@ -93,6 +94,17 @@ scenes(
         },
       );
     }
+
+    play(
+      "a user with the documented rights alone connects by its URL, and works",
+      async (ground) => {
+        const { user } = await asUser(ground, "ioredis", RULES);
+        const url = `redis://${user}:${encodeURIComponent(SECRET)}@127.0.0.1:${ground.server.port}`;
+        await using ours = await connect(url);
+        await using other = await connect(url);
+        await wholeLife(ground, ours, other);
+      },
+    );
 
     play("each of the documented commands is needed", async (ground) => {
       // Two clients by themselves need some that the life of a lock does not show.

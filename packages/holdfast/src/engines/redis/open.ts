@@ -165,7 +165,7 @@ async function ready(
   client.on("error", (error) => {
     lastError = error;
     emit("failed", () => ({ during: "connection", error: clientError(error) }));
-    if (isFinal(saidBy(error))) refused(error);
+    if (isHopeless(saidBy(error))) refused(error);
   });
   const close = () => {
     closeMore();
@@ -210,6 +210,12 @@ function readyInTheEnd(client: IoRedisOpens, lastError: () => Error | null): Pro
 /** Of a Cluster that could not be reached: what the node said that was asked last. */
 function saidBy(error: unknown): unknown {
   return (error as { lastNodeError?: Error } | null)?.lastNodeError ?? error;
+}
+
+/** Clients go on without what a user may not do while they connect, such as INFO; nobody without a password. */
+function isHopeless(error: unknown): boolean {
+  const { reason } = explain(error) as EngineError;
+  return reason === "credentials" || reason === "no-database";
 }
 
 function isFinal(error: unknown): boolean {

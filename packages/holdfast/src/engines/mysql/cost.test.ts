@@ -79,7 +79,7 @@ async function plant({ admin }: Ground): Promise<void> {
       SELECT CONCAT('planted-', seq), seq, holdfast_now_us(UTC_TIMESTAMP(6)) FROM ${numbers(PLANTED)};
     INSERT INTO holdfast_grants (grant_id, resource, shared, limit_to, token, tokens, ttl_ms, delay_ms,
         expires_us, label)
-      SELECT UNHEX(MD5(seq)), CONCAT('planted-', seq), 0, 0, seq, 1, 1000, 0,
+      SELECT UNHEX(LEFT(SHA2(seq, 256), 32)), CONCAT('planted-', seq), 0, 0, seq, 1, 1000, 0,
         holdfast_now_us(UTC_TIMESTAMP(6)) + 86400000000, '' FROM ${numbers(PLANTED)};
     INSERT INTO holdfast_fences (resource, token, tokens, shared)
       SELECT resource, token, tokens, shared FROM holdfast_grants`);

@@ -13,7 +13,7 @@ export function listGround(ground: Ground): ListGround {
           SELECT ${names}, seq, ${now} FROM ${numbers(count)};
         INSERT INTO holdfast_grants (grant_id, resource, shared, limit_to, token, tokens, ttl_ms,
             delay_ms, expires_us, label)
-          SELECT UNHEX(MD5(${names})), ${names}, 0, 0, seq, 1, 1000, 0, ${now} + 86400000000, 'planted'
+          SELECT UNHEX(LEFT(SHA2(${names}, 256), 32)), ${names}, 0, 0, seq, 1, 1000, 0, ${now} + 86400000000, 'planted'
             FROM ${numbers(count)};
         INSERT IGNORE INTO holdfast_fences (resource, token, tokens, shared)
           SELECT resource, token, tokens, shared FROM holdfast_grants`);

@@ -9,7 +9,7 @@ CREATE PROCEDURE holdfast_heartbeat(IN p_beats LONGTEXT CHARACTER SET ascii, IN 
   IN p_wait_s INT)
 BEGIN
   DECLARE v_at, v_heard BIGINT;
-  DECLARE v_done TINYINT DEFAULT 0;
+  DECLARE v_done, v_open TINYINT DEFAULT 0;
   DECLARE v_res VARBINARY(1024);
   DECLARE v_told, v_answers LONGTEXT CHARACTER SET ascii;
   DECLARE v_before INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
@@ -17,18 +17,11 @@ BEGIN
   DECLARE v_concat BIGINT UNSIGNED DEFAULT @@SESSION.group_concat_max_len;
   DECLARE v_stamp DOUBLE DEFAULT @@SESSION.timestamp;
   DECLARE v_frozen DOUBLE DEFAULT NULL;
-  -- Those that no writer closes, and those whose head is dead. A writer whose time is over closes nothing;
-  -- who holds beside readers is a reader.
-  DECLARE open_ones CURSOR FOR
+  DECLARE names CURSOR FOR
     SELECT DISTINCT r.name
       FROM JSON_TABLE(p_beats, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$.name')) b
       STRAIGHT_JOIN holdfast_resources r FORCE INDEX (PRIMARY)
         ON r.name = UNHEX(b.name)
-     WHERE COALESCE((SELECT g.shared = 1 OR g.expires_us + g.delay_ms * 1000 <= v_at
-         FROM holdfast_grants g FORCE INDEX (holders)
-        WHERE g.resource = r.name ORDER BY g.token DESC LIMIT 1), 1)
-        OR (SELECT w.heard_us FROM holdfast_waiters w FORCE INDEX (line)
-             WHERE w.resource = r.name ORDER BY w.place LIMIT 1) < v_at - 10000000
      ORDER BY r.name;
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_done = 1;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
@@ -55,21 +48,29 @@ BEGIN
     STRAIGHT_JOIN holdfast_resources r FORCE INDEX (PRIMARY)
       ON r.name = UNHEX(b.name)
     SET r.heard_us = v_at;
-  OPEN open_ones;
+  -- Those that no writer closes, and those whose head is dead. A writer whose time is over closes nothing;
+  -- who holds beside readers is a reader. One by one: as part of the cursor, MySQL reads all that hold or
+  -- wait to find the first of them.
+  OPEN names;
   promotions: LOOP
-    FETCH open_ones INTO v_res;
+    FETCH names INTO v_res;
     IF v_done THEN LEAVE promotions; END IF;
-    -- The dead are taken away when one of them has come to the head.
+    SET v_open = 1, v_heard = v_at;
+    SELECT shared = 1 OR expires_us + delay_ms * 1000 <= v_at INTO v_open
+      FROM holdfast_grants FORCE INDEX (holders)
+     WHERE resource = v_res ORDER BY token DESC LIMIT 1;
     SELECT heard_us INTO v_heard FROM holdfast_waiters FORCE INDEX (line)
      WHERE resource = v_res ORDER BY place LIMIT 1;
+    -- The dead are taken away when one of them has come to the head.
     IF v_heard < v_at - 10000000 THEN
       DELETE w FROM holdfast_waiters w FORCE INDEX (line)
        WHERE w.resource = v_res AND w.heard_us < v_at - 10000000;
+      SET v_open = 1;
     END IF;
-    CALL holdfast_promote(v_res, p_batch, NULL, v_at, v_told);
+    IF v_open THEN CALL holdfast_promote(v_res, p_batch, NULL, v_at, v_told); END IF;
     SET v_done = 0;
   END LOOP;
-  CLOSE open_ones;
+  CLOSE names;
   CALL holdfast_foreign_lock(p_beats);
   UPDATE JSON_TABLE(p_beats, '$[*]'
       COLUMNS (name VARCHAR(2048) PATH '$.name', id CHAR(32) PATH '$.id')) b

@@ -21,7 +21,7 @@ test("a patient claim whose keepalive is not answered does not cost others their
   relay.keep("/v3/lease/keepalive");
   const patient = locks.acquire("d", { ...terms, callTimeoutMs: 20_000 });
   patient.catch(() => {});
-  while (relay.caught === 0) await sleep(5);
+  for (let looks = 0; relay.caught === 0 && looks < 1_000; looks++) await sleep(5);
   relay.enough();
   await sleep(TTL_MS);
   assert.deepEqual(

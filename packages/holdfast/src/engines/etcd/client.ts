@@ -202,7 +202,7 @@ export class EtcdClient {
   ): Promise<unknown> {
     const others = this.#terms.endpoints.length > 1;
     const shareMs = others ? Math.max(leftMs / SHARE_OF_TIME, SHORTEST_TRY_MS) : leftMs;
-    const timeMs = tryMs ?? shareMs;
+    const timeMs = Math.min(tryMs ?? Infinity, shareMs);
     const agent = urgent ? this.#agents.urgent : this.#agents.usual;
     const request = this.#request(path, text, token, endpoint, agent);
     const { status, body } = await answerTo(request, text, Math.min(timeMs, leftMs), this.#name);

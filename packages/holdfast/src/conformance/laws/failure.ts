@@ -5,7 +5,7 @@ import { type Client, expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
 import { elapse, outcome, within } from "../patience.js";
 import { law } from "../stage.js";
-import { GRAVE_MS, tombstoneLaws } from "./tombstones.js";
+import { GRAVE_MS, lastingTombstoneLaws, tombstoneLaws } from "./tombstones.js";
 
 const SILENCE_MS = 1_500;
 /** A wait, how late its end may be on a busy machine, and a call that would make it much later. */
@@ -232,6 +232,7 @@ export const failure: LawGroup = {
       },
       60_000,
     ),
+    ...lastingTombstoneLaws,
   ],
 };
 

@@ -80,7 +80,9 @@ export const tombstoneLaws = [
     const { claim } = await a.take(resource);
     expectKind(await a.renew(claim), "renewed", "another grantId on the same resource");
   }),
+];
 
+export const lastingTombstoneLaws = [
   law("L11.13", "a tombstone lasts for as long as it was asked for", ["tombstones"], async (s) => {
     const [a, b] = await s.clients(2);
     const claims = [a!.claim(s.resource("missing")), (await a!.take(s.resource("held"))).claim];

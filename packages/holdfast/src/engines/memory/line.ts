@@ -8,6 +8,8 @@ export interface Waiting {
   readonly claim: Claim;
   /** Tells the waiter's engine. */
   readonly push: (holding: Holding, since: number) => void;
+  /** The engine for which it waits. */
+  readonly owner?: object;
 }
 
 /**

@@ -70,6 +70,15 @@ export class MemoryStore {
     return ended;
   }
 
+  /** Takes all that wait for an engine out of their lines: it hears of no turn any more. */
+  leaveLines(owner: object): void {
+    for (const [resource, room] of [...this.rooms]) {
+      const own = [...room.line].filter((waiting) => waiting.owner === owner);
+      for (const { claim } of own) room.line.leave(claim.grantId);
+      if (own.length > 0) this.settle(resource, this.#latest);
+    }
+  }
+
   /** Removes what is over and lets in whom that makes eligible. */
   settle(resource: string, now: number): void {
     const room = this.rooms.get(resource);

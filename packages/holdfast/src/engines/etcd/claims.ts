@@ -2,11 +2,21 @@ import type { Claim, Gone } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 import type { CallOptions, EtcdClient } from "./client.js";
 import { type Keys, markerOf, markersIn } from "./keys.js";
-import { type Ahead, type Entry, entryOf, type Member, readEntry, writeEntry } from "./line.js";
+import {
+  type Ahead,
+  type Entry,
+  entryOf,
+  type Line,
+  type Member,
+  readEntry,
+  writeEntry,
+} from "./line.js";
 import { type Life, type Lives, puts } from "./lives.js";
 import type { Readings, Seen } from "./readings.js";
 import {
   absent,
+  count,
+  countOf,
   created,
   del,
   empty,
@@ -23,6 +33,8 @@ import {
 } from "./requests.js";
 
 const MOST_CHANGES = 4;
+/** Of those who hold, so many are asked after by name. */
+export const MOST_HOLDERS = 16;
 
 export type Verdict =
   | Holds
@@ -48,6 +60,15 @@ export interface Waits {
   readonly before: readonly Ahead[] | null;
   /** The one of them that is all it waits for, where nothing has to be asked then. */
   readonly lastBefore: Ahead | null;
+  /** When the line was read that this follows from; now where it is left out. */
+  readonly readAt?: number;
+}
+
+/** One of our own that waits in a long line: who comes after it need not read that line. */
+export interface Hint {
+  readonly self: Ahead;
+  readonly holders: readonly Member[];
+  readonly readAt: number;
 }
 
 /** The claims of one engine, each decided by a transaction. */
@@ -57,6 +78,8 @@ export class Claims {
   readonly #lives: Lives;
   readonly #readings: Readings;
   readonly #engineId: string;
+  /** The last of our own before a claim, if it waits far behind. */
+  hintFor: (claim: Claim) => Hint | null = () => null;
 
   constructor(client: EtcdClient, keys: Keys, lives: Lives, readings: Readings, engineId: string) {
     this.#client = client;
@@ -74,7 +97,7 @@ export class Claims {
         {
           compare: [absent(tombstone), empty(room)],
           success: take,
-          failure: [get(tombstone), get(key), ...this.#readings.look(room, claim.mode)],
+          failure: [get(tombstone), get(key), ...this.#readings.look(room, claim)],
         },
         deadline,
       );
@@ -94,10 +117,12 @@ export class Claims {
       const { room, key, take, tombstone } = this.#places(claim, life);
       const waiting = await this.#lives.freshOfWaiter(claim.ttlMs, deadline);
       if (isOver()) return { kind: "gone", why: "unknown" };
+      const hint = this.hintFor(claim);
+      if (hint !== null) return this.#enqueueBehind(claim, hint, waiting.id, deadline);
       const value = writeEntry(entryOf(claim, this.#engineId, false));
       const standInLine = nested({
         compare: [absent(tombstone), absent(key)],
-        success: [put(key, value, waiting.id), ...this.#readings.look(room, claim.mode)],
+        success: [put(key, value, waiting.id), ...this.#readings.look(room, claim)],
         failure: [get(tombstone), get(key)],
       });
       const answer = await this.#txn(
@@ -106,26 +131,85 @@ export class Claims {
       );
       if (answer.succeeded) return holding(answer, claim, key, life, this.#engineId);
       const inner: RawTxn = answer.responses?.[0]?.response_txn ?? { header: {} };
-      if (!inner.succeeded) {
-        const [own] = found(inner, 1);
-        if (found(inner, 0).length > 0 || own === undefined)
-          return { kind: "gone", why: "unknown" };
-        const again = await this.#again(claim.resource, own, true, deadline);
-        if (again.kind !== "waits") return again;
-        // It was heard of, as by a heartbeat: its place lives on.
-        return { ...again, self: await this.hang(again.self, waiting.id, deadline) };
-      }
+      if (!inner.succeeded) return this.#enqueuedBefore(claim, inner, waiting.id, deadline);
       const revision = BigInt(answer.header.revision ?? 0);
       const self = { key, value, created: revision, modified: String(revision), lease: waiting.id };
       const seen = await this.#readings.seen(room, inner, 1, deadline, true);
-      try {
-        seen.line.refuseOtherLimit(claim, key);
-      } catch (error) {
-        await this.remove(self, deadline);
-        throw error;
-      }
+      await this.#refuseOtherLimit(seen.line, claim, self, deadline);
       return this.#stand(claim.resource, self, seen, deadline);
     });
+  }
+
+  /**
+   * Behind one of our own that waits, in a line that is too long to be read by everybody: as long as that
+   * one is there and was not let in, nobody behind it is. Who holds is asked after by name.
+   */
+  async #enqueueBehind(
+    claim: Claim,
+    { self: ahead, holders, readAt }: Hint,
+    lease: string,
+    deadline: number,
+  ): Promise<Verdict> {
+    const { resource, grantId } = claim;
+    const [room, key] = [this.#keys.room(resource), this.#keys.entry(resource, grantId)];
+    const tombstone = this.#keys.tombstone(grantId);
+    const value = writeEntry(entryOf(claim, this.#engineId, false));
+    const known = holders.slice(0, MOST_HOLDERS);
+    const asked = [get(ahead.key), count(room), count(markersIn(room))];
+    const success = [put(key, value, lease), ...asked, ...known.map((one) => get(one.key))];
+    const answer = await this.#txn(
+      {
+        compare: [absent(tombstone), absent(key)],
+        success,
+        failure: [get(tombstone), get(key)],
+      },
+      deadline,
+    );
+    if (!answer.succeeded) return this.#enqueuedBefore(claim, answer, lease, deadline);
+    const revision = answer.header.revision ?? "0";
+    const self = { key, value, created: BigInt(revision), modified: revision, lease };
+    const still = known.filter((one, i) => found(answer, 4 + i)[0]?.created === one.created);
+    const [before] = found(answer, 1);
+    const waits = before?.created === ahead.created && readEntry(before)?.claimed === false;
+    if (waits && still.length > 0) {
+      const position = countOf(answer, 2) - countOf(answer, 3) - 1 - still.length;
+      const place = { position, holders: still, before: [ahead], lastBefore: null, readAt };
+      return { kind: "waits", self, ...place };
+    }
+    if (claim.mode === "shared") {
+      const line = await this.#readings.line(resource, deadline);
+      await this.#refuseOtherLimit(line, claim, self, deadline);
+    }
+    return this.look(resource, self, deadline);
+  }
+
+  /** A claim that finds its own key or its tombstone: it was sent before. */
+  async #enqueuedBefore(
+    claim: Claim,
+    answer: RawTxn,
+    lease: string,
+    deadline: number,
+  ): Promise<Verdict> {
+    const [own] = found(answer, 1);
+    if (found(answer, 0).length > 0 || own === undefined) return { kind: "gone", why: "unknown" };
+    const again = await this.#again(claim.resource, own, true, deadline);
+    if (again.kind !== "waits") return again;
+    // It was heard of, as by a heartbeat: its place lives on.
+    return { ...again, self: await this.hang(again.self, lease, deadline) };
+  }
+
+  async #refuseOtherLimit(
+    line: Line,
+    claim: Claim,
+    self: KeyValue,
+    deadline: number,
+  ): Promise<void> {
+    try {
+      line.refuseOtherLimit(claim, self.key);
+    } catch (error) {
+      await this.remove(self, deadline);
+      throw error;
+    }
   }
 
   /**
@@ -141,7 +225,7 @@ export class Claims {
         {
           compare: entry.mode === "exclusive" ? alone : [absent(self.key)],
           success: entry.mode === "exclusive" ? told(self, entry, life) : [],
-          failure: [get(self.key), ...this.#readings.look(room, entry.mode, self.created)],
+          failure: [get(self.key), ...this.#readings.look(room, entry, self.created)],
         },
         deadline,
       );
@@ -254,9 +338,11 @@ export class Claims {
     if (member !== undefined) {
       return { ...waits, position: line.waiters.indexOf(member), before: line.before(self) };
     }
-    if (!complete && nearest.length > 0) {
+    const ahead = nearest.filter(({ created }) => created < self.created);
+    if (!complete && ahead.length > 0) {
       const position = behind === null ? null : behind - holders.length;
-      return { ...waits, position, before: [nearest[0]!] };
+      const many = entry.mode === "exclusive" ? 1 : (entry.limit ?? 1);
+      return { ...waits, position, before: ahead.slice(0, many) };
     }
     const whole = await this.#readings.line(resource, deadline);
     return { ...waits, position: null, before: whole.before(self) };

@@ -1,18 +1,19 @@
+import { systemClock } from "../../clock.js";
 import type { Failed, GrantRef } from "../../engine.js";
 import { EngineError } from "../../errors.js";
-import type { Claims, Verdict } from "./claims.js";
+import { type Claims, MOST_HOLDERS, type Verdict } from "./claims.js";
 import type { EtcdClient } from "./client.js";
-import type { Holdings } from "./holdings.js";
+import type { Holdings, Waiting } from "./holdings.js";
 import { type Keys, markersIn } from "./keys.js";
 import type { SharedLease } from "./leases.js";
-import { Line, readEntry } from "./line.js";
+import { type Ahead, Line, type Member, readEntry } from "./line.js";
 import type { Lives } from "./lives.js";
-import type { Readings } from "./readings.js";
+import { FIRST, READ_WITHIN_MS, type Readings } from "./readings.js";
 import { countOf, found, get, type KeyValue, range } from "./requests.js";
 
 const MOST_GETS = 100;
-/** So many at the head of a line are seen at once; those behind them are far from their turn. */
-const FIRST = 64;
+/** etcd takes 128 operations in a transaction by default. */
+const MOST_KEYS = 120;
 /** Waiters' leases are kept alive with each heartbeat. */
 const RECENT = 0.2;
 /** What a waiter will hang on once it holds is kept ready. */
@@ -68,6 +69,8 @@ export class Heartbeats {
   ): Promise<(Verdict | Failed)[]> {
     const known = refs.flatMap((ref) => this.#holdings.waiter(ref) ?? []);
     await Promise.all(known.map(({ self }) => this.#keepReady(self, deadline)));
+    const far = known.length === refs.length ? await this.#farBehind(known, deadline) : null;
+    if (far !== null) return far;
     const room = this.#keys.room(resource);
     const exclusive = known.every(({ self }) => readEntry(self)?.mode === "exclusive");
     const whole = known.length < refs.length || !exclusive;
@@ -94,6 +97,50 @@ export class Heartbeats {
     );
   }
 
+  /**
+   * Those who wait far behind need not read the line again and again: whom each of them waits for is asked
+   * after by name. Null where one of those has ended, or was let in, or nobody has read the line for long.
+   */
+  async #farBehind(
+    known: readonly Waiting[],
+    deadline: number,
+  ): Promise<(Verdict | Failed)[] | null> {
+    const readAfter = systemClock.now() - READ_WITHIN_MS;
+    const isFar = ({ position, interests, readAt }: Waiting) =>
+      position >= FIRST && interests.length > 0 && readAt >= readAfter;
+    if (!known.every(isFar)) return null;
+    const holders = known[0]!.holders.slice(0, MOST_HOLDERS);
+    const all = known.flatMap(({ self, interests }) => [self, ...interests]);
+    const keys = [...new Set([...all, ...holders].map(({ key }) => key))];
+    if (keys.length > MOST_KEYS) return null;
+    const txn = { compare: [], success: keys.map(get), failure: [] };
+    const options = { deadline, repeatable: true, urgent: true };
+    const answer = await this.#client.txn(txn, options);
+    const now = new Map(keys.map((key, i) => [key, found(answer, i)[0]]));
+    const isThere = ({ key, created }: Ahead) => now.get(key)?.created === created;
+    const still = holders.filter(isThere);
+    if (still.length === 0 || !known.every((one) => waitsStill(one, now))) return null;
+    return Promise.all(
+      known.map((one) => this.#asBefore(one, now.get(one.self.key)!, still, deadline)),
+    );
+  }
+
+  async #asBefore(
+    { lastBefore, readAt }: Waiting,
+    self: KeyValue,
+    holders: readonly Member[],
+    deadline: number,
+  ): Promise<Verdict | Failed> {
+    try {
+      const { id } = await this.#keepReady(self, deadline);
+      const own = await this.#claims.hang(self, id, deadline);
+      const place = { position: null, holders, before: null, lastBefore, readAt };
+      return { kind: "waits", self: own, ...place };
+    } catch (error) {
+      return failedOne(error);
+    }
+  }
+
   async #one(line: Line, self: KeyValue | undefined, deadline: number): Promise<Verdict> {
     const entry = self === undefined ? null : readEntry(self);
     if (self === undefined || entry === null) return { kind: "gone", why: "unknown" };
@@ -116,6 +163,22 @@ export class Heartbeats {
     ]);
     return waiting;
   }
+}
+
+/**
+ * Whether it cannot have been let in. An exclusive one waits for whoever is before it. A shared one waits for
+ * as many as may hold together, or for one that waits itself.
+ */
+function waitsStill(
+  { self, interests }: Waiting,
+  now: ReadonlyMap<string, KeyValue | undefined>,
+): boolean {
+  const own = now.get(self.key);
+  const entry = own?.created === self.created ? readEntry(own) : null;
+  if (entry === null || entry.claimed || entry.revoked) return false;
+  if (!interests.every(({ key, created }) => now.get(key)?.created === created)) return false;
+  if (entry.mode === "exclusive" || interests.length >= (entry.limit ?? Infinity)) return true;
+  return interests.some(({ key }) => readEntry(now.get(key)!)?.claimed === false);
 }
 
 /** Waiters for one resource together, as many as a transaction can hold. */

@@ -1,7 +1,7 @@
 import { systemClock, type Timer } from "../../clock.js";
 import type { GrantRef, ReleaseRef } from "../../engine.js";
 import { emit } from "../../events.js";
-import type { Ahead } from "./line.js";
+import type { Ahead, Member } from "./line.js";
 import type { KeyValue } from "./requests.js";
 import type { EndOfKey } from "./watches.js";
 
@@ -43,6 +43,9 @@ export interface Waiting extends Thing {
   /** From the engine's clock to core's. */
   offsetMs: number;
   interests: readonly EndOfKey[];
+  /** Who held when its place was last read, and when that was. */
+  holders: readonly Member[];
+  readAt: number;
   /** The key whose end is its turn, and nothing has to be asked. */
   lastBefore: Ahead | null;
   /** Whether it was to be taken away once: that may still arrive, unless its key has changed by then. */

@@ -46,3 +46,16 @@ test("those in line hold on while etcd is out of space, and claims are refused a
   assert.match(stored, /"claimed":true/);
   assert.equal(await lease.release(), "released");
 });
+
+test("a renewal for a longer ttl that is refused costs no lease", async () => {
+  await using server = await startEtcd();
+  await using ground = new Ground(server);
+  const locks = ground.locks();
+  const lease = await locks.acquire("a", { ttlMs: TTL_MS });
+  await raiseAlarm(ground);
+  await assert.rejects(lease.renew({ ttlMs: 60_000 }), { code: "ENGINE", message: /out of space/ });
+  await sleep(1.5 * TTL_MS);
+  assert.equal(lease.held, true);
+  await ground.ctl("alarm", "disarm");
+  assert.equal(await lease.release(), "released");
+});

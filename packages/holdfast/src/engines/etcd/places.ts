@@ -1,7 +1,7 @@
 import { sleep, systemClock } from "../../clock.js";
-import type { Gone, Granted, GrantRef, Queued, ReleaseRef } from "../../engine.js";
+import type { Claim, Gone, Granted, GrantRef, Queued, ReleaseRef } from "../../engine.js";
 import { emit } from "../../events.js";
-import { type Claims, type Holds, holdsOf, type Verdict, type Waits } from "./claims.js";
+import { type Claims, type Hint, type Holds, holdsOf, type Verdict, type Waits } from "./claims.js";
 import type { EtcdClient } from "./client.js";
 import { Holdings, type Kept, type Waiting } from "./holdings.js";
 import { type Entered, inCore } from "./instants.js";
@@ -10,6 +10,7 @@ import type { Leases } from "./leases.js";
 import { type Ahead, isSame, readEntry, tokenOf, viewsOf } from "./line.js";
 import type { Lives } from "./lives.js";
 import { Notices } from "./notices.js";
+import { FIRST, READ_WITHIN_MS } from "./readings.js";
 import type { Releases } from "./releases.js";
 import { created, del, found, get, type KeyValue, put, unchanged } from "./requests.js";
 import { Watches } from "./watches.js";
@@ -52,6 +53,8 @@ export class Places {
   readonly #releases: Releases;
   readonly #watches: Watches;
   readonly #grantListeners = new Set<GrantListener>();
+  /** Our own who wait for the end of a key. */
+  readonly #behind = new Map<string, Set<Waiting>>();
   #left = false;
 
   constructor({ client, keys, leases, lives, claims, releases, engineId }: Tools) {
@@ -63,6 +66,7 @@ export class Places {
     this.#releases = releases;
     this.#watches = new Watches(client);
     this.notices = new Notices(client, keys, engineId, leases, this.holdings);
+    claims.hintFor = (claim) => this.#hintFor(claim);
     client.onMove = () => {
       this.#watches.move();
       this.notices.move();
@@ -111,6 +115,7 @@ export class Places {
       doubtful: known?.kind === "grant" ? known.doubtful : new Set(),
     });
     this.notices.listen(self.created);
+    this.#wakeBehind(self);
     const isMarked = lockDelayMs === 0 || (marker !== null && this.#leases.find(marker) !== null);
     if (lease === null || !isMarked) this.notices.tellSoon(ref.resource);
     const token = tokenOf(self);
@@ -135,10 +140,12 @@ export class Places {
     const until = systemClock.now() + graceMs;
     const waiting: Waiting = known ?? {
       ...{ kind: "waiter", ref: refOf(ref), self, position, offsetMs, until, tries: 0 },
-      ...{ graceMs, interests: [], lastBefore: null, givenUp: false },
+      ...{ graceMs, interests: [], lastBefore: null, givenUp: false, holders, readAt: 0 },
     };
     this.holdings.keep(Object.assign(waiting, { self, position, offsetMs, until, tries: 0 }));
     waiting.lastBefore = waits.lastBefore;
+    waiting.holders = holders;
+    waiting.readAt = waits.readAt ?? systemClock.now();
     if (before !== null) this.#follow(waiting, before);
     this.notices.listen(self.created);
     return {
@@ -159,26 +166,54 @@ export class Places {
       before.length === waiting.interests.length &&
       waiting.interests.every((interest) => before.some((ahead) => isSame(ahead, interest)));
     if (same) return;
-    for (const interest of waiting.interests) this.#watches.drop(interest);
+    this.#drop(waiting);
     const room = this.#keys.room(waiting.ref.resource);
     waiting.interests = before.map((ahead) => ({
       ...{ room, key: ahead.key, created: ahead.created },
       onEnd: () => void this.#turn(waiting, ahead),
     }));
-    for (const interest of waiting.interests) this.#watches.add(interest);
+    for (const interest of waiting.interests) {
+      this.#watches.add(interest);
+      const behind = this.#behind.get(interest.key) ?? new Set();
+      this.#behind.set(interest.key, behind.add(waiting));
+    }
   }
 
-  /** Somebody before this waiter has left. Whatever goes wrong here, its heartbeat sets right. */
-  async #turn(waiting: Waiting, ended: Ahead): Promise<void> {
+  /** The last of our own in a line that is too long for everybody to read. */
+  #hintFor({ resource, mode, limit }: Claim): Hint | null {
+    let last: Waiting | null = null;
+    const readAfter = systemClock.now() - READ_WITHIN_MS;
+    for (const waiting of this.holdings.waiters) {
+      const { ref, self, position, readAt, givenUp } = waiting;
+      if (ref.resource !== resource || position < FIRST || readAt < readAfter || givenUp) continue;
+      const entry = readEntry(self)!;
+      if (mode === "shared" && (entry.mode !== "shared" || entry.limit !== limit)) continue;
+      if (last === null || self.created > last.self.created) last = waiting;
+    }
+    return last;
+  }
+
+  /** One of our own was let in: who shares with it may be next, and waited for it to come so far. */
+  #wakeBehind({ key }: Ahead): void {
+    for (const waiting of this.#behind.get(key) ?? []) {
+      const isFar = waiting.position >= FIRST && readEntry(waiting.self)?.mode === "shared";
+      if (isFar) setImmediate(() => void this.#turn(waiting, null));
+    }
+  }
+
+  /**
+   * Somebody before this waiter has left, or was let in where none is named. Whatever goes wrong here, its
+   * heartbeat sets right.
+   */
+  async #turn(waiting: Waiting, ended: Ahead | null): Promise<void> {
     const { ref, self, offsetMs, lastBefore } = waiting;
     const isStill = () => !this.#left && this.holdings.waiter(ref) === waiting;
     if (!isStill()) return;
-    for (const interest of waiting.interests) this.#watches.drop(interest);
-    waiting.interests = [];
+    this.#drop(waiting);
     const at = systemClock.now();
     const entered = { at, deadline: at + LOOK_MS, startedAt: at + offsetMs };
     try {
-      const isLast = lastBefore !== null && isSame(lastBefore, ended);
+      const isLast = lastBefore !== null && ended !== null && isSame(lastBefore, ended);
       const isAll = isLast && !waiting.givenUp && this.#isFresh(self.lease, at);
       const entry = readEntry(self)!;
       const verdict: Verdict = isAll
@@ -187,6 +222,8 @@ export class Places {
       if (!isStill()) return;
       if (verdict.kind === "waits") {
         this.#follow(waiting, verdict.before ?? []);
+        waiting.holders = verdict.holders;
+        waiting.readAt = systemClock.now();
         waiting.position = verdict.position ?? waiting.position;
         waiting.lastBefore = verdict.lastBefore;
       } else if (verdict.kind === "holds") {
@@ -267,7 +304,12 @@ export class Places {
   }
 
   #drop(waiting: Waiting): void {
-    for (const interest of waiting.interests) this.#watches.drop(interest);
+    for (const interest of waiting.interests) {
+      this.#watches.drop(interest);
+      const behind = this.#behind.get(interest.key);
+      behind?.delete(waiting);
+      if (behind?.size === 0) this.#behind.delete(interest.key);
+    }
     waiting.interests = [];
   }
 

@@ -3,9 +3,11 @@ import { type Keys, markersIn, type Room } from "./keys.js";
 import { type Entry, Line, type Member } from "./line.js";
 import { countOf, found, type Op, type RawTxn, range } from "./requests.js";
 
-/** An exclusive waiter need not see the whole line: who holds, and who is next before it. */
-const FIRST = 64;
+/** A waiter need not see the whole line: who holds, and who is next before it. */
+export const FIRST = 64;
 const NEAREST = 8;
+/** What was read of a long line is good for so long to stand in it without another look. */
+export const READ_WITHIN_MS = 10_000;
 
 /** As much of a line as was asked for. */
 export interface Seen {
@@ -32,15 +34,17 @@ export class Readings {
   }
 
   /** Operations of a transaction that `seen` can read. */
-  look(room: Room, mode: Entry["mode"], createdBefore?: bigint): Op[] {
-    if (mode === "shared") return [range(room, { order: "ASCEND" })];
-    // Without createdBefore, the last of all has just come.
+  look(room: Room, { mode, limit }: Pick<Entry, "mode" | "limit">, createdBefore?: bigint): Op[] {
+    // Of readers nobody knows how far before them the nearest writer is.
+    const isOpen = mode === "shared" && (limit === null || limit > FIRST);
+    if (isOpen) return [range(room, { order: "ASCEND" })];
+    // Without createdBefore, the last of all has just come, and finds itself too.
     return [
       range(room, { order: "ASCEND", limit: FIRST }),
       range(markersIn(room)),
       range(room, {
         order: "DESCEND",
-        limit: NEAREST,
+        limit: Math.max(NEAREST, (limit ?? 0) + 1),
         ...(createdBefore === undefined ? {} : { createdBefore }),
       }),
     ];

@@ -65,6 +65,11 @@ export interface RangeOptions {
   readonly createdBefore?: bigint;
 }
 
+/** How many keys are in a room, and none of them: etcd reads no value for that. */
+export function count({ start, end }: Room): Op {
+  return { request_range: { key: base64(start), range_end: base64(end), count_only: true } };
+}
+
 export function put(key: string, value: string | null, lease: string): Op {
   const content = value === null ? { ignore_value: true } : { value: base64(value) };
   return { request_put: { key: base64(key), ...content, lease } };

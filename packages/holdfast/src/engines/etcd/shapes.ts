@@ -122,7 +122,8 @@ function operation(answer: Fields, op: Op): void {
   const [kind, request] = asked!;
   const fields = object(answer[kind.replace("request_", "response_")], "a response of its kind");
   object(fields.header, "header");
-  if (kind === "request_range") keysIn(fields, "max_create_revision" in request);
+  const isFiltered = "max_create_revision" in request || "count_only" in request;
+  if (kind === "request_range") keysIn(fields, isFiltered);
   if (kind === "request_txn") branch(fields, request as Txn);
 }
 

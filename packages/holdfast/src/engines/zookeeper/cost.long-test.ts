@@ -1,4 +1,4 @@
-// Law L23, with what the server works. L23.2 is not asked yet: 1.6 times as much was measured.
+// Law L23, with what the server works.
 import { after, before, describe, it } from "node:test";
 import { processorTimeUs, startZooKeeper, type ZooKeeperServer } from "@holdfast/servers";
 import { excusedCost } from "../../conformance/excused-cost.fixture.js";
@@ -15,7 +15,11 @@ before(async () => {
 after(() => server.stop());
 
 const EXCUSES = {
-  session: excusedCost(["L23.3"], 2_000, "getChildren reads all who hold"),
+  session: [
+    // Beside 2,000 it is 1.6 times as much as beside 50: more of them make that plain.
+    ...excusedCost(["L23.2"], 6_000, "getChildren reads all who wait"),
+    ...excusedCost(["L23.3"], 2_000, "getChildren reads all who hold"),
+  ],
   ttl: excusedCost(["L23.3"], 500, "all holders of a resource are in one record"),
 };
 
@@ -24,7 +28,7 @@ for (const hold of ["session", "ttl"] as const) {
     const serverTimeUs = () => processorTimeUs(server.pid);
     const laws = { ...harness(servers, { hold }, EXCUSES[hold]), serverTimeUs };
     checkLaws(laws, (title, run) => {
-      if (/^L23\.[134]/.test(title)) it(title, run);
+      if (/^L23\./.test(title)) it(title, run);
     });
   });
 }

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ensure } from "./install.js";
 import { freePorts } from "./ports.js";
@@ -183,7 +183,10 @@ function configuration(port: number, folder: string, tickMs: number): string[] {
 }
 
 function javaArguments(more: readonly string[]): string[] {
-  const jars = [ensure("zookeeper-server.jar"), ensure("slf4j-simple.jar")];
+  const server = ensure("zookeeper-server.jar");
+  // Debian's jar names its neighbours by their usual place, where another version has another protocol.
+  const protocol = join(dirname(server), "zookeeper-jute.jar");
+  const jars = [protocol, server, ensure("slf4j-simple.jar")];
   return [
     "-Xmx192m",
     "-XX:+UseSerialGC",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
-import { ClosedError, UsageError } from "./errors.js";
+import { ClosedError, LeaseLostError, UsageError } from "./errors.js";
 import type { Lease } from "./lease.js";
 import { Locks } from "./locks.js";
 import type { AcquireOptions } from "./options.js";
@@ -18,7 +18,7 @@ const KINDS: Record<string, AcquireOptions> = {
   "no patience": { waitMs: 0 },
 };
 
-test("close releases what is held, and says so to nobody else's leases", async () => {
+test("close releases what is held, tells its holders, and says nothing to others", async () => {
   const { locks, other, store } = stage();
   const mine = await locks.acquire("a");
   const shared = await locks.acquire("s", { mode: "shared" });
@@ -26,8 +26,12 @@ test("close releases what is held, and says so to nobody else's leases", async (
   await locks.close();
   assert.equal(mine.held, false);
   assert.equal(shared.held, false);
-  assert.equal(mine.signal.aborted, false, "a release is not a loss");
-  assert.ok(theirs.held);
+  for (const { signal } of [mine, shared]) {
+    assert.ok(signal.reason instanceof LeaseLostError);
+    assert.equal(signal.reason.reason, "closed");
+  }
+  assert.equal(await mine.release(), "gone");
+  assert.ok(theirs.held && !theirs.signal.aborted);
   assert.deepEqual([...store.rooms.keys()], ["b"]);
 });
 
@@ -190,20 +194,81 @@ for (const kind of ["cohort", "strict", "shared"]) {
   });
 }
 
-test("close while fn runs ends its lease, and run still gives fn's value", async () => {
-  const { clock, locks } = stage();
-  let go = () => {};
-  const running = locks.run("a", async (lease) => {
-    await new Promise<void>((resolve) => {
-      go = resolve;
-    });
-    return lease.held;
+const KEPT: Record<string, AcquireOptions> = {
+  ...KINDS,
+  "with a lock-delay": { lockDelayMs: 500 },
+};
+const NIGHTLY = { atMostMs: 60_000, atLeastMs: 20_000 };
+
+/** Ends when it is told to stop, after some tidying up. */
+async function untilTold({ signal }: Lease, tidy: () => Promise<unknown> = async () => {}) {
+  if (!signal.aborted) await new Promise((told) => signal.addEventListener("abort", told));
+  await tidy();
+  return (signal.reason as LeaseLostError).reason;
+}
+
+for (const [kind, options] of Object.entries(KEPT)) {
+  test(`a function that ends when close tells it to has lost nothing, and its lock is free (${kind})`, async () => {
+    const { clock, locks, other, store } = stage();
+    const seen: boolean[] = [];
+    const running = locks.run("a", options, (lease) =>
+      untilTold(lease, async () => {
+        seen.push(lease.held, (await other.tryAcquire("a")) !== null);
+      }),
+    );
+    await clock.advance(0);
+    await locks.close();
+    assert.equal(await running, "closed");
+    assert.deepEqual(seen, [false, false], "not held any more, and nobody else is let in yet");
+    assert.ok(await other.tryAcquire("a"), "it was given back");
+    assert.equal(store.rooms.size, 1);
   });
-  await clock.advance(0);
-  await locks.close();
-  go();
-  assert.equal(await running, false);
-});
+
+  test(`a function that goes on after close keeps others out until its ttl is over (${kind})`, async () => {
+    const { clock, locks, other } = stage();
+    let go = () => {};
+    const running = outcomeOf(
+      locks.run("a", { ...options, ttlMs: 9_000 }, async () => {
+        await new Promise<void>((resolve) => {
+          go = resolve;
+        });
+        return "done";
+      }),
+    );
+    await clock.advance(0);
+    const closing = locks.close();
+    await clock.advance(1_000);
+    await closing;
+    assert.equal(await other.tryAcquire("a"), null, "nobody is let in under it");
+    go();
+    const lost = await running;
+    assert.ok(lost instanceof LeaseLostError && lost.reason === "closed", String(lost));
+    assert.equal(await other.tryAcquire("a"), null);
+    await clock.advance(9_000);
+    assert.ok(await other.tryAcquire("a"));
+  });
+}
+
+for (const [what, ends] of [
+  ["ends when it is told", true],
+  ["goes on", false],
+] as const) {
+  test(`close in the middle of a once that ${what} keeps others out for atLeastMs`, async () => {
+    const { clock, locks, other } = stage();
+    const fn = (lease: Lease) => (ends ? untilTold(lease) : new Promise<never>(() => {}));
+    const running = locks.once("n", NIGHTLY, fn);
+    running.catch(() => {});
+    await clock.advance(5_000);
+    const closing = locks.close();
+    await clock.advance(1_000);
+    await closing;
+    const ran = async () => (await other.once("n", NIGHTLY, () => 1)).ran;
+    await clock.advance(13_900);
+    assert.equal(await ran(), false);
+    await clock.advance(ends ? 200 : NIGHTLY.atMostMs);
+    assert.equal(await ran(), true);
+  });
+}
 
 test("a connect with wrong defaults leaves no listener on the engine it was handed", () => {
   const store = new MemoryStore();

@@ -43,10 +43,11 @@ export class SoleCustody implements Custody {
   /**
    * The backend may still keep the grant of a lease that was lost here, and the holder has stopped:
    * ending it lets the successor in earlier. With a lock-delay the holder asked for the opposite,
-   * except where a revocation waits for this very release.
+   * except where a revocation waits for this very release, or close() makes it.
    */
   giveUp(lease: HeldLease): void {
-    if (lease.grant.lockDelayMs > 0 && lease.lost?.reason !== "revoked") return;
+    const isAsked = lease.lost?.reason === "revoked" || lease.lost?.reason === "closed";
+    if (lease.grant.lockDelayMs > 0 && !isAsked) return;
     this.#backend.abandonGrant(lease.grant, lease.terms.callTimeoutMs);
   }
 }

@@ -94,7 +94,7 @@ export class AcquireTimeoutError extends HoldfastError {
   }
 }
 
-export type LossReason = "expired" | "replaced" | "revoked" | "unconfirmed" | "max-hold";
+export type LossReason = "expired" | "replaced" | "revoked" | "unconfirmed" | "max-hold" | "closed";
 
 const LOSS: Record<LossReason, string> = {
   expired: "it expired at the backend",
@@ -102,6 +102,7 @@ const LOSS: Record<LossReason, string> = {
   revoked: "it was revoked",
   unconfirmed: "no renewal was confirmed in time",
   "max-hold": "maxHoldMs was reached",
+  closed: "its connection was closed",
 };
 
 /** The holder may no longer act. */

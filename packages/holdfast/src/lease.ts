@@ -115,6 +115,12 @@ export class HeldLease implements Lease {
     return this.#lost;
   }
 
+  /** close() has told its holder to stop, and nobody else can have been granted the resource yet. */
+  get isStillOurs(): boolean {
+    if (this.#released !== null || this.#lost?.reason !== "closed") return false;
+    return this.#clock.now() < this.grant.validUntil;
+  }
+
   get signal(): AbortSignal {
     if (this.#controller === null) {
       this.#controller = new AbortController();
@@ -148,11 +154,16 @@ export class HeldLease implements Lease {
 
   /** Gives the lease up and keeps others out for so long from now: its grant ends by itself then. */
   leave(forMs: number): Promise<"released" | "gone"> {
-    if (!this.held) return this.release();
+    if (!this.held && !this.isStillOurs) return this.release();
     // The holder has finished. Nothing loses its lease any more, even if forMs is over before the
     // backend has answered.
     this.#released = this.#leave(forMs);
     return this.#released;
+  }
+
+  /** After a loss: nobody gives it back, because its holder has not stopped. Its grant ends with its ttl. */
+  letExpire(): void {
+    this.#released ??= Promise.resolve("gone");
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

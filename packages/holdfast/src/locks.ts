@@ -34,6 +34,7 @@ import {
   joinEnclosing,
   type RunFunction,
   runArguments,
+  runsOf,
   runUnder,
   tellEnclosing,
 } from "./run.js";
@@ -41,6 +42,8 @@ import type { SharedHome } from "./shared-line.js";
 import { SharedLines } from "./shared-lines.js";
 import { StrictLine } from "./strict-line.js";
 
+// How long close() waits for functions that it has told to stop.
+const STOPPING_MS = 1_000;
 const LIST_PAGE = 256;
 const TRY_ACQUIRE: Known<TryAcquireOptions> = {
   ...{ ...COMMON_OPTIONS, mode: true, limit: true, signal: true },
@@ -230,7 +233,10 @@ export class Locks implements AsyncDisposable {
     return this.#call((call) => this.#backend.engine.revoke(ref, call));
   }
 
-  /** Ends all waits with ClosedError, releases what is held, and closes what the engine opened. */
+  /**
+   * Ends all waits with ClosedError, tells all holders, releases what is held, and closes what the engine opened. A
+   * function of run() or once() has a second to end in; the lock of one that goes on ends with its ttl.
+   */
   close(): Promise<void> {
     // Assigned before anything runs: what resolves meanwhile must see that it is too late.
     this.#closing ??= Promise.resolve().then(() => this.#close());
@@ -393,12 +399,39 @@ export class Locks implements AsyncDisposable {
     for (const registry of [this.#cohorts, this.#strict, this.#shared]) {
       for (const group of registry.values()) group.close(closed());
     }
-    const leases = this.#keeper.grants.flatMap((grant) => grant.lease ?? []);
-    await Promise.all(leases.map((lease) => lease[Symbol.asyncDispose]()));
+    await this.#endLeases();
     await this.#backend.settled();
     this.#arena.pulse?.close();
     this.#stopWatching?.();
     await this.#backend.engine.close();
+  }
+
+  /**
+   * Tells every holder to stop. A function of run() or once() has a moment to end in; the resource of one that goes
+   * on is not given away under it, and is free when the ttl is over.
+   */
+  async #endLeases(): Promise<void> {
+    const leases = this.#keeper.grants.flatMap((grant) => grant.lease ?? []);
+    for (const lease of leases) lease.lose("closed", false);
+    const runs = runsOf(this);
+    const alone = leases.filter((lease) => !runs.has(lease));
+    await Promise.all([
+      ...alone.map((lease) => lease[Symbol.asyncDispose]()),
+      this.#moment(leases.flatMap((lease) => runs.get(lease) ?? [])),
+    ]);
+    for (const lease of leases) lease.letExpire();
+  }
+
+  /** Waits until all of these have settled, but not for long. */
+  #moment(works: readonly Promise<unknown>[]): Promise<void> {
+    if (works.length === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = this.#backend.clock.timer(STOPPING_MS, resolve, true);
+      void Promise.allSettled(works).then(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
   }
 
   #terms(options: AcquireOptions): Terms {

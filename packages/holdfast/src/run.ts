@@ -3,7 +3,7 @@ import type { Mode } from "./engine.js";
 import { AcquireTimeoutError, LeaseLostError, UsageError } from "./errors.js";
 import { emit } from "./events.js";
 import { JoinedLease } from "./joined-lease.js";
-import type { Lease } from "./lease.js";
+import type { HeldLease, Lease } from "./lease.js";
 
 export type RunFunction<T> = (lease: Lease) => T | PromiseLike<T>;
 
@@ -17,6 +17,9 @@ interface Enclosure {
 
 const enclosures = new AsyncLocalStorage<Enclosure>();
 
+/** By owner: the functions that run under leases of its own, until their leases have ended, too. */
+const running = new WeakMap<object, Map<Lease, Promise<unknown>>>();
+
 /** Reads (fn) or (options, fn). */
 export function runArguments<Options extends object, T>(
   first: Options | RunFunction<T>,
@@ -28,8 +31,26 @@ export function runArguments<Options extends object, T>(
   throw new UsageError(`run takes ${usage}, and got no function`);
 }
 
+/** The functions that run now under leases of this owner; each settles when its lease has ended, too. */
+export function runsOf(owner: object): ReadonlyMap<Lease, Promise<unknown>> {
+  return running.get(owner) ?? new Map();
+}
+
 /** Runs fn under a lease that was just acquired, and ends the lease. */
-export async function runUnder<T>(owner: object, lease: Lease, fn: RunFunction<T>): Promise<T> {
+export function runUnder<T>(owner: object, lease: Lease, fn: RunFunction<T>): Promise<T> {
+  let runs = running.get(owner);
+  if (runs === undefined) {
+    runs = new Map();
+    running.set(owner, runs);
+  }
+  const ended = runToEnd(owner, lease, fn);
+  runs.set(lease, ended);
+  const forget = () => runs.delete(lease);
+  ended.then(forget, forget);
+  return ended;
+}
+
+async function runToEnd<T>(owner: object, lease: Lease, fn: RunFunction<T>): Promise<T> {
   const outer = enclosures.getStore();
   let outcome: { value: T } | { error: unknown };
   try {
@@ -39,10 +60,17 @@ export async function runUnder<T>(owner: object, lease: Lease, fn: RunFunction<T
   }
   const lost = (lease.held ? null : lossOf(lease)) ?? (await lastWord(lease));
   if (lost !== null) {
+    // Told to stop by close(), it has ended while nobody else could be let in: nothing was lost.
+    const isInTime = lost.reason === "closed" && (lease as HeldLease).isStillOurs;
     await lease[Symbol.asyncDispose]();
+    if (isInTime) return settledBy(outcome);
     if ("error" in outcome && !causes(outcome.error, lost)) lost.cause ??= outcome.error;
     throw lost;
   }
+  return settledBy(outcome);
+}
+
+function settledBy<T>(outcome: { value: T } | { error: unknown }): T {
   if ("error" in outcome) throw outcome.error;
   return outcome.value;
 }

@@ -75,7 +75,9 @@ export async function once<T>(
     } finally {
       const held = lease as HeldLease;
       const leftMs = Math.ceil(atLeastMs - held.heldMs());
-      if (leftMs > 0 && held.held) await held.leave(Math.max(leftMs, minMs));
+      if (leftMs > 0 && (held.held || held.isStillOurs)) {
+        await held.leave(Math.max(leftMs, minMs));
+      }
     }
   });
   return { ran: true, value };

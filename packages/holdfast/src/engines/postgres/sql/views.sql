@@ -42,7 +42,8 @@ LANGUAGE sql STABLE AS $$
       CASE WHEN w.nth - h.nth < 50 THEN c.ahead ELSE w.nth - h.nth END,
       CASE WHEN w.nth - h.nth < 50 THEN c.fresh ELSE w.nth - h.nth END
     FROM unnest(ids) AS i(id)
-    JOIN holdfast.waiters w ON w.grant_id = i.id
+    -- OFFSET 0 has each of them found by its id. Without statistics the planner may read the whole line instead.
+    CROSS JOIN LATERAL (SELECT * FROM holdfast.waiters o WHERE o.grant_id = i.id OFFSET 0) w
     JOIN heads h ON h.name = w.resource
     CROSS JOIN LATERAL (
       SELECT count(*) FILTER (WHERE b.heard_at > at - interval '10 seconds') AS ahead,

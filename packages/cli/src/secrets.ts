@@ -5,10 +5,12 @@ const MASK = "***";
  * keeps them out of its own messages; this is for what clients of backends put into theirs.
  */
 export function withoutSecrets(message: string, url: string): string {
-  const authority = /^[^:/]+:\/\/([^/?#]*)@/.exec(url)?.[1] ?? "";
+  // A URL whose "://" is misspelt has a password all the same.
+  const authority = /^(?!sqlite:)(?:[^:/@]+:?\/+)?(.*)@/s.exec(url)?.[1] ?? "";
   const parameters = /[?&](?:password|secret|token)=([^&#]+)/gi;
   const secrets = [
     authority.includes(":") ? authority.slice(authority.indexOf(":") + 1) : "",
+    /:\/\/|^sqlite:/.test(url) ? "" : authority,
     ...[...url.matchAll(parameters)].map(([, value = ""]) => value),
   ];
   const spellings = secrets.flatMap((secret) => [secret, decoded(secret)]);

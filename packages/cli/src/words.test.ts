@@ -37,6 +37,10 @@ test("secrets of a URL are masked wherever they turn up, encoded or not", () => 
   const url = "redis://me:p%40ss@h:1/0?secret=hush";
   assert.equal(withoutSecrets("p%40ss p@ss hush me", url), "*** *** *** me");
   assert.equal(withoutSecrets("fine", "sqlite:locks.db"), "fine");
+  assert.equal(withoutSecrets("a@b is a path", "sqlite:/a@b"), "a@b is a path");
+  for (const wrong of ["postgres//u:s3cret@h/db", "redis/:s3cret@h", ":s3cret@h", "s3cret@h"]) {
+    assert.doesNotMatch(withoutSecrets(`got "${wrong}"`, wrong), /s3cret/);
+  }
 });
 
 const HOSTILE = "\x1b]0;pwned\x07\x1b[31mRED\nfake line\x9b2J\u202etxt\u2028";

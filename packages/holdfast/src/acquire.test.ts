@@ -390,3 +390,27 @@ test("a first try that is carried out after its lease was released leaves no gra
   assert.equal(engine.calls("release"), 2);
   assert.equal(held("a"), 0);
 });
+
+for (const [kind, terms] of [
+  ["alone", ALONE],
+  ["in a cohort", {}],
+  ["shared", { mode: "shared" }],
+] as const) {
+  test(`out of patience while a request is under way, nothing is called without effect (${kind})`, async () => {
+    const { clock, engine, locks, other } = stage();
+    const error = new EngineError("out of memory", { effect: "none", retryable: true });
+    engine.inject("enqueue", { kind: "fail", error });
+    engine.inject("enqueue", { kind: "hang", carriedOut: true });
+    // Asked in the last moment by one that is alone, and as silent.
+    engine.inject("withdraw", { kind: "hang", carriedOut: false });
+    const acquiring = outcomeOf(
+      locks.acquire("a", { ...terms, waitMs: 900, ttlMs: 20_000, retry: [400, 5_000] }),
+    );
+    await clock.advance(1_000);
+    const told = (await acquiring) as EngineError;
+    assert.equal(told.message, error.message);
+    assert.equal(told.effect, "unknown", "the second one was carried out");
+    await clock.advance(5_000);
+    assert.ok(await other.tryAcquire("a"), "and was given back");
+  });
+}

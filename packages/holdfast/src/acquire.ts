@@ -1,7 +1,7 @@
 import type { Backend } from "./backend.js";
 import type { Timer } from "./clock.js";
 import type { Busy, Gone, Granted, HolderView, Queued, Withdrawn } from "./engine.js";
-import { AcquireTimeoutError, EngineError } from "./errors.js";
+import { AcquireTimeoutError, EngineError, inDoubt } from "./errors.js";
 import { CERTAIN, Grant } from "./grant.js";
 import { mintGrantId } from "./grant-id.js";
 import { Changes, ownPace } from "./look-again.js";
@@ -122,9 +122,9 @@ export class Contention implements Asker, Waiter {
     return this.#place !== null && this.#place.failures > 0;
   }
 
-  /** What the last request failed with, if none was answered since. */
+  /** What the last request failed with, if none was answered since. One that was sent since may have an effect. */
   get failure(): unknown {
-    return this.#failure;
+    return this.#open.exists ? inDoubt(this.#failure) : this.#failure;
   }
 
   /** Whom it waits for, as of the last heartbeat; undefined while it stands in no line. */
@@ -338,7 +338,7 @@ export class Contention implements Asker, Waiter {
     const retry = error instanceof EngineError && error.retryable && this.#leftMs() > 0;
     const delayMs = retry ? this.#errorWalk().next(error) : null;
     if (delayMs === null) {
-      this.#fail(error);
+      this.#fail(this.failure);
       return;
     }
     // The same grantId again: if the lost request did arrive, the repeat finds its place in line.
@@ -407,7 +407,7 @@ export class Contention implements Asker, Waiter {
 
   /** Silence is not busy: who does not hear from the backend is told that, and not a guess. */
   #outOfPatience(): unknown {
-    if (this.#failure !== null) return this.#failure;
+    if (this.#failure !== null) return this.failure;
     const waitedMs = this.#backend.clock.now() - this.#wish.startedAt;
     if (!this.#answered) return this.#backend.silence(waitedMs);
     return new AcquireTimeoutError(this.#wish.resource, waitedMs, this.#holders);

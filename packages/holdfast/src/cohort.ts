@@ -1,7 +1,7 @@
 import { type Arena, type Claimant, Contention, type Wish } from "./acquire.js";
 import type { Timer } from "./clock.js";
 import type { HolderView } from "./engine.js";
-import { AcquireTimeoutError, EngineError, invariant } from "./errors.js";
+import { AcquireTimeoutError, EngineError, inDoubt, invariant } from "./errors.js";
 import { channels, emit } from "./events.js";
 import type { Grant } from "./grant.js";
 import type { Keeper } from "./keeper.js";
@@ -351,7 +351,8 @@ export class Cohort implements Custody, Claimant, LocalHost {
     const { backend } = this.#home.arena;
     const waitedMs = backend.clock.now() - startedAt;
     if (this.#localLease() === null) {
-      if (this.#failure !== null) return this.#failure;
+      // A claim that was sent since may have an effect.
+      if (this.#failure !== null) return this.#claiming ? inDoubt(this.#failure) : this.#failure;
       if (this.#isUnanswered() || this.#claiming?.isUnheard) return backend.silence(waitedMs);
     }
     return new AcquireTimeoutError(this.#resource, waitedMs, this.holders());

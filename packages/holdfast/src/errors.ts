@@ -164,6 +164,13 @@ export class EngineError extends HoldfastError {
   }
 }
 
+/** The same failure where another request of this kind is not answered yet, and may have had its effect. */
+export function inDoubt<E>(error: E): E | EngineError {
+  if (!(error instanceof EngineError) || error.effect === "unknown") return error;
+  const { message, retryable, reason, resource, cause } = error;
+  return new EngineError(message, { effect: "unknown", retryable, reason, resource, cause });
+}
+
 /** An engine broke a law of the contract. Report it: this is a defect, not a condition. */
 export class ContractError extends HoldfastError {
   static override readonly brand = "CONTRACT";

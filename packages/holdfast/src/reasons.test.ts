@@ -95,6 +95,11 @@ describe("reasons", { concurrency: 2 }, () => {
         ...{ reason: "not-prepared", retryable: true },
         message: /npx @holdfast\/cli init/,
       });
+      await prepare(`redlock://${hosts}`);
+      await Promise.all(servers.map(({ port }) => withoutScripts(port)));
+      await tells(() => lockAt(`redlock://weak:${RIGHT}@${hosts}`), {
+        ...{ reason: "rights", retryable: false, message: /may not/ },
+      });
       await Promise.all(servers.map(({ port }) => closeTo(port)));
       for (const user of [`:${WRONG}@`, ""]) {
         await tells(() => connect(`redlock://${user}${hosts}`), password);
@@ -140,6 +145,8 @@ describe("reasons", { concurrency: 2 }, () => {
       await tells(() => prepare(`postgres://postgres@${at}/nowhere`), database);
       await tells(() => prepare(`postgres://bare@${at}/postgres`), rights);
       await tells(() => connect(`postgres://nobody@${at}/postgres`), password);
+      await prepare(`postgres://postgres@${at}/postgres?hold=advisory`);
+      await lockAt(`postgres://postgres@${at}/postgres?hold=advisory`);
       await prepare(`postgres://postgres@${at}/postgres`);
       assert.equal(await prepare(`postgres://bare@${at}/postgres`), "prepared");
       await tells(() => lockAt(`postgres://bare@${at}/postgres`), rights);
@@ -217,5 +224,12 @@ async function closeTo(port: number): Promise<void> {
   const admin = new Redis({ port });
   await admin.config("SET", "requirepass", RIGHT);
   await admin.config("SET", "masterauth", RIGHT);
+  admin.disconnect();
+}
+
+async function withoutScripts(port: number): Promise<void> {
+  const admin = new Redis({ port });
+  const rules = ["on", `>${RIGHT}`, "~*", "&*", "+@all", "-eval", "-evalsha"];
+  await admin.acl("SETUSER", "weak", ...rules);
   admin.disconnect();
 }

@@ -91,6 +91,11 @@ const LEAKY = [
   `nosuch://h?x=1&PassWord=${SECRET}#f`,
   `nosuch://h?token=${SECRET}&x=%zz`,
   ` nosuch://me:${SECRET}@h`,
+  `postgres//u:${SECRET}@h/db`,
+  `postgres:/u:${SECRET}@h/db`,
+  `redis/:${SECRET}@h`,
+  `:${SECRET}@h`,
+  `${SECRET}@h`,
 ];
 
 for (const text of LEAKY) {

@@ -44,9 +44,13 @@ export function parseEngineUrl(text: string, hint = ""): EngineUrl {
  * is the classic mistake and ends up here, so everything up to the last "@" counts as secret.
  */
 export function redact(text: string): string {
-  return text
-    .replace(/^([^:]*:\/\/[^:/?#]*):.*@/s, "$1:***@")
-    .replace(/([?&](?:password|secret|token)=)[^&#]*/gi, "$1***");
+  return (
+    text
+      .replace(/^([^:]*:\/\/[^:/?#]*):.*@/s, "$1:***@")
+      // Where a part of "://" is missing, nobody knows where the password begins. A path has none.
+      .replace(/^(?![^:]*:\/\/|sqlite:)(\w*:?\/+)?.*@/s, "$1***@")
+      .replace(/([?&](?:password|secret|token)=)[^&#]*/gi, "$1***")
+  );
 }
 
 /** Parameters nobody reads are mistakes: a misspelt one would silently change nothing. */

@@ -85,7 +85,7 @@ export async function once<T>(
 
 /**
  * Whatever becomes of the run, others are kept out for atLeastMs from its beginning: its process may die in
- * it. A grant that has less to live than that, by a session or a lease that was not confirmed for long, is
+ * it. (SQLite proves such a death, and lets the next one in.) A grant that has less to live than that, by a session or a lease that was not confirmed for long, is
  * given back; the next one is fresher.
  */
 async function takeFor(

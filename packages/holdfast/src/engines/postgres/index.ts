@@ -51,7 +51,6 @@ export async function postgresFromUrl(url: EngineUrl): Promise<Engine> {
 /** Makes the tables and routines that a URL's engine needs. */
 export async function preparePostgres(url: EngineUrl): Promise<void> {
   const { schema, hold } = termsFromUrl(url);
-  if (hold === "advisory") return;
   const { pool, close } = await openFromUrl(url, 1);
   try {
     await createSchema(pool, { schema, ...(hold === "shedlock" ? { shedlock: "shedlock" } : {}) });

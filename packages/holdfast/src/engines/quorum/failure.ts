@@ -29,8 +29,20 @@ export function tooFew(quorum: Quorum, { effect, absent }: Unanswered, resource?
     : "";
   return new EngineError(
     `${terms.writeQuorum} of ${size} nodes must agree, and these did not count: ${reasons.join("; ") || "none"}${hint}`,
-    { effect, retryable: true, reason: fresh ? "not-prepared" : reasonOf(absent), resource },
+    {
+      ...{ effect, resource, reason: fresh ? "not-prepared" : reasonOf(absent) },
+      // Where nodes that refuse for good leave too few others, nobody need try again.
+      retryable: absent.filter(isFinal).length <= size - terms.writeQuorum,
+    },
   );
+}
+
+function isFinal({ answer }: Unanswered["absent"][number]): boolean {
+  return typeof answer === "object" && answer.kind === "failed" && !isRetryable(answer.error);
+}
+
+function isRetryable(error: unknown): boolean {
+  return !(error instanceof EngineError) || error.retryable;
 }
 
 /** What keeps most of those who did not count from counting, as far as it has a name. */

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import { EngineError } from "../../errors.js";
+import { EngineError, inDoubt } from "../../errors.js";
 import type { Seam } from "../redis/client.js";
-import { explain, isMissingScript, ofRepeat } from "../redis/failure.js";
+import { explain, isMissingScript } from "../redis/failure.js";
 import { keyOf, resourceOf } from "../redis/keys.js";
 import { Pushes } from "../redis/pushes.js";
 import { readReply } from "./answers.js";
@@ -117,7 +117,7 @@ export class RedisNode implements QuorumNode {
 
   #fail(batch: readonly Question[], error: unknown, once: boolean): void {
     this.#unanswered -= batch.length;
-    const failure = once ? explain(error) : ofRepeat(explain(error));
+    const failure = once ? explain(error) : inDoubt(explain(error));
     const effect = failure instanceof EngineError ? failure.effect : "unknown";
     for (const { answered } of batch) {
       answered({ kind: "failed", effect, error: failure }, Number.NaN);

@@ -1,5 +1,5 @@
 import { sleep, systemClock, type Timer } from "../../clock.js";
-import { EngineError, HoldfastError } from "../../errors.js";
+import { EngineError, HoldfastError, inDoubt } from "../../errors.js";
 import { isKept } from "./answers.js";
 import { inBatches } from "./batches.js";
 import type { Script, Seam, Wait } from "./client.js";
@@ -9,7 +9,6 @@ import {
   isForbidden,
   isMissingScript,
   isMoving,
-  ofRepeat,
   outcomeOf,
   sentTwice,
 } from "./failure.js";
@@ -196,7 +195,7 @@ export class Commander {
     return this.#script(this.#program.bySha, sent).then(settleAll, (error: unknown) =>
       this.#sendAgain(batch, sent, error, isOnce).then(settleAll, (last: unknown) => {
         this.#answered(batch);
-        rejectAll(batch, isOnce() ? explain(last) : ofRepeat(explain(last)));
+        rejectAll(batch, isOnce() ? explain(last) : inDoubt(explain(last)));
       }),
     );
   }
@@ -420,5 +419,5 @@ function settle(operation: Operation, answer: unknown, once: boolean): void {
   const outcome =
     once || !isDoubtful(operation.words[0]!, answer) ? outcomeOf(answer) : sentTwice();
   if (!(outcome instanceof HoldfastError)) operation.resolve(outcome, once);
-  else operation.reject(once ? outcome : ofRepeat(outcome));
+  else operation.reject(once ? outcome : inDoubt(outcome));
 }

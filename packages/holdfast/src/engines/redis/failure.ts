@@ -60,13 +60,6 @@ export function isDoubtful(operation: string, answer: unknown): boolean {
   return /^(-|release$|revoke$)/.test(operation) && Array.isArray(answer) && answer[0] === "gone";
 }
 
-/** Of a call that the client may have sent twice: a refusal of the repeat says nothing of the first. */
-export function ofRepeat(error: HoldfastError): HoldfastError {
-  if (!(error instanceof EngineError) || error.effect === "unknown") return error;
-  const { message, retryable, reason, cause } = error;
-  return new EngineError(message, { effect: "unknown", retryable, reason, cause });
-}
-
 /** The core asks again, and then knows that an earlier attempt had no answer. */
 export function sentTwice(): EngineError {
   return new EngineError(

@@ -79,11 +79,19 @@ export class Requests {
     return waiting;
   }
 
-  /** Those under way will not be answered on a connection that is gone. */
+  /**
+   * Those under way will not be answered on a connection that is gone. What only reads is asked again by the
+   * next one, if there is time.
+   */
   failSent(cause: Error): void {
     const requests = [...this.#inFlight.values()];
     this.#inFlight.clear();
-    for (const { reject, operation } of requests) reject(unanswered(operation, cause));
+    const now = systemClock.now();
+    for (const request of requests) {
+      const { operation, until, reject } = request;
+      if (readsOnly(operation, cause) && until > now) this.wait(request);
+      else reject(unanswered(operation, cause));
+    }
   }
 
   failWaiting(why: EngineError): void {
@@ -121,10 +129,13 @@ export class Requests {
  * What only reads has no effect, answered or not. But a server whose answers cannot be read is one of
  * which nothing is known: the connection was ended by a RangeError then.
  */
-function unanswered({ writes }: Operation<unknown>, cause: Error): EngineError {
-  const reads = !(cause instanceof RangeError) && !writes;
+function readsOnly({ writes }: Operation<unknown>, cause: Error): boolean {
+  return !(cause instanceof RangeError) && !writes;
+}
+
+function unanswered(operation: Operation<unknown>, cause: Error): EngineError {
   return new EngineError(`ZooKeeper did not answer: ${cause.message}`, {
-    effect: reads ? "none" : "unknown",
+    effect: readsOnly(operation, cause) ? "none" : "unknown",
     ...{ retryable: true, reason: "unreachable", cause },
   });
 }

@@ -57,7 +57,7 @@ for (const [name, expected] of Object.entries(OUTPUT)) {
     const { stdout } = await promisify(execFile)(
       process.execPath,
       ["--no-warnings", join(here, `${name}.js`)],
-      { env: { ...process.env, TMPDIR: folder }, timeout: 30_000 },
+      { env: { ...process.env, TMPDIR: folder }, timeout: 120_000 },
     );
     if (expected.startsWith("^")) assert.match(stdout, new RegExp(expected));
     else assert.equal(stdout, expected);

@@ -4,8 +4,8 @@ import { eventually, redisCli } from "./redis-cli.js";
 
 const PRIMARIES = 3;
 const NODES = 2 * PRIMARIES;
-const READY_MS = 20_000;
-const FAILOVER_MS = 15_000;
+const READY_MS = 60_000;
+const FAILOVER_MS = 60_000;
 const NODE_TIMEOUT_MS = 1_000;
 
 export interface ClusterServers extends AsyncDisposable {

@@ -7,8 +7,8 @@ import { ServerProcess } from "./process.js";
 
 // A port that was free a moment ago may be taken when the server asks for it.
 const PORT_TRIES = 3;
-const PROBE_TIMEOUT_MS = 500;
-const LEADER_MS = 15_000;
+const PROBE_TIMEOUT_MS = 2_000;
+const LEADER_MS = 60_000;
 
 export interface EtcdOptions {
   /** More of etcd's own arguments. */

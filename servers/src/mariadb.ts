@@ -8,7 +8,7 @@ import { ServerProcess } from "./process.js";
 import { fillWithEmptyData } from "./template.js";
 
 const PORT_TRIES = 3;
-const PROBE_TIMEOUT_MS = 500;
+const PROBE_TIMEOUT_MS = 2_000;
 // The first byte of the packet that greets a client, after its header.
 const PROTOCOL_VERSION = 10;
 const MYSQL = ["--mysqlx=OFF", "--secure-file-priv=", "--innodb-redo-log-capacity=32M"];
@@ -93,7 +93,7 @@ async function startOn(
     ],
     env,
     probe: () => greet(port),
-    readyWithinMs: 30_000,
+    readyWithinMs: 60_000,
   });
   try {
     for (const name of ["data", "temporary"]) mkdirSync(join(server.folder, name), { mode: 0o700 });

@@ -10,7 +10,7 @@ import { fillWithEmptyData } from "./template.js";
 import { servant } from "./unprivileged.js";
 
 const PORT_TRIES = 3;
-const PROBE_TIMEOUT_MS = 500;
+const PROBE_TIMEOUT_MS = 2_000;
 const ENDING_TRIES = 250;
 
 export interface PostgresOptions {

@@ -9,9 +9,9 @@ const POLL_MS = 20;
 const LOG_TAIL = 4_000;
 const DEFAULTS = {
   env: {},
-  readyWithinMs: 15_000,
+  readyWithinMs: 60_000,
   stopSignal: "SIGTERM",
-  stopWithinMs: 5_000,
+  stopWithinMs: 15_000,
 } as const;
 
 export interface ServerSpec {

@@ -5,7 +5,7 @@ import { ServerProcess } from "./process.js";
 
 // A port that was free a moment ago may be taken when the server asks for it.
 const PORT_TRIES = 3;
-const PROBE_TIMEOUT_MS = 500;
+const PROBE_TIMEOUT_MS = 2_000;
 
 export interface RedisOptions {
   readonly port?: number;

@@ -9,8 +9,8 @@ import { eventually, redisCli } from "./redis-cli.js";
 const REPLICAS = 2;
 const SENTINELS = 3;
 const QUORUM = 2;
-const READY_MS = 15_000;
-const FAILOVER_MS = 15_000;
+const READY_MS = 60_000;
+const FAILOVER_MS = 60_000;
 /** The longest silence of a primary before it is succeeded. */
 const DOWN_AFTER_MS = 1_000;
 

@@ -12,8 +12,9 @@ test("a ZooKeeper answers, can be paused, restarted and stopped", async () => {
   await assert.rejects(server.metric("zk_nonsense"), /mntr has no/);
   server.pause();
   // The signal reaches a process of many threads a moment after it was sent.
-  await sleep(100);
-  await assert.rejects(server.command("ruok"), /no answer/);
+  const answer = () => server.command("ruok").catch((error: Error) => error.message);
+  for (let tries = 0; tries < 100 && (await answer()) === "imok"; tries++) await sleep(50);
+  assert.equal(await answer(), "no answer");
   server.resume();
   assert.equal(await server.command("ruok"), "imok");
   await server.restart();
@@ -32,9 +33,9 @@ test("an ensemble elects a leader, and another one when that is killed", async (
   const second = await ensemble.leader();
   assert.notEqual(second.port, first.port);
   await first.start();
-  assert.match(await first.command("srvr"), /Mode: follower/);
   await ensemble.whole();
-  for (const member of ensemble.members) {
-    assert.match(await member.command("srvr"), /Mode: (leader|follower)/);
-  }
+  // On a busy machine they may have elected once more; there is one leader in any case.
+  const said = await Promise.all(ensemble.members.map((member) => member.command("srvr")));
+  const modes = said.map((text) => /Mode: (\w+)/.exec(text)?.[1]).sort();
+  assert.deepEqual(modes, ["follower", "follower", "leader"]);
 });

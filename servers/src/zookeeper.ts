@@ -10,8 +10,10 @@ const MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 const MEMBERS = 3;
 const PORT_TRIES = 3;
 const PROBE_TIMEOUT_MS = 1_000;
-const READY_MS = 30_000;
-const LEADER_MS = 30_000;
+// A server that is busy is not one that hangs.
+const ANSWER_MS = 5_000;
+const READY_MS = 60_000;
+const LEADER_MS = 60_000;
 const LOOK_EVERY_MS = 50;
 // Short, so that sessions end soon after their time.
 const TICK_MS = 50;
@@ -133,7 +135,7 @@ function member(
     },
     // A member without a quorum answers this with a refusal.
     probe: async () => {
-      const answer = await ask(port, "srvr");
+      const answer = await ask(port, "srvr", PROBE_TIMEOUT_MS);
       if (!/^Mode: /m.test(answer)) throw new Error(answer);
     },
     readyWithinMs: READY_MS,
@@ -148,9 +150,9 @@ function member(
       return process.pid;
     },
     log: () => process.log(),
-    command: (word) => ask(port, word),
+    command: (word) => ask(port, word, ANSWER_MS),
     metric: async (name) => {
-      const line = new RegExp(`^${name}\\t(\\S+)$`, "m").exec(await ask(port, "mntr"));
+      const line = new RegExp(`^${name}\\t(\\S+)$`, "m").exec(await ask(port, "mntr", ANSWER_MS));
       if (line === null) throw new Error(`mntr has no ${name}`);
       return Number(line[1]);
     },
@@ -219,7 +221,7 @@ async function allServe(members: readonly ZooKeeperServer[]): Promise<void> {
 function modes(members: readonly ZooKeeperServer[]): Promise<string[]> {
   return Promise.all(
     members.map(async (one) => {
-      const said = await one.command("srvr").catch(() => "");
+      const said = await ask(one.port, "srvr", PROBE_TIMEOUT_MS).catch(() => "");
       return /^Mode: (\w+)/m.exec(said)?.[1] ?? "";
     }),
   );
@@ -235,12 +237,12 @@ async function look<T>(otherwise: string, see: () => Promise<T | null>): Promise
   }
 }
 
-function ask(port: number, word: string): Promise<string> {
+function ask(port: number, word: string, withinMs: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = createConnection({ port, host: "127.0.0.1" });
     let answer = "";
     // Idleness is not enough: a paused server accepts, and never says anything.
-    socket.setTimeout(PROBE_TIMEOUT_MS, () => socket.destroy(new Error("no answer")));
+    socket.setTimeout(withinMs, () => socket.destroy(new Error("no answer")));
     socket.on("connect", () => socket.write(word));
     socket.on("data", (bytes) => {
       answer += bytes;

@@ -20,7 +20,7 @@ import type { Told } from "./seller.js";
 const SELLER = fileURLToPath(new URL("seller.js", import.meta.url));
 const TTL_MS = 1_000;
 const NO_LIMIT_MS = 0;
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 
 let redis: RedisServer;
 let postgres: PostgresServer;

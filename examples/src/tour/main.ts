@@ -13,7 +13,7 @@ import { Shop } from "./shop.js";
 import { NAMES, Stage } from "./stage.js";
 import { sayWhatNext, showJson, showSummary } from "./summary.js";
 
-const TIME_LIMIT_MS = 30_000;
+const TIME_LIMIT_MS = 90_000;
 
 const json = process.argv.includes("--json");
 const screen = new Screen(NAMES, json);

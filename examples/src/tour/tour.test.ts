@@ -29,7 +29,7 @@ async function tour(
   return { code, stdout };
 }
 
-test("the tour's facts hold, and it leaves no file", { timeout: 40_000 }, async () => {
+test("the tour's facts hold, and it leaves no file", { timeout: 200_000 }, async () => {
   const { code, stdout } = await tour(["--json"]);
   const facts = JSON.parse(stdout);
   assert.equal(code, 0, stdout);
@@ -39,12 +39,12 @@ test("the tour's facts hold, and it leaves no file", { timeout: 40_000 }, async 
   assert.equal(facts.overlaps, 0);
   assert.deepEqual([facts.unfenced.sold, facts.fenced.sold], [2, 1]);
   assert.equal(facts.fenced.staleRelease, "gone");
-  assert.ok(facts.tookMs < 20_000, `took ${facts.tookMs} ms`);
+  assert.ok(facts.tookMs < 100_000, `took ${facts.tookMs} ms`);
   assert.ok(facts.claims.length >= 9);
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test("Ctrl-C in the middle leaves no process and no file", { timeout: 40_000 }, async () => {
+test("Ctrl-C in the middle leaves no process and no file", { timeout: 200_000 }, async () => {
   const pids = new Set<number>();
   let interrupted = false;
   const { code } = await tour([], (text, pid) => {

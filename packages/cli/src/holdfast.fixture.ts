@@ -11,7 +11,7 @@ import { connect, type Locks } from "holdfast";
 
 export const MAIN = fileURLToPath(new URL("main.js", import.meta.url));
 
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 60_000;
 
 export interface Scratch {
   readonly folder: string;

@@ -20,7 +20,7 @@ test("a run that waits says for whom, a line per change, and goes on when it is 
   await first.release();
   const { code, stdout, stderr } = await finish(running);
   assert.deepEqual([code, stdout], [0, "done\n"]);
-  assert.match(stderr, /\nholdfast: got "a" after \d\.\d s \(token \d+\)\n$/);
+  assert.match(stderr, /\nholdfast: got "a" after \d+\.\d s \(token \d+\)\n$/);
 });
 
 test("a run behind others says how many stand before it; --json and --quiet keep to their word", async (t) => {

@@ -23,12 +23,12 @@ async function revoke(locks: Locks): Promise<void> {
 test("a revoked run asks its command to stop, gives back, and returns 76", async (t) => {
   const { url, locks } = await scratch(t);
   const script = "trap 'echo tidied; exit 0' TERM; echo up; while :; do sleep 0.05; done";
-  const running = holdfast(t, ["run", "a", "--url", url, "--ttl", "6s", "--", "sh", "-c", script]);
+  const running = holdfast(t, ["run", "a", "--url", url, "--ttl", "60s", "--", "sh", "-c", script]);
   await running.until("stdout", /up/);
   const revokedAt = performance.now();
   await revoke(locks);
-  await using _next = await locks.acquire("a", { waitMs: 5_000 });
-  assert.ok(performance.now() - revokedAt < 4_000, "the successor came before the ttl was over");
+  await using _next = await locks.acquire("a", { waitMs: 50_000 });
+  assert.ok(performance.now() - revokedAt < 40_000, "the successor came before the ttl was over");
   assert.equal(await running.ended, 76);
   assert.match(running.stdout, /tidied/);
   assert.match(running.stderr, /^holdfast: lease of "a" .* revoked; the command gets SIGTERM, and/);
@@ -43,7 +43,7 @@ test("a command that ignores SIGTERM is killed, with what it started, before the
   const running = holdfast(t, [...args, "--", "sh", "-c", script]);
   await running.until("stdout", /up/);
   await revoke(locks);
-  await using _next = await locks.acquire("a", { waitMs: 10_000 });
+  await using _next = await locks.acquire("a", { waitMs: 60_000 });
   const grantedAt = process.hrtime.bigint();
   assert.equal(await running.ended, 76);
   assert.match(running.stdout, /ignored SIGTERM/);
@@ -55,16 +55,16 @@ test("a run that was stopped past its ttl kills its command as soon as it goes o
   const { url, folder, locks } = await scratch(t);
   const beat = join(folder, "beat");
   const command = [process.execPath, "-e", BEATING, beat, "stubborn"];
-  const args = ["run", "a", "--url", url, "--ttl", "1500ms", "--json", "--", ...command];
+  const args = ["run", "a", "--url", url, "--ttl", "4s", "--json", "--", ...command];
   const running = holdfast(t, args);
   await running.until("stdout", /up/);
   running.signal("SIGSTOP");
-  await using next = await locks.acquire("a", { waitMs: 10_000 });
+  await using next = await locks.acquire("a", { waitMs: 60_000 });
   const continuedAt = process.hrtime.bigint();
   running.signal("SIGCONT");
   assert.equal(await running.ended, 76);
   const lastBeatMs = Number(BigInt(readFileSync(beat, "utf8")) - continuedAt) / 1e6;
-  assert.ok(lastBeatMs < 500, `the command went on for ${lastBeatMs} ms`);
+  assert.ok(lastBeatMs < 3_000, `the command went on for ${lastBeatMs} ms`);
   assert.ok(next.held, "the successor keeps its lease");
   const events = running.stderr
     .trim()

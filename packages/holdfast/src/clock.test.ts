@@ -12,7 +12,7 @@ test("the system clock never goes back, and keeps pace with the host's", () => {
     assert.ok(now >= last);
     last = now;
   }
-  assert.ok(Math.abs(hostInstant() - systemClock.now() - host) < 100);
+  assert.ok(Math.abs(hostInstant() - systemClock.now() - host) < 2_000);
 });
 
 test("the host's instant is that of its monotonic clock, the same in every process", () => {

@@ -23,6 +23,7 @@ import { prepare } from "./prepare.js";
 const [RIGHT, WRONG] = ["right-secret", "wrong-secret"];
 // Far below the 5 s for which a server that is away is waited for, and far above a round trip.
 const AT_ONCE_MS = 3_500;
+const TRIES = 4;
 
 interface Told {
   readonly reason: FailureReason;
@@ -37,7 +38,19 @@ const password: Told = {
   message: /password/,
 };
 
+/** On a busy machine it may be slow; what is not told at once is not at another time either. */
 async function tells(work: () => Promise<unknown>, told: Told): Promise<void> {
+  const slow: number[] = [];
+  while (slow.length < TRIES) {
+    const tookMs = await tellsAfter(work, told);
+    if (tookMs < (told.withinMs ?? Infinity)) return;
+    slow.push(Math.round(tookMs));
+  }
+  assert.fail(`it took ${slow.join(", ")} ms`);
+}
+
+/** Gives how long it took. */
+async function tellsAfter(work: () => Promise<unknown>, told: Told): Promise<number> {
   const startedAt = performance.now();
   const error = await work().then(
     () => assert.fail("it did not fail"),
@@ -53,13 +66,13 @@ async function tells(work: () => Promise<unknown>, told: Told): Promise<void> {
     message,
   );
   assert.ok(!message.includes(WRONG) && !message.includes(RIGHT), "no password in a message");
-  assert.ok(tookMs < (told.withinMs ?? Infinity), `it took ${Math.round(tookMs)} ms`);
+  return tookMs;
 }
 
 /** By the URL alone, as a newcomer would. */
 async function lockAt(url: string): Promise<void> {
   await using locks = await connect(url);
-  await locks.run("a", { waitMs: 1_000 }, () => {});
+  await locks.run("a", { waitMs: 5_000 }, () => {});
 }
 
 describe("reasons", { concurrency: 2 }, () => {

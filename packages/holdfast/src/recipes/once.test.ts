@@ -28,7 +28,7 @@ for (const { name, open } of backends()) {
       Array.from({ length: 6 }, (_, i) =>
         [ours, theirs][i % 2]!.once(
           "nightly",
-          { atMostMs: 5_000, atLeastMs: 400 },
+          { atMostMs: 60_000, atLeastMs: 20_000 },
           async (lease) => {
             assert.ok(lease.held);
             return ++runs;
@@ -48,12 +48,12 @@ for (const { name, open } of backends()) {
     await using theirs = new Locks(open());
     const ours = new Locks(open());
     const started = performance.now();
-    await ours.once("early", { atMostMs: 10_000, atLeastMs: 400 }, () => "done");
+    await ours.once("early", { atMostMs: 60_000, atLeastMs: 3_000 }, () => "done");
     await ours.close();
     assert.equal((await theirs.once("early", { atMostMs: 1_000 }, () => 1)).ran, false);
     while (!(await theirs.once("early", { atMostMs: 1_000 }, () => 1)).ran) await sleep(10);
-    assert.ok(performance.now() - started >= 395);
-    assert.ok(performance.now() - started < 5_000, "it did not end before atMostMs");
+    assert.ok(performance.now() - started >= 2_995);
+    assert.ok(performance.now() - started < 30_000, "it did not end before atMostMs");
   });
 }
 

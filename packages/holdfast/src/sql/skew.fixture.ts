@@ -185,7 +185,7 @@ async function expectSuccession(
   client: SkewedClient,
   name: string,
 ) {
-  const once = { ttlMs: SHORT_MS, renew: false, waitMs: 20_000 };
+  const once = { ttlMs: SHORT_MS, renew: false, waitMs: 35_000 };
   const [first, token] = await notBefore(
     () => locks.acquire(name, once),
     () => client.ask("acquire", name, once),
@@ -204,7 +204,7 @@ async function expectSuccession(
   await next.release();
   if (ground.theirs === null) return;
   // The first of the two names is still locked by who died, or was until a moment ago.
-  const deadline = performance.now() + 20_000;
+  const deadline = performance.now() + 60_000;
   while (!(await ground.theirs.lock(name, TTL_MS))) {
     assert.ok(performance.now() < deadline, "ShedLock never got what a dead client held");
     await sleep(10);

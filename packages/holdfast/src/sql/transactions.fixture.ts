@@ -27,11 +27,11 @@ export type Play = (title: string, part: (ground: TransactionGround) => Promise<
 export function playFences(play: Play): void {
   play("a fence that holds lets the transaction commit, and renewals go on", async (ground) => {
     const [locks, session] = [ground.locks(), await ground.session()];
-    const lease = await locks.acquire("a", { ttlMs: 1_500 });
+    const lease = await locks.acquire("a", { ttlMs: 5_000 });
     await session.query("BEGIN");
     await session.fence(lease.sequencer);
     await lease.renew();
-    await sleep(2_000);
+    await sleep(6_000);
     assert.equal(lease.held, true, "the keeper was kept from renewing");
     await session.query("COMMIT");
     assert.equal(await lease.release(), "released");
@@ -39,7 +39,7 @@ export function playFences(play: Play): void {
 
   play("a grant that expires under a checked transaction has no successor yet", async (ground) => {
     const [locks, other, session] = [ground.locks(), ground.locks(), await ground.session()];
-    const lease = await locks.acquire("b", { ttlMs: 600, renew: false });
+    const lease = await locks.acquire("b", { ttlMs: 3_000, renew: false });
     await session.query("BEGIN");
     await session.fence(lease.sequencer);
     const waiting = other.acquire("b");
@@ -126,7 +126,7 @@ export function playClaims(play: Play): void {
   play("a claim does not overtake a waiter", async (ground) => {
     const [locks, other, session] = [ground.locks(), ground.locks(), await ground.session()];
     const held = await locks.acquire("e");
-    const waiting = other.acquire("e", { waitMs: 20_000 });
+    const waiting = other.acquire("e", { waitMs: 60_000 });
     await ground.untilWaiters("e", 1);
     await session.query("BEGIN");
     assert.equal(await session.claim("e"), null);

@@ -158,13 +158,13 @@ test("TLS with an authority of one's own", async () => {
     const tls = { ca: readFileSync(certFile) };
     await wholeLife(ground, ground.locks({ tls }), ground.locks({ tls }));
     const trusting = ground.locks({ tls: true });
-    await assert.rejects(trusting.acquire("a", { callTimeoutMs: 500 }), {
+    await assert.rejects(trusting.acquire("a", { callTimeoutMs: 5_000 }), {
       code: "ENGINE",
       effect: "none",
       message: /self.signed/,
     });
     const plain = ground.locks();
-    await assert.rejects(plain.acquire("a", { callTimeoutMs: 500 }), { code: "ENGINE" });
+    await assert.rejects(plain.acquire("a", { callTimeoutMs: 5_000 }), { code: "ENGINE" });
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -78,7 +78,7 @@ describe("claims of etcd that are given up", { concurrency: 4 }, () => {
       relay.withhold(deletionOf("holdfast/first/"));
       const started = performance.now();
       while (relay.caught === 0) {
-        assert.ok(performance.now() - started < 3 * FORGOTTEN_MS, "nobody gave it up");
+        assert.ok(performance.now() - started < 10 * FORGOTTEN_MS, "nobody gave it up");
         await engine.queue!.heartbeat([neighbour], callNow());
         await sleep(300);
       }
@@ -116,7 +116,7 @@ describe("claims of etcd that are given up", { concurrency: 4 }, () => {
         await engine.renew([{ ...neighbour, ttlMs: TTL_MS }], callNow());
         return (await ground.ctl("get", "--prefix", "--keys-only", "holdfast/first/")) === "";
       },
-      5 * TTL_MS,
+      10 * TTL_MS,
     );
   });
 });

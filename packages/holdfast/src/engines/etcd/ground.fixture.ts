@@ -136,11 +136,16 @@ export async function lossOf(lease: Lease): Promise<string> {
   return lease.signal.reason.reason;
 }
 
-/** Looks again and again until it is so. */
-export async function until(what: string, check: () => unknown, withinMs = 10_000): Promise<void> {
+/** Looks again and again until it is so; gives how long that took. */
+export async function until(
+  what: string,
+  check: () => unknown,
+  withinMs = 30_000,
+): Promise<number> {
   const started = performance.now();
   while (!(await check())) {
     assert.ok(performance.now() - started < withinMs, `${what}: not within ${withinMs} ms`);
     await sleep(10);
   }
+  return performance.now() - started;
 }

@@ -29,7 +29,7 @@ describe("schedules", { concurrency: 3 }, () => {
       `a release whose answer is lost is one, with a lock-delay of ${lockDelayMs}`,
       async (ground, [relay]) => {
         const [ours, other] = [ground.locks({ endpoints: endpoints(relay) }), ground.locks()];
-        const lease = await ours.acquire("a", { ttlMs: 20_000, lockDelayMs, callTimeoutMs: 1_000 });
+        const lease = await ours.acquire("a", { ttlMs: 20_000, lockDelayMs, callTimeoutMs: 3_000 });
         relay.mute();
         const released = lease.release();
         await until("the keys are gone", async () => (await keysOf(ground, "a")).length === 0);
@@ -44,7 +44,7 @@ describe("schedules", { concurrency: 3 }, () => {
 
   play("a release that is repeated does not touch who came after it", async (ground, [relay]) => {
     const [ours, other] = [ground.locks({ endpoints: endpoints(relay) }), ground.locks()];
-    const lease = await ours.acquire("a", { ttlMs: 20_000, callTimeoutMs: 1_000 });
+    const lease = await ours.acquire("a", { ttlMs: 20_000, callTimeoutMs: 3_000 });
     const waiting = other.acquire("a", { ttlMs: 20_000 });
     await ground.untilWaiters(other, "a", 1);
     relay.mute();
@@ -77,15 +77,15 @@ describe("schedules", { concurrency: 3 }, () => {
     "a lease lives on when the member is left that its keepalive was sent to",
     async (ground, relays) => {
       const ours = ground.locks({ endpoints: endpoints(...relays) });
-      const lease = await ours.acquire("a", { ttlMs: 3_000 });
+      const lease = await ours.acquire("a", { ttlMs: 6_000 });
       // What is asked arrives, and the answers do not.
       relays[0].mute();
-      await sleep(4_000);
+      await sleep(7_500);
       assert.equal(lease.held, true);
       relays[0].cut();
       relays[1].mute();
       relays[0].mend();
-      await sleep(4_000);
+      await sleep(7_500);
       assert.equal(lease.held, true);
       await lease.renew();
     },

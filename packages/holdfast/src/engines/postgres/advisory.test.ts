@@ -28,7 +28,7 @@ scenes({}, (play) => {
       assert.equal(await locks.tryAcquire(name), null, `${name} is theirs`);
       const [holder] = (await locks.inspect(name)).holders;
       assert.equal(holder?.label, "(another program)");
-      const waiting = locks.acquire(name, { waitMs: 10_000 });
+      const waiting = locks.acquire(name, { waitMs: 30_000 });
       await sleep(50);
       await plain.query(`SELECT pg_advisory_unlock(${key})`);
       await (await waiting).release();
@@ -56,7 +56,7 @@ scenes({}, (play) => {
     const lost = once(lease.signal, "abort");
     const text = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'";
     await ground.admin.query(text);
-    await Promise.race([lost, sleep(3_000, null, { ref: false })]);
+    await Promise.race([lost, sleep(12_000, null, { ref: false })]);
     assert.equal(lease.held, false, "the next renewal would have been in twenty seconds");
     await (await locks.acquire("a")).release();
   });
@@ -113,7 +113,7 @@ scenes({}, (play) => {
   play("who is not renewed is ended at its ttl, though the session lives on", async (ground) => {
     const [ours, other] = [ground.locks({ hold: "advisory" }), ground.locks({ hold: "advisory" })];
     const kept = await ours.acquire("d1", { ttlMs: 60_000 });
-    await ours.acquire("d2", { ttlMs: 300, renew: false });
+    await ours.acquire("d2", { ttlMs: 3_000, renew: false });
     assert.equal(await other.tryAcquire("d2"), null);
     await until("it is free", async () => (await other.tryAcquire("d2")) !== null);
     assert.equal(kept.held, true);
@@ -138,7 +138,7 @@ scenes({}, (play) => {
         ground.locks({ hold: "advisory", port: relay.port }),
         ground.locks({ hold: "advisory" }),
       ];
-      const lease = await ours.acquire("f", { ttlMs: 800 });
+      const lease = await ours.acquire("f", { ttlMs: 3_000 });
       relay.hang();
       const tookMs = await until("it is free", async () => (await other.tryAcquire("f")) !== null);
       assert.equal(lease.held, false, "held beside its successor");

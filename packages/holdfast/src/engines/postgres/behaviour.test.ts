@@ -4,6 +4,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { Locks } from "../../locks.js";
+import { soon, timed } from "../../soon.fixture.js";
 import { claim, now, scenes, until } from "./ground.fixture.js";
 import { createSchema, postgresEngine } from "./index.js";
 
@@ -23,19 +24,22 @@ scenes({}, (play) => {
     "a release wakes a waiter of another process by a push, not by its heartbeat",
     async (ground) => {
       const [ours, other] = [ground.locks(), ground.locks()];
-      const took: number[] = [];
-      for (let i = 0; i < 9; i++) {
-        const lease = await ours.acquire("b", { fair: "strict" });
-        const waiting = other.acquire("b", { fair: "strict" });
-        await ground.untilWaiters("b", 1);
-        const from = performance.now();
-        await lease.release();
-        const next = await waiting;
-        took.push(performance.now() - from);
-        await next.release();
-      }
-      const median = took.sort((a, b) => a - b)[4]!;
-      assert.ok(median < 250, `the median of the hand-overs took ${median} ms`);
+      // The median of nine counts: a heartbeat comes once a second, and may come at the right moment.
+      await soon(250, async () => {
+        const took: number[] = [];
+        for (let i = 0; i < 9; i++) {
+          const lease = await ours.acquire("b", { fair: "strict" });
+          const waiting = other.acquire("b", { fair: "strict" });
+          await ground.untilWaiters("b", 1);
+          const tookMs = await timed(async () => {
+            await lease.release();
+            await waiting;
+          });
+          took.push(tookMs);
+          await (await waiting).release();
+        }
+        return took.sort((a, b) => a - b)[4]!;
+      });
     },
   );
 
@@ -50,7 +54,7 @@ scenes({}, (play) => {
         fair: "strict",
         // Each of its own, or they would share a place.
         label: `${i}`,
-        waitMs: 60_000,
+        waitMs: 120_000,
         callTimeoutMs: 20_000,
       });
       order.push(i);
@@ -58,8 +62,7 @@ scenes({}, (play) => {
     });
     await ground.untilWaiters("c", 500);
     const count = countStatements(pool);
-    await sleep(2_000);
-    assert.ok(count() > 0 && count() <= 8, `${count()} statements in two seconds`);
+    await isAtMost(8, count, 2_000);
     await held.release();
     await Promise.all(waits);
     assert.deepEqual(order, [...order.keys()], "they were served in the order in which they came");
@@ -68,12 +71,11 @@ scenes({}, (play) => {
   play("2,000 leases are renewed by a few statements", async (ground) => {
     const pool = ground.pool();
     await using locks = new Locks(postgresEngine({ client: pool }));
-    const options = { ttlMs: 6_000, callTimeoutMs: 20_000 };
+    const options = { ttlMs: 12_000, callTimeoutMs: 20_000 };
     const names = Array.from({ length: 2_000 }, (_, i) => `d${i}`);
     const leases = await Promise.all(names.map((name) => locks.acquire(name, options)));
     const count = countStatements(pool);
-    await sleep(3_000);
-    assert.ok(count() > 0 && count() <= 30, `${count()} statements in three seconds`);
+    await isAtMost(30, count, 6_000);
     assert.ok(leases.every((lease) => lease.held));
   });
 
@@ -146,8 +148,8 @@ scenes({}, (play) => {
   play("time zone, date style and search path of the session do not matter", async (ground) => {
     const options = "-c timezone=Pacific/Auckland -c datestyle=German -c search_path=pg_temp";
     const [ours, other] = [ground.locks({ pool: { options } }), ground.locks()];
-    const lease = await ours.acquire("g", { ttlMs: 500 });
-    await sleep(700);
+    const lease = await ours.acquire("g", { ttlMs: 4_000 });
+    await sleep(5_000);
     assert.equal(lease.held, true);
     assert.equal(await other.tryAcquire("g"), null);
     assert.equal(await lease.release(), "released");
@@ -159,12 +161,15 @@ scenes({}, (play) => {
     assert.equal(engine.watch, undefined);
     await using ours = new Locks(engine);
     const other = ground.locks();
-    const lease = await other.acquire("h");
-    const waiting = ours.acquire("h");
-    await ground.untilWaiters("h", 1);
-    await lease.release();
-    const tookMs = await until("its turn", async () => (await waiting).held);
-    assert.ok(tookMs < 900, `it took ${tookMs} ms`);
+    await soon(900, async () => {
+      const lease = await other.acquire("h");
+      const waiting = ours.acquire("h");
+      await ground.untilWaiters("h", 1);
+      await lease.release();
+      const tookMs = await timed(() => waiting);
+      await (await waiting).release();
+      return tookMs;
+    });
   });
 
   play("a client that leaves JSON as text is understood", async (ground) => {
@@ -193,6 +198,20 @@ scenes({}, (play) => {
     }
   });
 });
+
+/** A busy machine cuts one round into several; such a window is measured again. */
+async function isAtMost(most: number, count: () => number, overMs: number): Promise<void> {
+  const counts: number[] = [];
+  for (let i = 0; i < 3; i++) {
+    const before = count();
+    await sleep(overMs);
+    const made = count() - before;
+    assert.ok(made > 0, "nothing was sent");
+    if (made <= most) return;
+    counts.push(made);
+  }
+  assert.fail(`${counts.join(", ")} statements in ${overMs} ms`);
+}
 
 /** Counts what is sent over the sessions of a pool from now on. */
 function countStatements(pool: pg.Pool): () => number {

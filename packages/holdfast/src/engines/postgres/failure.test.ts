@@ -38,7 +38,7 @@ scenes({}, (play) => {
     async (ground) => {
       const [ours, other] = [ground.locks(), ground.locks()];
       const held = await other.acquire("a");
-      const waiting = ours.acquire("a", { waitMs: 20_000 });
+      const waiting = ours.acquire("a", { waitMs: 60_000 });
       await ground.untilWaiters("a", 1);
       const before = await ground.admin.query(LISTENERS);
       assert.equal(before.rows.length, 2, "one listening session an engine");
@@ -78,11 +78,11 @@ scenes({}, (play) => {
     const clients = [1, 2, 3].map(() => ground.locks());
     let inside = 0;
     let done = 0;
-    const retry = Array<number>(200).fill(20);
+    const retry = Array<number>(1_000).fill(20);
     const work = clients.flatMap((locks) =>
       Array.from({ length: 5 }, async () => {
         const lease = await locks.acquire("c", {
-          waitMs: 30_000,
+          waitMs: 120_000,
           retry,
           fair: "strict",
           ttlMs: 3_000,
@@ -127,7 +127,7 @@ scenes({}, (play) => {
     await (await locks.acquire("e")).release();
     const blocker = await ground.client();
     await blocker.query("BEGIN; INSERT INTO holdfast.resources VALUES ('e')");
-    const options = { callTimeoutMs: 150, waitMs: 100 };
+    const options = { callTimeoutMs: 150, waitMs: 5_000 };
     await assert.rejects(locks.acquire("e", options), EngineError);
     await blocker.query("ROLLBACK");
     await until("nothing is left", async () => {
@@ -173,10 +173,13 @@ scenes({}, (play) => {
     await blocker.query("SET deadlock_timeout = '10s'; BEGIN");
     await blocker.query("SELECT FROM holdfast.grants WHERE resource = 'g' FOR UPDATE");
     const released = lease.release();
-    await sleep(100);
+    await until("the release waits for it", async () => {
+      const { rows } = await ground.admin.query("SELECT FROM pg_locks WHERE NOT granted");
+      return rows.length > 0;
+    });
     const blocked = blocker.query("SELECT FROM holdfast.resources WHERE name = 'g' FOR UPDATE");
     blocked.catch(() => {});
-    await Promise.race([blocked, sleep(1_500)]);
+    await Promise.race([blocked, sleep(9_000, null, { ref: false })]);
     await blocker.query("ROLLBACK");
     assert.equal(await released, "released");
     unsubscribe("holdfast:failed", hear);

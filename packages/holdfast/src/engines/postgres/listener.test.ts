@@ -9,6 +9,7 @@ scenes({}, (play) => {
   play("a listener whose echo comes late hears from then on", async (ground) => {
     const told: string[] = [];
     let returned = 0;
+    let tell: (() => Promise<unknown>) | null = null;
     const { port } = ground.server;
     const make = () => new pg.Client({ host: "127.0.0.1", user: "postgres", port });
     const notify = (channel: string, word: string) =>
@@ -19,13 +20,15 @@ scenes({}, (play) => {
       onReturn: () => returned++,
       // A server that is slow for a moment: it takes the word at once, and tells it later.
       echo: async (channel, word) => {
-        setTimeout(() => void notify(channel, word), 1_500);
+        tell = () => notify(channel, word);
       },
     });
     try {
       await listener.start();
       await sleep(1_200);
       assert.equal(listener.hears, false, "there was no echo yet");
+      await until("it has asked for an echo", () => tell);
+      await tell!();
       await until("it hears", () => listener.hears);
       assert.equal(returned, 1);
       await notify(listener.channel, "a push");

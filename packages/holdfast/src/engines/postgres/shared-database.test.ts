@@ -53,14 +53,14 @@ scenes({}, (play) => {
     play(`after ${words} on sessions of the pool locks go on`, async (ground) => {
       const pool = ground.pool({ max: 2 });
       await using locks = new Locks(postgresEngine({ client: pool }));
-      const kept = await locks.acquire("kept", { ttlMs: 1_500 });
+      const kept = await locks.acquire("kept", { ttlMs: 6_000 });
       for (let i = 0; i < 8; i++) await (await locks.acquire(`warm-${i}`)).release();
       // All sessions there are.
       const sessions = [await pool.connect(), await pool.connect()];
       for (const session of sessions) await session.query(words);
       for (const session of sessions) session.release();
       for (let i = 0; i < 8; i++) await (await locks.acquire(`tidy-${i}`)).release();
-      await sleep(2_000);
+      await sleep(7_000);
       assert.equal(kept.held, true, "a lease was lost with the prepared statements");
       assert.equal(await kept.release(), "released");
     });

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { callNow } from "../../call.fixture.js";
 import { Ground } from "./ground.fixture.js";
 
-const TTL_MS = 1_500;
+const TTL_MS = 4_000;
 
 test("a lease that moved from one node to another during a check is alive", async () => {
   await using ground = await Ground.start(3, { maxTtlMs: 60_000 });

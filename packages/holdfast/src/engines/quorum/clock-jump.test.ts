@@ -10,9 +10,9 @@ import { mintGrantId } from "../../grant-id.js";
 import { Register } from "../redis/register.fixture.js";
 import { Ground } from "./ground.fixture.js";
 
-const TERMS = { maxTtlMs: 60_000, maxSkewMs: 5_000 };
+const TERMS = { maxTtlMs: 60_000, maxSkewMs: 20_000 };
 const MODE = { mode: "exclusive", limit: null } as const;
-const TRIED = { ...MODE, ttlMs: 3_000, lockDelayMs: 0, tokens: 1, label: "test" };
+const TRIED = { ...MODE, ttlMs: 10_000, lockDelayMs: 0, tokens: 1, label: "test" };
 const clock = new ShiftedClock();
 let ground: Ground;
 
@@ -55,15 +55,15 @@ test("a jump within maxSkewMs, with a holder on three nodes: two hold, and the r
   await using store = await startRedis();
   using register = new Register(store.port);
   const holder = await ground.locks();
-  const lease = await holder.acquire("number", { ttlMs: 3_500, renew: false });
+  const lease = await holder.acquire("number", { ttlMs: 15_000, renew: false });
   // As if the last two had been out of reach when it was granted.
   for (const admin of ground.admins.slice(3)) {
     await admin.del("holdfast:number", "{holdfast:number}:fence");
   }
   const value = await register.read("number", lease.token);
-  clock.set(4_000);
+  clock.set(16_000);
   const stranger = await ground.locks();
-  const second = await stranger.acquire("number", { ttlMs: 3_000, waitMs: 1_000 });
+  const second = await stranger.acquire("number", { ttlMs: 10_000, waitMs: 10_000 });
   assert.equal(lease.held, true, "exclusion is worth nothing here");
   assert.ok(second.token > lease.token, "and the token everything");
   const fresh = await register.read("number", second.token);
@@ -76,12 +76,12 @@ test("a client that saw the clock before the jump does not count the node", asyn
   clock.set(0);
   await ground.reset();
   const [holder, witness] = [await ground.locks(), await ground.locks()];
-  const lease = await holder.acquire("seen", { ttlMs: 3_500, renew: false });
+  const lease = await holder.acquire("seen", { ttlMs: 15_000, renew: false });
   for (const admin of ground.admins.slice(3)) {
     await admin.del("holdfast:seen", "{holdfast:seen}:fence");
   }
-  clock.set(4_000);
-  const outcome = await witness.tryAcquire("seen", { ttlMs: 3_000 }).catch(() => null);
+  clock.set(16_000);
+  const outcome = await witness.tryAcquire("seen", { ttlMs: 10_000 }).catch(() => null);
   assert.equal(outcome, null);
   assert.equal(lease.held, true);
   clock.set(0);
@@ -91,18 +91,18 @@ test("nor does it count what the node has of a claim that is repeated", async ()
   clock.set(0);
   await ground.reset();
   const [holder, witness] = [await ground.locks(), await ground.engine()];
-  const lease = await holder.acquire("again", { ttlMs: 3_500, renew: false });
+  const lease = await holder.acquire("again", { ttlMs: 15_000, renew: false });
   for (const admin of ground.admins.slice(3)) {
     await admin.del("holdfast:again", "{holdfast:again}:fence");
   }
-  clock.set(4_000);
+  clock.set(16_000);
   // One that came after the jump is granted it by three nodes, as in the test before.
   const claim = { ...TRIED, resource: "again", grantId: mintGrantId() };
   const stranger = await ground.engine();
   // A server reads its clock now and then, and may not have seen the jump yet.
   const granted = async () => (await stranger.tryAcquire(claim, callNow())).kind === "granted";
   for (let tries = 0; !(await granted()); tries++) {
-    assert.ok(tries < 50, "nobody was granted it after the jump");
+    assert.ok(tries < 400, "nobody was granted it after the jump");
     await sleep(20);
   }
   const outcome = await witness.tryAcquire(claim, callNow()).catch(() => null);

@@ -7,6 +7,7 @@ import { callNow } from "../../call.fixture.js";
 import type { Claim, Granted } from "../../engine.js";
 import { mintGrantId } from "../../grant-id.js";
 import { exponential } from "../../retry.js";
+import { soon, timed } from "../../soon.fixture.js";
 import { Ground } from "./ground.fixture.js";
 import type { NodeRequest } from "./node.js";
 import { RedisNode } from "./redis-node.js";
@@ -65,6 +66,8 @@ test("the older of two calls fails with an unknown effect where the newer is not
   const claim = claimOf("r");
   await whilePaused(ground, async () => {
     const first = engine.tryAcquire(claim, callNow(1_200));
+    // On a busy machine it fails before anybody looks.
+    first.catch(() => {});
     await sleep(900);
     const again = engine.tryAcquire(claim, callNow(5_000)).catch((error: unknown) => error);
     await assert.rejects(first, { code: "ENGINE", effect: "unknown" });
@@ -74,14 +77,17 @@ test("the older of two calls fails with an unknown effect where the newer is not
 });
 
 test("a claim is answered within its call's time, however long a node may take", async () => {
-  await using ground = await Ground.start(3, { ...TERMS, nodeTimeoutMs: 6_000 });
+  await using ground = await Ground.start(3, { ...TERMS, nodeTimeoutMs: 20_000 });
   const engine = await ground.engine();
   await whilePaused(ground, async () => {
-    const startedAt = performance.now();
-    const timeoutMs = 1_500;
-    const asked = engine.tryAcquire(claimOf("r"), callNow(timeoutMs));
-    await assert.rejects(asked, { code: "ENGINE", effect: "unknown" });
-    assert.ok(performance.now() - startedAt < timeoutMs, "the core would not have waited for it");
+    const timeoutMs = 3_000;
+    // Later, the core would not have waited for it.
+    await soon(timeoutMs, () =>
+      timed(async () => {
+        const asked = engine.tryAcquire(claimOf("r"), callNow(timeoutMs));
+        await assert.rejects(asked, { code: "ENGINE", effect: "unknown" });
+      }),
+    );
   });
 });
 
@@ -113,7 +119,7 @@ test("a renewal that one node hears late takes back nothing there", async () => 
   const { resource, grantId } = claim;
   const renew = (ttlMs: number) => engine.renew([{ resource, grantId, ttlMs }], callNow());
   try {
-    assert.equal((await renew(1_000))[0]!.kind, "renewed", "the other two are enough");
+    assert.equal((await renew(10_000))[0]!.kind, "renewed", "the other two are enough");
     assert.equal((await renew(40_000))[0]!.kind, "renewed");
   } finally {
     late.deliver();

@@ -6,7 +6,7 @@ import { Ground } from "./ground.fixture.js";
 import { QUORUM_DEFAULTS } from "./options.js";
 
 const NODES = 5;
-const MAX_TTL_MS = 1_500;
+export const MAX_TTL_MS = 3_000;
 const RENEW_MS = 150;
 /** A node that has not come back by then never does. */
 const HANG_MS = 30_000;

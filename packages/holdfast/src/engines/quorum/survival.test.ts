@@ -1,6 +1,6 @@
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { roll, ways } from "./survival.fixture.js";
+import { MAX_TTL_MS, roll, ways } from "./survival.fixture.js";
 
 describe("a lease outlives trouble that comes to one node after the other", {
   concurrency: 2,
@@ -16,7 +16,7 @@ describe("a lease outlives trouble that comes to one node after the other", {
       waiters: 0,
       befall: async ({ servers }, node) => {
         servers[node]!.pause();
-        await sleep(2_000);
+        await sleep(MAX_TTL_MS + 500);
         servers[node]!.resume();
       },
     }),

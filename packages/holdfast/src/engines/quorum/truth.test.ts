@@ -7,7 +7,7 @@ import { Locks } from "../../locks.js";
 import { Ground } from "./ground.fixture.js";
 import { grantsOn, type NodeState } from "./truth.fixture.js";
 
-const MAX_TTL_MS = 3_000;
+const MAX_TTL_MS = 8_000;
 const W = 3;
 
 const record = (fence: number, ends: number) => `x:1:${fence}:1:0:0:0:0:0:${ends}:0:law`;

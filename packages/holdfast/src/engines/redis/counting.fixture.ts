@@ -52,7 +52,7 @@ export async function countWhile(
   try {
     await disturb();
     const before = [...turns];
-    const deadline = performance.now() + 15_000;
+    const deadline = performance.now() + 40_000;
     const allHadOne = () => turns.every((turn, who) => turn > before[who]!);
     while (!allHadOne() && performance.now() < deadline) {
       await new Promise((later) => setTimeout(later, 20));

@@ -29,9 +29,10 @@ describe("eviction", () => {
     for (const policy of ["allkeys-lru", "volatile-ttl"]) {
       play(`${policy} is warned of, once and with the reason (${client})`, async (ground) => {
         await ground.admin.config("SET", "maxmemory-policy", policy);
-        const said = await warningsOf(async () => {
+        const said = await warningsOf(async (said) => {
           const locks = ground.locks({ client });
           for (let i = 0; i < 3; i++) await (await locks.acquire("a")).release();
+          await until("it is told", () => said.length > 0);
         });
         assert.equal(said.length, 1);
         assert.equal(said[0]!.code, "HOLDFAST_EVICTION");

@@ -6,6 +6,7 @@ import { claim, type Ground, now, scenes, until } from "./ground.fixture.js";
 
 const WAITERS = "{holdfast:a}:waiters";
 const TTL_MS = 900;
+const LONG_MS = 60_000;
 const HEARTBEAT_MS = 1_000;
 const MISSED_MS = 2_100;
 
@@ -61,7 +62,7 @@ async function stand(ground: Ground) {
     ground.engine({ pushPort: relay.port }),
     ground.engine(),
   ];
-  const held = { ...claim("a", { ttlMs: TTL_MS }), tombstoneMs: 0 };
+  const held = { ...claim("a", { ttlMs: LONG_MS }), tombstoneMs: 0 };
   const before = [claim("a"), claim("a")] as const;
   const [next, last] = [claim("a"), claim("a")];
   await holder.tryAcquire(held, now());
@@ -72,8 +73,11 @@ async function stand(ground: Ground) {
     engine.queue!.onGrant(({ grantId }) => void told.push(grantId));
   }
   const nextLookMs = async (waiter: Claim) => {
-    assert.equal((await holder.renew([held], now()))[0]?.kind, "renewed");
+    const renew = (ttlMs: number) => holder.renew([{ ...held, ttlMs }], now());
+    assert.equal((await renew(TTL_MS))[0]?.kind, "renewed");
     const [answer] = await other.queue!.heartbeat([waiter], now());
+    // What follows must find it held, on a busy machine too.
+    await renew(LONG_MS);
     assert.ok(answer?.kind === "queued", `it is ${answer?.kind}`);
     return answer.nextHeartbeatMs;
   };

@@ -156,7 +156,7 @@ export class Ground implements AsyncDisposable {
     const started = await allOrNone(Array.from({ length: count }, () => startRedis({ args })));
     this.#clients.push(...started.map((replica) => () => replica.stop()));
     const online = async () => (await this.admin.info("replication")).match(/state=online/g);
-    await until("replicas follow", async () => (await online())?.length === count, 10_000);
+    await until("replicas follow", async () => (await online())?.length === count);
     return started;
   }
 
@@ -169,7 +169,7 @@ export class Ground implements AsyncDisposable {
 
   /** Waits until so many stand in line at the server. */
   async untilWaiters(locks: Locks, resource: string, count: number): Promise<void> {
-    const deadline = Date.now() + 3_000;
+    const deadline = Date.now() + 20_000;
     for (;;) {
       const { waiters } = await locks.inspect(resource);
       if (waiters.length === count) return;
@@ -275,7 +275,11 @@ export function claim(resource: string, more: Partial<Claim> = {}): Claim {
 export const now = callNow;
 
 /** Looks again and again until it is so; gives how long that took. */
-export async function until(what: string, check: () => unknown, withinMs = 3_000): Promise<number> {
+export async function until(
+  what: string,
+  check: () => unknown,
+  withinMs = 20_000,
+): Promise<number> {
   const started = performance.now();
   for (;;) {
     if (await check()) return performance.now() - started;

@@ -85,7 +85,7 @@ scenes("node-redlock", (add) => {
         await reader.release();
       }
       assert.equal(await isFree(other), true);
-      await locks.acquire("a", { ttlMs: 200, lockDelayMs: 600, renew: false });
+      await locks.acquire("a", { ttlMs: 200, lockDelayMs: 4_000, renew: false });
       await sleep(400);
       assert.equal(await isFree(other), false, "the delay was over too soon");
       await until("the delay is over", () => isFree(other));

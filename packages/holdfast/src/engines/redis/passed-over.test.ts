@@ -16,6 +16,8 @@ import { RULES } from "./rights.fixture.js";
 const WAITERS = "{holdfast:a}:waiters";
 const PASSED_MS = 3_100;
 const CLAIM_WINDOW_MS = 3_000;
+/** A little less than a heartbeat. */
+const SHORT_MS = 900;
 
 /** Locks of a process that cannot hear of its grants. */
 type Deaf = (ground: Ground, client: ClientName) => Promise<Locks>;
@@ -42,7 +44,7 @@ scenes("a waiter that is passed over", (play) => {
         const ours = await open(ground, client);
         const [busy, end] = neverResting([ground.locks(), ground.locks()]);
         await until("they are at it", () => busy.turns > 20);
-        const lease = await ours.acquire("a", { waitMs: 20_000 });
+        const lease = await ours.acquire("a", { waitMs: 60_000 });
         assert.ok(lease.held);
         await lease.release();
         await end();
@@ -109,15 +111,15 @@ scenes("a waiter that is passed over", (play) => {
   });
 
   play("with a ttl shorter than a heartbeat finds its grant too", async (ground) => {
-    const { ours, other, held, deaf } = await stand(ground, 200);
+    const { ours, other, held, deaf } = await stand(ground, SHORT_MS);
     await passedOver(ground, deaf.grantId);
     await other.release([{ ...held, tombstoneMs: 0 }], now());
     await sleep(1_000);
     const [answer] = await ours.queue!.heartbeat([deaf], now());
-    assert.ok(answer?.kind === "granted" && answer.ttlMs === 200);
-    assert.equal((await ours.renew([{ ...deaf, ttlMs: 200 }], now()))[0]?.kind, "renewed");
+    assert.ok(answer?.kind === "granted" && answer.ttlMs === SHORT_MS);
+    assert.equal((await ours.renew([{ ...deaf, ttlMs: SHORT_MS }], now()))[0]?.kind, "renewed");
     const left = await ground.admin.pttl("holdfast:a");
-    assert.ok(left <= 200, `a renewal leaves it ${left} ms`);
+    assert.ok(left <= SHORT_MS, `a renewal leaves it ${left} ms`);
   });
 });
 

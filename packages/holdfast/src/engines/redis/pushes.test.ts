@@ -59,12 +59,12 @@ describe("connections of a client that was told to give up", { concurrency: 2 },
         told = true;
       });
       const stands = async () => (await ours.queue!.enqueue(waiter, now())).kind === "queued";
-      await until("it stands in line", () => stands().catch(() => false), 10_000);
+      await until("it stands in line", () => stands().catch(() => false));
       const hears = async () => {
         await ours.queue!.heartbeat([waiter], now());
         return (await heard(ground)) === 2;
       };
-      await until("it hears again", hears, 10_000);
+      await until("it hears again", hears);
       await other.release([{ ...held, tombstoneMs: 0 }], now());
       await until("it is told", () => told);
     });
@@ -96,6 +96,7 @@ async function passOver(aside: Engine, other: Engine, check = async () => {}): P
   await check();
   assert.equal((await other.queue!.enqueue(second, now())).kind, "queued");
   await other.release([{ ...held, tombstoneMs: 0 }], now());
+  await until("the next one is told", () => told.includes(second.grantId));
   await sleep(HEARD_MS);
   assert.deepEqual(told, [second.grantId]);
   // It kept its place, and its heartbeat brings it in.

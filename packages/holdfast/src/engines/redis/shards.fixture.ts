@@ -44,7 +44,7 @@ export async function shardOf(
         () => found,
         () => null,
       ),
-    15_000,
+    40_000,
   );
   return found!;
 }
@@ -60,7 +60,7 @@ export async function handOver(field: Field<ClusterServers>, resource: string): 
     await sleep(200);
     return false;
   };
-  await until("a hand-over", succeeded, 20_000);
+  await until("a hand-over", succeeded, 40_000);
   await field.servers.failedOver(keyFor(resource), primary);
 }
 

@@ -6,6 +6,7 @@ import { claim, now, scenes, until } from "./ground.fixture.js";
 import { age, silence, truth } from "./record.fixture.js";
 
 const TTL_MS = 60_000;
+const SHORT_MS = 10_000;
 
 scenes("shared grants and waiters", (play) => {
   play("many permits that end at one instant admit exactly as many", async (ground) => {
@@ -36,15 +37,15 @@ scenes("shared grants and waiters", (play) => {
   play("the key ends with the last of them, whichever was released", async (ground) => {
     const engine = ground.engine();
     const [short, long] = [
-      claim("a", { mode: "shared", ttlMs: 1_000 }),
+      claim("a", { mode: "shared", ttlMs: SHORT_MS }),
       claim("a", { mode: "shared", ttlMs: TTL_MS }),
     ];
     await take(engine, [short, long]);
-    assert.ok((await ground.admin.pttl("holdfast:a")) > 1_000);
+    assert.ok((await ground.admin.pttl("holdfast:a")) > SHORT_MS);
     await engine.release([{ ...long, tombstoneMs: 0 }], now());
-    assert.ok((await ground.admin.pttl("holdfast:a")) <= 1_000);
+    assert.ok((await ground.admin.pttl("holdfast:a")) <= SHORT_MS);
     await engine.renew([{ ...short, ttlMs: TTL_MS }], now());
-    assert.ok((await ground.admin.pttl("holdfast:a")) > 1_000);
+    assert.ok((await ground.admin.pttl("holdfast:a")) > SHORT_MS);
     await engine.release([{ ...short, tombstoneMs: 0 }], now());
     const left = await ground.admin.keys("*");
     assert.deepEqual(left, ["{holdfast:a}:fence"]);
@@ -52,11 +53,11 @@ scenes("shared grants and waiters", (play) => {
 
   play("a lock-delay binds nobody to the limit of its grant", async (ground) => {
     const engine = ground.engine();
-    const delayed = { mode: "shared", limit: 2, ttlMs: 1_000, lockDelayMs: TTL_MS } as const;
+    const delayed = { mode: "shared", limit: 2, ttlMs: SHORT_MS, lockDelayMs: TTL_MS } as const;
     await take(engine, [claim("a", delayed)]);
     const other = { mode: "shared", limit: 3 } as const;
     await assert.rejects(engine.tryAcquire(claim("a", other), now()), /limit/);
-    await age(ground.admin, "a", 1_001);
+    await age(ground.admin, "a", SHORT_MS + 1);
     await take(engine, permits(2, other));
     assert.equal((await engine.tryAcquire(claim("a", other), now())).kind, "busy");
     await assert.rejects(engine.tryAcquire(claim("a", { ...delayed }), now()), /limit/);

@@ -100,7 +100,9 @@ scenes("tokens", (play) => {
     async (ground) => {
       const engine = ground.engine({ idleMs: IDLE_MS });
       let last = 0n;
-      for (let i = 0; i < 30; i++) {
+      const aheadMs = () => Number(last / 1_000n) - Date.now();
+      // Thirty rounds are enough where nobody else wants the processors.
+      for (let i = 0; i < 300 && aheadMs() < 1_000; i++) {
         // 100 grants of 1024 tokens a round trip: more than there are microseconds.
         const all = await Promise.all(
           Array.from({ length: 100 }, async () => {
@@ -115,8 +117,7 @@ scenes("tokens", (play) => {
           if (answer.kind === "granted" && answer.token + 1023n > last) last = answer.token + 1023n;
         }
       }
-      const aheadMs = Number(last / 1_000n) - Date.now();
-      assert.ok(aheadMs > 500, `only ${aheadMs} ms ahead of the clock: this shows nothing`);
+      assert.ok(aheadMs() > 500, `only ${aheadMs()} ms ahead of the clock: this shows nothing`);
       await sleep(IDLE_MS + 200);
       const next = await take(engine, "a");
       assert.ok(next.token > last, `${next.token} came after ${last}`);
@@ -143,8 +144,9 @@ scenes("tokens", (play) => {
     const blocker = await other.acquire("c");
     const left = locks.acquire("c", { signal: aborted.signal });
     await ground.untilWaiters(other, "c", 1);
-    // While its answer is under way, giving up would leave a tombstone for two minutes.
-    await sleep(20);
+    // While its answer is under way, giving up would leave a tombstone for two minutes. What is asked on
+    // the same connection is answered after it.
+    await locks.inspect("c");
     aborted.abort();
     await assert.rejects(left);
     await blocker.release();
@@ -153,7 +155,7 @@ scenes("tokens", (play) => {
     const tookMs = await until("nothing is left", none).catch(async () =>
       assert.fail(`these are left: ${await ground.admin.keys("*")}`),
     );
-    assert.ok(tookMs < IDLE_MS + 1_000, `it took ${tookMs} ms`);
+    assert.ok(tookMs < 10 * IDLE_MS, `it took ${tookMs} ms`);
   });
 
   play("10,000 resources used once are all forgotten after idleMs", async (ground) => {
@@ -162,7 +164,7 @@ scenes("tokens", (play) => {
       await Promise.all(Array.from({ length: 500 }, (_, j) => take(engine, `r${i + j}`)));
     }
     await sleep(IDLE_MS);
-    await until("nothing is left", async () => (await ground.admin.dbsize()) === 0, 5_000);
+    await until("nothing is left", async () => (await ground.admin.dbsize()) === 0);
   });
 });
 

@@ -54,7 +54,7 @@ for (const [way, opened] of Object.entries(WAYS)) {
       const other = ground.locks();
       const lease = await ours.acquire("x", { ttlMs: 1_500, renewEveryMs: 400 });
       await transaction.begin();
-      const next = await other.acquire("x", { waitMs: 10_000 });
+      const next = await other.acquire("x", { waitMs: 30_000 });
       assert.equal(lease.held, false);
       assert.equal((lease.signal.reason as { reason: string }).reason, "unconfirmed");
       await transaction.discard();
@@ -182,7 +182,7 @@ for (const [way, opened] of Object.entries(WAYS)) {
       await using ours = new Locks(redisEngine({ client: transaction.client }));
       const other = ground.locks();
       const lease = await other.acquire("left");
-      const waiting = assert.rejects(ours.acquire("left", { waitMs: 700 }), {
+      const waiting = assert.rejects(ours.acquire("left", { waitMs: 3_000 }), {
         code: "ACQUIRE_TIMEOUT",
       });
       await ground.untilWaiters(other, "left", 1);

@@ -100,7 +100,7 @@ test("a process killed with SIGKILL takes no token back", async () => {
   await using ground = new Ground();
   let last = 0n;
   for (let i = 0; i < 3; i++) {
-    const child = ground.child("holder", [ground.url, "a", '{"ttlMs":2000,"waitMs":5000}']);
+    const child = ground.child("holder", [ground.url, "a", '{"ttlMs":2000,"waitMs":30000}']);
     const token = BigInt((await child.line())!.split(" ")[1]!);
     assert.ok(token > last, `${token} after ${last}`);
     last = token;

@@ -25,7 +25,7 @@ for (const [how, end] of [
     assert.equal((await again()).ran, false);
     while (!(await again()).ran) await new Promise((look) => setTimeout(look, 20));
     const tookMs = performance.now() - startedAt;
-    assert.ok(tookMs >= 3_500 && tookMs < 9_000, `others were kept out for ${tookMs} ms`);
+    assert.ok(tookMs >= 3_500 && tookMs < 60_000, `others were kept out for ${tookMs} ms`);
   });
 }
 
@@ -56,7 +56,7 @@ test("a forced revocation of a grant that was left lets in who waits for it", as
   const engine = sqliteEngine({ path: ground.path });
   const { token } = await left(engine, "a");
   await using locks = await connect(ground.url);
-  const waiting = locks.acquire("a", { waitMs: 5_000 });
+  const waiting = locks.acquire("a", { waitMs: 30_000 });
   while ((await locks.inspect("a")).waiters.length === 0) await locks.inspect("a");
   await engine.revoke({ resource: "a", token, force: true }, callNow());
   assert.ok((await waiting).held);

@@ -79,7 +79,7 @@ export class Ground implements AsyncDisposable {
 
   async untilWaiters(locks: Locks, resource: string, count: number): Promise<void> {
     const see = async () => (await locks.inspect(resource)).waiters.length === count;
-    await until(`${count} wait for ${resource}`, see, 15_000);
+    await until(`${count} wait for ${resource}`, see);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -107,7 +107,11 @@ export function claim(resource: string, more: Partial<Claim> = {}): Claim {
 export const now = callNow;
 
 /** Looks again and again until it is so; gives how long that took. */
-export async function until(what: string, check: () => unknown, withinMs = 5_000): Promise<number> {
+export async function until(
+  what: string,
+  check: () => unknown,
+  withinMs = 30_000,
+): Promise<number> {
   const started = performance.now();
   for (;;) {
     if (await check()) return performance.now() - started;

@@ -18,7 +18,7 @@ after(() => ground[Symbol.asyncDispose]());
 
 async function granted(engine: Engine, one: Claim): Promise<void> {
   const see = async () => (await engine.tryAcquire(one, now())).kind === "granted";
-  await until("granted", see, 10_000);
+  await until("granted", see);
 }
 
 /** Held by a process that is cut off until its session is over. */
@@ -35,7 +35,7 @@ async function lose(one: Claim): Promise<void> {
 describe("lock-delays of claims that are repeated", { concurrency: 4 }, () => {
   it("who looked at the first grant's marker does not start the second one's delay", async () => {
     const resource = fresh();
-    const lockDelayMs = 1_500;
+    const lockDelayMs = 4_000;
     const one = claim(resource, { ttlMs: 1_000, lockDelayMs });
     const watched = await HoldingRelay.start(ground.server.port);
     const observer = ground.engine({ hosts: watched.hosts });
@@ -56,6 +56,8 @@ describe("lock-delays of claims that are repeated", { concurrency: 4 }, () => {
     watched.letGo();
     await seen;
     await sleep(lockDelayMs);
+    // It must ask while the second delay lasts, so it is connected before.
+    await last.inspect(fresh(), now());
     relay.cut();
     const holders = async () => (await again.inspect(resource, now())).holders.length;
     await until("its session is over", async () => (await holders()) === 0);

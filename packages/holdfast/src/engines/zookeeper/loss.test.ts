@@ -31,7 +31,7 @@ describe("loss", { concurrency: 4 }, () => {
     const relay = await ground.relay();
     const [ours, other] = [ground.locks({ hosts: `127.0.0.1:${relay.port}` }), ground.locks()];
     const lease = await ours.acquire(resource, { ttlMs: 2_000 });
-    const waiting = other.acquire(resource, { waitMs: 15_000 });
+    const waiting = other.acquire(resource, { waitMs: 30_000 });
     await ground.untilWaiters(other, resource, 1);
     relay.hang();
     const told = lossOf(lease).then(() => "told");
@@ -48,7 +48,7 @@ describe("loss", { concurrency: 4 }, () => {
     const relay = await ground.relay();
     const locks = ground.locks({ hosts: `127.0.0.1:${relay.port}` });
     const leases = await Promise.all(
-      [fresh(), fresh()].map((name) => locks.acquire(name, { ttlMs: 3_000 })),
+      [fresh(), fresh()].map((name) => locks.acquire(name, { ttlMs: 10_000 })),
     );
     for (let cuts = 0; cuts < 3; cuts++) {
       relay.cut();
@@ -90,19 +90,19 @@ describe("loss", { concurrency: 4 }, () => {
     relay.mend();
     await lossOf(lease);
     const acquires = () => locks.acquire(fresh(), { ttlMs: 1_000 }).catch(() => null);
-    await until("it is served", async () => (await acquires()) !== null, 20_000);
+    await until("it is served", async () => (await acquires()) !== null);
     await locks.close();
   });
 
   it("a node deleted by hand is told to its holder at once", async () => {
     const resource = fresh();
     const locks = ground.locks();
-    const lease = await locks.acquire(resource, { ttlMs: 30_000 });
+    const lease = await locks.acquire(resource, { ttlMs: 60_000 });
     await sleep(300);
     const started = performance.now();
     await ground.deleteChildren(`/holdfast/${resource}`);
     assert.equal(await lossOf(lease), "expired");
-    assert.ok(performance.now() - started < 2_000, "long before the next renewal");
+    assert.ok(performance.now() - started < 10_000, "long before the next renewal");
     assert.equal(await lease.release(), "gone");
   });
 
@@ -126,10 +126,10 @@ describe("loss", { concurrency: 4 }, () => {
     const relay = await ground.relay();
     const engine = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
     await engine.inspect(resource, now());
-    await engine.tryAcquire(claim(fresh(), { ttlMs: 3_000 }), now());
+    await engine.tryAcquire(claim(fresh(), { ttlMs: 10_000 }), now());
     relay.mute();
-    const one = claim(resource, { ttlMs: 3_000 });
-    const entering = engine.queue!.enqueue(one, now(10_000));
+    const one = claim(resource, { ttlMs: 10_000 });
+    const entering = engine.queue!.enqueue(one, now(30_000));
     const made = async () => (await ground.children(`/holdfast/${resource}`)).length === 1;
     await until("the node is made", made);
     relay.cut();
@@ -177,7 +177,7 @@ describe("loss", { concurrency: 4 }, () => {
     relay.cut();
     relay.mend();
     const other = ground.locks();
-    const lease = await other.acquire(resource, { waitMs: 10_000 });
+    const lease = await other.acquire(resource, { waitMs: 30_000 });
     assert.ok(lease.held);
     const contenders = async () => (await other.inspect(resource)).waiters.length;
     await until("nobody else is in the line", async () => (await contenders()) === 0);

@@ -37,7 +37,7 @@ test("a holder on a follower that is cut off is told before anybody else is let 
     );
     await session.opened;
     const lease = await ours.acquire(resource, { ttlMs: 2_000 });
-    const waiting = other.acquire(resource, { waitMs: 20_000, ttlMs: 30_000 });
+    const waiting = other.acquire(resource, { waitMs: 60_000, ttlMs: 30_000 });
     await until("it waits", async () => (await other.inspect(resource)).waiters.length === 1);
     for (const relay of relays) if (from.get(relay) === at) relay.hang();
     let lastHeldAt = 0;

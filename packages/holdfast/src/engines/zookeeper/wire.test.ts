@@ -153,7 +153,7 @@ test("a server that hangs is noticed, and another one is used with the same sess
   const [first, second] = [await ground.relay(), await ground.relay()];
   const hosts = [first, second].map(({ port }) => ({ host: "127.0.0.1", port }));
   let ended = false;
-  const session = ground.session({ hosts, timeoutMs: 3_000 }, () => {
+  const session = ground.session({ hosts, timeoutMs: 9_000 }, () => {
     ended = true;
   });
   const path = `/${fresh("moved")}`;
@@ -164,8 +164,8 @@ test("a server that hangs is noticed, and another one is used with the same sess
       const work = session.ask(exists(path), systemClock.now() + 300).catch(() => null);
       return ((await Promise.race([work, sleep(200)])) ?? null) !== null;
     };
-    const tookMs = await until("an answer from the other one", answered, 6_000);
-    assert.ok(tookMs < 3_000, `it took ${tookMs} ms`);
+    const tookMs = await until("an answer from the other one", answered);
+    assert.ok(tookMs < 9_000, `it took ${tookMs} ms`);
     relay.mend();
   }
   assert.equal(ended, false);
@@ -228,7 +228,7 @@ test("a restarted server still knows the session", async () => {
   await ask(session, create("/kept", EMPTY, "ephemeral", "open"));
   await server.restart();
   const found = () => ask(session, exists("/kept")).catch(() => null);
-  await until("the node is found again", async () => (await found())?.err === CODES.ok, 10_000);
+  await until("the node is found again", async () => (await found())?.err === CODES.ok);
   assert.equal(ended, false);
   await session.close();
 });

@@ -150,13 +150,8 @@ export class Locks implements AsyncDisposable {
    */
   run<T>(resource: string, fn: RunFunction<T>): Promise<T>;
   run<T>(resource: string, options: AcquireOptions, fn: RunFunction<T>): Promise<T>;
-  async run<T>(
-    resource: string,
-    optionsOrFn: AcquireOptions | RunFunction<T>,
-    maybeFn?: RunFunction<T>,
-  ): Promise<T> {
-    const usage = "(name, fn) or (name, options, fn)";
-    const [options, fn] = runArguments(optionsOrFn, maybeFn, usage);
+  async run<T>(resource: string, ...rest: readonly unknown[]): Promise<T> {
+    const [options, fn] = runArguments<AcquireOptions, T>(rest, "name");
     return runUnder(this, await this.acquire(resource, options), fn);
   }
 
@@ -174,8 +169,9 @@ export class Locks implements AsyncDisposable {
    * Runs fn unless somebody else does, or has just done so: for what is started everywhere at the same
    * time and should be done once. Never waits.
    */
-  once<T>(name: string, options: OnceOptions, fn: RunFunction<T>): Promise<OnceResult<T>> {
-    return once(this, this.#backend.clock, name, options, fn);
+  once<T>(name: string, options: OnceOptions, fn: RunFunction<T>): Promise<OnceResult<T>>;
+  once<T>(name: string, ...rest: readonly unknown[]): Promise<OnceResult<T>> {
+    return once(this, this.#backend.clock, name, rest);
   }
 
   /** Whether the grant behind a sequencer is alive at the backend now: Chubby's CheckSequencer. */

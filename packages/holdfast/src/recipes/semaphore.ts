@@ -44,8 +44,8 @@ export function semaphore(locks: Acquirer, name: string, options: SemaphoreOptio
     acquire: async (given) => locks.acquire(name, terms(given)),
     tryAcquire: async (given = {}) =>
       locks.tryAcquire(name, merge(given, hasty, decided, "semaphore")),
-    run: async <T>(first: RecipeOptions | RunFunction<T>, second?: RunFunction<T>) => {
-      const [given, fn] = runArguments(first, second, "(fn) or (options, fn)");
+    run: async <T>(...args: readonly unknown[]) => {
+      const [given, fn] = runArguments<RecipeOptions, T>(args, null);
       return locks.run(name, terms(given), fn);
     },
   };

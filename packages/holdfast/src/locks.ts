@@ -7,6 +7,7 @@ import { AcquireTimeoutError, ClosedError, show, UsageError } from "./errors.js"
 import { channels, emit } from "./events.js";
 import { parseSequencer } from "./fencing/sequencer.js";
 import type { Grant } from "./grant.js";
+import { checkEngine } from "./handed-in.js";
 import { Keeper } from "./keeper.js";
 import { type Known, refuseUnknown } from "./known-options.js";
 import { type Custody, HeldLease, type Lease } from "./lease.js";
@@ -89,6 +90,7 @@ export class Locks implements AsyncDisposable {
   #closing: Promise<void> | null = null;
 
   constructor(engine: Engine, options: ConnectOptions = {}) {
+    checkEngine(engine, "new Locks", "an engine, like redisEngine({ client })");
     this.#connection = resolveConnect(options);
     this.#backend = new Backend(engine, this.#connection.clock);
     this.#keeper = new Keeper(this.#backend);

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allOrNone, startMariadb, startPostgres, startRedis } from "@holdfast/servers";
-import { holdfast } from "./holdfast.fixture.js";
+import pg from "pg";
+import { finish, holdfast } from "./holdfast.fixture.js";
 
 const STARTS = { postgres: startPostgres, mysql: startMariadb };
 
@@ -15,16 +16,47 @@ for (const [name, start] of Object.entries(STARTS)) {
 
     const init = holdfast(t, ["init", url]);
     assert.equal(await init.ended, 0, init.stderr);
-    assert.equal(init.stdout, "everything that locks need is there\n");
+    assert.equal(init.stdout, "everything that locks need is there, and this user may use it\n");
     const again = holdfast(t, ["init", "--json", "--url", url]);
     assert.equal(await again.ended, 0, again.stderr);
-    assert.deepEqual(JSON.parse(again.stdout), { outcome: "prepared" });
+    assert.deepEqual(JSON.parse(again.stdout), { outcome: "prepared", usable: true });
 
     const run = holdfast(t, ["run", "a", "--url", url, "--", "echo", "yes"]);
     assert.equal(await run.ended, 0, run.stderr);
     assert.equal(run.stdout, "yes\n");
   });
 }
+
+test("postgres: init by a user without rights to the locks says which are missing", async (t) => {
+  await using server = await startPostgres();
+  assert.equal(await holdfast(t, ["init", server.url]).ended, 0);
+  const asAdmin = async (statement: string) => {
+    const admin = new pg.Client(server.url);
+    await admin.connect();
+    await admin.query(statement);
+    await admin.end();
+  };
+  await asAdmin("CREATE ROLE app LOGIN");
+  const url = server.url.replace(/\/\/[^@/]*@/, "//app@");
+  assert.notEqual(url, server.url);
+  const without = await finish(holdfast(t, ["init", url]));
+  assert.equal(without.code, 0, without.stderr);
+  const [, grants = ""] = /may not use them; their owner sends: (.*)/.exec(without.stdout) ?? [];
+  assert.match(grants, /^GRANT USAGE .* TO app; GRANT EXECUTE .* TO app$/);
+  const json = await finish(holdfast(t, ["init", "--json", url]));
+  assert.deepEqual(JSON.parse(json.stdout), { outcome: "prepared", usable: false });
+  await asAdmin(grants);
+  const granted = await finish(holdfast(t, ["init", url]));
+  assert.match(granted.stdout, /this user may use it/);
+  const run = await finish(holdfast(t, ["run", "a", "--url", url, "--", "echo", "yes"]));
+  assert.equal(run.stdout, "yes\n", run.stderr);
+});
+
+test("redis: init says that nothing was asked", async (t) => {
+  const { code, stdout } = await finish(holdfast(t, ["init", "redis://u:secret@127.0.0.1:1"]));
+  assert.equal(code, 0);
+  assert.equal(stdout, "redis: needs nothing to be prepared; nothing was asked of it\n");
+});
 
 test("redlock: new servers wait until init has certified them, and init again is harmless", async (t) => {
   const servers = await allOrNone([startRedis(), startRedis(), startRedis()]);
@@ -64,7 +96,7 @@ test("redlock: init --wait sits out the quarantine of servers that were restarte
 test("an engine that needs nothing says so; what is no engine or no option is refused", async (t) => {
   const memory = holdfast(t, ["init", "--url", "memory:"]);
   assert.equal(await memory.ended, 0);
-  assert.equal(memory.stdout, "nothing to do\n");
+  assert.equal(memory.stdout, "memory: needs nothing to be prepared; nothing was asked of it\n");
   const unknown = holdfast(t, ["init", "--url", "oracle://u:secret@h/db"]);
   assert.equal(await unknown.ended, 78);
   assert.match(unknown.stderr, /no engine for "oracle:"/);

@@ -8,6 +8,8 @@ export interface Narrator {
   acquired(lease: Lease, waitedMs: number): void;
   lost(error: LeaseLostError, killInMs: number): void;
   released(end: Released): void;
+  /** What goes on, and probably not as meant. */
+  warned(message: string): void;
   /** Something that ends us (then it has an exit code), or that is worth a word. */
   failed(failure: Partial<Failure> & Pick<Failure, "message" | "code">): void;
 }
@@ -48,6 +50,10 @@ export class JsonNarrator implements Narrator {
 
   released({ resource, token, outcome, exitCode }: Released): void {
     this.#emit({ event: "released", resource, token: String(token), outcome, exitCode });
+  }
+
+  warned(message: string): void {
+    this.#emit({ event: "warned", message });
   }
 
   failed({ message, code, reason, exitCode }: Partial<Failure>): void {

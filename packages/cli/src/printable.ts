@@ -6,17 +6,18 @@ const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u
  * lock could otherwise move the cursor there, or make up lines of ours.
  */
 export function printable(text: string): string {
-  return text.replace(UNPRINTABLE, (character) => {
-    const code = character.charCodeAt(0).toString(16);
-    return code.length <= 2 ? `\\x${code.padStart(2, "0")}` : `\\u${code.padStart(4, "0")}`;
-  });
+  return text.replace(UNPRINTABLE, (character) =>
+    character === "\n" ? "\\n" : escapeOf(character),
+  );
+}
+
+/** As the library spells it in its messages, and as JSON does. */
+function escapeOf(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
 /** One line of JSON. A terminal obeys some characters that JSON does not escape. */
 export function jsonLine(value: unknown): string {
-  const text = JSON.stringify(value).replace(
-    UNPRINTABLE,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  const text = JSON.stringify(value).replace(UNPRINTABLE, escapeOf);
   return `${text}\n`;
 }

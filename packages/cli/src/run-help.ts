@@ -5,13 +5,14 @@ Usage
 
 Options
   --url URL          the engine, like redis://h:6379  [HOLDFAST_URL, else a file of this host]
-  --wait 5s          how long to wait for the lock; 0s: do not wait  [for ever]
+  --wait 5s          how long to wait for the lock, and before that for the connection (at
+                     least 1s); 0s: do not wait  [for ever]
   --ttl 30s          how long the lock outlives us if we die; renewed while we live  [30s]
   --shared           share with other --shared runs, exclude the others
   --limit N          share among at most N runs at once (implies --shared)
   --label TEXT       what others read while they wait for us  [host/pid command]
   --lock-delay 5s    after a loss, keep the lock closed for so long  [0s]
-  --grace 5s         on loss, time between SIGTERM and SIGKILL  [a third of ttl, at most 10s]
+  --grace 5s         on loss, most time from SIGTERM to SIGKILL  [a third of ttl, at most 10s]
   --json             events on stderr, one JSON object a line
   -q, --quiet        say nothing but errors
   -h, --help
@@ -25,7 +26,8 @@ The command
     HOLDFAST_SEQUENCER    both in one text, for locks.check(…)
     HOLDFAST_RUN          marks what this run started
   in its environment. If the lock is lost, the command and what it started get SIGTERM, and
-  SIGKILL before anybody else can have the lock.
+  SIGKILL before anybody else can have the lock. Where somebody may have it already, because it
+  is gone at the engine or this program stood still for too long, they get SIGKILL at once.
 
 Exit codes
   the command's own, or 128 + n if signal n ended it; 126 not executable, 127 not found

@@ -104,6 +104,18 @@ function runs(pid: string): boolean {
   }
 }
 
+test("a lock that is gone at the backend leaves no time for SIGTERM, and that is said", async (t) => {
+  const { url, locks } = await scratch(t);
+  const script = "trap 'echo tidied; exit 0' TERM; echo up; while :; do sleep 0.05; done";
+  const running = holdfast(t, ["run", "a", "--url", url, "--ttl", "3s", "--", "sh", "-c", script]);
+  await running.until("stdout", /up/);
+  const { holders } = await locks.inspect("a");
+  await locks.revoke("a", { token: holders[0]!.token, force: true });
+  assert.equal(await running.ended, 76);
+  assert.doesNotMatch(running.stdout, /tidied/);
+  assert.match(running.stderr, /the command gets SIGKILL at once/);
+});
+
 test("a loss ends what the command started, also where its parent has ended", {
   skip: noProc,
 }, async (t) => {

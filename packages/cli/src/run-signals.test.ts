@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { startRedis } from "@holdfast/servers";
 import { finish, holdfast, MAIN, Running, scratch, until } from "./holdfast.fixture.js";
 
@@ -134,10 +134,16 @@ test("NO_COLOR is respected on a terminal", { skip: noScript }, async (t) => {
   assert.ok(!running.stdout.includes("\x1b[2m"));
 });
 
-test("Ctrl-C on a terminal is heard while the connection is being made", {
-  skip: noScript,
-}, async (t) => {
-  // Takes the connection and never says a word: connect gives up after five seconds, with 69.
+test("--wait bounds the connecting too", async (t) => {
+  const { url } = await muteServer(t);
+  const running = holdfast(t, ["run", "a", "--url", url, "--wait", "1s", "--", "echo", "no"]);
+  assert.equal(await running.ended, 69);
+  assert.match(running.stderr, /no connection to the engine within 1000 ms/);
+  assert.equal(running.stdout, "");
+});
+
+/** Takes connections and never says a word: connect gives up after five seconds, with 69. */
+async function muteServer(t: TestContext) {
   const sockets: Socket[] = [];
   const mute = createServer((socket) => sockets.push(socket)).listen(0, "127.0.0.1");
   t.after(() => {
@@ -146,7 +152,13 @@ test("Ctrl-C on a terminal is heard while the connection is being made", {
   });
   await once(mute, "listening");
   const { port } = mute.address() as { port: number };
-  const url = `redis://127.0.0.1:${port}`;
+  return { mute, url: `redis://127.0.0.1:${port}` };
+}
+
+test("Ctrl-C on a terminal is heard while the connection is being made", {
+  skip: noScript,
+}, async (t) => {
+  const { mute, url } = await muteServer(t);
   const running = onTerminal(t, ["run", "a", "--url", url, "--", "echo", "no"]);
   await once(mute, "connection");
   running.type("\x03");

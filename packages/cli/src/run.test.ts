@@ -39,8 +39,20 @@ test("the command finds the lock, the token and the sequencer in its environment
   assert.equal(await locks.check(sequencer ?? ""), false, "it was given back");
 });
 
+test("a lock of memory: is warned of, unless that is asked not to be said", async (t) => {
+  const says = async (flags: string[]) =>
+    (await finish(holdfast(t, ["run", "a", ...MEMORY, ...flags, "--", "true"]))).stderr;
+  const warning = /a lock of memory: is seen by nobody else/;
+  assert.match(await says([]), warning);
+  assert.equal(await says(["--quiet"]), "");
+  const events = (await says(["--json"])).trim().split("\n");
+  const told = events.map((line) => JSON.parse(line)).find(({ event }) => event === "warned");
+  assert.match(told.message, warning);
+});
+
 test("input and output pass through untouched", async (t) => {
-  const running = holdfast(t, ["run", "a", ...MEMORY, "--", "sh", "-c", "cat; echo err >&2"]);
+  const { url } = await scratch(t);
+  const running = holdfast(t, ["run", "a", "--url", url, "--", "sh", "-c", "cat; echo err >&2"]);
   const text = "line\n".repeat(50_000);
   running.type(text);
   const { code, stdout, stderr } = await finish(running);
@@ -50,7 +62,8 @@ test("input and output pass through untouched", async (t) => {
 });
 
 test("--json tells of the grant and of the end, one object a line", async (t) => {
-  const args = ["run", "a", ...MEMORY, "--json", "--shared", "--", "sh", "-c", "exit 3"];
+  const { url } = await scratch(t);
+  const args = ["run", "a", "--url", url, "--json", "--shared", "--", "sh", "-c", "exit 3"];
   const { stdout, stderr } = await finish(holdfast(t, args));
   assert.equal(stdout, "");
   const [acquired, released, ...rest] = stderr

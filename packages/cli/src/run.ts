@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import {
   AcquireTimeoutError,
   connect,
+  EngineError,
   type Lease,
   type LeaseLostError,
   type Locks,
@@ -19,6 +20,11 @@ import { Witness } from "./witness.js";
 
 // A backend that answers needs milliseconds. One that does not will find out by itself that we left.
 const CLOSING_MS = 1_000;
+// However short the wait: a machine that is busy needs a moment to connect at all.
+const CONNECTING_MS = 1_000;
+const LONGEST_CONNECT_MS = 60_000;
+const SEEN_BY_NOBODY =
+  "a lock of memory: is seen by nobody else, so nobody is kept out; sqlite: is shared by this host";
 
 /** `holdfast run`: gets what follows the verb, gives the exit code. */
 export async function run(args: readonly string[]): Promise<number> {
@@ -50,16 +56,17 @@ async function runUnderLock(request: RunRequest, narrator: Narrator): Promise<nu
     interruptedBy ??= signal;
     interrupt.abort();
   });
-  const { ttlMs } = request.acquire;
+  const { ttlMs, waitMs = Infinity } = request.acquire;
   // An engine may keep nothing for as long as the default; --ttl says what is wanted instead.
   const defaults = ttlMs === undefined ? {} : { ttlMs };
   const connecting = connect(request.url, { defaults });
-  const locks = await Promise.race([connecting, aborted(interrupt.signal)]);
-  if (locks === null) {
-    // Whatever comes of it now ends with this process.
-    connecting.catch(() => {});
-    return exitCodeOfSignal(interruptedBy ?? "SIGINT");
-  }
+  // Whatever comes of it after the race ends with this process.
+  connecting.catch(() => {});
+  const contenders: Promise<Locks | null>[] = [connecting, aborted(interrupt.signal)];
+  // Longer than that no engine tries by itself.
+  if (waitMs > 0 && waitMs < LONGEST_CONNECT_MS) contenders.push(notConnectedIn(waitMs));
+  const locks = await Promise.race(contenders);
+  if (locks === null) return exitCodeOfSignal(interruptedBy ?? "SIGINT");
   try {
     let lease: Lease | null = null;
     try {
@@ -71,6 +78,7 @@ async function runUnderLock(request: RunRequest, narrator: Narrator): Promise<nu
     if (lease === null || interruptedBy !== null) {
       return exitCodeOfSignal(interruptedBy ?? "SIGINT");
     }
+    if (locks.engine.name === "memory") narrator.warned(SEEN_BY_NOBODY);
     return await runChild(request, lease, signals, narrator);
   } finally {
     await closeSoon(locks, request, narrator);
@@ -80,6 +88,15 @@ async function runUnderLock(request: RunRequest, narrator: Narrator): Promise<nu
 function aborted(signal: AbortSignal): Promise<null> {
   return new Promise((resolve) => {
     signal.addEventListener("abort", () => resolve(null), { once: true });
+  });
+}
+
+/** Who waits for a lock for a second at most does not wait for its server for five. */
+async function notConnectedIn(waitMs: number): Promise<never> {
+  const limitMs = Math.max(waitMs, CONNECTING_MS);
+  await sleep(limitMs, undefined, { ref: false });
+  throw new EngineError(`no connection to the engine within ${limitMs} ms`, {
+    ...{ effect: "none", retryable: true, reason: "unreachable" },
   });
 }
 

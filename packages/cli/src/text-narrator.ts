@@ -47,13 +47,19 @@ export class TextNarrator implements Narrator {
 
   lost(error: LeaseLostError, killInMs: number): void {
     this.#lossTold = true;
-    const next = killInMs > 0 ? `SIGTERM, and SIGKILL in ${showDuration(killInMs)}` : "SIGKILL";
+    // What is gone at the backend may be somebody else's already.
+    const next =
+      killInMs > 0 ? `SIGTERM, and SIGKILL in ${showDuration(killInMs)}` : "SIGKILL at once";
     this.#tell(31, `${printable(error.message)}; the command gets ${next}`);
   }
 
   released({ resource, outcome }: Released): void {
     if (outcome !== "gone" || this.#lossTold) return;
     this.#tell(31, `"${printable(resource)}" was lost before the command ended`);
+  }
+
+  warned(message: string): void {
+    if (!this.#quiet) this.#say(message);
   }
 
   failed({ message }: { readonly message: string }): void {

@@ -48,7 +48,8 @@ const HOSTILE = "\x1b]0;pwned\x07\x1b[31mRED\nfake line\x9b2J\u202etxt\u2028";
 const OBEYED = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u;
 
 test("text of others reaches nobody's terminal raw", () => {
-  const shown = "\\x1b]0;pwned\\x07\\x1b[31mRED\\x0afake line\\x9b2J\\u202etxt\\u2028";
+  const shown = "\\u001b]0;pwned\\u0007\\u001b[31mRED\\nfake line\\u009b2J\\u202etxt\\u2028";
+  assert.ok(new UsageError(HOSTILE).message === shown, "as in errors of the library");
   assert.equal(printable(HOSTILE), shown);
   assert.equal(printable('夜间 café 👩‍💻 O\'Neil "x"'), '夜间 café 👩‍💻 O\'Neil "x"');
   const holder = {

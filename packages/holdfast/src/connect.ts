@@ -1,5 +1,6 @@
 import type { Engine } from "./engine.js";
-import { show, UnsupportedError, UsageError } from "./errors.js";
+import { UnsupportedError, UsageError } from "./errors.js";
+import { checkEngine } from "./handed-in.js";
 import { Locks } from "./locks.js";
 import { orMeantUrl } from "./meant-url.js";
 import { type ConnectOptions, resolveConnect } from "./options.js";
@@ -23,19 +24,22 @@ const ENGINES: Record<string, () => Promise<OpenFromUrl>> = {
   zookeeper: async () => (await import("./engines/zookeeper/index.js")).zookeeperFromUrl,
 };
 
+const WITHOUT_HOST = ["memory", "sqlite"];
+
 /** Opens locks on an engine, named by its URL or handed in ready-made. */
 export async function connect(
-  target: string | Engine,
+  target: string | URL | Engine,
   options: ConnectOptions = {},
 ): Promise<Locks> {
-  if (typeof target === "object" && target !== null) return new Locks(target, options);
-  if (typeof target !== "string") {
-    throw new UsageError(`connect takes a URL or an engine, got ${show(target)}`);
+  const text = target instanceof URL ? target.href : target;
+  if (typeof text !== "string") {
+    checkEngine(text, "connect", "a URL or an engine");
+    return new Locks(text, options);
   }
-  const url = readUrl(target);
+  const url = readUrl(text);
   // Before anything is opened; what depends on the engine is looked at when there is one.
   resolveConnect(options);
-  const open = await engineFor(url, target)();
+  const open = await engineFor(url, text)();
   const engine = await open(url);
   try {
     return new Locks(engine, options);
@@ -47,7 +51,17 @@ export async function connect(
 
 /** Taken apart, or refused with what was probably meant. */
 export function readUrl(text: string): EngineUrl {
-  return parseEngineUrl(text, orMeantUrl(text, Object.keys(ENGINES)));
+  const url = parseEngineUrl(text, orMeantUrl(text, Object.keys(ENGINES)));
+  const { scheme, hosts, path } = url;
+  const isHostless = hosts.length === 0 && path !== "" && !path.startsWith("/");
+  if (isHostless && Object.hasOwn(ENGINES, scheme) && !WITHOUT_HOST.includes(scheme)) {
+    // Whatever else stands there may be a password.
+    const rest = /^[a-z0-9.-]+(:\d{1,5})?$/i.test(path) ? path : "…";
+    throw new UsageError(
+      `after ${scheme}: come two slashes and a host; did you mean "${scheme}://${rest}"?`,
+    );
+  }
+  return url;
 }
 
 /** How the engine of a URL is loaded. text: as it was written. */

@@ -204,6 +204,28 @@ export function show(value: unknown): string {
   return inspect(value, { depth: 0, breakLength: Infinity });
 }
 
+const MOST_NAMES = 5;
+
+/**
+ * What a value is, for messages about what was handed in, where its content may be a secret: a URL has a
+ * password in it, and so has a client.
+ */
+export function kindOf(value: unknown): string {
+  if (value === undefined) return "nothing";
+  if (typeof value === "string") return "a string";
+  if (typeof value === "function") return "a function";
+  if (typeof value !== "object" || value === null) return show(value);
+  if (Array.isArray(value)) return "a list";
+  const maker = Object.getPrototypeOf(value)?.constructor?.name;
+  if (typeof maker === "string" && maker !== "" && maker !== "Object") {
+    return `an object of class ${maker}`;
+  }
+  const names = Object.keys(value);
+  if (names.length === 0) return "an empty object";
+  const more = names.length > MOST_NAMES ? ", …" : "";
+  return `an object with ${names.slice(0, MOST_NAMES).join(", ")}${more}`;
+}
+
 export function invariant(condition: boolean, why: string): asserts condition {
   if (!condition) throw new ContractError(`invariant broken: ${why}`);
 }

@@ -7,6 +7,7 @@ import { AcquireTimeoutError, ClosedError, show, UsageError } from "./errors.js"
 import { channels, emit } from "./events.js";
 import { parseSequencer } from "./fencing/sequencer.js";
 import type { Grant } from "./grant.js";
+import { checkEngine } from "./handed-in.js";
 import { Keeper } from "./keeper.js";
 import { type Known, refuseUnknown } from "./known-options.js";
 import { type Custody, HeldLease, type Lease } from "./lease.js";
@@ -92,6 +93,7 @@ export class Locks implements AsyncDisposable {
   #closing: Promise<void> | null = null;
 
   constructor(engine: Engine, options: ConnectOptions = {}) {
+    checkEngine(engine, "new Locks", "an engine, like redisEngine({ client })");
     this.#connection = resolveConnect(options);
     this.#backend = new Backend(engine, this.#connection.clock);
     this.#keeper = new Keeper(this.#backend);
@@ -153,13 +155,8 @@ export class Locks implements AsyncDisposable {
    */
   run<T>(resource: string, fn: RunFunction<T>): Promise<T>;
   run<T>(resource: string, options: AcquireOptions, fn: RunFunction<T>): Promise<T>;
-  async run<T>(
-    resource: string,
-    optionsOrFn: AcquireOptions | RunFunction<T>,
-    maybeFn?: RunFunction<T>,
-  ): Promise<T> {
-    const usage = "(name, fn) or (name, options, fn)";
-    const [options, fn] = runArguments(optionsOrFn, maybeFn, usage);
+  async run<T>(resource: string, ...rest: readonly unknown[]): Promise<T> {
+    const [options, fn] = runArguments<AcquireOptions, T>(rest, "name");
     return runUnder(this, await this.acquire(resource, options), fn);
   }
 
@@ -177,8 +174,9 @@ export class Locks implements AsyncDisposable {
    * Runs fn unless somebody else does, or has just done so: for what is started everywhere at the same
    * time and should be done once. Never waits.
    */
-  once<T>(name: string, options: OnceOptions, fn: RunFunction<T>): Promise<OnceResult<T>> {
-    return once(this, this.#backend.clock, name, options, fn);
+  once<T>(name: string, options: OnceOptions, fn: RunFunction<T>): Promise<OnceResult<T>>;
+  once<T>(name: string, ...rest: readonly unknown[]): Promise<OnceResult<T>> {
+    return once(this, this.#backend.clock, name, rest);
   }
 
   /** Whether the grant behind a sequencer is alive at the backend now: Chubby's CheckSequencer. */

@@ -18,6 +18,10 @@ const MEANT = {
   "127.0.0.1:2379": '"etcd://127.0.0.1:2379"',
   "[::1]:6379": '"redis://[::1]:6379"',
   "localhost:4711": '"redis://localhost:4711"',
+  "redis:127.0.0.1": '"redis://127.0.0.1"',
+  "redis:127.0.0.1:6379": '"redis://127.0.0.1:6379"',
+  "postgres:db.example/orders": '"postgres://…"',
+  "etcd:app:secret@h": '"etcd://…"',
   "locks.db": '"sqlite:locks.db"',
   "./data/locks.sqlite": '"sqlite:./data/locks.sqlite"',
 };

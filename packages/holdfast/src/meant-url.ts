@@ -1,3 +1,5 @@
+import { isNear } from "./did-you-mean.js";
+
 /** How else people call an engine. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   ...{ file: "sqlite", sqlite3: "sqlite", mariadb: "mysql", mysql2: "mysql" },
@@ -32,16 +34,4 @@ function meantBy(text: string, known: readonly string[]): string | null {
     : known.find((one) => isNear(name, one, name.length > 4 ? MOST_MISTAKES : 1));
   if (near === undefined) return null;
   return near === "sqlite" ? "sqlite:…" : slashes === undefined ? null : `${near}://…`;
-}
-
-/** Whether no more insertions, deletions, replacements and swaps of neighbours lead from one to the other. */
-function isNear(a: string, b: string, most: number): boolean {
-  let same = 0;
-  while (same < a.length && a[same] === b[same]) same++;
-  const [x, y] = [a.slice(same), b.slice(same)];
-  if (x === y) return true;
-  if (most === 0) return false;
-  const rest = (ofX: number, ofY: number) => isNear(x.slice(ofX), y.slice(ofY), most - 1);
-  const isSwap = x[0] === y[1] && x[1] === y[0];
-  return rest(1, 0) || rest(0, 1) || rest(1, 1) || (isSwap && rest(2, 2));
 }

@@ -93,7 +93,12 @@ const REFUSED: [options: Record<string, unknown>, name: string, got: string, wan
   [{ graceMs: 30_000 }, "graceMs", "30000", /less than ttlMs less drift/],
   [{ ttlMs: 1_000, graceMs: 990 }, "graceMs", "990", /990/],
   [{ mode: "write" }, "mode", '"write"', /"exclusive" or "shared"/],
-  [{ limit: 2 }, "limit", "2", /mode: "shared"/],
+  [
+    { limit: 2 },
+    "limit",
+    "2",
+    /limit is 2; it needs mode: "shared" beside it, or must be left out/,
+  ],
   [{ mode: "shared", limit: 0 }, "limit", "0", /whole number of 1/],
   [{ mode: "shared", limit: 1.5 }, "limit", "1.5", /whole number of 1/],
   [{ lockDelayMs: -5 }, "lockDelayMs", "-5", /0 or more/],
@@ -105,7 +110,7 @@ const REFUSED: [options: Record<string, unknown>, name: string, got: string, wan
   [{ retry: 5 }, "retry", "5", /iterable/],
   [{ retry: {} }, "retry", "", /iterable/],
   [{ signal: new AbortController() }, "signal", "", new RegExp(signal)],
-  [{ signal: null }, "signal", "null", new RegExp(signal)],
+  [{ signal: 5 }, "signal", "5", new RegExp(signal)],
 ];
 
 for (const [options, name, got, wants] of REFUSED) {
@@ -199,6 +204,51 @@ test("what the engine does not offer is refused by name", () => {
 
 test("renewEveryMs need not fit a lease that is not renewed", () => {
   assert.equal(resolve({ ttlMs: 1_000, renew: false, renewEveryMs: 5_000 }).renew, false);
+});
+
+test("null is no way to leave an option out", async () => {
+  const names = [
+    ...[
+      "ttlMs",
+      "waitMs",
+      "callTimeoutMs",
+      "renew",
+      "renewEveryMs",
+      "maxHoldMs",
+      "graceMs",
+      "mode",
+    ],
+    ...["limit", "lockDelayMs", "label", "fair", "reentrant", "retry", "signal"],
+  ];
+  const locks = new Locks(memoryEngine());
+  const refusal = (name: string) => (error: unknown) => {
+    assert.ok(error instanceof UsageError, `${name}: ${String(error)}`);
+    assert.equal(error.message, `${name} is null; only undefined means that it is left out`);
+    return true;
+  };
+  for (const name of names) {
+    const options = { [name]: null } as AcquireOptions;
+    assert.throws(() => resolve(options), refusal(name));
+    await assert.rejects(locks.acquire("a", options), refusal(name));
+    if (name !== "signal") {
+      assert.throws(
+        () => new Locks(memoryEngine(), { defaults: options as object }),
+        refusal(name),
+      );
+    }
+    if (name !== "mode") await locks.run("a", { [name]: undefined }, () => 1);
+  }
+  for (const name of ["defaults", "drift", "cohort", "clock"]) {
+    const options = { [name]: null } as object;
+    assert.throws(() => new Locks(memoryEngine(), options), refusal(name));
+  }
+  const cohort = { handOvers: null } as object;
+  assert.throws(() => new Locks(memoryEngine(), { cohort }), refusal("handOvers"));
+  await assert.rejects(
+    locks.once("a", { atMostMs: 5, atLeastMs: null } as never, () => 1),
+    refusal("atLeastMs"),
+  );
+  assert.throws(() => memoryEngine({ store: null } as never), refusal("store"));
 });
 
 test("every option of the type is known at run time", () => {

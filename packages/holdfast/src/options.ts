@@ -113,8 +113,9 @@ export interface ConnectTerms {
 
 export function resolveConnect(options: ConnectOptions): ConnectTerms {
   refuseUnknown(options, CONNECT, "connect");
-  refuseUnknown(options.defaults ?? {}, DEFAULTS, "defaults");
-  refuseUnknown(options.cohort ?? {}, COHORT, "cohort");
+  const { defaults = {}, cohort = {} } = options;
+  refuseUnknown(defaults, DEFAULTS, "defaults");
+  refuseUnknown(cohort, COHORT, "cohort");
   const drift = options.drift ?? CONNECT_DEFAULTS.drift;
   if (!(drift >= 0 && drift <= 0.5)) throw wrong("drift", drift, "a part from 0 to 0.5, like 0.01");
   const handOvers = options.cohort?.handOvers ?? CONNECT_DEFAULTS.handOvers;
@@ -168,7 +169,9 @@ export function resolveAcquire(
   const mode = oneOf<Mode>("mode", given.mode ?? ACQUIRE_DEFAULTS.mode, ["exclusive", "shared"]);
   const limit = given.limit === undefined ? null : whole("limit", given.limit, 1);
   if (limit !== null && mode === "exclusive") {
-    throw wrong("limit", limit, 'to be left out, or mode: "shared" beside it');
+    throw new UsageError(
+      `limit is ${limit}; it needs mode: "shared" beside it, or must be left out`,
+    );
   }
   const lockDelayMs = atLeast("lockDelayMs", given.lockDelayMs ?? ACQUIRE_DEFAULTS.lockDelayMs, 0);
   refuseUnsupported(engineName, traits, mode, limit, lockDelayMs);

@@ -1,5 +1,5 @@
 import { engineFor, readUrl } from "./connect.js";
-import { EngineError, HoldfastError, show, UsageError } from "./errors.js";
+import { EngineError, HoldfastError, kindOf, show, UsageError } from "./errors.js";
 import { type Known, refuseUnknown } from "./known-options.js";
 import type { EngineUrl } from "./url.js";
 
@@ -23,7 +23,7 @@ const ENGINES: Record<string, () => Promise<PrepareUrl>> = {
  * What is there already stays; what is of an older version is brought up to date.
  */
 export async function prepare(
-  target: string,
+  target: string | URL,
   options: PrepareOptions = {},
 ): Promise<"prepared" | "nothing to do"> {
   refuseUnknown(options, PREPARE, "prepare");
@@ -31,10 +31,11 @@ export async function prepare(
   if (typeof wait !== "boolean") {
     throw new UsageError(`wait is ${show(wait)}; it must be true or false`);
   }
-  if (typeof target !== "string") throw new UsageError(`prepare takes a URL, got ${show(target)}`);
-  const url = readUrl(target);
+  const text = target instanceof URL ? target.href : target;
+  if (typeof text !== "string") throw new UsageError(`prepare takes a URL, got ${kindOf(text)}`);
+  const url = readUrl(text);
   // Refuses what no engine is known for.
-  engineFor(url, target);
+  engineFor(url, text);
   const load = Object.hasOwn(ENGINES, url.scheme) ? ENGINES[url.scheme] : undefined;
   if (load === undefined) return "nothing to do";
   const work = await load();

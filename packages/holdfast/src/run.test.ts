@@ -29,6 +29,35 @@ test("run rejects with fn's error, thrown or rejected, and releases", async () =
   assert.equal(store.rooms.size, 0);
 });
 
+test("arguments of run in another order, or more of them, are refused with the order", async () => {
+  const { engine, locks } = stage();
+  let ran = 0;
+  const fn = () => ++ran;
+  const run = locks.run.bind(locks) as (...args: unknown[]) => Promise<unknown>;
+  const order = /run is called as run\(name, fn\) or run\(name, options, fn\), and got run\(/;
+  for (const [args, got] of [
+    [["a", fn, { waitMs: 200 }], /got run\(name, a function, an object with waitMs\)/],
+    [["a", fn, "garbage"], /got run\(name, a function, a string\)/],
+    [["a", fn, fn], /got run\(name, a function, a function\)/],
+    [["a", {}, fn, 5], /got run\(name, an empty object, a function, 5\)/],
+    [["a", {}], /got run\(name, an empty object\)/],
+    [["a", {}, 5], /got run\(name, an empty object, 5\)/],
+    [["a", "b", fn], /got run\(name, a string, a function\)/],
+    [["a", null, fn], /got run\(name, null, a function\)/],
+    [["a"], /got run\(name\)/],
+  ] as const) {
+    await assert.rejects(run(...args), (error) => {
+      assert.ok(error instanceof UsageError, String(error));
+      assert.match(error.message, order);
+      assert.match(error.message, got);
+      return true;
+    });
+  }
+  assert.equal(engine.calls("enqueue") + ran, 0);
+  assert.equal(await run("a", fn, undefined), 1, "what is undefined was left out");
+  assert.equal(await run("a", undefined, fn), 2);
+});
+
 test("run without a function is refused before any call", async () => {
   const { engine, locks } = stage();
   await assert.rejects(locks.run("a", {} as never), UsageError);

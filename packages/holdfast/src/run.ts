@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Mode } from "./engine.js";
-import { AcquireTimeoutError, LeaseLostError, UsageError } from "./errors.js";
+import { AcquireTimeoutError, kindOf, LeaseLostError, UsageError } from "./errors.js";
 import { emit } from "./events.js";
 import { JoinedLease } from "./joined-lease.js";
 import type { HeldLease, Lease } from "./lease.js";
@@ -20,15 +20,31 @@ const enclosures = new AsyncLocalStorage<Enclosure>();
 /** By owner: the functions that run under leases of its own, until their leases have ended, too. */
 const running = new WeakMap<object, Map<Lease, Promise<unknown>>>();
 
-/** Reads (fn) or (options, fn). */
+/** Reads (fn) or (options, fn). What stands anywhere else would be ignored, so it is refused. */
 export function runArguments<Options extends object, T>(
-  first: Options | RunFunction<T>,
-  second: RunFunction<T> | undefined,
-  usage: string,
-): [Options | Record<string, never>, RunFunction<T>] {
-  const [options, fn] = typeof first === "function" ? [{}, first] : [first, second];
-  if (typeof fn === "function") return [options, fn];
-  throw new UsageError(`run takes ${usage}, and got no function`);
+  args: readonly unknown[],
+  named: "name" | null,
+): [Options | undefined, RunFunction<T>] {
+  const given = args.slice(0, args.findLastIndex((arg) => arg !== undefined) + 1);
+  const [options, fn] = given.length === 1 ? [undefined, given[0]] : given;
+  const isObject = typeof options === "object" && options !== null;
+  if (given.length <= 2 && typeof fn === "function" && (options === undefined || isObject)) {
+    return [options as Options | undefined, fn as RunFunction<T>];
+  }
+  const forms = [["fn"], ["options", "fn"]].map((form) => (named ? [named, ...form] : form));
+  throw wrongOrder("run", forms, named ? [named] : [], given);
+}
+
+/** names: of what is known to be in its place. */
+export function wrongOrder(
+  verb: string,
+  forms: readonly (readonly string[])[],
+  names: readonly string[],
+  rest: readonly unknown[],
+): UsageError {
+  const say = (words: readonly string[]) => `${verb}(${words.join(", ")})`;
+  const got = say([...names, ...rest.map(kindOf)]);
+  return new UsageError(`${verb} is called as ${forms.map(say).join(" or ")}, and got ${got}`);
 }
 
 /** The functions that run now under leases of this owner; each settles when its lease has ended, too. */

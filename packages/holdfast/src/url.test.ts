@@ -123,3 +123,24 @@ test("a parameter that nobody reads is refused, with those that are known", () =
   assert.throws(() => refuseUnknownParams(url, []), /none/);
   refuseUnknownParams(url, ["prefx"]);
 });
+
+test("a port that is none is told apart from a host that is none, without a secret", () => {
+  const port = /^a port is a number from 1 to 65535, got "/;
+  for (const [text, says] of [
+    ["redis://h:0", port],
+    ["redis://h:65536", port],
+    ["redis://h:1234567", port],
+    ["redis://h:99999/a:b@c", port],
+    ["redis://h:port", /^a host looks like /],
+  ] as const) {
+    assert.throws(
+      () => parseEngineUrl(text),
+      (error) => error instanceof UsageError && says.test(error.message),
+    );
+  }
+  // The password has a "/" in it, and so its beginning stands where a port would.
+  assert.throws(
+    () => parseEngineUrl("redis://me:123456/x@h"),
+    (error) => error instanceof UsageError && !/123456/.test(error.message),
+  );
+});

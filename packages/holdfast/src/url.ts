@@ -1,3 +1,4 @@
+import { orMeant } from "./did-you-mean.js";
 import { show, UsageError } from "./errors.js";
 
 export interface Host {
@@ -58,7 +59,9 @@ export function refuseUnknownParams(url: EngineUrl, known: readonly string[]): v
   for (const name of url.params.keys()) {
     if (known.includes(name)) continue;
     const knows = known.length === 0 ? "none" : known.join(", ");
-    throw new UsageError(`${url.scheme}: has no parameter "${name}"; it knows ${knows}`);
+    const isTls = /^ssl[-_]?(mode)?$/i.test(name) && known.includes("tls");
+    const hint = isTls ? "; for TLS write tls=true" : orMeant(name, known);
+    throw new UsageError(`${url.scheme}: has no parameter "${name}"; it knows ${knows}${hint}`);
   }
 }
 
@@ -73,12 +76,16 @@ export function numberParam(url: EngineUrl, name: string): number | undefined {
 function parseHosts(list: string, text: string): Host[] {
   if (list === "") return [];
   return list.split(",").map((entry) => {
-    const match = /^(\[[0-9a-f:.]+\]|[^:[\]]+)(?::(\d{1,5}))?$/i.exec(entry);
+    const match = /^(\[[0-9a-f:.]+\]|[^:[\]]+)(?::(\d+))?$/i.exec(entry);
     const port = match?.[2] === undefined ? null : Number(match[2]);
-    if (!match?.[1] || (port !== null && (port < 1 || port > 65_535))) {
+    const isPort = port === null || (port >= 1 && port <= 65_535);
+    if (!match?.[1] || !isPort) {
+      const wants = isPort
+        ? 'a host looks like "127.0.0.1:6379" or "[::1]:6379"'
+        : "a port is a number from 1 to 65535";
       // What was taken for a host may be a password cut in two; only the redacted whole is shown.
       throw new UsageError(
-        `a host looks like "127.0.0.1:6379" or "[::1]:6379", got ${JSON.stringify(redact(text))}; ` +
+        `${wants}, got ${JSON.stringify(redact(text))}; ` +
           'in a password, write "@", "/", "?", "#" and ":" percent-encoded',
       );
     }

@@ -220,3 +220,25 @@ test("options are looked at before anything is asked", async () => {
   await assert.rejects(locks.once("d", { atMostMs: 10, atLeastMs: 20 }, fn), UsageError);
   await assert.rejects(locks.once("d", { atMostMs: 1_000 }, undefined as never), UsageError);
 });
+
+test("arguments of once in another order, or more of them, are refused with the order", async () => {
+  const { engine, locks } = stage();
+  const once = locks.once.bind(locks) as (...args: unknown[]) => Promise<unknown>;
+  const fn = () => 1;
+  const order = /once is called as once\(name, options, fn\), and got once\(name/;
+  const options = { atMostMs: 1_000 };
+  for (const args of [
+    ["a", fn],
+    ["a", fn, options],
+    ["a", options],
+    ["a", options, fn, 5],
+    ["a"],
+  ]) {
+    await assert.rejects(once(...args), (error) => {
+      assert.ok(error instanceof UsageError, String(error));
+      assert.match(error.message, order);
+      return true;
+    });
+  }
+  assert.equal(engine.calls("tryAcquire"), 0);
+});

@@ -4,7 +4,7 @@ import { AcquireTimeoutError, EngineError, UnsupportedError, UsageError } from "
 import { type Known, refuseUnknown } from "../known-options.js";
 import type { HeldLease, Lease } from "../lease.js";
 import { type AcquireOptions, whole } from "../options.js";
-import { type RunFunction, runUnder } from "../run.js";
+import { type RunFunction, runUnder, wrongOrder } from "../run.js";
 
 export interface OnceOptions {
   /** A run that takes longer is over for everybody: the next one may begin, and its lease is lost. */
@@ -39,17 +39,16 @@ export async function once<T>(
   locks: Acquirer,
   clock: Clock,
   name: string,
-  options: OnceOptions,
-  fn: RunFunction<T>,
+  rest: readonly unknown[],
 ): Promise<OnceResult<T>> {
+  const [options, fn] = onceArguments<T>(rest);
   refuseUnknown(options, ONCE, "once");
-  const { atMostMs, atLeastMs = 0, ...rest } = options;
+  const { atMostMs, atLeastMs = 0, ...others } = options;
   whole("atMostMs", atMostMs, 1);
   whole("atLeastMs", atLeastMs, 0);
   if (atLeastMs > atMostMs) {
     throw new UsageError(`atLeastMs is ${atLeastMs}; it must not exceed atMostMs, ${atMostMs}`);
   }
-  if (typeof fn !== "function") throw new UsageError("once takes (name, options, fn)");
   const { name: engineName, traits } = locks.engine;
   if (atLeastMs > 0 && !traits.leaves) {
     throw new UnsupportedError(
@@ -60,7 +59,14 @@ export async function once<T>(
   const leastMs = Math.min(Math.ceil(atLeastMs * (1 + SPARE)), traits.ttl.maxMs);
   const isShort = atMostMs < leastMs;
   const life = isShort ? { ttlMs: leastMs, maxHoldMs: atMostMs } : { ttlMs: atMostMs };
-  const terms = { ...rest, ...life, renew: false, graceMs: 0, fair: "strict", waitMs: 0 } as const;
+  const terms = {
+    ...others,
+    ...life,
+    renew: false,
+    graceMs: 0,
+    fair: "strict",
+    waitMs: 0,
+  } as const;
   let lease: Lease;
   try {
     lease = await takeFor(atLeastMs, clock, name, () => locks.acquire(name, terms));
@@ -81,6 +87,15 @@ export async function once<T>(
     }
   });
   return { ran: true, value };
+}
+
+function onceArguments<T>(rest: readonly unknown[]): [OnceOptions, RunFunction<T>] {
+  const given = rest.slice(0, rest.findLastIndex((arg) => arg !== undefined) + 1);
+  const [options, fn] = given;
+  if (given.length === 2 && typeof fn === "function" && typeof options !== "function") {
+    return [options as OnceOptions, fn as RunFunction<T>];
+  }
+  throw wrongOrder("once", [["name", "options", "fn"]], ["name"], given);
 }
 
 /**

@@ -8,13 +8,17 @@ export type RecipeTryOptions = Omit<RecipeOptions, "waitMs" | "retry">;
 /** For every acquire of one recipe; the connection's defaults lie below. */
 export type RecipeDefaults = Omit<RecipeOptions, "signal">;
 
-const DEFAULTS: Known<RecipeDefaults> = { ...COMMON_OPTIONS, waitMs: true, retry: true };
+export const DEFAULTS: Known<RecipeDefaults> = { ...COMMON_OPTIONS, waitMs: true, retry: true };
 const OPTIONS: Known<RecipeOptions> = { ...DEFAULTS, signal: true };
 
 /** When the recipe is made: wrong defaults are a mistake of whoever wrote them. */
-export function checkDefaults(defaults: RecipeDefaults, recipe: string): void {
+export function checkDefaults<Options extends RecipeDefaults>(
+  defaults: Options,
+  known: Known<Options>,
+  recipe: string,
+): void {
   refuseDecided(defaults, recipe);
-  refuseUnknown(defaults, DEFAULTS, recipe);
+  refuseUnknown(defaults, known, recipe);
 }
 
 /** One acquire's options over the recipe's defaults. */

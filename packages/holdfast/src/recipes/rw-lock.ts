@@ -3,6 +3,7 @@ import type { AcquireOptions, TryAcquireOptions } from "../options.js";
 import { checkResource } from "../resource.js";
 import {
   checkDefaults,
+  DEFAULTS,
   merge,
   type RecipeDefaults,
   type RecipeOptions,
@@ -31,7 +32,7 @@ const WRITE = { mode: "exclusive" } as const;
 
 export function rwLock(locks: Acquirer, name: string, defaults: RecipeDefaults = {}): RwLock {
   checkResource(name);
-  checkDefaults(defaults, "rwLock");
+  checkDefaults(defaults, DEFAULTS, "rwLock");
   const hasty = withoutPatience(defaults);
   return {
     read: async (options = {}) => locks.acquire(name, merge(options, defaults, READ, "rwLock")),

@@ -57,6 +57,21 @@ test("run gives fn's value, takes options, and rejects when the permit was lost"
   await locks.close();
 });
 
+test("arguments of run in another order, or more of them, are refused with the order", async () => {
+  await using locks = new Locks(memoryEngine());
+  const gpu = locks.semaphore("gpu", { permits: 2 });
+  const run = gpu.run as (...args: unknown[]) => Promise<unknown>;
+  const fn = () => 1;
+  const order = /run is called as run\(fn\) or run\(options, fn\), and got run\(/;
+  for (const args of [[fn, {}], [fn, "garbage"], ["gpu", fn], [{}, fn, 5], []]) {
+    await assert.rejects(run(...args), (error) => {
+      assert.ok(error instanceof UsageError, String(error));
+      assert.match(error.message, order);
+      return true;
+    });
+  }
+});
+
 test("permits, mode and limit are looked at before anything is sent", async () => {
   const engine = flakyEngine(memoryEngine());
   await using locks = new Locks(engine);

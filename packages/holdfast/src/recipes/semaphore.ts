@@ -1,9 +1,11 @@
+import type { Known } from "../known-options.js";
 import type { Lease } from "../lease.js";
 import { type AcquireOptions, type TryAcquireOptions, whole } from "../options.js";
 import { checkResource } from "../resource.js";
 import { type RunFunction, runArguments } from "../run.js";
 import {
   checkDefaults,
+  DEFAULTS,
   merge,
   type RecipeDefaults,
   type RecipeOptions,
@@ -33,19 +35,21 @@ interface Acquirer {
   run<T>(resource: string, options: AcquireOptions, fn: RunFunction<T>): Promise<T>;
 }
 
+const OPTIONS: Known<SemaphoreOptions> = { permits: true, ...DEFAULTS };
+
 export function semaphore(locks: Acquirer, name: string, options: SemaphoreOptions): Semaphore {
   checkResource(name);
   const { permits, ...defaults } = options ?? {};
   const decided = { mode: "shared", limit: whole("permits", permits, 1) } as const;
-  checkDefaults(defaults, "semaphore");
+  checkDefaults(options, OPTIONS, "semaphore");
   const hasty = withoutPatience(defaults);
   const terms = (given: RecipeOptions = {}) => merge(given, defaults, decided, "semaphore");
   return {
     acquire: async (given) => locks.acquire(name, terms(given)),
     tryAcquire: async (given = {}) =>
       locks.tryAcquire(name, merge(given, hasty, decided, "semaphore")),
-    run: async <T>(first: RecipeOptions | RunFunction<T>, second?: RunFunction<T>) => {
-      const [given, fn] = runArguments(first, second, "(fn) or (options, fn)");
+    run: async <T>(...args: readonly unknown[]) => {
+      const [given, fn] = runArguments<RecipeOptions, T>(args, null);
       return locks.run(name, terms(given), fn);
     },
   };

@@ -1,6 +1,6 @@
 import type { SecureContextOptions } from "node:tls";
 import { UsageError } from "../../errors.js";
-import { type Known, refuseUnknown } from "../../known-options.js";
+import { type Known, refuseForeign } from "../../known-options.js";
 import { type EngineUrl, refuseUnknownParams } from "../../url.js";
 
 const PORT = 2379;
@@ -41,7 +41,7 @@ const OPTIONS: Known<EtcdEngineOptions> = {
 };
 
 export function resolveEtcd(options: EtcdEngineOptions): EtcdTerms {
-  refuseUnknown(options, OPTIONS, "etcdEngine");
+  refuseForeign(options, OPTIONS, "etcdEngine", { option: "endpoints" });
   const { endpoints, prefix = ETCD_DEFAULTS.prefix, username, password, tls = false } = options;
   if (!Array.isArray(endpoints) || endpoints.length === 0) {
     throw new UsageError('endpoints must be a list like ["127.0.0.1:2379"]');

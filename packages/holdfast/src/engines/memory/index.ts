@@ -1,6 +1,6 @@
 import type { Engine } from "../../engine.js";
-import { UsageError } from "../../errors.js";
-import { type Known, refuseUnknown } from "../../known-options.js";
+import { kindOf, UsageError } from "../../errors.js";
+import { type Known, refuseForeign } from "../../known-options.js";
 import { type EngineUrl, refuseUnknownParams } from "../../url.js";
 import { MemoryEngine } from "./engine.js";
 import { MemoryStore } from "./store.js";
@@ -16,8 +16,11 @@ const OPTIONS: Known<MemoryEngineOptions> = { store: true };
 
 /** Locks inside one process, under the same contract as every other engine. */
 export function memoryEngine(options: MemoryEngineOptions = {}): Engine {
-  refuseUnknown(options, OPTIONS, "memoryEngine");
-  return new MemoryEngine(options.store ?? new MemoryStore());
+  const isOne = (given: object) => given instanceof MemoryStore;
+  refuseForeign(options, OPTIONS, "memoryEngine", { option: "store", isOne });
+  const { store = new MemoryStore() } = options;
+  if (!isOne(store)) throw new UsageError(`store must be a MemoryStore, got ${kindOf(store)}`);
+  return new MemoryEngine(store);
 }
 
 export function memoryFromUrl(url: EngineUrl): Engine {

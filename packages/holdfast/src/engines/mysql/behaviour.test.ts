@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import mysql from "mysql2";
-import { EngineError, UsageError } from "../../errors.js";
+import { type EngineError, UsageError } from "../../errors.js";
 import { Locks } from "../../locks.js";
 import { claim, now, scenes, until } from "./ground.fixture.js";
 import { createSchema, mysqlEngine } from "./index.js";
@@ -224,12 +224,30 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
     await using locks = new Locks(mysqlEngine({ client: pool }));
     await (await locks.acquire("m")).release();
     const busy = await pool.getConnection();
-    await assert.rejects(locks.acquire("m", { callTimeoutMs: 200, waitMs: 0 }), EngineError);
+    const options = { callTimeoutMs: 200, waitMs: 0 };
+    const failure = { effect: "none", retryable: true, reason: "other" };
+    await assert.rejects(locks.acquire("m", options), (error: EngineError) => {
+      const { effect, retryable, reason } = error;
+      assert.deepEqual({ effect, retryable, reason }, failure, error.message);
+      return /^all connections of the pool were in use for \d+ ms; nothing was sent$/.test(
+        error.message,
+      );
+    });
     busy.release();
     await until("nothing is left", async () => {
       const { holders, waiters } = await locks.inspect("m");
       return holders.length + waiters.length === 0;
     });
+  });
+
+  play("a pool that lets nobody wait is told as such, too", async (ground) => {
+    const pool = ground.pool({ connectionLimit: 1, waitForConnections: false });
+    await using locks = new Locks(mysqlEngine({ client: pool }));
+    await (await locks.acquire("n")).release();
+    const busy = await pool.getConnection();
+    const told = { effect: "none", reason: "other", message: /pool were in use; nothing was sent/ };
+    await assert.rejects(locks.tryAcquire("n"), told);
+    busy.release();
   });
 
   play("what is no pool or no prefix is refused at the door", async (ground) => {

@@ -1,4 +1,4 @@
-import { UsageError } from "../../errors.js";
+import { kindOf, UsageError } from "../../errors.js";
 
 /** The part of a connection of mysql2's promise API that this engine needs. */
 export interface MysqlConnection {
@@ -22,5 +22,8 @@ export function poolOf(client: MysqlPool | MysqlCallbackPool): MysqlPool {
     if ("promise" in client && typeof client.promise === "function") return client.promise();
     if ("getConnection" in client) return client;
   }
-  throw new UsageError("client must be a pool of mysql2 or of mysql2/promise");
+  const advice = typeof client === "string" ? "; prepare(url) and connect(url) take a URL" : "";
+  throw new UsageError(
+    `client must be a pool of mysql2 or of mysql2/promise, got ${kindOf(client)}${advice}`,
+  );
 }

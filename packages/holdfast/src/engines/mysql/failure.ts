@@ -13,6 +13,9 @@ const IN_TRANSACTION = 1568;
 const MISSING = [1305, 1146, 1049];
 const FORBIDDEN = 1370;
 
+// mysql2's own pool, where it was told not to let others wait, or no more of them.
+const NO_TURN = /^(No connections available|Queue limit reached)\.$/;
+
 type Refusal = readonly [
   numbers: readonly number[],
   says: string,
@@ -81,6 +84,11 @@ export function leavesSessionWhole(error: unknown): boolean {
 export function notConnected(error: unknown): HoldfastError {
   const { error: known } = failureOf(error);
   if (known instanceof EngineError && known.effect === "none") return known;
+  if (NO_TURN.test(messageOf(error))) {
+    return new EngineError("all connections of the pool were in use; nothing was sent", {
+      ...{ effect: "none", retryable: true, cause: causeOf(error) },
+    });
+  }
   return new EngineError(`no connection to the database: ${messageOf(error)}`, {
     ...{ effect: "none", retryable: true, reason: "unreachable", cause: causeOf(error) },
   });

@@ -1,9 +1,10 @@
 import type { Engine } from "../../engine.js";
+import { refuseForeign } from "../../known-options.js";
 import type { EngineUrl } from "../../url.js";
 import { poolOf } from "./client.js";
 import { MysqlEngine } from "./engine.js";
 import { openFromUrl } from "./open.js";
-import { type MysqlEngineOptions, resolveMysql, termsFromUrl } from "./options.js";
+import { type MysqlEngineOptions, OPTIONS, resolveMysql, termsFromUrl } from "./options.js";
 import { createSchema } from "./schema.js";
 
 export type { MysqlCallbackPool, MysqlConnection, MysqlPool } from "./client.js";
@@ -23,8 +24,11 @@ const CONNECTIONS = 4;
 const OPEN_LIMIT_MS = 5_000;
 
 /** Locks in the rows of a MySQL or MariaDB, through a pool of mysql2 that you made. */
-export function mysqlEngine({ client, ...options }: MysqlEngineOptions): Engine {
-  const terms = resolveMysql(options);
+export function mysqlEngine(options: MysqlEngineOptions): Engine {
+  const isOne = (given: object) => "query" in given || "getConnection" in given;
+  refuseForeign(options, OPTIONS, "mysqlEngine", { option: "client", isOne });
+  const { client, ...rest } = options;
+  const terms = resolveMysql(rest);
   return new MysqlEngine(poolOf(client), terms);
 }
 

@@ -1,5 +1,5 @@
 import { UsageError } from "../../errors.js";
-import { type Known, refuseUnknown } from "../../known-options.js";
+import type { Known } from "../../known-options.js";
 import { checkIdle, IDLE_MS } from "../../sql/idle.js";
 import { type EngineUrl, numberParam, refuseUnknownParams } from "../../url.js";
 import type { MysqlCallbackPool, MysqlPool } from "./client.js";
@@ -30,12 +30,11 @@ export interface MysqlTerms {
   readonly idleMs: number;
 }
 
-const OPTIONS: Known<Omit<MysqlEngineOptions, "client">> = {
-  ...{ prefix: true, hold: true, idleMs: true },
+export const OPTIONS: Known<MysqlEngineOptions> = {
+  ...{ client: true, prefix: true, hold: true, idleMs: true },
 };
 
 export function resolveMysql(options: Omit<MysqlEngineOptions, "client">): MysqlTerms {
-  refuseUnknown(options, OPTIONS, "mysqlEngine");
   const { hold = MYSQL_DEFAULTS.hold, idleMs = MYSQL_DEFAULTS.idleMs } = options;
   if (hold !== "rows" && hold !== "shedlock") {
     throw new UsageError(`hold is ${JSON.stringify(hold)}; it must be "rows" or "shedlock"`);

@@ -1,29 +1,22 @@
 import { systemClock } from "../../clock.js";
-import { EngineError } from "../../errors.js";
+import { Borrowing } from "../../sql/borrowing.js";
 import { answerOf } from "./answer.js";
 import type { MysqlConnection, MysqlPool } from "./client.js";
 import { leavesSessionWhole, lost, notConnected } from "./failure.js";
 
 /** Calls routines over the sessions of a pool. */
 export class Sessions {
-  readonly #pool: MysqlPool;
+  readonly #borrowing: Borrowing<MysqlConnection>;
 
   constructor(pool: MysqlPool) {
-    this.#pool = pool;
+    const borrow = () => pool.getConnection();
+    this.#borrowing = new Borrowing(borrow, (session) => session.release(), "the database");
   }
 
   /** What the routine selects: one value. limitMs: for so long somebody waits for it. */
   async call(text: string, limitMs: number): Promise<unknown> {
     const deadline = systemClock.now() + limitMs;
-    const session = await this.#borrow();
-    // Nobody waits for it any more: it is not sent at all.
-    if (systemClock.now() >= deadline) {
-      session.release();
-      throw new EngineError("all connections of the pool were in use", {
-        effect: "none",
-        retryable: true,
-      });
-    }
+    const session = await this.#borrow(limitMs);
     try {
       const answer = await ask(session, text, deadline);
       session.release();
@@ -35,9 +28,9 @@ export class Sessions {
     }
   }
 
-  async #borrow(): Promise<MysqlConnection> {
+  async #borrow(limitMs: number): Promise<MysqlConnection> {
     try {
-      return await this.#pool.getConnection();
+      return await this.#borrowing.session(limitMs);
     } catch (error) {
       throw notConnected(error);
     }

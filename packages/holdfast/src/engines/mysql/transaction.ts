@@ -1,4 +1,4 @@
-import { EngineError, UsageError } from "../../errors.js";
+import { EngineError, kindOf, UsageError } from "../../errors.js";
 import { parseSequencer } from "../../fencing/sequencer.js";
 import { type Known, refuseUnknown } from "../../known-options.js";
 import { unreadable } from "../../sql/shape.js";
@@ -94,6 +94,10 @@ async function ask(
   call: string,
 ): Promise<unknown> {
   resolveMysql({ prefix });
+  const usable = typeof connection === "object" && connection !== null;
+  if (!usable || !("query" in connection || "promise" in connection)) {
+    throw new UsageError(`this must be a connection of mysql2, got ${kindOf(connection)}`);
+  }
   if ("getConnection" in connection) {
     throw new UsageError("a pool has no transaction; give the connection on which you began one");
   }

@@ -113,13 +113,30 @@ scenes({}, (play) => {
     await (await locks.acquire("d")).release();
     const busy = await pool.connect();
     const options = { callTimeoutMs: 200, waitMs: 0 };
-    await assert.rejects(locks.acquire("d", options), EngineError);
+    const failure = { effect: "none", retryable: true, reason: "other" };
+    await assert.rejects(locks.acquire("d", options), (error: EngineError) => {
+      const { effect, retryable, reason } = error;
+      assert.deepEqual({ effect, retryable, reason }, failure, error.message);
+      return /^all connections of the pool were in use for \d+ ms; nothing was sent$/.test(
+        error.message,
+      );
+    });
     busy.release();
     await until("nothing is left", async () => {
       const { holders, waiters } = await locks.inspect("d");
       return holders.length + waiters.length === 0;
     });
     await (await locks.acquire("d")).release();
+  });
+
+  play("a pool that gives up on a session by itself is told as such, too", async (ground) => {
+    const pool = ground.pool({ max: 1, connectionTimeoutMillis: 100 });
+    await using locks = new Locks(postgresEngine({ client: pool, listen: false }));
+    await (await locks.acquire("e")).release();
+    const busy = await pool.connect();
+    const told = { effect: "none", reason: "other", message: /pool were in use; nothing was sent/ };
+    await assert.rejects(locks.tryAcquire("e"), told);
+    busy.release();
   });
 
   play("a statement that outlives its deadline leaves nothing behind", async (ground) => {

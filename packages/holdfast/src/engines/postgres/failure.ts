@@ -32,6 +32,8 @@ const REFUSALS: readonly Refusal[] = [
   ],
 ];
 
+// pg's own pool, of one that had to wait for a session; of a connection that fails it says something else.
+const NO_TURN = /^timeout exceeded when trying to connect$/;
 const NO_PASSWORD = /client password must be/;
 
 // The session was ended from outside, perhaps after the commit; 40003 says that it cannot say.
@@ -84,6 +86,11 @@ export function notConnected(error: unknown): HoldfastError {
   if (NO_PASSWORD.test(cause.message)) {
     return new EngineError("PostgreSQL wants a password for this user name, and got none", {
       ...{ effect: "none", retryable: false, reason: "credentials", cause },
+    });
+  }
+  if (NO_TURN.test(cause.message)) {
+    return new EngineError("all connections of the pool were in use; nothing was sent", {
+      ...{ effect: "none", retryable: true, cause },
     });
   }
   return new EngineError(`no connection to PostgreSQL: ${cause.message}`, {

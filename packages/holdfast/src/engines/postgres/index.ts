@@ -1,5 +1,6 @@
 import type { Engine } from "../../engine.js";
 import { UsageError } from "../../errors.js";
+import { refuseForeign } from "../../known-options.js";
 import type { EngineUrl } from "../../url.js";
 import { AdvisoryEngine } from "./advisory-engine.js";
 import { isPool, type PgClient, type PgPool } from "./client.js";
@@ -7,6 +8,7 @@ import { PostgresEngine } from "./engine.js";
 import { openFromUrl } from "./open.js";
 import {
   checkClient,
+  OPTIONS,
   type PostgresEngineOptions,
   type PostgresTerms,
   resolvePostgres,
@@ -29,8 +31,11 @@ const CONNECTIONS = 4;
 const OPEN_LIMIT_MS = 5_000;
 
 /** Locks in a PostgreSQL, through a Pool or Client of pg that you made. */
-export function postgresEngine({ client, ...options }: PostgresEngineOptions): Engine {
-  const terms = resolvePostgres(options);
+export function postgresEngine(options: PostgresEngineOptions): Engine {
+  const isOne = (given: object) => "query" in given;
+  refuseForeign(options, OPTIONS, "postgresEngine", { option: "client", isOne });
+  const { client, ...rest } = options;
+  const terms = resolvePostgres(rest);
   checkClient(client);
   return engineOn(client, terms);
 }

@@ -1,5 +1,5 @@
-import { UsageError } from "../../errors.js";
-import { type Known, refuseUnknown } from "../../known-options.js";
+import { kindOf, UsageError } from "../../errors.js";
+import type { Known } from "../../known-options.js";
 import { checkIdle, IDLE_MS } from "../../sql/idle.js";
 import { type EngineUrl, numberParam, refuseUnknownParams } from "../../url.js";
 import { isPool, type PgClient, type PgPool } from "./client.js";
@@ -51,12 +51,11 @@ const HOLDS: readonly PostgresHold[] = ["rows", "advisory", "shedlock"];
 /** Routines that know of ShedLock live in a schema of their own. */
 export const SHEDLOCK_SCHEMA = "holdfast_shedlock";
 
-const OPTIONS: Known<Omit<PostgresEngineOptions, "client">> = {
-  ...{ schema: true, listen: true, hold: true, prefix: true, idleMs: true },
+export const OPTIONS: Known<PostgresEngineOptions> = {
+  ...{ client: true, schema: true, listen: true, hold: true, prefix: true, idleMs: true },
 };
 
 export function resolvePostgres(options: Omit<PostgresEngineOptions, "client">): PostgresTerms {
-  refuseUnknown(options, OPTIONS, "postgresEngine");
   const { hold = POSTGRES_DEFAULTS.hold, listen = POSTGRES_DEFAULTS.listen } = options;
   const usual = hold === "shedlock" ? SHEDLOCK_SCHEMA : POSTGRES_DEFAULTS.schema;
   const { schema = usual, prefix = POSTGRES_DEFAULTS.prefix } = options;
@@ -82,9 +81,24 @@ export function resolvePostgres(options: Omit<PostgresEngineOptions, "client">):
 }
 
 export function checkClient(client: unknown): asserts client is PgPool | PgClient {
-  const usable = typeof client === "object" && client !== null && "query" in client;
-  if (usable && (isPool(client as unknown as PgClient) || "on" in client)) return;
-  throw new UsageError("client must be a Pool or a connected Client of pg");
+  if (canQuery(client) && (isPool(client) || "on" in client)) return;
+  throw noClient(client);
+}
+
+/** Who lends a session for a moment need not be heard of errors. */
+export function checkSession(client: unknown): asserts client is PgPool | PgClient {
+  if (!canQuery(client)) throw noClient(client);
+}
+
+function canQuery(client: unknown): client is PgClient {
+  return typeof client === "object" && client !== null && "query" in client;
+}
+
+function noClient(client: unknown): UsageError {
+  const advice = typeof client === "string" ? "; prepare(url) and connect(url) take a URL" : "";
+  return new UsageError(
+    `client must be a Pool or a connected Client of pg, got ${kindOf(client)}${advice}`,
+  );
 }
 
 const PARAMS = ["schema", "listen", "hold", "prefix", "idleMs", "tls"];

@@ -10,7 +10,7 @@ import {
   type PgPoolClient,
 } from "./client.js";
 import { failureOf, isMissing } from "./failure.js";
-import { POSTGRES_DEFAULTS, resolvePostgres, SHEDLOCK_SCHEMA } from "./options.js";
+import { checkSession, POSTGRES_DEFAULTS, resolvePostgres, SHEDLOCK_SCHEMA } from "./options.js";
 import { sql } from "./sql.gen.js";
 
 /** Of tables and routines. Raised when they change; `version()` in doors.sql says the same. */
@@ -49,6 +49,7 @@ export async function createSchema(
   const { shedlock, ...rest } = options;
   const hold = shedlock === undefined ? "rows" : "shedlock";
   const { schema } = resolvePostgres({ ...rest, hold });
+  checkSession(client);
   const session = isPool(client) ? await borrow(client) : client;
   const deadline = systemClock.now() + CREATION_MS;
   try {

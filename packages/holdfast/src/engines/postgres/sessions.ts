@@ -1,6 +1,7 @@
 import { systemClock } from "../../clock.js";
 import { EngineError } from "../../errors.js";
 import { emit } from "../../events.js";
+import { Borrowing } from "../../sql/borrowing.js";
 import {
   borrow,
   giveBack,
@@ -32,6 +33,7 @@ export function callOf(schema: string, routine: string): string {
 export class Sessions {
   readonly #client: PgPool | PgClient;
   readonly #turns = new OneByOne();
+  #borrowing: Borrowing<PgPoolClient> | null = null;
   /** False once a statement that was prepared turned out to be forgotten. */
   #mayName = true;
   readonly #onError = (error: Error) =>
@@ -72,12 +74,7 @@ export class Sessions {
   }
 
   async #sendFrom<Row>(pool: PgPool, statement: PgStatement, deadline: number): Promise<Row[]> {
-    const session = await this.#borrow(pool);
-    // Nobody waits for it any more: it is not sent at all.
-    if (systemClock.now() >= deadline) {
-      giveBack(session);
-      throw busy("all connections of the pool were in use");
-    }
+    const session = await this.#borrow(pool, deadline - systemClock.now());
     try {
       const rows = await this.#send<Row>(session, statement, deadline);
       giveBack(session);
@@ -91,9 +88,10 @@ export class Sessions {
     }
   }
 
-  async #borrow(pool: PgPool): Promise<PgPoolClient> {
+  async #borrow(pool: PgPool, limitMs: number): Promise<PgPoolClient> {
+    this.#borrowing ??= new Borrowing(() => borrow(pool), giveBack, "PostgreSQL");
     try {
-      return await borrow(pool);
+      return await this.#borrowing.session(limitMs);
     } catch (error) {
       throw notConnected(error);
     }

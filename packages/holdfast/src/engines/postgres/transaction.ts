@@ -12,7 +12,7 @@ import {
 } from "../../sql/transaction.js";
 import { isPool, type PgClient, type PgPool } from "./client.js";
 import { failureOf } from "./failure.js";
-import { POSTGRES_DEFAULTS, resolvePostgres } from "./options.js";
+import { checkSession, POSTGRES_DEFAULTS, resolvePostgres } from "./options.js";
 
 export interface TransactionOptions {
   /** Where createSchema() made the tables. */
@@ -73,6 +73,7 @@ export async function claimInTransaction(
 
 async function ask(client: PgClient | PgPool, schema: string, routine: string, values: unknown[]) {
   resolvePostgres({ schema });
+  checkSession(client);
   if (isPool(client)) {
     throw new UsageError("a pool has no transaction; give the client on which you sent BEGIN");
   }

@@ -1,7 +1,8 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { systemClock } from "../../clock.js";
 import type { Engine } from "../../engine.js";
-import { UsageError } from "../../errors.js";
+import { kindOf, UsageError } from "../../errors.js";
+import { refuseForeign } from "../../known-options.js";
 import type { EngineUrl } from "../../url.js";
 import { type Address, addressOf, showAddress } from "../redis/address.js";
 import { type Seam, seamOf } from "../redis/client.js";
@@ -10,7 +11,9 @@ import { QuorumEngine } from "./engine.js";
 import { openSeams } from "./late-seam.js";
 import { Notices } from "./notices.js";
 import {
+  OPTIONS,
   type QuorumEngineOptions,
+  type QuorumMember,
   type ResolvedQuorum,
   resolveQuorum,
   settingsFromUrl,
@@ -21,7 +24,9 @@ export type { QuorumEngineTraits } from "./engine.js";
 export { QUORUM_DEFAULTS, type QuorumEngineOptions, type QuorumMember } from "./options.js";
 
 /** Redlock with a fencing token, through clients of N independent Redis servers that you made. */
-export function quorumEngine({ nodes, ...settings }: QuorumEngineOptions): Engine {
+export function quorumEngine(options: QuorumEngineOptions): Engine {
+  refuseForeign(options, OPTIONS, "quorumEngine", { option: "nodes" });
+  const { nodes, ...settings } = options;
   const terms = resolveQuorum(namesOf(nodes), settings);
   return build(
     terms,
@@ -33,7 +38,9 @@ export function quorumEngine({ nodes, ...settings }: QuorumEngineOptions): Engin
  * Certifies the nodes of a new quorum, so that it starts without the wait. Harmless where the quorum is
  * at work already: nodes in quarantine beside certified ones stay there.
  */
-export async function createQuorum({ nodes, ...settings }: QuorumEngineOptions): Promise<void> {
+export async function createQuorum(options: QuorumEngineOptions): Promise<void> {
+  refuseForeign(options, OPTIONS, "createQuorum", { option: "nodes" });
+  const { nodes, ...settings } = options;
   const terms = resolveQuorum(namesOf(nodes), settings);
   const seams = nodes.map(({ client }) => seamOf(client));
   await foundQuorum(membersOf(terms, seams, null), terms, mintNonce);
@@ -88,8 +95,12 @@ function membersOf(
 }
 
 function namesOf(nodes: QuorumEngineOptions["nodes"]): string[] {
-  if (!Array.isArray(nodes)) throw new UsageError("nodes is a list of { name, client }");
-  return nodes.map(({ name }) => name);
+  const wants = "nodes is a list of { name, client }";
+  if (!Array.isArray(nodes)) throw new UsageError(`${wants}, got ${kindOf(nodes)}`);
+  return nodes.map((node: Partial<QuorumMember> | null | undefined) => {
+    if (typeof node?.name === "string") return node.name;
+    throw new UsageError(`${wants}, with names like "10.0.0.1:6379", and one is ${kindOf(node)}`);
+  });
 }
 
 function random(): number {

@@ -1,5 +1,5 @@
 import { UsageError } from "../../errors.js";
-import { type Known, refuseUnknown } from "../../known-options.js";
+import type { Known } from "../../known-options.js";
 import { type EngineUrl, numberParam, refuseUnknownParams } from "../../url.js";
 import type { RedisClient } from "../redis/client.js";
 import type { QuorumTerms } from "./quorum.js";
@@ -53,13 +53,12 @@ export interface ResolvedQuorum extends QuorumTerms {
   readonly agreement: string;
 }
 
-const SETTINGS: Known<QuorumSettings> = {
-  ...{ writeQuorum: true, maxTtlMs: true, maxSkewMs: true, nodeTimeoutMs: true },
+export const OPTIONS: Known<QuorumEngineOptions> = {
+  ...{ nodes: true, writeQuorum: true, maxTtlMs: true, maxSkewMs: true, nodeTimeoutMs: true },
   ...{ prefix: true, idleMs: true, unsafeSkipQuarantine: true },
 };
 
 export function resolveQuorum(names: readonly string[], options: QuorumSettings): ResolvedQuorum {
-  refuseUnknown(options, SETTINGS, "a quorum");
   const count = names.length;
   if (new Set(names).size !== count || names.some((name) => !/^[^\s,;]+$/.test(name))) {
     throw new UsageError(

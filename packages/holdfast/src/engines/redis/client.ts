@@ -1,4 +1,4 @@
-import { UsageError } from "../../errors.js";
+import { kindOf, UsageError } from "../../errors.js";
 import { type IoRedisClient, type IoRedisClusterClient, ioRedisSeam } from "./ioredis.js";
 import {
   type NodeRedisClient,
@@ -78,6 +78,10 @@ export interface Confirmed {
   readonly replicas: number;
 }
 
+export function isClient(given: object): boolean {
+  return "withCommandOptions" in given || "evalsha" in given;
+}
+
 export function seamOf(client: RedisClient): Seam {
   if (typeof client === "object" && client !== null) {
     if ("withCommandOptions" in client) return nodeRedisSeam(client);
@@ -85,6 +89,6 @@ export function seamOf(client: RedisClient): Seam {
   }
   throw new UsageError(
     "client must be a client of node-redis (createClient, createCluster, createSentinel) or of " +
-      "ioredis (new Redis, new Cluster), connected or not",
+      `ioredis (new Redis, new Cluster), connected or not, got ${kindOf(client)}`,
   );
 }

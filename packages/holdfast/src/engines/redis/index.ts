@@ -1,10 +1,11 @@
 import type { Engine } from "../../engine.js";
+import { refuseForeign } from "../../known-options.js";
 import type { EngineUrl } from "../../url.js";
 import { addressOf } from "./address.js";
-import { seamOf } from "./client.js";
+import { isClient, seamOf } from "./client.js";
 import { RedisEngine } from "./engine.js";
 import { openAddress } from "./open.js";
-import { type RedisEngineOptions, resolveRedis, termsFromUrl } from "./options.js";
+import { OPTIONS, type RedisEngineOptions, resolveRedis, termsFromUrl } from "./options.js";
 
 export type { RedisClient } from "./client.js";
 export type { IoRedisClient, IoRedisClusterClient, IoRedisSubscriber } from "./ioredis.js";
@@ -17,8 +18,10 @@ export type {
 export { REDIS_DEFAULTS, type RedisEngineOptions } from "./options.js";
 
 /** Locks on a Redis, through a client of node-redis or ioredis that you made. */
-export function redisEngine({ client, ...options }: RedisEngineOptions): Engine {
-  const terms = resolveRedis(options);
+export function redisEngine(options: RedisEngineOptions): Engine {
+  refuseForeign(options, OPTIONS, "redisEngine", { option: "client", isOne: isClient });
+  const { client, ...rest } = options;
+  const terms = resolveRedis(rest);
   return new RedisEngine(seamOf(client), terms);
 }
 

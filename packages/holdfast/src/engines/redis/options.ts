@@ -30,15 +30,14 @@ export interface RedisTerms {
   readonly replicas: Wait | null;
 }
 
-const OPTIONS: Known<Omit<RedisEngineOptions, "client">> = {
-  ...{ prefix: true, idleMs: true, replicas: true },
+export const OPTIONS: Known<RedisEngineOptions> = {
+  ...{ client: true, prefix: true, idleMs: true, replicas: true },
 };
 const REPLICAS: Known<NonNullable<RedisEngineOptions["replicas"]>> = {
   ...{ wait: true, timeoutMs: true },
 };
 
 export function resolveRedis(options: Omit<RedisEngineOptions, "client">): RedisTerms {
-  refuseUnknown(options, OPTIONS, "redisEngine");
   const prefix = options.prefix ?? REDIS_DEFAULTS.prefix;
   if (typeof prefix !== "string" || /[{}%]/.test(prefix)) {
     throw new UsageError(

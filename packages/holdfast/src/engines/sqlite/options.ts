@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { UsageError } from "../../errors.js";
-import { type Known, refuseUnknown } from "../../known-options.js";
+import { type Known, refuseForeign } from "../../known-options.js";
 import { type EngineUrl, refuseUnknownParams } from "../../url.js";
 import type { Binding } from "./client.js";
 
@@ -27,7 +27,7 @@ const OPTIONS: Known<SqliteEngineOptions> = {
 };
 
 export function resolveSqlite(options: SqliteEngineOptions): SqliteTerms {
-  refuseUnknown(options, OPTIONS, "sqliteEngine");
+  refuseForeign(options, OPTIONS, "sqliteEngine", { option: "path" });
   const { path } = options;
   if (path !== undefined && (typeof path !== "string" || path === "" || path.includes("\0"))) {
     throw new UsageError(`path is ${JSON.stringify(path)}; it must be the path of a file`);

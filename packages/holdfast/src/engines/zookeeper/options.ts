@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { UsageError } from "../../errors.js";
-import { type Known, refuseUnknown } from "../../known-options.js";
+import { type Known, refuseForeign } from "../../known-options.js";
 import { type EngineUrl, type Host, parseEngineUrl, refuseUnknownParams } from "../../url.js";
 import type { LayoutName } from "./layout.js";
 import { type Place, placeOf } from "./paths.js";
@@ -70,7 +70,7 @@ const OPTIONS: Known<ZookeeperEngineOptions> = {
 };
 
 export function resolveZookeeper(options: ZookeeperEngineOptions): ZookeeperTerms {
-  refuseUnknown(options, OPTIONS, "zookeeperEngine");
+  refuseForeign(options, OPTIONS, "zookeeperEngine", { option: "hosts" });
   const usual = options.hold === "ttl" ? { prefix: TTL_PREFIX } : {};
   const all = { ...ZOOKEEPER_DEFAULTS, ...usual, ...defined(options) };
   const { chroot, prefix, layout, hold } = all;

@@ -26,34 +26,19 @@ const json = {
   transform: (code: string, id: string) => (id.endsWith(".json") ? `export default ${code}` : null),
 };
 
-const USE = `
-  const lease = await locks.acquire("bundled");
-  console.log(lease.held);
-  await lease.release();
-  await locks.close();
-`;
-
 /** The client is loaded by its name when the program runs, or handed in and so a part of the bundle. */
-const APPS = {
-  connect: `
-    import { connect } from "holdfast";
-    async function main() {
-      const locks = await connect(process.env.REDIS_URL);
-      ${USE}
-    }
-    main();`,
-  engine: `
-    import { Locks } from "holdfast";
-    import { redisEngine } from "holdfast/redis";
-    import { createClient } from "redis";
-    async function main() {
-      const client = await createClient({ url: process.env.REDIS_URL }).connect();
-      const locks = new Locks(redisEngine({ client }));
-      ${USE}
-      client.destroy();
-    }
-    main();`,
-};
+const APPS = { connect: sampleOf("connect"), engine: sampleOf("engine") };
+
+function sampleOf(app: string): string {
+  const [, text] = new RegExp(`^\`\`\`js\\n(// ${app}: [^]*?)^\`\`\`$`, "m").exec(read(PAGE)) ?? [];
+  assert.ok(text !== undefined, `${PAGE} shows ${app}`);
+  return text;
+}
+
+/** What the page says to hand to esbuild for a bundle of ES modules. */
+function bannerOf(): string {
+  return /--banner:js='([^']*)'/.exec(read(PAGE))?.[1] ?? "";
+}
 
 /** Bundles into a folder as main.js and gives the warnings. What fails, throws. */
 const BUNDLERS: Readonly<
@@ -63,6 +48,14 @@ const BUNDLERS: Readonly<
     const outfile = join(folder, "main.js");
     const shape = { bundle: true, platform: "node", outfile, logLevel: "silent" } as const;
     const { warnings } = await build({ entryPoints: [entry], ...shape });
+    return warnings.map(({ text, location }) => `${location?.file}: ${text}`);
+  },
+  "esbuild to ES modules": async (entry, folder) => {
+    const outfile = join(folder, "main.js");
+    writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+    const shape = { bundle: true, platform: "node", outfile, logLevel: "silent" } as const;
+    const esm = { format: "esm", banner: { js: bannerOf() } } as const;
+    const { warnings } = await build({ entryPoints: [entry], ...shape, ...esm });
     return warnings.map(({ text, location }) => `${location?.file}: ${text}`);
   },
   webpack: (entry, folder) =>
@@ -111,7 +104,10 @@ for (const [bundler, bundle] of Object.entries(BUNDLERS)) {
   for (const app of Object.keys(APPS)) {
     test(`${bundler} bundles ${app} without a word about packages that it does not use, and it runs`, async () => {
       // What has its client inside runs where nothing is installed.
-      const folder = join(app === "engine" ? ground : project, `${bundler}-${app}`);
+      const folder = join(
+        app === "engine" ? ground : project,
+        `${bundler.replaceAll(" ", "-")}-${app}`,
+      );
       mkdirSync(folder);
       const warnings = await bundle(join(project, `${app}.mjs`), folder);
       assert.deepEqual(

@@ -109,7 +109,7 @@ test("revoke needs the grant's own token, and touches no other grant", async () 
   await assert.rejects(other.revoke("a", undefined as never), UsageError);
   for (const force of ["no", "false", 1, {}, null]) {
     const revoking = other.revoke("a", { token: 1n, force } as never);
-    await assert.rejects(revoking, /force is .* must be true or false/);
+    await assert.rejects(revoking, /force is (.* must be true or false|null; only undefined)/);
   }
   await assert.rejects(other.revoke("a", { token: 1n, forse: true } as never), /"forse"/);
   assert.equal(await other.revoke("a", { token: lease.token + 1n }), "gone");

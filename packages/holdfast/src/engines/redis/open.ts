@@ -54,6 +54,10 @@ export async function openAddress(address: Address): Promise<Opened> {
   );
 }
 
+// A server without TLS takes our hello for the beginning of a command, and waits for its end.
+const UNHEARD = /in time|timeout|ECONNRESET|EPROTO|wrong version number|socket|closed/i;
+const NO_TLS = "; perhaps it does not speak TLS, which rediss: and tls=true ask for";
+
 interface Emits {
   on(event: "error", listener: (error: Error) => void): unknown;
 }
@@ -228,7 +232,8 @@ function notOpened(error: unknown, address: Address): EngineError {
   const where = showAddress(address);
   const { message, effect, retryable, reason } = explain(cause) as EngineError;
   if (effect === "unknown") {
-    return new EngineError(`no Redis at ${where}: ${cause.message}`, {
+    const hint = address.tls && UNHEARD.test(cause.message) ? NO_TLS : "";
+    return new EngineError(`no Redis at ${where}: ${cause.message}${hint}`, {
       ...{ effect: "none", retryable: true, reason: "unreachable", cause },
     });
   }

@@ -92,7 +92,6 @@ export class Keeper {
     const concerned = this.grants.filter((grant) => grant.resource === resource);
     if (concerned.length === 0) return;
     const now = this.#backend.clock.now();
-    const unsure = concerned.filter((grant) => !grant.wantsRenewal || grant.renewing !== null);
     for (const grant of concerned) {
       this.#plans.part(grant);
       grant.renewAt = 0;
@@ -101,13 +100,10 @@ export class Keeper {
       this.#plans.schedule(grant, now);
     }
     this.#look();
-    for (const grant of unsure) this.#checkOnce(grant);
+    for (const grant of concerned) if (!grant.wantsRenewal) this.#checkOnce(grant);
   }
 
-  /**
-   * A lease that is not renewed cannot learn of a loss that way; it asks. So does one whose holder is just
-   * renewing it: that call may hang, or rest before its next try.
-   */
+  /** A lease that is not renewed cannot learn of a revocation that way; it asks. */
   #checkOnce(grant: Grant): void {
     const { lease, mode, resource } = grant;
     if (lease === null) return;

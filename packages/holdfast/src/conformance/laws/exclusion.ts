@@ -1,5 +1,5 @@
 import assert from "node:assert";
-import { AcquireTimeoutError } from "../../errors.js";
+import { AcquireTimeoutError, EngineError } from "../../errors.js";
 import { expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
 import { law } from "../stage.js";
@@ -132,12 +132,16 @@ export const exclusion: LawGroup = {
         assert.equal(await b.tryAcquire(resource), null);
         assert.equal(await a.tryAcquire(resource), null);
         for (const fair of ["cohort", "strict"] as const) {
-          const late = b.acquire(resource, { waitMs: 50, fair });
-          await assert.rejects(late, (error) => {
-            assert(error instanceof AcquireTimeoutError, `got ${String(error)}`);
-            assert(error.waitedMs >= 49, "patience must be spent before it is called spent");
-            return true;
-          });
+          let told: unknown = null;
+          // A backend that is too busy to answer within so short a patience is not heard at all.
+          for (const waitMs of [50, 500, 5_000]) {
+            told = await b.acquire(resource, { waitMs, fair }).catch((error: unknown) => error);
+            if (told instanceof EngineError && told.effect === "unknown") continue;
+            assert(told instanceof AcquireTimeoutError, `got ${String(told)}`);
+            assert(told.waitedMs >= waitMs - 1, "patience must be spent before it is called spent");
+            break;
+          }
+          assert(told instanceof AcquireTimeoutError, `got ${String(told)}`);
         }
         assert.equal(lease.held, true);
         assert.equal(await lease.release(), "released");

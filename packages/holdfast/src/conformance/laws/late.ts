@@ -77,7 +77,11 @@ export const late: LawGroup = {
         );
         await b.release(prepared, GRAVE_MS);
         await deliver();
-        assert.equal((await b.inspect(resource)).waiters.length, 0);
+        // Some engines make the waiter and take it away again. Who stays is silent, and would stay for 10 s.
+        for (let tries = 0; (await b.inspect(resource)).waiters.length > 0; tries++) {
+          assert(tries < 30, "somebody who was given up stands in line");
+          await elapse(100);
+        }
         await b.giveBack(held.claim);
         await s.untilEmpty(b, resource);
       },

@@ -57,17 +57,8 @@ export class Leases {
     // What was acknowledged just now is proven by the answer to whatever the caller asks next.
     const newest = Math.max(kept?.since ?? -Infinity, kept?.heard?.sentAt ?? -Infinity);
     if (kept !== undefined && systemClock.now() - newest <= kept.ttlMs * part) return kept;
-    let work = this.#underWay.get(seconds);
-    if (work === undefined) {
-      work = this.#refresh(seconds, kept, deadline).finally(() => this.#underWay.delete(seconds));
-      this.#underWay.set(seconds, work);
-    }
-    try {
-      return await work;
-    } catch (error) {
-      // Whatever this was for has not been sent yet.
-      throw withoutEffect(error);
-    }
+    const refresh = () => this.#refresh(seconds, this.#kept.get(seconds), deadline);
+    return together(this.#underWay, seconds, deadline, refresh);
   }
 
   /** The one for this life, as it is. */
@@ -111,17 +102,10 @@ export class Leases {
     const seconds = 2 * Math.ceil(ttlMs / 1_000);
     const known = this.#graves.get(seconds);
     if (known !== undefined && known.ttlMs - ageOf(known) >= ttlMs) return known;
-    const digging = this.#digging.get(seconds) ?? this.#grant(seconds, deadline);
-    this.#digging.set(seconds, digging);
-    try {
-      const grave = await digging;
-      this.#graves.set(seconds, grave);
-      return grave;
-    } catch (error) {
-      throw withoutEffect(error);
-    } finally {
-      this.#digging.delete(seconds);
-    }
+    const dig = () => this.#grant(seconds, deadline);
+    const grave = await together(this.#digging, seconds, deadline, dig);
+    this.#graves.set(seconds, grave);
+    return grave;
   }
 
   /** What is left of any lease: etcd counts in whole seconds, so between the two. */
@@ -215,6 +199,31 @@ interface Left {
   readonly mostMs: number;
   /** Of the leader who says so. */
   readonly term: string;
+}
+
+/**
+ * One at a time for each life, and everybody waits for that one. Whoever began it may have had less time
+ * than we have, so that what it gave up is begun again.
+ */
+async function together(
+  underWay: Map<number, Promise<Kept>>,
+  seconds: number,
+  deadline: number,
+  begin: () => Promise<Kept>,
+): Promise<Kept> {
+  for (;;) {
+    const joined = underWay.get(seconds);
+    const work = joined ?? begin().finally(() => underWay.delete(seconds));
+    underWay.set(seconds, work);
+    try {
+      return await work;
+    } catch (error) {
+      const isAnswered = !(error instanceof EngineError) || error.reason !== "unreachable";
+      if (joined !== undefined && !isAnswered && systemClock.now() < deadline) continue;
+      // Whatever this was for has not been sent yet.
+      throw withoutEffect(error);
+    }
+  }
 }
 
 function ageOf(kept: SharedLease): number {

@@ -30,3 +30,22 @@ test("a patient claim whose keepalive is not answered does not cost others their
   );
   assert.ok((await patient).held);
 });
+
+test("a patient claim outlives the impatient one whose keepalive it waited for", async () => {
+  await using server = await startEtcd();
+  await using ground = new Ground(server);
+  await using relay = await new HeldBack(server.port).start();
+  const locks = ground.locks({ endpoints: [relay.endpoint] });
+  const terms = { ttlMs: 3 * TTL_MS, renew: false };
+  await locks.acquire("a", terms);
+  await sleep(3 * TTL_MS * 0.4);
+  relay.keep("/v3/lease/keepalive");
+  const impatient = locks.acquire("b", { ...terms, callTimeoutMs: 1_500 });
+  const failing = assert.rejects(impatient, { code: "ENGINE", effect: "none" });
+  for (let looks = 0; relay.caught === 0 && looks < 1_000; looks++) await sleep(5);
+  const patient = locks.acquire("c", { ...terms, callTimeoutMs: 60_000 });
+  patient.catch(() => {});
+  await failing;
+  relay.enough();
+  assert.ok((await patient).held);
+});

@@ -138,19 +138,19 @@ for (const hold of ["session", "ttl"] as const) {
 
     it("a request whose answer is lost has left one, and the same again finds it", async () => {
       const resource = fresh();
-      const relay = await HoldingRelay.start(ground.server.port);
+      await using relay = await HoldingRelay.start(ground.server.port);
       const holder = ground.engine({ hold, hosts: relay.hosts });
       const one = claim(resource, { ttlMs: 20_000 });
       await take(holder, one);
       await holder.renew([{ ...one, ttlMs: 20_000 }], now());
       relay.loseAnswerTo("write");
-      assert.equal((await leave(holder, one, 30_000)).kind, "failed");
+      // A question that changes nothing is asked again by the next connection, and then it is done.
+      assert.match((await leave(holder, one, 30_000)).kind, /^(failed|renewed)$/);
       assert.equal(relay.lost, 1);
       const again = await leave(holder, one, 30_000);
       assert.ok(again.kind === "renewed" && again.ttlMs <= 30_000 && again.ttlMs > 20_000);
       await holder.close();
       assert.equal((await open().inspect(resource, now())).holders.length, 1);
-      await relay[Symbol.asyncDispose]();
     });
 
     it("once runs once, also for who comes to it anew", async () => {

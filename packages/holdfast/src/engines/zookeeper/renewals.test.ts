@@ -91,10 +91,11 @@ describe("renewals of one session", () => {
     const plain = await renew(0);
     const passedOn = await renew(1);
     const again = await renew(1);
-    // A sync for all; then the one node is written and watched anew. Keepalives come in between.
-    assert.ok(plain <= 3, `${plain} requests`);
-    assert.ok(passedOn <= 6, `${passedOn} requests`);
-    assert.ok(again <= 3, `${again} requests`);
+    // A sync for all; then the one node is written and watched anew. Keepalives come in between, the more
+    // the busier the machine is. One request for each lease would be 20.
+    assert.ok(plain <= 10, `${plain} requests`);
+    assert.ok(passedOn <= 13, `${passedOn} requests`);
+    assert.ok(again <= 10, `${again} requests`);
     assert.deepEqual(told, [], "what we write ourselves is no news");
   });
 

@@ -6,7 +6,7 @@ import type { AcquireOptions } from "../options.js";
 import { within } from "./patience.js";
 
 const MAIN = fileURLToPath(new URL("./child-main.js", import.meta.url));
-const START_MS = 10_000;
+const START_MS = 40_000;
 
 /** What a child process is to do; it travels as JSON. */
 export interface Job {

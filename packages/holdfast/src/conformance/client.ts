@@ -16,9 +16,9 @@ import { mintGrantId } from "../grant-id.js";
 import { elapse, within } from "./patience.js";
 import type { Stage } from "./stage.js";
 
-const CALL_MS = 3_000;
+const CALL_MS = 8_000;
 /** Real backends may need a moment until what happened is seen by all. */
-const TURN_MS = 2_000;
+const TURN_MS = 8_000;
 /** Backends count in whole milliseconds, and round in either direction. */
 const ROUNDING_MS = 10;
 

@@ -19,13 +19,13 @@ import { elapse, within } from "./patience.js";
 
 /** A law that never ends is broken, too. */
 const LAW_MS = 60_000;
-const CLOSE_MS = 2_000;
+const CLOSE_MS = 5_000;
 /** For what comes soon, and on a busy machine later: a process that starts, a clean-up behind it. */
-const HANG_MS = 10_000;
+const HANG_MS = 20_000;
 /** Where nothing can be aged, a life long enough to act in and short enough to wait for. */
 const REAL_LIFE_MS = 300;
 /** Some laws ask several times within a delay, and a busy machine takes its time for each. */
-const REAL_DELAY_MS = 1_200;
+const REAL_DELAY_MS = 4_000;
 /** Beyond an expiry, for backends that count in whole milliseconds. */
 const AFTER_MS = 5;
 

@@ -203,10 +203,10 @@ export const belief: LawGroup = {
         let lease = await ours.acquire(resource, { ttlMs });
         for (let i = 0; i < ROUNDS; i++) {
           const next = i % 2 === 0 ? theirs : ours;
-          const acquiring = next.acquire(resource, { ttlMs, waitMs: 10_000 });
+          const acquiring = next.acquire(resource, { ttlMs, waitMs: 40_000 });
           await elapse(i % 5);
           await lease.release();
-          lease = await within(10_000, acquiring, "the next one");
+          lease = await within(40_000, acquiring, "the next one");
           await leaseIsTrue(s, lease, "a hand-over");
         }
         await elapse(50);
@@ -221,7 +221,7 @@ export const belief: LawGroup = {
       async (s) => {
         const locks = await s.locks(BARE);
         const resource = s.resource();
-        const ttlMs = s.ttl(3_000);
+        const ttlMs = s.ttl(12_000);
         const visit = (_: unknown, i: number) =>
           locks.run(resource, { ttlMs }, async (lease) => {
             await leaseIsTrue(s, lease, "a hand-over inside the process");
@@ -232,7 +232,7 @@ export const belief: LawGroup = {
             await lease.renew();
             await leaseIsTrue(s, lease, "the renewal after it");
           });
-        await within(15_000, Promise.all(Array.from({ length: 6 }, visit)), "six local waiters");
+        await within(40_000, Promise.all(Array.from({ length: 6 }, visit)), "six local waiters");
       },
     ),
 

@@ -7,8 +7,8 @@ import { elapse, outcome, within } from "../patience.js";
 import { law, type Stage } from "../stage.js";
 import { GRAVE_MS } from "./tombstones.js";
 
-const WAIT_MS = 6_000;
-const MEND_MS = 4_000;
+const WAIT_MS = 12_000;
+const MEND_MS = 15_000;
 
 interface Garbled {
   readonly s: Stage;
@@ -229,7 +229,7 @@ export const exactness: LawGroup = {
         for (const shape of shapes) {
           const resource = s.resource(shape);
           answerWith(shape);
-          const wait = { waitMs: 1_000, callTimeoutMs: 1_000 };
+          const wait = { waitMs: 3_000, callTimeoutMs: 3_000 };
           const acquiring = locks.acquire(resource, wait);
           await assert.rejects(
             within(WAIT_MS, acquiring, `acquire, answered "${shape}"`),

@@ -1,7 +1,7 @@
 import assert from "node:assert";
 import { sleep, systemClock, timersKeepingAlive } from "../../clock.js";
 
-const SETTLING_MS = 1_000;
+const SETTLING_MS = 3_000;
 
 /** What keeps this process alive right now, by kind. */
 export interface ActiveResources {

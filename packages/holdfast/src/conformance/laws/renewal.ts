@@ -118,24 +118,26 @@ export const renewal: LawGroup = {
 
     law("L5.8", "through the API, a lease outlives its ttl while it is renewed", [], async (s) => {
       const [a, b] = [await s.locks(), await s.locks()];
-      // A busy machine takes a short lease from anybody; without renewals every one of them is lost.
-      const outlives = async (wantedMs: number) => {
+      // A busy machine takes a short lease from anybody; where nobody renews, every one is lost.
+      for (const wantedMs of [600, 2_500, 8_000]) {
         const resource = s.resource();
         const ttlMs = s.ttl(wantedMs);
         const lease = await a.acquire(resource, { ttlMs });
         for (let i = 0; i < 3 && lease.held; i++) {
           await elapse(ttlMs * 0.5);
-          if (lease.held) assert.equal(await b.tryAcquire(resource), null);
+          const other = await b.tryAcquire(resource);
+          assert(other === null || !lease.held, "two hold it");
+          await other?.release();
         }
-        return lease.held ? { lease, ttlMs, resource } : null;
-      };
-      const kept = (await outlives(600)) ?? (await outlives(3_000)) ?? (await outlives(6_000));
-      assert(kept !== null, "the keeper renews in time");
-      const { lease, ttlMs, resource } = kept;
-      assert.equal(await b.check(lease.sequencer), true);
-      assert.equal(await lease.release(), "released");
-      await elapse(ttlMs * 0.5);
-      assert.deepEqual((await b.inspect(resource)).holders, [], "no renewal outlives a release");
+        const isGood = await b.check(lease.sequencer);
+        if (!lease.held) continue;
+        assert.equal(isGood, true);
+        assert.equal(await lease.release(), "released");
+        await elapse(ttlMs * 0.5);
+        assert.deepEqual((await b.inspect(resource)).holders, [], "no renewal outlives a release");
+        return;
+      }
+      assert.fail("the keeper renews in time");
     }),
 
     law(
@@ -148,7 +150,7 @@ export const renewal: LawGroup = {
         const lease = await a.acquire(resource, { ttlMs: s.lifeMs });
         const { signal } = lease;
         await s.pass(resource, s.lifeMs);
-        await assert.rejects(within(3_000, lease.renew(), "renew"), LeaseLostError);
+        await assert.rejects(within(8_000, lease.renew(), "renew"), LeaseLostError);
         assert.equal(lease.held, false);
         assert(signal.aborted && signal.reason instanceof LeaseLostError);
         assert.equal(await lease.release(), "gone");
@@ -164,8 +166,8 @@ export const renewal: LawGroup = {
         const resource = s.resource();
         const lease = await a.acquire(resource, { ttlMs: s.ttl(30_000) });
         assert.equal(await b.revoke(resource, { token: lease.token, force: true }), "revoked");
-        const live = await b.acquire(resource, { waitMs: 1_000 });
-        await assert.rejects(within(3_000, lease.renew(), "renew"), LeaseLostError);
+        const live = await b.acquire(resource, { waitMs: 20_000 });
+        await assert.rejects(within(8_000, lease.renew(), "renew"), LeaseLostError);
         assert.equal(lease.held, false);
         assert.equal(await lease.release(), "gone");
         assert.equal(await b.check(live.sequencer), true, "the successor is not touched");

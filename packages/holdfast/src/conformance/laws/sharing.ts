@@ -197,14 +197,14 @@ export const sharing: LawGroup = {
         const resource = s.resource();
         const reader = await a.acquire(resource, { mode: "shared" });
         const seen: string[] = [];
-        const writing = b.run(resource, { waitMs: 8_000 }, () => {
+        const writing = b.run(resource, { waitMs: 40_000 }, () => {
           seen.push("writer");
         });
         writing.catch(() => {});
         await s.untilWaiters(a, resource, 1);
         const early = await c.tryAcquire(resource, { mode: "shared" });
         assert.equal(early, null, "a reader that came after the writer must not get in before it");
-        const reading = c.run(resource, { mode: "shared", waitMs: 8_000 }, () => {
+        const reading = c.run(resource, { mode: "shared", waitMs: 40_000 }, () => {
           seen.push("reader");
         });
         await s.untilWaiters(a, resource, 2);

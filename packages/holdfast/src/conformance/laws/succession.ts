@@ -121,7 +121,7 @@ export const succession: LawGroup = {
         const resource = s.resource();
         const stale = await a.acquire(resource, { ttlMs: s.lifeMs, renew: false });
         await s.pass(resource, s.lifeMs);
-        const live = await b.acquire(resource, { waitMs: 2_000 });
+        const live = await b.acquire(resource, { waitMs: 20_000 });
         assert.equal(await stale.release(), "gone");
         assert.equal(await a.tryAcquire(resource), null);
         assert.equal(await a.check(live.sequencer), true);
@@ -143,7 +143,7 @@ export const succession: LawGroup = {
         await elapse(ttlMs * 1.2);
         child.signal("SIGSTOP");
         const locks = await s.locks();
-        const lease = await locks.acquire(resource, { waitMs: ttlMs * 2 + 3_000 });
+        const lease = await locks.acquire(resource, { waitMs: ttlMs * 2 + 20_000 });
         await elapse(ttlMs * 1.2);
         child.signal("SIGCONT");
         const paused = await child.until("paused");

@@ -7,7 +7,7 @@ import { law, type Stage } from "../stage.js";
 import { overheard } from "./overheard.js";
 
 /** What a busy machine may add to anything. */
-const MARGIN_MS = 1_000;
+const MARGIN_MS = 5_000;
 
 /** Locks whose waiters are counted, and the interval at which the engine wants to hear of them. */
 async function patient(s: Stage, pushes: "deliver" | "drop") {
@@ -20,22 +20,32 @@ async function patient(s: Stage, pushes: "deliver" | "drop") {
 /** From the release until the waiter has its lease. */
 async function handOverMs(s: Stage, pushes: "deliver" | "drop") {
   const holder = await s.client();
-  const { locks, queued } = await patient(s, pushes);
-  const resource = s.resource();
-  // Engines that wait for an expiry beat no more rarely than it is near.
-  const held = await holder.take(resource, { ttlMs: s.ttl(600) });
-  const acquiring = locks.acquire(resource, { waitMs: 15_000, fair: "strict" });
-  acquiring.catch(() => {});
-  await s.untilWaiters(locks, resource, 1);
-  await elapse(30);
-  const releasedAt = systemClock.now();
-  await holder.giveBack(held.claim);
-  assert(queued.length > 0, "the waiter stood in line");
-  const intervalMs = queued[0]!.nextHeartbeatMs;
-  await within(intervalMs * 2 + MARGIN_MS, acquiring, "a waiter whose turn it is");
-  const tookMs = systemClock.now() - releasedAt;
-  await locks.close();
-  return { tookMs, intervalMs };
+  // Engines that wait for an expiry beat no more rarely than it is near. A busy machine takes a grant
+  // that is short from anybody.
+  for (const wantedMs of [600, 3_000, 12_000]) {
+    const { locks, queued } = await patient(s, pushes);
+    const resource = s.resource();
+    const held = await holder.take(resource, { ttlMs: s.ttl(wantedMs) });
+    const acquiring = locks.acquire(resource, { waitMs: 40_000, fair: "strict" });
+    acquiring.catch(() => {});
+    const isOver = async () => (await holder.inspect(resource)).waiters.length === 0;
+    await Promise.race([s.untilWaiters(locks, resource, 1), acquiring]);
+    await elapse(30);
+    const releasedAt = systemClock.now();
+    const { kind } = await holder.release(held.claim);
+    if (kind !== "released" && (await isOver())) {
+      await locks.close();
+      continue;
+    }
+    assert.equal(kind, "released", "the release of a live grant");
+    assert(queued.length > 0, "the waiter stood in line");
+    const intervalMs = queued[0]!.nextHeartbeatMs;
+    await within(intervalMs * 2 + MARGIN_MS, acquiring, "a waiter whose turn it is");
+    const tookMs = systemClock.now() - releasedAt;
+    await locks.close();
+    return { tookMs, intervalMs };
+  }
+  return assert.fail("a grant is over before it is given back, however long it is");
 }
 
 export const wake: LawGroup = {
@@ -50,10 +60,10 @@ export const wake: LawGroup = {
       "a release wakes the next waiter long before its heartbeat",
       ["queue"],
       async (s) => {
-        // The best of three: one slow turn of a busy machine proves nothing.
+        // The best of six: a slow turn of a busy machine proves nothing.
         let best = Infinity;
         let bound = 0;
-        for (let i = 0; i < 3 && best > bound; i++) {
+        for (let i = 0; i < 6 && best > bound; i++) {
           const { tookMs, intervalMs } = await handOverMs(s, "deliver");
           bound = Math.max(300, intervalMs / 2);
           best = Math.min(best, tookMs);
@@ -97,17 +107,17 @@ export const wake: LawGroup = {
         const { locks, flaky } = await s.flakyLocks();
         const holder = await s.client();
         const resource = s.resource();
-        const held = await holder.take(resource, { ttlMs: s.ttl(600) });
+        const held = await holder.take(resource, { ttlMs: s.ttl(5_000) });
         let late = () => {};
         flaky.pushes(
           new Promise<void>((resolve) => {
             late = resolve;
           }),
         );
-        const acquiring = locks.acquire(resource, { waitMs: 15_000, fair: "strict" });
+        const acquiring = locks.acquire(resource, { waitMs: 40_000, fair: "strict" });
         await s.untilWaiters(locks, resource, 1);
         await holder.giveBack(held.claim);
-        const lease = await within(15_000, acquiring, "a waiter without its push");
+        const lease = await within(40_000, acquiring, "a waiter without its push");
         assert.equal(await lease.release(), "released");
         late();
         await elapse(10);
@@ -155,13 +165,13 @@ export const wake: LawGroup = {
       const lease = await all[0]!.acquire(resource);
       let served = 0;
       const works = Array.from({ length: 20 }, (_, i) =>
-        all[i % 2]!.run(resource, { waitMs: 15_000, fair: i % 4 < 2 ? "strict" : "cohort" }, () => {
+        all[i % 2]!.run(resource, { waitMs: 40_000, fair: i % 4 < 2 ? "strict" : "cohort" }, () => {
           served++;
         }),
       );
       await elapse(30);
       await lease.release();
-      await within(15_000, Promise.all(works), "all waiters");
+      await within(40_000, Promise.all(works), "all waiters");
       assert.equal(served, 20);
     }),
 
@@ -170,7 +180,7 @@ export const wake: LawGroup = {
       const resource = s.resource();
       const held = await holder.take(resource);
       const controller = new AbortController();
-      const options = { fair: "strict", waitMs: 15_000 } as const;
+      const options = { fair: "strict", waitMs: 40_000 } as const;
       const leaving = locks.acquire(resource, { ...options, signal: controller.signal });
       leaving.catch(() => {});
       await s.untilWaiters(locks, resource, 1);
@@ -191,9 +201,9 @@ export const wake: LawGroup = {
         const holder = await s.client();
         const { engine, locks } = await s.severable();
         const resource = s.resource();
-        const held = await holder.take(resource, { ttlMs: s.ttl(2_000) });
+        const held = await holder.take(resource, { ttlMs: s.ttl(8_000) });
         const retry = Array<number>(1_000).fill(20);
-        const options = { waitMs: 30_000, callTimeoutMs: 500, retry } as const;
+        const options = { waitMs: 50_000, callTimeoutMs: 500, retry } as const;
         const acquiring = locks.acquire(resource, { ...options, fair: "strict" });
         acquiring.catch(() => {});
         await s.untilWaiters(locks, resource, 1);
@@ -203,7 +213,7 @@ export const wake: LawGroup = {
         // Long enough that at least one heartbeat falls into the cut.
         await elapse(2_100);
         await heal();
-        const lease = await within(15_000, acquiring, "a waiter that was cut off");
+        const lease = await within(40_000, acquiring, "a waiter that was cut off");
         assert.equal(lease.held, true);
         await holder.holdersAre(resource, lease.token);
         assert.equal(await lease.release(), "released");

@@ -162,7 +162,7 @@ export const failureDefects: readonly WrongEngine[] = [
     defect: "close leaves a timer that keeps the process alive",
     law: "L12.4",
     overlay: (inner) => {
-      systemClock.timer(2_000, () => {}, true);
+      systemClock.timer(15_000, () => {}, true);
       return inner;
     },
   },

@@ -18,7 +18,7 @@ export interface PretendedServers {
 }
 
 const SERVERS = 3;
-const SURVIVAL_TTL_MS = 1_000;
+const SURVIVAL_TTL_MS = 3_000;
 
 /** One store, and clients on it that can be cut off. */
 export function memoryHarness(

@@ -25,7 +25,7 @@ const HANG_MS = 20_000;
 /** Where nothing can be aged, a life long enough to act in and short enough to wait for. */
 const REAL_LIFE_MS = 300;
 /** Some laws ask several times within a delay, and a busy machine takes its time for each. */
-const REAL_DELAY_MS = 4_000;
+const REAL_DELAY_MS = 1_200;
 /** Beyond an expiry, for backends that count in whole milliseconds. */
 const AFTER_MS = 5;
 

@@ -1,5 +1,5 @@
 import { uptime } from "node:os";
-import { Timers } from "./timers.js";
+import { emptyContext } from "./empty-context.js";
 
 export interface Timer {
   cancel(): void;
@@ -15,7 +15,7 @@ export interface Clock {
 }
 
 // setTimeout takes 31 bits; longer delays are walked in pieces.
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const LONGEST_MS = 2 ** 31 - 1;
 // Below this a difference between two clocks is the time it took to read them.
 const NOISE_MS = 20;
 // os.uptime has a resolution of 10 ms and is read twice.
@@ -28,37 +28,35 @@ export function hostInstant(): number {
   return time[0] * 1e3 + time[1] / 1e6;
 }
 
-class LongTimer implements Timer {
+/** A Node timer of any length that has no async context. */
+class NodeTimer implements Timer {
   #handle: NodeJS.Timeout;
 
   constructor(delayMs: number, callback: () => void, keepAlive: boolean) {
-    const arm = (leftMs: number) => {
-      const pieceMs = Math.min(leftMs, LONGEST_TIMER_MS);
-      const next = () => {
-        if (leftMs > pieceMs) this.#handle = arm(leftMs - pieceMs);
-        else callback();
-      };
-      const handle = setTimeout(next, Math.ceil(pieceMs));
-      if (!keepAlive) handle.unref();
-      return handle;
-    };
-    this.#handle = arm(delayMs);
+    this.#handle =
+      delayMs > LONGEST_MS
+        ? this.#setPiece(delayMs, callback, keepAlive)
+        : setNodeTimer(Math.ceil(delayMs), callback, keepAlive);
   }
 
   cancel(): void {
     clearTimeout(this.#handle);
   }
+
+  #setPiece(leftMs: number, callback: () => void, keepAlive: boolean): NodeJS.Timeout {
+    const pieceMs = Math.min(leftMs, LONGEST_MS);
+    const next = () => {
+      if (leftMs > pieceMs) this.#handle = this.#setPiece(leftMs - pieceMs, callback, keepAlive);
+      else callback();
+    };
+    return setNodeTimer(Math.ceil(pieceMs), next, keepAlive);
+  }
 }
 
-const timers = new Timers({
-  now: hostInstant,
-  soon: (callback) => setImmediate(callback),
-  setTimer: (callback, delayMs) => setTimeout(callback, delayMs),
-});
-
-/** How many timers of ours keep the process alive; many of them may be one of the host's. */
-export function timersKeepingAlive(): number {
-  return timers.keepingAlive;
+function setNodeTimer(delayMs: number, callback: () => void, keepAlive: boolean): NodeJS.Timeout {
+  const handle = emptyContext.runInAsyncScope(setTimeout, undefined, callback, delayMs);
+  if (!keepAlive) handle.unref();
+  return handle;
 }
 
 class SystemClock implements Clock {
@@ -78,8 +76,7 @@ class SystemClock implements Clock {
   }
 
   timer(delayMs: number, callback: () => void, keepAlive: boolean): Timer {
-    if (delayMs > LONGEST_TIMER_MS) return new LongTimer(delayMs, callback, keepAlive);
-    return timers.set(delayMs > 0 ? Math.ceil(delayMs) : 0, callback, keepAlive);
+    return new NodeTimer(delayMs, callback, keepAlive);
   }
 
   #lookAgain(): void {

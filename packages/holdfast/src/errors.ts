@@ -216,14 +216,22 @@ export function kindOf(value: unknown): string {
   if (typeof value === "function") return "a function";
   if (typeof value !== "object" || value === null) return show(value);
   if (Array.isArray(value)) return "a list";
-  const maker = Object.getPrototypeOf(value)?.constructor?.name;
-  if (typeof maker === "string" && maker !== "" && maker !== "Object") {
-    return `an object of class ${maker}`;
-  }
+  if (value instanceof Promise) return "a promise; await it";
+  const maker = makerOf(value);
+  if (maker !== "Object") return `an object of class ${maker}`;
   const names = Object.keys(value);
   if (names.length === 0) return "an empty object";
   const more = names.length > MOST_NAMES ? ", …" : "";
   return `an object with ${names.slice(0, MOST_NAMES).join(", ")}${more}`;
+}
+
+/** The nearest class whose name says something: that of node-redis' clients is called Class. */
+function makerOf(value: object): string {
+  for (let at = Object.getPrototypeOf(value); at !== null; at = Object.getPrototypeOf(at)) {
+    const name: unknown = at.constructor?.name;
+    if (typeof name === "string" && name !== "" && name !== "Class") return name;
+  }
+  return "Object";
 }
 
 export function invariant(condition: boolean, why: string): asserts condition {

@@ -1,6 +1,6 @@
-import type { Random } from "./chance.fixture.js";
 import type { Call, Engine } from "./engine.js";
 import type { MakeWire, Wire } from "./schedule.fixture.js";
+import type { Random } from "./test-support/seeded-random.fixture.js";
 import { type Fault, flakyEngine, type ManualClock, type Verb } from "./testing/index.js";
 
 const FAULT_IN = 6;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createClient } from "redis";
 import { connect } from "./connect.js";
 import { etcdEngine } from "./engines/etcd/index.js";
 import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
@@ -51,6 +52,8 @@ const REFUSED: readonly (readonly [string, Call, unknown, RegExp])[] = [
   ["connect", connect, new MysqlPool(), /mysqlEngine\(\{ client \}\)/],
   ["connect", connect, new MemoryStore(), /class MemoryStore/],
   ["connect", connect, [URL_WITH_SECRET], /got a list/],
+  ["connect", connect, "memory://x", /memory: takes nothing after the colon, got "\/\/x"/],
+  ["connect", connect, Promise.resolve(new Pool()), /got a promise; await it/],
   ["connect", connect, undefined, /got nothing/],
   ["prepare", prepare, new Pool(), /prepare takes a URL, got an object of class Pool/],
   ["new Locks", (x) => new Locks(x), URL_WITH_SECRET, /takes an engine, .*connect\(url\)/],
@@ -68,6 +71,7 @@ const REFUSED: readonly (readonly [string, Call, unknown, RegExp])[] = [
   ["postgresEngine", pg.postgresEngine, {}, /client must be .*got nothing/],
   ["postgresEngine", pg.postgresEngine, { client: URL_WITH_SECRET }, /client must be .*a string/],
   ["postgresEngine", pg.postgresEngine, { foo: 1 }, /it knows client, schema/],
+  ["postgresEngine", pg.postgresEngine, { client: createClient() }, /got .* class RedisClient$/],
   ["createSchema", pg.createSchema, URL_WITH_SECRET, /client must be .*a string.*prepare\(url\)/],
   ["createSchema", pg.createSchema, undefined, /client must be .*got nothing/],
   ["a fence", (x) => pg.fenceInTransaction(x, "exclusive:1:a"), URL_WITH_SECRET, /client must be/],

@@ -1,106 +1,81 @@
-import type { Backend } from "./backend.js";
-import { grantsOf, isKept, sizeOf, type Ward } from "./company.js";
+import type { Background } from "./background.js";
+import type { Caller } from "./call.js";
 import type { Grant } from "./grant.js";
 import type { HeldLease } from "./lease.js";
-import { Plans, watch } from "./plans.js";
-import { Renewals } from "./renewals.js";
+import type { RenewalGroup } from "./renewal-group.js";
+import { RenewalSchedule, tellDangerOrLoss } from "./renewal-schedule.js";
+import { RenewalSender } from "./renewal-sender.js";
 
 // Renewals due within this part of their interval travel in the same batch.
 const BATCH_AHEAD = 0.1;
 const MAX_BATCH = 1_000;
-const BLINK_MS = 10;
+const FIRST_RENEWAL_MS = 10;
+// As queueMicrotask, for half of what that costs.
+const MICROTASK = Promise.resolve();
 
 /** Renews all leases of one engine, in batches, from one timer. */
 export class Keeper {
-  readonly #backend: Backend;
-  readonly #plans: Plans;
-  readonly #renewals: Renewals;
-  /** Those that came in this turn of the event loop and are not planned yet. */
-  #fresh: Grant[] = [];
-  /** Whether those that came last were given back in the same turn. */
-  #isBrief = false;
+  readonly #caller: Caller;
+  readonly #background: Background;
+  readonly #schedule: RenewalSchedule;
+  readonly #sender: RenewalSender;
+  /** Those that are planned on the next tick. */
+  #unplanned: RenewalGroup[] = [];
+  // A tick that is set outside of a microtask would come before the microtasks.
+  readonly #planOnTick = () => process.nextTick(() => this.#planUnplanned());
   #stepsSeen: number;
 
-  constructor(backend: Backend) {
-    this.#backend = backend;
-    this.#plans = new Plans(backend.clock, () => this.#look());
-    this.#renewals = new Renewals(backend, this.#plans);
-    this.#stepsSeen = backend.clock.steps;
+  constructor(caller: Caller, background: Background) {
+    this.#caller = caller;
+    this.#background = background;
+    this.#schedule = new RenewalSchedule(caller.clock, () => this.#look());
+    this.#sender = new RenewalSender(caller, this.#schedule);
+    this.#stepsSeen = caller.clock.steps;
   }
 
   get grants(): readonly Grant[] {
-    this.#planFresh();
-    return this.#plans.wards.flatMap(grantsOf);
+    this.#planUnplanned();
+    return this.#schedule.groups.flatMap(({ grants }) => grants);
   }
 
   /**
-   * Also for a grant that is kept already, when it was passed on to another lease. Its holder should hear
-   * of it first, so it is planned at the end of the turn. That is a turn more of the event loop: where
-   * the last ones were given back before it ended, to plan at once costs less.
+   * Starts renewing a grant; also called when a cohort hands a managed grant to its next lease. The grant
+   * is planned on the tick after the microtasks: the holder goes on first, and a lease that it releases at
+   * once is never planned.
    */
-  add(grant: Grant): void {
-    grant.kept = true;
-    // Whoever it was passed to has terms of its own, and was not told of any danger.
-    this.#plans.part(grant);
-    grant.inDangerTold = false;
-    if (this.#isBrief) this.#planFirst(grant, this.#backend.clock.now());
-    else if (!grant.fresh) {
-      grant.fresh = true;
-      if (this.#fresh.push(grant) === 1) setImmediate(() => this.#planFresh());
-    }
+  add({ group }: Grant): void {
+    group.managed = true;
+    group.dangerTold = false;
+    if (this.#unplanned.push(group) === 1) void MICROTASK.then(this.#planOnTick);
   }
 
-  #planFresh(): void {
-    if (this.#fresh.length === 0) return;
-    const fresh = this.#fresh;
-    this.#fresh = [];
-    const now = this.#backend.clock.now();
-    this.#isBrief = true;
-    for (const grant of fresh) {
-      grant.fresh = false;
-      if (!grant.kept) continue;
-      this.#isBrief = false;
-      this.#planFirst(grant, now);
-    }
-  }
-
-  #planFirst(grant: Grant, now: number): void {
-    this.#plans.plan(grant);
-    if (grant.unclaimed) this.#claimSoon(grant, now);
-    this.#plans.schedule(grant, now);
-  }
-
-  /**
-   * A pushed grant must be renewed before its claim window ends. A holder that is done within a blink
-   * needs no renewal at all, so this one waits for that blink.
-   */
-  #claimSoon(grant: Grant, now: number): void {
-    const leftMs = grant.validUntil - now;
-    grant.renewAt = Math.min(grant.renewAt, now + Math.min(BLINK_MS, leftMs / 10));
-  }
-
-  /** Synchronous, so that a release that has begun cannot be followed by a renewal. */
+  /** Synchronous, so that no renewal follows a release that has begun. */
   remove(grant: Grant): void {
-    if (!grant.kept) return;
-    grant.kept = false;
-    this.#plans.part(grant);
-    this.#plans.drop(grant);
+    if (!grant.group.managed) return;
+    const group = grant.leaveGroup();
+    group.managed = false;
+    this.#schedule.drop(group);
   }
 
-  /** Renews whatever is held of one resource now: the backend said that something changed. */
+  /** Renews all grants of one resource now: the backend said that something changed. */
   renewSoon(resource: string): void {
     const concerned = this.grants.filter((grant) => grant.resource === resource);
     if (concerned.length === 0) return;
-    const now = this.#backend.clock.now();
+    const now = this.#caller.clock.now();
     for (const grant of concerned) {
-      this.#plans.part(grant);
-      grant.renewAt = 0;
+      const group = grant.leaveGroup();
+      group.renewAt = 0;
       // A renewal under way may have been carried out before the change; its answer says nothing.
-      grant.askAgain = grant.renewing !== null;
-      this.#plans.schedule(grant, now);
+      group.askAgain = group.renewing !== null;
+      group.renewing?.skipRests?.();
+      this.#schedule.set(group, now);
     }
     this.#look();
-    for (const grant of concerned) if (!grant.wantsRenewal) this.#checkOnce(grant);
+    for (const grant of concerned) if (!grant.group.wantsRenewal) this.#checkOnce(grant);
+  }
+
+  renewNow(lease: HeldLease, ttlMs: number): Promise<void> {
+    return this.#sender.sendNow(lease, ttlMs);
   }
 
   /** A lease that is not renewed cannot learn of a revocation that way; it asks. */
@@ -108,92 +83,107 @@ export class Keeper {
     const { lease, mode, resource } = grant;
     if (lease === null) return;
     const sequence = { resource, mode, token: lease.token };
-    const { engine } = this.#backend;
-    const asked = this.#backend.call(lease.terms.callTimeoutMs, (call) =>
+    const { engine } = this.#caller;
+    const asked = this.#caller.call(lease.terms.callTimeoutMs, (call) =>
       engine.check(sequence, call),
     );
     const told = asked.then((alive) => {
-      if (alive || !grant.kept) return;
-      // The one to whom it was passed on meanwhile has another token.
+      if (alive || !grant.group.managed) return;
+      // The lease to which it was passed on meanwhile has another token.
       if (grant.lease !== lease) this.#checkOnce(grant);
-      // Whether the grant is still there is more than we were told: a successor may hold already.
+      // The backend did not say whether the grant is still there: a successor may hold already.
       else lease.lose("revoked", true);
     });
-    this.#backend.inBackground("check", resource, told);
+    this.#background.run("check", resource, told);
   }
 
-  renewNow(lease: HeldLease, ttlMs: number): Promise<void> {
-    return this.#renewals.sendNow(lease, ttlMs);
-  }
-
-  #look(): void {
-    const { clock } = this.#backend;
-    this.#isBrief = false;
-    this.#plans.rest();
-    const now = clock.now();
-    if (clock.steps !== this.#stepsSeen) this.#renewAll(now);
-    const batches = new Map<number, Ward[]>();
-    for (const ward of this.#due(now)) {
-      // Whoever was told of a loss just now may have released others that are due, or renewed them.
-      if (isKept(ward) && ward.leader.renewing === null)
-        addTo(batches, ward.leader.callTimeoutMs, ward);
-    }
-    for (const [timeoutMs, wards] of batches) {
-      for (const batch of packed(wards)) this.#renewals.send(batch, timeoutMs, now);
-    }
-    this.#plans.goOn(now);
-  }
-
-  /** The wall clock was set. That ends nothing, but other clocks may have moved with it. */
-  #renewAll(now: number): void {
-    this.#stepsSeen = this.#backend.clock.steps;
-    this.#planFresh();
-    for (const ward of this.#plans.wards) {
-      ward.leader.renewAt = now;
-      this.#plans.schedule(ward, now);
+  #planUnplanned(): void {
+    if (this.#unplanned.length === 0) return;
+    const groups = this.#unplanned;
+    this.#unplanned = [];
+    const now = this.#caller.clock.now();
+    for (const group of groups) {
+      if (!group.managed) continue;
+      this.#schedule.plan(group);
+      if (group.needsFirstRenewal) this.#renewFirstSoon(group, now);
+      this.#schedule.set(group, now);
     }
   }
 
   /**
-   * Those to renew now. Those that are due soon go along only where somebody is due: otherwise every
-   * look would be a renewal, and the jitter that keeps processes apart would be lost. What fills a
-   * batch by itself goes alone, so that a hundred of them are spread by their jitter.
+   * A pushed grant must be renewed before its claim window ends. A holder that is done within a few
+   * milliseconds needs no renewal at all, so this one waits for that.
    */
-  #due(now: number): Iterable<Ward> {
-    // One that is passed on meanwhile may be due a second time.
-    const due = new Set<Ward>();
-    const later: Ward[] = [];
-    const by = ({ leader }: Ward) => (due.size > 0 ? now + leader.renewEveryMs * BATCH_AHEAD : now);
-    for (let ward = this.#plans.takeFirst(by); ward; ward = this.#plans.takeFirst(by)) {
-      watch(ward, now);
-      if (!isKept(ward)) continue;
-      const { renewing, wantsRenewal, renewAt } = ward.leader;
-      const isDue = renewAt <= (sizeOf(ward) < MAX_BATCH ? by(ward) : now);
-      if (renewing === null && wantsRenewal && isDue) due.add(ward);
-      else later.push(ward);
+  #renewFirstSoon(group: RenewalGroup, now: number): void {
+    const leftMs = group.validUntil - now;
+    group.renewAt = Math.min(group.renewAt, now + Math.min(FIRST_RENEWAL_MS, leftMs / 10));
+  }
+
+  #look(): void {
+    const { clock } = this.#caller;
+    this.#schedule.pause();
+    const now = clock.now();
+    if (clock.steps !== this.#stepsSeen) this.#renewAll(now);
+    const byTimeout = new Map<number, RenewalGroup[]>();
+    for (const group of this.#due(now)) {
+      // A listener that was told of a loss may have released other leases that are due, or renewed them.
+      if (!group.managed || group.renewing !== null) continue;
+      const others = byTimeout.get(group.callTimeoutMs);
+      if (others === undefined) byTimeout.set(group.callTimeoutMs, [group]);
+      else others.push(group);
     }
-    for (const ward of later) this.#plans.schedule(ward, now);
+    for (const [timeoutMs, groups] of byTimeout) {
+      for (const batch of packed(groups)) this.#sender.send(batch, timeoutMs, now);
+    }
+    this.#schedule.resume(now);
+  }
+
+  /** The wall clock was set. That ends nothing, but other clocks may have moved with it. */
+  #renewAll(now: number): void {
+    this.#stepsSeen = this.#caller.clock.steps;
+    this.#planUnplanned();
+    for (const group of this.#schedule.groups) {
+      group.renewAt = now;
+      this.#schedule.set(group, now);
+    }
+  }
+
+  /**
+   * Those to renew now. Those that are due soon go along only where one is due: otherwise every look
+   * would be a renewal, and the jitter that keeps processes apart would be lost. A group that fills a
+   * batch by itself goes alone, so that the jitter spreads a hundred of them.
+   */
+  #due(now: number): Iterable<RenewalGroup> {
+    // A listener that renews a lease by hand puts its group back, so that it may be taken twice.
+    const due = new Set<RenewalGroup>();
+    const later: RenewalGroup[] = [];
+    const by = ({ renewEveryMs }: RenewalGroup) =>
+      due.size > 0 ? now + renewEveryMs * BATCH_AHEAD : now;
+    for (;;) {
+      const group = this.#schedule.takeFirst(by);
+      if (group === undefined) break;
+      tellDangerOrLoss(group, now);
+      if (!group.managed) continue;
+      const isDue = group.renewAt <= (group.size < MAX_BATCH ? by(group) : now);
+      if (group.renewing === null && group.wantsRenewal && isDue) due.add(group);
+      else later.push(group);
+    }
+    for (const group of later) this.#schedule.set(group, now);
     return due;
   }
 }
 
 /** In their order, as many to a batch as it may hold. */
-function packed(wards: readonly Ward[]): readonly (readonly Ward[])[] {
-  const batches: Ward[][] = [];
+function packed(groups: readonly RenewalGroup[]): readonly (readonly RenewalGroup[])[] {
+  const batches: RenewalGroup[][] = [];
   let size = MAX_BATCH;
-  for (const ward of wards) {
-    size += sizeOf(ward);
-    if (size <= MAX_BATCH) batches.at(-1)!.push(ward);
+  for (const group of groups) {
+    size += group.size;
+    if (size <= MAX_BATCH) batches.at(-1)!.push(group);
     else {
-      batches.push([ward]);
-      size = sizeOf(ward);
+      batches.push([group]);
+      size = group.size;
     }
   }
   return batches;
-}
-
-function addTo<K, V>(groups: Map<K, V[]>, key: K, value: V): void {
-  const group = groups.get(key);
-  if (group === undefined) groups.set(key, [value]);
-  else group.push(value);
 }

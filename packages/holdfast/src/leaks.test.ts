@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { queryObjects } from "node:v8";
-import { Contention } from "./acquire.js";
 import { Cohort } from "./cohort.js";
 import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
 import { Grant } from "./grant.js";
 import { HeldLease } from "./lease.js";
 import { Locks } from "./locks.js";
 import type { AcquireOptions } from "./options.js";
-import { Place } from "./pulse.js";
+import { PendingClaim } from "./pending-claim.js";
+import { SentClaim } from "./sent-claim.js";
 import { ManualClock } from "./testing/index.js";
 
-const KINDS = { Cohort, Contention, Grant, HeldLease, Place };
+const KINDS = { Cohort, Grant, HeldLease, PendingClaim, SentClaim };
 
 function stage() {
   const clock = new ManualClock();

@@ -1,11 +1,11 @@
 import { inspect } from "node:util";
-import type { Clock } from "./clock.js";
 import type { Mode } from "./engine.js";
 import { LeaseLostError, type LossReason, UsageError } from "./errors.js";
 import { channels, emit } from "./events.js";
 import { formatSequencer } from "./fencing/sequencer.js";
 import type { Grant } from "./grant.js";
 import { type Known, refuseUnknown } from "./known-options.js";
+import type { DirectController, LeaseController } from "./lease-controller.js";
 import type { Terms } from "./options.js";
 
 export interface RenewOptions {
@@ -41,44 +41,35 @@ export interface Lease extends AsyncDisposable {
 
 const RENEW: Known<RenewOptions> = { ttlMs: true };
 
-/** Who looks after the grant under a lease: the keeper, and the cohort where there is one. */
-export interface Custody {
-  renew(lease: HeldLease, ttlMs: number | undefined): Promise<void>;
-  /** Called in the same tick as release(): renewals stop before anything is awaited. */
-  giveBack(lease: HeldLease): Promise<"released" | "gone">;
-  onLost(lease: HeldLease): void;
-  /** After a loss the holder says that it has stopped. */
-  giveUp(lease: HeldLease): void;
-  /** Looks after it no longer. Its grant outlives this process, and ends by itself after forMs. */
-  leave(lease: HeldLease, forMs: number): Promise<"released" | "gone">;
-}
-
 export class HeldLease implements Lease {
   readonly grant: Grant;
   readonly terms: Terms;
   readonly token: bigint;
   readonly acquiredAt: number;
-  readonly #clock: Clock;
-  readonly #custody: Custody;
+  readonly #direct: DirectController;
+  /** The same as #direct, unless others of this process may have the grant next. */
+  readonly #controller: LeaseController;
+  /** Its holder has given it up. Events tell of that before #released is there to be awaited. */
+  #isEnding = false;
   #released: Promise<"released" | "gone"> | null = null;
   #lost: LeaseLostError | null = null;
-  #controller: AbortController | null = null;
+  #aborter: AbortController | null = null;
 
   constructor(
     grant: Grant,
     index: number,
     terms: Terms,
-    clock: Clock,
-    custody: Custody,
+    direct: DirectController,
+    controller: LeaseController,
     acquiredAt: number,
   ) {
     this.grant = grant;
     this.terms = terms;
     this.token = index === 0 ? grant.firstToken : grant.firstToken + BigInt(index);
-    this.#clock = clock;
-    this.#custody = custody;
+    this.#direct = direct;
+    this.#controller = controller;
     this.acquiredAt = acquiredAt;
-    grant.carry(this);
+    grant.attachLease(this);
   }
 
   /** Where maxHoldMs ends the lease. */
@@ -103,12 +94,12 @@ export class HeldLease implements Lease {
   }
 
   get held(): boolean {
-    return this.#released === null && !this.noticeLoss();
+    return !this.#isEnding && !this.noticeLoss();
   }
 
   /** Whether the keeper looks after its grant on its account. */
-  get isKept(): boolean {
-    return this.grant.kept && this.grant.lease === this;
+  get isManaged(): boolean {
+    return this.grant.group.managed && this.grant.lease === this;
   }
 
   get lost(): LeaseLostError | null {
@@ -117,17 +108,17 @@ export class HeldLease implements Lease {
 
   /** close() has told its holder to stop, and nobody else can have been granted the resource yet. */
   get isStillOurs(): boolean {
-    if (this.#released !== null || this.#lost?.reason !== "closed") return false;
-    return this.#clock.now() < this.grant.validUntil;
+    if (this.#isEnding || this.#lost?.reason !== "closed") return false;
+    return this.#direct.clock.now() < this.grant.group.validUntil;
   }
 
   get signal(): AbortSignal {
-    if (this.#controller === null) {
-      this.#controller = new AbortController();
-      if (this.#lost) this.#controller.abort(this.#lost);
+    if (this.#aborter === null) {
+      this.#aborter = new AbortController();
+      if (this.#lost) this.#aborter.abort(this.#lost);
     }
-    if (this.#released === null) this.noticeLoss();
-    return this.#controller.signal;
+    if (!this.#isEnding) this.noticeLoss();
+    return this.#aborter.signal;
   }
 
   assertHeld(): void {
@@ -136,19 +127,23 @@ export class HeldLease implements Lease {
   }
 
   remainingMs(): number {
-    return this.held ? Math.max(0, this.grant.lostAt - this.#clock.now()) : 0;
+    return this.held ? Math.max(0, this.grant.group.lostAt - this.#direct.clock.now()) : 0;
   }
 
   async renew(options: RenewOptions = {}): Promise<void> {
     refuseUnknown(options, RENEW, "renew");
     this.assertHeld();
-    await this.#custody.renew(this, options.ttlMs);
+    await this.#direct.renew(this, options.ttlMs);
   }
 
   release(): Promise<"released" | "gone"> {
     // A loss that is noticed only now may run listeners that release; theirs is the release then.
-    if (this.#released === null) this.noticeLoss();
-    this.#released ??= this.#release();
+    if (!this.#isEnding) this.noticeLoss();
+    if (this.#released !== null) return this.#released;
+    // Called by a listener in the middle of this very release, whose answer will be this one's.
+    if (this.#isEnding) return Promise.resolve().then(() => this.release());
+    this.#isEnding = true;
+    this.#released = this.#release();
     return this.#released;
   }
 
@@ -157,13 +152,16 @@ export class HeldLease implements Lease {
     if (!this.held && !this.isStillOurs) return this.release();
     // The holder has finished. Nothing loses its lease any more, even if forMs is over before the
     // backend has answered.
+    this.#isEnding = true;
     this.#released = this.#leave(forMs);
     return this.#released;
   }
 
   /** After a loss: nobody gives it back, because its holder has not stopped. Its grant ends with its ttl. */
   letExpire(): void {
-    this.#released ??= Promise.resolve("gone");
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    this.#released = Promise.resolve("gone");
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -185,13 +183,13 @@ export class HeldLease implements Lease {
 
   /** With endedAtBackend there is no time left to finish in: a successor may be at work already. */
   lose(reason: LossReason, endedAtBackend: boolean): void {
-    if (this.#lost !== null || this.#released !== null) return;
-    const leftMs = this.grant.validUntil - this.#clock.now();
+    if (this.#lost !== null || this.#isEnding) return;
+    const leftMs = this.grant.group.validUntil - this.#direct.clock.now();
     const remainingMs = endedAtBackend ? 0 : Math.max(0, leftMs);
     this.#lost = new LeaseLostError(this.resource, this.token, reason, remainingMs);
-    this.#custody.onLost(this);
+    this.#controller.onLost(this);
     emit("lost", () => ({ ...this.subject(), reason, heldMs: this.heldMs() }));
-    this.#controller?.abort(this.#lost);
+    this.#aborter?.abort(this.#lost);
   }
 
   subject() {
@@ -199,13 +197,13 @@ export class HeldLease implements Lease {
   }
 
   heldMs(): number {
-    return this.#clock.now() - this.acquiredAt;
+    return this.#direct.clock.now() - this.acquiredAt;
   }
 
   /** Timers may be late; the clock is not. Returns whether the lease is lost. */
-  noticeLoss(now = this.#clock.now()): boolean {
+  noticeLoss(now = this.#direct.clock.now()): boolean {
     if (this.#lost !== null) return true;
-    if (now < this.grant.lostAt) return false;
+    if (now < this.grant.group.lostAt) return false;
     const overTime = now >= this.holdUntil;
     this.lose(overTime ? "max-hold" : this.terms.renew ? "unconfirmed" : "expired", false);
     return true;
@@ -213,7 +211,7 @@ export class HeldLease implements Lease {
 
   async #leave(forMs: number): Promise<"released" | "gone"> {
     try {
-      return await this.#custody.leave(this, forMs);
+      return await this.#direct.letExpire(this, forMs);
     } catch (error) {
       // Others are kept out for longer than was asked for, and not for less.
       emit("failed", () => ({ during: "leave", error, resource: this.resource }));
@@ -223,11 +221,11 @@ export class HeldLease implements Lease {
 
   #release(): Promise<"released" | "gone"> {
     if (this.#lost !== null) {
-      this.#custody.giveUp(this);
+      this.#direct.releaseAfterLoss(this);
       emit("released", () => ({ ...this.subject(), heldMs: this.heldMs(), outcome: "gone" }));
       return Promise.resolve("gone");
     }
-    const released = this.#custody.giveBack(this);
+    const released = this.#controller.release(this);
     return channels.released.hasSubscribers ? this.#tellReleased(released) : released;
   }
 

@@ -1,8 +1,8 @@
-import { LAST_WORD_MS } from "./acquire.js";
 import type { Clock, Timer } from "./clock.js";
 import type { HeldLease } from "./lease.js";
 import { onAbort } from "./on-abort.js";
 import type { Terms } from "./options.js";
+import { LAST_WORD_MS } from "./pending-claim.js";
 import { RetryWalk } from "./retry.js";
 
 /** Who is told what becomes of a local waiter. */

@@ -1,16 +1,17 @@
-import { type Arena, Contention } from "./acquire.js";
-import { Backend } from "./backend.js";
-import { Cohort, type CohortHome, TOKENS_PER_WAITER } from "./cohort.js";
-import { SoleCustody } from "./custody.js";
+import { Background } from "./background.js";
+import { Caller } from "./call.js";
+import { Cohort, type CohortHome } from "./cohort.js";
 import type { Call, Engine, EngineTraits, ListFilter, ListPage, ResourceView } from "./engine.js";
 import { AcquireTimeoutError, ClosedError, show, UsageError } from "./errors.js";
 import { channels, emit } from "./events.js";
 import { parseSequencer } from "./fencing/sequencer.js";
+import { GenerationalMap } from "./generational-map.js";
 import type { Grant } from "./grant.js";
 import { checkEngine } from "./handed-in.js";
 import { Keeper } from "./keeper.js";
 import { type Known, refuseUnknown } from "./known-options.js";
-import { type Custody, HeldLease, type Lease } from "./lease.js";
+import type { HeldLease, Lease } from "./lease.js";
+import { DirectController } from "./lease-controller.js";
 import { onAbort } from "./on-abort.js";
 import {
   ACQUIRE_DEFAULTS,
@@ -23,12 +24,13 @@ import {
   type Terms,
   type TryAcquireOptions,
 } from "./options.js";
+import { type ClaimContext, PendingClaim } from "./pending-claim.js";
 import { Pulse } from "./pulse.js";
 import { type OnceOptions, type OnceResult, once } from "./recipes/once.js";
 import type { RecipeDefaults } from "./recipes/options.js";
 import { type RwLock, rwLock } from "./recipes/rw-lock.js";
 import { type Semaphore, type SemaphoreOptions, semaphore } from "./recipes/semaphore.js";
-import { Registry } from "./registry.js";
+import { abandonGrant } from "./release.js";
 import { checkResource } from "./resource.js";
 import {
   isEnclosed,
@@ -41,7 +43,7 @@ import {
 } from "./run.js";
 import type { SharedHome } from "./shared-line.js";
 import { SharedLines } from "./shared-lines.js";
-import { StrictLine } from "./strict-line.js";
+import { TokenCheck } from "./token-check.js";
 
 // How long close() waits for functions that it has told to stop.
 const STOPPING_MS = 1_000;
@@ -74,19 +76,18 @@ export interface RevokeOptions {
 
 /** What `connect` returns: every verb of the library on one engine. */
 export class Locks implements AsyncDisposable {
-  readonly #backend: Backend;
+  readonly #caller: Caller;
+  readonly #background = new Background();
   readonly #connection: ConnectTerms;
-  readonly #arena: Arena;
+  readonly #context: ClaimContext;
   readonly #keeper: Keeper;
-  readonly #custody: SoleCustody;
-  readonly #cohorts = new Registry<string, Cohort>();
+  readonly #direct: DirectController;
+  readonly #cohorts = new GenerationalMap<string, Cohort>();
   readonly #home: CohortHome;
   /** By resource. */
-  readonly #strict = new Registry<string, StrictLine>();
-  /** By resource. */
-  readonly #shared = new Registry<string, SharedLines>();
+  readonly #shared = new GenerationalMap<string, SharedLines>();
   readonly #sharedHome: SharedHome;
-  readonly #waits = new Set<Contention>();
+  readonly #waits = new Set<PendingClaim>();
   readonly #stopWatching: (() => void) | undefined;
   /** Those of an acquire without options. */
   readonly #defaults: Terms;
@@ -95,26 +96,30 @@ export class Locks implements AsyncDisposable {
   constructor(engine: Engine, options: ConnectOptions = {}) {
     checkEngine(engine, "new Locks", "an engine, like redisEngine({ client })");
     this.#connection = resolveConnect(options);
-    this.#backend = new Backend(engine, this.#connection.clock);
-    this.#keeper = new Keeper(this.#backend);
-    this.#custody = new SoleCustody(this.#backend, this.#keeper);
+    const { clock, drift } = this.#connection;
+    this.#caller = new Caller(engine, clock);
     // Wrong defaults are the caller's mistake at connect, not at the first acquire.
     this.#defaults = this.#terms({});
-    const pulse = engine.queue ? new Pulse(this.#backend, engine.queue) : null;
-    this.#arena = { backend: this.#backend, pulse, drift: this.#connection.drift };
+    const pulse = engine.queue ? new Pulse(this.#caller, engine.queue) : null;
+    this.#context = {
+      ...{ caller: this.#caller, background: this.#background, pulse, drift },
+      tokenCheck: new TokenCheck(engine.name),
+    };
+    this.#keeper = new Keeper(this.#caller, this.#background);
+    this.#direct = new DirectController(this.#context, this.#keeper);
     this.#home = {
-      ...{ arena: this.#arena, keeper: this.#keeper, sole: this.#custody },
-      budget: { ...this.#connection, tokensPerWaiter: TOKENS_PER_WAITER },
+      ...{ context: this.#context, direct: this.#direct },
+      budget: this.#connection,
       onIdle: (cohort) => {
         if (this.#cohorts.get(cohort.key) === cohort) this.#cohorts.delete(cohort.key);
       },
     };
-    this.#sharedHome = { arena: this.#arena, keeper: this.#keeper, custody: this.#custody };
+    this.#sharedHome = { context: this.#context, direct: this.#direct };
     this.#stopWatching = engine.watch?.onChange((resource) => this.#keeper.renewSoon(resource));
   }
 
   get engine(): { readonly name: string; readonly traits: EngineTraits } {
-    return this.#backend.engine;
+    return this.#caller.engine;
   }
 
   /** Waits for the lease up to waitMs, else throws AcquireTimeoutError. */
@@ -176,21 +181,21 @@ export class Locks implements AsyncDisposable {
    */
   once<T>(name: string, options: OnceOptions, fn: RunFunction<T>): Promise<OnceResult<T>>;
   once<T>(name: string, ...rest: readonly unknown[]): Promise<OnceResult<T>> {
-    return once(this, this.#backend.clock, name, rest);
+    return once(this, this.#caller.clock, name, rest);
   }
 
   /** Whether the grant behind a sequencer is alive at the backend now: Chubby's CheckSequencer. */
   async check(sequencer: string): Promise<boolean> {
     this.#refuseWhenClosed();
     const sequence = parseSequencer(sequencer);
-    return this.#call((call) => this.#backend.engine.check(sequence, call));
+    return this.#call((call) => this.#caller.engine.check(sequence, call));
   }
 
   /** Who holds and who waits. For people: it may be over before you read it. */
   async inspect(resource: string): Promise<ResourceView> {
     this.#refuseWhenClosed();
     checkResource(resource);
-    return this.#call((call) => this.#backend.engine.inspect(resource, call));
+    return this.#call((call) => this.#caller.engine.inspect(resource, call));
   }
 
   /** Everything that is held, waited for or closed, page by page. */
@@ -205,7 +210,7 @@ export class Locks implements AsyncDisposable {
       this.#refuseWhenClosed();
       options.signal?.throwIfAborted();
       const filter: ListFilter = { match, cursor, max: LIST_PAGE };
-      const page: ListPage = await this.#call((call) => this.#backend.engine.list(filter, call));
+      const page: ListPage = await this.#call((call) => this.#caller.engine.list(filter, call));
       yield* page.views;
       cursor = page.cursor;
     } while (cursor !== null);
@@ -228,7 +233,7 @@ export class Locks implements AsyncDisposable {
       throw new UsageError(`force is ${show(force)}; it must be true or false`);
     }
     const ref = { resource, token, force };
-    return this.#call((call) => this.#backend.engine.revoke(ref, call));
+    return this.#call((call) => this.#caller.engine.revoke(ref, call));
   }
 
   /**
@@ -246,20 +251,20 @@ export class Locks implements AsyncDisposable {
   }
 
   #wait(resource: string, terms: Terms): Promise<HeldLease> {
-    const startedAt = this.#backend.clock.now();
+    const startedAt = this.#caller.clock.now();
     const { mode, label } = terms;
     if (channels.wait.hasSubscribers) channels.wait.publish({ resource, mode, label });
     // Only leases that the keeper renews can be passed on: the others count their own life.
     const canPass = mode === "exclusive" && terms.renew;
-    const isStrict = canPass && terms.fair === "strict" && terms.waitMs > 0;
-    if (!isStrict) this.#strict.get(resource)?.send();
-    const waiting = isStrict
-      ? this.#waitStrictly(resource, terms, startedAt)
-      : canPass && terms.fair === "cohort"
-        ? this.#waitInCohort(resource, terms, startedAt)
-        : mode === "shared" && terms.fair === "cohort"
-          ? this.#waitShared(resource, terms, startedAt)
-          : this.#waitAlone(resource, terms, startedAt, this.#custody);
+    // Strict: one claim and one place in the backend's queue for each caller, whoever else waits here.
+    const waiting =
+      terms.fair === "strict"
+        ? this.#waitAlone(resource, terms, startedAt)
+        : canPass
+          ? this.#waitInCohort(resource, terms, startedAt)
+          : mode === "shared"
+            ? this.#waitShared(resource, terms, startedAt)
+            : this.#waitAlone(resource, terms, startedAt);
     const isHeard = channels["not-granted"].hasSubscribers;
     return isHeard ? this.#tellNotGranted(waiting, resource, terms, startedAt) : waiting;
   }
@@ -281,27 +286,20 @@ export class Locks implements AsyncDisposable {
     try {
       return await waiting;
     } catch (error) {
-      const waitedMs = this.#backend.clock.now() - startedAt;
+      const waitedMs = this.#caller.clock.now() - startedAt;
       const outcome = outcomeOf(error, signal);
       emit("not-granted", () => ({ resource, mode, label, waitedMs, outcome, error }));
       throw error;
     }
   }
 
-  #waitAlone(
-    resource: string,
-    terms: Terms,
-    startedAt: number,
-    custody: Custody,
-  ): Promise<HeldLease> {
+  #waitAlone(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
     return this.#contend(resource, terms, startedAt, (grant, now) => {
       if (this.#closing !== null) {
-        this.#backend.abandonGrant(grant, terms.callTimeoutMs);
+        abandonGrant(this.#context, grant, terms.callTimeoutMs);
         throw closed();
       }
-      const lease = new HeldLease(grant, 0, terms, this.#backend.clock, custody, now);
-      this.#keeper.add(grant);
-      return lease;
+      return this.#direct.hold(grant, 0, terms, now);
     });
   }
 
@@ -325,7 +323,7 @@ export class Locks implements AsyncDisposable {
     if (terms.waitMs > 0) return (known ?? this.#sharedLines(resource)).wait(terms, startedAt);
     const holders = known?.unsentHolders ?? null;
     if (holders !== null) return Promise.reject(new AcquireTimeoutError(resource, 0, holders));
-    return this.#waitAlone(resource, terms, startedAt, this.#custody);
+    return this.#waitAlone(resource, terms, startedAt);
   }
 
   #sharedLines(resource: string): SharedLines {
@@ -333,18 +331,6 @@ export class Locks implements AsyncDisposable {
     const lines = new SharedLines(resource, this.#sharedHome, onIdle);
     this.#shared.add(resource, lines);
     return lines;
-  }
-
-  #waitStrictly(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
-    const known = this.#strict.get(resource);
-    if (known !== undefined) return known.join(terms, startedAt);
-    const onIdle = () => this.#strict.delete(resource);
-    const line = new StrictLine(resource, this.#arena, this.#keeper, this.#custody, onIdle);
-    this.#strict.add(resource, line);
-    line.began();
-    const waiting = this.#waitAlone(resource, terms, startedAt, line.custody);
-    waiting.catch(() => line.ended());
-    return waiting;
   }
 
   #cohort(key: string, resource: string): Cohort {
@@ -384,8 +370,8 @@ export class Locks implements AsyncDisposable {
         over();
         reject(error);
       };
-      const wish = { resource, terms, tokens: 1, startedAt, waitMs, retry };
-      const claim = new Contention(this.#arena, wish, { granted, failed, heard: () => {} });
+      const request = { resource, terms, tokens: 1, startedAt, waitMs, retry };
+      const claim = new PendingClaim(this.#context, request, { granted, failed, heard: () => {} });
       const unfollow = signal && onAbort(signal, () => claim.abort(signal.reason));
       this.#waits.add(claim);
       claim.start();
@@ -394,14 +380,14 @@ export class Locks implements AsyncDisposable {
 
   async #close(): Promise<void> {
     for (const wait of this.#waits) wait.abort(closed());
-    for (const registry of [this.#cohorts, this.#strict, this.#shared]) {
+    for (const registry of [this.#cohorts, this.#shared]) {
       for (const group of registry.values()) group.close(closed());
     }
     await this.#endLeases();
-    await this.#backend.settled();
-    this.#arena.pulse?.close();
+    await this.#background.settled();
+    this.#context.pulse?.close();
     this.#stopWatching?.();
-    await this.#backend.engine.close();
+    await this.#caller.engine.close();
   }
 
   /**
@@ -424,7 +410,7 @@ export class Locks implements AsyncDisposable {
   #moment(works: readonly Promise<unknown>[]): Promise<void> {
     if (works.length === 0) return Promise.resolve();
     return new Promise((resolve) => {
-      const timer = this.#backend.clock.timer(STOPPING_MS, resolve, true);
+      const timer = this.#caller.clock.timer(STOPPING_MS, resolve, true);
       void Promise.allSettled(works).then(() => {
         timer.cancel();
         resolve();
@@ -433,13 +419,13 @@ export class Locks implements AsyncDisposable {
   }
 
   #terms(options: AcquireOptions): Terms {
-    const { name, traits } = this.#backend.engine;
+    const { name, traits } = this.#caller.engine;
     return resolveAcquire(options, this.#connection, name, traits);
   }
 
   #call<T>(ask: (call: Call) => Promise<T>): Promise<T> {
     const timeoutMs = this.#connection.defaults.callTimeoutMs ?? ACQUIRE_DEFAULTS.callTimeoutMs;
-    return this.#backend.call(timeoutMs, ask);
+    return this.#caller.call(timeoutMs, ask);
   }
 
   #refuseWhenClosed(): void {

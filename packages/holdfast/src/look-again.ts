@@ -1,4 +1,4 @@
-import type { Backend } from "./backend.js";
+import type { Engine } from "./engine.js";
 import { exponential, type RetryStrategy } from "./retry.js";
 
 /** Where the backend can neither keep a line nor tell of changes, looking again is all there is. */
@@ -7,7 +7,7 @@ const POLLING: RetryStrategy = exponential({ minMs: 20, maxMs: 1_000 });
 const WATCHING: RetryStrategy = exponential({ minMs: 1_000, maxMs: 1_000 });
 
 /** How often to look again while a resource is busy, where the caller has no wish of its own. */
-export function ownPace({ engine }: Backend): RetryStrategy {
+export function ownPace(engine: Engine): RetryStrategy {
   return engine.watch ? WATCHING : POLLING;
 }
 
@@ -21,7 +21,7 @@ export class Changes {
   onChange: () => void = ignore;
   readonly #stop: (() => void) | undefined;
 
-  constructor({ engine }: Backend, resource: string) {
+  constructor(engine: Engine, resource: string) {
     this.#stop = engine.watch?.onChange((name) => {
       if (name !== resource) return;
       this.seen = true;

@@ -1,7 +1,7 @@
-import type { Random } from "./chance.fixture.js";
 import type { Call, Engine } from "./engine.js";
 import { EngineError } from "./errors.js";
 import type { Wire } from "./schedule.fixture.js";
+import type { Random } from "./test-support/seeded-random.fixture.js";
 import type { ManualClock } from "./testing/index.js";
 
 /** The backend is honest; what lies between it and the client is not. */

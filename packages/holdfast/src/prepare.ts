@@ -3,7 +3,8 @@ import { EngineError, HoldfastError, kindOf, show, UsageError } from "./errors.j
 import { type Known, refuseUnknown } from "./known-options.js";
 import type { EngineUrl } from "./url.js";
 
-type PrepareUrl = (url: EngineUrl, wait: boolean) => Promise<void>;
+/** False where everything was there already. */
+type PrepareUrl = (url: EngineUrl, wait: boolean) => Promise<boolean>;
 
 export interface PrepareOptions {
   /** On a quorum: until no node is in quarantine any more. */
@@ -15,12 +16,16 @@ const ENGINES: Record<string, () => Promise<PrepareUrl>> = {
   mysql: async () => (await import("./engines/mysql/index.js")).prepareMysql,
   postgres: async () => (await import("./engines/postgres/index.js")).preparePostgres,
   postgresql: async () => (await import("./engines/postgres/index.js")).preparePostgres,
-  redlock: async () => (await import("./engines/quorum/index.js")).prepareQuorum,
+  redlock: async () => {
+    const { prepareQuorum } = await import("./engines/quorum/index.js");
+    return (url, wait) => prepareQuorum(url, wait).then(() => true);
+  },
 };
 
 /**
  * Makes what an engine needs once before its first use, such as tables, as a user that may make them.
- * What is there already stays; what is of an older version is brought up to date.
+ * What is there already stays; what is of an older version is brought up to date. Says whether there was
+ * anything to do.
  */
 export async function prepare(
   target: string | URL,
@@ -40,8 +45,7 @@ export async function prepare(
   if (load === undefined) return "nothing to do";
   const work = await load();
   try {
-    await work(url, wait);
-    return "prepared";
+    return (await work(url, wait)) ? "prepared" : "nothing to do";
   } catch (error) {
     if (error instanceof HoldfastError) throw error;
     const message = `${url.scheme}: ${error instanceof Error ? error.message : String(error)}`;

@@ -43,9 +43,8 @@ test("heartbeats of many waiters travel together, one call per interval", async 
 test("a batch of heartbeats holds at most a thousand waiters, and none is left out", async () => {
   const { clock, locks, other, batches } = stage();
   await other.acquire("a");
-  // Each with a label of its own, or they would share a place.
   for (let i = 0; i < 1_500; i++) {
-    void locks.acquire("a", { ...ALONE, label: `${i}` }).catch(() => {});
+    void locks.acquire("a", ALONE).catch(() => {});
   }
   await clock.advance(1_000);
   assert.deepEqual(

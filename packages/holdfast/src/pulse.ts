@@ -1,16 +1,9 @@
-import { type Backend, expectAnswers } from "./backend.js";
+import { type Caller, expectAnswers } from "./call.js";
 import type { Timer } from "./clock.js";
-import type {
-  Failed,
-  Granted,
-  GrantRef,
-  HolderView,
-  Queued,
-  QueueFacet,
-  Unknown,
-} from "./engine.js";
+import type { Failed, Granted, Queued, QueueFacet, Unknown } from "./engine.js";
 import { emit } from "./events.js";
-import { Registry } from "./registry.js";
+import { GenerationalMap } from "./generational-map.js";
+import type { SentClaim } from "./sent-claim.js";
 
 const MAX_BATCH = 1_000;
 // A waiter whose heartbeat is due within half its interval goes along with the ones due now: the
@@ -18,8 +11,6 @@ const MAX_BATCH = 1_000;
 const BATCH_AHEAD = 0.5;
 const REPEAT_MS = 100;
 const SLOWEST_MS = 1_000;
-
-const NOBODY: Waiter = { called: () => {} };
 
 /** "unknown" is a place that the backend has forgotten. */
 export type Outcome = Granted | "unknown";
@@ -29,47 +20,34 @@ export interface Waiter {
   called(outcome: Outcome): void;
 }
 
-/** One waiter's place in the backend's line, as this process sees it. */
-export class Place {
-  readonly ref: GrantRef;
-  waiter: Waiter;
-  holders: readonly HolderView[] = [];
-  dueAt = Infinity;
-  intervalMs = 0;
-  failures = 0;
-
-  constructor(ref: GrantRef, waiter: Waiter) {
-    this.ref = ref;
-    this.waiter = waiter;
-  }
-}
-
 /** Sends the heartbeats of all waiters of one engine, in batches, and takes the pushes. */
 export class Pulse {
-  readonly #backend: Backend;
+  readonly #caller: Caller;
   readonly #queue: QueueFacet;
-  readonly #places = new Registry<string, Place>();
+  readonly #waiting = new GenerationalMap<string, SentClaim>();
   readonly #stopListening: () => void;
   #beating = false;
   #timer: Timer | null = null;
   #wakeAt = Infinity;
 
-  constructor(backend: Backend, queue: QueueFacet) {
-    this.#backend = backend;
+  constructor(caller: Caller, queue: QueueFacet) {
+    this.#caller = caller;
     this.#queue = queue;
     this.#stopListening = queue.onGrant((ref, granted) => {
-      this.#places.get(ref.grantId)?.waiter.called(granted);
+      this.#waiting.get(ref.grantId)?.waiter?.called(granted);
     });
   }
 
   /** Before the claim is sent: a push may overtake the answer to enqueue. */
-  enrol(ref: GrantRef, waiter: Waiter): Place {
-    const place = new Place(ref, waiter);
-    this.#places.add(ref.grantId, place);
-    return place;
+  enrol(place: SentClaim, waiter: Waiter): void {
+    place.waiter = waiter;
+    place.holders = [];
+    place.dueAt = Infinity;
+    place.failures = 0;
+    this.#waiting.add(place.claim.grantId, place);
   }
 
-  queued(place: Place, answer: Queued, startedAt: number): void {
+  queued(place: SentClaim, answer: Queued, startedAt: number): void {
     place.holders = answer.holders;
     place.intervalMs = answer.nextHeartbeatMs;
     place.dueAt = startedAt + answer.nextHeartbeatMs;
@@ -77,11 +55,11 @@ export class Pulse {
     this.#wake(place.dueAt);
   }
 
-  leave(place: Place): void {
-    this.#places.delete(place.ref.grantId);
+  leave(place: SentClaim): void {
+    this.#waiting.delete(place.claim.grantId);
     // What has left must hold nothing: the map's former tables may keep it for a while.
-    place.waiter = NOBODY;
-    if (this.#places.size > 0) return;
+    place.waiter = null;
+    if (this.#waiting.size > 0) return;
     this.#timer?.cancel();
     this.#timer = null;
     this.#wakeAt = Infinity;
@@ -97,30 +75,30 @@ export class Pulse {
     // One call at a time: a backend that answers slowly must not be asked ever faster.
     if (this.#beating) return;
     this.#beating = true;
-    const now = this.#backend.clock.now();
-    const due = this.#places
+    const now = this.#caller.clock.now();
+    const due = this.#waiting
       .values()
       .filter((place) => place.dueAt - now <= place.intervalMs * BATCH_AHEAD);
     for (let i = 0; i < due.length; i += MAX_BATCH) await this.#ask(due.slice(i, i + MAX_BATCH));
     this.#beating = false;
-    for (const place of this.#places.values()) this.#wake(place.dueAt);
+    for (const place of this.#waiting.values()) this.#wake(place.dueAt);
   }
 
-  async #ask(batch: readonly Place[]): Promise<void> {
+  async #ask(batch: readonly SentClaim[]): Promise<void> {
     // One that hangs must not cost the places of those who wait for the next; and how long one
     // waiter would let its own calls take is not for the others to suffer from.
     const timeoutMs = Math.max(SLOWEST_MS, Math.min(...batch.map((place) => place.intervalMs)));
     let startedAt = 0;
     let answers: readonly (Queued | Granted | Unknown | Failed)[];
     try {
-      answers = await this.#backend.call(timeoutMs, (call) => {
+      answers = await this.#caller.call(timeoutMs, (call) => {
         startedAt = call.startedAt;
         return this.#queue.heartbeat(
-          batch.map((place) => place.ref),
+          batch.map((place) => place.claim),
           call,
         );
       });
-      expectAnswers(this.#backend, batch.length, answers);
+      expectAnswers(this.#caller, batch.length, answers);
     } catch (error) {
       emit("failed", () => ({ during: "heartbeat", error }));
       for (const place of batch) this.#postpone(place);
@@ -128,7 +106,7 @@ export class Pulse {
     }
     for (const [i, place] of batch.entries()) {
       // One that was pushed its grant meanwhile, or gave up, has left already.
-      if (this.#places.get(place.ref.grantId) !== place) continue;
+      if (place.waiter === null) continue;
       const answer = answers[i]!;
       if (answer.kind === "granted") place.waiter.called(answer);
       else if (answer.kind === "unknown") place.waiter.called("unknown");
@@ -138,19 +116,19 @@ export class Pulse {
   }
 
   /** The backend may still know us: the place is kept, and asked about again, ever more slowly. */
-  #postpone(place: Place): void {
+  #postpone(place: SentClaim): void {
     const delayMs = Math.min(
       REPEAT_MS * 2 ** place.failures++,
       Math.max(place.intervalMs, REPEAT_MS),
     );
-    place.dueAt = this.#backend.clock.now() + delayMs;
+    place.dueAt = this.#caller.clock.now() + delayMs;
   }
 
   #wake(at: number): void {
     if (at >= this.#wakeAt || this.#beating || at === Infinity) return;
     this.#timer?.cancel();
     this.#wakeAt = at;
-    const { clock } = this.#backend;
+    const { clock } = this.#caller;
     this.#timer = clock.timer(at - clock.now(), () => void this.#beat(), true);
   }
 }

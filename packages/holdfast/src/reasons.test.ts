@@ -161,7 +161,7 @@ describe("reasons", { concurrency: 2 }, () => {
       await prepare(`postgres://postgres@${at}/postgres?hold=advisory`);
       await lockAt(`postgres://postgres@${at}/postgres?hold=advisory`);
       await prepare(`postgres://postgres@${at}/postgres`);
-      assert.equal(await prepare(`postgres://bare@${at}/postgres`), "prepared");
+      assert.equal(await prepare(`postgres://bare@${at}/postgres`), "nothing to do");
       await tells(() => lockAt(`postgres://bare@${at}/postgres`), rights);
       // From here on a password is asked for.
       const rules = join(server.folder, "data/pg_hba.conf");

@@ -149,3 +149,51 @@ test("a release that begins while a renewal is under way wins", async () => {
   assert.equal(store.rooms.get("a")!.holdings.size, 1);
   assert.equal(lease.signal.aborted, false);
 });
+
+test("a loss that is announced while a renew() rests before its next try is told at once", async () => {
+  const { clock, engine, locks, other } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 30_000 });
+  engine.inject("renew", { kind: "fail" }, 2);
+  const renewing = outcomeOf(lease.renew());
+  await clock.advance(0);
+  assert.equal(engine.calls("renew"), 2, "the third try comes after a breath");
+  await other.revoke("a", { token: lease.token, force: true });
+  await clock.advance(0);
+  assert.equal(engine.calls("renew"), 3, "the announced change cuts the rest short");
+  assert.equal(lease.held, false, "somebody else may hold it already");
+  assert.ok((await renewing) instanceof LeaseLostError);
+});
+
+test("a change that is announced while a renew() is under way lets its repeats follow without a rest", async () => {
+  const { clock, engine, locks, other } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 30_000 });
+  const { opened, open } = gate();
+  const lost = new EngineError("lost", { effect: "unknown", retryable: true });
+  const until = opened.then(() => Promise.reject(lost));
+  engine.inject("renew", { kind: "hold-request", until });
+  engine.inject("renew", { kind: "fail" });
+  const renewing = outcomeOf(lease.renew());
+  await clock.advance(0);
+  await other.revoke("a", { token: lease.token, force: true });
+  await clock.advance(0);
+  assert.equal(engine.calls("renew"), 1);
+  open();
+  await clock.advance(0);
+  assert.equal(engine.calls("renew"), 3, "no try waits for a breath");
+  assert.equal(lease.held, false);
+  assert.ok((await renewing) instanceof LeaseLostError);
+});
+
+test("announced changes give a renew() no more tries than it has", async () => {
+  const { clock, engine, locks, other } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 30_000, renew: false });
+  engine.inject("renew", { kind: "fail" }, 9);
+  const renewing = outcomeOf(lease.renew());
+  for (let i = 0; i < 5; i++) {
+    await clock.advance(0);
+    await other.revoke("a", { token: lease.token, force: false });
+  }
+  await clock.advance(0);
+  assert.equal(engine.calls("renew"), 3);
+  assert.ok((await renewing) instanceof Error);
+});

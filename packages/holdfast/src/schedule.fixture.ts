@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { type Random, randomOf, withChance } from "./chance.fixture.js";
 import type { Engine } from "./engine.js";
 import { MemoryStore, memoryEngine } from "./engines/memory/index.js";
 import { HoldfastError } from "./errors.js";
@@ -7,6 +6,7 @@ import type { Lease } from "./lease.js";
 import { Locks } from "./locks.js";
 import type { AcquireOptions } from "./options.js";
 import { exponential } from "./retry.js";
+import { type Random, randomOf, withChance } from "./test-support/seeded-random.fixture.js";
 import { ManualClock } from "./testing/index.js";
 
 // Few enough that all wait for each other.

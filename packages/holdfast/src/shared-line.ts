@@ -1,22 +1,26 @@
-import { type Arena, type Claimant, Contention, type Wish } from "./acquire.js";
 import type { HolderView } from "./engine.js";
 import { AcquireTimeoutError, EngineError } from "./errors.js";
 import { emit } from "./events.js";
 import type { Grant } from "./grant.js";
-import type { Keeper } from "./keeper.js";
-import { type Custody, HeldLease } from "./lease.js";
+import type { HeldLease } from "./lease.js";
+import type { DirectController } from "./lease-controller.js";
 import { LocalLine } from "./local-line.js";
 import { type LocalHost, LocalWaiter } from "./local-waiter.js";
 import type { Terms } from "./options.js";
+import {
+  type ClaimContext,
+  type ClaimListener,
+  type ClaimRequest,
+  PendingClaim,
+} from "./pending-claim.js";
 
 /** So many claims of one line stand at the backend at once. */
 export const MOST_CLAIMS = 64;
 
 /** What the shared lines of one connection have in common. */
 export interface SharedHome {
-  readonly arena: Arena;
-  readonly keeper: Keeper;
-  readonly custody: Custody;
+  readonly context: ClaimContext;
+  readonly direct: DirectController;
 }
 
 /**
@@ -61,7 +65,7 @@ export class SharedLine implements LocalHost {
 
   wait(terms: Terms, startedAt: number): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
-      const { clock } = this.#home.arena.backend;
+      const { clock } = this.#home.context.caller;
       const waiter = new SharedWaiter(terms, startedAt, clock, this, resolve, reject);
       this.#waiting.join(waiter);
       this.#firstUnsent ??= waiter;
@@ -101,9 +105,7 @@ export class SharedLine implements LocalHost {
     if (first !== claim.waiter) first.claim!.backs(claim.waiter);
     this.#leave(first);
     const { terms, startedAt } = first;
-    const { arena, keeper, custody } = this.#home;
-    const lease = new HeldLease(grant, 0, terms, arena.backend.clock, custody, now);
-    keeper.add(grant);
+    const lease = this.#home.direct.hold(grant, 0, terms, now);
     emit("acquired", () => ({ ...lease.subject(), waitedMs: now - startedAt }));
     first.resolve(lease);
     this.#fill();
@@ -146,7 +148,7 @@ export class SharedLine implements LocalHost {
   }
 
   #send(waiter: SharedWaiter): void {
-    const claim = new SharedClaim(this.#resource, this.#home.arena, this, waiter);
+    const claim = new SharedClaim(this.#resource, this.#home.context, this, waiter);
     this.#claims.add(claim);
     claim.contention.start();
   }
@@ -189,12 +191,12 @@ export class SharedLine implements LocalHost {
     const waitedMs = this.#now() - waiter.startedAt;
     const silent = [...this.#claims].every(({ contention }) => contention.isUnheard);
     if (!this.#isHeard || silent || isUnanswered(waiter))
-      return this.#home.arena.backend.silence(waitedMs);
+      return this.#home.context.caller.silence(waitedMs);
     return new AcquireTimeoutError(this.#resource, waitedMs, this.holders);
   }
 
   #now(): number {
-    return this.#home.arena.backend.clock.now();
+    return this.#home.context.caller.clock.now();
   }
 }
 
@@ -205,18 +207,18 @@ class SharedWaiter extends LocalWaiter {
 }
 
 /** A claim at the backend, and the waiter that it keeps a place for. */
-class SharedClaim implements Claimant {
-  readonly contention: Contention;
+class SharedClaim implements ClaimListener {
+  readonly contention: PendingClaim;
   readonly #line: SharedLine;
   readonly #sentFor: SharedWaiter;
   #waiter: SharedWaiter;
   /** Whether the backend has answered. */
   isHeard = false;
 
-  constructor(resource: string, arena: Arena, line: SharedLine, waiter: SharedWaiter) {
+  constructor(resource: string, context: ClaimContext, line: SharedLine, waiter: SharedWaiter) {
     const { terms, startedAt } = waiter;
     // Patience is the waiter's own: the claim may outlast it, for somebody else.
-    const wish: Wish = {
+    const request: ClaimRequest = {
       ...{ resource, terms, tokens: 1, startedAt },
       ...{ waitMs: Infinity, retry: terms.retry },
     };
@@ -224,7 +226,7 @@ class SharedClaim implements Claimant {
     this.#sentFor = waiter;
     this.#waiter = waiter;
     waiter.claim = this;
-    this.contention = new Contention(arena, wish, this);
+    this.contention = new PendingClaim(context, request, this);
   }
 
   get waiter(): SharedWaiter {

@@ -70,7 +70,10 @@ export function numberParam(url: EngineUrl, name: string): number | undefined {
   const text = url.params.get(name);
   if (text === undefined) return undefined;
   if (/^\d+$/.test(text)) return Number(text);
-  throw new UsageError(`${name} is ${show(text)}; it must be a whole number, like ${name}=60000`);
+  const example = name.endsWith("Ms") ? 60_000 : 2;
+  throw new UsageError(
+    `${name} is ${show(text)}; it must be a whole number, like ${name}=${example}`,
+  );
 }
 
 function parseHosts(list: string, text: string): Host[] {

@@ -112,7 +112,7 @@ async function takeFor(
   for (let tries = 1; ; tries++) {
     const startedAt = clock.now();
     const lease = await take();
-    const { since, lifeMs } = (lease as HeldLease).grant;
+    const { since, lifeMs } = (lease as HeldLease).grant.group;
     const shortMs = Math.ceil(startedAt + atLeastMs - (since + lifeMs));
     if (shortMs <= 0) return lease;
     await lease.release();

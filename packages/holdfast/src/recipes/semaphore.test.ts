@@ -79,6 +79,7 @@ test("permits, mode and limit are looked at before anything is sent", async () =
     assert.throws(() => locks.semaphore("a", { permits }), /permits is .*whole number of 1 or/);
   }
   assert.throws(() => locks.semaphore("a", undefined as never), /permits/);
+  assert.throws(() => locks.semaphore("a", { limit: 2 } as never), /no option "limit".*"permits"/);
   assert.throws(() => locks.semaphore("", { permits: 1 }), UsageError);
   const { acquire } = locks.semaphore("a", { permits: 1 });
   await assert.rejects(acquire({ limit: 2 } as never), /chooses the limit itself/);

@@ -1,3 +1,4 @@
+import { UsageError } from "../errors.js";
 import type { Known } from "../known-options.js";
 import type { Lease } from "../lease.js";
 import { type AcquireOptions, type TryAcquireOptions, whole } from "../options.js";
@@ -40,6 +41,12 @@ const OPTIONS: Known<SemaphoreOptions> = { permits: true, ...DEFAULTS };
 export function semaphore(locks: Acquirer, name: string, options: SemaphoreOptions): Semaphore {
   checkResource(name);
   const { permits, ...defaults } = options ?? {};
+  // What acquire calls it, and other libraries.
+  if (permits === undefined && "limit" in defaults) {
+    throw new UsageError(
+      'semaphore has no option "limit"; how many hold it at once is "permits" here',
+    );
+  }
   const decided = { mode: "shared", limit: whole("permits", permits, 1) } as const;
   checkDefaults(options, OPTIONS, "semaphore");
   const hasty = withoutPatience(defaults);

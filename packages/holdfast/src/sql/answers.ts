@@ -1,7 +1,6 @@
 import type {
   Busy,
   Claim,
-  Failed,
   Gone,
   Granted,
   HolderView,
@@ -10,7 +9,7 @@ import type {
   Renewed,
   ResourceView,
 } from "../engine.js";
-import { EngineError, type HoldfastError, limitMismatch } from "../errors.js";
+import { type EngineError, limitMismatch } from "../errors.js";
 import type { Raw } from "./database.js";
 import { count, list, lists, oneOf, text, token, unreadable } from "./shape.js";
 
@@ -67,11 +66,6 @@ export function gone(answer: Raw): Gone {
 
 export function revoked(answer: unknown): "revoked" | "gone" {
   return oneOf(list(answer, 1)[0], "revoked", "gone");
-}
-
-/** One of a batch that could not be answered. */
-export function failed(error: HoldfastError): Failed {
-  return { kind: "failed", effect: error instanceof EngineError ? error.effect : "unknown", error };
 }
 
 export function unexpected(kind: string): EngineError {

@@ -17,9 +17,10 @@ import type {
   RevokeRef,
   Sequence,
 } from "../engine.js";
+import { failed, settleEach } from "../engine-kit/settle-each.js";
 import { EngineError } from "../errors.js";
 import { compileGlob } from "../resource.js";
-import { claimed, failed, gone, pageOf, renewed, revoked, unexpected, viewOf } from "./answers.js";
+import { claimed, gone, pageOf, renewed, revoked, unexpected, viewOf } from "./answers.js";
 import type { Database, Hearing, Operation, Raw } from "./database.js";
 import { Desk, retried } from "./desk.js";
 import { Line } from "./line.js";
@@ -85,20 +86,19 @@ export abstract class SqlEngine implements Engine {
     call: Call,
   ): Promise<readonly (Released | Gone | Failed)[]> {
     this.#refuseWhenClosed();
-    return Promise.all(
-      grants.map(async ({ resource, grantId, tombstoneMs }) => {
-        this.line.forget(grantId);
-        const words = { name: resource, id: grantId, tombstone: tombstoneMs };
-        try {
-          const answer = await this.#run({ verb: "release", ...words }, call);
-          if (answer[0] !== "released") return gone(answer);
-          this.line.succeed(answer, call);
-          return { kind: "released" };
-        } catch (error) {
-          return failed(this.database.failure(error).error);
-        }
-      }),
-    );
+    const release = async ({
+      resource,
+      grantId,
+      tombstoneMs,
+    }: ReleaseRef): Promise<Released | Gone> => {
+      this.line.forget(grantId);
+      const words = { name: resource, id: grantId, tombstone: tombstoneMs };
+      const answer = await this.#run({ verb: "release", ...words }, call);
+      if (answer[0] !== "released") return gone(answer);
+      this.line.succeed(answer, call);
+      return { kind: "released" };
+    };
+    return settleEach(grants, release, (error) => this.database.failure(error).error);
   }
 
   async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {

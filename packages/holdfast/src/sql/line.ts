@@ -11,10 +11,11 @@ import type {
   Unknown,
   Withdrawn,
 } from "../engine.js";
+import { SentHeartbeats } from "../engine-kit/sent-heartbeats.js";
+import { failed } from "../engine-kit/settle-each.js";
 import { EngineError, UsageError } from "../errors.js";
 import { emit } from "../events.js";
-import { claimed, failed, granted, queued, unexpected } from "./answers.js";
-import { Beats } from "./beats.js";
+import { claimed, granted, queued, unexpected } from "./answers.js";
 import type { Beat, Database, Hearing, Operation, Raw } from "./database.js";
 import { byName, retried } from "./desk.js";
 import { list, lists, oneOf, text } from "./shape.js";
@@ -40,7 +41,7 @@ export interface LineHost {
 /** Our waiters in the database's lines, and how each learns of its turn. */
 export class Line implements QueueFacet {
   readonly #host: LineHost;
-  readonly #beats = new Beats();
+  readonly #beats = new SentHeartbeats();
   readonly #listeners = new Set<GrantListener>();
   #closed = false;
 
@@ -50,7 +51,7 @@ export class Line implements QueueFacet {
 
   // Properties of its own, as the other engines have them: a facet may be taken apart by whoever wraps it.
   readonly enqueue = async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
-    const isNew = this.#beats.start(claim, call.startedAt);
+    const isNew = this.#beats.enqueue(claim, call.startedAt);
     try {
       const answer = claimed(await this.#host.claim("enqueue", claim, call), claim, call.startedAt);
       if (answer.kind !== "queued") this.#beats.forget(claim.grantId);
@@ -116,7 +117,8 @@ export class Line implements QueueFacet {
    */
   pushed(message: string): void {
     const [, grantId, beat, ...grant] = PUSH.exec(message) ?? [];
-    const since = grantId === undefined ? null : this.#beats.since(grantId, Number(beat));
+    const since =
+      grantId === undefined ? null : (this.#beats.at(grantId, Number(beat))?.since ?? null);
     if (grantId === undefined || since === null) return;
     const [token, tokens, ttlMs] = grant;
     this.#deliver(grantId, granted(["granted", token, Number(tokens), Number(ttlMs)], since));
@@ -124,7 +126,9 @@ export class Line implements QueueFacet {
 
   /** Pushes may have been lost: whoever waits asks now, not at its next heartbeat. */
   async reread(): Promise<void> {
-    const known = this.#beats.latest();
+    const known = this.#beats.latest().map(({ ref, beat, since }) => {
+      return { name: ref.resource, id: ref.grantId, beat, since };
+    });
     if (known.length === 0 || this.#closed) return;
     const { database } = this.#host;
     // No new number: when these were sent we know in core's time, and now we do not.

@@ -29,7 +29,7 @@ export function claimedHere(resource: string, answer: unknown): TransactionClaim
 export function fencedOut({ resource, token }: Sequence, where: string): FencedOutError {
   return new FencedOutError(
     `no live grant of ${where} has token ${token} of "${resource}": the grant has ended, or the lock is ` +
-      "kept elsewhere; node_modules/holdfast/docs/fencing.md says how its token is checked then",
+      "kept elsewhere; docs/fencing.md of the package holdfast says how its token is checked then",
     { resource },
   );
 }

@@ -1,19 +1,14 @@
 import assert from "node:assert";
 import { test } from "node:test";
-import { callNow } from "../call.fixture.js";
-import type { Claim } from "../engine.js";
 import { MemoryStore, memoryEngine } from "../engines/memory/index.js";
 import { EngineError } from "../errors.js";
-import { mintGrantId } from "../grant-id.js";
+import { now } from "../test-support/call.fixture.js";
+import { claim as claimOf } from "../test-support/claim.fixture.js";
 import { type FlakyEngine, flakyEngine } from "./flaky-engine.js";
 
-const call = () => callNow(1_000);
+const call = () => now(1_000);
 
-function claim(): Claim {
-  const grantId = mintGrantId();
-  const terms = { ttlMs: 10_000, lockDelayMs: 0, tokens: 1, label: "test" };
-  return { resource: "door", grantId, mode: "exclusive", limit: null, ...terms };
-}
+const claim = () => claimOf("door");
 
 async function holders(engine: FlakyEngine): Promise<number> {
   return (await engine.inspect("door", call())).holders.length;

@@ -1,5 +1,5 @@
 import assert from "node:assert";
-import { sleep, systemClock, timersKeepingAlive } from "../../clock.js";
+import { sleep, systemClock } from "../../clock.js";
 
 const SETTLING_MS = 3_000;
 
@@ -28,7 +28,7 @@ export async function leavesNoMoreThan(
 }
 
 export function activeResources(): ActiveResources {
-  const counts = new Map<string, number>([["timers of ours", timersKeepingAlive()]]);
+  const counts = new Map<string, number>();
   for (const kind of process.getActiveResourcesInfo()) {
     // An immediate is over with this turn of the event loop; it cannot be left behind.
     if (kind !== "Immediate") counts.set(kind, (counts.get(kind) ?? 0) + 1);

@@ -5,8 +5,10 @@ import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startEtcd } from "@holdfast/servers";
 import { UsageError } from "../../errors.js";
-import { soon, timed } from "../../soon.fixture.js";
-import { Ground, lossOf, until } from "./ground.fixture.js";
+import { lossOf } from "../../test-support/loss.fixture.js";
+import { soon, timed } from "../../test-support/soon.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { Ground } from "./ground.fixture.js";
 
 type Part = (ground: Ground) => Promise<void>;
 

@@ -29,6 +29,7 @@ import { EngineError, UsageError } from "../../errors.js";
 import { Changes } from "./changes.js";
 import { Claims, type Verdict } from "./claims.js";
 import { EtcdClient } from "./client.js";
+import { failedRequest } from "./failure.js";
 import { GivenUp } from "./given-up.js";
 import { Heartbeats } from "./heartbeats.js";
 import { type Entered, enter, inCore } from "./instants.js";
@@ -158,7 +159,7 @@ export class EtcdEngine implements Engine {
         const kept = this.#places.forget(ref);
         const isUnsent = this.#givenUp.release(ref.grantId, ref.tombstoneMs);
         if (isUnsent && kept === null) return { kind: "gone", why: "unknown" };
-        const answer = await this.#releases.release(ref, deadline).catch(failed);
+        const answer = await this.#releases.release(ref, deadline).catch(failedRequest);
         if (answer.kind === "failed") this.#places.leaveBehind(ref, kept);
         return answer;
       }),
@@ -226,7 +227,7 @@ export class EtcdEngine implements Engine {
         if (verdict.kind === "failed") return verdict;
         // Released meanwhile: what was read is over.
         if (known.has(ref) && this.#places.holdings.isOver(ref)) return { kind: "unknown" };
-        const answer = await this.#stands(ref, verdict, entered).catch(failed);
+        const answer = await this.#stands(ref, verdict, entered).catch(failedRequest);
         if (answer.kind !== "gone") return answer;
         this.#places.forget(ref);
         return { kind: "unknown" };
@@ -278,9 +279,4 @@ export class EtcdEngine implements Engine {
     if (!this.#closed) return enter(call);
     throw new EngineError("the etcd engine was closed", { effect: "none", retryable: false });
   }
-}
-
-function failed(error: unknown): Failed {
-  if (!(error instanceof EngineError)) throw error;
-  return { kind: "failed", effect: error.effect, error };
 }

@@ -1,3 +1,5 @@
+import type { Failed } from "../../engine.js";
+import { failed } from "../../engine-kit/settle-each.js";
 import { EngineError, type FailureReason } from "../../errors.js";
 
 const NO_SPACE = /space exceeded/;
@@ -12,7 +14,7 @@ const REFUSALS: readonly Refusal[] = [
   [NO_SPACE, "etcd is out of space (its quota) and refuses to write", true],
   [
     /permission denied/,
-    "this etcd user may not do what locks need; node_modules/holdfast/docs/engines/etcd.md lists it",
+    "this etcd user may not do what locks need; docs/engines/etcd.md of the package holdfast lists it",
     ...([false, "rights"] as const),
   ],
   [
@@ -102,4 +104,10 @@ function says(error: unknown, pattern: RegExp): boolean {
     error.cause instanceof Error &&
     pattern.test(error.cause.message)
   );
+}
+
+/** For one of a batch. What is no failure of etcd's is a defect, and not hidden in an answer. */
+export function failedRequest(error: unknown): Failed {
+  if (!(error instanceof EngineError)) throw error;
+  return failed(error);
 }

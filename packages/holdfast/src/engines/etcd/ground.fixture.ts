@@ -1,24 +1,20 @@
 import assert from "node:assert/strict";
-import { execFile, spawn } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
-import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { type EtcdServer, ensure, Relay } from "@holdfast/servers";
-import { LeaseLostError } from "../../errors.js";
-import type { Lease } from "../../lease.js";
-import { Locks } from "../../locks.js";
+import { type EtcdServer, ensure, type Relay } from "@holdfast/servers";
+import type { Locks } from "../../locks.js";
+import { TestServer, untilWaiters } from "../../test-support/test-server.fixture.js";
 import { type EtcdEngineOptions, type EtcdLocks, etcdEngine } from "./index.js";
 
 export type OpenOptions = Partial<EtcdEngineOptions>;
 
 /** Clients on some servers, closed together. The servers are whoever's who started them. */
-export class Ground implements AsyncDisposable {
+export class Ground extends TestServer {
   readonly servers: readonly EtcdServer[];
-  readonly #closers: (() => unknown)[] = [];
+  readonly untilWaiters = untilWaiters;
 
   constructor(...servers: EtcdServer[]) {
+    super();
     this.servers = servers;
   }
 
@@ -27,9 +23,7 @@ export class Ground implements AsyncDisposable {
   }
 
   engine(options: OpenOptions = {}): EtcdLocks {
-    const engine = etcdEngine({ endpoints: this.endpoints, ...options });
-    this.#closers.push(() => engine.close());
-    return engine;
+    return this.closesEngine(etcdEngine({ endpoints: this.endpoints, ...options }));
   }
 
   /** As another process would have it. */
@@ -37,17 +31,9 @@ export class Ground implements AsyncDisposable {
     return this.locksOn(this.engine(options));
   }
 
-  locksOn(engine: EtcdLocks): Locks {
-    const locks = new Locks(engine);
-    this.#closers.unshift(() => locks.close());
-    return locks;
-  }
-
   /** Between a client and each server. */
-  async relays(): Promise<Relay[]> {
-    const relays = await Promise.all(this.servers.map(({ port }) => Relay.start(port)));
-    for (const relay of relays) this.#closers.push(() => relay.close());
-    return relays;
+  relays(): Promise<Relay[]> {
+    return Promise.all(this.servers.map(({ port }) => this.relayTo(port)));
   }
 
   /** What etcdctl prints. */
@@ -97,55 +83,4 @@ export class Ground implements AsyncDisposable {
   calls(method: string): Promise<number> {
     return this.metric(new RegExp(`^grpc_server_started_total.*grpc_method="${method}"`));
   }
-
-  async untilWaiters(locks: Locks, resource: string, count: number): Promise<void> {
-    await until(`${count} wait for ${resource}`, async () => {
-      const { waiters } = await locks.inspect(resource);
-      return waiters.length === count;
-    });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    // What is cut off cannot be closed in order, and need not be.
-    for (const close of this.#closers)
-      await Promise.race([close(), sleep(1_500, null, { ref: false })]);
-  }
-}
-
-/** A fixture beside this file as another process, which is told by lines and answers by lines. */
-export function startChild(fixture: string, args: readonly string[]) {
-  const file = fileURLToPath(new URL(`${fixture}.fixture.js`, import.meta.url));
-  const child = spawn(process.execPath, [file, ...args], { stdio: ["pipe", "pipe", "inherit"] });
-  child.stdin.on("error", () => {});
-  return {
-    process: child,
-    lines: createInterface({ input: child.stdout })[Symbol.asyncIterator](),
-    say: (line: string) => child.stdin.write(`${line}\n`),
-    kill: async () => {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      const exited = once(child, "exit");
-      child.kill("SIGKILL");
-      await exited;
-    },
-  };
-}
-
-export async function lossOf(lease: Lease): Promise<string> {
-  if (!lease.signal.aborted) await once(lease.signal, "abort");
-  assert.ok(lease.signal.reason instanceof LeaseLostError);
-  return lease.signal.reason.reason;
-}
-
-/** Looks again and again until it is so; gives how long that took. */
-export async function until(
-  what: string,
-  check: () => unknown,
-  withinMs = 30_000,
-): Promise<number> {
-  const started = performance.now();
-  while (!(await check())) {
-    assert.ok(performance.now() - started < withinMs, `${what}: not within ${withinMs} ms`);
-    await sleep(10);
-  }
-  return performance.now() - started;
 }

@@ -3,12 +3,13 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type EtcdServer, startEtcd } from "@holdfast/servers";
-import { callNow } from "../../call.fixture.js";
 import { systemClock } from "../../clock.js";
 import type { Claim, Engine, Granted } from "../../engine.js";
-import { mintGrantId } from "../../grant-id.js";
-import { soon } from "../../soon.fixture.js";
-import { Ground, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { soon } from "../../test-support/soon.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { Ground } from "./ground.fixture.js";
 import { Keys, markerOf } from "./keys.js";
 import { entryOf } from "./line.js";
 
@@ -28,16 +29,6 @@ after(async () => {
   await ground[Symbol.asyncDispose]();
   await server.stop();
 });
-
-function claim(resource: string, more: Partial<Claim> = {}): Claim {
-  return {
-    ...{ resource, grantId: mintGrantId(), mode: "exclusive", limit: null, ttlMs: 10_000 },
-    ...{ lockDelayMs: 0, tokens: 1, label: "test" },
-    ...more,
-  };
-}
-
-const now = callNow;
 
 const keyOf = ({ resource, grantId }: Claim) => keys.entry(resource, grantId);
 

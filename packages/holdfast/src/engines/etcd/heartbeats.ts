@@ -1,8 +1,8 @@
 import { systemClock } from "../../clock.js";
 import type { Failed, GrantRef } from "../../engine.js";
-import { EngineError } from "../../errors.js";
 import { type Claims, MOST_HOLDERS, type Verdict } from "./claims.js";
 import type { EtcdClient } from "./client.js";
+import { failedRequest } from "./failure.js";
 import type { Holdings, Waiting } from "./holdings.js";
 import { type Keys, markersIn } from "./keys.js";
 import type { SharedLease } from "./leases.js";
@@ -93,7 +93,7 @@ export class Heartbeats {
     const unclear = !complete && seen.orphans.length > 0;
     const line = unclear ? await this.#readings.line(resource, deadline) : seen;
     return Promise.all(
-      refs.map((_, i) => this.#one(line, found(answer, i + 2)[0], deadline).catch(failedOne)),
+      refs.map((_, i) => this.#one(line, found(answer, i + 2)[0], deadline).catch(failedRequest)),
     );
   }
 
@@ -137,7 +137,7 @@ export class Heartbeats {
       const place = { position: null, holders, before: null, lastBefore, readAt };
       return { kind: "waits", self: own, ...place };
     } catch (error) {
-      return failedOne(error);
+      return failedRequest(error);
     }
   }
 
@@ -199,10 +199,5 @@ function batches(waiters: readonly GrantRef[]): [resource: string, refs: GrantRe
 
 /** One room that cannot be read does not decide for the others. */
 function failed(refs: readonly GrantRef[]): (error: unknown) => Failed[] {
-  return (error) => refs.map(() => failedOne(error));
-}
-
-function failedOne(error: unknown): Failed {
-  if (!(error instanceof EngineError)) throw error;
-  return { kind: "failed", effect: error.effect, error };
+  return (error) => refs.map(() => failedRequest(error));
 }

@@ -5,8 +5,9 @@ import { once } from "node:events";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type EtcdServer, startEtcd } from "@holdfast/servers";
-import { soon, timed } from "../../soon.fixture.js";
-import { Ground, until } from "./ground.fixture.js";
+import { soon, timed } from "../../test-support/soon.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { Ground } from "./ground.fixture.js";
 
 let server: EtcdServer;
 before(async () => {

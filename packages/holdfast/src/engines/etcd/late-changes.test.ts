@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startEtcd } from "@holdfast/servers";
-import { callNow } from "../../call.fixture.js";
 import type { Claim } from "../../engine.js";
-import { mintGrantId } from "../../grant-id.js";
-import { Ground, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim as claimOf } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { Ground } from "./ground.fixture.js";
 import { deletionOf, HeldBack, putOf } from "./held-back.fixture.js";
 import type { EtcdLocks } from "./index.js";
 
@@ -30,16 +31,11 @@ function play(title: string, part: (scene: Scene) => Promise<void>): void {
   });
 }
 
-function claim(resource: string, more: Partial<Claim> = {}): Claim {
-  return {
-    ...{ resource, grantId: mintGrantId(), mode: "exclusive", limit: null, ttlMs: 30_000 },
-    ...{ lockDelayMs: 0, tokens: 3, label: "test" },
-    ...more,
-  };
-}
+const claim = (resource: string, more: Partial<Claim> = {}) =>
+  claimOf(resource, { ttlMs: 30_000, tokens: 3, ...more });
 
 async function take(engine: EtcdLocks, one: Claim): Promise<bigint> {
-  const answer = await engine.tryAcquire(one, callNow());
+  const answer = await engine.tryAcquire(one, now());
   assert.equal(answer.kind, "granted");
   return answer.kind === "granted" ? answer.token : 0n;
 }
@@ -51,12 +47,12 @@ async function renew(
   more: { ttlMs: number; index?: number; leave?: boolean; timeoutMs?: number },
 ): Promise<string> {
   const { timeoutMs = 5_000, ...terms } = more;
-  const [answer] = await engine.renew([{ resource, grantId, ...terms }], callNow(timeoutMs));
+  const [answer] = await engine.renew([{ resource, grantId, ...terms }], now(timeoutMs));
   return answer!.kind === "failed" ? `failed, ${answer!.effect}` : answer!.kind;
 }
 
 async function leftMs({ ground }: Scene, resource: string): Promise<number> {
-  const { holders } = await ground.engine().inspect(resource, callNow());
+  const { holders } = await ground.engine().inspect(resource, now());
   return holders[0]?.remainingMs ?? 0;
 }
 
@@ -101,7 +97,7 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
       const one = claim("given");
       const token = await take(other, one);
       relay.withhold(deletionOf("holdfast/given/"));
-      const revoking = engine.revoke({ resource: "given", token, force: true }, callNow(1_000));
+      const revoking = engine.revoke({ resource: "given", token, force: true }, now(1_000));
       await sleep(AWHILE_MS);
       assert.equal(await renew(other, one, { ttlMs: 30_000, index: 1 }), "renewed");
       relay.letGo();
@@ -140,10 +136,10 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
       assert.equal(await renew(engine, one, { ttlMs: 20_000, leave: true }), "renewed");
       const { resource } = one;
       const gently = { resource, token, force: false };
-      if (revoked) assert.equal(await ground.engine().revoke(gently, callNow()), "revoked");
-      const [answer] = await engine.release([{ ...one, tombstoneMs: 1_000 }], callNow());
+      if (revoked) assert.equal(await ground.engine().revoke(gently, now()), "revoked");
+      const [answer] = await engine.release([{ ...one, tombstoneMs: 1_000 }], now());
       assert.deepEqual(answer, { kind: "gone", why: "expired" });
-      const next = await ground.engine().tryAcquire(claim(resource), callNow());
+      const next = await ground.engine().tryAcquire(claim(resource), now());
       assert.equal(next.kind, "busy");
     }
   });
@@ -177,7 +173,7 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
       const one = claim("given", { ttlMs: 6_000 });
       const token = await take(other, one);
       relay.withhold(putOf("holdfast/given/"));
-      const revoking = engine.revoke({ resource: "given", token, force: false }, callNow(20_000));
+      const revoking = engine.revoke({ resource: "given", token, force: false }, now(20_000));
       await until("the revocation is under way", () => relay.caught > 0);
       await sleep(2_500);
       const at = performance.now();
@@ -199,7 +195,7 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
     const { engine, ground } = scene;
     await take(ground.engine(), claim("place"));
     const waiter = claim("place");
-    const ask = async () => (await engine.queue!.enqueue(waiter, callNow())).kind;
+    const ask = async () => (await engine.queue!.enqueue(waiter, now())).kind;
     assert.equal(await ask(), "queued");
     const keys = async () => {
       const json = await ground.ctl("get", "--prefix", "holdfast/place/", "-w", "json");

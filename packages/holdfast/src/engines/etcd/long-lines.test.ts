@@ -3,15 +3,16 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type EtcdServer, startEtcd } from "@holdfast/servers";
-import { callNow } from "../../call.fixture.js";
 import type { Claim, Engine, Granted } from "../../engine.js";
-import { mintGrantId } from "../../grant-id.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
 import { etcdEngine } from "./index.js";
 
 const ENGINES = 3;
 const EACH = 150;
 const BEAT_MS = 1_000;
 const LONGEST_MS = 60_000;
+const TTL_MS = 30_000;
 
 let server: EtcdServer;
 
@@ -23,14 +24,6 @@ after(() => server.stop());
 
 function engine(): Engine {
   return etcdEngine({ endpoints: [`127.0.0.1:${server.port}`] });
-}
-
-function claim(resource: string, wish: Partial<Claim>): Claim {
-  return {
-    ...{ resource, grantId: mintGrantId(), mode: "exclusive", limit: null, ttlMs: 30_000 },
-    ...{ lockDelayMs: 0, tokens: 1, label: "one of many" },
-    ...wish,
-  };
 }
 
 /** As core does: stands in line, asks after those who wait, and gives back what it was granted. */
@@ -50,7 +43,7 @@ class Crowd {
 
   async stand(one: Claim): Promise<void> {
     this.waiting.set(one.grantId, one);
-    const answer = await this.engine.queue!.enqueue(one, callNow(30_000));
+    const answer = await this.engine.queue!.enqueue(one, now(30_000));
     if (answer.kind === "granted") this.#take(one.grantId, answer);
   }
 
@@ -59,7 +52,7 @@ class Crowd {
       await sleep(BEAT_MS);
       if (this.#over) return;
       const refs = [...this.waiting.values()];
-      const answers = await this.engine.queue!.heartbeat(refs, callNow(30_000));
+      const answers = await this.engine.queue!.heartbeat(refs, now(30_000));
       for (const [i, answer] of answers.entries()) {
         if (answer.kind === "granted") this.#take(refs[i]!.grantId, answer);
       }
@@ -97,23 +90,25 @@ describe("long lines", { concurrency: 1 }, () => {
           highest = Math.max(highest, ++holding);
           await sleep(1);
           holding--;
-          await crowd.engine.release([{ ...one, tombstoneMs: 0 }], callNow(30_000));
+          await crowd.engine.release([{ ...one, tombstoneMs: 0 }], now(30_000));
         });
         return crowd;
       });
       const first = engine();
-      const held = Array.from({ length: most }, () => claim(resource, wish));
-      for (const one of held) await first.tryAcquire(one, callNow());
+      const held = Array.from({ length: most }, () => claim(resource, { ttlMs: TTL_MS, ...wish }));
+      for (const one of held) await first.tryAcquire(one, now());
       for (let i = 0; i < EACH; i++) {
-        await Promise.all(crowds.map((crowd) => crowd.stand(claim(resource, wish))));
+        await Promise.all(
+          crowds.map((crowd) => crowd.stand(claim(resource, { ttlMs: TTL_MS, ...wish }))),
+        );
       }
       const gone = crowds[0]!.waiting.values().next().value!;
       crowds[0]!.waiting.delete(gone.grantId);
-      await crowds[0]!.engine.queue!.withdraw(gone, callNow());
+      await crowds[0]!.engine.queue!.withdraw(gone, now());
       assert.equal(tokens.length, 0);
       const started = performance.now();
       const released = held.map((one) => ({ ...one, tombstoneMs: 0 }));
-      await first.release(released, callNow());
+      await first.release(released, now());
       while (tokens.length < ENGINES * EACH - 1 && performance.now() - started < LONGEST_MS) {
         await sleep(5);
       }

@@ -1,9 +1,8 @@
 import { systemClock } from "../../clock.js";
 import type { Failed, Gone, RenewRef } from "../../engine.js";
-import { EngineError } from "../../errors.js";
 import { type Changes, type Confirmed, confirmed, isOver, type Wanted } from "./changes.js";
 import type { EtcdClient } from "./client.js";
-import { isOutOfSpace } from "./failure.js";
+import { failedRequest, isOutOfSpace } from "./failure.js";
 import type { Holdings } from "./holdings.js";
 import type { Keys } from "./keys.js";
 import { type Entry, readEntry } from "./line.js";
@@ -54,12 +53,12 @@ export class Renewals {
       if (grant !== null && !isLate) grant.order = order;
       if (grant?.gone) outcomes[i] = { kind: "gone", why: "expired" };
       else if (isLate) {
-        const late = this.#late(wanted, deadline).catch(failed);
+        const late = this.#late(wanted, deadline).catch(failedRequest);
         works.push(late.then((outcome) => (outcomes[i] = outcome)));
       } else if (grant?.told === false || wanted.leave) {
         // One that took over by the end of the last before it: now its key is made to say so.
         const self = grant?.told === false ? grant.self : null;
-        const written = this.#written(wanted, self, deadline).catch(failed);
+        const written = this.#written(wanted, self, deadline).catch(failedRequest);
         works.push(written.then((outcome) => (outcomes[i] = outcome)));
       } else usual.push([i, wanted]);
     }
@@ -68,7 +67,7 @@ export class Renewals {
       const asked = chunk.map(([, wanted]) => wanted);
       // One chunk that cannot be read does not decide for the others.
       const answered = this.#chunk(asked, deadline).catch((error: unknown) =>
-        asked.map(() => failed(error)),
+        asked.map(() => failedRequest(error)),
       );
       const renewed = answered.then((answers) => {
         for (const [j, [at]] of chunk.entries()) outcomes[at] = answers[j]!;
@@ -158,7 +157,7 @@ export class Renewals {
       if (isKept && isSame) return confirmed(life, wanted.ttlMs, null);
       return await this.#changes.write(wanted, kv, deadline);
     } catch (error) {
-      return failed(error);
+      return failedRequest(error);
     }
   }
 
@@ -172,11 +171,6 @@ export class Renewals {
     const mark = entry.lockDelayMs > 0 ? this.#holdings.grant(wanted)?.marker : null;
     return kv.lease === lease.id && mark === (marker?.id ?? null);
   }
-}
-
-function failed(error: unknown): Failed {
-  if (!(error instanceof EngineError)) throw error;
-  return { kind: "failed", effect: error.effect, error };
 }
 
 function isRecent({ lease, marker }: Life, at: number): boolean {

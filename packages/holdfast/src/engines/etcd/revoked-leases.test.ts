@@ -6,8 +6,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type EtcdServer, startEtcd } from "@holdfast/servers";
 import { LeaseLostError } from "../../errors.js";
 import type { Lease } from "../../lease.js";
-import { soon, timed } from "../../soon.fixture.js";
-import { Ground, lossOf, until } from "./ground.fixture.js";
+import { lossOf } from "../../test-support/loss.fixture.js";
+import { soon, timed } from "../../test-support/soon.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { Ground } from "./ground.fixture.js";
 import { HeldBack, putOf } from "./held-back.fixture.js";
 
 const TTL_MS = 60_000;

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Relay, startEtcd } from "@holdfast/servers";
-import { Ground, until } from "./ground.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { Ground } from "./ground.fixture.js";
 
 type Part = (ground: Ground, relays: readonly [Relay, Relay]) => Promise<void>;
 

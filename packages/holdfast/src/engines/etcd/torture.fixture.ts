@@ -1,7 +1,12 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { Relay, startEtcdCluster } from "@holdfast/servers";
-import { hangFault, relayFaults, restartFault } from "../../torture/faults.fixture.js";
-import { disposeAll, type Place, PROCESSES } from "../../torture/player.fixture.js";
+import { startEtcdCluster } from "@holdfast/servers";
+import {
+  cutOffFault,
+  hangFault,
+  relayFaults,
+  relaysTo,
+  restartFault,
+} from "../../test-support/torture/faults.fixture.js";
+import { disposeAll, type Place } from "../../test-support/torture/player.fixture.js";
 import { Lane } from "./harness.fixture.js";
 
 const TTL_MS = 3_000;
@@ -9,11 +14,7 @@ const TTL_MS = 3_000;
 /** Three servers, and for each process a relay to each of them. */
 export async function etcdPlace(): Promise<Place> {
   const servers = await startEtcdCluster();
-  const relays = await Promise.all(
-    Array.from({ length: PROCESSES }, () =>
-      Promise.all(servers.members.map(({ port }) => Relay.start(port))),
-    ),
-  );
+  const relays = await relaysTo(servers.members.map(({ port }) => port));
   const urlOf = (ports: readonly number[]) =>
     `etcd://${ports.map((port) => `127.0.0.1:${port}`).join(",")}`;
   const ports = servers.members.map(({ port }) => port);
@@ -30,15 +31,7 @@ export async function etcdPlace(): Promise<Place> {
     directUrl: urlOf(ports),
     faults: [
       ...relayFaults(relays.flat(), TTL_MS),
-      {
-        name: "process cut off",
-        inflict: async (random) => {
-          const own = relays[random(PROCESSES)]!;
-          for (const relay of own) relay.cut();
-          await sleep(random(TTL_MS));
-          for (const relay of own) relay.mend();
-        },
-      },
+      cutOffFault(relays, TTL_MS),
       // Shorter than a lease: a leader that hung for longer revokes leases that live (etcd-io/etcd#15247).
       hangFault(() => servers.leader(), TTL_MS / 3),
       hangFault((random) => servers.members[random(3)]!, TTL_MS / 3),

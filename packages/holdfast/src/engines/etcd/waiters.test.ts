@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startEtcd } from "@holdfast/servers";
 import type { Lease } from "../../lease.js";
-import { Ground, until } from "./ground.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { Ground } from "./ground.fixture.js";
 
 for (const [processes, each] of [
   [1, 200],
@@ -19,9 +20,8 @@ for (const [processes, each] of [
     const options = { fair: "strict", waitMs: 60_000, signal: controller.signal } as const;
     const granted: Lease[] = [];
     const waits = Array.from({ length: processes }, () => ground.locks()).flatMap((locks) =>
-      // Each with a label of its own, or they would share a place.
-      Array.from({ length: each }, (_, i) =>
-        locks.acquire("a", { ...options, label: `${i}` }).then((one) => granted.push(one)),
+      Array.from({ length: each }, () =>
+        locks.acquire("a", options).then((one) => granted.push(one)),
       ),
     );
     for (const wait of waits) wait.catch(() => {});

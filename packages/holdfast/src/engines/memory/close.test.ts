@@ -1,17 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { callNow as now } from "../../call.fixture.js";
-import type { Claim } from "../../engine.js";
-import { mintGrantId } from "../../grant-id.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
 import { MemoryStore, memoryEngine } from "./index.js";
 
 test("who waited for an engine that was closed leaves the line, and nobody else does", async () => {
   const store = new MemoryStore();
   const [holder, closing, other] = [0, 1, 2].map(() => memoryEngine({ store }));
-  const held = claim();
+  const held = claim("a");
   await holder!.tryAcquire(held, now());
-  await closing!.queue!.enqueue(claim(), now());
-  const next = claim();
+  await closing!.queue!.enqueue(claim("a"), now());
+  const next = claim("a");
   await other!.queue!.enqueue(next, now());
   await closing!.close();
   assert.equal((await other!.inspect("a", now())).waiters.length, 1);
@@ -19,8 +18,3 @@ test("who waited for an engine that was closed leaves the line, and nobody else 
   const [answer] = await other!.queue!.heartbeat([next], now());
   assert.equal(answer!.kind, "granted");
 });
-
-function claim(): Claim {
-  const terms = { mode: "exclusive", limit: null, ttlMs: 10_000, lockDelayMs: 0 } as const;
-  return { resource: "a", grantId: mintGrantId(), ...terms, tokens: 1, label: "" };
-}

@@ -2,7 +2,7 @@ import {
   checkCostAmongHolders,
   checkCostAmongWaiters,
   checkCostOfListing,
-} from "../../cost.fixture.js";
+} from "../../test-support/cost.fixture.js";
 import { memoryEngine } from "./index.js";
 
 checkCostAmongWaiters(memoryEngine);

@@ -1,6 +1,6 @@
 import { test } from "node:test";
-import { serveCrowd } from "../../crowd.fixture.js";
 import { Locks } from "../../locks.js";
+import { serveCrowd } from "../../test-support/crowd.fixture.js";
 import { memoryEngine } from "./index.js";
 
 for (const jobs of [10_000, 100_000]) {

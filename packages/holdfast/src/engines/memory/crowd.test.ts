@@ -1,6 +1,6 @@
 import { test } from "node:test";
-import { serveCrowd } from "../../crowd.fixture.js";
 import { Locks } from "../../locks.js";
+import { serveCrowd } from "../../test-support/crowd.fixture.js";
 import { memoryEngine } from "./index.js";
 
 test("2,000 jobs of one process share ten permits, and a lease beside them is kept", async () => {

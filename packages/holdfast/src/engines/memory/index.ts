@@ -26,8 +26,9 @@ export function memoryEngine(options: MemoryEngineOptions = {}): Engine {
 export function memoryFromUrl(url: EngineUrl): Engine {
   refuseUnknownParams(url, []);
   if (url.path === "" && url.hosts.length === 0) return memoryEngine();
+  const hosts = url.hosts.length === 0 ? "" : `//${url.hosts.map(({ host }) => host).join(",")}`;
   throw new UsageError(
-    `memory: takes nothing after the colon, got ${JSON.stringify(url.path)}; ` +
+    `memory: takes nothing after the colon, got ${JSON.stringify(hosts + url.path)}; ` +
       "hand memoryEngine({ store }) to connect to share one store",
   );
 }

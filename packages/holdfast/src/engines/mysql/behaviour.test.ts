@@ -5,7 +5,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import mysql from "mysql2";
 import { type EngineError, UsageError } from "../../errors.js";
 import { Locks } from "../../locks.js";
-import { claim, now, scenes, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import {
+  expectEmptyPoolTold,
+  expectRefusingPoolTold,
+} from "../../test-support/sql/empty-pool.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { scenes } from "./ground.fixture.js";
 import { createSchema, mysqlEngine } from "./index.js";
 
 scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
@@ -30,8 +37,7 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
     const order: number[] = [];
     const options = { fair: "strict", waitMs: 120_000, callTimeoutMs: 60_000 } as const;
     const waits = Array.from({ length: 500 }, async (_, i) => {
-      // Each with a label of its own, or they would share a place.
-      const lease = await ours.acquire("b", { ...options, label: `${i}` });
+      const lease = await ours.acquire("b", options);
       order.push(i);
       await lease.release();
     });
@@ -103,6 +109,17 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
     await blocker.query("ROLLBACK");
     blocker.release();
     assert.equal((await asked).kind, "granted", "the grant had expired when the lock was there");
+  });
+
+  play("a patient first claim outlives the impatient one it came with", async (ground) => {
+    const pool = ground.pool({ connectionLimit: 1 });
+    await using locks = new Locks(mysqlEngine({ client: pool }));
+    const busy = await pool.getConnection();
+    const impatient = locks.tryAcquire("s1", { callTimeoutMs: 200 });
+    const patient = locks.tryAcquire("s2", { callTimeoutMs: 60_000 });
+    await assert.rejects(impatient, { effect: "none" });
+    busy.release();
+    assert.ok((await patient)?.held);
   });
 
   play("a pool with callbacks will do", async (ground) => {
@@ -222,32 +239,13 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
   play("an empty pool is told as such, and what was not sent leaves nothing", async (ground) => {
     const pool = ground.pool({ connectionLimit: 1 });
     await using locks = new Locks(mysqlEngine({ client: pool }));
-    await (await locks.acquire("m")).release();
-    const busy = await pool.getConnection();
-    const options = { callTimeoutMs: 200, waitMs: 0 };
-    const failure = { effect: "none", retryable: true, reason: "other" };
-    await assert.rejects(locks.acquire("m", options), (error: EngineError) => {
-      const { effect, retryable, reason } = error;
-      assert.deepEqual({ effect, retryable, reason }, failure, error.message);
-      return /^all connections of the pool were in use for \d+ ms; nothing was sent$/.test(
-        error.message,
-      );
-    });
-    busy.release();
-    await until("nothing is left", async () => {
-      const { holders, waiters } = await locks.inspect("m");
-      return holders.length + waiters.length === 0;
-    });
+    await expectEmptyPoolTold({ locks, borrow: () => pool.getConnection() }, "m");
   });
 
   play("a pool that lets nobody wait is told as such, too", async (ground) => {
     const pool = ground.pool({ connectionLimit: 1, waitForConnections: false });
     await using locks = new Locks(mysqlEngine({ client: pool }));
-    await (await locks.acquire("n")).release();
-    const busy = await pool.getConnection();
-    const told = { effect: "none", reason: "other", message: /pool were in use; nothing was sent/ };
-    await assert.rejects(locks.tryAcquire("n"), told);
-    busy.release();
+    await expectRefusingPoolTold({ locks, borrow: () => pool.getConnection() }, "n");
   });
 
   play("what is no pool or no prefix is refused at the door", async (ground) => {

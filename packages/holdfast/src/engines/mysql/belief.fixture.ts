@@ -1,5 +1,7 @@
-import type { BeliefGround } from "../../sql/belief.fixture.js";
-import { claim, type Ground, now } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import type { BeliefGround } from "../../test-support/sql/belief.fixture.js";
+import type { Ground } from "./ground.fixture.js";
 
 export function believing(ground: Ground): BeliefGround {
   return {

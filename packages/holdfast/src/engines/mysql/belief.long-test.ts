@@ -1,4 +1,4 @@
-import { handOver } from "../../sql/belief.fixture.js";
+import { handOver } from "../../test-support/sql/belief.fixture.js";
 import { believing } from "./belief.fixture.js";
 import { scenes } from "./ground.fixture.js";
 

@@ -1,5 +1,5 @@
 // On a server that waits for its disk: between a commit and the answer there is time for others.
-import { handOver, renewAtOnce } from "../../sql/belief.fixture.js";
+import { handOver, renewAtOnce } from "../../test-support/sql/belief.fixture.js";
 import { believing } from "./belief.fixture.js";
 import { scenes } from "./ground.fixture.js";
 

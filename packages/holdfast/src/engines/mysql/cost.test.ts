@@ -2,7 +2,9 @@
 // the tables were used, nor on how much others hold in them.
 import assert from "node:assert/strict";
 import type mysql from "mysql2/promise";
-import { claim, type Ground, now, numbers, scenes } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { type Ground, numbers, scenes } from "./ground.fixture.js";
 
 const CYCLES = 500;
 const PLANTED = 5_000;

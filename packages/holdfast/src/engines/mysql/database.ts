@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { sleep, systemClock } from "../../clock.js";
 import type { Beat, Database, Hearing, Operation, Raw, Renewal } from "../../sql/database.js";
+import { SchemaCheck } from "../../sql/schema-check.js";
 import { count, list, lists, json as parse, text as read, unreadable } from "../../sql/shape.js";
 import { type Failure, failureOf } from "./failure.js";
 import type { MysqlHold, MysqlTerms } from "./options.js";
@@ -20,7 +21,12 @@ export class MysqlDatabase implements Database {
   readonly #idleMs: number;
   readonly #owner = randomBytes(8).toString("hex");
   readonly #end: () => unknown;
-  #checked: Promise<void> | null = null;
+  readonly #check = new SchemaCheck(async (limitMs) => {
+    const ask = (statement: string) => this.#sessions.call(statement, limitMs);
+    await checkSchema(ask, this.#prefix, this.#hold).catch((error: unknown) => {
+      throw failureOf(error).error;
+    });
+  });
 
   constructor(sessions: Sessions, { prefix, hold, idleMs }: MysqlTerms, end: () => unknown) {
     this.#sessions = sessions;
@@ -108,17 +114,8 @@ export class MysqlDatabase implements Database {
     return failureOf(error);
   }
 
-  /** Looked at once; a schema that is missing may be there the next time. */
   ready(limitMs: number): Promise<void> {
-    this.#checked ??= checkSchema(
-      (statement) => this.#sessions.call(statement, limitMs),
-      this.#prefix,
-      this.#hold,
-    ).catch((error: unknown) => {
-      this.#checked = null;
-      throw failureOf(error).error;
-    });
-    return this.#checked;
+    return this.#check.passed(limitMs);
   }
 
   async close(): Promise<void> {

@@ -5,7 +5,9 @@ import { after, afterEach } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { innodbLog, isMysql, LogGate } from "@holdfast/servers";
 import type { Claim, Engine } from "../../engine.js";
-import { claim, type Ground, now, scenes } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { type Ground, scenes } from "./ground.fixture.js";
 
 const gate = new LogGate(innodbLog());
 afterEach(() => gate.open());

@@ -46,7 +46,7 @@ const REFUSALS: readonly Refusal[] = [
   ],
   [
     [1044, 1142, 1143, 1227, FORBIDDEN],
-    "this database user may not do what locks need; node_modules/holdfast/docs/engines/mysql.md lists it",
+    "this database user may not do what locks need; docs/engines/mysql.md of the package holdfast lists it",
     ...([false, "rights"] as const),
   ],
 ];
@@ -63,7 +63,9 @@ export function failureOf(error: unknown): Failure {
   if (refusal === undefined) return { why, error: lost(messageOf(error), causeOf(error)) };
   const [, says, retryable, reason = "other"] = refusal;
   const cause = causeOf(error);
-  return { why, error: new EngineError(says, { effect: "none", retryable, reason, cause }) };
+  // Which right of which thing, only the server knows.
+  const whole = reason === "rights" ? `${says} (the database says: ${messageOf(error)})` : says;
+  return { why, error: new EngineError(whole, { effect: "none", retryable, reason, cause }) };
 }
 
 /** A table or routine is not there. */

@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import type mysql from "mysql2/promise";
 import type { Engine } from "../../engine.js";
 import { UsageError } from "../../errors.js";
-import { claim, now, scenes } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { scenes } from "./ground.fixture.js";
 import { claimInTransaction, createSchema } from "./index.js";
 
 scenes({}, (play) => {

@@ -1,12 +1,12 @@
-import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { type MariadbOptions, type MariadbServer, startMariadb } from "@holdfast/servers";
 import type mysql from "mysql2/promise";
-import { callNow } from "../../call.fixture.js";
-import type { Claim } from "../../engine.js";
-import { mintGrantId } from "../../grant-id.js";
-import { Locks } from "../../locks.js";
+import type { Locks } from "../../locks.js";
+import {
+  type DefineTests,
+  describeWithServer,
+  TestServer,
+} from "../../test-support/test-server.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
 import { localPool } from "./harness.fixture.js";
 import { createSchema, type MysqlEngineOptions, mysqlEngine } from "./index.js";
 
@@ -17,39 +17,35 @@ export interface OpenOptions extends Omit<MysqlEngineOptions, "client"> {
 }
 
 /** What one play opens on the server of its file, closed with it. */
-export class Ground implements AsyncDisposable {
+export class Ground extends TestServer {
   readonly server: MariadbServer;
   /** Sees everything and is never disturbed. */
   readonly admin: mysql.Pool;
-  readonly #closers: (() => unknown)[] = [];
 
   constructor(server: MariadbServer) {
+    super();
     this.server = server;
     this.admin = localPool({ port: server.port, multipleStatements: true });
   }
 
   pool(options: mysql.PoolOptions = {}): mysql.Pool {
     const pool = localPool({ port: this.server.port, connectionLimit: 4, ...options });
-    this.#closers.unshift(() => pool.end());
+    this.closesClient(() => pool.end());
     return pool;
   }
 
   engine({ pool, client, ...options }: OpenOptions = {}): ReturnType<typeof mysqlEngine> {
-    const engine = mysqlEngine({ client: client ?? this.pool(pool), ...options });
-    this.#closers.unshift(() => engine.close());
-    return engine;
+    return this.closesEngine(mysqlEngine({ client: client ?? this.pool(pool), ...options }));
   }
 
   locks(options: OpenOptions = {}): Locks {
-    const locks = new Locks(this.engine(options));
-    this.#closers.unshift(() => locks.close());
-    return locks;
+    return this.locksOn(this.engine(options));
   }
 
   /** One of the user's own, for transactions. */
   async connection(): Promise<mysql.PoolConnection> {
     const connection = await this.pool({ connectionLimit: 1 }).getConnection();
-    this.#closers.unshift(() => connection.destroy());
+    this.closesClient(() => connection.destroy());
     return connection;
   }
 
@@ -71,69 +67,28 @@ export class Ground implements AsyncDisposable {
     );
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    // What is cut off or refused cannot be closed in order, and need not be.
-    const enough = sleep(2_000);
-    for (const close of this.#closers) {
-      await Promise.race([(async () => close())().catch(() => {}), enough]);
-    }
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]();
     await this.admin.end();
   }
 }
 
 /** Plays one after the other on one server, each with resources of its own name. */
-export function scenes(
-  options: MariadbOptions,
-  define: (play: (title: string, part: (ground: Ground) => Promise<void>) => void) => void,
-): void {
-  let server: MariadbServer;
-  before(async () => {
-    server = await startMariadb(options);
-    const pool = localPool({ port: server.port });
-    await createSchema(pool);
-    await pool.end();
-  });
-  after(() => server.stop());
-  define((title, part) =>
-    test(title, async () => {
-      await using ground = new Ground(server);
-      await part(ground);
-    }));
+export function scenes(options: MariadbOptions, define: DefineTests<Ground>): void {
+  const server = {
+    start: () => startMariadb(options),
+    prepare: async ({ port }: MariadbServer) => {
+      const pool = localPool({ port });
+      await createSchema(pool);
+      await pool.end();
+    },
+    open: (server: MariadbServer) => new Ground(server),
+  };
+  describeWithServer(server, define);
 }
 
 /** A table with so many numbers from 1 on, in a column `seq`. */
 export function numbers(count: number): string {
   const list = `CONCAT('[', REPEAT('0,', ${count - 1}), '0]')`;
   return `JSON_TABLE(${list}, '$[*]' COLUMNS (seq FOR ORDINALITY)) numbers`;
-}
-
-/** For plays with the engine alone. */
-export function claim(resource: string, more: Partial<Claim> = {}): Claim {
-  return {
-    resource,
-    grantId: mintGrantId(),
-    mode: "exclusive",
-    limit: null,
-    ttlMs: 10_000,
-    lockDelayMs: 0,
-    tokens: 1,
-    label: "test",
-    ...more,
-  };
-}
-
-export const now = callNow;
-
-/** Looks again and again until it is so; gives how long that took. */
-export async function until(
-  what: string,
-  check: () => unknown,
-  withinMs = 30_000,
-): Promise<number> {
-  const started = performance.now();
-  for (;;) {
-    if (await check()) return performance.now() - started;
-    assert.ok(performance.now() - started < withinMs, `${what}: not within ${withinMs} ms`);
-    await sleep(5);
-  }
 }

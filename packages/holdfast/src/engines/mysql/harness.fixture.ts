@@ -2,7 +2,7 @@ import { type MariadbServer, Relay } from "@holdfast/servers";
 import mysql from "mysql2/promise";
 import type { Excuse, Harness, Misanswered, Relayed, TrueGrant } from "../../conformance/index.js";
 import type { Engine, EngineTraits } from "../../engine.js";
-import { garbled, SHAPES } from "../../sql/garbled.fixture.js";
+import { garbled, SHAPES } from "../../test-support/sql/garbled.fixture.js";
 import type { MysqlConnection, MysqlPool } from "./client.js";
 import { MYSQL_TRAITS, MysqlEngine, SHEDLOCK_TRAITS } from "./engine.js";
 import { type MysqlHold, type MysqlTerms, resolveMysql } from "./options.js";

@@ -1,17 +1,19 @@
 // idleMs: how long rows that nobody uses are kept, in every way to hold; and what a look for them costs.
 import assert from "node:assert/strict";
 import { formatSequencer } from "../../fencing/sequencer.js";
-import { soon, timed } from "../../soon.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { soon, timed } from "../../test-support/soon.fixture.js";
 import {
   expectIdleChecked,
-  expectNoBacklog,
   expectNobodyCutOff,
   expectNothingIdle,
   type IdleGround,
+  playIdle,
   type Table,
-} from "../../sql/idle.fixture.js";
+} from "../../test-support/sql/idle.fixture.js";
 import { parseEngineUrl } from "../../url.js";
-import { claim, type Ground, now, type OpenOptions, scenes } from "./ground.fixture.js";
+import { type Ground, type OpenOptions, scenes } from "./ground.fixture.js";
 import { createSchema, fenceInTransaction, MYSQL_DEFAULTS, mysqlEngine } from "./index.js";
 import { termsFromUrl } from "./options.js";
 
@@ -19,17 +21,7 @@ const SHEDLOCK = { hold: "shedlock" } as const;
 const AT = "holdfast_now_us(UTC_TIMESTAMP(6))";
 
 scenes({}, (play) => {
-  play("released and idle resources leave no row behind after idleMs", (ground) =>
-    expectNothingIdle(onGround(ground)),
-  );
-
-  play("the shortest idleMs cuts off nobody who is still there", (ground) =>
-    expectNobodyCutOff(onGround(ground)),
-  );
-
-  play("names that are used once and never again do not pile up", (ground) =>
-    expectNoBacklog(onGround(ground), 12),
-  );
+  playIdle((title, part) => play(title, (ground) => part(onGround(ground))), 12);
 
   play("both are so with ShedLock's table", async (ground) => {
     await createSchema(ground.admin, { shedlock: "shedlock" });

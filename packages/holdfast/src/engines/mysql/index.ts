@@ -5,7 +5,7 @@ import { poolOf } from "./client.js";
 import { MysqlEngine } from "./engine.js";
 import { openFromUrl } from "./open.js";
 import { type MysqlEngineOptions, OPTIONS, resolveMysql, termsFromUrl } from "./options.js";
-import { createSchema } from "./schema.js";
+import { makeSchema } from "./schema.js";
 
 export type { MysqlCallbackPool, MysqlConnection, MysqlPool } from "./client.js";
 export { MYSQL_DEFAULTS, type MysqlEngineOptions, type MysqlHold } from "./options.js";
@@ -46,12 +46,15 @@ export async function mysqlFromUrl(url: EngineUrl): Promise<Engine> {
   }
 }
 
-/** Makes the tables and routines that a URL's engine needs. */
-export async function prepareMysql(url: EngineUrl): Promise<void> {
+/** Makes the tables and routines that a URL's engine needs; says whether there was anything to do. */
+export async function prepareMysql(url: EngineUrl): Promise<boolean> {
   const { prefix, hold } = termsFromUrl(url);
   const { pool, close } = await openFromUrl(url, 1);
   try {
-    await createSchema(pool, { prefix, ...(hold === "shedlock" ? { shedlock: "shedlock" } : {}) });
+    return await makeSchema(pool, {
+      prefix,
+      ...(hold === "shedlock" ? { shedlock: "shedlock" } : {}),
+    });
   } finally {
     await close();
   }

@@ -4,7 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type mysql from "mysql2/promise";
 import { FencedOutError } from "../../errors.js";
 import type { Locks } from "../../locks.js";
-import { claim, now, scenes } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { scenes } from "./ground.fixture.js";
 import { claimInTransaction, fenceInTransaction } from "./index.js";
 
 // Under SERIALIZABLE every read locks, also those of the server's own making.

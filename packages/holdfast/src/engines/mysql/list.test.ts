@@ -1,4 +1,4 @@
-import { checkPrefix } from "../../sql/list.fixture.js";
+import { checkPrefix } from "../../test-support/sql/list.fixture.js";
 import { scenes } from "./ground.fixture.js";
 import { listGround } from "./list.fixture.js";
 

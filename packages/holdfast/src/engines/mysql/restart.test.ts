@@ -1,4 +1,4 @@
-import { surviveKills } from "../../sql/kill-under-load.fixture.js";
+import { surviveKills } from "../../test-support/sql/kill-under-load.fixture.js";
 import { scenes } from "./ground.fixture.js";
 import { claimInTransaction, fenceInTransaction } from "./index.js";
 

@@ -37,6 +37,14 @@ export async function createSchema(
   client: MysqlPool | MysqlCallbackPool,
   options: SchemaOptions = {},
 ): Promise<void> {
+  await makeSchema(client, options);
+}
+
+/** The same; says whether there was anything to do. */
+export async function makeSchema(
+  client: MysqlPool | MysqlCallbackPool,
+  options: SchemaOptions,
+): Promise<boolean> {
   refuseUnknown(options, OPTIONS, "createSchema");
   const { shedlock, ...rest } = options;
   const hold = shedlock === undefined ? "rows" : "shedlock";
@@ -48,7 +56,7 @@ export async function createSchema(
     // Two that create at the same time would trip over each other.
     await session.query(`SELECT GET_LOCK(${lock}, ${CREATION_LOCK_S})`);
     const found = await versionOf((text) => session.query(text), prefix, hold);
-    if (found === SCHEMA_VERSION) return;
+    if (found === SCHEMA_VERSION) return false;
     if (found !== null && found > SCHEMA_VERSION) throw tooNew(prefix, found);
     // A routine keeps the mode in which it was made. A change of a table that waits for its readers makes
     // everybody wait behind it, so it does not wait for long.
@@ -56,6 +64,7 @@ export async function createSchema(
       SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION lock_wait_timeout = 1`);
     try {
       for (const text of statements(prefix, foreign)) await insist(session, text);
+      return true;
     } catch (error) {
       const { error: known } = failureOf(error);
       // What the server refused it says itself, and more; here it is what that means.

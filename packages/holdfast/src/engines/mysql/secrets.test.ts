@@ -1,8 +1,10 @@
 // Errors of the driver hold the statement, and its values. Nothing of that is shown to anybody.
 import assert from "node:assert/strict";
 import { EngineError } from "../../errors.js";
-import { eventsOf, keepsSecret } from "../../sql/secrets.fixture.js";
-import { claim, now, scenes } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { eventsOf, keepsSecret } from "../../test-support/sql/secrets.fixture.js";
+import { scenes } from "./ground.fixture.js";
 
 scenes({}, (play) => {
   play("no failure shows a grantId, and each says what the driver said", async (ground) => {

@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import type mysql from "mysql2/promise";
 import type { EngineError } from "../../errors.js";
-import { claim, now, scenes } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { scenes } from "./ground.fixture.js";
 
 const MODES = [
   "autocommit = 0",

@@ -5,7 +5,10 @@ import { isMysql } from "@holdfast/servers";
 import type mysql from "mysql2/promise";
 import type { Engine } from "../../engine.js";
 import { EngineError } from "../../errors.js";
-import { claim, type Ground, now, scenes, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { type Ground, scenes } from "./ground.fixture.js";
 import { claimInTransaction, createSchema, fenceInTransaction } from "./index.js";
 
 const OWN = "SET time_zone = '-03:30', innodb_lock_wait_timeout = 7, group_concat_max_len = 2048";

@@ -1,5 +1,5 @@
-import { takeTurns } from "../../sql/shedlock.fixture.js";
-import { meetSkewed } from "../../sql/skew.fixture.js";
+import { takeTurns } from "../../test-support/sql/shedlock.fixture.js";
+import { meetSkewed } from "../../test-support/sql/skew.fixture.js";
 import { scenes } from "./ground.fixture.js";
 import { createSchema } from "./index.js";
 import { onGround } from "./shedlock.fixture.js";

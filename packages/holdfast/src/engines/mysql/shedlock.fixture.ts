@@ -1,8 +1,8 @@
 import { hostname } from "node:os";
 import type { ResultSetHeader, RowDataPacket } from "mysql2";
 import type mysql from "mysql2/promise";
-import type { ShedLock, ShedLockGround } from "../../sql/shedlock.fixture.js";
-import { type Ground, until } from "./ground.fixture.js";
+import type { ShedLock, ShedLockGround } from "../../test-support/sql/shedlock.fixture.js";
+import type { Ground } from "./ground.fixture.js";
 
 export const HOLD = { hold: "shedlock" } as const;
 
@@ -22,7 +22,6 @@ export function onGround(ground: Ground): ShedLockGround {
     sweep: () =>
       ground.admin.query("CALL holdfast_shed_sweep(holdfast_shed_now_us(UTC_TIMESTAMP(6)), 0, 99)"),
     deleteRow: (name) => ground.admin.query("DELETE FROM shedlock WHERE name = ?", [name]),
-    until,
   };
 }
 

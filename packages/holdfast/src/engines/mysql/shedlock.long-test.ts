@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type MariadbServer, startMariadb } from "@holdfast/servers";
 import { checkLaws, findLaw, type Harness } from "../../conformance/index.js";
-import { claim, now } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
 import { MysqlHarness } from "./harness.fixture.js";
 
 const TOO_LONG = "ShedLock's column for names has 64 characters";

@@ -1,12 +1,12 @@
 import { fileURLToPath } from "node:url";
 import type mysql from "mysql2/promise";
-import type { SkewGround } from "../../sql/skew.fixture.js";
+import type { SkewGround } from "../../test-support/sql/skew.fixture.js";
 import {
   type Recorder,
   SkewedClient,
   type SkewedJob,
   type Step,
-} from "../../sql/skewed-client.fixture.js";
+} from "../../test-support/sql/skewed-client.fixture.js";
 import type { Ground } from "./ground.fixture.js";
 import { MYSQL_DEFAULTS, SHEDLOCK_PREFIX } from "./options.js";
 import { shedLock } from "./shedlock.fixture.js";

@@ -1,5 +1,5 @@
 // Clients whose clocks are hours off, in processes and sessions of other time zones.
-import { meetSkewed } from "../../sql/skew.fixture.js";
+import { meetSkewed } from "../../test-support/sql/skew.fixture.js";
 import { scenes } from "./ground.fixture.js";
 import { createSchema } from "./index.js";
 import { skewGround } from "./skew.fixture.js";

@@ -1,6 +1,6 @@
 // The program of a client that is somewhere else.
 import { Locks } from "../../locks.js";
-import { obey } from "../../sql/skewed-client.fixture.js";
+import { obey } from "../../test-support/sql/skewed-client.fixture.js";
 import { localPool } from "./harness.fixture.js";
 import { mysqlEngine } from "./index.js";
 import { inZone } from "./shedlock.fixture.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import mysql from "mysql2";
 import { FencedOutError, UsageError } from "../../errors.js";
-import { type Play, playClaims, playFences } from "../../sql/transactions.fixture.js";
+import { type Play, playClaims, playFences } from "../../test-support/sql/transactions.fixture.js";
 import { type Ground, scenes } from "./ground.fixture.js";
 import { claimInTransaction, createSchema, fenceInTransaction } from "./index.js";
 

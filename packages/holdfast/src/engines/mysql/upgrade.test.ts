@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FencedOutError } from "../../errors.js";
 import { mintGrantId } from "../../grant-id.js";
-import { claim, type Ground, now, scenes } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { type Ground, scenes } from "./ground.fixture.js";
 import { createSchema, fenceInTransaction } from "./index.js";
 
 const options = { prefix: "old_" };

@@ -20,18 +20,10 @@ import type {
   Sequence,
   WatchFacet,
 } from "../../engine.js";
+import { failed, settleEach } from "../../engine-kit/settle-each.js";
 import { EngineError } from "../../errors.js";
 import { compileGlob } from "../../resource.js";
-import {
-  claimed,
-  failed,
-  gone,
-  granted,
-  pageOf,
-  renewed,
-  revoked,
-  viewOf,
-} from "../../sql/answers.js";
+import { claimed, gone, granted, pageOf, renewed, revoked, viewOf } from "../../sql/answers.js";
 import type { Operation, Raw } from "../../sql/database.js";
 import { Desk } from "../../sql/desk.js";
 import { literalPrefix } from "../../sql/engine.js";
@@ -159,20 +151,19 @@ export class AdvisoryEngine implements Engine {
     call: Call,
   ): Promise<readonly (Released | Gone | Failed)[]> {
     this.#refuseWhenClosed();
-    return Promise.all(
-      grants.map(async ({ resource, grantId, tombstoneMs }) => {
-        this.#holdings.drop(grantId);
-        const op = { name: resource, id: grantId, tombstone: tombstoneMs, changes: this.#changes };
-        try {
-          const answer = await this.#desk.run({ verb: "release", ...op }, call.timeoutMs);
-          if (answer[0] !== "released") return gone(answer);
-          list(answer, 2);
-          return { kind: "released" };
-        } catch (error) {
-          return failed(failureOf(error).error);
-        }
-      }),
-    );
+    const release = async ({
+      resource,
+      grantId,
+      tombstoneMs,
+    }: ReleaseRef): Promise<Released | Gone> => {
+      this.#holdings.drop(grantId);
+      const op = { name: resource, id: grantId, tombstone: tombstoneMs, changes: this.#changes };
+      const answer = await this.#desk.run({ verb: "release", ...op }, call.timeoutMs);
+      if (answer[0] !== "released") return gone(answer);
+      list(answer, 2);
+      return { kind: "released" };
+    };
+    return settleEach(grants, release, (error) => failureOf(error).error);
   }
 
   async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {

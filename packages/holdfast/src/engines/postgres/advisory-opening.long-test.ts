@@ -1,7 +1,10 @@
 // hold: "advisory" while the server takes no new connections: its postmaster is stopped, sessions go on.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import { claim, now, scenes, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { scenes } from "./ground.fixture.js";
 import { postgresEngine } from "./index.js";
 
 const PLAIN = { hold: "advisory", prefix: "", listen: false } as const;

@@ -4,8 +4,10 @@ import { after, before, test } from "node:test";
 import { type PostgresServer, startPostgres } from "@holdfast/servers";
 import { checkLaws, type Excuse, findLaw, type Harness } from "../../conformance/index.js";
 import type { Engine } from "../../engine.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
 import { ADVISORY_TRAITS, AdvisoryEngine } from "./advisory-engine.js";
-import { claim, now, until } from "./ground.fixture.js";
 import { PostgresHarness } from "./harness.fixture.js";
 import { POSTGRES_DEFAULTS } from "./options.js";
 

@@ -4,7 +4,10 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startPgbouncer } from "@holdfast/servers";
 import { UnsupportedError, UsageError } from "../../errors.js";
-import { claim, now, scenes, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { scenes } from "./ground.fixture.js";
 import { postgresEngine } from "./index.js";
 
 const PLAIN = { hold: "advisory", prefix: "" } as const;

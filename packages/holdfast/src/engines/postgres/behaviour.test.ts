@@ -2,13 +2,32 @@
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
-import type pg from "pg";
+import pg from "pg";
+import type { EngineError } from "../../errors.js";
 import { Locks } from "../../locks.js";
-import { soon, timed } from "../../soon.fixture.js";
-import { claim, now, scenes, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { soon, timed } from "../../test-support/soon.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { scenes } from "./ground.fixture.js";
 import { createSchema, postgresEngine } from "./index.js";
 
 scenes({}, (play) => {
+  play("a Client that was never connected is told of as such, at once", async (ground) => {
+    const client = new pg.Client(ground.server.url);
+    await using locks = new Locks(postgresEngine({ client }));
+    for (const call of [() => locks.acquire("a"), () => createSchema(client)]) {
+      await assert.rejects(call, (error: EngineError) => {
+        assert.match(error.message, /was never connected: await client\.connect\(\)/);
+        assert.deepEqual([error.effect, error.retryable], ["none", false]);
+        return true;
+      });
+    }
+    await client.connect();
+    await (await locks.acquire("a")).release();
+    await client.end();
+  });
+
   play("a free resource takes one statement to acquire and one to release", async (ground) => {
     const pool = ground.pool();
     await using locks = new Locks(postgresEngine({ client: pool }));
@@ -52,8 +71,6 @@ scenes({}, (play) => {
     const waits = Array.from({ length: 500 }, async (_, i) => {
       const lease = await ours.acquire("c", {
         fair: "strict",
-        // Each of its own, or they would share a place.
-        label: `${i}`,
         waitMs: 120_000,
         callTimeoutMs: 20_000,
       });
@@ -69,7 +86,8 @@ scenes({}, (play) => {
   });
 
   play("2,000 leases are renewed by a few statements", async (ground) => {
-    const pool = ground.pool();
+    // On a busy machine 2,000 claims keep all sessions for longer than the usual two seconds.
+    const pool = ground.pool({ connectionTimeoutMillis: 20_000 });
     await using locks = new Locks(postgresEngine({ client: pool }));
     const options = { ttlMs: 12_000, callTimeoutMs: 20_000 };
     const names = Array.from({ length: 2_000 }, (_, i) => `d${i}`);

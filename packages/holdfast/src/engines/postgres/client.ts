@@ -1,3 +1,5 @@
+import { EngineError } from "../../errors.js";
+
 /** The part of pg's Client that this engine needs. */
 export interface PgClient {
   query(text: string, values?: unknown[]): Promise<PgResult>;
@@ -66,6 +68,22 @@ export function makerOf(client: PgPool | PgClient): (() => PgOwnClient) | null {
 
 export function isPool(client: PgPool | PgClient): client is PgPool {
   return "totalCount" in client;
+}
+
+/**
+ * pg keeps what is asked of a Client that was never connected, and asks when it is: nobody would be answered
+ * until then, or ever. What only looks like pg's Client does not say.
+ */
+export function refuseUnconnected(client: PgClient): void {
+  const { _connecting, _connected } = client as {
+    readonly _connecting?: unknown;
+    readonly _connected?: unknown;
+  };
+  if (_connecting !== false || _connected !== false) return;
+  throw new EngineError(
+    "the Client of pg was never connected: await client.connect() before locks are used, or hand in a Pool",
+    { effect: "none", retryable: false, reason: "unreachable" },
+  );
 }
 
 /**

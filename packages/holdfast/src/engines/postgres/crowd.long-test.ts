@@ -1,4 +1,4 @@
-import { checkCrowd } from "../../sql/crowd.fixture.js";
+import { checkCrowd } from "../../test-support/sql/crowd.fixture.js";
 import { scenes } from "./ground.fixture.js";
 
 scenes({}, (play) => {

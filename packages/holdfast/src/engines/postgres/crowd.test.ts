@@ -4,7 +4,9 @@ import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import type pg from "pg";
 import { mintGrantId } from "../../grant-id.js";
-import { claim, now, scenes } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { scenes } from "./ground.fixture.js";
 
 const [FEW, MANY] = [50, 2_000];
 // Fifty waiters near the head are counted, whose number differs with where one stands.

@@ -1,4 +1,5 @@
 import type { Beat, Database, Hearing, Operation, Renewal } from "../../sql/database.js";
+import { SchemaCheck } from "../../sql/schema-check.js";
 import { json, oneOf, onlyAnswer } from "../../sql/shape.js";
 import { type Failure, failureOf } from "./failure.js";
 import type { PostgresTerms } from "./options.js";
@@ -17,7 +18,13 @@ export class PostgresDatabase implements Database {
   readonly #end: () => unknown;
   /** Whether sessions are known to be the server's own, with no pooler in between. */
   direct = false;
-  #checked: Promise<void> | null = null;
+  readonly #check = new SchemaCheck(async (limitMs) => {
+    const query = <Row>(text: string, values: unknown[]) =>
+      this.#sessions.query<Row>(text, values, limitMs);
+    await checkSchema(query, this.#schema, this.#hold).catch((error: unknown) => {
+      throw failureOf(error).error;
+    });
+  });
 
   constructor(sessions: Sessions, { schema, hold, idleMs }: PostgresTerms, end: () => unknown) {
     this.#sessions = sessions;
@@ -86,17 +93,8 @@ export class PostgresDatabase implements Database {
     return failureOf(error);
   }
 
-  /** Looked at once; a schema that is missing may be there the next time. */
   ready(limitMs: number): Promise<void> {
-    this.#checked ??= checkSchema(
-      (text, values) => this.#sessions.query(text, values, limitMs),
-      this.#schema,
-      this.#hold,
-    ).catch((error: unknown) => {
-      this.#checked = null;
-      throw failureOf(error).error;
-    });
-    return this.#checked;
+    return this.#check.passed(limitMs);
   }
 
   /** Tells whoever listens on this channel, ourselves for one. */

@@ -4,7 +4,9 @@ import assert from "node:assert/strict";
 import { after } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LogGate } from "@holdfast/servers";
-import { claim, now, scenes } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { scenes } from "./ground.fixture.js";
 import { claimInTransaction, createSchema, type PostgresHold } from "./index.js";
 
 const HOLDS: readonly PostgresHold[] = ["rows", "advisory", "shedlock"];

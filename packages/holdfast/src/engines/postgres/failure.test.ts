@@ -5,7 +5,15 @@ import { type AddressInfo, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError, UsageError } from "../../errors.js";
 import { Locks } from "../../locks.js";
-import { claim, now, scenes, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import {
+  expectEmptyPoolTold,
+  expectRefusingPoolTold,
+  untilNothingIsLeft,
+} from "../../test-support/sql/empty-pool.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { scenes } from "./ground.fixture.js";
 import { createSchema, postgresEngine } from "./index.js";
 
 const LISTENERS =
@@ -110,33 +118,24 @@ scenes({}, (play) => {
   play("an empty pool is told as such, and what was not sent leaves nothing", async (ground) => {
     const pool = ground.pool({ max: 1 });
     await using locks = new Locks(postgresEngine({ client: pool, listen: false }));
-    await (await locks.acquire("d")).release();
+    await expectEmptyPoolTold({ locks, borrow: () => pool.connect() }, "d");
+  });
+
+  play("a patient first claim outlives the impatient one it came with", async (ground) => {
+    const pool = ground.pool({ max: 1 });
+    await using locks = new Locks(postgresEngine({ client: pool, listen: false }));
     const busy = await pool.connect();
-    const options = { callTimeoutMs: 200, waitMs: 0 };
-    const failure = { effect: "none", retryable: true, reason: "other" };
-    await assert.rejects(locks.acquire("d", options), (error: EngineError) => {
-      const { effect, retryable, reason } = error;
-      assert.deepEqual({ effect, retryable, reason }, failure, error.message);
-      return /^all connections of the pool were in use for \d+ ms; nothing was sent$/.test(
-        error.message,
-      );
-    });
+    const impatient = locks.tryAcquire("s1", { callTimeoutMs: 200 });
+    const patient = locks.tryAcquire("s2", { callTimeoutMs: 60_000 });
+    await assert.rejects(impatient, { effect: "none" });
     busy.release();
-    await until("nothing is left", async () => {
-      const { holders, waiters } = await locks.inspect("d");
-      return holders.length + waiters.length === 0;
-    });
-    await (await locks.acquire("d")).release();
+    assert.ok((await patient)?.held);
   });
 
   play("a pool that gives up on a session by itself is told as such, too", async (ground) => {
     const pool = ground.pool({ max: 1, connectionTimeoutMillis: 100 });
     await using locks = new Locks(postgresEngine({ client: pool, listen: false }));
-    await (await locks.acquire("e")).release();
-    const busy = await pool.connect();
-    const told = { effect: "none", reason: "other", message: /pool were in use; nothing was sent/ };
-    await assert.rejects(locks.tryAcquire("e"), told);
-    busy.release();
+    await expectRefusingPoolTold({ locks, borrow: () => pool.connect() }, "e");
   });
 
   play("a statement that outlives its deadline leaves nothing behind", async (ground) => {
@@ -147,10 +146,7 @@ scenes({}, (play) => {
     const options = { callTimeoutMs: 150, waitMs: 5_000 };
     await assert.rejects(locks.acquire("e", options), EngineError);
     await blocker.query("ROLLBACK");
-    await until("nothing is left", async () => {
-      const { holders, waiters } = await locks.inspect("e");
-      return holders.length + waiters.length === 0;
-    });
+    await untilNothingIsLeft(locks, "e");
   });
 
   play(
@@ -188,10 +184,12 @@ scenes({}, (play) => {
     const lease = await locks.acquire("g");
     const blocker = await ground.client();
     await blocker.query("SET deadlock_timeout = '10s'; BEGIN");
+    const { pid } = (await blocker.query("SELECT pg_backend_pid() AS pid")).rows[0];
     await blocker.query("SELECT FROM holdfast.grants WHERE resource = 'g' FOR UPDATE");
     const released = lease.release();
     await until("the release waits for it", async () => {
-      const { rows } = await ground.admin.query("SELECT FROM pg_locks WHERE NOT granted");
+      const waiting = "SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))";
+      const { rows } = await ground.admin.query(waiting, [pid]);
       return rows.length > 0;
     });
     const blocked = blocker.query("SELECT FROM holdfast.resources WHERE name = 'g' FOR UPDATE");

@@ -27,7 +27,7 @@ const REFUSALS: readonly Refusal[] = [
   [/^3D000$/, "there is no such database", false, "no-database"],
   [
     /^42501$/,
-    "this PostgreSQL user may not do what locks need; node_modules/holdfast/docs/engines/postgres.md lists it",
+    "this PostgreSQL user may not do what locks need; docs/engines/postgres.md of the package holdfast lists it",
     ...([false, "rights"] as const),
   ],
 ];
@@ -55,7 +55,9 @@ export function failureOf(error: unknown): Failure {
   const says = refusal?.[1] ?? `PostgreSQL refused: ${message}`;
   const [, , retryable = false, reason = "other"] = refusal ?? [];
   const cause = causeOf(error);
-  return { why, error: new EngineError(says, { effect: "none", retryable, reason, cause }) };
+  // Which right of which thing, only the server knows.
+  const whole = reason === "rights" ? `${says} (PostgreSQL says: ${messageOf(error)})` : says;
+  return { why, error: new EngineError(whole, { effect: "none", retryable, reason, cause }) };
 }
 
 /** The schema, a table or a function is not there. */

@@ -1,12 +1,17 @@
-import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
-import { type PostgresOptions, type PostgresServer, Relay, startPostgres } from "@holdfast/servers";
+import {
+  type PostgresOptions,
+  type PostgresServer,
+  type Relay,
+  startPostgres,
+} from "@holdfast/servers";
 import pg from "pg";
-import { callNow } from "../../call.fixture.js";
-import type { Claim } from "../../engine.js";
-import { mintGrantId } from "../../grant-id.js";
-import { Locks } from "../../locks.js";
+import type { Locks } from "../../locks.js";
+import {
+  type DefineTests,
+  describeWithServer,
+  TestServer,
+} from "../../test-support/test-server.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
 import { quietPool } from "./harness.fixture.js";
 import { createSchema, type PostgresEngineOptions, postgresEngine } from "./index.js";
 
@@ -16,20 +21,20 @@ export interface OpenOptions extends Omit<PostgresEngineOptions, "client"> {
 }
 
 /** What one play opens on the server of its file, closed with it. */
-export class Ground implements AsyncDisposable {
+export class Ground extends TestServer {
   readonly server: PostgresServer;
   /** Sees everything and is never disturbed. */
   readonly admin: pg.Pool;
-  readonly #closers: (() => unknown)[] = [];
 
   constructor(server: PostgresServer) {
+    super();
     this.server = server;
     this.admin = quietPool({ port: server.port, max: 3 });
   }
 
   pool(options: pg.PoolConfig = {}): pg.Pool {
     const pool = quietPool({ port: this.server.port, max: 4, ...options });
-    this.#closers.unshift(() => pool.end());
+    this.closesClient(() => pool.end());
     return pool;
   }
 
@@ -38,28 +43,22 @@ export class Ground implements AsyncDisposable {
     const client = new pg.Client({ host: "127.0.0.1", user: "postgres", port });
     client.on("error", () => {});
     await client.connect();
-    this.#closers.unshift(() => client.end());
+    this.closesClient(() => client.end());
     return client;
   }
 
   engine({ port, pool, ...options }: OpenOptions = {}): ReturnType<typeof postgresEngine> {
     const client = this.pool({ ...(port === undefined ? {} : { port }), ...pool });
-    const engine = postgresEngine({ client, ...options });
-    this.#closers.unshift(() => engine.close());
-    return engine;
+    return this.closesEngine(postgresEngine({ client, ...options }));
   }
 
   /** As another process would have it: its own pool and its own connection for pushes. */
   locks(options: OpenOptions = {}): Locks {
-    const locks = new Locks(this.engine(options));
-    this.#closers.unshift(() => locks.close());
-    return locks;
+    return this.locksOn(this.engine(options));
   }
 
-  async relay(): Promise<Relay> {
-    const relay = await Relay.start(this.server.port);
-    this.#closers.push(() => relay.close());
-    return relay;
+  relay(): Promise<Relay> {
+    return this.relayTo(this.server.port);
   }
 
   /** Waits until so many stand in line at the server. */
@@ -70,63 +69,22 @@ export class Ground implements AsyncDisposable {
     });
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    // What is cut off or refused cannot be closed in order, and need not be.
-    const enough = sleep(2_000);
-    for (const close of this.#closers) {
-      await Promise.race([(async () => close())().catch(() => {}), enough]);
-    }
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]();
     await this.admin.end();
   }
 }
 
 /** Plays one after the other on one server, each with resources of its own name. */
-export function scenes(
-  options: PostgresOptions,
-  define: (play: (title: string, part: (ground: Ground) => Promise<void>) => void) => void,
-): void {
-  let server: PostgresServer;
-  before(async () => {
-    server = await startPostgres(options);
-    const pool = quietPool({ port: server.port });
-    await createSchema(pool);
-    await pool.end();
-  });
-  after(() => server.stop());
-  define((title, part) =>
-    test(title, async () => {
-      await using ground = new Ground(server);
-      await part(ground);
-    }));
-}
-
-/** For plays with the engine alone. */
-export function claim(resource: string, more: Partial<Claim> = {}): Claim {
-  return {
-    resource,
-    grantId: mintGrantId(),
-    mode: "exclusive",
-    limit: null,
-    ttlMs: 10_000,
-    lockDelayMs: 0,
-    tokens: 1,
-    label: "test",
-    ...more,
+export function scenes(options: PostgresOptions, define: DefineTests<Ground>): void {
+  const server = {
+    start: () => startPostgres(options),
+    prepare: async ({ port }: PostgresServer) => {
+      const pool = quietPool({ port });
+      await createSchema(pool);
+      await pool.end();
+    },
+    open: (server: PostgresServer) => new Ground(server),
   };
-}
-
-export const now = callNow;
-
-/** Looks again and again until it is so; gives how long that took. */
-export async function until(
-  what: string,
-  check: () => unknown,
-  withinMs = 30_000,
-): Promise<number> {
-  const started = performance.now();
-  for (;;) {
-    if (await check()) return performance.now() - started;
-    assert.ok(performance.now() - started < withinMs, `${what}: not within ${withinMs} ms`);
-    await sleep(5);
-  }
+  describeWithServer(server, define);
 }

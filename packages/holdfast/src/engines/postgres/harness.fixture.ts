@@ -2,7 +2,7 @@ import { type PostgresServer, processorTimeUs, Relay } from "@holdfast/servers";
 import pg from "pg";
 import type { Excuse, Harness, Misanswered, Relayed, TrueGrant } from "../../conformance/index.js";
 import type { Engine, EngineTraits } from "../../engine.js";
-import { garbled, SHAPES } from "../../sql/garbled.fixture.js";
+import { garbled, SHAPES } from "../../test-support/sql/garbled.fixture.js";
 import { POSTGRES_TRAITS, PostgresEngine } from "./engine.js";
 import { POSTGRES_DEFAULTS, SHEDLOCK_SCHEMA } from "./options.js";
 import { createSchema } from "./schema.js";

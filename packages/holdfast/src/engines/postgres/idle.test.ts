@@ -1,32 +1,25 @@
 // idleMs: how long rows that nobody uses are kept, in every way to hold.
 import assert from "node:assert/strict";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
 import {
   expectIdleChecked,
-  expectNoBacklog,
   expectNobodyCutOff,
   expectNothingIdle,
   type IdleGround,
+  playIdle,
   type Table,
-} from "../../sql/idle.fixture.js";
+} from "../../test-support/sql/idle.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
 import { parseEngineUrl } from "../../url.js";
-import { claim, type Ground, now, type OpenOptions, scenes, until } from "./ground.fixture.js";
+import { type Ground, type OpenOptions, scenes } from "./ground.fixture.js";
 import { createSchema, POSTGRES_DEFAULTS, postgresEngine } from "./index.js";
 import { termsFromUrl } from "./options.js";
 
 const SHEDLOCK = { hold: "shedlock" } as const;
 
 scenes({}, (play) => {
-  play("released and idle resources leave no row behind after idleMs", (ground) =>
-    expectNothingIdle(onGround(ground)),
-  );
-
-  play("the shortest idleMs cuts off nobody who is still there", (ground) =>
-    expectNobodyCutOff(onGround(ground)),
-  );
-
-  play("names that are used once and never again do not pile up", (ground) =>
-    expectNoBacklog(onGround(ground), 40),
-  );
+  playIdle((title, part) => play(title, (ground) => part(onGround(ground))), 40);
 
   play("both are so with ShedLock's table", async (ground) => {
     await createSchema(ground.admin, { shedlock: "shedlock" });

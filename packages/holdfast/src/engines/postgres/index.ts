@@ -14,7 +14,7 @@ import {
   resolvePostgres,
   termsFromUrl,
 } from "./options.js";
-import { createSchema } from "./schema.js";
+import { makeSchema } from "./schema.js";
 
 export type { PgClient, PgPool, PgPoolClient, PgResult } from "./client.js";
 export { POSTGRES_DEFAULTS, type PostgresEngineOptions, type PostgresHold } from "./options.js";
@@ -53,12 +53,15 @@ export async function postgresFromUrl(url: EngineUrl): Promise<Engine> {
   }
 }
 
-/** Makes the tables and routines that a URL's engine needs. */
-export async function preparePostgres(url: EngineUrl): Promise<void> {
+/** Makes the tables and routines that a URL's engine needs; says whether there was anything to do. */
+export async function preparePostgres(url: EngineUrl): Promise<boolean> {
   const { schema, hold } = termsFromUrl(url);
   const { pool, close } = await openFromUrl(url, 1);
   try {
-    await createSchema(pool, { schema, ...(hold === "shedlock" ? { shedlock: "shedlock" } : {}) });
+    return await makeSchema(pool, {
+      schema,
+      ...(hold === "shedlock" ? { shedlock: "shedlock" } : {}),
+    });
   } finally {
     await close();
   }

@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import type pg from "pg";
 import { UsageError } from "../../errors.js";
-import { claim, now, scenes } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { scenes } from "./ground.fixture.js";
 import { postgresEngine } from "./index.js";
 
 scenes({}, (play) => {

@@ -1,4 +1,4 @@
-import type { ListGround } from "../../sql/list.fixture.js";
+import type { ListGround } from "../../test-support/sql/list.fixture.js";
 import type { Ground } from "./ground.fixture.js";
 
 export function listGround(ground: Ground): ListGround {

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { until } from "../../test-support/until.fixture.js";
 import type { PgOwnClient } from "./client.js";
-import { scenes, until } from "./ground.fixture.js";
+import { scenes } from "./ground.fixture.js";
 import { Listener } from "./listener.js";
 
 scenes({}, (play) => {

@@ -4,7 +4,9 @@ import type pg from "pg";
 import type { Engine } from "../../engine.js";
 import type { EngineError } from "../../errors.js";
 import { Locks } from "../../locks.js";
-import { claim, now, scenes } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { scenes } from "./ground.fixture.js";
 import { postgresEngine } from "./index.js";
 
 scenes({}, (play) => {

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startPgbouncer } from "@holdfast/servers";
-import { soon, timed } from "../../soon.fixture.js";
-import { scenes, until } from "./ground.fixture.js";
+import { soon, timed } from "../../test-support/soon.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { scenes } from "./ground.fixture.js";
 
 scenes({}, (play) => {
   play(

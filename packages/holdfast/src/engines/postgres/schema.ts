@@ -8,6 +8,7 @@ import {
   type PgClient,
   type PgPool,
   type PgPoolClient,
+  refuseUnconnected,
 } from "./client.js";
 import { failureOf, isMissing } from "./failure.js";
 import { checkSession, POSTGRES_DEFAULTS, resolvePostgres, SHEDLOCK_SCHEMA } from "./options.js";
@@ -45,11 +46,20 @@ export async function createSchema(
   client: PgPool | PgClient,
   options: SchemaOptions = {},
 ): Promise<void> {
+  await makeSchema(client, options);
+}
+
+/** The same; says whether there was anything to do. */
+export async function makeSchema(
+  client: PgPool | PgClient,
+  options: SchemaOptions,
+): Promise<boolean> {
   refuseUnknown(options, OPTIONS, "createSchema");
   const { shedlock, ...rest } = options;
   const hold = shedlock === undefined ? "rows" : "shedlock";
   const { schema } = resolvePostgres({ ...rest, hold });
   checkSession(client);
+  if (!isPool(client)) refuseUnconnected(client);
   const session = isPool(client) ? await borrow(client) : client;
   const deadline = systemClock.now() + CREATION_MS;
   try {
@@ -57,10 +67,12 @@ export async function createSchema(
     const table = shedlock === undefined ? null : quoted(shedlock, rows[0].here);
     if (table !== null) await refuseZoned(session, table);
     const program = programOf(schema, table);
-    while (!(await isMade(session, schema, table)) && !(await create(session, schema, program))) {
+    while (!(await isMade(session, schema, table))) {
+      if (await create(session, schema, program)) return true;
       if (systemClock.now() >= deadline) throw inUse(schema);
       await sleep(systemClock, CREATION_PAUSE_MS, undefined);
     }
+    return false;
   } catch (error) {
     const { error: known } = failureOf(error);
     // What the server refused it says itself, and more; here it is what that means.

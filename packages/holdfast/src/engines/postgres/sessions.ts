@@ -10,6 +10,7 @@ import {
   type PgPool,
   type PgPoolClient,
   type PgStatement,
+  refuseUnconnected,
 } from "./client.js";
 import {
   failureOf,
@@ -58,6 +59,7 @@ export class Sessions {
     if (!isPool(client)) {
       return this.#turns.run(() => {
         if (systemClock.now() >= deadline) throw busy("the client was busy with something else");
+        refuseUnconnected(client);
         // The server would refuse it, and the user's transaction would fail with it.
         if (isOpen(client)) throw inTransaction();
         return this.#send(client, statement, deadline);

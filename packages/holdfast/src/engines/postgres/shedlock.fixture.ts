@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
-import type { ShedLockGround } from "../../sql/shedlock.fixture.js";
-import { type Ground, until } from "./ground.fixture.js";
+import type { ShedLockGround } from "../../test-support/sql/shedlock.fixture.js";
+import type { Ground } from "./ground.fixture.js";
 
 export const HOLD = { hold: "shedlock" } as const;
 
@@ -34,6 +34,5 @@ export function onGround(ground: Ground): ShedLockGround {
     },
     sweep: () => ground.admin.query("SELECT holdfast_shedlock.sweep(0)"),
     deleteRow: (name) => ground.admin.query("DELETE FROM shedlock WHERE name = $1", [name]),
-    until,
   };
 }

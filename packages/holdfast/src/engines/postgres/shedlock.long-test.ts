@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type PostgresServer, startPostgres } from "@holdfast/servers";
 import { checkLaws, type Harness } from "../../conformance/index.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
 import { PostgresEngine, SHEDLOCK_TRAITS } from "./engine.js";
-import { claim, now } from "./ground.fixture.js";
 import { PostgresHarness } from "./harness.fixture.js";
 import { resolvePostgres } from "./options.js";
 

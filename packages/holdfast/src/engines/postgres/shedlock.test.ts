@@ -1,29 +1,27 @@
 // hold: "shedlock". All laws with it are in shedlock.long-test.ts.
 import assert from "node:assert/strict";
 import type { EngineError } from "../../errors.js";
-import { playShedLock, takeTurns } from "../../sql/shedlock.fixture.js";
-import { claim, now, scenes } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import {
+  expectSchemaMadeOnce,
+  playShedLock,
+  takeTurns,
+} from "../../test-support/sql/shedlock.fixture.js";
+import { scenes } from "./ground.fixture.js";
 import { createSchema } from "./index.js";
 import { HOLD, onGround } from "./shedlock.fixture.js";
 
 scenes({ settings: ["timezone=Asia/Kathmandu"] }, (play) => {
-  play(
-    "the schema is made once, beside ShedLock's table, and kinds are not mixed up",
-    async (ground) => {
-      const engine = ground.engine(HOLD);
-      await assert.rejects(engine.tryAcquire(claim("a"), now()), (error: EngineError) => {
-        return /createSchema\(client, \{ shedlock: "shedlock" \}\)/.test(error.message);
-      });
-      await createSchema(ground.admin, { shedlock: "shedlock" });
-      await createSchema(ground.admin, { shedlock: "public.shedlock" });
-      assert.equal((await engine.tryAcquire(claim("a"), now())).kind, "granted");
-      const mixed = ground.engine({ ...HOLD, schema: "holdfast" });
-      await assert.rejects(
-        mixed.tryAcquire(claim("a"), now()),
-        /was not made for hold: "shedlock"/,
-      );
-    },
-  );
+  play("the schema is made once, beside ShedLock's table, and kinds are not mixed up", (ground) => {
+    const make = (shedlock: string) => () => createSchema(ground.admin, { shedlock });
+    const mixed = ground.engine({ ...HOLD, schema: "holdfast" });
+    return expectSchemaMadeOnce(
+      ground.engine(HOLD),
+      [make("shedlock"), make("public.shedlock")],
+      mixed,
+    );
+  });
 
   playShedLock((title, part) => play(title, (ground) => part(onGround(ground))));
 

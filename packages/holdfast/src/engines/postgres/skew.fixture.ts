@@ -1,7 +1,11 @@
 import { fileURLToPath } from "node:url";
 import type pg from "pg";
-import type { SkewGround } from "../../sql/skew.fixture.js";
-import { type Recorder, SkewedClient, type Step } from "../../sql/skewed-client.fixture.js";
+import type { SkewGround } from "../../test-support/sql/skew.fixture.js";
+import {
+  type Recorder,
+  SkewedClient,
+  type Step,
+} from "../../test-support/sql/skewed-client.fixture.js";
 import type { Ground } from "./ground.fixture.js";
 import { SHEDLOCK_SCHEMA } from "./options.js";
 import { onGround } from "./shedlock.fixture.js";

@@ -1,6 +1,6 @@
 // The program of a client that is somewhere else.
 import { Locks } from "../../locks.js";
-import { obey, type SkewedJob } from "../../sql/skewed-client.fixture.js";
+import { obey, type SkewedJob } from "../../test-support/sql/skewed-client.fixture.js";
 import { quietPool } from "./harness.fixture.js";
 import { postgresEngine } from "./index.js";
 import { recorder } from "./skew.fixture.js";

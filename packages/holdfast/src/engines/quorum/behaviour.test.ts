@@ -2,22 +2,18 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, describe, it, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { callNow } from "../../call.fixture.js";
 import { connect } from "../../connect.js";
-import type { Claim, Engine } from "../../engine.js";
+import type { Engine } from "../../engine.js";
 import { LeaseLostError, UnsupportedError, UsageError } from "../../errors.js";
-import { mintGrantId } from "../../grant-id.js";
 import type { Locks } from "../../locks.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
 import { redisEngine } from "../redis/index.js";
 import { Ground } from "./ground.fixture.js";
 import { quorumEngine } from "./index.js";
 
 const MAX_TTL_MS = 60_000;
-
-function claim(resource: string, more: Partial<Claim> = {}): Claim {
-  const what = { mode: "exclusive", limit: null, ttlMs: 10_000, lockDelayMs: 0 } as const;
-  return { resource, grantId: mintGrantId(), ...what, tokens: 1, label: "test", ...more };
-}
 
 describe("five nodes", () => {
   let ground: Ground;
@@ -31,9 +27,11 @@ describe("five nodes", () => {
   it("a grant is a record on the nodes, and a release leaves none", async () => {
     const lease = await locks.acquire("plain");
     const records = () => Promise.all(ground.admins.map((admin) => admin.hlen("holdfast:plain")));
-    await until(async () => (await records()).every((count) => count === 1));
+    await until("each node has a record", async () =>
+      (await records()).every((count) => count === 1),
+    );
     assert.equal(await lease.release(), "released");
-    await until(async () => (await records()).every((count) => count === 0));
+    await until("no node has one", async () => (await records()).every((count) => count === 0));
   });
 
   it("two nodes that hang cost nothing but themselves", async () => {
@@ -48,7 +46,7 @@ describe("five nodes", () => {
       for (const server of paused) server.resume();
     }
     // What was on its way to them is over by now, and must not stand there for a whole ttl.
-    await until(async () => {
+    await until("nothing is left on any node", async () => {
       const counts = await Promise.all(ground.admins.map((one) => one.hlen("holdfast:hung")));
       return counts.every((count) => count === 0);
     });
@@ -92,11 +90,11 @@ describe("five nodes", () => {
     const engine = await ground.engine();
     const { resource, grantId } = claim("left");
     const claimed = { ...claim(resource), grantId };
-    assert.equal((await engine.tryAcquire(claimed, callNow())).kind, "granted");
+    assert.equal((await engine.tryAcquire(claimed, now())).kind, "granted");
     const leaving = { resource, grantId, ttlMs: 20_000, leave: true };
-    const [left] = await engine.renew([leaving], callNow());
+    const [left] = await engine.renew([leaving], now());
     assert.equal(left!.kind, "renewed");
-    const [released] = await engine.release([{ resource, grantId, tombstoneMs: 0 }], callNow());
+    const [released] = await engine.release([{ resource, grantId, tombstoneMs: 0 }], now());
     assert.equal(released!.kind, "gone");
     assert.equal((await locks.tryAcquire("left"))?.token, undefined);
   });
@@ -158,7 +156,7 @@ test("three holders of a semaphore of two: why a quorum cannot count", async () 
   for (const majority of majorities) {
     const one = claim("gpu", wish);
     for (const i of majority) {
-      assert.equal((await nodes[i]!.tryAcquire(one, callNow())).kind, "granted");
+      assert.equal((await nodes[i]!.tryAcquire(one, now())).kind, "granted");
     }
   }
   for (const node of nodes) await node.close();
@@ -195,8 +193,11 @@ test("a node that came out of quarantine joins the grants that are held", async 
   const lease = await locks.acquire("kept", { ttlMs: 4_000 });
   const [first] = ground.admins;
   await first!.flushall();
-  await until(async () => (await first!.exists("{holdfast:}:certificate")) === 1);
-  await until(async () => (await first!.hlen("holdfast:kept")) === 1);
+  await until(
+    "it is certified",
+    async () => (await first!.exists("{holdfast:}:certificate")) === 1,
+  );
+  await until("it has the grant", async () => (await first!.hlen("holdfast:kept")) === 1);
   // From now on it counts: another may go, and the lease stays.
   ground.servers[1]!.pause();
   await sleep(4_500);
@@ -204,11 +205,3 @@ test("a node that came out of quarantine joins the grants that are held", async 
   ground.servers[1]!.resume();
   assert.equal(await lease.release(), "released");
 });
-
-async function until(check: () => Promise<boolean>, withinMs = 30_000): Promise<void> {
-  const deadline = performance.now() + withinMs;
-  while (!(await check())) {
-    assert.ok(performance.now() < deadline, `not within ${withinMs} ms: ${check}`);
-    await sleep(10);
-  }
-}

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { callNow } from "../../call.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
 import { Ground } from "./ground.fixture.js";
 
 const TTL_MS = 4_000;
@@ -23,7 +23,7 @@ test("a lease that moved from one node to another during a check is alive", asyn
   third!.resume();
   second!.pause();
   // The first has it, the third has it no longer, and the second says later what it has then.
-  const checked = other.check(sequence, callNow(30_000));
+  const checked = other.check(sequence, now(30_000));
   await sleep(100);
   await renewFor(TTL_MS + 100);
   assert.equal(await ground.admins[2]!.hlen("holdfast:r"), 1, "the third has it again");
@@ -31,5 +31,5 @@ test("a lease that moved from one node to another during a check is alive", asyn
   assert.equal(await checked, true);
   assert.ok(lease.held);
   assert.equal(await lease.release(), "released");
-  assert.equal(await other.check(sequence, callNow()), false);
+  assert.equal(await other.check(sequence, now()), false);
 });

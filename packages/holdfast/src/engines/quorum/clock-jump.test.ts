@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ShiftedClock, startRedis } from "@holdfast/servers";
-import { callNow } from "../../call.fixture.js";
 import { FencedOutError } from "../../errors.js";
 import { channels, type Events } from "../../events.js";
 import { mintGrantId } from "../../grant-id.js";
-import { Register } from "../redis/register.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { Register } from "../../test-support/fenced-register.fixture.js";
 import { Ground } from "./ground.fixture.js";
 
 const TERMS = { maxTtlMs: 60_000, maxSkewMs: 20_000 };
@@ -100,12 +100,12 @@ test("nor does it count what the node has of a claim that is repeated", async ()
   const claim = { ...TRIED, resource: "again", grantId: mintGrantId() };
   const stranger = await ground.engine();
   // A server reads its clock now and then, and may not have seen the jump yet.
-  const granted = async () => (await stranger.tryAcquire(claim, callNow())).kind === "granted";
+  const granted = async () => (await stranger.tryAcquire(claim, now())).kind === "granted";
   for (let tries = 0; !(await granted()); tries++) {
     assert.ok(tries < 400, "nobody was granted it after the jump");
     await sleep(20);
   }
-  const outcome = await witness.tryAcquire(claim, callNow()).catch(() => null);
+  const outcome = await witness.tryAcquire(claim, now()).catch(() => null);
   assert.notEqual(outcome?.kind, "granted");
   assert.equal(lease.held, true);
   clock.set(0);

@@ -23,7 +23,7 @@ export async function foundQuorum(
     if (answer.kind !== "terms") continue;
     throw new UsageError(
       `${nodes[i]!.name} belongs to a quorum with "${answer.terms}", and this is "${terms.agreement}"; ` +
-        "node_modules/holdfast/docs/engines/quorum.md says how members are changed",
+        "docs/engines/quorum.md of the package holdfast says how members are changed",
     );
   }
   refuseTwins(nodes, seen);

@@ -20,6 +20,7 @@ import type {
   Sequence,
   WatchFacet,
 } from "../../engine.js";
+import { failed } from "../../engine-kit/settle-each.js";
 import { EngineError, UnsupportedError, UsageError } from "../../errors.js";
 import { emit } from "../../events.js";
 import { otherTerms, overtaken, tooFew } from "./failure.js";
@@ -267,7 +268,7 @@ export class QuorumEngine implements Engine {
   #refuseLimit({ resource, limit }: Claim): void {
     if (limit === null) return;
     throw new UnsupportedError(
-      "a quorum cannot count shared grants: node_modules/holdfast/docs/engines/quorum.md",
+      "a quorum cannot count shared grants: docs/engines/quorum.md of the package holdfast",
       {
         resource,
       },
@@ -308,10 +309,6 @@ function most(timeoutMs: number): number {
 /** Tokens here are whole numbers that a node can compare. */
 function isPossible(token: bigint): boolean {
   return token >= 0n && token <= BigInt(Number.MAX_SAFE_INTEGER);
-}
-
-function failed(error: EngineError): Failed {
-  return { kind: "failed", effect: error.effect, error };
 }
 
 function viewOf({ mode, fence, index, label, leftMs, revoked }: NodeHolder): HolderView {

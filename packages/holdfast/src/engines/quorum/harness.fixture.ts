@@ -1,8 +1,7 @@
 import assert from "node:assert";
-import { callNow } from "../../call.fixture.js";
 import type { Harness } from "../../conformance/index.js";
-import type { Claim } from "../../engine.js";
-import { mintGrantId } from "../../grant-id.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
 import { traitsFor } from "./engine.js";
 import type { Ground } from "./ground.fixture.js";
 import { resolveQuorum } from "./options.js";
@@ -47,24 +46,19 @@ export function harness(ground?: () => Ground | null): Harness {
 async function overtaken(harness: Harness): Promise<void> {
   const engines = [await harness.open(), await harness.open(), await harness.open()] as const;
   const [holder, early, late] = engines;
-  const call = () => callNow(3_000);
+  const call = () => now(3_000);
   try {
-    const held = claim();
+    const held = claim("door");
     assert.equal((await holder.tryAcquire(held, call())).kind, "granted");
-    const { kind } = await early.tryAcquire(claim(), call());
+    const { kind } = await early.tryAcquire(claim("door"), call());
     if (kind !== "busy") throw new Error(`a held resource was answered with ${kind}`);
     const { grantId } = held;
     await holder.release([{ resource: "door", grantId, tombstoneMs: 0 }], call());
-    const overtaking = await late.tryAcquire(claim(), call());
+    const overtaking = await late.tryAcquire(claim("door"), call());
     assert.equal(overtaking.kind, "busy", "somebody else has waited for longer");
   } finally {
     for (const engine of engines) await engine.close();
   }
-}
-
-function claim(): Claim {
-  const what = { mode: "exclusive", limit: null, ttlMs: 10_000, lockDelayMs: 0 } as const;
-  return { resource: "door", grantId: mintGrantId(), ...what, tokens: 1, label: "law" };
 }
 
 function nowhere(): never {

@@ -3,11 +3,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { callNow } from "../../call.fixture.js";
 import type { Claim, Granted } from "../../engine.js";
 import { mintGrantId } from "../../grant-id.js";
 import { exponential } from "../../retry.js";
-import { soon, timed } from "../../soon.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { soon, timed } from "../../test-support/soon.fixture.js";
 import { Ground } from "./ground.fixture.js";
 import type { NodeRequest } from "./node.js";
 import { RedisNode } from "./redis-node.js";
@@ -65,11 +65,11 @@ test("the older of two calls fails with an unknown effect where the newer is not
   const engine = await ground.engine();
   const claim = claimOf("r");
   await whilePaused(ground, async () => {
-    const first = engine.tryAcquire(claim, callNow(1_200));
+    const first = engine.tryAcquire(claim, now(1_200));
     // On a busy machine it fails before anybody looks.
     first.catch(() => {});
     await sleep(900);
-    const again = engine.tryAcquire(claim, callNow(5_000)).catch((error: unknown) => error);
+    const again = engine.tryAcquire(claim, now(5_000)).catch((error: unknown) => error);
     await assert.rejects(first, { code: "ENGINE", effect: "unknown" });
     for (const server of ground.servers.slice(1)) server.resume();
     assert.equal(((await again) as Granted).kind, "granted");
@@ -84,7 +84,7 @@ test("a claim is answered within its call's time, however long a node may take",
     // Later, the core would not have waited for it.
     await soon(timeoutMs, () =>
       timed(async () => {
-        const asked = engine.tryAcquire(claimOf("r"), callNow(timeoutMs));
+        const asked = engine.tryAcquire(claimOf("r"), now(timeoutMs));
         await assert.rejects(asked, { code: "ENGINE", effect: "unknown" });
       }),
     );
@@ -97,27 +97,27 @@ test("a claim repeated by way of another client is not taken back by the first, 
   const [second, other] = [await ground.engine(), await ground.engine()];
   const claim = claimOf("r");
   await hold();
-  await assert.rejects(first.tryAcquire(claim, callNow(200)), {
+  await assert.rejects(first.tryAcquire(claim, now(200)), {
     code: "ENGINE",
     effect: "unknown",
   });
-  const granted = await second.tryAcquire(claim, callNow(5_000));
+  const granted = await second.tryAcquire(claim, now(5_000));
   assert.equal(granted.kind, "granted");
   await deliver();
   await sleep(100);
-  assert.equal((await other.tryAcquire(claimOf("r"), callNow(5_000))).kind, "busy");
+  assert.equal((await other.tryAcquire(claimOf("r"), now(5_000))).kind, "busy");
   const { token } = granted as Granted;
-  assert.equal(await other.check({ resource: "r", mode: "exclusive", token }, callNow()), true);
+  assert.equal(await other.check({ resource: "r", mode: "exclusive", token }, now()), true);
 });
 
 test("a renewal that one node hears late takes back nothing there", async () => {
   await using ground = await Ground.start(3, TERMS);
   const engine = await ground.engine();
   const claim = claimOf("r");
-  assert.equal((await engine.tryAcquire(claim, callNow())).kind, "granted");
+  assert.equal((await engine.tryAcquire(claim, now())).kind, "granted");
   const late = holdingBack(ground.names[0]!, "renew");
   const { resource, grantId } = claim;
-  const renew = (ttlMs: number) => engine.renew([{ resource, grantId, ttlMs }], callNow());
+  const renew = (ttlMs: number) => engine.renew([{ resource, grantId, ttlMs }], now());
   try {
     assert.equal((await renew(10_000))[0]!.kind, "renewed", "the other two are enough");
     assert.equal((await renew(40_000))[0]!.kind, "renewed");
@@ -164,5 +164,5 @@ function claimOf(resource: string): Claim {
 }
 
 function call() {
-  return callNow(5_000);
+  return now(5_000);
 }

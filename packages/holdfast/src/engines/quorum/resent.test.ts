@@ -4,9 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Relay } from "@holdfast/servers";
-import { callNow } from "../../call.fixture.js";
-import type { Claim } from "../../engine.js";
-import { mintGrantId } from "../../grant-id.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
 import { Ground } from "./ground.fixture.js";
 
 const MAX_LOOKS = 2_000;
@@ -21,9 +20,9 @@ test("a claim whose repeats all nodes refuse is a failure of unknown effect", as
       {},
       relays.map(({ port }) => ground.connect(port)),
     );
-    await engine.inspect("warm up", callNow());
+    await engine.inspect("warm up", now());
     for (const relay of relays) relay.mute();
-    const asked = engine.tryAcquire(claim("a"), callNow(20_000)).then(
+    const asked = engine.tryAcquire(claim("a"), now(20_000)).then(
       () => assert.fail("it was not refused"),
       (error: { code?: string; effect?: string }) => error,
     );
@@ -44,8 +43,3 @@ test("a claim whose repeats all nodes refuse is a failure of unknown effect", as
     await Promise.all(relays.map((relay) => relay.close()));
   }
 });
-
-function claim(resource: string): Claim {
-  const what = { mode: "exclusive", limit: null, ttlMs: 10_000, lockDelayMs: 0 } as const;
-  return { resource, grantId: mintGrantId(), ...what, tokens: 1, label: "test" };
-}

@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
-import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { startRedis } from "@holdfast/servers";
-import { Register } from "../redis/register.fixture.js";
+import { Child } from "../../test-support/child.fixture.js";
+import { assertIncrements, Register } from "../../test-support/fenced-register.fixture.js";
 import { Ground } from "./ground.fixture.js";
 
 const PROCESSES = 4;
@@ -33,11 +31,7 @@ export async function rotate(forMs: number, everyMs: number): Promise<RotationRe
   await crew.end();
   using register = new Register(store.port);
   const writes = await register.history("number");
-  for (const [i, { token, value }] of writes.entries()) {
-    const before = writes[i - 1] ?? { token: 0n, value: 0 };
-    assert.ok(token > before.token, `token ${token} was accepted after ${before.token}`);
-    assert.equal(value, before.value + 1, `token ${token} overwrote what it had not seen`);
-  }
+  assertIncrements(writes);
   assert.equal(writes.length, crew.did, "every write that was acknowledged is there, and no other");
   expectApart(crew.visits);
   return { restarts, grants: crew.did, refused: crew.refused, failed: crew.failed };
@@ -58,7 +52,7 @@ class Crew {
   did = 0;
   refused = 0;
   failed = 0;
-  readonly #children: readonly ChildProcess[];
+  readonly #children: readonly Child[];
   readonly #over: Promise<unknown>;
   /** All are connected. */
   readonly up: Promise<void>;
@@ -66,11 +60,9 @@ class Crew {
   #count = 0;
 
   constructor(url: string, registerPort: number) {
-    const file = fileURLToPath(new URL("visits.fixture.js", import.meta.url));
-    const args = [file, url, String(registerPort), String(TTL_MS)];
-    this.#children = Array.from({ length: PROCESSES }, () =>
-      spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] }),
-    );
+    const program = new URL("visits.fixture.js", import.meta.url);
+    const args = [url, String(registerPort), String(TTL_MS)];
+    this.#children = Array.from({ length: PROCESSES }, () => new Child(program, args));
     this.up = new Promise((go) => {
       this.#isUp = go;
     });
@@ -78,13 +70,13 @@ class Crew {
   }
 
   async end(): Promise<void> {
-    for (const child of this.#children) child.stdin!.write("enough\n");
+    for (const child of this.#children) child.say("enough");
     await this.#over;
-    for (const { exitCode } of this.#children) assert.ok(exitCode === 0 || exitCode === null);
+    for (const child of this.#children) await child.ended();
   }
 
-  async #listen(child: ChildProcess): Promise<void> {
-    for await (const line of createInterface({ input: child.stdout! })) {
+  async #listen(child: Child): Promise<void> {
+    for (let line = await child.line(); line !== null; line = await child.line()) {
       const [what, from, to] = line.split(" ");
       if (what === "up") {
         if (++this.#count === PROCESSES) this.#isUp();

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Relay } from "@holdfast/servers";
-import { callNow } from "../../call.fixture.js";
 import { mintGrantId } from "../../grant-id.js";
+import { now } from "../../test-support/call.fixture.js";
 import { Ground } from "./ground.fixture.js";
 
 const MODE = { mode: "exclusive", limit: null } as const;
@@ -23,11 +23,11 @@ test("who is refused before all is taken back is told that it has to be released
     ports.map((port) => ground.connect(port)),
   );
   const held = { ...CLAIM, grantId: mintGrantId() };
-  assert.equal((await holder.tryAcquire(held, callNow())).kind, "granted");
+  assert.equal((await holder.tryAcquire(held, now())).kind, "granted");
   const engine = await ground.severable();
   const [first, ...others] = ground.relaysOf(engine);
   for (const relay of others) relay.hold();
-  const answer = engine.tryAcquire({ ...CLAIM, grantId: mintGrantId() }, callNow(10_000));
+  const answer = engine.tryAcquire({ ...CLAIM, grantId: mintGrantId() }, now(10_000));
   while ((await ground.admins[0]!.hlen("holdfast:a")) === 0) await sleep(5);
   first!.hold();
   for (const relay of others) relay.deliver();

@@ -7,7 +7,7 @@ import { hostInstant } from "../../clock.js";
 import { connect } from "../../connect.js";
 import { HoldfastError } from "../../errors.js";
 import { exponential } from "../../retry.js";
-import { Register } from "../redis/register.fixture.js";
+import { Register } from "../../test-support/fenced-register.fixture.js";
 
 const [url = "", registerPort = "", ttlMs = "0"] = process.argv.slice(2);
 const options = { defaults: { ttlMs: Number(ttlMs), callTimeoutMs: 1_000, waitMs: 60_000 } };

@@ -6,8 +6,9 @@ import type { ClusterServers } from "@holdfast/servers";
 import { Cluster } from "ioredis";
 import { createCluster } from "redis";
 import { Locks } from "../../locks.js";
+import { until } from "../../test-support/until.fixture.js";
 import { Field } from "./field.fixture.js";
-import { CLIENT_NAMES, type ClientName, until } from "./ground.fixture.js";
+import { CLIENT_NAMES, type ClientName } from "./ground.fixture.js";
 import { type RedisClient, redisEngine } from "./index.js";
 import { CLUSTER_RULES, REPLICAS_RULES, RULES } from "./rights.fixture.js";
 

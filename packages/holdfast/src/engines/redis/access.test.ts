@@ -4,7 +4,8 @@ import { connect } from "../../connect.js";
 import { channels } from "../../events.js";
 import type { Lease } from "../../lease.js";
 import type { Locks } from "../../locks.js";
-import { soon, timed } from "../../soon.fixture.js";
+import { soon, timed } from "../../test-support/soon.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
 import {
   CLIENT_NAMES,
   type ClientName,
@@ -12,7 +13,6 @@ import {
   type OpenOptions,
   PROMPT,
   scenes,
-  until,
 } from "./ground.fixture.js";
 import { REPLICAS_RULES, RULES } from "./rights.fixture.js";
 

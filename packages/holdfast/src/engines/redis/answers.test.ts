@@ -4,9 +4,10 @@ import { test } from "node:test";
 import type { Failed, GrantRef } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 import { channels } from "../../events.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
 import type { Seam } from "./client.js";
 import { RedisEngine } from "./engine.js";
-import { claim, now } from "./ground.fixture.js";
 import { REDIS_DEFAULTS } from "./options.js";
 
 const ID = "0123456789abcdef".repeat(2);

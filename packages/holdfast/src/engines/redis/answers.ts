@@ -74,12 +74,18 @@ export function exceptions(
   return found;
 }
 
-/** Where our own waiter is the next holder, the answer is what would have been pushed to us. */
-export function released(answer: unknown, hear: (pushed: Pushed) => void): Released | Gone {
+/**
+ * Where our own waiter is the next holder, the answer carries its grant: what would have been pushed to
+ * us. onCarriedGrant is told of it.
+ */
+export function released(
+  answer: unknown,
+  onCarriedGrant: (pushed: Pushed) => void,
+): Released | Gone {
   if (isNumber(answer, 1) || says(answer, "released", 1)) return RELEASED;
   const pushed = typeof answer === "string" ? pushedIn(answer) : null;
   if (pushed === null) return gone(answer);
-  hear(pushed);
+  onCarriedGrant(pushed);
   return RELEASED;
 }
 

@@ -1,10 +1,14 @@
+import type { Asked } from "./words.js";
+
 // A script keeps everybody else waiting, so one call does no more than a server does in a few
 // milliseconds: so many operations that the first part of the script decides, or what takes as long.
 const MAX_WEIGHT = 512;
 const HEAVY = 8;
+/** One that meets others on its resource: they are about shared grants or a line, and take longest. */
+const CROWDED = 32;
 const HEARTBEAT = 2;
 /** So many fit into one call whatever they are. */
-const FEW = MAX_WEIGHT / HEAVY;
+const FEW = MAX_WEIGHT / CROWDED;
 
 /** Cuts what goes out together into calls, in its order. */
 export function inBatches<T>(
@@ -32,8 +36,17 @@ export function inBatches<T>(
   return batches;
 }
 
-/** Where several meet on one resource, they are about shared grants or a line, and take longer. */
+/** The same of operations. */
+export function batchesOf<T extends Asked>(operations: readonly T[]): (readonly T[])[] {
+  return inBatches(
+    operations,
+    ({ key }) => key,
+    ({ words }) => words[0]!,
+  );
+}
+
 function weightOf(name: string, meetsOthers: boolean): number {
   if (name === "heartbeat") return HEARTBEAT;
-  return /^[-+?=]/.test(name) && !meetsOthers ? 1 : HEAVY;
+  if (meetsOthers) return CROWDED;
+  return /^[-+?=]/.test(name) ? 1 : HEAVY;
 }

@@ -1,35 +1,10 @@
 // A push names the heartbeat after which its grant was made, and its life counts from where that one
-// was sent. A number that is used twice would date an early grant to a late instant.
+// was sent.
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { Beats } from "./beats.js";
-import { claim, now, scenes, until } from "./ground.fixture.js";
-
-test("a number is never used again for a grant, however often its waiter is forgotten", () => {
-  const beats = new Beats();
-  const ref = claim("a");
-  const used = new Set<number>();
-  for (let life = 0; life < 3; life++) {
-    for (let beat = 0; beat < 3; beat++) used.add(beats.next(ref, life));
-    beats.forget(ref.grantId);
-  }
-  assert.equal(used.size, 9);
-  assert.ok(!used.has(0), "which is not the number of any heartbeat");
-});
-
-test("a push is dated by the heartbeat that it names, and by no other", () => {
-  const beats = new Beats();
-  const ref = claim("a");
-  const first = beats.next(ref, 1_000);
-  const second = beats.next(ref, 2_000);
-  assert.equal(beats.at(ref.grantId, first)?.since, 1_000);
-  assert.equal(beats.at(ref.grantId, second)?.since, 2_000);
-  assert.equal(beats.at(ref.grantId, second + 1), null);
-  beats.forget(ref.grantId);
-  const third = beats.next(ref, 3_000);
-  assert.equal(beats.at(ref.grantId, first), null);
-  assert.equal(beats.at(ref.grantId, third)?.since, 3_000);
-});
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { scenes } from "./ground.fixture.js";
 
 scenes("pushes", (play) => {
   play("one that names an enqueue is not dated to a repeat that never arrived", async (ground) => {

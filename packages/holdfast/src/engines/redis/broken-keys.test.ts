@@ -3,7 +3,9 @@
 import assert from "node:assert/strict";
 import type { Claim, Engine, Failed, Granted } from "../../engine.js";
 import { EngineError } from "../../errors.js";
-import { claim, type Ground, now, scenes } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { type Ground, scenes } from "./ground.fixture.js";
 import { keysOf } from "./keys.js";
 
 const SHARED = { mode: "shared" } as const;

@@ -89,6 +89,6 @@ export function seamOf(client: RedisClient): Seam {
   }
   throw new UsageError(
     "client must be a client of node-redis (createClient, createCluster, createSentinel) or of " +
-      `ioredis (new Redis, new Cluster), connected or not, got ${kindOf(client)}`,
+      `ioredis (new Redis, new Cluster), got ${kindOf(client)}`,
   );
 }

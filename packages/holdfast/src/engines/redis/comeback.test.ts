@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { soon, timed } from "../../soon.fixture.js";
+import { soon, timed } from "../../test-support/soon.fixture.js";
 import { Comeback } from "./comeback.js";
 
 /** A client whose connection comes and goes as it is told. */

@@ -2,16 +2,10 @@
 // confirming connection busy, so what the engine sends meanwhile arrives in a known order.
 import assert from "node:assert/strict";
 import type { Claim, Engine, Granted, Queued } from "../../engine.js";
-import {
-  CLIENT_NAMES,
-  type ClientName,
-  claim,
-  type Ground,
-  now,
-  PROMPT,
-  scenes,
-  until,
-} from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { CLIENT_NAMES, type ClientName, type Ground, PROMPT, scenes } from "./ground.fixture.js";
 import { truth } from "./record.fixture.js";
 
 const KINDS: Readonly<Record<string, Partial<Claim>>> = {

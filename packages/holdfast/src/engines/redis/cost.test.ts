@@ -2,7 +2,9 @@
 // that it spent on scripts. The least of several rounds counts: a busy machine only adds to it.
 import assert from "node:assert/strict";
 import type { Claim, Engine } from "../../engine.js";
-import { claim, type Ground, now, scenes } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { type Ground, scenes } from "./ground.fixture.js";
 
 const [FEW, MANY] = [50, 2_000];
 const ROUNDS = 15;

@@ -3,7 +3,7 @@ import { startRedis } from "@holdfast/servers";
 import { HoldfastError } from "../../errors.js";
 import type { Locks } from "../../locks.js";
 import { exponential } from "../../retry.js";
-import { Register, type Write } from "./register.fixture.js";
+import { assertIncrements, Register } from "../../test-support/fenced-register.fixture.js";
 
 export interface Counted {
   readonly writes: number;
@@ -63,15 +63,6 @@ export async function countWhile(
     await counting;
   }
   const history = await register.history(resource);
-  const writes = judge(history);
-  return { writes, longestWaitMs: Math.round(longestWaitMs), failures };
-}
-
-function judge(writes: readonly Write[]): number {
-  for (const [i, { token, value }] of writes.entries()) {
-    const before = writes[i - 1] ?? { token: 0n, value: 0 };
-    assert.ok(token > before.token, `token ${token} was accepted after ${before.token}`);
-    assert.equal(value, before.value + 1, `token ${token} overwrote what it had not seen`);
-  }
-  return writes.length;
+  assertIncrements(history);
+  return { writes: history.length, longestWaitMs: Math.round(longestWaitMs), failures };
 }

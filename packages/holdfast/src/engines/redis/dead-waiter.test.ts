@@ -1,7 +1,10 @@
 // A claim that does not wait, behind waiters of whom nobody can be let in.
 import assert from "node:assert/strict";
 import type { Claim } from "../../engine.js";
-import { claim, type Ground, now, scenes, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { type Ground, scenes } from "./ground.fixture.js";
 import { silence } from "./record.fixture.js";
 
 const WAITERS = "{holdfast:a}:waiters";

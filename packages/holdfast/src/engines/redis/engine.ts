@@ -24,11 +24,11 @@ import type {
   WatchFacet,
   Withdrawn,
 } from "../../engine.js";
-import { EngineError, HoldfastError, UsageError } from "../../errors.js";
+import { SentHeartbeats as Beats } from "../../engine-kit/sent-heartbeats.js";
+import { EngineError } from "../../errors.js";
 import { emit } from "../../events.js";
 import {
   beaten,
-  enqueued,
   type Pushed,
   pushedIn,
   released,
@@ -37,18 +37,17 @@ import {
   unfinishedIn,
   withdrawn,
 } from "./answers.js";
-import { Beats } from "./beats.js";
 import type { Seam } from "./client.js";
 import { clientError } from "./client-error.js";
-import { Commander, type Reader } from "./commander.js";
 import { Doubts } from "./doubts.js";
 import { warnOfEviction } from "./eviction.js";
-import { failed } from "./failure.js";
 import { keyOf, resourceOf } from "./keys.js";
 import { listPage } from "./listing.js";
 import type { RedisTerms } from "./options.js";
 import { Pushes } from "./pushes.js";
+import { EnqueueReader, OnlyReader, readOne } from "./readers.js";
 import { renewal, renewTogether } from "./renewals.js";
+import { ScriptBatcher } from "./script-batcher.js";
 import { isYes, misfit } from "./shape.js";
 import { viewOf } from "./views.js";
 import { claimWords, releaseWords, renewWords } from "./words.js";
@@ -76,9 +75,9 @@ export class RedisEngine implements Engine {
   readonly traits = REDIS_TRAITS;
   readonly #seam: Seam;
   readonly #terms: RedisTerms;
-  readonly #commander: Commander;
-  /** For what is worth something only when replicas have it; the same one where none need to. */
-  readonly #keeping: Commander;
+  readonly #batcher: ScriptBatcher;
+  /** Sends what counts only after WAIT confirmed it. The same object as #batcher where `replicas` is not set. */
+  readonly #replicated: ScriptBatcher;
   readonly #pushes: Pushes;
   readonly #end: () => void;
   readonly #beats = new Beats();
@@ -96,13 +95,13 @@ export class RedisEngine implements Engine {
     this.#pushes = new Pushes(seam, terms.prefix, (channel, message) =>
       this.#hear(channel, message),
     );
-    const { idleMs, replicas } = terms;
+    const { idleMs, replicas, spin } = terms;
     const channelOf = (key: string) => this.#pushes.channelOf(key);
-    this.#commander = new Commander(seam, { idleMs, channelOf, wait: null });
-    this.#keeping =
+    this.#batcher = new ScriptBatcher(seam, { idleMs, channelOf, wait: null, spin });
+    this.#replicated =
       replicas === null
-        ? this.#commander
-        : new Commander(seam, { idleMs, channelOf, wait: replicas });
+        ? this.#batcher
+        : new ScriptBatcher(seam, { idleMs, channelOf, wait: replicas, spin });
   }
 
   /** Hears pushes from now on, so that the first wait need not begin with a new connection. */
@@ -122,7 +121,7 @@ export class RedisEngine implements Engine {
     };
     const key = keyOf(this.#terms.prefix, claim.resource);
     const words = claimWords("acquire", claim, 0);
-    return this.#keeping.run(key, words, { read, fail }, this.#until(call));
+    return this.#replicated.run(key, words, { read, fail }, this.#until(call));
   }
 
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]> {
@@ -130,10 +129,10 @@ export class RedisEngine implements Engine {
     // What replicas must have is confirmed one by one, and what is on a Cluster is in as many slots.
     const scattered = this.#terms.replicas !== null || this.#seam.shards !== undefined;
     if (grants.length > 1 && !scattered) {
-      return renewTogether(this.#commander, this.#terms.prefix, grants, call);
+      return renewTogether(this.#batcher, this.#terms.prefix, grants, call);
     }
     const ask = (ref: RenewRef) => renewWords(ref, call.order);
-    return this.#each(this.#keeping, grants, call, ask, (answer, { ttlMs }) =>
+    return this.#each(this.#replicated, grants, call, ask, (answer, { ttlMs }) =>
       renewal(answer, call.startedAt, ttlMs),
     );
   }
@@ -143,22 +142,22 @@ export class RedisEngine implements Engine {
     call: Call,
   ): Promise<readonly (Released | Gone | Failed)[]> {
     for (let i = 0; i < grants.length; i++) this.#beats.forget(grants[i]!.grantId);
-    return this.#each(this.#commander, grants, call, this.#releaseWords, this.#readRelease);
+    return this.#each(this.#batcher, grants, call, this.#releaseWords, this.#readRelease);
   }
 
   check({ resource, mode, token }: Sequence): Promise<boolean> {
     const words = ["check", mode === "shared" ? "s" : "x", String(token)];
-    return this.#ask(this.#commander, resource, words, isYes);
+    return this.#ask(this.#batcher, resource, words, isYes);
   }
 
   revoke({ resource, token, force }: RevokeRef): Promise<"revoked" | "gone"> {
     const words = ["revoke", String(token), force ? "1" : "0", this.#pushes.changes];
-    return this.#ask(this.#commander, resource, words, revoked);
+    return this.#ask(this.#batcher, resource, words, revoked);
   }
 
   inspect(resource: string): Promise<ResourceView> {
     const read = (answer: unknown) => viewOf(resource, answer);
-    return this.#ask(this.#commander, resource, ["inspect"], read);
+    return this.#ask(this.#batcher, resource, ["inspect"], read);
   }
 
   async list(filter: ListFilter): Promise<ListPage> {
@@ -190,7 +189,7 @@ export class RedisEngine implements Engine {
       call: Call,
     ): Promise<readonly (Queued | Granted | Unknown | Failed)[]> =>
       this.#each(
-        this.#keeping,
+        this.#replicated,
         waiters,
         call,
         (waiter) => {
@@ -212,7 +211,7 @@ export class RedisEngine implements Engine {
         if (answer.kind === "withdrawn" && isDoubtful) void this.#bury({ resource, grantId });
         return answer;
       };
-      return this.#ask(this.#keeping, resource, ["withdraw", grantId], read, this.#until(call));
+      return this.#ask(this.#replicated, resource, ["withdraw", grantId], read, this.#until(call));
     },
 
     onGrant: (listener: GrantListener) => {
@@ -236,7 +235,7 @@ export class RedisEngine implements Engine {
     const left = Promise.all(
       this.#beats.waiters.map(({ resource, grantId }) =>
         this.#ask(
-          this.#commander,
+          this.#batcher,
           resource,
           this.#releaseWords({ resource, grantId, tombstoneMs: 0 }),
           this.#readRelease,
@@ -256,18 +255,18 @@ export class RedisEngine implements Engine {
     const doubt = () => this.#doubt(claim, false);
     const reader = new EnqueueReader(this.#beats, claim, call.startedAt, isNew, doubt);
     const key = keyOf(this.#terms.prefix, claim.resource);
-    return this.#keeping.run(key, claimWords("enqueue", claim, beat), reader, this.#until(call));
+    return this.#replicated.run(key, claimWords("enqueue", claim, beat), reader, this.#until(call));
   }
 
   async #ask<T>(
-    commander: Commander,
+    batcher: ScriptBatcher,
     resource: string,
     words: readonly string[],
     read: (answer: unknown) => T,
     until = Infinity,
   ): Promise<T> {
     this.#refuseWhenClosed();
-    return commander.run(keyOf(this.#terms.prefix, resource), words, { read, fail }, until);
+    return batcher.run(keyOf(this.#terms.prefix, resource), words, { read, fail }, until);
   }
 
   /** Where calls wait for their turn, one that nobody waits for any more is not sent. */
@@ -285,7 +284,7 @@ export class RedisEngine implements Engine {
   async #bury({ resource, grantId }: GrantRef): Promise<void> {
     try {
       const words = this.#releaseWords({ resource, grantId, tombstoneMs: 0 });
-      await this.#ask(this.#commander, resource, words, this.#readRelease);
+      await this.#ask(this.#batcher, resource, words, this.#readRelease);
     } catch (error) {
       if (!this.#closed) this.#failed(error);
     }
@@ -296,12 +295,16 @@ export class RedisEngine implements Engine {
     return releaseWords(tombstoneMs > ref.tombstoneMs ? { ...ref, tombstoneMs } : ref);
   };
 
+  /**
+   * The answer to a release may carry the grant of another claim: where the next holder is a waiter of
+   * ours, the server tells us by this answer instead of a push. So reading it wakes that waiter.
+   */
   readonly #readRelease = (answer: unknown): Released | Gone =>
-    released(answer, (pushed) => this.#hearGrant(pushed));
+    released(answer, (carriedGrant) => this.#hearGrant(carriedGrant));
 
   /** An answer for each; one that fails is an answer too, and does not decide for the others. */
   #each<R extends GrantRef, A>(
-    commander: Commander,
+    batcher: ScriptBatcher,
     refs: readonly R[],
     call: Call,
     ask: (ref: R) => string[],
@@ -313,9 +316,9 @@ export class RedisEngine implements Engine {
     if (refs.length === 1) {
       const first = refs[0]!;
       const reader = new OnlyReader(first, read);
-      return commander.run(keyOf(prefix, first.resource), ask(first), reader, until);
+      return batcher.run(keyOf(prefix, first.resource), ask(first), reader, until);
     }
-    return commander
+    return batcher
       .runAll(
         refs,
         (ref) => ({ key: keyOf(prefix, ref.resource), words: ask(ref) }),
@@ -345,7 +348,7 @@ export class RedisEngine implements Engine {
   /** One call lets in only so many waiters, so that other programs get their answers in between. */
   async #goOn(key: string): Promise<void> {
     try {
-      await this.#commander.run(key, ["promote"], { read: isYes, fail });
+      await this.#batcher.run(key, ["promote"], { read: isYes, fail });
     } catch (error) {
       // Heartbeats of those in line do the same.
       if (!this.#closed) this.#failed(error);
@@ -378,7 +381,7 @@ export class RedisEngine implements Engine {
   async #confirm({ resource, grantId }: GrantRef, since: number): Promise<void> {
     try {
       const read = (raw: unknown) => beaten(raw, since);
-      const answer = await this.#ask(this.#keeping, resource, ["heartbeat", grantId, "0"], read);
+      const answer = await this.#ask(this.#replicated, resource, ["heartbeat", grantId, "0"], read);
       const waiter = this.#beats.find(grantId);
       // Any other answer is the next heartbeat's to find, and to tell.
       if (answer.kind === "granted" && waiter !== null) this.#tell(waiter, answer);
@@ -408,66 +411,4 @@ function closed(): EngineError {
 
 function fail(error: unknown): never {
   throw error;
-}
-
-/** Of many: one that cannot be read does not decide for the others. */
-function readOne<R, A>(answer: unknown, ref: R, read: (answer: unknown, ref: R) => A): A | Failed {
-  try {
-    return answer instanceof HoldfastError ? failed(answer) : read(answer, ref);
-  } catch (error) {
-    return failed(error);
-  }
-}
-
-/** Tells of the only one of a batch. */
-class OnlyReader<R, A> implements Reader<readonly (A | Failed)[]> {
-  readonly #ref: R;
-  readonly #read: (answer: unknown, ref: R) => A;
-
-  constructor(ref: R, read: (answer: unknown, ref: R) => A) {
-    this.#ref = ref;
-    this.#read = read;
-  }
-
-  read(answer: unknown): readonly (A | Failed)[] {
-    return [this.#read(answer, this.#ref)];
-  }
-
-  fail(error: unknown): readonly (A | Failed)[] {
-    return [failed(error)];
-  }
-}
-
-/** Whoever stands in line is known to the beats from before the claim is sent. */
-class EnqueueReader implements Reader<Granted | Queued | Gone> {
-  readonly #beats: Beats;
-  readonly #claim: Claim;
-  readonly #startedAt: number;
-  readonly #isNew: boolean;
-  readonly #doubt: () => void;
-
-  constructor(beats: Beats, claim: Claim, startedAt: number, isNew: boolean, doubt: () => void) {
-    this.#beats = beats;
-    this.#claim = claim;
-    this.#startedAt = startedAt;
-    this.#isNew = isNew;
-    this.#doubt = doubt;
-  }
-
-  read(raw: unknown, once: boolean): Granted | Queued | Gone {
-    if (!once) this.#doubt();
-    const answer = enqueued(raw, this.#claim, this.#startedAt);
-    if (answer.kind !== "queued") this.#beats.forget(this.#claim.grantId);
-    return answer;
-  }
-
-  fail(error: unknown): never {
-    // One that was refused stands in no line, unless an earlier request of the same claim does.
-    if (this.#isNew && isRefusal(error)) this.#beats.forget(this.#claim.grantId);
-    throw error;
-  }
-}
-
-function isRefusal(error: unknown): boolean {
-  return error instanceof UsageError || (error instanceof EngineError && error.effect === "none");
 }

@@ -7,8 +7,11 @@ import { createCluster } from "redis";
 import { connect } from "../../connect.js";
 import type { Engine } from "../../engine.js";
 import { channels } from "../../events.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
 import { Field } from "./field.fixture.js";
-import { CLIENT_NAMES, claim, Ground, now, type Part, until } from "./ground.fixture.js";
+import { CLIENT_NAMES, Ground, type Part } from "./ground.fixture.js";
 import { type RedisClient, redisEngine } from "./index.js";
 
 const SAID_MS = 300;

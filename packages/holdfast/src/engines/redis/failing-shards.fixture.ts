@@ -5,8 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ClusterServers } from "@holdfast/servers";
 import type { Locks } from "../../locks.js";
 import { exponential } from "../../retry.js";
+import { until } from "../../test-support/until.fixture.js";
 import { crash, Field } from "./field.fixture.js";
-import { CLIENT_NAMES, type ClientName, until } from "./ground.fixture.js";
+import { CLIENT_NAMES, type ClientName } from "./ground.fixture.js";
 import { keyFor, namesIn, renewals, shardOf } from "./shards.fixture.js";
 import { SLOTS, slotOf } from "./slots.js";
 
@@ -131,8 +132,7 @@ export function checkFailingShards(clients: readonly ClientName[]): void {
       const waits = names.flatMap((name) =>
         Array.from({ length: 10 }, async (_, i) => {
           const locks = i % 2 === 0 ? ours! : other!;
-          // Each with a label of its own, or they would share a place.
-          const options = { waitMs: 60_000, fair: "strict", label: `${i}` } as const;
+          const options = { waitMs: 60_000, fair: "strict" } as const;
           const lease = await locks.acquire(name, options);
           await lease.release();
           return lease.token;

@@ -8,11 +8,11 @@ import { startRedis } from "@holdfast/servers";
 import { FencedOutError } from "../../errors.js";
 import { Locks } from "../../locks.js";
 import { exponential } from "../../retry.js";
+import { Register } from "../../test-support/fenced-register.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
 import { Field } from "./field.fixture.js";
-import { until } from "./ground.fixture.js";
 import { redisEngine } from "./index.js";
 import { type IoRedisSubscriber, reconnect } from "./ioredis.js";
-import { Register } from "./register.fixture.js";
 
 const retry = () => exponential({ minMs: 50, maxMs: 500 });
 

@@ -6,8 +6,11 @@ import { Redis } from "ioredis";
 import { connect } from "../../connect.js";
 import { channels } from "../../events.js";
 import { exponential } from "../../retry.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
 import { crash, Field } from "./field.fixture.js";
-import { CLIENT_NAMES, claim, now, until } from "./ground.fixture.js";
+import { CLIENT_NAMES } from "./ground.fixture.js";
 import { redisEngine } from "./index.js";
 
 const TTL_MS = 30_000;

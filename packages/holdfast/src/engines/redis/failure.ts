@@ -25,7 +25,7 @@ const REFUSALS: readonly Refusal[] = [
   [/\bDB index is out of range/, "Redis has no such database", false, "no-database"],
   [
     /\bNOPERM\b|user executing the script can't|ACL failure in script/,
-    "this Redis user may not do what locks need; node_modules/holdfast/docs/engines/redis.md lists it",
+    "this Redis user may not do what locks need; docs/engines/redis.md of the package holdfast lists it",
     ...([false, "rights"] as const),
   ],
   [/\bWRONGTYPE\b/, "a key of this resource holds something that is not a lock", false],
@@ -47,6 +47,18 @@ export function explain(error: unknown): HoldfastError {
   return new EngineError(`Redis did not answer: ${message}`, {
     ...{ effect: "unknown", retryable: true, reason: "unreachable", cause },
   });
+}
+
+/**
+ * Of node-redis, which opens nothing by itself. Trying again does not help: it stays closed until the
+ * program opens it.
+ */
+export function notOpen(maker: string): EngineError {
+  const [call, close] = ["await client.connect()", "locks.close()"];
+  return new EngineError(
+    `the client of node-redis (${maker}) is not open: ${call} before locks are used, and close it after ${close}`,
+    { effect: "none", retryable: false, reason: "unreachable" },
+  );
 }
 
 /** What an operation answered, or the error where it says that it failed. */

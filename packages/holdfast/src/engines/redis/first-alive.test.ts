@@ -2,7 +2,10 @@
 import assert from "node:assert/strict";
 import type { Relay } from "@holdfast/servers";
 import type { Claim } from "../../engine.js";
-import { claim, type Ground, now, scenes, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { type Ground, scenes } from "./ground.fixture.js";
 
 const WAITERS = "{holdfast:a}:waiters";
 const TTL_MS = 900;

@@ -1,28 +1,21 @@
-import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
 import { describe, it } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import {
   allOrNone,
   type RedisOptions,
   type RedisServer,
-  Relay,
+  type Relay,
   startRedis,
 } from "@holdfast/servers";
 import { Redis } from "ioredis";
 import { createClient } from "redis";
-import { callNow } from "../../call.fixture.js";
-import type { Claim } from "../../engine.js";
-import { mintGrantId } from "../../grant-id.js";
-import { Locks } from "../../locks.js";
+import type { Locks } from "../../locks.js";
+import type { Child } from "../../test-support/child.fixture.js";
+import { TestServer, untilWaiters } from "../../test-support/test-server.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
 import { type RedisClient, type RedisEngineOptions, redisEngine } from "./index.js";
 
 // More would make each other late, and their times wrong.
 const AT_A_TIME = 3;
-const COMPLAINT_LENGTH = 8_192;
 
 /** Replicas are there at once instead of after the five seconds that gather more of them. */
 export const PROMPT: RedisOptions = { args: ["--repl-diskless-sync-delay", "0"] };
@@ -59,16 +52,14 @@ export interface OpenOptions extends Omit<RedisEngineOptions, "client"> {
 }
 
 /** A Redis of its own for each test file, and clients on it that are closed with it. */
-export class Ground implements AsyncDisposable {
+export class Ground extends TestServer {
   readonly server: RedisServer;
   /** Sees everything and is never disturbed. */
   readonly admin: Redis;
-  readonly #locks: (() => unknown)[] = [];
-  readonly #engines: (() => unknown)[] = [];
-  readonly #clients: (() => unknown)[] = [];
-  readonly #children: Child[] = [];
+  readonly untilWaiters = untilWaiters;
 
   private constructor(server: RedisServer) {
+    super();
     this.server = server;
     this.admin = new Redis({ port: server.port, retryStrategy: () => 20 });
     this.admin.on("error", () => {});
@@ -87,21 +78,19 @@ export class Ground implements AsyncDisposable {
   engine(options: OpenOptions = {}): ReturnType<typeof redisEngine> {
     const { client: name = "ioredis", prefix, idleMs, replicas } = options;
     const client = name === "ioredis" ? this.ioRedis(options) : this.nodeRedis(options);
-    const engine = redisEngine({
-      client,
-      ...(prefix === undefined ? {} : { prefix }),
-      ...(idleMs === undefined ? {} : { idleMs }),
-      ...(replicas === undefined ? {} : { replicas }),
-    });
-    this.#engines.push(() => engine.close());
-    return engine;
+    return this.closesEngine(
+      redisEngine({
+        client,
+        ...(prefix === undefined ? {} : { prefix }),
+        ...(idleMs === undefined ? {} : { idleMs }),
+        ...(replicas === undefined ? {} : { replicas }),
+      }),
+    );
   }
 
   /** As another process would have it: its own client and its own connection for pushes. */
   locks(options: OpenOptions = {}): Locks {
-    const locks = new Locks(this.engine(options));
-    this.#locks.push(() => locks.close());
-    return locks;
+    return this.locksOn(this.engine(options));
   }
 
   ioRedis(options: OpenOptions = {}): RedisClient & Redis {
@@ -114,7 +103,7 @@ export class Ground implements AsyncDisposable {
       ...ioredis,
     });
     client.on("error", () => {});
-    this.#clients.push(() => client.disconnect());
+    this.closesClient(() => client.disconnect());
     if (pushPort !== undefined) {
       const duplicate = client.duplicate.bind(client);
       client.duplicate = (override) => duplicate({ ...override, port: pushPort });
@@ -136,7 +125,7 @@ export class Ground implements AsyncDisposable {
     const client = createClient(options);
     client.on("error", () => {});
     void client.connect().catch(() => {});
-    this.#clients.push(() => client.destroy());
+    this.closesClient(() => client.destroy());
     if (pushPort !== undefined) {
       const elsewhere = { ...options, socket: { ...options.socket, port: pushPort } };
       client.duplicate = (() => createClient(elsewhere)) as unknown as typeof client.duplicate;
@@ -144,17 +133,15 @@ export class Ground implements AsyncDisposable {
     return client as unknown as RedisClient;
   }
 
-  async relay(): Promise<Relay> {
-    const relay = await Relay.start(this.server.port);
-    this.#clients.push(() => relay.close());
-    return relay;
+  relay(): Promise<Relay> {
+    return this.relayTo(this.server.port);
   }
 
   /** Servers that follow this one, which should be started with PROMPT. */
   async replicas(count: number): Promise<RedisServer[]> {
     const args = ["--replicaof", `127.0.0.1 ${this.server.port}`];
     const started = await allOrNone(Array.from({ length: count }, () => startRedis({ args })));
-    this.#clients.push(...started.map((replica) => () => replica.stop()));
+    for (const replica of started) this.closesClient(() => replica.stop());
     const online = async () => (await this.admin.info("replication")).match(/state=online/g);
     await until("replicas follow", async () => (await online())?.length === count);
     return started;
@@ -162,29 +149,11 @@ export class Ground implements AsyncDisposable {
 
   /** Starts a fixture beside this file. */
   child(fixture: string, args: readonly string[]): Child {
-    const child = new Child(fixture, args);
-    this.#children.push(child);
-    return child;
+    return this.start(new URL(`${fixture}.fixture.js`, import.meta.url), args);
   }
 
-  /** Waits until so many stand in line at the server. */
-  async untilWaiters(locks: Locks, resource: string, count: number): Promise<void> {
-    const deadline = Date.now() + 20_000;
-    for (;;) {
-      const { waiters } = await locks.inspect(resource);
-      if (waiters.length === count) return;
-      assert.ok(Date.now() < deadline, `${waiters.length} wait for ${resource}, not ${count}`);
-      await sleep(5);
-    }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#children.map((child) => child.kill()));
-    // What is cut off or refused cannot be closed in order, and need not be.
-    const enough = sleep(1_000);
-    for (const closers of [this.#locks, this.#engines, this.#clients]) {
-      await Promise.race([Promise.allSettled(closers.map(async (close) => close())), enough]);
-    }
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]();
     this.admin.disconnect();
     await this.server.stop();
   }
@@ -208,83 +177,4 @@ export function scenes(
         await part(ground);
       }));
   });
-}
-
-/** Another process: it is told by lines and answers by lines. */
-export class Child {
-  readonly process: ChildProcess;
-  readonly #lines: AsyncIterator<string>;
-  readonly #exited: Promise<unknown>;
-  #complaint = "";
-
-  constructor(fixture: string, args: readonly string[]) {
-    const file = fileURLToPath(new URL(`${fixture}.fixture.js`, import.meta.url));
-    this.process = spawn(process.execPath, [file, ...args], {
-      stdio: ["pipe", "pipe", "pipe"],
-    });
-    this.process.stderr!.setEncoding("utf8").on("data", (text: string) => {
-      process.stderr.write(text);
-      this.#complaint = `${this.#complaint}${text}`.slice(-COMPLAINT_LENGTH);
-    });
-    this.#exited = once(this.process, "close");
-    this.process.stdin!.on("error", () => {});
-    this.#lines = createInterface({ input: this.process.stdout! })[Symbol.asyncIterator]();
-  }
-
-  /** The next line, or null when the child has ended. */
-  async line(): Promise<string | null> {
-    const next = await this.#lines.next();
-    return next.done ? null : next.value;
-  }
-
-  /** Fails with what it wrote to stderr if it ended otherwise than well or by a signal. */
-  async ended(): Promise<void> {
-    await this.#exited;
-    const { exitCode } = this.process;
-    assert.ok(exitCode === null || exitCode === 0, `it ended with ${exitCode}: ${this.#complaint}`);
-  }
-
-  say(line: string): void {
-    this.process.stdin!.write(`${line}\n`);
-  }
-
-  async kill(): Promise<void> {
-    const { exitCode, signalCode } = this.process;
-    if (exitCode !== null || signalCode !== null) return;
-    const exited = once(this.process, "exit");
-    this.process.kill("SIGKILL");
-    await exited;
-  }
-}
-
-/** For plays with the engine alone. */
-export function claim(resource: string, more: Partial<Claim> = {}): Claim {
-  return {
-    resource,
-    grantId: mintGrantId(),
-    mode: "exclusive",
-    limit: null,
-    ttlMs: 10_000,
-    lockDelayMs: 0,
-    tokens: 1,
-    label: "test",
-    ...more,
-  };
-}
-
-export const now = callNow;
-
-/** Looks again and again until it is so; gives how long that took. */
-export async function until(
-  what: string,
-  check: () => unknown,
-  withinMs = 20_000,
-): Promise<number> {
-  const started = performance.now();
-  for (;;) {
-    if (await check()) return performance.now() - started;
-    const tookMs = performance.now() - started;
-    assert.ok(tookMs < withinMs, `${what}: not within ${withinMs} ms`);
-    await sleep(5);
-  }
 }

@@ -12,8 +12,9 @@ import {
 } from "redis";
 import { EngineError } from "../../errors.js";
 import { Locks } from "../../locks.js";
+import { until } from "../../test-support/until.fixture.js";
 import { Field } from "./field.fixture.js";
-import { type ClientName, until } from "./ground.fixture.js";
+import type { ClientName } from "./ground.fixture.js";
 import { type RedisClient, redisEngine } from "./index.js";
 
 type Kind = "sentinel" | "cluster";
@@ -113,6 +114,19 @@ for (const kind of ["sentinel", "cluster"] as const) {
       }
     });
   }
+}
+
+for (const kind of ["sentinel", "cluster"] as const) {
+  it(`node-redis for a ${kind} that was never opened is told of as such`, async () => {
+    const client = mapped(kind);
+    client.on("error", () => {});
+    await using locks = new Locks(redisEngine({ client: client as unknown as RedisClient }));
+    await assert.rejects(locks.acquire("a"), (error: EngineError) => {
+      assert.match(error.message, /is not open: await client\.connect\(\)/);
+      assert.deepEqual([error.effect, error.retryable], ["none", false]);
+      return true;
+    });
+  });
 }
 
 /** Gives Buffers for strings and strings for numbers, on each of its connections. */

@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exponential } from "../../retry.js";
+import { until } from "../../test-support/until.fixture.js";
 import { Field } from "./field.fixture.js";
-import { CLIENT_NAMES, until } from "./ground.fixture.js";
+import { CLIENT_NAMES } from "./ground.fixture.js";
 import { keyFor, namesIn, shardOf } from "./shards.fixture.js";
 
 const OPTIONS = { waitMs: 30_000, callTimeoutMs: 1_500 };

@@ -4,7 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 // @ts-expect-error its package.json hides its types
 import * as redlock from "redlock";
 import type { Locks } from "../../locks.js";
-import { CLIENT_NAMES, type ClientName, type Ground, scenes, until } from "./ground.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { CLIENT_NAMES, type ClientName, type Ground, scenes } from "./ground.fixture.js";
 
 const TTL_MS = 10_000;
 

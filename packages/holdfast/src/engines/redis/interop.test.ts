@@ -7,8 +7,9 @@ import { after, before } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ensure } from "@holdfast/servers";
 import type { Locks } from "../../locks.js";
-import { soon, timed } from "../../soon.fixture.js";
-import { CLIENT_NAMES, type ClientName, type Ground, scenes, until } from "./ground.fixture.js";
+import { soon, timed } from "../../test-support/soon.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { CLIENT_NAMES, type ClientName, type Ground, scenes } from "./ground.fixture.js";
 
 const TTL_MS = 10_000;
 const COMPARE_AND_DELETE = `

@@ -21,7 +21,6 @@ export interface IoRedisClient extends Commands {
     readonly sentinels?: readonly object[] | null | undefined;
   };
   readonly status: string;
-  sendCommand?(command: object): unknown;
   duplicate(override?: object): IoRedisClient & IoRedisSubscriber;
   on(event: "close", listener: () => void): unknown;
   off(event: "close", listener: () => void): unknown;
@@ -99,7 +98,7 @@ function singleSeam(client: IoRedisClient): Seam {
   client.on("close", lost);
   return {
     connection: (_, confirms) => (confirms ? confirmingLosses : losses),
-    script: sender(client),
+    script: (how, keys, args) => run(client, how, keys, args),
     confirmed: (how, keys, args, wait) => {
       if (confirming === null || confirming.status === "end") {
         // A connection of its own: while it waits for replicas, it can do nothing else.
@@ -221,50 +220,6 @@ function clusterSeam(client: IoRedisClusterClient): Seam {
       confirming?.disconnect();
     },
   };
-}
-
-/** ioredis' own commands, which it makes of every call. */
-type CommandClass = new (
-  name: string,
-  args: string[],
-  options: { readonly replyEncoding: "utf8" },
-) => object;
-
-const AS_TEXT = { replyEncoding: "utf8" } as const;
-
-/**
- * By the command itself: what comes at once is put together already, and needs none of what ioredis
- * does for those who call it by name.
- */
-function sender(client: IoRedisClient): Seam["script"] {
-  const Command = commandsOf(client);
-  if (Command === null) return (how, keys, args) => run(client, how, keys, args);
-  return (how, keys, args) => {
-    const named = "sha" in how;
-    const words = [named ? how.sha : how.text, String(keys.length)].concat(keys, args);
-    const command = new Command(named ? "evalsha" : "eval", words, AS_TEXT);
-    return client.sendCommand!(command) as Promise<unknown>;
-  };
-}
-
-/**
- * No property of a client leads to the class of its commands: it names EventEmitter as its own
- * constructor. But each command goes through sendCommand, and this one no further.
- */
-function commandsOf(client: IoRedisClient): CommandClass | null {
-  if (client.sendCommand === undefined) return null;
-  let made: object | null = null;
-  const listener: IoRedisClient = Object.create(client, {
-    options: { value: { ...client.options, enableAutoPipelining: false } },
-    sendCommand: {
-      value: (command: object) => {
-        made = command;
-      },
-    },
-  });
-  // Whatever else goes by this name may really send it, and be told that there is no such script.
-  Promise.resolve(listener.evalsha("", 0)).catch(() => {});
-  return made === null ? null : ((made as object).constructor as CommandClass);
 }
 
 function run(client: Commands, how: Script, keys: string[], args: string[]): Promise<unknown> {

@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import type { Claim, RenewRef } from "../../engine.js";
 import { EngineError } from "../../errors.js";
-import { claim, type Ground, now, type OpenOptions, scenes } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { type Ground, type OpenOptions, scenes } from "./ground.fixture.js";
 import { keyOf } from "./keys.js";
 import { programFor } from "./program.js";
 import { RULES } from "./rights.fixture.js";
@@ -122,7 +124,14 @@ scenes("renewals in one operation", (play) => {
     const aloneLives = await lives(ground);
     await ground.admin.flushdb();
     const refs = await furnish(ground);
-    const words = ["here", "keep", "100000", "0", "5", refs.map(({ grantId }) => grantId).join("")];
+    const words = [
+      "here",
+      "renew-many",
+      "100000",
+      "0",
+      "5",
+      refs.map(({ grantId }) => grantId).join(""),
+    ];
     const rest = await ground.admin.eval(text, refs.length, ...keysOf(refs), ...words);
     assert.deepEqual(await lives(ground), aloneLives);
     const all: unknown[] = NAMES.map(() => 1);

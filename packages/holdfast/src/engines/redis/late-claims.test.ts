@@ -1,7 +1,8 @@
 // With `replicas`, claims have a connection of their own. Where that one hangs and the other does not, a
 // claim arrives after its release, and perhaps after the tombstone of its release.
 import assert from "node:assert/strict";
-import { CLIENT_NAMES, type Ground, PROMPT, scenes, until } from "./ground.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { CLIENT_NAMES, type Ground, PROMPT, scenes } from "./ground.fixture.js";
 
 const GONE = "{holdfast:a}:gone";
 const REPLICAS = { wait: 1, timeoutMs: 10_000 };

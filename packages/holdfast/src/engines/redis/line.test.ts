@@ -2,7 +2,10 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine } from "../../engine.js";
-import { claim, type Ground, now, scenes, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { type Ground, scenes } from "./ground.fixture.js";
 
 const SILENT_MS = 11_000;
 

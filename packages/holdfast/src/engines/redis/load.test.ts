@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lease } from "../../lease.js";
-import { CLIENT_NAMES, type Ground, scenes, until } from "./ground.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { CLIENT_NAMES, type Ground, scenes } from "./ground.fixture.js";
 
 // What scripts do inside is counted by the server too; these are what clients send.
 const SENT = /cmdstat_(eval|evalsha|scan|ping|subscribe|client\S*|publish|hello|info):calls=(\d+)/g;
@@ -39,8 +40,7 @@ scenes("load", (play) => {
           const held = await other.acquire("a");
           const order: number[] = [];
           const waits = Array.from({ length: 500 }, async (_, i) => {
-            // Each with a label of its own, or the strict ones would share a place.
-            const lease = await ours.acquire("a", { fair, label: `${i}`, waitMs: 120_000 });
+            const lease = await ours.acquire("a", { fair, waitMs: 120_000 });
             order.push(i);
             await lease.release();
           });

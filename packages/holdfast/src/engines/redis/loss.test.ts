@@ -1,10 +1,9 @@
 // What the server forgets: keys deleted by hand, FLUSHALL, a restart without persistence.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LeaseLostError } from "../../errors.js";
-import type { Lease } from "../../lease.js";
-import { soon, timed } from "../../soon.fixture.js";
+import { lossOf } from "../../test-support/loss.fixture.js";
+import { soon, timed } from "../../test-support/soon.fixture.js";
 import { CLIENT_NAMES, scenes } from "./ground.fixture.js";
 
 const KEY = "holdfast:a";
@@ -84,9 +83,8 @@ scenes("loss", (play) => {
       const [ours, other] = [ground.locks({ client }), ground.locks()];
       const held = await other.acquire("a", { ttlMs: 900 });
       const tokens: bigint[] = [held.token];
-      const waits = Array.from({ length: 5 }, async (_, i) => {
-        // Each with a label of its own, or they would share a place.
-        const lease = await ours.acquire("a", { fair: "strict", label: `${i}` });
+      const waits = Array.from({ length: 5 }, async () => {
+        const lease = await ours.acquire("a", { fair: "strict" });
         tokens.push(lease.token);
         await lease.release();
       });
@@ -197,12 +195,6 @@ scenes("loss", (play) => {
     },
   );
 });
-
-async function lossOf(lease: Lease): Promise<string> {
-  if (!lease.signal.aborted) await once(lease.signal, "abort");
-  assert.ok(lease.signal.reason instanceof LeaseLostError);
-  return lease.signal.reason.reason;
-}
 
 function assertRising(tokens: readonly bigint[]): void {
   for (const [i, token] of tokens.entries()) {

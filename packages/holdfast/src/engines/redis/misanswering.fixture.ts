@@ -3,6 +3,7 @@ import type { RedisClient } from "./client.js";
 type Alter = (answer: unknown) => unknown;
 type Optioned = { withCommandOptions(options: unknown): object };
 type Answers = (...words: never[]) => Promise<unknown>;
+type Sends = { sendCommand: Answers };
 
 /** What a client can hand back that is no answer of ours, by what it does to the right one. */
 export const SHAPES: Readonly<Record<string, Alter>> = {
@@ -69,10 +70,10 @@ export function misanswering(client: RedisClient, alter: Alter): RedisClient {
     });
   }
   also("duplicate", (copy) => {
-    const send = (copy as typeof client).sendCommand!.bind(copy) as Answers;
+    const send = (copy as Sends).sendCommand.bind(copy);
     return Object.assign(copy, { sendCommand: through(send) });
   });
-  const send = client.sendCommand!.bind(client) as Answers;
+  const send = (client as unknown as Sends).sendCommand.bind(client);
   return Object.assign(client, { sendCommand: through(send) });
 }
 

@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ClusterServers, RedisServer } from "@holdfast/servers";
-import { soon, timed } from "../../soon.fixture.js";
+import { soon, timed } from "../../test-support/soon.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
 import { countWhile } from "./counting.fixture.js";
 import { Field } from "./field.fixture.js";
-import { CLIENT_NAMES, type ClientName, until } from "./ground.fixture.js";
+import { CLIENT_NAMES, type ClientName } from "./ground.fixture.js";
 import { handOver, keyFor, namesIn } from "./shards.fixture.js";
 import { slotOf, tagOf } from "./slots.js";
 

@@ -1,6 +1,7 @@
 import type { Script, Seam, Subscription } from "./client.js";
 import { Comeback } from "./comeback.js";
 import { together, WHICH_CONNECTION } from "./confirmed.js";
+import { notOpen } from "./failure.js";
 import { LateCalls } from "./late-calls.js";
 import { scanNodes } from "./scan.js";
 import { textIn } from "./shape.js";
@@ -91,7 +92,11 @@ export function nodeRedisSeam(
 }
 
 function singleSeam(client: NodeRedisClient): Seam {
-  const quick = client.withCommandOptions(OWN);
+  const bare = client.withCommandOptions(OWN);
+  const quick: Sends = {
+    sendCommand: (args) =>
+      client.isOpen ? bare.sendCommand(args) : Promise.reject(notOpen("createClient")),
+  };
   const own = confirming(client, (copy) => copy.unref());
   return {
     script: (how, keys, args) => quick.sendCommand(words(how, keys, args)),
@@ -113,6 +118,7 @@ function sentinelSeam(client: NodeRedisSentinelClient): Seam {
   const comeback = new Comeback(() => client);
   const primary: Sends = {
     sendCommand: (args) => {
+      if (!client.isOpen) return Promise.reject(notOpen("createSentinel"));
       const wait = comeback.wait();
       if (wait === null) return quick.sendCommand(false, args);
       return wait.then(() => quick.sendCommand(false, args));
@@ -164,7 +170,9 @@ function clusterSeam(client: NodeRedisClusterClient): Seam {
     );
   return {
     script: (how, keys, args) =>
-      calls.watch(keys[0]!, quick.sendCommand(keys[0], false, words(how, keys, args))),
+      client.isOpen
+        ? calls.watch(keys[0]!, quick.sendCommand(keys[0], false, words(how, keys, args)))
+        : Promise.reject(notOpen("createCluster")),
     confirmed: async (how, keys, args, wait) => {
       const cluster = await own.open();
       const key = keys[0]!;

@@ -18,9 +18,19 @@ export interface RedisEngineOptions {
    * window in which a failover forgets a grant, and does not close it.
    */
   readonly replicas?: { readonly wait: number; readonly timeoutMs?: number };
+  /**
+   * Whether a caller who does one thing at a time is waited for with a turning event loop, for up to
+   * 0.15 ms: a loop over locks runs at up to twice the rate, for up to a fifth more CPU time a turn.
+   */
+  readonly spin?: boolean;
 }
 
-export const REDIS_DEFAULTS = { prefix: "holdfast:", idleMs: 3_600_000, replicas: null } as const;
+export const REDIS_DEFAULTS = {
+  prefix: "holdfast:",
+  idleMs: 3_600_000,
+  replicas: null,
+  spin: true,
+} as const;
 
 const WAIT_TIMEOUT_MS = 500;
 
@@ -28,10 +38,11 @@ export interface RedisTerms {
   readonly prefix: string;
   readonly idleMs: number;
   readonly replicas: Wait | null;
+  readonly spin: boolean;
 }
 
 export const OPTIONS: Known<RedisEngineOptions> = {
-  ...{ client: true, prefix: true, idleMs: true, replicas: true },
+  ...{ client: true, prefix: true, idleMs: true, replicas: true, spin: true },
 };
 const REPLICAS: Known<NonNullable<RedisEngineOptions["replicas"]>> = {
   ...{ wait: true, timeoutMs: true },
@@ -48,7 +59,11 @@ export function resolveRedis(options: Omit<RedisEngineOptions, "client">): Redis
   if (!(Number.isSafeInteger(idleMs) && idleMs >= 1_000)) {
     throw new UsageError(`idleMs is ${idleMs}; it must be a whole number of 1000 or more`);
   }
-  return Object.freeze({ prefix, idleMs, replicas: resolveReplicas(options.replicas) });
+  const spin = options.spin ?? REDIS_DEFAULTS.spin;
+  if (typeof spin !== "boolean") {
+    throw new UsageError(`spin is ${JSON.stringify(spin)}; it must be true or false`);
+  }
+  return Object.freeze({ prefix, idleMs, replicas: resolveReplicas(options.replicas), spin });
 }
 
 function resolveReplicas(asked: RedisEngineOptions["replicas"]): Wait | null {
@@ -70,6 +85,7 @@ export function termsFromUrl(url: EngineUrl): RedisTerms {
     "idleMs",
     "replicas",
     "replicasTimeoutMs",
+    "spin",
     ...ADDRESS_PARAMS,
   ]);
   const prefix = url.params.get("prefix");
@@ -79,11 +95,16 @@ export function termsFromUrl(url: EngineUrl): RedisTerms {
   if (wait === undefined && timeoutMs !== undefined) {
     throw new UsageError("replicasTimeoutMs is given without replicas");
   }
+  const spin = url.params.get("spin");
+  if (spin !== undefined && spin !== "true" && spin !== "false") {
+    throw new UsageError(`spin is "true" or "false", got ${JSON.stringify(spin)}`);
+  }
   return resolveRedis({
     ...(wait === undefined
       ? {}
       : { replicas: { wait, ...(timeoutMs === undefined ? {} : { timeoutMs }) } }),
     ...(prefix === undefined ? {} : { prefix }),
     ...(idleMs === undefined ? {} : { idleMs }),
+    ...(spin === undefined ? {} : { spin: spin === "true" }),
   });
 }

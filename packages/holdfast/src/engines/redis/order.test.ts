@@ -3,7 +3,10 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import type { Call, Claim, Engine, Granted, RenewRef } from "../../engine.js";
-import { claim, type Ground, now, scenes, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { type Ground, scenes } from "./ground.fixture.js";
 import { truth } from "./record.fixture.js";
 
 const TTL_MS = 20_000;

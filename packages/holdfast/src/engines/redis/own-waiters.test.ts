@@ -2,8 +2,10 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Granted } from "../../engine.js";
-import { soon, timed } from "../../soon.fixture.js";
-import { CLIENT_NAMES, claim, now, scenes } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { soon, timed } from "../../test-support/soon.fixture.js";
+import { CLIENT_NAMES, scenes } from "./ground.fixture.js";
 
 scenes("own waiters", (play) => {
   for (const client of CLIENT_NAMES) {

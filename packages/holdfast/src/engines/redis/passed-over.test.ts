@@ -2,15 +2,10 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locks } from "../../locks.js";
-import {
-  CLIENT_NAMES,
-  type ClientName,
-  claim,
-  type Ground,
-  now,
-  scenes,
-  until,
-} from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { CLIENT_NAMES, type ClientName, type Ground, scenes } from "./ground.fixture.js";
 import { RULES } from "./rights.fixture.js";
 
 const WAITERS = "{holdfast:a}:waiters";

@@ -4,8 +4,11 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine } from "../../engine.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
 import { Field } from "./field.fixture.js";
-import { CLIENT_NAMES, claim, Ground, now, PROMPT, until } from "./ground.fixture.js";
+import { CLIENT_NAMES, Ground, PROMPT } from "./ground.fixture.js";
 import { handOver } from "./shards.fixture.js";
 
 const HEARD_MS = 300;

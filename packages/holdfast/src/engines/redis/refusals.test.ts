@@ -4,16 +4,11 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "@holdfast/servers";
 import { EngineError } from "../../errors.js";
-import { soon } from "../../soon.fixture.js";
-import {
-  CLIENT_NAMES,
-  type ClientName,
-  claim,
-  type Ground,
-  now,
-  scenes,
-  until,
-} from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { soon } from "../../test-support/soon.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { CLIENT_NAMES, type ClientName, type Ground, scenes } from "./ground.fixture.js";
 
 const refused = (pattern: RegExp) => (error: unknown) => {
   assert.ok(error instanceof EngineError);

@@ -2,10 +2,10 @@ import type { Call, Failed, Gone, Renewed, RenewRef } from "../../engine.js";
 import { type EngineError, HoldfastError } from "../../errors.js";
 import { exceptions, renewed } from "./answers.js";
 import { inBatches } from "./batches.js";
-import type { Commander } from "./commander.js";
 import { failed, isForbidden, outcomeOf } from "./failure.js";
 import { keyOf } from "./keys.js";
-import { keepWords, renewWords } from "./words.js";
+import type { ScriptBatcher } from "./script-batcher.js";
+import { renewManyWords, renewWords } from "./words.js";
 
 type Answer = Renewed | Gone | Failed;
 
@@ -31,7 +31,7 @@ interface Keep {
  * of one ttl and index share all but the key and the id. An answer for each, in order.
  */
 export async function renewTogether(
-  commander: Commander,
+  batcher: ScriptBatcher,
   prefix: string,
   grants: readonly RenewRef[],
   { startedAt: since, order }: Call,
@@ -41,7 +41,7 @@ export async function renewTogether(
     const ref = grants[place]!;
     const read = (answer: unknown) => renewal(answer, since, ref.ttlMs);
     const key = keyOf(prefix, ref.resource);
-    answers[place] = await commander.run<Answer>(key, renewWords(ref, order), {
+    answers[place] = await batcher.run<Answer>(key, renewWords(ref, order), {
       read,
       fail: failed,
     });
@@ -50,7 +50,7 @@ export async function renewTogether(
     try {
       const keys = kept.map(({ key }) => key);
       const ids = kept.map(({ id }) => id);
-      const answer = await commander.runAtOnce(keys, keepWords(ttlMs, index, order, ids));
+      const answer = await batcher.runAtOnce(keys, renewManyWords(ttlMs, index, order, ids));
       const others = exceptions(answer, kept.length);
       const plain: Renewed = { kind: "renewed", since, ttlMs };
       for (const { place } of kept) answers[place] = plain;

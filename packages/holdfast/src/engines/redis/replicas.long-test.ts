@@ -9,7 +9,10 @@ import { Redis } from "ioredis";
 import { connect } from "../../connect.js";
 import { UsageError } from "../../errors.js";
 import { fixed } from "../../retry.js";
-import { CLIENT_NAMES, claim, Ground, now, PROMPT, scenes, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { CLIENT_NAMES, Ground, PROMPT, scenes } from "./ground.fixture.js";
 import { redisEngine } from "./index.js";
 
 const TIMEOUT_MS = 400;

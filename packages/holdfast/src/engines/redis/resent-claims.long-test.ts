@@ -4,8 +4,11 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Relay } from "@holdfast/servers";
 import { Redis } from "ioredis";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
 import { Field } from "./field.fixture.js";
-import { CLIENT_NAMES, claim, now, until } from "./ground.fixture.js";
+import { CLIENT_NAMES } from "./ground.fixture.js";
 
 const FIELDS = { sentinel: () => Field.sentinel(), cluster: () => Field.cluster() };
 

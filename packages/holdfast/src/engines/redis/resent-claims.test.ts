@@ -4,7 +4,10 @@ import assert from "node:assert/strict";
 import type { Redis } from "ioredis";
 import type { Claim, Engine } from "../../engine.js";
 import { Locks } from "../../locks.js";
-import { claim, type Ground, now, PROMPT, scenes, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { type Ground, PROMPT, scenes } from "./ground.fixture.js";
 
 const KEY = "holdfast:a";
 

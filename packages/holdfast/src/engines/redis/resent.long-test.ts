@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Relay } from "@holdfast/servers";
+import { until } from "../../test-support/until.fixture.js";
 import { Field } from "./field.fixture.js";
-import { CLIENT_NAMES, until } from "./ground.fixture.js";
+import { CLIENT_NAMES } from "./ground.fixture.js";
 
 const FIELDS = { sentinel: () => Field.sentinel(), cluster: () => Field.cluster() };
 

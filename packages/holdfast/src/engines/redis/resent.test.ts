@@ -1,15 +1,10 @@
 // A client may send a command twice by itself: ioredis repeats what was not answered when its connection
 // comes back, and the engine only sees the answer to the repeat.
 import assert from "node:assert/strict";
-import {
-  CLIENT_NAMES,
-  type ClientName,
-  claim,
-  type Ground,
-  now,
-  scenes,
-  until,
-} from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { CLIENT_NAMES, type ClientName, type Ground, scenes } from "./ground.fixture.js";
 
 const KEY = "holdfast:job";
 

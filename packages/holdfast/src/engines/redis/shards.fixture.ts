@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ClusterServers, RedisServer } from "@holdfast/servers";
 import { channels } from "../../events.js";
+import { until } from "../../test-support/until.fixture.js";
 import type { Field } from "./field.fixture.js";
-import { until } from "./ground.fixture.js";
 import { keyOf } from "./keys.js";
 import { REDIS_DEFAULTS } from "./options.js";
 import { SLOTS, slotOf } from "./slots.js";

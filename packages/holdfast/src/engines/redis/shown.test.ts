@@ -6,7 +6,10 @@ import { inspect } from "node:util";
 import { startRedis } from "@holdfast/servers";
 import { connect } from "../../connect.js";
 import { channels, type EventName } from "../../events.js";
-import { CLIENT_NAMES, claim, Ground, now, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { CLIENT_NAMES, Ground } from "./ground.fixture.js";
 
 const PASSWORD = "s3cret-pass";
 const USER = ["app", PASSWORD] as const;

@@ -12,7 +12,7 @@ import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { connect } from "../../connect.js";
 import { Locks } from "../../locks.js";
-import { until } from "./ground.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
 import { type RedisClient, redisEngine } from "./index.js";
 
 const run = promisify(execFile);

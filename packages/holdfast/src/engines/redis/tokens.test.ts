@@ -3,7 +3,10 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import type { Engine, Granted, Mode } from "../../engine.js";
-import { claim, Ground, now, scenes, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { Ground, scenes } from "./ground.fixture.js";
 
 const IDLE_MS = 1_000;
 const LARGEST = 2n ** 53n;
@@ -69,9 +72,12 @@ scenes("tokens", (play) => {
 
   play("a fence ahead of the clock outlives a release that lets nobody in", async (ground) => {
     const pushes = await ground.relay();
-    const engine = ground.engine({ pushPort: pushes.port, idleMs: IDLE_MS });
+    const open = () => ground.engine({ pushPort: pushes.port, idleMs: IDLE_MS });
+    // Of two processes: a waiter of its own the answer to the release would let in.
+    const [engine, other] = [open(), open()];
     const [holder, waiter] = [claim("a"), claim("a")];
-    for (const one of [holder, waiter]) await engine.queue!.enqueue(one, now());
+    await engine.queue!.enqueue(holder, now());
+    await other.queue!.enqueue(waiter, now());
     const ahead = String((Date.now() + 60_000) * 1_000);
     await ground.admin.set("{holdfast:a}:fence", ahead, "PX", 60_000 + IDLE_MS);
     pushes.cut();

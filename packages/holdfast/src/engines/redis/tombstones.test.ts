@@ -2,7 +2,10 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine, GrantRef } from "../../engine.js";
-import { claim, now, scenes, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { scenes } from "./ground.fixture.js";
 
 const GONE = "{holdfast:a}:gone";
 

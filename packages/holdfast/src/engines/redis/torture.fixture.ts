@@ -1,8 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Relay, startRedis } from "@holdfast/servers";
+import { startRedis } from "@holdfast/servers";
 import { Redis } from "ioredis";
-import { hangFault, relayFaults, restartFault } from "../../torture/faults.fixture.js";
-import { disposeAll, type Fault, type Place, PROCESSES } from "../../torture/player.fixture.js";
+import {
+  hangFault,
+  relayFaults,
+  relaysTo,
+  restartFault,
+} from "../../test-support/torture/faults.fixture.js";
+import { disposeAll, type Fault, type Place } from "../../test-support/torture/player.fixture.js";
 import { truth } from "./record.fixture.js";
 
 const TTL_MS = 1_000;
@@ -10,9 +15,7 @@ const TTL_MS = 1_000;
 /** One Redis that makes every write durable before it answers, and a relay for each process. */
 export async function redisPlace(): Promise<Place> {
   const server = await startRedis({ args: ["--appendonly", "yes", "--appendfsync", "always"] });
-  const relays = await Promise.all(
-    Array.from({ length: PROCESSES }, () => Relay.start(server.port)),
-  );
+  const relays = (await relaysTo([server.port])).flat();
   const admin = new Redis({ port: server.port, retryStrategy: () => 20 });
   admin.on("error", () => {});
   return {

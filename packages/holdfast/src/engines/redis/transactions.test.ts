@@ -5,7 +5,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError } from "../../errors.js";
 import { channels } from "../../events.js";
 import { Locks } from "../../locks.js";
-import { claim, type Ground, now, scenes, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { type Ground, scenes } from "./ground.fixture.js";
 import { type RedisClient, redisEngine } from "./index.js";
 import { keysOf } from "./keys.js";
 

@@ -16,10 +16,10 @@ test("the channel comes first, then the words of each; keys go in the same order
 });
 
 test("one that is about several resources has the keys of all", () => {
-  const keep = { key: "a", keys: ["a", "b", "c"], words: ["keep", "5", "ids"] };
+  const keep = { key: "a", keys: ["a", "b", "c"], words: ["renew-many", "5", "ids"] };
   assert.deepEqual(wordsOf([keep], "here", false), {
     keys: ["a", "b", "c"],
-    args: ["here", "keep", "5", "ids"],
+    args: ["here", "renew-many", "5", "ids"],
     alone: true,
   });
 });

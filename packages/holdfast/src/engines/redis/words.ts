@@ -45,8 +45,13 @@ export function renewWords(ref: RenewRef, order: number): string[] {
 }
 
 /** Many of one ttl and index, none of which leaves. */
-export function keepWords(ttlMs: number, index: number, order: number, ids: string[]): string[] {
-  return ["keep", String(ttlMs), String(index), String(order), ids.join("")];
+export function renewManyWords(
+  ttlMs: number,
+  index: number,
+  order: number,
+  ids: string[],
+): string[] {
+  return ["renew-many", String(ttlMs), String(index), String(order), ids.join("")];
 }
 
 export function releaseWords({ grantId, tombstoneMs }: ReleaseRef): string[] {

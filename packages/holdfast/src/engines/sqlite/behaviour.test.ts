@@ -6,7 +6,7 @@ import { Worker } from "node:worker_threads";
 import { connect } from "../../connect.js";
 import { EngineError } from "../../errors.js";
 import type { Lease } from "../../lease.js";
-import { soon, timed } from "../../soon.fixture.js";
+import { soon, timed } from "../../test-support/soon.fixture.js";
 import { type Binding, loadBinding } from "./client.js";
 import { openDatabase } from "./database.js";
 import { Ground } from "./ground.fixture.js";

@@ -3,7 +3,7 @@ import {
   checkCostAmongHolders,
   checkCostAmongWaiters,
   checkCostOfListing,
-} from "../../cost.fixture.js";
+} from "../../test-support/cost.fixture.js";
 import { Ground } from "./ground.fixture.js";
 import { sqliteEngine } from "./index.js";
 

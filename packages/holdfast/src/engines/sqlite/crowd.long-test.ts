@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import { connect } from "../../connect.js";
-import { serveCrowd } from "../../crowd.fixture.js";
+import { serveCrowd } from "../../test-support/crowd.fixture.js";
 import { Ground } from "./ground.fixture.js";
 
 for (const jobs of [10_000, 100_000]) {

@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import { connect } from "../../connect.js";
-import { serveCrowd } from "../../crowd.fixture.js";
+import { serveCrowd } from "../../test-support/crowd.fixture.js";
 import { Ground } from "./ground.fixture.js";
 
 test("2,000 jobs of one process share ten permits, and a lease beside them is kept", async () => {

@@ -1,9 +1,9 @@
 // Grants that their holder has left: time ends them, and nothing that their former process does.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { callNow } from "../../call.fixture.js";
 import { connect } from "../../connect.js";
 import type { Claim, Engine } from "../../engine.js";
+import { now } from "../../test-support/call.fixture.js";
 import { canRun, Ground } from "./ground.fixture.js";
 import { sqliteEngine } from "./index.js";
 
@@ -33,21 +33,21 @@ test("nothing but time or force ends a grant that was left, and nothing extends 
   await using ground = new Ground();
   const engine = sqliteEngine({ path: ground.path });
   const { claim, token } = await left(engine, "a");
-  assert.deepEqual(await engine.renew([{ ...claim, ttlMs: 60_000 }], callNow()), [
+  assert.deepEqual(await engine.renew([{ ...claim, ttlMs: 60_000 }], now()), [
     { kind: "gone", why: "expired" },
   ]);
-  assert.equal((await engine.tryAcquire(claim, callNow())).kind, "gone");
-  assert.equal((await engine.queue!.enqueue(claim, callNow())).kind, "gone");
-  const [beat] = await engine.queue!.heartbeat([claim], callNow());
+  assert.equal((await engine.tryAcquire(claim, now())).kind, "gone");
+  assert.equal((await engine.queue!.enqueue(claim, now())).kind, "gone");
+  const [beat] = await engine.queue!.heartbeat([claim], now());
   assert.equal(beat!.kind, "unknown");
-  assert.equal((await engine.queue!.withdraw(claim, callNow())).kind, "withdrawn");
-  const [released] = await engine.release([{ ...claim, tombstoneMs: 0 }], callNow());
+  assert.equal((await engine.queue!.withdraw(claim, now())).kind, "withdrawn");
+  const [released] = await engine.release([{ ...claim, tombstoneMs: 0 }], now());
   assert.equal(released!.kind, "gone");
-  assert.equal(await engine.revoke({ resource: "a", token, force: false }, callNow()), "revoked");
-  const [holder] = (await engine.inspect("a", callNow())).holders;
+  assert.equal(await engine.revoke({ resource: "a", token, force: false }, now()), "revoked");
+  const [holder] = (await engine.inspect("a", now())).holders;
   assert.ok(holder!.remainingMs > LEFT_MS - 5_000 && holder!.remainingMs <= LEFT_MS);
-  assert.equal(await engine.revoke({ resource: "a", token, force: true }, callNow()), "revoked");
-  assert.deepEqual((await engine.inspect("a", callNow())).holders, []);
+  assert.equal(await engine.revoke({ resource: "a", token, force: true }, now()), "revoked");
+  assert.deepEqual((await engine.inspect("a", now())).holders, []);
   await engine.close();
 });
 
@@ -58,7 +58,7 @@ test("a forced revocation of a grant that was left lets in who waits for it", as
   await using locks = await connect(ground.url);
   const waiting = locks.acquire("a", { waitMs: 30_000 });
   while ((await locks.inspect("a")).waiters.length === 0) await locks.inspect("a");
-  await engine.revoke({ resource: "a", token, force: true }, callNow());
+  await engine.revoke({ resource: "a", token, force: true }, now());
   assert.ok((await waiting).held);
   await engine.close();
 });
@@ -66,11 +66,11 @@ test("a forced revocation of a grant that was left lets in who waits for it", as
 test("a late copy of a renewal does not bring a grant back to the one who left it", async () => {
   await using ground = new Ground();
   const engine = sqliteEngine({ path: ground.path });
-  const early = callNow();
+  const early = now();
   const { claim } = await left(engine, "a");
   for (const leave of [false, true]) {
     await engine.renew([{ ...claim, ttlMs: 60_000, leave }], early);
-    const [holder] = (await engine.inspect("a", callNow())).holders;
+    const [holder] = (await engine.inspect("a", now())).holders;
     assert.ok(holder!.remainingMs <= LEFT_MS, `late, leave: ${leave}`);
   }
   await engine.close();
@@ -100,10 +100,10 @@ async function left(engine: Engine, resource: string): Promise<{ claim: Claim; t
     tokens: 1,
     label: "left",
   };
-  const granted = await engine.tryAcquire(claim, callNow());
+  const granted = await engine.tryAcquire(claim, now());
   assert.ok(granted.kind === "granted");
   const renewal = { resource, grantId: claim.grantId, ttlMs: LEFT_MS, leave: true };
-  const [answer] = await engine.renew([renewal], callNow());
+  const [answer] = await engine.renew([renewal], now());
   assert.equal(answer!.kind, "renewed");
   return { claim, token: granted.token };
 }

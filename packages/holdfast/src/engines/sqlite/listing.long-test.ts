@@ -1,5 +1,5 @@
 import { test } from "node:test";
-import { checkLongListing } from "../../cost.fixture.js";
+import { checkLongListing } from "../../test-support/cost.fixture.js";
 import { Ground } from "./ground.fixture.js";
 import { sqliteEngine } from "./index.js";
 

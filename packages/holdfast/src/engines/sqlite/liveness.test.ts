@@ -5,7 +5,7 @@ import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { systemClock } from "../../clock.js";
 import { connect } from "../../connect.js";
-import { soon, timed } from "../../soon.fixture.js";
+import { soon, timed } from "../../test-support/soon.fixture.js";
 import { Ground } from "./ground.fixture.js";
 import { isProvenDead, readHost } from "./host.js";
 

@@ -17,9 +17,10 @@ import { connect } from "../../connect.js";
 import { EngineError } from "../../errors.js";
 import type { Lease } from "../../lease.js";
 import type { Locks } from "../../locks.js";
-import { recorder } from "../../recorder.fixture.js";
-import { soon, timed } from "../../soon.fixture.js";
-import { type Child, Ground } from "./ground.fixture.js";
+import type { Child } from "../../test-support/child.fixture.js";
+import { recorder } from "../../test-support/recorder.fixture.js";
+import { soon, timed } from "../../test-support/soon.fixture.js";
+import { Ground } from "./ground.fixture.js";
 
 const TTL_MS = 3_000;
 const HANG_MS = 30_000;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "../../connect.js";
-import type { Fault, Place } from "../../torture/player.fixture.js";
+import type { Fault, Place } from "../../test-support/torture/player.fixture.js";
 import { openDatabase } from "./database.js";
 import { Ground } from "./ground.fixture.js";
 import { trueGrants } from "./harness.fixture.js";

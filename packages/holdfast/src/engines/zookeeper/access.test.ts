@@ -10,7 +10,9 @@ import { createServer, type Server } from "node:tls";
 import { ensure } from "@holdfast/servers";
 import { connect } from "../../connect.js";
 import { EngineError, UsageError } from "../../errors.js";
-import { claim, fresh, Ground, now } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { fresh, Ground } from "./ground.fixture.js";
 import { zookeeperEngine } from "./index.js";
 
 let ground: Ground;

@@ -22,9 +22,9 @@ import type {
   WatchFacet,
   Withdrawn,
 } from "../../engine.js";
+import { settleEach } from "../../engine-kit/settle-each.js";
 import { Claims } from "./claims.js";
 import { Desk, type Timing } from "./desk.js";
-import { each } from "./each.js";
 import { closedEngine, deadlineOf } from "./failure.js";
 import { LAYOUTS } from "./layout.js";
 import { Leavings } from "./leavings.js";
@@ -116,7 +116,7 @@ export class ZookeeperEngine implements Engine {
 
   async release(grants: readonly ReleaseRef[], call: Call) {
     const { until } = this.#enter(call);
-    return each(grants, ({ resource, grantId, tombstoneMs }): Promise<Released | Gone> => {
+    return settleEach(grants, ({ resource, grantId, tombstoneMs }): Promise<Released | Gone> => {
       const room = pathOf(this.#terms.place, resource);
       return this.#ours.release({ resource, grantId }, room, tombstoneMs, until);
     });
@@ -156,7 +156,7 @@ export class ZookeeperEngine implements Engine {
     heartbeat: async (waiters: readonly GrantRef[], call: Call) => {
       const timing = this.#enter(call);
       const lines = new Map<string, Promise<Line>>();
-      return each(waiters, async (ref): Promise<Queued | Granted | Unknown> => {
+      return settleEach(waiters, async (ref): Promise<Queued | Granted | Unknown> => {
         const standing = this.#ours.find(ref);
         if (standing === null) return { kind: "unknown" };
         const place = await this.#desk.look(standing, timing, lines);

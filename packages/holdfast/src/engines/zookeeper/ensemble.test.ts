@@ -10,7 +10,8 @@ import {
 } from "@holdfast/servers";
 import { connect } from "../../connect.js";
 import type { Lease } from "../../lease.js";
-import { fresh, until } from "./ground.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { fresh } from "./ground.fixture.js";
 
 let ensemble: ZooKeeperEnsemble;
 

@@ -17,7 +17,7 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
   [CODES.unknownSession]: ["ZooKeeper does not know the session", true],
   [CODES.noNode]: ["a node of ZooKeeper that should be there is not", true],
   [CODES.noAuth]: [
-    "this ZooKeeper user may not do what locks need; node_modules/holdfast/docs/engines/zookeeper.md lists it",
+    "this ZooKeeper user may not do what locks need; docs/engines/zookeeper.md of the package holdfast lists it",
     false,
   ],
   [CODES.badVersion]: ["a node of ZooKeeper was changed meanwhile", true],

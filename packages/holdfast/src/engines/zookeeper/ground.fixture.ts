@@ -1,17 +1,14 @@
-import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import {
-  Relay,
+  type Relay,
   startZooKeeper,
   type ZooKeeperOptions,
   type ZooKeeperServer,
 } from "@holdfast/servers";
-import { callNow } from "../../call.fixture.js";
 import { systemClock } from "../../clock.js";
-import type { Claim, Engine } from "../../engine.js";
-import { mintGrantId } from "../../grant-id.js";
-import { Locks } from "../../locks.js";
+import type { Engine } from "../../engine.js";
+import type { Locks } from "../../locks.js";
+import { TestServer, untilWaiters } from "../../test-support/test-server.fixture.js";
 import { type ZookeeperEngineOptions, zookeeperEngine } from "./index.js";
 import { getChildren, getData, type Operation, remove } from "./wire/operations.js";
 import { Session } from "./wire/session.js";
@@ -19,12 +16,13 @@ import { Session } from "./wire/session.js";
 type Options = Partial<ZookeeperEngineOptions>;
 
 /** A ZooKeeper for a test file, and clients on it that are closed with it. */
-export class Ground implements AsyncDisposable {
+export class Ground extends TestServer {
   readonly server: ZooKeeperServer;
-  readonly #closers: (() => unknown)[] = [];
+  readonly untilWaiters = untilWaiters;
   #admin: Session | null = null;
 
   private constructor(server: ZooKeeperServer) {
+    super();
     this.server = server;
   }
 
@@ -33,29 +31,23 @@ export class Ground implements AsyncDisposable {
   }
 
   engine(options: Options = {}): Engine {
-    const engine = zookeeperEngine({ hosts: this.server.hosts, ...options });
-    this.#closers.push(() => engine.close());
-    return engine;
+    return this.closesEngine(zookeeperEngine({ hosts: this.server.hosts, ...options }));
   }
 
   /** As another process would have it: its own sessions and connections. */
   locks(options: Options = {}): Locks {
-    const locks = new Locks(this.engine(options));
-    this.#closers.push(() => locks.close());
-    return locks;
+    return this.locksOn(this.engine(options));
   }
 
-  async relay(): Promise<Relay> {
-    const relay = await Relay.start(this.server.port);
-    this.#closers.unshift(() => relay.close());
-    return relay;
+  relay(): Promise<Relay> {
+    return this.relayTo(this.server.port);
   }
 
   session(options: Partial<ConstructorParameters<typeof Session>[0]> = {}, onEnd = () => {}) {
     const hosts = [{ host: "127.0.0.1", port: this.server.port }];
     const spec = { hosts, timeoutMs: 4_000, tls: null, digest: null, ...options };
     const session = new Session(spec, onEnd);
-    this.#closers.push(() => session.close());
+    this.closesClient(() => session.close());
     return session;
   }
 
@@ -77,15 +69,8 @@ export class Ground implements AsyncDisposable {
     for (const name of await this.children(path)) await this.ask(remove(`${path}/${name}`));
   }
 
-  async untilWaiters(locks: Locks, resource: string, count: number): Promise<void> {
-    const see = async () => (await locks.inspect(resource)).waiters.length === count;
-    await until(`${count} wait for ${resource}`, see);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    // What is cut off or refused cannot be closed in order, and need not be.
-    const closing = Promise.allSettled(this.#closers.reverse().map(async (close) => close()));
-    await Promise.race([closing, sleep(3_000)]);
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]();
     await this.server.stop();
   }
 }
@@ -93,30 +78,4 @@ export class Ground implements AsyncDisposable {
 /** A name that no other test of the file uses. */
 export function fresh(name = "r"): string {
   return `${name}-${randomBytes(4).toString("hex")}`;
-}
-
-/** For plays with the engine alone. */
-export function claim(resource: string, more: Partial<Claim> = {}): Claim {
-  return {
-    ...{ resource, grantId: mintGrantId(), mode: "exclusive", limit: null, ttlMs: 10_000 },
-    ...{ lockDelayMs: 0, tokens: 1, label: "test" },
-    ...more,
-  };
-}
-
-export const now = callNow;
-
-/** Looks again and again until it is so; gives how long that took. */
-export async function until(
-  what: string,
-  check: () => unknown,
-  withinMs = 30_000,
-): Promise<number> {
-  const started = performance.now();
-  for (;;) {
-    if (await check()) return performance.now() - started;
-    const tookMs = performance.now() - started;
-    assert.ok(tookMs < withinMs, `${what}: not within ${withinMs} ms`);
-    await sleep(10);
-  }
 }

@@ -3,8 +3,11 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Call, Claim, Engine } from "../../engine.js";
-import { soon } from "../../soon.fixture.js";
-import { claim, fresh, Ground, now, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { soon } from "../../test-support/soon.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { fresh, Ground } from "./ground.fixture.js";
 import { HoldingRelay } from "./holding-relay.fixture.js";
 
 let ground: Ground;

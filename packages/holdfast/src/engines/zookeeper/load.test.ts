@@ -2,8 +2,11 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { soon } from "../../soon.fixture.js";
-import { claim, fresh, Ground, now, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { soon } from "../../test-support/soon.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { fresh, Ground } from "./ground.fixture.js";
 import { keepMany } from "./many-leases.fixture.js";
 
 let ground: Ground;
@@ -66,10 +69,9 @@ test("an aborted wait leaves no watch behind", async () => {
   const before = await ground.server.metric("zk_watch_count");
   const lease = await holder.acquire(resource, { renew: false });
   const controller = new AbortController();
-  // Each with a label of its own, or they would share a place.
   const options = { signal: controller.signal, fair: "strict" } as const;
-  const waits = Array.from({ length: 20 }, (_, i) =>
-    locks.acquire(resource, { ...options, label: `${i}` }).catch(() => null),
+  const waits = Array.from({ length: 20 }, () =>
+    locks.acquire(resource, options).catch(() => null),
   );
   await ground.untilWaiters(holder, resource, 20);
   controller.abort();

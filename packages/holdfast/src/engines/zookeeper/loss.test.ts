@@ -1,13 +1,14 @@
 // What a holder is told, and when: connections lost, servers that hang, sessions that expire.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createConnection, createServer } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startZooKeeper } from "@holdfast/servers";
-import { LeaseLostError } from "../../errors.js";
-import type { Lease } from "../../lease.js";
-import { claim, fresh, Ground, now, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { lossOf } from "../../test-support/loss.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { fresh, Ground } from "./ground.fixture.js";
 import { remove } from "./wire/operations.js";
 
 let ground: Ground;
@@ -17,13 +18,6 @@ before(async () => {
 });
 
 after(() => ground[Symbol.asyncDispose]());
-
-async function lossOf(lease: Lease): Promise<string> {
-  const { signal } = lease;
-  if (!signal.aborted) await once(signal, "abort");
-  assert.ok(signal.reason instanceof LeaseLostError);
-  return signal.reason.reason;
-}
 
 describe("loss", { concurrency: 4 }, () => {
   it("a holder cut off silently is told before anybody else is let in", async () => {

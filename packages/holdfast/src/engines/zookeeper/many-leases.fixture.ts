@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lease } from "../../lease.js";
-import { fresh, type Ground, until } from "./ground.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { fresh, type Ground } from "./ground.fixture.js";
 
 /** Holds so many leases in one process, and counts what the server is asked meanwhile. */
 export async function keepMany(ground: Ground, count: number): Promise<void> {

@@ -3,6 +3,7 @@ import type { Gone, GrantRef, Released } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 import { emit } from "../../events.js";
 import type { Claims } from "./claims.js";
+import { inDoubt } from "./failure.js";
 import { markerOf } from "./line.js";
 import { hashOf } from "./paths.js";
 import type { Sessions } from "./sessions.js";
@@ -111,12 +112,26 @@ export class Ours {
   ): Promise<Released | Gone> {
     const standing = this.find(ref);
     if (standing === null) return this.#releaseByHash(ref, room, tombstoneMs, null, until);
-    const { session, path, marker, doubtful } = standing;
-    const inDoubt = doubtful || path === null || standing.state === "leaving";
-    this.abandon(standing, AGAIN_MS);
+    const isDoubtful = standing.doubtful || standing.path === null || standing.state === "leaving";
+    const graveMs = Math.max(tombstoneMs, isDoubtful ? DOUBT_MS : 0);
+    this.abandon(standing);
     standing.unwatch();
-    if (tombstoneMs > 0 || inDoubt || session.over) {
-      const graveMs = Math.max(tombstoneMs, inDoubt ? DOUBT_MS : 0);
+    standing.releases++;
+    try {
+      return await this.#release(standing, graveMs, until);
+    } catch (error) {
+      this.abandon(standing, AGAIN_MS);
+      const isUnsent = error instanceof EngineError && error.effect === "none" && error.retryable;
+      // It is taken away here soon: whoever asks once more may find that this is done.
+      throw isUnsent ? inDoubt(error) : error;
+    } finally {
+      standing.releases--;
+    }
+  }
+
+  async #release(standing: Standing, graveMs: number, until: number): Promise<Released | Gone> {
+    const { ref, room, session, path, marker } = standing;
+    if (graveMs > 0 || path === null || session.over) {
       return this.#releaseByHash(ref, room, graveMs, standing, until);
     }
     try {
@@ -188,7 +203,7 @@ export class Ours {
     for (const standing of this.#standings.values()) {
       inUse.add(standing.session);
       if (standing.session.over) this.forget(standing);
-      else if (now >= standing.deadline) this.#expel(standing, now);
+      else if (now >= standing.deadline && standing.releases === 0) this.#expel(standing, now);
       else if (now >= standing.guardFrom && standing.state === "granted") this.#guard(standing);
     }
     for (const [hash, grave] of this.#graves) {

@@ -5,7 +5,8 @@ import { test } from "node:test";
 import { Relay, startZooKeeperEnsemble } from "@holdfast/servers";
 import { hostInstant, systemClock } from "../../clock.js";
 import { connect } from "../../connect.js";
-import { fresh, until } from "./ground.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { fresh } from "./ground.fixture.js";
 import { CODES, exists } from "./wire/operations.js";
 import { Session } from "./wire/session.js";
 

@@ -2,7 +2,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { claim, fresh, Ground, now, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { fresh, Ground } from "./ground.fixture.js";
 import { HoldingRelay } from "./holding-relay.fixture.js";
 
 let ground: Ground;

@@ -1,7 +1,7 @@
 import type { Gone, Renewed, RenewRef } from "../../engine.js";
+import { settleEach } from "../../engine-kit/settle-each.js";
 import type { Claims } from "./claims.js";
 import type { Desk, Timing } from "./desk.js";
-import { each } from "./each.js";
 import type { Leavings } from "./leavings.js";
 import { prove } from "./majority.js";
 import type { Ours } from "./ours.js";
@@ -33,7 +33,7 @@ export class Renewals {
 
   renew(grants: readonly RenewRef[], timing: Timing) {
     const proofs = new Map<Session, Promise<void>>();
-    return each(grants, (ref) => this.#renew(ref, timing, proofs));
+    return settleEach(grants, (ref) => this.#renew(ref, timing, proofs));
   }
 
   async #renew(

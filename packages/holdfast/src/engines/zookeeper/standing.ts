@@ -35,6 +35,11 @@ export class Standing {
   marker: string | null = null;
   /** Unless core is heard of by then, it is over; on systemClock. */
   deadline = Infinity;
+  /**
+   * How many releases of it are under way. Meanwhile its node is theirs to take away: whoever else did
+   * would make them find nothing, and say that the grant was lost.
+   */
+  releases = 0;
   /** How much systemClock is ahead of core's clock, or a little more. */
   aheadMs: number;
   /** Whether a change of our own node would be told to us. */

@@ -6,7 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startZooKeeperEnsemble, type ZooKeeperServer } from "@holdfast/servers";
 import type { Lease } from "../../lease.js";
 import { Locks } from "../../locks.js";
-import { fresh, until } from "./ground.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { fresh } from "./ground.fixture.js";
 import { zookeeperEngine } from "./index.js";
 
 const AT_MOST_MS = 4_000;

@@ -1,7 +1,12 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { Relay, startZooKeeperEnsemble } from "@holdfast/servers";
-import { hangFault, relayFaults, restartFault } from "../../torture/faults.fixture.js";
-import { disposeAll, type Fault, type Place, PROCESSES } from "../../torture/player.fixture.js";
+import { startZooKeeperEnsemble } from "@holdfast/servers";
+import {
+  cutOffFault,
+  hangFault,
+  relayFaults,
+  relaysTo,
+  restartFault,
+} from "../../test-support/torture/faults.fixture.js";
+import { disposeAll, type Fault, type Place } from "../../test-support/torture/player.fixture.js";
 import { resolveZookeeper } from "./options.js";
 import { pathOf } from "./paths.js";
 import { trueRecord, trueSessions } from "./truth.fixture.js";
@@ -13,11 +18,7 @@ const READER_MS = 40_000;
 /** Three servers, and for each process a relay to each of them. */
 export async function zookeeperPlace(hold: "session" | "ttl"): Promise<Place> {
   const servers = await startZooKeeperEnsemble();
-  const relays = await Promise.all(
-    Array.from({ length: PROCESSES }, () =>
-      Promise.all(servers.members.map(({ port }) => Relay.start(port))),
-    ),
-  );
+  const relays = await relaysTo(servers.members.map(({ port }) => port));
   const urlOf = (ports: readonly number[]) =>
     `zookeeper://${ports.map((port) => `127.0.0.1:${port}`).join(",")}?hold=${hold}`;
   const directUrl = urlOf(servers.members.map(({ port }) => port));
@@ -39,15 +40,7 @@ export async function zookeeperPlace(hold: "session" | "ttl"): Promise<Place> {
     directUrl,
     faults: [
       ...relayFaults(relays.flat(), TTL_MS),
-      {
-        name: "process cut off",
-        inflict: async (random) => {
-          const own = relays[random(PROCESSES)]!;
-          for (const relay of own) relay.cut();
-          await sleep(random(TTL_MS));
-          for (const relay of own) relay.mend();
-        },
-      },
+      cutOffFault(relays, TTL_MS),
       whenWhole(hangFault(() => servers.leader(), TTL_MS)),
       whenWhole(hangFault((random) => servers.members[random(3)]!, TTL_MS)),
       whenWhole(restartFault(() => servers.leader())),

@@ -6,7 +6,10 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ensure, startZooKeeper } from "@holdfast/servers";
 import { systemClock } from "../../clock.js";
-import { claim, fresh, Ground, now, until } from "./ground.fixture.js";
+import { now } from "../../test-support/call.fixture.js";
+import { claim } from "../../test-support/claim.fixture.js";
+import { until } from "../../test-support/until.fixture.js";
+import { fresh, Ground } from "./ground.fixture.js";
 import { JuteReader, JuteWriter } from "./wire/jute.js";
 import {
   CODES,

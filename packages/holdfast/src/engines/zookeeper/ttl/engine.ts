@@ -20,8 +20,8 @@ import type {
   Sequence,
   WatchFacet,
 } from "../../../engine.js";
+import { settleEach } from "../../../engine-kit/settle-each.js";
 import { EngineError, limitMismatch } from "../../../errors.js";
-import { each } from "../each.js";
 import { closedEngine, deadlineOf } from "../failure.js";
 import { LAYOUTS } from "../layout.js";
 import { prove } from "../majority.js";
@@ -126,7 +126,7 @@ export class ZookeeperTtlEngine implements Engine {
     call: Call,
   ): Promise<readonly (Renewed | Gone | Failed)[]> {
     const until = this.#enter(call);
-    return each(grants, async (ref) => {
+    return settleEach(grants, async (ref) => {
       const { resource, ttlMs } = ref;
       const path = pathOf(this.#terms.place, resource);
       let signature = "";
@@ -141,7 +141,7 @@ export class ZookeeperTtlEngine implements Engine {
 
   async release(grants: readonly ReleaseRef[], call: Call) {
     const until = this.#enter(call);
-    return each(grants, ({ resource, grantId, tombstoneMs }) => {
+    return settleEach(grants, ({ resource, grantId, tombstoneMs }) => {
       const hash = hashOf(grantId);
       const path = pathOf(this.#terms.place, resource);
       return this.#ledgers.change(path, until, (reading): Decision<Released | Gone> => {

@@ -1,0 +1,72 @@
+// What a holder believes is never more than what its row says.
+import assert from "node:assert/strict";
+import { randomInt } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Call, Claim, Engine } from "../../engine.js";
+import type { Lease } from "../../lease.js";
+import type { Locks } from "../../locks.js";
+
+export interface BeliefGround {
+  /** Each as another process would have it. */
+  locks(): Locks;
+  engine(): Engine;
+  claim(resource: string): Claim;
+  now(): Call;
+  /** What the row of the resource's only holder has left, by the database's clock. */
+  leftMs(resource: string): Promise<number>;
+}
+
+// Long enough that a claim window of three seconds taken for the whole ttl stands out.
+const TTL_MS = 30_000;
+const NAMES = 4;
+
+/** Hands a lock from one process to another again and again. Gives how often it did. */
+export async function handOver(ground: BeliefGround, times: number): Promise<number> {
+  const wrong: string[] = [];
+  let done = 0;
+  const work = Array.from({ length: NAMES }, async (_, i) => {
+    const [ours, other] = [ground.locks(), ground.locks()];
+    const resource = `handed-${i}`;
+    while (done < times) {
+      done++;
+      const first = await ours.acquire(resource, { ttlMs: TTL_MS });
+      const waiting = other.acquire(resource, { ttlMs: TTL_MS });
+      // Any phase of the waiter's heartbeats may be the one in which the release commits.
+      await sleep(randomInt(20, 50));
+      await first.release();
+      const second = await waiting;
+      const { believed, left } = await compare(ground, second);
+      if (believed > left) wrong.push(`${believed.toFixed()} ms where the row says ${left}`);
+      await second.release();
+    }
+  });
+  await Promise.all(work);
+  const says = `${wrong.length} of ${done} holders believed too much, such as ${wrong[0]}`;
+  assert.equal(wrong.length, 0, says);
+  return done;
+}
+
+/** A renewal that is confirmed between the looks would make them two moments that do not compare. */
+async function compare(ground: BeliefGround, lease: Lease) {
+  for (;;) {
+    const before = lease.remainingMs();
+    const left = await ground.leftMs(lease.resource);
+    const believed = lease.remainingMs();
+    if (believed <= before) return { believed, left };
+  }
+}
+
+/** One that timed out is sent again while the first is still at the server. */
+export async function renewAtOnce(ground: BeliefGround, rounds: number): Promise<void> {
+  const engine = ground.engine();
+  const held = ground.claim("renewed-at-once");
+  assert.equal((await engine.tryAcquire(held, ground.now())).kind, "granted");
+  const answers: string[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const renewals = [1, 2, 3].map(() => engine.renew([{ ...held, ttlMs: 10_000 }], ground.now()));
+    answers.push(...(await Promise.all(renewals)).map(([answer]) => answer!.kind));
+  }
+  const gone = answers.filter((kind) => kind === "gone").length;
+  assert.equal(gone, 0, `${gone} of ${answers.length} said that a live grant is gone`);
+  assert.ok(answers.filter((kind) => kind === "renewed").length >= rounds, String(answers));
+}

@@ -1,0 +1,234 @@
+// What sharing ShedLock's table must do, on whichever database.
+import assert from "node:assert/strict";
+import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Claim, Engine } from "../../engine.js";
+import type { EngineError } from "../../errors.js";
+import type { Locks } from "../../locks.js";
+import { now as callNow } from "../call.fixture.js";
+import { claim } from "../claim.fixture.js";
+import { until } from "../until.fixture.js";
+
+/** ShedLock's own statements with database time, on connections of their own. */
+export interface ShedLock {
+  /** Insert, or update where the time of the former one is over; whether it got it. */
+  lock(name: string, ms: number): Promise<boolean>;
+  unlock(name: string): Promise<void>;
+}
+
+export interface ShedLockGround {
+  readonly theirs: ShedLock;
+  locks(): Locks;
+  engine(): Engine;
+  /** Takes the row of this name away. */
+  deleteRow(name: string): Promise<unknown>;
+  /** All that the row of this name says, as text. */
+  row(name: string): Promise<string>;
+  /** Frees what is over, as every call may do by the way. */
+  sweep(): Promise<unknown>;
+}
+
+export type ShedLockPlay = (title: string, part: (ground: ShedLockGround) => Promise<void>) => void;
+
+/** What a waiter may ask that was let in without knowing it. */
+const ASKED_AGAIN: readonly [
+  string,
+  (engine: Engine, waits: Claim) => Promise<{ kind: string }>,
+][] = [
+  ["heartbeat", async (engine, waits) => (await engine.queue!.heartbeat([waits], now()))[0]!],
+  ["repeated enqueue", (engine, waits) => engine.queue!.enqueue(waits, now())],
+  ["repeated acquire", (engine, waits) => engine.tryAcquire(waits, now())],
+  ["withdrawal", (engine, waits) => engine.queue!.withdraw(waits, now())],
+];
+
+/** Whatever may come late of a claim that was granted, and so could hit whoever has the row by then. */
+const STRAGGLERS: readonly [string, (engine: Engine, late: Claim, token: bigint) => unknown][] = [
+  ["renewal", (engine, late) => engine.renew([{ ...late, ttlMs: 60_000 }], now())],
+  ["shorter renewal", (engine, late) => engine.renew([{ ...late, ttlMs: 100 }], now())],
+  ["heartbeat", (engine, late) => engine.queue!.heartbeat([late], now())],
+  ["acquire", (engine, late) => engine.tryAcquire(late, now())],
+  ["enqueue", (engine, late) => engine.queue!.enqueue(late, now())],
+  ["withdrawal", (engine, late) => engine.queue!.withdraw(late, now())],
+  [
+    "check",
+    (engine, { resource }, token) => engine.check({ resource, token, mode: "exclusive" }, now()),
+  ],
+  [
+    "revocation",
+    (engine, { resource }, token) => engine.revoke({ resource, token, force: false }, now()),
+  ],
+  ["release", (engine, late) => engine.release([{ ...late, tombstoneMs: 0 }], now())],
+  ["release for good", (engine, late) => engine.release([{ ...late, tombstoneMs: 9_000 }], now())],
+];
+
+/** An engine on a schema that two calls make, and one that takes a schema of another kind for its own. */
+export async function expectSchemaMadeOnce(
+  engine: Engine,
+  makes: readonly (() => Promise<unknown>)[],
+  mixed: Engine,
+): Promise<void> {
+  await assert.rejects(engine.tryAcquire(claim("a"), now()), (error: EngineError) => {
+    return /createSchema\(client, \{ shedlock: "shedlock" \}\)/.test(error.message);
+  });
+  for (const make of makes) await make();
+  assert.equal((await engine.tryAcquire(claim("a"), now())).kind, "granted");
+  await assert.rejects(mixed.tryAcquire(claim("a"), now()), /not made for hold: "shedlock"/);
+}
+
+export function playShedLock(play: ShedLockPlay): void {
+  play("ShedLock is excluded while we hold, and we are while it does", async (ground) => {
+    const { theirs } = ground;
+    const locks = ground.locks();
+    const lease = await locks.acquire("b", { ttlMs: 10_000 });
+    assert.equal(await theirs.lock("b", 1_000), false);
+    await lease.renew({ ttlMs: 20_000 });
+    assert.equal(await theirs.lock("b", 1_000), false);
+    await lease.release();
+    assert.equal(await theirs.lock("b", 30_000), true);
+    assert.equal(await locks.tryAcquire("b"), null);
+    assert.equal((await locks.inspect("b")).holders[0]?.label, hostname());
+    const waiting = locks.acquire("b", { waitMs: 30_000 });
+    await sleep(100);
+    await theirs.unlock("b");
+    const next = await waiting;
+    assert.ok(next.token > lease.token);
+    await next.release();
+    assert.equal(await theirs.lock("b", 300), true);
+    const later = await locks.acquire("b", { waitMs: 30_000 });
+    assert.equal(await theirs.lock("b", 1_000), false, "its time was over, and is ours now");
+    await later.release();
+  });
+
+  play("our release frees nobody else's run on one host, which ShedLock's does", async (ground) => {
+    const { theirs } = ground;
+    // ShedLock's: the first run's time is over, the second runs, and the first gives back what is not its.
+    assert.equal(await theirs.lock("c1", 1), true);
+    await sleep(20);
+    assert.equal(await theirs.lock("c1", 30_000), true);
+    await theirs.unlock("c1");
+    assert.equal(await theirs.lock("c1", 1_000), true, "ShedLock freed another run's lock");
+    // Ours: the same schedule.
+    const [first, second] = [ground.engine(), ground.engine()];
+    const early = claimed("c2", 100);
+    await first.tryAcquire(early, now());
+    await sleep(150);
+    assert.equal((await second.tryAcquire(claimed("c2", 30_000), now())).kind, "granted");
+    const [answer] = await first.release([{ ...early, tombstoneMs: 0 }], now());
+    assert.equal(answer!.kind, "gone");
+    assert.equal(await theirs.lock("c2", 1_000), false, "the second run is still protected");
+  });
+
+  play("a row that was taken away by hand costs the lease at its next renewal", async (ground) => {
+    const lease = await ground.locks().acquire("d", { ttlMs: 600 });
+    await ground.deleteRow("d");
+    await until("it is lost", () => !lease.held);
+    assert.equal(await lease.release(), "gone");
+  });
+
+  for (const [name, ask] of ASKED_AGAIN) {
+    play(`a ${name} tells of no grant whose row ShedLock has by now`, async (ground) => {
+      const [ours, other] = [ground.engine(), ground.engine()];
+      const resource = name.replace(" ", "-");
+      const [held, waits] = [claimed(resource, 10_000), claimed(resource, 10_000)];
+      await other.tryAcquire(held, now());
+      await ours.queue!.enqueue(waits, now());
+      await other.release([{ ...held, tombstoneMs: 0 }], now());
+      await ground.deleteRow(resource);
+      assert.equal(await ground.theirs.lock(resource, 30_000), true);
+      assert.notEqual((await ask(ours, waits)).kind, "granted");
+    });
+  }
+
+  play("nothing that comes late changes a row that ShedLock has by now", async (ground) => {
+    const [ours, other] = [ground.engine(), ground.engine()];
+    const force = (engine: Engine, { resource }: Claim, token: bigint) =>
+      engine.revoke({ resource, token, force: true }, now());
+    const leave = (engine: Engine, late: Claim) =>
+      engine.renew([{ ...late, ttlMs: 100, leave: true }], now());
+    const all = [...STRAGGLERS, ["leaving", leave], ["forced revocation", force]] as const;
+    for (const [name, send] of all) {
+      const resource = `late ${name}`;
+      const held = claimed(resource, 10_000);
+      const granted = await ours.tryAcquire(held, now());
+      assert.ok(granted.kind === "granted");
+      // Others of ours wait: whatever ends our record must not let them in beside ShedLock.
+      await other.queue!.enqueue(claimed(resource, 10_000), now());
+      await ground.deleteRow(resource);
+      assert.equal(await ground.theirs.lock(resource, 30_000), true);
+      const before = await ground.row(resource);
+      await send(ours, held, granted.token);
+      await ground.sweep();
+      assert.equal(await ground.row(resource), before, `after a ${name}`);
+    }
+  });
+
+  play("nothing that comes late takes time from what once has left", async (ground) => {
+    const [ours, other] = [ground.engine(), ground.engine()];
+    for (const [name, send] of STRAGGLERS) {
+      const resource = `left ${name}`;
+      const held = claimed(resource, 10_000);
+      const granted = await ours.tryAcquire(held, now());
+      assert.ok(granted.kind === "granted");
+      await ours.renew([{ ...held, ttlMs: 20_000, leave: true }], now());
+      await other.queue!.enqueue(claimed(resource, 10_000), now());
+      const before = await ground.row(resource);
+      await send(ours, held, granted.token);
+      await ground.sweep();
+      assert.equal(await ground.row(resource), before, `after a ${name}`);
+      assert.equal(await ground.theirs.lock(resource, 1_000), false);
+    }
+  });
+
+  play("once runs once against ShedLock too, and keeps it out for atLeastMs", async (ground) => {
+    const [ours, other] = [ground.locks(), ground.locks()];
+    const options = { atMostMs: 60_000, atLeastMs: 4_000 };
+    const from = performance.now();
+    assert.equal((await ours.once("e", options, () => 1)).ran, true);
+    assert.equal((await other.once("e", options, () => 1)).ran, false);
+    assert.equal(await ground.theirs.lock("e", 5_000), false);
+    await until("ShedLock runs", () => ground.theirs.lock("e", 60_000));
+    assert.ok(performance.now() - from >= 3_990);
+    assert.equal((await ours.once("e", options, () => 1)).ran, false);
+  });
+}
+
+/** Ours and theirs take turns on one name until that many turns are over, and never overlap. */
+export async function takeTurns(ground: ShedLockGround, turns: number): Promise<void> {
+  const locks = ground.locks();
+  const taken = { ours: 0, theirs: 0 };
+  let inside = 0;
+  const left = () => turns - taken.ours - taken.theirs;
+  const turn = async (whose: keyof typeof taken) => {
+    assert.equal(++inside, 1, `${whose} came in beside the other`);
+    await sleep(0);
+    inside--;
+    taken[whose]++;
+  };
+  const us = async () => {
+    while (left() > 0) {
+      const lease = await locks.acquire("turns", { waitMs: 120_000, ttlMs: 60_000 });
+      await turn("ours");
+      await lease.release();
+      await sleep(1);
+    }
+  };
+  const them = async () => {
+    while (left() > 0) {
+      if (!(await ground.theirs.lock("turns", 60_000))) {
+        await sleep(1);
+        continue;
+      }
+      await turn("theirs");
+      await ground.theirs.unlock("turns");
+      await sleep(taken.theirs > taken.ours ? 10 : 1);
+    }
+  };
+  await Promise.all([us(), them()]);
+  assert.ok(taken.ours > turns / 20 && taken.theirs > turns / 20, JSON.stringify(taken));
+}
+
+function claimed(resource: string, ttlMs: number): Claim {
+  return claim(resource, { ttlMs, label: hostname() });
+}
+
+const now = () => callNow(10_000);

@@ -1,0 +1,228 @@
+// What clients with other clocks and in other time zones must not change, on whichever database.
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ShiftedClock } from "@holdfast/servers";
+import type { Locks } from "../../locks.js";
+import type { ShedLock } from "./shedlock.fixture.js";
+import {
+  type Recorder,
+  type SkewedClient,
+  type Step,
+  TURNS_MS,
+  takeTurns,
+} from "./skewed-client.fixture.js";
+
+const HOUR_MS = 3_600_000;
+const TTL_MS = 10_000;
+const SHORT_MS = 500;
+// Columns of ShedLock's count milliseconds, and so does what we compute from them.
+const ROUNDING_MS = 3;
+
+/** What the database says of a held resource, by its own clock, in UTC. */
+export interface Times {
+  readonly leftMs: number;
+  /** Of the row in ShedLock's table, null where there is none. */
+  readonly shedlock: { readonly leftMs: number; readonly ageMs: number } | null;
+}
+
+export interface SkewGround {
+  /** Far zones as this database writes them. */
+  readonly zones: readonly [string, string];
+  /** Null unless ShedLock's table is shared. */
+  readonly theirs: ShedLock | null;
+  locks(): Locks;
+  start(zone: string, env: Readonly<Record<string, string>>): SkewedClient;
+  times(resource: string): Promise<Times>;
+  readonly record: Recorder;
+  /** In the order in which they were recorded. */
+  history(resource: string): Promise<readonly Step[]>;
+}
+
+/** One client is hours ahead, one is hours behind, and both are far from each other and from us. */
+export async function meetSkewed(ground: SkewGround, turns: number): Promise<void> {
+  using fast = new ShiftedClock();
+  using slow = new ShiftedClock();
+  fast.set(7 * HOUR_MS);
+  slow.set(-9 * HOUR_MS);
+  const [east, west] = ground.zones;
+  await using ahead = ground.start(east, { ...fast.env, TZ: "Asia/Kolkata" });
+  await using behind = ground.start(west, { ...slow.env, TZ: "America/Los_Angeles" });
+  await expectElsewhere(ahead, 7 * HOUR_MS, east);
+  await expectElsewhere(behind, -9 * HOUR_MS, west);
+  const locks = ground.locks();
+  await allOf([
+    expectKeptOut(ground, locks, ahead, "held-ahead"),
+    expectKeptOut(ground, locks, behind, "held-behind"),
+  ]);
+  await allOf([
+    expectHolds(ground, locks, ahead, "holds-ahead", () => fast.set(-5 * HOUR_MS)),
+    expectHolds(ground, locks, behind, "holds-behind", () => slow.set(5 * HOUR_MS)),
+  ]);
+  fast.set(7 * HOUR_MS);
+  slow.set(-9 * HOUR_MS);
+  await expectApart(ground, locks, { ahead, behind }, turns);
+  // Its sessions are its own: what a call changes for itself is put back.
+  await expectElsewhere(ahead, 7 * HOUR_MS, east);
+  await expectElsewhere(behind, -9 * HOUR_MS, west);
+  await allOf([
+    expectSuccession(ground, locks, ahead, "ends-ahead"),
+    expectSuccession(ground, locks, behind, "ends-behind"),
+  ]);
+}
+
+/** Without this the rest would show nothing. */
+async function expectElsewhere(client: SkewedClient, offsetMs: number, zone: string) {
+  const { wallMs, minutesBehindUtc, sessionZone } = await client.ask("where");
+  assert.ok(Math.abs(wallMs - Date.now() - offsetMs) < HOUR_MS / 2, `its clock: ${wallMs}`);
+  assert.notEqual(minutesBehindUtc, new Date().getTimezoneOffset());
+  assert.equal(sessionZone, zone);
+}
+
+/** What others hold is not free before its time, however late it is on the client's clock. */
+async function expectKeptOut(ground: SkewGround, locks: Locks, client: SkewedClient, name: string) {
+  const lease = await locks.acquire(name, { ttlMs: TTL_MS });
+  assert.equal(await client.ask("tryAcquire", name, {}), null, "it took a live lease");
+  await lease.release();
+  const token = await client.ask("tryAcquire", name, {});
+  assert.ok(token !== null, "what was released is not free to it");
+  assert.ok(BigInt(token) > lease.token, `${token} after ${lease.token}`);
+  assert.equal(await client.ask("release"), "released");
+  const { theirs } = ground;
+  if (theirs === null) return;
+  assert.equal(await theirs.lock(name, TTL_MS), true, "what it released is not free to ShedLock");
+  assert.equal(await client.ask("tryAcquire", name, {}), null, "it came in beside ShedLock");
+  await theirs.unlock(name);
+  const waiting = client.ask("acquire", name, {});
+  assert.ok(BigInt(await waiting) > BigInt(token));
+  assert.equal(await client.ask("release"), "released");
+}
+
+/** What it holds lives its ttl, from its grant and from its renewals, also when its clock jumps. */
+async function expectHolds(
+  ground: SkewGround,
+  locks: Locks,
+  client: SkewedClient,
+  name: string,
+  jump: () => void,
+) {
+  const keptOut = async () => {
+    assert.equal(await locks.tryAcquire(name), null, "its live lease was taken");
+    if (ground.theirs !== null) assert.equal(await ground.theirs.lock(name, TTL_MS), false);
+  };
+  const grantedAt = performance.now();
+  await client.ask("acquire", name, { ttlMs: TTL_MS, renew: false });
+  await expectLife(ground, name, grantedAt, grantedAt);
+  await keptOut();
+  jump();
+  assert.equal(await client.ask("held"), true, "it gave up when its clock jumped");
+  const renewedAt = performance.now();
+  await client.ask("renew");
+  await expectLife(ground, name, renewedAt, grantedAt);
+  await keptOut();
+  assert.equal(await client.ask("release"), "released");
+}
+
+/** The ttl began after `setAt`, and the grant after `grantedAt`. */
+async function expectLife(ground: SkewGround, name: string, setAt: number, grantedAt: number) {
+  const { leftMs, shedlock } = await ground.times(name);
+  const [setAgoMs, agoMs] = [performance.now() - setAt, performance.now() - grantedAt];
+  const lives = (ms: number) => ms <= TTL_MS + ROUNDING_MS && ms >= TTL_MS - setAgoMs - ROUNDING_MS;
+  assert.ok(lives(leftMs), `${leftMs} of ${TTL_MS} ms are left after at most ${setAgoMs}`);
+  assert.equal(shedlock === null, ground.theirs === null);
+  if (shedlock === null) return;
+  assert.ok(lives(shedlock.leftMs), `lock_until is ${shedlock.leftMs} ms ahead`);
+  const { ageMs } = shedlock;
+  assert.ok(ageMs >= -ROUNDING_MS && ageMs <= agoMs + ROUNDING_MS, `locked_at: ${ageMs} ms ago`);
+}
+
+/** All contend for one name. The database numbers who comes in and who goes out. */
+async function expectApart(
+  ground: SkewGround,
+  locks: Locks,
+  clients: Readonly<Record<string, SkewedClient>>,
+  turns: number,
+) {
+  const { theirs, record } = ground;
+  const others = Object.entries(clients);
+  await allOf([
+    takeTurns(locks, record, "turns", "ordinary", turns),
+    ...others.map(([who, client]) => client.ask("turns", "turns", who, turns)),
+    theirs === null ? null : takeTheirs(theirs, record, turns),
+  ]);
+  const steps = await ground.history("turns");
+  const contenders = others.length + (theirs === null ? 1 : 2);
+  assert.equal(steps.length, 2 * turns * contenders, "everybody had every turn");
+  let highest = 0n;
+  for (let i = 0; i < steps.length; i += 2) {
+    const [came, went] = [steps[i]!, steps[i + 1]!];
+    assert.deepEqual(went, { ...came, what: "out" }, "somebody came in beside another");
+    assert.equal(came.what, "in");
+    if (came.who === "shedlock") continue;
+    assert.ok(came.token > highest, `${came.who} got ${came.token} after ${highest}`);
+    highest = came.token;
+  }
+}
+
+async function takeTheirs(theirs: ShedLock, record: Recorder, turns: number): Promise<void> {
+  const deadline = performance.now() + TURNS_MS;
+  for (let done = 0; done < turns; ) {
+    assert.ok(performance.now() < deadline, `ShedLock had ${done} turns of ${turns}`);
+    if (await theirs.lock("turns", 60_000)) {
+      await record("turns", { who: "shedlock", what: "in", token: 0n });
+      await sleep(1);
+      await record("turns", { who: "shedlock", what: "out", token: 0n });
+      await theirs.unlock("turns");
+      done++;
+    }
+    await sleep(2);
+  }
+}
+
+/** A lease that nobody gives back ends with its ttl, whichever of two is dead and which one waits. */
+async function expectSuccession(
+  ground: SkewGround,
+  locks: Locks,
+  client: SkewedClient,
+  name: string,
+) {
+  const once = { ttlMs: SHORT_MS, renew: false, waitMs: 35_000 };
+  const [first, token] = await notBefore(
+    () => locks.acquire(name, once),
+    () => client.ask("acquire", name, once),
+  );
+  assert.ok(BigInt(token) > first.token, `${token} after ${first.token}`);
+  assert.equal(first.held, false);
+  const [last, next] = await notBefore(
+    async () => {
+      const granted = await client.ask("acquire", `${name}-dead`, once);
+      await client.kill();
+      return granted;
+    },
+    () => locks.acquire(`${name}-dead`, once),
+  );
+  assert.ok(next.token > BigInt(last), `${next.token} after ${last}`);
+  await next.release();
+  if (ground.theirs === null) return;
+  // The first of the two names is still locked by who died, or was until a moment ago.
+  const deadline = performance.now() + 60_000;
+  while (!(await ground.theirs.lock(name, TTL_MS))) {
+    assert.ok(performance.now() < deadline, "ShedLock never got what a dead client held");
+    await sleep(10);
+  }
+}
+
+/** Nobody is left at work when one of them fails. */
+async function allOf(work: readonly (Promise<void> | null)[]): Promise<void> {
+  for (const ended of await Promise.allSettled(work)) {
+    if (ended.status === "rejected") throw ended.reason;
+  }
+}
+
+async function notBefore<A, B>(hold: () => Promise<A>, succeed: () => Promise<B>): Promise<[A, B]> {
+  const from = performance.now();
+  const held = await hold();
+  const successor = await succeed();
+  const tookMs = performance.now() - from;
+  assert.ok(tookMs >= SHORT_MS - ROUNDING_MS, `a lease of ${SHORT_MS} ms ended after ${tookMs}`);
+  return [held, successor];
+}

@@ -3,7 +3,7 @@ import { type ErrorCode, HoldfastError } from "holdfast";
 import { printable } from "./printable.js";
 
 /** Those of sysexits.h where it has one; 126, 127 and 128 + n are the shell's. */
-export const EXIT = { ok: 0, lost: 76, notExecutable: 126, notFound: 127 } as const;
+export const EXIT = { ok: 0, refused: 69, lost: 76, notExecutable: 126, notFound: 127 } as const;
 
 const SOFTWARE = 70;
 const BY_CODE: Readonly<Record<ErrorCode, number>> = {
@@ -14,7 +14,7 @@ const BY_CODE: Readonly<Record<ErrorCode, number>> = {
   ACQUIRE_TIMEOUT: 75,
   LEASE_LOST: EXIT.lost,
   FENCED_OUT: 76,
-  ENGINE: 69,
+  ENGINE: EXIT.refused,
   CONTRACT: SOFTWARE,
 };
 

@@ -13,11 +13,11 @@ On PostgreSQL and MySQL it creates tables and routines, or brings older ones up 
 user that may do so, the locks themselves do not. On redlock: it certifies new servers, which would
 else wait for a while before they count; with --wait it also sits out the quarantine of servers that were
 restarted, which short-lived clients alone never do. Other engines need nothing, and are not asked.
-On PostgreSQL and MySQL it also says whether the user of the URL may use the locks, and which GRANT is
-missing if not. Doing it again is harmless.
+On PostgreSQL and MySQL it also says whether there was anything to make, whether the user of the URL
+may use the locks, and which GRANT is missing if not. Doing it again is harmless.
 
 Exit codes
-  64 usage   69 refused or unreachable   78 no such engine, or its client is not installed
+  64 usage   69 refused or unreachable, or a GRANT is missing   78 no such engine, or its client is not installed
 
 Examples
   HOLDFAST_URL=postgres://admin:secret@db/app holdfast init

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allOrNone, startMariadb, startPostgres, startRedis } from "@holdfast/servers";
+import mysql from "mysql2/promise";
 import pg from "pg";
 import { finish, holdfast } from "./holdfast.fixture.js";
 
@@ -16,10 +17,14 @@ for (const [name, start] of Object.entries(STARTS)) {
 
     const init = holdfast(t, ["init", url]);
     assert.equal(await init.ended, 0, init.stderr);
-    assert.equal(init.stdout, "everything that locks need is there, and this user may use it\n");
+    const made =
+      "tables and routines were made or brought up to date, and this user may use them\n";
+    assert.equal(init.stdout, made);
+    const second = await finish(holdfast(t, ["init", url]));
+    assert.match(second.stdout, /^everything that locks need was there already, and this user may/);
     const again = holdfast(t, ["init", "--json", "--url", url]);
     assert.equal(await again.ended, 0, again.stderr);
-    assert.deepEqual(JSON.parse(again.stdout), { outcome: "prepared", usable: true });
+    assert.deepEqual(JSON.parse(again.stdout), { outcome: "nothing to do", usable: true });
 
     const run = holdfast(t, ["run", "a", "--url", url, "--", "echo", "yes"]);
     assert.equal(await run.ended, 0, run.stderr);
@@ -29,27 +34,58 @@ for (const [name, start] of Object.entries(STARTS)) {
 
 test("postgres: init by a user without rights to the locks says which are missing", async (t) => {
   await using server = await startPostgres();
-  assert.equal(await holdfast(t, ["init", server.url]).ended, 0);
   const asAdmin = async (statement: string) => {
     const admin = new pg.Client(server.url);
     await admin.connect();
     await admin.query(statement);
     await admin.end();
   };
-  await asAdmin("CREATE ROLE app LOGIN");
+  await asAdmin("CREATE ROLE app LOGIN; CREATE ROLE maker LOGIN");
+  await asAdmin(`GRANT CREATE ON DATABASE "${new URL(server.url).pathname.slice(1)}" TO maker`);
+  const maker = await finish(holdfast(t, ["init", server.url.replace(/\/\/[^@/]*@/, "//maker@")]));
+  assert.equal(maker.code, 0, maker.stderr);
   const url = server.url.replace(/\/\/[^@/]*@/, "//app@");
   assert.notEqual(url, server.url);
   const without = await finish(holdfast(t, ["init", url]));
-  assert.equal(without.code, 0, without.stderr);
+  assert.equal(without.code, 69, without.stderr);
   const [, grants = ""] = /may not use them; their owner sends: (.*)/.exec(without.stdout) ?? [];
   assert.match(grants, /^GRANT USAGE .* TO app; GRANT EXECUTE .* TO app$/);
   const json = await finish(holdfast(t, ["init", "--json", url]));
-  assert.deepEqual(JSON.parse(json.stdout), { outcome: "prepared", usable: false });
+  assert.deepEqual(JSON.parse(json.stdout), { outcome: "nothing to do", usable: false, grants });
+  assert.equal(json.code, 69);
   await asAdmin(grants);
   const granted = await finish(holdfast(t, ["init", url]));
   assert.match(granted.stdout, /this user may use it/);
   const run = await finish(holdfast(t, ["run", "a", "--url", url, "--", "echo", "yes"]));
   assert.equal(run.stdout, "yes\n", run.stderr);
+});
+
+test("mysql: init by a user without rights says what the server said, and which are missing", async (t) => {
+  await using server = await startMariadb();
+  const database = new URL(server.url).pathname.slice(1);
+  const asAdmin = async (...statements: string[]) => {
+    const admin = await mysql.createConnection(server.url);
+    for (const statement of statements) await admin.query(statement);
+    await admin.end();
+  };
+  const rights =
+    "CREATE, DROP, ALTER, INDEX, CREATE ROUTINE, ALTER ROUTINE, EXECUTE, SELECT, INSERT, UPDATE, DELETE";
+  await asAdmin(
+    "CREATE USER app@'%', maker@'%'",
+    `GRANT SELECT ON ${database}.* TO app@'%'`,
+    `GRANT ${rights} ON ${database}.* TO maker@'%'`,
+  );
+  const as = (user: string) => server.url.replace(/\/\/[^@/]*@/, `//${user}@`);
+  const without = await finish(holdfast(t, ["init", as("app")]));
+  assert.equal(without.code, 69);
+  assert.match(without.stderr, /the database says: .*denied.*app.*; |the database says: .*denied/);
+  const [, grants = ""] = /their owner sends: (.*)\n$/.exec(without.stderr) ?? [];
+  assert.equal(grants, `GRANT EXECUTE ON ${database}.* TO app`);
+  const made = await finish(holdfast(t, ["init", as("maker")]));
+  assert.equal(made.code, 0, made.stderr);
+  await asAdmin(grants);
+  const granted = await finish(holdfast(t, ["init", as("app")]));
+  assert.match(granted.stdout, /was there already, and this user may use it/, granted.stderr);
 });
 
 test("redis: init says that nothing was asked", async (t) => {
@@ -91,6 +127,9 @@ test("redlock: init --wait sits out the quarantine of servers that were restarte
   assert.equal(await init.ended, 0, init.stderr);
   const later = run();
   assert.equal(await later.ended, 0, later.stderr);
+  // The usual ttl is longer than these servers may keep anything.
+  const usual = holdfast(t, ["run", "a", "--url", url, "--", "echo", "yes"]);
+  assert.equal(await usual.ended, 0, usual.stderr);
 });
 
 test("an engine that needs nothing says so; what is no engine or no option is refused", async (t) => {
@@ -121,7 +160,7 @@ test("with --json a failure is one JSON object on stderr, also where the argumen
   for (const [args, told] of [
     [["init", "--json", "oracle://u:secret@h/db"], { code: "UNSUPPORTED", exitCode: 78 }],
     [["init", "--json", away], unreachable],
-    [["run", "a", "--json", "--url", away, "--", "true"], unreachable],
+    [["run", "a", "--json", "--url", away, "--wait", "0s", "--", "true"], unreachable],
     [["init", "--json", "nightly"], { code: "USAGE", exitCode: 64 }],
     [["run", "--json", "--", "true"], { code: "USAGE", exitCode: 64 }],
   ] as const) {

@@ -11,6 +11,8 @@ const OPTIONS = {
   help: { type: "boolean", short: "h" },
 } as const;
 
+type Outcome = Awaited<ReturnType<typeof prepare>>;
+
 const SQL = /^(postgres|postgresql|mysql):/i;
 
 /** `holdfast init`: gets what follows the verb, gives the exit code. */
@@ -21,21 +23,43 @@ export async function init(args: readonly string[]): Promise<number> {
   try {
     const wait = flags.has("wait");
     const outcome = await prepare(url, { wait });
-    const isSql = outcome === "prepared" && SQL.test(url);
-    const usable = isSql ? { usable: await mayUse(url) } : {};
-    const said =
-      outcome === "nothing to do"
-        ? `${schemeOf(url)}: needs nothing to be prepared; nothing was asked of it`
-        : !isSql
-          ? certified(wait)
-          : usable.usable
-            ? "everything that locks need is there, and this user may use it"
-            : notUsable(url);
-    process.stdout.write(json ? `${JSON.stringify({ outcome, ...usable })}\n` : `${said}\n`);
-    return EXIT.ok;
+    const grants = SQL.test(url) && !(await mayUse(url)) ? missingGrants(url) : null;
+    const usable = SQL.test(url) ? { usable: grants === null } : {};
+    const missing = grants === null ? {} : { grants };
+    const said = grants === null ? done(url, outcome, wait) : notUsable(outcome, grants);
+    const told = json ? JSON.stringify({ outcome, ...usable, ...missing }) : said;
+    process.stdout.write(`${told}\n`);
+    // Locks by this URL would fail, whatever was made.
+    return grants === null ? EXIT.ok : EXIT.refused;
   } catch (error) {
-    return tellFailure(failureOf(error, url), json);
+    const failure = failureOf(error, url);
+    const isForbidden = failure.reason === "rights" && SQL.test(url);
+    const message = isForbidden ? `${failure.message}. ${whoMay(url)}` : failure.message;
+    return tellFailure({ ...failure, message }, json);
   }
+}
+
+function done(url: string, outcome: Outcome, wait: boolean): string {
+  if (SQL.test(url)) {
+    return outcome === "prepared"
+      ? "tables and routines were made or brought up to date, and this user may use them"
+      : "everything that locks need was there already, and this user may use it";
+  }
+  if (outcome === "prepared") return certified(wait);
+  return `${schemeOf(url)}: needs nothing to be prepared; nothing was asked of it`;
+}
+
+function notUsable(outcome: Outcome, grants: string): string {
+  const there = outcome === "prepared" ? "were made or brought up to date" : "were there already";
+  return `tables and routines ${there}, but this user may not use them; their owner sends: ${grants}`;
+}
+
+/** A user without rights may not even see whether tables and routines are there. */
+function whoMay(url: string): string {
+  return (
+    "If they are not there yet, init is for a user that may create tables and routines. " +
+    `For this user to use them, their owner sends: ${missingGrants(url)}`
+  );
 }
 
 /** Whether the user of this URL may do what locks need. */
@@ -51,17 +75,16 @@ async function mayUse(url: string): Promise<boolean> {
 }
 
 /** The statements that are missing; their words are the ones of the engines' pages. */
-function notUsable(url: string): string {
+function missingGrants(url: string): string {
   const [, name = ""] = /^\w+:\/\/(\w+)[:@]/.exec(url) ?? [];
   const user = name === "" ? "…" : name;
   const [, database = "…"] = /^\w+:\/\/[^/]*\/(\w+)/.exec(url) ?? [];
   const usual = /[?&]hold=shedlock\b/.test(url) ? "holdfast_shedlock" : "holdfast";
   const [, schema = usual] = /[?&]schema=(\w+)/.exec(url) ?? [];
-  const grants = /^mysql:/i.test(url)
+  return /^mysql:/i.test(url)
     ? `GRANT EXECUTE ON ${database}.* TO ${user}`
     : `GRANT USAGE ON SCHEMA ${schema} TO ${user}; ` +
-      `GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA ${schema} TO ${user}`;
-  return `tables and routines are there, but this user may not use them; their owner sends: ${grants}`;
+        `GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA ${schema} TO ${user}`;
 }
 
 function certified(wait: boolean): string {

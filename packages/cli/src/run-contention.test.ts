@@ -61,6 +61,19 @@ test("patience that ends gives 75 and names the holder", async (t) => {
   assert.deepEqual((await locks.inspect("a")).waiters, []);
 });
 
+test("who does not wait and wants no word gets none, but the exit code; --json tells all the same", async (t) => {
+  const { url, locks } = await scratch(t);
+  await using _held = await locks.acquire("a");
+  const say = (flags: string[]) =>
+    finish(holdfast(t, ["run", "a", "--url", url, ...flags, "--", "echo", "no"]));
+  const skipped = await say(["--wait", "0s", "--quiet"]);
+  assert.deepEqual([skipped.code, skipped.stdout, skipped.stderr], [75, "", ""]);
+  assert.match((await say(["--wait", "0s"])).stderr, /"a" is held by the test/);
+  assert.match((await say(["--wait", "0s", "--quiet", "--json"])).stderr, /"ACQUIRE_TIMEOUT"/);
+  // Whoever waited, and in vain, wanted it.
+  assert.match((await say(["--wait", "100ms", "--quiet"])).stderr, /held by the test/);
+});
+
 test("six runs at once exclude each other: no increment is lost", async (t) => {
   const { url, folder } = await scratch(t);
   const file = join(folder, "number");

@@ -22,15 +22,20 @@ const OPTIONS = {
 const MOST_GRACE_MS = 10_000;
 const LONGEST_LABEL = 256;
 
-/** What `holdfast run` was asked to do, every option decided. */
+/** What `holdfast run` was asked to do. Ttl and grace are there only if they were given. */
 export interface RunRequest {
   readonly url: string;
   readonly resource: string;
-  readonly acquire: AcquireOptions & { readonly label: string; readonly graceMs: number };
+  readonly acquire: AcquireOptions & { readonly label: string };
   readonly command: string;
   readonly args: readonly string[];
   readonly json: boolean;
   readonly quiet: boolean;
+}
+
+/** The same with every option decided. */
+export interface TimedRequest extends RunRequest {
+  readonly acquire: RunRequest["acquire"] & { readonly ttlMs: number; readonly graceMs: number };
 }
 
 export function readRunRequest(args: readonly string[], env: NodeJS.ProcessEnv): RunRequest {
@@ -51,16 +56,15 @@ export function readRunRequest(args: readonly string[], env: NodeJS.ProcessEnv):
     const text = texts.get(name);
     return text === undefined ? undefined : parseDuration(`--${name}`, text);
   };
-  const ttlMs = duration("ttl") ?? ACQUIRE_DEFAULTS.ttlMs;
+  const [ttlMs, graceMs] = [duration("ttl"), duration("grace")];
   const limit = readLimit(texts.get("limit"));
   return {
     url: readUrl(texts.get("url"), env),
     resource,
     acquire: {
-      ttlMs,
+      ...(ttlMs === undefined ? {} : { ttlMs }),
+      ...(graceMs === undefined ? {} : { graceMs }),
       waitMs: duration("wait") ?? Infinity,
-      // A third of the life is what a command gets to tidy up in, between SIGTERM and SIGKILL.
-      graceMs: duration("grace") ?? Math.min(Math.floor(ttlMs / 3), MOST_GRACE_MS),
       lockDelayMs: duration("lock-delay") ?? 0,
       mode: flags.has("shared") || limit !== undefined ? "shared" : "exclusive",
       ...(limit === undefined ? {} : { limit }),
@@ -71,6 +75,15 @@ export function readRunRequest(args: readonly string[], env: NodeJS.ProcessEnv):
     json: flags.has("json"),
     quiet: flags.has("quiet"),
   };
+}
+
+/** Decides ttl and grace: an engine may keep nothing for as long as the default ttl. */
+export function withTimes(request: RunRequest, longestTtlMs: number): TimedRequest {
+  const { acquire } = request;
+  const ttlMs = acquire.ttlMs ?? Math.min(ACQUIRE_DEFAULTS.ttlMs, longestTtlMs);
+  // A third of the life is what a command gets to tidy up in, between SIGTERM and SIGKILL.
+  const graceMs = acquire.graceMs ?? Math.min(Math.floor(ttlMs / 3), MOST_GRACE_MS);
+  return { ...request, acquire: { ...acquire, ttlMs, graceMs } };
 }
 
 function readLimit(text: string | undefined): number | undefined {

@@ -134,13 +134,56 @@ test("NO_COLOR is respected on a terminal", { skip: noScript }, async (t) => {
   assert.ok(!running.stdout.includes("\x1b[2m"));
 });
 
-test("--wait bounds the connecting too", async (t) => {
-  const { url } = await muteServer(t);
-  const running = holdfast(t, ["run", "a", "--url", url, "--wait", "1s", "--", "echo", "no"]);
-  assert.equal(await running.ended, 69);
-  assert.match(running.stderr, /no connection to the engine within 1000 ms/);
-  assert.equal(running.stdout, "");
+for (const wait of ["0s", "1s"]) {
+  test(`--wait ${wait} bounds the connecting too, and says where nobody answers`, async (t) => {
+    const { url } = await muteServer(t);
+    const args = ["run", "a", "--url", url, "--wait", wait, "--", "echo", "no"];
+    const running = holdfast(t, args);
+    assert.equal(await running.ended, 69);
+    const says = `holdfast: no connection to ${url} within 1000 ms: it does not answer\n`;
+    assert.equal(running.stderr, says);
+    assert.equal(running.stdout, "");
+  });
+}
+
+test("a short --wait says where the connection was refused, and no password", async (t) => {
+  const url = `redis://me:secret@127.0.0.1:${await freePort()}`;
+  // A busy machine may take longer than a second to try at all, and then that is what it says.
+  for (const [wait, why] of [
+    ["0s", /: (connect ECONNREFUSED.*|it does not answer)\n$/],
+    ["8s", /: connect ECONNREFUSED.*\n$/],
+  ] as const) {
+    const args = ["run", "a", "--url", url, "--wait", wait, "--", "echo", "no"];
+    const { code, stderr } = await finish(holdfast(t, args));
+    assert.equal(code, 69);
+    assert.match(stderr, /^holdfast: no .* redis:\/\/127\.0\.0\.1:\d+/m);
+    assert.match(stderr, why);
+    assert.doesNotMatch(stderr, /secret|me:/);
+  }
 });
+
+for (const patience of [[], ["--wait", "50s"]]) {
+  const how = patience.length === 0 ? "by default" : "within --wait";
+  test(`a server that comes later is waited for, ${how}, and that is said`, async (t) => {
+    const port = await freePort();
+    const url = `redis://127.0.0.1:${port}`;
+    const args = ["run", "a", "--url", url, ...patience, "--", "echo", "yes"];
+    const running = holdfast(t, args);
+    await running.until("stderr", /no Redis at .*ECONNREFUSED.*; trying again\n/);
+    await using _server = await startRedis({ port });
+    const { code, stdout } = await finish(running);
+    assert.deepEqual([code, stdout], [0, "yes\n"]);
+  });
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, "close");
+  return port;
+}
 
 /** Takes connections and never says a word: connect gives up after five seconds, with 69. */
 async function muteServer(t: TestContext) {

@@ -1,18 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  AcquireTimeoutError,
-  connect,
-  EngineError,
-  type Lease,
-  type LeaseLostError,
-  type Locks,
-} from "holdfast";
+import { AcquireTimeoutError, type Lease, type LeaseLostError, type Locks } from "holdfast";
 import { Child, type Ending } from "./child.js";
+import { connectPatiently } from "./connecting.js";
 import { EXIT, exitCodeOfSignal } from "./exit-codes.js";
 import { failureOf } from "./failure.js";
 import { JsonNarrator, type Narrator, type Released } from "./narrator.js";
 import { printable } from "./printable.js";
-import { type RunRequest, readRunRequest } from "./run-request.js";
+import { type RunRequest, readRunRequest, type TimedRequest, withTimes } from "./run-request.js";
+import { withoutSecrets } from "./secrets.js";
 import { type ForwardedSignal, Signals } from "./signals.js";
 import { TextNarrator } from "./text-narrator.js";
 import { watchHolders } from "./watch-holders.js";
@@ -20,9 +15,6 @@ import { Witness } from "./witness.js";
 
 // A backend that answers needs milliseconds. One that does not will find out by itself that we left.
 const CLOSING_MS = 1_000;
-// However short the wait: a machine that is busy needs a moment to connect at all.
-const CONNECTING_MS = 1_000;
-const LONGEST_CONNECT_MS = 60_000;
 const SEEN_BY_NOBODY =
   "a lock of memory: is seen by nobody else, so nobody is kept out; sqlite: is shared by this host";
 
@@ -38,7 +30,8 @@ export async function run(args: readonly string[]): Promise<number> {
     const failure = failureOf(error, request.url);
     const busy = error instanceof AcquireTimeoutError && request.acquire.waitMs === 0;
     const message = busy ? whoIsThere(error, request.resource) : failure.message;
-    narrator.failed({ ...failure, message });
+    // Whoever asks once and wants no word has the exit code: cron would send a mail for every such turn.
+    if (!busy || !request.quiet || request.json) narrator.failed({ ...failure, message });
     return failure.exitCode;
   }
 }
@@ -49,24 +42,28 @@ function whoIsThere({ holders }: AcquireTimeoutError, resource: string): string 
   return printable(`"${resource}" ${who === "" ? "is not free" : `is held by ${who}`}`);
 }
 
-async function runUnderLock(request: RunRequest, narrator: Narrator): Promise<number> {
+async function runUnderLock(asked: RunRequest, narrator: Narrator): Promise<number> {
   const interrupt = new AbortController();
   let interruptedBy: ForwardedSignal | null = null;
   using signals = new Signals((signal) => {
     interruptedBy ??= signal;
     interrupt.abort();
   });
-  const { ttlMs, waitMs = Infinity } = request.acquire;
+  const { ttlMs, waitMs = Infinity } = asked.acquire;
   // An engine may keep nothing for as long as the default; --ttl says what is wanted instead.
   const defaults = ttlMs === undefined ? {} : { ttlMs };
-  const connecting = connect(request.url, { defaults });
-  // Whatever comes of it after the race ends with this process.
-  connecting.catch(() => {});
-  const contenders: Promise<Locks | null>[] = [connecting, aborted(interrupt.signal)];
-  // Longer than that no engine tries by itself.
-  if (waitMs > 0 && waitMs < LONGEST_CONNECT_MS) contenders.push(notConnectedIn(waitMs));
-  const locks = await Promise.race(contenders);
+  const locks = await connectPatiently(
+    asked.url,
+    { defaults },
+    {
+      ...{ waitMs, signal: interrupt.signal },
+      onTrouble: (why) => {
+        narrator.warned(withoutSecrets(`${printable(why)}; trying again`, asked.url));
+      },
+    },
+  );
   if (locks === null) return exitCodeOfSignal(interruptedBy ?? "SIGINT");
+  const request = withTimes(asked, locks.engine.traits.ttl.maxMs);
   try {
     let lease: Lease | null = null;
     try {
@@ -83,21 +80,6 @@ async function runUnderLock(request: RunRequest, narrator: Narrator): Promise<nu
   } finally {
     await closeSoon(locks, request, narrator);
   }
-}
-
-function aborted(signal: AbortSignal): Promise<null> {
-  return new Promise((resolve) => {
-    signal.addEventListener("abort", () => resolve(null), { once: true });
-  });
-}
-
-/** Who waits for a lock for a second at most does not wait for its server for five. */
-async function notConnectedIn(waitMs: number): Promise<never> {
-  const limitMs = Math.max(waitMs, CONNECTING_MS);
-  await sleep(limitMs, undefined, { ref: false });
-  throw new EngineError(`no connection to the engine within ${limitMs} ms`, {
-    ...{ effect: "none", retryable: true, reason: "unreachable" },
-  });
 }
 
 /** Gives back what is held, and takes what waits out of the line. */
@@ -127,7 +109,7 @@ async function waitForLease(
 }
 
 async function runChild(
-  request: RunRequest,
+  request: TimedRequest,
   lease: Lease,
   signals: Signals,
   narrator: Narrator,
@@ -172,7 +154,7 @@ function timeToKill(remainingMs: number, graceMs: number): number {
 async function giveBack(
   lease: Lease,
   exitCode: number,
-  request: RunRequest,
+  request: TimedRequest,
   signals: Signals,
   narrator: Narrator,
 ): Promise<number> {

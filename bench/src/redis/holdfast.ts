@@ -3,7 +3,7 @@ import { holdfast } from "../holdfast.js";
 import type { Contender, Place } from "../suite.js";
 import { sitOut } from "../terms.js";
 import { openIoredis, openNodeRedis } from "./clients.js";
-import { SHORT_OF_WAITERS } from "./terms.js";
+import { ALL_BUT_SEQUENTIAL, SHORT_OF_WAITERS } from "./terms.js";
 
 const TRACES = {
   sends: ["evalsha", "eval"],
@@ -18,6 +18,14 @@ export const holdfastIoredis = holdfast("holdfast-ioredis", "holdfast, ioredis",
 export const holdfastNodeRedis = holdfast(
   ...(["holdfast-redis", "holdfast, node-redis", TRACES, onNodeRedis] as const),
 );
+
+/** Parks at once, where the others spin first. */
+export const holdfastParked: Contender = {
+  ...holdfast("holdfast-parked", "holdfast, ioredis, no spin", TRACES, async ({ url, idleMs }) =>
+    redisEngine({ client: await openIoredis(url, false), idleMs, spin: false }),
+  ),
+  sitsOut: sitOut(ALL_BUT_SEQUENTIAL, "only one at a time does the engine spin"),
+};
 
 /** Without the cohort: in the order of arrival at the server. */
 export const holdfastStrict: Contender = {

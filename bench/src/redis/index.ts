@@ -10,14 +10,14 @@ import { scatteredCrowd } from "../scenarios/scattered-crowd.js";
 import { sequential } from "../scenarios/sequential.js";
 import type { Suite } from "../suite.js";
 import { startGround } from "./ground.js";
-import { holdfastIoredis, holdfastNodeRedis, holdfastStrict } from "./holdfast.js";
+import { holdfastIoredis, holdfastNodeRedis, holdfastParked, holdfastStrict } from "./holdfast.js";
 import { peers } from "./peers.js";
 import { queue } from "./queue.js";
 import { rawAwake, rawIoredis, rawIoredisAuto, rawNodeRedis, rawToken } from "./raw.js";
 import { requirements } from "./requirements.js";
 import { CONTENDED } from "./terms.js";
 
-const ours = [holdfastIoredis, holdfastNodeRedis, holdfastStrict];
+const ours = [holdfastIoredis, holdfastNodeRedis, holdfastParked, holdfastStrict];
 const raws = [rawIoredis, rawIoredisAuto, rawNodeRedis, rawToken, rawAwake];
 
 /** One Redis on this machine, and what else its users could take. */

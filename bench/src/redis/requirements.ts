@@ -10,10 +10,10 @@ import { renewal } from "../scenarios/renewal.js";
 import { scatteredCrowd } from "../scenarios/scattered-crowd.js";
 import { sequential } from "../scenarios/sequential.js";
 import type { Contender, Requirement } from "../suite.js";
-import { holdfastIoredis, holdfastNodeRedis, holdfastStrict } from "./holdfast.js";
+import { holdfastIoredis, holdfastNodeRedis, holdfastParked, holdfastStrict } from "./holdfast.js";
 import { peers } from "./peers.js";
 import { queue } from "./queue.js";
-import { rawIoredis, rawIoredisAuto, rawNodeRedis } from "./raw.js";
+import { rawAwake, rawIoredis, rawIoredisAuto, rawNodeRedis } from "./raw.js";
 
 const all = peers.map(({ id }) => id);
 
@@ -24,8 +24,11 @@ function bothMust(on: (one: Contender) => Requirement[]): Requirement[] {
 const bestPeer = "against the best peer";
 
 export const requirements: readonly Requirement[] = [
-  must(sequential, holdfastIoredis, "against raw ioredis", {
-    ...{ against: [rawIoredis.id], atLeast: 0.95 },
+  must(sequential, holdfastIoredis, "against raw ioredis, awake", {
+    ...{ against: [rawAwake.id], atLeast: 0.75 },
+  }),
+  must(sequential, holdfastParked, "against raw ioredis", {
+    ...{ against: [rawIoredis.id], atLeast: 0.85 },
   }),
   ...bothMust((one) => [
     must(sequential, one, "commands a cycle", { column: "calls", atMost: 2.02 }),

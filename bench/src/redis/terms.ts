@@ -12,6 +12,8 @@ export const CONTENDED = [
   ...(["local-waiters", "process-waiters", "crowd"] as const),
   ...(["scattered-crowd", "hand-over"] as const),
 ] as const;
+/** Scenarios in which nobody does one thing at a time on its own. */
+export const ALL_BUT_SEQUENTIAL = [...UNCONTENDED.slice(1), ...CONTENDED];
 
 /** What only some show. */
 export const PEER_SITS_OUT = {

@@ -1,5 +1,7 @@
 // What a package shows its users: readme, licence and pages, copied beside its code when npm packs it.
-// They have one place in the repository; a link to what is not packed becomes its text.
+// They have one place in the repository. What only somebody who has that can use stays there: paragraphs
+// between <!-- repository --> and its end, and a ([why](…)) that leads there. Any other link to what is not
+// packed becomes its text.
 import "./node-version.mjs";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, normalize, relative } from "node:path";
@@ -9,6 +11,8 @@ import { filesBelow, root, stateFolder } from "./workspace.mjs";
 const FOR_AUTHORS = /^docs\/(decisions\/|benchmarks\.md|api\.txt)/;
 // Code, in which brackets are no link; or a link.
 const CODE_OR_LINK = /^(```|~~~)[\s\S]*?^\1|`[^`\n]*`|\[([^\]]*)\]\(([^)\s]+)\)/gm;
+const OF_THE_REPOSITORY = /^<!-- repository -->\n[\s\S]*?^<!-- \/repository -->\n*/gm;
+const BESIDES = /\s\(\[[^\]]*\]\(([^)\s]+)\)\)/g;
 
 /** The pages of each package, by the path that they have in the repository and in the package. */
 export const PAGES = {
@@ -35,11 +39,15 @@ function copyPages(folder) {
 }
 
 function linkedWithin(pages, page, markdown) {
-  return markdown.replace(CODE_OR_LINK, (whole, _, text, link) => {
-    if (link === undefined || /^([a-z]+:|#)/i.test(link)) return whole;
-    const target = normalize(join(dirname(page), link.split("#")[0]));
-    return pages.includes(target) ? whole : text;
-  });
+  const leadsSomewhere = (link) =>
+    /^([a-z]+:|#)/i.test(link) ||
+    pages.includes(normalize(join(dirname(page), link.split("#")[0])));
+  return markdown
+    .replace(OF_THE_REPOSITORY, "")
+    .replace(BESIDES, (whole, link) => (leadsSomewhere(link) ? whole : ""))
+    .replace(CODE_OR_LINK, (whole, _, text, link) =>
+      link === undefined || leadsSomewhere(link) ? whole : text,
+    );
 }
 
 /** Whole or not at all: two packings may be under way at once. */

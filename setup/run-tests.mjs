@@ -32,7 +32,8 @@ export function findTestFiles({ long, filters }) {
 /**
  * Runs test files with one Node binary in a temporary folder of their own. Returns the reasons why
  * the run is no success: failed tests, no tests, files left behind, processes left behind.
- * report: a file to which each test is written as a line of JSON. env: beside that of this process.
+ * report: a file to which each test is written as a line of JSON. times: whether the slowest files are
+ * shown. env: beside that of this process.
  */
 export async function runTests({
   node = process.execPath,
@@ -40,13 +41,14 @@ export async function runTests({
   long = false,
   env = {},
   report = null,
+  times = false,
 }) {
   if (files.length === 0) return ["no test file was found"];
   const runId = randomUUID();
   const folder = mkdtempSync(join(tmpdir(), "hf-"));
   // Servers that refuse to run as root must be able to walk through to their own folders.
   chmodSync(folder, 0o711);
-  const child = spawn(node, testArguments(files, long, report), {
+  const child = spawn(node, testArguments(files, long, report, times), {
     cwd: root,
     // A group of its own: Ctrl-C reaches us alone, and we end the whole family in order.
     detached: true,
@@ -69,14 +71,15 @@ export async function runTests({
   ];
 }
 
-function testArguments(files, long, report) {
+function testArguments(files, long, report, times) {
   const plan = {
     files: longestFirst(files).map((file) => join(root, file)),
     // Most tests wait most of the time: for an expiry, a server's start, a process that is stopped. Long ones
     // work harder.
-    concurrency: Math.ceil((long ? 1.5 : 2.5) * availableParallelism()),
+    concurrency: Math.ceil((long ? 1.5 : 4) * availableParallelism()),
     timeoutMs: long ? LONG_FILE_TIMEOUT_MS : FILE_TIMEOUT_MS,
     report,
+    times,
   };
   return [
     // A process whose event loop is over waits for the compiler's threads, and one of these may wait for

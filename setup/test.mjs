@@ -1,4 +1,5 @@
-// `npm test`, `npm run test:long`; arguments pick test files by a part of their path.
+// `npm test`, `npm run test:long`; arguments pick test files by a part of their path, `--times` shows
+// the slowest.
 import "./node-version.mjs";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ import { ensureServers } from "./servers.mjs";
 import { root } from "./workspace.mjs";
 
 const long = process.argv.includes("--long");
+const times = process.argv.includes("--times");
 const filters = process.argv.slice(2).filter((arg) => !arg.startsWith("--"));
 const startedAt = Date.now();
 const failures = [];
@@ -25,7 +27,7 @@ await script(async () => {
   await step("generated files fresh", () => stale.map((path) => `was stale, commit it: ${path}`));
   const files = findTestFiles({ long, filters });
   await step(`tests: ${files.length} files`, () =>
-    runTests({ node: process.execPath, files, long }),
+    runTests({ node: process.execPath, files, long, times }),
   );
   const seconds = ((Date.now() - startedAt) / 1000).toFixed(1);
   for (const failure of failures) console.log(`FAILED ${failure}`);

@@ -26,8 +26,11 @@ the next one gets in at once
 `,
   once: `done: 3 files
 somebody else does it
+backed up
 `,
-  losing: /^stopped at table \d+: revoked, more than 2 s to tidy up\n$/.source,
+  losing: `^${["a timer", "a child process", "code of ours"]
+    .map((tool) => `${tool} stopped at table \\d+: revoked, more than 2 s to tidy up\\n`)
+    .join("")}$`,
   retry: `threeTries: granted at try 3
 patient: granted at try 3
 onlyIfNothingHappened: granted at try 3
@@ -44,6 +47,7 @@ run rejects with LeaseLostError
 place 0: deploy of host 2
 deploy: 1 held, 1 waiting
 revoked
+the backend answers
 its run rejects with LeaseLostError
 held by deploy of host 2, token 2
 the next one holds it

@@ -1,6 +1,6 @@
 // Who holds a lock, who waits for it, and how a holder is put out.
 import { setTimeout as sleep } from "node:timers/promises";
-import { connect, type Locks } from "holdfast";
+import { connect, EngineError, type Locks } from "holdfast";
 import { temporaryFolder } from "./temporary-folder.js";
 
 await using folder = await temporaryFolder();
@@ -43,6 +43,22 @@ if (holder !== undefined) {
   console.log(outcome); // "gone" where that holder has let go meanwhile
 }
 // #endregion
+
+// #region health
+const probe = await connect(url, { defaults: { callTimeoutMs: 500 } }); // once, at the start
+
+async function isAnswering(): Promise<boolean> {
+  try {
+    await probe.inspect("health");
+    return true;
+  } catch (error) {
+    if (error instanceof EngineError) return false;
+    throw error;
+  }
+}
+// #endregion
+console.log(`the backend ${(await isAnswering()) ? "answers" : "does not answer"}`);
+await probe.close();
 
 await work.catch((error: Error) => console.log(`its run rejects with ${error.name}`));
 await using lease = await next;

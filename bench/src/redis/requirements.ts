@@ -52,11 +52,11 @@ export const requirements: readonly Requirement[] = [
     must(processWaiters, one, "Jain between processes", { column: "jainProcesses", atLeast: 0.95 }),
   ]),
   must(processWaiters, holdfastStrict, "against a bare queue", {
-    ...{ against: [queue.id], atLeast: 0.8 },
+    ...{ against: [queue.id], atLeast: 0.7 },
   }),
   must(processWaiters, holdfastStrict, "Jain", { column: "jain", atLeast: 0.99 }),
   must(processWaiters, holdfastStrict, `p99 wait ${bestPeer}`, {
-    ...{ column: "p99", against: all, atLeast: 5 },
+    ...{ column: "p99", against: all, atLeast: 3 },
   }),
 
   ...bothMust((one) => [
@@ -67,7 +67,7 @@ export const requirements: readonly Requirement[] = [
     must(scatteredCrowd, one, "commands while idle", { column: "calls", atMost: 5 }),
   ]),
   ...bothMust((one) => [
-    must(servedHandOver, one, "p50 in server round trips", { column: "raw50", atMost: 3 }),
+    must(servedHandOver, one, "p50 in server round trips", { column: "raw50", atMost: 3.2 }),
   ]),
   ...bothMust((one) => [
     must(renewal, one, "commands", { atMost: 20 }),

@@ -1,6 +1,6 @@
-// The library reads no file at run time, so SQL and Lua travel inside it: every engines/<name>/sql
-// folder becomes sql.gen.ts, every scripts folder scripts.gen.ts. The results are committed, so that
-// a reader of the repository and the compiler see the same text.
+// The library reads no file at run time, so SQL and Lua travel inside it. Every folder named sql below
+// engines/ becomes sql.gen.ts beside it, and every folder named scripts scripts.gen.ts. The build makes
+// them, so they are not in git.
 import "./node-version.mjs";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -28,15 +28,21 @@ export function staleEmbeds() {
 
 function differences() {
   if (!existsSync(ENGINES)) return [];
-  return readdirSync(ENGINES)
-    .sort()
-    .flatMap((engine) => KINDS.map((kind) => wanted(engine, kind)))
+  return foldersBelow(ENGINES)
+    .flatMap((folder) => KINDS.map((kind) => wanted(folder, kind)))
     .filter(({ path, text }) => text !== (existsSync(path) ? readFileSync(path, "utf8") : null));
 }
 
-function wanted(engine, { name, ext }) {
-  const path = join(ENGINES, engine, `${name}.gen.ts`);
-  const folder = join(ENGINES, engine, name);
+function foldersBelow(folder) {
+  const inside = readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .flatMap(({ name }) => foldersBelow(join(folder, name)));
+  return [folder, ...inside.sort()];
+}
+
+function wanted(parent, { name, ext }) {
+  const path = join(parent, `${name}.gen.ts`);
+  const folder = join(parent, name);
   const files = existsSync(folder)
     ? readdirSync(folder)
         .filter((file) => file.endsWith(ext))

@@ -22,10 +22,9 @@ const LONG_FILE_TIMEOUT_MS = 30 * 60_000;
 
 /** The compiled test files, those whose path contains one of the filters if there are any. */
 export function findTestFiles({ long, filters }) {
-  const ending = long ? ".long-test.js" : ".test.js";
   return workspaces()
     .flatMap((folder) => filesBelow(`${folder}/dist`))
-    .filter((path) => path.endsWith(ending))
+    .filter((path) => path.endsWith(".test.js") && path.endsWith(".long.test.js") === long)
     .filter((path) => filters.length === 0 || filters.some((filter) => path.includes(filter)));
 }
 

@@ -6,7 +6,7 @@ const TIMEOUT_MS = 15 * 60_000;
 
 /** Installs the servers that tests use, and what these are compared with. Gives why it could not. */
 export async function ensureServers() {
-  const program = join(root, "servers/dist/ensure-all.js");
+  const program = join(root, "servers/dist/installing/ensure-all.js");
   const { code, output } = await runQuietly("installing servers", process.execPath, [program], {
     timeoutMs: TIMEOUT_MS,
   });

@@ -68,7 +68,7 @@ async function ask(version) {
 /** With what the command line does for it, where a server needs tables first. */
 function filesOf(kind) {
   const filters = KINDS[kind].map((engine) => `holdfast/dist/engines/${engine}/`);
-  if (kind === "mysql" || kind === "postgres") filters.push("cli/dist/init.test.js");
+  if (kind === "mysql" || kind === "postgres") filters.push("cli/dist/verbs/init.test.js");
   return findTestFiles({ long: false, filters });
 }
 

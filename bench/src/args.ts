@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { UsageMistake } from "./run-suite.js";
+import { UsageMistake } from "./measuring/run-suite.js";
 
 const DEFAULT_SECONDS = 0.8;
 const QUICK = { seconds: 0.15, rounds: 1, size: 300 } as const;

@@ -1,12 +1,12 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { HELP, parseBenchArgs } from "./args.js";
-import { printReport } from "./print.js";
-import { rounded, writeResults } from "./results.js";
-import { runSuite, UsageMistake } from "./run-suite.js";
-import { abandonAll } from "./stage.js";
+import { runSuite, UsageMistake } from "./measuring/run-suite.js";
+import { abandonAll } from "./measuring/stage.js";
+import { printReport } from "./reporting/print.js";
+import { rounded, writeResults } from "./reporting/results.js";
+import { Progress, paintFor } from "./reporting/terminal.js";
 import { loadSuite, suiteNames } from "./suites.js";
-import { Progress, paintFor } from "./terminal.js";
 
 const RESULTS = fileURLToPath(new URL("../results", import.meta.url));
 const EXIT_USAGE = 64;

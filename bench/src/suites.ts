@@ -1,15 +1,15 @@
-import { UsageMistake } from "./run-suite.js";
-import type { Suite } from "./suite.js";
+import { UsageMistake } from "./measuring/run-suite.js";
+import type { Suite } from "./measuring/suite.js";
 
 /** Loaded when asked for, so that one suite's peers never slow down or break another. */
 const SUITES: Record<string, () => Promise<Suite>> = {
-  local: async () => (await import("./local/index.js")).suite,
-  mysql: async () => (await import("./mysql/index.js")).suite,
-  postgres: async () => (await import("./postgres/index.js")).suite,
-  quorum: async () => (await import("./quorum/index.js")).suite,
-  redis: async () => (await import("./redis/index.js")).suite,
-  zookeeper: async () => (await import("./zookeeper/index.js")).suite,
-  etcd: async () => (await import("./etcd/index.js")).suite,
+  local: async () => (await import("./suites/local/index.js")).suite,
+  mysql: async () => (await import("./suites/mysql/index.js")).suite,
+  postgres: async () => (await import("./suites/postgres/index.js")).suite,
+  quorum: async () => (await import("./suites/quorum/index.js")).suite,
+  redis: async () => (await import("./suites/redis/index.js")).suite,
+  zookeeper: async () => (await import("./suites/zookeeper/index.js")).suite,
+  etcd: async () => (await import("./suites/etcd/index.js")).suite,
 };
 
 export const suiteNames: readonly string[] = Object.keys(SUITES);

@@ -17,9 +17,10 @@ interface Edge extends Import {
 
 // Nodes of a quorum are Redis servers: how they are reached, and how keys are named, is the same. What
 // the Redis engine decides by, its scripts above all, the quorum has of its own.
-const LENT_BY_REDIS = ["address", "client", "failure", "keys", "open", "pushes", "shape"].map(
-  (name) => `/engines/redis/${name}.ts`,
-);
+const LENT_BY_REDIS = [
+  ...["clients/address", "clients/connection", "clients/open", "notifications/notifications"],
+  ...["protocol/failure", "protocol/keys", "protocol/shape"],
+].map((name) => `/engines/redis/${name}.ts`);
 
 const edges = edgesOf(shippedSources(LIBRARY));
 
@@ -37,10 +38,10 @@ test("an engine imports neither another engine nor a recipe", () => {
   });
 });
 
-test("core imports engines in connect.ts and prepare.ts only, and there only when they are asked for", () => {
+test("core imports engines in connect.ts and init.ts only, and there only when they are asked for", () => {
   refuse((edge) => {
     if (isIn(edge.from, "engines") || !isIn(edge.to, "engines")) return false;
-    const doors = [`${LIBRARY}/connect.ts`, `${LIBRARY}/prepare.ts`];
+    const doors = [`${LIBRARY}/connect.ts`, `${LIBRARY}/init.ts`];
     return !(doors.includes(edge.from) && edge.dynamic);
   });
 });

@@ -45,7 +45,7 @@ export async function engineFacts(name: string): Promise<EngineFacts> {
 }
 
 async function notesOf(name: string): Promise<EngineFacts["notes"]> {
-  const module = await compiled(name, "harness.fixture");
+  const module = await compiled(name, "test/support/harness.fixture");
   const harness = (module.harness as (folder: string) => Harness)("/nowhere");
   const excuses = harness.excuses ?? [];
   return {

@@ -17,8 +17,8 @@ for (const engine of engines) {
     const missing = [
       `${LIBRARY}/engines/${engine}/index.ts`,
       `${LIBRARY}/engines/${engine}/engine.ts`,
-      `${LIBRARY}/engines/${engine}/conformance.test.ts`,
-      `${LIBRARY}/engines/${engine}/harness.fixture.ts`,
+      `${LIBRARY}/engines/${engine}/test/conformance/conformance.test.ts`,
+      `${LIBRARY}/engines/${engine}/test/support/harness.fixture.ts`,
       `docs/engines/${engine}.md`,
     ].filter((path) => !existsSync(join(root, path)));
     assert.deepEqual(missing, []);

@@ -12,7 +12,7 @@ const PACKAGES = {
   "packages/holdfast": ["CHANGELOG.md", "LICENSE", "README.md", "README.zh-CN.md"],
   "packages/cli": ["LICENSE", "README.md"],
 };
-const FOR_US = /test\.|fixture|wrong-engines|tsbuildinfo/;
+const FOR_US = /test\.|\.fixture|\.child|wrong-engines|tsbuildinfo/;
 const CODE = /^dist\/.+(\.js|\.js\.map|\.d\.ts)$/;
 const PAGE = /^docs\/.+\.md$/;
 

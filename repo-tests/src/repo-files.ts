@@ -13,7 +13,7 @@ const NOT_OURS = new Set(["node_modules", "dist", ".git", ".setup"]);
 const COPIED = /^packages\/(holdfast\/(docs|[^/]+\.md|LICENSE)|cli\/(docs|LICENSE))$/;
 // Beside the code, but never packed: tests, their child processes, and engines that are wrong on
 // purpose.
-const UNSHIPPED = /\.(test|long-test|fixture)\.ts$|\/wrong-engines\//;
+const UNSHIPPED = /\.(test|fixture|child)\.ts$|\/wrong-engines\//;
 
 /** Every file of the repository below a folder, relative to the root. */
 export function repoFiles(folder = ""): string[] {

@@ -1,30 +1,34 @@
-export { CURATOR_JARS, type Thing } from "./catalogue.js";
-export { type ClusterServers, startCluster } from "./cluster.js";
+export { CURATOR_JARS, type Thing } from "./installing/catalogue.js";
+export { ensure, ensureAll, findBinary } from "./installing/install.js";
+export { LogGate } from "./running/log-gate.js";
+export { freePort, freePorts } from "./running/ports.js";
+export { allOrNone, ServerProcess, type ServerSpec } from "./running/process.js";
+export { processorTimeUs } from "./running/processor-time.js";
+export { Relay } from "./running/relay.js";
+export { ShiftedClock } from "./running/shifted-clock.js";
+export { type ClusterServers, startCluster } from "./servers/cluster.js";
 export {
   type EtcdCluster,
   type EtcdOptions,
   type EtcdServer,
   startEtcd,
   startEtcdCluster,
-} from "./etcd.js";
-export { ensure, ensureAll, findBinary } from "./install.js";
-export { LogGate } from "./log-gate.js";
+} from "./servers/etcd.js";
 export {
   innodbLog,
   isMysql,
   type MariadbOptions,
   type MariadbServer,
   startMariadb,
-} from "./mariadb.js";
-export { type PgbouncerOptions, type PgbouncerServer, startPgbouncer } from "./pgbouncer.js";
-export { freePort, freePorts } from "./ports.js";
-export { type PostgresOptions, type PostgresServer, startPostgres } from "./postgres.js";
-export { allOrNone, ServerProcess, type ServerSpec } from "./process.js";
-export { processorTimeUs } from "./processor-time.js";
-export { type RedisOptions, type RedisServer, startRedis } from "./redis.js";
-export { Relay } from "./relay.js";
-export { type SentinelServers, startSentinel } from "./sentinel.js";
-export { ShiftedClock } from "./shifted-clock.js";
+} from "./servers/mariadb.js";
+export {
+  type PgbouncerOptions,
+  type PgbouncerServer,
+  startPgbouncer,
+} from "./servers/pgbouncer.js";
+export { type PostgresOptions, type PostgresServer, startPostgres } from "./servers/postgres.js";
+export { type RedisOptions, type RedisServer, startRedis } from "./servers/redis.js";
+export { type SentinelServers, startSentinel } from "./servers/sentinel.js";
 export {
   type EnsembleOptions,
   startZooKeeper,
@@ -32,4 +36,4 @@ export {
   type ZooKeeperEnsemble,
   type ZooKeeperOptions,
   type ZooKeeperServer,
-} from "./zookeeper.js";
+} from "./servers/zookeeper.js";

@@ -1,7 +1,7 @@
-import { type LoopSlice, runLoops, sum } from "../loops.js";
-import type { Stage } from "../stage.js";
-import { fairPercentile, leastBy, median } from "../statistics.js";
-import type { Column, Measures, Runner } from "../suite.js";
+import { type LoopSlice, runLoops, sum } from "../measuring/loops.js";
+import type { Stage } from "../measuring/stage.js";
+import { fairPercentile, leastBy, median } from "../measuring/statistics.js";
+import type { Column, Measures, Runner } from "../measuring/suite.js";
 
 export const RATE: Column = { key: "rate", title: "per second", kind: "rate" };
 export const WAITS: readonly Column[] = [

@@ -1,8 +1,8 @@
-import { checkExclusion } from "../exclusion.js";
-import { pause } from "../instant.js";
-import { type Section, unpack } from "../section-log.js";
-import type { Stage } from "../stage.js";
-import type { Column, Measures, Scenario } from "../suite.js";
+import { checkExclusion } from "../measuring/exclusion.js";
+import { pause } from "../measuring/instant.js";
+import { type Section, unpack } from "../measuring/section-log.js";
+import type { Stage } from "../measuring/stage.js";
+import type { Column, Measures, Scenario } from "../measuring/suite.js";
 import { GAVE_UP } from "./contention.js";
 
 export const WAITERS = 500;

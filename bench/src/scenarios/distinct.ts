@@ -1,4 +1,4 @@
-import type { Scenario } from "../suite.js";
+import type { Scenario } from "../measuring/suite.js";
 import { CALLS, CPU, contention, GAVE_UP, RATE, WAITS } from "./contention.js";
 
 const WAITERS = 64;

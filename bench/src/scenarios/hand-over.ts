@@ -1,12 +1,12 @@
-import type { Worker } from "../crew.js";
-import { checkExclusion } from "../exclusion.js";
-import { instant, pause } from "../instant.js";
-import { Echo, timed } from "../round-trip.js";
-import type { Section } from "../section-log.js";
-import type { Stage } from "../stage.js";
-import { percentile } from "../statistics.js";
-import type { Measures, Runner, SlicedScenario } from "../suite.js";
-import { RESOURCE } from "../terms.js";
+import { checkExclusion } from "../measuring/exclusion.js";
+import { instant, pause } from "../measuring/instant.js";
+import { Echo, timed } from "../measuring/round-trip.js";
+import type { Section } from "../measuring/section-log.js";
+import type { Stage } from "../measuring/stage.js";
+import { percentile } from "../measuring/statistics.js";
+import type { Measures, Runner, SlicedScenario } from "../measuring/suite.js";
+import type { Worker } from "../measuring/worker-process.js";
+import { RESOURCE } from "../suites/terms.js";
 
 const MAX_HAND_OVERS = 2_000;
 const IN_LINE_MS = 10_000;

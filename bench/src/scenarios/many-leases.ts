@@ -1,4 +1,4 @@
-import type { Scenario } from "../suite.js";
+import type { Scenario } from "../measuring/suite.js";
 import { measureRenewal, RENEWAL_COLUMNS } from "./renewal.js";
 
 const LEASES = 100_000;

@@ -1,4 +1,4 @@
-import type { Scenario } from "../suite.js";
+import type { Scenario } from "../measuring/suite.js";
 import { CALLS, CPU, contention, FAIRNESS, GAVE_UP, RATE, WAITS } from "./contention.js";
 
 const PROCESSES = 4;

@@ -1,8 +1,8 @@
-import type { Worker } from "../crew.js";
-import { cycleMs } from "../cycle.js";
-import { pause } from "../instant.js";
-import { median } from "../statistics.js";
-import type { Scenario } from "../suite.js";
+import { cycleMs } from "../measuring/cycle.js";
+import { pause } from "../measuring/instant.js";
+import { median } from "../measuring/statistics.js";
+import type { Scenario } from "../measuring/suite.js";
+import type { Worker } from "../measuring/worker-process.js";
 
 const MOST = 100_000;
 const PAIRS = 9;

@@ -1,4 +1,4 @@
-import type { Scenario } from "../suite.js";
+import type { Scenario } from "../measuring/suite.js";
 import { CROWD_COLUMNS, measureCrowd, WAITERS } from "./crowd.js";
 
 export const scatteredCrowd: Scenario = {

@@ -1,4 +1,4 @@
-import type { Scenario } from "../suite.js";
+import type { Scenario } from "../measuring/suite.js";
 import { CALLS, CPU, contention, RATE, WAITS } from "./contention.js";
 
 export const sequential: Scenario = {

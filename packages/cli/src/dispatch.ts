@@ -1,20 +1,20 @@
 // Nothing here imports the library: whoever asks for help or the version need not wait for it.
 import { readFileSync } from "node:fs";
 import type { Command } from "./command.js";
-import { orMeant } from "./did-you-mean.js";
-import { INIT_HELP } from "./init-help.js";
-import { RUN_HELP } from "./run-help.js";
+import { orMeant } from "./input/did-you-mean.js";
+import { INIT_HELP } from "./verbs/init-help.js";
+import { RUN_HELP } from "./verbs/run-help.js";
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   run: {
     summary: "run a command while holding a lock",
     help: RUN_HELP,
-    run: async (args) => (await import("./run.js")).run(args),
+    run: async (args) => (await import("./verbs/run.js")).run(args),
   },
   init: {
     summary: "make the tables that an engine needs, once",
     help: INIT_HELP,
-    run: async (args) => (await import("./init.js")).init(args),
+    run: async (args) => (await import("./verbs/init.js")).init(args),
   },
 };
 const GLOBAL_OPTIONS = ["--help", "--version"];
@@ -24,7 +24,7 @@ export async function main(args: readonly string[]): Promise<number> {
   try {
     return await dispatch(args);
   } catch (error) {
-    const { failureOf, tellFailure } = await import("./failure.js");
+    const { failureOf, tellFailure } = await import("./output/failure.js");
     return tellFailure(failureOf(error), beforeCommand(args).includes("--json"));
   }
 }

@@ -1,6 +1,6 @@
 import { constants } from "node:os";
 import { type ErrorCode, HoldfastError } from "holdfast";
-import { printable } from "./printable.js";
+import { printable } from "./output/printable.js";
 
 /** Those of sysexits.h where it has one; 126, 127 and 128 + n are the shell's. */
 export const EXIT = { ok: 0, refused: 69, lost: 76, notExecutable: 126, notFound: 127 } as const;

@@ -1,8 +1,8 @@
+import { checkEngine } from "./core/input/handed-in.js";
+import { orMeantUrl } from "./core/input/meant-url.js";
 import type { Engine } from "./engine.js";
 import { UnsupportedError, UsageError } from "./errors.js";
-import { checkEngine } from "./handed-in.js";
 import { Locks } from "./locks.js";
-import { orMeantUrl } from "./meant-url.js";
 import { type ConnectOptions, resolveConnect } from "./options.js";
 import { type EngineUrl, parseEngineUrl } from "./url.js";
 

@@ -1,6 +1,16 @@
-export type { Clock, Timer } from "./clock.js";
-export { systemClock } from "./clock.js";
 export { connect } from "./connect.js";
+export {
+  EXPONENTIAL_DEFAULTS,
+  type ExponentialOptions,
+  exponential,
+  type FixedOptions,
+  fixed,
+  type RetryStrategy,
+} from "./core/acquiring/retry.js";
+export type { Lease, RenewOptions } from "./core/holding/lease.js";
+export type { RunFunction } from "./core/holding/run.js";
+export type { Clock, Timer } from "./core/runtime/clock.js";
+export { systemClock } from "./core/runtime/clock.js";
 export type * from "./engine.js";
 export {
   AcquireTimeoutError,
@@ -22,7 +32,7 @@ export {
 } from "./errors.js";
 export { channels, type EventName, type Events } from "./events.js";
 export { formatSequencer, parseSequencer } from "./fencing/sequencer.js";
-export type { Lease, RenewOptions } from "./lease.js";
+export { type PrepareOptions, prepare } from "./init.js";
 export { type ListOptions, Locks, type RevokeOptions } from "./locks.js";
 export {
   ACQUIRE_DEFAULTS,
@@ -32,17 +42,7 @@ export {
   type ConnectOptions,
   type TryAcquireOptions,
 } from "./options.js";
-export { type PrepareOptions, prepare } from "./prepare.js";
 export type { OnceOptions, OnceResult } from "./recipes/once.js";
 export type { RecipeDefaults, RecipeOptions, RecipeTryOptions } from "./recipes/options.js";
 export type { RwLock } from "./recipes/rw-lock.js";
 export type { Semaphore, SemaphoreOptions } from "./recipes/semaphore.js";
-export {
-  EXPONENTIAL_DEFAULTS,
-  type ExponentialOptions,
-  exponential,
-  type FixedOptions,
-  fixed,
-  type RetryStrategy,
-} from "./retry.js";
-export type { RunFunction } from "./run.js";

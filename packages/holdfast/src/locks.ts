@@ -1,18 +1,34 @@
-import { Background } from "./background.js";
-import { Caller } from "./call.js";
-import { Cohort, type CohortHome } from "./cohort.js";
+import { onAbort } from "./core/acquiring/on-abort.js";
+import { type ClaimContext, PendingClaim } from "./core/acquiring/pending-claim.js";
+import { checkResource } from "./core/acquiring/resource.js";
+import { Pulse } from "./core/acquiring/waiter-heartbeats.js";
+import { Background } from "./core/calling/background.js";
+import { Caller } from "./core/calling/call.js";
+import { abandonGrant } from "./core/calling/release.js";
+import { TokenCheck } from "./core/calling/token-check.js";
+import { Cohort, type CohortHome } from "./core/cohort/cohort.js";
+import type { SharedHome } from "./core/cohort/shared-queue.js";
+import { SharedLines } from "./core/cohort/shared-queues.js";
+import type { Grant } from "./core/holding/grant.js";
+import type { HeldLease, Lease } from "./core/holding/lease.js";
+import { DirectController } from "./core/holding/lease-controller.js";
+import {
+  isEnclosed,
+  joinEnclosing,
+  type RunFunction,
+  runArguments,
+  runsOf,
+  runUnder,
+  tellEnclosing,
+} from "./core/holding/run.js";
+import { checkEngine } from "./core/input/handed-in.js";
+import { type Known, refuseUnknown } from "./core/input/known-options.js";
+import { Keeper } from "./core/renewing/keeper.js";
+import { GenerationalMap } from "./core/runtime/generational-map.js";
 import type { Call, Engine, EngineTraits, ListFilter, ListPage, ResourceView } from "./engine.js";
 import { AcquireTimeoutError, ClosedError, show, UsageError } from "./errors.js";
 import { channels, emit } from "./events.js";
 import { parseSequencer } from "./fencing/sequencer.js";
-import { GenerationalMap } from "./generational-map.js";
-import type { Grant } from "./grant.js";
-import { checkEngine } from "./handed-in.js";
-import { Keeper } from "./keeper.js";
-import { type Known, refuseUnknown } from "./known-options.js";
-import type { HeldLease, Lease } from "./lease.js";
-import { DirectController } from "./lease-controller.js";
-import { onAbort } from "./on-abort.js";
 import {
   ACQUIRE_DEFAULTS,
   type AcquireOptions,
@@ -24,26 +40,10 @@ import {
   type Terms,
   type TryAcquireOptions,
 } from "./options.js";
-import { type ClaimContext, PendingClaim } from "./pending-claim.js";
-import { Pulse } from "./pulse.js";
 import { type OnceOptions, type OnceResult, once } from "./recipes/once.js";
 import type { RecipeDefaults } from "./recipes/options.js";
 import { type RwLock, rwLock } from "./recipes/rw-lock.js";
 import { type Semaphore, type SemaphoreOptions, semaphore } from "./recipes/semaphore.js";
-import { abandonGrant } from "./release.js";
-import { checkResource } from "./resource.js";
-import {
-  isEnclosed,
-  joinEnclosing,
-  type RunFunction,
-  runArguments,
-  runsOf,
-  runUnder,
-  tellEnclosing,
-} from "./run.js";
-import type { SharedHome } from "./shared-line.js";
-import { SharedLines } from "./shared-lines.js";
-import { TokenCheck } from "./token-check.js";
 
 // How long close() waits for functions that it has told to stop.
 const STOPPING_MS = 1_000;

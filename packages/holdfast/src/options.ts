@@ -1,9 +1,9 @@
 import { hostname } from "node:os";
-import { type Clock, systemClock } from "./clock.js";
+import type { RetryStrategy } from "./core/acquiring/retry.js";
+import { type Known, refuseUnknown } from "./core/input/known-options.js";
+import { type Clock, systemClock } from "./core/runtime/clock.js";
 import type { EngineTraits, Mode } from "./engine.js";
 import { show, UnsupportedError, UsageError } from "./errors.js";
-import { type Known, refuseUnknown } from "./known-options.js";
-import type { RetryStrategy } from "./retry.js";
 
 export interface AcquireOptions {
   /** How long the grant lives without a renewal. */

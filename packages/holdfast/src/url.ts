@@ -1,4 +1,4 @@
-import { orMeant } from "./did-you-mean.js";
+import { orMeant } from "./core/input/did-you-mean.js";
 import { show, UsageError } from "./errors.js";
 
 export interface Host {

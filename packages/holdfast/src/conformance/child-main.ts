@@ -1,6 +1,6 @@
-import { systemClock } from "../clock.js";
 import { connect } from "../connect.js";
-import type { Lease } from "../lease.js";
+import type { Lease } from "../core/holding/lease.js";
+import { systemClock } from "../core/runtime/clock.js";
 import type { Job, Said } from "./child.js";
 
 // The program that Child starts. It knows the backend by its url only, as any process would.

@@ -1,6 +1,7 @@
 import assert from "node:assert";
 import { inspect as show } from "node:util";
-import { systemClock } from "../clock.js";
+import { mintGrantId } from "../core/holding/grant-id.js";
+import { systemClock } from "../core/runtime/clock.js";
 import type {
   Call,
   Claim,
@@ -12,7 +13,6 @@ import type {
   ResourceView,
   Validity,
 } from "../engine.js";
-import { mintGrantId } from "../grant-id.js";
 import { elapse, within } from "./patience.js";
 import type { Stage } from "./stage.js";
 

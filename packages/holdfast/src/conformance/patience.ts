@@ -1,5 +1,5 @@
 import { AssertionError } from "node:assert";
-import { sleep, systemClock } from "../clock.js";
+import { sleep, systemClock } from "../core/runtime/clock.js";
 
 /** Real time passes. */
 export function elapse(ms: number): Promise<void> {

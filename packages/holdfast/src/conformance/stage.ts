@@ -1,6 +1,6 @@
 import assert from "node:assert";
 import { randomBytes } from "node:crypto";
-import { systemClock } from "../clock.js";
+import { systemClock } from "../core/runtime/clock.js";
 import type { Engine, EngineTraits, Mode, ResourceView } from "../engine.js";
 import { Locks } from "../locks.js";
 import type { ConnectOptions } from "../options.js";

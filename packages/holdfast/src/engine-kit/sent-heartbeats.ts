@@ -1,5 +1,5 @@
+import { GenerationalMap } from "../core/runtime/generational-map.js";
 import type { GrantRef } from "../engine.js";
-import { GenerationalMap } from "../generational-map.js";
 
 // A waiter sends a heartbeat at a time; a few may be under way when answers are slow.
 const REMEMBERED = 8;

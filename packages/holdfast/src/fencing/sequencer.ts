@@ -1,6 +1,6 @@
+import { checkResource } from "../core/acquiring/resource.js";
 import type { Sequence } from "../engine.js";
 import { show, UsageError } from "../errors.js";
-import { checkResource } from "../resource.js";
 
 const SHAPE = /^(exclusive|shared):(0|[1-9][0-9]{0,18}):(.+)$/s;
 const MAX_TOKEN = 2n ** 63n - 1n;

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { sleep as pause } from "../clock.js";
+import type { Lease } from "../core/holding/lease.js";
+import { sleep as pause } from "../core/runtime/clock.js";
+import { gate, outcomeOf, stage } from "../core/test/stage.fixture.js";
 import type { Call, Claim, Engine } from "../engine.js";
 import { memoryEngine } from "../engines/memory/index.js";
 import { LeaseLostError, UsageError } from "../errors.js";
-import type { Lease } from "../lease.js";
 import { Locks } from "../locks.js";
-import { gate, outcomeOf, stage } from "../stage.fixture.js";
 import { ManualClock } from "../testing/index.js";
 import { backends } from "./backends.fixture.js";
 

@@ -1,10 +1,10 @@
-import type { Clock } from "../clock.js";
+import type { HeldLease, Lease } from "../core/holding/lease.js";
+import { type RunFunction, runUnder, wrongOrder } from "../core/holding/run.js";
+import { type Known, refuseUnknown } from "../core/input/known-options.js";
+import type { Clock } from "../core/runtime/clock.js";
 import type { Engine, HolderView } from "../engine.js";
 import { AcquireTimeoutError, EngineError, UnsupportedError, UsageError } from "../errors.js";
-import { type Known, refuseUnknown } from "../known-options.js";
-import type { HeldLease, Lease } from "../lease.js";
 import { type AcquireOptions, whole } from "../options.js";
-import { type RunFunction, runUnder, wrongOrder } from "../run.js";
 
 export interface OnceOptions {
   /** A run that takes longer is over for everybody: the next one may begin, and its lease is lost. */

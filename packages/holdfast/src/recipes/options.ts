@@ -1,5 +1,5 @@
+import { type Known, refuseUnknown } from "../core/input/known-options.js";
 import { UsageError } from "../errors.js";
-import { type Known, refuseUnknown } from "../known-options.js";
 import { type AcquireOptions, COMMON_OPTIONS, withDefaults } from "../options.js";
 
 /** What a recipe decides by itself is not the caller's to say. */

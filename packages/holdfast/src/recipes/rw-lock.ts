@@ -1,6 +1,6 @@
-import type { Lease } from "../lease.js";
+import { checkResource } from "../core/acquiring/resource.js";
+import type { Lease } from "../core/holding/lease.js";
 import type { AcquireOptions, TryAcquireOptions } from "../options.js";
-import { checkResource } from "../resource.js";
 import {
   checkDefaults,
   DEFAULTS,

@@ -1,9 +1,9 @@
+import { checkResource } from "../core/acquiring/resource.js";
+import type { Lease } from "../core/holding/lease.js";
+import { type RunFunction, runArguments } from "../core/holding/run.js";
+import type { Known } from "../core/input/known-options.js";
 import { UsageError } from "../errors.js";
-import type { Known } from "../known-options.js";
-import type { Lease } from "../lease.js";
 import { type AcquireOptions, type TryAcquireOptions, whole } from "../options.js";
-import { checkResource } from "../resource.js";
-import { type RunFunction, runArguments } from "../run.js";
 import {
   checkDefaults,
   DEFAULTS,

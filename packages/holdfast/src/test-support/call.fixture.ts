@@ -1,4 +1,4 @@
-import { systemClock } from "../clock.js";
+import { systemClock } from "../core/runtime/clock.js";
 import type { Call } from "../engine.js";
 
 let order = 0;

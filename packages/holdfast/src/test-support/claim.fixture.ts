@@ -1,5 +1,5 @@
+import { mintGrantId } from "../core/holding/grant-id.js";
 import type { Claim } from "../engine.js";
-import { mintGrantId } from "../grant-id.js";
 
 /** For tests with an engine alone: an exclusive claim with an id of its own, unless they say otherwise. */
 export function claim(resource: string, more: Partial<Claim> = {}): Claim {

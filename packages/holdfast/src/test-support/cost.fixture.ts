@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { mintGrantId } from "../core/holding/grant-id.js";
 import type { Claim, Engine, ListPage } from "../engine.js";
-import { mintGrantId } from "../grant-id.js";
 import { now } from "./call.fixture.js";
 
 const FEW = 250;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import type { Lease } from "../core/holding/lease.js";
 import { LeaseLostError } from "../errors.js";
-import type { Lease } from "../lease.js";
 
 /** Waits until a lease is lost; gives the reason. */
 export async function lossOf({ signal }: Lease): Promise<string> {

@@ -1,4 +1,4 @@
-import type { Clock } from "../clock.js";
+import type { Clock } from "../core/runtime/clock.js";
 import { channels, type EventName } from "../events.js";
 
 interface Recorded {

@@ -1,7 +1,7 @@
 import crypto from "node:crypto";
 import { syncBuiltinESMExports } from "node:module";
 import { mock } from "node:test";
-import { mintGrantId } from "../grant-id.js";
+import { mintGrantId } from "../core/holding/grant-id.js";
 
 /** A whole number from 0 up to, and without, `below`. */
 export type Random = (below: number) => number;

@@ -1,6 +1,6 @@
 import assert from "node:assert";
 import { test } from "node:test";
-import { sleep } from "../clock.js";
+import { sleep } from "../core/runtime/clock.js";
 import { memoryEngine } from "../engines/memory/index.js";
 import { LeaseLostError } from "../errors.js";
 import { Locks } from "../locks.js";

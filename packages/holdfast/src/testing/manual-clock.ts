@@ -1,4 +1,4 @@
-import type { Clock, Timer } from "../clock.js";
+import type { Clock, Timer } from "../core/runtime/clock.js";
 
 interface Pending {
   readonly at: number;

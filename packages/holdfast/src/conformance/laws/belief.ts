@@ -1,7 +1,7 @@
 import assert from "node:assert";
-import { systemClock } from "../../clock.js";
+import type { Lease } from "../../core/holding/lease.js";
+import { systemClock } from "../../core/runtime/clock.js";
 import type { Claim, Granted, Mode, Validity } from "../../engine.js";
-import type { Lease } from "../../lease.js";
 import type { ConnectOptions } from "../../options.js";
 import { type Client, expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";

@@ -1,5 +1,5 @@
 import assert from "node:assert";
-import { systemClock } from "../../clock.js";
+import { systemClock } from "../../core/runtime/clock.js";
 import { type Client, expectKind } from "../client.js";
 import { elapse, within } from "../patience.js";
 import { law } from "../stage.js";

@@ -1,5 +1,5 @@
 import assert from "node:assert";
-import { sleep, systemClock } from "../../clock.js";
+import { sleep, systemClock } from "../../core/runtime/clock.js";
 
 const SETTLING_MS = 3_000;
 

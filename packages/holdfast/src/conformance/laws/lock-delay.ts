@@ -1,5 +1,5 @@
 import assert from "node:assert";
-import { systemClock } from "../../clock.js";
+import { systemClock } from "../../core/runtime/clock.js";
 import { expectKind } from "../client.js";
 import type { LawGroup } from "../harness.js";
 import { law, type Stage } from "../stage.js";

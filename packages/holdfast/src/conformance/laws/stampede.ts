@@ -1,5 +1,5 @@
 import assert from "node:assert";
-import type { Lease } from "../../lease.js";
+import type { Lease } from "../../core/holding/lease.js";
 import type { AcquireOptions } from "../../options.js";
 import { ascending, assertRising } from "../client.js";
 import type { LawGroup } from "../harness.js";

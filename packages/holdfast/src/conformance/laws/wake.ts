@@ -1,5 +1,5 @@
 import assert from "node:assert";
-import { systemClock } from "../../clock.js";
+import { systemClock } from "../../core/runtime/clock.js";
 import { flakyEngine } from "../../testing/flaky-engine.js";
 import type { LawGroup } from "../harness.js";
 import { elapse, within } from "../patience.js";

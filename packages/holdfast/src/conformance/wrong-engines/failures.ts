@@ -1,6 +1,6 @@
-import { systemClock } from "../../clock.js";
+import { mintGrantId } from "../../core/holding/grant-id.js";
+import { systemClock } from "../../core/runtime/clock.js";
 import type { Engine } from "../../engine.js";
-import { mintGrantId } from "../../grant-id.js";
 import { altered, alteredQueue, type WrongEngine } from "./altered.js";
 
 async function or<T>(work: Promise<T>, instead: T): Promise<T> {

@@ -1,5 +1,5 @@
+import { mintGrantId } from "../../core/holding/grant-id.js";
 import type { Call, Engine } from "../../engine.js";
-import { mintGrantId } from "../../grant-id.js";
 import { altered, alteredQueue, holdingOf, holdingsOf, type WrongEngine } from "./altered.js";
 
 /** Takes renewals in the order in which they arrive. */

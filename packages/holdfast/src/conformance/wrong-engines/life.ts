@@ -1,4 +1,4 @@
-import { systemClock } from "../../clock.js";
+import { systemClock } from "../../core/runtime/clock.js";
 import type { Claim } from "../../engine.js";
 import { altered, alteredQueue, holdingOf, type WrongEngine } from "./altered.js";
 

@@ -1,5 +1,5 @@
 import type { Claim } from "../../engine.js";
-import type { Line } from "../../engines/memory/line.js";
+import type { Line } from "../../engines/memory/queue.js";
 import { type Holding, MemoryStore, type Waiting } from "../../engines/memory/store.js";
 import { EngineError } from "../../errors.js";
 import { altered, alteredQueue, holdingOf, type WrongEngine } from "./altered.js";

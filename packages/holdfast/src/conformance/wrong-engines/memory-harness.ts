@@ -1,4 +1,4 @@
-import { systemClock } from "../../clock.js";
+import { systemClock } from "../../core/runtime/clock.js";
 import type { Engine } from "../../engine.js";
 import { MEMORY_TRAITS } from "../../engines/memory/engine.js";
 import { MemoryStore, memoryEngine } from "../../engines/memory/index.js";

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { systemClock } from "../../clock.js";
+import { systemClock } from "../../core/runtime/clock.js";
 import type {
   Busy,
   Call,
@@ -26,25 +26,25 @@ import type {
   Withdrawn,
 } from "../../engine.js";
 import { EngineError, UsageError } from "../../errors.js";
-import { Changes } from "./changes.js";
-import { Claims, type Verdict } from "./claims.js";
-import { EtcdClient } from "./client.js";
-import { failedRequest } from "./failure.js";
-import { GivenUp } from "./given-up.js";
-import { Heartbeats } from "./heartbeats.js";
-import { type Entered, enter, inCore } from "./instants.js";
-import { Keys } from "./keys.js";
-import { Leases } from "./leases.js";
-import { viewsOf } from "./line.js";
-import { Lives } from "./lives.js";
+import { EtcdClient } from "./client/client.js";
+import { type Entered, enter, inCore } from "./client/deadlines.js";
+import { failedRequest } from "./client/failure.js";
+import { created } from "./client/requests.js";
+import { Places } from "./holding/claim-states.js";
+import { Releases } from "./holding/releases.js";
+import { owns, Revocations } from "./holding/revocations.js";
+import { Views } from "./inspect.js";
+import { Changes } from "./leases/changes.js";
+import { Lives } from "./leases/lease-pool.js";
+import { Leases } from "./leases/leases.js";
+import { Renewals } from "./leases/renewals.js";
 import type { EtcdTerms } from "./options.js";
-import { Places } from "./places.js";
-import { Readings } from "./readings.js";
-import { Releases } from "./releases.js";
-import { Renewals } from "./renewals.js";
-import { created } from "./requests.js";
-import { owns, Revocations } from "./revocations.js";
-import { Views } from "./views.js";
+import { GivenUp } from "./queue/cancelled-claims.js";
+import { Claims, type Verdict } from "./queue/claims.js";
+import { Heartbeats } from "./queue/heartbeats.js";
+import { Keys } from "./queue/keys.js";
+import { viewsOf } from "./queue/queue.js";
+import { Readings } from "./queue/queue-reader.js";
 
 const DAY_MS = 86_400_000;
 const OPEN_MS = 3_000;

@@ -1,6 +1,6 @@
 import type { SecureContextOptions } from "node:tls";
+import { type Known, refuseForeign } from "../../core/input/known-options.js";
 import { UsageError } from "../../errors.js";
-import { type Known, refuseForeign } from "../../known-options.js";
 import { type EngineUrl, refuseUnknownParams } from "../../url.js";
 
 const PORT = 2379;

@@ -1,3 +1,4 @@
+import { compileGlob } from "../../core/acquiring/resource.js";
 import type {
   Busy,
   Call,
@@ -23,8 +24,7 @@ import type {
   Withdrawn,
 } from "../../engine.js";
 import { EngineError } from "../../errors.js";
-import { compileGlob } from "../../resource.js";
-import { type Holding, Room, tokenInUse } from "./room.js";
+import { type Holding, Room, tokenInUse } from "./resource-records.js";
 import { SortedNames } from "./sorted-names.js";
 import { MemoryStore } from "./store.js";
 

@@ -1,6 +1,6 @@
+import { type Known, refuseForeign } from "../../core/input/known-options.js";
 import type { Engine } from "../../engine.js";
 import { kindOf, UsageError } from "../../errors.js";
-import { type Known, refuseForeign } from "../../known-options.js";
 import { type EngineUrl, refuseUnknownParams } from "../../url.js";
 import { MemoryEngine } from "./engine.js";
 import { MemoryStore } from "./store.js";

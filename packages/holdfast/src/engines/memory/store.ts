@@ -1,9 +1,9 @@
 import type { Claim } from "../../engine.js";
-import type { Waiting } from "./line.js";
-import { type Holding, Room } from "./room.js";
+import type { Waiting } from "./queue.js";
+import { type Holding, Room } from "./resource-records.js";
 
-export type { Waiting } from "./line.js";
-export type { Holding } from "./room.js";
+export type { Waiting } from "./queue.js";
+export type { Holding } from "./resource-records.js";
 
 /** What memory engines share: hand the same store to several, and they contend with each other. */
 export class MemoryStore {

@@ -1,10 +1,10 @@
 import type { EngineTraits, QueueFacet } from "../../engine.js";
-import type { Hearing } from "../../sql/database.js";
-import { SqlEngine } from "../../sql/engine.js";
-import type { MysqlPool } from "./client.js";
-import { MysqlDatabase } from "./database.js";
+import type { Hearing } from "../../engine-kit/sql/database.js";
+import { SqlEngine } from "../../engine-kit/sql/engine.js";
 import type { MysqlTerms } from "./options.js";
-import { Sessions } from "./sessions.js";
+import type { MysqlPool } from "./sessions/client.js";
+import { MysqlDatabase } from "./sessions/database.js";
+import { Sessions } from "./sessions/sessions.js";
 
 const DAY_MS = 86_400_000;
 

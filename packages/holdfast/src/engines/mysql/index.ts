@@ -1,15 +1,15 @@
+import { refuseForeign } from "../../core/input/known-options.js";
 import type { Engine } from "../../engine.js";
-import { refuseForeign } from "../../known-options.js";
 import type { EngineUrl } from "../../url.js";
-import { poolOf } from "./client.js";
 import { MysqlEngine } from "./engine.js";
-import { openFromUrl } from "./open.js";
 import { type MysqlEngineOptions, OPTIONS, resolveMysql, termsFromUrl } from "./options.js";
 import { makeSchema } from "./schema.js";
+import { poolOf } from "./sessions/client.js";
+import { openFromUrl } from "./sessions/open.js";
 
-export type { MysqlCallbackPool, MysqlConnection, MysqlPool } from "./client.js";
 export { MYSQL_DEFAULTS, type MysqlEngineOptions, type MysqlHold } from "./options.js";
 export { createSchema, type SchemaOptions } from "./schema.js";
+export type { MysqlCallbackPool, MysqlConnection, MysqlPool } from "./sessions/client.js";
 export {
   type ClaimHereOptions,
   claimInTransaction,

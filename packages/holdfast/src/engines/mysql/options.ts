@@ -1,8 +1,8 @@
+import type { Known } from "../../core/input/known-options.js";
+import { checkIdle, IDLE_MS } from "../../engine-kit/sql/idle.js";
 import { UsageError } from "../../errors.js";
-import type { Known } from "../../known-options.js";
-import { checkIdle, IDLE_MS } from "../../sql/idle.js";
 import { type EngineUrl, numberParam, refuseUnknownParams } from "../../url.js";
-import type { MysqlCallbackPool, MysqlPool } from "./client.js";
+import type { MysqlCallbackPool, MysqlPool } from "./sessions/client.js";
 
 export interface MysqlEngineOptions {
   /** A pool of mysql2 or mysql2/promise. It is used and never closed. */

@@ -1,11 +1,16 @@
-import { sleep, systemClock } from "../../clock.js";
+import { type Known, refuseUnknown } from "../../core/input/known-options.js";
+import { sleep, systemClock } from "../../core/runtime/clock.js";
+import { count } from "../../engine-kit/sql/shape.js";
 import { EngineError, UsageError } from "../../errors.js";
-import { type Known, refuseUnknown } from "../../known-options.js";
-import { count } from "../../sql/shape.js";
-import { answerOf } from "./answer.js";
-import { type MysqlCallbackPool, type MysqlConnection, type MysqlPool, poolOf } from "./client.js";
-import { failureOf, isForbidden, isMissing } from "./failure.js";
+import { answerOf } from "./decode.js";
 import { MYSQL_DEFAULTS, type MysqlHold, resolveMysql, SHEDLOCK_PREFIX } from "./options.js";
+import {
+  type MysqlCallbackPool,
+  type MysqlConnection,
+  type MysqlPool,
+  poolOf,
+} from "./sessions/client.js";
+import { failureOf, isForbidden, isMissing } from "./sessions/failure.js";
 import { sql } from "./sql.gen.js";
 
 /** Of tables and routines. Raised when they change; version.sql says the same. */

@@ -1,7 +1,5 @@
-import { EngineError, kindOf, UsageError } from "../../errors.js";
-import { parseSequencer } from "../../fencing/sequencer.js";
-import { type Known, refuseUnknown } from "../../known-options.js";
-import { unreadable } from "../../sql/shape.js";
+import { type Known, refuseUnknown } from "../../core/input/known-options.js";
+import { unreadable } from "../../engine-kit/sql/shape.js";
 import {
   checkClaimHere,
   claimedHere,
@@ -9,10 +7,12 @@ import {
   NOT_FOR_SHEDLOCK,
   noTransaction,
   type TransactionClaim,
-} from "../../sql/transaction.js";
-import { answerOf } from "./answer.js";
-import { failureOf } from "./failure.js";
+} from "../../engine-kit/sql/transaction.js";
+import { EngineError, kindOf, UsageError } from "../../errors.js";
+import { parseSequencer } from "../../fencing/sequencer.js";
+import { answerOf } from "./decode.js";
 import { MYSQL_DEFAULTS, resolveMysql } from "./options.js";
+import { failureOf } from "./sessions/failure.js";
 
 export type { TransactionClaim };
 

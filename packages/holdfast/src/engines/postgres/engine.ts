@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
 import type { EngineTraits, QueueFacet, WatchFacet } from "../../engine.js";
+import type { Hearing } from "../../engine-kit/sql/database.js";
+import { SqlEngine } from "../../engine-kit/sql/engine.js";
 import { emit } from "../../events.js";
-import type { Hearing } from "../../sql/database.js";
-import { SqlEngine } from "../../sql/engine.js";
-import { makerOf, type PgClient, type PgPool } from "./client.js";
-import { PostgresDatabase } from "./database.js";
-import { failureOf } from "./failure.js";
-import { Listener } from "./listener.js";
+import { Listener } from "./notifications/listener.js";
 import type { PostgresTerms } from "./options.js";
-import { Sessions } from "./sessions.js";
+import { makerOf, type PgClient, type PgPool } from "./sessions/client.js";
+import { PostgresDatabase } from "./sessions/database.js";
+import { failureOf } from "./sessions/failure.js";
+import { Sessions } from "./sessions/sessions.js";
 
 const DAY_MS = 86_400_000;
 const HEARTBEAT_MS = 1_000;

@@ -1,11 +1,9 @@
+import { refuseForeign } from "../../core/input/known-options.js";
 import type { Engine } from "../../engine.js";
 import { UsageError } from "../../errors.js";
-import { refuseForeign } from "../../known-options.js";
 import type { EngineUrl } from "../../url.js";
-import { AdvisoryEngine } from "./advisory-engine.js";
-import { isPool, type PgClient, type PgPool } from "./client.js";
+import { AdvisoryEngine } from "./advisory/advisory-engine.js";
 import { PostgresEngine } from "./engine.js";
-import { openFromUrl } from "./open.js";
 import {
   checkClient,
   OPTIONS,
@@ -15,10 +13,12 @@ import {
   termsFromUrl,
 } from "./options.js";
 import { makeSchema } from "./schema.js";
+import { isPool, type PgClient, type PgPool } from "./sessions/client.js";
+import { openFromUrl } from "./sessions/open.js";
 
-export type { PgClient, PgPool, PgPoolClient, PgResult } from "./client.js";
 export { POSTGRES_DEFAULTS, type PostgresEngineOptions, type PostgresHold } from "./options.js";
 export { createSchema, type SchemaOptions } from "./schema.js";
+export type { PgClient, PgPool, PgPoolClient, PgResult } from "./sessions/client.js";
 export {
   type ClaimHereOptions,
   claimInTransaction,

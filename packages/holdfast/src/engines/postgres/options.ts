@@ -1,8 +1,8 @@
+import type { Known } from "../../core/input/known-options.js";
+import { checkIdle, IDLE_MS } from "../../engine-kit/sql/idle.js";
 import { kindOf, UsageError } from "../../errors.js";
-import type { Known } from "../../known-options.js";
-import { checkIdle, IDLE_MS } from "../../sql/idle.js";
 import { type EngineUrl, numberParam, refuseUnknownParams } from "../../url.js";
-import { isPool, type PgClient, type PgPool } from "./client.js";
+import { isPool, type PgClient, type PgPool } from "./sessions/client.js";
 
 export interface PostgresEngineOptions {
   /** pg's Pool, or a connected Client. It is used and never closed. */

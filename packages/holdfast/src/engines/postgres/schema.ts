@@ -1,6 +1,7 @@
-import { sleep, systemClock } from "../../clock.js";
+import { type Known, refuseUnknown } from "../../core/input/known-options.js";
+import { sleep, systemClock } from "../../core/runtime/clock.js";
 import { EngineError, UsageError } from "../../errors.js";
-import { type Known, refuseUnknown } from "../../known-options.js";
+import { checkSession, POSTGRES_DEFAULTS, resolvePostgres, SHEDLOCK_SCHEMA } from "./options.js";
 import {
   borrow,
   giveBack,
@@ -9,9 +10,8 @@ import {
   type PgPool,
   type PgPoolClient,
   refuseUnconnected,
-} from "./client.js";
-import { failureOf, isMissing } from "./failure.js";
-import { checkSession, POSTGRES_DEFAULTS, resolvePostgres, SHEDLOCK_SCHEMA } from "./options.js";
+} from "./sessions/client.js";
+import { failureOf, isMissing } from "./sessions/failure.js";
 import { sql } from "./sql.gen.js";
 
 /** Of tables and routines. Raised when they change; `version()` in doors.sql says the same. */

@@ -1,7 +1,5 @@
-import { EngineError, UsageError } from "../../errors.js";
-import { parseSequencer } from "../../fencing/sequencer.js";
-import { type Known, refuseUnknown } from "../../known-options.js";
-import { oneOf, onlyAnswer } from "../../sql/shape.js";
+import { type Known, refuseUnknown } from "../../core/input/known-options.js";
+import { oneOf, onlyAnswer } from "../../engine-kit/sql/shape.js";
 import {
   checkClaimHere,
   claimedHere,
@@ -9,10 +7,12 @@ import {
   NOT_FOR_SHEDLOCK,
   noTransaction,
   type TransactionClaim,
-} from "../../sql/transaction.js";
-import { isPool, type PgClient, type PgPool } from "./client.js";
-import { failureOf } from "./failure.js";
+} from "../../engine-kit/sql/transaction.js";
+import { EngineError, UsageError } from "../../errors.js";
+import { parseSequencer } from "../../fencing/sequencer.js";
 import { checkSession, POSTGRES_DEFAULTS, resolvePostgres } from "./options.js";
+import { isPool, type PgClient, type PgPool } from "./sessions/client.js";
+import { failureOf } from "./sessions/failure.js";
 
 export interface TransactionOptions {
   /** Where createSchema() made the tables. */

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from "../../clock.js";
+import type { Clock, Timer } from "../../core/runtime/clock.js";
 import type {
   Busy,
   Call,
@@ -23,16 +23,21 @@ import type {
 import { failed } from "../../engine-kit/settle-each.js";
 import { EngineError, UnsupportedError, UsageError } from "../../errors.js";
 import { emit } from "../../events.js";
-import { otherTerms, overtaken, tooFew } from "./failure.js";
 import { listPage } from "./listing.js";
-import { Lookout } from "./lookout.js";
-import type { Letter, NodeHolder } from "./node.js";
-import type { Notices } from "./notices.js";
+import { otherTerms, overtaken, tooFew } from "./nodes/failure.js";
+import { Lookout } from "./nodes/lookout.js";
+import type { Letter, NodeHolder } from "./nodes/node.js";
+import type { RedisNode } from "./nodes/redis-node.js";
+import type { Notices } from "./nodes/release-notifications.js";
 import { QUORUM_DEFAULTS, type ResolvedQuorum } from "./options.js";
-import { poll, present, survey } from "./polls.js";
-import { type AcquireOutcome, Quorum, type QuorumEvent, type Surroundings } from "./quorum.js";
-import type { RedisNode } from "./redis-node.js";
-import type { RenewOutcome } from "./renewal.js";
+import { poll, present, survey } from "./voting/polls.js";
+import {
+  type AcquireOutcome,
+  Quorum,
+  type QuorumEvent,
+  type Surroundings,
+} from "./voting/quorum.js";
+import type { RenewOutcome } from "./voting/renewal.js";
 
 export const QUORUM_TRAITS: EngineTraits = {
   expiry: "ttl",

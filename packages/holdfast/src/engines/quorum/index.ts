@@ -1,15 +1,16 @@
 import { randomBytes, randomInt } from "node:crypto";
-import { systemClock } from "../../clock.js";
+import { refuseForeign } from "../../core/input/known-options.js";
+import { systemClock } from "../../core/runtime/clock.js";
 import type { Engine } from "../../engine.js";
 import { kindOf, UsageError } from "../../errors.js";
-import { refuseForeign } from "../../known-options.js";
 import type { EngineUrl } from "../../url.js";
-import { type Address, addressOf, showAddress } from "../redis/address.js";
-import { type Seam, seamOf } from "../redis/client.js";
-import { foundQuorum, sitOut } from "./create.js";
+import { type Address, addressOf, showAddress } from "../redis/clients/address.js";
+import { type Seam, seamOf } from "../redis/clients/connection.js";
 import { QuorumEngine } from "./engine.js";
-import { openSeams } from "./late-seam.js";
-import { Notices } from "./notices.js";
+import { foundQuorum, sitOut } from "./init.js";
+import { openSeams } from "./nodes/lazy-connection.js";
+import { RedisNode } from "./nodes/redis-node.js";
+import { Notices } from "./nodes/release-notifications.js";
 import {
   OPTIONS,
   type QuorumEngineOptions,
@@ -18,7 +19,6 @@ import {
   resolveQuorum,
   settingsFromUrl,
 } from "./options.js";
-import { RedisNode } from "./redis-node.js";
 
 export type { QuorumEngineTraits } from "./engine.js";
 export { QUORUM_DEFAULTS, type QuorumEngineOptions, type QuorumMember } from "./options.js";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Relay } from "@holdfast/servers";
 import { Locks } from "../../locks.js";
-import { Ground } from "./ground.fixture.js";
+import { Ground } from "./test/support/test-server.fixture.js";
 
 const TTL_MS = 60_000;
 

@@ -1,11 +1,11 @@
+import { compileGlob } from "../../core/acquiring/resource.js";
 import type { ListFilter, ListPage, ResourceView } from "../../engine.js";
 import { EngineError } from "../../errors.js";
-import { compileGlob } from "../../resource.js";
-import { explain } from "../redis/failure.js";
-import { resourceOf } from "../redis/keys.js";
-import { countBits } from "./bits.js";
-import type { Survey } from "./polls.js";
-import type { RedisNode } from "./redis-node.js";
+import { explain } from "../redis/protocol/failure.js";
+import { resourceOf } from "../redis/protocol/keys.js";
+import type { RedisNode } from "./nodes/redis-node.js";
+import { countBits } from "./voting/bits.js";
+import type { Survey } from "./voting/polls.js";
 
 interface Cursor {
   readonly node: number;

@@ -1,8 +1,8 @@
+import type { Known } from "../../core/input/known-options.js";
 import { UsageError } from "../../errors.js";
-import type { Known } from "../../known-options.js";
 import { type EngineUrl, numberParam, refuseUnknownParams } from "../../url.js";
-import type { RedisClient } from "../redis/client.js";
-import type { QuorumTerms } from "./quorum.js";
+import type { RedisClient } from "../redis/clients/connection.js";
+import type { QuorumTerms } from "./voting/quorum.js";
 
 export interface QuorumMember {
   /** What all clients call this node, such as "10.0.0.1:6379". */

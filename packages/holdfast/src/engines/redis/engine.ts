@@ -1,4 +1,4 @@
-import { sleep, systemClock } from "../../clock.js";
+import { sleep, systemClock } from "../../core/runtime/clock.js";
 import type {
   Busy,
   Call,
@@ -27,6 +27,13 @@ import type {
 import { SentHeartbeats as Beats } from "../../engine-kit/sent-heartbeats.js";
 import { EngineError } from "../../errors.js";
 import { emit } from "../../events.js";
+import type { Seam } from "./clients/connection.js";
+import { warnOfEviction } from "./inspect/eviction.js";
+import { listPage } from "./inspect/listing.js";
+import { viewOf } from "./inspect/views.js";
+import { Pushes } from "./notifications/notifications.js";
+import type { RedisTerms } from "./options.js";
+import { clientError } from "./protocol/client-error.js";
 import {
   beaten,
   type Pushed,
@@ -36,21 +43,14 @@ import {
   tried,
   unfinishedIn,
   withdrawn,
-} from "./answers.js";
-import type { Seam } from "./client.js";
-import { clientError } from "./client-error.js";
-import { Doubts } from "./doubts.js";
-import { warnOfEviction } from "./eviction.js";
-import { keyOf, resourceOf } from "./keys.js";
-import { listPage } from "./listing.js";
-import type { RedisTerms } from "./options.js";
-import { Pushes } from "./pushes.js";
-import { EnqueueReader, OnlyReader, readOne } from "./readers.js";
-import { renewal, renewTogether } from "./renewals.js";
-import { ScriptBatcher } from "./script-batcher.js";
-import { isYes, misfit } from "./shape.js";
-import { viewOf } from "./views.js";
-import { claimWords, releaseWords, renewWords } from "./words.js";
+} from "./protocol/decode.js";
+import { claimWords, releaseWords, renewWords } from "./protocol/encode.js";
+import { keyOf, resourceOf } from "./protocol/keys.js";
+import { renewal, renewTogether } from "./protocol/renewal-answers.js";
+import { isYes, misfit } from "./protocol/shape.js";
+import { Doubts } from "./sending/doubts.js";
+import { EnqueueReader, OnlyReader, readOne } from "./sending/readers.js";
+import { ScriptBatcher } from "./sending/script-batcher.js";
 
 const DAY_MS = 86_400_000;
 const LEAVING_MS = 500;

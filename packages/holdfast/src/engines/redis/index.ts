@@ -1,20 +1,20 @@
+import { refuseForeign } from "../../core/input/known-options.js";
 import type { Engine } from "../../engine.js";
-import { refuseForeign } from "../../known-options.js";
 import type { EngineUrl } from "../../url.js";
-import { addressOf } from "./address.js";
-import { isClient, seamOf } from "./client.js";
+import { addressOf } from "./clients/address.js";
+import { isClient, seamOf } from "./clients/connection.js";
+import { openAddress } from "./clients/open.js";
 import { RedisEngine } from "./engine.js";
-import { openAddress } from "./open.js";
 import { OPTIONS, type RedisEngineOptions, resolveRedis, termsFromUrl } from "./options.js";
 
-export type { RedisClient } from "./client.js";
-export type { IoRedisClient, IoRedisClusterClient, IoRedisSubscriber } from "./ioredis.js";
+export type { RedisClient } from "./clients/connection.js";
+export type { IoRedisClient, IoRedisClusterClient, IoRedisSubscriber } from "./clients/ioredis.js";
 export type {
   NodeRedisClient,
   NodeRedisClusterClient,
   NodeRedisSentinelClient,
   NodeRedisSubscriber,
-} from "./node-redis.js";
+} from "./clients/node-redis.js";
 export { REDIS_DEFAULTS, type RedisEngineOptions } from "./options.js";
 
 /** Locks on a Redis, through a client of node-redis or ioredis that you made. */

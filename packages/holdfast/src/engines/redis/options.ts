@@ -1,7 +1,7 @@
+import { type Known, refuseUnknown } from "../../core/input/known-options.js";
 import { UsageError } from "../../errors.js";
-import { type Known, refuseUnknown } from "../../known-options.js";
 import { type EngineUrl, numberParam, refuseUnknownParams } from "../../url.js";
-import type { RedisClient, Wait } from "./client.js";
+import type { RedisClient, Wait } from "./clients/connection.js";
 
 /** Parameters of a URL that say where Redis is and how to reach it. */
 export const ADDRESS_PARAMS = ["tls"];

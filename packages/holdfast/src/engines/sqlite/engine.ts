@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { type Clock, systemClock } from "../../clock.js";
+import { compileGlob } from "../../core/acquiring/resource.js";
+import { type Clock, systemClock } from "../../core/runtime/clock.js";
 import type {
   Busy,
   Call,
@@ -24,7 +25,9 @@ import type {
   WatchFacet,
   Withdrawn,
 } from "../../engine.js";
-import { compileGlob } from "../../resource.js";
+import { openDatabase } from "./file/database.js";
+import { type GrantListener, News } from "./notifications/notifications.js";
+import type { SqliteTerms } from "./options.js";
 import {
   arrived,
   findToken,
@@ -36,13 +39,10 @@ import {
   standing,
   view,
   whyGone,
-} from "./answers.js";
-import { openDatabase } from "./database.js";
-import type { Ledger } from "./ledger.js";
-import { type GrantListener, News } from "./news.js";
-import type { SqliteTerms } from "./options.js";
-import { tokenInUse } from "./rows.js";
-import { Store } from "./store.js";
+} from "./records/answers.js";
+import type { Ledger } from "./records/lock-tables.js";
+import { tokenInUse } from "./records/rows.js";
+import { Store } from "./records/store.js";
 
 const DAY_MS = 86_400_000;
 // A page of a listing holds the file's write lock for so long, and one more name, at most.

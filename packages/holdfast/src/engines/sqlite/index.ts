@@ -3,7 +3,7 @@ import type { EngineUrl } from "../../url.js";
 import { SqliteEngine } from "./engine.js";
 import { optionsFromUrl, resolveSqlite, type SqliteEngineOptions } from "./options.js";
 
-export type { Binding } from "./client.js";
+export type { Binding } from "./file/client.js";
 export type { SqliteEngineOptions } from "./options.js";
 
 /** Locks for all processes of one host, in one file. Opens it at the first call. */

@@ -1,9 +1,9 @@
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { type Known, refuseForeign } from "../../core/input/known-options.js";
 import { UsageError } from "../../errors.js";
-import { type Known, refuseForeign } from "../../known-options.js";
 import { type EngineUrl, refuseUnknownParams } from "../../url.js";
-import type { Binding } from "./client.js";
+import type { Binding } from "./file/client.js";
 
 export interface SqliteEngineOptions {
   /** The database file. Without it, one in the user's state folder, shared by all of the user's programs. */

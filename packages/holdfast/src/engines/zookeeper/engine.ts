@@ -1,4 +1,4 @@
-import { systemClock } from "../../clock.js";
+import { systemClock } from "../../core/runtime/clock.js";
 import type {
   Busy,
   Call,
@@ -23,20 +23,20 @@ import type {
   Withdrawn,
 } from "../../engine.js";
 import { settleEach } from "../../engine-kit/settle-each.js";
-import { Claims } from "./claims.js";
-import { Desk, type Timing } from "./desk.js";
+import { Desk, type Timing } from "./claims/claim-service.js";
+import { Claims } from "./claims/claims.js";
+import { Leavings } from "./claims/leavings.js";
+import { Ours } from "./claims/own-claims.js";
+import type { Line } from "./claims/queue.js";
+import { Renewals } from "./claims/renewals.js";
+import { Rooms } from "./claims/resource-node.js";
 import { closedEngine, deadlineOf } from "./failure.js";
+import { Views } from "./inspect.js";
 import { LAYOUTS } from "./layout.js";
-import { Leavings } from "./leavings.js";
-import type { Line } from "./line.js";
 import type { ZookeeperTerms } from "./options.js";
-import { Ours } from "./ours.js";
 import { pathOf } from "./paths.js";
 import { TOKEN_RANGE } from "./record.js";
-import { Renewals } from "./renewals.js";
-import { Rooms } from "./room.js";
-import { Sessions } from "./sessions.js";
-import { Views } from "./views.js";
+import { Sessions } from "./session/sessions.js";
 import type { Session } from "./wire/session.js";
 
 const DAY_MS = 86_400_000;

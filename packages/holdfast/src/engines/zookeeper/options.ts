@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
+import { type Known, refuseForeign } from "../../core/input/known-options.js";
 import { UsageError } from "../../errors.js";
-import { type Known, refuseForeign } from "../../known-options.js";
 import { type EngineUrl, type Host, parseEngineUrl, refuseUnknownParams } from "../../url.js";
 import type { LayoutName } from "./layout.js";
 import { type Place, placeOf } from "./paths.js";

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Lease } from "../../core/holding/lease.js";
 import type { Call, Claim, Engine } from "../../engine.js";
-import type { Lease } from "../../lease.js";
 import type { Locks } from "../../locks.js";
 
 export interface BeliefGround {

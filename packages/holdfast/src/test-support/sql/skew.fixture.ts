@@ -10,7 +10,7 @@ import {
   type Step,
   TURNS_MS,
   takeTurns,
-} from "./skewed-client.fixture.js";
+} from "./skewed-client.child.js";
 
 const HOUR_MS = 3_600_000;
 const TTL_MS = 10_000;

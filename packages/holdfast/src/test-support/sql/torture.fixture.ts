@@ -1,4 +1,4 @@
-import { prepare } from "../../prepare.js";
+import { prepare } from "../../init.js";
 import { hangFault, relayFaults, relaysTo, restartFault } from "../torture/faults.fixture.js";
 import { disposeAll, type Place } from "../torture/player.fixture.js";
 

@@ -1,10 +1,10 @@
 // What a lock inside a transaction of the user's must do, on whichever database.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { TransactionClaim } from "../../engine-kit/sql/transaction.js";
 import { memoryEngine } from "../../engines/memory/index.js";
 import { FencedOutError, UsageError } from "../../errors.js";
 import { Locks } from "../../locks.js";
-import type { TransactionClaim } from "../../sql/transaction.js";
 
 /** One connection of the user's. */
 export interface UserSession {

@@ -7,15 +7,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { hostInstant } from "../../clock.js";
 import type { TrueGrant } from "../../conformance/index.js";
 import { connect } from "../../connect.js";
+import { hostInstant } from "../../core/runtime/clock.js";
 import { type Random, randomOf } from "../seeded-random.fixture.js";
 import { type Hold, holdsOf, violations } from "./checker.fixture.js";
 import { contended, type Entry, type Reading, type WorkerJob } from "./history.fixture.js";
 import { type Asked, Register } from "./register.fixture.js";
 
-const MAIN = fileURLToPath(new URL("./worker.fixture.js", import.meta.url));
+const MAIN = fileURLToPath(new URL("./worker.child.js", import.meta.url));
 export const PROCESSES = 4;
 const LOOPS = 8;
 const READ_EVERY_MS = 15;

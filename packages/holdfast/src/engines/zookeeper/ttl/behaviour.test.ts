@@ -5,8 +5,8 @@ import { UsageError } from "../../../errors.js";
 import { now } from "../../../test-support/call.fixture.js";
 import { claim } from "../../../test-support/claim.fixture.js";
 import { until } from "../../../test-support/until.fixture.js";
-import { fresh, Ground } from "../ground.fixture.js";
 import { zookeeperEngine } from "../index.js";
+import { fresh, Ground } from "../test/support/test-server.fixture.js";
 import { create, remove } from "../wire/operations.js";
 
 let ground: Ground;

@@ -1,7 +1,7 @@
 import { after, before } from "node:test";
 import { startZooKeeper, type ZooKeeperServer } from "@holdfast/servers";
 import { type Excuse, findLaw } from "../../../conformance/index.js";
-import { harness, registerLaws, type Servers } from "../harness.fixture.js";
+import { harness, registerLaws, type Servers } from "../test/support/harness.fixture.js";
 
 let server: ZooKeeperServer;
 const servers: Servers = { hosts: "", members: [], restart: () => server.restart() };

@@ -1,4 +1,4 @@
-import { systemClock } from "../../../clock.js";
+import { systemClock } from "../../../core/runtime/clock.js";
 import type {
   Busy,
   Call,
@@ -22,17 +22,17 @@ import type {
 } from "../../../engine.js";
 import { settleEach } from "../../../engine-kit/settle-each.js";
 import { EngineError, limitMismatch } from "../../../errors.js";
+import { Rooms } from "../claims/resource-node.js";
 import { closedEngine, deadlineOf } from "../failure.js";
+import { listFolder } from "../inspect.js";
 import { LAYOUTS } from "../layout.js";
-import { prove } from "../majority.js";
 import type { ZookeeperTerms } from "../options.js";
 import { hashOf, pathOf } from "../paths.js";
 import { TOKEN_RANGE } from "../record.js";
-import { Rooms } from "../room.js";
-import { Sessions } from "../sessions.js";
-import { listFolder } from "../views.js";
-import { Bells } from "./bells.js";
+import { prove } from "../session/majority.js";
+import { Sessions } from "../session/sessions.js";
 import { type Decision, Ledgers, type Reading } from "./ledgers.js";
+import { Bells } from "./notifications.js";
 import {
   holdingOf,
   type Ledger,

@@ -8,9 +8,9 @@ import { EngineError } from "../../../errors.js";
 import { now } from "../../../test-support/call.fixture.js";
 import { claim } from "../../../test-support/claim.fixture.js";
 import { until } from "../../../test-support/until.fixture.js";
-import { fresh, Ground } from "../ground.fixture.js";
-import { HoldingRelay, type RequestKind } from "../holding-relay.fixture.js";
 import { resolveZookeeper } from "../options.js";
+import { HoldingRelay, type RequestKind } from "../test/support/holding-relay.fixture.js";
+import { fresh, Ground } from "../test/support/test-server.fixture.js";
 import { ZookeeperTtlEngine } from "./engine.js";
 
 const TTL_MS = 60_000;

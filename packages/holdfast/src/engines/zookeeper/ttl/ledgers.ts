@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import { sleep, systemClock } from "../../../clock.js";
+import { sleep, systemClock } from "../../../core/runtime/clock.js";
 import { EngineError } from "../../../errors.js";
 import { inDoubt } from "../failure.js";
 import { isEmpty, type Ledger, withLeftAt } from "./record.js";

@@ -1,5 +1,5 @@
 import type { Claim, Mode } from "../../../engine.js";
-import type { LeaderTime } from "../leader-time.js";
+import type { LeaderTime } from "../session/leader-time.js";
 
 const MARK = /^[0-9a-f]{32}$/;
 

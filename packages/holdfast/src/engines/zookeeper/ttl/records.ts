@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { EngineError } from "../../../errors.js";
+import type { Rooms } from "../claims/resource-node.js";
 import { refusal } from "../failure.js";
-import type { LeaderTime } from "../leader-time.js";
 import { tokenOf } from "../record.js";
-import type { Rooms } from "../room.js";
-import type { Sessions } from "../sessions.js";
+import type { LeaderTime } from "../session/leader-time.js";
+import type { Sessions } from "../session/sessions.js";
 import {
   type AclKind,
   CODES,

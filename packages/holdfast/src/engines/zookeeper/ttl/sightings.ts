@@ -1,5 +1,5 @@
-import { type Clock, systemClock } from "../../../clock.js";
-import { elapsedMs, type LeaderTime } from "../leader-time.js";
+import { type Clock, systemClock } from "../../../core/runtime/clock.js";
+import { elapsedMs, type LeaderTime } from "../session/leader-time.js";
 import { type Holding, type Ledger, leftAt } from "./record.js";
 
 const REMEMBERED = 10_000;

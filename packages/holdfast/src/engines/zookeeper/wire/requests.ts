@@ -1,4 +1,4 @@
-import { systemClock, type Timer } from "../../../clock.js";
+import { systemClock, type Timer } from "../../../core/runtime/clock.js";
 import { EngineError } from "../../../errors.js";
 import type { Operation } from "./operations.js";
 

@@ -1,4 +1,4 @@
-import { systemClock, type Timer } from "../../../clock.js";
+import { systemClock, type Timer } from "../../../core/runtime/clock.js";
 import { EngineError } from "../../../errors.js";
 import { emit } from "../../../events.js";
 import type { Host } from "../../../url.js";
@@ -23,7 +23,7 @@ import {
 } from "./operations.js";
 import { Proof } from "./proof.js";
 import { type Answer, notSent, type Request, Requests } from "./requests.js";
-import { Rounds } from "./rounds.js";
+import { Rounds } from "./server-rotation.js";
 import { Silence } from "./silence.js";
 import { Watches, type WatchListener } from "./watches.js";
 

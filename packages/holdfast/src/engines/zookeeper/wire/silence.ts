@@ -1,4 +1,4 @@
-import { systemClock, type Timer } from "../../../clock.js";
+import { systemClock, type Timer } from "../../../core/runtime/clock.js";
 import type { Requests } from "./requests.js";
 
 // Of the time that somebody has for an answer: the rest is for asking another server.

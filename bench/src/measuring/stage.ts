@@ -1,0 +1,139 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Contender, Content, Ground, Place, Suite } from "./suite.js";
+import { Worker } from "./worker-process.js";
+
+const TTL_MS = 30_000;
+const IDLE_MS = 3_600_000;
+const open = new Set<Stage>();
+
+/** How much of everything a run may take. */
+export interface Extent {
+  /** How long each row is measured. */
+  readonly seconds: number;
+  /** The most resources that a scenario may use. */
+  readonly size: number;
+  /** Only to see that everything works: whatever takes long is cut short. */
+  readonly quick: boolean;
+}
+
+/** What one measurement has to itself: a contender, an empty folder, a server, fresh processes. */
+export class Stage implements AsyncDisposable {
+  readonly contender: Contender;
+  readonly seconds: number;
+  readonly size: number;
+  readonly quick: boolean;
+  readonly folder: string;
+  readonly #suite: Suite;
+  readonly #workers: Worker[] = [];
+  readonly #owned: AsyncDisposable[] = [];
+  #ground: Ground | null = null;
+
+  private constructor(suite: Suite, contender: Contender, extent: Extent) {
+    this.#suite = suite;
+    this.contender = contender;
+    this.seconds = extent.seconds;
+    this.size = extent.size;
+    this.quick = extent.quick;
+    this.folder = mkdtempSync(join(tmpdir(), "holdfast-bench-"));
+    open.add(this);
+  }
+
+  static async open(suite: Suite, contender: Contender, extent: Extent): Promise<Stage> {
+    const stage = new Stage(suite, contender, extent);
+    try {
+      stage.#ground = (await suite.startGround?.()) ?? null;
+    } catch (error) {
+      stage.#remove();
+      throw error;
+    }
+    return stage;
+  }
+
+  /** One more, with a server and processes of its own, for what is compared in alternation. */
+  another(): Promise<Stage> {
+    return Stage.open(this.#suite, this.contender, this);
+  }
+
+  get name(): string {
+    return this.contender.name;
+  }
+
+  /** Compilers need a while, and the more of a library there is, the longer. */
+  get warmUpMs(): number {
+    const quarterMs = this.seconds * 250;
+    return this.quick ? quarterMs : (this.#suite.warmUpMs ?? quarterMs);
+  }
+
+  /** Null where the suite has none. */
+  get server(): Ground | null {
+    return this.#ground;
+  }
+
+  get ground(): Ground {
+    if (this.#ground === null) throw new Error(`the suite ${this.#suite.name} has no server`);
+    return this.#ground;
+  }
+
+  get content(): Content {
+    const { content } = this.ground;
+    if (content === undefined) throw new Error(`${this.#suite.name} does not look into its server`);
+    return content;
+  }
+
+  /** How often the server was called so far; null where there is none. */
+  async calls({ renewing = false } = {}): Promise<number | null> {
+    if (this.#ground === null) return null;
+    const { sends = [], renews = [] } = this.contender.traces ?? {};
+    return this.#ground.calls([...sends, ...(renewing ? renews : [])]);
+  }
+
+  /** Worker processes that have opened the contender. Processes of their own, so no row inherits another's heap. */
+  async workers(
+    count: number,
+    {
+      counting = false,
+      ttlMs = TTL_MS,
+      idleMs = IDLE_MS,
+      pipelining = false,
+    }: Partial<Omit<Place, "folder" | "url">> = {},
+  ): Promise<Worker[]> {
+    const started = Array.from({ length: count }, () => new Worker());
+    this.#workers.push(...started);
+    const where = { folder: this.folder, url: this.#ground?.url ?? "" };
+    const place = { ...where, counting, ttlMs, idleMs, pipelining };
+    const order = { suite: this.#suite.module, contender: this.contender.id, place };
+    await Promise.all(started.map((worker) => worker.call("open", order)));
+    return started;
+  }
+
+  /** Something else that is to end with it. */
+  own<T extends AsyncDisposable>(thing: T): T {
+    this.#owned.push(thing);
+    return thing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#workers.map((worker) => worker.stop()));
+    await Promise.all(this.#owned.map((thing) => thing[Symbol.asyncDispose]()));
+    await this.#ground?.[Symbol.asyncDispose]();
+    this.#remove();
+  }
+
+  /** For the end of the process, when nothing can be waited for. A server ends with us by itself. */
+  abandon(): void {
+    for (const worker of this.#workers) worker.kill();
+    this.#remove();
+  }
+
+  #remove(): void {
+    open.delete(this);
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Ctrl-C in the middle of a measurement must leave neither processes nor files. */
+export function abandonAll(): void {
+  for (const stage of [...open]) stage.abandon();
+}

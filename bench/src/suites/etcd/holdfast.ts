@@ -1,0 +1,19 @@
+import { etcdEngine } from "holdfast/etcd";
+import type { Contender, Place } from "../../measuring/suite.js";
+import { holdfast } from "../holdfast.js";
+import { sitOut } from "../terms.js";
+import { METHODS } from "./methods.js";
+
+const TRACES = { ...METHODS, key: (resource: string) => `holdfast/${resource}` };
+const engineOn = ({ url }: Place) => etcdEngine({ endpoints: [url] });
+
+export const ours = holdfast("holdfast", "holdfast", TRACES, engineOn);
+
+/** Without the cohort: every waiter stands in the server's line by itself, as those of the peers do. */
+export const strict: Contender = {
+  ...holdfast("holdfast-strict", "holdfast, strict", TRACES, engineOn, { fair: "strict" }),
+  sitsOut: sitOut(
+    ["sequential", "hand-over", "long-holds", "renewal"],
+    "nobody here has a neighbour to pass a lease to",
+  ),
+};

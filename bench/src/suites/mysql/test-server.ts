@@ -1,0 +1,62 @@
+import { randomBytes } from "node:crypto";
+import { startMariadb } from "@holdfast/servers";
+import { createSchema } from "holdfast/mysql";
+import mysql, { type RowDataPacket } from "mysql2/promise";
+import type { Ground } from "../../measuring/suite.js";
+
+const PLANT = [
+  `INSERT INTO holdfast_resources (name, last_token, used_us)
+     SELECT CONCAT('planted-', seq), seq, holdfast_now_us(UTC_TIMESTAMP(6)) FROM seq_1_to_$1`,
+  `INSERT INTO holdfast_grants (grant_id, resource, shared, limit_to, token, tokens, ttl_ms, delay_ms,
+       expires_us, label)
+     SELECT UNHEX(MD5(seq)), CONCAT('planted-', seq), 0, 0, seq, 1, 3600000, 0,
+       holdfast_now_us(UTC_TIMESTAMP(6)) + 3600000000, 'planted' FROM seq_1_to_$1`,
+  "ANALYZE TABLE holdfast_grants, holdfast_resources",
+];
+
+/** A MariaDB of its own, which leaves its log to be flushed later: the disk is not what is compared. */
+export async function startGround(): Promise<Ground> {
+  const server = await startMariadb();
+  const stop = () => server.stop();
+  try {
+    return await openGround(server.url, stop);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** A database of its own on a server that is there, and a connection that only looks. */
+export async function openGround(
+  serverUrl: string,
+  end = async (): Promise<void> => {},
+): Promise<Ground> {
+  const name = `bench_${randomBytes(6).toString("hex")}`;
+  const founder = await mysql.createConnection(serverUrl);
+  await founder.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4`);
+  await founder.end();
+  const url = new URL(name, serverUrl).href;
+  const pool = mysql.createPool({ uri: url, connectionLimit: 1 });
+  await createSchema(pool);
+  let own = 0;
+  const ask = async (text: string) => {
+    own++;
+    return (await pool.query<RowDataPacket[]>(text))[0];
+  };
+  return {
+    url,
+    roundTrip: () => ask("SELECT 1"),
+    async calls() {
+      // Of all clients: what runs inside a routine is not counted, what this connection asks is.
+      const [row] = await ask("SHOW GLOBAL STATUS LIKE 'Questions'");
+      return Number(row!.Value) - own;
+    },
+    async plant(count) {
+      for (const text of PLANT) await ask(text.replaceAll("$1", String(count)));
+    },
+    async [Symbol.asyncDispose]() {
+      await pool.end();
+      await end();
+    },
+  };
+}

@@ -1,0 +1,72 @@
+import { randomBytes } from "node:crypto";
+import { startPostgres } from "@holdfast/servers";
+import { createSchema } from "holdfast/postgres";
+import pg from "pg";
+import type { Ground } from "../../measuring/suite.js";
+
+/** One peer opens a session a waiter, and there are up to 500 of them. */
+const SETTINGS = ["shared_preload_libraries=pg_stat_statements", "max_connections=600"];
+
+/** Statements that clients sent: what runs inside a routine is not counted. */
+const COUNT = `SELECT coalesce(sum(calls), 0)::int AS calls
+  FROM pg_stat_statements JOIN pg_database ON dbid = pg_database.oid
+  WHERE datname = current_database() AND query NOT LIKE '%pg_stat_statements%'`;
+
+const PLANT = `
+  INSERT INTO holdfast.resources (name) SELECT 'planted-' || i FROM generate_series(1, $1) i;
+  INSERT INTO holdfast.grants (grant_id, resource, shared, limit_to, token, tokens, ttl_ms, delay_ms,
+      expires_at, label)
+    SELECT gen_random_uuid(), 'planted-' || i, false, 0, nextval('holdfast.tokens'), 1, 3600000, 0,
+        now() + interval '1 hour', 'planted'
+      FROM generate_series(1, $1) i;
+  ANALYZE`;
+
+/** Without fsync: the disk is not what is compared. */
+export function startServer() {
+  return startPostgres({ settings: SETTINGS });
+}
+
+/** A PostgreSQL of its own. */
+export async function startGround(): Promise<Ground> {
+  const server = await startServer();
+  const stop = () => server.stop();
+  try {
+    return await openGround(server.url, stop);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** A database of its own on a server that is there, and a connection that only looks. */
+export async function openGround(
+  serverUrl: string,
+  end = async (): Promise<void> => {},
+): Promise<Ground> {
+  const name = `bench_${randomBytes(6).toString("hex")}`;
+  const founder = await connected(serverUrl);
+  await founder.query(`CREATE DATABASE ${name}`);
+  await founder.end();
+  const url = new URL(name, serverUrl).href;
+  const client = await connected(url);
+  await client.query("CREATE EXTENSION pg_stat_statements");
+  await createSchema(client);
+  return {
+    url,
+    roundTrip: () => client.query("SELECT 1"),
+    calls: async () => (await client.query<{ calls: number }>(COUNT)).rows[0]!.calls,
+    plant: (count) => client.query(PLANT.replaceAll("$1", String(count))),
+    async [Symbol.asyncDispose]() {
+      await client.end();
+      await end();
+    },
+  };
+}
+
+async function connected(connectionString: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString });
+  // A server that is gone makes the next query reject; the event says nothing more.
+  client.on("error", () => {});
+  await client.connect();
+  return client;
+}

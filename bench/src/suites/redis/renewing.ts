@@ -1,0 +1,13 @@
+import type { Release } from "../../measuring/suite.js";
+import { RENEW_AT } from "./terms.js";
+
+/** The timer that a user writes where a library can renew but does not do so by itself. */
+export function renewing(ttlMs: number, renew: () => Promise<unknown>, release: Release): Release {
+  const stop = () => clearInterval(timer);
+  // What could not be renewed is lost, and the server is asked about that.
+  const timer = setInterval(() => void renew().catch(stop), ttlMs * RENEW_AT);
+  return () => {
+    stop();
+    return release();
+  };
+}

@@ -1,0 +1,18 @@
+import { zookeeperEngine } from "holdfast/zookeeper";
+import type { Contender, Place } from "../../measuring/suite.js";
+import { holdfast } from "../holdfast.js";
+import { sitOut } from "../terms.js";
+
+const TRACES = { sends: ["packets"], key: (resource: string) => `/holdfast/${resource}` };
+const engineOn = ({ url }: Place) => zookeeperEngine({ hosts: url });
+
+export const ours = holdfast("holdfast", "holdfast", TRACES, engineOn);
+
+/** Without the cohort: every waiter stands in the server's line by itself, as those of the peers do. */
+export const strict: Contender = {
+  ...holdfast("holdfast-strict", "holdfast, strict", TRACES, engineOn, { fair: "strict" }),
+  sitsOut: sitOut(
+    ["sequential", "hand-over", "long-holds", "renewal"],
+    "nobody here has a neighbour to pass a lease to",
+  ),
+};

@@ -1,0 +1,104 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Lease } from "holdfast";
+import { EXIT, exitCodeOfSignal } from "../exit-codes.js";
+import type { RunRequest } from "../verbs/run-request.js";
+import { family, isAlive, type Member, marked, signalMember } from "./process-tree.js";
+
+export interface Ending {
+  readonly exitCode: number;
+  /** Why the command could not be started, where it could not. */
+  readonly failure?: string;
+}
+
+const LOOK_EVERY_MS = 20;
+// A process that forks while it is being killed may escape one sweep, not ten.
+const SWEEPS = 10;
+
+/** The command under the lock. */
+export class Child {
+  readonly ended: Promise<Ending>;
+  readonly #process: ChildProcess | null;
+  readonly #mark = randomUUID();
+
+  constructor({ command, args }: RunRequest, lease: Lease) {
+    const env = {
+      ...process.env,
+      HOLDFAST_LOCK: lease.resource,
+      HOLDFAST_TOKEN: String(lease.token),
+      HOLDFAST_SEQUENCER: lease.sequencer,
+      // A run inside a run belongs to both.
+      HOLDFAST_RUN: [process.env.HOLDFAST_RUN ?? "", this.#mark].join(" ").trim(),
+    };
+    try {
+      const child = spawn(command, args, { stdio: "inherit", env });
+      this.#process = child;
+      this.ended = new Promise((resolve) => {
+        child.once("error", (error) => resolve(notStarted(command, error)));
+        child.once("exit", (code, signal) =>
+          resolve({ exitCode: signal === null ? (code ?? 0) : exitCodeOfSignal(signal) }),
+        );
+      });
+    } catch (error) {
+      // Most failures arrive as an event, a few (such as arguments that are too long) at once.
+      this.#process = null;
+      this.ended = Promise.resolve(notStarted(command, error as Error));
+    }
+  }
+
+  forward(signal: NodeJS.Signals): void {
+    this.#process?.kill(signal);
+  }
+
+  /**
+   * SIGTERM to the command and everything that it started, then SIGKILL to all that are left after
+   * killInMs: a shell that dies must not leave the program behind that it was running.
+   */
+  async stop(killInMs: number): Promise<void> {
+    const deadline = performance.now() + killInMs;
+    let members = this.#offspring();
+    if (killInMs > 0) {
+      this.#signal(members, "SIGTERM");
+      // A stopped process acts on SIGTERM only once it goes on.
+      this.#signal(members, "SIGCONT");
+      while (performance.now() < deadline && this.#anyAlive(members)) await sleep(LOOK_EVERY_MS);
+    }
+    for (let sweep = 0; sweep < SWEEPS; sweep++) {
+      const known = members.filter(isAlive).flatMap(({ pid }) => family(pid));
+      members = [...known, ...this.#offspring()];
+      if (!this.#anyAlive(members)) return;
+      this.#signal(members, "SIGKILL");
+      await sleep(LOOK_EVERY_MS);
+    }
+  }
+
+  #offspring(): Member[] {
+    const pid = this.#process?.pid;
+    return pid === undefined ? [] : [...family(pid), ...marked(this.#mark)];
+  }
+
+  #signal(members: readonly Member[], signal: NodeJS.Signals): void {
+    this.#process?.kill(signal);
+    for (const member of members) {
+      if (member.pid !== this.#process?.pid) signalMember(member, signal);
+    }
+  }
+
+  #anyAlive(members: readonly Member[]): boolean {
+    const child = this.#process;
+    return (
+      (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) ||
+      members.some(isAlive)
+    );
+  }
+}
+
+function notStarted(command: string, error: NodeJS.ErrnoException): Ending {
+  return error.code === "ENOENT"
+    ? { exitCode: EXIT.notFound, failure: `there is no command "${command}"` }
+    : {
+        exitCode: EXIT.notExecutable,
+        failure: `"${command}" cannot be executed (${error.code ?? error.message})`,
+      };
+}

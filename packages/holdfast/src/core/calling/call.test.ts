@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Call } from "../../engine.js";
+import { memoryEngine } from "../../engines/memory/index.js";
+import { EngineError, UsageError } from "../../errors.js";
+import { ManualClock } from "../../testing/index.js";
+import { outcomeOf } from "../test/stage.fixture.js";
+import { Caller, expectAnswers } from "./call.js";
+
+function stage() {
+  const clock = new ManualClock();
+  return { clock, caller: new Caller(memoryEngine(), clock) };
+}
+
+test("a call carries the instant before it was sent and its limit, and leaves no timer", async () => {
+  const { clock, caller } = stage();
+  let seen: Call | undefined;
+  const answer = await caller.call(250, async (call) => {
+    seen = call;
+    return "answer";
+  });
+  assert.equal(answer, "answer");
+  assert.deepEqual(seen, { startedAt: clock.now(), timeoutMs: 250, order: 1 });
+  assert.equal(clock.timers, 0);
+});
+
+test("a call without an answer fails after its limit, with effect unknown", async () => {
+  const { clock, caller } = stage();
+  const asked = outcomeOf(caller.call(250, () => new Promise<never>(() => {})));
+  await clock.advance(250);
+  const error = await asked;
+  assert.ok(error instanceof EngineError);
+  assert.equal(error.effect, "unknown");
+  assert.ok(error.retryable);
+  assert.match(error.message, /memory.*250 ms/);
+});
+
+test("an answer that comes after the limit is not heard, and neither is a failure", async () => {
+  const { clock, caller } = stage();
+  for (const late of [() => "answer", () => Promise.reject(new Error("late"))]) {
+    let answer = () => {};
+    const gate = new Promise<void>((go) => {
+      answer = go;
+    });
+    const asked = outcomeOf(caller.call(250, () => gate.then(late)));
+    await clock.advance(250);
+    answer();
+    await clock.advance(0);
+    assert.match(String(await asked), /did not answer/);
+  }
+});
+
+test("an error that is not ours becomes an EngineError of unknown effect that is not retried", async () => {
+  const { caller } = stage();
+  for (const thrown of [new TypeError("odd"), "a string"]) {
+    const error = await outcomeOf(caller.call(10, () => Promise.reject(thrown)));
+    assert.ok(error instanceof EngineError);
+    assert.deepEqual([error.effect, error.retryable], ["unknown", false]);
+    assert.equal(error.cause, thrown);
+  }
+});
+
+test("an error of ours passes as it is, thrown or rejected", async () => {
+  const { clock, caller } = stage();
+  const own = new UsageError("own");
+  assert.equal(await outcomeOf(caller.call(10, () => Promise.reject(own))), own);
+  const thrower = () => {
+    throw own;
+  };
+  assert.equal(await outcomeOf(caller.call(10, thrower)), own);
+  assert.equal(clock.timers, 0);
+});
+
+test("only a call that keeps alive holds the process", async () => {
+  const { clock, caller } = stage();
+  void outcomeOf(caller.call(10, () => new Promise(() => {}), false));
+  await clock.advance(0);
+  assert.deepEqual([clock.timers, clock.keepingAlive], [1, 0]);
+  void outcomeOf(caller.call(10, () => new Promise(() => {})));
+  await clock.advance(0);
+  assert.deepEqual([clock.timers, clock.keepingAlive], [2, 1]);
+  await clock.advance(10);
+});
+
+test("a batch with another number of answers, or with holes, is refused", () => {
+  const { caller } = stage();
+  assert.throws(() => expectAnswers(caller, 2, [1]), /memory was asked for 2 answers and gave 1/);
+  assert.deepEqual(expectAnswers(caller, 1, ["x"]), ["x"]);
+  const holes = new Array<number>(2);
+  holes[1] = 1;
+  assert.throws(() => expectAnswers(caller, 2, holes), /asked for 2 answers and gave 1/);
+});
+
+test("each answer comes with its call and context, also where calls overlap or come late", async () => {
+  const { clock, caller } = stage();
+  const told: string[] = [];
+  const gates: ((answer: string) => void)[] = [];
+  const listener = {
+    send: () => new Promise<string>((answer) => gates.push(answer)),
+    answered: (answer: string, { order }: Call, context: string) =>
+      void told.push(`${answer} to ${order} of ${context}`),
+    failed: (_: unknown, { order }: Call, context: string) =>
+      void told.push(`none to ${order} of ${context}`),
+    late: (answer: string, context: string) => void told.push(`${answer} late of ${context}`),
+  };
+  caller.send(100, listener, "first", true);
+  caller.send(200, listener, "second", true);
+  await clock.advance(100);
+  gates[1]!("yes");
+  gates[0]!("granted");
+  await clock.advance(0);
+  assert.deepEqual(told, ["none to 1 of first", "yes to 2 of second", "granted late of first"]);
+});

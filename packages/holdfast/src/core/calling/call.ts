@@ -1,0 +1,134 @@
+import type { Call, Engine, Failed } from "../../engine.js";
+import { ContractError, EngineError, HoldfastError } from "../../errors.js";
+import type { Clock } from "../runtime/clock.js";
+import { Turns } from "./turns.js";
+
+/** Who makes calls. They may overlap: each answer comes with its call and the context it was sent in. */
+export interface CallListener<T, C> {
+  send(call: Call, context: C): Promise<T>;
+  /** Where a call has to wait for its turn: gives what tells then whether it is still wanted. */
+  stillWants?(): () => boolean;
+  /** One of these two is called, once for each call. */
+  answered(answer: T, call: Call, context: C): void;
+  failed(error: unknown, call: Call, context: C): void;
+  /** The answer came after all, long after the call had failed for want of it. */
+  late?(answer: T, context: C): void;
+}
+
+/** Calls one engine: every call has a deadline, and every failure says what its effect may be. */
+export class Caller {
+  readonly engine: Engine;
+  readonly clock: Clock;
+  /** Null where every answer comes by way of the event loop anyway. */
+  readonly #turns: Turns | null;
+  #order = 0;
+
+  constructor(engine: Engine, clock: Clock) {
+    this.engine = engine;
+    this.clock = clock;
+    this.#turns = engine.traits.remote === true ? null : new Turns(clock);
+  }
+
+  /** Sends once. An engine that never answers costs timeoutMs, and the effect is unknown. */
+  send<T, C>(
+    timeoutMs: number,
+    listener: CallListener<T, C>,
+    context: C,
+    keepAlive: boolean,
+  ): void {
+    const turn = this.#turns === null ? null : this.#turns.next();
+    if (turn === null) {
+      this.#send(timeoutMs, listener, context, keepAlive);
+      return;
+    }
+    const stillWants = listener.stillWants?.();
+    void turn.then(() => {
+      if (stillWants?.() !== false) this.#send(timeoutMs, listener, context, keepAlive);
+    });
+  }
+
+  #send<T, C>(
+    timeoutMs: number,
+    listener: CallListener<T, C>,
+    context: C,
+    keepAlive: boolean,
+  ): void {
+    const call = { startedAt: this.clock.now(), timeoutMs, order: ++this.#order };
+    let over = false;
+    const sent = sending(listener, call, context);
+    const onTimeout = () => {
+      over = true;
+      listener.failed(this.silence(timeoutMs), call, context);
+    };
+    const timer = this.clock.timer(timeoutMs, onTimeout, keepAlive);
+    sent.then(
+      (answer) => {
+        if (over) {
+          listener.late?.(answer, context);
+          return;
+        }
+        timer.cancel();
+        listener.answered(answer, call, context);
+      },
+      (error: unknown) => {
+        if (over) return;
+        timer.cancel();
+        listener.failed(this.#truthful(error), call, context);
+      },
+    );
+  }
+
+  /** As send, for those who await. */
+  call<T>(timeoutMs: number, send: (call: Call) => Promise<T>, keepAlive = true): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.send(timeoutMs, { send, answered: resolve, failed: reject }, undefined, keepAlive);
+    });
+  }
+
+  /** What a caller is told to whom the engine said nothing at all. */
+  silence(afterMs: number): EngineError {
+    const message = `${this.engine.name} did not answer within ${Math.round(afterMs)} ms`;
+    const reason = "unreachable";
+    return new EngineError(message, { effect: "unknown", retryable: true, reason });
+  }
+
+  miscount(asked: number, got: number): ContractError {
+    return new ContractError(`${this.engine.name} was asked for ${asked} answers and gave ${got}`);
+  }
+
+  failure(failed: Failed): HoldfastError {
+    if (failed.error instanceof HoldfastError) return failed.error;
+    const { effect, error } = failed;
+    return new EngineError(error.message, { effect, retryable: true, cause: error });
+  }
+
+  #truthful(error: unknown): unknown {
+    if (error instanceof HoldfastError) return error;
+    const message = error instanceof Error ? error.message : String(error);
+    // An engine should have said what the effect was. It did not, so nothing may be assumed.
+    return new EngineError(`${this.engine.name}: ${message}`, {
+      effect: "unknown",
+      retryable: false,
+      cause: error,
+    });
+  }
+}
+
+/** A batch has one answer per entry, in order, or the engine is defective. */
+export function expectAnswers<T>(
+  caller: Caller,
+  asked: number,
+  answers: readonly T[],
+): readonly T[] {
+  const missing = answers.length !== asked || answers.includes(undefined as T);
+  if (!missing) return answers;
+  throw caller.miscount(asked, answers.filter((answer) => answer !== undefined).length);
+}
+
+function sending<T, C>(listener: CallListener<T, C>, call: Call, context: C): Promise<T> {
+  try {
+    return listener.send(call, context);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Released } from "../../engine.js";
+import { memoryEngine } from "../../engines/memory/index.js";
+import { ContractError, EngineError, UsageError } from "../../errors.js";
+import { ManualClock } from "../../testing/index.js";
+import { outcomeOf } from "../test/stage.fixture.js";
+import { Caller } from "./call.js";
+import { callRepeatedly } from "./repeated-call.js";
+
+const RELEASED: Released = { kind: "released" };
+
+function stage() {
+  const clock = new ManualClock();
+  return { clock, caller: new Caller(memoryEngine(), clock) };
+}
+
+function refusal(effect: "none" | "unknown", retryable: boolean): EngineError {
+  return new EngineError("refused", { effect, retryable });
+}
+
+test("a repeated call repeats what is safe to repeat, at once and after a breath, then gives up", async () => {
+  for (const [error, tries] of [
+    [refusal("unknown", false), 3],
+    [refusal("none", true), 3],
+    [refusal("none", false), 1],
+    [new UsageError("own"), 1],
+  ] as const) {
+    const { clock, caller } = stage();
+    const at: number[] = [];
+    const t0 = clock.now();
+    const repeating = outcomeOf(
+      callRepeatedly(caller, 1_000, async () => {
+        at.push(clock.now() - t0);
+        throw error;
+      }).answer,
+    );
+    await clock.advance(5_000);
+    assert.equal(await repeating, error);
+    assert.deepEqual(at, [0, 0, 100].slice(0, tries));
+  }
+});
+
+test("a repeated call repeats an entry that failed, and gives the answer that came", async () => {
+  const { clock, caller } = stage();
+  const failed = { kind: "failed", effect: "unknown", error: new Error("shard down") } as const;
+  let asked = 0;
+  const { answer } = callRepeatedly<Released>(caller, 100, async () => [
+    ++asked < 3 ? failed : RELEASED,
+  ]);
+  await clock.advance(1_000);
+  assert.equal(await answer, RELEASED);
+  assert.equal(asked, 3);
+});
+
+test("an answer of the wrong length is a ContractError", async () => {
+  const { caller } = stage();
+  const { answer } = callRepeatedly(caller, 100, async () => [RELEASED, RELEASED]);
+  const error = await outcomeOf(answer);
+  assert.ok(error instanceof ContractError);
+});

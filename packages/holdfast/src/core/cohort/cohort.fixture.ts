@@ -1,0 +1,44 @@
+import type { Locks } from "../../locks.js";
+import type { AcquireOptions, CohortBudget } from "../../options.js";
+import type { ManualClock } from "../../testing/index.js";
+import { stage as plainStage } from "../test/stage.fixture.js";
+
+const AMPLE: CohortBudget = { handOvers: 1_024, ms: Infinity };
+
+/** A stage whose hand-overs no budget ends, unless a test says which. */
+export function stage(cohort: CohortBudget = AMPLE) {
+  return plainStage({ cohort });
+}
+
+/** Fails, instead of hanging, where a promise should have settled by now. */
+export async function now<T>(work: Promise<T> | undefined): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const pending = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error("still pending")), 300);
+  });
+  try {
+    return await Promise.race([work!, pending]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * The first of these holds a range of tokens, and the others wait for it locally. A claim reserves a
+ * range only if others of the process hold or wait when it is made, so one opens the way.
+ */
+export async function crowd(locks: Locks, clock: ManualClock, options: readonly AcquireOptions[]) {
+  const opener = await now(locks.acquire("a", options[0]));
+  const asked = options.map((each) => locks.acquire("a", each));
+  await clock.advance(0);
+  await now(opener.release());
+  const first = await now(asked[0]);
+  return { first, rest: asked.slice(1) };
+}
+
+export async function three(locks: Locks, clock: ManualClock) {
+  const labels = ["first", "second", "third"];
+  const options = labels.map((label) => ({ label }));
+  const { first, rest } = await crowd(locks, clock, options);
+  return { first, second: rest[0]!, third: rest[1]! };
+}

@@ -1,0 +1,293 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { AcquireTimeoutError, ClosedError, EngineError, UsageError } from "../../errors.js";
+import type { AcquireOptions } from "../../options.js";
+import { fixed } from "../acquiring/retry.js";
+import type { Lease } from "../holding/lease.js";
+import { gate, outcomeOf, stage } from "../test/stage.fixture.js";
+import { MOST_CLAIMS } from "./shared-queue.js";
+
+const PERMITS = 2;
+const MANY = MOST_CLAIMS * 3;
+const PERMIT: AcquireOptions = { mode: "shared", limit: PERMITS, waitMs: Infinity };
+const WRITER: AcquireOptions = { mode: "exclusive", fair: "strict" };
+
+/** A stage on which another client keeps everybody waiting. */
+async function kept() {
+  const all = stage();
+  const keeper = await all.other.acquire("a", WRITER);
+  return { ...all, keeper };
+}
+
+type Stage = Awaited<ReturnType<typeof kept>>;
+
+/** So many waiters, and a list of them in the order in which they are served. */
+function crowd({ locks }: Stage, n: number, options: AcquireOptions = {}) {
+  const served: number[] = [];
+  const outcomes = Array.from({ length: n }, (_, i) =>
+    outcomeOf(
+      locks.acquire("a", { ...PERMIT, ...options }).then((lease) => {
+        served.push(i);
+        return lease;
+      }),
+    ),
+  );
+  return { served, outcomes };
+}
+
+async function releaseAll({ clock }: Stage, outcomes: readonly Promise<Lease | Error>[]) {
+  for (const outcome of outcomes) {
+    const lease = await Promise.race([outcome, clock.advance(1_000).then(() => null)]);
+    if (lease !== null && !(lease instanceof Error)) await lease.release();
+  }
+}
+
+const upTo = (n: number) => Array.from({ length: n }, (_, i) => i);
+
+test("many shared waiters have few claims at the backend, and are served in their order", async () => {
+  const s = await kept();
+  const { served, outcomes } = crowd(s, MANY);
+  await s.clock.advance(10);
+  assert.equal(s.inLine("a"), MOST_CLAIMS);
+  await s.keeper.release();
+  await s.clock.advance(1);
+  assert.equal(s.held("a"), PERMITS, "the first have it, and the next claims follow at once");
+  assert.equal(s.inLine("a"), MOST_CLAIMS);
+  await releaseAll(s, outcomes);
+  assert.deepEqual(served, upTo(MANY));
+  assert.equal(s.engine.calls("enqueue"), MANY);
+  assert.equal(s.store.rooms.size, 0);
+  assert.equal(s.clock.timers, 0);
+});
+
+test("shared waiters that are strict have a claim each", async () => {
+  const s = await kept();
+  const { outcomes } = crowd(s, MANY, { fair: "strict" });
+  await s.clock.advance(10);
+  assert.equal(s.inLine("a"), MANY);
+  await s.locks.close();
+  for (const outcome of outcomes) assert.ok((await outcome) instanceof ClosedError);
+});
+
+test("a waiter that is aborted leaves its place at the backend to one that has none", async () => {
+  const s = await kept();
+  const controller = new AbortController();
+  const gone = crowd(s, MOST_CLAIMS - 1, { signal: controller.signal });
+  const { served, outcomes } = crowd(s, MOST_CLAIMS + 5);
+  const rival = outcomeOf(s.other.acquire("a", { ...PERMIT, fair: "strict" }));
+  await s.clock.advance(10);
+  controller.abort(new Error("enough"));
+  await s.clock.advance(10);
+  for (const outcome of gone.outcomes) assert.equal(((await outcome) as Error).message, "enough");
+  assert.equal(s.engine.calls("withdraw") + s.engine.calls("release"), 0, "no place is given up");
+  assert.equal(s.inLine("a"), MOST_CLAIMS + 1, "the others have all places, and the rival its own");
+  await s.keeper.release();
+  await releaseAll(s, outcomes.slice(0, MOST_CLAIMS));
+  await s.clock.advance(10);
+  assert.ok(!((await rival) instanceof Error), "only five came to the backend after the rival");
+  assert.equal(served.length, MOST_CLAIMS + 1);
+  await s.locks.close();
+  assert.equal((await s.other.inspect("a")).waiters.length, 0);
+});
+
+test("the claim of the last waiter is withdrawn when there is nobody to leave it to", async () => {
+  const s = await kept();
+  const controller = new AbortController();
+  const { outcomes } = crowd(s, 3, { signal: controller.signal });
+  await s.clock.advance(10);
+  assert.equal(s.inLine("a"), 3);
+  controller.abort(new Error("enough"));
+  await s.clock.advance(10);
+  for (const outcome of outcomes) assert.ok((await outcome) instanceof Error);
+  assert.equal(s.inLine("a"), 0);
+  await s.keeper.release();
+  assert.equal(s.store.rooms.size, 0);
+});
+
+test("a waiter without a claim waits as long as it said, and is told who holds", async () => {
+  const s = await kept();
+  crowd(s, MOST_CLAIMS);
+  await s.clock.advance(10);
+  const waiting = outcomeOf(s.locks.acquire("a", { ...PERMIT, waitMs: 3_000 }));
+  await s.clock.advance(2_999);
+  const early = await Promise.race([waiting, s.clock.advance(0).then(() => null)]);
+  assert.equal(early, null);
+  await s.clock.advance(1);
+  const error = await waiting;
+  assert.ok(error instanceof AcquireTimeoutError);
+  assert.equal(error.holders[0]?.token, s.keeper.token);
+  await s.locks.close();
+});
+
+test("a waiter whose patience ends while the first answer is on its way waits for it a moment longer", async () => {
+  const { clock, engine, locks } = stage();
+  const { opened, open } = gate();
+  engine.inject("enqueue", { kind: "hold-reply", until: opened });
+  const waiting = outcomeOf(locks.acquire("a", { ...PERMIT, waitMs: 10 }));
+  await clock.advance(40);
+  open();
+  await clock.advance(1);
+  const lease = await waiting;
+  assert.ok(!(lease instanceof Error) && lease.held);
+});
+
+test("a waiter that never hears from the backend is told so at the end of its patience", async () => {
+  const { clock, engine, locks } = stage();
+  engine.inject("enqueue", { kind: "hang", carriedOut: false }, MANY);
+  const retry = fixed({ delayMs: 1 });
+  const options = { ...PERMIT, waitMs: 2_000, callTimeoutMs: 3_000, retry };
+  const waiting = Array.from({ length: MANY }, () => outcomeOf(locks.acquire("a", options)));
+  await clock.advance(2_051);
+  for (const outcome of waiting) assert.ok((await outcome) instanceof EngineError);
+  engine.cut("none")();
+  const closing = locks.close();
+  await clock.advance(20_000);
+  await closing;
+});
+
+test("another limit is refused at once, also behind waiters without a claim", async () => {
+  const s = await kept();
+  crowd(s, MANY);
+  await s.clock.advance(10);
+  const calls = s.engine.calls("enqueue");
+  const error = await outcomeOf(s.locks.acquire("a", { ...PERMIT, limit: 5 }));
+  assert.ok(error instanceof UsageError);
+  assert.match(error.message, /in use with limit 2, and this claim asks for limit 5/);
+  assert.equal(s.engine.calls("enqueue"), calls);
+  await s.locks.close();
+});
+
+test("waiters with a wrong limit keep nobody else from asking", async () => {
+  const { clock, locks, other } = stage();
+  const holder = await other.acquire("a", { ...PERMIT, fair: "strict" });
+  const wrong = outcomeOf(locks.acquire("a", { ...PERMIT, limit: 5 }));
+  const right = outcomeOf(locks.acquire("a", PERMIT));
+  await clock.advance(10);
+  assert.ok((await wrong) instanceof UsageError);
+  assert.ok(!((await right) instanceof Error));
+  await holder.release();
+});
+
+test("the claim that fails costs its own waiter, and nobody else", async () => {
+  const s = await kept();
+  s.engine.inject("enqueue", { kind: "fail" });
+  const { served, outcomes } = crowd(s, MANY);
+  await s.clock.advance(10);
+  assert.ok((await outcomes[0]) instanceof EngineError);
+  assert.equal(s.inLine("a"), MOST_CLAIMS, "the next one has sent a claim instead");
+  await s.keeper.release();
+  await releaseAll(s, outcomes.slice(1));
+  assert.deepEqual(served, upTo(MANY).slice(1));
+  assert.equal(s.store.rooms.size, 0);
+});
+
+test("when every claim fails, those without a claim fail with the same error, and not later", async () => {
+  const s = stage();
+  const mend = s.engine.cut("none");
+  const { outcomes } = crowd({ ...s } as Stage, MANY);
+  await s.clock.advance(10);
+  for (const outcome of outcomes) assert.ok((await outcome) instanceof EngineError);
+  assert.equal(s.engine.calls("enqueue"), MOST_CLAIMS);
+  mend();
+  assert.equal(s.clock.timers, 0);
+});
+
+test("waiters with a retry strategy ride out a lost connection, in their order", async () => {
+  const s = await kept();
+  const mend = s.engine.cut("none");
+  const retry = fixed({ delayMs: 100 });
+  const { served, outcomes } = crowd(s, MANY, { retry });
+  await s.clock.advance(1_000);
+  mend();
+  await s.keeper.release();
+  await releaseAll(s, outcomes);
+  assert.deepEqual(
+    [...served].sort((a, b) => a - b),
+    upTo(MANY),
+  );
+  assert.equal(s.store.rooms.size, 0);
+});
+
+test("a waiter that inherited a claim sends its own when that one fails", async () => {
+  const s = await kept();
+  const controller = new AbortController();
+  const { outcomes: gone } = crowd(s, MOST_CLAIMS, { signal: controller.signal });
+  const { served, outcomes } = crowd(s, MOST_CLAIMS);
+  await s.clock.advance(10);
+  controller.abort(new Error("enough"));
+  for (const outcome of gone) assert.ok((await outcome) instanceof Error);
+  // The backend forgets all places, and lets nobody stand in line again for a moment.
+  const { line } = s.store.rooms.get("a")!;
+  for (const { claim } of [...line]) line.leave(claim.grantId);
+  s.engine.inject("enqueue", { kind: "fail" }, MOST_CLAIMS);
+  await s.clock.advance(2_000);
+  assert.equal(s.inLine("a"), MOST_CLAIMS, "each of them has sent a claim of its own");
+  await s.keeper.release();
+  await releaseAll(s, outcomes);
+  assert.deepEqual(served, upTo(MOST_CLAIMS));
+});
+
+test("the first in line gets the first grant, whoever it was claimed for", async () => {
+  const s = stage();
+  const { opened, open } = gate();
+  s.engine.inject("enqueue", { kind: "hold-reply", until: opened });
+  const { served, outcomes } = crowd(s as Stage, 2);
+  await s.clock.advance(1);
+  assert.deepEqual(served, [0], "by the answer to the second one's claim");
+  open();
+  await s.clock.advance(1);
+  assert.deepEqual(served, [0, 1]);
+  await releaseAll(s as Stage, outcomes);
+  assert.equal(s.store.rooms.size, 0);
+});
+
+test("a waiter whose grant went to the first in line is served although that one's claim fails", async () => {
+  const s = stage();
+  const { opened, open } = gate();
+  s.engine.inject("enqueue", { kind: "hold-request", until: opened });
+  const { served, outcomes } = crowd(s as Stage, 2, { callTimeoutMs: 1_000 });
+  await s.clock.advance(1_500);
+  assert.deepEqual(served, [0, 1]);
+  open();
+  await s.clock.advance(1);
+  await releaseAll(s as Stage, outcomes);
+  assert.equal(s.store.rooms.size, 0, "the request that came late finds a tombstone");
+});
+
+test("tryAcquire does not overtake waiters without a claim", async () => {
+  const s = await kept();
+  crowd(s, MANY);
+  await s.clock.advance(10);
+  const calls = s.engine.calls("tryAcquire");
+  const { mode, limit } = PERMIT;
+  assert.equal(await s.locks.tryAcquire("a", { mode: mode!, limit: limit! }), null);
+  assert.equal(s.engine.calls("tryAcquire"), calls);
+  await s.locks.close();
+});
+
+test("close ends all shared waiters, and leaves nothing at the backend", async () => {
+  const s = await kept();
+  const { outcomes } = crowd(s, MANY);
+  await s.clock.advance(10);
+  await s.locks.close();
+  for (const outcome of outcomes) assert.ok((await outcome) instanceof ClosedError);
+  assert.equal(s.inLine("a"), 0);
+  assert.equal(
+    s.engine.calls("enqueue"),
+    MOST_CLAIMS,
+    "nobody sends a claim in order to be closed",
+  );
+  await s.keeper.release();
+  await s.other.close();
+  assert.equal(s.clock.timers, 0);
+});
+
+test("waiters of other terms have a line of their own", async () => {
+  const s = await kept();
+  crowd(s, MANY);
+  crowd(s, MANY, { ttlMs: 5_000 });
+  crowd(s, 3, { label: "another" });
+  await s.clock.advance(10);
+  assert.equal(s.inLine("a"), 2 * MOST_CLAIMS + 3);
+  await s.locks.close();
+});

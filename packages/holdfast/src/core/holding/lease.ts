@@ -1,0 +1,237 @@
+import { inspect } from "node:util";
+import type { Mode } from "../../engine.js";
+import { LeaseLostError, type LossReason, UsageError } from "../../errors.js";
+import { channels, emit } from "../../events.js";
+import { formatSequencer } from "../../fencing/sequencer.js";
+import type { Terms } from "../../options.js";
+import { type Known, refuseUnknown } from "../input/known-options.js";
+import type { Grant } from "./grant.js";
+import type { DirectController, LeaseController } from "./lease-controller.js";
+
+export interface RenewOptions {
+  /** How long the grant lives from now on without a further renewal. */
+  readonly ttlMs?: number;
+}
+
+/** What a holder holds. Everything here is computed from the clocks at the moment of the call. */
+export interface Lease extends AsyncDisposable {
+  readonly resource: string;
+  readonly mode: Mode;
+  readonly label: string;
+  /**
+   * Larger than the token of every earlier grant of this resource. Register it where the data lives
+   * before reading, and check it in the transaction that writes. Comparing at the write alone is too late.
+   */
+  readonly token: bigint;
+  /** "mode:token:percent-encoded-name", for the resource to check. */
+  readonly sequencer: string;
+  /** Whether nobody else can have been granted the resource until now. */
+  readonly held: boolean;
+  /** Aborts when the lease is lost; its reason is the LeaseLostError. A release does not abort it. */
+  readonly signal: AbortSignal;
+  /** Throws LeaseLostError unless held; UsageError after a release. */
+  assertHeld(): void;
+  /** How long the lease is good without a further renewal. */
+  remainingMs(): number;
+  /** Renews now, for ttlMs from now on where given. */
+  renew(options?: RenewOptions): Promise<void>;
+  /** Gives the resource back. "gone" says that it was no longer ours; nothing was touched then. */
+  release(): Promise<"released" | "gone">;
+}
+
+const RENEW: Known<RenewOptions> = { ttlMs: true };
+
+export class HeldLease implements Lease {
+  readonly grant: Grant;
+  readonly terms: Terms;
+  readonly token: bigint;
+  readonly acquiredAt: number;
+  readonly #direct: DirectController;
+  /** The same as #direct, unless others of this process may have the grant next. */
+  readonly #controller: LeaseController;
+  /** Its holder has given it up. Events tell of that before #released is there to be awaited. */
+  #isEnding = false;
+  #released: Promise<"released" | "gone"> | null = null;
+  #lost: LeaseLostError | null = null;
+  #aborter: AbortController | null = null;
+
+  constructor(
+    grant: Grant,
+    index: number,
+    terms: Terms,
+    direct: DirectController,
+    controller: LeaseController,
+    acquiredAt: number,
+  ) {
+    this.grant = grant;
+    this.terms = terms;
+    this.token = index === 0 ? grant.firstToken : grant.firstToken + BigInt(index);
+    this.#direct = direct;
+    this.#controller = controller;
+    this.acquiredAt = acquiredAt;
+    grant.attachLease(this);
+  }
+
+  /** Where maxHoldMs ends the lease. */
+  get holdUntil(): number {
+    return this.acquiredAt + this.terms.maxHoldMs;
+  }
+
+  get resource(): string {
+    return this.grant.resource;
+  }
+
+  get mode(): Mode {
+    return this.grant.mode;
+  }
+
+  get label(): string {
+    return this.terms.label;
+  }
+
+  get sequencer(): string {
+    return formatSequencer(this);
+  }
+
+  get held(): boolean {
+    return !this.#isEnding && !this.noticeLoss();
+  }
+
+  /** Whether the keeper looks after its grant on its account. */
+  get isManaged(): boolean {
+    return this.grant.group.managed && this.grant.lease === this;
+  }
+
+  get lost(): LeaseLostError | null {
+    return this.#lost;
+  }
+
+  /** close() has told its holder to stop, and nobody else can have been granted the resource yet. */
+  get isStillOurs(): boolean {
+    if (this.#isEnding || this.#lost?.reason !== "closed") return false;
+    return this.#direct.clock.now() < this.grant.group.validUntil;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#aborter === null) {
+      this.#aborter = new AbortController();
+      if (this.#lost) this.#aborter.abort(this.#lost);
+    }
+    if (!this.#isEnding) this.noticeLoss();
+    return this.#aborter.signal;
+  }
+
+  assertHeld(): void {
+    if (this.held) return;
+    throw this.#lost ?? new UsageError(`lease of "${this.resource}" was released already`);
+  }
+
+  remainingMs(): number {
+    return this.held ? Math.max(0, this.grant.group.lostAt - this.#direct.clock.now()) : 0;
+  }
+
+  async renew(options: RenewOptions = {}): Promise<void> {
+    refuseUnknown(options, RENEW, "renew");
+    this.assertHeld();
+    await this.#direct.renew(this, options.ttlMs);
+  }
+
+  release(): Promise<"released" | "gone"> {
+    // A loss that is noticed only now may run listeners that release; theirs is the release then.
+    if (!this.#isEnding) this.noticeLoss();
+    if (this.#released !== null) return this.#released;
+    // Called by a listener in the middle of this very release, whose answer will be this one's.
+    if (this.#isEnding) return Promise.resolve().then(() => this.release());
+    this.#isEnding = true;
+    this.#released = this.#release();
+    return this.#released;
+  }
+
+  /** Gives the lease up and keeps others out for so long from now: its grant ends by itself then. */
+  leave(forMs: number): Promise<"released" | "gone"> {
+    if (!this.held && !this.isStillOurs) return this.release();
+    // The holder has finished. Nothing loses its lease any more, even if forMs is over before the
+    // backend has answered.
+    this.#isEnding = true;
+    this.#released = this.#leave(forMs);
+    return this.#released;
+  }
+
+  /** After a loss: nobody gives it back, because its holder has not stopped. Its grant ends with its ttl. */
+  letExpire(): void {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    this.#released = Promise.resolve("gone");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.release();
+    } catch (error) {
+      emit("failed", () => ({ during: "dispose", error, resource: this.resource }));
+    }
+  }
+
+  // The grantId is a key to the grant: it must not reach a log by way of console.log(lease).
+  [inspect.custom]() {
+    return `Lease ${inspect({ ...this.subject(), held: this.held })}`;
+  }
+
+  toJSON() {
+    return { ...this.subject(), token: String(this.token), held: this.held };
+  }
+
+  /** With endedAtBackend there is no time left to finish in: a successor may be at work already. */
+  lose(reason: LossReason, endedAtBackend: boolean): void {
+    if (this.#lost !== null || this.#isEnding) return;
+    const leftMs = this.grant.group.validUntil - this.#direct.clock.now();
+    const remainingMs = endedAtBackend ? 0 : Math.max(0, leftMs);
+    this.#lost = new LeaseLostError(this.resource, this.token, reason, remainingMs);
+    this.#controller.onLost(this);
+    emit("lost", () => ({ ...this.subject(), reason, heldMs: this.heldMs() }));
+    this.#aborter?.abort(this.#lost);
+  }
+
+  subject() {
+    return { resource: this.resource, mode: this.mode, label: this.label, token: this.token };
+  }
+
+  heldMs(): number {
+    return this.#direct.clock.now() - this.acquiredAt;
+  }
+
+  /** Timers may be late; the clock is not. Returns whether the lease is lost. */
+  noticeLoss(now = this.#direct.clock.now()): boolean {
+    if (this.#lost !== null) return true;
+    if (now < this.grant.group.lostAt) return false;
+    const overTime = now >= this.holdUntil;
+    this.lose(overTime ? "max-hold" : this.terms.renew ? "unconfirmed" : "expired", false);
+    return true;
+  }
+
+  async #leave(forMs: number): Promise<"released" | "gone"> {
+    try {
+      return await this.#direct.letExpire(this, forMs);
+    } catch (error) {
+      // Others are kept out for longer than was asked for, and not for less.
+      emit("failed", () => ({ during: "leave", error, resource: this.resource }));
+      return "released";
+    }
+  }
+
+  #release(): Promise<"released" | "gone"> {
+    if (this.#lost !== null) {
+      this.#direct.releaseAfterLoss(this);
+      emit("released", () => ({ ...this.subject(), heldMs: this.heldMs(), outcome: "gone" }));
+      return Promise.resolve("gone");
+    }
+    const released = this.#controller.release(this);
+    return channels.released.hasSubscribers ? this.#tellReleased(released) : released;
+  }
+
+  async #tellReleased(released: Promise<"released" | "gone">): Promise<"released" | "gone"> {
+    const outcome = await released;
+    emit("released", () => ({ ...this.subject(), heldMs: this.heldMs(), outcome }));
+    return outcome;
+  }
+}

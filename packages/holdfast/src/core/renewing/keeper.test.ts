@@ -1,0 +1,578 @@
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import type { Engine, RenewRef } from "../../engine.js";
+import { EngineError, LeaseLostError } from "../../errors.js";
+import { Locks } from "../../locks.js";
+import { recorder } from "../../test-support/recorder.fixture.js";
+import { gate, noting, stage as set } from "../test/stage.fixture.js";
+
+const record = recorder(afterEach);
+
+function stage() {
+  const theatre = set();
+  const { noted, batches } = noting(theatre.engine);
+  return { ...theatre, batches, locks: new Locks(noted, { clock: theatre.clock }) };
+}
+
+test("a lease is renewed for as long as it is held, about every third of its ttl", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  await clock.advance(30_000);
+  assert.ok(lease.held);
+  const calls = engine.calls("renew");
+  assert.ok(calls >= 28 && calls <= 40, `${calls} renewals in ten ttls`);
+});
+
+test("no renewal follows a release", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  await clock.advance(500);
+  void lease.release();
+  await clock.advance(10_000);
+  assert.equal(engine.calls("renew"), 0);
+  assert.equal(clock.timers, 0);
+});
+
+test("a holder is handed its lease before its renewal is planned", async () => {
+  const { clock, engine, locks } = stage();
+  const hold = async (forMs: number) => {
+    const lease = await locks.acquire("a", { ttlMs: 3_000 });
+    assert.equal(clock.timers, 0, "the holder goes on first");
+    if (forMs > 0) await clock.advance(forMs);
+    await lease.release();
+    await clock.advance(0);
+    assert.equal(clock.timers, 0);
+  };
+  // Some hold for a while, some are done in the same turn, and one is renewed.
+  for (const forMs of [5, 0, 0, 2_000, 0]) await hold(forMs);
+  assert.ok(engine.calls("renew") >= 1 && engine.calls("renew") <= 3);
+});
+
+test("a lease is planned before the turn ends, also after others were released at once", async () => {
+  const { clock, engine, locks } = stage();
+  for (let i = 0; i < 3; i++) {
+    await (await locks.acquire("a")).release();
+    await clock.advance(0);
+  }
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  await new Promise<void>((go) => process.nextTick(go));
+  assert.equal(clock.timers, 1);
+  await clock.advance(30_000);
+  assert.ok(lease.held);
+  assert.ok(engine.calls("renew") >= 28);
+});
+
+test("a lease that is passed on many times in one turn is planned once, and renewed", async () => {
+  const { clock, engine, locks } = stage();
+  const waiting = Array.from({ length: 20 }, () => locks.acquire("a", { ttlMs: 3_000 }));
+  for (const one of waiting.slice(0, -1)) await (await one).release();
+  const last = await waiting.at(-1)!;
+  await clock.advance(30_000);
+  assert.ok(last.held);
+  const calls = engine.calls("renew");
+  assert.ok(calls >= 28 && calls <= 40, `${calls} renewals in ten ttls`);
+});
+
+test("a lease that is passed on in a later turn is looked after by its own terms", async () => {
+  const { clock, locks } = stage();
+  const lost = record(clock, "lost");
+  const handedOver = record(clock, "handed-over");
+  // A grant that others wait for has tokens for them, too.
+  const first = await locks.acquire("a", { ttlMs: 3_000 });
+  const [second, third] = [{}, { maxHoldMs: 500 }].map((options) =>
+    locks.acquire("a", { ttlMs: 3_000, ...options }),
+  );
+  await first.release();
+  await clock.advance(5);
+  await (await second!).release();
+  await third;
+  await clock.advance(600);
+  assert.equal(handedOver.length, 1);
+  assert.deepEqual(
+    lost.map(({ at, message }) => [at, message.reason]),
+    [[505, "max-hold"]],
+  );
+});
+
+test("close() also releases what came in the same turn", async () => {
+  const { locks, other } = stage();
+  await other.acquire("a");
+  await other.close();
+  assert.ok((await locks.tryAcquire("a"))?.held);
+});
+
+test("a revocation is heard of by a lease that came in the same turn", async () => {
+  const { clock, locks, other } = stage();
+  const lease = await locks.acquire("a");
+  await other.revoke("a", { token: lease.token });
+  await clock.advance(0);
+  assert.equal(lease.held, false);
+});
+
+test("renewals of many leases travel together", async () => {
+  const { clock, locks, batches } = stage();
+  for (let i = 0; i < 100; i++) await locks.acquire(`r${i}`, { ttlMs: 30_000 });
+  await clock.advance(11_000);
+  const renewed = new Set(batches.flat().map(({ resource }) => resource));
+  assert.equal(renewed.size, 100);
+  assert.ok(batches.length <= 5, `${batches.length} calls for 100 leases`);
+});
+
+test("a batch holds at most a thousand grants, and all are renewed", async () => {
+  const { clock, locks, batches } = stage();
+  const leases = await Promise.all(
+    Array.from({ length: 2_500 }, (_, i) => locks.acquire(`r${i}`, { ttlMs: 30_000 })),
+  );
+  await clock.advance(40_000);
+  assert.ok(Math.max(...batches.map((batch) => batch.length)) <= 1_000);
+  assert.ok(leases.every((lease) => lease.held));
+});
+
+test("renewals are spread by a jitter of at most a tenth", async () => {
+  const at = new Set<number>();
+  for (let i = 0; i < 20; i++) {
+    const { clock, locks } = stage();
+    const renewals = record(clock, "renewed");
+    await locks.acquire("a", { ttlMs: 30_000 });
+    await clock.advance(10_001);
+    const instant = renewals[0]!.at;
+    assert.ok(instant >= 8_000 && instant <= 10_000, `renewed after ${instant} ms`);
+    at.add(Math.round(instant));
+  }
+  assert.ok(at.size > 5, `only ${at.size} different instants in 20`);
+});
+
+test("one entry that failed is tried again, and the others of its batch are renewed", async () => {
+  const { clock, engine } = stage();
+  const failing: Engine = Object.assign(Object.create(engine) as Engine, {
+    renew: async (refs: readonly RenewRef[], call: never) => {
+      const answers = await engine.renew(refs, call);
+      const error = new EngineError("this shard is down", { effect: "none", retryable: true });
+      const failed = { kind: "failed", effect: "none", error } as const;
+      return refs.map(({ resource }, i) => (resource === "bad" ? failed : answers[i]!));
+    },
+  });
+  const locks = new Locks(failing, { clock });
+  const bad = await locks.acquire("bad", { ttlMs: 3_000 });
+  const good = await locks.acquire("good", { ttlMs: 3_000 });
+  const events = record(clock, "renewal-failed", "in-danger", "lost");
+  await clock.advance(10_000);
+  assert.equal(bad.held, false);
+  assert.ok(good.held);
+  assert.ok(events.every(({ message }) => message.resource === "bad"));
+});
+
+test("a lease with a tiny callTimeoutMs does not cost another lease its renewal", async () => {
+  const { clock, engine } = stage();
+  const slow: Engine = Object.assign(Object.create(engine) as Engine, {
+    renew: async (refs: readonly RenewRef[], call: never) => {
+      await new Promise<void>((go) => clock.timer(5, go, false));
+      return engine.renew(refs, call);
+    },
+  });
+  const locks = new Locks(slow, { clock });
+  const hasty = await locks.acquire("hasty", { ttlMs: 3_000, callTimeoutMs: 1 });
+  const calm = await locks.acquire("calm", { ttlMs: 3_000 });
+  await clock.advance(10_000);
+  assert.ok(calm.held, "the backend answers within 5 ms, and the lease was lost");
+  assert.equal(hasty.held, false);
+});
+
+test("a renewal that hangs is given up in time for another", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000, callTimeoutMs: 60_000 });
+  engine.inject("renew", { kind: "hang", carriedOut: false });
+  await clock.advance(10_000);
+  assert.ok(lease.held);
+});
+
+test("a renewal without an answer neither extends nor ends the lease", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  engine.inject("renew", { kind: "hang", carriedOut: true }, 99);
+  const before = lease.remainingMs();
+  await clock.advance(1_500);
+  assert.ok(lease.held);
+  assert.equal(lease.remainingMs(), before - 1_500);
+  await clock.advance(1_500);
+  assert.equal(lease.held, false);
+  assert.equal(lease.signal.reason.reason, "unconfirmed");
+});
+
+test("a failed renewal, danger and loss are told in this order, once each or more", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  const events = record(clock, "renewal-failed", "in-danger", "lost");
+  engine.cut();
+  await clock.advance(5_000);
+  const names = events.map(({ name }) => name);
+  assert.equal(names[0], "renewal-failed");
+  assert.equal(names.at(-1), "lost");
+  assert.equal(names.filter((name) => name === "in-danger").length, 1);
+  const danger = events.find(({ name }) => name === "in-danger")!;
+  assert.ok(Number(danger.message.remainingMs) > 500, "there is time left to act on the warning");
+  const lost = events.at(-1)!;
+  assert.equal(lost.message.reason, "unconfirmed");
+  assert.ok(lost.at <= 2_700, `signalled at ${lost.at}, a grace before validity ended`);
+  assert.equal(lease.held, false);
+});
+
+test("danger is told before loss even if renewEveryMs leaves time for one try only", async () => {
+  const { clock, engine, locks } = stage();
+  await locks.acquire("a", { ttlMs: 3_000, renewEveryMs: 2_500 });
+  const events = record(clock, "in-danger", "lost");
+  engine.cut();
+  await clock.advance(5_000);
+  assert.deepEqual(
+    events.map(({ name }) => name),
+    ["in-danger", "lost"],
+  );
+});
+
+test("danger is told again after a renewal that ended the first one", async () => {
+  const { clock, engine, locks } = stage();
+  await locks.acquire("a", { ttlMs: 3_000 });
+  const events = record(clock, "in-danger");
+  for (let i = 0; i < 2; i++) {
+    const mend = engine.cut();
+    await clock.advance(1_900);
+    mend();
+    await clock.advance(1_200);
+  }
+  assert.equal(events.length, 2);
+});
+
+test("a jump of the wall clock renews at once and ends nothing", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a");
+  clock.step();
+  await clock.advance(1_000);
+  assert.equal(engine.calls("renew"), 1);
+  assert.ok(lease.held);
+});
+
+test("a pause beyond the ttl is seen by the first statement after it", async () => {
+  const { clock, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  clock.pause(3_001);
+  assert.equal(lease.held, false);
+  assert.throws(() => lease.assertHeld(), LeaseLostError);
+  assert.equal(lease.remainingMs(), 0);
+  assert.ok(lease.signal.aborted);
+  assert.equal(await lease.release(), "gone");
+});
+
+test("a renewal answered after the pause revives nothing", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-reply", until: opened });
+  await clock.advance(1_000);
+  clock.pause(2_500);
+  open();
+  await clock.advance(0);
+  assert.equal(lease.held, false);
+  assert.equal(lease.signal.reason.reason, "unconfirmed");
+});
+
+test("a pause shorter than the validity ends nothing, and is followed by a renewal at once", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  clock.pause(2_000);
+  assert.ok(lease.held);
+  await clock.advance(0);
+  assert.equal(engine.calls("renew"), 1);
+  assert.ok(lease.remainingMs() > 2_500);
+});
+
+test("maxHoldMs ends the lease, and the keeper renews no further than that", async () => {
+  const { clock, engine, locks, other } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000, maxHoldMs: 4_000 });
+  await clock.advance(3_999);
+  assert.ok(lease.held);
+  await clock.advance(1);
+  assert.equal(lease.held, false);
+  const { reason } = lease.signal;
+  assert.equal(reason.reason, "max-hold");
+  const renewals = engine.calls("renew");
+  assert.ok(renewals <= 3);
+  await clock.advance(3_000);
+  assert.equal(engine.calls("renew"), renewals);
+  assert.ok(await other.tryAcquire("a"), "the grant has expired by itself");
+});
+
+test("a lease that is not renewed ends with its ttl, called expired", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000, renew: false });
+  await clock.advance(2_600);
+  assert.ok(lease.held);
+  await clock.advance(100);
+  assert.equal(lease.signal.reason.reason, "expired");
+  assert.equal(engine.calls("renew"), 0);
+});
+
+test("a lease that is not renewed and is ended by force promises no time to finish in", async () => {
+  const { clock, locks, other } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000, renew: false });
+  await other.revoke("a", { token: lease.token, force: true });
+  await clock.advance(10);
+  assert.equal(lease.signal.reason.reason, "revoked");
+  assert.equal(lease.signal.reason.remainingMs, 0);
+});
+
+test("a check of a former holder does not end the lease of its successor", async () => {
+  const { clock, engine, locks, other } = stage();
+  const options = { ttlMs: 3_000, renew: false };
+  const first = await locks.acquire("a", options);
+  const [turn, waiting] = [1, 2].map(() => locks.acquire("a", options));
+  await first.release();
+  const former = await turn!;
+  const answer = gate();
+  engine.inject("check", { kind: "hold-reply", until: answer.opened });
+  await other.revoke("a", { token: former.token });
+  await former.release();
+  const successor = await waiting!;
+  answer.open();
+  await clock.advance(10);
+  assert.equal(successor.held, true);
+});
+
+/** Grants that are pushed are good for so long only, until somebody asks for them. */
+function pushing(ttlMs = 3_000) {
+  const { clock, engine, other } = stage();
+  const queue = engine.queue!;
+  const shortly: Engine = Object.assign(Object.create(engine) as Engine, {
+    queue: Object.assign(Object.create(queue) as typeof queue, {
+      onGrant: (listener: Parameters<typeof queue.onGrant>[0]) =>
+        queue.onGrant((waiter, granted) => listener(waiter, { ...granted, ttlMs })),
+    }),
+  });
+  return { clock, engine, other, locks: new Locks(shortly, { clock }) };
+}
+
+test("a lease that is not renewed has its whole ttl also where it had to wait", async () => {
+  const { clock, engine, other, locks } = pushing();
+  const held = await other.acquire("a");
+  const waiting = locks.acquire("a", { ttlMs: 20_000, renew: false });
+  await clock.advance(10);
+  await held.release();
+  const lease = await waiting;
+  await clock.advance(20);
+  assert.ok(lease.remainingMs() > 15_000, `${lease.remainingMs()} ms are left`);
+  assert.equal(engine.calls("renew"), 1);
+  await clock.advance(18_000);
+  assert.ok(lease.held);
+  await clock.advance(2_000);
+  assert.equal(lease.signal.reason.reason, "expired");
+  assert.equal(engine.calls("renew"), 1);
+});
+
+test("a pushed grant that is given back within a blink costs no renewal", async () => {
+  const { clock, engine, other, locks } = pushing();
+  const held = await other.acquire("a");
+  const waiting = locks.acquire("a");
+  await clock.advance(10);
+  await held.release();
+  const lease = await waiting;
+  await clock.advance(5);
+  assert.equal(await lease.release(), "released");
+  await clock.advance(1_000);
+  assert.equal(engine.calls("renew"), 0);
+});
+
+test("a pushed grant with little left is renewed the sooner", async () => {
+  const { clock, engine, other, locks } = pushing(60);
+  const held = await other.acquire("a");
+  const waiting = locks.acquire("a");
+  await clock.advance(0);
+  await held.release();
+  const lease = await waiting;
+  await clock.advance(7);
+  assert.equal(engine.calls("renew"), 1);
+  assert.ok(lease.held);
+});
+
+test("a revoked holder is told at once, with the time it has left", async () => {
+  const { clock, locks, other } = stage();
+  const lease = await locks.acquire("a");
+  const { signal } = lease;
+  await clock.advance(100);
+  assert.equal(await other.revoke("a", { token: lease.token }), "revoked");
+  await clock.advance(0);
+  assert.ok(signal.aborted);
+  assert.equal(signal.reason.reason, "revoked");
+  assert.ok(signal.reason.remainingMs > 20_000);
+});
+
+test("a revocation that is announced while a renewal is under way is not forgotten", async () => {
+  const { clock, engine, locks, other } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 30_000 });
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-reply", until: opened });
+  await clock.advance(10_000);
+  await other.revoke("a", { token: lease.token });
+  open();
+  await clock.advance(1_000);
+  assert.equal(lease.held, false, "the renewal's answer was older than the revocation");
+});
+
+test("a grant that was replaced at the backend is lost as replaced, with no time left", async () => {
+  const { clock, locks, other, store } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  store.rooms.get("a")!.holdings.clear();
+  const successor = await other.acquire("a");
+  await clock.advance(1_000);
+  assert.equal(lease.signal.reason.reason, "replaced");
+  assert.equal(lease.signal.reason.remainingMs, 0);
+  assert.equal(await lease.release(), "gone");
+  await clock.advance(0);
+  assert.ok(successor.held);
+  assert.equal(store.rooms.get("a")!.holdings.size, 1);
+});
+
+test("an answer that is short of entries is a failure of the whole batch, and ends no lease", async () => {
+  const { clock, engine } = stage();
+  let wrong = 1;
+  const short: Engine = Object.assign(Object.create(engine) as Engine, {
+    renew: async (refs: readonly RenewRef[], call: never) =>
+      wrong-- > 0 ? [] : engine.renew(refs, call),
+  });
+  const locks = new Locks(short, { clock });
+  const events = record(clock, "renewal-failed");
+  const lease = await locks.acquire("a", { ttlMs: 3_000 });
+  await clock.advance(6_000);
+  assert.equal(events.length, 1);
+  assert.ok(lease.held);
+});
+
+test("of a batch that hangs, each lease is told of its own danger and loss, in time", async () => {
+  const { clock, engine, locks, batches } = stage();
+  const options = { ttlMs: 30_000, callTimeoutMs: 60_000 };
+  await locks.acquire("patient", { ...options, graceMs: 1_000 });
+  await locks.acquire("careful", { ...options, graceMs: 5_000 });
+  await locks.acquire("done", { ...options, maxHoldMs: 29_500 });
+  const events = record(clock, "in-danger", "lost");
+  // As long as nobody gives up: a call of a third of the ttl ends before danger comes.
+  engine.inject("renew", { kind: "hang", carriedOut: false }, 99);
+  clock.pause(17_000);
+  await clock.advance(0);
+  assert.equal(batches[0]!.length, 3);
+  const before = batches.length;
+  await clock.advance(9_900);
+  const told = events.map(
+    ({ name, at, message }) => `${name} ${message.resource} ${Math.round(at)}`,
+  );
+  const dangers = told.filter((line) => line.startsWith("in-danger")).sort();
+  assert.equal(dangers.length, 3, told.join());
+  assert.ok(
+    told.some((line) => /^lost careful 2(4|5)\d{3}$/.test(line)),
+    told.join(),
+  );
+  assert.ok(batches.length <= before + 1, "no other batch came between");
+  await clock.advance(5_000);
+  assert.equal(events.filter(({ name }) => name === "lost").length, 3);
+});
+
+test("close releases what is being renewed", async () => {
+  const { clock, engine, other } = stage();
+  const locks = new Locks(engine, { clock });
+  await locks.acquire("a", { ttlMs: 3_000 });
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-reply", until: opened });
+  await clock.advance(1_000);
+  assert.equal(engine.calls("renew"), 1);
+  const closed = locks.close();
+  await clock.advance(0);
+  assert.ok(await other.tryAcquire("a"), "it was left to expire");
+  open();
+  await closed;
+});
+
+test("the release of all that is being renewed leaves no timer once the renewal has ended", async () => {
+  const { clock, engine, locks } = stage();
+  const leases = await Promise.all(["a", "b"].map((name) => locks.acquire(name, { ttlMs: 3_000 })));
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-reply", until: opened });
+  await clock.advance(1_000);
+  for (const lease of leases) await lease.release();
+  assert.equal(clock.timers, 1, "that of the call itself is left");
+  open();
+  await clock.advance(0);
+  assert.equal(clock.timers, 0);
+  await clock.advance(10_000);
+  assert.equal(engine.calls("renew"), 1);
+});
+
+test("the last loss is told while another renewal hangs, and leaves no timer", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a", { ttlMs: 3_000, callTimeoutMs: 60_000 });
+  engine.inject("renew", { kind: "hang", carriedOut: false }, 99);
+  await clock.advance(2_000);
+  assert.ok(lease.held);
+  const lost = record(clock, "lost");
+  await clock.advance(2_000);
+  assert.equal(lost.length, 1);
+  await clock.advance(2_000);
+  assert.equal(clock.timers, 0);
+});
+
+test("a lease that gets a grant whose renewal is under way is lost in its own time", async () => {
+  const { clock, engine } = stage();
+  const locks = new Locks(engine, { clock, cohort: { ms: 60_000 } });
+  const options = { ttlMs: 30_000, callTimeoutMs: 60_000 };
+  const before = await locks.acquire("a", options);
+  const [taking, waiting] = [0, 9_000].map((graceMs) =>
+    locks.acquire("a", { ...options, graceMs }),
+  );
+  await clock.advance(0);
+  await before.release();
+  const first = (await taking)!;
+  const lost = record(clock, "lost");
+  engine.inject("renew", { kind: "hang", carriedOut: false }, 99);
+  await clock.advance(10_000);
+  assert.equal(engine.calls("renew"), 1);
+  await first.release();
+  const second = (await waiting)!;
+  assert.ok(second.remainingMs() < 11_000, "it was passed on");
+  await clock.advance(11_000);
+  assert.deepEqual(
+    lost.map(({ message }) => message.token),
+    [second.token],
+  );
+});
+
+test("whoever releases others when it is told of a loss is not followed by their renewal", async () => {
+  const { clock, locks, batches } = stage();
+  const short = await locks.acquire("short", { ttlMs: 3_000, renew: false });
+  const long = await locks.acquire("long", { ttlMs: 7_500 });
+  short.signal.addEventListener("abort", () => void long.release());
+  // Both are due at the same look, and the renewal was due before the loss.
+  clock.pause(2_950);
+  await clock.advance(0);
+  assert.ok(short.signal.aborted);
+  assert.deepEqual(batches, []);
+});
+
+test("a jump of the wall clock during a renewal ends nothing, and that renewal is enough", async () => {
+  const { clock, engine, locks } = stage();
+  const lease = await locks.acquire("a");
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-reply", until: opened });
+  await clock.advance(10_000);
+  clock.step();
+  await clock.advance(2_000);
+  open();
+  await clock.advance(1_000);
+  assert.equal(engine.calls("renew"), 1);
+  assert.ok(lease.remainingMs() > 20_000);
+});
+
+test("a lease that was passed on leaves no timer when it is released", async () => {
+  const { clock, locks } = stage();
+  const before = await locks.acquire("a");
+  const waiting = ["first", "second"].map(() => locks.acquire("a"));
+  await clock.advance(0);
+  for (const lease of [before, ...waiting]) await (await lease).release();
+  await clock.advance(0);
+  assert.equal(clock.timers, 0);
+});

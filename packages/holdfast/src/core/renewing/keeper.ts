@@ -1,0 +1,189 @@
+import type { Background } from "../calling/background.js";
+import type { Caller } from "../calling/call.js";
+import type { Grant } from "../holding/grant.js";
+import type { HeldLease } from "../holding/lease.js";
+import type { RenewalGroup } from "./renewal-group.js";
+import { RenewalSchedule, tellDangerOrLoss } from "./renewal-schedule.js";
+import { RenewalSender } from "./renewal-sender.js";
+
+// Renewals due within this part of their interval travel in the same batch.
+const BATCH_AHEAD = 0.1;
+const MAX_BATCH = 1_000;
+const FIRST_RENEWAL_MS = 10;
+// As queueMicrotask, for half of what that costs.
+const MICROTASK = Promise.resolve();
+
+/** Renews all leases of one engine, in batches, from one timer. */
+export class Keeper {
+  readonly #caller: Caller;
+  readonly #background: Background;
+  readonly #schedule: RenewalSchedule;
+  readonly #sender: RenewalSender;
+  /** Those that are planned on the next tick. */
+  #unplanned: RenewalGroup[] = [];
+  // A tick that is set outside of a microtask would come before the microtasks.
+  readonly #planOnTick = () => process.nextTick(() => this.#planUnplanned());
+  #stepsSeen: number;
+
+  constructor(caller: Caller, background: Background) {
+    this.#caller = caller;
+    this.#background = background;
+    this.#schedule = new RenewalSchedule(caller.clock, () => this.#look());
+    this.#sender = new RenewalSender(caller, this.#schedule);
+    this.#stepsSeen = caller.clock.steps;
+  }
+
+  get grants(): readonly Grant[] {
+    this.#planUnplanned();
+    return this.#schedule.groups.flatMap(({ grants }) => grants);
+  }
+
+  /**
+   * Starts renewing a grant; also called when a cohort hands a managed grant to its next lease. The grant
+   * is planned on the tick after the microtasks: the holder goes on first, and a lease that it releases at
+   * once is never planned.
+   */
+  add({ group }: Grant): void {
+    group.managed = true;
+    group.dangerTold = false;
+    if (this.#unplanned.push(group) === 1) void MICROTASK.then(this.#planOnTick);
+  }
+
+  /** Synchronous, so that no renewal follows a release that has begun. */
+  remove(grant: Grant): void {
+    if (!grant.group.managed) return;
+    const group = grant.leaveGroup();
+    group.managed = false;
+    this.#schedule.drop(group);
+  }
+
+  /** Renews all grants of one resource now: the backend said that something changed. */
+  renewSoon(resource: string): void {
+    const concerned = this.grants.filter((grant) => grant.resource === resource);
+    if (concerned.length === 0) return;
+    const now = this.#caller.clock.now();
+    for (const grant of concerned) {
+      const group = grant.leaveGroup();
+      group.renewAt = 0;
+      // A renewal under way may have been carried out before the change; its answer says nothing.
+      group.askAgain = group.renewing !== null;
+      group.renewing?.skipRests?.();
+      this.#schedule.set(group, now);
+    }
+    this.#look();
+    for (const grant of concerned) if (!grant.group.wantsRenewal) this.#checkOnce(grant);
+  }
+
+  renewNow(lease: HeldLease, ttlMs: number): Promise<void> {
+    return this.#sender.sendNow(lease, ttlMs);
+  }
+
+  /** A lease that is not renewed cannot learn of a revocation that way; it asks. */
+  #checkOnce(grant: Grant): void {
+    const { lease, mode, resource } = grant;
+    if (lease === null) return;
+    const sequence = { resource, mode, token: lease.token };
+    const { engine } = this.#caller;
+    const asked = this.#caller.call(lease.terms.callTimeoutMs, (call) =>
+      engine.check(sequence, call),
+    );
+    const told = asked.then((alive) => {
+      if (alive || !grant.group.managed) return;
+      // The lease to which it was passed on meanwhile has another token.
+      if (grant.lease !== lease) this.#checkOnce(grant);
+      // The backend did not say whether the grant is still there: a successor may hold already.
+      else lease.lose("revoked", true);
+    });
+    this.#background.run("check", resource, told);
+  }
+
+  #planUnplanned(): void {
+    if (this.#unplanned.length === 0) return;
+    const groups = this.#unplanned;
+    this.#unplanned = [];
+    const now = this.#caller.clock.now();
+    for (const group of groups) {
+      if (!group.managed) continue;
+      this.#schedule.plan(group);
+      if (group.needsFirstRenewal) this.#renewFirstSoon(group, now);
+      this.#schedule.set(group, now);
+    }
+  }
+
+  /**
+   * A pushed grant must be renewed before its claim window ends. A holder that is done within a few
+   * milliseconds needs no renewal at all, so this one waits for that.
+   */
+  #renewFirstSoon(group: RenewalGroup, now: number): void {
+    const leftMs = group.validUntil - now;
+    group.renewAt = Math.min(group.renewAt, now + Math.min(FIRST_RENEWAL_MS, leftMs / 10));
+  }
+
+  #look(): void {
+    const { clock } = this.#caller;
+    this.#schedule.pause();
+    const now = clock.now();
+    if (clock.steps !== this.#stepsSeen) this.#renewAll(now);
+    const byTimeout = new Map<number, RenewalGroup[]>();
+    for (const group of this.#due(now)) {
+      // A listener that was told of a loss may have released other leases that are due, or renewed them.
+      if (!group.managed || group.renewing !== null) continue;
+      const others = byTimeout.get(group.callTimeoutMs);
+      if (others === undefined) byTimeout.set(group.callTimeoutMs, [group]);
+      else others.push(group);
+    }
+    for (const [timeoutMs, groups] of byTimeout) {
+      for (const batch of packed(groups)) this.#sender.send(batch, timeoutMs, now);
+    }
+    this.#schedule.resume(now);
+  }
+
+  /** The wall clock was set. That ends nothing, but other clocks may have moved with it. */
+  #renewAll(now: number): void {
+    this.#stepsSeen = this.#caller.clock.steps;
+    this.#planUnplanned();
+    for (const group of this.#schedule.groups) {
+      group.renewAt = now;
+      this.#schedule.set(group, now);
+    }
+  }
+
+  /**
+   * Those to renew now. Those that are due soon go along only where one is due: otherwise every look
+   * would be a renewal, and the jitter that keeps processes apart would be lost. A group that fills a
+   * batch by itself goes alone, so that the jitter spreads a hundred of them.
+   */
+  #due(now: number): Iterable<RenewalGroup> {
+    // A listener that renews a lease by hand puts its group back, so that it may be taken twice.
+    const due = new Set<RenewalGroup>();
+    const later: RenewalGroup[] = [];
+    const by = ({ renewEveryMs }: RenewalGroup) =>
+      due.size > 0 ? now + renewEveryMs * BATCH_AHEAD : now;
+    for (;;) {
+      const group = this.#schedule.takeFirst(by);
+      if (group === undefined) break;
+      tellDangerOrLoss(group, now);
+      if (!group.managed) continue;
+      const isDue = group.renewAt <= (group.size < MAX_BATCH ? by(group) : now);
+      if (group.renewing === null && group.wantsRenewal && isDue) due.add(group);
+      else later.push(group);
+    }
+    for (const group of later) this.#schedule.set(group, now);
+    return due;
+  }
+}
+
+/** In their order, as many to a batch as it may hold. */
+function packed(groups: readonly RenewalGroup[]): readonly (readonly RenewalGroup[])[] {
+  const batches: RenewalGroup[][] = [];
+  let size = MAX_BATCH;
+  for (const group of groups) {
+    size += group.size;
+    if (size <= MAX_BATCH) batches.at(-1)!.push(group);
+    else {
+      batches.push([group]);
+      size = group.size;
+    }
+  }
+  return batches;
+}

@@ -1,0 +1,618 @@
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import type { Engine, RenewRef } from "../../engine.js";
+import { EngineError } from "../../errors.js";
+import { channels } from "../../events.js";
+import { Locks } from "../../locks.js";
+import type { AcquireOptions } from "../../options.js";
+import { recorder } from "../../test-support/recorder.fixture.js";
+import { randomOf, withChance } from "../../test-support/seeded-random.fixture.js";
+import { ManualClock } from "../../testing/index.js";
+import type { Lease } from "../holding/lease.js";
+import { gate, noting, outcomeOf, stage } from "../test/stage.fixture.js";
+
+// Leases that were renewed together are one renewal group from then on. Here several are brought into one
+// group, which takes a renewal, and then something happens to one of them.
+
+const record = recorder(afterEach);
+const TTL_MS = 3_000;
+
+/** Leases that have been renewed together, and every batch since then. */
+async function renewedTogether(names: readonly string[], options: AcquireOptions = {}) {
+  const theatre = stage();
+  const { clock, engine } = theatre;
+  const { noted, batches } = noting(engine);
+  const { ttlMs = TTL_MS } = options;
+  const locks = new Locks(noted, {
+    ...{ clock, cohort: { ms: 60_000 }, defaults: { ...options, ttlMs } },
+  });
+  const leases: Lease[] = [];
+  for (const name of names) leases.push(await locks.acquire(name));
+  await clock.advance(ttlMs * 0.37);
+  assert.deepEqual(resources(batches), [[...names].sort()], "they were renewed together, once");
+  batches.length = 0;
+  return { ...theatre, locks, leases, batches };
+}
+
+/** Lets the keeper look in the middle of a turn, which its timer never does. */
+class LookingClock extends ManualClock {
+  look = () => {};
+
+  override timer(delayMs: number, callback: () => void, keepAlive: boolean) {
+    if (!keepAlive) this.look = callback;
+    return super.timer(delayMs, callback, keepAlive);
+  }
+}
+
+function resources(batches: readonly (readonly RenewRef[])[]): string[][] {
+  return batches.map((batch) => batch.map(({ resource }) => resource).sort());
+}
+
+test("those who were renewed together are renewed together again, with the same list", async () => {
+  const { clock, batches, leases } = await renewedTogether(["a", "b", "c"]);
+  await clock.advance(4 * TTL_MS);
+  assert.ok(batches.length >= 10 && batches.length <= 16, `${batches.length} in four ttls`);
+  assert.equal(new Set(batches).size, 1);
+  assert.ok(leases.every(({ held }) => held));
+});
+
+test("a lease that comes later goes along once it was renewed with the others, on equal terms", async () => {
+  const { clock, locks, batches, leases } = await renewedTogether(["a", "b"]);
+  leases.push(await locks.acquire("c", { graceMs: 300 }));
+  leases.push(await locks.acquire("careful", { graceMs: 301 }));
+  // Renews all of them at once.
+  clock.step();
+  await clock.advance(1_000);
+  batches.length = 0;
+  await clock.advance(10 * TTL_MS);
+  assert.ok(resources(batches).every((names) => names.includes("a") === names.includes("c")));
+  assert.ok(leases.every(({ held }) => held));
+});
+
+test("of two who were renewed together, a release of either ends nothing of the other", async () => {
+  for (const at of [0, 1]) {
+    const { clock, batches, leases } = await renewedTogether(["a", "b"]);
+    await leases[at]!.release();
+    await clock.advance(4 * TTL_MS);
+    const other = leases[1 - at]!;
+    assert.ok(other.held);
+    assert.deepEqual(new Set(resources(batches).flat()), new Set([other.resource]));
+  }
+});
+
+test("when all are released, nothing is renewed and no timer is left", async () => {
+  const { clock, batches, leases } = await renewedTogether(["a", "b", "c"]);
+  for (const lease of leases) await lease.release();
+  await clock.advance(4 * TTL_MS);
+  assert.deepEqual(batches, []);
+  assert.equal(clock.timers, 0);
+});
+
+test("close() releases each of them once", async () => {
+  const { clock, engine, locks, held } = await renewedTogether(["a", "b", "c"]);
+  // Two companies become one, and one is left over.
+  await locks.acquire("d");
+  await locks.acquire("e");
+  await locks.acquire("f", { maxHoldMs: 60_000 });
+  clock.step();
+  await clock.advance(1_000);
+  const before = engine.calls("release");
+  await locks.close();
+  assert.equal(engine.calls("release") - before, 6);
+  assert.deepEqual(["a", "b", "c", "d", "e", "f"].map(held), [0, 0, 0, 0, 0, 0]);
+  assert.equal(clock.timers, 0);
+});
+
+test("when all are released while their renewal is under way, no timer is left", async () => {
+  const { clock, engine, batches, leases } = await renewedTogether(["a", "b", "c"]);
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-reply", until: opened });
+  await clock.advance(1_000);
+  assert.equal(batches.length, 1);
+  const told = record(clock, "renewed");
+  for (const lease of leases) await lease.release();
+  open();
+  await clock.advance(4 * TTL_MS);
+  assert.equal(batches.length, 1);
+  assert.deepEqual(told, []);
+  assert.equal(clock.timers, 0);
+});
+
+test("of those renewed together, only the one that is gone at the backend is lost", async () => {
+  for (const gone of ["a", "b", "c"]) {
+    const { clock, store, leases } = await renewedTogether(["a", "b", "c"]);
+    store.rooms.get(gone)!.holdings.clear();
+    await clock.advance(4 * TTL_MS);
+    assert.deepEqual(
+      leases.filter(({ held }) => !held).map(({ resource }) => resource),
+      [gone],
+    );
+  }
+});
+
+test("when the backend has forgotten them all, each is told", async () => {
+  const { clock, engine } = stage();
+  let forgotten = false;
+  const gone = { kind: "gone", why: "unknown" } as const;
+  const forgetful: Engine = Object.assign(Object.create(engine) as Engine, {
+    renew: async (refs: readonly RenewRef[], call: never) =>
+      forgotten ? refs.map(() => gone) : engine.renew(refs, call),
+  });
+  const locks = new Locks(forgetful, { clock, defaults: { ttlMs: TTL_MS } });
+  for (const name of ["a", "b", "c"]) await locks.acquire(name);
+  await clock.advance(1_100);
+  const lost = record(clock, "lost");
+  forgotten = true;
+  await clock.advance(1_000);
+  assert.deepEqual(lost.map(({ message }) => message.resource).sort(), ["a", "b", "c"]);
+  assert.equal(clock.timers, 0);
+});
+
+test("of those renewed together, the one that is revoked is told at once", async () => {
+  const { clock, other, leases } = await renewedTogether(["a", "b", "c"]);
+  await other.revoke("b", { token: leases[1]!.token });
+  await clock.advance(0);
+  assert.deepEqual(
+    leases.map(({ held }) => held),
+    [true, false, true],
+  );
+});
+
+test("a revocation during their renewal is not forgotten, and concerns nobody else", async () => {
+  const { clock, engine, other, leases } = await renewedTogether(["a", "b", "c"]);
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-reply", until: opened });
+  await clock.advance(1_000);
+  await other.revoke("c", { token: leases[2]!.token });
+  open();
+  await clock.advance(10);
+  assert.deepEqual(
+    leases.map(({ held }) => held),
+    [true, true, false],
+  );
+});
+
+test("a renewal by hand for another ttl is that lease's alone", async () => {
+  for (const [ttlMs, held] of [
+    [500, [true, false]],
+    [60_000, [false, true]],
+  ] as const) {
+    const { clock, engine, leases } = await renewedTogether(["a", "b"]);
+    await leases[1]!.renew({ ttlMs });
+    engine.cut();
+    await clock.advance(ttlMs === 500 ? 600 : TTL_MS);
+    assert.deepEqual(
+      leases.map((lease) => lease.held),
+      held,
+    );
+  }
+});
+
+test("a renewal by hand waits for the one under way, and both count", async () => {
+  for (const at of [0, 1]) {
+    const { clock, engine, batches, leases } = await renewedTogether(["a", "b"]);
+    const { opened, open } = gate();
+    engine.inject("renew", { kind: "hold-reply", until: opened });
+    await clock.advance(1_000);
+    const renewed = outcomeOf(leases[at]!.renew({ ttlMs: 20_000 }));
+    await clock.advance(10);
+    assert.equal(batches.length, 1, "the first one has no answer yet");
+    open();
+    await clock.advance(10);
+    assert.equal(await renewed, undefined);
+    assert.deepEqual(resources(batches.slice(0, 2)), [["a", "b"], [leases[at]!.resource]]);
+    assert.ok(leases[at]!.remainingMs() > 15_000);
+    const leftMs = leases[1 - at]!.remainingMs();
+    assert.ok(leftMs < TTL_MS && leftMs > 1_500);
+  }
+});
+
+test("a renewal that was never answered takes nothing from the later ones", async () => {
+  const { clock, engine, leases, store } = await renewedTogether(["a", "b"]);
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-request", until: opened });
+  await clock.advance(1_000);
+  for (const lease of leases) {
+    const renewed = outcomeOf(lease.renew({ ttlMs: 60_000 }));
+    // The one under way is waited for until its time is over.
+    await clock.advance(TTL_MS / 3);
+    assert.equal(await renewed, undefined);
+    assert.ok(lease.remainingMs() > 50_000, `${lease.remainingMs()} ms are left`);
+  }
+  // The first one arrives now, with its shorter ttl: it comes too late to count.
+  open();
+  await clock.advance(10);
+  for (const name of ["a", "b"]) {
+    const [holding] = [...store.rooms.get(name)!.holdings.values()];
+    assert.equal(holding!.ttlMs, 60_000);
+  }
+});
+
+test("danger and loss are told to each, in time, and those who are not there hear nothing", async () => {
+  const { clock, engine, leases } = await renewedTogether(["a", "b", "c"]);
+  const since = clock.now();
+  const events = record(clock, "in-danger", "lost");
+  engine.cut();
+  void outcomeOf(leases[0]!.release());
+  await clock.advance(2 * TTL_MS);
+  const told = events.map(({ name, message }) => `${name} ${message.resource}`);
+  assert.deepEqual(told.slice(0, 2).sort(), ["in-danger b", "in-danger c"]);
+  assert.deepEqual(told.slice(2).sort(), ["lost b", "lost c"]);
+  assert.ok(events.every(({ at }) => at + since <= since + TTL_MS - 300));
+  assert.equal(clock.timers, 0);
+});
+
+test("who is released when another hears of its danger is not told of its own", async () => {
+  const { clock, engine, leases } = await renewedTogether(["a", "b", "c"]);
+  const releaseOthers = ({ resource }: { resource?: unknown }) => {
+    for (const lease of leases) if (lease.resource !== resource) void outcomeOf(lease.release());
+  };
+  const told = record(clock, "in-danger");
+  const listener = (message: unknown) => releaseOthers(message as { resource: string });
+  channels["in-danger"].subscribe(listener);
+  try {
+    engine.cut();
+    await clock.advance(2 * TTL_MS);
+  } finally {
+    channels["in-danger"].unsubscribe(listener);
+  }
+  assert.equal(told.length, 1);
+});
+
+test("danger is told again to whoever a lease in danger is passed on to", async () => {
+  const { clock, engine, locks } = stage({ cohort: { ms: 60_000 } });
+  const line = [0, 1, 2].map(() => locks.acquire("a", { ttlMs: 30_000 }));
+  await (await line[0]!).release();
+  const holder = await line[1]!;
+  const told = record(clock, "in-danger");
+  engine.cut();
+  await clock.advance(18_750);
+  await holder.release();
+  const successor = await line[2]!;
+  await clock.advance(100);
+  assert.deepEqual(
+    told.map(({ message }) => message.token),
+    [holder.token, successor.token],
+  );
+});
+
+test("a failed renewal is told to each, and repeated for all at once", async () => {
+  const { clock, engine, batches, leases } = await renewedTogether(["a", "b", "c"]);
+  const events = record(clock, "renewal-failed", "renewed");
+  engine.inject("renew", { kind: "fail" }, 2);
+  await clock.advance(1_100);
+  const told = events.map(({ name, message }) => `${name} ${message.resource}`).slice(0, 9);
+  const each = (name: string) => ["a", "b", "c"].map((one) => `${name} ${one}`);
+  const failures = each("renewal-failed");
+  assert.deepEqual(told.slice(0, 3).sort(), failures);
+  assert.deepEqual(told.slice(3, 6).sort(), failures);
+  assert.deepEqual(told.slice(6).sort(), each("renewed"));
+  assert.equal(batches.length, 3);
+  assert.ok(leases.every(({ held }) => held));
+});
+
+test("whoever releases or passes on others when it is told of a loss leaves them as they should be", async () => {
+  // Whoever of them was planned first; that is left to chance.
+  for (let round = 0; round < 8; round++) {
+    const { clock, store, locks, leases, batches } = await renewedTogether(["a", "b", "c"]);
+    const [a, b, c] = leases as [Lease, Lease, Lease];
+    // Who comes while others wait has tokens for them.
+    const line = [0, 1, 2].map(() => locks.acquire("d"));
+    await (await line[0]!).release();
+    const d = await line[1]!;
+    clock.step();
+    await clock.advance(1_000);
+    assert.deepEqual(resources(batches.splice(0)).at(-1), ["a", "b", "c", "d"]);
+    // The backend has lost a and b: their losses are told one after the other.
+    for (const name of ["a", "b"]) store.rooms.get(name)!.holdings.clear();
+    a.signal.addEventListener("abort", () => {
+      for (const lease of [b, c, d]) void lease.release();
+    });
+    await clock.advance(1_000);
+    assert.ok(a.signal.aborted);
+    const successor = await line[2]!;
+    assert.equal(successor.token, d.token + 1n, "it was passed on");
+    assert.equal(batches.length, 1, "what is passed on was renewed with the others");
+    batches.length = 0;
+    await clock.advance(3 * TTL_MS);
+    assert.ok(successor.held);
+    assert.deepEqual(new Set(resources(batches).flat()), new Set(["d"]));
+    await successor.release();
+    assert.equal(clock.timers, 0);
+  }
+});
+
+test("one that is passed on during their renewal is lost by its own terms, and the others by theirs", async () => {
+  // Whoever of the two was planned first; that is left to chance.
+  for (let round = 0; round < 6; round++) {
+    const { clock, engine, locks } = stage({ cohort: { ms: 60_000 } });
+    const options = { ttlMs: 30_000, callTimeoutMs: 60_000 };
+    const first = await locks.acquire("a", options);
+    // Who comes while others wait has tokens for them.
+    const line = [0, 9_000].map((graceMs) => locks.acquire("a", { ...options, graceMs }));
+    await clock.advance(0);
+    await first.release();
+    const holder = await line[0]!;
+    const patient = await locks.acquire("b", { ...options, graceMs: 0 });
+    await clock.advance(10_001);
+    assert.equal(engine.calls("renew"), 1);
+    engine.inject("renew", { kind: "hang", carriedOut: false }, 99);
+    await clock.advance(10_001);
+    assert.ok(engine.calls("renew") >= 2);
+    await holder.release();
+    const successor = await line[1]!;
+    assert.equal(successor.token, holder.token + 1n, "it was passed on");
+    const left = [successor.remainingMs(), patient.remainingMs()] as const;
+    assert.ok(left[0] < left[1] - 8_900, left.join());
+    const lost = record(clock, "lost");
+    await clock.advance(2 * left[1]);
+    assert.deepEqual(
+      lost.map(({ at, message }) => [message.resource, Math.round(at)]),
+      [
+        ["a", Math.round(left[0])],
+        ["b", Math.round(left[1])],
+      ],
+    );
+  }
+});
+
+test("renewals by hand of many at once, and a close() in the same breath, leave nothing behind", async () => {
+  const names = Array.from({ length: 100 }, (_, i) => `r${i}`);
+  const { clock, locks, leases, held } = await renewedTogether(names);
+  // More than an engine inside the process is asked in one turn: the rest is sent in the next one.
+  for (const lease of leases) void outcomeOf(lease.renew());
+  const closed = locks.close();
+  await clock.advance(100);
+  await closed;
+  assert.deepEqual(names.filter(held), []);
+  assert.equal(clock.timers, 0);
+});
+
+test("what is gone is lost also to whoever it is passed on to before its holder is told", async () => {
+  const { clock, engine, store, locks } = await renewedTogether(["a", "b"]);
+  const line = [0, 1, 2].map(() => locks.acquire("d"));
+  await (await line[0]!).release();
+  const holder = await line[1]!;
+  const others = [];
+  for (const name of ["u", "v", "w", "x", "y", "z"]) others.push(await locks.acquire(name));
+  clock.step();
+  await clock.advance(1_000);
+  for (const name of ["d", "u", "v", "w", "x", "y", "z"]) store.rooms.get(name)!.holdings.clear();
+  for (const { signal } of others) {
+    signal.addEventListener("abort", () => {
+      engine.inject("renew", { kind: "hang", carriedOut: false }, 9);
+      void holder.release();
+    });
+  }
+  await clock.advance(1_000);
+  const successor = await line[2]!;
+  // Where the holder was told first, its successor has a grant of its own.
+  assert.equal(successor.held, successor.token !== holder.token + 1n);
+});
+
+test("who is renewed by hand when another hears of its loss is asked for once", async () => {
+  const { clock, engine } = stage();
+  const { noted, batches } = noting(engine);
+  const locks = new Locks(noted, { clock });
+  const short = await locks.acquire("short", { ttlMs: 3_000, renew: false });
+  const long = await locks.acquire("long", { ttlMs: 7_500 });
+  const renewed: Promise<unknown>[] = [];
+  short.signal.addEventListener("abort", () => {
+    renewed.push(outcomeOf(long.renew({ ttlMs: 60_000 })));
+  });
+  // Both are due at the same look, and the renewal was due before the loss.
+  clock.pause(2_950);
+  await clock.advance(0);
+  assert.deepEqual(
+    batches.map((batch) => batch.map(({ resource, ttlMs }) => [resource, ttlMs])),
+    [[["long", 60_000]]],
+  );
+  assert.deepEqual(await Promise.all(renewed), [undefined]);
+  assert.ok(long.remainingMs() > 50_000);
+});
+
+test("one that is passed on while it waits to be sent is not sent twice", async () => {
+  const clock = new LookingClock();
+  const { engine } = stage({}, clock);
+  const { noted, batches } = noting(engine);
+  const locks = new Locks(noted, { clock, cohort: { ms: 60_000 } });
+  const line = [0, 1, 2].map(() => locks.acquire("g"));
+  await (await line[0]!).release();
+  const holder = await line[1]!;
+  const brief = [];
+  for (const name of ["a", "b", "c", "d", "e", "f"]) {
+    brief.push(await locks.acquire(name, { ttlMs: 3_000, renew: false }));
+  }
+  for (const { signal } of brief) signal.addEventListener("abort", () => void holder.release());
+  await clock.advance(0);
+  clock.pause(brief[0]!.remainingMs());
+  clock.step();
+  clock.look();
+  await clock.advance(0);
+  const successor = await line[2]!;
+  for (const names of resources(batches)) assert.equal(new Set(names).size, names.length);
+  assert.equal(await successor.release(), "released");
+  assert.equal(successor.held, false);
+  assert.equal(clock.timers, 0);
+});
+
+test("who is renewed by hand when another hears of its danger is told of its own, too", async () => {
+  const { clock, engine, leases } = await renewedTogether(["a", "b", "c"]);
+  const told = record(clock, "in-danger");
+  const listener = () => {
+    for (const lease of leases) void outcomeOf(lease.renew());
+  };
+  channels["in-danger"].subscribe(listener);
+  try {
+    engine.cut();
+    await clock.advance(2_000);
+  } finally {
+    channels["in-danger"].unsubscribe(listener);
+  }
+  assert.deepEqual(told.map(({ message }) => message.resource).sort(), ["a", "b", "c"]);
+});
+
+test("who is released when another hears of its renewal is not told of its own", async () => {
+  const { clock, leases } = await renewedTogether(["a", "b", "c"]);
+  const told = record(clock, "renewed");
+  const listener = (message: unknown) => {
+    const { resource } = message as { resource: string };
+    for (const lease of leases) if (lease.resource !== resource) void lease.release();
+  };
+  channels.renewed.subscribe(listener);
+  try {
+    await clock.advance(1_000);
+  } finally {
+    channels.renewed.unsubscribe(listener);
+  }
+  assert.equal(told.length, 1);
+});
+
+test("a loss takes nobody's renewal forward", async () => {
+  const { clock, engine, locks } = stage();
+  // Lost after 2,670 ms; due between 2,673 and 2,970.
+  await locks.acquire("brief", { ttlMs: 3_000 });
+  await locks.acquire("long", { ttlMs: 8_910 });
+  const lost = record(clock, "lost");
+  await clock.advance(0);
+  clock.pause(2_671);
+  await clock.advance(0);
+  assert.equal(lost.length, 1);
+  assert.equal(engine.calls("renew"), 0);
+});
+
+test("those who fail for one reason stay together", async () => {
+  const { clock, engine } = stage();
+  const { noted, batches } = noting(engine);
+  const error = new EngineError("the connection was lost", { effect: "none", retryable: true });
+  let failures = 0;
+  const failing: Engine = Object.assign(Object.create(noted) as Engine, {
+    renew: async (refs: readonly RenewRef[], call: never) => {
+      const answers = await noted.renew(refs, call);
+      if (failures-- <= 0) return answers;
+      return refs.map(() => ({ kind: "failed", effect: "none", error }) as const);
+    },
+  });
+  const locks = new Locks(failing, { clock, defaults: { ttlMs: TTL_MS } });
+  for (const name of ["a", "b", "c"]) await locks.acquire(name);
+  await clock.advance(2_100);
+  batches.length = 0;
+  failures = 2;
+  await clock.advance(1_000);
+  assert.ok(batches.length >= 3);
+  assert.equal(new Set(batches).size, 1);
+});
+
+test("a batch of two thousand and more is spread by its jitter after the first renewal", async () => {
+  const { clock, engine, locks } = stage();
+  for (let i = 0; i < 4_000; i++) await locks.acquire(`r${i}`, { ttlMs: 30_000 });
+  await clock.advance(11_000);
+  const sentAt = new Set<number>();
+  const renewals = record(clock, "renewed");
+  await clock.advance(20_000);
+  for (const { at, message } of renewals) sentAt.add(Math.round(at - Number(message.tookMs)));
+  assert.ok(sentAt.size >= 3, `at ${[...sentAt]} only`);
+  assert.ok(engine.calls("renew") <= 16);
+});
+
+test("a pause beyond the ttl ends all of them, and an answer after it revives none", async () => {
+  const { clock, engine, leases } = await renewedTogether(["a", "b", "c"]);
+  const { opened, open } = gate();
+  engine.inject("renew", { kind: "hold-reply", until: opened });
+  await clock.advance(1_000);
+  clock.pause(TTL_MS);
+  open();
+  await clock.advance(0);
+  for (const lease of leases) {
+    assert.equal(lease.held, false);
+    assert.equal(lease.signal.reason.reason, "unconfirmed");
+  }
+  assert.equal(clock.timers, 0);
+});
+
+test("a jump of the wall clock renews all of them at once", async () => {
+  const { clock, batches } = await renewedTogether(["a", "b", "c"], { ttlMs: 30_000 });
+  clock.step();
+  await clock.advance(1_000);
+  assert.deepEqual(resources(batches), [["a", "b", "c"]]);
+});
+
+test("a lease that came in the same turn is renewed by a jump of the wall clock, too", async () => {
+  const clock = new LookingClock();
+  const { engine, locks } = stage({}, clock);
+  await locks.acquire("a");
+  await clock.advance(0);
+  await locks.acquire("b");
+  clock.step();
+  const renewed = record(clock, "renewed");
+  clock.look();
+  await clock.advance(0);
+  assert.deepEqual(renewed.map(({ message }) => message.resource).sort(), ["a", "b"]);
+  assert.equal(engine.calls("renew"), 1);
+});
+
+test("entries that fail are tried again, and cost the others of their group nothing", async () => {
+  const theatre = stage();
+  const { clock, engine } = theatre;
+  let bad = new Set<string>();
+  const asked: string[][] = [];
+  const failing: Engine = Object.assign(Object.create(engine) as Engine, {
+    renew: async (refs: readonly RenewRef[], call: never) => {
+      asked.push(refs.map(({ resource }) => resource).sort());
+      const answers = await engine.renew(refs, call);
+      const error = new EngineError("this shard is down", { effect: "none", retryable: true });
+      const failed = { kind: "failed", effect: "none", error } as const;
+      return refs.map(({ resource }, i) => (bad.has(resource) ? failed : answers[i]!));
+    },
+  });
+  const locks = new Locks(failing, { clock, defaults: { ttlMs: TTL_MS } });
+  const leases = [];
+  for (const name of ["a", "b", "c", "d"]) leases.push(await locks.acquire(name));
+  await clock.advance(1_100);
+  const events = record(clock, "renewal-failed");
+  bad = new Set(["a", "c"]);
+  await clock.advance(1_300);
+  assert.ok(events.length >= 4);
+  assert.ok(events.every(({ message }) => bad.has(String(message.resource))));
+  bad = new Set();
+  clock.step();
+  await clock.advance(2 * TTL_MS);
+  assert.ok(leases.every(({ held }) => held));
+  assert.deepEqual(asked.at(-1), ["a", "b", "c", "d"], "they have found together again");
+});
+
+test("whoever comes and goes, no lease is lost and none is renewed after its release", async () => {
+  for (let seed = 1; seed <= 20; seed++) await withChance(randomOf(-seed), () => comeAndGo(seed));
+});
+
+async function comeAndGo(seed: number): Promise<void> {
+  const kinds: AcquireOptions[] = [{}, { ttlMs: 6_000 }, { graceMs: 100 }, { maxHoldMs: 9e6 }];
+  const random = randomOf(seed);
+  const { clock, engine, batches, locks } = await renewedTogether(["a", "b"]);
+  const lost = record(clock, "lost");
+  const held = new Map<string, Lease>();
+  for (let step = 0; step < 300; step++) {
+    const name = `r${random(30)}`;
+    const lease = held.get(name);
+    const choice = random(6);
+    if (lease === undefined) held.set(name, await locks.acquire(name, kinds[random(4)]!));
+    else if (choice < 2) {
+      held.delete(name);
+      await lease.release();
+    } else if (choice === 2) {
+      void outcomeOf(lease.renew({ ttlMs: [1_000, 3_000, 6_000][random(3)]! }));
+    } else if (choice === 3) engine.inject("renew", { kind: random(2) ? "fail" : "lose-reply" });
+    batches.length = 0;
+    await clock.advance(random(300));
+    for (const one of resources(batches).flat()) {
+      assert.ok(held.has(one) || one === "a" || one === "b", `seed ${seed}: ${one} was renewed`);
+    }
+  }
+  const losses = lost.map(({ message }) => message.resource);
+  assert.deepEqual(losses, [], `seed ${seed}`);
+  for (const lease of held.values()) assert.ok(lease.held, `seed ${seed}`);
+  const closed = locks.close();
+  await clock.advance(1_000);
+  await closed;
+  assert.equal(clock.timers, 0, `seed ${seed}`);
+}

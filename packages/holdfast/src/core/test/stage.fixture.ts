@@ -1,0 +1,46 @@
+import type { Call, Engine, RenewRef } from "../../engine.js";
+import { MemoryStore, memoryEngine } from "../../engines/memory/index.js";
+import { Locks } from "../../locks.js";
+import type { ConnectOptions } from "../../options.js";
+import { type FlakyEngine, flakyEngine, ManualClock } from "../../testing/index.js";
+
+/** Two connections to one store, ours through an engine that can be made to fail. */
+export function stage(options: Omit<ConnectOptions, "clock"> = {}, clock = new ManualClock()) {
+  const store = new MemoryStore();
+  const engine = flakyEngine(memoryEngine({ store }));
+  const locks = new Locks(engine, { ...options, clock });
+  const other = new Locks(memoryEngine({ store }), { clock });
+  const held = (name: string) => store.rooms.get(name)?.holdings.size ?? 0;
+  const inLine = (name: string) => store.rooms.get(name)?.line.length ?? 0;
+  return { clock, store, engine, locks, other, held, inLine };
+}
+
+/** The same engine, and every batch of renewals that it was asked for. */
+export function noting(engine: FlakyEngine): {
+  readonly noted: Engine;
+  readonly batches: (readonly RenewRef[])[];
+} {
+  const batches: (readonly RenewRef[])[] = [];
+  const noted: Engine = Object.assign(Object.create(engine) as Engine, {
+    renew: (refs: readonly RenewRef[], call: Call) => {
+      batches.push(refs);
+      return engine.renew(refs, call);
+    },
+    close: () => engine.close(),
+  });
+  return { noted, batches };
+}
+
+/** A promise, and the way to keep it. */
+export function gate(): { opened: Promise<void>; open: () => void } {
+  let open = () => {};
+  const opened = new Promise<void>((go) => {
+    open = go;
+  });
+  return { opened, open };
+}
+
+/** The error as a value, so that nothing is unhandled while the test looks elsewhere. */
+export function outcomeOf<T>(work: Promise<T>): Promise<T | Error> {
+  return work.catch((error: Error) => error);
+}

@@ -1,0 +1,200 @@
+import { compileGlob } from "../../core/acquiring/resource.js";
+import type {
+  Busy,
+  Call,
+  Claim,
+  Engine,
+  EngineTraits,
+  Failed,
+  Gone,
+  Granted,
+  ListFilter,
+  ListPage,
+  Released,
+  ReleaseRef,
+  Renewed,
+  RenewRef,
+  ResourceView,
+  RevokeRef,
+  Sequence,
+} from "../../engine.js";
+import { EngineError } from "../../errors.js";
+import { failed, settleEach } from "../settle-each.js";
+import { claimed, gone, pageOf, renewed, revoked, unexpected, viewOf } from "./answers.js";
+import type { Database, Hearing, Operation, Raw } from "./database.js";
+import { Desk, retried } from "./operation-batcher.js";
+import { Line } from "./queue.js";
+import { lists } from "./shape.js";
+
+/** Locks in the rows of a database. Every answer is decided by one routine, on the server. */
+export abstract class SqlEngine implements Engine {
+  abstract readonly name: string;
+  abstract readonly traits: EngineTraits;
+  protected readonly database: Database;
+  /** What an engine offers as its queue. */
+  protected readonly line: Line;
+  readonly #desk: Desk;
+  #closed = false;
+
+  constructor(database: Database) {
+    this.database = database;
+    this.#desk = new Desk(database);
+    this.line = new Line({
+      database,
+      open: (call) => this.#open(call),
+      hearing: () => this.hearing(),
+      claim: (verb, claim, call) => this.#claim(verb, claim, call),
+      run: (operation, call) => this.#run(operation, call),
+    });
+  }
+
+  /** How our waiters learn of their turn at this moment. */
+  protected abstract hearing(): Hearing | Promise<Hearing>;
+  /** Where holders hear of a revocation. */
+  protected abstract readonly changes: string;
+  /** Throws unless the tables are there. */
+  protected abstract ready(limitMs: number): Promise<void>;
+  /** Ends what was begun for pushes. */
+  protected abstract deafen(): void;
+
+  async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
+    const answer = claimed(await this.#claim("acquire", claim, call), claim, call.startedAt);
+    if (answer.kind !== "queued") return answer;
+    throw unexpected(answer.kind);
+  }
+
+  async renew(
+    grants: readonly RenewRef[],
+    call: Call,
+  ): Promise<readonly (Renewed | Gone | Failed)[]> {
+    await this.#open(call);
+    const renewals = grants.map(({ resource, grantId, ttlMs, index = 0, leave = false }) => {
+      return { name: resource, id: grantId, ttlMs, index, leave };
+    });
+    const { order, timeoutMs } = call;
+    const answers = await this.#ask(async () =>
+      lists(await this.database.renew(renewals, order, timeoutMs), grants.length),
+    );
+    return answers.map((answer) => {
+      if (answer[0] === "locked") return failed(atWork());
+      return this.#read(() => renewed(answer, call.startedAt));
+    });
+  }
+
+  async release(
+    grants: readonly ReleaseRef[],
+    call: Call,
+  ): Promise<readonly (Released | Gone | Failed)[]> {
+    this.#refuseWhenClosed();
+    const release = async ({
+      resource,
+      grantId,
+      tombstoneMs,
+    }: ReleaseRef): Promise<Released | Gone> => {
+      this.line.forget(grantId);
+      const words = { name: resource, id: grantId, tombstone: tombstoneMs };
+      const answer = await this.#run({ verb: "release", ...words }, call);
+      if (answer[0] !== "released") return gone(answer);
+      this.line.succeed(answer, call);
+      return { kind: "released" };
+    };
+    return settleEach(grants, release, (error) => this.database.failure(error).error);
+  }
+
+  async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
+    await this.#open(call);
+    const shared = mode === "shared";
+    return this.#ask(() => this.database.check(resource, shared, token, call.timeoutMs));
+  }
+
+  async revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
+    const words = { name: resource, token: String(token), force, changes: this.changes };
+    return revoked(await this.#run({ verb: "revoke", ...words }, call));
+  }
+
+  async inspect(resource: string, call: Call): Promise<ResourceView> {
+    await this.#open(call);
+    return viewOf(resource, await this.#ask(() => this.database.look(resource, call.timeoutMs)));
+  }
+
+  async list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
+    await this.#open(call);
+    const glob = compileGlob(match);
+    const page = await this.#ask(async () =>
+      pageOf(await this.database.page(cursor ?? "", literalPrefix(match), max, call.timeoutMs)),
+    );
+    const views = page
+      .filter(([name]) => glob.test(name))
+      .map(([, view]) => view)
+      .filter((view) => view.holders.length + view.waiters.length + view.closedMs > 0);
+    return { views, cursor: page.length < max ? null : page.at(-1)![0] };
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    await this.line.close();
+    this.#closed = true;
+    this.deafen();
+    await this.database.close();
+  }
+
+  async #claim(verb: "acquire" | "enqueue", claim: Claim, call: Call): Promise<Raw> {
+    this.#refuseWhenClosed();
+    const { channel, paceMs } = await this.hearing();
+    const { resource, grantId, mode, limit, ttlMs, lockDelayMs, tokens, label } = claim;
+    return this.#run(
+      {
+        ...{ verb, name: resource, id: grantId, shared: mode === "shared", limit: limit ?? 0 },
+        ...{ ttl: ttlMs, delay: lockDelayMs, tokens, label, channel, pace: paceMs },
+      },
+      call,
+    );
+  }
+
+  async #run(operation: Operation, call: Call): Promise<Raw> {
+    await this.#open(call);
+    return this.#desk.run(operation, call.timeoutMs);
+  }
+
+  async #ask<T>(ask: () => Promise<T>): Promise<T> {
+    try {
+      return await retried(this.database, ask);
+    } catch (error) {
+      throw this.database.failure(error).error;
+    }
+  }
+
+  /** One of a batch that cannot be read fails alone. */
+  #read<T>(read: () => T): T | Failed {
+    try {
+      return read();
+    } catch (error) {
+      return failed(this.database.failure(error).error);
+    }
+  }
+
+  async #open({ timeoutMs }: Call): Promise<void> {
+    this.#refuseWhenClosed();
+    await this.ready(timeoutMs);
+  }
+
+  #refuseWhenClosed(): void {
+    if (!this.#closed) return;
+    throw new EngineError(`the ${this.name} engine was closed`, {
+      effect: "none",
+      retryable: false,
+    });
+  }
+}
+
+/** What every name that matches begins with: others need not leave the server. */
+export function literalPrefix(glob: string): string {
+  return glob.split(/[*?]/, 1)[0]!;
+}
+
+function atWork(): EngineError {
+  return new EngineError("another transaction is at work on this grant", {
+    effect: "none",
+    retryable: true,
+  });
+}

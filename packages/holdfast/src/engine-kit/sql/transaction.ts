@@ -1,0 +1,44 @@
+import { checkResource } from "../../core/acquiring/resource.js";
+import type { Sequence } from "../../engine.js";
+import { FencedOutError, UsageError } from "../../errors.js";
+import { formatSequencer } from "../../fencing/sequencer.js";
+import { token as readToken } from "./shape.js";
+
+/** Good until the transaction ends, and then over. */
+export interface TransactionClaim {
+  readonly resource: string;
+  readonly token: bigint;
+  readonly sequencer: string;
+}
+
+export function checkClaimHere(resource: string, waitMs: number): void {
+  checkResource(resource);
+  if (Number.isSafeInteger(waitMs) && waitMs >= 1) return;
+  throw new UsageError(`waitMs is ${waitMs}; it must be a whole number of 1 or more`);
+}
+
+/** answer: the token that the database gave, null where somebody was in the way. */
+export function claimedHere(resource: string, answer: unknown): TransactionClaim | null {
+  if (answer === null) return null;
+  // A number, or text where it is too great for one.
+  const token = readToken(String(answer));
+  return { resource, token, sequencer: formatSequencer({ resource, mode: "exclusive", token }) };
+}
+
+/** where: the schema or tables that were asked. A token does not tell which engine gave it. */
+export function fencedOut({ resource, token }: Sequence, where: string): FencedOutError {
+  return new FencedOutError(
+    `no live grant of ${where} has token ${token} of "${resource}": the grant has ended, or the lock is ` +
+      "kept elsewhere; docs/fencing.md of the package holdfast says how its token is checked then",
+    { resource },
+  );
+}
+
+/** ShedLock's own clients do not see what a transaction has not committed. */
+export const NOT_FOR_SHEDLOCK =
+  "these tables were made for ShedLock, whose clients know of no claim or fence in a transaction; use tables of our own";
+
+/** What a user is told who has not begun one: what ends with its own statement guards nothing. */
+export function noTransaction(begin: string): UsageError {
+  return new UsageError(`this needs a transaction: send ${begin} on this connection first`);
+}

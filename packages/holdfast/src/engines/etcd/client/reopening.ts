@@ -1,0 +1,43 @@
+import { systemClock, type Timer } from "../../../core/runtime/clock.js";
+
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 2_000;
+
+/**
+ * When streams that ended are opened again: soon, and ever later while none of them stands. All that
+ * ended together wait together, so that many lost streams are one failure.
+ */
+export class Reopening {
+  readonly #acts = new Set<() => void>();
+  #timer: Timer | null = null;
+  #failures = 0;
+  #closed = false;
+
+  /** A stream stands, so the next one that ends is opened again soon. */
+  stands(): void {
+    this.#failures = 0;
+  }
+
+  /** The same act that is asked for twice is done once. */
+  later(act: () => void): void {
+    if (this.#closed) return;
+    this.#acts.add(act);
+    if (this.#timer !== null) return;
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(this.#failures, 10), LONGEST_PAUSE_MS);
+    this.#failures++;
+    this.#timer = systemClock.timer(pauseMs, () => this.#open(), false);
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#timer?.cancel();
+    this.#acts.clear();
+  }
+
+  #open(): void {
+    this.#timer = null;
+    const acts = [...this.#acts];
+    this.#acts.clear();
+    for (const act of acts) act();
+  }
+}

@@ -1,0 +1,168 @@
+import type { Room } from "../queue/keys.js";
+
+/** What the JSON gateway takes and gives, as far as it is used here: numbers are decimal strings. */
+export interface Compare {
+  readonly key: string;
+  readonly range_end?: string;
+  readonly target: "CREATE" | "MOD" | "VALUE";
+  readonly result: "EQUAL" | "GREATER";
+  readonly create_revision?: string;
+  readonly mod_revision?: string;
+  readonly value?: string;
+}
+
+export type Op = Readonly<Record<string, object>>;
+
+export interface Txn {
+  readonly compare: readonly Compare[];
+  readonly success: readonly Op[];
+  readonly failure: readonly Op[];
+}
+
+export interface Header {
+  readonly revision?: string;
+  readonly raft_term?: string;
+}
+
+interface RawKeyValue {
+  readonly key: string;
+  readonly value?: string;
+  readonly create_revision?: string;
+  readonly mod_revision?: string;
+  readonly lease?: string;
+}
+
+interface RawRange {
+  readonly header: Header;
+  readonly kvs?: readonly RawKeyValue[];
+  readonly more?: boolean;
+  readonly count?: string;
+}
+
+export interface RawTxn {
+  readonly header: Header;
+  readonly succeeded?: boolean;
+  readonly responses?: readonly {
+    readonly response_range?: RawRange;
+    readonly response_txn?: RawTxn;
+  }[];
+}
+
+/** A key as it is stored. */
+export interface KeyValue {
+  readonly key: string;
+  readonly value: string;
+  readonly created: bigint;
+  readonly modified: string;
+  /** "0" without a lease. */
+  readonly lease: string;
+}
+
+export interface RangeOptions {
+  readonly limit?: number;
+  /** By creation; by key when left out. */
+  readonly order?: "ASCEND" | "DESCEND";
+  readonly createdBefore?: bigint;
+}
+
+/** How many keys are in a room, and none of them: etcd reads no value for that. */
+export function count({ start, end }: Room): Op {
+  return { request_range: { key: base64(start), range_end: base64(end), count_only: true } };
+}
+
+export function put(key: string, value: string | null, lease: string): Op {
+  const content = value === null ? { ignore_value: true } : { value: base64(value) };
+  return { request_put: { key: base64(key), ...content, lease } };
+}
+
+export function del(key: string): Op {
+  return { request_delete_range: { key: base64(key) } };
+}
+
+export function get(key: string): Op {
+  return { request_range: { key: base64(key) } };
+}
+
+export function range(room: Room, options: RangeOptions = {}): Op {
+  const { start, end } = room;
+  const { limit, order, createdBefore } = options;
+  const request = {
+    key: base64(start),
+    range_end: base64(end),
+    ...(limit === undefined ? {} : { limit: String(limit) }),
+    ...(order === undefined ? {} : { sort_order: order, sort_target: "CREATE" }),
+    ...(createdBefore === undefined ? {} : { max_create_revision: String(createdBefore - 1n) }),
+  };
+  return { request_range: request };
+}
+
+export function nested(txn: Txn): Op {
+  return { request_txn: txn };
+}
+
+export function absent(key: string): Compare {
+  return created(key, 0n);
+}
+
+export function present(key: string): Compare {
+  return { key: base64(key), target: "CREATE", result: "GREATER", create_revision: "0" };
+}
+
+export function created(key: string, revision: bigint): Compare {
+  return {
+    key: base64(key),
+    target: "CREATE",
+    result: "EQUAL",
+    create_revision: String(revision),
+  };
+}
+
+export function unchanged({ key, modified }: Pick<KeyValue, "key" | "modified">): Compare {
+  return { key: base64(key), target: "MOD", result: "EQUAL", mod_revision: modified };
+}
+
+/** It is there, and its value comes after this text by the order of bytes. */
+export function valueAfter(key: string, start: string): Compare {
+  return { key: base64(key), target: "VALUE", result: "GREATER", value: base64(start) };
+}
+
+/** A comparison with a range asks for every key in it; without keys, what is missing counts as 0. */
+export function empty({ start, end }: Room): Compare {
+  return { ...created(start, 0n), range_end: base64(end) };
+}
+
+/** No key in the room is older than this. */
+export function oldestIs({ start, end }: Room, revision: bigint): Compare {
+  return {
+    ...present(start),
+    range_end: base64(end),
+    create_revision: String(revision - 1n),
+  };
+}
+
+/** The keys that the i-th operation of a transaction found. */
+export function found(txn: RawTxn, i: number): KeyValue[] {
+  return keyValues(txn.responses?.[i]?.response_range);
+}
+
+export function countOf(txn: RawTxn, i: number): number {
+  return Number(txn.responses?.[i]?.response_range?.count ?? 0);
+}
+
+function keyValues(raw: RawRange | undefined): KeyValue[] {
+  return (raw?.kvs ?? []).map((kv) => ({
+    key: text(kv.key),
+    value: text(kv.value ?? ""),
+    created: BigInt(kv.create_revision ?? 0),
+    modified: kv.mod_revision ?? "0",
+    lease: kv.lease ?? "0",
+  }));
+}
+
+export function base64(plain: string): string {
+  return Buffer.from(plain).toString("base64");
+}
+
+export function text(encoded: string): string {
+  return Buffer.from(encoded, "base64").toString();
+}

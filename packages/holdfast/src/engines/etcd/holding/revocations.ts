@@ -1,0 +1,135 @@
+import type { RevokeRef } from "../../../engine.js";
+import { EngineError, UnsupportedError } from "../../../errors.js";
+import type { EtcdClient } from "../client/client.js";
+import { isLeaseGone } from "../client/failure.js";
+import {
+  type Compare,
+  del,
+  type KeyValue,
+  type Op,
+  put,
+  type RawTxn,
+  unchanged,
+} from "../client/requests.js";
+import type { Leases } from "../leases/leases.js";
+import { hashOf, type Keys, markerOf } from "../queue/keys.js";
+import { type Entry, type Member, tokenInUse, writeEntry } from "../queue/queue.js";
+import type { Readings } from "../queue/queue-reader.js";
+
+const MOST_CHANGES = 5;
+const NOTE_MS = 10_000;
+
+/** Forbids the renewal of one grant, or ends it, and leaves word for its holder. */
+export class Revocations {
+  readonly #client: EtcdClient;
+  readonly #keys: Keys;
+  readonly #readings: Readings;
+  readonly #leases: Leases;
+
+  constructor(client: EtcdClient, keys: Keys, readings: Readings, leases: Leases) {
+    this.#client = client;
+    this.#keys = keys;
+    this.#readings = readings;
+    this.#leases = leases;
+  }
+
+  async revoke(ref: RevokeRef, deadline: number): Promise<"revoked" | "gone"> {
+    for (let changes = 0; changes < MOST_CHANGES; changes++) {
+      const line = await this.#readings.line(ref.resource, deadline);
+      const holder = line.holders.find((member) => tokenInUse(member) === ref.token);
+      if (holder === undefined) return "gone";
+      if (holder.entry?.revoked && !ref.force) return "revoked";
+      if (await this.#end(ref, holder, deadline)) return "revoked";
+    }
+    throw new EngineError("a grant changes faster than it can be revoked", {
+      effect: "none",
+      retryable: true,
+    });
+  }
+
+  /** False when the grant has changed meanwhile. */
+  async #end({ resource, force }: RevokeRef, holder: Member, deadline: number): Promise<boolean> {
+    const { entry, key } = holder;
+    if (force) {
+      const note = await this.#note(resource, holder, deadline);
+      const success = [del(key), del(markerOf(key)), ...note];
+      // Unchanged, as it may have been passed on meanwhile, and then another one is at work.
+      const answer = await this.#send({ compare: [unchanged(holder)], success }, deadline);
+      return answer.succeeded === true;
+    }
+    if (entry === null) {
+      throw new UnsupportedError(
+        `"${resource}" is held by another program, which cannot be told; force ends its grant`,
+      );
+    }
+    const revoked = await this.#forbid(resource, holder, entry, deadline);
+    if (revoked === null) return false;
+    await this.#let(revoked, entry, deadline).catch(afterTheFact);
+    return true;
+  }
+
+  /**
+   * The grant is revoked on the lease that it has: no renewal counts from this moment on. What is left is
+   * measured only then, because a renewal in between would make its holder believe in more. Null when the
+   * grant has changed meanwhile.
+   */
+  async #forbid(
+    resource: string,
+    holder: Member,
+    entry: Entry,
+    deadline: number,
+  ): Promise<KeyValue | null> {
+    const value = writeEntry({ ...entry, revoked: true });
+    const note = await this.#note(resource, holder, deadline);
+    const success = [put(holder.key, value, holder.lease), ...note];
+    try {
+      const answer = await this.#send({ compare: [unchanged(holder)], success }, deadline);
+      const modified = answer.header.revision ?? "0";
+      return answer.succeeded ? { ...holder, value, modified } : null;
+    } catch (error) {
+      // Its lease has ended, and its key with it.
+      if (isLeaseGone(error)) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Its lease lives on as long as others on it are renewed; so the grant goes to a lease of its own, for
+   * what the old one has left and no less: its holder may not have heard yet. Its mark follows, to end a
+   * lock-delay later. One that was released or passed on meanwhile is left alone.
+   */
+  async #let(revoked: KeyValue, entry: Entry, deadline: number): Promise<void> {
+    const { key, value } = revoked;
+    const left = await this.#leases.leftOf(revoked, deadline);
+    if (left === null) return;
+    const own = await this.#leases.dying(left.mostMs, deadline);
+    const success = [put(key, value, own.id)];
+    if (entry.lockDelayMs > 0 && entry.claimed) {
+      const mark = await this.#leases.dying(own.ttlMs + entry.lockDelayMs, deadline);
+      success.push(put(markerOf(key), "", mark.id));
+    }
+    await this.#send({ compare: [unchanged(revoked)], success }, deadline);
+  }
+
+  async #note(resource: string, { entry, key }: Member, deadline: number): Promise<Op[]> {
+    if (entry === null) return [];
+    const { id } = await this.#leases.dying(NOTE_MS, deadline);
+    return [put(`${this.#keys.notes(entry.engine).start}${hashOf(key)}`, resource, id)];
+  }
+
+  #send(txn: { compare: Compare[]; success: Op[] }, deadline: number): Promise<RawTxn> {
+    return this.#client.txn({ ...txn, failure: [] }, { deadline, repeatable: false });
+  }
+}
+
+/** The grant is revoked by then, whatever kept the rest from being done. */
+function afterTheFact(error: unknown): never {
+  if (!(error instanceof EngineError)) throw error;
+  const { message, retryable, reason } = error;
+  throw new EngineError(message, { effect: "unknown", retryable, reason, cause: error });
+}
+
+/** Whether a token is of this member's range. */
+export function owns({ created: revision, entry }: Member, token: bigint): boolean {
+  return token >> 10n === revision && Number(token & 1023n) < (entry?.tokens ?? 1);
+}

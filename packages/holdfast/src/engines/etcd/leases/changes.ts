@@ -1,0 +1,162 @@
+import { systemClock } from "../../../core/runtime/clock.js";
+import type { Gone, RenewRef } from "../../../engine.js";
+import { EngineError } from "../../../errors.js";
+import type { EtcdClient } from "../client/client.js";
+import { found, get, type KeyValue, type Op, type RawTxn, unchanged } from "../client/requests.js";
+import type { Holdings } from "../holding/holdings.js";
+import { type Entry, readEntry, writeEntry } from "../queue/queue.js";
+import { type Life, type Lives, puts } from "./lease-pool.js";
+import type { Leases } from "./leases.js";
+
+const MOST_CHANGES = 3;
+
+/** Renewed, counted on the engine's clock. */
+export interface Confirmed {
+  readonly kind: "confirmed";
+  readonly since: number;
+  readonly ttlMs: number;
+  /** The key as it is now, if it was written. */
+  readonly moved: KeyValue | null;
+  readonly marker: string | null;
+  /** Left to time: it is nobody's from now on. */
+  readonly left: boolean;
+}
+
+/** One grant to renew, in the order of the calls. */
+export interface Wanted extends Required<RenewRef> {
+  readonly order: number;
+}
+
+/**
+ * Renewals that change what a key says or what it hangs on. Each is built on the key as it was read, and
+ * comes to nothing if the key has changed by then, however late it arrives.
+ */
+export class Changes {
+  readonly #client: EtcdClient;
+  readonly #lives: Lives;
+  readonly #leases: Leases;
+  readonly #holdings: Holdings;
+
+  constructor(client: EtcdClient, lives: Lives, leases: Leases, holdings: Holdings) {
+    this.#client = client;
+    this.#lives = lives;
+    this.#leases = leases;
+    this.#holdings = holdings;
+  }
+
+  /**
+   * Whether an earlier change of this grant was sent and not answered, and could still be carried out.
+   * To write once more, even if nothing is to be changed, puts an end to that.
+   */
+  isInDoubt(wanted: Wanted, { modified }: KeyValue): boolean {
+    const doubtful = this.#holdings.grant(wanted)?.doubtful;
+    for (const old of doubtful ?? []) {
+      if (BigInt(old) < BigInt(modified)) doubtful?.delete(old);
+    }
+    return doubtful?.has(modified) === true;
+  }
+
+  /**
+   * To the lease of another life, away from one that is ending, or with another token in use. What came
+   * after this renewal is not overwritten, nor is a revocation of the token in use.
+   */
+  async write(wanted: Wanted, kv: KeyValue, deadline: number): Promise<Confirmed | Gone> {
+    let current = kv;
+    for (let changes = 0; changes < MOST_CHANGES; changes++) {
+      const now = current;
+      const entry = readEntry(now)!;
+      const over = isOver(entry, wanted);
+      if (over !== null) return over;
+      if (wanted.order < entry.order) return this.remaining(wanted, now, entry, deadline);
+      const { ttlMs, order, leave: left } = wanted;
+      const index = Math.max(wanted.index, entry.index);
+      const next = { ...entry, ttlMs, order, index, left, claimed: true, revoked: false };
+      const value = writeEntry(next);
+      const outcome = await this.#onLife(wanted, entry, deadline, async (life) => {
+        const success = puts(now.key, value, life);
+        const answer = await this.#change(wanted, now, success, deadline);
+        if (!answer.succeeded) return found(answer, 0)[0] ?? null;
+        const modified = answer.header.revision ?? "0";
+        const moved = { ...now, value, modified, lease: life.lease.id };
+        // Where the new lease has ended by now, nobody was told of it for this grant: it goes on to the next.
+        const isKept = left || this.#lives.isKept(life);
+        return isKept ? confirmed(life, ttlMs, moved, left) : moved;
+      });
+      if (outcome === null) return { kind: "gone", why: "expired" };
+      if ("kind" in outcome) return outcome;
+      current = outcome;
+    }
+    throw new EngineError("a grant's key changes faster than it can be moved", {
+      effect: "unknown",
+      retryable: true,
+    });
+  }
+
+  /** What is left hangs on leases of its own, which nobody keeps alive. */
+  async #onLife<T>(
+    { ttlMs, leave }: Wanted,
+    { lockDelayMs }: Entry,
+    deadline: number,
+    act: (life: Life) => Promise<T>,
+  ): Promise<T> {
+    if (!leave) return this.#lives.on({ ttlMs, lockDelayMs }, deadline, act);
+    const marked = lockDelayMs > 0 ? this.#leases.dying(ttlMs + lockDelayMs, deadline) : null;
+    const [lease, marker] = await Promise.all([this.#leases.dying(ttlMs, deadline), marked]);
+    return act({ lease, marker });
+  }
+
+  async #change(
+    wanted: Wanted,
+    now: KeyValue,
+    success: readonly Op[],
+    deadline: number,
+  ): Promise<RawTxn> {
+    const doubtful = this.#holdings.grant(wanted)?.doubtful;
+    const txn = { compare: [unchanged(now)], success, failure: [get(now.key)] };
+    doubtful?.add(now.modified);
+    try {
+      const answer = await this.#client.txn(txn, { deadline, repeatable: true, urgent: true });
+      doubtful?.delete(now.modified);
+      return answer;
+    } catch (error) {
+      if (error instanceof EngineError && error.effect === "none") doubtful?.delete(now.modified);
+      throw error;
+    }
+  }
+
+  /** A later renewal has been carried out already: this one is told what that has left. */
+  async remaining(
+    wanted: Wanted,
+    kv: KeyValue,
+    { ttlMs, left }: Entry,
+    deadline: number,
+  ): Promise<Confirmed | Gone> {
+    const marker = this.#holdings.grant(wanted)?.marker ?? null;
+    const kept = this.#leases.find(kv.lease);
+    const answer = { kind: "confirmed", moved: null, marker, left } as const;
+    if (kept !== null) {
+      return { ...answer, since: kept.since, ttlMs: Math.min(ttlMs, kept.ttlMs) };
+    }
+    const since = systemClock.now();
+    const { leastMs = 0 } = (await this.#leases.leftOf(kv, deadline)) ?? {};
+    return leastMs === 0
+      ? { kind: "gone", why: "expired" }
+      : { ...answer, since, ttlMs: Math.min(ttlMs, leastMs) };
+  }
+}
+
+/** A grant that was left is nobody's; a revocation is for the token that was in use. */
+export function isOver({ left, revoked, index }: Entry, wanted: Wanted): Gone | null {
+  if (left && !wanted.leave) return { kind: "gone", why: "expired" };
+  return revoked && wanted.index <= index ? { kind: "gone", why: "revoked" } : null;
+}
+
+export function confirmed(
+  { lease, marker }: Life,
+  ttlMs: number,
+  moved: KeyValue | null,
+  left = false,
+): Confirmed {
+  const since = Math.min(lease.since, marker?.since ?? Infinity);
+  return { kind: "confirmed", since, ttlMs, moved, marker: marker?.id ?? null, left };
+}

@@ -1,0 +1,240 @@
+import { systemClock } from "../../../core/runtime/clock.js";
+import { EngineError } from "../../../errors.js";
+import type { CallOptions, EtcdClient } from "../client/client.js";
+import { withoutEffect } from "../client/failure.js";
+import { found, get, type KeyValue, put } from "../client/requests.js";
+import { leaseAnswer } from "../client/shapes.js";
+
+// Near its end a lease is not worth keeping: what hangs on it is moved to a new one.
+const LAST_PART = 0.9;
+const MOST_PROOFS = 3;
+// Of the life of a lease. Others wait for the same keepalive, and have less time than a patient claim.
+const FIRST_TRY = 1 / 6;
+
+/** One etcd lease that all grants of one life share. */
+export interface SharedLease {
+  readonly id: string;
+  readonly ttlMs: number;
+  /** On the engine's clock: the send of the grant or of the last keepalive known to be good. */
+  since: number;
+}
+
+interface Kept extends SharedLease {
+  /** A keepalive that was acknowledged, by a leader that may have been none any more. */
+  heard: { readonly sentAt: number; readonly ackedAt: number; readonly term: string } | null;
+}
+
+/**
+ * The leases of this process, one for each length of life. They are kept alive when somebody needs
+ * them, so what nobody renews ends.
+ *
+ * A leader that was paused may acknowledge a keepalive although another one has long let the lease
+ * expire. So an acknowledgement counts only once a later answer of the majority comes from the same
+ * term: no other leader can have been elected in between.
+ *
+ * A canary sits on each lease before anything else does, so that its end is heard of (notices.ts).
+ */
+export class Leases {
+  readonly #client: EtcdClient;
+  readonly #kept = new Map<number, Kept>();
+  readonly #underWay = new Map<number, Promise<Kept>>();
+  readonly #graves = new Map<number, Kept>();
+  readonly #digging = new Map<number, Promise<Kept>>();
+  readonly #canaryOf: (lease: string) => string;
+  /** Told when a keepalive finds that a lease is no more. */
+  onEnd: (id: string) => void = () => {};
+
+  constructor(client: EtcdClient, canaryOf: (lease: string) => string) {
+    this.#client = client;
+    this.#canaryOf = canaryOf;
+    client.onAnswer = (term, askedAt) => this.#prove(term, askedAt);
+  }
+
+  /** A lease for at least ttlMs that was confirmed no longer ago than this part of its life. */
+  async ready(ttlMs: number, part: number, deadline: number): Promise<SharedLease> {
+    const seconds = Math.ceil(ttlMs / 1_000);
+    const kept = this.#kept.get(seconds);
+    // What was acknowledged just now is proven by the answer to whatever the caller asks next.
+    const newest = Math.max(kept?.since ?? -Infinity, kept?.heard?.sentAt ?? -Infinity);
+    if (kept !== undefined && systemClock.now() - newest <= kept.ttlMs * part) return kept;
+    const refresh = () => this.#refresh(seconds, this.#kept.get(seconds), deadline);
+    return together(this.#underWay, seconds, deadline, refresh);
+  }
+
+  /** The one for this life, as it is. */
+  peek(ttlMs: number): SharedLease | null {
+    return this.#kept.get(Math.ceil(ttlMs / 1_000)) ?? null;
+  }
+
+  /** One of ours, if it is. */
+  find(id: string): SharedLease | null {
+    for (const kept of this.#kept.values()) if (kept.id === id) return kept;
+    return null;
+  }
+
+  ids(): string[] {
+    return [...this.#kept.values()].map(({ id }) => id);
+  }
+
+  /** The server does not know one of them any more; which one, it does not say. */
+  forgetAll(): void {
+    this.#kept.clear();
+    this.#graves.clear();
+  }
+
+  /**
+   * Something hangs on this lease, or on one of them, that could not be taken away: it is kept alive no
+   * more, and ends with it. Whatever else hangs on it is moved when it is renewed.
+   */
+  retire(id: string | null): void {
+    for (const [seconds, kept] of this.#kept) {
+      if (id === null || kept.id === id) this.#kept.delete(seconds);
+    }
+  }
+
+  /** A lease that nobody will keep alive: what hangs on it ends by itself. */
+  dying(ttlMs: number, deadline: number): Promise<SharedLease> {
+    return this.#grant(Math.max(1, Math.ceil(ttlMs / 1_000)), deadline);
+  }
+
+  /** For tombstones, which share one as long as it has enough life left. */
+  async grave(ttlMs: number, deadline: number): Promise<SharedLease> {
+    const seconds = 2 * Math.ceil(ttlMs / 1_000);
+    const known = this.#graves.get(seconds);
+    if (known !== undefined && known.ttlMs - ageOf(known) >= ttlMs) return known;
+    const dig = () => this.#grant(seconds, deadline);
+    const grave = await together(this.#digging, seconds, deadline, dig);
+    this.#graves.set(seconds, grave);
+    return grave;
+  }
+
+  /** What is left of any lease: etcd counts in whole seconds, so between the two. */
+  async left(id: string, deadline: number): Promise<Left> {
+    const answer = await this.#client.call("/v3/lease/timetolive", { ID: id }, leaseAnswer(id), {
+      deadline,
+      repeatable: true,
+    });
+    const { header, TTL = "0", grantedTTL = "0" } = answer;
+    const seconds = Number(TTL);
+    const term = header.raft_term;
+    if (seconds < 0) return { leastMs: 0, mostMs: 0, term };
+    const mostMs = Math.min(seconds + 1, Number(grantedTTL)) * 1_000;
+    return { leastMs: seconds * 1_000, mostMs, term };
+  }
+
+  /**
+   * What a key has left, by the lease that it hangs on; null when it hangs there no more. That is a
+   * leader's word as well, and counts like a keepalive's: with an answer of the majority from the same
+   * term.
+   */
+  async leftOf({ key, lease }: KeyValue, deadline: number): Promise<Left | null> {
+    for (let proofs = 1; ; proofs++) {
+      const left = await this.left(lease, deadline);
+      const txn = { compare: [], success: [get(key)], failure: [] };
+      const answer = await this.#client.txn(txn, urgent(deadline));
+      if (found(answer, 0)[0]?.lease !== lease) return null;
+      if (answer.header.raft_term === left.term) return left;
+      if (proofs === MOST_PROOFS) throw changing();
+    }
+  }
+
+  async #refresh(seconds: number, kept: Kept | undefined, deadline: number): Promise<Kept> {
+    if (kept !== undefined && ageOf(kept) < kept.ttlMs * LAST_PART) {
+      if (await this.#keepAlive(kept, deadline)) return kept;
+      this.onEnd(kept.id);
+    }
+    const fresh = await this.#withCanary(seconds, deadline);
+    for (const [life, old] of this.#kept) if (ageOf(old) > old.ttlMs) this.#kept.delete(life);
+    this.#kept.set(seconds, fresh);
+    return fresh;
+  }
+
+  async #withCanary(seconds: number, deadline: number): Promise<Kept> {
+    const fresh = await this.#grant(seconds, deadline);
+    const success = [put(this.#canaryOf(fresh.id), "", fresh.id)];
+    const txn = { compare: [], success, failure: [] };
+    const firstTryMs = fresh.ttlMs * FIRST_TRY;
+    await this.#client.txn(txn, { ...urgent(deadline), firstTryMs });
+    return fresh;
+  }
+
+  /** False when the lease is no more. */
+  async #keepAlive(kept: Kept, deadline: number): Promise<boolean> {
+    const sentAt = systemClock.now();
+    const { header, TTL = "0" } = await this.#client.call(
+      "/v3/lease/keepalive",
+      { ID: kept.id },
+      leaseAnswer(kept.id),
+      { ...urgent(deadline), firstTryMs: kept.ttlMs * FIRST_TRY },
+    );
+    if (Number(TTL) <= 0) return false;
+    kept.heard = { sentAt, ackedAt: systemClock.now(), term: header.raft_term };
+    return true;
+  }
+
+  /** A grant is agreed on by a majority, so it needs no further proof. */
+  async #grant(seconds: number, deadline: number): Promise<Kept> {
+    const since = systemClock.now();
+    const body = { TTL: String(seconds), ID: "0" };
+    // Should an answer be lost, a lease without keys is left, and ends by itself.
+    const { ID, TTL } = await this.#client.call("/v3/lease/grant", body, leaseAnswer(null), {
+      ...urgent(deadline),
+      firstTryMs: seconds * 1_000 * FIRST_TRY,
+    });
+    return { id: ID, ttlMs: Number(TTL) * 1_000, since, heard: null };
+  }
+
+  #prove(term: string, askedAt: number): void {
+    for (const kept of this.#kept.values()) {
+      const { heard } = kept;
+      if (heard === null || askedAt < heard.ackedAt) continue;
+      if (heard.term === term) kept.since = Math.max(kept.since, heard.sentAt);
+      kept.heard = null;
+    }
+  }
+}
+
+interface Left {
+  readonly leastMs: number;
+  readonly mostMs: number;
+  /** Of the leader who says so. */
+  readonly term: string;
+}
+
+/**
+ * One at a time for each life, and everybody waits for that one. Whoever began it may have had less time
+ * than we have, so that what it gave up is begun again.
+ */
+async function together(
+  underWay: Map<number, Promise<Kept>>,
+  seconds: number,
+  deadline: number,
+  begin: () => Promise<Kept>,
+): Promise<Kept> {
+  for (;;) {
+    const joined = underWay.get(seconds);
+    const work = joined ?? begin().finally(() => underWay.delete(seconds));
+    underWay.set(seconds, work);
+    try {
+      return await work;
+    } catch (error) {
+      const isAnswered = !(error instanceof EngineError) || error.reason !== "unreachable";
+      if (joined !== undefined && !isAnswered && systemClock.now() < deadline) continue;
+      // Whatever this was for has not been sent yet.
+      throw withoutEffect(error);
+    }
+  }
+}
+
+function ageOf(kept: SharedLease): number {
+  return systemClock.now() - kept.since;
+}
+
+function changing(): EngineError {
+  const message = "etcd's leaders change faster than a lease can be asked after";
+  return new EngineError(message, { effect: "unknown", retryable: true });
+}
+
+function urgent(deadline: number): CallOptions {
+  return { deadline, repeatable: true, urgent: true };
+}

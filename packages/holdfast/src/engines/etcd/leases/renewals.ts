@@ -1,0 +1,178 @@
+import { systemClock } from "../../../core/runtime/clock.js";
+import type { Failed, Gone, RenewRef } from "../../../engine.js";
+import type { EtcdClient } from "../client/client.js";
+import { failedRequest, isOutOfSpace } from "../client/failure.js";
+import { found, get, type KeyValue, type Op } from "../client/requests.js";
+import type { Holdings } from "../holding/holdings.js";
+import type { Keys } from "../queue/keys.js";
+import { type Entry, readEntry } from "../queue/queue.js";
+import { type Changes, type Confirmed, confirmed, isOver, type Wanted } from "./changes.js";
+import type { Life, Lives } from "./lease-pool.js";
+
+/** etcd takes 128 operations in a transaction by default. */
+const MOST_GETS = 100;
+/** A lease that was confirmed within this part of its life is not asked for again. */
+const RECENT = 0.1;
+const MOST_PROOFS = 3;
+
+type Outcome = Confirmed | Gone | Failed;
+
+interface Renewal {
+  readonly wanted: Wanted;
+  readonly life: Life;
+}
+
+/**
+ * Renews grants of one process. One keepalive confirms the lease that grants of one life share; what a
+ * keepalive cannot say, whether each key is still there and not revoked, is read after it.
+ */
+export class Renewals {
+  readonly #client: EtcdClient;
+  readonly #keys: Keys;
+  readonly #lives: Lives;
+  readonly #changes: Changes;
+  readonly #holdings: Holdings;
+
+  constructor(client: EtcdClient, keys: Keys, lives: Lives, changes: Changes, holdings: Holdings) {
+    this.#client = client;
+    this.#keys = keys;
+    this.#lives = lives;
+    this.#changes = changes;
+    this.#holdings = holdings;
+  }
+
+  async renew(refs: readonly RenewRef[], order: number, deadline: number): Promise<Outcome[]> {
+    const outcomes: Outcome[] = [];
+    const works: Promise<unknown>[] = [];
+    const usual: [at: number, wanted: Wanted][] = [];
+    for (const [i, ref] of refs.entries()) {
+      const wanted = { index: 0, leave: false, ...ref, order };
+      const grant = this.#holdings.grant(ref);
+      if (grant !== null) grant.leaving ||= wanted.leave;
+      const isLate = grant !== null && order < grant.order;
+      if (grant !== null && !isLate) grant.order = order;
+      if (grant?.gone) outcomes[i] = { kind: "gone", why: "expired" };
+      else if (isLate) {
+        const late = this.#late(wanted, deadline).catch(failedRequest);
+        works.push(late.then((outcome) => (outcomes[i] = outcome)));
+      } else if (grant?.told === false || wanted.leave) {
+        // One that took over by the end of the last before it: now its key is made to say so.
+        const self = grant?.told === false ? grant.self : null;
+        const written = this.#written(wanted, self, deadline).catch(failedRequest);
+        works.push(written.then((outcome) => (outcomes[i] = outcome)));
+      } else usual.push([i, wanted]);
+    }
+    for (let i = 0; i < usual.length; i += MOST_GETS) {
+      const chunk = usual.slice(i, i + MOST_GETS);
+      const asked = chunk.map(([, wanted]) => wanted);
+      // One chunk that cannot be read does not decide for the others.
+      const answered = this.#chunk(asked, deadline).catch((error: unknown) =>
+        asked.map(() => failedRequest(error)),
+      );
+      const renewed = answered.then((answers) => {
+        for (const [j, [at]] of chunk.entries()) outcomes[at] = answers[j]!;
+      });
+      works.push(renewed);
+    }
+    await Promise.all(works);
+    return outcomes;
+  }
+
+  /** A later renewal was asked for already; one that changes nothing leaves no word of it in the key. */
+  async #late(wanted: Wanted, deadline: number): Promise<Outcome> {
+    const { resource, grantId } = wanted;
+    const [kv] = await this.#read([get(this.#keys.entry(resource, grantId))], deadline);
+    const entry = kv === undefined ? null : readEntry(kv);
+    if (kv === undefined || !entry?.claimed) return { kind: "gone", why: "expired" };
+    return isOver(entry, wanted) ?? this.#changes.remaining(wanted, kv, entry, deadline);
+  }
+
+  /** Where it is known that the key has to change. */
+  async #written(wanted: Wanted, self: KeyValue | null, deadline: number): Promise<Outcome> {
+    if (self !== null) {
+      return this.#changes.write(wanted, self, deadline).catch((error: unknown) => {
+        if (!isOutOfSpace(error)) throw error;
+        return this.#asItIs(wanted, self, deadline, error);
+      });
+    }
+    const { resource, grantId } = wanted;
+    const [kv] = await this.#read([get(this.#keys.entry(resource, grantId))], deadline);
+    if (kv === undefined || !readEntry(kv)?.claimed) return { kind: "gone", why: "expired" };
+    return this.#changes.write(wanted, kv, deadline);
+  }
+
+  /**
+   * etcd refuses to write, and keeps leases alive all the same. So one that took over from its predecessor
+   * holds on by the lease that it waited with, for as long as that is good, until its key can be written.
+   */
+  async #asItIs(
+    wanted: Wanted,
+    { key, created, lease: id }: KeyValue,
+    deadline: number,
+    error: unknown,
+  ): Promise<Outcome> {
+    const lease = await this.#lives.ofWaiter(wanted.ttlMs, RECENT, deadline);
+    const [kv] = await this.#read([get(key)], deadline);
+    if (kv?.created !== created) return { kind: "gone", why: "expired" };
+    const over = isOver(readEntry(kv)!, wanted);
+    if (over !== null) return over;
+    if (lease.id !== id || kv.lease !== id) throw error;
+    return confirmed({ lease, marker: null }, Math.min(wanted.ttlMs, lease.ttlMs), null);
+  }
+
+  async #chunk(all: readonly Wanted[], deadline: number): Promise<Outcome[]> {
+    for (let proofs = 1; ; proofs++) {
+      const startedAt = systemClock.now();
+      const renewals = await Promise.all(
+        all.map(async (wanted) => ({ wanted, life: await this.#lifeOf(wanted, deadline) })),
+      );
+      const gets = all.map(({ resource, grantId }) => get(this.#keys.entry(resource, grantId)));
+      const keys = await this.#read(gets, deadline);
+      // Not proven: a leader changed between keepalive and reading, and it may have been the old one's.
+      const proven = renewals.every(({ life }) => isRecent(life, startedAt));
+      if (!proven && proofs < MOST_PROOFS) continue;
+      return Promise.all(renewals.map((renewal, i) => this.#one(renewal, keys[i], deadline)));
+    }
+  }
+
+  /** The lock-delay of grants that this process was given is known here; others' is read with the key. */
+  #lifeOf(wanted: Wanted, deadline: number): Promise<Life> {
+    const lockDelayMs = this.#holdings.grant(wanted)?.lockDelayMs ?? 0;
+    return this.#lives.of({ ttlMs: wanted.ttlMs, lockDelayMs }, RECENT, deadline);
+  }
+
+  async #one(
+    { wanted, life }: Renewal,
+    kv: KeyValue | undefined,
+    deadline: number,
+  ): Promise<Outcome> {
+    try {
+      const entry = kv === undefined ? null : readEntry(kv);
+      if (kv === undefined || entry === null) return { kind: "gone", why: "expired" };
+      const over = isOver(entry, wanted);
+      if (over !== null) return over;
+      if (!entry.claimed) return { kind: "gone", why: "unknown" };
+      const isKept = this.#hangsOn(life, wanted, kv, entry) && !this.#changes.isInDoubt(wanted, kv);
+      const isSame = entry.ttlMs === wanted.ttlMs && entry.index >= wanted.index && !wanted.leave;
+      if (isKept && isSame) return confirmed(life, wanted.ttlMs, null);
+      return await this.#changes.write(wanted, kv, deadline);
+    } catch (error) {
+      return failedRequest(error);
+    }
+  }
+
+  async #read(gets: readonly Op[], deadline: number): Promise<(KeyValue | undefined)[]> {
+    const txn = { compare: [], success: gets, failure: [] };
+    const answer = await this.#client.txn(txn, { deadline, repeatable: true, urgent: true });
+    return gets.map((_, i) => found(answer, i)[0]);
+  }
+
+  #hangsOn({ lease, marker }: Life, wanted: Wanted, kv: KeyValue, entry: Entry): boolean {
+    const mark = entry.lockDelayMs > 0 ? this.#holdings.grant(wanted)?.marker : null;
+    return kv.lease === lease.id && mark === (marker?.id ?? null);
+  }
+}
+
+function isRecent({ lease, marker }: Life, at: number): boolean {
+  return Math.min(lease.since, marker?.since ?? Infinity) >= at - lease.ttlMs * RECENT;
+}

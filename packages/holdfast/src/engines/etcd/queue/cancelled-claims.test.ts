@@ -1,0 +1,118 @@
+// Claims that are given up: before they were sent, and after.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startEtcd } from "@holdfast/servers";
+import type { Claim } from "../../../engine.js";
+import { now } from "../../../test-support/call.fixture.js";
+import { claim as claimOf } from "../../../test-support/claim.fixture.js";
+import { until } from "../../../test-support/until.fixture.js";
+import { deletionOf, HeldBack, putOf } from "../test/support/held-back.fixture.js";
+import { Ground } from "../test/support/test-server.fixture.js";
+
+const TTL_MS = 4_000;
+/** A waiter is given up when nobody asks after it for three seconds. */
+const FORGOTTEN_MS = 3_000;
+
+const claim = (resource: string, more: Partial<Claim> = {}) =>
+  claimOf(resource, { ttlMs: TTL_MS, ...more });
+
+describe("claims of etcd that are given up", { concurrency: 4 }, () => {
+  for (const verb of ["tryAcquire", "enqueue"] as const) {
+    it(`a release is not swallowed by a repeated ${verb} that was not sent yet`, async () => {
+      await using server = await startEtcd();
+      await using ground = new Ground(server);
+      const [relay] = await ground.relays();
+      const engine = ground.engine({ endpoints: [`127.0.0.1:${relay!.port}`] });
+      const keys = () => ground.ctl("get", "--prefix", "--keys-only", "holdfast/first/");
+      const neighbour = claim("other");
+      assert.equal((await engine.tryAcquire(neighbour, now())).kind, "granted");
+      // The lease of waiters is there already, too.
+      assert.equal((await engine.queue!.enqueue(claim("other"), now())).kind, "queued");
+      const one = claim("first");
+      const ask = (timeoutMs: number) =>
+        verb === "enqueue"
+          ? engine.queue!.enqueue(one, now(timeoutMs))
+          : engine.tryAcquire(one, now(timeoutMs));
+      relay!.mute();
+      const first = ask(1_000).catch(() => "failed");
+      await until("the claim has arrived", async () => (await keys()) !== "");
+      relay!.cut();
+      assert.equal(await first, "failed");
+      // Its lease is not fresh any more, so the repeat asks for that first, and cannot.
+      await sleep(TTL_MS / 2);
+      const second = ask(3_000).catch(() => "failed");
+      await sleep(100);
+      const released = engine.release([{ ...one, tombstoneMs: 60_000 }], now(500));
+      assert.notEqual((await released)[0]!.kind, "gone", "nobody has said so");
+      relay!.mend();
+      await second;
+      await until("it was taken away", async () => {
+        await engine.renew([{ ...neighbour, ttlMs: TTL_MS }], now());
+        return (await keys()) === "";
+      });
+    });
+  }
+
+  for (const asks of [false, true]) {
+    const title = asks ? "was granted by a push" : "was granted by a heartbeat";
+    it(`a waiter that was given up and then ${title} is not ended by that`, async () => {
+      await using server = await startEtcd();
+      await using relay = await new HeldBack(server.port).start();
+      await using ground = new Ground(server);
+      const [engine, other] = [ground.engine({ endpoints: [relay.endpoint] }), ground.engine()];
+      const ttlMs = 30_000;
+      const [holder, waiter] = [claim("first", { ttlMs }), claim("first", { ttlMs })];
+      await other.tryAcquire(holder, now());
+      assert.equal((await engine.queue!.enqueue(waiter, now())).kind, "queued");
+      let pushes = 0;
+      engine.queue!.onGrant(() => pushes++);
+      // Its lease lives on without it, as for other waiters of its process.
+      const neighbour = claim("other", { ttlMs });
+      await other.tryAcquire(claim("other", { ttlMs }), now());
+      await engine.queue!.enqueue(neighbour, now());
+      relay.withhold(deletionOf("holdfast/first/"));
+      const started = performance.now();
+      while (relay.caught === 0) {
+        assert.ok(performance.now() - started < 10 * FORGOTTEN_MS, "nobody gave it up");
+        await engine.queue!.heartbeat([neighbour], now());
+        await sleep(300);
+      }
+      if (asks) {
+        assert.equal((await engine.queue!.heartbeat([waiter], now()))[0]!.kind, "queued");
+        await sleep(300);
+      }
+      await other.release([{ ...holder, tombstoneMs: 0 }], now());
+      if (asks) await until("it is told", () => pushes === 1);
+      else assert.equal((await engine.queue!.heartbeat([waiter], now()))[0]!.kind, "granted");
+      relay.letGo();
+      await sleep(300);
+      const next = await other.tryAcquire(claim("first"), now());
+      assert.equal(next.kind, "busy", "the waiter holds");
+      const [renewed] = await engine.renew([{ ...waiter, ttlMs }], now());
+      assert.equal(renewed!.kind, "renewed");
+    });
+  }
+
+  it("a waiter whose turn was told to nobody is taken away in time", async () => {
+    await using server = await startEtcd();
+    await using relay = await new HeldBack(server.port).start();
+    await using ground = new Ground(server);
+    const [engine, other] = [ground.engine({ endpoints: [relay.endpoint] }), ground.engine()];
+    const [holder, waiter, neighbour] = [claim("first"), claim("first"), claim("other")];
+    await other.tryAcquire(holder, now());
+    await engine.tryAcquire(neighbour, now());
+    assert.equal((await engine.queue!.enqueue(waiter, now())).kind, "queued");
+    relay.keep(putOf("holdfast/first/"));
+    await other.release([{ ...holder, tombstoneMs: 0 }], now());
+    await engine.queue!.heartbeat([waiter], now(600));
+    await until(
+      "it is there no more",
+      async () => {
+        await engine.renew([{ ...neighbour, ttlMs: TTL_MS }], now());
+        return (await ground.ctl("get", "--prefix", "--keys-only", "holdfast/first/")) === "";
+      },
+      10 * TTL_MS,
+    );
+  });
+});

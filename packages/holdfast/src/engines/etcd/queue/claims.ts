@@ -1,0 +1,398 @@
+import type { Claim, Gone } from "../../../engine.js";
+import { EngineError } from "../../../errors.js";
+import type { CallOptions, EtcdClient } from "../client/client.js";
+import {
+  absent,
+  count,
+  countOf,
+  created,
+  del,
+  empty,
+  found,
+  get,
+  type KeyValue,
+  nested,
+  type Op,
+  oldestIs,
+  put,
+  type RawTxn,
+  type Txn,
+  unchanged,
+} from "../client/requests.js";
+import { type Life, type Lives, puts } from "../leases/lease-pool.js";
+import { type Keys, markerOf, markersIn } from "./keys.js";
+import {
+  type Ahead,
+  type Entry,
+  entryOf,
+  type Line,
+  type Member,
+  readEntry,
+  writeEntry,
+} from "./queue.js";
+import type { Readings, Seen } from "./queue-reader.js";
+
+const MOST_CHANGES = 4;
+/** Of those who hold, so many are asked after by name. */
+export const MOST_HOLDERS = 16;
+
+export type Verdict =
+  | Holds
+  | Waits
+  | { readonly kind: "busy"; readonly holders: readonly Member[] }
+  | Gone;
+
+export interface Holds {
+  readonly kind: "holds";
+  readonly self: KeyValue;
+  readonly entry: Entry;
+  /** The lease of its mark, where it has one and it was put just now. */
+  readonly marker: string | null;
+}
+
+export interface Waits {
+  readonly kind: "waits";
+  readonly self: KeyValue;
+  /** Null where the line is too long to be read for it. */
+  readonly position: number | null;
+  readonly holders: readonly Member[];
+  /** Keys whose end may be its turn; null where they are as before. */
+  readonly before: readonly Ahead[] | null;
+  /** The one of them that is all it waits for, where nothing has to be asked then. */
+  readonly lastBefore: Ahead | null;
+  /** When the line was read that this follows from; now where it is left out. */
+  readonly readAt?: number;
+}
+
+/** One of our own that waits in a long line: who comes after it need not read that line. */
+export interface Hint {
+  readonly self: Ahead;
+  readonly holders: readonly Member[];
+  readonly readAt: number;
+}
+
+/** The claims of one engine, each decided by a transaction. */
+export class Claims {
+  readonly #client: EtcdClient;
+  readonly #keys: Keys;
+  readonly #lives: Lives;
+  readonly #readings: Readings;
+  readonly #engineId: string;
+  /** The last of our own before a claim, if it waits far behind. */
+  hintFor: (claim: Claim) => Hint | null = () => null;
+
+  constructor(client: EtcdClient, keys: Keys, lives: Lives, readings: Readings, engineId: string) {
+    this.#client = client;
+    this.#keys = keys;
+    this.#lives = lives;
+    this.#readings = readings;
+    this.#engineId = engineId;
+  }
+
+  tryAcquire(claim: Claim, deadline: number, isOver: () => boolean): Promise<Verdict> {
+    return this.#lives.on(claim, deadline, async (life): Promise<Verdict> => {
+      if (isOver()) return { kind: "gone", why: "unknown" };
+      const { room, key, take, tombstone } = this.#places(claim, life);
+      const first = await this.#txn(
+        {
+          compare: [absent(tombstone), empty(room)],
+          success: take,
+          failure: [get(tombstone), get(key), ...this.#readings.look(room, claim)],
+        },
+        deadline,
+      );
+      if (first.succeeded) return holding(first, claim, key, life, this.#engineId);
+      if (found(first, 0).length > 0) return { kind: "gone", why: "unknown" };
+      const [own] = found(first, 1);
+      if (own !== undefined) return this.#again(claim.resource, own, false, deadline);
+      const { line } = await this.#readings.seen(room, first, 2, deadline);
+      line.refuseOtherLimit(claim, key);
+      if (!line.admits(claim)) return { kind: "busy", holders: line.holders };
+      return this.#join(claim, deadline);
+    });
+  }
+
+  enqueue(claim: Claim, deadline: number, isOver: () => boolean): Promise<Verdict> {
+    return this.#lives.on(claim, deadline, async (life): Promise<Verdict> => {
+      const { room, key, take, tombstone } = this.#places(claim, life);
+      const waiting = await this.#lives.freshOfWaiter(claim.ttlMs, deadline);
+      if (isOver()) return { kind: "gone", why: "unknown" };
+      const hint = this.hintFor(claim);
+      if (hint !== null) return this.#enqueueBehind(claim, hint, waiting.id, deadline);
+      const value = writeEntry(entryOf(claim, this.#engineId, false));
+      const standInLine = nested({
+        compare: [absent(tombstone), absent(key)],
+        success: [put(key, value, waiting.id), ...this.#readings.look(room, claim)],
+        failure: [get(tombstone), get(key)],
+      });
+      const answer = await this.#txn(
+        { compare: [absent(tombstone), empty(room)], success: take, failure: [standInLine] },
+        deadline,
+      );
+      if (answer.succeeded) return holding(answer, claim, key, life, this.#engineId);
+      const inner: RawTxn = answer.responses?.[0]?.response_txn ?? { header: {} };
+      if (!inner.succeeded) return this.#enqueuedBefore(claim, inner, waiting.id, deadline);
+      const revision = BigInt(answer.header.revision ?? 0);
+      const self = { key, value, created: revision, modified: String(revision), lease: waiting.id };
+      const seen = await this.#readings.seen(room, inner, 1, deadline, true);
+      await this.#refuseOtherLimit(seen.line, claim, self, deadline);
+      return this.#stand(claim.resource, self, seen, deadline);
+    });
+  }
+
+  /**
+   * Behind one of our own that waits, in a line that is too long to be read by everybody: as long as that
+   * one is there and was not let in, nobody behind it is. Who holds is asked after by name.
+   */
+  async #enqueueBehind(
+    claim: Claim,
+    { self: ahead, holders, readAt }: Hint,
+    lease: string,
+    deadline: number,
+  ): Promise<Verdict> {
+    const { resource, grantId } = claim;
+    const [room, key] = [this.#keys.room(resource), this.#keys.entry(resource, grantId)];
+    const tombstone = this.#keys.tombstone(grantId);
+    const value = writeEntry(entryOf(claim, this.#engineId, false));
+    const known = holders.slice(0, MOST_HOLDERS);
+    const asked = [get(ahead.key), count(room), count(markersIn(room))];
+    const success = [put(key, value, lease), ...asked, ...known.map((one) => get(one.key))];
+    const answer = await this.#txn(
+      {
+        compare: [absent(tombstone), absent(key)],
+        success,
+        failure: [get(tombstone), get(key)],
+      },
+      deadline,
+    );
+    if (!answer.succeeded) return this.#enqueuedBefore(claim, answer, lease, deadline);
+    const revision = answer.header.revision ?? "0";
+    const self = { key, value, created: BigInt(revision), modified: revision, lease };
+    const still = known.filter((one, i) => found(answer, 4 + i)[0]?.created === one.created);
+    const [before] = found(answer, 1);
+    const waits = before?.created === ahead.created && readEntry(before)?.claimed === false;
+    if (waits && still.length > 0) {
+      const position = countOf(answer, 2) - countOf(answer, 3) - 1 - still.length;
+      const place = { position, holders: still, before: [ahead], lastBefore: null, readAt };
+      return { kind: "waits", self, ...place };
+    }
+    if (claim.mode === "shared") {
+      const line = await this.#readings.line(resource, deadline);
+      await this.#refuseOtherLimit(line, claim, self, deadline);
+    }
+    return this.look(resource, self, deadline);
+  }
+
+  /** A claim that finds its own key or its tombstone: it was sent before. */
+  async #enqueuedBefore(
+    claim: Claim,
+    answer: RawTxn,
+    lease: string,
+    deadline: number,
+  ): Promise<Verdict> {
+    const [own] = found(answer, 1);
+    if (found(answer, 0).length > 0 || own === undefined) return { kind: "gone", why: "unknown" };
+    const again = await this.#again(claim.resource, own, true, deadline);
+    if (again.kind !== "waits") return again;
+    // It was heard of, as by a heartbeat: its place lives on.
+    return { ...again, self: await this.hang(again.self, lease, deadline) };
+  }
+
+  async #refuseOtherLimit(
+    line: Line,
+    claim: Claim,
+    self: KeyValue,
+    deadline: number,
+  ): Promise<void> {
+    try {
+      line.refuseOtherLimit(claim, self.key);
+    } catch (error) {
+      await this.remove(self, deadline);
+      throw error;
+    }
+  }
+
+  /**
+   * Something before this waiter has ended. If that was all there was, the same transaction that finds
+   * it so tells the waiter: a hand-over is one notice and one transaction.
+   */
+  look(resource: string, self: KeyValue, deadline: number): Promise<Verdict> {
+    const entry = readEntry(self)!;
+    const room = this.#keys.room(resource);
+    return this.#lives.on(entry, deadline, async (life) => {
+      const alone = [unchanged(self), oldestIs(room, self.created), empty(markersIn(room))];
+      const answer = await this.#txn(
+        {
+          compare: entry.mode === "exclusive" ? alone : [absent(self.key)],
+          success: entry.mode === "exclusive" ? told(self, entry, life) : [],
+          failure: [get(self.key), ...this.#readings.look(room, entry, self.created)],
+        },
+        deadline,
+      );
+      if (answer.succeeded) {
+        if (entry.mode === "shared") return { kind: "gone", why: "unknown" };
+        return tellAnswer(answer, self, entry, life);
+      }
+      const [own] = found(answer, 0);
+      if (own === undefined) return { kind: "gone", why: "unknown" };
+      const seen = await this.#readings.seen(room, answer, 1, deadline);
+      return this.#stand(resource, own, seen, deadline);
+    });
+  }
+
+  /** Tells a waiter that it holds, so that from now on it is a holder for good. */
+  async tell(self: KeyValue, deadline: number): Promise<Verdict> {
+    let current = self;
+    for (let changes = 0; changes < MOST_CHANGES; changes++) {
+      const entry = readEntry(current)!;
+      const over = isOver(entry);
+      if (over !== null) return over;
+      if (entry.claimed) return { kind: "holds", self: current, entry, marker: null };
+      const answer = await this.#lives.on(entry, deadline, async (life) => {
+        const txn = await this.#txn(
+          {
+            compare: [unchanged(current)],
+            success: told(current, entry, life),
+            failure: [get(current.key)],
+          },
+          deadline,
+        );
+        return txn.succeeded ? tellAnswer(txn, current, entry, life) : (found(txn, 0)[0] ?? null);
+      });
+      if (answer === null) return { kind: "gone", why: "unknown" };
+      if ("kind" in answer) return answer;
+      current = answer;
+    }
+    throw new EngineError("a waiter's key changes faster than it can be read", {
+      effect: "none",
+      retryable: true,
+    });
+  }
+
+  /**
+   * Hangs a waiter on the lease that is kept alive, if it hangs on another one, which ends. Should the
+   * key have changed meanwhile, its next heartbeat sees that.
+   */
+  async hang(self: KeyValue, lease: string, deadline: number): Promise<KeyValue> {
+    if (self.lease === lease) return self;
+    const success = [put(self.key, null, lease)];
+    const answer = await this.#txn({ compare: [unchanged(self)], success, failure: [] }, deadline);
+    return answer.succeeded ? { ...self, modified: answer.header.revision ?? "0", lease } : self;
+  }
+
+  /** Takes a waiter or a grant that is not wanted out of the line, with its mark. */
+  async remove(self: Pick<KeyValue, "key" | "created">, deadline: number): Promise<void> {
+    const success = [del(self.key), del(markerOf(self.key))];
+    await this.#txn({ compare: [created(self.key, self.created)], success, failure: [] }, deadline);
+  }
+
+  /** The resource looked free for this claim; whether it was is seen once its key is there. */
+  async #join(claim: Claim, deadline: number): Promise<Verdict> {
+    const { resource, grantId } = claim;
+    const key = this.#keys.entry(resource, grantId);
+    const tombstone = this.#keys.tombstone(grantId);
+    const waiting = await this.#lives.freshOfWaiter(claim.ttlMs, deadline);
+    const value = writeEntry(entryOf(claim, this.#engineId, false));
+    const success = [put(key, value, waiting.id)];
+    // Where the same claim, sent twice, has come first, its key is found here as well.
+    const answer = await this.#txn(
+      { compare: [absent(tombstone), absent(key)], success, failure: [] },
+      deadline,
+    );
+    const at = {
+      created: BigInt(answer.header.revision ?? 0),
+      modified: answer.header.revision ?? "0",
+    };
+    const verdict = await this.look(resource, { key, value, lease: waiting.id, ...at }, deadline);
+    if (verdict.kind !== "waits") return verdict;
+    await this.remove(verdict.self, deadline);
+    return { kind: "busy", holders: verdict.holders };
+  }
+
+  /** A claim that was sent before: it holds, or it keeps its place. */
+  async #again(
+    resource: string,
+    own: KeyValue,
+    inLine: boolean,
+    deadline: number,
+  ): Promise<Verdict> {
+    const entry = readEntry(own)!;
+    const over = isOver(entry);
+    if (over !== null) return over;
+    if (entry.claimed) return { kind: "holds", self: own, entry, marker: null };
+    const verdict = await this.look(resource, own, deadline);
+    if (verdict.kind !== "waits" || inLine) return verdict;
+    return { kind: "busy", holders: verdict.holders };
+  }
+
+  async #stand(resource: string, self: KeyValue, seen: Seen, deadline: number): Promise<Verdict> {
+    const { line, complete, nearest, behind } = seen;
+    const entry = readEntry(self)!;
+    const over = isOver(entry);
+    if (over !== null) return over;
+    const member = line.find(self.key);
+    if (entry.claimed || member?.holds) return this.tell(self, deadline);
+    const { holders } = line;
+    const lastBefore = line.lastBefore(self);
+    const waits = { kind: "waits", self, holders, lastBefore } as const;
+    if (member !== undefined) {
+      return { ...waits, position: line.waiters.indexOf(member), before: line.before(self) };
+    }
+    const ahead = nearest.filter(({ created }) => created < self.created);
+    if (!complete && ahead.length > 0) {
+      const position = behind === null ? null : behind - holders.length;
+      const many = entry.mode === "exclusive" ? 1 : (entry.limit ?? 1);
+      return { ...waits, position, before: ahead.slice(0, many) };
+    }
+    const whole = await this.#readings.line(resource, deadline);
+    return { ...waits, position: null, before: whole.before(self) };
+  }
+
+  #places(claim: Claim, life: Life) {
+    const { resource, grantId } = claim;
+    const key = this.#keys.entry(resource, grantId);
+    const value = writeEntry(entryOf(claim, this.#engineId, true));
+    return {
+      room: this.#keys.room(resource),
+      key,
+      tombstone: this.#keys.tombstone(grantId),
+      take: puts(key, value, life),
+    };
+  }
+
+  #txn(txn: Txn, deadline: number): Promise<RawTxn> {
+    // Every transaction here finds its own work if it comes twice.
+    const options: CallOptions = { deadline, repeatable: true };
+    return this.#client.txn(txn, options);
+  }
+}
+
+/** A grant as this process knows it. */
+export function holdsOf({ self, marker }: { self: KeyValue; marker: string | null }): Holds {
+  return { kind: "holds", self, entry: readEntry(self)!, marker };
+}
+
+/** Why a claim that holds is answered with gone: it is nobody's any more. */
+function isOver({ revoked, left }: Entry): Gone | null {
+  if (revoked) return { kind: "gone", why: "revoked" };
+  return left ? { kind: "gone", why: "unknown" } : null;
+}
+
+function told(self: KeyValue, entry: Entry, life: Life): Op[] {
+  return puts(self.key, writeEntry({ ...entry, claimed: true }), life);
+}
+
+function tellAnswer(answer: RawTxn, self: KeyValue, entry: Entry, life: Life): Verdict {
+  const claimed = { ...entry, claimed: true };
+  const modified = answer.header.revision ?? "0";
+  const kept = { ...self, value: writeEntry(claimed), modified, lease: life.lease.id };
+  return { kind: "holds", self: kept, entry: claimed, marker: life.marker?.id ?? null };
+}
+
+function holding(answer: RawTxn, claim: Claim, key: string, life: Life, engine: string): Holds {
+  const entry = entryOf(claim, engine, true);
+  const revision = answer.header.revision ?? "0";
+  const at = { created: BigInt(revision), modified: revision, lease: life.lease.id };
+  const self = { key, value: writeEntry(entry), ...at };
+  return { kind: "holds", self, entry, marker: life.marker?.id ?? null };
+}

@@ -1,0 +1,203 @@
+import { systemClock } from "../../../core/runtime/clock.js";
+import type { Failed, GrantRef } from "../../../engine.js";
+import type { EtcdClient } from "../client/client.js";
+import { failedRequest } from "../client/failure.js";
+import { countOf, found, get, type KeyValue, range } from "../client/requests.js";
+import type { Holdings, Waiting } from "../holding/holdings.js";
+import type { Lives } from "../leases/lease-pool.js";
+import type { SharedLease } from "../leases/leases.js";
+import { type Claims, MOST_HOLDERS, type Verdict } from "./claims.js";
+import { type Keys, markersIn } from "./keys.js";
+import { type Ahead, Line, type Member, readEntry } from "./queue.js";
+import { FIRST, READ_WITHIN_MS, type Readings } from "./queue-reader.js";
+
+const MOST_GETS = 100;
+/** etcd takes 128 operations in a transaction by default. */
+const MOST_KEYS = 120;
+/** Waiters' leases are kept alive with each heartbeat. */
+const RECENT = 0.2;
+/** What a waiter will hang on once it holds is kept ready. */
+const READY = 0.3;
+
+/** Looks after the waiters of one process: one reading for all that wait for the same resource. */
+export class Heartbeats {
+  readonly #client: EtcdClient;
+  readonly #keys: Keys;
+  readonly #lives: Lives;
+  readonly #readings: Readings;
+  readonly #claims: Claims;
+  readonly #holdings: Holdings;
+
+  constructor(
+    client: EtcdClient,
+    keys: Keys,
+    lives: Lives,
+    readings: Readings,
+    claims: Claims,
+    holdings: Holdings,
+  ) {
+    this.#client = client;
+    this.#keys = keys;
+    this.#lives = lives;
+    this.#readings = readings;
+    this.#claims = claims;
+    this.#holdings = holdings;
+  }
+
+  /** In the order asked. Each room is answered as soon as it was read: another one may take long. */
+  async beat<T>(
+    waiters: readonly GrantRef[],
+    deadline: number,
+    answer: (ref: GrantRef, verdict: Verdict | Failed) => Promise<T>,
+  ): Promise<T[]> {
+    const answers = new Map<GrantRef, T>();
+    const works = batches(waiters).map(async ([resource, refs]) => {
+      const verdicts = await this.#inRoom(resource, refs, deadline).catch(failed(refs));
+      const answered = refs.map(async (ref, i) =>
+        answers.set(ref, await answer(ref, verdicts[i]!)),
+      );
+      await Promise.all(answered);
+    });
+    await Promise.all(works);
+    return waiters.map((ref) => answers.get(ref)!);
+  }
+
+  async #inRoom(
+    resource: string,
+    refs: readonly GrantRef[],
+    deadline: number,
+  ): Promise<(Verdict | Failed)[]> {
+    const known = refs.flatMap((ref) => this.#holdings.waiter(ref) ?? []);
+    await Promise.all(known.map(({ self }) => this.#keepReady(self, deadline)));
+    const far = known.length === refs.length ? await this.#farBehind(known, deadline) : null;
+    if (far !== null) return far;
+    const room = this.#keys.room(resource);
+    const exclusive = known.every(({ self }) => readEntry(self)?.mode === "exclusive");
+    const whole = known.length < refs.length || !exclusive;
+    const answer = await this.#client.txn(
+      {
+        compare: [],
+        success: [
+          range(room, { order: "ASCEND", ...(whole ? {} : { limit: FIRST }) }),
+          range(markersIn(room)),
+          ...refs.map((ref) => get(this.#keys.entry(resource, ref.grantId))),
+        ],
+        failure: [],
+      },
+      { deadline, repeatable: true, urgent: true },
+    );
+    const first = found(answer, 0);
+    const seen = new Line([...first, ...found(answer, 1)]);
+    const complete = first.length === countOf(answer, 0);
+    // A mark whose grant is not among the first need not be an orphan.
+    const unclear = !complete && seen.orphans.length > 0;
+    const line = unclear ? await this.#readings.line(resource, deadline) : seen;
+    return Promise.all(
+      refs.map((_, i) => this.#one(line, found(answer, i + 2)[0], deadline).catch(failedRequest)),
+    );
+  }
+
+  /**
+   * Those who wait far behind need not read the line again and again: whom each of them waits for is asked
+   * after by name. Null where one of those has ended, or was let in, or nobody has read the line for long.
+   */
+  async #farBehind(
+    known: readonly Waiting[],
+    deadline: number,
+  ): Promise<(Verdict | Failed)[] | null> {
+    const readAfter = systemClock.now() - READ_WITHIN_MS;
+    const isFar = ({ position, interests, readAt }: Waiting) =>
+      position >= FIRST && interests.length > 0 && readAt >= readAfter;
+    if (!known.every(isFar)) return null;
+    const holders = known[0]!.holders.slice(0, MOST_HOLDERS);
+    const all = known.flatMap(({ self, interests }) => [self, ...interests]);
+    const keys = [...new Set([...all, ...holders].map(({ key }) => key))];
+    if (keys.length > MOST_KEYS) return null;
+    const txn = { compare: [], success: keys.map(get), failure: [] };
+    const options = { deadline, repeatable: true, urgent: true };
+    const answer = await this.#client.txn(txn, options);
+    const now = new Map(keys.map((key, i) => [key, found(answer, i)[0]]));
+    const isThere = ({ key, created }: Ahead) => now.get(key)?.created === created;
+    const still = holders.filter(isThere);
+    if (still.length === 0 || !known.every((one) => waitsStill(one, now))) return null;
+    return Promise.all(
+      known.map((one) => this.#asBefore(one, now.get(one.self.key)!, still, deadline)),
+    );
+  }
+
+  async #asBefore(
+    { lastBefore, readAt }: Waiting,
+    self: KeyValue,
+    holders: readonly Member[],
+    deadline: number,
+  ): Promise<Verdict | Failed> {
+    try {
+      const { id } = await this.#keepReady(self, deadline);
+      const own = await this.#claims.hang(self, id, deadline);
+      const place = { position: null, holders, before: null, lastBefore, readAt };
+      return { kind: "waits", self: own, ...place };
+    } catch (error) {
+      return failedRequest(error);
+    }
+  }
+
+  async #one(line: Line, self: KeyValue | undefined, deadline: number): Promise<Verdict> {
+    const entry = self === undefined ? null : readEntry(self);
+    if (self === undefined || entry === null) return { kind: "gone", why: "unknown" };
+    const member = line.find(self.key);
+    if (entry.claimed || member?.holds) return this.#claims.tell(self, deadline);
+    if (entry.revoked) return { kind: "gone", why: "revoked" };
+    const { id } = await this.#keepReady(self, deadline);
+    const own = await this.#claims.hang(self, id, deadline);
+    const position = member === undefined ? null : line.waiters.indexOf(member);
+    const before = member === undefined ? null : line.before(self);
+    const lastBefore = line.lastBefore(self);
+    return { kind: "waits", self: own, position, holders: line.holders, before, lastBefore };
+  }
+
+  async #keepReady(self: KeyValue, deadline: number): Promise<SharedLease> {
+    const entry = readEntry(self)!;
+    const [waiting] = await Promise.all([
+      this.#lives.ofWaiter(entry.ttlMs, RECENT, deadline),
+      this.#lives.of(entry, READY, deadline),
+    ]);
+    return waiting;
+  }
+}
+
+/**
+ * Whether it cannot have been let in. An exclusive one waits for whoever is before it. A shared one waits for
+ * as many as may hold together, or for one that waits itself.
+ */
+function waitsStill(
+  { self, interests }: Waiting,
+  now: ReadonlyMap<string, KeyValue | undefined>,
+): boolean {
+  const own = now.get(self.key);
+  const entry = own?.created === self.created ? readEntry(own) : null;
+  if (entry === null || entry.claimed || entry.revoked) return false;
+  if (!interests.every(({ key, created }) => now.get(key)?.created === created)) return false;
+  if (entry.mode === "exclusive" || interests.length >= (entry.limit ?? Infinity)) return true;
+  return interests.some(({ key }) => readEntry(now.get(key)!)?.claimed === false);
+}
+
+/** Waiters for one resource together, as many as a transaction can hold. */
+function batches(waiters: readonly GrantRef[]): [resource: string, refs: GrantRef[]][] {
+  const open = new Map<string, GrantRef[]>();
+  const all: [string, GrantRef[]][] = [];
+  for (const ref of waiters) {
+    const refs = open.get(ref.resource);
+    if (refs !== undefined && refs.length < MOST_GETS) refs.push(ref);
+    else {
+      const fresh = [ref];
+      open.set(ref.resource, fresh);
+      all.push([ref.resource, fresh]);
+    }
+  }
+  return all;
+}
+
+/** One room that cannot be read does not decide for the others. */
+function failed(refs: readonly GrantRef[]): (error: unknown) => Failed[] {
+  return (error) => refs.map(() => failedRequest(error));
+}

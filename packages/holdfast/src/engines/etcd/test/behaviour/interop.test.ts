@@ -1,0 +1,140 @@
+// With an empty prefix, `etcdctl lock` (which is Go's concurrency.Mutex) and we stand in one line.
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type EtcdServer, startEtcd } from "@holdfast/servers";
+import { soon, timed } from "../../../../test-support/soon.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { Ground } from "../support/test-server.fixture.js";
+
+let server: EtcdServer;
+before(async () => {
+  server = await startEtcd();
+});
+after(() => server.stop());
+
+/** `etcdctl lock NAME`: prints its key once it holds, and holds until it is interrupted. */
+class Foreigner {
+  readonly #child: ChildProcess;
+  key = "";
+
+  constructor(ground: Ground, name: string, ttlS = 5) {
+    const { file, env, endpoints } = ground.ctlCommand();
+    this.#child = spawn(file, [endpoints, "lock", name, `--ttl=${ttlS}`], {
+      env,
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    this.#child.stdout!.on("data", (data: Buffer) => {
+      this.key += data.toString();
+    });
+  }
+
+  get holds(): boolean {
+    return this.key !== "";
+  }
+
+  /** It gives its lock back. */
+  async leave(signal: NodeJS.Signals = "SIGINT"): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const exited = once(this.#child, "exit");
+    this.#child.kill(signal);
+    await exited;
+  }
+}
+
+function play(title: string, part: (ground: Ground, name: string) => Promise<void>): void {
+  it(title, async () => {
+    await using ground = new Ground(server);
+    await part(ground, `interop-${title.length}`);
+  });
+}
+
+describe("interop", { concurrency: 3 }, () => {
+  play("etcdctl's lock keeps ours out, and ours follows when it leaves", async (ground, name) => {
+    const locks = ground.locks({ prefix: "" });
+    // Its end is watched for, and not found by a heartbeat.
+    await soon(900, async () => {
+      const foreigner = new Foreigner(ground, name);
+      await until("etcdctl holds", () => foreigner.holds);
+      assert.equal(await locks.tryAcquire(name), null);
+      assert.equal(await locks.tryAcquire(name, { mode: "shared" }), null);
+      const [holder] = (await locks.inspect(name)).holders;
+      assert.match(holder?.label ?? "", /^another program, [0-9a-f]+$/);
+      const listed = [];
+      for await (const { resource } of locks.list({ match: name })) listed.push(resource);
+      assert.deepEqual(listed, [name]);
+      const waiting = locks.acquire(name);
+      await ground.untilWaiters(locks, name, 1);
+      await sleep(200);
+      const tookMs = await timed(async () => {
+        await foreigner.leave();
+        await waiting;
+      });
+      const lease = await waiting;
+      assert.ok(holder !== undefined && lease.token > holder.token);
+      await lease.release();
+      return tookMs;
+    });
+  });
+
+  play(
+    "ours keeps etcdctl's lock out, and it follows when ours is released",
+    async (ground, name) => {
+      const locks = ground.locks({ prefix: "" });
+      for (const options of [{}, { mode: "shared" }, { lockDelayMs: 1_000 }] as const) {
+        const lease = await locks.acquire(name, options);
+        const foreigner = new Foreigner(ground, name);
+        await ground.untilWaiters(locks, name, 1);
+        await sleep(200);
+        assert.equal(foreigner.holds, false);
+        assert.equal(await lease.release(), "released");
+        await until("etcdctl holds", () => foreigner.holds);
+        await foreigner.leave();
+      }
+    },
+  );
+
+  play("both stand in one line, in the order in which they came", async (ground, name) => {
+    const [a, b] = [ground.locks({ prefix: "" }), ground.locks({ prefix: "" })];
+    const first = await a.acquire(name);
+    const second = new Foreigner(ground, name);
+    await ground.untilWaiters(a, name, 1);
+    const third = b.acquire(name);
+    await ground.untilWaiters(a, name, 2);
+    const fourth = new Foreigner(ground, name);
+    await ground.untilWaiters(a, name, 3);
+    await first.release();
+    await until("the second holds", () => second.holds);
+    assert.equal(await Promise.race([third.then(() => "early"), sleep(200)]), undefined);
+    await second.leave();
+    const lease = await third;
+    assert.equal(fourth.holds, false);
+    await lease.release();
+    await until("the fourth holds", () => fourth.holds);
+    await fourth.leave();
+  });
+
+  play("a foreigner that was killed is succeeded once its lease is over", async (ground, name) => {
+    const locks = ground.locks({ prefix: "" });
+    const foreigner = new Foreigner(ground, name, 5);
+    await until("etcdctl holds", () => foreigner.holds);
+    await foreigner.leave("SIGKILL");
+    assert.equal(await locks.tryAcquire(name), null);
+    const lease = await locks.acquire(name, { waitMs: 40_000 });
+    await lease.release();
+  });
+
+  play("a foreigner can be ended by force only", async (ground, name) => {
+    const locks = ground.locks({ prefix: "" });
+    const foreigner = new Foreigner(ground, name);
+    await until("etcdctl holds", () => foreigner.holds);
+    const [holder] = (await locks.inspect(name)).holders;
+    const { token } = holder!;
+    await assert.rejects(locks.revoke(name, { token }), { code: "UNSUPPORTED" });
+    assert.equal(await locks.revoke(name, { token, force: true }), "revoked");
+    await (await locks.acquire(name, { waitMs: 20_000 })).release();
+    await foreigner.leave("SIGKILL");
+  });
+});

@@ -1,0 +1,46 @@
+// What waiting costs the server, by its own count.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startEtcd } from "@holdfast/servers";
+import type { Lease } from "../../../../core/holding/lease.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { Ground } from "../support/test-server.fixture.js";
+
+for (const [processes, each] of [
+  [1, 200],
+  [40, 1],
+] as const) {
+  test(`of ${processes} × ${each} waiters a release wakes one, by one event`, async () => {
+    await using server = await startEtcd();
+    await using ground = new Ground(server);
+    const holder = ground.locks();
+    const lease = await holder.acquire("a");
+    const controller = new AbortController();
+    const options = { fair: "strict", waitMs: 60_000, signal: controller.signal } as const;
+    const granted: Lease[] = [];
+    const waits = Array.from({ length: processes }, () => ground.locks()).flatMap((locks) =>
+      Array.from({ length: each }, () =>
+        locks.acquire("a", options).then((one) => granted.push(one)),
+      ),
+    );
+    for (const wait of waits) wait.catch(() => {});
+    await ground.untilWaiters(holder, "a", processes * each);
+    await sleep(300);
+    const events = () => ground.metric(/^etcd_debugging_mvcc_events_total /);
+    const before = [await events(), await ground.calls("Txn")];
+    await lease.release();
+    await until("one is granted", () => granted.length > 0);
+    const asked = (await ground.calls("Txn")) - before[1]!;
+    await sleep(300);
+    assert.equal(granted.length, 1, "exactly one waiter woke");
+    // On a busy machine leases grow old and are replaced, and a process hears of its own canaries.
+    const heard = (await events()) - before[0]!;
+    assert.ok(heard >= 1 && heard <= 4, `${heard} events, where one watch was to tell of it`);
+    // The release and what the one asked; and heartbeats, if they fall into this moment.
+    assert.ok(asked <= 5 + processes, `${asked} transactions`);
+    controller.abort();
+    await Promise.allSettled(waits);
+    await granted[0]!.release();
+  });
+}

@@ -1,0 +1,86 @@
+// Heartbeats whose answers are late: the push of a grant may come before them.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startEtcd } from "@holdfast/servers";
+import type { Granted } from "../../../../engine.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { HeldBack, putOf, readingOf } from "../support/held-back.fixture.js";
+import { Ground } from "../support/test-server.fixture.js";
+
+/** Longer than a waiter is kept that nobody asks after. */
+const FORGOTTEN_MS = 4_000;
+const TTL_MS = 10_000;
+
+async function play(slow: "own" | "other") {
+  await using server = await startEtcd();
+  await using relay = await new HeldBack(server.port).start();
+  await using ground = new Ground(server);
+  const [engine, other] = [ground.engine({ endpoints: [relay.endpoint] }), ground.engine()];
+  const holders = [claim("first"), claim("other")];
+  for (const one of holders) assert.equal((await other.tryAcquire(one, now())).kind, "granted");
+  const waiters = [claim("first"), claim("other")];
+  for (const one of waiters) assert.equal((await engine.queue!.enqueue(one, now())).kind, "queued");
+  const pushed: Granted[] = [];
+  engine.queue!.onGrant((_, granted) => pushed.push(granted));
+  // Their watches stand by then.
+  await sleep(300);
+  relay.keep(readingOf(slow === "own" ? "holdfast/first/" : "holdfast/other/"));
+  const heartbeat = engine.queue!.heartbeat(waiters, now());
+  await until("the line was read", () => relay.caught > 0);
+  await sleep(100);
+  relay.enough();
+  await other.release([{ ...holders[0]!, tombstoneMs: 0 }], now());
+  await until("the push has come", () => pushed.length === 1);
+  const renew = async () =>
+    (await engine.renew([{ ...waiters[0]!, ttlMs: TTL_MS }], now()))[0]!.kind;
+  assert.equal(await renew(), "renewed");
+  relay.letGo();
+  const answers = await heartbeat;
+  assert.equal(answers[1]!.kind, "queued");
+  // Its neighbour's renewals keep the lease of both alive; only its own process could end it.
+  await sleep(FORGOTTEN_MS);
+  assert.equal(await renew(), "renewed");
+  const next = await other.tryAcquire(claim("first"), now());
+  assert.equal(next.kind, "busy", "nobody else holds what the waiter was granted");
+  return answers[0]!;
+}
+
+describe("late heartbeats on etcd", { concurrency: 3 }, () => {
+  it("a heartbeat answered after the push of the same grant leaves the grant alone", async () => {
+    const answer = await play("own");
+    assert.equal(answer.kind, "granted", "the waiter holds by the time its heartbeat is answered");
+  });
+
+  it("a heartbeat that waits for another resource's answer leaves a grant alone", async () => {
+    const answer = await play("other");
+    assert.notEqual(answer.kind, "unknown");
+  });
+
+  it("an enqueue whose answer took longer than a waiter is kept has its place", async () => {
+    await using server = await startEtcd();
+    await using relay = await new HeldBack(server.port).start();
+    await using ground = new Ground(server);
+    const [engine, other] = [ground.engine({ endpoints: [relay.endpoint] }), ground.engine()];
+    assert.equal((await other.tryAcquire(claim("first"), now())).kind, "granted");
+    // Its leases are there already, so that nothing else takes time.
+    const before = claim("other");
+    await other.tryAcquire(claim("other"), now());
+    assert.equal((await engine.queue!.enqueue(before, now())).kind, "queued");
+    const waiter = claim("first");
+    relay.keep(putOf("holdfast/first/"));
+    const enqueued = engine.queue!.enqueue(waiter, now(20_000));
+    await until("it was sent", () => relay.caught > 0);
+    for (let i = 0; i < 4; i++) {
+      await sleep(900);
+      await engine.queue!.heartbeat([before], now());
+    }
+    relay.letGo();
+    assert.equal((await enqueued).kind, "queued");
+    await sleep(700);
+    const [beat] = await engine.queue!.heartbeat([waiter], now());
+    assert.equal(beat!.kind, "queued");
+  });
+});

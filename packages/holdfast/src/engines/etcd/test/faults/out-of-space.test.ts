@@ -1,0 +1,61 @@
+// An etcd whose quota is used up refuses to write; it deletes keys and keeps leases alive all the same.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startEtcd } from "@holdfast/servers";
+import { Ground } from "../support/test-server.fixture.js";
+
+const TTL_MS = 6_000;
+
+/** As if the quota were used up: the members do the same when it is. */
+async function raiseAlarm(ground: Ground): Promise<void> {
+  const post = async (path: string, body: object) => {
+    const url = `http://${ground.endpoints[0]}${path}`;
+    const response = await fetch(url, { method: "POST", body: JSON.stringify(body) });
+    assert.equal(response.status, 200);
+    return (await response.json()) as { header: { member_id: string } };
+  };
+  const { header } = await post("/v3/maintenance/status", {});
+  const alarm = { action: "ACTIVATE", memberID: header.member_id, alarm: "NOSPACE" };
+  await post("/v3/maintenance/alarm", alarm);
+}
+
+test("those in line hold on while etcd is out of space, and claims are refused at once", async () => {
+  await using server = await startEtcd();
+  await using ground = new Ground(server);
+  const [first, second, third] = [ground.locks(), ground.locks(), ground.locks()];
+  const holder = await first.acquire("a", { ttlMs: TTL_MS });
+  const waiting = second.acquire("a", { ttlMs: TTL_MS });
+  await ground.untilWaiters(first, "a", 1);
+  await sleep(500);
+  await raiseAlarm(ground);
+  const started = performance.now();
+  const callTimeoutMs = 30_000;
+  await assert.rejects(third.tryAcquire("b", { ttlMs: 60_000, callTimeoutMs }), {
+    ...{ code: "ENGINE", effect: "none", message: /out of space/ },
+  });
+  const tookMs = performance.now() - started;
+  assert.ok(tookMs < callTimeoutMs / 2, `the refusal took ${tookMs} ms`);
+  assert.equal(await holder.release(), "released");
+  const lease = await waiting;
+  await sleep(1.5 * TTL_MS);
+  assert.equal(lease.held, true, "it holds on by the lease that it waited with");
+  await ground.ctl("alarm", "disarm");
+  await lease.renew();
+  const stored = await ground.ctl("get", "--prefix", "--print-value-only", "holdfast/a/");
+  assert.match(stored, /"claimed":true/);
+  assert.equal(await lease.release(), "released");
+});
+
+test("a renewal for a longer ttl that is refused costs no lease", async () => {
+  await using server = await startEtcd();
+  await using ground = new Ground(server);
+  const locks = ground.locks();
+  const lease = await locks.acquire("a", { ttlMs: TTL_MS });
+  await raiseAlarm(ground);
+  await assert.rejects(lease.renew({ ttlMs: 60_000 }), { code: "ENGINE", message: /out of space/ });
+  await sleep(1.5 * TTL_MS);
+  assert.equal(lease.held, true);
+  await ground.ctl("alarm", "disarm");
+  assert.equal(await lease.release(), "released");
+});

@@ -1,0 +1,262 @@
+// An etcd lease that somebody revokes takes every key that hangs on it. Its holders must hear of it at
+// once: whoever stood behind them is granted in the same moment.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type EtcdServer, startEtcd } from "@holdfast/servers";
+import type { Lease } from "../../../../core/holding/lease.js";
+import { LeaseLostError } from "../../../../errors.js";
+import { lossOf } from "../../../../test-support/loss.fixture.js";
+import { soon, timed } from "../../../../test-support/soon.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { HeldBack, putOf } from "../support/held-back.fixture.js";
+import { Ground } from "../support/test-server.fixture.js";
+
+const TTL_MS = 60_000;
+/**
+ * It takes milliseconds; a machine with much other work takes its time for them. The next renewal is 20 s
+ * away, so whoever is told within this was not told by it.
+ */
+const SOON_MS = 12_000;
+/** Long enough for a wrong loss to show; no right one is awaited by it. */
+const AWHILE_MS = 300;
+
+function play(title: string, part: (ground: Ground, server: EtcdServer) => Promise<void>): void {
+  it(title, async () => {
+    await using server = await startEtcd();
+    await using ground = new Ground(server);
+    await part(ground, server);
+  });
+}
+
+async function toldWithin(lease: Lease, withinMs: number, why = "expired"): Promise<void> {
+  await until(`${lease.resource} is lost`, () => lease.signal.aborted, withinMs);
+  assert.equal(lease.held, false);
+  assert.throws(() => lease.assertHeld(), LeaseLostError);
+  assert.equal(await lossOf(lease), why);
+}
+
+describe("an etcd lease that was revoked", { concurrency: 4 }, () => {
+  play("ends every grant that hangs on it at once, and no other", async (ground) => {
+    const locks = ground.locks();
+    const a = await locks.acquire("a", { ttlMs: TTL_MS });
+    const b = await locks.acquire("b", { ttlMs: TTL_MS });
+    const unrenewed = await locks.acquire("c", { ttlMs: TTL_MS, renew: false });
+    const other = await locks.acquire("other", { ttlMs: 2 * TTL_MS });
+    await sleep(AWHILE_MS);
+    await ground.revoke(await ground.leaseOf("a"));
+    await Promise.all([
+      toldWithin(a, SOON_MS),
+      toldWithin(b, SOON_MS),
+      toldWithin(unrenewed, SOON_MS, "revoked"),
+    ]);
+    assert.equal(other.held, true);
+    const next = await locks.acquire("a", { ttlMs: TTL_MS });
+    assert.ok(next.token > a.token);
+    await ground.revoke(await ground.leaseOf("a"));
+    await toldWithin(next, SOON_MS);
+    assert.equal(await next.release(), "gone");
+  });
+
+  play("ends a grant of its very first moments", async (ground) => {
+    const lease = await ground.locks().acquire("a", { ttlMs: TTL_MS });
+    await ground.revoke(await ground.leaseOf("a"));
+    await toldWithin(lease, SOON_MS);
+  });
+
+  play("has two holders for milliseconds at most", async (ground) => {
+    // A read and its answer. Without the canary it would be up to 20 s.
+    await soon(500, async (attempt) => {
+      const name = `a${attempt}`;
+      const [holder, other] = [ground.locks(), ground.locks()];
+      const lease = await holder.acquire(name, { ttlMs: TTL_MS });
+      const waiting = other.acquire(name, { ttlMs: TTL_MS });
+      await ground.untilWaiters(holder, name, 1);
+      await ground.revoke(await ground.leaseOf(name));
+      const next = await waiting;
+      const overlapMs = await timed(() => toldWithin(lease, SOON_MS));
+      assert.equal(next.held, true);
+      return overlapMs;
+    });
+  });
+
+  for (const compacts of [false, true]) {
+    const title = `is told of when the stream is back${compacts ? ", though it was compacted" : ""}`;
+    play(title, async (ground) => {
+      const [relay] = await ground.relays();
+      const locks = ground.locks({ endpoints: [`127.0.0.1:${relay!.port}`] });
+      const lease = await locks.acquire("a", { ttlMs: TTL_MS });
+      const other = await locks.acquire("other", { ttlMs: 2 * TTL_MS });
+      await sleep(AWHILE_MS);
+      const id = await ground.leaseOf("a");
+      relay!.cut();
+      await ground.revoke(id);
+      if (compacts) {
+        for (let i = 0; i < 3; i++) await ground.ctl("put", "holdfast-else", String(i));
+        const json = JSON.parse(await ground.ctl("get", "holdfast-else", "-w", "json"));
+        await ground.ctl("compact", "--physical", String(json.header.revision));
+      }
+      relay!.mend();
+      await toldWithin(lease, SOON_MS);
+      assert.equal(other.held, true);
+    });
+  }
+
+  play("ends a grant whose answer was still under way", async (ground, server) => {
+    await using relay = await new HeldBack(server.port).start();
+    const locks = ground.locks({ endpoints: [relay.endpoint] });
+    await locks.acquire("warm", { ttlMs: TTL_MS });
+    await sleep(AWHILE_MS);
+    relay.keep(putOf("holdfast/late/h"));
+    const acquiring = locks.acquire("late", { ttlMs: TTL_MS });
+    await until("its key is there", () => ground.leaseOf("late").catch(() => false));
+    await ground.revoke(await ground.leaseOf("late"));
+    await sleep(AWHILE_MS);
+    relay.letGo();
+    const lease = await acquiring;
+    assert.equal(await locks.check(lease.sequencer), true, "what it believes to hold is there");
+  });
+
+  play("ends a grant that was being moved to it", async (ground, server) => {
+    await using relay = await new HeldBack(server.port).start();
+    const locks = ground.locks({ endpoints: [relay.endpoint] });
+    const options = { ttlMs: TTL_MS, callTimeoutMs: 10_000 };
+    const lease = await locks.acquire("moved", options);
+    const before = await ground.leaseOf("moved");
+    relay.keep(putOf("holdfast/moved/"));
+    const renewing = lease.renew({ ttlMs: 2 * TTL_MS });
+    const failing = assert.rejects(renewing, LeaseLostError);
+    await until("its key was moved", async () => (await ground.leaseOf("moved")) !== before);
+    await ground.revoke(await ground.leaseOf("moved"));
+    await sleep(AWHILE_MS);
+    relay.letGo();
+    await toldWithin(lease, SOON_MS);
+    await failing;
+  });
+
+  play("ends no grant that has left it", async (ground) => {
+    const locks = ground.locks();
+    const lease = await locks.acquire("a", { ttlMs: TTL_MS });
+    const before = await ground.leaseOf("a");
+    await lease.renew({ ttlMs: 2 * TTL_MS });
+    await ground.revoke(before);
+    await sleep(AWHILE_MS);
+    assert.equal(lease.held, true);
+    assert.equal(await lease.release(), "released");
+  });
+
+  play("was that of a lock-delay: its mark is made again", async (ground) => {
+    const locks = ground.locks();
+    const lease = await locks.acquire("a", { ttlMs: TTL_MS, lockDelayMs: TTL_MS });
+    await sleep(AWHILE_MS);
+    const mark = () => ground.leaseOf("a", "~");
+    const before = await mark();
+    await ground.revoke(before);
+    const after = await untilKnown("its mark is back", () => mark().catch(() => null), SOON_MS);
+    assert.notEqual(after, before);
+    assert.equal(lease.held, true);
+    assert.equal(await lease.release(), "released");
+  });
+
+  play("was that of a lock-delay whose grant was under way: the same", async (ground, server) => {
+    await using relay = await new HeldBack(server.port).start();
+    const locks = ground.locks({ endpoints: [relay.endpoint] });
+    const options = { ttlMs: TTL_MS, lockDelayMs: TTL_MS };
+    await locks.acquire("warm", options);
+    await sleep(AWHILE_MS);
+    relay.keep(putOf("holdfast/late/h"));
+    const acquiring = locks.acquire("late", options);
+    const mark = () => ground.leaseOf("late", "~").catch(() => null);
+    const before = await untilKnown("it has a mark", mark, SOON_MS);
+    await ground.revoke(before);
+    await sleep(AWHILE_MS);
+    relay.letGo();
+    const lease = await acquiring;
+    await untilKnown("its mark is back", mark, SOON_MS);
+    assert.equal(lease.held, true);
+  });
+
+  play("was a waiter's: it stands in line again", async (ground) => {
+    const [holder, other] = [ground.locks(), ground.locks()];
+    const lease = await holder.acquire("a", { ttlMs: TTL_MS });
+    const waiting = other.acquire("a", { ttlMs: TTL_MS });
+    await ground.untilWaiters(holder, "a", 1);
+    const leases = await ground.leasesIn("a");
+    await ground.revoke(leases.find((id) => id !== leases[0])!);
+    await ground.untilWaiters(holder, "a", 0);
+    await ground.untilWaiters(holder, "a", 1);
+    assert.equal(await lease.release(), "released");
+    const next = await waiting;
+    assert.equal(await other.check(next.sequencer), true);
+  });
+});
+
+describe("the canary of an etcd lease", { concurrency: 4 }, () => {
+  const notes = "holdfast/%note/";
+
+  play(
+    "is one key for all grants of a ttl, and costs a transaction when it is new",
+    async (ground) => {
+      const locks = ground.locks();
+      const before = [await ground.calls("Txn"), await ground.calls("LeaseGrant")];
+      const leases = [];
+      for (const name of ["a", "b", "c"]) leases.push(await locks.acquire(name, { ttlMs: TTL_MS }));
+      const made = [await ground.calls("Txn"), await ground.calls("LeaseGrant")];
+      // One for each grant. The lease of their places in line has one as well.
+      const shared = made[1]! - before[1]!;
+      assert.equal(made[0]! - before[0]!, leases.length + shared);
+      assert.equal(
+        (await ground.ctl("get", "--prefix", "--keys-only", notes)).split("\n\n").length,
+        shared,
+      );
+      for (const lease of leases) await lease.release();
+    },
+  );
+
+  play("is deleted by hand: nobody is lost, and the next one sings", async (ground) => {
+    const locks = ground.locks();
+    const lease = await locks.acquire("a", { ttlMs: TTL_MS });
+    await sleep(AWHILE_MS);
+    const before = await ground.leaseOf("a");
+    await ground.ctl("del", "--prefix", notes);
+    await until("it was moved", async () => (await ground.leaseOf("a")) !== before, SOON_MS);
+    await sleep(AWHILE_MS);
+    assert.equal(lease.held, true);
+    await ground.revoke(await ground.leaseOf("a"));
+    await toldWithin(lease, SOON_MS);
+  });
+
+  play("ends with a lease that nobody needs any more, and nothing else does", async (ground) => {
+    const locks = ground.locks();
+    const short = await locks.acquire("short", { ttlMs: 2_000 });
+    const id = await ground.leaseOf("short");
+    const long = await locks.acquire("long", { ttlMs: TTL_MS });
+    assert.ok((await ground.ctl("get", "--prefix", notes)).includes(id));
+    assert.equal(await short.release(), "released");
+    await until(
+      "it is gone",
+      async () => !(await ground.ctl("get", "--prefix", notes)).includes(id),
+    );
+    await sleep(AWHILE_MS);
+    assert.equal(long.held, true);
+    const again = await locks.acquire("short", { ttlMs: 2_000 });
+    assert.equal(await locks.check(again.sequencer), true);
+  });
+});
+
+async function untilKnown<T>(
+  what: string,
+  ask: () => Promise<T | null>,
+  withinMs: number,
+): Promise<T> {
+  let known: T | null = null;
+  await until(
+    what,
+    async () => {
+      known = await ask();
+      return known !== null;
+    },
+    withinMs,
+  );
+  return known!;
+}

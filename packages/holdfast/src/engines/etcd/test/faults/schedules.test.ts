@@ -1,0 +1,123 @@
+// Answers that are lost, watches that are opened again, members that are left in the middle of a word.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Relay, startEtcd } from "@holdfast/servers";
+import { until } from "../../../../test-support/until.fixture.js";
+import { Ground } from "../support/test-server.fixture.js";
+
+type Part = (ground: Ground, relays: readonly [Relay, Relay]) => Promise<void>;
+
+/** Two ways to one server, which are two members to a client. */
+function play(title: string, part: Part): void {
+  it(title, async () => {
+    await using server = await startEtcd();
+    await using ground = new Ground(server);
+    const [first, second] = [await ground.relays(), await ground.relays()];
+    await part(ground, [first[0]!, second[0]!]);
+  });
+}
+
+const endpoints = (...relays: Relay[]) => relays.map(({ port }) => `127.0.0.1:${port}`);
+const keysOf = async (ground: Ground, resource: string) =>
+  (await ground.ctl("get", "--prefix", "--keys-only", `holdfast/${resource}/`))
+    .split("\n")
+    .filter((line) => line !== "");
+
+describe("schedules", { concurrency: 3 }, () => {
+  for (const lockDelayMs of [0, 60_000]) {
+    play(
+      `a release whose answer is lost is one, with a lock-delay of ${lockDelayMs}`,
+      async (ground, [relay]) => {
+        const [ours, other] = [ground.locks({ endpoints: endpoints(relay) }), ground.locks()];
+        const lease = await ours.acquire("a", { ttlMs: 20_000, lockDelayMs, callTimeoutMs: 3_000 });
+        relay.mute();
+        const released = lease.release();
+        await until("the keys are gone", async () => (await keysOf(ground, "a")).length === 0);
+        relay.cut();
+        relay.mend();
+        assert.equal(await released, "released");
+        const next = await other.tryAcquire("a");
+        assert.ok(next !== null && next.token > lease.token);
+      },
+    );
+  }
+
+  play("a release that is repeated does not touch who came after it", async (ground, [relay]) => {
+    const [ours, other] = [ground.locks({ endpoints: endpoints(relay) }), ground.locks()];
+    const lease = await ours.acquire("a", { ttlMs: 20_000, callTimeoutMs: 3_000 });
+    const waiting = other.acquire("a", { ttlMs: 20_000 });
+    await ground.untilWaiters(other, "a", 1);
+    relay.mute();
+    const released = lease.release();
+    const next = await waiting;
+    relay.cut();
+    relay.mend();
+    assert.equal(await released, "released");
+    await next.renew();
+    assert.equal(next.held, true);
+  });
+
+  play("a claim whose answer is lost keeps the place that it got", async (ground, [relay]) => {
+    const [ours, other] = [ground.locks({ endpoints: endpoints(relay) }), ground.locks()];
+    await (await ours.acquire("warm")).release();
+    const lease = await other.acquire("a");
+    relay.mute();
+    const waiting = ours.acquire("a", { callTimeoutMs: 1_000, retry: Array(20).fill(50) });
+    await ground.untilWaiters(other, "a", 1);
+    relay.cut();
+    relay.mend();
+    await sleep(300);
+    assert.equal((await keysOf(ground, "a")).length, 2, "one key for each");
+    await lease.release();
+    assert.equal((await waiting).held, true);
+    assert.equal((await keysOf(ground, "a")).length, 1);
+  });
+
+  play(
+    "a lease lives on when the member is left that its keepalive was sent to",
+    async (ground, relays) => {
+      const ours = ground.locks({ endpoints: endpoints(...relays) });
+      const lease = await ours.acquire("a", { ttlMs: 6_000 });
+      // What is asked arrives, and the answers do not.
+      relays[0].mute();
+      await sleep(7_500);
+      assert.equal(lease.held, true);
+      relays[0].cut();
+      relays[1].mute();
+      relays[0].mend();
+      await sleep(7_500);
+      assert.equal(lease.held, true);
+      await lease.renew();
+    },
+  );
+
+  play(
+    "a holder that leaves while a watch is opened again is followed once",
+    async (ground, relays) => {
+      const [holder, ours] = [ground.locks(), ground.locks({ endpoints: endpoints(...relays) })];
+      let grants = 0;
+      for (let i = 0; i < 6; i++) {
+        const lease = await holder.acquire("a", { ttlMs: 20_000 });
+        const waiting = ours.acquire("a", { retry: Array(50).fill(20) }).then((one) => {
+          grants++;
+          return one;
+        });
+        await ground.untilWaiters(holder, "a", 1);
+        const [gone, left] = i % 2 === 0 ? relays : [relays[1], relays[0]];
+        left.mend();
+        // Before, at and after the moment at which the watch is lost.
+        const leaving = sleep(i * 3).then(() => lease.release());
+        await sleep(8);
+        gone.cut();
+        assert.equal(await leaving, "released");
+        const next = await waiting;
+        assert.equal(next.held, true);
+        assert.equal((await keysOf(ground, "a")).length, 1, "one key, and one holder");
+        await next.release();
+        gone.mend();
+      }
+      assert.equal(grants, 6);
+    },
+  );
+});

@@ -1,4 +1,0 @@
-import { testMinuteOfFaults } from "../../test-support/torture/torture-test.fixture.js";
-import { etcdPlace } from "./torture.fixture.js";
-
-testMinuteOfFaults("etcd", etcdPlace);

@@ -1,0 +1,96 @@
+import type { Claim } from "../../engine.js";
+import type { Holding } from "./resource-records.js";
+
+// A line this short is not made anew for the sake of those who have left it.
+const SHORT = 32;
+
+export interface Waiting {
+  readonly claim: Claim;
+  /** Tells the waiter's engine. */
+  readonly push: (holding: Holding, since: number) => void;
+  /** The engine for which it waits. */
+  readonly owner?: object;
+}
+
+/**
+ * Waiters in the order in which they came. Joining, leaving and counting those ahead cost the
+ * logarithm of their number at most: with thousands of waiters, a search for each heartbeat would
+ * stop the process.
+ */
+export class Line {
+  /** Null where somebody has left. */
+  #slots: (Waiting | null)[] = [];
+  /** A Fenwick tree: entry i counts the waiters in the i & -i slots that end with slot i - 1. */
+  #counts = [0];
+  readonly #slotOf = new Map<string, number>();
+  #firstSlot = 0;
+  #sharers = 0;
+  #limit: number | null = null;
+
+  get length(): number {
+    return this.#slotOf.size;
+  }
+
+  get first(): Waiting | undefined {
+    if (this.length === 0) return undefined;
+    while (this.#slots[this.#firstSlot] === null) this.#firstSlot++;
+    return this.#slots[this.#firstSlot]!;
+  }
+
+  /** The one limit of all shared claims in line; undefined where there are none. */
+  get limit(): number | null | undefined {
+    return this.#sharers === 0 ? undefined : this.#limit;
+  }
+
+  has(grantId: string): boolean {
+    return this.#slotOf.has(grantId);
+  }
+
+  /** How many are ahead; -1 for somebody who is not in line. */
+  position(grantId: string): number {
+    const slot = this.#slotOf.get(grantId);
+    if (slot === undefined) return -1;
+    let ahead = 0;
+    for (let i = slot; i > 0; i -= i & -i) ahead += this.#counts[i]!;
+    return ahead;
+  }
+
+  join(waiting: Waiting): void {
+    const { grantId, mode, limit } = waiting.claim;
+    this.#slotOf.set(grantId, this.#slots.length);
+    this.#slots.push(waiting);
+    const last = this.#slots.length;
+    let count = 1;
+    for (let i = last - 1; i > last - (last & -last); i -= i & -i) count += this.#counts[i]!;
+    this.#counts.push(count);
+    if (mode === "exclusive") return;
+    this.#sharers++;
+    this.#limit = limit;
+  }
+
+  leave(grantId: string): Waiting | undefined {
+    const slot = this.#slotOf.get(grantId);
+    if (slot === undefined) return undefined;
+    const waiting = this.#slots[slot]!;
+    this.#slotOf.delete(grantId);
+    this.#slots[slot] = null;
+    for (let i = slot + 1; i < this.#counts.length; i += i & -i) this.#counts[i]!--;
+    if (waiting.claim.mode === "shared") this.#sharers--;
+    if (this.#slots.length > Math.max(SHORT, 2 * this.length)) this.#closeUp();
+    return waiting;
+  }
+
+  *[Symbol.iterator](): Iterator<Waiting> {
+    for (const waiting of this.#slots) if (waiting !== null) yield waiting;
+  }
+
+  #closeUp(): void {
+    const waiting = [...this];
+    this.#slots = [];
+    this.#counts = [0];
+    this.#slotOf.clear();
+    this.#firstSlot = 0;
+    this.#sharers = 0;
+    for (const one of waiting) this.join(one);
+  }
+}

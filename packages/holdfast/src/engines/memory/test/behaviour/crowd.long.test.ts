@@ -1,0 +1,11 @@
+import { test } from "node:test";
+import { Locks } from "../../../../locks.js";
+import { serveCrowd } from "../../../../test-support/crowd.fixture.js";
+import { memoryEngine } from "../../index.js";
+
+for (const jobs of [10_000, 100_000]) {
+  test(`${jobs} jobs of one process share ten permits, and a lease beside them is kept`, async () => {
+    await using locks = new Locks(memoryEngine());
+    await serveCrowd(locks, jobs);
+  });
+}

@@ -1,9 +1,0 @@
-import { checkMany } from "../../test-support/sql/list.fixture.js";
-import { scenes } from "./ground.fixture.js";
-import { listGround } from "./list.fixture.js";
-
-scenes({}, (play) => {
-  play("a list over 100,000 names is linear, locks no row and keeps nothing", (ground) =>
-    checkMany(listGround(ground), 100_000),
-  );
-});

@@ -1,0 +1,107 @@
+import { causeOf, messageOf } from "../../../engine-kit/sql/cause.js";
+import { EngineError, type FailureReason, HoldfastError } from "../../../errors.js";
+
+export interface Failure {
+  readonly why: "locked" | "conflict" | "other";
+  readonly error: HoldfastError;
+}
+
+const LOCKED = 1205;
+const CONFLICTS = [1213, 1020];
+// Routines ask for their isolation level first, and a session that has a transaction open refuses that.
+const IN_TRANSACTION = 1568;
+const MISSING = [1305, 1146, 1049];
+const FORBIDDEN = 1370;
+
+// mysql2's own pool, where it was told not to let others wait, or no more of them.
+const NO_TURN = /^(No connections available|Queue limit reached)\.$/;
+
+type Refusal = readonly [
+  numbers: readonly number[],
+  says: string,
+  retryable: boolean,
+  reason?: FailureReason,
+];
+
+/** Numbers by which the server says that nothing was done, and why. */
+const REFUSALS: readonly Refusal[] = [
+  [[LOCKED], "another transaction is at work on this resource and does not end", true],
+  [CONFLICTS, "the database rolled back for the sake of another transaction", true],
+  [[IN_TRANSACTION], "a session of the pool was given back with its transaction still open", true],
+  [[1040, 1203, 1226], "the database has no connection left for this user", true],
+  [[1290, 1792, 1836], "this database is read-only and cannot be written to", true],
+  [[1021, 1114], "the database is out of disk", true],
+  [[1045, 1698], "the database wants another user name or password", false, "credentials"],
+  [[1644, 1406], "the name does not fit into its column; ShedLock's takes 64 characters", false],
+  [[1049], "there is no such database", false, "no-database"],
+  [
+    [1418, 1419],
+    "this server has a binary log, and then only a user with SUPER may create functions, unless it is started with log_bin_trust_function_creators = 1",
+    false,
+  ],
+  [
+    [1665],
+    "this server's binlog_format is STATEMENT, in which it refuses READ COMMITTED; set ROW or MIXED",
+    false,
+  ],
+  [
+    [1044, 1142, 1143, 1227, FORBIDDEN],
+    "this database user may not do what locks need; docs/engines/mysql.md of the package holdfast lists it",
+    ...([false, "rights"] as const),
+  ],
+];
+
+/**
+ * A routine that fails has rolled back. What ends a session or a statement from outside may have come
+ * after the commit, and everything else, a lost connection above all, may have been carried out.
+ */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof HoldfastError) return { why: "other", error };
+  const number = numberOf(error);
+  const refusal = REFUSALS.find(([numbers]) => numbers.includes(number));
+  const why = number === LOCKED ? "locked" : CONFLICTS.includes(number) ? "conflict" : "other";
+  if (refusal === undefined) return { why, error: lost(messageOf(error), causeOf(error)) };
+  const [, says, retryable, reason = "other"] = refusal;
+  const cause = causeOf(error);
+  // Which right of which thing, only the server knows.
+  const whole = reason === "rights" ? `${says} (the database says: ${messageOf(error)})` : says;
+  return { why, error: new EngineError(whole, { effect: "none", retryable, reason, cause }) };
+}
+
+/** A table or routine is not there. */
+export function isMissing(error: unknown): boolean {
+  return MISSING.includes(numberOf(error));
+}
+
+/** This user may not call the routine, if there is one. */
+export function isForbidden(error: unknown): boolean {
+  return numberOf(error) === FORBIDDEN;
+}
+
+/** After these the session is as it was. Any other may have left a transaction open. */
+export function leavesSessionWhole(error: unknown): boolean {
+  return [LOCKED, ...CONFLICTS, ...MISSING, FORBIDDEN, 1644].includes(numberOf(error));
+}
+
+export function notConnected(error: unknown): HoldfastError {
+  const { error: known } = failureOf(error);
+  if (known instanceof EngineError && known.effect === "none") return known;
+  if (NO_TURN.test(messageOf(error))) {
+    return new EngineError("all connections of the pool were in use; nothing was sent", {
+      ...{ effect: "none", retryable: true, cause: causeOf(error) },
+    });
+  }
+  return new EngineError(`no connection to the database: ${messageOf(error)}`, {
+    ...{ effect: "none", retryable: true, reason: "unreachable", cause: causeOf(error) },
+  });
+}
+
+export function lost(message: string, cause?: unknown): EngineError {
+  return new EngineError(`the database did not answer: ${message}`, {
+    ...{ effect: "unknown", retryable: true, reason: "unreachable", cause },
+  });
+}
+
+function numberOf(error: unknown): number {
+  return (error as { errno?: number } | null)?.errno ?? 0;
+}

@@ -1,0 +1,189 @@
+// Transactions of users, in the isolation levels that they have, stop nobody but who wants the same.
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import type mysql from "mysql2/promise";
+import { FencedOutError } from "../../../../errors.js";
+import type { Locks } from "../../../../locks.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { claimInTransaction, fenceInTransaction } from "../../index.js";
+import { scenes } from "../support/test-server.fixture.js";
+
+// Under SERIALIZABLE every read locks, also those of the server's own making.
+const LEVELS = ["READ COMMITTED", "REPEATABLE READ"];
+// Before, between and after the names that transactions have.
+const OTHERS = ["a", "l", "l9", "m0", "m-", "m2", "ma", "n", "z", "zz"];
+
+scenes({}, (play) => {
+  for (const level of LEVELS) {
+    play(`under ${level} a claim that came to nothing costs nobody a lease`, async (ground) => {
+      const [locks, user] = [ground.locks(), await ground.connection()];
+      const names = ["m", "p1", "p2", "p3"].map((name) => `${name} ${level}`);
+      const options = { ttlMs: 5_000, fair: "strict" } as const;
+      const leases = await Promise.all(names.map((name) => locks.acquire(name, options)));
+      await begin(user, level);
+      assert.equal(await claimInTransaction(user, names[0]!), null);
+      await sleep(7_000);
+      for (const lease of leases) assert.equal(lease.held, true, `${lease.resource} was lost`);
+      assert.equal(await leases[0]!.release(), "released");
+      await user.query("ROLLBACK");
+    });
+
+    play(`under ${level} a fence holds up its own resource alone`, async (ground) => {
+      const [locks, other, user] = [ground.locks(), ground.locks(), await ground.connection()];
+      const lease = await locks.acquire("m", { ttlMs: 60_000 });
+      await begin(user, level);
+      await fenceInTransaction(user, lease.sequencer);
+      await free(other, `fence ${level}`);
+      // The same lease guards more than one transaction at a time, and can be waited for.
+      const second = await ground.connection();
+      await begin(second, level);
+      await fenceInTransaction(second, lease.sequencer);
+      await second.query("COMMIT");
+      const waiter = claim("m");
+      const engine = ground.engine();
+      assert.equal((await engine.queue!.enqueue(waiter, now())).kind, "queued");
+      assert.equal((await engine.queue!.withdraw(waiter, now())).kind, "withdrawn");
+      await lease.renew();
+      await user.query("COMMIT");
+      await lease.release();
+    });
+
+    play(`under ${level} a fence that refuses holds up nobody`, async (ground) => {
+      const [locks, other, user] = [ground.locks(), ground.locks(), await ground.connection()];
+      const before = await locks.acquire("m");
+      await before.release();
+      await begin(user, level);
+      await assert.rejects(fenceInTransaction(user, before.sequencer), FencedOutError);
+      await assert.rejects(fenceInTransaction(user, "exclusive:77:never-there"), FencedOutError);
+      await free(other, `refusal ${level}`);
+      await (await other.acquire("m")).release();
+      await (await other.acquire("never-there")).release();
+      await user.query("ROLLBACK");
+    });
+
+    play(`under ${level} a claim holds up its own resource alone`, async (ground) => {
+      const [other, user] = [ground.locks(), await ground.connection()];
+      await begin(user, level);
+      assert.notEqual(await claimInTransaction(user, "m"), null);
+      await free(other, `claim ${level}`);
+      assert.equal(await other.tryAcquire("m"), null);
+      await user.query("COMMIT");
+      await (await other.acquire("m")).release();
+    });
+
+    play(`under ${level} a claim succeeds a holder whose time is over`, async (ground) => {
+      const [engine, other, user] = [ground.engine(), ground.locks(), await ground.connection()];
+      const name = `over ${level}`;
+      const dead = await engine.tryAcquire(claim(name, { ttlMs: 300 }), now());
+      assert.ok(dead.kind === "granted");
+      await sleep(500);
+      await begin(user, level);
+      const taken = await claimInTransaction(user, name);
+      assert.ok(taken !== null && taken.token > dead.token);
+      await free(other, `over ${level}`);
+      await user.query("COMMIT");
+      const next = await other.acquire(name);
+      assert.ok(next.token > taken.token);
+      await next.release();
+    });
+  }
+
+  play("a row that somebody has locked costs that lease alone", async (ground) => {
+    const [locks, user] = [ground.locks(), await ground.connection()];
+    const options = { ttlMs: 5_000, fair: "strict" } as const;
+    const leases = await Promise.all(
+      ["r", "s1", "s2", "s3"].map((name) => locks.acquire(name, options)),
+    );
+    await user.query("START TRANSACTION");
+    await lockGrant(user, "r");
+    await sleep(7_000);
+    const held = leases.map((lease) => lease.held);
+    await user.query("ROLLBACK");
+    assert.deepEqual(held, [false, true, true, true]);
+  });
+
+  play("a lease whose row is locked for a moment is renewed when it comes free", async (ground) => {
+    const [engine, user] = [ground.engine(), await ground.connection()];
+    const [mine, beside] = [claim("t"), claim("t2")];
+    for (const one of [mine, beside]) await engine.tryAcquire(one, now());
+    // A busy machine may take longer for the moment than a renewal waits.
+    const told: string[] = [];
+    for (let tries = 0; tries < 6 && told.at(-1) !== "renewed renewed"; tries++) {
+      await user.query("START TRANSACTION");
+      await lockGrant(user, "t");
+      const asked = engine.renew([{ ...mine }, { ...beside }], now());
+      await sleep(60);
+      await user.query("ROLLBACK");
+      told.push((await asked).map(({ kind }) => kind).join(" "));
+    }
+    assert.equal(told.at(-1), "renewed renewed", told.join("; "));
+  });
+
+  play("an older transaction is not told that what was taken since is free", async (ground) => {
+    const [locks, user] = [ground.locks(), await ground.connection()];
+    await (await locks.acquire("u")).release();
+    await user.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+    await user.query("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+    const lease = await locks.acquire("u", { ttlMs: 60_000 });
+    assert.equal(await claimInTransaction(user, "u"), null, "somebody holds it");
+    await user.query("ROLLBACK");
+    await user.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+    await user.query("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+    const waiting = ground.locks().acquire("u", { fair: "strict" });
+    await ground.untilWaiters("u", 1);
+    await lease.release();
+    const next = await waiting;
+    await assert.rejects(fenceInTransaction(user, lease.sequencer), FencedOutError);
+    await fenceInTransaction(user, next.sequencer);
+    await user.query("ROLLBACK");
+  });
+
+  play("a fence keeps out the former holder of a lease that was revoked", async (ground) => {
+    const [engine, user] = [ground.engine(), await ground.connection()];
+    const asked = claim("v", { tokens: 8 });
+    const held = await engine.tryAcquire(asked, now());
+    assert.ok(held.kind === "granted");
+    const check = async (index: bigint) => {
+      await user.query("START TRANSACTION");
+      try {
+        await fenceInTransaction(user, `exclusive:${held.token + index}:v`);
+      } finally {
+        await user.query("ROLLBACK");
+      }
+    };
+    await check(0n);
+    await engine.renew([{ ...asked, index: 1 }], now());
+    await engine.revoke({ resource: "v", token: held.token + 1n, force: false }, now());
+    await assert.rejects(check(1n), FencedOutError);
+    // The revocation was for a holder that has passed its lease on.
+    await engine.renew([{ ...asked, index: 2 }], now());
+    await check(2n);
+    await assert.rejects(check(1n), FencedOutError);
+    await assert.rejects(check(8n), FencedOutError, "not one of its tokens");
+  });
+});
+
+async function begin(user: mysql.PoolConnection, level: string): Promise<void> {
+  await user.query(`SET TRANSACTION ISOLATION LEVEL ${level}`);
+  await user.query("START TRANSACTION");
+}
+
+/** By its primary key: in a small table anything else would lock all rows. */
+async function lockGrant(user: mysql.PoolConnection, resource: string): Promise<void> {
+  const grant = `SELECT HEX(grant_id) AS id FROM holdfast_grants WHERE resource = '${resource}'`;
+  const [rows] = await user.query(grant);
+  const { id } = (rows as { id: string }[])[0]!;
+  await user.query(`SELECT * FROM holdfast_grants WHERE grant_id = X'${id}' FOR UPDATE`);
+}
+
+/** Each of these can be taken, waited for and given back at once. */
+async function free(locks: Locks, suffix: string): Promise<void> {
+  for (const name of OTHERS) {
+    for (const full of [name, `${name} ${suffix}`]) {
+      const lease = await locks.tryAcquire(full, { ttlMs: 60_000 });
+      assert.notEqual(lease, null, `"${full}" is held up`);
+      await lease!.release();
+    }
+  }
+}

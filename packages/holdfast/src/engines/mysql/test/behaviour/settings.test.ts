@@ -1,0 +1,194 @@
+// What routines set for their own time is as it was afterwards, in sessions that are not ours.
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { isMysql } from "@holdfast/servers";
+import type mysql from "mysql2/promise";
+import type { Engine } from "../../../../engine.js";
+import { EngineError } from "../../../../errors.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { claimInTransaction, createSchema, fenceInTransaction } from "../../index.js";
+import { type Ground, scenes } from "../support/test-server.fixture.js";
+
+const OWN = "SET time_zone = '-03:30', innodb_lock_wait_timeout = 7, group_concat_max_len = 2048";
+const SETTINGS = `SELECT @@SESSION.time_zone AS zone, @@SESSION.innodb_lock_wait_timeout AS waitS,
+  @@SESSION.group_concat_max_len AS concat, @@SESSION.sql_mode AS mode
+  /*M!110602 , @@SESSION.innodb_snapshot_isolation AS snapshot */`;
+
+type AskEngine = (engine: Engine, resource: string, id: string) => Promise<unknown>;
+
+/** Each is a call that comes to wait for whoever has locked this resource. */
+const CALLS: readonly AskEngine[] = [
+  (engine, resource) => engine.tryAcquire(claim(resource), now()),
+  (engine, resource, grantId) => engine.queue!.heartbeat([{ resource, grantId }], now()),
+];
+
+/** A call that waits for nobody. */
+const renew: AskEngine = (engine, resource, grantId) =>
+  engine.renew([{ resource, grantId, ttlMs: 10_000 }], now());
+
+scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
+  play("calls that end well, are refused, or are killed leave a pool as it was", async (ground) => {
+    const client = ground.pool({ connectionLimit: 1 });
+    client.pool.on("connection", (connection) => connection.query(OWN));
+    const engine = ground.engine({ client });
+    const held = claim("b");
+    await engine.tryAcquire(held, now());
+    const before = await settings(client);
+    const { zone, waitS, concat } = before;
+    assert.deepEqual([zone, waitS, concat], ["-03:30", 7, 2_048]);
+    await engine.inspect("b", now());
+    await engine.list({ match: "*", cursor: null, max: 10 }, now());
+    for (const call of [...CALLS, renew]) await call(engine, "b", held.grantId);
+    assert.deepEqual(await settings(client), before, "after calls that ended well");
+    const unlock = await lock(ground, "b");
+    await renew(engine, "b", held.grantId);
+    assert.deepEqual(await settings(client), before, "after a renewal of what is locked");
+    for (const [i, call] of CALLS.entries()) {
+      await call(engine, "b", held.grantId).catch(() => {});
+      assert.deepEqual(await settings(client), before, `call ${i}, which waited too long`);
+      const threadId = await idOf(client);
+      const ended = call(engine, "b", held.grantId).catch((error: unknown) => error);
+      await kill(ground, threadId);
+      const error = await ended;
+      assert.ok(error instanceof EngineError && error.effect === "unknown", String(error));
+      assert.deepEqual(await settings(client), before, `call ${i}, which was killed`);
+      // Between two statements of a routine a kill runs no handler, so nobody puts anything back.
+      assert.notEqual(await idOf(client), threadId, "the session of a killed call is used again");
+    }
+    // MySQL knows such a limit for plain reads only.
+    if (!isMysql()) {
+      await client.query("SET max_statement_time = 0.2");
+      const late = await CALLS[0]!(engine, "b", held.grantId).catch((error: unknown) => error);
+      assert.ok(late instanceof EngineError && late.effect === "unknown", String(late));
+      assert.deepEqual(await settings(client), before, "a call that took longer than it may");
+    }
+    await unlock();
+  });
+
+  play("a claim in a transaction leaves the user's session as it was", async (ground) => {
+    const session = await ground.connection();
+    await session.query(OWN);
+    const before = await settings(session);
+    const attempt = async () => {
+      await session.query("START TRANSACTION");
+      return claimInTransaction(session, "c").finally(() => session.query("ROLLBACK"));
+    };
+    assert.notEqual(await attempt(), null);
+    assert.deepEqual(await settings(session), before, "after a claim");
+    const unlock = await lock(ground, "c");
+    assert.equal(await attempt(), null);
+    assert.deepEqual(await settings(session), before, "after one in vain");
+    const killed = assert.rejects(attempt(), EngineError);
+    await kill(ground, session.threadId);
+    await killed;
+    assert.deepEqual(await settings(session), before, "after one that was killed");
+    await unlock();
+  });
+
+  play(
+    "a claim in a transaction that is rolled back for another's sake does too",
+    async (ground) => {
+      const session = await ground.connection();
+      await session.query(OWN);
+      const before = await settings(session);
+      // The other one is the heavier, by the rows that it has changed, so the server ends ours.
+      const other = await ground.connection();
+      await other.query("CREATE TABLE weight (n INT)");
+      await other.query("START TRANSACTION");
+      await other.query("INSERT INTO weight VALUES (1),(2),(3),(4),(5),(6),(7),(8),(9),(10)");
+      await other.query("INSERT INTO holdfast_resources (name, used_us) VALUES ('d', 0)");
+      await session.query("START TRANSACTION");
+      await session.query("INSERT INTO holdfast_resources (name, used_us) VALUES ('d2', 0)");
+      const claimed = assert.rejects(
+        claimInTransaction(session, "d", { waitMs: 20_000 }),
+        EngineError,
+      );
+      await untilWaiting(ground, session.threadId);
+      await other.query("SELECT * FROM holdfast_resources WHERE name = 'd2' FOR UPDATE");
+      await claimed;
+      assert.deepEqual(await settings(session), before);
+      await other.query("ROLLBACK");
+    },
+  );
+
+  play("who may create and call nothing else can make a schema", async (ground) => {
+    const rights = `CREATE, ALTER, DROP, INDEX, SELECT, INSERT, UPDATE, DELETE, CREATE ROUTINE,
+      ALTER ROUTINE`;
+    await ground.admin.query(
+      `CREATE USER creator; GRANT ${rights} ON holdfast_test.* TO creator;
+      SET GLOBAL log_bin_trust_function_creators = 1`,
+    );
+    const options = { prefix: "creator_" };
+    await createSchema(ground.pool({ user: "creator" }), options);
+    assert.equal((await ground.engine(options).tryAcquire(claim("e"), now())).kind, "granted");
+  });
+
+  for (const read of [{ nestTables: true }, { typeCast: false }, { rowsAsArray: true }]) {
+    play(`a pool with ${JSON.stringify(read)} works`, async (ground) => {
+      const client = ground.pool(read);
+      await createSchema(client);
+      const locks = ground.locks({ client });
+      const lease = await locks.acquire("f");
+      assert.equal(await locks.tryAcquire("f", { fair: "strict" }), null);
+      await lease.renew();
+      assert.equal(await locks.check(lease.sequencer), true);
+      assert.equal((await locks.inspect("f")).holders[0]!.token, lease.token);
+      const session = await client.getConnection();
+      await session.query("START TRANSACTION");
+      await fenceInTransaction(session, lease.sequencer);
+      assert.notEqual(await claimInTransaction(session, "g"), null);
+      assert.equal(await claimInTransaction(session, "f"), null);
+      await session.query("ROLLBACK");
+      session.release();
+      assert.equal(await lease.release(), "released");
+    });
+  }
+
+  play("a schema that cannot be made leaves the mode of its session as it was", async (ground) => {
+    await ground.admin.query(
+      "CREATE USER poor; GRANT SELECT, CREATE, EXECUTE ON holdfast_test.* TO poor",
+    );
+    const client = ground.pool({ user: "poor", connectionLimit: 1 });
+    const before = await settings(client);
+    await assert.rejects(createSchema(client, { prefix: "poor_" }));
+    assert.deepEqual(await settings(client), before);
+  });
+});
+
+async function idOf(client: mysql.Pool): Promise<number> {
+  return ((await client.query("SELECT CONNECTION_ID() AS id"))[0] as { id: number }[])[0]!.id;
+}
+
+async function settings(client: mysql.Pool | mysql.Connection): Promise<Record<string, unknown>> {
+  return { ...((await client.query(SETTINGS))[0] as Record<string, unknown>[])[0] };
+}
+
+/** Until the function that it gives is called. */
+async function lock(ground: Ground, resource: string): Promise<() => Promise<unknown>> {
+  await ground.admin.query(
+    `INSERT IGNORE INTO holdfast_resources (name, used_us) VALUES ('${resource}', 0)`,
+  );
+  const blocker = await ground.connection();
+  await blocker.query("START TRANSACTION");
+  await blocker.query(`SELECT * FROM holdfast_resources WHERE name = '${resource}' FOR UPDATE`);
+  await blocker.query(`SELECT * FROM holdfast_grants WHERE resource = '${resource}' FOR UPDATE`);
+  return () => blocker.query("ROLLBACK");
+}
+
+/** Its statement, once it waits for a lock. */
+async function kill(ground: Ground, threadId: number): Promise<void> {
+  await untilWaiting(ground, threadId);
+  await ground.admin.query(`KILL QUERY ${threadId}`);
+}
+
+async function untilWaiting(ground: Ground, threadId: number): Promise<void> {
+  const text = `SELECT COUNT(*) AS n FROM information_schema.innodb_trx
+    WHERE trx_mysql_thread_id = ${threadId} AND trx_state = 'LOCK WAIT'`;
+  await until(`session ${threadId} waits for a lock`, async () => {
+    // Whoever looks more often is shown what it saw the last time.
+    await sleep(120);
+    return ((await ground.admin.query(text))[0] as { n: number }[])[0]!.n === 1;
+  });
+}

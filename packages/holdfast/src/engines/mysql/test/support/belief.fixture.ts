@@ -1,0 +1,19 @@
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import type { BeliefGround } from "../../../../test-support/sql/belief.fixture.js";
+import type { Ground } from "./test-server.fixture.js";
+
+export function believing(ground: Ground): BeliefGround {
+  return {
+    locks: () => ground.locks(),
+    engine: () => ground.engine(),
+    claim,
+    now,
+    async leftMs(resource) {
+      const text = `SELECT (expires_us - holdfast_now_us(UTC_TIMESTAMP(6))) DIV 1000 AS ms
+        FROM holdfast_grants WHERE resource = ?`;
+      const [rows] = await ground.admin.query(text, [Buffer.from(resource)]);
+      return (rows as { ms: number }[])[0]?.ms ?? 0;
+    },
+  };
+}

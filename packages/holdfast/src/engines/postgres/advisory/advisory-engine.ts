@@ -1,0 +1,291 @@
+import { createHash } from "node:crypto";
+import { compileGlob } from "../../../core/acquiring/resource.js";
+import { sleep, systemClock } from "../../../core/runtime/clock.js";
+import type {
+  Busy,
+  Call,
+  Claim,
+  Engine,
+  EngineTraits,
+  Failed,
+  Gone,
+  Granted,
+  ListFilter,
+  ListPage,
+  Released,
+  ReleaseRef,
+  Renewed,
+  RenewRef,
+  ResourceView,
+  RevokeRef,
+  Sequence,
+  WatchFacet,
+} from "../../../engine.js";
+import { failed, settleEach } from "../../../engine-kit/settle-each.js";
+import {
+  claimed,
+  gone,
+  granted,
+  pageOf,
+  renewed,
+  revoked,
+  viewOf,
+} from "../../../engine-kit/sql/answers.js";
+import type { Operation, Raw } from "../../../engine-kit/sql/database.js";
+import { literalPrefix } from "../../../engine-kit/sql/engine.js";
+import { Desk } from "../../../engine-kit/sql/operation-batcher.js";
+import { list, lists, oneOf } from "../../../engine-kit/sql/shape.js";
+import { EngineError } from "../../../errors.js";
+import { Listener } from "../notifications/listener.js";
+import type { PostgresTerms } from "../options.js";
+import { makerOf, type PgOwnClient, type PgPool } from "../sessions/client.js";
+import { failureOf } from "../sessions/failure.js";
+import { AdvisoryDatabase } from "./advisory-database.js";
+import { HoldingSession } from "./holding-session.js";
+import { Holdings } from "./holdings.js";
+
+const DAY_MS = 86_400_000;
+const LIMIT_MS = 5_000;
+const LEAVING_MS = 1_000;
+
+export const ADVISORY_TRAITS: EngineTraits = {
+  expiry: "session",
+  ttl: { minMs: 200, maxMs: DAY_MS, stepMs: 1 },
+  modes: ["exclusive", "shared"],
+  limits: false,
+  lockDelay: false,
+  fencing: "durable",
+  tokenRange: 1024,
+  leaves: false,
+};
+
+/** Session locks of PostgreSQL, which exclude whoever else calls pg_advisory_lock. */
+export class AdvisoryEngine implements Engine {
+  readonly name = "postgres";
+  readonly traits = ADVISORY_TRAITS;
+  readonly #pool: PgPool;
+  readonly #terms: PostgresTerms;
+  readonly #make: () => PgOwnClient;
+  readonly #database: AdvisoryDatabase;
+  readonly #listener: Listener | null;
+  readonly #changes: string;
+  readonly #end: () => unknown;
+  readonly #holdings = new Holdings((refs, startedAt) =>
+    this.release(refs, { startedAt, timeoutMs: LIMIT_MS, order: 0 }),
+  );
+  readonly #listeners = new Set<(resource: string) => void>();
+  readonly #desk = new Desk({
+    run: (operations, _waitMs, limitMs) => this.#run(operations, limitMs),
+    failure: failureOf,
+  });
+  #session: Promise<HoldingSession> | null = null;
+  /** The one that #session has become. */
+  #current: HoldingSession | null = null;
+  #closed = false;
+
+  constructor(pool: PgPool, terms: PostgresTerms, end: () => unknown = () => {}) {
+    this.#pool = pool;
+    this.#terms = terms;
+    this.#end = end;
+    this.#make = makerOf(pool)!;
+    this.#database = new AdvisoryDatabase(pool, terms.schema, (one) => this.#ended(one));
+    const mark = createHash("sha256").update(terms.schema).digest("hex").slice(0, 16);
+    this.#changes = `holdfast_changes_${mark}`;
+    const echo = (channel: string, word: string) => this.#database.notify(channel, word);
+    const ears = { onPush() {}, onReturn() {}, onChange: (name: string) => this.#tell(name), echo };
+    this.#listener = terms.listen ? new Listener(this.#make, this.#changes, ears) : null;
+  }
+
+  /** Begins the session and to listen, so that the first claim need not. */
+  async open(_limitMs?: number): Promise<void> {
+    await this.#hold();
+    await this.#listener?.start();
+  }
+
+  async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
+    const { resource, grantId, mode, ttlMs, tokens, label } = claim;
+    const session = await this.#hold();
+    void this.#listener?.start();
+    const op: Operation = {
+      verb: "acquire",
+      ...{ name: resource, key: this.#terms.prefix + resource, id: grantId },
+      ...{ shared: mode === "shared", ttl: ttlMs, tokens, label },
+    };
+    const answer = claimed(await this.#desk.run(op, call.timeoutMs), claim, call.startedAt);
+    if (answer.kind === "queued") throw new EngineError("nobody queues here", NOT_KNOWN);
+    if (answer.kind !== "granted") return answer;
+    // Its locks went with it, and we have seen that before this answer.
+    if (session.ended) throw new EngineError("the session ended meanwhile", NOT_KNOWN);
+    this.#holdings.keep({ resource, grantId, ttlMs: answer.ttlMs });
+    return answer;
+  }
+
+  async renew(
+    grants: readonly RenewRef[],
+    call: Call,
+  ): Promise<readonly (Renewed | Gone | Failed)[]> {
+    this.#refuseWhenClosed();
+    const known = grants.filter(({ grantId }) => this.#holdings.has(grantId));
+    // What was lost with its session is known to be gone without asking.
+    const answers = known.length === 0 ? [] : await this.#renew(known, call);
+    return grants.map((grant) => {
+      const answer = answers[known.indexOf(grant)] ?? ["gone", "expired"];
+      try {
+        return renewed(answer, call.startedAt);
+      } catch (error) {
+        return failed(failureOf(error).error);
+      }
+    });
+  }
+
+  async #renew(grants: readonly RenewRef[], call: Call): Promise<readonly Raw[]> {
+    const session = await this.#hold();
+    this.#holdings.prolong(grants, call.order);
+    const answers = await this.#database.ask(
+      session,
+      "advisory_renew($1::text[], $2::uuid[], $3::bigint[], $4::integer[], $5, $6, $7)",
+      [
+        ...[grants.map(({ resource }) => resource), grants.map(({ grantId }) => grantId)],
+        ...[grants.map(({ ttlMs }) => ttlMs), grants.map(({ index = 0 }) => index)],
+        ...[call.order, String(session.id), session.pid],
+      ],
+      call.timeoutMs,
+    );
+    return lists(answers, grants.length);
+  }
+
+  async release(
+    grants: readonly ReleaseRef[],
+    call: Call,
+  ): Promise<readonly (Released | Gone | Failed)[]> {
+    this.#refuseWhenClosed();
+    const release = async ({
+      resource,
+      grantId,
+      tombstoneMs,
+    }: ReleaseRef): Promise<Released | Gone> => {
+      this.#holdings.drop(grantId);
+      const op = { name: resource, id: grantId, tombstone: tombstoneMs, changes: this.#changes };
+      const answer = await this.#desk.run({ verb: "release", ...op }, call.timeoutMs);
+      if (answer[0] !== "released") return gone(answer);
+      list(answer, 2);
+      return { kind: "released" };
+    };
+    return settleEach(grants, release, (error) => failureOf(error).error);
+  }
+
+  async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
+    const values = [resource, mode === "shared", String(token)];
+    return oneOf(await this.#look("advisory_check($1, $2, $3)", values, call), true, false);
+  }
+
+  async revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
+    const values = [resource, String(token), force, this.#changes];
+    return revoked(await this.#look("advisory_revoke($1, $2, $3, $4)", values, call));
+  }
+
+  async inspect(resource: string, call: Call): Promise<ResourceView> {
+    const values = [resource, this.#terms.prefix + resource];
+    return viewOf(resource, await this.#look("advisory_look($1, $2)", values, call));
+  }
+
+  async list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
+    const glob = compileGlob(match);
+    const values = [cursor ?? "", literalPrefix(match), max];
+    const page = pageOf(await this.#look("advisory_page($1, $2, $3)", values, call));
+    const views = page
+      .filter(([name]) => glob.test(name))
+      .map(([, view]) => view)
+      .filter((view) => view.holders.length > 0);
+    return { views, cursor: page.length < max ? null : page.at(-1)![0] };
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#holdings.close();
+    this.#listeners.clear();
+    this.#listener?.close();
+    // One that is just being opened closes itself, when that is over.
+    const opened = this.#session?.catch(() => {});
+    await Promise.race([opened, sleep(systemClock, LEAVING_MS, undefined, false)]);
+    this.#current?.close();
+    this.#database.close();
+    await this.#end();
+  }
+
+  readonly watch: WatchFacet = {
+    onChange: (listener) => {
+      this.#listeners.add(listener);
+      return () => this.#listeners.delete(listener);
+    },
+  };
+
+  /** The session, and a new one where there is none any more. */
+  async #hold(): Promise<HoldingSession> {
+    this.#refuseWhenClosed();
+    this.#session ??= this.#begin();
+    return this.#session;
+  }
+
+  #begin(): Promise<HoldingSession> {
+    const begun = this.#open();
+    begun.catch(() => {
+      if (this.#session === begun) this.#session = null;
+    });
+    return begun;
+  }
+
+  async #open(): Promise<HoldingSession> {
+    await this.#database.ready();
+    const session = await HoldingSession.open(this.#make, this.#pool, (one) => this.#ended(one));
+    if (this.#closed) session.close();
+    this.#refuseWhenClosed();
+    if (session.ended) throw new EngineError("the session ended at once", UNDONE);
+    this.#current = session;
+    return session;
+  }
+
+  /** Everything it held is gone. Whoever holds a lease learns it now, not at the next renewal. */
+  #ended(session: HoldingSession): void {
+    // One that never came to hold anything: whoever opens it is told by an error.
+    if (session !== this.#current) return;
+    this.#current = null;
+    this.#session = null;
+    for (const name of this.#holdings.dropAll()) this.#tell(name);
+  }
+
+  async #run(operations: readonly Operation[], limitMs: number): Promise<unknown> {
+    const session = await this.#hold();
+    const { idleMs } = this.#terms;
+    const values = [JSON.stringify(operations), idleMs, String(session.id), session.pid];
+    const keepAll = (answers: unknown) => {
+      // Nobody knows of these grants. They end at their ttl, unless their release is on its way.
+      for (const [i, answer] of lists(answers, operations.length).entries()) {
+        if (answer[0] !== "granted" || session.ended) continue;
+        const { name, id } = operations[i]!;
+        const { ttlMs } = granted(answer, 0);
+        this.#holdings.keep({ resource: name, grantId: String(id), ttlMs });
+      }
+    };
+    const routine = "advisory_run($1::jsonb, $2, $3, $4)";
+    return this.#database.ask(session, routine, values, limitMs, keepAll);
+  }
+
+  async #look(routine: string, values: unknown[], { timeoutMs }: Call): Promise<unknown> {
+    await this.#hold();
+    return this.#database.look(routine, values, timeoutMs);
+  }
+
+  #refuseWhenClosed(): void {
+    if (!this.#closed) return;
+    throw new EngineError("the postgres engine was closed", { effect: "none", retryable: false });
+  }
+
+  #tell(resource: string): void {
+    for (const listener of this.#listeners) listener(resource);
+  }
+}
+
+const UNDONE = { effect: "none", retryable: true } as const;
+const NOT_KNOWN = { effect: "unknown", retryable: true } as const;

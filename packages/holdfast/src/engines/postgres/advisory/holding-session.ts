@@ -1,0 +1,167 @@
+import { randomBytes } from "node:crypto";
+import { systemClock } from "../../../core/runtime/clock.js";
+import { EngineError, UnsupportedError } from "../../../errors.js";
+import { borrow, giveBack, type PgOwnClient, type PgPool } from "../sessions/client.js";
+import { lost, notConnected } from "../sessions/failure.js";
+import { OneByOne } from "./one-by-one.js";
+
+const CONNECT_WITHIN_MS = 5_000;
+const POOLED =
+  "session locks need a session of their own, and a transaction pooler is in between; connect to " +
+  'PostgreSQL directly, or use hold: "rows"';
+
+export type Mend = (
+  error: unknown,
+  ask: (text: string, values: unknown[]) => Promise<unknown>,
+) => Promise<void>;
+
+/** One session that holds all locks of an engine. When it ends, so do they. */
+export class HoldingSession {
+  /** The key of the lock by which others see that this session lives. */
+  readonly id = randomBytes(8).readBigInt64BE();
+  readonly #client: PgOwnClient;
+  readonly #turns = new OneByOne();
+  #pid = 0;
+  #ended = false;
+
+  private constructor(client: PgOwnClient) {
+    this.#client = client;
+  }
+
+  get pid(): number {
+    return this.#pid;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /**
+   * onEnd is called once, as soon as the connection is known to be gone. Opening takes so long at most,
+   * and what opens after that, when nobody wants it any more, is closed.
+   */
+  static async open(
+    make: () => PgOwnClient,
+    pool: PgPool,
+    onEnd: (session: HoldingSession) => void,
+  ): Promise<HoldingSession> {
+    const client = make();
+    const session = new HoldingSession(client);
+    const end = () => {
+      if (session.#ended) return;
+      session.#ended = true;
+      client.end().catch(() => {});
+      onEnd(session);
+    };
+    client.on("error", end);
+    client.on("end", end);
+    const opening = session.#open(pool);
+    try {
+      await within(CONNECT_WITHIN_MS, opening);
+      return session;
+    } catch (error) {
+      end();
+      const discard = () => client.connection?.stream?.destroy?.();
+      opening.then(discard, discard);
+      throw error instanceof UnsupportedError ? error : notConnected(error);
+    }
+  }
+
+  async #open(pool: PgPool): Promise<void> {
+    await this.#client.connect();
+    await this.#refusePooler(pool);
+    const text = "SELECT pg_try_advisory_lock($1) AS answer, pg_backend_pid() AS pid";
+    await this.query(text, [String(this.id)], CONNECT_WITHIN_MS);
+    // A held lease alone does not keep a process alive; a call under way has a timer that does.
+    this.#client.unref?.();
+  }
+
+  /**
+   * Statements are carried out in the order in which they are sent. onLate gets an answer that came
+   * after limitMs, when the caller had been told that there was none. mend comes after a statement that
+   * failed, however late, and before the next one: it is handed the way to ask.
+   */
+  query<Row>(
+    text: string,
+    values: unknown[],
+    limitMs: number,
+    onLate: (rows: Row[]) => void = ignore,
+    mend: Mend = async () => {},
+  ): Promise<Row[]> {
+    if (this.#ended) return Promise.reject(notConnected(new Error("the session has ended")));
+    return new Promise((resolve, reject) => {
+      let late = false;
+      const silent = () => {
+        late = true;
+        reject(lost("the statement is still under way"));
+      };
+      const timer = systemClock.timer(limitMs, silent, false);
+      const ask = (text: string, values: unknown[]) => this.#client.query(text, values);
+      const askAndMend = async () => {
+        try {
+          return await ask(text, values);
+        } catch (error) {
+          if (!this.#ended) await mend(error, ask);
+          throw error;
+        }
+      };
+      this.#turns
+        .run(askAndMend)
+        .then(({ rows }) => (late ? onLate(rows as Row[]) : resolve(rows as Row[])), reject)
+        .finally(() => timer.cancel());
+    });
+  }
+
+  close(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#client.end().catch(() => {});
+  }
+
+  /**
+   * While another connection is inside a transaction it has a server's session for itself. If that was
+   * ours, or ours is another one now, somebody in between lends them out. Every later call compares
+   * the session's number again.
+   */
+  async #refusePooler(pool: PgPool): Promise<void> {
+    this.#pid = await this.#pidNow();
+    const other = await borrow(pool);
+    try {
+      await other.query("BEGIN");
+      const theirs = Number((await other.query("SELECT pg_backend_pid() AS pid")).rows[0].pid);
+      // Told at once: where there is no other session, ours would wait for the end of this transaction.
+      if (theirs === this.#pid) throw new UnsupportedError(POOLED);
+      const now = await this.#pidNow();
+      await other.query("COMMIT");
+      if (now !== this.#pid) throw new UnsupportedError(POOLED);
+      giveBack(other);
+    } catch (error) {
+      giveBack(other, true);
+      throw error;
+    }
+  }
+
+  async #pidNow(): Promise<number> {
+    const text = "SELECT pg_backend_pid() AS pid";
+    const [row] = await this.query<{ pid: number }>(text, [], CONNECT_WITHIN_MS);
+    return Number(row?.pid);
+  }
+}
+
+export function isAnotherSession(error: unknown): boolean {
+  return (error as { code?: string } | null)?.code === "HF001";
+}
+
+export function pooled(): EngineError {
+  return new EngineError(POOLED, { effect: "none", retryable: false });
+}
+
+function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = () => reject(new Error("no answer in time"));
+    const timer = systemClock.timer(limitMs, late, false);
+    work.then(resolve, reject).finally(() => timer.cancel());
+  });
+}
+
+function ignore(): void {}

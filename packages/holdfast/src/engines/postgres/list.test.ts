@@ -1,9 +1,0 @@
-import { checkPrefix } from "../../test-support/sql/list.fixture.js";
-import { scenes } from "./ground.fixture.js";
-import { listGround } from "./list.fixture.js";
-
-scenes({}, (play) => {
-  play("a list with a literal prefix reads the names that have it, and no other", (ground) =>
-    checkPrefix(listGround(ground)),
-  );
-});

@@ -1,0 +1,107 @@
+import { causeOf, messageOf } from "../../../engine-kit/sql/cause.js";
+import { EngineError, type FailureReason, HoldfastError } from "../../../errors.js";
+
+export interface Failure {
+  readonly why: "locked" | "conflict" | "other";
+  readonly error: HoldfastError;
+}
+
+const IN_TRANSACTION =
+  "a session is inside somebody else's transaction: what is done there could be rolled back";
+
+type Refusal = readonly [pattern: RegExp, says: string, retryable: boolean, reason?: FailureReason];
+
+/** SQLSTATEs by which the server says that nothing was done, and why. */
+const REFUSALS: readonly Refusal[] = [
+  [/^55P03$/, "another transaction is at work on this resource and does not end", true],
+  [/^40(001|P01)$/, "PostgreSQL rolled back for the sake of another transaction", true],
+  [/^2D000$/, IN_TRANSACTION, true],
+  [/^25P02$/, "a transaction is open on this session and has failed; it must be rolled back", true],
+  [/^57P03$/, "PostgreSQL is starting up or shutting down", true],
+  [/^57014$/, "the statement was cancelled (statement_timeout, or by hand)", true],
+  [/^53300$/, "PostgreSQL has no connection left (max_connections)", true],
+  [/^53/, "PostgreSQL is out of disk, memory or other room", true],
+  [/^25006$/, "this PostgreSQL is a replica, or read-only, and cannot be written to", true],
+  [/^28/, "PostgreSQL wants another user name or password", false, "credentials"],
+  [/^22001$/, "the name does not fit into its column; ShedLock's takes 64 characters", false],
+  [/^3D000$/, "there is no such database", false, "no-database"],
+  [
+    /^42501$/,
+    "this PostgreSQL user may not do what locks need; docs/engines/postgres.md of the package holdfast lists it",
+    ...([false, "rights"] as const),
+  ],
+];
+
+// pg's own pool, of one that had to wait for a session; of a connection that fails it says something else.
+const NO_TURN = /^timeout exceeded when trying to connect$/;
+const NO_PASSWORD = /client password must be/;
+
+// The session was ended from outside, perhaps after the commit; 40003 says that it cannot say.
+const UNKNOWN = /^(08|57P01|57P02|57P05|40003)/;
+
+/**
+ * An error of the server ends its transaction, so nothing was done. Everything else, a lost
+ * connection above all, may have been carried out.
+ */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof HoldfastError) return { why: "other", error };
+  const { code, severity } = error as { code?: string; severity?: string };
+  const message = messageOf(error);
+  const state = severity === undefined ? "" : (code ?? "");
+  if (state === "" || UNKNOWN.test(state))
+    return { why: "other", error: lost(message, causeOf(error)) };
+  const refusal = REFUSALS.find(([pattern]) => pattern.test(state));
+  const why = state === "55P03" ? "locked" : /^40/.test(state) ? "conflict" : "other";
+  const says = refusal?.[1] ?? `PostgreSQL refused: ${message}`;
+  const [, , retryable = false, reason = "other"] = refusal ?? [];
+  const cause = causeOf(error);
+  // Which right of which thing, only the server knows.
+  const whole = reason === "rights" ? `${says} (PostgreSQL says: ${messageOf(error)})` : says;
+  return { why, error: new EngineError(whole, { effect: "none", retryable, reason, cause }) };
+}
+
+/** The schema, a table or a function is not there. */
+export function isMissing(error: unknown): boolean {
+  const code = (error as { code?: string } | null)?.code ?? "";
+  return /^(3F000|42883|42P01)$/.test(code);
+}
+
+/** A prepared statement is not there any more, or is no longer what it was. */
+export function isForgotten(error: unknown): boolean {
+  return /^(26000|0A000)$/.test((error as { code?: string } | null)?.code ?? "");
+}
+
+/** The session has a transaction open, of which this call must not become a part. */
+export function isInTransaction(error: unknown): boolean {
+  return /^(2D000|25P02)$/.test((error as { code?: string } | null)?.code ?? "");
+}
+
+export function inTransaction(): EngineError {
+  return new EngineError(IN_TRANSACTION, { effect: "none", retryable: true });
+}
+
+export function notConnected(error: unknown): HoldfastError {
+  const { error: known } = failureOf(error);
+  if (known instanceof EngineError && known.effect === "none") return known;
+  const cause = causeOf(error);
+  // The client itself says so, before the server could.
+  if (NO_PASSWORD.test(cause.message)) {
+    return new EngineError("PostgreSQL wants a password for this user name, and got none", {
+      ...{ effect: "none", retryable: false, reason: "credentials", cause },
+    });
+  }
+  if (NO_TURN.test(cause.message)) {
+    return new EngineError("all connections of the pool were in use; nothing was sent", {
+      ...{ effect: "none", retryable: true, cause },
+    });
+  }
+  return new EngineError(`no connection to PostgreSQL: ${cause.message}`, {
+    ...{ effect: "none", retryable: true, reason: "unreachable", cause },
+  });
+}
+
+export function lost(message: string, cause?: unknown): EngineError {
+  return new EngineError(`PostgreSQL did not answer: ${message}`, {
+    ...{ effect: "unknown", retryable: true, reason: "unreachable", cause },
+  });
+}

@@ -1,0 +1,143 @@
+import { systemClock } from "../../../core/runtime/clock.js";
+import { Borrowing } from "../../../engine-kit/sql/borrowing.js";
+import { EngineError } from "../../../errors.js";
+import { emit } from "../../../events.js";
+import { OneByOne } from "../advisory/one-by-one.js";
+import {
+  borrow,
+  giveBack,
+  isPool,
+  type PgClient,
+  type PgPool,
+  type PgPoolClient,
+  type PgStatement,
+  refuseUnconnected,
+} from "./client.js";
+import {
+  failureOf,
+  inTransaction,
+  isForgotten,
+  isInTransaction,
+  lost,
+  notConnected,
+} from "./failure.js";
+
+// So many sessions of a pool may have been given back with a transaction still open.
+const TRIES = 10;
+
+/** The statement for a routine of alone.sql, which takes "name($1, $2)" and gives one column. */
+export function callOf(schema: string, routine: string): string {
+  return `CALL "${schema}".call_${routine.slice(0, -1)}, NULL)`;
+}
+
+/** Sends statements over the sessions of a pool, or over the one of a client. */
+export class Sessions {
+  readonly #client: PgPool | PgClient;
+  readonly #turns = new OneByOne();
+  #borrowing: Borrowing<PgPoolClient> | null = null;
+  /** False once a statement that was prepared turned out to be forgotten. */
+  #mayName = true;
+  readonly #onError = (error: Error) =>
+    emit("failed", () => ({ during: "connection", error: failureOf(error).error }));
+
+  constructor(client: PgPool | PgClient) {
+    this.#client = client;
+    // Sessions break while nobody uses them, too; unheard, that would end the process.
+    client.on("error", this.#onError);
+  }
+
+  /** One statement, one round trip. limitMs: for so long somebody waits for the answer. */
+  async query<Row>(
+    text: string,
+    values: unknown[],
+    limitMs: number,
+    name?: string,
+  ): Promise<Row[]> {
+    const statement = { text, values, ...(name === undefined ? {} : { name }) };
+    const client = this.#client;
+    const deadline = systemClock.now() + limitMs;
+    if (!isPool(client)) {
+      return this.#turns.run(() => {
+        if (systemClock.now() >= deadline) throw busy("the client was busy with something else");
+        refuseUnconnected(client);
+        // The server would refuse it, and the user's transaction would fail with it.
+        if (isOpen(client)) throw inTransaction();
+        return this.#send(client, statement, deadline);
+      });
+    }
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#sendFrom<Row>(client, statement, deadline);
+      } catch (error) {
+        if (!isInTransaction(error) || attempt === TRIES) throw error;
+        emit("failed", () => ({ during: "connection", error: inTransaction() }));
+      }
+    }
+  }
+
+  async #sendFrom<Row>(pool: PgPool, statement: PgStatement, deadline: number): Promise<Row[]> {
+    const session = await this.#borrow(pool, deadline - systemClock.now());
+    try {
+      const rows = await this.#send<Row>(session, statement, deadline);
+      giveBack(session);
+      return rows;
+    } catch (error) {
+      // A server's own error leaves the session as it was; anything else has broken it. One that is inside
+      // a transaction of somebody else's is closed, and the server rolls that back.
+      const isBroken = (error as { severity?: string }).severity !== "ERROR";
+      giveBack(session, isBroken || isInTransaction(error));
+      throw error;
+    }
+  }
+
+  async #borrow(pool: PgPool, limitMs: number): Promise<PgPoolClient> {
+    this.#borrowing ??= new Borrowing(() => borrow(pool), giveBack, "PostgreSQL");
+    try {
+      return await this.#borrowing.session(limitMs);
+    } catch (error) {
+      throw notConnected(error);
+    }
+  }
+
+  /**
+   * Users tidy up the sessions of their pool (DISCARD ALL), and the client goes on to believe that its
+   * statements are prepared. The server has then done nothing, so the same is asked without a name; and
+   * from then on all is, because whoever tidies up does so again.
+   */
+  async #send<Row>(client: PgClient, statement: PgStatement, deadline: number): Promise<Row[]> {
+    const { text, values } = statement;
+    if (statement.name === undefined || !this.#mayName) {
+      return this.#ask(client, { text, values }, deadline);
+    }
+    try {
+      return await this.#ask(client, statement, deadline);
+    } catch (error) {
+      if (!isForgotten(error)) throw error;
+      this.#mayName = false;
+      return this.#ask(client, { text, values }, deadline);
+    }
+  }
+
+  #ask<Row>(client: PgClient, statement: PgStatement, deadline: number): Promise<Row[]> {
+    return new Promise((resolve, reject) => {
+      const silent = () => reject(lost("the statement is still under way"));
+      const timer = systemClock.timer(deadline - systemClock.now(), silent, false);
+      client
+        .query(statement)
+        .then(({ rows }) => resolve(rows as Row[]), reject)
+        .finally(() => timer.cancel());
+    });
+  }
+
+  close(): void {
+    this.#client.removeListener("error", this.#onError);
+  }
+}
+
+function isOpen(client: PgClient): boolean {
+  return /^[TE]$/.test(client.getTransactionStatus?.() ?? "");
+}
+
+function busy(message: string): EngineError {
+  return new EngineError(message, { effect: "none", retryable: true });
+}

@@ -1,0 +1,104 @@
+// The laws with hold: "advisory", and what session locks cannot keep of them.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type PostgresServer, startPostgres } from "@holdfast/servers";
+import { checkLaws, type Excuse, findLaw, type Harness } from "../../../../conformance/index.js";
+import type { Engine } from "../../../../engine.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { ADVISORY_TRAITS, AdvisoryEngine } from "../../advisory/advisory-engine.js";
+import { POSTGRES_DEFAULTS } from "../../options.js";
+import { PostgresHarness } from "../support/harness.fixture.js";
+
+const ENDS_WITH_CONNECTION =
+  "a session lock ends with its connection, whatever its holder was promised";
+
+/** Where the law itself must fail, it is its own witness. */
+const ITSELF: readonly (readonly [law: string, why: string])[] = [
+  ["L4.1", ENDS_WITH_CONNECTION],
+  ["L5.11", ENDS_WITH_CONNECTION],
+  ["L6.4", "no session can give back what another one holds"],
+];
+
+const EXCUSES: readonly Excuse[] = [
+  ...ITSELF.map(([law, why]): Excuse => {
+    return { law, why, witness: (harness) => findLaw(law).run(harness) };
+  }),
+  {
+    // With a ttl that no pause of a busy machine outlasts.
+    law: "L14.3",
+    why: ENDS_WITH_CONNECTION,
+    witness: async (harness) => {
+      const [holder, other] = [await open(harness), await open(harness)];
+      const taken = now();
+      await holder.tryAcquire(claim("c", { ttlMs: 60_000 }), taken);
+      await harness.sever?.(holder);
+      const isFree = async () => (await other.tryAcquire(claim("c"), now())).kind === "granted";
+      await until("the next one is served", isFree, 20_000).catch((cause: unknown) => {
+        throw new Error("this proves nothing", { cause });
+      });
+      assert.ok(now().startedAt >= taken.startedAt + 60_000, "not before its end");
+    },
+  },
+  {
+    law: "L13.10",
+    why: "there is no line: whoever looks first after the release is served first",
+    witness: async (harness) => {
+      const [holder, early, late] = [await open(harness), await open(harness), await open(harness)];
+      const held = claim("a");
+      await holder.tryAcquire(held, now());
+      assert.equal((await early.tryAcquire(claim("a"), now())).kind, "busy");
+      await holder.release([{ ...held, tombstoneMs: 0 }], now());
+      assert.equal((await late.tryAcquire(claim("a"), now())).kind, "busy", "it came later");
+    },
+  },
+  {
+    law: "L2.13",
+    why: "there is no line: PostgreSQL does not know of a writer that tries again and again",
+    witness: async (harness) => {
+      const [holder, writer, reader] = [
+        await open(harness),
+        await open(harness),
+        await open(harness),
+      ];
+      await holder.tryAcquire(claim("b", { mode: "shared" }), now());
+      assert.equal((await writer.tryAcquire(claim("b"), now())).kind, "busy");
+      const answer = await reader.tryAcquire(claim("b", { mode: "shared" }), now());
+      assert.equal(answer.kind, "busy", "a writer has waited before");
+    },
+  },
+];
+
+const opened: Engine[] = [];
+
+async function open(harness: Harness): Promise<Engine> {
+  const engine = await harness.open();
+  opened.push(engine);
+  return engine;
+}
+
+let server: PostgresServer | undefined;
+const harness = new PostgresHarness(
+  "postgres with advisory locks",
+  () => server && { server },
+  true,
+  {
+    traits: ADVISORY_TRAITS,
+    query: "hold=advisory",
+    make: (pool, end) => new AdvisoryEngine(pool, { ...POSTGRES_DEFAULTS, hold: "advisory" }, end),
+    excuses: EXCUSES,
+  },
+);
+
+before(async () => {
+  server = await startPostgres();
+});
+
+after(async () => {
+  for (const engine of opened) await engine.close();
+  await harness.end();
+  await server?.stop();
+});
+
+checkLaws(harness, test);

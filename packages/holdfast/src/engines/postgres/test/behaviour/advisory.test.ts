@@ -1,0 +1,179 @@
+// hold: "advisory". All laws with it are in advisory.long-test.ts.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startPgbouncer } from "@holdfast/servers";
+import { UnsupportedError, UsageError } from "../../../../errors.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { postgresEngine } from "../../index.js";
+import { scenes } from "../support/test-server.fixture.js";
+
+const PLAIN = { hold: "advisory", prefix: "" } as const;
+const HOLDERS = "SELECT count(DISTINCT pid)::int AS n FROM pg_locks WHERE locktype = 'advisory'";
+
+scenes({}, (play) => {
+  play("programs that call pg_advisory_lock are excluded, and exclude", async (ground) => {
+    const locks = ground.locks(PLAIN);
+    const plain = await ground.client();
+    const take = async (key: string) =>
+      (await plain.query(`SELECT pg_try_advisory_lock(${key}) AS got`)).rows[0].got as boolean;
+    for (const [name, key] of [
+      ["4711", "4711"],
+      ["-5", "-5"],
+      ["nightly:job", "hashtextextended('nightly:job', 0)"],
+    ] as const) {
+      const lease = await locks.acquire(name);
+      assert.equal(await take(key), false, `${name} is ours`);
+      await lease.release();
+      assert.equal(await take(key), true);
+      assert.equal(await locks.tryAcquire(name), null, `${name} is theirs`);
+      const [holder] = (await locks.inspect(name)).holders;
+      assert.equal(holder?.label, "(another program)");
+      const waiting = locks.acquire(name, { waitMs: 30_000 });
+      await sleep(50);
+      await plain.query(`SELECT pg_advisory_unlock(${key})`);
+      await (await waiting).release();
+    }
+  });
+
+  play("readers share with pg_advisory_lock_shared, writers wait for both", async (ground) => {
+    const locks = ground.locks(PLAIN);
+    const plain = await ground.client();
+    await plain.query("SELECT pg_advisory_lock_shared(77)");
+    const reader = await locks.acquire("77", { mode: "shared" });
+    const second = await locks.acquire("77", { mode: "shared" });
+    assert.equal(await locks.tryAcquire("77"), null);
+    await plain.query("SELECT pg_advisory_unlock_shared(77)");
+    assert.equal(await locks.tryAcquire("77"), null, "our own readers are in the way, too");
+    await reader.release();
+    assert.equal(await locks.tryAcquire("77"), null, "one of them still is");
+    await second.release();
+    assert.notEqual(await locks.tryAcquire("77"), null);
+  });
+
+  play("a lease is lost as soon as its session is ended", async (ground) => {
+    const locks = ground.locks({ hold: "advisory" });
+    const lease = await locks.acquire("a", { ttlMs: 60_000 });
+    const lost = once(lease.signal, "abort");
+    const text = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'";
+    await ground.admin.query(text);
+    await Promise.race([lost, sleep(12_000, null, { ref: false })]);
+    assert.equal(lease.held, false, "the next renewal would have been in twenty seconds");
+    await (await locks.acquire("a")).release();
+  });
+
+  play("a lock that was granted by a statement that failed is not kept", async (ground) => {
+    // What PostgreSQL does, first: the lock survives the rollback of its own statement.
+    const plain = await ground.client();
+    await assert.rejects(plain.query("SELECT pg_advisory_lock(1), 1 / (SELECT 0)"));
+    const { rows } = await ground.admin.query("SELECT pg_try_advisory_lock(1) AS got");
+    assert.equal(rows[0].got, false, "PostgreSQL kept the lock of a failed statement");
+    await ground.admin.query(`
+      CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN IF NEW.resource = ''trap'' THEN RAISE EXCEPTION ''too late''; END IF; RETURN NEW; END';
+      CREATE TRIGGER spoil BEFORE INSERT ON holdfast.advisory FOR EACH ROW EXECUTE FUNCTION spoil()`);
+    const locks = ground.locks(PLAIN);
+    await assert.rejects(locks.tryAcquire("trap"), /too late/);
+    await ground.admin.query("DROP TRIGGER spoil ON holdfast.advisory");
+    const other = ground.locks(PLAIN);
+    await until("the lock is free", async () => (await other.tryAcquire("trap")) !== null);
+  });
+
+  play("a claim that times out while it is being granted leaves no lock", async (ground) => {
+    const locks = ground.locks(PLAIN);
+    await (await locks.acquire("b")).release();
+    await ground.admin.query(`
+      CREATE OR REPLACE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM pg_sleep(0.5); RETURN NEW; END';
+      CREATE TRIGGER dawdle BEFORE INSERT ON holdfast.advisory FOR EACH ROW EXECUTE FUNCTION dawdle()`);
+    await assert.rejects(locks.acquire("b", { waitMs: 0, callTimeoutMs: 100 }));
+    await ground.admin.query("DROP TRIGGER dawdle ON holdfast.advisory");
+    const other = ground.locks(PLAIN);
+    await until("the lock is free", async () => (await other.tryAcquire("b")) !== null);
+  });
+
+  play("a pooler that has one session for all is found out as well", async (ground) => {
+    await using pooler = await startPgbouncer({ target: ground.server.port, poolSize: 1 });
+    const engine = ground.engine({ hold: "advisory", port: pooler.port });
+    await assert.rejects(engine.tryAcquire(claim("c1"), now()), UnsupportedError);
+  });
+
+  play("a transaction pooler in between is found out and refused", async (ground) => {
+    await using pooler = await startPgbouncer({ target: ground.server.port });
+    for (let i = 0; i < 3; i++) {
+      const engine = ground.engine({ hold: "advisory", port: pooler.port });
+      await assert.rejects(engine.tryAcquire(claim("c"), now()), UnsupportedError);
+    }
+    const { rows } = await ground.admin.query(HOLDERS);
+    assert.equal(rows[0].n, 0, "nothing was locked through it");
+    await using session = await startPgbouncer({ target: ground.server.port, mode: "session" });
+    const locks = ground.locks({ hold: "advisory", port: session.port, listen: false });
+    await (await locks.acquire("c")).release();
+  });
+
+  play("who is not renewed is ended at its ttl, though the session lives on", async (ground) => {
+    const [ours, other] = [ground.locks({ hold: "advisory" }), ground.locks({ hold: "advisory" })];
+    const kept = await ours.acquire("d1", { ttlMs: 60_000 });
+    await ours.acquire("d2", { ttlMs: 3_000, renew: false });
+    assert.equal(await other.tryAcquire("d2"), null);
+    await until("it is free", async () => (await other.tryAcquire("d2")) !== null);
+    assert.equal(kept.held, true);
+  });
+
+  play("one session holds any number of locks, and tries cost no more", async (ground) => {
+    const locks = ground.locks({ hold: "advisory", listen: false });
+    const names = Array.from({ length: 200 }, (_, i) => `e${i}`);
+    const leases = await Promise.all(names.map((name) => locks.acquire(name)));
+    const text =
+      "SELECT count(DISTINCT pid)::int AS n FROM holdfast.advisory WHERE resource LIKE 'e%'";
+    assert.equal((await ground.admin.query(text)).rows[0].n, 1);
+    await Promise.all(leases.map((lease) => lease.release()));
+    assert.equal((await ground.admin.query(text)).rows[0].n, 0);
+  });
+
+  play(
+    "a session that falls silent is ended by the server within its longest ttl",
+    async (ground) => {
+      const relay = await ground.relay();
+      const [ours, other] = [
+        ground.locks({ hold: "advisory", port: relay.port }),
+        ground.locks({ hold: "advisory" }),
+      ];
+      const lease = await ours.acquire("f", { ttlMs: 3_000 });
+      relay.hang();
+      const tookMs = await until("it is free", async () => (await other.tryAcquire("f")) !== null);
+      assert.equal(lease.held, false, "held beside its successor");
+      assert.ok(tookMs > 300, "not before it was silent for long enough");
+      relay.cut();
+    },
+  );
+
+  play(
+    "a short grant beside a long one does not shorten the session that holds both",
+    async (ground) => {
+      const relay = await ground.relay();
+      const options = { hold: "advisory", port: relay.port, listen: false } as const;
+      const [ours, other] = [ground.engine(options), ground.engine({ hold: "advisory" })];
+      await ours.tryAcquire(claim("g0", { ttlMs: 300 }), now());
+      // The second is sent before the first is answered, and carried out after it.
+      const long = ours.tryAcquire(claim("g1", { ttlMs: 60_000 }), now());
+      await new Promise((next) => setImmediate(next));
+      const short = ours.tryAcquire(claim("g2", { ttlMs: 400 }), now());
+      assert.deepEqual([(await long).kind, (await short).kind], ["granted", "granted"]);
+      relay.hang();
+      await sleep(1_200);
+      const next = await other.tryAcquire(claim("g1"), now());
+      assert.equal(next.kind, "busy", "its holder believes in it for a minute");
+      relay.cut();
+    },
+  );
+
+  play("a single client, or a prefix for rows, is refused at the door", async (ground) => {
+    const client = await ground.client();
+    assert.throws(() => postgresEngine({ client, hold: "advisory" }), UsageError);
+    assert.throws(() => postgresEngine({ client, prefix: "" }), UsageError);
+    assert.throws(() => postgresEngine({ client, hold: "other" as never }), UsageError);
+  });
+});

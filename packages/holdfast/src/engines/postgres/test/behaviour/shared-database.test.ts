@@ -1,0 +1,92 @@
+// What users and their tools do in the database that the locks share: dumps, and sessions tidied up.
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Locks } from "../../../../locks.js";
+import { createSchema, postgresEngine } from "../../index.js";
+import { scenes } from "../support/test-server.fixture.js";
+
+// What a dump takes of every table, for as long as it runs.
+const DUMP = "BEGIN READ ONLY; LOCK TABLE holdfast.resources, holdfast.grants IN ACCESS SHARE MODE";
+
+scenes({}, (play) => {
+  play("createSchema of a schema that is up to date waits for no dump", async (ground) => {
+    const [locks, dump] = [ground.locks(), await ground.client()];
+    await dump.query(DUMP);
+    await createSchema(ground.admin);
+    const lease = await locks.tryAcquire("free");
+    assert.notEqual(lease, null, "a free name is busy while a dump runs");
+    await dump.query("ROLLBACK");
+  });
+
+  play("an update behind a dump stops nobody, and is made when the dump ends", async (ground) => {
+    const [locks, dump] = [ground.locks(), await ground.client()];
+    await locks.acquire("held", { ttlMs: 60_000 });
+    await dump.query(DUMP);
+    const older = "CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer";
+    await ground.admin.query(`${older} LANGUAGE sql IMMUTABLE AS 'SELECT 1'`);
+    let done = false;
+    const updated = createSchema(ground.pool()).then(() => {
+      done = true;
+    });
+    updated.catch(() => {});
+    for (let i = 0; i < 20; i++) {
+      const lease = await locks.tryAcquire(`free-${i}`);
+      assert.notEqual(lease, null, "a free name is busy while an update waits for a dump");
+      await sleep(50);
+    }
+    assert.equal(done, false, "the update did not wait for the dump");
+    await dump.query("ROLLBACK");
+    await updated;
+    const view = await ground.locks().inspect("held");
+    assert.equal(view.holders.length, 1, "what was held is still held");
+  });
+
+  play("createSchema with another table of ShedLock's is not taken for done", async (ground) => {
+    const schema = "two_tables";
+    await createSchema(ground.admin, { schema, shedlock: "public.first" });
+    await createSchema(ground.admin, { schema, shedlock: "public.second" });
+    const { rows } = await ground.admin.query("SELECT to_regclass('public.second') AS made");
+    assert.notEqual(rows[0].made, null);
+  });
+
+  for (const words of ["DISCARD ALL", "DEALLOCATE ALL"]) {
+    play(`after ${words} on sessions of the pool locks go on`, async (ground) => {
+      const pool = ground.pool({ max: 2 });
+      await using locks = new Locks(postgresEngine({ client: pool }));
+      const kept = await locks.acquire("kept", { ttlMs: 6_000 });
+      for (let i = 0; i < 8; i++) await (await locks.acquire(`warm-${i}`)).release();
+      // All sessions there are.
+      const sessions = [await pool.connect(), await pool.connect()];
+      for (const session of sessions) await session.query(words);
+      for (const session of sessions) session.release();
+      for (let i = 0; i < 8; i++) await (await locks.acquire(`tidy-${i}`)).release();
+      await sleep(7_000);
+      assert.equal(kept.held, true, "a lease was lost with the prepared statements");
+      assert.equal(await kept.release(), "released");
+    });
+  }
+
+  play("a waiter is served though its sessions are tidied all the time", async (ground) => {
+    const pool = ground.pool({ max: 1 });
+    await using ours = new Locks(postgresEngine({ client: pool }));
+    const other = ground.locks();
+    await (await ours.acquire("w")).release();
+    const held = await other.acquire("w");
+    const waiting = ours.acquire("w");
+    await ground.untilWaiters("w", 1);
+    let served = false;
+    const tidying = (async () => {
+      while (!served) await Promise.all([pool.query("DISCARD ALL"), sleep(20)]);
+    })();
+    try {
+      await sleep(500);
+      await held.release();
+      const lease = await waiting;
+      await lease.renew();
+      assert.equal(await lease.release(), "released");
+    } finally {
+      served = true;
+      await tidying;
+    }
+  });
+});

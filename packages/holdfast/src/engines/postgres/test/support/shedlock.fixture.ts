@@ -1,0 +1,38 @@
+import { hostname } from "node:os";
+import type { ShedLockGround } from "../../../../test-support/sql/shedlock.fixture.js";
+import type { Ground } from "./test-server.fixture.js";
+
+export const HOLD = { hold: "shedlock" } as const;
+
+// What ShedLock sends with database time, name and times in place of its parameters.
+const NOW = "timezone('utc', CURRENT_TIMESTAMP)";
+
+/** Its sessions are in one time zone and ours in another. */
+export function onGround(ground: Ground): ShedLockGround {
+  const theirs = ground.pool({ options: "-c timezone=America/St_Johns" });
+  const pool = { options: "-c timezone=Pacific/Kiritimati" };
+  return {
+    theirs: {
+      async lock(name, ms) {
+        const ends = `${NOW} + interval '${ms} milliseconds'`;
+        const text = `INSERT INTO shedlock (name, lock_until, locked_at, locked_by)
+          VALUES ($1, ${ends}, ${NOW}, $2) ON CONFLICT (name) DO UPDATE
+          SET lock_until = ${ends}, locked_at = ${NOW}, locked_by = $2
+          WHERE shedlock.name = $1 AND shedlock.lock_until <= ${NOW}`;
+        return (await theirs.query(text, [name, hostname()])).rowCount === 1;
+      },
+      async unlock(name) {
+        const text = `UPDATE shedlock SET lock_until = ${NOW} WHERE name = $1 AND locked_by = $2`;
+        await theirs.query(text, [name, hostname()]);
+      },
+    },
+    locks: () => ground.locks({ ...HOLD, pool }),
+    engine: () => ground.engine({ ...HOLD, pool }),
+    row: async (name) => {
+      const text = "SELECT row_to_json(s)::text AS row FROM shedlock s WHERE name = $1";
+      return (await ground.admin.query<{ row: string }>(text, [name])).rows[0]!.row;
+    },
+    sweep: () => ground.admin.query("SELECT holdfast_shedlock.sweep(0)"),
+    deleteRow: (name) => ground.admin.query("DELETE FROM shedlock WHERE name = $1", [name]),
+  };
+}

@@ -1,0 +1,90 @@
+import {
+  type PostgresOptions,
+  type PostgresServer,
+  type Relay,
+  startPostgres,
+} from "@holdfast/servers";
+import pg from "pg";
+import type { Locks } from "../../../../locks.js";
+import {
+  type DefineTests,
+  describeWithServer,
+  TestServer,
+} from "../../../../test-support/test-server.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { createSchema, type PostgresEngineOptions, postgresEngine } from "../../index.js";
+import { quietPool } from "./harness.fixture.js";
+
+export interface OpenOptions extends Omit<PostgresEngineOptions, "client"> {
+  readonly port?: number;
+  readonly pool?: pg.PoolConfig;
+}
+
+/** What one play opens on the server of its file, closed with it. */
+export class Ground extends TestServer {
+  readonly server: PostgresServer;
+  /** Sees everything and is never disturbed. */
+  readonly admin: pg.Pool;
+
+  constructor(server: PostgresServer) {
+    super();
+    this.server = server;
+    this.admin = quietPool({ port: server.port, max: 3 });
+  }
+
+  pool(options: pg.PoolConfig = {}): pg.Pool {
+    const pool = quietPool({ port: this.server.port, max: 4, ...options });
+    this.closesClient(() => pool.end());
+    return pool;
+  }
+
+  async client(): Promise<pg.Client> {
+    const { port } = this.server;
+    const client = new pg.Client({ host: "127.0.0.1", user: "postgres", port });
+    client.on("error", () => {});
+    await client.connect();
+    this.closesClient(() => client.end());
+    return client;
+  }
+
+  engine({ port, pool, ...options }: OpenOptions = {}): ReturnType<typeof postgresEngine> {
+    const client = this.pool({ ...(port === undefined ? {} : { port }), ...pool });
+    return this.closesEngine(postgresEngine({ client, ...options }));
+  }
+
+  /** As another process would have it: its own pool and its own connection for pushes. */
+  locks(options: OpenOptions = {}): Locks {
+    return this.locksOn(this.engine(options));
+  }
+
+  relay(): Promise<Relay> {
+    return this.relayTo(this.server.port);
+  }
+
+  /** Waits until so many stand in line at the server. */
+  async untilWaiters(resource: string, count: number): Promise<void> {
+    await until(`${count} wait for ${resource}`, async () => {
+      const text = "SELECT count(*)::int AS n FROM holdfast.waiters WHERE resource = $1";
+      return (await this.admin.query(text, [resource])).rows[0].n === count;
+    });
+  }
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]();
+    await this.admin.end();
+  }
+}
+
+/** Plays one after the other on one server, each with resources of its own name. */
+export function scenes(options: PostgresOptions, define: DefineTests<Ground>): void {
+  const server = {
+    start: () => startPostgres(options),
+    prepare: async ({ port }: PostgresServer) => {
+      const pool = quietPool({ port });
+      await createSchema(pool);
+      await pool.end();
+    },
+    open: (server: PostgresServer) => new Ground(server),
+  };
+  describeWithServer(server, define);
+}

@@ -1,4 +1,0 @@
-import { testMinuteOfFaults } from "../../test-support/torture/torture-test.fixture.js";
-import { postgresPlace } from "./torture.fixture.js";
-
-testMinuteOfFaults("PostgreSQL", postgresPlace);

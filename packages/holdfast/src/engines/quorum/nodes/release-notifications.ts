@@ -1,0 +1,76 @@
+import { countBits } from "../voting/bits.js";
+import type { QuorumClock } from "../voting/broadcast.js";
+
+/** All who wait hear of a release at once; those who come at the same instant split the vote. */
+const SPREAD_MS = 3;
+
+interface Waiters {
+  /** How many nodes must let somebody in. */
+  readonly writeQuorum: number;
+  /** Whether one of this client's own claims waits with this ticket. */
+  awaits(ticket: number): boolean;
+  /** How long nodes take to answer. */
+  readonly rttMs: number;
+}
+
+interface Gathered {
+  readonly timer: { cancel(): void };
+  /** Nodes that called the same one, a set of bits. */
+  nodes: number;
+}
+
+/**
+ * Gathers what the nodes tell of one release, and passes it on once. Nodes call the one that has waited
+ * longest: it comes as soon as enough of them have, and the others stay where they are. Where a node calls
+ * nobody, everybody comes after a random moment.
+ */
+export class Notices {
+  readonly #clock: QuorumClock;
+  readonly #random: () => number;
+  readonly #listeners = new Set<(resource: string) => void>();
+  readonly #gathered = new Map<string, Gathered>();
+  #waiters: Waiters | null = null;
+
+  constructor(clock: QuorumClock, random: () => number) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /** Whose claims are called. */
+  serve(waiters: Waiters): void {
+    this.#waiters = waiters;
+  }
+
+  /** ticket: of the one that is called, 0 for all. */
+  hear(node: number, resource: string, ticket: number): void {
+    const waiters = this.#waiters;
+    if (this.#listeners.size === 0 || waiters === null) return;
+    if (ticket > 0 && !waiters.awaits(ticket)) return;
+    const key = `${ticket} ${resource}`;
+    const tell = () => {
+      this.#gathered.get(key)?.timer.cancel();
+      this.#gathered.delete(key);
+      for (const listener of this.#listeners) listener(resource);
+    };
+    let gathered = this.#gathered.get(key);
+    if (gathered === undefined) {
+      const spreadMs = Math.max(SPREAD_MS, waiters.rttMs);
+      const afterMs = 1 + (ticket > 0 ? spreadMs : this.#random() * spreadMs);
+      gathered = { timer: this.#clock.timer(afterMs, tell, false), nodes: 0 };
+      this.#gathered.set(key, gathered);
+    }
+    gathered.nodes |= 1 << node;
+    if (ticket > 0 && countBits(gathered.nodes) >= waiters.writeQuorum) tell();
+  }
+
+  onChange(listener: (resource: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  close(): void {
+    for (const { timer } of this.#gathered.values()) timer.cancel();
+    this.#gathered.clear();
+    this.#listeners.clear();
+  }
+}

@@ -1,0 +1,168 @@
+// A claim is repeated with the same grantId while its first call is still under way: two of three
+// nodes hang, and one of them wakes up between the end of the first call and that of the second.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { exponential } from "../../../../core/acquiring/retry.js";
+import { mintGrantId } from "../../../../core/holding/grant-id.js";
+import type { Claim, Granted } from "../../../../engine.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { soon, timed } from "../../../../test-support/soon.fixture.js";
+import type { NodeRequest } from "../../nodes/node.js";
+import { RedisNode } from "../../nodes/redis-node.js";
+import { Ground } from "../support/test-server.fixture.js";
+
+const TERMS = { maxTtlMs: 60_000 };
+
+test("a claim that acquire repeats after its deadline is not taken back by its first call", async () => {
+  await using ground = await Ground.start(3, TERMS);
+  const [a, b] = [await ground.locks(), await ground.locks()];
+  const [, second, third] = ground.servers;
+  const held = await whilePaused(ground, async () => {
+    const acquired = a.acquire("r", {
+      ...{ ttlMs: 30_000, callTimeoutMs: 900, waitMs: 20_000, fair: "strict" },
+      retry: exponential({ minMs: 20, maxMs: 20 }),
+    });
+    await sleep(1_150);
+    second!.resume();
+    const lease = await acquired;
+    third!.resume();
+    return lease;
+  });
+  await sleep(100);
+  assert.equal((await b.tryAcquire("r"))?.token, undefined, "a holds it");
+  assert.equal(held.held, true);
+  assert.equal(await b.check(held.sequencer), true);
+});
+
+test("the older of two calls with one grantId gives up nothing of the newer", async () => {
+  await using ground = await Ground.start(3, TERMS);
+  const [a, b] = [await ground.engine(), await ground.engine()];
+  const [, second, third] = ground.servers;
+  const claim = claimOf("r");
+  const [older, newer] = await whilePaused(ground, async () => {
+    const first = a.tryAcquire(claim, call()).catch((error: unknown) => error);
+    await sleep(900);
+    const again = a.tryAcquire(claim, call());
+    await sleep(250);
+    second!.resume();
+    const answers = [await first, await again] as const;
+    third!.resume();
+    return answers;
+  });
+  assert.equal(newer.kind, "granted");
+  assert.equal((older as Granted).token, (newer as Granted).token, "both are told of one grant");
+  await sleep(100);
+  assert.equal((await b.tryAcquire(claimOf("r"), call())).kind, "busy");
+  const { token } = newer as Granted;
+  assert.equal(await b.check({ resource: "r", mode: "exclusive", token }, call()), true);
+  const [renewed] = await a.renew([{ ...claim, ttlMs: 10_000 }], call());
+  assert.equal(renewed!.kind, "renewed");
+});
+
+test("the older of two calls fails with an unknown effect where the newer is not answered in time", async () => {
+  await using ground = await Ground.start(3, TERMS);
+  const engine = await ground.engine();
+  const claim = claimOf("r");
+  await whilePaused(ground, async () => {
+    const first = engine.tryAcquire(claim, now(1_200));
+    // On a busy machine it fails before anybody looks.
+    first.catch(() => {});
+    await sleep(900);
+    const again = engine.tryAcquire(claim, now(5_000)).catch((error: unknown) => error);
+    await assert.rejects(first, { code: "ENGINE", effect: "unknown" });
+    for (const server of ground.servers.slice(1)) server.resume();
+    assert.equal(((await again) as Granted).kind, "granted");
+  });
+});
+
+test("a claim is answered within its call's time, however long a node may take", async () => {
+  await using ground = await Ground.start(3, { ...TERMS, nodeTimeoutMs: 20_000 });
+  const engine = await ground.engine();
+  await whilePaused(ground, async () => {
+    const timeoutMs = 3_000;
+    // Later, the core would not have waited for it.
+    await soon(timeoutMs, () =>
+      timed(async () => {
+        const asked = engine.tryAcquire(claimOf("r"), now(timeoutMs));
+        await assert.rejects(asked, { code: "ENGINE", effect: "unknown" });
+      }),
+    );
+  });
+});
+
+test("a claim repeated by way of another client is not taken back by the first, which gave up", async () => {
+  await using ground = await Ground.start(3, TERMS);
+  const { engine: first, hold, deliver } = await ground.relayed();
+  const [second, other] = [await ground.engine(), await ground.engine()];
+  const claim = claimOf("r");
+  await hold();
+  await assert.rejects(first.tryAcquire(claim, now(200)), {
+    code: "ENGINE",
+    effect: "unknown",
+  });
+  const granted = await second.tryAcquire(claim, now(5_000));
+  assert.equal(granted.kind, "granted");
+  await deliver();
+  await sleep(100);
+  assert.equal((await other.tryAcquire(claimOf("r"), now(5_000))).kind, "busy");
+  const { token } = granted as Granted;
+  assert.equal(await other.check({ resource: "r", mode: "exclusive", token }, now()), true);
+});
+
+test("a renewal that one node hears late takes back nothing there", async () => {
+  await using ground = await Ground.start(3, TERMS);
+  const engine = await ground.engine();
+  const claim = claimOf("r");
+  assert.equal((await engine.tryAcquire(claim, now())).kind, "granted");
+  const late = holdingBack(ground.names[0]!, "renew");
+  const { resource, grantId } = claim;
+  const renew = (ttlMs: number) => engine.renew([{ resource, grantId, ttlMs }], now());
+  try {
+    assert.equal((await renew(10_000))[0]!.kind, "renewed", "the other two are enough");
+    assert.equal((await renew(40_000))[0]!.kind, "renewed");
+  } finally {
+    late.deliver();
+  }
+  await sleep(100);
+  const [left] = await Promise.all(ground.admins.map((admin) => admin.hvals("holdfast:r")));
+  const ends = Number(left![0]!.split(":")[9]);
+  assert.ok(ends - Date.now() > 30_000, "the node has what the later renewal gave");
+});
+
+/** Keeps the first question of this kind to this node back until it is delivered. */
+function holdingBack(name: string, verb: NodeRequest["verb"]) {
+  const { ask } = RedisNode.prototype;
+  let send: (() => void) | null = null;
+  RedisNode.prototype.ask = function (request, answered) {
+    if (send !== null || this.name !== name || request.verb !== verb) {
+      ask.call(this, request, answered);
+    } else send = () => ask.call(this, request, answered);
+  };
+  return {
+    deliver: () => {
+      RedisNode.prototype.ask = ask;
+      send?.();
+    },
+  };
+}
+
+/** With all servers but the first stopped; they go on afterwards, whatever happened. */
+async function whilePaused<T>(ground: Ground, act: () => Promise<T>): Promise<T> {
+  const paused = ground.servers.slice(1);
+  for (const server of paused) server.pause();
+  try {
+    return await act();
+  } finally {
+    for (const server of paused) server.resume();
+  }
+}
+
+function claimOf(resource: string): Claim {
+  const what = { mode: "exclusive", limit: null, ttlMs: 30_000, lockDelayMs: 0 } as const;
+  return { resource, grantId: mintGrantId(), ...what, tokens: 1, label: "test" };
+}
+
+function call() {
+  return now(5_000);
+}

@@ -1,0 +1,45 @@
+// ioredis sends again what was not answered when its connection comes back. Where the first copy was
+// carried out and the repeat is refused, nobody may be told that nothing happened.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Relay } from "@holdfast/servers";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { Ground } from "../support/test-server.fixture.js";
+
+const MAX_LOOKS = 2_000;
+
+test("a claim whose repeats all nodes refuse is a failure of unknown effect", async () => {
+  await using ground = await Ground.start(3, { maxTtlMs: 60_000 });
+  const relays = await Promise.all(ground.servers.map(({ port }) => Relay.start(port)));
+  const limit = (memory: string) =>
+    Promise.all(ground.admins.map((admin) => admin.config("SET", "maxmemory", memory)));
+  try {
+    const engine = await ground.engine(
+      {},
+      relays.map(({ port }) => ground.connect(port)),
+    );
+    await engine.inspect("warm up", now());
+    for (const relay of relays) relay.mute();
+    const asked = engine.tryAcquire(claim("a"), now(20_000)).then(
+      () => assert.fail("it was not refused"),
+      (error: { code?: string; effect?: string }) => error,
+    );
+    const has = () => Promise.all(ground.admins.map((admin) => admin.exists("holdfast:a")));
+    for (let looks = 0; (await has()).includes(0); looks++) {
+      assert.ok(looks < MAX_LOOKS, "it is carried out");
+      await sleep(5);
+    }
+    await limit("1");
+    for (const relay of relays) {
+      relay.cut();
+      relay.mend();
+    }
+    const { code, effect } = await asked;
+    assert.deepEqual([code, effect], ["ENGINE", "unknown"]);
+    await limit("0");
+  } finally {
+    await Promise.all(relays.map((relay) => relay.close()));
+  }
+});

@@ -1,0 +1,260 @@
+import type { AcquireRequest } from "../nodes/node.js";
+import { canvass } from "./broadcast.js";
+import type { Entry } from "./entry.js";
+import type { AcquireOutcome, Quorum, QuorumCall } from "./quorum.js";
+import { Tally } from "./tally.js";
+
+/** Outbid so often, somebody else is in the way, and the caller may wait for that. */
+const MOST_BIDS = 6;
+/** Split votes: each time all who met wait for a random while, twice as long at most as before. */
+const MOST_SPLITS = 7;
+const FIRST_PAUSE_MS = 3;
+/** Whoever is refused and waits comes back at once, for its place in line. */
+const SOON_MS = 5;
+const LATER_MS = [10, 60] as const;
+
+/**
+ * One claim, from the proposal of a fence until enough nodes have accepted it or cannot. Each attempt
+ * is a proposal of its own: a node accepts only what is greater than all it has heard of, and what a
+ * former attempt of the same id left there counts as free.
+ */
+export class Acquisition {
+  readonly #quorum: Quorum;
+  readonly #entry: Entry;
+  readonly #turn: number;
+  readonly #done: (outcome: AcquireOutcome) => void;
+  /** After this instant what was granted would be over before it is used. */
+  readonly #goodUntil: number;
+  /** The caller is answered soon after this instant. */
+  readonly #bidsUntil: number;
+  readonly #patienceMs: number;
+  readonly #order: number;
+  #bids = 0;
+  #splits = 0;
+
+  constructor(
+    quorum: Quorum,
+    entry: Entry,
+    turn: number,
+    { patienceMs, order }: QuorumCall,
+    done: (outcome: AcquireOutcome) => void,
+  ) {
+    this.#quorum = quorum;
+    this.#entry = entry;
+    this.#turn = turn;
+    this.#done = done;
+    const now = quorum.clock.now();
+    this.#goodUntil = now + entry.claim.ttlMs * (1 - quorum.terms.drift);
+    this.#bidsUntil = Math.min(now + patienceMs, this.#goodUntil);
+    this.#patienceMs = patienceMs;
+    this.#order = order;
+  }
+
+  start() {
+    const { terms, watch, seen, size } = this.#quorum;
+    const entry = this.#entry;
+    const { resource, ttlMs, tokens } = entry.claim;
+    if (entry.isOver) return this.#done({ kind: "gone", why: "unknown" });
+    if (!this.#isNewest) return this.#overtaken();
+    if (!entry.granted) {
+      entry.attempt++;
+      entry.fence = this.#proposal();
+      entry.tokens = tokens;
+      seen.note(resource, entry.fence + tokens - 1);
+    }
+    this.#bids++;
+    const { attempt } = entry;
+    const tally = new Tally(size, terms.writeQuorum, entry.fence, this.#quorum.rttMs);
+    const request = this.#request();
+    canvass(this.#quorum, {
+      request: (node) => {
+        entry.unanswered[node]!++;
+        return request;
+      },
+      patienceMs: Math.min(this.#quorum.patienceMs(ttlMs), Math.max(1, this.#leftMs())),
+      heard: (node, answer) => {
+        entry.answered(attempt, node, answer);
+        const isYes = answer.kind === "accepted" || answer.kind === "known";
+        const said = isYes && watch.isSuspect(node) ? "suspect" : answer;
+        if (tally.add(node, said, this.#limitUs)) return true;
+        // Contenders have some nodes each: one that is silent anyway is not what they wait for.
+        return tally.busy > 0 && (tally.missing & ~this.#quorum.silent) === 0;
+      },
+      late: (node, answer) => {
+        entry.answered(attempt, node, answer);
+        if (answer.kind === "accepted" && entry.isGivenUp(attempt)) this.#takeBack(1 << node);
+      },
+      ended: () => this.#judge(tally),
+      over: (silent) => {
+        // Where no answer came, the request may still arrive. A tombstone awaits it.
+        if (entry.isGivenUp(attempt)) this.#takeBack(silent | tally.doubtful);
+        this.#quorum.silent |= silent;
+      },
+    });
+  }
+
+  /**
+   * Above everything that was heard of, and by the nodes' time. What lies beyond the time that any node
+   * can have was bid by the clock of one that is far off, while too few others had told theirs.
+   */
+  #proposal(): number {
+    const { watch, seen } = this.#quorum;
+    const { resource } = this.#entry.claim;
+    if (seen.of(resource) > this.#limitUs) seen.forget(resource);
+    return Math.max(seen.of(resource) + 1, watch.estimateUs());
+  }
+
+  /** The greatest fence that a node whose clock is right can ask for. */
+  get #limitUs(): number {
+    const { watch, terms } = this.#quorum;
+    return watch.estimateUs() + terms.maxSkewMs * 1e3;
+  }
+
+  #request(): AcquireRequest {
+    const { claim, attempt, fence, tokens, ticket } = this.#entry;
+    return {
+      verb: "acquire",
+      resource: claim.resource,
+      id: claim.id,
+      attempt,
+      mode: claim.mode,
+      ttlMs: claim.ttlMs,
+      delayMs: claim.delayMs,
+      fence,
+      tokens,
+      label: claim.label,
+      past: 0,
+      ticket,
+      wayMs: this.#quorum.wayMs,
+      order: this.#order,
+    };
+  }
+
+  /** A newer call with the same id judges, bids and gives up for all; so does a release. */
+  get #isNewest(): boolean {
+    return this.#quorum.speaksFor(this.#entry, this.#turn);
+  }
+
+  /** What the newer call comes to is the answer to this one too, if it is known in time. */
+  #overtaken() {
+    const entry = this.#entry;
+    if (entry.isOver) return this.#done({ kind: "overtaken" });
+    // Heard by this call only after the newer one had given up whatever stood then.
+    this.#takeBack(entry.leftovers);
+    if (entry.outcome !== null) return this.#done(entry.outcome);
+    const answer = (outcome: AcquireOutcome) => {
+      timer.cancel();
+      entry.followers.delete(answer);
+      this.#done(outcome);
+    };
+    const late = () => answer({ kind: "overtaken" });
+    const timer = this.#quorum.clock.timer(this.#restMs(), late, false);
+    entry.followers.add(answer);
+  }
+
+  #judge(tally: Tally) {
+    if (!this.#isNewest) return this.#overtaken();
+    const { terms, seen } = this.#quorum;
+    const entry = this.#entry;
+    const { resource } = entry.claim;
+    tally.leaveOutAbove(this.#limitUs);
+    if (tally.counter > 0) seen.note(resource, tally.counter);
+    if (tally.terms !== null) return this.#giveUp(tally, { kind: "terms", ...tally.terms });
+    if (tally.gone !== null) return this.#giveUp(tally, { kind: "gone", why: tally.gone });
+    if (tally.accepted >= terms.writeQuorum) return this.#granted(tally);
+    const known = tally.knownFence;
+    if (known !== null) {
+      entry.fence = known;
+      entry.tokens = tally.tokensOf(known);
+      entry.attempt = Math.max(entry.attempt, tally.lastAttempt);
+      return this.#granted(tally);
+    }
+    const again = this.#bids < MOST_BIDS && this.#leftMs() > 0;
+    if (tally.isKnown || entry.granted) {
+      // What this id once held is not held by enough any more: it has to bid anew, above all others.
+      entry.granted = false;
+      entry.attempt = Math.max(entry.attempt, tally.lastAttempt);
+      if (again && tally.present >= 1) return this.start();
+    }
+    if (tally.present < terms.writeQuorum) return this.#unanswered(tally);
+    if (tally.accepted + tally.outbid >= terms.writeQuorum && again) return this.start();
+    if (tally.isSplit && this.#splits < MOST_SPLITS) return this.#split(tally);
+    this.#busy(tally);
+  }
+
+  #granted(tally: Tally) {
+    const entry = this.#entry;
+    if (this.#quorum.clock.now() >= this.#goodUntil) return this.#unanswered(tally);
+    entry.granted = true;
+    this.#quorum.waitsNoMore(entry);
+    const { fence, tokens, claim } = entry;
+    const ttlMs = Math.min(claim.ttlMs, tally.leftMs(fence));
+    this.#done({ kind: "granted", fence, tokens, ttlMs });
+  }
+
+  #split(tally: Tally) {
+    const { clock, surroundings } = this.#quorum;
+    const entry = this.#entry;
+    const firstMs = Math.max(FIRST_PAUSE_MS, this.#quorum.rttMs);
+    const pauseMs = firstMs * 2 ** this.#splits++ * surroundings.random();
+    if (this.#leftMs() <= pauseMs) return this.#busy(tally);
+    this.#bids = 0;
+    entry.givenUp = entry.attempt;
+    entry.givenUpBy = this.#order;
+    this.#takeBack(entry.leftovers, () => void clock.timer(pauseMs, () => this.start(), false));
+  }
+
+  #busy(tally: Tally): void {
+    const soon = this.#quorum.waits(this.#entry);
+    const random = this.#quorum.surroundings.random();
+    const spreadMs = LATER_MS[1] - LATER_MS[0] + this.#quorum.rttMs;
+    const laterMs = LATER_MS[0] + random * spreadMs;
+    const freeMs = tally.freeAfterMs();
+    // Nobody in the way for long, and yet not granted: contenders who should not meet again.
+    const retryAfterMs = soon ? SOON_MS : freeMs <= 0 ? laterMs : freeMs + random * 5 + 1;
+    this.#giveUp(tally, {
+      kind: "busy",
+      holders: tally.holders(),
+      retryAfterMs,
+      isRemembered: !soon,
+    });
+  }
+
+  #unanswered(tally: Tally): void {
+    const effect = tally.inDoubt || tally.isKnown ? "unknown" : "none";
+    this.#giveUp(tally, { kind: "unanswered", effect, absent: tally.absent() });
+  }
+
+  #giveUp(tally: Tally, outcome: AcquireOutcome) {
+    // A grant that lives must not be ended because a repeat of its claim was not answered.
+    if (tally.isKnown && outcome.kind === "unanswered") return this.#done(outcome);
+    const entry = this.#entry;
+    entry.givenUp = entry.attempt;
+    entry.givenUpBy = this.#order;
+    entry.granted = false;
+    this.#takeBack(entry.leftovers, (isSure) => this.#done(isSure ? outcome : inDoubt(outcome)));
+  }
+
+  /**
+   * By id, wherever it may stand: where it was accepted, now or in an earlier attempt, and in the end
+   * wherever no answer came. Only a refusal is a node's word that it has nothing of this attempt.
+   */
+  #takeBack(nodes: number, then: (isSure: boolean) => void = () => {}): void {
+    this.#quorum.takeBack(this.#entry, nodes, this.#restMs(), then);
+  }
+
+  /** Until the caller has to be answered. */
+  #restMs(): number {
+    return Math.max(1, this.#leftMs() + this.#patienceMs / 8);
+  }
+
+  #leftMs(): number {
+    return this.#bidsUntil - this.#quorum.clock.now();
+  }
+}
+
+/** A node that accepted has not said that it gave it back: the claim has to be released when it is over. */
+function inDoubt(outcome: AcquireOutcome): AcquireOutcome {
+  if (outcome.kind === "busy") return { ...outcome, isRemembered: true };
+  return outcome.kind === "unanswered" ? { ...outcome, effect: "unknown" } : outcome;
+}

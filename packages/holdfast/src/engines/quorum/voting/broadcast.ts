@@ -1,0 +1,56 @@
+import type { NodeAnswer, NodeRequest } from "../nodes/node.js";
+
+/** What a canvass needs to ask: the quorum, or what stands in for it. */
+export interface Electorate {
+  readonly size: number;
+  readonly clock: QuorumClock;
+  ask(node: number, request: NodeRequest, answered: (answer: NodeAnswer) => void): void;
+}
+
+/** The part of the core's clock that the quorum uses; the simulator brings its own. */
+export interface QuorumClock {
+  now(): number;
+  timer(delayMs: number, callback: () => void, keepAlive: boolean): { cancel(): void };
+}
+
+export interface Canvass {
+  request(node: number): NodeRequest;
+  readonly patienceMs: number;
+  /** Called for each answer; true when the rest need not be waited for. */
+  heard(node: number, answer: NodeAnswer): boolean;
+  /** Called once: enough was heard, all was, or patience is over. */
+  ended(): void;
+  /** An answer that came after the end. */
+  late?(node: number, answer: NodeAnswer): void;
+  /** Called once, after the end, with the nodes that have not answered in time, a set of bits. */
+  over?(silent: number): void;
+}
+
+/** Asks all nodes in parallel. A node that hangs or is down costs nothing once enough have answered. */
+export function canvass(electorate: Electorate, plan: Canvass) {
+  const { size } = electorate;
+  let missing = (1 << size) - 1;
+  let isOpen = true;
+  let isOver = false;
+  let timer: { cancel(): void } | null = null;
+  const end = () => {
+    isOpen = false;
+    plan.ended();
+  };
+  const close = () => {
+    if (isOver) return;
+    isOver = true;
+    timer?.cancel();
+    if (isOpen) end();
+    plan.over?.(missing);
+  };
+  for (let node = 0; node < size; node++) {
+    electorate.ask(node, plan.request(node), (answer) => {
+      missing &= ~(1 << node);
+      if (!isOpen) plan.late?.(node, answer);
+      else if (plan.heard(node, answer)) end();
+      if (missing === 0) close();
+    });
+  }
+  if (missing !== 0) timer = electorate.clock.timer(plan.patienceMs, close, false);
+}

@@ -1,0 +1,152 @@
+import type { ResourceView } from "../../../engine.js";
+import type { NodeAnswer, NodeHolder, NodeRequest } from "../nodes/node.js";
+import { canvass } from "./broadcast.js";
+import type { Quorum, Unanswered } from "./quorum.js";
+import { absentees } from "./renewal.js";
+import { COUNTS_NOT } from "./tally.js";
+
+type PollOutcome = boolean | Unanswered;
+
+/**
+ * Whether enough nodes say yes. Their answers are about different moments, and a grant that is renewed in
+ * between moves from one node to another: noes of two moments prove nothing. So a no is asked for twice.
+ */
+export function poll(
+  quorum: Quorum,
+  request: NodeRequest,
+  isYes: (answer: NodeAnswer) => boolean,
+  patienceMs: number,
+  done: (outcome: PollOutcome) => void,
+): void {
+  const { clock } = quorum;
+  const until = clock.now() + patienceMs;
+  pollOnce(quorum, request, isYes, patienceMs, (outcome) => {
+    if (outcome === false) pollOnce(quorum, request, isYes, until - clock.now(), done);
+    else done(outcome);
+  });
+}
+
+/** Asks all nodes the same; yes where enough say so, no where enough cannot any more. */
+function pollOnce(
+  quorum: Quorum,
+  request: NodeRequest,
+  isYes: (answer: NodeAnswer) => boolean,
+  patienceMs: number,
+  done: (outcome: PollOutcome) => void,
+): void {
+  const { size, terms } = quorum;
+  const answers: (NodeAnswer | null)[] = new Array(size).fill(null);
+  let yes = 0;
+  let no = 0;
+  canvass(quorum, {
+    request: () => request,
+    patienceMs,
+    heard: (node, answer) => {
+      answers[node] = answer;
+      if (isYes(answer)) yes++;
+      else if (!COUNTS_NOT.has(answer.kind)) no++;
+      return yes >= terms.writeQuorum || no > size - terms.writeQuorum;
+    },
+    ended: () => {
+      if (yes >= terms.writeQuorum) done(true);
+      else if (no > size - terms.writeQuorum) done(false);
+      else done({ kind: "unanswered", effect: "unknown", absent: absentees(answers) });
+    },
+  });
+}
+
+/** Whether this node counts now: it answers, and is in no quarantine. */
+export function present(
+  quorum: Quorum,
+  node: number,
+  patienceMs: number,
+  done: (counts: boolean) => void,
+): void {
+  const settle = (counts: boolean) => {
+    timer.cancel();
+    done(counts);
+  };
+  const timer = quorum.clock.timer(patienceMs, () => done(false), false);
+  const request = { verb: "inspect", resource: "holdfast" } as const;
+  quorum.ask(node, request, ({ kind }) => settle(kind === "view"));
+}
+
+export interface Survey {
+  readonly view: ResourceView;
+  /** Nodes on which anything is in the way, a set of bits. */
+  readonly found: number;
+}
+
+/** Once enough have answered, the others have this long to say what they know. */
+const REST_MS = 100;
+
+/** What all nodes that answer say of a resource: a grant is one that enough of them have. */
+export function survey(
+  quorum: Quorum,
+  resource: string,
+  patienceMs: number,
+  done: (outcome: Survey | Unanswered) => void,
+): void {
+  const { size, terms, clock } = quorum;
+  const answers: (NodeAnswer | null)[] = new Array(size).fill(null);
+  let views = 0;
+  let answered = 0;
+  let isOpen = true;
+  const end = () => {
+    if (!isOpen) return;
+    isOpen = false;
+    timer.cancel();
+    if (views < terms.writeQuorum) {
+      done({ kind: "unanswered", effect: "none", absent: absentees(answers) });
+      return;
+    }
+    // A grant on nodes that do not answer may be seen by so many fewer.
+    const enough = terms.writeQuorum - (size - views);
+    done(merged(resource, answers, Math.max(1, enough)));
+  };
+  let timer = clock.timer(patienceMs, end, false);
+  for (let node = 0; node < size; node++) {
+    quorum.ask(node, { verb: "inspect", resource }, (answer) => {
+      if (!isOpen) return;
+      answers[node] = answer;
+      if (answer.kind === "view" && ++views === terms.writeQuorum) {
+        timer.cancel();
+        timer = clock.timer(REST_MS, end, false);
+      }
+      if (++answered === size) end();
+    });
+  }
+}
+
+function merged(resource: string, answers: readonly (NodeAnswer | null)[], enough: number): Survey {
+  const byFence = new Map<string, NodeHolder[]>();
+  let found = 0;
+  for (const [node, answer] of answers.entries()) {
+    if (answer?.kind !== "view" || answer.holders.length === 0) continue;
+    found |= 1 << node;
+    for (const holder of answer.holders) {
+      const key = `${holder.fence} ${holder.label}`;
+      const group = byFence.get(key);
+      if (group === undefined) byFence.set(key, [holder]);
+      else group.push(holder);
+    }
+  }
+  const holders = [];
+  let closedMs = 0;
+  for (const group of byFence.values()) {
+    if (group.length < enough) continue;
+    // What the enough-th node says: until then, so many have it.
+    const [nth] = group.sort((a, b) => b.leftMs - a.leftMs).slice(enough - 1);
+    const { leftMs, delayMs, mode, fence, label } = nth!;
+    if (leftMs > 0) {
+      // Some nodes may not have heard of the last renewal yet; what they say is of an earlier token.
+      const index = Math.max(...group.map((one) => one.index));
+      const revoked = group.some((one) => one.revoked && one.index === index);
+      holders.push({
+        ...{ mode: mode === "s" ? ("shared" as const) : ("exclusive" as const), label, revoked },
+        ...{ token: BigInt(fence + index), remainingMs: leftMs },
+      });
+    } else closedMs = Math.max(closedMs, leftMs + delayMs);
+  }
+  return { view: { resource, holders, waiters: [], closedMs }, found };
+}

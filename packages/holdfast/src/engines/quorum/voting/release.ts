@@ -1,0 +1,116 @@
+import type { Gone } from "../../../engine.js";
+import type { NodeAnswer, ReleaseRequest } from "../nodes/node.js";
+import { canvass } from "./broadcast.js";
+import type { Entry } from "./entry.js";
+import type { Quorum, Unanswered } from "./quorum.js";
+import { absentees } from "./renewal.js";
+
+/** Where an acquire was not answered it may arrive later. It must find that it is over. */
+const TOMBSTONE_MS = 120_000;
+
+export type Closed =
+  | { readonly kind: "released" }
+  | { readonly kind: "gone"; readonly why: Gone["why"] }
+  | Unanswered;
+
+export interface ReleaseWish {
+  readonly resource: string;
+  readonly id: string;
+  readonly tombstoneMs: number;
+  readonly patienceMs: number;
+}
+
+/** What of one id is ended. */
+export interface Extent {
+  /** Attempts up to this one, by calls up to this order. */
+  readonly upTo: number;
+  readonly order: number;
+  /** Whether the claim is over, so that those who wait are told. */
+  readonly tell: boolean;
+}
+
+/** Whatever anybody has asked for under this id. */
+export const ALL: Extent = {
+  upTo: Number.MAX_SAFE_INTEGER,
+  order: Number.MAX_SAFE_INTEGER,
+  tell: true,
+};
+
+/** Gives back what one id holds, on all nodes. */
+export class Closing {
+  readonly #quorum: Quorum;
+  readonly #ref: ReleaseWish;
+  readonly #entry: Entry | undefined;
+  readonly #extent: Extent;
+  #plain: ReleaseRequest | null = null;
+
+  constructor(quorum: Quorum, ref: ReleaseWish, entry: Entry | undefined, extent: Extent) {
+    this.#quorum = quorum;
+    this.#ref = ref;
+    this.#entry = entry;
+    this.#extent = extent;
+  }
+
+  /** Gives it back on these nodes, a set of bits; sure when all of them have said that they did. */
+  takeBack(nodes: number, then: (isSure: boolean) => void) {
+    let missing = nodes;
+    if (missing === 0) return then(true);
+    let waiting = true;
+    let failures = 0;
+    const { clock, size } = this.#quorum;
+    const finish = () => {
+      if (!waiting) return;
+      waiting = false;
+      timer.cancel();
+      then(missing === 0 && failures === 0);
+    };
+    const timer = clock.timer(this.#ref.patienceMs, finish, false);
+    for (let node = 0; node < size; node++) {
+      if ((nodes & (1 << node)) === 0) continue;
+      this.#quorum.ask(node, this.#request(node), (answer) => {
+        missing &= ~(1 << node);
+        if (answer.kind === "failed") failures++;
+        if (missing === 0) finish();
+      });
+    }
+  }
+
+  settle(done: (outcome: Closed) => void): void {
+    const { size, terms } = this.#quorum;
+    const answers: (NodeAnswer | null)[] = new Array(size).fill(null);
+    let released = 0;
+    let gone = 0;
+    let why: Gone["why"] = "expired";
+    canvass(this.#quorum, {
+      request: (node) => this.#request(node),
+      patienceMs: this.#ref.patienceMs,
+      heard: (node, answer) => {
+        answers[node] = answer;
+        if (answer.kind === "released") released++;
+        else if (answer.kind === "gone") {
+          gone++;
+          if (answer.why !== "expired") why = answer.why;
+        }
+        return released >= terms.writeQuorum || gone > size - terms.writeQuorum;
+      },
+      ended: () => {
+        if (released >= terms.writeQuorum) done({ kind: "released" });
+        else if (gone > size - terms.writeQuorum) done({ kind: "gone", why });
+        else done({ kind: "unanswered", effect: "unknown", absent: absentees(answers) });
+      },
+    });
+  }
+
+  #request(node: number): ReleaseRequest {
+    const unanswered = (this.#entry?.unanswered[node] ?? 0) > 0;
+    const { tombstoneMs } = this.#ref;
+    if (unanswered) return this.#release(Math.max(TOMBSTONE_MS, tombstoneMs));
+    this.#plain ??= this.#release(tombstoneMs);
+    return this.#plain;
+  }
+
+  #release(tombstoneMs: number): ReleaseRequest {
+    const { resource, id } = this.#ref;
+    return { verb: "release", resource, id, tombstoneMs, ...this.#extent };
+  }
+}

@@ -1,0 +1,100 @@
+import type { Gone } from "../../../engine.js";
+import type { NodeAnswer } from "../nodes/node.js";
+import { canvass } from "./broadcast.js";
+import type { Entry } from "./entry.js";
+import { Joining } from "./joining.js";
+import type { Quorum, Unanswered } from "./quorum.js";
+import { COUNTS_NOT } from "./tally.js";
+
+export type RenewOutcome =
+  | { readonly kind: "renewed"; readonly ttlMs: number }
+  | { readonly kind: "gone"; readonly why: Gone["why"] }
+  | { readonly kind: "terms"; readonly node: number; readonly terms: string }
+  | Unanswered;
+
+/** A node that refuses to join because of a bid is asked again after so many more renewals at once. */
+const MOST_CONFIRMATIONS = 2;
+
+export interface RenewWish {
+  readonly resource: string;
+  readonly id: string;
+  readonly ttlMs: number;
+  readonly order: number;
+  readonly index: number;
+  readonly leave: boolean;
+}
+
+/**
+ * Renews one grant where it stands. Enough nodes must have it still; where one of the others does not,
+ * it is asked to join the grant afterwards, and counts from the next renewal on.
+ */
+export function renewGrant(
+  quorum: Quorum,
+  entry: Entry | undefined,
+  wish: RenewWish,
+  done: (outcome: RenewOutcome) => void,
+  confirmations = MOST_CONFIRMATIONS,
+): void {
+  const { size, terms } = quorum;
+  const answers: (NodeAnswer | null)[] = new Array(size).fill(null);
+  let renewed = 0;
+  let leftMs = wish.ttlMs;
+  let gone = 0;
+  let why: Gone["why"] = "expired";
+  let other: RenewOutcome | null = null;
+  let foreign = 0;
+  // What was heard before this was sent: whoever renews it now knows that the grant lived until then.
+  const heard = entry === undefined ? [] : [...entry.counters];
+  if (entry !== undefined) entry.lastOrder = Math.max(entry.lastOrder, wish.order);
+  let isConfirmed = false;
+  const confirm = () => {
+    if (isConfirmed || confirmations === 0 || entry?.isOver || entry?.lastOrder !== wish.order)
+      return;
+    isConfirmed = true;
+    renewGrant(quorum, entry, wish, () => {}, confirmations - 1);
+  };
+  const rejoin = (node: number, answer: NodeAnswer) => {
+    if (answer.kind !== "gone" || answer.why === "revoked" || renewed < terms.writeQuorum) return;
+    // A later renewal may want less, or have left the grant to time.
+    if (wish.leave || entry?.lastOrder !== wish.order) return;
+    if (entry.granted) new Joining(quorum, entry, node, wish, heard[node] ?? 0, confirm).ask();
+  };
+  const request = { verb: "renew", ...wish } as const;
+  canvass(quorum, {
+    request: () => request,
+    patienceMs: quorum.patienceMs(wish.ttlMs),
+    heard: (node, answer) => {
+      answers[node] = answer;
+      if (answer.kind === "renewed") {
+        renewed++;
+        leftMs = Math.min(leftMs, answer.leftMs);
+      } else if (answer.kind === "terms") {
+        if (++foreign > size - terms.writeQuorum) {
+          other = { kind: "terms", node, terms: answer.terms };
+        }
+      } else if (answer.kind === "gone") {
+        gone++;
+        if (answer.why === "revoked") other = { kind: "gone", why: "revoked" };
+        else if (answer.why !== "expired") why = answer.why;
+      }
+      return other !== null || renewed >= terms.writeQuorum || gone > size - terms.writeQuorum;
+    },
+    ended: () => {
+      if (other !== null) done(other);
+      else if (renewed >= terms.writeQuorum) done({ kind: "renewed", ttlMs: leftMs });
+      else if (gone > size - terms.writeQuorum) done({ kind: "gone", why });
+      else done({ kind: "unanswered", effect: "unknown", absent: absentees(answers) });
+      for (const [node, answer] of answers.entries()) if (answer !== null) rejoin(node, answer);
+    },
+    late: rejoin,
+  });
+}
+
+/** The nodes whose word does not count, and what they said instead. */
+export function absentees(answers: readonly (NodeAnswer | null)[]): Unanswered["absent"] {
+  return answers.flatMap((answer, node) => {
+    const seen = answer ?? "late";
+    const counts = seen !== "late" && !COUNTS_NOT.has(seen.kind);
+    return counts ? [] : [{ node, answer: seen }];
+  });
+}

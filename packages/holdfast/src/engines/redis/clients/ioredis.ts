@@ -1,0 +1,346 @@
+import { UsageError } from "../../../errors.js";
+import { textIn } from "../protocol/shape.js";
+import { slotOf, tagOf } from "../protocol/slots.js";
+import { LateCalls } from "../sending/stalled-calls.js";
+import { together, WHICH_CONNECTION } from "../sending/wait-replicas.js";
+import type { NodeListener, Script, Seam, Subscription } from "./connection.js";
+import { scanNodes } from "./scan.js";
+
+interface Commands {
+  evalsha(sha: string, keyCount: number, ...rest: string[]): Promise<unknown>;
+  eval(script: string, keyCount: number, ...rest: string[]): Promise<unknown>;
+  call(command: string, ...args: string[]): Promise<unknown>;
+}
+
+/** The part of an ioredis Redis that this engine needs; by Sentinels or not. */
+export interface IoRedisClient extends Commands {
+  readonly options: {
+    readonly keyPrefix?: string | undefined;
+    readonly host?: string | undefined;
+    readonly port?: number | undefined;
+    readonly sentinels?: readonly object[] | null | undefined;
+  };
+  readonly status: string;
+  duplicate(override?: object): IoRedisClient & IoRedisSubscriber;
+  on(event: "close", listener: () => void): unknown;
+  off(event: "close", listener: () => void): unknown;
+  disconnect(reconnect?: boolean): void;
+}
+
+/** The part of an ioredis Cluster that this engine needs. */
+export interface IoRedisClusterClient extends Commands {
+  readonly isCluster: boolean;
+  readonly options: {
+    readonly keyPrefix?: string | undefined;
+    readonly redisOptions?: { readonly keyPrefix?: string | undefined } | undefined;
+  };
+  /** By slot: the addresses that serve it, the primary's first. */
+  readonly slots: readonly (readonly string[])[];
+  nodes(role: "master" | "all"): readonly IoRedisClient[];
+  on(event: "+node", listener: (node: IoRedisClient & Socketed) => void): unknown;
+  off(event: "+node", listener: (node: IoRedisClient & Socketed) => void): unknown;
+  refreshSlotsCache?(): void;
+  duplicate(nodes?: never[], override?: object): IoRedisClusterClient & IoRedisSubscriber;
+  disconnect(): void;
+}
+
+export interface IoRedisSubscriber {
+  readonly status: string;
+  subscribe(...channels: string[]): Promise<unknown>;
+  ssubscribe(...channels: string[]): Promise<unknown>;
+  on(event: "message" | "smessage", listener: (channel: string, message: string) => void): unknown;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "connect" | "ready" | "end", listener: () => void): unknown;
+  on(event: "+node", listener: (node: Socketed) => void): unknown;
+  once(event: "connect", listener: () => void): unknown;
+  readonly stream?: { unref(): unknown };
+  disconnect(reconnect?: boolean): void;
+}
+
+interface Socketed {
+  on(event: "connect", listener: () => void): unknown;
+  readonly stream?: { unref(): unknown };
+}
+
+// Nothing is given up by the client itself: the core knows when. What was not answered is sent again, as
+// ioredis would leave it without an answer otherwise. Where the Sentinels' word matters, these follow
+// the client that hears it; ioredis may leave listeners behind otherwise.
+const OWN = {
+  lazyConnect: false,
+  maxRetriesPerRequest: null,
+  autoResendUnfulfilledCommands: true,
+  failoverDetector: false,
+};
+
+export function ioRedisSeam(client: IoRedisClient | IoRedisClusterClient): Seam {
+  refuseKeyPrefix(client.options);
+  return "isCluster" in client && client.isCluster
+    ? clusterSeam(client)
+    : singleSeam(client as IoRedisClient);
+}
+
+/** ioredis puts it before some keys and not before others; locks would be neither found nor heard of. */
+function refuseKeyPrefix(options: IoRedisClusterClient["options"]): void {
+  const prefix = options?.keyPrefix || options?.redisOptions?.keyPrefix;
+  if (!prefix) return;
+  throw new UsageError(
+    `the client has keyPrefix ${JSON.stringify(prefix)}; use a client without one, ` +
+      "and give the engine a prefix instead",
+  );
+}
+
+function singleSeam(client: IoRedisClient): Seam {
+  let confirming: (IoRedisClient & IoRedisSubscriber) | null = null;
+  const follow = followers(client);
+  // With every connection that is lost, what was not answered is sent again.
+  let [losses, confirmingLosses] = [0, 0];
+  const lost = () => void losses++;
+  client.on("close", lost);
+  return {
+    connection: (_, confirms) => (confirms ? confirmingLosses : losses),
+    script: (how, keys, args) => run(client, how, keys, args),
+    confirmed: (how, keys, args, wait) => {
+      if (confirming === null || confirming.status === "end") {
+        // A connection of its own: while it waits for replicas, it can do nothing else.
+        const own = client.duplicate(OWN);
+        own.on("error", () => {});
+        own.on("close", () => void confirmingLosses++);
+        own.on("connect", () => own.stream?.unref());
+        own.on("end", () => follow.delete(own));
+        follow.add(own);
+        confirming = own;
+      }
+      return confirm(confirming, how, keys, args, wait);
+    },
+    scan: (cursor, glob, max) => scanNodes([scanner(client)], cursor, glob, max),
+    info: async (section) => [textIn(await client.call("INFO", section))],
+    subscribe: (channels, onMessage, onError) => {
+      // Its own way to subscribe again leaves a rejection that nobody handles when the connection
+      // is ended meanwhile, and that ends the process. So this does it, at every new connection.
+      const subscriber = client.duplicate({ ...OWN, autoResubscribe: false });
+      follow.add(subscriber);
+      return subscribed(subscriber, channels, onMessage, onError, () => follow.delete(subscriber));
+    },
+    close: () => {
+      client.off("close", lost);
+      follow.end();
+      confirming?.disconnect();
+    },
+  };
+}
+
+/**
+ * Leaves the server for whoever is primary now. While ioredis asks the Sentinels, a disconnect would
+ * end it for good; so it is let through first, and may have been sent to the old primary still.
+ */
+export function reconnect(client: IoRedisSubscriber): void {
+  if (client.status === "connect" || client.status === "ready") client.disconnect(true);
+  // It rests, and asks the Sentinels anew when that is over.
+  else if (client.status === "reconnecting") return;
+  else if (client.status !== "end" && !leaving.has(client)) {
+    leaving.add(client);
+    client.once("connect", () => {
+      leaving.delete(client);
+      client.disconnect(true);
+    });
+  }
+}
+
+const leaving = new WeakSet<IoRedisSubscriber>();
+
+/**
+ * With Sentinels, connections that go where the client goes: when it leaves a primary that was
+ * succeeded, they would stay with it, and never know.
+ */
+function followers(client: IoRedisClient) {
+  const all = new Set<IoRedisSubscriber>();
+  const leave = () => {
+    for (const one of all) reconnect(one);
+  };
+  if (client.options.sentinels) client.on("close", leave);
+  return {
+    add: (one: IoRedisSubscriber) => void all.add(one),
+    delete: (one: IoRedisSubscriber) => void all.delete(one),
+    end: () => {
+      client.off("close", leave);
+      all.clear();
+    },
+  };
+}
+
+function clusterSeam(client: IoRedisClusterClient): Seam {
+  let confirming: (IoRedisClusterClient & IoRedisSubscriber) | null = null;
+  const losses = countLosses(client);
+  const calls = new LateCalls(() => client.refreshSlotsCache?.());
+  const confirms = new LateCalls(() => confirming?.refreshSlotsCache?.());
+  return {
+    connection: (key, confirms) => {
+      // Its nodes do not come back by themselves, and so send nothing again.
+      if (confirms) return null;
+      const address = client.slots[slotOf(key)]?.[0] ?? "";
+      return `${address} ${losses.of(address)}`;
+    },
+    script: (how, keys, args) => calls.watch(keys[0]!, run(client, how, keys, args)),
+    confirmed: async (how, keys, args, wait) => {
+      if (confirming === null || confirming.status === "end") {
+        const more = { scaleReads: "master", clusterNodeRetryStrategy: null };
+        const own = client.duplicate([], { ...OWN, ...more });
+        own.on("error", () => {});
+        unrefNodes(own);
+        confirming = own;
+      }
+      const own = confirming;
+      const key = keys[0]!;
+      try {
+        const node = nodeAt(own, await primaryOf(own, slotOf(key)));
+        return await confirms.watch(key, confirm(node, how, keys, args, wait), wait.timeoutMs);
+      } catch (error) {
+        // Whoever speaks to a node by itself never learns that another serves the slot now. Any
+        // command to the Cluster finds out, and this one changes nothing.
+        own.call("EXISTS", key).catch(() => {});
+        throw error;
+      }
+    },
+    scan: (cursor, glob, max) => scanNodes(client.nodes("master").map(scanner), cursor, glob, max),
+    info: (section) =>
+      Promise.all(
+        client.nodes("master").map(async (node) => textIn(await node.call("INFO", section))),
+      ),
+    shards: {
+      primaryOf: (slot) => primaryOf(client, slot),
+      listen: (address, onMessage, onError) =>
+        listener(nodeAt(client, address), onMessage, onError),
+    },
+    subscribe: () => {
+      throw new Error("a Cluster is listened to by its shards");
+    },
+    close: () => {
+      losses.end();
+      for (const late of [calls, confirms]) late.close();
+      confirming?.disconnect();
+    },
+  };
+}
+
+function run(client: Commands, how: Script, keys: string[], args: string[]): Promise<unknown> {
+  return "sha" in how
+    ? client.evalsha(how.sha, keys.length, ...keys, ...args)
+    : client.eval(how.text, keys.length, ...keys, ...args);
+}
+
+const confirm = (
+  node: Commands,
+  how: Script,
+  keys: string[],
+  args: string[],
+  { replicas, timeoutMs }: { replicas: number; timeoutMs: number },
+) =>
+  together([
+    node.call(...WHICH_CONNECTION),
+    run(node, how, keys, args),
+    node.call("WAIT", String(replicas), String(timeoutMs)),
+    node.call(...WHICH_CONNECTION),
+  ]);
+
+async function primaryOf(cluster: IoRedisClusterClient, slot: number): Promise<string> {
+  const known = () => cluster.slots[slot]?.[0];
+  let cause: unknown;
+  // Any command finds out who serves the slots, and this one changes nothing; nor does it matter
+  // that this user may have no right to the key.
+  if (known() === undefined) {
+    await cluster.call("EXISTS", tagOf(slot)).catch((error: unknown) => {
+      cause = error;
+    });
+  }
+  const address = known();
+  if (address === undefined) throw new Error("CLUSTERDOWN nobody serves this slot", { cause });
+  return address;
+}
+
+/** How often the connection to each node was lost: what it had not answered is sent again. */
+function countLosses(cluster: IoRedisClusterClient) {
+  const losses = new Map<string, number>();
+  const of = (address: string) => losses.get(address) ?? 0;
+  function lost(this: IoRedisClient): void {
+    losses.set(addressOf(this), of(addressOf(this)) + 1);
+  }
+  const meet = (node: IoRedisClient) => void node.on("close", lost);
+  for (const node of cluster.nodes("all")) meet(node);
+  cluster.on("+node", meet);
+  const end = () => {
+    cluster.off("+node", meet);
+    for (const node of cluster.nodes("all")) node.off("close", lost);
+  };
+  return { of, end };
+}
+
+function addressOf({ options }: IoRedisClient): string {
+  return `${options.host}:${options.port}`;
+}
+
+function nodeAt(cluster: IoRedisClusterClient, address: string): IoRedisClient {
+  const node = cluster.nodes("master").find((one) => addressOf(one) === address);
+  if (node === undefined) throw new Error("CLUSTERDOWN the primary of this slot is gone");
+  return node;
+}
+
+function listener(
+  node: IoRedisClient,
+  onMessage: (channel: string, message: string) => void,
+  onError: (error: Error) => void,
+): NodeListener {
+  const heard = new Map<string, "shard" | "everywhere">();
+  const subscriber = node.duplicate({ ...OWN, autoResubscribe: false, retryStrategy: pause });
+  const hear = async (channel: string, kind: "shard" | "everywhere") => {
+    heard.set(channel, kind);
+    await (kind === "shard" ? subscriber.ssubscribe(channel) : subscriber.subscribe(channel));
+  };
+  subscriber.on("error", onError);
+  subscriber.on("message", onMessage);
+  subscriber.on("smessage", onMessage);
+  subscriber.on("connect", () => subscriber.stream?.unref());
+  subscriber.on("ready", () => {
+    for (const [channel, kind] of heard) hear(channel, kind).catch(onError);
+  });
+  return { hear, close: () => subscriber.disconnect() };
+}
+
+const scanner = (node: Commands) => (args: readonly string[]) => node.call("SCAN", ...args);
+
+function pause(tries: number): number {
+  return Math.min(50 * 2 ** tries, 2_000);
+}
+
+function unrefNodes(cluster: IoRedisSubscriber): void {
+  cluster.on("+node", (node) => node.on("connect", () => node.stream?.unref()));
+}
+
+function subscribed(
+  subscriber: IoRedisSubscriber,
+  channels: readonly string[],
+  onMessage: (channel: string, message: string) => void,
+  onError: (error: Error) => void,
+  closed: () => void = () => {},
+): Subscription {
+  subscriber.on("error", onError);
+  subscriber.on("message", onMessage);
+  const ready = new Promise<void>((resolve, reject) => {
+    subscriber.on("ready", () => {
+      const heard = subscriber.subscribe(...channels).then(() => {
+        // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
+        subscriber.stream?.unref();
+        resolve();
+      });
+      heard.catch((error: Error) => {
+        onError(error);
+        reject(error);
+      });
+    });
+    subscriber.on("end", () => reject(new Error("the connection was ended")));
+  });
+  const close = () => {
+    closed();
+    subscriber.disconnect();
+  };
+  return { ready, isOver: () => subscriber.status === "end", close };
+}

@@ -1,0 +1,335 @@
+import { notOpen } from "../protocol/failure.js";
+import { textIn } from "../protocol/shape.js";
+import { slotOf } from "../protocol/slots.js";
+import { LateCalls } from "../sending/stalled-calls.js";
+import { together, WHICH_CONNECTION } from "../sending/wait-replicas.js";
+import type { Script, Seam, Subscription } from "./connection.js";
+import { scanNodes } from "./scan.js";
+import { Comeback } from "./sentinel-reconnect.js";
+
+type Listener = (message: string, channel: string) => void;
+
+interface Subscriber {
+  readonly isOpen: boolean;
+  connect(): Promise<unknown>;
+  subscribe(channel: string, listener: Listener): Promise<unknown>;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  destroy(): unknown;
+}
+
+interface Sends {
+  sendCommand(args: readonly string[]): Promise<unknown>;
+}
+
+/** The part of a node-redis client that this engine needs. */
+export interface NodeRedisClient extends Sends {
+  readonly isOpen: boolean;
+  // biome-ignore lint/suspicious/noExplicitAny: node-redis' own types cannot say "no timeout"
+  withCommandOptions(options: any): Sends;
+  connect(): Promise<unknown>;
+  duplicate(): NodeRedisClient & NodeRedisSubscriber;
+  destroy(): void;
+}
+
+export interface NodeRedisSubscriber extends Subscriber {
+  sSubscribe(channel: string, listener: Listener): Promise<unknown>;
+  unref(): unknown;
+}
+
+/** The part of a node-redis sentinel client that this engine needs. */
+export interface NodeRedisSentinelClient {
+  readonly isOpen: boolean;
+  // biome-ignore lint/suspicious/noExplicitAny: node-redis' own types cannot say "no timeout"
+  withCommandOptions(options: any): {
+    sendCommand(isReadonly: boolean, args: readonly string[]): Promise<unknown>;
+  };
+  getMasterNode(): unknown;
+  on(event: "topology-change", listener: () => void): unknown;
+  off(event: "topology-change", listener: () => void): unknown;
+  use<T>(
+    work: (client: {
+      // biome-ignore lint/suspicious/noExplicitAny: node-redis' own types cannot say "no timeout"
+      sendCommand(isReadonly: boolean, args: readonly string[], options: any): Promise<unknown>;
+    }) => Promise<T>,
+  ): Promise<T>;
+  connect(): Promise<unknown>;
+  duplicate(): NodeRedisSentinelClient & Subscriber;
+  destroy(): unknown;
+}
+
+/** The part of a node-redis cluster client that this engine needs. */
+export interface NodeRedisClusterClient {
+  readonly isOpen: boolean;
+  // biome-ignore lint/suspicious/noExplicitAny: node-redis' own types cannot say "no timeout"
+  withCommandOptions(options: any): {
+    sendCommand(
+      key: string | undefined,
+      isReadonly: boolean,
+      args: readonly string[],
+    ): Promise<unknown>;
+  };
+  readonly masters: readonly { readonly address: string }[];
+  readonly slots: readonly { readonly master: { readonly address: string } }[];
+  /** Its own, for want of another way to make it ask who serves the slots. */
+  readonly _slots?: { rediscover?(startWith: unknown): Promise<unknown> };
+  // biome-ignore lint/suspicious/noExplicitAny: a node is handed back as it came
+  nodeClient(node: any): Promise<NodeRedisClient>;
+  connect(): Promise<unknown>;
+  duplicate(): NodeRedisClusterClient & Subscriber;
+  destroy(): void;
+}
+
+// By default node-redis makes an AbortSignal for every command, which guards only commands that
+// were not sent yet and takes most of the client's time. The core keeps its own deadline.
+// What the client maps strings or numbers to for its other users is not what our answers are read as.
+const OWN = { timeout: undefined, typeMapping: {} };
+
+export function nodeRedisSeam(
+  client: NodeRedisClient | NodeRedisSentinelClient | NodeRedisClusterClient,
+): Seam {
+  if ("nodeClient" in client) return clusterSeam(client);
+  return "getMasterNode" in client ? sentinelSeam(client) : singleSeam(client);
+}
+
+function singleSeam(client: NodeRedisClient): Seam {
+  const bare = client.withCommandOptions(OWN);
+  const quick: Sends = {
+    sendCommand: (args) =>
+      client.isOpen ? bare.sendCommand(args) : Promise.reject(notOpen("createClient")),
+  };
+  const own = confirming(client, (copy) => copy.unref());
+  return {
+    script: (how, keys, args) => quick.sendCommand(words(how, keys, args)),
+    confirmed: async (how, keys, args, wait) =>
+      confirm((await own.open()).withCommandOptions(OWN), words(how, keys, args), wait),
+    scan: (cursor, glob, max) => scanNodes([scanner(quick)], cursor, glob, max),
+    info: async (section) => [textIn(await quick.sendCommand(["INFO", section]))],
+    subscribe: (channels, onMessage, onError) => {
+      const copy = client.duplicate();
+      // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
+      return subscribed(copy, channels, onMessage, onError, () => copy.unref());
+    },
+    close: () => own.close(),
+  };
+}
+
+function sentinelSeam(client: NodeRedisSentinelClient): Seam {
+  const quick = client.withCommandOptions(OWN);
+  const comeback = new Comeback(() => client);
+  const primary: Sends = {
+    sendCommand: (args) => {
+      if (!client.isOpen) return Promise.reject(notOpen("createSentinel"));
+      const wait = comeback.wait();
+      if (wait === null) return quick.sendCommand(false, args);
+      return wait.then(() => quick.sendCommand(false, args));
+    },
+  };
+  // It sends a command again when it has lost the connection to the primary, and tells of the one that
+  // it opens instead.
+  let [changes, ownChanges] = [0, 0];
+  const changed = () => void changes++;
+  client.on("topology-change", changed);
+  const own = confirming(client, (copy) => copy.on("topology-change", () => void ownChanges++));
+  const ownComeback = new Comeback(() => own.connected());
+  return {
+    connection: (_, confirms) => (confirms ? ownChanges : changes),
+    script: (how, keys, args) => primary.sendCommand(words(how, keys, args)),
+    confirmed: async (how, keys, args, wait) => {
+      const copy = await own.open();
+      await ownComeback.wait();
+      return copy.use((lent) =>
+        confirm(
+          { sendCommand: (command) => lent.sendCommand(false, command, OWN) },
+          words(how, keys, args),
+          wait,
+        ),
+      );
+    },
+    scan: (cursor, glob, max) => scanNodes([scanner(primary)], cursor, glob, max),
+    info: async (section) => [textIn(await primary.sendCommand(["INFO", section]))],
+    subscribe: (channels, onMessage, onError) =>
+      subscribed(client.duplicate(), channels, onMessage, onError),
+    close: () => {
+      client.off("topology-change", changed);
+      own.close();
+    },
+  };
+}
+
+function clusterSeam(client: NodeRedisClusterClient): Seam {
+  const quick = client.withCommandOptions(OWN);
+  const own = confirming(client);
+  const calls = new LateCalls((key) => lookAgain(client, key));
+  const confirms = new LateCalls((key) => {
+    const copy = own.connected();
+    if (copy !== null) lookAgain(copy, key);
+  });
+  const primaries = () =>
+    Promise.all(
+      client.masters.map(async (node) => (await client.nodeClient(node)).withCommandOptions(OWN)),
+    );
+  return {
+    script: (how, keys, args) =>
+      client.isOpen
+        ? calls.watch(keys[0]!, quick.sendCommand(keys[0], false, words(how, keys, args)))
+        : Promise.reject(notOpen("createCluster")),
+    confirmed: async (how, keys, args, wait) => {
+      const cluster = await own.open();
+      const key = keys[0]!;
+      const serving = cluster.slots[slotOf(key)];
+      if (serving === undefined) throw new Error("CLUSTERDOWN nobody serves this slot");
+      const node = await cluster.nodeClient(serving.master);
+      try {
+        const asked = confirm(node.withCommandOptions(OWN), words(how, keys, args), wait);
+        return await confirms.watch(key, asked, wait.timeoutMs);
+      } catch (error) {
+        // Any command finds out who serves the slot now, and this one changes nothing.
+        const moved = /^(MOVED|ASK) /.test((error as Error).message);
+        if (moved) await cluster.withCommandOptions(OWN).sendCommand(key, false, ["EXISTS", key]);
+        throw error;
+      }
+    },
+    scan: async (cursor, glob, max) =>
+      scanNodes((await primaries()).map(scanner), cursor, glob, max),
+    info: async (section) =>
+      Promise.all(
+        (await primaries()).map(async (node) => textIn(await node.sendCommand(["INFO", section]))),
+      ),
+    shards: {
+      primaryOf: (slot) => {
+        const address = client.slots[slot]?.master.address;
+        if (address === undefined) throw new Error("CLUSTERDOWN nobody serves this slot");
+        return address;
+      },
+      listen: (address, onMessage, onError) => {
+        const node = client.masters.find((one) => one.address === address);
+        const opening = (async () => {
+          if (node === undefined) throw new Error("CLUSTERDOWN the primary of this slot is gone");
+          const copy = (await client.nodeClient(node)).duplicate();
+          copy.on("error", onError);
+          await copy.connect();
+          copy.unref();
+          return copy;
+        })();
+        opening.catch(() => {});
+        // Always the same listener: one that is there already is not added again.
+        const listen = (message: string, channel: string) => onMessage(channel, message);
+        return {
+          hear: async (channel, kind) => {
+            const copy = await opening;
+            await (kind === "shard"
+              ? copy.sSubscribe(channel, listen)
+              : copy.subscribe(channel, listen));
+          },
+          close: () => void opening.then(end, () => {}),
+        };
+      },
+    },
+    subscribe: () => {
+      throw new Error("a Cluster is listened to by its shards");
+    },
+    close: () => {
+      for (const late of [calls, confirms]) late.close();
+      own.close();
+    },
+  };
+}
+
+/**
+ * Asks who serves the slots, at whichever other primary answers first: node-redis has no deadline for
+ * that question, and would wait for ever for one that hangs.
+ */
+function lookAgain(client: NodeRedisClusterClient, key: string): void {
+  const late = client.slots[slotOf(key)]?.master.address;
+  const others = client.masters.filter(({ address }) => address !== late);
+  const answering = others.map(async (other) => {
+    const node = await client.nodeClient(other);
+    await node.sendCommand(["PING"]);
+    return node;
+  });
+  Promise.any(answering)
+    .then((node) => client._slots?.rediscover?.(node))
+    // Nobody answers; the calls themselves tell of it.
+    .catch(() => {});
+}
+
+function words(how: Script, keys: string[], args: string[]): string[] {
+  const head = "sha" in how ? ["EVALSHA", how.sha] : ["EVAL", how.text];
+  return head.concat(String(keys.length), keys, args);
+}
+
+const confirm = (
+  node: Sends,
+  script: string[],
+  { replicas, timeoutMs }: { replicas: number; timeoutMs: number },
+) =>
+  together([
+    node.sendCommand(WHICH_CONNECTION),
+    node.sendCommand(script),
+    node.sendCommand(["WAIT", String(replicas), String(timeoutMs)]),
+    node.sendCommand(WHICH_CONNECTION),
+  ]);
+
+const scanner = (node: Sends) => (args: readonly string[]) => node.sendCommand(["SCAN", ...args]);
+
+/** A connection of its own, when it is first needed: while it waits for replicas, it can do nothing else. */
+function confirming<C extends Subscriber>(
+  client: { duplicate(): C },
+  opened: (copy: C) => void = () => {},
+): { open(): Promise<C>; connected(): C | null; close(): void } {
+  let copy: C | null = null;
+  let connected: C | null = null;
+  let opening: Promise<C> | null = null;
+  const open = async () => {
+    const own = client.duplicate();
+    copy = own;
+    own.on("error", () => {});
+    await own.connect();
+    opened(own);
+    connected = own;
+    return own;
+  };
+  return {
+    open: () => {
+      // A client that was told to give up does not come back by itself.
+      if (connected?.isOpen === false) opening = connected = null;
+      opening ??= open().catch((error: unknown) => {
+        opening = null;
+        throw error;
+      });
+      return opening;
+    },
+    connected: () => connected,
+    close: () => copy !== null && end(copy),
+  };
+}
+
+function subscribed(
+  subscriber: Subscriber,
+  channels: readonly string[],
+  onMessage: (channel: string, message: string) => void,
+  onError: (error: Error) => void,
+  connected: () => void = () => {},
+): Subscription {
+  subscriber.on("error", onError);
+  let isReady = false;
+  const listen = async () => {
+    await subscriber.connect();
+    for (const channel of channels) {
+      await subscriber.subscribe(channel, (message) => onMessage(channel, message));
+    }
+    isReady = true;
+    connected();
+  };
+  const ready = listen();
+  return {
+    ready,
+    isOver: () => isReady && !subscriber.isOpen,
+    close: () => end(subscriber),
+  };
+}
+
+/** destroy() of a client that never opened, or is destroyed already, throws. */
+function end(client: Subscriber): void {
+  if (client.isOpen) void Promise.resolve(client.destroy()).catch(() => {});
+}

@@ -1,0 +1,244 @@
+import { importPeer } from "../../../core/input/import-peer.js";
+import { systemClock, type Timer } from "../../../core/runtime/clock.js";
+import { EngineError, MissingPeerError } from "../../../errors.js";
+import { emit } from "../../../events.js";
+import { clientError } from "../protocol/client-error.js";
+import { explain } from "../protocol/failure.js";
+import { type Address, showAddress } from "./address.js";
+import type { RedisClient } from "./connection.js";
+import {
+  type IoRedisClient,
+  type IoRedisClusterClient,
+  type IoRedisSubscriber,
+  reconnect,
+} from "./ioredis.js";
+import type {
+  NodeRedisClient,
+  NodeRedisClusterClient,
+  NodeRedisSentinelClient,
+} from "./node-redis.js";
+import { watchSentinels } from "./sentinel-watch.js";
+
+interface Opened {
+  readonly client: RedisClient;
+  close(): void;
+}
+
+const CONNECT_TIMEOUT_MS = 5_000;
+const LONGEST_PAUSE_MS = 2_000;
+const LONGEST_SHORT_PAUSE_MS = 500;
+
+/**
+ * A client of our own for a URL. node-redis is what its makers recommend for one server; ioredis
+ * finds a new primary sooner, and lets a process end while it is connected to a Cluster.
+ */
+export async function openAddress(address: Address): Promise<Opened> {
+  const openers = [
+    async () => {
+      const module = await importPeer<NodeRedisModule>("redis");
+      return module && openNodeRedis(module, address);
+    },
+    async () => {
+      const module = await importPeer<IoRedisModule>("ioredis");
+      return module && openIoRedis(module, address);
+    },
+  ];
+  if (address.topology !== "single") openers.reverse();
+  for (const open of openers) {
+    const opened = await open();
+    if (opened !== null) return opened;
+  }
+  throw new MissingPeerError(
+    'neither "redis" (node-redis) nor "ioredis" is installed. Run: npm install ' +
+      (address.topology === "single" ? "redis" : "ioredis"),
+  );
+}
+
+// A server without TLS takes our hello for the beginning of a command, and waits for its end.
+const UNHEARD = /in time|timeout|ECONNRESET|EPROTO|wrong version number|socket|closed/i;
+const NO_TLS = "; perhaps it does not speak TLS, which rediss: and tls=true ask for";
+
+interface Emits {
+  on(event: "error", listener: (error: Error) => void): unknown;
+}
+
+type NodeRedisModule = {
+  createClient(options: object): NodeRedisClient & Emits & { unref(): void };
+  createCluster(options: object): NodeRedisClusterClient & Emits;
+  createSentinel(options: object): NodeRedisSentinelClient & Emits;
+};
+
+async function openNodeRedis(module: NodeRedisModule, address: Address): Promise<Opened> {
+  const { hosts, topology, name, database, tls } = address;
+  const socket = {
+    ...{ tls, connectTimeout: CONNECT_TIMEOUT_MS },
+    reconnectStrategy: pause,
+  };
+  const common = { ...credentials(address), socket };
+  if (topology === "cluster") {
+    const rootNodes = hosts.map((host) => ({ ...common, socket: { ...socket, ...host } }));
+    return ready(module.createCluster({ rootNodes, defaults: common }), address);
+  }
+  if (topology === "sentinel") {
+    const options = {
+      // It may miss the Sentinels' word of a new primary, and does not look by itself unless told.
+      ...{ name, sentinelRootNodes: hosts, scanInterval: LONGEST_PAUSE_MS },
+      ...{ nodeClientOptions: { ...common, database }, sentinelClientOptions: { socket } },
+    };
+    return ready(module.createSentinel(options), address);
+  }
+  const client = module.createClient({ ...common, database, socket: { ...socket, ...hosts[0] } });
+  const opened = await ready(client, address);
+  // A held lease alone does not keep a process alive; a call under way has a timer that does.
+  client.unref();
+  return opened;
+}
+
+type IoRedisModule = {
+  Redis: new (options: object) => IoRedisClient & IoRedisSubscriber & Connects;
+  Cluster: new (
+    nodes: readonly object[],
+    options: object,
+  ) => IoRedisClusterClient & IoRedisSubscriber & Connects;
+};
+
+interface Connects {
+  connect(): Promise<unknown>;
+}
+
+type IoRedisOpens = Connects & Pick<IoRedisSubscriber, "status" | "on">;
+
+async function openIoRedis({ Redis, Cluster }: IoRedisModule, address: Address): Promise<Opened> {
+  const { hosts, topology, name, database, tls } = address;
+  const common = {
+    ...{ connectTimeout: CONNECT_TIMEOUT_MS, ...credentials(address) },
+    ...(tls ? { tls: {} } : {}),
+  };
+  if (topology === "cluster") {
+    const client = new Cluster(hosts, {
+      ...{ lazyConnect: true, redisOptions: common, clusterRetryStrategy: pause },
+    });
+    client.on("+node", (node) => node.on("connect", () => node.stream?.unref()));
+    return ready(client, address);
+  }
+  // Without these ioredis would speak in the clear, to the servers too.
+  const wait = topology === "single" ? pause : shortPause;
+  const secure = tls ? { sentinelTLS: {}, enableTLSForSentinelMode: true } : {};
+  const where = topology === "single" ? hosts[0] : { sentinels: hosts, name, ...secure };
+  const client = new Redis({
+    ...{ ...common, ...where, db: database, lazyConnect: true },
+    ...{ retryStrategy: wait, sentinelRetryStrategy: wait },
+  });
+  client.on("connect", () => client.stream?.unref());
+  if (topology === "single") return ready(client, address);
+  const sentinels = hosts.map((host) => ({
+    ...{ ...host, retryStrategy: pause },
+    ...(tls ? { tls: {} } : {}),
+  }));
+  const unwatch = watchSentinels(Redis, sentinels, name, () => reconnect(client));
+  return ready(client, address, unwatch);
+}
+
+function credentials({ username, password }: Address): object {
+  return {
+    ...(username === null ? {} : { username }),
+    ...(password === null ? {} : { password }),
+  };
+}
+
+function pause(tries: number): number {
+  return Math.min(50 * 2 ** tries, LONGEST_PAUSE_MS);
+}
+
+/** Whoever asks Sentinels finds a new primary by asking again, so it asks more often. */
+function shortPause(tries: number): number {
+  return Math.min(pause(tries), LONGEST_SHORT_PAUSE_MS);
+}
+
+/** A server that is not there is told at connect; one that goes away later is waited for. */
+async function ready(
+  client: RedisClient & Emits & Connects,
+  address: Address,
+  closeMore: () => void = () => {},
+): Promise<Opened> {
+  let lastError: Error | null = null;
+  let refused: (error: Error) => void = () => {};
+  const several = address.topology !== "single";
+  // Clients try again by themselves; what kept them from connecting is kept for the message. But who
+  // was refused for good is told at once: the same password is as wrong the next time.
+  client.on("error", (error) => {
+    lastError = error;
+    emit("failed", () => ({ during: "connection", error: clientError(error) }));
+    if (isHopeless(saidBy(error))) refused(error);
+  });
+  const close = () => {
+    closeMore();
+    if ("withCommandOptions" in client) void Promise.resolve(client.destroy()).catch(() => {});
+    else client.disconnect();
+  };
+  let timer: Timer | undefined;
+  try {
+    await Promise.race([
+      several && "status" in client
+        ? readyInTheEnd(client as unknown as IoRedisOpens, () => lastError)
+        : client.connect(),
+      new Promise((_, reject) => {
+        refused = reject;
+        const late = () => reject(new Error("no connection in time"));
+        timer = systemClock.timer(CONNECT_TIMEOUT_MS, late, true);
+      }),
+    ]);
+    return { client, close };
+  } catch (error) {
+    close();
+    throw notOpened(saidBy(lastError ?? error), address);
+  } finally {
+    timer?.cancel();
+  }
+}
+
+/**
+ * Where several servers stand in for each other, the one that is asked first may just have failed.
+ * ioredis says so at once, and goes on looking; only what another server would say too is final.
+ */
+function readyInTheEnd(client: IoRedisOpens, lastError: () => Error | null): Promise<void> {
+  return new Promise((resolve, reject) => {
+    client.on("ready", resolve);
+    client.connect().catch((error: unknown) => {
+      const said = saidBy(lastError() ?? error);
+      if (isFinal(said) || client.status === "end") reject(said);
+    });
+  });
+}
+
+/** Of a Cluster that could not be reached: what the node said that was asked last. */
+function saidBy(error: unknown): unknown {
+  return (error as { lastNodeError?: Error } | null)?.lastNodeError ?? error;
+}
+
+/** Clients go on without what a user may not do while they connect, such as INFO; nobody without a password. */
+function isHopeless(error: unknown): boolean {
+  const { reason } = explain(error) as EngineError;
+  return reason === "credentials" || reason === "no-database";
+}
+
+function isFinal(error: unknown): boolean {
+  const known = explain(error);
+  return known instanceof EngineError && !known.retryable;
+}
+
+function notOpened(error: unknown, address: Address): EngineError {
+  const cause = clientError(error);
+  const where = showAddress(address);
+  const { message, effect, retryable, reason } = explain(cause) as EngineError;
+  if (effect === "unknown") {
+    const hint = address.tls && UNHEARD.test(cause.message) ? NO_TLS : "";
+    return new EngineError(`no Redis at ${where}: ${cause.message}${hint}`, {
+      ...{ effect: "none", retryable: true, reason: "unreachable", cause },
+    });
+  }
+  const says = reason === "no-database" ? `it has no database ${address.database}` : message;
+  return new EngineError(`Redis at ${where}: ${says}`, {
+    ...{ effect: "none", retryable, reason, cause },
+  });
+}

@@ -1,0 +1,27 @@
+import { isListOf, listIn, misfit, textIn } from "../protocol/shape.js";
+
+/** Asks one node for SCAN with these arguments. */
+type Scanner = (args: readonly string[]) => Promise<unknown>;
+
+/**
+ * SCAN over one node after the other. A cursor is the node's number and its own cursor; when nodes
+ * come or go meanwhile, some keys may be missed or met twice.
+ */
+export async function scanNodes(
+  nodes: readonly Scanner[],
+  cursor: string | null,
+  glob: string,
+  max: number,
+): Promise<[string | null, string[]]> {
+  const [at = "0", from = "0"] = (cursor ?? "0 0").split(" ");
+  const number = Number(at);
+  const node = nodes[number];
+  if (node === undefined) return [null, []];
+  const page = await node([from, "MATCH", glob, "COUNT", String(max)]);
+  if (!isListOf(page, 2)) throw misfit(page);
+  const next = String(page[0]);
+  if (!/^\d+$/.test(next)) throw misfit(page[0]);
+  const keys = listIn(page[1]).map(textIn);
+  if (next !== "0") return [`${at} ${next}`, keys];
+  return [number + 1 < nodes.length ? `${number + 1} 0` : null, keys];
+}

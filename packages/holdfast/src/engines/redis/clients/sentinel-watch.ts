@@ -1,0 +1,34 @@
+import { emit } from "../../../events.js";
+import { clientError } from "../protocol/client-error.js";
+import type { IoRedisSubscriber } from "./ioredis.js";
+
+export type IoRedisConstructor<C> = new (options: object) => C;
+
+/**
+ * A primary that was paused or cut off keeps its connections; only the Sentinels tell that it has
+ * been succeeded. ioredis can listen to them too, and would then keep the process alive.
+ */
+export function watchSentinels(
+  Redis: IoRedisConstructor<IoRedisSubscriber>,
+  sentinels: readonly object[],
+  name: string,
+  onSwitch: () => void,
+): () => void {
+  const watches = sentinels.map((sentinel) => {
+    const watch = new Redis({ ...sentinel, autoResubscribe: false, maxRetriesPerRequest: null });
+    watch.on("connect", () => watch.stream?.unref());
+    watch.on("message", (_, message) => {
+      if (message.split(" ")[0] === name) onSwitch();
+    });
+    watch.on("error", (error) => failed(error));
+    watch.on("ready", () => void watch.subscribe("+switch-master").catch(failed));
+    return watch;
+  });
+  return () => {
+    for (const watch of watches) watch.disconnect();
+  };
+}
+
+function failed(error: unknown): void {
+  emit("failed", () => ({ during: "sentinel", error: clientError(error) }));
+}

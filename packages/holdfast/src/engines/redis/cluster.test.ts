@@ -1,3 +1,0 @@
-import { checkMovingSlots } from "./moving-slots.fixture.js";
-
-checkMovingSlots([], 1);

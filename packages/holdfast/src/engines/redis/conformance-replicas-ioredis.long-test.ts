@@ -1,3 +1,0 @@
-import { checkTopology } from "./topology.fixture.js";
-
-checkTopology("replicated", "ioredis", { replicas: { replicas: 1, timeoutMs: 2_000 } });

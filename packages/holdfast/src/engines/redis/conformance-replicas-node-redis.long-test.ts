@@ -1,3 +1,0 @@
-import { checkTopology } from "./topology.fixture.js";
-
-checkTopology("replicated", "node-redis", { replicas: { replicas: 1, timeoutMs: 2_000 } });

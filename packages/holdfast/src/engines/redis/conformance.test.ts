@@ -1,3 +1,0 @@
-import { checkTopology } from "./topology.fixture.js";
-
-checkTopology("single", "node-redis");

@@ -1,0 +1,73 @@
+import { compileGlob } from "../../../core/acquiring/resource.js";
+import type { ListFilter, ListPage, ResourceView } from "../../../engine.js";
+import { EngineError } from "../../../errors.js";
+import type { Seam } from "../clients/connection.js";
+import { explain, isWrongType } from "../protocol/failure.js";
+import { resourceOf } from "../protocol/keys.js";
+
+/** SCAN gives more or fewer than it is asked for; what is too much waits in the cursor. */
+interface Cursor {
+  readonly scan: string | null;
+  readonly names: string[];
+}
+
+/** The next page of what is held, waited for or closed. */
+export async function listPage(
+  seam: Seam,
+  prefix: string,
+  { match, cursor, max }: ListFilter,
+  inspect: (resource: string) => Promise<ResourceView>,
+): Promise<ListPage> {
+  const glob = compileGlob(match);
+  let { scan, names } = readCursor(cursor);
+  if (names.length === 0) [scan, names] = await scanKeys(seam, prefix, scan, max);
+  const found = names.slice(0, max).flatMap((key) => {
+    const at = resourceOf(prefix, key);
+    return at !== null && glob.test(at.resource) ? [at] : [];
+  });
+  const views = await Promise.all(found.map(({ resource }) => viewIfLock(resource, inspect)));
+  return {
+    // A resource with both keys is shown where its first one turns up, and only there.
+    views: views.filter((view, i): view is ResourceView => {
+      if (view === null) return false;
+      const busy = view.holders.length > 0 || view.closedMs > 0;
+      return found[i]!.first ? busy : !busy && view.waiters.length > 0;
+    }),
+    cursor: writeCursor({ scan, names: names.slice(max) }),
+  };
+}
+
+/** Beside locks there may be anything; what is none is left out. */
+async function viewIfLock(
+  resource: string,
+  inspect: (resource: string) => Promise<ResourceView>,
+): Promise<ResourceView | null> {
+  try {
+    return await inspect(resource);
+  } catch (error) {
+    if (error instanceof EngineError && isWrongType(error)) return null;
+    throw error;
+  }
+}
+
+async function scanKeys(
+  seam: Seam,
+  prefix: string,
+  cursor: string | null,
+  max: number,
+): Promise<[string | null, string[]]> {
+  const plain = prefix.replace(/[\\*?[\]]/g, "\\$&");
+  try {
+    return await seam.scan(cursor, `*${plain}*`, max);
+  } catch (error) {
+    throw explain(error);
+  }
+}
+
+function readCursor(cursor: string | null): Cursor {
+  return cursor === null ? { scan: null, names: [] } : (JSON.parse(cursor) as Cursor);
+}
+
+function writeCursor(cursor: Cursor): string | null {
+  return cursor.scan === null && cursor.names.length === 0 ? null : JSON.stringify(cursor);
+}

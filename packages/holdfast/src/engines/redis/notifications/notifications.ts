@@ -1,0 +1,111 @@
+import { randomBytes } from "node:crypto";
+import { systemClock, type Timer } from "../../../core/runtime/clock.js";
+import { emit } from "../../../events.js";
+import type { Seam, Subscription } from "../clients/connection.js";
+import { clientError } from "../protocol/client-error.js";
+import { slotOf, tagOf } from "../protocol/slots.js";
+import { ShardListeners } from "./shard-listeners.js";
+
+const LISTEN_AGAIN_MS = 5_000;
+const LISTEN_TIMEOUT_MS = 3_000;
+
+/**
+ * What the server tells without being asked. Without it everything still works, by heartbeats; so a
+ * failure here is told, not thrown, and tried again after a while only.
+ */
+export class Pushes {
+  /** Where everybody is told that something changed. */
+  readonly changes: string;
+  readonly #seam: Seam;
+  readonly #channel: string;
+  readonly #onMessage: (channel: string, message: string) => void;
+  readonly #shards: ShardListeners | null;
+  #subscription: Subscription | null = null;
+  #listening: Promise<void> | null = null;
+  #listenAgainAt = -Infinity;
+  #subscribed = false;
+  #closed = false;
+
+  constructor(seam: Seam, prefix: string, onMessage: (channel: string, message: string) => void) {
+    this.#seam = seam;
+    this.#onMessage = onMessage;
+    // Records are written with colons between their fields, so the channel's name has none.
+    const names = prefix.replaceAll(":", ".");
+    this.changes = `${names}changes`;
+    this.#channel = `${names}push.${randomBytes(8).toString("hex")}`;
+    this.#shards =
+      seam.shards === undefined ? null : new ShardListeners(seam.shards, onMessage, failed);
+  }
+
+  /** Where a grant of this key is told. On a Cluster each slot has its own, in the key's shard. */
+  channelOf(key: string): string {
+    return this.#shards === null ? this.#channel : `${this.#channel}.{${tagOf(slotOf(key))}}`;
+  }
+
+  /** Hears changes; of a single server all grants too. */
+  async listen(): Promise<void> {
+    if (this.#closed) return;
+    if (this.#shards !== null) return this.#trying(this.#shards.hear(this.changes, "everywhere"));
+    if (this.#subscription?.isOver()) this.#listening = null;
+    if (this.#listening !== null) return this.#listening;
+    if (systemClock.now() < this.#listenAgainAt) return;
+    const channels = [this.#channel, this.changes];
+    this.#listenAgainAt = systemClock.now() + LISTEN_AGAIN_MS;
+    const subscription = this.#seam.subscribe(channels, this.#onMessage, failed);
+    this.#subscription = subscription;
+    this.#subscribed = false;
+    this.#listening = inTime(subscription.ready).then(
+      () => {
+        this.#subscribed = true;
+      },
+      (error: unknown) => {
+        subscription.close();
+        this.#listening = null;
+        failed(error);
+      },
+    );
+    return this.#listening;
+  }
+
+  /** Whether all grants are heard by now; on a Cluster that is asked for each key. */
+  get heard(): boolean {
+    return this.#subscribed && this.#subscription?.isOver() === false;
+  }
+
+  /** Hears grants of this key, before anybody can be asked to push one. */
+  async listenFor(key: string): Promise<void> {
+    if (this.#shards === null || this.#closed) return this.listen();
+    void this.listen();
+    await this.#trying(this.#shards.hear(this.channelOf(key), "shard"));
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#subscription?.close();
+    this.#shards?.close();
+  }
+
+  async #trying(listening: Promise<void>): Promise<void> {
+    await inTime(listening).catch((error: unknown) => {
+      if (!this.#closed) failed(error);
+    });
+  }
+}
+
+function failed(error: unknown): void {
+  emit("failed", () => ({ during: "push", error: clientError(error) }));
+}
+
+/** Its sockets do not keep a process alive; that somebody waits for them does. */
+async function inTime(listening: Promise<void>): Promise<void> {
+  let timer: Timer | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const fail = () => reject(new Error(`no subscription within ${LISTEN_TIMEOUT_MS} ms`));
+    timer = systemClock.timer(LISTEN_TIMEOUT_MS, fail, true);
+  });
+  try {
+    await Promise.race([listening, late]);
+  } finally {
+    timer?.cancel();
+  }
+}

@@ -1,0 +1,76 @@
+import { systemClock } from "../../../core/runtime/clock.js";
+import type { NodeListener, Shards } from "../clients/connection.js";
+import { slotOf } from "../protocol/slots.js";
+
+// A node forgets who listens to a slot that leaves it, and the slot may be back before anybody looks.
+const ASK_AGAIN_MS = 900;
+
+interface Heard {
+  readonly address: string;
+  readonly askedAt: number;
+  readonly done: Promise<void>;
+}
+
+/**
+ * What the primaries of a Cluster tell, by one connection to each that is needed. A slot may move and
+ * a primary may be succeeded at any time; asking again, as every heartbeat does, follows.
+ */
+export class ShardListeners {
+  readonly #shards: Shards;
+  readonly #onMessage: (channel: string, message: string) => void;
+  readonly #onError: (error: Error) => void;
+  readonly #listeners = new Map<string, NodeListener>();
+  readonly #heard = new Map<string, Heard>();
+
+  constructor(
+    shards: Shards,
+    onMessage: (channel: string, message: string) => void,
+    onError: (error: Error) => void,
+  ) {
+    this.#shards = shards;
+    this.#onMessage = onMessage;
+    this.#onError = onError;
+  }
+
+  /** Resolves when the primary of the channel's slot tells us what is said there. */
+  async hear(channel: string, kind: "shard" | "everywhere"): Promise<void> {
+    const address = await this.#shards.primaryOf(slotOf(channel));
+    const known = this.#heard.get(channel);
+    const askedAt = systemClock.now();
+    const isFresh = known?.address === address && askedAt - known.askedAt < ASK_AGAIN_MS;
+    if (isFresh) return known.done;
+    const heard = { address, askedAt, done: this.#listener(address).hear(channel, kind) };
+    this.#heard.set(channel, heard);
+    this.#closeIdle();
+    try {
+      await heard.done;
+    } catch (error) {
+      // Whoever asks next begins anew, and at whoever serves the slot by then.
+      if (this.#heard.get(channel) === heard) this.#heard.delete(channel);
+      this.#closeIdle();
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#heard.clear();
+    this.#closeIdle();
+  }
+
+  #listener(address: string): NodeListener {
+    const known = this.#listeners.get(address);
+    if (known !== undefined) return known;
+    const listener = this.#shards.listen(address, this.#onMessage, this.#onError);
+    this.#listeners.set(address, listener);
+    return listener;
+  }
+
+  #closeIdle(): void {
+    const needed = new Set([...this.#heard.values()].map(({ address }) => address));
+    for (const [address, listener] of this.#listeners) {
+      if (needed.has(address)) continue;
+      this.#listeners.delete(address);
+      listener.close();
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import { EngineError } from "../../../errors.js";
+import { clientError } from "./client-error.js";
+
+/**
+ * What a client hands back is not always what our script said: it may be the word with which the server
+ * queues a command in a transaction, or text as bytes. An answer of any other shape than the script's
+ * says nothing about what was done.
+ */
+export function misfit(answer: unknown): EngineError {
+  if (answer === "QUEUED") {
+    return new EngineError(
+      "a transaction (MULTI) is open on the client, and Redis has put this call into it; " +
+        "end the transaction, or give the locks a client of their own",
+      { effect: "unknown", retryable: true },
+    );
+  }
+  const details = answer instanceof Error ? { cause: clientError(answer) } : {};
+  return new EngineError(`the Redis client gave ${kindOf(answer)}, which is no answer to this`, {
+    ...details,
+    effect: "unknown",
+    retryable: false,
+  });
+}
+
+/** Its kind alone: an answer may hold what must not reach a message. */
+function kindOf(answer: unknown): string {
+  if (answer === null) return "null";
+  if (Array.isArray(answer)) return `a list of ${answer.length}`;
+  if (typeof answer === "string") return `a string of ${answer.length} characters`;
+  if (typeof answer !== "object") return `a value of type ${typeof answer}`;
+  return Buffer.isBuffer(answer) ? "a Buffer" : `an object (${answer.constructor?.name})`;
+}
+
+export function isListOf(answer: unknown, length: number): answer is readonly unknown[] {
+  return Array.isArray(answer) && answer.length === length;
+}
+
+/** A list that begins with this word, and is so long with it. */
+export function says(
+  answer: unknown,
+  word: string,
+  length: number,
+): answer is readonly [string, ...unknown[]] {
+  return isListOf(answer, length) && answer[0] === word;
+}
+
+/** Some clients are told to give numbers as strings. */
+export function isNumber(answer: unknown, number: 0 | 1): boolean {
+  return answer === number || answer === String(number);
+}
+
+export function isYes(answer: unknown): boolean {
+  if (isNumber(answer, 1)) return true;
+  if (isNumber(answer, 0)) return false;
+  throw misfit(answer);
+}
+
+/**
+ * Tokens come as text: they are too large for some clients' numbers. They are microseconds since 1970, or
+ * more, so a count that a client gives as text is none; and from 2^53 on the script could not tell two apart.
+ */
+export function isToken(answer: unknown): answer is string {
+  return (
+    typeof answer === "string" &&
+    /^[1-9]\d{6,15}$/.test(answer) &&
+    Number.isSafeInteger(Number(answer))
+  );
+}
+
+/** A whole number of at least so much. */
+export function numberIn(answer: unknown, least: number): number {
+  const isText = typeof answer === "string" && /^(0|-?[1-9]\d*)$/.test(answer);
+  const number = isText ? Number(answer) : answer;
+  if (Number.isSafeInteger(number) && (number as number) >= least) return number as number;
+  throw misfit(answer);
+}
+
+export function textIn(answer: unknown): string {
+  if (typeof answer === "string") return answer;
+  throw misfit(answer);
+}
+
+export function listIn(answer: unknown): readonly unknown[] {
+  if (Array.isArray(answer)) return answer;
+  throw misfit(answer);
+}

@@ -1,0 +1,103 @@
+// When operations are sent, and together with which: no server decides that, so none is needed here.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
+import type { Seam } from "../clients/connection.js";
+import { ScriptBatcher } from "./script-batcher.js";
+
+function stage() {
+  const sent: { readonly keys: string[]; readonly answer: () => void }[] = [];
+  const script: Seam["script"] = (_, keys) =>
+    new Promise((resolve) => {
+      const answers = keys.length === 1 ? 1 : keys.map(() => 1);
+      sent.push({ keys, answer: () => resolve(answers) });
+    });
+  const terms = { idleMs: 1, channelOf: () => "here", wait: null, spin: true };
+  const batcher = new ScriptBatcher({ script } as unknown as Seam, terms);
+  const fail = (error: unknown) => {
+    throw error;
+  };
+  const ask = (key: string) =>
+    batcher.run(key, ["release", "id", "0"], { read: (answer) => answer, fail });
+  return { sent, ask, keys: () => sent.map((call) => call.keys) };
+}
+
+async function ticks(): Promise<void> {
+  for (let i = 0; i < 10; i++) await new Promise<void>((go) => process.nextTick(go));
+}
+
+test("what is asked in one turn travels together", async () => {
+  const { sent, ask, keys } = stage();
+  const asked = Promise.all([ask("a"), ask("b")]);
+  await turn();
+  assert.deepEqual(keys(), [["a", "b"]]);
+  sent[0]!.answer();
+  assert.deepEqual(await asked, [1, 1]);
+});
+
+test("with two calls under way, the next ones go along with the next answer", async () => {
+  const { sent, ask, keys } = stage();
+  for (const key of ["a", "b"]) {
+    void ask(key);
+    await turn();
+  }
+  // Ticks only: the event loop does not turn, so no timer can come between.
+  void ask("c");
+  await ticks();
+  assert.equal(sent.length, 2);
+  void ask("d");
+  sent[0]!.answer();
+  await ticks();
+  assert.deepEqual(keys(), [["a"], ["b"], ["c", "d"]]);
+});
+
+test("what is asked as the last answers come does not overtake what was held back", async () => {
+  const { sent, ask, keys } = stage();
+  void ask("a");
+  await turn();
+  const last = ask("b");
+  await turn();
+  void ask("c");
+  await ticks();
+  assert.equal(sent.length, 2);
+  void last.then(() => ask("d"));
+  for (const { answer } of sent) answer();
+  await ticks();
+  assert.deepEqual(keys().flat(), ["a", "b", "c", "d"]);
+});
+
+test("a server that answers nothing holds nobody up for longer than a blink", async () => {
+  const { ask, keys } = stage();
+  for (const key of ["a", "b"]) {
+    void ask(key);
+    await turn();
+  }
+  void ask("c");
+  for (let looks = 0; looks < 500 && keys().length < 3; looks++) await sleep(2);
+  assert.deepEqual(keys(), [["a"], ["b"], ["c"]]);
+});
+
+test("one after the other, each is sent at once; what comes along follows in the same turn", async () => {
+  const { sent, ask, keys } = stage();
+  const first = ask("a");
+  await turn();
+  sent[0]!.answer();
+  await first;
+  void ask("b");
+  assert.deepEqual(keys(), [["a"], ["b"]]);
+  void ask("c");
+  void ask("d");
+  assert.equal(sent.length, 2);
+  await ticks();
+  assert.deepEqual(keys(), [["a"], ["b"], ["c", "d"]]);
+});
+
+test("three hundred thousand in one turn are all sent", async () => {
+  const { sent, ask } = stage();
+  const names = Array.from({ length: 300_000 }, (_, i) => `r${i}`);
+  const answers = Promise.all(names.map((name) => ask(name)));
+  await turn();
+  await turn();
+  for (const call of sent) call.answer();
+  assert.equal((await answers).length, names.length);
+});

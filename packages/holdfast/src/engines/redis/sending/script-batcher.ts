@@ -1,0 +1,140 @@
+import { systemClock, type Timer } from "../../../core/runtime/clock.js";
+import type { Seam } from "../clients/connection.js";
+import type { Asked } from "../protocol/encode.js";
+import { slotOf } from "../protocol/slots.js";
+import { AdaptiveSpin } from "./adaptive-spin.js";
+import { batchesOf } from "./batches.js";
+import { CallQueue } from "./call-queue.js";
+import { Collection, type Operation, Part, type Reader, Single } from "./operation.js";
+import { type CallListener, type CallTerms, ScriptCaller } from "./script-caller.js";
+
+const MANY_WAITING = 512;
+// With two calls under way, one is being carried out while we work on the answer to the other. What
+// comes meanwhile goes along with the next answer, or after this long where that takes longer.
+const ENOUGH_UNDER_WAY = 2;
+const HOLD_MS = 1;
+
+export interface BatcherTerms extends CallTerms {
+  /** Whether the event loop may spin until an answer comes. */
+  readonly spin: boolean;
+}
+
+/**
+ * Decides when operations are sent, and together with which. Those of one turn of the event loop travel
+ * in one call of the script: a client spends more on a command than the server does on an operation. On
+ * a Cluster, those of one slot do.
+ */
+export class ScriptBatcher implements CallListener {
+  readonly #isCluster: boolean;
+  readonly #caller: ScriptCaller;
+  /** Where replicas must confirm each call; null where none need to. */
+  readonly #queue: CallQueue | null;
+  /** null where it is turned off. */
+  readonly #spin: AdaptiveSpin | null;
+  #waiting: Operation[] = [];
+  /** How many calls. */
+  #underWay = 0;
+  #held: Timer | null = null;
+  #flushing = false;
+  /** Whether the last flush was of one operation: then nothing else is likely to come in this turn. */
+  #oneByOne = false;
+
+  constructor(seam: Seam, terms: BatcherTerms) {
+    this.#isCluster = seam.shards !== undefined;
+    this.#caller = new ScriptCaller(seam, terms, this);
+    this.#queue = terms.wait === null ? null : new CallQueue(this.#caller);
+    this.#spin = terms.spin ? new AdaptiveSpin() : null;
+  }
+
+  /** until: where it waits for its turn for longer than that, it is not sent. */
+  run<T>(key: string, words: readonly string[], reader: Reader<T>, until = Infinity): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#add(new Single(key, words, until, reader, resolve, reject));
+    });
+  }
+
+  /** One that is about many resources goes by itself. Not on a Cluster. */
+  runAtOnce(keys: readonly string[], words: readonly string[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      void this.#caller.send([{ key: keys[0]!, keys, words, until: Infinity, resolve, reject }]);
+    });
+  }
+
+  /**
+   * Many at once, with an answer or an error for each: cheaper than a promise for each. What is not
+   * answered within patienceMs is an error then, and does not keep the others waiting.
+   */
+  runAll<R>(
+    refs: readonly R[],
+    ask: (ref: R) => Asked,
+    patienceMs: number,
+    until = Infinity,
+  ): Promise<unknown[]> {
+    if (refs.length === 0) return Promise.resolve([]);
+    return new Promise((resolve) => {
+      const all = new Collection(refs.length, patienceMs, resolve);
+      for (let i = 0; i < refs.length; i++) this.#add(new Part(ask(refs[i]!), until, all, i));
+    });
+  }
+
+  onSent(): void {
+    this.#underWay++;
+  }
+
+  onAnswered(): void {
+    this.#underWay--;
+    this.#spin?.answered();
+    // After the microtasks that the answers are about to cause.
+    if (this.#held !== null) process.nextTick(() => this.#flush());
+  }
+
+  #add(operation: Operation): void {
+    const nobodyElse = this.#underWay === 0 && this.#waiting.length === 0;
+    if (this.#oneByOne && nobodyElse) {
+      // At once: what the caller still has to do, it does while this is on its way.
+      this.#send(this.#isCluster ? slotOf(operation.key) : 0, [operation]);
+      this.#spin?.asked();
+      return;
+    }
+    this.#waiting.push(operation);
+    if (this.#flushing) return;
+    this.#flushing = true;
+    // After the microtasks that are due: whoever asks in this turn goes along.
+    process.nextTick(() => this.#flushSoon());
+  }
+
+  #flushSoon(): void {
+    this.#flushing = false;
+    const enough = this.#underWay >= ENOUGH_UNDER_WAY && this.#waiting.length < MANY_WAITING;
+    // A shard that hangs must not hold up the others, and who waits for replicas sends in turn anyway.
+    if (!enough || this.#isCluster || this.#queue !== null) this.#flush();
+    else this.#held ??= systemClock.timer(HOLD_MS, () => this.#flush(), true);
+  }
+
+  #flush(): void {
+    const all = this.#waiting;
+    this.#waiting = [];
+    this.#held?.cancel();
+    this.#held = null;
+    if (all.length === 0) return;
+    this.#oneByOne = all.length === 1;
+    if (!this.#isCluster) this.#send(0, all);
+    else for (const [slot, group] of bySlot(all)) this.#send(slot, group);
+  }
+
+  #send(slot: number, group: readonly Operation[]): void {
+    if (this.#queue !== null) void this.#queue.send(slot, group);
+    else for (const batch of batchesOf(group)) void this.#caller.send(batch);
+  }
+}
+
+function bySlot(operations: readonly Operation[]): Map<number, Operation[]> {
+  const groups = new Map<number, Operation[]>();
+  for (const operation of operations) {
+    const slot = slotOf(operation.key);
+    const group = groups.get(slot);
+    if (group === undefined) groups.set(slot, [operation]);
+    else group.push(operation);
+  }
+  return groups;
+}

@@ -1,0 +1,108 @@
+// node-redlock with one server takes a lock by the same key as we do with an empty prefix.
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+// @ts-expect-error its package.json hides its types
+import * as redlock from "redlock";
+import type { Locks } from "../../../../locks.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import {
+  CLIENT_NAMES,
+  type ClientName,
+  type Ground,
+  scenes,
+} from "../support/test-server.fixture.js";
+
+const TTL_MS = 10_000;
+
+/** The part of it that is used here. */
+interface Lock {
+  release(): Promise<unknown>;
+  extend(ttlMs: number): Promise<Lock>;
+}
+interface Redlock {
+  acquire(names: string[], ttlMs: number): Promise<Lock>;
+}
+type RedlockModule = { default: new (clients: unknown[], settings: object) => Redlock };
+
+scenes("node-redlock", (add) => {
+  type Part = (locks: Locks, other: Redlock, ground: Ground) => Promise<void>;
+
+  const play = (what: string, part: Part, clients: readonly ClientName[] = CLIENT_NAMES) => {
+    for (const client of clients) {
+      add(`${what} (${client})`, async (ground) => {
+        const { default: Redlock } = redlock as unknown as RedlockModule;
+        // One try: whether it is free now is all that is asked.
+        const other = new Redlock([ground.ioRedis()], { retryCount: 0, driftFactor: 0 });
+        await part(ground.locks({ client, prefix: "" }), other, ground);
+      });
+    }
+  };
+
+  play("excludes us until it is released, and we are next", async (locks, other, ground) => {
+    const lock = await other.acquire(["a"], TTL_MS);
+    assert.equal(await locks.tryAcquire("a"), null);
+    assert.equal(await locks.tryAcquire("a", { mode: "shared" }), null);
+    const waiting = locks.acquire("a");
+    await ground.untilWaiters(locks, "a", 1);
+    const extended = await lock.extend(TTL_MS);
+    assert.equal(await locks.tryAcquire("a"), null);
+    await extended.release();
+    await waiting;
+    assert.equal(await isFree(other), false);
+  });
+
+  play("is excluded by us until we release", async (locks, other) => {
+    const lease = await locks.acquire("a");
+    assert.equal(await isFree(other), false);
+    assert.equal(await lease.release(), "released");
+    assert.equal(await isFree(other), true);
+  });
+
+  play("loses to us what has expired, and cannot end what is ours", async (locks, other) => {
+    const lock = await other.acquire(["a"], 300);
+    const lease = await locks.acquire("a");
+    await assert.rejects(lock.release());
+    await assert.rejects(lock.extend(TTL_MS));
+    await lease.renew();
+    assert.ok(lease.held);
+  });
+
+  play("gets what we let expire, and we cannot end what is its own", async (locks, other) => {
+    const lease = await locks.acquire("a", { ttlMs: 300, renew: false });
+    let lock: Lock | null = null;
+    const taken = async () => {
+      lock = await other.acquire(["a"], TTL_MS).catch(() => null);
+      return lock !== null;
+    };
+    await until("it expires", taken);
+    assert.equal(lease.held, false);
+    assert.equal(await lease.release(), "gone");
+    assert.equal(await locks.tryAcquire("a"), null);
+    await lock!.release();
+    assert.ok(await locks.tryAcquire("a"));
+  });
+
+  play(
+    "is excluded by each of our readers, and by our lock-delay",
+    async (locks, other) => {
+      const readers = [0, 1].map(() => locks.acquire("a", { mode: "shared" }));
+      for (const reader of await Promise.all(readers)) {
+        assert.equal(await isFree(other), false);
+        await reader.release();
+      }
+      assert.equal(await isFree(other), true);
+      await locks.acquire("a", { ttlMs: 200, lockDelayMs: 4_000, renew: false });
+      await sleep(400);
+      assert.equal(await isFree(other), false, "the delay was over too soon");
+      await until("the delay is over", () => isFree(other));
+    },
+    ["ioredis"],
+  );
+});
+
+/** Takes it and gives it back; false if somebody holds it. */
+async function isFree(other: Redlock): Promise<boolean> {
+  const lock = await other.acquire(["a"], TTL_MS).catch(() => null);
+  await lock?.release();
+  return lock !== null;
+}

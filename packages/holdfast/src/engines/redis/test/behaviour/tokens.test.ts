@@ -1,0 +1,223 @@
+// Tokens rise, whatever ends a grant, and an idle resource leaves nothing behind.
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import fc from "fast-check";
+import type { Engine, Granted, Mode } from "../../../../engine.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { Ground, scenes } from "../support/test-server.fixture.js";
+
+const IDLE_MS = 1_000;
+const LARGEST = 2n ** 53n;
+
+/** How a grant ends in one step of a history. */
+const ENDS = ["release", "expiry", "revoke", "force", "delete", "waiter"] as const;
+const step = fc.record({
+  end: fc.constantFrom(...ENDS),
+  mode: fc.constantFrom<Mode>("exclusive", "shared"),
+  tokens: fc.constantFrom(1, 2, 1024),
+});
+
+scenes("tokens", (play) => {
+  play(
+    "tokens rise strictly and stay below 2^53 over release, expiry, revoke, force, deletion and hand-over",
+    async (ground) => {
+      const engine = ground.engine();
+      let resource = 0;
+      const history = fc.asyncProperty(
+        fc.array(step, { minLength: 1, maxLength: 12 }),
+        async (steps) => {
+          const name = `r${resource++}`;
+          let last = 0n;
+          for (const { end, mode, tokens } of steps) {
+            for (const granted of await live(ground, engine, name, end, mode, tokens)) {
+              assert.ok(granted.token > last, `${granted.token} came after ${last}`);
+              assert.ok(granted.tokens >= 1 && granted.tokens <= tokens);
+              last = granted.token + BigInt(granted.tokens - 1);
+              assert.ok(last < LARGEST);
+            }
+          }
+        },
+      );
+      await fc.assert(history, { numRuns: 40, seed: 20261115 });
+    },
+  );
+
+  play("tokens rise across restarts without persistence", async (ground) => {
+    const engine = ground.engine();
+    let last = 0n;
+    for (let i = 0; i < 3; i++) {
+      const granted = await take(engine, "a", { tokens: 1024 });
+      assert.ok(granted.token > last);
+      last = granted.token + 1023n;
+      await ground.server.restart();
+      await until("the server answers", () => engine.inspect("a", now()).catch(() => null));
+    }
+  });
+
+  play("tokens rise across restarts with persistence, and the grant is still there", async () => {
+    await using durable = await Ground.start({ args: ["--appendonly", "yes"] });
+    const engine = durable.engine();
+    const mine = claim("a", { ttlMs: 60_000 });
+    const first = (await engine.tryAcquire(mine, now())) as Granted;
+    await durable.server.restart({ signal: "SIGTERM" });
+    await until("the server answers", () => engine.inspect("a", now()).catch(() => null));
+    assert.equal((await engine.tryAcquire(claim("a"), now())).kind, "busy");
+    const [released] = await engine.release([{ ...mine, tombstoneMs: 0 }], now());
+    assert.equal(released?.kind, "released");
+    const second = await take(engine, "a");
+    assert.ok(second.token > first.token);
+  });
+
+  play("a fence ahead of the clock outlives a release that lets nobody in", async (ground) => {
+    const pushes = await ground.relay();
+    const open = () => ground.engine({ pushPort: pushes.port, idleMs: IDLE_MS });
+    // Of two processes: a waiter of its own the answer to the release would let in.
+    const [engine, other] = [open(), open()];
+    const [holder, waiter] = [claim("a"), claim("a")];
+    await engine.queue!.enqueue(holder, now());
+    await other.queue!.enqueue(waiter, now());
+    const ahead = String((Date.now() + 60_000) * 1_000);
+    await ground.admin.set("{holdfast:a}:fence", ahead, "PX", 60_000 + IDLE_MS);
+    pushes.cut();
+    await until("nobody listens", async () => {
+      const channels = (await ground.admin.pubsub("CHANNELS", "*push*")) as string[];
+      return channels.length === 0;
+    });
+    await engine.release([{ ...holder, tombstoneMs: 0 }], now());
+    assert.equal(await ground.admin.get("{holdfast:a}:fence"), ahead);
+    const leftMs = await ground.admin.pttl("{holdfast:a}:fence");
+    assert.ok(leftMs > 50_000, `it is kept for ${leftMs} ms`);
+  });
+
+  play("tokens rise when the server's clock is behind the last one", async (ground) => {
+    // The fence stands where a clock that was set back later left it.
+    const engine = ground.engine();
+    const ahead = BigInt(Date.now() + 60_000) * 1_000n;
+    await ground.admin.set("{holdfast:a}:fence", String(ahead), "PX", 60_000);
+    const granted = await take(engine, "a", { tokens: 1024 });
+    assert.equal(granted.token, ahead + 1n);
+    assert.ok((await take(engine, "a")).token > ahead + 1024n);
+  });
+
+  play(
+    "tokens rise although so many were reserved that they are ahead of the clock when the fence expires",
+    async (ground) => {
+      const engine = ground.engine({ idleMs: IDLE_MS });
+      let last = 0n;
+      const aheadMs = () => Number(last / 1_000n) - Date.now();
+      // Thirty rounds are enough where nobody else wants the processors.
+      for (let i = 0; i < 300 && aheadMs() < 1_000; i++) {
+        // 100 grants of 1024 tokens a round trip: more than there are microseconds.
+        const all = await Promise.all(
+          Array.from({ length: 100 }, async () => {
+            const mine = claim("a", { tokens: 1024 });
+            const answer = engine.tryAcquire(mine, now());
+            const released = engine.release([{ ...mine, tombstoneMs: 0 }], now());
+            await released;
+            return answer;
+          }),
+        );
+        for (const answer of all) {
+          if (answer.kind === "granted" && answer.token + 1023n > last) last = answer.token + 1023n;
+        }
+      }
+      assert.ok(aheadMs() > 500, `only ${aheadMs()} ms ahead of the clock: this shows nothing`);
+      await sleep(IDLE_MS + 200);
+      const next = await take(engine, "a");
+      assert.ok(next.token > last, `${next.token} came after ${last}`);
+    },
+  );
+
+  play("an idle resource leaves nothing behind after idleMs", async (ground) => {
+    const locks = ground.locks({ idleMs: IDLE_MS });
+    const other = ground.locks({ client: "node-redis", idleMs: IDLE_MS });
+    const held = await locks.acquire("a");
+    const waiting = other.acquire("a");
+    await ground.untilWaiters(locks, "a", 1);
+    await held.release();
+    await (await waiting).release();
+    const readers = [
+      await locks.acquire("b", { mode: "shared" }),
+      await other.acquire("b", { mode: "shared" }),
+    ];
+    for (const reader of readers) await reader.release();
+    await locks.acquire("expired", { ttlMs: 100, renew: false });
+    await locks.acquire("delayed", { ttlMs: 100, lockDelayMs: 100, renew: false });
+    await locks.acquire("shared", { ttlMs: 100, mode: "shared", renew: false });
+    const aborted = new AbortController();
+    const blocker = await other.acquire("c");
+    const left = locks.acquire("c", { signal: aborted.signal });
+    await ground.untilWaiters(other, "c", 1);
+    // While its answer is under way, giving up would leave a tombstone for two minutes. What is asked on
+    // the same connection is answered after it.
+    await locks.inspect("c");
+    aborted.abort();
+    await assert.rejects(left);
+    await blocker.release();
+    assert.ok((await ground.admin.dbsize()) > 0);
+    const none = async () => (await ground.admin.dbsize()) === 0;
+    const tookMs = await until("nothing is left", none).catch(async () =>
+      assert.fail(`these are left: ${await ground.admin.keys("*")}`),
+    );
+    assert.ok(tookMs < 10 * IDLE_MS, `it took ${tookMs} ms`);
+  });
+
+  play("10,000 resources used once are all forgotten after idleMs", async (ground) => {
+    const engine = ground.engine({ idleMs: IDLE_MS });
+    for (let i = 0; i < 10_000; i += 500) {
+      await Promise.all(Array.from({ length: 500 }, (_, j) => take(engine, `r${i + j}`)));
+    }
+    await sleep(IDLE_MS);
+    await until("nothing is left", async () => (await ground.admin.dbsize()) === 0);
+  });
+});
+
+/** Takes and gives back. */
+async function take(engine: Engine, resource: string, more = {}): Promise<Granted> {
+  const mine = claim(resource, more);
+  const answer = await engine.tryAcquire(mine, now());
+  assert.equal(answer.kind, "granted");
+  await engine.release([{ ...mine, tombstoneMs: 0 }], now());
+  return answer as Granted;
+}
+
+/** One grant and its end; gives the grants that were made, in order. */
+async function live(
+  ground: Ground,
+  engine: Engine,
+  resource: string,
+  end: (typeof ENDS)[number],
+  mode: Mode,
+  tokens: number,
+): Promise<Granted[]> {
+  const mine = claim(resource, { mode, tokens, ttlMs: end === "expiry" ? 20 : 10_000 });
+  const granted = (await engine.tryAcquire(mine, now())) as Granted;
+  assert.equal(granted.kind, "granted");
+  const release = () => engine.release([{ ...mine, tombstoneMs: 0 }], now());
+  const revoke = (force: boolean) =>
+    engine.revoke({ resource, token: granted.token, force }, now());
+  if (end === "release") await release();
+  else if (end === "expiry") await sleep(25);
+  else if (end === "force") assert.equal(await revoke(true), "revoked");
+  else if (end === "delete") await ground.admin.del(`holdfast:${resource}`);
+  else if (end === "revoke") {
+    assert.equal(await revoke(false), "revoked");
+    await release();
+  } else {
+    const next = claim(resource, { tokens });
+    const pushed = new Promise<Granted>((hear) => {
+      const stop = engine.queue!.onGrant((_, grant) => {
+        stop();
+        hear(grant);
+      });
+    });
+    assert.equal((await engine.queue!.enqueue(next, now())).kind, "queued");
+    await release();
+    const second = await pushed;
+    await engine.release([{ ...next, tombstoneMs: 0 }], now());
+    return [granted, second];
+  }
+  return [granted];
+}

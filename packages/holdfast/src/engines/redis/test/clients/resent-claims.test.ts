@@ -1,0 +1,302 @@
+// ioredis sends again what was not answered when its connection comes back. The first copy may have been
+// carried out while the repeat is refused, or may arrive after everything else.
+import assert from "node:assert/strict";
+import type { Redis } from "ioredis";
+import type { Claim, Engine } from "../../../../engine.js";
+import { Locks } from "../../../../locks.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { type Ground, PROMPT, scenes } from "../support/test-server.fixture.js";
+
+const KEY = "holdfast:a";
+
+/** How a server is made to refuse writes, and how that ends. */
+const REFUSALS: Readonly<Record<string, readonly [on: string[], off: string[]]>> = {
+  OOM: [
+    ["CONFIG", "SET", "maxmemory", "1"],
+    ["CONFIG", "SET", "maxmemory", "0"],
+  ],
+  READONLY: [
+    ["REPLICAOF", "127.0.0.1", "1"],
+    ["REPLICAOF", "NO", "ONE"],
+  ],
+  NOREPLICAS: [
+    ["CONFIG", "SET", "min-replicas-to-write", "9"],
+    ["CONFIG", "SET", "min-replicas-to-write", "0"],
+  ],
+};
+
+const KINDS: Readonly<Record<string, Partial<Claim>>> = {
+  exclusive: {},
+  shared: { mode: "shared" },
+  "exclusive with a lock-delay": { lockDelayMs: 5_000 },
+};
+
+/** Is ready as soon as it is connected, and asks nothing by itself. */
+const BARE = { enableReadyCheck: false, disableClientInfo: true, protocol: 2 } as const;
+
+scenes("a claim that is carried out, and whose repeat is refused", (play) => {
+  for (const why of Object.keys(REFUSALS)) {
+    play(`is a failure of unknown effect (${why})`, async (ground) => {
+      const { engine, loseAnswer } = await relayed(ground);
+      await engine.tryAcquire(claim("warm up"), now());
+      await refuseRepeat(ground, why, loseAnswer, () => engine.tryAcquire(claim("a"), now()));
+    });
+
+    play(`leaves nothing behind, and neither does a waiter (${why})`, async (ground) => {
+      const relay = await ground.relay();
+      const locks = ground.locks({ port: relay.port, pushPort: ground.server.port });
+      await (await locks.acquire("warm up")).release();
+      for (const waitMs of [0, 5_000]) {
+        await refuseRepeat(
+          ground,
+          why,
+          (arrived) => cutOnce(relay, arrived),
+          () => locks.acquire("a", { waitMs }),
+        );
+        await until("it is given back", async () => !(await ground.admin.exists(KEY)), 20_000);
+      }
+    });
+  }
+
+  play("is one of unknown effect for the first call of a client, too", async (ground) => {
+    const relay = await ground.relay();
+    // The server must know the script: the refusal of one that it does not know would be lost, too.
+    await ground.engine().tryAcquire(claim("warm up"), now());
+    relay.mute();
+    const options = { port: relay.port, pushPort: ground.server.port, ioredis: BARE };
+    const engine = ground.engine(options);
+    const asked = engine.tryAcquire(claim("a"), now());
+    await ground.admin.ping();
+    await refuseRepeat(
+      ground,
+      "OOM",
+      (arrived) => cutOnce(relay, arrived),
+      () => asked,
+    );
+  });
+
+  play("is one of unknown effect in a batch, for each of them", async (ground) => {
+    const { engine, loseAnswer } = await relayed(ground);
+    await engine.tryAcquire(claim("warm up"), now());
+    const asked = () =>
+      Promise.all(["b", "a"].map((name) => engine.tryAcquire(claim(name), now())));
+    await refuseRepeat(ground, "OOM", loseAnswer, asked);
+  });
+});
+
+scenes(
+  "a claim with replicas that is carried out, and whose repeat is refused",
+  (play) => {
+    play("is a failure of unknown effect", async (ground) => {
+      await ground.replicas(1);
+      const relay = await ground.relay();
+      // Pushes and what waits for replicas have connections of their own, by another way.
+      const options = { pushPort: relay.port, replicas: { wait: 1, timeoutMs: 5_000 } };
+      const engine = ground.engine(options);
+      await engine.tryAcquire(claim("warm up"), now());
+      await refuseRepeat(
+        ground,
+        "OOM",
+        (arrived) => cutOnce(relay, arrived),
+        () => engine.tryAcquire(claim("a"), now()),
+      );
+    });
+
+    play("is answered though the client is told to send nothing again", async (ground) => {
+      await ground.replicas(1);
+      const relay = await ground.relay();
+      const replicas = { wait: 1, timeoutMs: 5_000 };
+      const ioredis = { autoResendUnfulfilledCommands: false };
+      const engine = ground.engine({ pushPort: relay.port, replicas, ioredis });
+      await engine.tryAcquire(claim("warm up"), now());
+      const mine = claim("a");
+      const asked = engine.tryAcquire(mine, now());
+      await cutOnce(relay, async () => {
+        await until("it is carried out", () => ground.admin.exists(KEY), 20_000);
+      });
+      // ioredis leaves such a command without an answer for ever, and everything that waits behind it.
+      await asked.catch(() => {});
+      assert.equal((await engine.tryAcquire(mine, now())).kind, "granted");
+    });
+  },
+  PROMPT,
+);
+
+scenes("the first copy of a claim, where it arrives last", (play) => {
+  for (const kind of Object.keys(KINDS)) {
+    for (const verb of ["tryAcquire", "enqueue"] as const) {
+      play(`is refused after a release (${kind}, ${verb})`, async (ground) => {
+        const { engine, resend, deliver } = await held(ground);
+        const mine = claim("a", KINDS[kind]);
+        const asked =
+          verb === "enqueue" ? engine.queue!.enqueue(mine, now()) : engine.tryAcquire(mine, now());
+        await resend();
+        assert.equal((await asked).kind, "granted");
+        assert.equal(await released(engine, mine), "released");
+        await deliver();
+        assert.equal(await ground.admin.exists(KEY), 0);
+      });
+    }
+  }
+
+  play("is refused after a release that had to be repeated", async (ground) => {
+    const { engine, resend, deliver } = await held(ground);
+    const mine = claim("a");
+    const asked = engine.tryAcquire(mine, now());
+    await resend();
+    assert.equal((await asked).kind, "granted");
+    assert.equal(await released(engine, mine), "released");
+    assert.equal(await released(engine, mine), "gone");
+    await deliver();
+    assert.equal(await ground.admin.exists(KEY), 0);
+  });
+
+  play("is refused after the repeat was told that it is busy", async (ground) => {
+    const { engine, resend, deliver } = await held(ground);
+    const other = ground.engine();
+    const theirs = claim("a");
+    await other.tryAcquire(theirs, now());
+    const asked = engine.tryAcquire(claim("a"), now());
+    await resend();
+    assert.equal((await asked).kind, "busy");
+    await until("it is closed to a late copy", () => ground.admin.exists(`{${KEY}}:gone`));
+    await released(other, theirs);
+    await deliver();
+    assert.equal(await ground.admin.exists(KEY), 0);
+  });
+
+  play("stands in no line after a withdrawal", async (ground) => {
+    const { engine, resend, deliver } = await held(ground);
+    const other = ground.engine();
+    await other.tryAcquire(claim("a"), now());
+    const mine = claim("a");
+    const asked = engine.queue!.enqueue(mine, now());
+    await resend();
+    assert.equal((await asked).kind, "queued");
+    assert.equal((await engine.queue!.withdraw(mine, now())).kind, "withdrawn");
+    await until("it is closed to a late copy", () => ground.admin.exists(`{${KEY}}:gone`));
+    await deliver();
+    assert.equal(await ground.admin.exists(`{${KEY}}:queue`), 0);
+  });
+
+  for (const waitMs of [0, 5_000]) {
+    play(`blocks once after its grant expired unreleased (waitMs ${waitMs})`, async (ground) => {
+      const { lost, deliver, others } = await expired(ground, waitMs);
+      const between = await others.acquire("a");
+      await between.release();
+      await deliver();
+      // The grant is another one: nobody believes in it, and no data is written by the old token.
+      const [holder, ...more] = (await others.inspect("a")).holders;
+      assert.ok(holder!.token > between.token && more.length === 0);
+      assert.deepEqual([lost.held, await others.check(lost.sequencer)], [false, false]);
+      await assert.rejects(lost.renew(), { code: "LEASE_LOST" });
+      assert.equal(await others.tryAcquire("a"), null, "one holder at a time");
+      assert.equal(await lost.release(), "gone");
+      const next = await others.acquire("a", { waitMs: 20_000 });
+      assert.ok(next.token > holder!.token);
+      assert.deepEqual([next.held, lost.held], [true, false]);
+    });
+  }
+
+  play("waits unseen once after its grant expired unreleased, behind another", async (ground) => {
+    const { lost, deliver, others } = await expired(ground, 5_000);
+    const between = await others.acquire("a");
+    await deliver();
+    const waiting = others.acquire("a", { waitMs: 20_000, fair: "strict" });
+    await between.release();
+    const next = await waiting;
+    assert.ok(next.token > between.token);
+    assert.deepEqual([next.held, lost.held], [true, false]);
+    await next.release();
+    assert.ok(await others.tryAcquire("a"), "nothing is left of it");
+  });
+
+  play("leaves no tombstone where the connection stayed", async (ground) => {
+    const engine = ground.engine();
+    const mine = claim("a");
+    await engine.tryAcquire(mine, now());
+    assert.equal(await released(engine, mine), "released");
+    assert.equal(await ground.admin.exists(`{${KEY}}:gone`), 0);
+  });
+});
+
+/** A lease whose claim was sent twice, lost and not given back: its lock-delay is to keep others out. */
+async function expired(ground: Ground, waitMs: number) {
+  const { engine, resend, deliver } = await held(ground);
+  const [locks, others] = [new Locks(engine), ground.locks()];
+  const terms = { ttlMs: 2_000, lockDelayMs: 200, renew: false, fair: "strict" } as const;
+  const acquiring = locks.acquire("a", { ...terms, waitMs });
+  await resend();
+  const lost = await acquiring;
+  await until("it is lost", () => !lost.held, 20_000);
+  await until("its key is gone", async () => !(await ground.admin.exists(KEY)), 20_000);
+  return { lost, deliver, others };
+}
+
+async function released(engine: Engine, ref: Claim): Promise<string> {
+  const [answer] = await engine.release([{ ...ref, tombstoneMs: 0 }], now());
+  return answer!.kind;
+}
+
+async function relayed(ground: Ground) {
+  const relay = await ground.relay();
+  const engine = ground.engine({ port: relay.port, pushPort: ground.server.port });
+  return { engine, loseAnswer: (arrived: () => Promise<void>) => cutOnce(relay, arrived) };
+}
+
+/** Requests arrive and answers are lost, until so; then the connection is lost. */
+async function cutOnce(
+  relay: Awaited<ReturnType<Ground["relay"]>>,
+  arrived: () => Promise<void>,
+): Promise<void> {
+  relay.mute();
+  await arrived();
+  relay.cut();
+  relay.mend();
+}
+
+async function refuseRepeat(
+  ground: Ground,
+  why: string,
+  loseAnswer: (arrived: () => Promise<void>) => Promise<void>,
+  ask: () => Promise<unknown>,
+): Promise<void> {
+  const [on, off] = REFUSALS[why]!;
+  const losing = loseAnswer(async () => {
+    await until("it is carried out", () => ground.admin.exists(KEY), 20_000);
+    await ground.admin.call(on[0]!, ...on.slice(1));
+  });
+  const error = await ask().then(
+    () => assert.fail("it was not refused"),
+    (refusal: { code?: string; effect?: string }) => refusal,
+  );
+  await losing;
+  await ground.admin.call(off[0]!, ...off.slice(1));
+  assert.deepEqual([error.code, error.effect], ["ENGINE", "unknown"]);
+}
+
+/** An engine whose requests are kept back; resend makes its client send them again by another way. */
+async function held(ground: Ground) {
+  const relay = await ground.relay();
+  let client: Redis;
+  const shows = (own: Redis) => {
+    client = own;
+  };
+  const engine = ground.engine({ port: relay.port, pushPort: ground.server.port, shows });
+  await engine.tryAcquire(claim("warm up"), now());
+  relay.hold();
+  const resend = async () => {
+    // The request leaves in the next turn of the event loop.
+    await ground.admin.ping();
+    Object.assign(client!.options, { port: ground.server.port });
+    client!.disconnect(true);
+  };
+  const deliver = async () => {
+    const before = await ground.calls("evalsha");
+    relay.deliver();
+    await until("it arrives", async () => (await ground.calls("evalsha")) > before, 20_000);
+  };
+  return { engine, resend, deliver };
+}

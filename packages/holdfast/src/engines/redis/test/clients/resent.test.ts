@@ -1,0 +1,88 @@
+// A client may send a command twice by itself: ioredis repeats what was not answered when its connection
+// comes back, and the engine only sees the answer to the repeat.
+import assert from "node:assert/strict";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import {
+  CLIENT_NAMES,
+  type ClientName,
+  type Ground,
+  scenes,
+} from "../support/test-server.fixture.js";
+
+const KEY = "holdfast:job";
+
+scenes("a release that the client sends twice", (play) => {
+  for (const client of CLIENT_NAMES) {
+    play(`is no loss of the lease: run resolves (${client})`, async (ground) => {
+      const { locks, loseAnswer } = await relayed(ground, client);
+      const running = locks.run("job", { ttlMs: 30_000 }, async () => {
+        await loseAnswer(async () => (await ground.admin.exists(KEY)) === 0);
+        return "done";
+      });
+      assert.equal(await running, "done");
+    });
+
+    play(`is no loss where a waiter has the resource by then (${client})`, async (ground) => {
+      const { locks, loseAnswer } = await relayed(ground, client);
+      const other = ground.locks();
+      let waiting: Promise<unknown> | undefined;
+      const running = locks.run("job", { ttlMs: 30_000 }, async (lease) => {
+        waiting = other.acquire("job");
+        await ground.untilWaiters(other, "job", 1);
+        const { token } = lease;
+        await loseAnswer(async () => (await other.inspect("job")).holders[0]?.token !== token);
+        return "done";
+      });
+      assert.equal(await running, "done");
+      await waiting;
+    });
+  }
+
+  play("leaves a successor alone where the lease had ended before", async (ground) => {
+    const { locks, loseAnswer } = await relayed(ground, "ioredis");
+    const lease = await locks.acquire("job", { ttlMs: 30_000, renew: false });
+    const other = ground.locks();
+    await ground.admin.del(KEY);
+    const next = await other.acquire("job");
+    const calls = await ground.calls("evalsha");
+    await loseAnswer(async () => (await ground.calls("evalsha")) > calls);
+    // Nobody can tell by the answers whether the first release found it. The successor is unharmed.
+    await lease.release();
+    assert.ok(await other.check(next.sequencer));
+  });
+
+  play("of an engine by itself is a failure of unknown effect", async (ground) => {
+    const relay = await ground.relay();
+    const engine = ground.engine({ port: relay.port, pushPort: ground.server.port });
+    const held = claim("job");
+    await engine.tryAcquire(held, now());
+    relay.mute();
+    const releasing = engine.release([{ ...held, tombstoneMs: 0 }], now());
+    await until("it is released", async () => (await ground.admin.exists(KEY)) === 0);
+    relay.cut();
+    relay.mend();
+    const [answer] = await releasing;
+    assert.ok(
+      answer?.kind === "failed" && answer.effect === "unknown",
+      JSON.stringify(answer?.kind),
+    );
+    const [again] = await engine.release([{ ...held, tombstoneMs: 0 }], now());
+    assert.equal(again?.kind, "gone", "over one connection the answer counts");
+  });
+});
+
+/** Locks behind a relay. loseAnswer lets requests through and loses the answers until so, then cuts. */
+async function relayed(ground: Ground, client: ClientName) {
+  const relay = await ground.relay();
+  const locks = ground.locks({ client, port: relay.port, pushPort: ground.server.port });
+  const loseAnswer = async (arrived: () => Promise<boolean>) => {
+    relay.mute();
+    void until("the release has arrived", arrived, 20_000).then(() => {
+      relay.cut();
+      relay.mend();
+    });
+  };
+  return { locks, loseAnswer };
+}

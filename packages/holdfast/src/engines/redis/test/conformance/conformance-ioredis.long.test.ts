@@ -1,0 +1,3 @@
+import { checkTopology } from "../support/topology.fixture.js";
+
+checkTopology("single", "ioredis");

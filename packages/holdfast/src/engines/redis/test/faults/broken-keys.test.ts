@@ -1,0 +1,118 @@
+// Somebody has put a list where a key of ours was. Whatever is refused without an effect then has none:
+// whoever held, waited or was buried before still does, and nobody else.
+import assert from "node:assert/strict";
+import type { Claim, Engine, Failed, Granted } from "../../../../engine.js";
+import { EngineError } from "../../../../errors.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { keysOf } from "../../protocol/keys.js";
+import { type Ground, scenes } from "../support/test-server.fixture.js";
+
+const SHARED = { mode: "shared" } as const;
+
+interface Scene {
+  readonly ours: Engine;
+  readonly holder: Claim;
+  readonly token: bigint;
+  readonly waiter: Claim;
+}
+
+type Play = (scene: Scene) => Promise<unknown>;
+
+const OPERATIONS: Record<string, Play> = {
+  release: ({ ours, holder }) => ours.release([{ ...holder, tombstoneMs: 0 }], now()),
+  "release with a tombstone": ({ ours, holder }) =>
+    ours.release([{ ...holder, tombstoneMs: 60_000 }], now()),
+  "release of a waiter": ({ ours, waiter }) =>
+    ours.release([{ ...waiter, tombstoneMs: 60_000 }], now()),
+  renew: ({ ours, holder }) => ours.renew([{ ...holder, ttlMs: 20_000 }], now()),
+  leave: ({ ours, holder }) => ours.renew([{ ...holder, ttlMs: 20_000, leave: true }], now()),
+  "tryAcquire exclusive": ({ ours }) => ours.tryAcquire(claim("a"), now()),
+  "tryAcquire shared": ({ ours }) => ours.tryAcquire(claim("a", SHARED), now()),
+  "enqueue exclusive": ({ ours }) => ours.queue!.enqueue(claim("a"), now()),
+  "enqueue shared": ({ ours }) => ours.queue!.enqueue(claim("a", SHARED), now()),
+  "enqueue with a lock-delay": ({ ours }) =>
+    ours.queue!.enqueue(claim("a", { lockDelayMs: 10 }), now()),
+  heartbeat: ({ ours, waiter }) => ours.queue!.heartbeat([waiter], now()),
+  withdraw: ({ ours, waiter }) => ours.queue!.withdraw(waiter, now()),
+  revoke: ({ ours, token }) => ours.revoke({ resource: "a", token, force: false }, now()),
+  "revoke by force": ({ ours, token }) => ours.revoke({ resource: "a", token, force: true }, now()),
+};
+
+scenes("keys of another type", (play) => {
+  for (const mode of ["exclusive", "shared", "free"] as const) {
+    play(`what is refused without effect has none (${mode})`, async (ground) => {
+      const [ours, theirs] = [ground.engine(), ground.engine()];
+      let refused = 0;
+      for (const broken of keysOf("holdfast:a")) {
+        for (const [name, operation] of Object.entries(OPERATIONS)) {
+          await ground.admin.flushall();
+          const scene = await arranged(ours, theirs, mode);
+          await ground.admin.del(broken);
+          await ground.admin.rpush(broken, "not a lock");
+          const before = await state(ground);
+          const effect = await effectOf(operation(scene));
+          if (effect === null) continue;
+          assert.equal(effect, "none");
+          refused++;
+          const said = `${name} with a list at ${broken} is refused without effect`;
+          assert.deepEqual(await state(ground), before, said);
+        }
+      }
+      assert.ok(refused > 20, `only ${refused} were refused: this shows little`);
+    });
+  }
+
+  play("a release is done, whoever cannot be let in after it", async (ground) => {
+    for (const broken of ["queue", "waiters", "fence"]) {
+      await ground.admin.flushall();
+      const [ours, theirs] = [ground.engine(), ground.engine()];
+      const { holder } = await arranged(ours, theirs, "exclusive");
+      await ground.admin.del(`{holdfast:a}:${broken}`);
+      await ground.admin.rpush(`{holdfast:a}:${broken}`, "not a lock");
+      const [answer] = await ours.release([{ ...holder, tombstoneMs: 0 }], now());
+      assert.equal(answer!.kind, "released", broken);
+      assert.equal(await ground.admin.exists("holdfast:a"), 0);
+    }
+  });
+});
+
+async function arranged(
+  ours: Engine,
+  theirs: Engine,
+  mode: "exclusive" | "shared" | "free",
+): Promise<Scene> {
+  const holder = claim("a", mode === "shared" ? SHARED : {});
+  const waiter = claim("a");
+  if (mode === "free") return { ours, holder, token: 1_000_000n, waiter };
+  const granted = (await ours.tryAcquire(holder, now())) as Granted;
+  if (mode === "shared") await theirs.tryAcquire(claim("a", SHARED), now());
+  await ours.queue!.enqueue(waiter, now());
+  return { ours, holder, token: granted.token, waiter };
+}
+
+/** What it said of its effect; null where it was carried out. */
+async function effectOf(work: Promise<unknown>): Promise<string | null> {
+  try {
+    const answer = await work;
+    const one = (Array.isArray(answer) ? answer[0] : answer) as Failed | { kind: string } | string;
+    return typeof one === "object" && one.kind === "failed" ? (one as Failed).effect : null;
+  } catch (error) {
+    assert.ok(error instanceof EngineError, String(error));
+    return error.effect;
+  }
+}
+
+/** Who holds, who waits and who is buried; not when a waiter was last heard of, nor the last token. */
+async function state({ admin }: Ground): Promise<Record<string, unknown>> {
+  const found: Record<string, unknown> = {};
+  for (const key of (await admin.keys("*")).sort()) {
+    const type = await admin.type(key);
+    if (key.endsWith(":fence")) continue;
+    if (type === "string") found[key] = await admin.get(key);
+    else if (type === "zset") found[key] = await admin.zrange(key, "0", "-1");
+    else if (type === "hash") found[key] = (await admin.hkeys(key)).sort();
+    else found[key] = type;
+  }
+  return found;
+}

@@ -1,0 +1,3 @@
+import { checkMovingSlots } from "../support/moving-slots.fixture.js";
+
+checkMovingSlots([], 1);

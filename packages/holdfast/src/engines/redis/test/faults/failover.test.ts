@@ -1,0 +1,113 @@
+// A primary with two replicas, watched by Sentinels, that fails.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import type { SentinelServers } from "@holdfast/servers";
+import { Redis } from "ioredis";
+import { connect } from "../../../../connect.js";
+import { exponential } from "../../../../core/acquiring/retry.js";
+import { channels } from "../../../../events.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { redisEngine } from "../../index.js";
+import { crash, Field } from "../support/test-cluster.fixture.js";
+import { CLIENT_NAMES } from "../support/test-server.fixture.js";
+
+const TTL_MS = 30_000;
+/** A call to a server that is gone may be answered by nobody, and is better made again. */
+const TERMS = { ttlMs: TTL_MS, callTimeoutMs: 1_000 };
+const retry = () => exponential({ minMs: 50, maxMs: 500 });
+
+let field: Field<SentinelServers>;
+
+before(async () => {
+  field = await Field.sentinel();
+});
+after(async () => field[Symbol.asyncDispose]());
+
+describe("a primary that fails", () => {
+  it("is told of by the Sentinels to your client, and not to each connection beside it", async () => {
+    const { sentinelPorts, name } = field.servers;
+    const sentinels = sentinelPorts.map((port) => ({ host: "127.0.0.1", port }));
+    const sentinel = field.node({ port: sentinelPorts[0]! });
+    const listeners = async () =>
+      String(await sentinel.call("CLIENT", "LIST")).match(/ sub=1 /g)?.length ?? 0;
+    assert.equal(await listeners(), 0);
+    const client = new Redis({ sentinels, name, failoverDetector: true });
+    client.on("error", () => {});
+    const engine = redisEngine({ client, replicas: { wait: 1 } });
+    try {
+      await client.ping();
+      await until("it listens", async () => (await listeners()) === 1);
+      assert.equal((await engine.tryAcquire(claim("told"), now())).kind, "granted");
+      assert.equal((await engine.queue!.enqueue(claim("told"), now())).kind, "queued");
+      assert.equal(await listeners(), 1);
+    } finally {
+      await engine.close();
+      client.disconnect();
+    }
+  });
+
+  it("is asked again by whoever connects meanwhile", async () => {
+    const node = field.node(await field.servers.primary());
+    // It refuses, as one that is gone or still starting does.
+    await node.config("SET", "maxclients", "1");
+    const refused = nextFailure();
+    const connecting = connect(field.topology.url);
+    try {
+      await Promise.race([refused, connecting]);
+    } finally {
+      await node.config("SET", "maxclients", "10000");
+    }
+    await using locks = await connecting;
+    await (await locks.acquire("a")).release();
+  });
+
+  it("costs nobody a lease that replicas have, or a place in line; tokens rise", async () => {
+    const primary = await field.servers.primary();
+    await using byUrl = await connect(field.topology.url);
+    const everybody = [
+      byUrl,
+      ...(await Promise.all(CLIENT_NAMES.map((client) => field.locks({ client })))),
+    ];
+    const lives = await Promise.all(
+      everybody.map(async (ours, i) => {
+        const other = everybody[(i + 1) % everybody.length]!;
+        const name = `kept-${i}`;
+        const lease = await ours.acquire(name, TERMS);
+        const waiting = other.acquire(name, { ...TERMS, waitMs: 60_000, retry: retry() });
+        await until("it waits", async () => (await ours.inspect(name)).waiters.length === 1);
+        return { name, ours, lease, waiting };
+      }),
+    );
+    crash(primary);
+    await field.servers.failedOver(primary);
+    await Promise.all(
+      lives.map(async ({ name, lease, waiting }) => {
+        const renewed = () =>
+          lease.renew().then(
+            () => true,
+            () => !lease.held,
+          );
+        await until(`${name} is renewed or lost`, renewed, TTL_MS + 2_000);
+        assert.ok(lease.held, `lost although replicas had it: ${lease.signal.reason}`);
+        await lease.release();
+        const next = await waiting;
+        assert.ok(next.token > lease.token, `${next.token} came after ${lease.token}`);
+        await next.release();
+      }),
+    );
+  });
+});
+
+/** Resolves when a connection was refused. */
+function nextFailure(): Promise<void> {
+  return new Promise((resolve) => {
+    const hear = (event: unknown) => {
+      if ((event as { during: string }).during !== "connection") return;
+      channels.failed.unsubscribe(hear);
+      resolve();
+    };
+    channels.failed.subscribe(hear);
+  });
+}

@@ -1,0 +1,138 @@
+// With `replicas`, a pushed grant is confirmed before it is told. A replica that is stopped keeps the
+// confirming connection busy, so what the engine sends meanwhile arrives in a known order.
+import assert from "node:assert/strict";
+import type { Claim, Engine, Granted, Queued } from "../../../../engine.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { truth } from "../support/record.fixture.js";
+import {
+  CLIENT_NAMES,
+  type ClientName,
+  type Ground,
+  PROMPT,
+  scenes,
+} from "../support/test-server.fixture.js";
+
+const KINDS: Readonly<Record<string, Partial<Claim>>> = {
+  exclusive: {},
+  "exclusive with a lock-delay": { lockDelayMs: 5_000 },
+  shared: { mode: "shared", limit: 1 },
+};
+// Clearly more than the claim window, which is 3 s.
+const LONG_MS = 30_000;
+const REPLICAS = { wait: 1, timeoutMs: 20_000 };
+
+scenes(
+  "a pushed grant that replicas confirm",
+  (play) => {
+    for (const client of CLIENT_NAMES) {
+      for (const kind of Object.keys(KINDS)) {
+        play(
+          `its confirmation shortens no grant of a heartbeat (${client}, ${kind})`,
+          async (g) => {
+            const { waiter, waiting, grantOnce, settled } = await stage(g, client, KINDS[kind]!);
+            const asked = now();
+            let answers: Promise<readonly { kind: string }[]>;
+            await grantOnce(() => {
+              answers = waiter.queue!.heartbeat([waiting], asked);
+            });
+            const [answer] = (await answers!) as readonly Granted[];
+            assert.equal(answer!.kind, "granted");
+            await settled();
+            await assertBelief(g, answer!, asked.startedAt);
+          },
+        );
+      }
+
+      play(`it is told once, for its whole ttl and no more (${client})`, async (g) => {
+        const { told, grantOnce, settled } = await stage(g, client, {});
+        await grantOnce(() => {});
+        await until("it is told", () => told.length > 0, 20_000);
+        await settled();
+        assert.equal(told.length, 1);
+        assert.equal(told[0]!.ttlMs, LONG_MS);
+        await assertBelief(g, told[0]!, told[0]!.since);
+      });
+
+      play(`its confirmation takes back nothing from a renewal (${client})`, async (g) => {
+        const { waiter, waiting, grantOnce, settled } = await stage(g, client, {});
+        let renewing: Promise<readonly { kind: string }[]>;
+        const asked = now();
+        await grantOnce(() => {
+          void waiter.queue!.heartbeat([waiting], now());
+          renewing = waiter.renew([{ ...waiting, ttlMs: 2 * LONG_MS }], asked);
+        });
+        assert.deepEqual(await renewing!, [
+          { kind: "renewed", since: asked.startedAt, ttlMs: 2 * LONG_MS },
+        ]);
+        await settled();
+        assert.ok(((await truth(g.admin, "a"))[0]?.remainingMs ?? 0) > LONG_MS);
+      });
+
+      play(`one that was released meanwhile is not told (${client})`, async (g) => {
+        const { waiter, waiting, told, grantOnce, settled } = await stage(g, client, {});
+        await grantOnce(() => {});
+        const [answer] = await waiter.release([{ ...waiting, tombstoneMs: 0 }], now());
+        assert.equal(answer!.kind, "released");
+        await settled();
+        assert.equal(told.length, 0);
+        assert.deepEqual(await truth(g.admin, "a"), []);
+      });
+    }
+  },
+  PROMPT,
+);
+
+/** A holder, and behind it a waiter whose engine needs a replica. */
+async function stage(ground: Ground, client: ClientName, more: Partial<Claim>) {
+  const [replica] = await ground.replicas(1);
+  const holder = ground.engine();
+  const waiter = ground.engine({ client, replicas: REPLICAS });
+  const [held, waiting] = [0, 1].map(() => claim("a", { ttlMs: LONG_MS, ...more })) as [
+    Claim,
+    Claim,
+  ];
+  const told: Granted[] = [];
+  waiter.queue!.onGrant((_, granted) => told.push(granted));
+  await holder.tryAcquire(held, now());
+  const answer = (await waiter.queue!.enqueue(waiting, now())) as Queued;
+  assert.equal(answer.kind, "queued");
+
+  /** The holder releases, and the waiter hears of it; what `first` asks goes before the confirmation. */
+  const grantOnce = async (first: () => void) => {
+    replica!.pause();
+    const busy = waiter.tryAcquire(claim("other"), now());
+    await until("it waits for the replica", () => isBlocked(ground));
+    first();
+    const heard = hearsOf(ground, waiter);
+    await holder.release([{ ...held, tombstoneMs: 0 }], now());
+    await heard();
+    replica!.resume();
+    await busy;
+  };
+  /** After everything that the waiter's engine has sent until now. */
+  const settled = async () => void (await waiter.tryAcquire(claim("last"), now()));
+  return { waiter, waiting, told, grantOnce, settled };
+}
+
+/** Messages arrive in their order: once this one has, so has every push before it. */
+function hearsOf(ground: Ground, engine: Engine): () => Promise<void> {
+  const heard = new Promise<void>((resolve) => {
+    engine.watch!.onChange(() => resolve());
+  });
+  return async () => {
+    await ground.admin.publish("holdfast.changes", "holdfast:a");
+    await heard;
+  };
+}
+
+async function assertBelief(ground: Ground, { ttlMs }: Granted, since: number): Promise<void> {
+  const left = (await truth(ground.admin, "a"))[0]?.remainingMs ?? 0;
+  const believed = since + ttlMs - now().startedAt;
+  assert.ok(believed <= left + 1, `it is believed for ${believed} ms, and the key has ${left} ms`);
+}
+
+async function isBlocked(ground: Ground): Promise<boolean> {
+  return / flags=\S*b/m.test(String(await ground.admin.call("CLIENT", "LIST")));
+}

@@ -1,0 +1,162 @@
+// What one operation costs the server among few and among many, by the server's own count of the time
+// that it spent on scripts. The least of several rounds counts: a busy machine only adds to it.
+import assert from "node:assert/strict";
+import type { Claim, Engine } from "../../../../engine.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { type Ground, scenes } from "../support/test-server.fixture.js";
+
+const [FEW, MANY] = [50, 2_000];
+const ROUNDS = 15;
+// The logarithm of 2,000 is twice that of 50, and only a part of the work grows with it. What reads
+// everybody grows by forty.
+const MOST_GROWTH = 3;
+// A script that does one thing 512 times over and over each of 2,000 takes seconds.
+const LONGEST_SCRIPT_MS = 800;
+
+/** What is done once a round, in one script a call; given somebody who is there already. */
+type Act = (engine: Engine, crowd: readonly Claim[], more: Partial<Claim>) => Promise<unknown>;
+
+const HOLDING: Record<string, Act> = {
+  "acquire and release": async (engine, _, terms) => {
+    const one = claim("a", terms);
+    assert.equal((await engine.tryAcquire(one, now())).kind, "granted");
+    await engine.release([{ ...one, tombstoneMs: 0 }], now());
+  },
+  renewal: async (engine, [first]) => {
+    const [answer] = await engine.renew([{ ...first!, ttlMs: 60_000 }], now());
+    assert.equal(answer?.kind, "renewed");
+  },
+  "a refused writer": async (engine) => {
+    assert.equal((await engine.tryAcquire(claim("a"), now())).kind, "busy");
+  },
+  check: async (engine) => {
+    const sequence = { resource: "a", mode: "shared", token: 1n } as const;
+    assert.equal(await engine.check(sequence, now()), false);
+  },
+};
+
+const WAITING: Record<string, Act> = {
+  "enqueue and withdrawal": async (engine, _, terms) => {
+    const one = claim("a", terms);
+    assert.equal((await engine.queue!.enqueue(one, now())).kind, "queued");
+    assert.equal((await engine.queue!.withdraw(one, now())).kind, "withdrawn");
+  },
+  heartbeat: async (engine, crowd) => {
+    const [answer] = await engine.queue!.heartbeat([crowd[crowd.length >> 1]!], now());
+    assert.equal(answer?.kind, "queued");
+  },
+  "a claim that does not wait": async (engine, _, terms) => {
+    assert.equal((await engine.tryAcquire(claim("a", terms), now())).kind, "busy");
+  },
+  "a turn that is over": async (engine, crowd, terms) => {
+    // Who has the only permit gives it back, and stands in line again.
+    const holder = crowd[turn++ % crowd.length]!;
+    const [answer] = await engine.release([{ ...holder, tombstoneMs: 0 }], now());
+    assert.equal(answer?.kind, "released");
+    assert.equal((await engine.queue!.enqueue({ ...holder, ...terms }, now())).kind, "queued");
+  },
+};
+
+let turn = 0;
+
+scenes("cost", (play) => {
+  for (const [name, act] of Object.entries(HOLDING)) {
+    play(`${name}: the same among ${MANY} readers as among ${FEW}`, async (ground) => {
+      const terms = { mode: "shared", ttlMs: 60_000 } as const;
+      await compare(ground, terms, (engine, one) => engine.tryAcquire(one, now()), act);
+    });
+  }
+
+  for (const [name, act] of Object.entries(WAITING)) {
+    play(`${name}: the same among ${MANY} at a semaphore as among ${FEW}`, async (ground) => {
+      const terms = { mode: "shared", limit: 1, ttlMs: 60_000 } as const;
+      turn = 0;
+      await compare(ground, terms, (engine, one) => engine.queue!.enqueue(one, now()), act);
+    });
+  }
+
+  play("renewals and releases of 2,000 readers at once block nobody for long", async (ground) => {
+    const { engine, crowd } = await gather(ground, MANY, { mode: "shared" }, (one, engine) =>
+      engine.tryAcquire(one, now()),
+    );
+    await ground.admin.config("RESETSTAT");
+    await ground.admin.slowlog("RESET");
+    const renewed = await engine.renew(crowd, now());
+    assert.ok(renewed.every(({ kind }) => kind === "renewed"));
+    const released = await engine.release(
+      crowd.map((one) => ({ ...one, tombstoneMs: 0 })),
+      now(),
+    );
+    assert.ok(released.every(({ kind }) => kind === "released"));
+    await assertShort(ground);
+  });
+
+  play("2,000 readers in line are let in by parts when their writer goes", async (ground) => {
+    const other = ground.engine();
+    const writer = claim("a");
+    await other.tryAcquire(writer, now());
+    const told = new Set<string>();
+    const { engine, crowd } = await gather(ground, MANY, { mode: "shared" }, (one, engine) =>
+      engine.queue!.enqueue(one, now()),
+    );
+    engine.queue!.onGrant(({ grantId }) => void told.add(grantId));
+    await ground.admin.slowlog("RESET");
+    await other.release([{ ...writer, tombstoneMs: 0 }], now());
+    const deadline = Date.now() + 40_000;
+    while (told.size < MANY && Date.now() < deadline) await new Promise((go) => setTimeout(go, 20));
+    assert.equal(told.size, MANY, "all of them are told");
+    assert.ok(crowd.every(({ grantId }) => told.has(grantId)));
+    await assertShort(ground);
+  });
+});
+
+/** Everybody of one engine; there, or in line. */
+async function gather(
+  ground: Ground,
+  count: number,
+  terms: Partial<Claim>,
+  enter: (one: Claim, engine: Engine) => Promise<{ kind: string }>,
+) {
+  await ground.admin.config("SET", "slowlog-log-slower-than", "1000");
+  const engine = ground.engine();
+  const crowd = Array.from({ length: count }, () => claim("a", terms));
+  // In order, and few at a time: the first one of a semaphore has its permit.
+  for (let i = 0; i < count; i += 100) {
+    await Promise.all(crowd.slice(i, i + 100).map((one) => enter(one, engine)));
+  }
+  return { engine, crowd };
+}
+
+async function compare(
+  ground: Ground,
+  terms: Partial<Claim>,
+  enter: (engine: Engine, one: Claim) => Promise<{ kind: string }>,
+  act: Act,
+): Promise<void> {
+  const spent: number[] = [];
+  for (const count of [FEW, MANY]) {
+    await ground.admin.flushall();
+    const { engine, crowd } = await gather(ground, count, terms, (one, at) => enter(at, one));
+    let least = Infinity;
+    for (let round = 0; round < ROUNDS; round++) {
+      await ground.admin.config("RESETSTAT");
+      await act(engine, crowd, terms);
+      least = Math.min(least, await scriptMicros(ground));
+    }
+    spent.push(least);
+  }
+  const [few, many] = spent as [number, number];
+  assert.ok(many <= few * MOST_GROWTH, `${few} µs among ${FEW}, ${many} µs among ${MANY}`);
+}
+
+async function scriptMicros(ground: Ground): Promise<number> {
+  const stats = await ground.admin.info("commandstats");
+  return Number(/cmdstat_evalsha:calls=\d+,usec=(\d+)/.exec(stats)?.[1]);
+}
+
+async function assertShort(ground: Ground): Promise<void> {
+  const slow = (await ground.admin.slowlog("GET", 1_000)) as [number, number, number][];
+  const longest = Math.max(0, ...slow.map(([, , micros]) => micros)) / 1_000;
+  assert.ok(longest < LONGEST_SCRIPT_MS, `the longest script took ${longest} ms`);
+}

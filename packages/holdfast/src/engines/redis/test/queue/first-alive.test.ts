@@ -1,0 +1,108 @@
+// The first in line that lives, behind others that were killed, stopped or cut off.
+import assert from "node:assert/strict";
+import type { Relay } from "@holdfast/servers";
+import type { Claim } from "../../../../engine.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { type Ground, scenes } from "../support/test-server.fixture.js";
+
+const WAITERS = "{holdfast:a}:waiters";
+const TTL_MS = 900;
+const LONG_MS = 60_000;
+const HEARTBEAT_MS = 1_000;
+const MISSED_MS = 2_100;
+
+scenes("the first in line that lives", (play) => {
+  play("looks when the holder's key ends, behind those that nobody listens for", async (ground) => {
+    const { nextLookMs, next, last, before, relay } = await stand(ground);
+    assert.equal(await nextLookMs(next), HEARTBEAT_MS, "those before it look");
+    await deafen(ground, relay, before);
+    assert.ok((await nextLookMs(next)) <= TTL_MS, "it does not know that it comes first");
+    assert.equal(await nextLookMs(last), HEARTBEAT_MS, "nor need the one behind it look");
+  });
+
+  play("looks then behind those that have missed two heartbeats", async (ground) => {
+    const { nextLookMs, next, last, before } = await stand(ground);
+    await silence(ground, before);
+    assert.ok((await nextLookMs(next)) <= TTL_MS, "it does not know that it comes first");
+    assert.equal(await nextLookMs(last), HEARTBEAT_MS, "nor need the one behind it look");
+  });
+
+  for (const how of ["gives it back", "dies"] as const) {
+    play(
+      `has its turn before a process that was stopped, when the holder ${how}`,
+      async (ground) => {
+        const { holder, ours, other, held, before, next, told } = await stand(ground);
+        await silence(ground, before);
+        if (how === "dies") await ground.admin.del("holdfast:a");
+        else await holder.release([held], now());
+        if (how === "dies") await other.queue!.heartbeat([next], now());
+        else await until("it is told", () => told.includes(next.grantId));
+        const [answer] = await other.queue!.heartbeat([next], now());
+        assert.equal(answer?.kind, "granted");
+        await other.release([{ ...next, tombstoneMs: 0 }], now());
+        const [after] = await ours.queue!.heartbeat([before[0]], now());
+        assert.notEqual(after?.kind, "unknown", "they lost their place");
+      },
+    );
+  }
+
+  play("is the head, where nobody was heard of for a while", async (ground) => {
+    const { holder, held, before, next, last, told } = await stand(ground);
+    await silence(ground, [...before, next, last]);
+    await holder.release([held], now());
+    await until("it is told", () => told.length > 0);
+    assert.deepEqual(told, [before[0].grantId]);
+  });
+});
+
+/** A holder, two of a process that can be cut off from its pushes, and two of another behind them. */
+async function stand(ground: Ground) {
+  const relay = await ground.relay();
+  const [holder, ours, other] = [
+    ground.engine(),
+    ground.engine({ pushPort: relay.port }),
+    ground.engine(),
+  ];
+  const held = { ...claim("a", { ttlMs: LONG_MS }), tombstoneMs: 0 };
+  const before = [claim("a"), claim("a")] as const;
+  const [next, last] = [claim("a"), claim("a")];
+  await holder.tryAcquire(held, now());
+  for (const waiter of before) await ours.queue!.enqueue(waiter, now());
+  for (const waiter of [next, last]) await other.queue!.enqueue(waiter, now());
+  const told: string[] = [];
+  for (const engine of [ours, other]) {
+    engine.queue!.onGrant(({ grantId }) => void told.push(grantId));
+  }
+  const nextLookMs = async (waiter: Claim) => {
+    const renew = (ttlMs: number) => holder.renew([{ ...held, ttlMs }], now());
+    assert.equal((await renew(TTL_MS))[0]?.kind, "renewed");
+    const [answer] = await other.queue!.heartbeat([waiter], now());
+    // What follows must find it held, on a busy machine too.
+    await renew(LONG_MS);
+    assert.ok(answer?.kind === "queued", `it is ${answer?.kind}`);
+    return answer.nextHeartbeatMs;
+  };
+  return { holder, ours, other, held, before, next, last, relay, told, nextLookMs };
+}
+
+/** As if they had last been heard of two heartbeats ago. */
+async function silence(ground: Ground, waiters: readonly Claim[]): Promise<void> {
+  for (const { grantId } of waiters) {
+    const record = (await ground.admin.hget(WAITERS, grantId)) ?? "";
+    const aged = record.replace(/\b\d{13}\b/, (ms) => String(Number(ms) - MISSED_MS));
+    assert.notEqual(aged, record, "the record holds when it was heard of");
+    await ground.admin.hset(WAITERS, grantId, aged);
+  }
+}
+
+/** As if their process was killed: its connections are gone. */
+async function deafen(ground: Ground, relay: Relay, [waiter]: readonly Claim[]): Promise<void> {
+  const record = (await ground.admin.hget(WAITERS, waiter!.grantId)) ?? "";
+  const channel = record.split(":")[8]!;
+  const listeners = async () => (await ground.admin.pubsub("NUMSUB", channel))[1];
+  assert.equal(await listeners(), 1);
+  relay.cut();
+  await until("nobody listens for them", async () => (await listeners()) === 0);
+}

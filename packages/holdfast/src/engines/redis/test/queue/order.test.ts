@@ -1,0 +1,252 @@
+// Renewals that overtake each other, are repeated, pass a lease on or leave it behind.
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import fc from "fast-check";
+import type { Call, Claim, Engine, Granted, RenewRef } from "../../../../engine.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { truth } from "../support/record.fixture.js";
+import { type Ground, scenes } from "../support/test-server.fixture.js";
+
+const TTL_MS = 20_000;
+const ORDERS = 5;
+
+const REQUEST = fc.record({
+  order: fc.nat(ORDERS - 1),
+  ttlMs: fc.constantFrom(TTL_MS, 60_000, 40_000),
+  index: fc.nat(2),
+  leave: fc.oneof({ weight: 5, arbitrary: fc.constant(false) }, fc.constant(true)),
+});
+
+/** Each kind of grant has a record of its own, and its own way through the script. */
+const KINDS: Readonly<Record<string, Partial<Claim>>> = {
+  exclusive: {},
+  "exclusive with a lock-delay": { lockDelayMs: 30_000 },
+  shared: { mode: "shared" },
+  "shared with a limit": { mode: "shared", limit: 3 },
+};
+
+/** Alone, and in company of others, which travels as one operation. */
+const COMPANIES: Readonly<Record<string, readonly string[]>> = { alone: [], together: ["b", "c"] };
+
+async function stage(ground: Ground, kind: string, company: string) {
+  const engine = ground.engine();
+  const held = claim("a", { ttlMs: TTL_MS, tokens: 3, ...KINDS[kind] });
+  const granted = await engine.tryAcquire(held, now());
+  assert.ok(granted.kind === "granted");
+  const others = COMPANIES[company]!.map((name) => claim(name, { ttlMs: TTL_MS }));
+  for (const other of others) await engine.tryAcquire(other, now());
+  const renew = async (more: Partial<RenewRef>, call: Call = now()) => {
+    const refs = [held, ...others].map((ref) => ({ ...ref, ttlMs: TTL_MS, ...more }));
+    const [answer] = await engine.renew(refs, call);
+    return answer!;
+  };
+  const leftMs = async () => (await truth(ground.admin, "a"))[0]?.remainingMs ?? 0;
+  return { engine, held, token: granted.token, renew, leftMs };
+}
+
+for (const kind of Object.keys(KINDS)) {
+  for (const company of Object.keys(COMPANIES)) {
+    scenes(`renewals of a grant (${kind}, ${company})`, (play) => {
+      play("one that comes after a later one of the grant's own ttl changes nothing", async (g) => {
+        const { renew, leftMs } = await stage(g, kind, company);
+        const early = now();
+        assert.equal((await renew({ ttlMs: TTL_MS })).kind, "renewed");
+        const late = await renew({ ttlMs: 2_000 }, early);
+        assert.ok((await leftMs()) > TTL_MS / 2);
+        assert.ok(late.kind === "renewed" && late.since === early.startedAt, late.kind);
+        assert.ok(late.ttlMs > TTL_MS / 2 && late.ttlMs <= TTL_MS, `${late.ttlMs} ms are left`);
+      });
+
+      play("one that comes after a later one of another ttl changes nothing", async (g) => {
+        const { renew, leftMs } = await stage(g, kind, company);
+        const early = now();
+        await renew({ ttlMs: 60_000 });
+        await renew({ ttlMs: 2_000 }, early);
+        assert.ok((await leftMs()) > 30_000);
+        await renew({ ttlMs: 5_000 });
+        const late = await renew({ ttlMs: 60_000 }, early);
+        assert.ok((await leftMs()) <= 5_000);
+        assert.ok(late.kind === "renewed" && late.ttlMs <= 5_000);
+      });
+
+      play("the token in use is the greatest that a renewal told of", async (g) => {
+        const { engine, token, renew } = await stage(g, kind, company);
+        const inUse = async () => (await engine.inspect("a", now())).holders[0]?.token;
+        const early = now();
+        await renew({ index: 2 });
+        assert.equal(await inUse(), token + 2n);
+        for (const call of [early, now()]) {
+          assert.equal((await renew({ index: 1 }, call)).kind, "renewed");
+          assert.equal(await inUse(), token + 2n);
+        }
+        const revoke = (which: bigint) =>
+          engine.revoke({ resource: "a", token: which, force: false }, now());
+        assert.equal(await revoke(token + 1n), "gone");
+        assert.equal(await revoke(token + 2n), "revoked");
+        for (const index of [1, 2]) {
+          assert.deepEqual(await renew({ index }), { kind: "gone", why: "revoked" });
+        }
+        const sequence = { resource: "a", mode: KINDS[kind]!.mode ?? "exclusive", token } as const;
+        assert.equal(await engine.check(sequence, now()), false);
+        assert.equal((await renew({ index: 3 })).kind, "renewed");
+        assert.equal(await engine.check(sequence, now()), true);
+      });
+
+      play("one that leaves its grant is the last", async (g) => {
+        const { engine, held, token, renew, leftMs } = await stage(g, kind, company);
+        const [early, leaving] = [now(), now()];
+        assert.equal((await renew({ ttlMs: 5_000, leave: true }, leaving)).kind, "renewed");
+        for (const call of [early, now()]) {
+          assert.equal((await renew({ ttlMs: 60_000 }, call)).kind, "gone");
+        }
+        const { queue } = engine;
+        assert.equal((await engine.tryAcquire(held, now())).kind, "gone");
+        assert.equal((await queue!.enqueue(held, now())).kind, "gone");
+        assert.deepEqual(await queue!.heartbeat([held], now()), [{ kind: "unknown" }]);
+        assert.equal((await queue!.withdraw(held, now())).kind, "withdrawn");
+        for (const tombstoneMs of [0, 1_000]) {
+          const [released] = await engine.release([{ ...held, tombstoneMs }], now());
+          assert.equal(released!.kind, "gone");
+        }
+        assert.ok((await leftMs()) > 2_000 && (await leftMs()) <= 5_000);
+        assert.equal((await renew({ ttlMs: 8_000, leave: true })).kind, "renewed");
+        assert.ok((await leftMs()) > 5_000);
+        // Once it is revoked it is still left: no renewal brings it back.
+        assert.equal(await engine.revoke({ resource: "a", token, force: false }, now()), "revoked");
+        assert.equal((await renew({ ttlMs: 60_000, index: 1 })).kind, "gone");
+        assert.equal(await engine.revoke({ resource: "a", token, force: true }, now()), "revoked");
+        assert.equal(await leftMs(), 0);
+      });
+    });
+  }
+}
+
+scenes("a grant that was left", (play) => {
+  play("ends at its time, however often the same request arrives", async (ground) => {
+    const { renew, leftMs } = await stage(ground, "exclusive", "alone");
+    const leaving = now();
+    await renew({ ttlMs: 2_000, leave: true }, leaving);
+    await sleep(300);
+    const copy = await renew({ ttlMs: 2_000, leave: true }, leaving);
+    assert.ok((await leftMs()) <= 1_700);
+    assert.ok(copy.kind === "renewed" && copy.ttlMs <= 1_700);
+  });
+
+  play("lets in at its time whoever waits, and nobody before", async (ground) => {
+    const { engine, held } = await stage(ground, "exclusive", "alone");
+    const waiting = ground.locks().acquire("a");
+    await until("it waits", async () => (await engine.inspect("a", now())).waiters.length === 1);
+    const started = performance.now();
+    await engine.renew([{ ...held, ttlMs: 700, leave: true }], now());
+    await engine.close();
+    const lease = await waiting;
+    const tookMs = performance.now() - started;
+    assert.ok(tookMs > 650 && tookMs < 2_500, `after ${tookMs.toFixed(0)} ms`);
+    await lease.release();
+  });
+});
+
+scenes("a server without memory", (play) => {
+  play("takes plain renewals in their order, and refuses to leave a grant", async (ground) => {
+    for (const company of Object.keys(COMPANIES)) {
+      await ground.admin.flushdb();
+      const { renew, leftMs } = await stage(ground, "exclusive", company);
+      const early = now();
+      await ground.admin.config("SET", "maxmemory", "1");
+      assert.equal((await renew({ ttlMs: 30_000 })).kind, "renewed");
+      const left = await renew({ ttlMs: 3_000, leave: true });
+      assert.ok(left.kind === "failed" && left.effect === "none", left.kind);
+      await ground.admin.config("SET", "maxmemory", "0");
+      assert.equal((await renew({ ttlMs: 2_000 }, early)).kind, "renewed");
+      assert.ok((await leftMs()) > TTL_MS);
+    }
+  });
+});
+
+scenes("renewals in any order", (play) => {
+  for (const kind of Object.keys(KINDS)) {
+    play(`leave what the latest of them says, however often each arrives (${kind})`, async (g) => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(REQUEST, { minLength: 3, maxLength: 12 }), async (requests) => {
+          await g.admin.flushdb();
+          const { token, renew, leftMs, engine } = await stage(g, kind, "alone");
+          const calls = Array.from({ length: ORDERS }, () => now());
+          let latest = -1;
+          let [ttlMs, index, absent] = [TTL_MS, 0, false];
+          for (const request of requests) {
+            const { kind: told } = await renew(request, calls[request.order]!);
+            assert.equal(told, absent && !request.leave ? "gone" : "renewed");
+            if (told === "gone" || request.order < latest) continue;
+            if (request.order === latest && absent) continue;
+            latest = request.order;
+            index = Math.max(index, request.index);
+            [ttlMs, absent] = [request.ttlMs, request.leave];
+          }
+          const left = await leftMs();
+          assert.ok(left <= ttlMs && left > ttlMs - 5_000, `${left} ms of ${ttlMs} are left`);
+          const [holder] = (await engine.inspect("a", now())).holders;
+          assert.equal(holder?.token, token + BigInt(index));
+        }),
+        { numRuns: 40 },
+      );
+    });
+  }
+});
+
+scenes("an enqueue that is repeated", (play) => {
+  play("counts as the last heartbeat, from where its grant is believed", async (ground) => {
+    const [ours, other] = [ground.engine(), ground.engine()];
+    const pushed: Granted[] = [];
+    ours.queue!.onGrant((_, granted) => pushed.push(granted));
+    const held = claim("a");
+    await other.tryAcquire(held, now());
+    const waiter = claim("a");
+    const longAgo = { ...now(), startedAt: performance.now() - 60_000 };
+    assert.equal((await ours.queue!.enqueue(waiter, longAgo)).kind, "queued");
+    const again = now();
+    assert.equal((await ours.queue!.enqueue(waiter, again)).kind, "queued");
+    await other.release([{ ...held, tombstoneMs: 0 }], now());
+    await until("it is pushed", () => pushed.length > 0);
+    assert.equal(pushed[0]!.since, again.startedAt);
+  });
+
+  play("is not believed from a repeat that has not arrived", async (ground) => {
+    const relay = await ground.relay();
+    const engine = ground.engine({ port: relay.port, pushPort: ground.server.port });
+    const other = ground.engine();
+    const pushed: Granted[] = [];
+    engine.queue!.onGrant((_, granted) => pushed.push(granted));
+    const held = claim("a");
+    await other.tryAcquire(held, now());
+    const waiter = claim("a");
+    const first = now();
+    await engine.queue!.enqueue(waiter, first);
+    relay.hold();
+    const asked = engine.queue!.enqueue(waiter, now());
+    await sleep(50);
+    await other.release([{ ...held, tombstoneMs: 0 }], now());
+    await until("it is pushed", () => pushed.length > 0);
+    assert.equal(pushed[0]!.since, first.startedAt);
+    relay.deliver();
+    const granted = await asked;
+    assert.ok(granted.kind === "granted" && granted.token === pushed[0]!.token);
+  });
+
+  play("finds its place where its record was taken away by hand", async (ground) => {
+    const [ours, other] = [ground.engine(), ground.engine()];
+    const held = claim("a");
+    await other.tryAcquire(held, now());
+    const waiter = claim("a");
+    await ours.queue!.enqueue(waiter, now());
+    await ground.admin.del("{holdfast:a}:waiters");
+    assert.equal((await ours.queue!.enqueue(waiter, now())).kind, "queued");
+    await other.release([{ ...held, tombstoneMs: 0 }], now());
+    assert.equal((await heartbeat(ours, waiter)).kind, "granted");
+  });
+});
+
+async function heartbeat(engine: Engine, waiter: Claim) {
+  return (await engine.queue!.heartbeat([waiter], now()))[0]!;
+}

@@ -1,0 +1,200 @@
+// Shared grants and waiters are counted and their limit is known without anybody reading all of them.
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Claim, Engine } from "../../../../engine.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { age, silence, truth } from "../support/record.fixture.js";
+import { scenes } from "../support/test-server.fixture.js";
+
+const TTL_MS = 60_000;
+const SHORT_MS = 10_000;
+
+scenes("shared grants and waiters", (play) => {
+  play("many permits that end at one instant admit exactly as many", async (ground) => {
+    const engine = ground.engine();
+    const terms = { mode: "shared", limit: 41, ttlMs: TTL_MS } as const;
+    const [last, ...ending] = permits(41, terms);
+    await take(engine, [{ ...last!, ttlMs: TTL_MS * 10 }, ...ending]);
+    assert.equal((await engine.tryAcquire(claim("a", terms), now())).kind, "busy");
+    await age(ground.admin, "a", TTL_MS + 1);
+    await take(engine, permits(40, terms));
+    assert.equal((await engine.tryAcquire(claim("a", terms), now())).kind, "busy");
+    assert.equal((await truth(ground.admin, "a")).length, 41);
+    const [over] = await engine.renew([{ ...ending[0]!, ttlMs: TTL_MS }], now());
+    assert.equal(over?.kind, "gone");
+  });
+
+  play("those that are over keep no writer out, though some are still noted", async (ground) => {
+    const engine = ground.engine();
+    const [last, ...ending] = permits(60, { mode: "shared", ttlMs: TTL_MS });
+    await take(engine, [{ ...last!, ttlMs: TTL_MS * 10 }, ...ending]);
+    await age(ground.admin, "a", TTL_MS + 1);
+    assert.equal((await engine.tryAcquire(claim("a"), now())).kind, "busy");
+    await engine.release([{ ...last!, tombstoneMs: 0 }], now());
+    await take(engine, [claim("a")]);
+    assert.deepEqual((await ground.admin.keys("*")).sort(), ["holdfast:a", "{holdfast:a}:fence"]);
+  });
+
+  play("the key ends with the last of them, whichever was released", async (ground) => {
+    const engine = ground.engine();
+    const [short, long] = [
+      claim("a", { mode: "shared", ttlMs: SHORT_MS }),
+      claim("a", { mode: "shared", ttlMs: TTL_MS }),
+    ];
+    await take(engine, [short, long]);
+    assert.ok((await ground.admin.pttl("holdfast:a")) > SHORT_MS);
+    await engine.release([{ ...long, tombstoneMs: 0 }], now());
+    assert.ok((await ground.admin.pttl("holdfast:a")) <= SHORT_MS);
+    await engine.renew([{ ...short, ttlMs: TTL_MS }], now());
+    assert.ok((await ground.admin.pttl("holdfast:a")) > SHORT_MS);
+    await engine.release([{ ...short, tombstoneMs: 0 }], now());
+    const left = await ground.admin.keys("*");
+    assert.deepEqual(left, ["{holdfast:a}:fence"]);
+  });
+
+  play("a lock-delay binds nobody to the limit of its grant", async (ground) => {
+    const engine = ground.engine();
+    const delayed = { mode: "shared", limit: 2, ttlMs: SHORT_MS, lockDelayMs: TTL_MS } as const;
+    await take(engine, [claim("a", delayed)]);
+    const other = { mode: "shared", limit: 3 } as const;
+    await assert.rejects(engine.tryAcquire(claim("a", other), now()), /limit/);
+    await age(ground.admin, "a", SHORT_MS + 1);
+    await take(engine, permits(2, other));
+    assert.equal((await engine.tryAcquire(claim("a", other), now())).kind, "busy");
+    await assert.rejects(engine.tryAcquire(claim("a", { ...delayed }), now()), /limit/);
+  });
+
+  play("the limit of those in line is theirs for as long as one of them lives", async (ground) => {
+    const engine = ground.engine();
+    await take(engine, [claim("a")]);
+    const wait = (terms: Partial<Claim>) => {
+      const one = claim("a", terms);
+      return engine.queue!.enqueue(one, now()).then(() => one);
+    };
+    const two = { mode: "shared", limit: 2 } as const;
+    const three = { mode: "shared", limit: 3 } as const;
+    await wait({});
+    const [first, second] = [await wait(two), await wait(two)];
+    await engine.queue!.withdraw(first, now());
+    await assert.rejects(wait(three), /limit/);
+    await engine.queue!.withdraw(second, now());
+    await wait(three);
+    await assert.rejects(wait(two), /limit/);
+    await assert.rejects(engine.tryAcquire(claim("a", two), now()), /limit/);
+  });
+
+  play("a waiter taken for dead does not come back with another limit", async (ground) => {
+    const engine = ground.engine();
+    await take(engine, [claim("a")]);
+    const [head, dead] = [claim("a"), claim("a", { mode: "shared", limit: 2 })];
+    for (const one of [head, dead]) await engine.queue!.enqueue(one, now());
+    await silence(ground.admin, "a", 11_000);
+    // The head lives, so nobody meets the dead behind it.
+    await engine.queue!.heartbeat([head], now());
+    await engine.queue!.enqueue(claim("a", { mode: "shared", limit: 3 }), now());
+    const [answer] = await engine.queue!.heartbeat([dead], now());
+    assert.equal(answer?.kind, "unknown");
+  });
+
+  play("a waiter taken for dead comes back where its limit is everybody's", async (ground) => {
+    const engine = ground.engine();
+    await take(engine, [claim("a")]);
+    const dead = claim("a", { mode: "shared", limit: 2 });
+    await engine.queue!.enqueue(dead, now());
+    await silence(ground.admin, "a", 11_000);
+    const [answer] = await engine.queue!.heartbeat([dead], now());
+    assert.equal(answer?.kind, "queued");
+  });
+
+  play("a line that ends and begins again in one call is not kept for ever", async (ground) => {
+    const engine = ground.engine();
+    await take(engine, [claim("a")]);
+    const [first, a, b] = permits(3, { mode: "shared" });
+    await engine.queue!.enqueue(first!, now());
+    await engine.queue!.withdraw(first!, now());
+    const calls = [
+      engine.queue!.enqueue(a!, now()),
+      engine.queue!.withdraw(a!, now()),
+      engine.queue!.enqueue(b!, now()),
+    ];
+    await Promise.all(calls);
+    for (const kind of ["queue", "waiters"]) {
+      assert.ok((await ground.admin.pttl(`{holdfast:a}:${kind}`)) > 0, `${kind} has no end`);
+    }
+  });
+
+  play("check and revoke find a grant by each of its tokens", async (ground) => {
+    const engine = ground.engine();
+    const readers = permits(30, { mode: "shared", tokens: 5 });
+    const grants = await take(engine, readers);
+    const seen = async (token: bigint) =>
+      engine.check({ resource: "a", mode: "shared", token }, now());
+    for (const { token } of grants) {
+      assert.deepEqual(await Promise.all([seen(token), seen(token + 4n)]), [true, true]);
+    }
+    assert.equal(await seen(grants[29]!.token + 5n), false);
+    assert.equal(await seen(grants[0]!.token - 1n), false);
+    await engine.release([{ ...readers[7]!, tombstoneMs: 0 }], now());
+    assert.equal(await seen(grants[7]!.token), false);
+    assert.equal(await ground.admin.zcard("{holdfast:a}:tokens"), 29);
+    assert.equal(
+      await engine.revoke({ resource: "a", token: grants[8]!.token, force: true }, now()),
+      "revoked",
+    );
+    assert.equal((await engine.renew([{ ...readers[8]! }], now()))[0]?.kind, "gone");
+    assert.equal((await engine.renew([{ ...readers[9]! }], now()))[0]?.kind, "renewed");
+  });
+
+  play("a claim does not overtake readers whom its call had to leave in line", async (ground) => {
+    const [engine, other] = [ground.engine(), ground.engine()];
+    await take(other, [claim("a")]);
+    const readers = permits(200, { mode: "shared" });
+    await Promise.all(readers.map((one) => engine.queue!.enqueue(one, now())));
+    await ground.admin.del("holdfast:a");
+    const late = claim("a", { mode: "shared" });
+    assert.equal((await other.tryAcquire(late, now())).kind, "busy");
+  });
+
+  play("readers whom a call had to leave are let in by heartbeats, too", async (ground) => {
+    const pushes = await ground.relay();
+    const [engine, deaf] = [ground.engine(), ground.engine({ pushPort: pushes.port })];
+    const writer = claim("a");
+    await take(deaf, [writer]);
+    const told = new Set<string>();
+    engine.queue!.onGrant(({ grantId }) => void told.add(grantId));
+    const readers = permits(200, { mode: "shared" });
+    await Promise.all(readers.map((one) => engine.queue!.enqueue(one, now())));
+    // Whoever releases hears nothing, and so cannot go on with the rest.
+    pushes.cut();
+    await until("it hears nothing", async () => {
+      const channels = await ground.admin.pubsub("CHANNELS", "holdfast.push.*");
+      return (channels as string[]).length === 1;
+    });
+    await deaf.release([{ ...writer, tombstoneMs: 0 }], now());
+    await sleep(50);
+    assert.ok(told.size > 0 && told.size < readers.length, `${told.size} are told at once`);
+    const left = readers.filter(({ grantId }) => !told.has(grantId));
+    const answers = await engine.queue!.heartbeat(left, now());
+    for (const [i, { kind }] of answers.entries()) {
+      if (kind === "granted") told.add(left[i]!.grantId);
+    }
+    await until("all of them are let in", () => told.size === readers.length);
+    assert.equal((await engine.inspect("a", now())).holders.length, readers.length);
+  });
+});
+
+function permits(count: number, terms: Partial<Claim>): Claim[] {
+  return Array.from({ length: count }, () => claim("a", terms));
+}
+
+async function take(engine: Engine, claims: readonly Claim[]) {
+  const answers = [];
+  for (const one of claims) {
+    const answer = await engine.tryAcquire(one, now());
+    assert.ok(answer.kind === "granted", answer.kind);
+    answers.push(answer);
+  }
+  return answers;
+}

@@ -1,4 +1,0 @@
-import { testMinuteOfFaults } from "../../test-support/torture/torture-test.fixture.js";
-import { redisPlace } from "./torture.fixture.js";
-
-testMinuteOfFaults("Redis", redisPlace);

@@ -1,0 +1,169 @@
+import { type BigIntStats, readFileSync, realpathSync, statSync } from "node:fs";
+import { EngineError } from "../../../errors.js";
+
+// A look costs a tenth of a transaction, so a loop of them does not look each time. A grant of these
+// few milliseconds is no worse off than one of the moment before the file was taken away: neither can
+// be renewed.
+const LOOK_GOOD_MS = 5;
+
+/**
+ * The files that a connection has open. SQLite keeps using them after they were removed or renamed,
+ * and a process that opens the path afterwards sees another file. The system does not reuse the inode
+ * of an open file, so device and inode tell whether the path still leads to the file that we have open.
+ */
+export class DatabaseFiles {
+  /** What the last look said. */
+  verified = true;
+  readonly #path: string;
+  readonly #database: BigIntStats;
+  #companions: readonly Companion[] | null = null;
+  #goodUntil = -Infinity;
+
+  private constructor(path: string, database: BigIntStats) {
+    this.#path = path;
+    this.#database = database;
+  }
+
+  /** For a connection that is opened after this. Null where there is no file yet. */
+  static at(path: string): DatabaseFiles | null {
+    const database = look(path);
+    return database === null ? null : new DatabaseFiles(path, database);
+  }
+
+  static mustBeAt(path: string): DatabaseFiles {
+    const files = DatabaseFiles.at(path);
+    if (files === null) throw cutOff(path);
+    return files;
+  }
+
+  /** Whether the path leads to the file that it led to when the connection was opened. */
+  get areInPlace(): boolean {
+    return isAt(this.#path, this.#database);
+  }
+
+  /**
+   * Throws unless all files are still under their names. Called inside a transaction: what is taken
+   * away after this look is found by the next one.
+   */
+  verify(now: number): void {
+    if (now < this.#goodUntil) return;
+    this.verified = false;
+    this.#goodUntil = -Infinity;
+    if (!this.areInPlace) throw cutOff(this.#path);
+    this.#companions ??= this.#findCompanions();
+    const missing = this.#companions.find(({ path, stats }) => !isAt(path, stats));
+    if (missing !== undefined) throw cutOff(this.#path, missing.path);
+    this.verified = true;
+    this.#goodUntil = now + LOOK_GOOD_MS;
+  }
+
+  /** SQLite opens -wal and -shm in the first transaction, so nobody could look at them before. */
+  #findCompanions(): readonly Companion[] {
+    return companionsOf(this.#path).map((path) => {
+      const stats = look(path);
+      if (stats === null) throw cutOff(this.#path, path);
+      return { path, stats };
+    });
+  }
+}
+
+interface Companion {
+  readonly path: string;
+  readonly stats: BigIntStats;
+}
+
+/**
+ * A file with two names has two sets of -wal and -shm beside it, so that those who come by one name
+ * see nothing of the others. A file that is mounted by itself is such a second name.
+ */
+export function refuseSecondName(path: string): void {
+  const stats = look(path);
+  if (stats === null) return;
+  if (stats.nlink > 1n) {
+    throw refusal(
+      `"${path}" has ${stats.nlink} names (hard links), and those who use one of them would not ` +
+        `exclude the others. Keep one: find / -xdev -samefile "${path}" shows them. Where a second ` +
+        "name is needed, make it a symbolic link",
+    );
+  }
+  if (isMountPoint(realpathSync(path))) {
+    throw refusal(
+      `"${path}" is mounted by itself, without the files that SQLite keeps beside it, so that ` +
+        "those inside and outside would not exclude each other. Mount its folder instead",
+    );
+  }
+}
+
+/** SQLite would use a -wal or -shm that is left of a removed file for the new one. */
+export function refuseLeftovers(path: string): void {
+  const left = [`${path}-wal`, `${path}-shm`].filter((name) => look(name) !== null);
+  if (left.length === 0) return;
+  const names = left.map((name) => `"${name}"`).join(" and ");
+  throw refusal(
+    `"${path}" was removed or replaced while it was in use: ${names} of it can still be found. ` +
+      `Stop all programs that use it, remove ${names}, then start them again`,
+  );
+}
+
+/**
+ * One of -wal and -shm without the other, which is so for a moment whenever a file is opened first or
+ * closed last. Otherwise the missing one was removed, and a new one would not be shared with those who
+ * have the old one open.
+ */
+export function missingCompanion(path: string): string | null {
+  const missing = companionsOf(path).filter((name) => look(name) === null);
+  return missing.length === 1 ? missing[0]! : null;
+}
+
+export function cutOff(path: string, missing = path, cause?: unknown): EngineError {
+  return refusal(
+    `"${missing}" was removed or replaced while "${path}" was in use. Nobody who opens it now sees ` +
+      "the locks of those who had it open, and they run out. Stop all programs that use it, then " +
+      "start them again",
+    cause,
+  );
+}
+
+/** SQLite names them after the file itself, not after a symbolic link to it. */
+function companionsOf(path: string): readonly string[] {
+  const real = realpathSync(path);
+  return [`${real}-wal`, `${real}-shm`];
+}
+
+function isAt(path: string, known: BigIntStats): boolean {
+  const stats = look(path);
+  // A file without a name can still be found where it is mounted.
+  return stats !== null && stats.ino === known.ino && stats.dev === known.dev && stats.nlink > 0n;
+}
+
+/** Takes no lock and opens nothing. Inodes need all 64 bits: overlay file systems use the highest. */
+function look(path: string): BigIntStats | null {
+  try {
+    return statSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
+  } catch (cause) {
+    const message = `cannot look at "${path}": ${(cause as Error).message}`;
+    throw new EngineError(message, { effect: "none", retryable: false, cause });
+  }
+}
+
+function isMountPoint(path: string): boolean {
+  let mounts: string;
+  try {
+    mounts = readFileSync("/proc/self/mountinfo", "utf8");
+  } catch {
+    // Not Linux: nothing mounts a single file there.
+    return false;
+  }
+  return mounts.split("\n").some((line) => unescaped(line.split(" ")[4] ?? "") === path);
+}
+
+/** Blanks and the like are written as three octal digits there. */
+function unescaped(text: string): string {
+  return text.replace(/\\([0-7]{3})/g, (_, octal) =>
+    String.fromCharCode(Number.parseInt(octal, 8)),
+  );
+}
+
+function refusal(message: string, cause?: unknown): EngineError {
+  return new EngineError(message, { effect: "none", retryable: false, cause });
+}

@@ -1,9 +1,0 @@
-import { test } from "node:test";
-import { checkLongListing } from "../../test-support/cost.fixture.js";
-import { Ground } from "./ground.fixture.js";
-import { sqliteEngine } from "./index.js";
-
-test("100,000 names are listed in little memory, and no page takes long", async () => {
-  await using ground = new Ground();
-  await checkLongListing(sqliteEngine({ path: ground.path }));
-});

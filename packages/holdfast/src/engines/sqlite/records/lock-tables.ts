@@ -1,0 +1,252 @@
+import type { Claim, GrantRef, RenewRef } from "../../../engine.js";
+import { limitMismatch } from "../../../errors.js";
+import type { SqlClient } from "../file/client.js";
+import type { Host } from "../file/host.js";
+import { Blockers } from "./blockers.js";
+import { CLAIM_WINDOW_MS, lifeLeft } from "./liveness.js";
+import { Peers } from "./peers.js";
+import { Line } from "./queue.js";
+import { type Blocker, claimOf, type GrantRow, isLeft, type WaiterRow } from "./rows.js";
+import { Tables } from "./statements.js";
+import { Tombstones } from "./tombstones.js";
+
+const SWEEP_AT_ONCE = 1_000;
+
+/** Thrown inside a transaction when the durable block of tokens is used up. */
+export class TokensUsedUp {}
+
+/**
+ * What the tables mean. Every method runs inside a transaction that the store has begun, at one
+ * instant of the host's clock; nothing here waits, and nothing here is asynchronous.
+ */
+export class Ledger {
+  readonly peers: Peers;
+  readonly line: Line;
+  readonly tombstones: Tombstones;
+  /** Grants of our own waiters to tell, once the transaction is committed. */
+  readonly granted: GrantRow[] = [];
+  readonly #tables: Tables;
+
+  constructor(client: SqlClient, host: Host, self: string) {
+    this.#tables = new Tables(client, host, self);
+    this.peers = new Peers(this.#tables);
+    this.line = new Line(this.#tables);
+    this.tombstones = new Tombstones(this.#tables);
+  }
+
+  start(now: number): void {
+    this.#tables.now = now;
+    this.peers.rings.clear();
+    this.granted.length = 0;
+  }
+
+  /** Everything in the way, after what is over has been removed and dead holders have been ended. */
+  blockers(resource: string): Blockers {
+    return new Blockers(this.#tables, resource, (row) => this.#examine(row));
+  }
+
+  /** The grant if it is alive, without looking at anybody else's. */
+  alive({ resource, grantId }: GrantRef): GrantRow | null {
+    const row = this.#tables.get<GrantRow>("grantFind", resource, grantId);
+    return row !== null && lifeLeft(this.#tables, row) > 0 ? row : null;
+  }
+
+  lifeLeft(row: GrantRow): number {
+    return lifeLeft(this.#tables, row);
+  }
+
+  /** Grants at once if nobody is in the way and nobody waits. */
+  tryGrant(claim: Claim, blockers: Blockers, head: WaiterRow | null): GrantRow | null {
+    this.#refuseOtherLimit(claim, blockers);
+    if (head !== null) {
+      this.promote(claim.resource, blockers, head);
+      if (this.line.head(claim.resource) !== null) return null;
+    }
+    return blockers.fit(claim.mode, claim.limit) ? this.#grant(claim, this.#tables.self) : null;
+  }
+
+  /**
+   * Lets in from the head of the line whoever fits, and passes over those who are gone; blockers
+   * grows by those let in. Our own waiters are told after the commit, except the caller.
+   */
+  promote(
+    resource: string,
+    blockers = this.blockers(resource),
+    head = this.line.head(resource),
+    caller?: string,
+  ): void {
+    for (let next = head; next !== null; next = this.line.head(resource)) {
+      const peer = this.peers.present(next.peer);
+      if (peer !== null && !blockers.fit(next.mode, next.share_limit)) return;
+      this.line.leave(next.grant_id);
+      if (peer === null) continue;
+      const row = this.#grant(claimOf(next), next.peer);
+      blockers.add({ row, leftMs: row.ttl_ms });
+      if (row.claimed === 0) this.peers.ring(peer);
+      else if (row.grant_id !== caller) this.granted.push(row);
+      // Nobody fits beside an exclusive holder: looking at the next one can wait for its end.
+      if (row.mode === "exclusive") return;
+    }
+  }
+
+  /** A fresh life for a grant, counted from now in our own frame. */
+  arm(row: GrantRow, ttlMs: number): GrantRow {
+    const expiresAt = this.#tables.now + ttlMs;
+    this.#tables.run(
+      "grantArm",
+      row.resource,
+      row.grant_id,
+      ttlMs,
+      this.#tables.host.frame,
+      expiresAt,
+    );
+    return {
+      ...row,
+      ttl_ms: ttlMs,
+      frame: this.#tables.host.frame,
+      expires_at: expiresAt,
+      claimed: 1,
+    };
+  }
+
+  /** Whether the grant was renewed, in the order in which its core sent the renewals. */
+  renew({ resource, grantId, ttlMs, index = 0, leave = false }: RenewRef, order: number): boolean {
+    const { host, now } = this.#tables;
+    const life = [ttlMs, now + ttlMs, host.frame, now];
+    const changed = this.#tables.run(
+      "grantRenew",
+      ...[resource, grantId, ...life, order, index, leave ? 1 : 0],
+    );
+    return changed > 0;
+  }
+
+  /** Ends a living grant that is still somebody's; false if there is none. */
+  end(ref: GrantRef): boolean {
+    const { resource, grantId } = ref;
+    const { frame } = this.#tables.host;
+    if (this.#tables.run("grantRelease", resource, grantId, frame, this.#tables.now) === 0) {
+      const row = this.alive(ref);
+      if (row === null || isLeft(row)) return false;
+      this.#tables.run("grantDelete", resource, grantId);
+    }
+    this.#letIn(resource);
+    return true;
+  }
+
+  leaveLine({ resource, grantId }: GrantRef): boolean {
+    const left = this.line.leave(grantId);
+    if (left) this.promote(resource);
+    return left;
+  }
+
+  revoke(row: GrantRow, force: boolean): void {
+    this.#tables.run("grantRevoke", row.resource, row.grant_id);
+    if (force) {
+      this.#tables.run("grantDelete", row.resource, row.grant_id);
+      this.#letIn(row.resource);
+    }
+    const peer = this.peers.find(row.peer);
+    if (peer === null) return;
+    if (force && peer.bell !== null) this.tombstones.tellForced(row.peer, row.resource);
+    this.peers.ring(peer);
+  }
+
+  /** The grants that others made for our waiters, now with a full life. */
+  claimOwn(): GrantRow[] {
+    const { self, host, now } = this.#tables;
+    return this.#tables.all<GrantRow>("grantsClaim", self, host.frame, now);
+  }
+
+  /** Where a grant of ours was revoked, or ended by force. */
+  revokedOwn(): string[] {
+    const { self } = this.#tables;
+    const rows = this.#tables.all<{ resource: string }>("grantsRevoked", self);
+    return [...rows.map((row) => row.resource), ...this.tombstones.takeForced(self)];
+  }
+
+  resourcesAfter(cursor: string, max: number): string[] {
+    const rows = this.#tables.all<{ resource: string }>("resourcesAfter", cursor, max);
+    return rows.map((row) => row.resource);
+  }
+
+  /** Clears what dead processes left behind where nobody has asked for it since. */
+  sweep(): void {
+    this.tombstones.sweep();
+    this.peers.sweep(() => {
+      const held = this.#tables.all<{ resource: string }>("resourcesHeld", SWEEP_AT_ONCE);
+      for (const { resource } of held) {
+        const blockers = this.blockers(resource);
+        // To look at a grant of the dead is to end it.
+        blockers.all();
+        this.promote(resource, blockers);
+      }
+    });
+    this.#tables.run("sightingsSweep");
+  }
+
+  /** The grant with what is left of it. One that is over is removed, a dead holder's ended. */
+  #examine(row: GrantRow): Blocker | null {
+    const leftMs = lifeLeft(this.#tables, row);
+    // A grant that its waiter never saw was never acted under: there is nothing to let drain.
+    const lockDelayMs = row.claimed === 1 ? row.lock_delay_ms : 0;
+    const isOver = leftMs + lockDelayMs <= 0;
+    const isOrphaned = leftMs > 0 && !isLeft(row) && this.peers.isDead(row.peer);
+    if (isOver || (isOrphaned && lockDelayMs === 0)) {
+      this.#tables.run("grantDelete", row.resource, row.grant_id);
+      return null;
+    }
+    return isOrphaned ? { row: this.#expireNow(row), leftMs: 0 } : { row, leftMs };
+  }
+
+  #letIn(resource: string): void {
+    const head = this.line.head(resource);
+    if (head !== null) this.promote(resource, this.blockers(resource), head);
+  }
+
+  #grant(claim: Claim, peer: string): GrantRow {
+    const ours = peer === this.#tables.self;
+    const lifeMs = ours ? claim.ttlMs : Math.min(claim.ttlMs, CLAIM_WINDOW_MS);
+    const { resource, grantId, mode, limit, tokens, ttlMs, lockDelayMs, label } = claim;
+    const token = this.#takeTokens(tokens);
+    const { frame } = this.#tables.host;
+    const expiresAt = this.#tables.now + lifeMs;
+    this.#tables.run(
+      "grantInsert",
+      ...[resource, grantId, mode, limit, token, tokens, ttlMs, lockDelayMs, label],
+      ...[peer, frame, expiresAt, ours ? 1 : 0],
+    );
+    return {
+      ...{ resource, grant_id: grantId, mode, share_limit: limit, token, tokens, ttl_ms: ttlMs },
+      ...{ lock_delay_ms: lockDelayMs, label, peer, frame, expires_at: expiresAt, version: 0 },
+      ...{ claimed: ours ? (1 as const) : (0 as const), revoked: 0 as const },
+      ...{ token_index: 0, last_order: 0 },
+    };
+  }
+
+  #takeTokens(count: number): number {
+    type Counter = { next: number; reserved: number };
+    const { next, reserved } = this.#tables.one<Counter>("tokensTake", count);
+    if (next > reserved) throw new TokensUsedUp();
+    return next - count;
+  }
+
+  #refuseOtherLimit(claim: Claim, blockers: Blockers): void {
+    if (claim.mode !== "shared") return;
+    // All shared claims of a resource have one limit, so one of those who hold or wait tells it.
+    const isShared = blockers.mode === "shared";
+    const limit = isShared ? blockers.seen[0]!.row.share_limit : this.line.limit(claim.resource);
+    if (limit === undefined || limit === claim.limit) return;
+    throw limitMismatch(claim.resource, claim.limit, limit);
+  }
+
+  #expireNow(row: GrantRow): GrantRow {
+    this.#tables.run(
+      "grantExpire",
+      row.resource,
+      row.grant_id,
+      this.#tables.host.frame,
+      this.#tables.now,
+    );
+    return { ...row, frame: this.#tables.host.frame, expires_at: this.#tables.now };
+  }
+}

@@ -1,0 +1,132 @@
+// What is SQLite's own: a file that somebody else is writing to, threads, and what stays in the file.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { Worker } from "node:worker_threads";
+import { connect } from "../../../../connect.js";
+import type { Lease } from "../../../../core/holding/lease.js";
+import { EngineError } from "../../../../errors.js";
+import { soon, timed } from "../../../../test-support/soon.fixture.js";
+import { type Binding, loadBinding } from "../../file/client.js";
+import { openDatabase } from "../../file/database.js";
+import { sqliteEngine } from "../../index.js";
+import { resolveSqlite } from "../../options.js";
+import { Ground } from "../support/test-server.fixture.js";
+
+const TABLES = ["grants", "waiters", "peers", "tombstones", "sightings"];
+
+test("while another process writes for long, calls fail in time, without effect, and this process runs on", async () => {
+  await using ground = new Ground();
+  await using locks = await connect(ground.url);
+  const lease = await locks.acquire("held");
+  // As a process would that was stopped in the middle of its transaction.
+  const writer = await openDatabase(resolveSqlite({ path: ground.path }), "quick");
+  writer.exec("BEGIN IMMEDIATE");
+  let ticks = 0;
+  const ticking = setInterval(() => ticks++, 5);
+  await assert.rejects(locks.acquire("a", { callTimeoutMs: 1_000 }), (error: unknown) => {
+    assert.ok(error instanceof EngineError, String(error));
+    assert.equal(error.retryable, true);
+    return true;
+  });
+  clearInterval(ticking);
+  assert.ok(ticks > 15, `the event loop ran ${ticks} times in 1,000 ms`);
+  assert.equal(lease.held, true, "a lease runs on its own clock meanwhile");
+  writer.exec("ROLLBACK");
+  writer.close();
+  assert.equal(await locks.run("a", () => "granted"), "granted");
+});
+
+test("a thread and its main thread exclude each other and wake each other", async () => {
+  // Woken, not found by a heartbeat: the head of the line has one every 250 ms.
+  await soon(200, async () => {
+    await using ground = new Ground();
+    await using locks = await connect(ground.url);
+    const lease = await locks.acquire("a");
+    const file = fileURLToPath(new URL("../support/holder.child.js", import.meta.url));
+    const worker = new Worker(file, { argv: [ground.url, "a", "{}"], stdin: true, stdout: true });
+    const held = new Promise((read) => worker.stdout.once("data", (text) => read(`${text}`)));
+    while ((await locks.inspect("a")).waiters.length === 0) await pause(10);
+    const tookMs = await timed(async () => {
+      await lease.release();
+      assert.match(String(await held), /^held/);
+    });
+    worker.stdin!.end("exit\n");
+    await new Promise((ended) => worker.once("exit", ended));
+    return tookMs;
+  });
+});
+
+test("1,000 aborted waits leave no row and no memory", async () => {
+  await using ground = new Ground();
+  const locks = await connect(ground.url);
+  const other = await connect(ground.url);
+  const lease = await locks.acquire("a");
+  const abortWaits = async (count: number) => {
+    for (let i = 0; i < count; i += 50) {
+      const controller = new AbortController();
+      const waits = Array.from({ length: 50 }, (_, n) =>
+        other
+          .acquire("a", { signal: controller.signal, fair: n % 2 === 0 ? "strict" : "cohort" })
+          .then(
+            () => assert.fail("an aborted wait was granted"),
+            (error) => assert.equal(error, controller.signal.reason),
+          ),
+      );
+      await pause(2);
+      controller.abort(new Error("enough"));
+      await Promise.all(waits);
+    }
+  };
+  await abortWaits(1_000);
+  const grown = await growth(() => abortWaits(1_000));
+  assert.ok(grown < 2_000_000, `the heap grew by ${grown} bytes`);
+  while ((await locks.inspect("a")).waiters.length > 0) await pause(10);
+  await lease.release();
+  await other.close();
+  await locks.close();
+  for (const table of TABLES)
+    assert.deepEqual(await ground.sql(`SELECT * FROM ${table}`), [], table);
+});
+
+test("both bindings work on one file, where Node has its own", async (t) => {
+  await using ground = new Ground();
+  const own: Binding[] = process.getBuiltinModule("node:sqlite") ? ["node:sqlite"] : [];
+  if (own.length === 0) t.diagnostic("this Node has no SQLite of its own; newer ones run both");
+  for (const binding of [...own, "libsql" as const]) {
+    await loadBinding(binding);
+    await using locks = await connect(sqliteEngine({ path: ground.path, binding }));
+    assert.ok((await locks.acquire("a")).held);
+  }
+});
+
+test("5,000 leases are kept by one process in batches, and none is lost", async () => {
+  await using ground = new Ground();
+  await using locks = await connect(ground.url);
+  const leases: Lease[] = [];
+  for (let i = 0; i < 5_000; i++) leases.push(await locks.acquire(`r${i}`, { ttlMs: 8_000 }));
+  await pause(9_000);
+  assert.equal(leases.filter((lease) => !lease.held).length, 0);
+});
+
+function pause(ms: number): Promise<void> {
+  return new Promise((done) => setTimeout(done, ms));
+}
+
+/** Heap bytes that remain after work; needs --expose-gc, which v8 can switch on late. */
+async function growth(work: () => Promise<void>): Promise<number> {
+  const { setFlagsFromString } = await import("node:v8");
+  const { runInNewContext } = await import("node:vm");
+  setFlagsFromString("--expose-gc");
+  const gc = runInNewContext("gc") as () => void;
+  const settle = async () => {
+    for (let i = 0; i < 3; i++) {
+      gc();
+      await pause(10);
+    }
+    return process.memoryUsage().heapUsed;
+  };
+  const before = await settle();
+  await work();
+  return (await settle()) - before;
+}

@@ -1,0 +1,60 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { connect } from "../../../../connect.js";
+import type { Fault, Place } from "../../../../test-support/torture/player.fixture.js";
+import { openDatabase } from "../../file/database.js";
+import { resolveSqlite } from "../../options.js";
+import { trueGrants } from "./harness.fixture.js";
+import { Ground } from "./test-server.fixture.js";
+
+const TTL_MS = 1_500;
+const LONGEST_LOCK_MS = 600;
+const BEGINS = 1_000;
+
+/** One file; what goes wrong there is processes that die, stop, or keep the file to themselves. */
+export async function sqlitePlace(): Promise<Place> {
+  const ground = new Ground();
+  await (await connect(ground.url)).close();
+  const records = await openDatabase(resolveSqlite({ path: ground.path }), "quick");
+  return {
+    ttlMs: TTL_MS,
+    can: { shared: true, limits: true, lockDelay: true },
+    url: () => ground.url,
+    directUrl: ground.url,
+    noticesDeath: true,
+    faults: [locked(ground.path)],
+    truth: (resource) => trueGrants(records, resource),
+    async [Symbol.asyncDispose]() {
+      records.close();
+      await ground[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** A crowd of others writes, too. Waiting inside SQLite would keep this process from its work. */
+async function begin(client: { exec(sql: string): void }): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    try {
+      return client.exec("BEGIN IMMEDIATE");
+    } catch (error) {
+      if (tries === BEGINS) throw error;
+      await sleep(5);
+    }
+  }
+}
+
+/** Somebody else writes to the file for a while. */
+function locked(path: string): Fault {
+  return {
+    name: "file locked",
+    inflict: async (random) => {
+      const client = await openDatabase(resolveSqlite({ path }), "quick");
+      try {
+        await begin(client);
+        await sleep(random(LONGEST_LOCK_MS));
+        client.exec("ROLLBACK");
+      } finally {
+        client.close();
+      }
+    },
+  };
+}

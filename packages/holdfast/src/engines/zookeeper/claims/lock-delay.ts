@@ -1,0 +1,90 @@
+import { systemClock } from "../../../core/runtime/clock.js";
+import { refusal } from "../failure.js";
+import type { Marker } from "../layout.js";
+import { elapsedMs, isSameClock, type LeaderTime } from "../session/leader-time.js";
+import { CODES, getData, remove, setData } from "../wire/operations.js";
+import type { Session } from "../wire/session.js";
+
+const REMEMBERED = 1_000;
+const SEEN = Buffer.from("seen");
+
+/** A node in the place of a holder that has gone: for how long, and since when. */
+export interface LeftBehind {
+  readonly path: string;
+  readonly ttlMs: number;
+  readonly since: LeaderTime;
+}
+
+/**
+ * Lock-delays. The marker of a holder that was lost says for how long, not since when: that counts
+ * from when somebody first saw that the holder is gone, who writes it down by changing the marker.
+ * Whoever comes later counts by the leader's clock from there, or else from its own first sight.
+ */
+export class Closings {
+  readonly #firstSeen = new Map<string, number>();
+
+  /** How long the resource stays closed; 0 when it is open. */
+  async leftMs(
+    session: Session,
+    room: string,
+    orphans: readonly Marker[],
+    now: LeaderTime | null,
+    until: number,
+  ): Promise<number> {
+    const left = orphans.map((orphan) =>
+      this.#leftMs(session, `${room}/${orphan.name}`, orphan.lockDelayMs, now, until),
+    );
+    return Math.max(0, ...(await Promise.all(left)));
+  }
+
+  /** How much is left of what a holder has left behind; by the leader's clock, or by our own sight. */
+  leftBehindMs({ path, ttlMs, since }: LeftBehind, now: LeaderTime): number {
+    return Math.min(this.#sinceFirstSight(path, ttlMs), ttlMs - elapsedMs(since, now));
+  }
+
+  /** Takes away what is over. */
+  async open(session: Session, room: string, orphans: readonly Marker[], until: number) {
+    for (const { name } of orphans) {
+      const path = `${room}/${name}`;
+      const { err } = await session.ask(remove(path), until);
+      if (err !== CODES.ok && err !== CODES.noNode) throw refusal(err);
+      this.#firstSeen.delete(path);
+    }
+  }
+
+  async #leftMs(
+    session: Session,
+    path: string,
+    lockDelayMs: number,
+    now: LeaderTime | null,
+    until: number,
+  ): Promise<number> {
+    const left = this.#sinceFirstSight(path, lockDelayMs);
+    if (left <= 0) return 0;
+    const { err, value } = await session.ask(getData(path), until);
+    if (err === CODES.noNode) return 0;
+    if (value === null) throw refusal(err);
+    const { version, mtime: atMs, mzxid: zxid } = value.stat;
+    if (version === 0) {
+      const { err: code } = await session.ask(setData(path, SEEN, 0), until);
+      const others = code === CODES.badVersion || code === CODES.noNode;
+      if (code !== CODES.ok && !others) throw refusal(code);
+      return left;
+    }
+    const since = { atMs, zxid };
+    // What lies between two leaders' clocks nobody has measured.
+    if (now === null || !isSameClock(since, now)) return left;
+    return Math.min(left, Math.max(0, lockDelayMs - elapsedMs(since, now)));
+  }
+
+  #sinceFirstSight(path: string, lockDelayMs: number): number {
+    const now = systemClock.now();
+    const firstSeenAt = this.#firstSeen.get(path) ?? now;
+    this.#firstSeen.set(path, firstSeenAt);
+    if (this.#firstSeen.size > REMEMBERED) {
+      const [oldest] = this.#firstSeen.keys();
+      this.#firstSeen.delete(oldest!);
+    }
+    return lockDelayMs - (now - firstSeenAt);
+  }
+}

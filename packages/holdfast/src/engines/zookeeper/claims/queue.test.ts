@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { NASTY_NAMES } from "../../../conformance/laws/names.js";
+import { mintGrantId } from "../../../core/holding/grant-id.js";
+import { LAYOUTS, leftName, markerName, tombstoneName } from "../layout.js";
+import { hashOf, pathOf, placeOf, resourceOf } from "../paths.js";
+import { readRecord, tokenOf } from "../record.js";
+import { blockers, isBuried, isBusy, markerOf, readLine } from "./queue.js";
+
+const layout = LAYOUTS.holdfast;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what ZooKeeper refuses
+const REFUSED = /^\.{0,2}$|[/\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/;
+let made = 0;
+
+/** "x" is exclusive, "s" shared without a limit, "s2" with a limit of two. */
+function names(...kinds: string[]): string[] {
+  return kinds.map((kind, i) => {
+    const hash = (made++).toString(16).padStart(32, "0");
+    const limit = kind === "x" ? null : Number(kind.slice(1)) || null;
+    const mode = kind === "x" ? "exclusive" : "shared";
+    return layout.stem({ mode, limit }, hash) + String(i).padStart(10, "0");
+  });
+}
+
+function waitsFor(...kinds: string[]): number[] {
+  const { contenders } = readLine(names(...kinds).reverse(), layout);
+  return blockers(contenders, contenders.length - 1).map(({ number }) => number);
+}
+
+test("an exclusive waiter waits for its predecessor alone", () => {
+  assert.deepEqual(waitsFor("x"), []);
+  assert.deepEqual(waitsFor("x", "x", "x"), [1]);
+  assert.deepEqual(waitsFor("s", "s", "x"), [1]);
+});
+
+test("a reader waits for the nearest writer before it, and for no reader", () => {
+  assert.deepEqual(waitsFor("s", "s", "s"), []);
+  assert.deepEqual(waitsFor("x", "s", "x", "s", "s"), [2]);
+});
+
+test("a permit of n is waited for behind the n before it", () => {
+  assert.deepEqual(waitsFor("s2", "s2"), []);
+  assert.deepEqual(waitsFor("s2", "s2", "s2"), [0, 1]);
+  assert.deepEqual(waitsFor("s2", "s2", "s2", "s2"), [1, 2]);
+  assert.deepEqual(waitsFor("x", "s2", "s2", "s2"), [0]);
+});
+
+test("who holds are those at the head of whom everyone is eligible", () => {
+  const holding = (...kinds: string[]) => readLine(names(...kinds), layout).holding;
+  assert.equal(holding(), 0);
+  assert.equal(holding("x", "s"), 1);
+  assert.equal(holding("s", "s", "x", "s"), 2);
+  assert.equal(holding("s2", "s2", "s2"), 2);
+});
+
+test("the line keeps its order when the servers' numbers go around", () => {
+  const hash = "0".repeat(31);
+  const line = readLine(
+    [
+      `x-${hash}1--2147483648`,
+      `x-${hash}2-2147483647`,
+      `x-${hash}3--2147483647`,
+      `x-${hash}4-2147483646`,
+    ],
+    layout,
+  );
+  assert.deepEqual(
+    line.contenders.map(({ number }) => number),
+    [2147483646, 2147483647, -2147483648, -2147483647],
+  );
+});
+
+test("markers of holders that are gone are orphans, and tombstones are found", () => {
+  const [holder = ""] = names("x");
+  const { hash, number } = layout.read(holder)!;
+  const own = { hash, number, czxid: 9n };
+  const markers = [
+    markerName(5, own),
+    markerName(7, { ...own, hash: hashOf("other") }),
+    markerName(8, { ...own, number: -2147483648 }),
+  ];
+  const line = readLine([holder, ...markers, tombstoneName("f".repeat(32))], layout);
+  // The last one belongs to an earlier grant of the same claim.
+  assert.deepEqual(
+    line.orphans.map(({ lockDelayMs }) => lockDelayMs),
+    [7, 8],
+  );
+  assert.equal(markerOf(line, "/room", line.contenders[0]!), `/room/${markers[0]}`);
+  assert.equal(isBuried(line, "f".repeat(32)), true);
+  assert.equal(isBuried(line, hash), false);
+  assert.equal(isBusy(line, "shared", null), true);
+});
+
+test("what a holder leaves behind stands where the holder stood", () => {
+  const [holder = "", next = ""] = names("x", "x");
+  const around = `s3-${"a".repeat(32)}--2147483648`;
+  for (const name of [holder, around]) {
+    const own = layout.read(name)!;
+    const left = layout.read(leftName(name, 0x5_0000_0001n))!;
+    assert.deepEqual({ ...left, name, left: null }, own);
+    assert.equal(left.left, 0x5_0000_0001n);
+  }
+  const line = readLine([next, leftName(holder, 7n)], layout);
+  assert.deepEqual([line.holding, line.contenders[1]!.name], [1, next]);
+  const { hash } = layout.read(holder)!;
+  assert.equal(isBuried(line, hash), true, "its claim may not come in again");
+  // Whether the time of one that was left is over must be asked; who waits behind it is in the way.
+  assert.equal(isBusy(line, "exclusive", null), true);
+  assert.equal(isBusy(readLine([leftName(holder, 7n)], layout), "exclusive", null), false);
+});
+
+test("names of other libraries are read as theirs write them", () => {
+  const kazoo = LAYOUTS.kazoo.read("d5e4c8a1b2c34d5e8f9a0b1c2d3e4f5a__lock__0000000012");
+  assert.deepEqual([kazoo?.number, kazoo?.mode], [12, "exclusive"]);
+  const curator = LAYOUTS.curator.read("_c_d5e4c8a1-b2c3-4d5e-8f9a-0b1c2d3e4f5a-lock-0000000007");
+  assert.deepEqual([curator?.number, curator?.hash], [7, "d5e4c8a1b2c34d5e8f9a0b1c2d3e4f5a"]);
+  for (const other of ["lock-0000000003", "x-lock-0000000003"]) {
+    assert.equal(LAYOUTS.curator.read(other)?.number, 3);
+  }
+  for (const { stem, read } of Object.values(LAYOUTS)) {
+    const hash = hashOf(mintGrantId());
+    const name = `${stem({ mode: "exclusive", limit: null }, hash)}0000000004`;
+    assert.equal(read(name)?.hash, hash);
+    assert.equal(read("gone-0000000004"), null);
+  }
+});
+
+test("every name has a path of its own, which ZooKeeper takes and which leads back", () => {
+  for (const place of [placeOf("", ""), placeOf("/a", "b/c-"), placeOf("", "holdfast/")]) {
+    const paths = new Set<string>();
+    for (const name of NASTY_NAMES) {
+      const path = pathOf(place, name);
+      paths.add(path);
+      const child = path.slice(place.folder.length + 1);
+      assert.equal(resourceOf(place, child), name);
+      assert.doesNotMatch(child, REFUSED);
+    }
+    assert.equal(paths.size, NASTY_NAMES.length);
+  }
+  assert.equal(pathOf(placeOf("", ""), "zookeeper"), "/%7Aookeeper");
+  assert.equal(resourceOf(placeOf("", "a-"), "b-c"), null);
+  assert.equal(resourceOf(placeOf("", ""), "%zz"), null);
+});
+
+test("a token has 63 bits as long as the epoch has 21", () => {
+  assert.equal(tokenOf(0x5_0000_0001n), 0x5_0000_0001n * 1024n);
+  assert.ok(tokenOf(2n ** 53n - 1n) + 1023n < 2n ** 63n);
+  assert.throws(() => tokenOf(2n ** 53n), { code: "ENGINE" });
+});
+
+test("what another library wrote into its node is its label", () => {
+  const { label, mode, tokens, revoked } = readRecord(Buffer.from("host-1 (pid 7)"));
+  assert.deepEqual([label, mode, tokens, revoked], ["host-1 (pid 7)", "exclusive", 1, false]);
+  assert.equal(readRecord(Buffer.from("[1]")).label, "[1]");
+});

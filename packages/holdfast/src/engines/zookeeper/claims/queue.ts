@@ -1,0 +1,94 @@
+import { type Contender, type Layout, type Marker, readMarker, tombstoneName } from "../layout.js";
+
+/** The children of one resource's node, read. */
+export interface Line {
+  /** In the order in which they came. */
+  readonly contenders: readonly Contender[];
+  /** How many at the head hold: everyone is eligible who stands behind eligible ones only. */
+  readonly holding: number;
+  readonly markers: readonly Marker[];
+  /** The markers of holders that are gone without a release. */
+  readonly orphans: readonly Marker[];
+  /** Where a name stands among the contenders; -1 for what is there and is none. */
+  readonly at: ReadonlyMap<string, number>;
+}
+
+export const EMPTY_LINE: Line = {
+  ...{ contenders: [], holding: 0, markers: [], orphans: [], at: new Map<string, number>() },
+};
+
+export function readLine(names: readonly string[], layout: Layout): Line {
+  const contenders: Contender[] = [];
+  const markers: Marker[] = [];
+  for (const name of names) {
+    const contender = layout.read(name);
+    if (contender !== null) contenders.push(contender);
+    const marker = readMarker(name);
+    if (marker !== null) markers.push(marker);
+  }
+  // The number is of 32 bits and goes around; those alive at one time are never half of that apart.
+  contenders.sort((a, b) => (a.number - b.number) | 0);
+  const alive = new Set(contenders.map(keyOf));
+  const orphans = markers.filter((marker) => !alive.has(keyOf(marker)));
+  const holding = countHolding(contenders);
+  const at = new Map(names.map((name) => [name, -1]));
+  for (const [i, { name }] of contenders.entries()) at.set(name, i);
+  return { contenders, holding, markers, orphans, at };
+}
+
+/** One claim may have stood in line before, and its marker may still be there. */
+function keyOf({ hash, number }: Contender | Marker): string {
+  return `${hash} ${number}`;
+}
+
+/** The marker of this contender, which goes with it when it is released. */
+export function markerOf(line: Line, room: string, contender: Contender): string | null {
+  const marker = line.markers.find((one) => keyOf(one) === keyOf(contender));
+  return marker === undefined ? null : `${room}/${marker.name}`;
+}
+
+function countHolding(contenders: readonly Contender[]): number {
+  const [first] = contenders;
+  if (first?.mode === "exclusive") return 1;
+  const at = contenders.findIndex((c, i) => c.mode === "exclusive" || i >= (c.limit ?? Infinity));
+  return at < 0 ? contenders.length : at;
+}
+
+/**
+ * Whose leaving could make this one eligible; none when it is. An exclusive one waits for its
+ * predecessor, a shared one for the nearest exclusive, and where permits are short for any of the n
+ * before it: as long as they all stay there are n before it.
+ */
+export function blockers(contenders: readonly Contender[], at: number): readonly Contender[] {
+  const own = contenders[at]!;
+  if (own.mode === "exclusive") return contenders.slice(Math.max(0, at - 1), at);
+  for (let i = at - 1; i >= 0; i--)
+    if (contenders[i]!.mode === "exclusive") return [contenders[i]!];
+  const limit = own.limit ?? Infinity;
+  return at < limit ? [] : contenders.slice(at - limit, at);
+}
+
+/** The limit of an earlier shared contender that is another than ours, or undefined. */
+export function otherLimit(
+  contenders: readonly Contender[],
+  limit: number | null,
+): number | null | undefined {
+  return contenders.find((c) => c.mode === "shared" && c.limit !== limit)?.limit;
+}
+
+/**
+ * Whether nobody who comes now could be granted: then there is no need to write anything. Where only
+ * those are in the way who were left behind, it takes a node to find out whether their time is over.
+ */
+export function isBusy(line: Line, mode: "exclusive" | "shared", limit: number | null): boolean {
+  const contenders = line.contenders.filter(({ left }) => left === null);
+  const newcomer: Contender = { name: "", number: 0, mode, limit, hash: "", left: null };
+  return blockers([...contenders, newcomer], contenders.length).length > 0;
+}
+
+/** Whether this claim may no longer come in: it was given up, or its holder left its grant behind. */
+export function isBuried({ at, contenders }: Line, hash: string): boolean {
+  return (
+    at.has(tombstoneName(hash)) || contenders.some((one) => one.left !== null && one.hash === hash)
+  );
+}

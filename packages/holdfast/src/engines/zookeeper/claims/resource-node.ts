@@ -1,0 +1,272 @@
+import { randomBytes } from "node:crypto";
+import type { HolderView } from "../../../engine.js";
+import { refusal } from "../failure.js";
+import { type Layout, tombstoneName } from "../layout.js";
+import { type NodeRecord, readRecord, tokenOf } from "../record.js";
+import type { LeaderTime } from "../session/leader-time.js";
+import {
+  type AclKind,
+  CODES,
+  create,
+  failedPart,
+  getChildren,
+  getData,
+  multi,
+  type Operation,
+  remove,
+  type Stat,
+  setData,
+  sync,
+} from "../wire/operations.js";
+import type { Answer } from "../wire/requests.js";
+import type { Session } from "../wire/session.js";
+import type { LeftBehind } from "./lock-delay.js";
+import { EMPTY_LINE, type Line, readLine } from "./queue.js";
+
+const NOTHING = Buffer.alloc(0);
+// Empty parents are taken away by the servers; one may go right after it was made.
+const MOST_TRIES = 10;
+const REMEMBERED = 1_000;
+
+export interface Found extends LeftBehind {
+  readonly record: NodeRecord;
+  readonly stat: Stat;
+  readonly data: Buffer;
+  /** Of the transaction that made the holder's node: this one, or the one that stood here before it. */
+  readonly zxid: bigint;
+  readonly isLeft: boolean;
+}
+
+/** What is asked of ZooKeeper about one resource's node and its children. */
+export class Rooms {
+  readonly #layout: Layout;
+  readonly #acl: AclKind;
+  /** Rooms that were there a while ago: there is no need to make them first. */
+  readonly #lately = new Set<string>();
+  readonly #listings = new WeakMap<Session, Map<string, Promise<Line>>>();
+
+  constructor(layout: Layout, acl: AclKind) {
+    this.#layout = layout;
+    this.#acl = acl;
+  }
+
+  /** As it is now: what any client was told before this was asked is in it. */
+  line(session: Session, room: string, until: number): Promise<Line> {
+    return this.#listing(session, room, until, true);
+  }
+
+  /** As the server that we are connected to knows it, our own last writes included. */
+  lineHere(session: Session, room: string, until: number): Promise<Line> {
+    return this.#listing(session, room, until, false);
+  }
+
+  /**
+   * Makes a contender's node and reads the line, in one round trip. Whoever released this grantId
+   * before has left a tombstone, which is in the line; who does so later finds the node. The line is
+   * null where the node was made and the rest got lost.
+   */
+  async enter(session: Session, room: string, stem: string, data: Buffer, until: number) {
+    const own = create(`${room}/${stem}`, data, "sequential", this.#acl);
+    const parent = create(room, NOTHING, "container", this.#acl);
+    let isThere = this.#lately.delete(room);
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      if (tries > 1) await this.makeParents(session, room, until);
+      const [, made, line] = await Promise.all([
+        isThere ? null : session.ask(parent, until),
+        session.ask(own, until),
+        this.lineHere(session, room, until).catch(() => null),
+      ]);
+      if (made.value !== null) {
+        this.#remember(room);
+        return { made: made.value, line };
+      }
+      if (made.err !== CODES.noNode) throw refusal(made.err);
+      isThere = false;
+    }
+    throw refusal(CODES.noNode);
+  }
+
+  /** A tombstone lives as long as our session: a claim of a process that is gone cannot arrive. */
+  async bury(session: Session, room: string, hash: string, until: number): Promise<string> {
+    const grave = `${room}/${tombstoneName(hash)}`;
+    const make = create(grave, NOTHING, "ephemeral", this.#acl);
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const { err } = await session.ask(make, until);
+      if (err === CODES.ok || err === CODES.nodeExists) return grave;
+      if (err !== CODES.noNode) throw refusal(err);
+      await this.makeParents(session, `${room}/.`, until);
+    }
+    throw refusal(CODES.noNode);
+  }
+
+  /** Leaves what an expiry must not take away. False if the holder's own node is gone. */
+  async mark(session: Session, own: Operation<null>, marker: string, until: number) {
+    const made = create(marker, NOTHING, "persistent", this.#acl);
+    const answer = await session.ask(multi([own, made]), until);
+    const failed = failedPart(orThrow(answer));
+    if (failed === null || (failed.at === 1 && failed.err === CODES.nodeExists)) return true;
+    if (failed.err === CODES.noNode) return false;
+    throw refusal(failed.err);
+  }
+
+  /** Whether it was there. With its marker, if it has one, in one step. */
+  async leave(
+    session: Session,
+    path: string,
+    marker: string | null,
+    until: number,
+  ): Promise<boolean> {
+    if (marker === null) {
+      const { err } = await session.ask(remove(path), until);
+      if (err !== CODES.ok && err !== CODES.noNode) throw refusal(err);
+      return err === CODES.ok;
+    }
+    const failed = failedPart(
+      orThrow(await session.ask(multi([remove(path), remove(marker)]), until)),
+    );
+    if (failed === null) return true;
+    if (failed.err !== CODES.noNode) throw refusal(failed.err);
+    // A marker that somebody took away by hand must not keep the node.
+    return failed.at === 1 ? this.leave(session, path, null, until) : false;
+  }
+
+  /** Ends somebody else's grant as it was read: it may have been passed on since, and be in use. */
+  async end(
+    session: Session,
+    found: Found,
+    marker: string | null,
+    until: number,
+  ): Promise<"ended" | "gone" | "changed"> {
+    const own = remove(found.path, found.stat.version);
+    const parts = marker === null ? [own] : [own, remove(marker)];
+    const failed = failedPart(orThrow(await session.ask(multi(parts), until)));
+    if (failed === null) return "ended";
+    if (failed.err === CODES.badVersion) return "changed";
+    if (failed.err !== CODES.noNode) throw refusal(failed.err);
+    // A marker that somebody took away by hand must not keep the node.
+    return failed.at === 1 ? this.end(session, found, null, until) : "gone";
+  }
+
+  /** The nodes of these names that are still there, with what they say. */
+  async read(
+    session: Session,
+    room: string,
+    names: readonly string[],
+    until: number,
+  ): Promise<Found[]> {
+    const paths = names.map((name) => `${room}/${name}`);
+    const answers = await Promise.all(paths.map((path) => session.ask(getData(path), until)));
+    return answers.flatMap(({ err, value }, i) => {
+      if (err === CODES.noNode) return [];
+      if (value === null) throw refusal(err);
+      const { data, stat } = value;
+      const left = this.#layout.read(names[i]!)?.left ?? null;
+      const record = readRecord(data);
+      const since = { atMs: stat.ctime, zxid: stat.czxid };
+      return [
+        {
+          ...{ path: paths[i]!, record, stat, data, zxid: left ?? stat.czxid },
+          ...{ isLeft: left !== null, ttlMs: record.ttlMs, since },
+        },
+      ];
+    });
+  }
+
+  /** In one step: who watches the node is told that it was changed. False if it is not as it was. */
+  async leaveBehind(
+    session: Session,
+    own: { readonly path: string; readonly version: number },
+    left: string,
+    data: Buffer,
+    until: number,
+  ): Promise<boolean> {
+    const { path, version } = own;
+    const parts = [
+      setData(path, data, version),
+      remove(path, version + 1),
+      create(left, data, "persistent", this.#acl),
+    ];
+    const failed = failedPart(orThrow(await session.ask(multi(parts), until)));
+    if (failed === null) return true;
+    if (failed.err === CODES.noNode || failed.err === CODES.badVersion) return false;
+    throw refusal(failed.err);
+  }
+
+  /** What the leader's clock says, which it tells with everything that is made. */
+  async leaderNow(session: Session, room: string, until: number): Promise<LeaderTime> {
+    const path = `${room}/clock-${randomBytes(8).toString("hex")}`;
+    const made = await session.ask(create(path, NOTHING, "ephemeral", this.#acl), until);
+    const { ctime, czxid } = orThrow(made).stat;
+    await session.ask(remove(path), until);
+    return { atMs: ctime, zxid: czxid };
+  }
+
+  /** Those who hold, each with what its node says. */
+  readHolders(session: Session, room: string, line: Line, until: number): Promise<Found[]> {
+    const names = line.contenders.slice(0, line.holding).map(({ name }) => name);
+    return this.read(session, room, names, until);
+  }
+
+  /** Who asks in the same turn of the event loop is answered together: lines can be long. */
+  #listing(session: Session, room: string, until: number, synced: boolean): Promise<Line> {
+    const listings = this.#listings.get(session) ?? new Map<string, Promise<Line>>();
+    this.#listings.set(session, listings);
+    const key = `${synced} ${room}`;
+    const known = listings.get(key);
+    if (known !== undefined) return known;
+    const line = new Promise<Line>((resolve, reject) => {
+      // Sent in that very tick and not after it: what asks for more of the same server goes along.
+      process.nextTick(() => {
+        listings.delete(key);
+        this.#read(session, room, until, synced).then(resolve, reject);
+      });
+    });
+    listings.set(key, line);
+    return line;
+  }
+
+  async #read(session: Session, room: string, until: number, synced: boolean): Promise<Line> {
+    const [, children] = await Promise.all([
+      synced ? session.ask(sync(room), until).then(orThrow) : null,
+      session.ask(getChildren(room), until),
+    ]);
+    if (children.err === CODES.noNode) return EMPTY_LINE;
+    return readLine(orThrow(children).names, this.#layout);
+  }
+
+  #remember(room: string): void {
+    this.#lately.add(room);
+    if (this.#lately.size <= REMEMBERED) return;
+    for (const oldest of this.#lately) {
+      this.#lately.delete(oldest);
+      break;
+    }
+  }
+
+  /** Containers: the servers take them away when nothing is in them any more. */
+  async makeParents(session: Session, path: string, until: number): Promise<void> {
+    const steps = path.split("/").slice(1, -1);
+    for (let i = 1; i <= steps.length; i++) {
+      const parent = `/${steps.slice(0, i).join("/")}`;
+      const { err } = await session.ask(create(parent, NOTHING, "container", this.#acl), until);
+      // Above our own folders there may be ones that we can walk through and not write to.
+      const passable = err === CODES.noAuth && i < steps.length;
+      if (err !== CODES.ok && err !== CODES.nodeExists && !passable) throw refusal(err);
+    }
+  }
+}
+
+/** Unless told otherwise, all of its time is left: its session was heard of at any moment up to now. */
+export function holderView(found: Found, remainingMs = found.ttlMs): HolderView {
+  const { mode, label, revoked } = found.record;
+  return { mode, token: tokenInUse(found), label, remainingMs, revoked };
+}
+
+export function tokenInUse({ zxid, record }: Found): bigint {
+  return tokenOf(zxid) + BigInt(record.index);
+}
+
+function orThrow<T>({ err, value }: Answer<T>): T {
+  if (value === null && err !== CODES.ok) throw refusal(err);
+  return value as T;
+}

@@ -1,0 +1,231 @@
+// A grant that its holder has left behind: nobody's any more, and others are kept out for its time.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Call, Claim, Engine } from "../../../../engine.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { soon } from "../../../../test-support/soon.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { HoldingRelay } from "../support/holding-relay.fixture.js";
+import { fresh, Ground } from "../support/test-server.fixture.js";
+
+let ground: Ground;
+
+before(async () => {
+  ground = await Ground.start();
+});
+
+after(() => ground[Symbol.asyncDispose]());
+
+async function take(engine: Engine, one: Claim): Promise<bigint> {
+  const answer = await engine.tryAcquire(one, now());
+  assert.equal(answer.kind, "granted");
+  return answer.kind === "granted" ? answer.token : 0n;
+}
+
+async function leave(engine: Engine, one: Claim, ttlMs: number, call: Call = now()) {
+  const [answer] = await engine.renew([{ ...one, ttlMs, leave: true }], call);
+  return answer!;
+}
+
+const asked = async (engine: Engine, one: Claim) => (await engine.tryAcquire(one, now())).kind;
+
+for (const hold of ["session", "ttl"] as const) {
+  describe(`grants that were left behind, hold ${hold}`, { concurrency: 4 }, () => {
+    const open = () => ground.engine({ hold });
+
+    it("one whose time is over is nobody's, though nobody has looked until then", async () => {
+      const resource = fresh();
+      const [holder, other] = [open(), open()];
+      const token = await take(holder, claim(resource, { grantId: "a".repeat(32) }));
+      await leave(holder, claim(resource, { grantId: "a".repeat(32) }), 1_000);
+      await holder.close();
+      await sleep(1_050);
+      // Whoever comes first need not watch it for its time: the leader's clock tells.
+      const sequence = { resource, mode: "exclusive", token } as const;
+      assert.equal(await open().check(sequence, now()), false);
+      assert.deepEqual((await open().inspect(resource, now())).holders, []);
+      assert.equal(await open().revoke({ resource, token, force: false }, now()), "gone");
+      const listed = await open().list({ match: resource, cursor: null, max: 10 }, now());
+      assert.deepEqual(listed.views, []);
+      const answer = await other.tryAcquire(claim(resource), now());
+      assert.ok(answer.kind === "granted" && answer.token > token);
+    });
+
+    it("one is there for its whole time, and seen with its token", async () => {
+      const resource = fresh();
+      const [holder, other] = [open(), open()];
+      const one = claim(resource, { label: "gone home", tokens: 3 });
+      const token = await take(holder, one);
+      const started = performance.now();
+      await holder.renew([{ ...one, index: 1 }], now());
+      const [left] = await holder.renew([{ ...one, ttlMs: 4_000, index: 2, leave: true }], now());
+      assert.deepEqual(left?.kind === "renewed" && left.ttlMs, 4_000);
+      await holder.close();
+      const [view] = (await other.inspect(resource, now())).holders;
+      assert.deepEqual([view?.token, view?.label], [token + 2n, "gone home"]);
+      assert.ok(view!.remainingMs <= 4_000 && view!.remainingMs > 0, `${view!.remainingMs} ms`);
+      assert.equal(await other.check({ resource, mode: "exclusive", token }, now()), true);
+      assert.equal(await other.revoke({ resource, token, force: true }, now()), "gone");
+      const next = claim(resource);
+      await until("granted", async () => (await asked(other, next)) === "granted");
+      assert.ok(performance.now() - started >= 4_000, "not before its time");
+    });
+
+    it("a revocation lets nobody in, and a forced one does", async () => {
+      const resource = fresh();
+      const [holder, other] = [open(), open()];
+      const one = claim(resource);
+      const token = await take(holder, one);
+      await leave(holder, one, 60_000);
+      assert.equal(await other.revoke({ resource, token, force: false }, now()), "revoked");
+      assert.equal(await asked(other, claim(resource)), "busy");
+      assert.equal(await other.revoke({ resource, token, force: true }, now()), "revoked");
+      assert.equal(await asked(other, claim(resource)), "granted");
+    });
+
+    it("a release, a renewal and the claim itself come too late for it", async () => {
+      const resource = fresh();
+      const [holder, other] = [open(), open()];
+      const one = claim(resource);
+      await take(holder, one);
+      await leave(holder, one, 60_000);
+      for (const engine of [holder, other]) {
+        const ref = [{ ...one, tombstoneMs: 1_000 }];
+        assert.equal((await engine.release(ref, now()))[0]!.kind, "gone");
+        assert.equal((await engine.renew([one], now()))[0]!.kind, "gone");
+        assert.equal(await asked(engine, one), "gone");
+        assert.equal((await leave(engine, one, 60_000)).kind, "renewed");
+        assert.equal(await asked(engine, claim(resource)), "busy");
+      }
+    });
+
+    it("a shared one keeps out whom its holder kept out, and counts", async () => {
+      const resource = fresh();
+      const [holder, other] = [open(), open()];
+      const terms = { mode: "shared", limit: 2 } as const;
+      const one = claim(resource, terms);
+      await take(holder, one);
+      await leave(holder, one, 4_000);
+      await take(other, claim(resource, { ...terms, grantId: "b".repeat(32) }));
+      assert.equal(await asked(other, claim(resource, terms)), "busy", "two are all");
+      assert.equal(await asked(other, claim(resource)), "busy", "a writer");
+      const third = claim(resource, terms);
+      await until("the third", async () => (await asked(other, third)) === "granted");
+    });
+
+    it("one with another limit that is over is in nobody's way", async () => {
+      const resource = fresh();
+      const [holder, other] = [open(), open()];
+      const one = claim(resource, { mode: "shared", limit: 2 });
+      await take(holder, one);
+      await leave(holder, one, 1_000);
+      await sleep(1_050);
+      await take(other, claim(resource, { mode: "shared", limit: 3 }));
+    });
+
+    it("a lock-delay follows it, as after any grant that was not released", async () => {
+      const resource = fresh();
+      const [holder, other] = [open(), open()];
+      const one = claim(resource, { lockDelayMs: 800 });
+      await take(holder, one);
+      const started = performance.now();
+      await leave(holder, one, 1_000);
+      await holder.close();
+      const next = claim(resource);
+      await until("granted", async () => (await asked(other, next)) === "granted");
+      const tookMs = performance.now() - started;
+      assert.ok(tookMs >= 1_800, `granted after ${tookMs} ms`);
+    });
+
+    it("a request whose answer is lost has left one, and the same again finds it", async () => {
+      const resource = fresh();
+      await using relay = await HoldingRelay.start(ground.server.port);
+      const holder = ground.engine({ hold, hosts: relay.hosts });
+      const one = claim(resource, { ttlMs: 20_000 });
+      await take(holder, one);
+      await holder.renew([{ ...one, ttlMs: 20_000 }], now());
+      relay.loseAnswerTo("write");
+      // A question that changes nothing is asked again by the next connection, and then it is done.
+      assert.match((await leave(holder, one, 30_000)).kind, /^(failed|renewed)$/);
+      assert.equal(relay.lost, 1);
+      const again = await leave(holder, one, 30_000);
+      assert.ok(again.kind === "renewed" && again.ttlMs <= 30_000 && again.ttlMs > 20_000);
+      await holder.close();
+      assert.equal((await open().inspect(resource, now())).holders.length, 1);
+    });
+
+    it("once runs once, also for who comes to it anew", async () => {
+      const resource = fresh();
+      const terms = { atMostMs: 60_000, atLeastMs: 5_000 };
+      const ran = async () => {
+        const locks = ground.locks({ hold });
+        const { ran: did } = await locks.once(resource, terms, () => {});
+        await locks.close();
+        return did;
+      };
+      assert.deepEqual([await ran(), await ran()], [true, false]);
+      await sleep(5_100);
+      assert.deepEqual([await ran(), await ran()], [true, false]);
+    });
+  });
+}
+
+describe("grants that were left behind, and those in line", { concurrency: 4 }, () => {
+  it("the next in line is not let in by it, and is at its end", async () => {
+    await soon(2_500, async () => {
+      const resource = fresh();
+      const [holder, waiting] = [ground.engine(), ground.engine()];
+      const [one, waiter, last] = [claim(resource), claim(resource), claim(resource)];
+      const pushed: string[] = [];
+      waiting.queue!.onGrant(({ grantId }) => pushed.push(grantId));
+      await take(holder, one);
+      for (const behind of [waiter, last]) await waiting.queue!.enqueue(behind, now());
+      await sleep(200);
+      const started = performance.now();
+      await leave(holder, one, 1_500);
+      await holder.close();
+      await until("the next is told", () => pushed.length > 0);
+      const tookMs = performance.now() - started;
+      assert.ok(tookMs >= 1_500, `let in after ${tookMs} ms`);
+      assert.deepEqual(pushed, [waiter.grantId]);
+      return tookMs;
+    });
+  });
+
+  it("one that is left late, after its holder gave up, keeps others out from then on only", async () => {
+    const resource = fresh();
+    const relay = await HoldingRelay.start(ground.server.port);
+    const [holder, other] = [ground.engine({ hosts: relay.hosts }), ground.engine()];
+    const one = claim(resource, { ttlMs: 10_000 });
+    await take(holder, one);
+    await holder.renew([one], now());
+    relay.holdNext("write");
+    const leaving = leave(holder, one, 4_000, now(500));
+    await until("it is held back", () => relay.holds);
+    await sleep(700);
+    relay.letGo();
+    const said = await leaving;
+    assert.ok(said.kind === "renewed" && said.ttlMs === 4_000);
+    assert.equal(await asked(other, claim(resource)), "busy");
+    const next = claim(resource);
+    await until("granted", async () => (await asked(other, next)) === "granted");
+    await relay[Symbol.asyncDispose]();
+  });
+
+  it("one that is left after its session ended is not there", async () => {
+    const resource = fresh();
+    const relay = await ground.relay();
+    const holder = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
+    const other = ground.engine();
+    const one = claim(resource, { ttlMs: 1_000 });
+    await take(holder, one);
+    relay.cut();
+    const next = claim(resource);
+    await until("its session is over", async () => (await asked(other, next)) === "granted");
+    relay.mend();
+    assert.equal((await leave(holder, one, 60_000, now(10_000))).kind, "gone");
+    assert.equal((await other.inspect(resource, now())).holders.length, 1);
+  });
+});

@@ -1,0 +1,86 @@
+// A claim whose answer was lost is sent again with the same grantId, in a new session if need be. The
+// marker of its first grant, which was lost, must not be taken for that of the second, nor the other
+// way round.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Claim, Engine } from "../../../../engine.js";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { HoldingRelay } from "../support/holding-relay.fixture.js";
+import { fresh, Ground } from "../support/test-server.fixture.js";
+
+let ground: Ground;
+
+before(async () => {
+  ground = await Ground.start();
+});
+
+after(() => ground[Symbol.asyncDispose]());
+
+async function granted(engine: Engine, one: Claim): Promise<void> {
+  const see = async () => (await engine.tryAcquire(one, now())).kind === "granted";
+  await until("granted", see);
+}
+
+/** Held by a process that is cut off until its session is over. */
+async function lose(one: Claim): Promise<void> {
+  const relay = await ground.relay();
+  const engine = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
+  await granted(engine, one);
+  relay.cut();
+  const contenders = async () =>
+    (await ground.children(`/holdfast/${one.resource}`)).filter((name) => /^x-/.test(name));
+  await until("its session is over", async () => (await contenders()).length === 0);
+}
+
+describe("lock-delays of claims that are repeated", { concurrency: 4 }, () => {
+  it("who looked at the first grant's marker does not start the second one's delay", async () => {
+    const resource = fresh();
+    const lockDelayMs = 4_000;
+    const one = claim(resource, { ttlMs: 1_000, lockDelayMs });
+    const watched = await HoldingRelay.start(ground.server.port);
+    const observer = ground.engine({ hosts: watched.hosts });
+    await observer.inspect(fresh(), now());
+    await lose(one);
+    // Somebody sees that the holder is gone. That the delay counts from now is written down late.
+    watched.holdNext("write");
+    const seen = observer.inspect(resource, now(20_000));
+    await until("the note is held back", () => watched.holds);
+    const other = claim(resource);
+    const [next, again, last] = [ground.engine(), ground.engine(), ground.engine()];
+    await granted(next, other);
+    await next.release([{ ...other, tombstoneMs: 0 }], now());
+    // The claim comes again, is granted again, and is lost again after the note arrived.
+    const relay = await ground.relay();
+    const repeated = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
+    await granted(repeated, one);
+    watched.letGo();
+    await seen;
+    await sleep(lockDelayMs);
+    // It must ask while the second delay lasts, so it is connected before.
+    await last.inspect(fresh(), now());
+    relay.cut();
+    const holders = async () => (await again.inspect(resource, now())).holders.length;
+    await until("its session is over", async () => (await holders()) === 0);
+    assert.equal(
+      (await last.tryAcquire(claim(resource), now())).kind,
+      "busy",
+      "closed for a while",
+    );
+    await watched[Symbol.asyncDispose]();
+  });
+
+  it("a claim that comes again, behind a waiter, does not let that waiter in early", async () => {
+    const resource = fresh();
+    const one = claim(resource, { ttlMs: 1_000, lockDelayMs: 60_000 });
+    const [waiting, again] = [ground.engine(), ground.engine()];
+    await lose(one);
+    const waiter = claim(resource);
+    assert.equal((await waiting.queue!.enqueue(waiter, now())).kind, "queued");
+    await again.queue!.enqueue(one, now());
+    const [answer] = await waiting.queue!.heartbeat([waiter], now());
+    assert.equal(answer!.kind, "queued", "the first grant's lock-delay is not over");
+  });
+});

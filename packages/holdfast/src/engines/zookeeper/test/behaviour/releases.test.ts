@@ -1,0 +1,76 @@
+// A release is told the truth, although this process takes away by itself what nobody wants any more.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { fresh, Ground } from "../support/test-server.fixture.js";
+
+/** Longer than a release is left alone before its node is taken away without it. */
+const SLOW_MS = 1_300;
+/** Longer than it takes until what is over by then is looked for. */
+const LOOK_MS = 300;
+const NOTICE_MS = 100;
+const TOMBSTONE_MS = 120_000;
+
+let ground: Ground;
+
+before(async () => {
+  ground = await Ground.start();
+});
+
+after(() => ground[Symbol.asyncDispose]());
+
+async function held(lockDelayMs = 0) {
+  const relay = await ground.relay();
+  const engine = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
+  const one = claim(fresh(), { lockDelayMs });
+  assert.equal((await engine.tryAcquire(one, now())).kind, "granted");
+  return { relay, engine, one, grave: { ...one, tombstoneMs: TOMBSTONE_MS } };
+}
+
+test("a release in doubt finds its grant, however slowly the server answers", async () => {
+  const { relay, engine, grave } = await held();
+  relay.hold();
+  const released = engine.release([grave], now());
+  await sleep(SLOW_MS);
+  relay.deliver();
+  assert.deepEqual(await released, [{ kind: "released" }]);
+});
+
+test("a slow release leaves no lock-delay behind", async () => {
+  const { relay, engine, one, grave } = await held(60_000);
+  relay.hold();
+  const released = engine.release([grave], now());
+  await sleep(SLOW_MS);
+  relay.deliver();
+  await released;
+  const next = await ground.engine().tryAcquire(claim(one.resource), now());
+  assert.equal(next.kind, "granted");
+});
+
+test("an answer about a grant that is being released takes nothing away", async () => {
+  const { relay, engine, one, grave } = await held();
+  const released = engine.release([grave], now());
+  // Asked before the release was known, as it were: it finds somebody whom nobody wants any more.
+  const [answer] = await engine.queue!.heartbeat([one], now());
+  relay.hold();
+  assert.equal(answer!.kind, "unknown");
+  await sleep(LOOK_MS);
+  relay.deliver();
+  assert.deepEqual(await released, [{ kind: "released" }]);
+});
+
+test("a release that could not be sent may be carried out all the same", async () => {
+  const { relay, engine, one } = await held();
+  relay.cut();
+  // Until it is noticed: what was sent before that is without an answer, and not unsent.
+  await sleep(NOTICE_MS);
+  const [failed] = await engine.release([{ ...one, tombstoneMs: 0 }], now(300));
+  assert.ok(failed?.kind === "failed" && failed.effect === "unknown");
+  relay.mend();
+  const other = ground.engine();
+  const isGone = async () => (await other.inspect(one.resource, now())).holders.length === 0;
+  await until("it is taken away", isGone);
+});

@@ -1,0 +1,47 @@
+// The push of a grant that comes after core was told of the grant in another way.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { HoldingRelay } from "../support/holding-relay.fixture.js";
+import { fresh, Ground } from "../support/test-server.fixture.js";
+
+/** Longer than a pushed grant is kept that nobody claims. */
+const UNCLAIMED_MS = 4_000;
+
+let ground: Ground;
+
+before(async () => {
+  ground = await Ground.start();
+});
+
+after(() => ground[Symbol.asyncDispose]());
+
+test("a push after the heartbeat that granted does not shorten the grant", async () => {
+  await using relay = await HoldingRelay.start(ground.server.port);
+  const [engine, other] = [ground.engine({ hosts: relay.hosts }), ground.engine()];
+  const resource = fresh();
+  // With a lock-delay nobody takes over without a question, so the push comes late.
+  const [holder, waiter] = [claim(resource), claim(resource, { lockDelayMs: 200 })];
+  assert.equal((await other.tryAcquire(holder, now())).kind, "granted");
+  assert.equal((await engine.queue!.enqueue(waiter, now())).kind, "queued");
+  const pushed: string[] = [];
+  engine.queue!.onGrant(({ grantId }) => pushed.push(grantId));
+  // The heartbeat and what the end of the holder makes the waiter ask arrive in one go.
+  relay.holdNext("other");
+  const heartbeat = engine.queue!.heartbeat([waiter], now());
+  await until("the heartbeat is under way", () => relay.holds);
+  await other.release([{ ...holder, tombstoneMs: 0 }], now());
+  await sleep(200);
+  relay.letGo();
+  const [answer] = await heartbeat;
+  assert.equal(answer!.kind, "granted");
+  await sleep(UNCLAIMED_MS);
+  const next = await other.tryAcquire(claim(resource), now());
+  assert.equal(next.kind, "busy", "the waiter was granted ten seconds");
+  const [renewed] = await engine.renew([{ ...waiter, ttlMs: 10_000 }], now());
+  assert.equal(renewed!.kind, "renewed");
+  assert.ok(pushed.length <= 1);
+});

@@ -1,0 +1,212 @@
+// What a holder is told, and when: connections lost, servers that hang, sessions that expire.
+import assert from "node:assert/strict";
+import { createConnection, createServer } from "node:net";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startZooKeeper } from "@holdfast/servers";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { lossOf } from "../../../../test-support/loss.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { remove } from "../../wire/operations.js";
+import { fresh, Ground } from "../support/test-server.fixture.js";
+
+let ground: Ground;
+
+before(async () => {
+  ground = await Ground.start();
+});
+
+after(() => ground[Symbol.asyncDispose]());
+
+describe("loss", { concurrency: 4 }, () => {
+  it("a holder cut off silently is told before anybody else is let in", async () => {
+    const resource = fresh();
+    const relay = await ground.relay();
+    const [ours, other] = [ground.locks({ hosts: `127.0.0.1:${relay.port}` }), ground.locks()];
+    const lease = await ours.acquire(resource, { ttlMs: 2_000 });
+    const waiting = other.acquire(resource, { waitMs: 30_000 });
+    await ground.untilWaiters(other, resource, 1);
+    relay.hang();
+    const told = lossOf(lease).then(() => "told");
+    const first = await Promise.race([told, waiting.then(() => "granted")]);
+    assert.equal(first, "told");
+    assert.equal(lease.held, false);
+    assert.equal(await told, "told");
+    const next = await waiting;
+    assert.ok(next.token > lease.token);
+    relay.mend();
+  });
+
+  it("a connection that is lost and found again costs no lease", async () => {
+    const relay = await ground.relay();
+    const locks = ground.locks({ hosts: `127.0.0.1:${relay.port}` });
+    const leases = await Promise.all(
+      [fresh(), fresh()].map((name) => locks.acquire(name, { ttlMs: 10_000 })),
+    );
+    for (let cuts = 0; cuts < 3; cuts++) {
+      relay.cut();
+      await sleep(100);
+      relay.mend();
+      await sleep(600);
+    }
+    await Promise.all(leases.map((lease) => lease.renew()));
+    assert.ok(leases.every((lease) => lease.held));
+  });
+
+  it("an expired session loses every lease that it held, and a new one is opened", async () => {
+    const relay = await ground.relay();
+    const locks = ground.locks({ hosts: `127.0.0.1:${relay.port}` });
+    const leases = await Promise.all(
+      Array.from({ length: 5 }, () => locks.acquire(fresh(), { ttlMs: 1_500, graceMs: 0 })),
+    );
+    const longer = await locks.acquire(fresh(), { ttlMs: 20_000 });
+    relay.cut();
+    await sleep(2_500);
+    relay.mend();
+    const reasons = await Promise.all(leases.map(lossOf));
+    assert.ok(reasons.every((reason) => ["unconfirmed", "expired"].includes(reason)));
+    const again = await locks.acquire(leases[0]!.resource, { ttlMs: 1_500, retry: [50, 50, 50] });
+    assert.ok(again.token > leases[0]!.token);
+    await longer.renew();
+    assert.ok(longer.held, "a session of another ttl is another session");
+  });
+
+  it("a store that comes back empty is used again", async () => {
+    const relay = await ground.relay();
+    const locks = ground.locks({ hosts: `127.0.0.1:${relay.port}` });
+    // So that we have seen more than an empty server has.
+    for (let i = 0; i < 5; i++) await (await locks.acquire(fresh(), { ttlMs: 1_000 })).release();
+    const lease = await locks.acquire(fresh(), { ttlMs: 1_000 });
+    await using empty = await startZooKeeper();
+    relay.cut();
+    relay.aim(empty.port);
+    relay.mend();
+    await lossOf(lease);
+    const acquires = () => locks.acquire(fresh(), { ttlMs: 1_000 }).catch(() => null);
+    await until("it is served", async () => (await acquires()) !== null);
+    await locks.close();
+  });
+
+  it("a node deleted by hand is told to its holder at once", async () => {
+    const resource = fresh();
+    const locks = ground.locks();
+    const lease = await locks.acquire(resource, { ttlMs: 60_000 });
+    await sleep(300);
+    const started = performance.now();
+    await ground.deleteChildren(`/holdfast/${resource}`);
+    assert.equal(await lossOf(lease), "expired");
+    assert.ok(performance.now() - started < 10_000, "long before the next renewal");
+    assert.equal(await lease.release(), "gone");
+  });
+
+  it("a waiter whose node was deleted by hand stands in line again", async () => {
+    const resource = fresh();
+    const [holder, locks] = [ground.locks(), ground.locks()];
+    const lease = await holder.acquire(resource);
+    const waiting = locks.acquire(resource, { waitMs: 20_000 });
+    await ground.untilWaiters(holder, resource, 1);
+    const names = await ground.children(`/holdfast/${resource}`);
+    const last = names.sort((a, b) => a.slice(-10).localeCompare(b.slice(-10))).at(-1)!;
+    await ground.ask(remove(`/holdfast/${resource}/${last}`));
+    await ground.untilWaiters(holder, resource, 0);
+    await ground.untilWaiters(holder, resource, 1);
+    await lease.release();
+    assert.ok((await waiting).held);
+  });
+
+  it("a create whose answer is lost is found by its name, and stays one node", async () => {
+    const resource = fresh();
+    const relay = await ground.relay();
+    const engine = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
+    await engine.inspect(resource, now());
+    await engine.tryAcquire(claim(fresh(), { ttlMs: 10_000 }), now());
+    relay.mute();
+    const one = claim(resource, { ttlMs: 10_000 });
+    const entering = engine.queue!.enqueue(one, now(30_000));
+    const made = async () => (await ground.children(`/holdfast/${resource}`)).length === 1;
+    await until("the node is made", made);
+    relay.cut();
+    relay.mend();
+    const granted = await entering;
+    assert.equal(granted.kind, "granted");
+    assert.equal((await ground.children(`/holdfast/${resource}`)).length, 1);
+    const [released] = await engine.release([{ ...one, tombstoneMs: 0 }], now());
+    assert.equal(released!.kind, "released");
+    const left = async () =>
+      (await ground.children(`/holdfast/${resource}`)).filter((name) => /^x-/.test(name)).length;
+    assert.equal(await left(), 0, "no orphan");
+  });
+
+  it("a connection that breaks right after the node was made leaves no second one", async () => {
+    const resource = fresh();
+    const relay = await scissors(ground.server.port);
+    const engine = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
+    const terms = { ttlMs: 30_000 };
+    const first = claim(resource, terms);
+    await engine.tryAcquire(first, now());
+    await engine.release([{ ...first, tombstoneMs: 0 }], now());
+    const one = claim(resource, terms);
+    // The answer to the create comes through, the line that was asked for with it does not.
+    relay.cutAfterNextPacket();
+    const answer = await engine.queue!.enqueue(one, now(10_000));
+    assert.equal(relay.cuts(), 1);
+    assert.equal(answer.kind, "granted");
+    assert.equal((await ground.children(`/holdfast/${resource}`)).length, 1);
+    await engine.release([{ ...one, tombstoneMs: 0 }], now());
+    relay.close();
+  });
+
+  it("a create that was given up blocks nobody, though its answer never came", async () => {
+    const resource = fresh();
+    const relay = await ground.relay();
+    const locks = ground.locks({ hosts: `127.0.0.1:${relay.port}` });
+    await locks.acquire(fresh(), { ttlMs: 4_000 });
+    relay.mute();
+    const options = { ttlMs: 4_000, callTimeoutMs: 400, waitMs: 600 };
+    const failed = locks.acquire(resource, options).catch((error: unknown) => error);
+    const made = async () => (await ground.children(`/holdfast/${resource}`)).length > 0;
+    await until("the node is made", made);
+    assert.ok((await failed) instanceof Error);
+    relay.cut();
+    relay.mend();
+    const other = ground.locks();
+    const lease = await other.acquire(resource, { waitMs: 30_000 });
+    assert.ok(lease.held);
+    const contenders = async () => (await other.inspect(resource)).waiters.length;
+    await until("nobody else is in the line", async () => (await contenders()) === 0);
+  });
+});
+
+/** A relay that can let one more packet of the server's through, and then break the connection. */
+async function scissors(target: number) {
+  let [armed, cuts] = [false, 0];
+  const server = createServer((client) => {
+    const upstream = createConnection(target, "127.0.0.1");
+    for (const socket of [client, upstream]) socket.on("error", () => {});
+    client.on("data", (bytes) => upstream.write(bytes));
+    client.on("close", () => upstream.destroy());
+    upstream.on("close", () => client.destroy());
+    upstream.on("data", (bytes) => {
+      if (!armed) {
+        client.write(bytes);
+        return;
+      }
+      armed = false;
+      cuts++;
+      client.end(bytes.subarray(0, 4 + bytes.readInt32BE(0)));
+      upstream.destroy();
+    });
+  });
+  await new Promise<void>((go) => server.listen(0, "127.0.0.1", go));
+  // A test that fails before it closes this must still end.
+  server.unref();
+  return {
+    port: (server.address() as { port: number }).port,
+    cutAfterNextPacket: () => {
+      armed = true;
+    },
+    cuts: () => cuts,
+    close: () => server.close(),
+  };
+}

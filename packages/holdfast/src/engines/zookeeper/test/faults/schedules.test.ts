@@ -1,0 +1,139 @@
+// Answers that are lost, events that come twice, sessions that end in line.
+import assert from "node:assert/strict";
+import { createConnection, createServer } from "node:net";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { now } from "../../../../test-support/call.fixture.js";
+import { claim } from "../../../../test-support/claim.fixture.js";
+import { until } from "../../../../test-support/until.fixture.js";
+import { fresh, Ground } from "../support/test-server.fixture.js";
+
+let ground: Ground;
+
+before(async () => {
+  ground = await Ground.start();
+});
+
+after(() => ground[Symbol.asyncDispose]());
+
+describe("schedules", { concurrency: 4 }, () => {
+  for (const lockDelayMs of [0, 60_000]) {
+    it(`a release whose answer is lost is one, with a lock-delay of ${lockDelayMs}`, async () => {
+      const resource = fresh();
+      const relay = await ground.relay();
+      const [ours, other] = [ground.locks({ hosts: `127.0.0.1:${relay.port}` }), ground.locks()];
+      const lease = await ours.acquire(resource, { ttlMs: 20_000, lockDelayMs });
+      relay.mute();
+      const released = lease.release();
+      const gone = async () => (await ground.children(`/holdfast/${resource}`)).length === 0;
+      await until("the node is gone", gone);
+      relay.cut();
+      relay.mend();
+      assert.equal(await released, "released");
+      const next = await other.tryAcquire(resource);
+      assert.ok(next !== null && next.token > lease.token);
+      assert.equal((await other.inspect(resource)).closedMs, 0);
+    });
+  }
+
+  it("a release that is repeated does not touch who came after it", async () => {
+    const resource = fresh();
+    const relay = await ground.relay();
+    const [ours, other] = [ground.locks({ hosts: `127.0.0.1:${relay.port}` }), ground.locks()];
+    const lease = await ours.acquire(resource, { ttlMs: 20_000 });
+    const waiting = other.acquire(resource, { ttlMs: 20_000 });
+    await ground.untilWaiters(other, resource, 1);
+    relay.mute();
+    const released = lease.release();
+    const next = await waiting;
+    relay.cut();
+    relay.mend();
+    assert.equal(await released, "released");
+    await next.renew();
+    assert.equal(next.held, true);
+    const contenders = (await ground.children(`/holdfast/${resource}`)).filter((name) =>
+      name.startsWith("x-"),
+    );
+    assert.equal(contenders.length, 1);
+  });
+
+  it("events that come twice grant once", async () => {
+    const resource = fresh();
+    const echo = await echoOfEvents(ground.server.port);
+    const [holder, engine] = [ground.engine(), ground.engine({ hosts: `127.0.0.1:${echo.port}` })];
+    const held = claim(resource);
+    const line = [claim(resource), claim(resource)];
+    await holder.tryAcquire(held, now());
+    const pushed: string[] = [];
+    engine.queue!.onGrant(({ grantId }) => pushed.push(grantId));
+    for (const one of line) await engine.queue!.enqueue(one, now());
+    await holder.release([{ ...held, tombstoneMs: 0 }], now());
+    await until("the first is told", () => pushed.length > 0 && echo.doubled() > 0);
+    await sleep(200);
+    assert.deepEqual(pushed, [line[0]!.grantId]);
+    await engine.release([{ ...line[0]!, tombstoneMs: 0 }], now());
+    await until("the second is told", () => pushed.length > 1);
+    await sleep(200);
+    assert.deepEqual(pushed, [line[0]!.grantId, line[1]!.grantId]);
+    echo.close();
+  });
+
+  it("one whose session ended in line comes back behind who came meanwhile", async () => {
+    const resource = fresh();
+    const relay = await ground.relay();
+    const [holder, next] = [ground.locks(), ground.locks()];
+    const late = ground.locks({ hosts: `127.0.0.1:${relay.port}` });
+    const lease = await holder.acquire(resource, { ttlMs: 20_000 });
+    const order: string[] = [];
+    const options = { ttlMs: 1_000, waitMs: 30_000, retry: Array(100).fill(50) };
+    const coming = late.acquire(resource, options).then((one) => {
+      order.push("late");
+      return one;
+    });
+    await ground.untilWaiters(holder, resource, 1);
+    // Connections stay, and what the servers say lies there unread until its session is over.
+    relay.hang();
+    await ground.untilWaiters(holder, resource, 0);
+    const acquiring = next.acquire(resource, { ttlMs: 20_000 });
+    await ground.untilWaiters(holder, resource, 1);
+    await lease.release();
+    const second = await acquiring;
+    relay.mend();
+    await ground.untilWaiters(holder, resource, 1);
+    assert.deepEqual([order, second.held], [[], true]);
+    await second.release();
+    const last = await coming;
+    assert.ok(last.held && last.token > second.token);
+  });
+});
+
+/** A relay that lets every event pass twice. */
+async function echoOfEvents(target: number) {
+  let doubled = 0;
+  const server = createServer((client) => {
+    const upstream = createConnection(target, "127.0.0.1");
+    for (const socket of [client, upstream]) socket.on("error", () => {});
+    client.on("data", (bytes) => upstream.write(bytes));
+    client.on("close", () => upstream.destroy());
+    upstream.on("close", () => client.destroy());
+    let unread: Buffer = Buffer.alloc(0);
+    let greeted = false;
+    upstream.on("data", (bytes: Buffer) => {
+      unread = Buffer.concat([unread, bytes]);
+      while (unread.length >= 4 && unread.length >= 4 + unread.readInt32BE(0)) {
+        const packet = unread.subarray(0, 4 + unread.readInt32BE(0));
+        const isEvent = greeted && packet.readInt32BE(4) === -1;
+        // The first packet is a greeting and has no number.
+        greeted = true;
+        client.write(packet);
+        if (isEvent) client.write(packet);
+        if (isEvent) doubled++;
+        unread = unread.subarray(packet.length);
+      }
+    });
+  });
+  await new Promise<void>((go) => server.listen(0, "127.0.0.1", go));
+  server.unref();
+  const { port } = server.address() as { port: number };
+  return { port, doubled: () => doubled, close: () => server.close() };
+}

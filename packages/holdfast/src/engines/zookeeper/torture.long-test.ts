@@ -1,6 +1,0 @@
-import { testMinuteOfFaults } from "../../test-support/torture/torture-test.fixture.js";
-import { zookeeperPlace } from "./torture.fixture.js";
-
-for (const hold of ["session", "ttl"] as const) {
-  testMinuteOfFaults(`ZooKeeper, hold: "${hold}"`, () => zookeeperPlace(hold));
-}

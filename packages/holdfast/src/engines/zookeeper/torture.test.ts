@@ -1,4 +1,0 @@
-import { testMomentOfFaults } from "../../test-support/torture/torture-test.fixture.js";
-import { zookeeperPlace } from "./torture.fixture.js";
-
-testMomentOfFaults("ZooKeeper", () => zookeeperPlace("session"));

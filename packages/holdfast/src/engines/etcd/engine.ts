@@ -111,12 +111,13 @@ export class EtcdEngine implements Engine {
     this.#views = new Views(client, keys, readings, leases);
   }
 
-  /** A server that is not there is told at connect; one that goes away later is waited for. */
+  /**
+   * A server that is not there is told at connect; one that goes away later is waited for. Of one name,
+   * because etcd counts all keys that are listed.
+   */
   async open(): Promise<void> {
-    await this.list(
-      { match: "*", cursor: null, max: 1 },
-      { startedAt: systemClock.now(), timeoutMs: OPEN_MS, order: 0 },
-    );
+    const call = { startedAt: systemClock.now(), timeoutMs: OPEN_MS, order: 0 };
+    await this.inspect("holdfast", call);
   }
 
   async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {

@@ -1,15 +1,12 @@
 import type { ListFilter, ListPage, ResourceView } from "../../engine.js";
-import { compileGlob } from "../../resource.js";
 import type { EtcdClient } from "./client.js";
-import { isOurs, type Keys, markedBy } from "./keys.js";
+import type { Keys } from "./keys.js";
 import type { Leases } from "./leases.js";
-import { holderView, Line, type Member } from "./line.js";
+import { holderView, type Line, type Member } from "./line.js";
+import { listPage } from "./listing.js";
 import type { Readings } from "./readings.js";
-import { countOf, found, type KeyValue, range } from "./requests.js";
 
-// A resource has a few keys, mostly one.
-const KEYS_PER_VIEW = 4;
-const MOST_KEYS = 2_000;
+type LeftOf = (lease: string) => Promise<number>;
 
 /** What people see of the locks. */
 export class Views {
@@ -26,80 +23,43 @@ export class Views {
   }
 
   async inspect(resource: string, deadline: number): Promise<ResourceView> {
-    return this.#view(resource, await this.#readings.line(resource, deadline), deadline);
+    const line = await this.#readings.line(resource, deadline);
+    return view(resource, line, this.#leftOf(deadline));
   }
 
-  /** Keys lie in the order of their names, so those of a resource lie together. */
-  async list({ match, cursor, max }: ListFilter, deadline: number): Promise<ListPage> {
-    const { start, end } = this.#keys.all;
-    const limit = Math.min(max * KEYS_PER_VIEW + 1, MOST_KEYS);
-    const success = [range({ start: cursor ?? start, end }, { limit })];
-    const txn = { compare: [], success, failure: [] };
-    const page = await this.#client.txn(txn, { deadline, repeatable: true });
-    const keys = found(page, 0);
-    const isMore = countOf(page, 0) > keys.length;
-    const groups = new Map<string, KeyValue[]>();
-    let beyond: string | null = null;
-    for (const kv of keys) {
-      const resource = this.#keys.resourceOf(kv.key);
-      if (resource === null || !isLock(kv)) continue;
-      if (groups.size === max && !groups.has(resource)) {
-        beyond = kv.key;
-        break;
-      }
-      groups.set(resource, [...(groups.get(resource) ?? []), kv]);
-    }
-    const lastKey = keys.at(-1)?.key ?? "";
-    const last = this.#keys.resourceOf(lastKey);
-    // The last one's keys may go on beyond the page, and are read by themselves.
-    const cut = isMore && beyond === null && last !== null && groups.has(last);
-    const rest = cut ? this.#keys.room(last).end : `${lastKey}\0`;
-    const glob = compileGlob(match);
-    const views = [...groups]
-      .filter(([resource]) => glob.test(resource))
-      .map(([resource, kvs]) =>
-        cut && resource === last
-          ? this.inspect(resource, deadline)
-          : this.#view(resource, new Line(kvs), deadline),
-      );
-    return {
-      views: (await Promise.all(views)).filter(isBusy),
-      cursor: beyond ?? (isMore ? rest : null),
-    };
+  async list(filter: ListFilter, deadline: number): Promise<ListPage> {
+    const leftOf = this.#leftOf(deadline);
+    return listPage(this.#client, this.#keys, filter, deadline, async (resource, line) =>
+      view(resource, line ?? (await this.#readings.line(resource, deadline)), leftOf),
+    );
   }
 
-  async #view(resource: string, line: Line, deadline: number): Promise<ResourceView> {
+  /** What a lease has left. Many hang on the same one, and it is asked for once. */
+  #leftOf(deadline: number): LeftOf {
     const left = new Map<string, Promise<number>>();
-    const leftOf = (lease: string): Promise<number> => {
+    return (lease) => {
       if (lease === "0") return Promise.resolve(0);
       const asked =
         left.get(lease) ?? this.#leases.left(lease, deadline).then(({ mostMs }) => mostMs);
       left.set(lease, asked);
       return asked;
     };
-    const closed = await Promise.all(line.orphans.map(({ lease }) => leftOf(lease)));
-    return {
-      resource,
-      holders: await Promise.all(
-        line.holders.map(async (member) => holderView(member, await leftOf(member.lease))),
-      ),
-      waiters: line.waiters.map((member, position) => waiterView(member, position)),
-      closedMs: Math.max(0, ...closed),
-    };
   }
+}
+
+async function view(resource: string, line: Line, leftOf: LeftOf): Promise<ResourceView> {
+  const closed = await Promise.all(line.orphans.map(({ lease }) => leftOf(lease)));
+  return {
+    resource,
+    holders: await Promise.all(
+      line.holders.map(async (member) => holderView(member, await leftOf(member.lease))),
+    ),
+    waiters: line.waiters.map((member, position) => waiterView(member, position)),
+    closedMs: Math.max(0, ...closed),
+  };
 }
 
 function waiterView(member: Member, position: number) {
   const { mode, label } = holderView(member, 0);
   return { mode, label, position };
-}
-
-/** Ours, or what `etcdctl lock` makes: a key that is named by its lease. Others' data may lie about. */
-function isLock({ key, lease }: KeyValue): boolean {
-  const name = key.slice(key.lastIndexOf("/") + 1);
-  return isOurs(key) || markedBy(key) !== null || BigInt(lease).toString(16) === name;
-}
-
-function isBusy({ holders, waiters, closedMs }: ResourceView): boolean {
-  return holders.length + waiters.length > 0 || closedMs > 0;
 }

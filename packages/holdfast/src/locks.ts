@@ -1,4 +1,3 @@
-import { Background } from "./background.js";
 import { Caller } from "./call.js";
 import { Cohort, type CohortHome } from "./cohort.js";
 import type { Call, Engine, EngineTraits, ListFilter, ListPage, ResourceView } from "./engine.js";
@@ -77,7 +76,6 @@ export interface RevokeOptions {
 /** What `connect` returns: every verb of the library on one engine. */
 export class Locks implements AsyncDisposable {
   readonly #caller: Caller;
-  readonly #background = new Background();
   readonly #connection: ConnectTerms;
   readonly #context: ClaimContext;
   readonly #keeper: Keeper;
@@ -101,12 +99,10 @@ export class Locks implements AsyncDisposable {
     // Wrong defaults are the caller's mistake at connect, not at the first acquire.
     this.#defaults = this.#terms({});
     const pulse = engine.queue ? new Pulse(this.#caller, engine.queue) : null;
-    this.#context = {
-      ...{ caller: this.#caller, background: this.#background, pulse, drift },
-      tokenCheck: new TokenCheck(engine.name),
-    };
-    this.#keeper = new Keeper(this.#caller, this.#background);
-    this.#direct = new DirectController(this.#context, this.#keeper);
+    const tokenCheck = new TokenCheck(engine.name);
+    this.#context = { caller: this.#caller, tokenCheck, pulse, drift };
+    this.#keeper = new Keeper(this.#caller);
+    this.#direct = new DirectController(this.#caller, this.#keeper);
     this.#home = {
       ...{ context: this.#context, direct: this.#direct },
       budget: this.#connection,
@@ -296,7 +292,7 @@ export class Locks implements AsyncDisposable {
   #waitAlone(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
     return this.#contend(resource, terms, startedAt, (grant, now) => {
       if (this.#closing !== null) {
-        abandonGrant(this.#context, grant, terms.callTimeoutMs);
+        abandonGrant(this.#caller, grant, terms.callTimeoutMs);
         throw closed();
       }
       return this.#direct.hold(grant, 0, terms, now);
@@ -384,7 +380,7 @@ export class Locks implements AsyncDisposable {
       for (const group of registry.values()) group.close(closed());
     }
     await this.#endLeases();
-    await this.#background.settled();
+    await this.#caller.settled();
     this.#context.pulse?.close();
     this.#stopWatching?.();
     await this.#caller.engine.close();

@@ -9,13 +9,24 @@ import { endOf } from "./progress.mjs";
 import { filesBelow, root, stateFolder, workspaces } from "./workspace.mjs";
 
 const RUNNER = fileURLToPath(new URL("./test-runner.mjs", import.meta.url));
+// A part of the path of each, the longest first. wrong-engines and polled-memory lie below conformance.
 const LONGEST = [
+  "wrong-engines",
+  "postgres/test/conformance",
+  "redis/test/conformance",
   "simulator/simulator",
   "simulator/mutants",
-  "schedules",
   "conformance",
+  "schedules",
   "torture",
-  "wrong-engines",
+  "run-signals",
+  "faults/replaced",
+  "nodes/quarantine",
+  "survival",
+  "access",
+  "ensemble",
+  "isolation",
+  "verbs/init",
 ];
 const FILE_TIMEOUT_MS = 5 * 60_000;
 const LONG_FILE_TIMEOUT_MS = 30 * 60_000;

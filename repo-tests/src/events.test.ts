@@ -12,7 +12,7 @@ test("docs/events.md has a row for every channel, and for no other", () => {
 
 test("docs/events.md says what a failure can happen during", () => {
   const known = shippedSources(LIBRARY).flatMap((path) =>
-    [...read(path).matchAll(/\bduring: "([\w -]+)"|\bbackground\.run\("([\w -]+)"/g)].map(
+    [...read(path).matchAll(/\bduring: "([\w -]+)"|\brunInBackground\("([\w -]+)"/g)].map(
       ([, emitted, background]) => emitted ?? background ?? "",
     ),
   );

@@ -16,7 +16,8 @@ for (const { name, flaws, hunt } of mutants) {
 }
 
 test("a million schedules more break nothing", { timeout: 20 * 60_000 }, async (t) => {
-  const batch = { first: 1_000_000, end: 2_000_000, step: 1, flaws: {} };
+  // From where simulator.test.ts ends.
+  const batch = { first: 20_001, end: 1_020_001, step: 1, flaws: {} };
   const { broken, schedules, grants } = await playMany(batch);
   assert.equal(broken, null, `npm run simulate -- --seeds 1 --from ${broken?.seed}`);
   t.diagnostic(`${schedules} schedules, ${grants} grants`);

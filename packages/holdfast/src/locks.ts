@@ -2,13 +2,13 @@ import { onAbort } from "./core/acquiring/on-abort.js";
 import { type ClaimContext, PendingClaim } from "./core/acquiring/pending-claim.js";
 import { checkResource } from "./core/acquiring/resource.js";
 import { Pulse } from "./core/acquiring/waiter-heartbeats.js";
-import { Background } from "./core/calling/background.js";
 import { Caller } from "./core/calling/call.js";
 import { abandonGrant } from "./core/calling/release.js";
 import { TokenCheck } from "./core/calling/token-check.js";
 import { Cohort, type CohortHome } from "./core/cohort/cohort.js";
 import type { SharedHome } from "./core/cohort/shared-queue.js";
 import { SharedLines } from "./core/cohort/shared-queues.js";
+import { endLeases } from "./core/holding/end-leases.js";
 import type { Grant } from "./core/holding/grant.js";
 import type { HeldLease, Lease } from "./core/holding/lease.js";
 import { DirectController } from "./core/holding/lease-controller.js";
@@ -45,8 +45,6 @@ import type { RecipeDefaults } from "./recipes/options.js";
 import { type RwLock, rwLock } from "./recipes/rw-lock.js";
 import { type Semaphore, type SemaphoreOptions, semaphore } from "./recipes/semaphore.js";
 
-// How long close() waits for functions that it has told to stop.
-const STOPPING_MS = 1_000;
 const LIST_PAGE = 256;
 const TRY_ACQUIRE: Known<TryAcquireOptions> = {
   ...{ ...COMMON_OPTIONS, mode: true, limit: true, signal: true },
@@ -77,7 +75,6 @@ export interface RevokeOptions {
 /** What `connect` returns: every verb of the library on one engine. */
 export class Locks implements AsyncDisposable {
   readonly #caller: Caller;
-  readonly #background = new Background();
   readonly #connection: ConnectTerms;
   readonly #context: ClaimContext;
   readonly #keeper: Keeper;
@@ -101,12 +98,10 @@ export class Locks implements AsyncDisposable {
     // Wrong defaults are the caller's mistake at connect, not at the first acquire.
     this.#defaults = this.#terms({});
     const pulse = engine.queue ? new Pulse(this.#caller, engine.queue) : null;
-    this.#context = {
-      ...{ caller: this.#caller, background: this.#background, pulse, drift },
-      tokenCheck: new TokenCheck(engine.name),
-    };
-    this.#keeper = new Keeper(this.#caller, this.#background);
-    this.#direct = new DirectController(this.#context, this.#keeper);
+    const tokenCheck = new TokenCheck(engine.name);
+    this.#context = { caller: this.#caller, tokenCheck, pulse, drift };
+    this.#keeper = new Keeper(this.#caller);
+    this.#direct = new DirectController(this.#caller, this.#keeper);
     this.#home = {
       ...{ context: this.#context, direct: this.#direct },
       budget: this.#connection,
@@ -296,7 +291,7 @@ export class Locks implements AsyncDisposable {
   #waitAlone(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
     return this.#contend(resource, terms, startedAt, (grant, now) => {
       if (this.#closing !== null) {
-        abandonGrant(this.#context, grant, terms.callTimeoutMs);
+        abandonGrant(this.#caller, grant, terms.callTimeoutMs);
         throw closed();
       }
       return this.#direct.hold(grant, 0, terms, now);
@@ -383,39 +378,12 @@ export class Locks implements AsyncDisposable {
     for (const registry of [this.#cohorts, this.#shared]) {
       for (const group of registry.values()) group.close(closed());
     }
-    await this.#endLeases();
-    await this.#background.settled();
+    const leases = this.#keeper.grants.flatMap((grant) => grant.lease ?? []);
+    await endLeases(leases, runsOf(this), this.#caller.clock);
+    await this.#caller.settled();
     this.#context.pulse?.close();
     this.#stopWatching?.();
     await this.#caller.engine.close();
-  }
-
-  /**
-   * Tells every holder to stop. A function of run() or once() has a moment to end in; the resource of one that goes
-   * on is not given away under it, and is free when the ttl is over.
-   */
-  async #endLeases(): Promise<void> {
-    const leases = this.#keeper.grants.flatMap((grant) => grant.lease ?? []);
-    for (const lease of leases) lease.lose("closed", false);
-    const runs = runsOf(this);
-    const alone = leases.filter((lease) => !runs.has(lease));
-    await Promise.all([
-      ...alone.map((lease) => lease[Symbol.asyncDispose]()),
-      this.#moment(leases.flatMap((lease) => runs.get(lease) ?? [])),
-    ]);
-    for (const lease of leases) lease.letExpire();
-  }
-
-  /** Waits until all of these have settled, but not for long. */
-  #moment(works: readonly Promise<unknown>[]): Promise<void> {
-    if (works.length === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      const timer = this.#caller.clock.timer(STOPPING_MS, resolve, true);
-      void Promise.allSettled(works).then(() => {
-        timer.cancel();
-        resolve();
-      });
-    });
   }
 
   #terms(options: AcquireOptions): Terms {

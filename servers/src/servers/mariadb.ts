@@ -12,6 +12,8 @@ const PROBE_TIMEOUT_MS = 2_000;
 // The first byte of the packet that greets a client, after its header.
 const PROTOCOL_VERSION = 10;
 const MYSQL = ["--mysqlx=OFF", "--secure-file-priv=", "--innodb-redo-log-capacity=32M"];
+// From the beginning: a log of another size is copied with the data, and made anew by each server that starts.
+const LOG_OF_MARIADB = "--innodb-log-file-size=16M";
 // Its own root comes from "localhost", which without names is nobody.
 const ROOT_OF_MYSQL = [
   "CREATE USER IF NOT EXISTS root@'127.0.0.1';",
@@ -85,7 +87,7 @@ async function startOn(
       ...[`--port=${port}`, "--bind-address=127.0.0.1", `--socket=${join(folder, "socket")}`],
       ...[`--pid-file=${join(folder, "pid")}`, "--skip-name-resolve"],
       ...["--innodb-buffer-pool-size=64M", "--max-connections=300"],
-      ...(isMysql() ? MYSQL : ["--innodb-log-file-size=16M"]),
+      ...(isMysql() ? MYSQL : [LOG_OF_MARIADB]),
       ...(isMysql() ? [] : [binaryLog ? "--log-bin=binary" : "--skip-log-bin"]),
       ...(durable ? ["--innodb-flush-log-at-trx-commit=1"] : HASTY),
       `--init-file=${join(folder, "data", "init.sql")}`,
@@ -100,7 +102,7 @@ async function startOn(
     const installer = ensure("mariadb-install-db");
     const how = isMysql()
       ? ["--initialize-insecure"]
-      : ["--auth-root-authentication-method=normal", "--skip-test-db"];
+      : ["--auth-root-authentication-method=normal", "--skip-test-db", LOG_OF_MARIADB];
     fillWithEmptyData(join(server.folder, "data"), [
       installer,
       ...common(daemon, server.folder),

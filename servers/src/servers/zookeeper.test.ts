@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { extname, join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startZooKeeper, startZooKeeperEnsemble } from "./zookeeper.js";
@@ -23,6 +26,30 @@ test("a ZooKeeper answers, can be paused, restarted and stopped", async () => {
   await server.stop();
   await assert.rejects(server.command("ruok"), { code: "ECONNREFUSED" });
   await server.stop();
+});
+
+const noMaps = process.platform === "linux" ? false : "only Linux shows what a process has mapped";
+
+test("servers share an archive of their classes, which the first of them has made", {
+  skip: noMaps,
+}, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "templates-"));
+  const usual = process.env.HOLDFAST_TEMPLATES;
+  process.env.HOLDFAST_TEMPLATES = folder;
+  t.after(() => {
+    if (usual === undefined) delete process.env.HOLDFAST_TEMPLATES;
+    else process.env.HOLDFAST_TEMPLATES = usual;
+    rmSync(folder, { recursive: true });
+  });
+  const servers = [await startZooKeeper(), await startZooKeeper()];
+  const maps = servers.map(({ pid }) => readFileSync(`/proc/${pid}/maps`, "utf8"));
+  for (const server of servers) await server.stop();
+  const made = readdirSync(folder);
+  assert.deepEqual(
+    made.map((name) => extname(name)),
+    [".jsa"],
+  );
+  for (const mapped of maps) assert.ok(mapped.includes(join(folder, made[0]!)));
 });
 
 test("an ensemble elects a leader, and another one when that is killed", async () => {

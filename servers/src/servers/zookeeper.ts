@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { classArchive } from "../installing/class-archive.js";
 import { ensure } from "../installing/install.js";
 import { freePorts } from "../running/ports.js";
 import { ServerProcess } from "../running/process.js";
@@ -20,6 +21,15 @@ const TICK_MS = 50;
 // How long one member waits for another, when it joins and later. A member that joins while the leader
 // hangs does not take part in the next election before this is over; until then there is no quorum.
 const PATIENCE_MS = 2_000;
+
+const JAVA = [
+  "-Xmx192m",
+  "-XX:+UseSerialGC",
+  "-XX:TieredStopAtLevel=1",
+  "-Dzookeeper.forceSync=no",
+  "-Dznode.container.checkIntervalMs=1000",
+  "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+];
 
 export interface ZooKeeperOptions {
   /** The unit of the servers' own timeouts; sessions end at a multiple of it. */
@@ -69,15 +79,19 @@ export interface ZooKeeperEnsemble extends AsyncDisposable {
 
 /** A real ZooKeeper on a free port of 127.0.0.1. Installs it if the machine has none. */
 export async function startZooKeeper(options: ZooKeeperOptions = {}): Promise<ZooKeeperServer> {
+  const java = await javaArguments(options.java);
   return withPorts(1, async ([port = 0]) => {
-    const { server, process } = member(port, 1, [], options);
+    const { server, process } = member(port, 1, [], { ...options, java });
     await process.start();
     return server;
   });
 }
 
 /** Three servers that elect a leader. */
-export function startZooKeeperEnsemble(options: EnsembleOptions = {}): Promise<ZooKeeperEnsemble> {
+export async function startZooKeeperEnsemble(
+  options: EnsembleOptions = {},
+): Promise<ZooKeeperEnsemble> {
+  const java = await javaArguments(options.java);
   return withPorts(MEMBERS * 3, async (ports) => {
     const numbers = Array.from({ length: MEMBERS }, (_, i) => i);
     const peer = async (from: number, to: number) => {
@@ -88,7 +102,7 @@ export function startZooKeeperEnsemble(options: EnsembleOptions = {}): Promise<Z
     const peers = await Promise.all(
       numbers.map((from) => Promise.all(numbers.map((to) => peer(from, to)))),
     );
-    const all = numbers.map((i) => member(ports[i * 3]!, i + 1, peers[i]!, options));
+    const all = numbers.map((i) => member(ports[i * 3]!, i + 1, peers[i]!, { ...options, java }));
     const stop = async () => void (await Promise.all(all.map(({ process }) => process.stop())));
     const started = await Promise.allSettled(all.map(({ process }) => process.start()));
     const failed = started.find((outcome) => outcome.status === "rejected");
@@ -123,6 +137,7 @@ function member(
   id: number,
   peers: readonly string[],
   { tickMs = TICK_MS, config = [], java = [] }: ZooKeeperOptions,
+  stopSignal: NodeJS.Signals = "SIGKILL",
 ): { server: ZooKeeperServer; process: ServerProcess } {
   const process = new ServerProcess({
     name: "zookeeper",
@@ -131,7 +146,7 @@ function member(
       const lines = [...configuration(port, folder, tickMs), ...peers, ...config];
       writeFileSync(path, `${lines.join("\n")}\n`);
       writeFileSync(join(folder, "myid"), String(id));
-      return [ensure("java"), ...javaArguments(java), MAIN, path];
+      return [ensure("java"), ...java, MAIN, path];
     },
     // A member without a quorum answers this with a refusal.
     probe: async () => {
@@ -139,7 +154,7 @@ function member(
       if (!/^Mode: /m.test(answer)) throw new Error(answer);
     },
     readyWithinMs: READY_MS,
-    stopSignal: "SIGKILL",
+    stopSignal,
   });
   const hosts = `127.0.0.1:${port}`;
   const stop = () => process.stop();
@@ -184,22 +199,24 @@ function configuration(port: number, folder: string, tickMs: number): string[] {
   ];
 }
 
-function javaArguments(more: readonly string[]): string[] {
+/** All that java is told before the name of the program. */
+async function javaArguments(more: readonly string[] = []): Promise<string[]> {
   const server = ensure("zookeeper-server.jar");
   // Debian's jar names its neighbours by their usual place, where another version has another protocol.
   const protocol = join(dirname(server), "zookeeper-jute.jar");
   const jars = [protocol, server, ensure("slf4j-simple.jar")];
-  return [
-    "-Xmx192m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-Dzookeeper.forceSync=no",
-    "-Dznode.container.checkIntervalMs=1000",
-    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-    ...more,
-    "-cp",
-    jars.join(":"),
-  ];
+  const plain = [...JAVA, "-cp", jars.join(":")];
+  const archive = await classArchive([ensure("java"), ...jars], (args) => playOnce(args, plain));
+  return [...archive, ...JAVA, ...more, "-cp", jars.join(":")];
+}
+
+/** A server that starts, answers, and ends in order. */
+async function playOnce(args: readonly string[], plain: readonly string[]): Promise<void> {
+  await withPorts(1, async ([port = 0]) => {
+    const { process } = member(port, 1, [], { java: [...args, ...plain] }, "SIGTERM");
+    await process.start();
+    await process.stop();
+  });
 }
 
 async function leaderOf(members: readonly ZooKeeperServer[]): Promise<ZooKeeperServer> {

@@ -40,17 +40,17 @@ const password: Told = {
 
 /** On a busy machine it may be slow; what is not told at once is not at another time either. */
 async function tells(work: () => Promise<unknown>, told: Told): Promise<void> {
-  const slow: number[] = [];
+  const slow: string[] = [];
   while (slow.length < TRIES) {
     const tookMs = await tellsAfter(work, told);
-    if (tookMs < (told.withinMs ?? Infinity)) return;
-    slow.push(Math.round(tookMs));
+    if (tookMs !== null && tookMs < (told.withinMs ?? Infinity)) return;
+    slow.push(tookMs === null ? "longer than a node has to answer" : `${Math.round(tookMs)} ms`);
   }
-  assert.fail(`it took ${slow.join(", ")} ms`);
+  assert.fail(`it took ${slow.join(", ")}`);
 }
 
-/** Gives how long it took. */
-async function tellsAfter(work: () => Promise<unknown>, told: Told): Promise<number> {
+/** Gives how long it took; null where a node of a quorum was not heard in time, so that nobody knows its reason. */
+async function tellsAfter(work: () => Promise<unknown>, told: Told): Promise<number | null> {
   const startedAt = performance.now();
   const error = await work().then(
     () => assert.fail("it did not fail"),
@@ -59,6 +59,7 @@ async function tellsAfter(work: () => Promise<unknown>, told: Told): Promise<num
   const tookMs = performance.now() - startedAt;
   assert.ok(error instanceof EngineError, String(error));
   const { reason, retryable, effect, message } = error;
+  if (/did not answer in time/.test(message)) return null;
   assert.match(message, told.message);
   assert.deepEqual(
     { reason, retryable, effect },

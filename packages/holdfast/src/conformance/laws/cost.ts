@@ -12,10 +12,12 @@ const MOST = 1.5;
 /** Caches and collectors of garbage make a difference of some microseconds whatever is done. */
 const SLACK_US = 40;
 /** What else a server does in between is shared by so many operations. */
-const OPERATIONS = 100;
+const OPERATIONS = 50;
 /** The cheapest round counts: a background task of the server spoils some of them. */
 const ROUNDS = 4;
 const TRIES = 3;
+/** So many times more than is allowed in every round is no background task any more. */
+const HOPELESS = 5;
 const AT_ONCE = 100;
 const BEATS = 250;
 const LONG_MS = 120_000;
@@ -34,14 +36,16 @@ async function inBatches(count: number, work: (i: number) => Promise<unknown>): 
   }
 }
 
-/** The server's time for one operation, in microseconds. */
+/** The server's time for one operation, in microseconds; a round that took no more than enough is the last. */
 async function timeOf(
   s: Stage,
   keep: () => Promise<void>,
   operate: () => Promise<void>,
+  rounds: number,
+  enoughUs = 0,
 ): Promise<number> {
   let least = Infinity;
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < rounds && least > enoughUs; round++) {
     await keep();
     const before = await s.harness.serverTimeUs!();
     for (let i = 0; i < OPERATIONS; i++) await operate();
@@ -56,8 +60,10 @@ async function compare(s: Stage, many: number, crowd: Crowd, operate: Operation)
   const figures: string[] = [];
   for (let attempt = 0; attempt < TRIES; attempt++) {
     const [less, more] = await fewAndMany(s, client, many, crowd, operate);
-    if (more <= less * MOST + SLACK_US) return;
+    const mostUs = less * MOST + SLACK_US;
+    if (more <= mostUs) return;
     figures.push(`${less.toFixed(0)} µs beside ${FEW}, ${more.toFixed(0)} µs beside ${many}`);
+    if (more > mostUs * HOPELESS) break;
   }
   assert.fail(`one operation took the server ${figures.join("; ")}`);
 }
@@ -69,14 +75,15 @@ async function fewAndMany(
   crowd: Crowd,
   operate: Operation,
 ): Promise<[less: number, more: number]> {
-  const times: number[] = [];
-  // A server grows faster with use, so the few are asked before and after the many.
-  for (const count of [FEW, many, FEW]) {
+  const timeBeside = async (count: number, rounds: number, enoughUs?: number) => {
     const resource = s.resource();
     const keep = await crowd(client, resource, count);
-    times.push(await timeOf(s, keep, () => operate(client, resource)));
-  }
-  const [before, more, after] = times as [number, number, number];
+    return timeOf(s, keep, () => operate(client, resource), rounds, enoughUs);
+  };
+  // A server grows faster with use, so the few are asked before and after the many.
+  const before = await timeBeside(FEW, ROUNDS / 2);
+  const more = await timeBeside(many, ROUNDS, before);
+  const after = await timeBeside(FEW, ROUNDS / 2);
   return [Math.min(before, after), more];
 }
 

@@ -2,18 +2,18 @@ import type { Busy, Call, Gone, Granted, HolderView, Queued, Withdrawn } from ".
 import { AcquireTimeoutError, EngineError, inDoubt } from "../../errors.js";
 import type { Terms } from "../../options.js";
 import type { Caller, CallListener } from "../calling/call.js";
-import { abandonClaim, type ReleaseContext, TOMBSTONE_MS } from "../calling/release.js";
+import { abandonClaim, TOMBSTONE_MS } from "../calling/release.js";
 import type { TokenCheck } from "../calling/token-check.js";
 import { Grant } from "../holding/grant.js";
 import { mintGrantId } from "../holding/grant-id.js";
 import type { Timer } from "../runtime/clock.js";
 import { ClaimPauses, type PauseTerms } from "./claim-pauses.js";
 import { hadNoEffect, isPresent, SentClaim } from "./sent-claim.js";
-import { NONE_UNANSWERED } from "./unanswered-requests.js";
 import type { Outcome, Pulse, Waiter } from "./waiter-heartbeats.js";
 
 /** What a claim needs to know of its surroundings. */
-export interface ClaimContext extends ReleaseContext {
+export interface ClaimContext {
+  readonly caller: Caller;
   readonly tokenCheck: TokenCheck;
   /** Null when the engine keeps no line; then the claim looks again by itself. */
   readonly pulse: Pulse | null;
@@ -87,7 +87,7 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
 
   start(): void {
     // close() must not take the engine away before this has cleaned up behind itself.
-    this.#context.background.began();
+    this.#caller.began();
     const { waitMs } = this.#request;
     // Who does not wait at all is answered by its one call, or told by that call's own limit.
     if (waitMs > 0 && waitMs < Infinity) {
@@ -108,7 +108,7 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
 
   /** What the last request failed with, if none was answered since. One that was sent since may have an effect. */
   get failure(): unknown {
-    return this.#sent.exist ? inDoubt(this.#failure) : this.#failure;
+    return this.#sent.mayArrive ? inDoubt(this.#failure) : this.#failure;
   }
 
   /** Whom it waits for, as of the last heartbeat; undefined while it stands in no line. */
@@ -188,7 +188,7 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
    */
   late(answer: Answer, sent: SentClaim): void {
     if (!sent.isOver || !isPresent(answer)) return;
-    abandonClaim(this.#context, sent.claim, true, this.#request.terms.callTimeoutMs);
+    abandonClaim(this.#caller, sent.claim, true, this.#request.terms.callTimeoutMs);
   }
 
   /** What the pulse learned of our place, by a push or a heartbeat. */
@@ -255,7 +255,7 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
     this.#wasUnheard = this.isUnheard;
     // Heartbeats have been failing, so our list of holders is stale.
     if (this.#wasUnheard) this.#answered = false;
-    this.#mayBeOvertaken = this.#sent.exist;
+    this.#mayBeOvertaken = this.#sent.mayArrive;
     this.#leaveLine();
     this.#send("withdraw");
   }
@@ -274,8 +274,8 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
   #accept(granted: Granted): void {
     const sent = this.#sent;
     // A million grants that are held need not each remember how they were asked for.
-    const requests = sent.exist ? sent : NONE_UNANSWERED;
-    const grant = new Grant(sent.claim, granted, this.#context.drift, requests);
+    const unanswered = sent.mayArrive ? sent : null;
+    const grant = new Grant(sent.claim, granted, this.#context.drift, unanswered);
     const now = this.#caller.clock.now();
     if (grant.group.isGoodFor(this.#request.terms.graceMs, now)) {
       this.#context.tokenCheck.check(grant);
@@ -316,7 +316,7 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
   #busy({ holders, retryAfterMs = Infinity, remembered = false }: Busy): void {
     this.#retryAfterMs = retryAfterMs;
     // A request before this one may still be on its way.
-    this.#sent.isExposed = this.#sent.exist || remembered;
+    this.#sent.isExposed = this.#sent.mayArrive || remembered;
     this.#unknownInARow = 0;
     this.#heard(holders);
     if (!this.#isOutOfTime()) this.#lookAgainLater();
@@ -388,10 +388,10 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
   /** The grant may exist although nobody will use it: it must not block others for a whole ttl. */
   #giveUp(): void {
     const sent = this.#sent;
-    sent.end();
+    sent.isOver = true;
     if (!sent.isExposed) return;
     sent.isExposed = false;
-    abandonClaim(this.#context, sent.claim, sent.exist, this.#request.terms.callTimeoutMs);
+    abandonClaim(this.#caller, sent.claim, sent.mayArrive, this.#request.terms.callTimeoutMs);
   }
 
   #end(): void {
@@ -399,7 +399,7 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
     this.#patience?.cancel();
     this.#leaveLine();
     this.#pauses?.end();
-    this.#context.background.ended();
+    this.#caller.ended();
   }
 
   #leaveLine(): void {

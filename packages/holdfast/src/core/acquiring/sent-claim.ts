@@ -1,14 +1,18 @@
 import type { Claim, HolderView } from "../../engine.js";
 import { EngineError, HoldfastError, UsageError } from "../../errors.js";
-import { UnansweredRequests } from "./unanswered-requests.js";
 import type { Waiter } from "./waiter-heartbeats.js";
 
-/** A claim under one grantId: what the backend may know of it, and its place in the backend's line. */
-export class SentClaim extends UnansweredRequests {
+/** A claim under one grantId: what the backend may know of it, and its place in the backend's queue. */
+export class SentClaim {
   readonly claim: Claim;
   /** Whether the backend may know of it. */
   isExposed = false;
-  // From here on: of its place, for the pulse to change. Null while it stands in no line.
+  /** How many requests are under way, and whether the answer to one was lost. */
+  unanswered = 0;
+  lost = false;
+  /** Whether nobody wants the grant any more: one that is told of from then on is nobody's. */
+  isOver = false;
+  // From here on: of its place, for the pulse to change. Null while it stands in no queue.
   waiter: Waiter | null = null;
   holders: readonly HolderView[] = [];
   dueAt = Infinity;
@@ -17,8 +21,15 @@ export class SentClaim extends UnansweredRequests {
   failures = 0;
 
   constructor(claim: Claim) {
-    super();
     this.claim = claim;
+  }
+
+  /**
+   * Whether a request may still be on its way: its answer was lost, or has not come yet. Then the release
+   * must leave a tombstone, or a straggler becomes an orphan.
+   */
+  get mayArrive(): boolean {
+    return this.lost || this.unanswered > 0;
   }
 }
 

@@ -111,3 +111,20 @@ test("each answer comes with its call and context, also where calls overlap or c
   await clock.advance(0);
   assert.deepEqual(told, ["none to 1 of first", "yes to 2 of second", "granted late of first"]);
 });
+
+test("settled waits for work that is begun while it waits", async () => {
+  const { caller } = stage();
+  const order: string[] = [];
+  const step = (name: string) =>
+    new Promise<void>((go) =>
+      setImmediate(() => {
+        order.push(name);
+        if (name === "first") caller.runInBackground("test", "a", step("second"));
+        go();
+      }),
+    );
+  caller.runInBackground("test", "a", step("first"));
+  caller.runInBackground("test", "a", Promise.reject(new Error("not heard of again")));
+  await caller.settled();
+  assert.deepEqual(order, ["first", "second"]);
+});

@@ -1,5 +1,6 @@
 import type { Call, Engine, Failed } from "../../engine.js";
 import { ContractError, EngineError, HoldfastError } from "../../errors.js";
+import { emit } from "../../events.js";
 import type { Clock } from "../runtime/clock.js";
 import { Turns } from "./turns.js";
 
@@ -15,13 +16,18 @@ export interface CallListener<T, C> {
   late?(answer: T, context: C): void;
 }
 
-/** Calls one engine: every call has a deadline, and every failure says what its effect may be. */
+/**
+ * Calls one engine. Every call has a deadline, every failure says what its effect may be, and close()
+ * can wait for what has begun.
+ */
 export class Caller {
   readonly engine: Engine;
   readonly clock: Clock;
   /** Null where every answer comes by way of the event loop anyway. */
   readonly #turns: Turns | null;
   #order = 0;
+  #underWay = 0;
+  readonly #onSettled: (() => void)[] = [];
 
   constructor(engine: Engine, clock: Clock) {
     this.engine = engine;
@@ -83,6 +89,30 @@ export class Caller {
     return new Promise((resolve, reject) => {
       this.send(timeoutMs, { send, answered: resolve, failed: reject }, undefined, keepAlive);
     });
+  }
+
+  /** Something that close() waits for has begun; ended() follows, whatever happens. */
+  began(): void {
+    this.#underWay++;
+  }
+
+  ended(): void {
+    this.#underWay--;
+    if (this.#underWay > 0) return;
+    for (const tell of this.#onSettled.splice(0)) tell();
+  }
+
+  /** Work that close() waits for, and whose failure has no caller to be thrown at: it becomes an event. */
+  runInBackground(during: string, resource: string, work: Promise<unknown>): void {
+    this.began();
+    const end = () => this.ended();
+    work.catch((error: unknown) => emit("failed", () => ({ during, error, resource })));
+    work.then(end, end);
+  }
+
+  /** Resolves when everything that has begun has ended; each piece is bounded by its own timeouts. */
+  async settled(): Promise<void> {
+    while (this.#underWay > 0) await new Promise<void>((tell) => this.#onSettled.push(tell));
   }
 
   /** What a caller is told to whom the engine said nothing at all. */

@@ -5,7 +5,6 @@ import { memoryEngine } from "../../engines/memory/index.js";
 import { EngineError } from "../../errors.js";
 import { channels } from "../../events.js";
 import { ManualClock } from "../../testing/index.js";
-import { Background } from "./background.js";
 import { Caller } from "./call.js";
 import { abandonClaim } from "./release.js";
 
@@ -19,34 +18,34 @@ const REF = { resource: "a", grantId: "0".repeat(32) };
 
 function stage(overrides: Partial<Engine>) {
   const engine: Engine = Object.assign(Object.create(memoryEngine()) as Engine, overrides);
-  return { caller: new Caller(engine, new ManualClock()), background: new Background() };
+  return new Caller(engine, new ManualClock());
 }
 
 test("abandoning buries the grantId only where a request may still be on its way", async () => {
   const buried: number[] = [];
-  const context = stage({
+  const caller = stage({
     release: async ([ref]) => {
       buried.push(ref!.tombstoneMs);
       return [RELEASED];
     },
   });
-  abandonClaim(context, REF, false, 100);
-  abandonClaim(context, REF, true, 100);
-  await context.background.settled();
+  abandonClaim(caller, REF, false, 100);
+  abandonClaim(caller, REF, true, 100);
+  await caller.settled();
   assert.equal(buried[0], 0);
   assert.ok(buried[1]! >= 60_000);
 });
 
 test("abandoning never throws: what failed is told as an event", async () => {
-  const context = stage({
+  const caller = stage({
     release: () => Promise.reject(new EngineError("refused", { effect: "none", retryable: false })),
   });
   const told: { during: string; resource: string }[] = [];
   const listener = (m: unknown) => told.push(m as { during: string; resource: string });
   channels.failed.subscribe(listener);
   cleanUps.push(() => channels.failed.unsubscribe(listener));
-  abandonClaim(context, REF, false, 100);
-  await context.background.settled();
+  abandonClaim(caller, REF, false, 100);
+  await caller.settled();
   await new Promise((go) => setImmediate(go));
   assert.deepEqual(
     told.map(({ during, resource }) => [during, resource]),

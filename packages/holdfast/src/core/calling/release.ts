@@ -1,50 +1,41 @@
 import type { Call, Failed, Gone, GrantRef, Released, Renewed } from "../../engine.js";
 import type { Grant } from "../holding/grant.js";
-import type { Background } from "./background.js";
 import type { Caller } from "./call.js";
 import { RepeatedCall } from "./repeated-call.js";
 
 // Long enough that no client library still resends a command when the tombstone goes.
 export const TOMBSTONE_MS = 120_000;
 
-/** What it takes to end a grant. */
-export interface ReleaseContext {
-  readonly caller: Caller;
-  readonly background: Background;
-}
-
 type End = Released | Renewed | Gone;
 
 /** Gives back what a lease stood on. close() waits for it; its error is the caller's. */
 export function releaseGrant(
-  context: ReleaseContext,
+  caller: Caller,
   grant: Grant,
   timeoutMs: number,
 ): Promise<"released" | "gone"> {
-  grant.requests.end();
-  return release(context, grant, grant.requests.exist, timeoutMs, grant.group.validUntil);
+  return release(caller, grant, grant.end(), timeoutMs, grant.group.validUntil);
 }
 
 /** Leaves what a lease stood on to end by itself after forMs. */
 export async function letGrantExpire(
-  context: ReleaseContext,
+  caller: Caller,
   grant: Grant,
   forMs: number,
 ): Promise<"released" | "gone"> {
-  grant.requests.end();
+  grant.end();
   const { resource, grantId, index } = grant;
   const { callTimeoutMs, validUntil } = grant.group;
   const refs = [{ resource, grantId, ttlMs: forMs, index, leave: true }];
-  const send = (call: Call) => context.caller.engine.renew(refs, call);
-  const left = await end(context, send, callTimeoutMs, validUntil);
+  const send = (call: Call) => caller.engine.renew(refs, call);
+  const left = await end(caller, send, callTimeoutMs, validUntil);
   // A grant that was revoked unseen cannot be renewed, and would stay until its ttl.
-  return left === "released" ? left : releaseGrant(context, grant, callTimeoutMs);
+  return left === "released" ? left : releaseGrant(caller, grant, callTimeoutMs);
 }
 
 /** Gives up a grant that nobody uses any more. */
-export function abandonGrant(context: ReleaseContext, grant: Grant, timeoutMs: number): void {
-  grant.requests.end();
-  abandonClaim(context, grant, grant.requests.exist, timeoutMs);
+export function abandonGrant(caller: Caller, grant: Grant, timeoutMs: number): void {
+  abandonClaim(caller, grant, grant.end(), timeoutMs);
 }
 
 /**
@@ -52,43 +43,43 @@ export function abandonGrant(context: ReleaseContext, grant: Grant, timeoutMs: n
  * reply: releasing nothing is harmless, leaving it would block everyone for a whole ttl.
  */
 export function abandonClaim(
-  context: ReleaseContext,
+  caller: Caller,
   ref: GrantRef,
   mayArrive: boolean,
   timeoutMs: number,
 ): void {
-  const released = release(context, ref, mayArrive, timeoutMs, -Infinity);
-  context.background.run("clean-up", ref.resource, released);
+  const released = release(caller, ref, mayArrive, timeoutMs, -Infinity);
+  caller.runInBackground("clean-up", ref.resource, released);
 }
 
 /** mayArrive: a request for this grantId may still be on its way, and must find a tombstone. */
 function release(
-  context: ReleaseContext,
+  caller: Caller,
   { resource, grantId }: GrantRef,
   mayArrive: boolean,
   timeoutMs: number,
   goodUntil: number,
 ): Promise<"released" | "gone"> {
   const refs = [{ resource, grantId, tombstoneMs: mayArrive ? TOMBSTONE_MS : 0 }];
-  return end(context, (call) => context.caller.engine.release(refs, call), timeoutMs, goodUntil);
+  return end(caller, (call) => caller.engine.release(refs, call), timeoutMs, goodUntil);
 }
 
 /** Ends one grant, by a release or by a last renewal. */
 function end(
-  { caller, background }: ReleaseContext,
+  caller: Caller,
   send: (call: Call) => Promise<readonly (End | Failed)[]>,
   timeoutMs: number,
   goodUntil: number,
 ): Promise<"released" | "gone"> {
-  background.began();
+  caller.began();
   return new Promise((resolve, reject) => {
     const onDone = (answer: End, mayHaveHappened: boolean) => {
-      background.ended();
+      caller.ended();
       const isGone = answer.kind === "gone" && !(mayHaveHappened && didEnd(answer));
       resolve(isGone ? "gone" : "released");
     };
     const onGaveUp = (error: unknown) => {
-      background.ended();
+      caller.ended();
       reject(error);
     };
     /**

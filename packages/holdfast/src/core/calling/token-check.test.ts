@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Claim } from "../../engine.js";
 import { ContractError } from "../../errors.js";
-import { NONE_UNANSWERED } from "../acquiring/unanswered-requests.js";
 import { Grant } from "../holding/grant.js";
 import { TokenCheck } from "./token-check.js";
 
@@ -12,7 +11,7 @@ function grantOf(resource: string, token: bigint, tokens = 1, mode: Claim["mode"
     ...{ lockDelayMs: 0, tokens, label: "" },
   };
   const granted = { kind: "granted", token, tokens, since: 0, ttlMs: 1_000 } as const;
-  return new Grant(claim, granted, 0, NONE_UNANSWERED);
+  return new Grant(claim, granted, 0, null);
 }
 
 test("a token that repeats, goes back or lies in the last range is a ContractError", () => {

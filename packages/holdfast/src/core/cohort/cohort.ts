@@ -96,7 +96,7 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
   /** A grant that one caller obtained without waiting: its lease can be passed on like any other. */
   adopt(grant: Grant, terms: Terms, now: number): HeldLease {
     if (this.#closedBy !== null) {
-      abandonGrant(this.#home.context, grant, terms.callTimeoutMs);
+      abandonGrant(this.#home.context.caller, grant, terms.callTimeoutMs);
       throw this.#closedBy;
     }
     this.#turn = { grant, startedAt: now, index: 0 };
@@ -140,7 +140,7 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
     // The last waiter may have left in the same tick, or the first one need more time to stop in
     // than the grant that was made for its predecessor has left.
     if (next === null || !grant.group.isGoodFor(next.terms.graceMs, now)) {
-      abandonGrant(this.#home.context, grant, leader.terms.callTimeoutMs);
+      abandonGrant(this.#home.context.caller, grant, leader.terms.callTimeoutMs);
     } else {
       this.#remove(next);
       this.#resolve(next, this.adopt(grant, next.terms, now));

@@ -1,5 +1,5 @@
 import type { Claim, Granted, Mode } from "../../engine.js";
-import type { UnansweredRequests } from "../acquiring/unanswered-requests.js";
+import type { SentClaim } from "../acquiring/sent-claim.js";
 import { RenewalGroup } from "../renewing/renewal-group.js";
 import type { HeldLease } from "./lease.js";
 
@@ -14,19 +14,20 @@ export class Grant {
   readonly firstToken: bigint;
   readonly tokens: number;
   readonly lockDelayMs: number;
-  readonly requests: UnansweredRequests;
+  /** The claim that it was granted to, where a request for it may still be on its way. */
+  readonly unanswered: SentClaim | null;
   lease: HeldLease | null = null;
   /** Written by the groups only. */
   group: RenewalGroup;
 
-  constructor(claim: Claim, granted: Granted, drift: number, requests: UnansweredRequests) {
+  constructor(claim: Claim, granted: Granted, drift: number, unanswered: SentClaim | null) {
     this.resource = claim.resource;
     this.grantId = claim.grantId;
     this.mode = claim.mode;
     this.lockDelayMs = claim.lockDelayMs;
     this.firstToken = granted.token;
     this.tokens = granted.tokens;
-    this.requests = requests;
+    this.unanswered = unanswered;
     this.group = new RenewalGroup(this, claim.ttlMs, granted, Math.ceil(drift * 1e6));
     this.group.needsFirstRenewal = granted.ttlMs < claim.ttlMs;
   }
@@ -34,6 +35,13 @@ export class Grant {
   /** Which of its tokens is in use. */
   get index(): number {
     return this.lease === null ? 0 : Number(this.lease.token - this.firstToken);
+  }
+
+  /** Nobody wants it any more. Gives whether its release must leave a tombstone. */
+  end(): boolean {
+    if (this.unanswered === null) return false;
+    this.unanswered.isOver = true;
+    return this.unanswered.mayArrive;
   }
 
   /** The terms of the new lease are its own, so the grant leaves those that it was renewed with. */

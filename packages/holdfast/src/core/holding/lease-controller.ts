@@ -1,10 +1,6 @@
 import { checkTtl, type Terms } from "../../options.js";
-import {
-  abandonGrant,
-  letGrantExpire,
-  type ReleaseContext,
-  releaseGrant,
-} from "../calling/release.js";
+import type { Caller } from "../calling/call.js";
+import { abandonGrant, letGrantExpire, releaseGrant } from "../calling/release.js";
 import type { Keeper } from "../renewing/keeper.js";
 import type { Clock } from "../runtime/clock.js";
 import type { Grant } from "./grant.js";
@@ -20,12 +16,12 @@ export interface LeaseController {
 /** Does with a grant what its lease asks for, at the backend. No grant is passed on to another lease. */
 export class DirectController implements LeaseController {
   readonly clock: Clock;
-  readonly #context: ReleaseContext;
+  readonly #caller: Caller;
   readonly #keeper: Keeper;
 
-  constructor(context: ReleaseContext, keeper: Keeper) {
-    this.clock = context.caller.clock;
-    this.#context = context;
+  constructor(caller: Caller, keeper: Keeper) {
+    this.clock = caller.clock;
+    this.#caller = caller;
     this.#keeper = keeper;
   }
 
@@ -50,7 +46,7 @@ export class DirectController implements LeaseController {
   release(lease: HeldLease): Promise<"released" | "gone"> {
     // The request first: who waits for this release should not wait for our own tidying up. Nothing
     // is renewed in between, as all of it happens in one tick.
-    const released = releaseGrant(this.#context, lease.grant, lease.terms.callTimeoutMs);
+    const released = releaseGrant(this.#caller, lease.grant, lease.terms.callTimeoutMs);
     this.#keeper.remove(lease.grant);
     return released;
   }
@@ -67,7 +63,7 @@ export class DirectController implements LeaseController {
   releaseAfterLoss(lease: HeldLease): void {
     const isAsked = lease.lost?.reason === "revoked" || lease.lost?.reason === "closed";
     if (lease.grant.lockDelayMs > 0 && !isAsked) return;
-    abandonGrant(this.#context, lease.grant, lease.terms.callTimeoutMs);
+    abandonGrant(this.#caller, lease.grant, lease.terms.callTimeoutMs);
   }
 
   /** Renews it no longer. The grant outlives this process, and ends by itself after forMs. */
@@ -76,11 +72,11 @@ export class DirectController implements LeaseController {
     this.#keeper.remove(grant);
     // Whoever renews it by hand would be told that it is gone.
     await grant.group.renewing?.over;
-    return letGrantExpire(this.#context, grant, forMs);
+    return letGrantExpire(this.#caller, grant, forMs);
   }
 
   #checkTtl(ttlMs: number): void {
-    const { name, traits } = this.#context.caller.engine;
+    const { name, traits } = this.#caller.engine;
     checkTtl(ttlMs, name, traits);
   }
 }

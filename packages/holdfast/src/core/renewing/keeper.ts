@@ -1,4 +1,3 @@
-import type { Background } from "../calling/background.js";
 import type { Caller } from "../calling/call.js";
 import type { Grant } from "../holding/grant.js";
 import type { HeldLease } from "../holding/lease.js";
@@ -16,7 +15,6 @@ const MICROTASK = Promise.resolve();
 /** Renews all leases of one engine, in batches, from one timer. */
 export class Keeper {
   readonly #caller: Caller;
-  readonly #background: Background;
   readonly #schedule: RenewalSchedule;
   readonly #sender: RenewalSender;
   /** Those that are planned on the next tick. */
@@ -25,9 +23,8 @@ export class Keeper {
   readonly #planOnTick = () => process.nextTick(() => this.#planUnplanned());
   #stepsSeen: number;
 
-  constructor(caller: Caller, background: Background) {
+  constructor(caller: Caller) {
     this.#caller = caller;
-    this.#background = background;
     this.#schedule = new RenewalSchedule(caller.clock, () => this.#look());
     this.#sender = new RenewalSender(caller, this.#schedule);
     this.#stepsSeen = caller.clock.steps;
@@ -94,7 +91,7 @@ export class Keeper {
       // The backend did not say whether the grant is still there: a successor may hold already.
       else lease.lose("revoked", true);
     });
-    this.#background.run("check", resource, told);
+    this.#caller.runInBackground("check", resource, told);
   }
 
   #planUnplanned(): void {

@@ -1,6 +1,5 @@
 import type { Claim } from "../../engine.js";
 import { ACQUIRE_DEFAULTS, type Terms } from "../../options.js";
-import { NONE_UNANSWERED } from "../acquiring/unanswered-requests.js";
 import { Grant } from "../holding/grant.js";
 import type { HeldLease } from "../holding/lease.js";
 import type { RenewalGroup } from "./renewal-group.js";
@@ -16,7 +15,7 @@ export function grantOf(name = "a", drift = 0, ttlMs = 1_000): Grant {
     ...{ ttlMs: 1_000, lockDelayMs: 0, tokens: 1, label: "" },
   };
   const granted = { kind: "granted", token: 1n, tokens: 1, since: 100, ttlMs } as const;
-  return new Grant(claim, granted, drift, NONE_UNANSWERED);
+  return new Grant(claim, granted, drift, null);
 }
 
 /** A managed grant, renewed at 500 for a second, with a lease on these terms. */

@@ -33,7 +33,7 @@ import { created } from "./client/requests.js";
 import { Places } from "./holding/claim-states.js";
 import { Releases } from "./holding/releases.js";
 import { owns, Revocations } from "./holding/revocations.js";
-import { Views } from "./inspect.js";
+import { Views } from "./inspect/views.js";
 import { Changes } from "./leases/changes.js";
 import { Lives } from "./leases/lease-pool.js";
 import { Leases } from "./leases/leases.js";
@@ -111,12 +111,13 @@ export class EtcdEngine implements Engine {
     this.#views = new Views(client, keys, readings, leases);
   }
 
-  /** A server that is not there is told at connect; one that goes away later is waited for. */
+  /**
+   * A server that is not there is told at connect; one that goes away later is waited for. Of one name,
+   * because etcd counts all keys that are listed.
+   */
   async open(): Promise<void> {
-    await this.list(
-      { match: "*", cursor: null, max: 1 },
-      { startedAt: systemClock.now(), timeoutMs: OPEN_MS, order: 0 },
-    );
+    const call = { startedAt: systemClock.now(), timeoutMs: OPEN_MS, order: 0 };
+    await this.inspect("holdfast", call);
   }
 
   async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {

@@ -23,9 +23,9 @@ import type {
   WatchFacet,
   Withdrawn,
 } from "../../engine.js";
+import { SortedNames } from "../../engine-kit/sorted-names.js";
 import { EngineError } from "../../errors.js";
 import { type Holding, Room, tokenInUse } from "./resource-records.js";
-import { SortedNames } from "./sorted-names.js";
 import { MemoryStore } from "./store.js";
 
 // Grants are pushed; a heartbeat is needed only where time alone ends a holding.

@@ -31,7 +31,8 @@ import type { Line } from "./claims/queue.js";
 import { Renewals } from "./claims/renewals.js";
 import { Rooms } from "./claims/resource-node.js";
 import { closedEngine, deadlineOf } from "./failure.js";
-import { Views } from "./inspect.js";
+import { Folder } from "./inspect/folder.js";
+import { Views } from "./inspect/views.js";
 import { LAYOUTS } from "./layout.js";
 import type { ZookeeperTerms } from "./options.js";
 import { pathOf } from "./paths.js";
@@ -69,6 +70,7 @@ export class ZookeeperEngine implements Engine {
   readonly #claims: Claims;
   readonly #ours: Ours;
   readonly #views: Views;
+  readonly #folder: Folder;
   readonly #desk: Desk;
   readonly #renewals: Renewals;
   readonly #grantListeners = new Set<GrantListener>();
@@ -89,6 +91,7 @@ export class ZookeeperEngine implements Engine {
     );
     this.#ours = new Ours(this.#claims, this.#sessions);
     this.#views = new Views(this.#claims, terms.place);
+    this.#folder = new Folder(terms.place, this.#sessions);
     const [sessions, claims] = [this.#sessions, this.#claims];
     const tools = { sessions, claims, ours: this.#ours, views: this.#views };
     this.#desk = new Desk(terms, this.traits, tools, (waiter, granted) => {
@@ -135,7 +138,10 @@ export class ZookeeperEngine implements Engine {
   }
 
   async list(filter: ListFilter, call: Call): Promise<ListPage> {
-    return this.#ask(call, (session, until) => this.#views.list(session, filter, until));
+    const { until } = this.#enter(call);
+    return this.#folder.list(filter, until, (resource) =>
+      this.#on((session) => this.#views.inspect(session, resource, until)),
+    );
   }
 
   async close(): Promise<void> {
@@ -144,6 +150,7 @@ export class ZookeeperEngine implements Engine {
     this.#grantListeners.clear();
     this.#changeListeners.clear();
     this.#ours.close();
+    this.#folder.forget();
     // With its session everything of ours ends at the servers, and at once.
     await this.#sessions.close();
   }
@@ -205,10 +212,11 @@ export class ZookeeperEngine implements Engine {
 
   #ask<T>(call: Call, work: (session: Session, until: number) => Promise<T>): Promise<T> {
     const { until } = this.#enter(call);
-    return this.#sessions.on(
-      () => this.#sessions.any(),
-      (session) => work(session, until),
-    );
+    return this.#on((session) => work(session, until));
+  }
+
+  #on<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    return this.#sessions.on(() => this.#sessions.any(), work);
   }
 
   #enter(call: Call): Timing {

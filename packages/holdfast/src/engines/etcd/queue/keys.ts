@@ -56,6 +56,11 @@ export class Keys {
     return { start: this.#prefix || "\0", end: this.#prefix === "" ? "\0" : after(this.#prefix) };
   }
 
+  /** How many characters of a key come before the name of its resource. */
+  get namesFrom(): number {
+    return [...this.#prefix].length;
+  }
+
   /** The resource in whose room a key is, or null. */
   resourceOf(key: string): string | null {
     const found = /^([^/]+)\/[^/]+$/s.exec(key.slice(this.#prefix.length));

@@ -34,7 +34,7 @@ export class Pushes {
     this.changes = `${names}changes`;
     this.#channel = `${names}push.${randomBytes(8).toString("hex")}`;
     this.#shards =
-      seam.shards === undefined ? null : new ShardListeners(seam.shards, onMessage, failed);
+      seam.shards === undefined ? null : new ShardListeners(seam.shards, onMessage, tellPushFailed);
   }
 
   /** Where a grant of this key is told. On a Cluster each slot has its own, in the key's shard. */
@@ -51,7 +51,7 @@ export class Pushes {
     if (systemClock.now() < this.#listenAgainAt) return;
     const channels = [this.#channel, this.changes];
     this.#listenAgainAt = systemClock.now() + LISTEN_AGAIN_MS;
-    const subscription = this.#seam.subscribe(channels, this.#onMessage, failed);
+    const subscription = this.#seam.subscribe(channels, this.#onMessage, tellPushFailed);
     this.#subscription = subscription;
     this.#subscribed = false;
     this.#listening = inTime(subscription.ready).then(
@@ -61,7 +61,7 @@ export class Pushes {
       (error: unknown) => {
         subscription.close();
         this.#listening = null;
-        failed(error);
+        tellPushFailed(error);
       },
     );
     return this.#listening;
@@ -87,12 +87,13 @@ export class Pushes {
 
   async #trying(listening: Promise<void>): Promise<void> {
     await inTime(listening).catch((error: unknown) => {
-      if (!this.#closed) failed(error);
+      if (!this.#closed) tellPushFailed(error);
     });
   }
 }
 
-function failed(error: unknown): void {
+/** Nobody is there to be thrown at, so it becomes an event. */
+export function tellPushFailed(error: unknown): void {
   emit("failed", () => ({ during: "push", error: clientError(error) }));
 }
 

@@ -12,54 +12,12 @@ export interface Operation extends Asked {
 }
 
 /**
- * What a caller is told: what read makes of the answer, or fail of an error; or what they throw. Where
- * it was not sent once, a copy of it may still be on its way.
+ * What a caller is told: what read makes of the answer, or fail of an error; or what they throw. Without
+ * fail, errors are thrown. Where it was not sent once, a copy of it may still be on its way.
  */
 export interface Reader<T> {
   read(answer: unknown, once: boolean): T;
-  fail(error: unknown): T;
-}
-
-/** One whose caller awaits it. */
-export class Single<T> implements Operation {
-  readonly key: string;
-  readonly words: readonly string[];
-  readonly until: number;
-  readonly #reader: Reader<T>;
-  readonly #resolve: (told: T) => void;
-  readonly #reject: (error: unknown) => void;
-
-  constructor(
-    key: string,
-    words: readonly string[],
-    until: number,
-    reader: Reader<T>,
-    resolve: (told: T) => void,
-    reject: (error: unknown) => void,
-  ) {
-    this.key = key;
-    this.words = words;
-    this.until = until;
-    this.#reader = reader;
-    this.#resolve = resolve;
-    this.#reject = reject;
-  }
-
-  resolve(answer: unknown, once: boolean): void {
-    try {
-      this.#resolve(this.#reader.read(answer, once));
-    } catch (error) {
-      this.reject(error);
-    }
-  }
-
-  reject(error: unknown): void {
-    try {
-      this.#resolve(this.#reader.fail(error));
-    } catch (last) {
-      this.#reject(last);
-    }
-  }
+  fail?(error: unknown): T;
 }
 
 /** One of many. An error is an answer here. */

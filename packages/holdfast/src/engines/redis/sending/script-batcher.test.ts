@@ -19,7 +19,7 @@ function stage() {
   };
   const ask = (key: string) =>
     batcher.run(key, ["release", "id", "0"], { read: (answer) => answer, fail });
-  return { sent, ask, keys: () => sent.map((call) => call.keys) };
+  return { batcher, sent, ask, keys: () => sent.map((call) => call.keys) };
 }
 
 async function ticks(): Promise<void> {
@@ -100,4 +100,21 @@ test("three hundred thousand in one turn are all sent", async () => {
   await turn();
   for (const call of sent) call.answer();
   assert.equal((await answers).length, names.length);
+});
+
+test("a closed batcher refuses everything, and what was sent before is still answered", async () => {
+  const { batcher, sent, ask } = stage();
+  const before = ask("a");
+  await turn();
+  batcher.close();
+  const refused = { code: "ENGINE", effect: "none" };
+  await assert.rejects(ask("b"), refused);
+  await assert.rejects(batcher.runAtOnce(["b", "c"], ["renew-many"]), refused);
+  await assert.rejects(
+    batcher.runAll(["b", "c"], (key) => ({ key, words: ["inspect"] }), 100),
+    refused,
+  );
+  sent[0]!.answer();
+  assert.equal(await before, 1);
+  assert.equal(sent.length, 1);
 });

@@ -1,11 +1,12 @@
 import { systemClock, type Timer } from "../../../core/runtime/clock.js";
+import { EngineError } from "../../../errors.js";
 import type { Seam } from "../clients/connection.js";
 import type { Asked } from "../protocol/encode.js";
 import { slotOf } from "../protocol/slots.js";
 import { AdaptiveSpin } from "./adaptive-spin.js";
 import { batchesOf } from "./batches.js";
 import { CallQueue } from "./call-queue.js";
-import { Collection, type Operation, Part, type Reader, Single } from "./operation.js";
+import { Collection, type Operation, Part, type Reader } from "./operation.js";
 import { type CallListener, type CallTerms, ScriptCaller } from "./script-caller.js";
 
 const MANY_WAITING = 512;
@@ -38,6 +39,7 @@ export class ScriptBatcher implements CallListener {
   #flushing = false;
   /** Whether the last flush was of one operation: then nothing else is likely to come in this turn. */
   #oneByOne = false;
+  #isClosed = false;
 
   constructor(seam: Seam, terms: BatcherTerms) {
     this.#isCluster = seam.shards !== undefined;
@@ -46,31 +48,63 @@ export class ScriptBatcher implements CallListener {
     this.#spin = terms.spin ? new AdaptiveSpin() : null;
   }
 
-  /** until: where it waits for its turn for longer than that, it is not sent. */
-  run<T>(key: string, words: readonly string[], reader: Reader<T>, until = Infinity): Promise<T> {
+  /** Whether an answer counts only once replicas have confirmed it. */
+  get confirms(): boolean {
+    return this.#queue !== null;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** From now on, every operation is refused. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  /** Where it waits for its turn for longer than timeoutMs, it is not sent. */
+  run<T>(
+    key: string,
+    words: readonly string[],
+    reader: Reader<T>,
+    timeoutMs = Infinity,
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.#add(new Single(key, words, until, reader, resolve, reject));
+      if (this.#isClosed) return reject(closed());
+      const fail = (error: unknown) => {
+        if (reader.fail === undefined) return reject(error);
+        try {
+          resolve(reader.fail(error));
+        } catch (last) {
+          reject(last);
+        }
+      };
+      const read = (answer: unknown, once: boolean) => {
+        try {
+          resolve(reader.read(answer, once));
+        } catch (error) {
+          fail(error);
+        }
+      };
+      this.#add({ key, words, until: this.#until(timeoutMs), resolve: read, reject: fail });
     });
   }
 
   /** One that is about many resources goes by itself. Not on a Cluster. */
   runAtOnce(keys: readonly string[], words: readonly string[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
+      if (this.#isClosed) return reject(closed());
       void this.#caller.send([{ key: keys[0]!, keys, words, until: Infinity, resolve, reject }]);
     });
   }
 
-  /**
-   * Many at once, with an answer or an error for each: cheaper than a promise for each. What is not
-   * answered within patienceMs is an error then, and does not keep the others waiting.
-   */
-  runAll<R>(
-    refs: readonly R[],
-    ask: (ref: R) => Asked,
-    patienceMs: number,
-    until = Infinity,
-  ): Promise<unknown[]> {
+  /** Many at once, with an answer or an error for each: cheaper than a promise for each. */
+  runAll<R>(refs: readonly R[], ask: (ref: R) => Asked, timeoutMs: number): Promise<unknown[]> {
+    if (this.#isClosed) return Promise.reject(closed());
     if (refs.length === 0) return Promise.resolve([]);
+    // A shard that hangs must leave the core time to hear what the others said.
+    const patienceMs = this.#isCluster ? timeoutMs / 2 : Infinity;
+    const until = this.#until(timeoutMs);
     return new Promise((resolve) => {
       const all = new Collection(refs.length, patienceMs, resolve);
       for (let i = 0; i < refs.length; i++) this.#add(new Part(ask(refs[i]!), until, all, i));
@@ -86,6 +120,11 @@ export class ScriptBatcher implements CallListener {
     this.#spin?.answered();
     // After the microtasks that the answers are about to cause.
     if (this.#held !== null) process.nextTick(() => this.#flush());
+  }
+
+  /** Only where calls wait for their turn is one that nobody waits for any more not sent. */
+  #until(timeoutMs: number): number {
+    return this.#queue === null ? Infinity : systemClock.now() + timeoutMs;
   }
 
   #add(operation: Operation): void {
@@ -126,6 +165,10 @@ export class ScriptBatcher implements CallListener {
     if (this.#queue !== null) void this.#queue.send(slot, group);
     else for (const batch of batchesOf(group)) void this.#caller.send(batch);
   }
+}
+
+export function closed(): EngineError {
+  return new EngineError("the redis engine was closed", { effect: "none", retryable: false });
 }
 
 function bySlot(operations: readonly Operation[]): Map<number, Operation[]> {

@@ -10,7 +10,7 @@ import type {
 } from "../../../engine.js";
 import { EngineError, limitMismatch, UnsupportedError } from "../../../errors.js";
 import { emit } from "../../../events.js";
-import type { Views } from "../inspect.js";
+import type { Views } from "../inspect/views.js";
 import type { ZookeeperTerms } from "../options.js";
 import { hashOf, pathOf } from "../paths.js";
 import { tokenOf } from "../record.js";

@@ -24,7 +24,7 @@ import { settleEach } from "../../../engine-kit/settle-each.js";
 import { EngineError, limitMismatch } from "../../../errors.js";
 import { Rooms } from "../claims/resource-node.js";
 import { closedEngine, deadlineOf } from "../failure.js";
-import { listFolder } from "../inspect.js";
+import { Folder } from "../inspect/folder.js";
 import { LAYOUTS } from "../layout.js";
 import type { ZookeeperTerms } from "../options.js";
 import { hashOf, pathOf } from "../paths.js";
@@ -74,12 +74,14 @@ export class ZookeeperTtlEngine implements Engine {
   readonly #sessions: Sessions;
   readonly #ledgers: Ledgers;
   readonly #bells: Bells;
+  readonly #folder: Folder;
   readonly #listeners = new Set<(resource: string) => void>();
   #closed = false;
 
   constructor(terms: ZookeeperTerms) {
     this.#terms = terms;
     this.#sessions = new Sessions(terms, () => {});
+    this.#folder = new Folder(terms.place, this.#sessions);
     const rooms = new Rooms(LAYOUTS.holdfast, terms.acl);
     this.#ledgers = new Ledgers(new Records(this.#sessions, rooms, terms.acl));
     this.#bells = new Bells(this.#sessions, (resource) => {
@@ -189,16 +191,14 @@ export class ZookeeperTtlEngine implements Engine {
 
   async list(filter: ListFilter, call: Call): Promise<ListPage> {
     const until = this.#enter(call);
-    const session = this.#sessions.any();
-    return listFolder(session, this.#terms.place, filter, until, (resource) =>
-      this.#inspect(resource, until),
-    );
+    return this.#folder.list(filter, until, (resource) => this.#inspect(resource, until));
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     this.#listeners.clear();
     this.#bells.close();
+    this.#folder.forget();
     await this.#sessions.close();
   }
 

@@ -5,8 +5,8 @@ import type { Locks } from "../../../../locks.js";
 import { rotate } from "../support/rotation.fixture.js";
 import { Ground } from "../support/test-server.fixture.js";
 
-test("nodes that forget in turn: no overlap and no stale write in 15 s", async (t) => {
-  const report = await rotate(15_000, 5_000);
+test("nodes that forget in turn: no overlap and no stale write in 9 s", async (t) => {
+  const report = await rotate(9_000, 3_000);
   t.diagnostic(JSON.stringify(report));
   assert.ok(report.grants > 0 && report.restarts >= 3);
 });

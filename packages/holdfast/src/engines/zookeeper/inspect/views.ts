@@ -1,22 +1,14 @@
-import { compileGlob } from "../../core/acquiring/resource.js";
-import type {
-  HolderView,
-  ListFilter,
-  ListPage,
-  ResourceView,
-  RevokeRef,
-  Sequence,
-} from "../../engine.js";
-import { emit } from "../../events.js";
-import type { Claims } from "./claims/claims.js";
-import { type Line, markerOf } from "./claims/queue.js";
-import { type Found, holderView, tokenInUse } from "./claims/resource-node.js";
-import { refusal } from "./failure.js";
-import { type Place, pathOf, resourceOf } from "./paths.js";
-import { amended, tokenOf } from "./record.js";
-import { prove } from "./session/majority.js";
-import { CODES, getChildren, setData, sync } from "./wire/operations.js";
-import type { Session } from "./wire/session.js";
+import type { HolderView, ResourceView, RevokeRef, Sequence } from "../../../engine.js";
+import { emit } from "../../../events.js";
+import type { Claims } from "../claims/claims.js";
+import { type Line, markerOf } from "../claims/queue.js";
+import { type Found, holderView, tokenInUse } from "../claims/resource-node.js";
+import { refusal } from "../failure.js";
+import { type Place, pathOf } from "../paths.js";
+import { amended, tokenOf } from "../record.js";
+import { prove } from "../session/majority.js";
+import { CODES, setData } from "../wire/operations.js";
+import type { Session } from "../wire/session.js";
 
 const MOST_TRIES = 5;
 
@@ -106,11 +98,6 @@ export class Views {
     };
   }
 
-  list(session: Session, filter: ListFilter, until: number): Promise<ListPage> {
-    const view = (resource: string) => this.inspect(session, resource, until);
-    return listFolder(session, this.#place, filter, until, view);
-  }
-
   /**
    * How much is left of those that were left behind; 0 for one that is over and that nobody has taken
    * away yet. Others are not in it.
@@ -141,37 +128,4 @@ export class Views {
       }) ?? null;
     return { found, line, room };
   }
-}
-
-/** A page of the resources in the folder. Names in order, so that a cursor is the last one seen. */
-export async function listFolder(
-  session: Session,
-  place: Place,
-  { match, cursor, max }: ListFilter,
-  until: number,
-  view: (resource: string) => Promise<ResourceView>,
-): Promise<ListPage> {
-  const folder = place.folder || "/";
-  const [synced, children] = await Promise.all([
-    session.ask(sync(folder), until),
-    session.ask(getChildren(folder), until),
-  ]);
-  if (synced.err !== CODES.ok) throw refusal(synced.err);
-  if (children.value === null && children.err !== CODES.noNode) throw refusal(children.err);
-  const glob = compileGlob(match);
-  const matching = (children.value?.names ?? [])
-    .filter((name) => cursor === null || name > cursor)
-    .sort()
-    .flatMap((name) => {
-      const resource = resourceOf(place, name);
-      return resource !== null && glob.test(resource) ? [{ name, resource }] : [];
-    });
-  const page = matching.slice(0, max);
-  const views = await Promise.all(page.map(({ resource }) => view(resource)));
-  return {
-    views: views.filter(
-      ({ holders, waiters, closedMs }) => holders.length + waiters.length + closedMs > 0,
-    ),
-    cursor: matching.length > max ? page.at(-1)!.name : null,
-  };
 }

@@ -1,0 +1,33 @@
+import type { Clock } from "../runtime/clock.js";
+import type { HeldLease, Lease } from "./lease.js";
+
+// How long close() waits for functions that it has told to stop.
+const STOPPING_MS = 1_000;
+
+/**
+ * Tells every holder to stop, and releases. A function of run() or once() has a moment to end in; the
+ * resource of one that goes on is not given away under it, and is free when the ttl is over.
+ */
+export async function endLeases(
+  leases: readonly HeldLease[],
+  runs: ReadonlyMap<Lease, Promise<unknown>>,
+  clock: Clock,
+): Promise<void> {
+  for (const lease of leases) lease.lose("closed", false);
+  const alone = leases.filter((lease) => !runs.has(lease));
+  const works = leases.flatMap((lease) => runs.get(lease) ?? []);
+  await Promise.all([...alone.map((lease) => lease[Symbol.asyncDispose]()), moment(works, clock)]);
+  for (const lease of leases) lease.letExpire();
+}
+
+/** Waits until all of these have settled, but not for long. */
+function moment(works: readonly Promise<unknown>[], clock: Clock): Promise<void> {
+  if (works.length === 0) return Promise.resolve();
+  return new Promise((resolve) => {
+    const timer = clock.timer(STOPPING_MS, resolve, true);
+    void Promise.allSettled(works).then(() => {
+      timer.cancel();
+      resolve();
+    });
+  });
+}

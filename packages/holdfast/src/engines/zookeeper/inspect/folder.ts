@@ -1,0 +1,106 @@
+import { randomBytes } from "node:crypto";
+import { compileGlob } from "../../../core/acquiring/resource.js";
+import { systemClock, type Timer } from "../../../core/runtime/clock.js";
+import type { ListFilter, ListPage, ResourceView } from "../../../engine.js";
+import { SortedNames } from "../../../engine-kit/sorted-names.js";
+import { refusal } from "../failure.js";
+import { type Place, resourceOf } from "../paths.js";
+import type { Sessions } from "../session/sessions.js";
+import { CODES, getChildren, sync } from "../wire/operations.js";
+
+// Whoever takes longer from page to page reads the names again, which costs little at that pace.
+const KEPT_MS = 10_000;
+const LOOKS_A_PAGE = 4_096;
+
+/**
+ * The folder of all resources, page by page. ZooKeeper tells all names of a folder or none, so they
+ * are kept from one page to the next. One reading is kept, the latest: it has every name that is there
+ * all the while, also for lists that began before it. So lists at the same time share it, and one that
+ * is left off half-way leaves nothing of its own.
+ */
+export class Folder {
+  readonly #place: Place;
+  readonly #sessions: Sessions;
+  /** In every cursor: one of another engine may be of a later moment than what is kept here. */
+  readonly #id = randomBytes(6).toString("hex");
+  #kept: SortedNames | null = null;
+  #asked = 0;
+  /** The number of the latest reading that was kept. */
+  #latest = 0;
+  #timer: Timer | null = null;
+
+  constructor(place: Place, sessions: Sessions) {
+    this.#place = place;
+    this.#sessions = sessions;
+  }
+
+  async list(
+    { match, cursor, max }: ListFilter,
+    until: number,
+    view: (resource: string) => Promise<ResourceView>,
+  ): Promise<ListPage> {
+    const [id, after = null] = cursor === null ? [null] : parted(cursor);
+    const kept = id === this.#id ? this.#kept : null;
+    const names = kept ?? (await this.#read(until));
+    if (kept !== null) this.#keep(kept);
+    const { found, last } = this.#page(names, after, match, max);
+    // A page that asks for nothing would let nothing else happen before the next one.
+    if (found.length === 0) await new Promise<void>((turned) => setImmediate(turned));
+    const views = await Promise.all(found.map(view));
+    return {
+      views: views.filter(
+        ({ holders, waiters, closedMs }) => holders.length + waiters.length + closedMs > 0,
+      ),
+      cursor: last === null ? null : `${this.#id}/${last}`,
+    };
+  }
+
+  forget(): void {
+    this.#timer?.cancel();
+    this.#kept = null;
+  }
+
+  /** Some resources that match, and the last name that was looked at; null where there is no other. */
+  #page(names: SortedNames, after: string | null, match: string, max: number) {
+    const glob = compileGlob(match);
+    const found: string[] = [];
+    let [looks, last] = [0, ""];
+    for (const name of names.after(after)) {
+      if (found.length === max || looks++ === LOOKS_A_PAGE) return { found, last };
+      last = name;
+      const resource = resourceOf(this.#place, name);
+      if (resource !== null && glob.test(resource)) found.push(resource);
+    }
+    return { found, last: null };
+  }
+
+  async #read(until: number): Promise<SortedNames> {
+    const number = ++this.#asked;
+    const folder = this.#place.folder || "/";
+    const [synced, children] = await this.#sessions.on(
+      () => this.#sessions.any(),
+      (session) =>
+        Promise.all([session.ask(sync(folder), until), session.ask(getChildren(folder), until)]),
+    );
+    if (synced.err !== CODES.ok) throw refusal(synced.err);
+    if (children.value === null && children.err !== CODES.noNode) throw refusal(children.err);
+    const names = await SortedNames.of(children.value?.names ?? []);
+    if (number > this.#latest) {
+      this.#latest = number;
+      this.#keep(names);
+    }
+    return names;
+  }
+
+  #keep(names: SortedNames): void {
+    this.#kept = names;
+    this.#timer?.cancel();
+    this.#timer = systemClock.timer(KEPT_MS, () => this.forget(), false);
+  }
+}
+
+/** Names have no slash, see paths.ts. */
+function parted(cursor: string): [id: string, name: string] {
+  const slash = cursor.indexOf("/");
+  return [cursor.slice(0, slash), cursor.slice(slash + 1)];
+}

@@ -1,0 +1,59 @@
+import { createHash } from "node:crypto";
+import { systemClock } from "../../../../core/runtime/clock.js";
+import { writeLedger } from "../../ttl/record.js";
+import { create, multi, type Operation } from "../../wire/operations.js";
+import type { Ground } from "./test-server.fixture.js";
+
+const AT_ONCE = 100;
+// A busy machine may stop the server for seconds, and this is no test of that.
+const PATIENCE_MS = 60_000;
+const NOTHING = Buffer.alloc(0);
+const TERMS = {
+  mode: "exclusive",
+  limit: null,
+  tokens: 1,
+  ttlMs: 600_000,
+  lockDelayMs: 0,
+} as const;
+const HOLDING = { beat: 0, order: 0, index: 0, revoked: false, left: false };
+
+/**
+ * name-<first> to name-<last>, held by somebody; sooner than by asking for them one by one. The nodes of
+ * a session would end with it, so these stay.
+ */
+export async function fill(ground: Ground, hold: "session" | "ttl", first: number, last: number) {
+  const folder = hold === "session" ? "/holdfast" : "/holdfast-ttl";
+  const session = ground.session({ timeoutMs: PATIENCE_MS });
+  const ask = (operation: Operation<unknown>) =>
+    session.ask(operation, systemClock.now() + PATIENCE_MS);
+  await ask(node(folder, NOTHING));
+  const write = hold === "session" ? claimed : recorded;
+  for (let from = first; from <= last; from += AT_ONCE) {
+    const parts: Operation<unknown>[] = [];
+    for (let i = from; i < Math.min(from + AT_ONCE, last + 1); i++) {
+      parts.push(...write(`${folder}/name-${i}`));
+    }
+    await ask(multi(parts));
+  }
+  await session.close();
+}
+
+function claimed(room: string): Operation<unknown>[] {
+  const data = Buffer.from(JSON.stringify({ ...TERMS, label: "somebody" }));
+  return [node(room, NOTHING), node(`${room}/x-${hashOf(room)}-0000000000`, data)];
+}
+
+function recorded(path: string): Operation<unknown>[] {
+  const hash = hashOf(path);
+  const holding = { ...TERMS, ...HOLDING, token: "1024", label: "somebody" };
+  const ledger = { grants: { [hash]: holding }, graves: new Map<string, number>() };
+  return [node(path, writeLedger(hash, ledger)), node(`${path}/${hash}`, NOTHING)];
+}
+
+function node(path: string, data: Buffer): Operation<unknown> {
+  return create(path, data, "persistent", "open");
+}
+
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 32);
+}

@@ -1,0 +1,40 @@
+// What a list costs a server for each name, among few names and among many.
+import assert from "node:assert/strict";
+import type { Locks } from "../locks.js";
+
+const FEW = 1_000;
+const MANY = 4_000;
+// What is quadratic costs four times as much a name.
+const MOST_GROWTH = 2;
+
+export interface ListCostGround {
+  readonly locks: Locks;
+  /** Holds name-<first> to name-<last>. */
+  fill(first: number, last: number): Promise<void>;
+  /** What was asked of the server, or read by it, so far. */
+  cost(): number | Promise<number>;
+  readonly mostPerName: number;
+}
+
+export async function checkListCost(ground: ListCostGround): Promise<void> {
+  await ground.fill(1, FEW);
+  await costOf(ground, FEW);
+  const few = await costOf(ground, FEW);
+  await ground.fill(FEW + 1, MANY);
+  const many = await costOf(ground, MANY);
+  assert.ok(many <= few * MOST_GROWTH, `${few} a name among ${FEW}, ${many} among ${MANY}`);
+  assert.ok(many <= ground.mostPerName, `${many} a name`);
+}
+
+/** Lists so many names, each once. */
+async function costOf({ locks, cost }: ListCostGround, count: number): Promise<number> {
+  const before = await cost();
+  const names = new Set<string>();
+  let views = 0;
+  for await (const { resource } of locks.list()) {
+    names.add(resource);
+    views++;
+  }
+  assert.deepEqual([views, names.size], [count, count]);
+  return ((await cost()) - before) / count;
+}

@@ -1,11 +1,11 @@
 import type { Claim, HolderView, ResourceView } from "../../engine.js";
 import { limitMismatch } from "../../errors.js";
-import { Line } from "./queue.js";
+import { Queue } from "./queue.js";
 
 // Who is refused or waits is told of so many holders at most: thousands of readers would be listed
 // anew with every heartbeat.
-const HOLDERS_TOLD = 16;
-const FEW = 16;
+const MAX_HOLDERS_REPORTED = 16;
+const SPARE_ENTRIES = 16;
 
 /** A grant as the store keeps it. It blocks others until its lock-delay is over, too. */
 export interface Holding {
@@ -25,62 +25,63 @@ export interface Holding {
 }
 
 /** One resource: one exclusive holding or any number of shared ones, and those who wait. */
-export class Room {
+export class ResourceRecords {
   readonly holdings = new Map<string, Holding>();
   /** First come, first served; a waiter is eligible only if everyone before it is. */
-  readonly line = new Line();
+  readonly queue = new Queue();
   /** Rising tokens, for finding one by halves. Those that have ended stay in it for a while. */
   #byToken: Holding[] = [];
   // Of the latest holding. All that are here are of one mode, and share one limit.
-  #latest: Claim | null = null;
+  #latestClaim: Claim | null = null;
   // No holding ends before this instant, so until then nobody has to look at each of them. It may be
   // too early, because a renewal does not move it.
-  #firstEnd = Infinity;
+  #earliestEnd = Infinity;
 
   get isEmpty(): boolean {
-    return this.holdings.size === 0 && this.line.length === 0;
+    return this.holdings.size === 0 && this.queue.length === 0;
   }
 
   add(holding: Holding): void {
-    this.#latest = holding.claim;
+    this.#latestClaim = holding.claim;
     this.holdings.set(holding.claim.grantId, holding);
     this.#byToken.push(holding);
-    if (this.#byToken.length > 2 * this.holdings.size + FEW) this.#forgetEnded();
-    this.expect(holding);
+    if (this.#byToken.length > 2 * this.holdings.size + SPARE_ENTRIES)
+      this.#removeEndedFromByToken();
+    this.noteEnd(holding);
   }
 
   /** The holding may end earlier than the others. */
-  expect({ expiresAt, claim }: Holding): void {
-    this.#firstEnd = Math.min(this.#firstEnd, expiresAt + claim.lockDelayMs);
+  noteEnd({ expiresAt, claim }: Holding): void {
+    this.#earliestEnd = Math.min(this.#earliestEnd, expiresAt + claim.lockDelayMs);
   }
 
   /** Removes what is over. */
-  tidy(now: number): void {
-    if (now < this.#firstEnd) return;
-    this.#firstEnd = Infinity;
+  removeEnded(now: number): void {
+    if (now < this.#earliestEnd) return;
+    this.#earliestEnd = Infinity;
     for (const [grantId, holding] of this.holdings) {
       if (holding.expiresAt + holding.claim.lockDelayMs <= now) this.holdings.delete(grantId);
-      else this.expect(holding);
+      else this.noteEnd(holding);
     }
   }
 
   /** How long nothing ends by itself, at least. */
-  quietMs(now: number): number {
-    return this.holdings.size === 0 ? Infinity : this.#firstEnd - now;
+  nextEndMs(now: number): number {
+    return this.holdings.size === 0 ? Infinity : this.#earliestEnd - now;
   }
 
   fits(claim: Claim): boolean {
-    const kind = this.#kind;
-    if (kind === null) return true;
-    if (claim.mode === "exclusive" || kind.mode === "exclusive") return false;
+    const sample = this.#sampleClaim;
+    if (sample === null) return true;
+    if (claim.mode === "exclusive" || sample.mode === "exclusive") return false;
     return claim.limit === null || this.holdings.size < claim.limit;
   }
 
   /** All shared claims of a resource have one limit, so one of those who hold or wait tells it. */
   refuseOtherLimit(claim: Claim): void {
     if (claim.mode !== "shared") return;
-    const kind = this.#kind;
-    const limit = kind?.mode === "shared" ? kind.limit : this.line.limit;
+    const sample = this.#sampleClaim;
+    const limit = sample?.mode === "shared" ? sample.limit : this.queue.limit;
     if (limit === undefined || limit === claim.limit) return;
     throw limitMismatch(claim.resource, claim.limit, limit);
   }
@@ -94,7 +95,7 @@ export class Room {
       else high = middle;
     }
     const found = this.#byToken[low - 1];
-    if (found === undefined || !this.#isHere(found) || found.expiresAt <= now) return null;
+    if (found === undefined || !this.#isCurrent(found) || found.expiresAt <= now) return null;
     return token < found.token + BigInt(found.claim.tokens) ? found : null;
   }
 
@@ -103,7 +104,7 @@ export class Room {
     const views: HolderView[] = [];
     for (const holding of this.holdings.values()) {
       if (holding.expiresAt > now) views.push(holderView(holding, now));
-      if (views.length === HOLDERS_TOLD) break;
+      if (views.length === MAX_HOLDERS_REPORTED) break;
     }
     return views;
   }
@@ -116,7 +117,7 @@ export class Room {
       if (expiresAt > now) holders.push(holderView(holding, now));
       else closedMs = Math.max(closedMs, expiresAt + claim.lockDelayMs - now);
     }
-    const waiters = [...this.line].map(({ claim: { mode, label } }, position) => ({
+    const waiters = [...this.queue].map(({ claim: { mode, label } }, position) => ({
       mode,
       label,
       position,
@@ -124,17 +125,17 @@ export class Room {
     return { resource, holders, waiters, closedMs };
   }
 
-  /** A claim of the kind that all holders have; null where nobody holds. */
-  get #kind(): Claim | null {
-    return this.holdings.size === 0 ? null : this.#latest;
+  /** A claim of the sample that all holders have; null where nobody holds. */
+  get #sampleClaim(): Claim | null {
+    return this.holdings.size === 0 ? null : this.#latestClaim;
   }
 
-  #isHere(holding: Holding): boolean {
+  #isCurrent(holding: Holding): boolean {
     return this.holdings.get(holding.claim.grantId) === holding;
   }
 
-  #forgetEnded(): void {
-    this.#byToken = this.#byToken.filter((holding) => this.#isHere(holding));
+  #removeEndedFromByToken(): void {
+    this.#byToken = this.#byToken.filter((holding) => this.#isCurrent(holding));
   }
 }
 

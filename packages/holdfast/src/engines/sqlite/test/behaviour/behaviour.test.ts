@@ -11,16 +11,16 @@ import { type Binding, loadBinding } from "../../file/client.js";
 import { openDatabase } from "../../file/database.js";
 import { sqliteEngine } from "../../index.js";
 import { resolveSqlite } from "../../options.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { TestServer } from "../support/test-server.fixture.js";
 
 const TABLES = ["grants", "waiters", "peers", "tombstones", "sightings"];
 
 test("while another process writes for long, calls fail in time, without effect, and this process runs on", async () => {
-  await using ground = new Ground();
-  await using locks = await connect(ground.url);
+  await using server = new TestServer();
+  await using locks = await connect(server.url);
   const lease = await locks.acquire("held");
   // As a process would that was stopped in the middle of its transaction.
-  const writer = await openDatabase(resolveSqlite({ path: ground.path }), "quick");
+  const writer = await openDatabase(resolveSqlite({ path: server.path }), "quick");
   writer.exec("BEGIN IMMEDIATE");
   let ticks = 0;
   const ticking = setInterval(() => ticks++, 5);
@@ -40,11 +40,11 @@ test("while another process writes for long, calls fail in time, without effect,
 test("a thread and its main thread exclude each other and wake each other", async () => {
   // Woken, not found by a heartbeat: the head of the line has one every 250 ms.
   await soon(200, async () => {
-    await using ground = new Ground();
-    await using locks = await connect(ground.url);
+    await using server = new TestServer();
+    await using locks = await connect(server.url);
     const lease = await locks.acquire("a");
     const file = fileURLToPath(new URL("../support/holder.child.js", import.meta.url));
-    const worker = new Worker(file, { argv: [ground.url, "a", "{}"], stdin: true, stdout: true });
+    const worker = new Worker(file, { argv: [server.url, "a", "{}"], stdin: true, stdout: true });
     const held = new Promise((read) => worker.stdout.once("data", (text) => read(`${text}`)));
     while ((await locks.inspect("a")).waiters.length === 0) await pause(10);
     const tookMs = await timed(async () => {
@@ -58,9 +58,9 @@ test("a thread and its main thread exclude each other and wake each other", asyn
 });
 
 test("1,000 aborted waits leave no row and no memory", async () => {
-  await using ground = new Ground();
-  const locks = await connect(ground.url);
-  const other = await connect(ground.url);
+  await using server = new TestServer();
+  const locks = await connect(server.url);
+  const other = await connect(server.url);
   const lease = await locks.acquire("a");
   const abortWaits = async (count: number) => {
     for (let i = 0; i < count; i += 50) {
@@ -86,23 +86,23 @@ test("1,000 aborted waits leave no row and no memory", async () => {
   await other.close();
   await locks.close();
   for (const table of TABLES)
-    assert.deepEqual(await ground.sql(`SELECT * FROM ${table}`), [], table);
+    assert.deepEqual(await server.sql(`SELECT * FROM ${table}`), [], table);
 });
 
 test("both bindings work on one file, where Node has its own", async (t) => {
-  await using ground = new Ground();
+  await using server = new TestServer();
   const own: Binding[] = process.getBuiltinModule("node:sqlite") ? ["node:sqlite"] : [];
   if (own.length === 0) t.diagnostic("this Node has no SQLite of its own; newer ones run both");
   for (const binding of [...own, "libsql" as const]) {
     await loadBinding(binding);
-    await using locks = await connect(sqliteEngine({ path: ground.path, binding }));
+    await using locks = await connect(sqliteEngine({ path: server.path, binding }));
     assert.ok((await locks.acquire("a")).held);
   }
 });
 
 test("5,000 leases are kept by one process in batches, and none is lost", async () => {
-  await using ground = new Ground();
-  await using locks = await connect(ground.url);
+  await using server = new TestServer();
+  await using locks = await connect(server.url);
   const leases: Lease[] = [];
   for (let i = 0; i < 5_000; i++) leases.push(await locks.acquire(`r${i}`, { ttlMs: 8_000 }));
   await pause(9_000);

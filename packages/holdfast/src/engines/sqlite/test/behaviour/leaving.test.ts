@@ -5,22 +5,22 @@ import { connect } from "../../../../connect.js";
 import type { Claim, Engine } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { sqliteEngine } from "../../index.js";
-import { canRun, Ground } from "../support/test-server.fixture.js";
+import { canRun, TestServer } from "../support/test-server.fixture.js";
 
 const LEFT_MS = 10_000;
 
 for (const [how, end] of [
   ["killed", (child) => child.process.kill("SIGKILL")],
   ["ended without close", (child) => child.process.stdin!.end()],
-] as const satisfies [string, (child: ReturnType<Ground["child"]>) => void][]) {
+] as const satisfies [string, (child: ReturnType<TestServer["child"]>) => void][]) {
   test(`a run keeps others out for atLeastMs when its process is ${how}`, async () => {
-    await using ground = new Ground();
-    const first = ground.child("once", [ground.url, "nightly", "4000"]);
+    await using server = new TestServer();
+    const first = server.child("once", [server.url, "nightly", "4000"]);
     const startedAt = performance.now();
     assert.equal(await first.line(), "ran");
     end(first);
     await first.exited;
-    await using locks = await connect(ground.url);
+    await using locks = await connect(server.url);
     const again = () => locks.once("nightly", { atMostMs: 1_000 }, () => "again");
     assert.equal((await again()).ran, false);
     while (!(await again()).ran) await new Promise((look) => setTimeout(look, 20));
@@ -30,8 +30,8 @@ for (const [how, end] of [
 }
 
 test("nothing but time or force ends a grant that was left, and nothing extends it", async () => {
-  await using ground = new Ground();
-  const engine = sqliteEngine({ path: ground.path });
+  await using server = new TestServer();
+  const engine = sqliteEngine({ path: server.path });
   const { claim, token } = await left(engine, "a");
   assert.deepEqual(await engine.renew([{ ...claim, ttlMs: 60_000 }], now()), [
     { kind: "gone", why: "expired" },
@@ -52,10 +52,10 @@ test("nothing but time or force ends a grant that was left, and nothing extends 
 });
 
 test("a forced revocation of a grant that was left lets in who waits for it", async () => {
-  await using ground = new Ground();
-  const engine = sqliteEngine({ path: ground.path });
+  await using server = new TestServer();
+  const engine = sqliteEngine({ path: server.path });
   const { token } = await left(engine, "a");
-  await using locks = await connect(ground.url);
+  await using locks = await connect(server.url);
   const waiting = locks.acquire("a", { waitMs: 30_000 });
   while ((await locks.inspect("a")).waiters.length === 0) await locks.inspect("a");
   await engine.revoke({ resource: "a", token, force: true }, now());
@@ -64,8 +64,8 @@ test("a forced revocation of a grant that was left lets in who waits for it", as
 });
 
 test("a late copy of a renewal does not bring a grant back to the one who left it", async () => {
-  await using ground = new Ground();
-  const engine = sqliteEngine({ path: ground.path });
+  await using server = new TestServer();
+  const engine = sqliteEngine({ path: server.path });
   const early = now();
   const { claim } = await left(engine, "a");
   for (const leave of [false, true]) {
@@ -79,12 +79,12 @@ test("a late copy of a renewal does not bring a grant back to the one who left i
 test("a grant that was left is waited out in another time namespace", async (t) => {
   const ahead = ["unshare", "--time", "--monotonic", "5000", "--fork", "--kill-child"];
   if (!canRun(t, ahead)) return;
-  await using ground = new Ground();
-  const first = ground.child("once", [ground.url, "nightly", "1500"]);
+  await using server = new TestServer();
+  const first = server.child("once", [server.url, "nightly", "1500"]);
   assert.equal(await first.line(), "ran");
   first.process.kill("SIGKILL");
   await first.exited;
-  const once = () => ground.child("once", [ground.url, "nightly", "0"], ahead);
+  const once = () => server.child("once", [server.url, "nightly", "0"], ahead);
   const seen = once();
   assert.equal(await seen.line(), "kept out");
 });

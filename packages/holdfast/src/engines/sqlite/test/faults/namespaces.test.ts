@@ -5,16 +5,16 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { connect } from "../../../../connect.js";
 import { systemClock } from "../../../../core/runtime/clock.js";
-import { canRun, Ground } from "../support/test-server.fixture.js";
+import { canRun, TestServer } from "../support/test-server.fixture.js";
 
 const OTHER_BOOT_TIME = ["unshare", "--time", "--boottime", "100000", "--fork", "--kill-child"];
 
 test("a holder whose time namespace shows another boot time is alive to a rival outside", async (t) => {
   if (!canRun(t, OTHER_BOOT_TIME)) return;
-  await using ground = new Ground();
-  const holder = ground.child("holder", [ground.url, "a", '{"ttlMs":4000}'], OTHER_BOOT_TIME);
+  await using server = new TestServer();
+  const holder = server.child("holder", [server.url, "a", '{"ttlMs":4000}'], OTHER_BOOT_TIME);
   assert.match((await holder.line())!, /^held/);
-  await using locks = await connect(ground.url);
+  await using locks = await connect(server.url);
   assert.ok((await locks.tryAcquire("a")) === null, "it is alive");
   await pause(6_000);
   assert.ok((await locks.tryAcquire("a")) === null, "it renews, so it lives longer than its ttl");
@@ -28,15 +28,15 @@ test("a holder whose time namespace shows another boot time is alive to a rival 
 
 test("a holder and a waiter are alive to a rival whose time namespace shows another boot time", async (t) => {
   if (!canRun(t, OTHER_BOOT_TIME)) return;
-  await using ground = new Ground();
-  const holder = ground.child("holder", [ground.url, "a", '{"ttlMs":60000}']);
+  await using server = new TestServer();
+  const holder = server.child("holder", [server.url, "a", '{"ttlMs":60000}']);
   assert.match((await holder.line())!, /^held/);
-  const waiter = ground.child("holder", [ground.url, "a", '{"ttlMs":60000,"waitMs":60000}']);
-  const place = await firstPlace(ground);
-  const rival = ground.child("rival", [ground.url, "a"], OTHER_BOOT_TIME);
+  const waiter = server.child("holder", [server.url, "a", '{"ttlMs":60000,"waitMs":60000}']);
+  const head = await headOfQueue(server);
+  const rival = server.child("rival", [server.url, "a"], OTHER_BOOT_TIME);
   assert.equal(await rival.line(), "busy");
   await rival.exited;
-  assert.equal(await firstPlace(ground), place, "the waiter has not lost its place");
+  assert.equal(await headOfQueue(server), head, "the waiter has not lost its place");
   holder.say("state");
   assert.equal(await holder.line(), "state true");
   holder.say("release");
@@ -46,13 +46,13 @@ test("a holder and a waiter are alive to a rival whose time namespace shows anot
 
 test("a waiter in a time namespace with another boot time keeps its place when others open the file", async (t) => {
   if (!canRun(t, OTHER_BOOT_TIME)) return;
-  await using ground = new Ground();
-  await using locks = await connect(ground.url);
+  await using server = new TestServer();
+  await using locks = await connect(server.url);
   const lease = await locks.acquire("a");
-  const waiter = ground.child("holder", [ground.url, "a", '{"waitMs":60000}'], OTHER_BOOT_TIME);
-  const place = await firstPlace(ground);
-  assert.equal(await ground.child("rival", [ground.url, "a"]).line(), "busy");
-  assert.equal(await firstPlace(ground), place, "the waiter has not lost its place");
+  const waiter = server.child("holder", [server.url, "a", '{"waitMs":60000}'], OTHER_BOOT_TIME);
+  const head = await headOfQueue(server);
+  assert.equal(await server.child("rival", [server.url, "a"]).line(), "busy");
+  assert.equal(await headOfQueue(server), head, "the waiter has not lost its place");
   await lease.release();
   assert.match((await waiter.line())!, /^held/);
 });
@@ -62,11 +62,11 @@ test("a time namespace that got the number of an earlier one is another frame", 
   // at its own instants says nothing at the instants of the second.
   const ahead = (seconds: number) => ["unshare", "--time", "--monotonic", `${seconds}`, "--fork"];
   if (!canRun(t, ahead(1))) return;
-  await using ground = new Ground();
-  const holder = ground.child("holder", [ground.url, "a", '{"ttlMs":60000}']);
+  await using server = new TestServer();
+  const holder = server.child("holder", [server.url, "a", '{"ttlMs":60000}']);
   assert.match((await holder.line())!, /^held/);
   for (let seconds = 1_000; seconds <= 5_000; seconds += 1_000) {
-    const rival = ground.child("rival", [ground.url, "a"], ahead(seconds));
+    const rival = server.child("rival", [server.url, "a"], ahead(seconds));
     assert.equal(await rival.line(), "busy", `seen from ${seconds} s ahead`);
     await rival.exited;
   }
@@ -84,12 +84,12 @@ test("a holder is alive to a rival of its pid namespace, whichever of them sees 
     [ownProc, []],
     [[], ownProc],
   ] as const) {
-    await using ground = new Ground();
+    await using server = new TestServer();
     const started = [...asPid1, ...holderSees];
-    const holder = ground.child("holder", [ground.url, "a", '{"ttlMs":60000}'], started);
+    const holder = server.child("holder", [server.url, "a", '{"ttlMs":60000}'], started);
     assert.match((await holder.line())!, /^held/);
     const enter = ["nsenter", `--pid=/proc/${holder.process.pid}/ns/pid_for_children`];
-    const rival = ground.child("rival", [ground.url, "a"], [...enter, ...rivalSees]);
+    const rival = server.child("rival", [server.url, "a"], [...enter, ...rivalSees]);
     assert.equal(await rival.line(), "busy");
     holder.say("state");
     assert.equal(await holder.line(), "state true");
@@ -97,27 +97,27 @@ test("a holder is alive to a rival of its pid namespace, whichever of them sees 
 });
 
 test("a waiter in a container that shows a boot id of its own keeps its place when others open the file", async (t) => {
-  await using ground = new Ground();
-  const bootId = join(ground.folder, "boot_id");
+  await using server = new TestServer();
+  const bootId = join(server.folder, "boot_id");
   writeFileSync(bootId, "00000000-0000-4000-8000-000000000001\n");
   const mount = `mount --bind "${bootId}" /proc/sys/kernel/random/boot_id && exec "$@"`;
   const container = ["unshare", "--mount", "sh", "-c", mount, "sh"];
   if (!canRun(t, container)) return;
-  await using locks = await connect(ground.url);
+  await using locks = await connect(server.url);
   const lease = await locks.acquire("a");
-  const waiter = ground.child("holder", [ground.url, "a", '{"waitMs":60000}'], container);
-  const place = await firstPlace(ground);
-  assert.equal(await ground.child("rival", [ground.url, "a"]).line(), "busy");
-  assert.equal(await firstPlace(ground), place, "the waiter has not lost its place");
+  const waiter = server.child("holder", [server.url, "a", '{"waitMs":60000}'], container);
+  const head = await headOfQueue(server);
+  assert.equal(await server.child("rival", [server.url, "a"]).line(), "busy");
+  assert.equal(await headOfQueue(server), head, "the waiter has not lost its place");
   await lease.release();
   assert.match((await waiter.line())!, /^held/);
 });
 
 /** The grantId at the head of the line; a waiter that lost its place stands there with another. */
-async function firstPlace(ground: Ground): Promise<unknown> {
+async function headOfQueue(server: TestServer): Promise<unknown> {
   const until = systemClock.now() + 30_000;
   for (;;) {
-    const [row] = await ground.sql("SELECT grant_id FROM waiters ORDER BY seq LIMIT 1");
+    const [row] = await server.sql("SELECT grant_id FROM waiters ORDER BY seq LIMIT 1");
     if (row !== undefined) return row.grant_id;
     assert.ok(systemClock.now() < until, "nobody stood in line");
     await pause(10);

@@ -8,7 +8,7 @@ import { openDatabase } from "../../file/database.js";
 import { resolveSqlite } from "../../options.js";
 
 /** A folder of its own for each test, gone with everything in it afterwards. */
-export class Ground implements AsyncDisposable {
+export class TestServer implements AsyncDisposable {
   readonly folder = mkdtempSync(join(tmpdir(), "holdfast-sqlite-"));
   readonly path = join(this.folder, "locks.db");
   readonly url = `sqlite:${this.path}`;

@@ -4,7 +4,7 @@ import type { Fault, Place } from "../../../../test-support/torture/player.fixtu
 import { openDatabase } from "../../file/database.js";
 import { resolveSqlite } from "../../options.js";
 import { trueGrants } from "./harness.fixture.js";
-import { Ground } from "./test-server.fixture.js";
+import { TestServer } from "./test-server.fixture.js";
 
 const TTL_MS = 1_500;
 const LONGEST_LOCK_MS = 600;
@@ -12,20 +12,20 @@ const BEGINS = 1_000;
 
 /** One file; what goes wrong there is processes that die, stop, or keep the file to themselves. */
 export async function sqlitePlace(): Promise<Place> {
-  const ground = new Ground();
-  await (await connect(ground.url)).close();
-  const records = await openDatabase(resolveSqlite({ path: ground.path }), "quick");
+  const server = new TestServer();
+  await (await connect(server.url)).close();
+  const records = await openDatabase(resolveSqlite({ path: server.path }), "quick");
   return {
     ttlMs: TTL_MS,
     can: { shared: true, limits: true, lockDelay: true },
-    url: () => ground.url,
-    directUrl: ground.url,
+    url: () => server.url,
+    directUrl: server.url,
     noticesDeath: true,
-    faults: [locked(ground.path)],
+    faults: [locked(server.path)],
     truth: (resource) => trueGrants(records, resource),
     async [Symbol.asyncDispose]() {
       records.close();
-      await ground[Symbol.asyncDispose]();
+      await server[Symbol.asyncDispose]();
     },
   };
 }

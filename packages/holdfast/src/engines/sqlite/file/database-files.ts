@@ -4,7 +4,7 @@ import { EngineError } from "../../../errors.js";
 // A look costs a tenth of a transaction, so a loop of them does not look each time. A grant of these
 // few milliseconds is no worse off than one of the moment before the file was taken away: neither can
 // be renewed.
-const LOOK_GOOD_MS = 5;
+const CHECK_EVERY_MS = 5;
 
 /**
  * The files that a connection has open. SQLite keeps using them after they were removed or renamed,
@@ -17,7 +17,7 @@ export class DatabaseFiles {
   readonly #path: string;
   readonly #database: BigIntStats;
   #companions: readonly Companion[] | null = null;
-  #goodUntil = -Infinity;
+  #nextCheckAt = -Infinity;
 
   private constructor(path: string, database: BigIntStats) {
     this.#path = path;
@@ -26,13 +26,13 @@ export class DatabaseFiles {
 
   /** For a connection that is opened after this. Null where there is no file yet. */
   static at(path: string): DatabaseFiles | null {
-    const database = look(path);
+    const database = statFile(path);
     return database === null ? null : new DatabaseFiles(path, database);
   }
 
   static mustBeAt(path: string): DatabaseFiles {
     const files = DatabaseFiles.at(path);
-    if (files === null) throw cutOff(path);
+    if (files === null) throw fileReplaced(path);
     return files;
   }
 
@@ -46,22 +46,22 @@ export class DatabaseFiles {
    * away after this look is found by the next one.
    */
   verify(now: number): void {
-    if (now < this.#goodUntil) return;
+    if (now < this.#nextCheckAt) return;
     this.verified = false;
-    this.#goodUntil = -Infinity;
-    if (!this.areInPlace) throw cutOff(this.#path);
+    this.#nextCheckAt = -Infinity;
+    if (!this.areInPlace) throw fileReplaced(this.#path);
     this.#companions ??= this.#findCompanions();
     const missing = this.#companions.find(({ path, stats }) => !isAt(path, stats));
-    if (missing !== undefined) throw cutOff(this.#path, missing.path);
+    if (missing !== undefined) throw fileReplaced(this.#path, missing.path);
     this.verified = true;
-    this.#goodUntil = now + LOOK_GOOD_MS;
+    this.#nextCheckAt = now + CHECK_EVERY_MS;
   }
 
   /** SQLite opens -wal and -shm in the first transaction, so nobody could look at them before. */
   #findCompanions(): readonly Companion[] {
     return companionsOf(this.#path).map((path) => {
-      const stats = look(path);
-      if (stats === null) throw cutOff(this.#path, path);
+      const stats = statFile(path);
+      if (stats === null) throw fileReplaced(this.#path, path);
       return { path, stats };
     });
   }
@@ -77,7 +77,7 @@ interface Companion {
  * see nothing of the others. A file that is mounted by itself is such a second name.
  */
 export function refuseSecondName(path: string): void {
-  const stats = look(path);
+  const stats = statFile(path);
   if (stats === null) return;
   if (stats.nlink > 1n) {
     throw refusal(
@@ -96,9 +96,9 @@ export function refuseSecondName(path: string): void {
 
 /** SQLite would use a -wal or -shm that is left of a removed file for the new one. */
 export function refuseLeftovers(path: string): void {
-  const left = [`${path}-wal`, `${path}-shm`].filter((name) => look(name) !== null);
-  if (left.length === 0) return;
-  const names = left.map((name) => `"${name}"`).join(" and ");
+  const leftovers = [`${path}-wal`, `${path}-shm`].filter((name) => statFile(name) !== null);
+  if (leftovers.length === 0) return;
+  const names = leftovers.map((name) => `"${name}"`).join(" and ");
   throw refusal(
     `"${path}" was removed or replaced while it was in use: ${names} of it can still be found. ` +
       `Stop all programs that use it, remove ${names}, then start them again`,
@@ -111,11 +111,11 @@ export function refuseLeftovers(path: string): void {
  * have the old one open.
  */
 export function missingCompanion(path: string): string | null {
-  const missing = companionsOf(path).filter((name) => look(name) === null);
+  const missing = companionsOf(path).filter((name) => statFile(name) === null);
   return missing.length === 1 ? missing[0]! : null;
 }
 
-export function cutOff(path: string, missing = path, cause?: unknown): EngineError {
+export function fileReplaced(path: string, missing = path, cause?: unknown): EngineError {
   return refusal(
     `"${missing}" was removed or replaced while "${path}" was in use. Nobody who opens it now sees ` +
       "the locks of those who had it open, and they run out. Stop all programs that use it, then " +
@@ -131,13 +131,13 @@ function companionsOf(path: string): readonly string[] {
 }
 
 function isAt(path: string, known: BigIntStats): boolean {
-  const stats = look(path);
+  const stats = statFile(path);
   // A file without a name can still be found where it is mounted.
   return stats !== null && stats.ino === known.ino && stats.dev === known.dev && stats.nlink > 0n;
 }
 
 /** Takes no lock and opens nothing. Inodes need all 64 bits: overlay file systems use the highest. */
-function look(path: string): BigIntStats | null {
+function statFile(path: string): BigIntStats | null {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
   } catch (cause) {

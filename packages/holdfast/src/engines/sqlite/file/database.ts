@@ -41,7 +41,7 @@ const OPENING_ERRORS: ReadonlySet<string> = new Set(["ENOENT", "EACCES", "EMFILE
  */
 export type Durability = "durable" | "quick";
 
-/** Opens the file. The caller runs prepareSchema before anything else. */
+/** Opens the file. The caller runs initSchema before anything else. */
 export async function openDatabase(terms: SqliteTerms, durability: Durability): Promise<SqlClient> {
   const open = await loadBinding(terms.binding);
   // Never open the file any other way: closing it would drop this process's locks on it (POSIX).
@@ -83,7 +83,7 @@ export async function closeProperly(terms: SqliteTerms): Promise<void> {
 }
 
 /** Whether the file can be used as it is: our schema, and a counter that knows this boot. */
-export function isPrepared(client: SqlClient, boot: string): boolean {
+export function isInitialized(client: SqlClient, boot: string): boolean {
   const { application, version } = readHeader(client);
   if (application !== APPLICATION_ID || version !== SCHEMA_VERSION) return false;
   const counter = client.prepare(sql.counterRead).get();
@@ -91,7 +91,7 @@ export function isPrepared(client: SqlClient, boot: string): boolean {
 }
 
 /** Makes the tables in a new file; refuses a file that is not ours or newer than we are. */
-export function prepareSchema(client: SqlClient, path: string, boot: string): void {
+export function initSchema(client: SqlClient, path: string, boot: string): void {
   const { application, version, tables } = readHeader(client);
   if (application === APPLICATION_ID && version === SCHEMA_VERSION) return;
   if (application === APPLICATION_ID) {

@@ -6,17 +6,22 @@ import { resultCode, SQLITE, type SqlClient } from "./client.js";
 import {
   closeProperly,
   explain,
-  isPrepared,
+  initSchema,
+  isInitialized,
   type openDatabase,
-  prepareSchema,
 } from "./database.js";
-import { cutOff, DatabaseFiles, missingCompanion, refuseLeftovers } from "./database-files.js";
+import {
+  DatabaseFiles,
+  fileReplaced,
+  missingCompanion,
+  refuseLeftovers,
+} from "./database-files.js";
 
 // One wait for the disk per so many tokens; what a power cut leaves unused is never used.
 const TOKEN_BLOCK = 2 ** 20;
 const OPENING_TIMEOUT_MS = 10_000;
-// A transaction takes some 50 µs, so a busy file is worth a few immediate looks before a pause.
-const IMMEDIATE_LOOKS = 30;
+// A transaction takes some 50 µs, so a busy file is worth a few immediate attempts before a pause.
+const IMMEDIATE_RETRIES = 30;
 const LONGEST_PAUSE_MS = 8;
 
 /** Opens the file, makes it if need be, and reserves tokens in it where the disk must be waited for. */
@@ -36,13 +41,13 @@ export class Opening {
   /** A connection as `ready` makes use of it. Where the file is busy, or moves, it is tried again. */
   async open<T>(ready: (client: SqlClient, files: DatabaseFiles) => T): Promise<T> {
     const until = this.#clock.now() + OPENING_TIMEOUT_MS;
-    for (let looks = 0; ; looks++) {
+    for (let attempts = 0; ; attempts++) {
       let client: SqlClient | null = null;
       let files: DatabaseFiles | null = null;
       try {
         files = await this.#locate();
         client = await this.#openDatabase(this.#terms, "quick");
-        if (!isPrepared(client, this.#boot)) await this.#prepare();
+        if (!isInitialized(client, this.#boot)) await this.#init();
         return ready(client, files);
       } catch (error) {
         client?.close();
@@ -53,7 +58,7 @@ export class Opening {
         const again = (moved || busy) && this.#clock.now() < until;
         if (!again) throw explain(error, this.#terms.path);
       }
-      await giveWay(this.#clock, looks);
+      await backOff(this.#clock, attempts);
     }
   }
 
@@ -67,21 +72,21 @@ export class Opening {
     const known = DatabaseFiles.at(path);
     if (known === null) {
       refuseLeftovers(path);
-      await this.#prepare();
+      await this.#init();
       return DatabaseFiles.mustBeAt(path);
     }
     const missing = missingCompanion(path);
     if (missing !== null) {
       await closeProperly(this.#terms).catch((error: unknown) => {
-        throw isBusy(error) ? cutOff(path, missing, error) : error;
+        throw isBusy(error) ? fileReplaced(path, missing, error) : error;
       });
     }
     return known;
   }
 
-  #prepare(): Promise<void> {
+  #init(): Promise<void> {
     return this.#durably((client) => {
-      prepareSchema(client, this.#terms.path, this.#boot);
+      initSchema(client, this.#terms.path, this.#boot);
       client.prepare(sql.counterNewBoot).run(this.#boot);
       client.prepare(sql.counterReserve).run(TOKEN_BLOCK);
     });
@@ -92,14 +97,14 @@ export class Opening {
     const until = this.#clock.now() + OPENING_TIMEOUT_MS;
     const client = await this.#openDatabase(this.#terms, "durable");
     try {
-      for (let looks = 0; ; looks++) {
+      for (let attempts = 0; ; attempts++) {
         try {
           client.exec("BEGIN IMMEDIATE");
           break;
         } catch (error) {
           if (!isBusy(error) || this.#clock.now() >= until) throw error;
         }
-        await giveWay(this.#clock, looks);
+        await backOff(this.#clock, attempts);
       }
       try {
         work(client);
@@ -126,10 +131,10 @@ export function rollBackQuietly(rollBack: () => unknown): void {
 }
 
 /** Lets others have their turn with the file, without stopping this process. */
-export async function giveWay(clock: Clock, looks: number): Promise<void> {
-  if (looks < IMMEDIATE_LOOKS) return new Promise((again) => setImmediate(again));
+export async function backOff(clock: Clock, attempts: number): Promise<void> {
+  if (attempts < IMMEDIATE_RETRIES) return new Promise((again) => setImmediate(again));
   // Random, so that processes that met once do not meet again and again; and longer each time.
-  const longestMs = Math.min(LONGEST_PAUSE_MS, 1 + (looks - IMMEDIATE_LOOKS) / 4);
+  const longestMs = Math.min(LONGEST_PAUSE_MS, 1 + (attempts - IMMEDIATE_RETRIES) / 4);
   return sleep(clock, randomInt(1_000, Math.round(longestMs * 1_000) + 1) / 1_000, undefined);
 }
 

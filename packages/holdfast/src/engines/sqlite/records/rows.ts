@@ -1,5 +1,5 @@
 import type { Claim, HolderView, Mode } from "../../../engine.js";
-import type { Host } from "../file/host.js";
+import type { ProcessIdentity } from "../file/process-identity.js";
 
 /** The tables of sql/schema.sql as they come out of the database. */
 export interface GrantRow {
@@ -59,15 +59,15 @@ export function tokenInUse({ token, token_index }: GrantRow): bigint {
 /** A grant with what is left of its life; its lock-delay counts from where that reaches 0. */
 export interface Blocker {
   readonly row: GrantRow;
-  readonly leftMs: number;
+  readonly remainingMs: number;
 }
 
-export function holderOf({ row, leftMs }: Blocker): HolderView {
+export function holderOf({ row, remainingMs }: Blocker): HolderView {
   const { mode, label, revoked } = row;
-  return { mode, token: tokenInUse(row), label, remainingMs: leftMs, revoked: revoked === 1 };
+  return { mode, token: tokenInUse(row), label, remainingMs: remainingMs, revoked: revoked === 1 };
 }
 
-export function identityOf(row: PeerRow): Host {
+export function identityOf(row: PeerRow): ProcessIdentity {
   const { boot, frame, pid_namespace: pidNamespace, pid, started } = row;
   return { boot, frame, pidNamespace, pid, started };
 }

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { connect } from "../../../../connect.js";
 import { systemClock } from "../../../../core/runtime/clock.js";
 import { soon, timed } from "../../../../test-support/soon.fixture.js";
-import { isProvenDead, readHost } from "../../file/host.js";
+import { isProvenDead, readProcessIdentity } from "../../file/process-identity.js";
 import { TestServer } from "../support/test-server.fixture.js";
 
 const LONG_TTL = '{"ttlMs":60000}';
@@ -68,7 +68,7 @@ test("a stopped holder is not dead: its ttl is waited out", async () => {
 });
 
 test("a pid that now belongs to a later process is proof of death; one we may not signal is not", () => {
-  const self = readHost();
+  const self = readProcessIdentity();
   const child = spawnSync(process.execPath, ["-e", ""]);
   assert.equal(isProvenDead({ ...self, pid: child.pid }, self), true, "no such process");
   assert.equal(

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 
 /** What identifies a process well enough to prove, later and from another process, that it died. */
-export interface Host {
+export interface ProcessIdentity {
   readonly boot: string;
   /**
    * One boot and one time namespace. Instants of hostInstant() compare only between processes of
@@ -17,7 +17,7 @@ export interface Host {
 }
 
 /** This process, on this boot of this host. */
-export function readHost(): Host {
+export function readProcessIdentity(): ProcessIdentity {
   const boot = readBoot();
   return {
     boot,
@@ -32,7 +32,7 @@ export function readHost(): Host {
  * Dead is a proof, not a guess: only in our own frame and pid namespace does a pid say anything. A
  * process that we may not signal is alive. In doubt it is alive, and its lease is waited out.
  */
-export function isProvenDead(other: Host, self: Host): boolean {
+export function isProvenDead(other: ProcessIdentity, self: ProcessIdentity): boolean {
   if (other.frame !== self.frame || other.pidNamespace !== self.pidNamespace) return false;
   if (self.pidNamespace === UNKNOWN || other.pid === self.pid) return false;
   try {
@@ -51,7 +51,7 @@ export function isProvenDead(other: Host, self: Host): boolean {
  * Whether the other names another boot. Usually it ran before the last one, but a container may be
  * shown a boot id of its own and be alive. A boot without a name says nothing.
  */
-export function isOfOtherBoot(other: Host, self: Host): boolean {
+export function isOfOtherBoot(other: ProcessIdentity, self: ProcessIdentity): boolean {
   const named = !other.boot.startsWith(UNNAMED) && !self.boot.startsWith(UNNAMED);
   return named && other.boot !== self.boot;
 }

@@ -5,13 +5,13 @@ import { emit } from "../../../events.js";
 
 // Processes share a fixed number of bells, so nothing piles up however many come and die. Two on
 // one bell wake each other now and then, which costs a look.
-const BELLS = 64;
+const WAKE_FILES = 64;
 
 /**
- * How one process wakes another without either polling: a file per bell, written to ring it and
+ * How one process wakes another without either polling: a file per number, written to ring it and
  * watched to hear it. A ring that gets lost costs the waiter one heartbeat, nothing more.
  */
-export class Bells {
+export class WakeFiles {
   readonly #folder: string;
   #watcher: FSWatcher | null = null;
 
@@ -19,26 +19,26 @@ export class Bells {
     this.#folder = `${databasePath}-bells`;
   }
 
-  /** Hangs up this peer's bell. Null where the system gives no watch: heartbeats must do. */
-  listen(peer: string, onRing: () => void): number | null {
-    const bell = createHash("sha256").update(peer).digest().readUInt8(0) % BELLS;
+  /** Hangs up this peer's number. Null where the system gives no watch: heartbeats must do. */
+  listen(peer: string, onWake: () => void): number | null {
+    const number = createHash("sha256").update(peer).digest().readUInt8(0) % WAKE_FILES;
     try {
       mkdirSync(this.#folder, { recursive: true });
-      const path = this.#path(bell);
+      const path = this.#path(number);
       closeSync(openSync(path, "a"));
-      this.#watcher = watch(path, { persistent: false }, onRing);
+      this.#watcher = watch(path, { persistent: false }, onWake);
       this.#watcher.on("error", (error) => this.#failed(error));
-      return bell;
+      return number;
     } catch (error) {
       this.#failed(error);
       return null;
     }
   }
 
-  ring(bell: number): void {
+  wake(number: number): void {
     try {
       // What is written does not matter; that it is written is what the watcher hears.
-      const file = openSync(this.#path(bell), "r+");
+      const file = openSync(this.#path(number), "r+");
       writeSync(file, "!", 0);
       closeSync(file);
     } catch (error) {
@@ -55,7 +55,7 @@ export class Bells {
     emit("failed", () => ({ during: "bell", error }));
   }
 
-  #path(bell: number): string {
-    return join(this.#folder, String(bell).padStart(2, "0"));
+  #path(number: number): string {
+    return join(this.#folder, String(number).padStart(2, "0"));
   }
 }

@@ -28,9 +28,9 @@ import { type Holding, ResourceRecords, tokenInUse } from "./resource-records.js
 import { SortedNames } from "./sorted-names.js";
 import { MemoryStore } from "./store.js";
 
-// Grants are pushed; a heartbeat is needed only where time alone ends a holding.
+// The engine pushes grants. A heartbeat is needed only when a holding ends by time alone.
 const HEARTBEAT_MS = 1_000;
-// A page that few names match ends here: the process has other things to do.
+// A page ends after this many names, even if few of them match: a longer one would block the process.
 const MAX_NAMES_PER_PAGE = 4_096;
 const DAY_MS = 86_400_000;
 
@@ -48,8 +48,8 @@ export const MEMORY_TRAITS: EngineTraits = {
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
 
 /**
- * The reference: the shortest correct reading of the contract. It has no clock of its own; the
- * instant at which a call started is the instant at which it happens.
+ * The reference engine: the shortest correct reading of the contract. It has no clock of its own: a
+ * call happens at the instant at which it started.
  */
 export class MemoryEngine implements Engine {
   readonly name = "memory";
@@ -86,7 +86,7 @@ export class MemoryEngine implements Engine {
       }
       this.#store.arm(holding, now, ttlMs);
       const isNext = index > holding.index;
-      // The revocation was for a holder that has passed its lease on.
+      // The revocation was meant for the earlier holder, which has passed its lease on.
       if (isNext) Object.assign(holding, { index, revoked: false });
       Object.assign(holding, { order: call.order, left: leave });
       return { kind: "renewed", since, ttlMs };
@@ -98,7 +98,7 @@ export class MemoryEngine implements Engine {
     return grants.map(({ resource, grantId, tombstoneMs }) => {
       if (tombstoneMs > 0) this.#store.addTombstone(grantId, now, tombstoneMs);
       const isQueued = this.#store.isQueued(resource, grantId);
-      // An expired grant's lock-delay is not the late holder's to end.
+      // A holder whose grant has expired must not end the lock-delay that follows it.
       const holding = this.#store.alive(resource, grantId, now);
       const canRelease = isQueued || (holding !== null && !holding.left);
       if (!canRelease) return this.#gone(resource, grantId);
@@ -136,7 +136,7 @@ export class MemoryEngine implements Engine {
     for (const name of names.after(cursor)) {
       if (glob.test(name)) {
         const view = this.#view(name, now);
-        // It may have come free since the names were sorted.
+        // The resource may have become free since the names were sorted.
         if (this.#store.resources.has(name)) views.push(view);
       }
       if (views.length === max || ++namesRead === MAX_NAMES_PER_PAGE)
@@ -148,7 +148,7 @@ export class MemoryEngine implements Engine {
   async close(): Promise<void> {
     this.#closed = true;
     this.#listeners.clear();
-    // A release that was lost on its way leaves a waiter, whom nobody would ever pass over here.
+    // A lost release leaves a waiter behind. Memory waiters never time out, so the queue would stall.
     if (this.#hasEnqueued) this.#store.removeWaitersOf(this);
   }
 
@@ -161,7 +161,8 @@ export class MemoryEngine implements Engine {
         const holding = this.#store.tryGrant(claim, now);
         if (holding !== null) return granted(holding, call.startedAt);
         const { resource, grantId } = claim;
-        // Told once the call that let it in is over: whoever is told may call again at once.
+        // The push waits until the call that made the grant is over, because a listener may call the
+        // engine again at once.
         const push = (holding: Holding, since: number) => {
           const answer = granted(holding, since);
           queueMicrotask(() => {
@@ -191,7 +192,7 @@ export class MemoryEngine implements Engine {
       const now = this.#enter(call);
       const holding = this.#store.alive(waiter.resource, waiter.grantId, now);
       if (isInUse(holding)) return this.#rearm(holding, now, call);
-      // Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
+      // Only removes a waiter: a withdrawal that is delivered twice must not end a grant in use.
       if (this.#store.isQueued(waiter.resource, waiter.grantId)) {
         this.#store.end(waiter.resource, waiter.grantId, now);
       }
@@ -211,7 +212,10 @@ export class MemoryEngine implements Engine {
     },
   };
 
-  /** The same grantId again: the same token, with a fresh ttl. A buried one is refused for good. */
+  /**
+   * Answers a repeated grantId: the same token, with a fresh ttl. A grantId with a tombstone is
+   * refused. Null for a new grantId.
+   */
   #repeat(claim: Claim, now: number, call: Call): Granted | Gone | null {
     if (this.#store.hasTombstone(claim.grantId, now)) return { kind: "gone", why: "unknown" };
     const holding = this.#store.alive(claim.resource, claim.grantId, now);
@@ -230,7 +234,10 @@ export class MemoryEngine implements Engine {
     return this.#store.resources.get(resource)?.find(token, now) ?? null;
   }
 
-  /** A listing sorts the names once. Nothing is kept for one that was left off half-way. */
+  /**
+   * The names that a listing reads page by page, sorted once. The reference is weak, so a listing
+   * that is abandoned half-way keeps no memory.
+   */
   async #sortedNames(afresh: boolean): Promise<SortedNames> {
     const known = afresh ? undefined : this.#names?.deref();
     if (known !== undefined) return known;
@@ -269,7 +276,7 @@ export class MemoryEngine implements Engine {
     return { kind: "gone", why: replaced ? "replaced" : "expired" };
   }
 
-  /** The instant of a call. One that arrives late happens when it arrives, never in the past. */
+  /** The instant of a call. A call that arrives late happens when it arrives, never in the past. */
   #enter(call: Call): number {
     if (this.#closed) {
       throw new EngineError("the memory engine was closed", { effect: "none", retryable: false });
@@ -278,7 +285,7 @@ export class MemoryEngine implements Engine {
   }
 }
 
-/** Its holder may still be told that it has it. */
+/** Whether the engine may still tell the holder that it has this grant. */
 function isInUse(holding: Holding | null): holding is Holding {
   return holding !== null && !holding.revoked && !holding.left;
 }

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { Claim } from "../../engine.js";
 import { Queue } from "./queue.js";
 
-test("a queue counts, lists and lets go as an array would, whoever comes and goes", () => {
+test("a queue counts, lists and removes waiters as an array does, in any order of joining and leaving", () => {
   const joining = fc.record({ joins: fc.constant(true), shared: fc.boolean() });
   const leaving = fc.record({ joins: fc.constant(false), at: fc.nat(200) });
   fc.assert(

@@ -1,24 +1,23 @@
 import type { Claim } from "../../engine.js";
 import type { Holding } from "./resource-records.js";
 
-// A line this short is not made anew for the sake of those who have left it.
+// A shorter queue is not worth compacting, however many of its slots are empty.
 const MIN_SLOTS_TO_COMPACT = 32;
 
 export interface Waiter {
   readonly claim: Claim;
-  /** Tells the waiter's engine. */
+  /** Tells the waiter's engine about its grant. */
   readonly push: (holding: Holding, since: number) => void;
-  /** The engine for which it waits. */
+  /** The engine that enqueued it. */
   readonly engine?: object;
 }
 
 /**
- * Waiters in the order in which they came. Joining, leaving and counting those ahead cost the
- * logarithm of their number at most: with thousands of waiters, a search for each heartbeat would
- * stop the process.
+ * Waiters in order of arrival. Joining, leaving and counting the waiters ahead cost O(log n): with
+ * thousands of waiters, a linear search at each heartbeat would block the process.
  */
 export class Queue {
-  /** Null where somebody has left. */
+  /** Null where a waiter has left. */
   #slots: (Waiter | null)[] = [];
   /** A Fenwick tree: entry i counts the waiters in the i & -i slots that end with slot i - 1. */
   #counts = [0];
@@ -37,7 +36,7 @@ export class Queue {
     return this.#slots[this.#firstSlot]!;
   }
 
-  /** The one limit of all shared claims in line; undefined where there are none. */
+  /** The one limit of all shared claims in the queue; undefined if it has none. */
   get limit(): number | null | undefined {
     return this.#sharedCount === 0 ? undefined : this.#limit;
   }
@@ -46,7 +45,7 @@ export class Queue {
     return this.#slotOf.has(grantId);
   }
 
-  /** How many are ahead; -1 for somebody who is not in line. */
+  /** How many waiters are ahead; -1 for a grantId that is not in the queue. */
   position(grantId: string): number {
     const slot = this.#slotOf.get(grantId);
     if (slot === undefined) return -1;

@@ -2,39 +2,39 @@ import type { Claim, HolderView, ResourceView } from "../../engine.js";
 import { limitMismatch } from "../../errors.js";
 import { Queue } from "./queue.js";
 
-// Who is refused or waits is told of so many holders at most: thousands of readers would be listed
-// anew with every heartbeat.
+// A refused or queued claim is told about this many holders at most. Otherwise every heartbeat would
+// list thousands of readers again.
 const MAX_HOLDERS_REPORTED = 16;
 const SPARE_ENTRIES = 16;
 
-/** A grant as the store keeps it. It blocks others until its lock-delay is over, too. */
+/** A grant as the store keeps it. It blocks others until its lock-delay is over. */
 export interface Holding {
   readonly claim: Claim;
   readonly token: bigint;
-  /** From when the life counts, and for how long; renewals move both. */
+  /** When the ttl started, and how long it is. A renewal changes both. */
   since: number;
   ttlMs: number;
   expiresAt: number;
-  /** Of the latest renewal: one with a smaller number comes too late. */
+  /** The number of the latest renewal. A renewal with a smaller number comes too late. */
   order: number;
-  /** Which of its tokens is in use. */
+  /** Which of the grant's tokens is in use. */
   index: number;
-  /** Its holder has gone and left it to time. */
+  /** The holder has left this grant: only time, or force, ends it. */
   left: boolean;
   revoked: boolean;
 }
 
-/** One resource: one exclusive holding or any number of shared ones, and those who wait. */
+/** The records of one resource: one exclusive holding or any number of shared ones, and the queue. */
 export class ResourceRecords {
   readonly holdings = new Map<string, Holding>();
-  /** First come, first served; a waiter is eligible only if everyone before it is. */
+  /** First come, first served. A waiter is eligible only if every waiter before it is. */
   readonly queue = new Queue();
-  /** Rising tokens, for finding one by halves. Those that have ended stay in it for a while. */
+  /** Sorted by token, for binary search. Holdings that have ended stay in it for a while. */
   #byToken: Holding[] = [];
-  // Of the latest holding. All that are here are of one mode, and share one limit.
+  // The claim of the latest holding. All current holdings have its mode and its limit.
   #latestClaim: Claim | null = null;
-  // No holding ends before this instant, so until then nobody has to look at each of them. It may be
-  // too early, because a renewal does not move it.
+  // No holding ends before this instant, so removeEnded need not read the holdings until then. It may
+  // be too early, because a renewal does not move it.
   #earliestEnd = Infinity;
 
   get isEmpty(): boolean {
@@ -50,12 +50,12 @@ export class ResourceRecords {
     this.noteEnd(holding);
   }
 
-  /** The holding may end earlier than the others. */
+  /** Must be called when a holding is added, or when its end changes. */
   noteEnd({ expiresAt, claim }: Holding): void {
     this.#earliestEnd = Math.min(this.#earliestEnd, expiresAt + claim.lockDelayMs);
   }
 
-  /** Removes what is over. */
+  /** Removes the holdings whose ttl and lock-delay are over. */
   removeEnded(now: number): void {
     if (now < this.#earliestEnd) return;
     this.#earliestEnd = Infinity;
@@ -65,7 +65,7 @@ export class ResourceRecords {
     }
   }
 
-  /** How long nothing ends by itself, at least. */
+  /** No holding ends by time before this much time has passed. */
   nextEndMs(now: number): number {
     return this.holdings.size === 0 ? Infinity : this.#earliestEnd - now;
   }
@@ -77,7 +77,7 @@ export class ResourceRecords {
     return claim.limit === null || this.holdings.size < claim.limit;
   }
 
-  /** All shared claims of a resource have one limit, so one of those who hold or wait tells it. */
+  /** All shared claims of a resource have one limit, so any holder or waiter shows it. */
   refuseOtherLimit(claim: Claim): void {
     if (claim.mode !== "shared") return;
     const sample = this.#sampleClaim;
@@ -86,7 +86,7 @@ export class ResourceRecords {
     throw limitMismatch(claim.resource, claim.limit, limit);
   }
 
-  /** The living grant to which the token belongs. */
+  /** The live grant to which the token belongs. */
   find(token: bigint, now: number): Holding | null {
     let [low, high] = [0, this.#byToken.length];
     while (low < high) {
@@ -99,7 +99,7 @@ export class ResourceRecords {
     return token < found.token + BigInt(found.claim.tokens) ? found : null;
   }
 
-  /** Who is in the way; not all of them, where they are many. */
+  /** The holders that block a claim, up to MAX_HOLDERS_REPORTED. */
   holders(now: number): HolderView[] {
     const views: HolderView[] = [];
     for (const holding of this.holdings.values()) {
@@ -125,7 +125,7 @@ export class ResourceRecords {
     return { resource, holders, waiters, closedMs };
   }
 
-  /** A claim of the sample that all holders have; null where nobody holds. */
+  /** A claim with the mode and limit that all holders have; null if there is no holder. */
   get #sampleClaim(): Claim | null {
     return this.holdings.size === 0 ? null : this.#latestClaim;
   }

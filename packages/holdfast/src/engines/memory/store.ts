@@ -5,7 +5,7 @@ import { type Holding, ResourceRecords } from "./resource-records.js";
 export type { Waiter } from "./queue.js";
 export type { Holding } from "./resource-records.js";
 
-/** What memory engines share: hand the same store to several, and they contend with each other. */
+/** The state that memory engines share. Engines on the same store contend with each other. */
 export class MemoryStore {
   readonly resources = new Map<string, ResourceRecords>();
   readonly changeListeners = new Set<(resource: string) => void>();
@@ -13,20 +13,20 @@ export class MemoryStore {
   #nextToken = 1n;
   #latestInstant = -Infinity;
 
-  /** Time as the store knows it: that of the latest call, and never less. */
+  /** The store's time: the start of the latest call. It never goes back. */
   instant(startedAt: number): number {
     this.#latestInstant = Math.max(this.#latestInstant, startedAt);
     return this.#latestInstant;
   }
 
-  /** The holding after everything that time has ended is gone; null if it is not alive. */
+  /** The holding if it is alive, else null. First removes what time has ended. */
   alive(resource: string, grantId: string, now: number): Holding | null {
     this.settle(resource, now);
     const holding = this.resources.get(resource)?.holdings.get(grantId);
     return holding !== undefined && holding.expiresAt > now ? holding : null;
   }
 
-  /** Grants if nobody is in the way and nobody waits. */
+  /** Grants the claim if no holder blocks it and the queue is empty. */
   tryGrant(claim: Claim, now: number): Holding | null {
     this.settle(claim.resource, now);
     const records = this.#recordsOf(claim.resource);
@@ -38,8 +38,8 @@ export class MemoryStore {
   }
 
   /**
-   * A fresh life. A request that was held up on its way acts no earlier than what came before it, or
-   * it would take back time that another one was promised.
+   * Restarts the ttl. A delayed request counts from no earlier instant than the request before it;
+   * otherwise it would take back time that the holder was promised.
    */
   arm(holding: Holding, now: number, ttlMs: number): void {
     holding.since = Math.max(holding.since, now);
@@ -60,7 +60,7 @@ export class MemoryStore {
     return this.resources.get(resource)?.queue.position(grantId) ?? -1;
   }
 
-  /** Takes the grantId out of the records, holder or waiter; says whether there was anything. */
+  /** Removes the holder or waiter with this grantId; says whether there was one. */
   end(resource: string, grantId: string, now: number): boolean {
     const records = this.resources.get(resource);
     if (records === undefined) return false;
@@ -70,7 +70,7 @@ export class MemoryStore {
     return ended;
   }
 
-  /** Takes all that wait for an engine out of their lines: it hears of no turn any more. */
+  /** Removes all waiters of an engine that closes: nobody would hear of their grants. */
   removeWaitersOf(engine: object): void {
     for (const [resource, records] of [...this.resources]) {
       const own = [...records.queue].filter((waiter) => waiter.engine === engine);
@@ -79,7 +79,7 @@ export class MemoryStore {
     }
   }
 
-  /** Removes what is over and lets in whom that makes eligible. */
+  /** Removes holdings that have ended, and grants to the waiters that became eligible. */
   settle(resource: string, now: number): void {
     const records = this.resources.get(resource);
     if (records === undefined) return;
@@ -116,7 +116,7 @@ export class MemoryStore {
     }
   }
 
-  /** For tests: lets time pass for what was buried. */
+  /** For tests: lets time pass for tombstones. */
   ageTombstones(ms: number): void {
     for (const [id, until] of this.#tombstones) this.#tombstones.set(id, until - ms);
   }

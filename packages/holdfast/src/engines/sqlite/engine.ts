@@ -45,7 +45,7 @@ import { tokenInUse } from "./records/rows.js";
 import { Store } from "./records/store.js";
 
 const DAY_MS = 86_400_000;
-// A page of a listing holds the file's write lock for so long, and one more name, at most.
+// A page of a listing holds the file's write lock for at most this long, plus one more name.
 const PAGE_MS = 5;
 
 export const SQLITE_TRAITS: EngineTraits = {
@@ -59,7 +59,7 @@ export const SQLITE_TRAITS: EngineTraits = {
   leaves: true,
 };
 
-/** All processes and threads of one host, through one database file. */
+/** Locks between all processes and threads of one host, through one database file. */
 export class SqliteEngine implements Engine {
   readonly name = "sqlite";
   readonly traits = SQLITE_TRAITS;
@@ -67,7 +67,8 @@ export class SqliteEngine implements Engine {
   readonly #notifications: Notifications;
   readonly #clock: Clock;
   readonly #self = randomBytes(8).toString("hex");
-  // Others find our bell in the file; a holder that never waits needs it there as much as a waiter.
+  // Other processes read the number of our wake file in the database. A holder that never waits needs
+  // it there too: a revocation wakes it.
   #wakeFilePublished = false;
 
   constructor(terms: SqliteTerms, clock: Clock = systemClock, open = openDatabase) {
@@ -79,7 +80,7 @@ export class SqliteEngine implements Engine {
     );
   }
 
-  /** Opens the file now rather than at the first call, so that what is wrong with it is told early. */
+  /** Opens the file now instead of at the first call, so that the user learns early what is wrong with it. */
   open(): Promise<void> {
     return this.#store.open();
   }
@@ -123,7 +124,7 @@ export class SqliteEngine implements Engine {
       const row = findToken(tables, resource, token);
       if (row === null || tokenInUse(row) !== token) return "gone";
       tables.revoke(row, force);
-      // Our own bell may not hang yet, and a holder in this process needs none.
+      // A holder in this process is told directly: its wake file may not be watched yet.
       if (row.peer === this.#self) queueMicrotask(() => this.#notifications.changed(resource));
       return "revoked";
     });
@@ -142,7 +143,7 @@ export class SqliteEngine implements Engine {
       for (const name of names) {
         const seen = glob.test(name) ? view(tables, name) : null;
         if (seen !== null && isInUse(seen)) views.push(seen);
-        // Nobody else can lock or renew meanwhile.
+        // While this transaction runs, no other process can acquire or renew.
         if (this.#clock.now() >= until) return { views, cursor: name };
       }
       return { views, cursor: names.length < max ? null : names.at(-1)! };
@@ -168,8 +169,8 @@ export class SqliteEngine implements Engine {
           tables.queue.join(claim);
         }
         tables.peers.recordHeartbeat(this.#notifications.wakeFile);
-        // A shared claim may stand behind nobody but the gone, and fit; one that asks again may find
-        // that its time has come.
+        // All waiters ahead of a shared claim may be gone, so that it fits now. A repeated call may
+        // find that its turn has come.
         tables.promote(claim.resource, blockers, undefined, claim.grantId);
         const place = claimState(
           tables,
@@ -178,7 +179,7 @@ export class SqliteEngine implements Engine {
           blockers,
           this.#notifications.wakeFile !== null,
         );
-        // A waiter that was just let in and at once ended by somebody else stands nowhere.
+        // Only for the type: inside one transaction nobody else can remove this claim.
         return place.kind === "unknown" ? { kind: "gone", why: "unknown" } : place;
       });
     },
@@ -201,8 +202,9 @@ export class SqliteEngine implements Engine {
       });
       return asked.catch((error: unknown) => {
         if (!this.#store.isFileReplaced) throw error;
-        // There is no line any more at this path. Whoever asks for a new place is told why; a
-        // failed heartbeat would only be repeated, for as long as the waiter has patience.
+        // The file of this queue is no longer at the path. After "unknown" the waiter enqueues again,
+        // and that call fails with the reason. A failed heartbeat would only be repeated until the
+        // waiter's time is over.
         return waiters.map(() => ({ kind: "unknown" as const }));
       });
     },
@@ -211,7 +213,7 @@ export class SqliteEngine implements Engine {
       this.#store.transact(call, (tables) => {
         const grant = takeGrant(tables, waiter, call);
         if (grant !== null) return grant;
-        // Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
+        // Only removes a waiter: a withdrawal that is delivered twice must not end a grant in use.
         tables.leaveQueue(waiter);
         return { kind: "withdrawn" };
       }),

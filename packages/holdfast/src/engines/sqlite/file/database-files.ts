@@ -1,18 +1,18 @@
 import { type BigIntStats, readFileSync, realpathSync, statSync } from "node:fs";
 import { EngineError } from "../../../errors.js";
 
-// A look costs a tenth of a transaction, so a loop of them does not look each time. A grant of these
-// few milliseconds is no worse off than one of the moment before the file was taken away: neither can
-// be renewed.
+// A check costs a tenth of a transaction, so not every transaction checks. A grant that is made in
+// these few milliseconds after the file was removed is no worse than a grant made just before: neither
+// can be renewed.
 const CHECK_EVERY_MS = 5;
 
 /**
  * The files that a connection has open. SQLite keeps using them after they were removed or renamed,
- * and a process that opens the path afterwards sees another file. The system does not reuse the inode
- * of an open file, so device and inode tell whether the path still leads to the file that we have open.
+ * while a process that opens the path later gets another file. The system does not reuse the inode of
+ * an open file, so device and inode show whether the path still leads to the file that we have open.
  */
 export class DatabaseFiles {
-  /** What the last look said. */
+  /** Whether the last check passed. */
   verified = true;
   readonly #path: string;
   readonly #database: BigIntStats;
@@ -24,7 +24,7 @@ export class DatabaseFiles {
     this.#database = database;
   }
 
-  /** For a connection that is opened after this. Null where there is no file yet. */
+  /** Call this before opening the connection. Null if there is no file yet. */
   static at(path: string): DatabaseFiles | null {
     const database = statFile(path);
     return database === null ? null : new DatabaseFiles(path, database);
@@ -36,14 +36,14 @@ export class DatabaseFiles {
     return files;
   }
 
-  /** Whether the path leads to the file that it led to when the connection was opened. */
+  /** Whether the path still leads to the file to which it led before the connection was opened. */
   get areInPlace(): boolean {
     return isAt(this.#path, this.#database);
   }
 
   /**
-   * Throws unless all files are still under their names. Called inside a transaction: what is taken
-   * away after this look is found by the next one.
+   * Throws unless all files still have their names. Called inside a transaction. The next check finds
+   * what is removed after this one.
    */
   verify(now: number): void {
     if (now < this.#nextCheckAt) return;
@@ -57,7 +57,7 @@ export class DatabaseFiles {
     this.#nextCheckAt = now + CHECK_EVERY_MS;
   }
 
-  /** SQLite opens -wal and -shm in the first transaction, so nobody could look at them before. */
+  /** SQLite opens -wal and -shm in the first transaction, so they cannot be checked earlier. */
   #findCompanions(): readonly Companion[] {
     return companionsOf(this.#path).map((path) => {
       const stats = statFile(path);
@@ -73,8 +73,8 @@ interface Companion {
 }
 
 /**
- * A file with two names has two sets of -wal and -shm beside it, so that those who come by one name
- * see nothing of the others. A file that is mounted by itself is such a second name.
+ * A file with two names has two sets of -wal and -shm beside it, so processes that use one name do not
+ * see the locks of processes that use the other. A file that is mounted by itself has a second name too.
  */
 export function refuseSecondName(path: string): void {
   const stats = statFile(path);
@@ -94,7 +94,7 @@ export function refuseSecondName(path: string): void {
   }
 }
 
-/** SQLite would use a -wal or -shm that is left of a removed file for the new one. */
+/** SQLite would use the -wal or -shm of a removed file for the new file. */
 export function refuseLeftovers(path: string): void {
   const leftovers = [`${path}-wal`, `${path}-shm`].filter((name) => statFile(name) !== null);
   if (leftovers.length === 0) return;
@@ -106,9 +106,9 @@ export function refuseLeftovers(path: string): void {
 }
 
 /**
- * One of -wal and -shm without the other, which is so for a moment whenever a file is opened first or
- * closed last. Otherwise the missing one was removed, and a new one would not be shared with those who
- * have the old one open.
+ * The one of -wal and -shm that is missing while the other exists. This is normal for a moment when
+ * the first connection opens the file or the last one closes it. Otherwise somebody removed it, and a
+ * new one would not be shared with the processes that have the old one open.
  */
 export function missingCompanion(path: string): string | null {
   const missing = companionsOf(path).filter((name) => statFile(name) === null);
@@ -124,7 +124,7 @@ export function fileReplaced(path: string, missing = path, cause?: unknown): Eng
   );
 }
 
-/** SQLite names them after the file itself, not after a symbolic link to it. */
+/** SQLite names -wal and -shm after the file itself, not after a symbolic link to it. */
 function companionsOf(path: string): readonly string[] {
   const real = realpathSync(path);
   return [`${real}-wal`, `${real}-shm`];
@@ -132,11 +132,11 @@ function companionsOf(path: string): readonly string[] {
 
 function isAt(path: string, known: BigIntStats): boolean {
   const stats = statFile(path);
-  // A file without a name can still be found where it is mounted.
+  // A removed file (nlink 0) can still be found at a path where it is mounted.
   return stats !== null && stats.ino === known.ino && stats.dev === known.dev && stats.nlink > 0n;
 }
 
-/** Takes no lock and opens nothing. Inodes need all 64 bits: overlay file systems use the highest. */
+/** stat opens nothing, so it drops no lock. Inodes need all 64 bits: overlay file systems use the highest. */
 function statFile(path: string): BigIntStats | null {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
@@ -151,13 +151,13 @@ function isMountPoint(path: string): boolean {
   try {
     mounts = readFileSync("/proc/self/mountinfo", "utf8");
   } catch {
-    // Not Linux: nothing mounts a single file there.
+    // Not Linux: other systems do not mount single files.
     return false;
   }
   return mounts.split("\n").some((line) => unescaped(line.split(" ")[4] ?? "") === path);
 }
 
-/** Blanks and the like are written as three octal digits there. */
+/** mountinfo writes spaces and similar characters as three octal digits. */
 function unescaped(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, octal) =>
     String.fromCharCode(Number.parseInt(octal, 8)),

@@ -9,8 +9,8 @@ import type { LockTables } from "../records/lock-tables.js";
 import { Notifications } from "./notifications.js";
 import { WakeFiles } from "./wake-files.js";
 
-// A push tells of a life that began inside a transaction. How long the commit took, or the lock
-// before it, is known to nobody who reads the push, so it counts from before both.
+// A push reports a ttl that started inside a transaction. Its reader does not know how long the commit
+// or the wait for the write lock took, so the ttl counts from before both.
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-notifications-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -23,7 +23,7 @@ const TABLES = {
   revokedOwnResources: () => [],
 } as unknown as LockTables;
 const TOOK_MS = 300;
-/** Core's clock and the engine's read differently. */
+/** Core's clock and the engine's clock show different times. */
 const OFFSET_MS = 5_000;
 
 /** Notifications whose transactions take a while, and the first push that it makes. */
@@ -57,13 +57,13 @@ test("a push after our own commit counts from before the transaction", async () 
   assert.equal((await pushed).since, since + OFFSET_MS);
 });
 
-test("a push after a bell counts from before the transaction that claimed it", async (t) => {
+test("a push after a wake-up counts from before the transaction that claimed the grant", async (t) => {
   const { clock, notifications, pushed } = stage("bell");
   const since = clock.now();
   notifications.listen();
   assert.notEqual(notifications.wakeFile, null, "this system can watch files");
   const wakeFiles = new WakeFiles(join(folder, "bell"));
-  // Keeps the process alive, which a bell does not.
+  // Keeps the process alive, which watching a wake file does not.
   const ringing = setInterval(() => wakeFiles.wake(notifications.wakeFile!), 20);
   t.after(() => {
     clearInterval(ringing);

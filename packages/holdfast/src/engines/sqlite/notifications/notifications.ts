@@ -12,19 +12,19 @@ export type GrantListener = (waiter: GrantRef, granted: Granted) => void;
 export type ChangeListener = (resource: string) => void;
 type Transact = <T>(call: Call, work: (tables: LockTables) => T) => Promise<T>;
 
-/** What is told without being asked: to other processes by their bells, to our own core directly. */
+/** Pushes grants and changes: to other processes through their wake files, to our own core directly. */
 export class Notifications {
   readonly grantListeners = new Set<GrantListener>();
   readonly changeListeners = new Set<ChangeListener>();
-  /** Where our bell hangs; null without one. */
+  /** The number of the wake file that this engine watches; null if it watches none. */
   wakeFile: number | null = null;
   listening = false;
   readonly #wakeFiles: WakeFiles;
   readonly #self: string;
   readonly #clock: Clock;
   readonly #transact: Transact;
-  // Core's clock less ours, learned from the calls it makes. A push has no call of its own, and its
-  // validity must be told in core's instants all the same.
+  // Core's clock minus ours, learned from core's calls. A push belongs to no call, but its validity
+  // must be given in instants of core's clock.
   #coreOffsetMs = 0;
 
   constructor(path: string, self: string, clock: Clock, transact: Transact) {
@@ -34,7 +34,7 @@ export class Notifications {
     this.#transact = transact;
   }
 
-  /** Hangs up the bell. It must hang before anyone can be asked to ring it. */
+  /** Starts watching our wake file. This must happen before other processes learn its number. */
   listen(): void {
     if (this.listening) return;
     this.listening = true;
@@ -45,7 +45,7 @@ export class Notifications {
     this.#coreOffsetMs = call.startedAt - this.#clock.now();
   }
 
-  /** After a commit: wakes the other processes, and our own waiters directly. */
+  /** After a commit: wakes other processes, and tells our own waiters directly. */
   notify(tables: LockTables, since: number): void {
     for (const number of tables.peers.toWake) this.#wakeFiles.wake(number);
     for (const row of tables.granted) this.#push(row, since);
@@ -61,7 +61,7 @@ export class Notifications {
     this.changeListeners.clear();
   }
 
-  /** Somebody rang: claims what was granted to our waiters, and passes on what was revoked. */
+  /** Another process wrote to our wake file: claims what it granted to our waiters, and reports revocations. */
   async #onWake(): Promise<void> {
     const since = this.#clock.now();
     const call = { startedAt: since, timeoutMs: WAKE_TIMEOUT_MS, order: 0 };

@@ -3,13 +3,14 @@ import { closeSync, type FSWatcher, mkdirSync, openSync, watch, writeSync } from
 import { join } from "node:path";
 import { emit } from "../../../events.js";
 
-// Processes share a fixed number of bells, so nothing piles up however many come and die. Two on
-// one bell wake each other now and then, which costs a look.
+// All engines share a fixed number of wake files, so files do not pile up as processes come and die.
+// Two engines on one wake file sometimes wake each other for nothing, which costs one transaction.
 const WAKE_FILES = 64;
 
 /**
- * How one process wakes another without either polling: a file per number, written to ring it and
- * watched to hear it. A ring that gets lost costs the waiter one heartbeat, nothing more.
+ * Lets one process wake another without polling: the other process watches a file, and this one writes
+ * to it. A lost wake-up delays the waiter by one heartbeat, nothing more. The files are in the folder
+ * "-bells", and the column "bell" of peers has their numbers: older versions read the same names.
  */
 export class WakeFiles {
   readonly #folder: string;
@@ -37,7 +38,7 @@ export class WakeFiles {
 
   wake(number: number): void {
     try {
-      // What is written does not matter; that it is written is what the watcher hears.
+      // The content does not matter: the watcher notices any write.
       const file = openSync(this.#path(number), "r+");
       writeSync(file, "!", 0);
       closeSync(file);

@@ -15,20 +15,20 @@ import type { Blockers } from "./blockers.js";
 import type { LockTables } from "./lock-tables.js";
 import { type Blocker, type GrantRow, holderOf, isLeft } from "./rows.js";
 
-// The head looks for a holder that died; the others only show that they are still there.
+// The head's heartbeat also notices a holder that died; other heartbeats only show that a waiter lives.
 const HEAD_HEARTBEAT_MS = 250;
 const HEARTBEAT_MS = 1_000;
-// Without a bell the heartbeat is all that brings news.
+// Without a wake file, only heartbeats tell a waiter about its grant.
 const UNWOKEN_HEARTBEAT_MS = 50;
-// So many waiters of one resource are looked up one by one in a heartbeat.
+// A heartbeat looks up at most this many waiters of one resource one by one.
 const MAX_LOOKUPS = 16;
-// Who is refused or waits is told of so many holders at most: thousands of readers would be listed
-// anew with every heartbeat.
+// A refused or queued claim is told about this many holders at most. Otherwise every heartbeat would
+// list thousands of readers again.
 const MAX_HOLDERS_REPORTED = 16;
 
 /**
- * One resource as a heartbeat finds it, once for all of its waiters. Few of them are looked up one by
- * one; for many, the line is read once.
+ * The state of one resource for one heartbeat call, read once for all of its waiters. The first
+ * waiters are looked up one by one; if there are more, the whole queue is read once.
  */
 export class ResourceHeartbeat {
   readonly #tables: LockTables;
@@ -62,7 +62,10 @@ export class ResourceHeartbeat {
   }
 }
 
-/** The same grantId again: the same token, with a fresh ttl. A buried one is refused for good. */
+/**
+ * Answers a repeated grantId: the same token, with a fresh ttl. A grantId with a tombstone is refused.
+ * Null for a new grantId.
+ */
 export function answerRepeat(
   tables: LockTables,
   claim: Claim,
@@ -72,14 +75,14 @@ export function answerRepeat(
   if (tables.tombstones.has(claim.grantId)) return { kind: "gone", why: "unknown" };
   const own = blockers.find(claim.grantId);
   if (own === null) return null;
-  // Within its lock-delay it is over, and its row is still there.
+  // The grant has expired; its row stays until its lock-delay is over.
   if (own.remainingMs <= 0) return { kind: "gone", why: "expired" };
   if (isLeft(own.row)) return { kind: "gone", why: "unknown" };
   if (own.row.revoked === 1) return { kind: "gone", why: "revoked" };
   return granted(tables.arm(own.row, own.row.ttl_ms), call.startedAt);
 }
 
-/** A renewal that comes after a later one changes nothing, and is told what remains. */
+/** A renewal that arrives after a later one changes nothing, and is answered with the remaining time. */
 export function renew(tables: LockTables, grant: RenewRef, call: Call): Renewed | Gone {
   const since = call.startedAt;
   if (tables.renew(grant, call.order)) return { kind: "renewed", since, ttlMs: grant.ttlMs };
@@ -94,14 +97,14 @@ export function renew(tables: LockTables, grant: RenewRef, call: Call): Renewed 
   return { kind: "renewed", since, ttlMs: tables.remainingLifeMs(row) };
 }
 
-/** A grant that this waiter may act under, if it has come. */
+/** The waiter's grant with a fresh ttl, if it has one that it may use; else null. */
 export function takeGrant(tables: LockTables, ref: GrantRef, call: Call): Granted | null {
   const row = tables.alive(ref);
   if (row === null || isLeft(row) || row.revoked === 1) return null;
   return granted(tables.arm(row, row.ttl_ms), call.startedAt);
 }
 
-/** Where a claim stands; `hasWakeFile` says whether its process would notice a ring of its bell. */
+/** Whether a claim is granted, queued or unknown. `hasWakeFile`: its process can be woken. */
 export function claimState(
   tables: LockTables,
   ref: GrantRef,
@@ -135,7 +138,7 @@ export function granted({ token, tokens, ttl_ms: ttlMs }: GrantRow, since: numbe
   return { kind: "granted", token: BigInt(token), tokens, since, ttlMs };
 }
 
-/** Who is in the way; not all of them, where they are many. */
+/** The holders among the blockers, at most `most` of them. */
 export function holders(blockers: readonly Blocker[], most = MAX_HOLDERS_REPORTED): HolderView[] {
   const views: HolderView[] = [];
   for (const blocker of blockers) {

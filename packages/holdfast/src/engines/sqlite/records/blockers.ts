@@ -6,13 +6,13 @@ const FIRST_PAGE = 32;
 const LARGEST_PAGE = 1_024;
 
 /**
- * What is in the way of a resource, after what is over was removed. It is read page by page and only
- * as far as somebody asks: a claim among thousands of readers need not see each of them.
+ * The grants that block a resource; reading removes grants that are over. Pages are read only as far
+ * as a caller needs: a claim among thousands of readers need not load all of them.
  */
 export class Blockers {
   readonly #statements: Statements;
   readonly #resource: string;
-  /** Null for a grant that is over, which it removes. */
+  /** Returns null for a grant that is over, and removes it. */
   readonly #examine: (row: GrantRow) => Blocker | null;
   readonly #loaded: Blocker[] = [];
   #page = FIRST_PAGE;
@@ -29,7 +29,7 @@ export class Blockers {
     this.#examine = examine;
   }
 
-  /** As far as they were read: the first page, or more. */
+  /** The blockers read so far: at least the first page, if there are any. */
   get loaded(): readonly Blocker[] {
     this.atLeast(1);
     return this.#loaded;
@@ -45,20 +45,20 @@ export class Blockers {
     return this.#loaded.length >= count;
   }
 
-  /** Whether a claim can join those that are there: the one rule of sharing and counting. */
+  /** Whether a claim can be granted beside the blockers: the one rule of sharing and counting. */
   fits(mode: Mode, limit: number | null): boolean {
     if (!this.atLeast(1)) return true;
-    // All that are there are of one mode, as each of them fitted.
+    // All blockers have one mode, because each of them fitted when it was granted.
     if (mode === "exclusive" || this.mode === "exclusive") return false;
     return limit === null || !this.atLeast(limit);
   }
 
-  /** The mode of all of them; undefined where there are none. */
+  /** The one mode of all blockers; undefined if there are none. */
   get mode(): Mode | undefined {
     return this.loaded[0]?.row.mode;
   }
 
-  /** A grant that was just made. One that is still to be read must not be counted twice. */
+  /** Adds a grant that was just made. A grant that a later page will contain must not count twice. */
   add(blocker: Blocker): void {
     const isRead = this.#isComplete || blocker.row.grant_id <= this.#readUpTo;
     if (isRead) this.#loaded.push(blocker);
@@ -71,7 +71,7 @@ export class Blockers {
     return row === null ? null : this.#examine(row);
   }
 
-  /** The one to which this token belongs. */
+  /** The blocker to which this token belongs. */
   findToken(token: number): Blocker | null {
     const found = this.mode === "shared" ? this.#findShared(token) : this.loaded[0];
     if (!found) return null;

@@ -1,21 +1,21 @@
 import type { GrantRow, PeerRow } from "./rows.js";
 import type { Statements } from "./statements.js";
 
-/** A grant made by another process lives so long until its waiter has seen it. */
+/** A grant that another process made for a waiter lives this long, until the waiter claims it. */
 export const CLAIM_WINDOW_MS = 1_500;
-/** A waiter whose process has not been heard of for so long is out of the line. */
+/** A waiter is skipped in the queue if its process has sent no heartbeat for this long. */
 const WAITER_LIFE_MS = 5_000;
 
-// The sweep reads all grants: one for each sighting would be as many reads as there are grants, squared.
+// A sweep reads all grants. A sweep at each sighting would cost the square of the number of grants.
 const SWEEP_EVERY = 256;
 
-/** What is left of a grant's life, before its lock-delay; negative when it is over. */
+/** The time until a grant expires, without its lock-delay; negative after that. */
 export function remainingLifeMs(statements: Statements, row: GrantRow): number {
   const lifeMs = row.claimed === 1 ? row.ttl_ms : Math.min(row.ttl_ms, CLAIM_WINDOW_MS);
   return remainingMs(statements, row.grant_id, row.frame, row.version, row.expires_at, lifeMs);
 }
 
-/** How much longer a process counts as present, without a further beat. */
+/** How much longer a process counts as present without another heartbeat. */
 export function remainingPresenceMs(
   statements: Statements,
   { id, frame, version, beat_at }: PeerRow,
@@ -24,8 +24,8 @@ export function remainingPresenceMs(
 }
 
 /**
- * Instants of another frame cannot be compared with ours. What is unchanged for its whole life,
- * as our own clock counts it since we first saw it in this version, is over.
+ * Instants of another frame cannot be compared with ours. A row of another frame is over when its
+ * version has not changed for its whole life, counted by our own clock since we first saw that version.
  */
 function remainingMs(
   statements: Statements,

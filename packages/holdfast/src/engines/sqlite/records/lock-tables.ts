@@ -16,8 +16,8 @@ const SWEEP_AT_ONCE = 1_000;
 export class TokensUsedUp {}
 
 /**
- * What the tables mean. Every method runs inside a transaction that the store has begun, at one
- * instant of the host's clock; nothing here waits, and nothing here is asynchronous.
+ * The operations on the tables of sql/schema.sql. Every method runs inside a transaction that the
+ * store has begun, at one instant of the host's clock. Nothing here waits or is asynchronous.
  */
 export class LockTables {
   readonly peers: Peers;
@@ -40,12 +40,12 @@ export class LockTables {
     this.granted.length = 0;
   }
 
-  /** Everything in the way, after what is over has been removed and dead holders have been ended. */
+  /** The grants that block a resource. Reading them removes ended grants and ends those of dead holders. */
   blockers(resource: string): Blockers {
     return new Blockers(this.#statements, resource, (row) => this.#examine(row));
   }
 
-  /** The grant if it is alive, without looking at anybody else's. */
+  /** The grant if it is alive. Reads no other grant. */
   alive({ resource, grantId }: GrantRef): GrantRow | null {
     const row = this.#statements.get<GrantRow>("grantFind", resource, grantId);
     return row !== null && remainingLifeMs(this.#statements, row) > 0 ? row : null;
@@ -55,7 +55,7 @@ export class LockTables {
     return remainingLifeMs(this.#statements, row);
   }
 
-  /** Grants at once if nobody is in the way and nobody waits. */
+  /** Grants at once if nothing blocks the claim and nobody waits. */
   tryGrant(claim: Claim, blockers: Blockers, head: WaiterRow | null): GrantRow | null {
     this.#refuseOtherLimit(claim, blockers);
     if (head !== null) {
@@ -68,8 +68,9 @@ export class LockTables {
   }
 
   /**
-   * Lets in from the head of the line whoever fits, and passes over those who are gone; blockers
-   * grows by those let in. Our own waiters are told after the commit, except the caller.
+   * Grants to the waiters at the head of the queue as long as they fit, and removes waiters whose
+   * process is gone. Adds the new grants to blockers. Our own waiters get a push after the commit,
+   * except the caller, whose answer says it.
    */
   promote(
     resource: string,
@@ -86,12 +87,12 @@ export class LockTables {
       blockers.add({ row, remainingMs: row.ttl_ms });
       if (row.claimed === 0) this.peers.wake(peer);
       else if (row.grant_id !== caller) this.granted.push(row);
-      // Nobody fits beside an exclusive holder: looking at the next one can wait for its end.
+      // No claim fits beside an exclusive holder, so the next waiter need not be read now.
       if (row.mode === "exclusive") return;
     }
   }
 
-  /** A fresh life for a grant, counted from now in our own frame. */
+  /** Restarts a grant's ttl from now, in our own frame. */
   arm(row: GrantRow, ttlMs: number): GrantRow {
     const expiresAt = this.#statements.now + ttlMs;
     this.#statements.run(
@@ -111,7 +112,7 @@ export class LockTables {
     };
   }
 
-  /** Whether the grant was renewed, in the order in which its core sent the renewals. */
+  /** Renews a grant; false if it is gone, or if a renewal that core sent later was carried out. */
   renew({ resource, grantId, ttlMs, index = 0, leave = false }: RenewRef, order: number): boolean {
     const { identity, now } = this.#statements;
     const life = [ttlMs, now + ttlMs, identity.frame, now];
@@ -122,7 +123,7 @@ export class LockTables {
     return changed > 0;
   }
 
-  /** Ends a living grant that is still somebody's; false if there is none. */
+  /** Ends a live grant that its holder has not left; false if there is none. */
   end(ref: GrantRef): boolean {
     const { resource, grantId } = ref;
     const { frame } = this.#statements.identity;
@@ -155,13 +156,13 @@ export class LockTables {
     this.peers.wake(peer);
   }
 
-  /** The grants that others made for our waiters, now with a full life. */
+  /** Claims the grants that other processes made for our waiters. Each gets its full ttl from now. */
   claimOwnGrants(): GrantRow[] {
     const { self, identity, now } = this.#statements;
     return this.#statements.all<GrantRow>("grantsClaim", self, identity.frame, now);
   }
 
-  /** Where a grant of ours was revoked, or ended by force. */
+  /** The resources on which a grant of ours was revoked or ended by force. */
   revokedOwnResources(): string[] {
     const { self } = this.#statements;
     const rows = this.#statements.all<{ resource: string }>("grantsRevoked", self);
@@ -173,14 +174,14 @@ export class LockTables {
     return rows.map((row) => row.resource);
   }
 
-  /** Clears what dead processes left behind where nobody has asked for it since. */
+  /** Removes what dead processes left on resources that nobody has used since. */
   sweep(): void {
     this.tombstones.sweep();
     this.peers.sweep(() => {
       const held = this.#statements.all<{ resource: string }>("resourcesHeld", SWEEP_AT_ONCE);
       for (const { resource } of held) {
         const blockers = this.blockers(resource);
-        // To look at a grant of the dead is to end it.
+        // Reading a grant of a dead process ends it.
         blockers.all();
         this.promote(resource, blockers);
       }
@@ -188,10 +189,10 @@ export class LockTables {
     this.#statements.run("sightingsSweep");
   }
 
-  /** The grant with what is left of it. One that is over is removed, a dead holder's ended. */
+  /** The grant with its remaining time. Removes a grant that is over, and ends a dead holder's. */
   #examine(row: GrantRow): Blocker | null {
     const remainingMs = remainingLifeMs(this.#statements, row);
-    // A grant that its waiter never saw was never acted under: there is nothing to let drain.
+    // A waiter that never claimed its grant has done nothing under it, so no lock-delay is needed.
     const lockDelayMs = row.claimed === 1 ? row.lock_delay_ms : 0;
     const isOver = remainingMs + lockDelayMs <= 0;
     const isOrphaned = remainingMs > 0 && !isLeft(row) && this.peers.isDead(row.peer);
@@ -236,7 +237,7 @@ export class LockTables {
 
   #refuseOtherLimit(claim: Claim, blockers: Blockers): void {
     if (claim.mode !== "shared") return;
-    // All shared claims of a resource have one limit, so one of those who hold or wait tells it.
+    // All shared claims of a resource have one limit, so any holder or waiter shows it.
     const isShared = blockers.mode === "shared";
     const limit = isShared ? blockers.loaded[0]!.row.share_limit : this.queue.limit(claim.resource);
     if (limit === undefined || limit === claim.limit) return;

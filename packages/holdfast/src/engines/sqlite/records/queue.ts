@@ -2,7 +2,7 @@ import type { Claim } from "../../../engine.js";
 import type { WaiterRow } from "./rows.js";
 import type { Statements } from "./statements.js";
 
-/** Those who wait, in the order in which they came. */
+/** The waiters of each resource, in order of arrival. */
 export class Queue {
   readonly #statements: Statements;
 
@@ -22,7 +22,7 @@ export class Queue {
     return this.#statements.all<WaiterRow>("waitersOf", resource);
   }
 
-  /** How many are before this one. */
+  /** How many waiters are ahead of this one. */
   position({ resource, seq }: WaiterRow): number {
     return this.#statements.one<{ position: number }>("waiterPosition", resource, seq).position;
   }
@@ -35,12 +35,12 @@ export class Queue {
     );
   }
 
-  /** Whether there was anybody to take out. */
+  /** Removes a waiter; false if it was not in the queue. */
   leave(grantId: string): boolean {
     return this.#statements.run("waiterDelete", grantId) > 0;
   }
 
-  /** The one limit of all shared claims in line; undefined where there are none. */
+  /** The one limit of all shared claims in the queue; undefined if it has none. */
   limit(resource: string): number | null | undefined {
     return this.#statements.get<WaiterRow>("waitersLimit", resource)?.share_limit;
   }

@@ -51,7 +51,7 @@ const PEER: Shape<PeerRow> = {
 
 const NAME: Shape = { resource: "text" };
 
-/** What each statement that reads gives, column by column. */
+/** The columns that each reading statement returns. */
 const SHAPES = {
   header: { application: "number", version: "number", tables: "number" },
   counterRead: { next: "number", reserved: "number", boot: "text" },
@@ -76,14 +76,14 @@ const SHAPES = {
 } as const;
 
 type ShapeName = keyof typeof SHAPES;
-/** The statements of sql/ among them. */
+/** The names that are statements of sql/. */
 export type ReadStatement = Exclude<ShapeName, "header">;
 
 const COLUMNS = new Map(
   Object.entries(SHAPES).map(([name, shape]) => [name, Object.entries(shape) as [string, Cell][]]),
 );
 
-/** The row as it is, if it has the columns of its statement. */
+/** Returns the row unchanged if it has the columns of its statement, else throws. */
 export function exactRow<T>(name: ShapeName, row: unknown): T {
   if (typeof row !== "object" || row === null) throw unexpectedShape(name);
   for (const [column, cell] of COLUMNS.get(name)!) {
@@ -106,7 +106,7 @@ export function exactChanges(name: string, result: unknown): number {
   return changes;
 }
 
-/** The effect is unknown: a binding that answers like this may not have rolled back either. */
+/** The effect is unknown: a binding that gives such an answer may also fail to roll back. */
 export function unexpectedShape(name: string): EngineError {
   return new EngineError(`SQLite answered ${name} in a shape that this version does not know`, {
     effect: "unknown",

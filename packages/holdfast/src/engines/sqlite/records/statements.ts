@@ -11,14 +11,14 @@ import { sql } from "./sql.gen.js";
 
 type StatementName = keyof typeof sql;
 
-/** The statements of sql/ on one connection, with who runs them and at which instant. */
+/** The statements of sql/ on one connection, with the engine that runs them and the instant. */
 export class Statements {
   /** The instant of the transaction, by the host's clock. */
   now = 0;
-  /** How many this connection has written down, for sweeping them now and then. */
+  /** How many sightings this connection has written: they are swept once in a while. */
   sightings = 0;
   readonly identity: ProcessIdentity;
-  /** The id of this engine among all that use the file. */
+  /** The id of this engine in the table of peers. */
   readonly self: string;
   readonly #client: SqlClient;
   readonly #prepared = new Map<StatementName, Statement>();
@@ -34,7 +34,7 @@ export class Statements {
     return row === undefined ? null : exactRow<T>(name, row);
   }
 
-  /** Of a statement that always gives a row. */
+  /** For a statement that always returns a row. */
   one<T>(name: ReadStatement, ...params: Value[]): T {
     const row = this.get<T>(name, ...params);
     if (row === null) throw unexpectedShape(name);
@@ -45,7 +45,7 @@ export class Statements {
     return exactRows<T>(name, this.#statement(name).all(...params));
   }
 
-  /** How many rows it changed. */
+  /** Returns how many rows the statement changed. */
   run(name: StatementName, ...params: Value[]): number {
     return exactChanges(name, this.#statement(name).run(...params));
   }

@@ -18,7 +18,7 @@ interface Opened {
   readonly rollback: Statement;
 }
 
-/** The file, and transactions on it that wait for their turn without stopping the process. */
+/** Runs transactions on the file. They wait for the write lock without blocking the process. */
 export class Store {
   readonly #terms: SqliteTerms;
   readonly #peer: string;
@@ -48,14 +48,14 @@ export class Store {
     await this.#open();
   }
 
-  /** Whether the last transaction found that the path leads to another file, or to none. */
+  /** Whether the last transaction found that the path leads to another file or to none. */
   get isFileReplaced(): boolean {
     return this.#opened?.files.verified === false;
   }
 
   /**
-   * Runs work in one write transaction. While another process writes, this one attempts again until
-   * the call's time is over; nothing has happened then.
+   * Runs work in one write transaction. While another process writes, this one tries again until the
+   * call's time is over; then it fails without effect.
    */
   async transact<T>(call: Call, work: (tables: LockTables) => T): Promise<T> {
     this.#refuseWhenClosed();
@@ -82,7 +82,7 @@ export class Store {
     const opened = this.#opened ?? (await this.#pendingOpen?.catch(() => null)) ?? null;
     if (opened !== null) {
       const call = { startedAt: this.#clock.now(), timeoutMs: 1_000, order: 0 };
-      // A row that says who we were does no harm; the next process that opens the file clears it.
+      // If this fails, our row in peers does no harm: the next process that opens the file removes it.
       await this.transact(call, (tables) => tables.peers.leave()).catch(() => {});
     }
     this.#closed = true;
@@ -111,7 +111,7 @@ export class Store {
       commit.run();
     } catch (error) {
       rollBackQuietly(() => rollback.run());
-      // A full disk takes nothing; of any other failure at this point nobody can say.
+      // A full disk commits nothing. After any other failure here the effect is unknown.
       const full = resultCode(error) === SQLITE.FULL;
       throw isBusy(error) ? error : explain(error, this.#terms.path, full ? "none" : "unknown");
     }
@@ -123,7 +123,7 @@ export class Store {
     this.#pendingOpen ??= this.#opening
       .open((client, files) => this.#ready(client, files))
       .catch((error: unknown) => {
-        // What kept the file from opening may be mended; the next call finds out.
+        // The cause may be repaired later, so the next call tries to open the file again.
         this.#pendingOpen = null;
         throw error;
       });

@@ -2,7 +2,7 @@ import type { Statements } from "./statements.js";
 
 const FORCED_MS = 60_000;
 
-/** Claims that were given up while a request of theirs may still be on its way. */
+/** Claims that were cancelled while one of their requests may still arrive. */
 export class Tombstones {
   readonly #statements: Statements;
 
@@ -23,14 +23,15 @@ export class Tombstones {
   }
 
   /**
-   * Leaves word for a peer that a grant of its was ended by force: its row is gone, and would tell nobody.
-   * A peer that never comes for it finds out by its next renewal; the word goes with the tombstones.
+   * Leaves a notice for a peer whose grant was ended by force: the grant's row is gone, so it cannot
+   * show that. A peer that never reads the notice learns it at its next renewal. The notice is stored
+   * as a tombstone and expires as one.
    */
   addForcedNotice(peer: string, resource: string): void {
     this.add(`${forcedRange(peer)[0]}${resource}`, FORCED_MS);
   }
 
-  /** Where grants of this peer were ended by force, told once. */
+  /** The resources on which this peer's grants were ended by force. Each notice is returned once. */
   takeForcedNotices(peer: string): string[] {
     const range = forcedRange(peer);
     const found = this.#statements.all<{ grant_id: string }>("forcedOf", ...range);
@@ -43,7 +44,7 @@ export class Tombstones {
   }
 }
 
-/** The first and last of what could be told to this peer, in the order of keys. No grantId looks like it. */
+/** The range of keys for this peer's notices. No grantId looks like one. */
 function forcedRange(peer: string): [from: string, to: string] {
   return [`forced:${peer}:`, `forced:${peer};`];
 }

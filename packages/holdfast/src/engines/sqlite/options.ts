@@ -34,7 +34,7 @@ export function resolveSqlite(options: SqliteEngineOptions): SqliteTerms {
   }
   if (path === ":memory:") {
     throw new UsageError(
-      'a lock in ":memory:" would be seen by nobody else; use "memory:" for one process',
+      'no other connection would see a lock in ":memory:"; use "memory:" for one process',
     );
   }
   return Object.freeze({
@@ -50,7 +50,7 @@ export function optionsFromUrl(url: EngineUrl): SqliteEngineOptions {
   if (url.hosts.length > 0) {
     const host = url.hosts[0]!.host;
     throw new UsageError(
-      `sqlite: takes a path, not a host; write "sqlite:${host}${url.path}" for a file beside you, ` +
+      `sqlite: takes a path, not a host; write "sqlite:${host}${url.path}" for a file in this folder, ` +
         'or "sqlite:/absolute/path"',
     );
   }

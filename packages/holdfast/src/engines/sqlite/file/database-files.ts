@@ -81,15 +81,16 @@ export function refuseSecondName(path: string): void {
   if (stats === null) return;
   if (stats.nlink > 1n) {
     throw refusal(
-      `"${path}" has ${stats.nlink} names (hard links), and those who use one of them would not ` +
-        `exclude the others. Keep one: find / -xdev -samefile "${path}" shows them. Where a second ` +
-        "name is needed, make it a symbolic link",
+      `"${path}" has ${stats.nlink} names (hard links), and processes that use different names ` +
+        `would not exclude each other. Keep one name: find / -xdev -samefile "${path}" lists them. ` +
+        "If you need a second name, make it a symbolic link",
     );
   }
   if (isMountPoint(realpathSync(path))) {
     throw refusal(
-      `"${path}" is mounted by itself, without the files that SQLite keeps beside it, so that ` +
-        "those inside and outside would not exclude each other. Mount its folder instead",
+      `"${path}" is mounted by itself, without the files that SQLite keeps beside it, so ` +
+        "processes inside and outside the mount would not exclude each other. " +
+        "Mount its folder instead",
     );
   }
 }
@@ -100,7 +101,7 @@ export function refuseLeftovers(path: string): void {
   if (leftovers.length === 0) return;
   const names = leftovers.map((name) => `"${name}"`).join(" and ");
   throw refusal(
-    `"${path}" was removed or replaced while it was in use: ${names} of it can still be found. ` +
+    `"${path}" was removed or replaced while it was in use, and left ${names} behind. ` +
       `Stop all programs that use it, remove ${names}, then start them again`,
   );
 }
@@ -117,9 +118,9 @@ export function missingCompanion(path: string): string | null {
 
 export function fileReplaced(path: string, missing = path, cause?: unknown): EngineError {
   return refusal(
-    `"${missing}" was removed or replaced while "${path}" was in use. Nobody who opens it now sees ` +
-      "the locks of those who had it open, and they run out. Stop all programs that use it, then " +
-      "start them again",
+    `"${missing}" was removed or replaced while "${path}" was in use. Processes that open it now do ` +
+      "not see the locks of processes that had it open before, and those locks expire. Stop all " +
+      "programs that use it, then start them again",
     cause,
   );
 }
@@ -141,7 +142,7 @@ function statFile(path: string): BigIntStats | null {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
   } catch (cause) {
-    const message = `cannot look at "${path}": ${(cause as Error).message}`;
+    const message = `cannot read the status of "${path}": ${(cause as Error).message}`;
     throw new EngineError(message, { effect: "none", retryable: false, cause });
   }
 }

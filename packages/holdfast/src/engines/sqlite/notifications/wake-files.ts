@@ -20,7 +20,7 @@ export class WakeFiles {
     this.#folder = `${databasePath}-bells`;
   }
 
-  /** Hangs up this peer's number. Null where the system gives no watch: heartbeats must do. */
+  /** Watches this peer's wake file. Null if the system allows no watch: then heartbeats must do. */
   listen(peer: string, onWake: () => void): number | null {
     const number = createHash("sha256").update(peer).digest().readUInt8(0) % WAKE_FILES;
     try {

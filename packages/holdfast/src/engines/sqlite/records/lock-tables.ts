@@ -23,7 +23,7 @@ export class LockTables {
   readonly peers: Peers;
   readonly queue: Queue;
   readonly tombstones: Tombstones;
-  /** Grants of our own waiters to notify, once the transaction is committed. */
+  /** Grants to push to our own waiters after the transaction is committed. */
   readonly granted: GrantRow[] = [];
   readonly #statements: Statements;
 
@@ -112,7 +112,7 @@ export class LockTables {
     };
   }
 
-  /** Renews a grant; false if it is gone, or if a renewal that core sent later was carried out. */
+  /** Renews a grant; false if grant-renew.sql refuses. `order` is the order in which core sent renewals. */
   renew({ resource, grantId, ttlMs, index = 0, leave = false }: RenewRef, order: number): boolean {
     const { identity, now } = this.#statements;
     const life = [ttlMs, now + ttlMs, identity.frame, now];

@@ -108,7 +108,7 @@ export function exactChanges(name: string, result: unknown): number {
 
 /** The effect is unknown: a binding that gives such an answer may also fail to roll back. */
 export function unexpectedShape(name: string): EngineError {
-  return new EngineError(`SQLite answered ${name} in a shape that this version does not know`, {
+  return new EngineError(`SQLite's answer to ${name} has a shape that this version does not know`, {
     effect: "unknown",
     retryable: false,
   });

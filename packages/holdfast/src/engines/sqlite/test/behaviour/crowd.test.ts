@@ -3,7 +3,7 @@ import { connect } from "../../../../connect.js";
 import { serveCrowd } from "../../../../test-support/crowd.fixture.js";
 import { TestServer } from "../support/test-server.fixture.js";
 
-test("2,000 jobs of one process share ten permits, and a lease beside them is kept", async () => {
+test("2,000 jobs of one process share ten permits, and a lease held beside them is not lost", async () => {
   await using server = new TestServer();
   await using locks = await connect(server.url);
   await serveCrowd(locks, 2_000);

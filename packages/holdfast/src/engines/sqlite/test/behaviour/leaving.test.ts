@@ -1,4 +1,4 @@
-// Grants that their holder has left: time ends them, and nothing that their former process does.
+// Grants that their holder has left: time ends them, and what their former process does has no effect.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { connect } from "../../../../connect.js";
@@ -13,7 +13,7 @@ for (const [how, end] of [
   ["killed", (child) => child.process.kill("SIGKILL")],
   ["ended without close", (child) => child.process.stdin!.end()],
 ] as const satisfies [string, (child: ReturnType<TestServer["child"]>) => void][]) {
-  test(`a run keeps others out for atLeastMs when its process is ${how}`, async () => {
+  test(`a run of once keeps others out for atLeastMs when its process is ${how}`, async () => {
     await using server = new TestServer();
     const first = server.child("once", [server.url, "nightly", "4000"]);
     const startedAt = performance.now();
@@ -29,7 +29,7 @@ for (const [how, end] of [
   });
 }
 
-test("nothing but time or force ends a grant that was left, and nothing extends it", async () => {
+test("only time or force ends a grant that its holder left, and nothing extends it", async () => {
   await using server = new TestServer();
   const engine = sqliteEngine({ path: server.path });
   const { claim, token } = await left(engine, "a");
@@ -51,7 +51,7 @@ test("nothing but time or force ends a grant that was left, and nothing extends 
   await engine.close();
 });
 
-test("a forced revocation of a grant that was left lets in who waits for it", async () => {
+test("a forced revocation of a grant that its holder left lets in the next waiter", async () => {
   await using server = new TestServer();
   const engine = sqliteEngine({ path: server.path });
   const { token } = await left(engine, "a");
@@ -63,7 +63,7 @@ test("a forced revocation of a grant that was left lets in who waits for it", as
   await engine.close();
 });
 
-test("a late copy of a renewal does not bring a grant back to the one who left it", async () => {
+test("a late copy of a renewal does not extend a grant that its holder left", async () => {
   await using server = new TestServer();
   const engine = sqliteEngine({ path: server.path });
   const early = now();
@@ -76,7 +76,7 @@ test("a late copy of a renewal does not bring a grant back to the one who left i
   await engine.close();
 });
 
-test("a grant that was left is waited out in another time namespace", async (t) => {
+test("a grant that its holder left keeps out a process in another time namespace", async (t) => {
   const ahead = ["unshare", "--time", "--monotonic", "5000", "--fork", "--kill-child"];
   if (!canRun(t, ahead)) return;
   await using server = new TestServer();

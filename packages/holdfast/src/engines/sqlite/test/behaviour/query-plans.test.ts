@@ -4,7 +4,7 @@ import { connect } from "../../../../connect.js";
 import { sql } from "../../records/sql.gen.js";
 import { TestServer } from "../support/test-server.fixture.js";
 
-// What these read must not grow with the number of names or waiters behind the answer.
+// The rows that these statements read must not grow with the number of names or waiters.
 for (const name of [
   "resourcesAfter",
   "grantsOf",
@@ -13,7 +13,7 @@ for (const name of [
   "waiterHead",
   "forcedOf",
 ] as const) {
-  test(`${name} reads its answer from indexes, and sorts nothing`, async () => {
+  test(`${name} reads its answer from indexes and sorts nothing`, async () => {
     await using server = new TestServer();
     await (await connect(server.url)).close();
     const plan = await server.sql(`EXPLAIN QUERY PLAN ${sql[name]}`);

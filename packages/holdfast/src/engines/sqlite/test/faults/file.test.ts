@@ -1,4 +1,4 @@
-// What is wrong with the file is told in words, early, and costs nothing.
+// A problem with the file is reported early, in plain words, and without effect.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -39,7 +39,7 @@ test("a database of another program is refused and left as it is", async () => {
   );
 });
 
-test("another schema is refused with what to do about it", async () => {
+test("another schema version is refused, and the error says what to do", async () => {
   await using server = new TestServer();
   await (await connect(server.url)).close();
   await server.sql("PRAGMA user_version = 4");
@@ -48,18 +48,18 @@ test("another schema is refused with what to do about it", async () => {
   await refuses(server.url, /schema 1, this one knows 3\)\. Use another file, or stop all/);
 });
 
-test("a missing folder is refused with the command that makes it", async () => {
+test("a missing folder is refused, and the error has the command that makes it", async () => {
   await using server = new TestServer();
   await refuses(`sqlite:${server.folder}/no/locks.db`, /does not exist\. Make it: mkdir -p/);
 });
 
-test("a read-only folder is refused, and the process that tried goes on", async () => {
+test("a read-only folder is refused without ending the process", async () => {
   await using server = new TestServer();
   const folder = join(server.folder, "locked");
   mkdirSync(folder);
   chmodSync(server.folder, 0o755);
   chmodSync(folder, 0o555);
-  // Root may write anywhere, so the attempt is made by a user who may not.
+  // Root may write anywhere, so another user makes the attempt.
   const asNobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
   const script = `import(${JSON.stringify(new URL("../../../../connect.js", import.meta.url).href)})
     .then(({ connect }) => connect("sqlite:${folder}/locks.db"))
@@ -81,13 +81,13 @@ test("a file that cannot be written to is refused", async () => {
   assert.match(said, /^ENGINE none .*(cannot be written to|cannot open)/);
 });
 
-test("a full disk is told as such, and the lease that was held is still held", async (t) => {
+test("a full disk is reported as full, and a lease that was held before stays held", async (t) => {
   if (process.getuid?.() !== 0) {
     t.diagnostic("needs root to mount a small disk; npm test as root covers it");
     return;
   }
   await using server = new TestServer();
-  // A disk of 512 KiB in a mount namespace of its own: both are gone with the child.
+  // A disk of 512 KiB in its own mount namespace. Both end with the child.
   const onSmallDisk = ["unshare", "--mount", "sh", "-c"];
   const mount = `mount -t tmpfs -o size=512k tmpfs "${server.folder}" && exec "$@"`;
   const child = server.child("full-disk", [server.folder], [...onSmallDisk, mount, "sh"]);
@@ -101,7 +101,7 @@ test("a full disk is told as such, and the lease that was held is still held", a
   assert.equal(await child.line(), "again granted");
 });
 
-test("a statement that rolled back by itself is told as what it is, and the engine goes on", async () => {
+test("a statement that rolls back by itself is reported with its own error, and the engine works on", async () => {
   await using server = new TestServer();
   await using locks = await connect(server.url);
   const rollBack = (on: string) =>
@@ -110,7 +110,7 @@ test("a statement that rolled back by itself is told as what it is, and the engi
   await assert.rejects(locks.acquire("a"), { code: "ENGINE", effect: "none", message: /made up/ });
   await server.sql("DROP TRIGGER broken");
   await locks.run("a", () => {});
-  // The counter is moved by whoever opens the file after another boot, on a connection of its own.
+  // The first process that opens the file after a boot changes the counter, on a separate connection.
   await server.sql("UPDATE counter SET boot = 'another'");
   await rollBack("UPDATE ON counter");
   await assert.rejects(connect(server.url), { code: "ENGINE", message: /made up/ });
@@ -118,7 +118,7 @@ test("a statement that rolled back by itself is told as what it is, and the engi
   await (await connect(server.url)).close();
 });
 
-test("a process that has too many files open is told so, and not that a file is closed to it", async () => {
+test("a process with too many open files gets an error that says so, not one about file permissions", async () => {
   await using server = new TestServer();
   const child = server.child(
     "crowded",
@@ -132,14 +132,14 @@ test("a process that has too many files open is told so, and not that a file is 
   assert.equal(await child.line(), "opened");
 });
 
-test("a network file system is refused by its type", () => {
+test("a network file system is recognized by its type and refused", () => {
   assert.throws(() => refuseNetworkFileSystem(0x6969, "/mnt/x"), /network file system \(NFS\)/);
   assert.throws(() => refuseNetworkFileSystem(-11317950, "/mnt/x"), /\(CIFS\)/);
   refuseNetworkFileSystem(0xef53, "/home/x");
   refuseNetworkFileSystem(0x01021994, "/dev/shm/x");
 });
 
-test("a URL with a host, an odd parameter or :memory: is refused with the right way to write it", async () => {
+test("a URL with a host, an unknown parameter or :memory: is refused, and the error says what to write", async () => {
   await assert.rejects(
     connect("sqlite://locks.db"),
     (e) => e instanceof UsageError && /write "sqlite:locks.db"/.test(e.message),

@@ -1,4 +1,4 @@
-// Who is dead, who only attempts dead, and what each costs a waiter.
+// Which processes are dead, which only seem dead, and how long each delays a waiter.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
@@ -10,10 +10,10 @@ import { isProvenDead, readProcessIdentity } from "../../file/process-identity.j
 import { TestServer } from "../support/test-server.fixture.js";
 
 const LONG_TTL = '{"ttlMs":60000}';
-/** Half of what a holder would be waited for whose death nobody notices. */
+/** Half the ttl: a waiter that succeeds in this time did not wait until the lease expired. */
 const PATIENCE_MS = 30_000;
 
-test("a holder killed with SIGKILL is succeeded long before its ttl", async () => {
+test("a holder killed with SIGKILL is replaced long before its ttl is over", async () => {
   await using server = new TestServer();
   const child = server.child("holder", [server.url, "a", LONG_TTL]);
   await child.line();
@@ -24,7 +24,7 @@ test("a holder killed with SIGKILL is succeeded long before its ttl", async () =
   assert.ok(lease.held);
 });
 
-test("a holder killed while somebody already waits is succeeded within two heartbeats", async () => {
+test("a holder killed while another process waits is replaced within two heartbeats", async () => {
   await soon(1_000, async () => {
     await using server = new TestServer();
     const child = server.child("holder", [server.url, "a", LONG_TTL]);
@@ -37,13 +37,13 @@ test("a holder killed while somebody already waits is succeeded within two heart
   });
 });
 
-test("a dead holder's lock-delay is respected, counted from when its death was noticed", async () => {
+test("a dead holder's lock-delay counts from when its death is noticed", async () => {
   await using server = new TestServer();
   const child = server.child("holder", [server.url, "a", '{"ttlMs":60000,"lockDelayMs":700}']);
   await child.line();
   child.process.kill("SIGKILL");
   await child.exited;
-  // Whoever opens the file attempts for the dead.
+  // Opening the file looks for dead processes.
   const startedAt = systemClock.now();
   await using locks = await connect(server.url);
   await locks.acquire("a", { waitMs: PATIENCE_MS });
@@ -51,7 +51,7 @@ test("a dead holder's lock-delay is respected, counted from when its death was n
   assert.ok(tookMs >= 690 && tookMs < PATIENCE_MS, `took ${tookMs} ms`);
 });
 
-test("a stopped holder is not dead: its ttl is waited out", async () => {
+test("a stopped holder is not dead, so its ttl is waited out", async () => {
   await using server = new TestServer();
   const child = server.child("holder", [server.url, "a", '{"ttlMs":4000}']);
   await child.line();
@@ -67,7 +67,7 @@ test("a stopped holder is not dead: its ttl is waited out", async () => {
   assert.equal(await locks.check(lease.sequencer), true, "the successor keeps its lease");
 });
 
-test("a pid that now belongs to a later process is proof of death; one we may not signal is not", () => {
+test("a pid that belongs to a later process proves death; another frame or pid namespace proves nothing", () => {
   const self = readProcessIdentity();
   const child = spawnSync(process.execPath, ["-e", ""]);
   assert.equal(isProvenDead({ ...self, pid: child.pid }, self), true, "no such process");
@@ -89,7 +89,7 @@ test("a pid that now belongs to a later process is proof of death; one we may no
   );
 });
 
-test("a dead holder in another pid namespace is waited out, not reclaimed", async () => {
+test("a dead holder in another pid namespace keeps its lease until the ttl is over", async () => {
   await using server = new TestServer();
   const child = server.child("holder", [server.url, "a", '{"ttlMs":4000}']);
   await child.line();
@@ -102,7 +102,7 @@ test("a dead holder in another pid namespace is waited out, not reclaimed", asyn
 });
 
 test("a grant of another boot is waited out on the observer's own clock", async () => {
-  // Instants of another frame are meaningless here: one that attempts long over must not count.
+  // An instant of another frame means nothing here, even if it seems long past.
   await using server = new TestServer();
   const before = await connect(server.url);
   await before.acquire("a", { ttlMs: 800, renew: false });
@@ -115,7 +115,7 @@ test("a grant of another boot is waited out on the observer's own clock", async 
   await before.close();
 });
 
-test("a grant of another frame that is renewed meanwhile starts its life again", async () => {
+test("a grant of another frame is waited out from its latest renewal", async () => {
   await using server = new TestServer();
   const before = await connect(server.url);
   await before.acquire("a", { ttlMs: 3_000, renew: false });
@@ -135,12 +135,12 @@ test("a grant of another frame that is renewed meanwhile starts its life again",
   await before.close();
 });
 
-test("containers that share a volume exclude each other, whatever their clocks say", async (t) => {
+test("containers that share a volume exclude each other, even if their clocks differ", async (t) => {
   if (process.getuid?.() !== 0) {
     t.diagnostic("needs root to make namespaces; npm test as root covers it");
     return;
   }
-  // Its monotonic clock is 5,000 s ahead of ours and its pids are its own.
+  // The container's monotonic clock is 5,000 s ahead of ours, and it has its own pids.
   const container = ["unshare", "--time", "--monotonic", "5000", "--pid", "--fork", "--kill-child"];
   execFileSync(container[0]!, [...container.slice(1), "true"]);
   await using server = new TestServer();
@@ -149,11 +149,11 @@ test("containers that share a volume exclude each other, whatever their clocks s
   await using locks = await connect(server.url);
   assert.equal(await locks.tryAcquire("a"), null);
   await new Promise((done) => setTimeout(done, 6_000));
-  assert.equal(await locks.tryAcquire("a"), null, "it renews, so it lives, longer than its ttl");
+  assert.equal(await locks.tryAcquire("a"), null, "it renews, so it lives longer than its ttl");
   child.process.kill("SIGKILL");
   await child.exited;
   const lease = await locks.acquire("a", { waitMs: PATIENCE_MS });
-  // And the other way round: the container waits for us, and is woken by our release.
+  // Now the container waits for us, and our release wakes it.
   const waiter = server.child(
     "holder",
     [server.url, "a", '{"ttlMs":4000,"waitMs":60000}'],
@@ -164,7 +164,7 @@ test("containers that share a volume exclude each other, whatever their clocks s
   assert.match((await waiter.line())!, /^held/);
 });
 
-test("a bell that is lost costs a heartbeat, not the turn", async () => {
+test("a lost wake-up delays a waiter by one heartbeat, and it still gets its turn", async () => {
   await soon(1_500, async () => {
     await using server = new TestServer();
     const child = server.child("holder", [server.url, "a", LONG_TTL]);
@@ -178,7 +178,7 @@ test("a bell that is lost costs a heartbeat, not the turn", async () => {
   });
 });
 
-test("dead waiters in line cost their successors nothing", async () => {
+test("dead waiters in the queue do not delay the waiters behind them", async () => {
   await soon(500, async () => {
     await using server = new TestServer();
     await using locks = await connect(server.url);
@@ -199,7 +199,7 @@ test("dead waiters in line cost their successors nothing", async () => {
   });
 });
 
-test("a stopped waiter at the head delays its successors by one claim window", async () => {
+test("a stopped waiter at the head delays the waiters behind it by one claim window", async () => {
   await soon(3_000, async () => {
     await using server = new TestServer();
     await using locks = await connect(server.url);
@@ -217,12 +217,12 @@ test("a stopped waiter at the head delays its successors by one claim window", a
     });
     stopped.process.kill("SIGCONT");
     await (await waiting).release();
-    assert.match((await stopped.line())!, /^held/, "it stands in line again and gets its turn");
+    assert.match((await stopped.line())!, /^held/, "it joins the queue again and gets its turn");
     return tookMs;
   });
 });
 
-test("a process that opens the file clears what dead ones left in it", async () => {
+test("a process that opens the file removes the rows of dead processes", async () => {
   await using server = new TestServer();
   const child = server.child("holder", [server.url, "left", LONG_TTL]);
   await child.line();
@@ -241,7 +241,7 @@ async function waitForWaiters(
 ): Promise<void> {
   const until = systemClock.now() + PATIENCE_MS;
   while ((await locks.inspect(resource)).waiters.length < count) {
-    assert.ok(systemClock.now() < until, `${count} waiters never stood in line`);
+    assert.ok(systemClock.now() < until, `fewer than ${count} waiters joined the queue`);
     await new Promise((look) => setTimeout(look, 10));
   }
 }

@@ -1,4 +1,4 @@
-// Files that mounts give a second name or another inode.
+// Files that get a second name or another inode from a mount.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { connect } from "../../../../connect.js";
 import { canRun, TestServer } from "../support/test-server.fixture.js";
 
-test("a file that is mounted by itself is refused: what SQLite keeps beside it is not shared", async (t) => {
+test("a file that is mounted by itself is refused, because its -wal and -shm are not shared", async (t) => {
   await using server = new TestServer();
   const mounted = join(server.folder, "one file.db");
   writeFileSync(mounted, "");
@@ -19,7 +19,7 @@ test("a file that is mounted by itself is refused: what SQLite keeps beside it i
   assert.match((await rival.line())!, /^refused .* is mounted by itself.*Mount its folder instead/);
 });
 
-test("a file of a folder that is mounted elsewhere is the same one there", async (t) => {
+test("a file in a folder that is mounted a second time is the same file there", async (t) => {
   await using server = new TestServer();
   const mounted = join(server.folder, "elsewhere");
   mkdirSync(mounted);
@@ -33,7 +33,7 @@ test("a file of a folder that is mounted elsewhere is the same one there", async
   assert.match((await server.child("rival", [url, "a"], container).line())!, /^granted/);
 });
 
-test("a file of an overlay file system keeps its leases, and is missed when it is removed", async (t) => {
+test("a file on an overlay file system keeps its leases, and its removal is noticed", async (t) => {
   // The file comes from a lower layer on another file system: opening it for writing copies it up,
   // which gives it another inode.
   await using server = new TestServer();
@@ -65,7 +65,7 @@ test("a file of an overlay file system keeps its leases, and is missed when it i
   }
 });
 
-/** Runs what follows in a mount namespace of its own, which is gone with it. */
+/** Runs a program in its own mount namespace, which ends with it. */
 function mounting(command: string): readonly string[] {
   return ["unshare", "--mount", "sh", "-c", `${command} && exec "$@"`, "sh"];
 }

@@ -1,4 +1,4 @@
-// Processes that see other clocks, other pids or another boot id, as containers do, on one file.
+// Processes on one file that see different clocks, pids or boot ids, as containers do.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ test("a holder whose time namespace shows another boot time is alive to a rival 
   assert.equal(await holder.line(), "state true");
   holder.process.kill("SIGKILL");
   await holder.exited;
-  // A dead one is waited out for its ttl.
+  // Its death cannot be proven here, so its ttl is waited out.
   await locks.acquire("a", { waitMs: 30_000 });
 });
 
@@ -57,9 +57,9 @@ test("a waiter in a time namespace with another boot time keeps its place when o
   assert.match((await waiter.line())!, /^held/);
 });
 
-test("a time namespace that got the number of an earlier one is another frame", async (t) => {
-  // The system gives a number again once nobody uses it. What the first namespace saw of a holder
-  // at its own instants says nothing at the instants of the second.
+test("a time namespace that reuses the number of an earlier one is another frame", async (t) => {
+  // The system reuses a number that no process uses any more. A sighting at an instant of the first
+  // namespace means nothing at the instants of the second.
   const ahead = (seconds: number) => ["unshare", "--time", "--monotonic", `${seconds}`, "--fork"];
   if (!canRun(t, ahead(1))) return;
   await using server = new TestServer();
@@ -74,9 +74,9 @@ test("a time namespace that got the number of an earlier one is another frame", 
   assert.equal(await holder.line(), "state true");
 });
 
-test("a holder is alive to a rival of its pid namespace, whichever of them sees another one's /proc", async (t) => {
-  // Both have the holder's pid namespace, where the holder is 1; one of them has our /proc, where 1
-  // is another process with another start time.
+test("a holder is alive to a rival in its pid namespace, even if one of them sees another /proc", async (t) => {
+  // Both are in the holder's pid namespace, where the holder is pid 1. One of them sees our /proc,
+  // where pid 1 is another process with another start time.
   const asPid1 = ["unshare", "--pid", "--fork", "--kill-child"];
   const ownProc = ["unshare", "--mount", "sh", "-c", 'mount -t proc proc /proc && exec "$@"', "sh"];
   if (!canRun(t, [...asPid1, ...ownProc])) return;
@@ -96,7 +96,7 @@ test("a holder is alive to a rival of its pid namespace, whichever of them sees 
   }
 });
 
-test("a waiter in a container that shows a boot id of its own keeps its place when others open the file", async (t) => {
+test("a waiter in a container with its own boot id keeps its place when others open the file", async (t) => {
   await using server = new TestServer();
   const bootId = join(server.folder, "boot_id");
   writeFileSync(bootId, "00000000-0000-4000-8000-000000000001\n");
@@ -113,13 +113,13 @@ test("a waiter in a container that shows a boot id of its own keeps its place wh
   assert.match((await waiter.line())!, /^held/);
 });
 
-/** The grantId at the head of the line; a waiter that lost its place stands there with another. */
+/** The grantId at the head of the queue. A waiter that lost its place returns with another grantId. */
 async function headOfQueue(server: TestServer): Promise<unknown> {
   const until = systemClock.now() + 30_000;
   for (;;) {
     const [row] = await server.sql("SELECT grant_id FROM waiters ORDER BY seq LIMIT 1");
     if (row !== undefined) return row.grant_id;
-    assert.ok(systemClock.now() < until, "nobody stood in line");
+    assert.ok(systemClock.now() < until, "no waiter joined the queue");
     await pause(10);
   }
 }

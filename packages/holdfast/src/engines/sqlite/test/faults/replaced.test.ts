@@ -1,5 +1,5 @@
-// The file loses its name, or gets a second one, while it is in use: whoever has it open goes on
-// with a file that nobody else will ever open, and must be told.
+// The file loses its name or gets a second one while it is in use. A process that has it open goes on
+// with a file that no other process will ever open, and must be told.
 import assert from "node:assert/strict";
 import {
   copyFileSync,
@@ -24,21 +24,21 @@ import { TestServer } from "../support/test-server.fixture.js";
 
 const TTL_MS = 3_000;
 const HANG_MS = 30_000;
-// A look at the file is good for 5 ms, whatever happens to it meanwhile.
+// The engine checks the file at most every 5 ms.
 const NEXT_CHECK_MS = 10;
 const record = recorder(afterEach);
 
 const LOSSES: readonly [what: string, lose: (server: TestServer) => void][] = [
-  ["removed with all that lies beside it", removeAll],
+  ["removed with its -wal and -shm", removeAll],
   ["removed alone", (server) => rmSync(server.path)],
   ["renamed", (server) => renameSync(server.path, `${server.path}.old`)],
   ["replaced by a restored copy", replaceByCopy],
-  ["parted from its -shm", (server) => rmSync(`${server.path}-shm`)],
-  ["parted from its -wal", (server) => rmSync(`${server.path}-wal`)],
+  ["separated from its -shm", (server) => rmSync(`${server.path}-shm`)],
+  ["separated from its -wal", (server) => rmSync(`${server.path}-wal`)],
 ];
 
 for (const [what, lose] of LOSSES) {
-  test(`a holder whose file is ${what} is told at its next renewal, and its lease runs out`, async () => {
+  test(`a holder whose file is ${what} learns it at its next renewal, and its lease expires`, async () => {
     await using server = new TestServer();
     const locks = await connect(server.url);
     const lease = await locks.acquire("a", { ttlMs: TTL_MS, renewEveryMs: 100 });
@@ -53,12 +53,12 @@ for (const [what, lose] of LOSSES) {
   });
 }
 
-test("a claim is refused as soon as the file is removed, and whoever opens it anew has it alone", async () => {
+test("a claim is refused as soon as the file is removed, and a new file has only new users", async () => {
   await using server = new TestServer();
   await using locks = await connect(server.url);
   const lease = await locks.acquire("a", { ttlMs: TTL_MS });
   removeAll(server);
-  // Many new files in turn: none of them gets the inode of the one that is still open here.
+  // Many new files, one after another: none of them gets the inode of the file that is still open here.
   for (let i = 0; i < 20; i++) {
     const other = await connect(server.url);
     await other.acquire("b", { ttlMs: 60_000 });
@@ -71,8 +71,8 @@ test("a claim is refused as soon as the file is removed, and whoever opens it an
   await runsOut(lease);
 });
 
-test("a waiter is told that its file is gone, however long it would wait", async () => {
-  // One heartbeat, not for ever.
+test("a waiter without a time limit is told that its file is gone", async () => {
+  // This takes one heartbeat.
   await soon(2_000, async () => {
     await using server = new TestServer();
     const holder = await connect(server.url);
@@ -88,7 +88,7 @@ test("a waiter is told that its file is gone, however long it would wait", async
   });
 });
 
-test("a lease survives a file that is back under its name in time", async () => {
+test("a lease survives when its file gets its name back before the ttl is over", async () => {
   await using server = new TestServer();
   await using locks = await connect(server.url);
   await using lease = await locks.acquire("a", { ttlMs: 6_000 });
@@ -101,7 +101,7 @@ test("a lease survives a file that is back under its name in time", async () => 
   assert.equal(lease.held, true);
 });
 
-test("whoever opens a file anew keeps it when those who had the old one open close it", async () => {
+test("a lease in a new file survives when users of the removed file close it", async () => {
   await using server = new TestServer();
   const before = await connect(server.url);
   await before.acquire("a", { ttlMs: TTL_MS });
@@ -114,9 +114,9 @@ test("whoever opens a file anew keeps it when those who had the old one open clo
   assert.equal(await server.child("rival", [server.url, "a"]).line(), "busy");
 });
 
-test("a file in use without its -wal or -shm is refused, and tokens rise once nobody uses it", async () => {
-  // The write lock of SQLite is on -shm: with two of them, two processes would write at once, and
-  // the commits of one of them would be gone when the other closes the file.
+test("a file in use without its -wal or -shm is refused, and tokens rise after its users are gone", async () => {
+  // SQLite's write lock is on -shm. With two of these files, two processes could write at once, and
+  // the commits of one would be lost when the other closes the file.
   const refuses = async (suffix: string, end: (user: Child) => void) => {
     await using server = new TestServer();
     const user = server.child("holder", [server.url, "a", '{"ttlMs":60000}']);
@@ -134,7 +134,7 @@ test("a file in use without its -wal or -shm is refused, and tokens rise once no
   await Promise.all([refuses("-wal", close), refuses("-shm", close), refuses("-shm", kill)]);
 });
 
-test("a file that was removed alone is not made anew beside what is left of it", async () => {
+test("a file that was removed alone is not created again beside its old -wal and -shm", async () => {
   await using server = new TestServer();
   const user = await connect(server.url);
   await user.acquire("a");
@@ -148,7 +148,7 @@ test("a file that was removed alone is not made anew beside what is left of it",
   await user.close();
 });
 
-test("a file with a hard link is refused under both names, and works when one is gone", async () => {
+test("a file with a hard link is refused under both names, and works after one name is removed", async () => {
   await using server = new TestServer();
   await (await connect(server.url)).close();
   const second = join(server.folder, "second.db");
@@ -164,11 +164,14 @@ test("a file with a hard link is refused under both names, and works when one is
   await using locks = await connect(server.url);
   assert.ok((await locks.acquire("a")).held);
   linkSync(server.path, second);
-  assert.ok((await locks.acquire("b")).held, "a link that is made later harms nobody who is there");
+  assert.ok(
+    (await locks.acquire("b")).held,
+    "a link that is made later does not disturb a process that has the file open",
+  );
   await assert.rejects(connect(`sqlite:${second}`), /hard links/);
 });
 
-test("a file is the same one through symbolic links, until one of them points elsewhere", async () => {
+test("a file is the same through symbolic links, until a link points elsewhere", async () => {
   await using server = new TestServer();
   const link = join(server.folder, "link.db");
   const folder = join(server.folder, "folder");
@@ -195,7 +198,7 @@ test("a file is the same one through symbolic links, until one of them points el
   for (const locks of [direct, linked, below]) await locks.close();
 });
 
-test("a file in a folder that is renamed is gone too", async () => {
+test("a claim is refused after the folder of its file is renamed", async () => {
   await using server = new TestServer();
   const folder = join(server.folder, "inner");
   mkdirSync(folder);

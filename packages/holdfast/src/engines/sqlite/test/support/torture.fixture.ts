@@ -10,7 +10,7 @@ const TTL_MS = 1_500;
 const LONGEST_LOCK_MS = 600;
 const BEGINS = 1_000;
 
-/** One file; what goes wrong there is processes that die, stop, or keep the file to themselves. */
+/** One file. The faults are processes that die, that stop, or that keep the write lock. */
 export async function sqlitePlace(): Promise<Place> {
   const server = new TestServer();
   await (await connect(server.url)).close();
@@ -30,7 +30,7 @@ export async function sqlitePlace(): Promise<Place> {
   };
 }
 
-/** A crowd of others writes, too. Waiting inside SQLite would keep this process from its work. */
+/** Many processes write at once. SQLite's own wait would block this process, so this retries. */
 async function begin(client: { exec(sql: string): void }): Promise<void> {
   for (let tries = 0; ; tries++) {
     try {
@@ -42,7 +42,7 @@ async function begin(client: { exec(sql: string): void }): Promise<void> {
   }
 }
 
-/** Somebody else writes to the file for a while. */
+/** Another connection keeps the write lock for a while. */
 function locked(path: string): Fault {
   return {
     name: "file locked",

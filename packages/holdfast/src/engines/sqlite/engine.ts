@@ -141,8 +141,8 @@ export class SqliteEngine implements Engine {
       const names = tables.resourcesAfter(cursor ?? "", max);
       const views: ResourceView[] = [];
       for (const name of names) {
-        const seen = glob.test(name) ? view(tables, name) : null;
-        if (seen !== null && isInUse(seen)) views.push(seen);
+        const found = glob.test(name) ? view(tables, name) : null;
+        if (found !== null && isInUse(found)) views.push(found);
         // While this transaction runs, no other process can acquire or renew.
         if (this.#clock.now() >= until) return { views, cursor: name };
       }
@@ -172,7 +172,7 @@ export class SqliteEngine implements Engine {
         // All waiters ahead of a shared claim may be gone, so that it fits now. A repeated call may
         // find that its turn has come.
         tables.promote(claim.resource, blockers, undefined, claim.grantId);
-        const place = claimState(
+        const state = claimState(
           tables,
           claim,
           call,
@@ -180,7 +180,7 @@ export class SqliteEngine implements Engine {
           this.#notifications.wakeFile !== null,
         );
         // Only for the type: inside one transaction nobody else can remove this claim.
-        return place.kind === "unknown" ? { kind: "gone", why: "unknown" } : place;
+        return state.kind === "unknown" ? { kind: "gone", why: "unknown" } : state;
       });
     },
 
@@ -189,7 +189,7 @@ export class SqliteEngine implements Engine {
       call: Call,
     ): Promise<readonly (Queued | Granted | Unknown)[]> => {
       this.#notifications.learnClockOffset(call);
-      const asked = this.#store.transact(call, (tables) => {
+      const answers = this.#store.transact(call, (tables) => {
         tables.peers.recordHeartbeat(this.#notifications.wakeFile);
         const hasWakeFile = this.#notifications.wakeFile !== null;
         const resources = new Map<string, ResourceHeartbeat>();
@@ -200,7 +200,7 @@ export class SqliteEngine implements Engine {
           return heartbeat.claimState(waiter, call, hasWakeFile);
         });
       });
-      return asked.catch((error: unknown) => {
+      return answers.catch((error: unknown) => {
         if (!this.#store.isFileReplaced) throw error;
         // The file of this queue is no longer at the path. After "unknown" the waiter enqueues again,
         // and that call fails with the reason. A failed heartbeat would only be repeated until the
@@ -233,12 +233,12 @@ export class SqliteEngine implements Engine {
   };
 
   async #claim<T>(call: Call, work: (tables: LockTables) => T): Promise<T> {
-    const show = !this.#wakeFilePublished;
+    const publish = !this.#wakeFilePublished;
     const answer = await this.#store.transact(call, (tables) => {
-      if (show) tables.peers.recordHeartbeat(this.#notifications.wakeFile);
+      if (publish) tables.peers.recordHeartbeat(this.#notifications.wakeFile);
       return work(tables);
     });
-    if (show) this.#wakeFilePublished = this.#notifications.listening;
+    if (publish) this.#wakeFilePublished = this.#notifications.listening;
     return answer;
   }
 }

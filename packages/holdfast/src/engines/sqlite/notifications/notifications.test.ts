@@ -26,7 +26,7 @@ const TOOK_MS = 300;
 /** Core's clock and the engine's clock show different times. */
 const OFFSET_MS = 5_000;
 
-/** Notifications whose transactions take a while, and the first push that it makes. */
+/** Notifications whose transactions take a while, and the first push that they make. */
 function stage(name: string) {
   const clock = new ManualClock();
   const notifications = new Notifications(
@@ -58,15 +58,15 @@ test("a push after our own commit counts from before the transaction", async () 
 });
 
 test("a push after a wake-up counts from before the transaction that claimed the grant", async (t) => {
-  const { clock, notifications, pushed } = stage("bell");
+  const { clock, notifications, pushed } = stage("wake-up");
   const since = clock.now();
   notifications.listen();
   assert.notEqual(notifications.wakeFile, null, "this system can watch files");
-  const wakeFiles = new WakeFiles(join(folder, "bell"));
+  const wakeFiles = new WakeFiles(join(folder, "wake-up"));
   // Keeps the process alive, which watching a wake file does not.
-  const ringing = setInterval(() => wakeFiles.wake(notifications.wakeFile!), 20);
+  const waking = setInterval(() => wakeFiles.wake(notifications.wakeFile!), 20);
   t.after(() => {
-    clearInterval(ringing);
+    clearInterval(waking);
     notifications.close();
   });
   assert.equal((await pushed).since, since + OFFSET_MS);

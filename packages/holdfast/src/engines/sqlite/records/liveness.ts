@@ -38,8 +38,8 @@ function remainingMs(
   const own = statements.identity.frame;
   if (frame === own) return endsAt - statements.now;
   type Sighting = { version: number; seen_at: number };
-  const seen = statements.get<Sighting>("sightingFind", subject, own);
-  if (seen?.version === version) return seen.seen_at + lifeMs - statements.now;
+  const sighting = statements.get<Sighting>("sightingFind", subject, own);
+  if (sighting?.version === version) return sighting.seen_at + lifeMs - statements.now;
   if (++statements.sightings % SWEEP_EVERY === 0) statements.run("sightingsSweep");
   statements.run("sightingInsert", subject, own, version, statements.now);
   return lifeMs;

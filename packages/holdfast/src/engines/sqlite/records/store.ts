@@ -82,7 +82,8 @@ export class Store {
     const opened = this.#opened ?? (await this.#pendingOpen?.catch(() => null)) ?? null;
     if (opened !== null) {
       const call = { startedAt: this.#clock.now(), timeoutMs: 1_000, order: 0 };
-      // If this fails, our row in peers does no harm: the next process that opens the file removes it.
+      // If this fails, our row in peers does no harm. A process that opens the file after this process
+      // has ended removes it.
       await this.transact(call, (tables) => tables.peers.leave()).catch(() => {});
     }
     this.#closed = true;

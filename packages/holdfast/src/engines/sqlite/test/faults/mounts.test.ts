@@ -54,11 +54,11 @@ test("a file on an overlay file system keeps its leases, and its removal is noti
   assert.match((await holder.line())!, /^held/);
   await new Promise((done) => setTimeout(done, 6_000));
   holder.say("state");
-  assert.equal(await holder.line(), "state true", "its file has not moved");
+  assert.equal(await holder.line(), "state true", "its file is still in place");
   const inside = ["--mount", `--target=${holder.process.pid}`];
   execFileSync("nsenter", [...inside, "rm", `${merged}/locks.db`]);
   for (let attempts = 0, state = ""; state !== "state false"; attempts++) {
-    assert.ok(attempts < 300, "it still believes in its lease");
+    assert.ok(attempts < 300, "the holder still believes that it has its lease");
     await new Promise((done) => setTimeout(done, 100));
     holder.say("state");
     state = (await holder.line())!;

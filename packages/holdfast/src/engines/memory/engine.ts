@@ -30,7 +30,8 @@ import { MemoryStore } from "./store.js";
 
 // The engine pushes grants. A heartbeat is needed only when a holding ends by time alone.
 const HEARTBEAT_MS = 1_000;
-// A page ends after this many names, even if few of them match: a longer one would block the process.
+// A page ends after this many names, even if few of them match: a longer one would block the
+// process.
 const MAX_NAMES_PER_PAGE = 4_096;
 const DAY_MS = 86_400_000;
 
@@ -148,7 +149,8 @@ export class MemoryEngine implements Engine {
   async close(): Promise<void> {
     this.#closed = true;
     this.#listeners.clear();
-    // A lost release leaves a waiter behind. Memory waiters never time out, so the queue would stall.
+    // A lost release leaves a waiter behind. Memory waiters never time out, so the queue would
+    // stall.
     if (this.#hasEnqueued) this.#store.removeWaitersOf(this);
   }
 
@@ -161,8 +163,8 @@ export class MemoryEngine implements Engine {
         const holding = this.#store.tryGrant(claim, now);
         if (holding !== null) return granted(holding, call.startedAt);
         const { resource, grantId } = claim;
-        // The push waits until the call that made the grant is over, because a listener may call the
-        // engine again at once.
+        // The push waits until the call that made the grant is over, because a listener may call
+        // the engine again at once.
         const push = (holding: Holding, since: number) => {
           const answer = granted(holding, since);
           queueMicrotask(() => {

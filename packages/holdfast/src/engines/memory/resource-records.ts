@@ -2,8 +2,8 @@ import type { Claim, HolderView, ResourceView } from "../../engine.js";
 import { limitMismatch } from "../../errors.js";
 import { Queue } from "./queue.js";
 
-// A refused or queued claim is told about this many holders at most. Otherwise every heartbeat would
-// list thousands of readers again.
+// A refused or queued claim is told about this many holders at most. Otherwise every heartbeat
+// would list thousands of readers again.
 const MAX_HOLDERS_REPORTED = 16;
 const SPARE_ENTRIES = 16;
 
@@ -24,7 +24,9 @@ export interface Holding {
   revoked: boolean;
 }
 
-/** The records of one resource: one exclusive holding or any number of shared ones, and the queue. */
+/**
+ * The records of one resource: one exclusive holding or any number of shared ones, and the queue.
+ */
 export class ResourceRecords {
   readonly holdings = new Map<string, Holding>();
   /** First come, first served. A waiter is eligible only if every waiter before it is. */
@@ -33,8 +35,8 @@ export class ResourceRecords {
   #byToken: Holding[] = [];
   // The claim of the latest holding. All current holdings have its mode and its limit.
   #latestClaim: Claim | null = null;
-  // No holding ends before this instant, so removeEnded need not read the holdings until then. It may
-  // be too early, because a renewal does not move it.
+  // No holding ends before this instant, so removeEnded need not read the holdings until then. It
+  // may be too early, because a renewal does not move it.
   #earliestEnd = Infinity;
 
   get isEmpty(): boolean {

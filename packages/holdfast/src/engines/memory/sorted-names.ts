@@ -2,8 +2,9 @@
 const RUN = 4_096;
 
 /**
- * The names at one moment, in order. Sorting a hundred thousand names at once would block the process
- * for a tenth of a second, so they are sorted in runs, and the runs are merged as far as a caller reads.
+ * The names at one moment, in order. Sorting a hundred thousand names at once would block the
+ * process for a tenth of a second, so they are sorted in runs, and the runs are merged as far as a
+ * caller reads.
  */
 export class SortedNames {
   readonly #runs: readonly (readonly string[])[];

@@ -67,8 +67,8 @@ export class SqliteEngine implements Engine {
   readonly #notifications: Notifications;
   readonly #clock: Clock;
   readonly #self = randomBytes(8).toString("hex");
-  // Other processes read the number of our wake file in the database. A holder that never waits needs
-  // it there too: a revocation wakes it.
+  // Other processes read the number of our wake file in the database. A holder that never waits
+  // needs it there too: a revocation wakes it.
   #wakeFilePublished = false;
 
   constructor(terms: SqliteTerms, clock: Clock = systemClock, open = openDatabase) {
@@ -80,7 +80,10 @@ export class SqliteEngine implements Engine {
     );
   }
 
-  /** Opens the file now instead of at the first call, so that the user learns early what is wrong with it. */
+  /**
+   * Opens the file now instead of at the first call, so that the user learns early what is wrong
+   * with it.
+   */
   open(): Promise<void> {
     return this.#store.open();
   }
@@ -202,9 +205,9 @@ export class SqliteEngine implements Engine {
       });
       return answers.catch((error: unknown) => {
         if (!this.#store.isFileReplaced) throw error;
-        // The file of this queue is no longer at the path. After "unknown" the waiter enqueues again,
-        // and that call fails with the reason. A failed heartbeat would only be repeated until the
-        // waiter's time is over.
+        // The file of this queue is no longer at the path. After "unknown" the waiter enqueues
+        // again, and that call fails with the reason. A failed heartbeat would only be repeated
+        // until the waiter's time is over.
         return waiters.map(() => ({ kind: "unknown" as const }));
       });
     },

@@ -6,7 +6,10 @@ import { type EngineUrl, refuseUnknownParams } from "../../url.js";
 import type { Binding } from "./file/client.js";
 
 export interface SqliteEngineOptions {
-  /** The database file. By default a file in the user's state folder, which all of the user's programs share. */
+  /**
+   * The database file. By default a file in the user's state folder, which all of the user's
+   * programs share.
+   */
   readonly path?: string;
   /** Opens the file even on a network file system, where SQLite cannot lock files reliably. */
   readonly unsafeAnyFileSystem?: boolean;

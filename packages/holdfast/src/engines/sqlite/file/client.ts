@@ -1,7 +1,9 @@
 import { importPeer } from "../../../core/input/import-peer.js";
 import { MissingPeerError } from "../../../errors.js";
 
-/** The part of an SQLite binding that this engine needs. It is synchronous, as both bindings are. */
+/**
+ * The part of an SQLite binding that this engine needs. It is synchronous, as both bindings are.
+ */
 export interface SqlClient {
   exec(sql: string): void;
   prepare(sql: string): Statement;
@@ -32,7 +34,9 @@ export const SQLITE = {
 type Open = (path: string) => SqlClient;
 type LibsqlModule = { readonly default: new (path: string) => SqlClient };
 
-/** Loads Node's own SQLite where it has one, else the prebuilt libsql package. Nothing is compiled. */
+/**
+ * Loads Node's own SQLite where it has one, else the prebuilt libsql package. Nothing is compiled.
+ */
 export async function loadBinding(wanted?: Binding): Promise<Open> {
   const own = wanted === "libsql" ? undefined : nodeSqlite();
   if (own !== undefined) return (path) => new own.DatabaseSync(path);

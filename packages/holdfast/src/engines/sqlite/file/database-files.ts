@@ -2,14 +2,15 @@ import { type BigIntStats, readFileSync, realpathSync, statSync } from "node:fs"
 import { EngineError } from "../../../errors.js";
 
 // A check costs a tenth of a transaction, so not every transaction checks. A grant that is made in
-// these few milliseconds after the file was removed is no worse than a grant made just before: neither
-// can be renewed.
+// these few milliseconds after the file was removed is no worse than a grant made just before:
+// neither can be renewed.
 const CHECK_EVERY_MS = 5;
 
 /**
  * The files that a connection has open. SQLite keeps using them after they were removed or renamed,
- * while a process that opens the path later gets another file. The system does not reuse the inode of
- * an open file, so device and inode show whether the path still leads to the file that we have open.
+ * while a process that opens the path later gets another file. The system does not reuse the inode
+ * of an open file, so device and inode show whether the path still leads to the file that we have
+ * open.
  */
 export class DatabaseFiles {
   /** Whether the last check passed. */
@@ -42,8 +43,8 @@ export class DatabaseFiles {
   }
 
   /**
-   * Throws unless all files still have their names. Called inside a transaction. The next check finds
-   * what is removed after this one.
+   * Throws unless all files still have their names. Called inside a transaction. The next check
+   * finds what is removed after this one.
    */
   verify(now: number): void {
     if (now < this.#nextCheckAt) return;
@@ -73,8 +74,9 @@ interface Companion {
 }
 
 /**
- * A file with two names has two sets of -wal and -shm beside it, so processes that use one name do not
- * see the locks of processes that use the other. A file that is mounted by itself has a second name too.
+ * A file with two names has two sets of -wal and -shm beside it, so processes that use one name do
+ * not see the locks of processes that use the other. A file that is mounted by itself has a second
+ * name too.
  */
 export function refuseSecondName(path: string): void {
   const stats = statFile(path);
@@ -108,8 +110,8 @@ export function refuseLeftovers(path: string): void {
 
 /**
  * The one of -wal and -shm that is missing while the other exists. This is normal for a moment when
- * the first connection opens the file or the last one closes it. Otherwise somebody removed it, and a
- * new one would not be shared with the processes that have the old one open.
+ * the first connection opens the file or the last one closes it. Otherwise somebody removed it, and
+ * a new one would not be shared with the processes that have the old one open.
  */
 export function missingCompanion(path: string): string | null {
   const missing = companionsOf(path).filter((name) => statFile(name) === null);
@@ -137,7 +139,10 @@ function isAt(path: string, known: BigIntStats): boolean {
   return stats !== null && stats.ino === known.ino && stats.dev === known.dev && stats.nlink > 0n;
 }
 
-/** stat opens nothing, so it drops no lock. Inodes need all 64 bits: overlay file systems use the highest. */
+/**
+ * stat opens nothing, so it drops no lock. Inodes need all 64 bits: overlay file systems use the
+ * highest.
+ */
 function statFile(path: string): BigIntStats | null {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;

@@ -10,8 +10,8 @@ import { refuseSecondName } from "./database-files.js";
 // "HLDF": distinguishes our files from the databases of other programs.
 const APPLICATION_ID = 0x484c4446;
 const SCHEMA_VERSION = 3;
-// The engine waits for other writers itself. SQLite's own wait (busy_timeout) would block this whole
-// process.
+// The engine waits for other writers itself. SQLite's own wait (busy_timeout) would block this
+// whole process.
 const CONNECTION =
   "PRAGMA busy_timeout = 0; PRAGMA foreign_keys = OFF; PRAGMA temp_store = MEMORY;";
 

@@ -17,7 +17,8 @@ import {
   refuseLeftovers,
 } from "./database-files.js";
 
-// The engine waits for the disk once per this many tokens. After a boot, the rest of a block is skipped.
+// The engine waits for the disk once per this many tokens. After a boot, the rest of a block is
+// skipped.
 const TOKEN_BLOCK = 2 ** 20;
 const OPENING_TIMEOUT_MS = 10_000;
 // A transaction takes about 50 µs, so a busy file is worth some immediate retries before a pause.
@@ -38,7 +39,9 @@ export class Opening {
     this.#openDatabase = open;
   }
 
-  /** Opens a connection and hands it to `ready`. Tries again while the file is busy or was replaced. */
+  /**
+   * Opens a connection and hands it to `ready`. Tries again while the file is busy or was replaced.
+   */
   async open<T>(ready: (client: SqlClient, files: DatabaseFiles) => T): Promise<T> {
     const until = this.#clock.now() + OPENING_TIMEOUT_MS;
     for (let attempts = 0; ; attempts++) {
@@ -51,8 +54,9 @@ export class Opening {
         return ready(client, files);
       } catch (error) {
         client?.close();
-        // The file was replaced during the opening, so it is opened again. A file on an overlay file
-        // system gets another inode when it is first opened for writing, and is opened again too.
+        // The file was replaced during the opening, so it is opened again. A file on an overlay
+        // file system gets another inode when it is first opened for writing, and is opened again
+        // too.
         const moved = files !== null && !files.areInPlace;
         const busy = isBusy(error) || isBusy((error as Error).cause);
         const again = (moved || busy) && this.#clock.now() < until;
@@ -67,8 +71,8 @@ export class Opening {
   }
 
   /**
-   * Finds the file, and creates it if necessary. It must exist before the connection is opened: only
-   * then is it known which file the connection has open.
+   * Finds the file, and creates it if necessary. It must exist before the connection is opened:
+   * only then is it known which file the connection has open.
    */
   async #locate(): Promise<DatabaseFiles> {
     const { path } = this.#terms;
@@ -113,8 +117,8 @@ export class Opening {
         work(client);
         client.exec("COMMIT");
       } catch (error) {
-        // A binding may keep a closed connection until its statements are garbage-collected. An open
-        // transaction would keep the write lock for that long.
+        // A binding may keep a closed connection until its statements are garbage-collected. An
+        // open transaction would keep the write lock for that long.
         rollBackQuietly(() => client.exec("ROLLBACK"));
         throw error;
       }

@@ -6,14 +6,17 @@ import { readFileSync, readlinkSync } from "node:fs";
 export interface ProcessIdentity {
   readonly boot: string;
   /**
-   * A frame is one boot and one time namespace. Instants of hostInstant() can be compared only between
-   * processes of one frame. The same is true of start times, because /proc shifts them by the reader's
-   * time namespace.
+   * A frame is one boot and one time namespace. Instants of hostInstant() can be compared only
+   * between processes of one frame. The same is true of start times, because /proc shifts them by
+   * the reader's time namespace.
    */
   readonly frame: string;
   readonly pidNamespace: string;
   readonly pid: number;
-  /** Start time in clock ticks since boot. It distinguishes a process from a later one with the same pid. */
+  /**
+   * Start time in clock ticks since boot. It distinguishes a process from a later one with the same
+   * pid.
+   */
   readonly started: string;
 }
 
@@ -29,9 +32,9 @@ export function readProcessIdentity(): ProcessIdentity {
 }
 
 /**
- * Death must be proven, not guessed: a pid means something only in our own frame and pid namespace. A
- * process that we may not signal is alive. In doubt the process counts as alive, and others wait until
- * its lease expires.
+ * Death must be proven, not guessed: a pid means something only in our own frame and pid namespace.
+ * A process that we may not signal is alive. In doubt the process counts as alive, and others wait
+ * until its lease expires.
  */
 export function isProvenDead(other: ProcessIdentity, self: ProcessIdentity): boolean {
   if (other.frame !== self.frame || other.pidNamespace !== self.pidNamespace) return false;
@@ -49,8 +52,8 @@ export function isProvenDead(other: ProcessIdentity, self: ProcessIdentity): boo
 }
 
 /**
- * Whether the other process names another boot. Usually it ran before the last boot, but a container
- * may see a boot id of its own and be alive. An unnamed boot proves nothing.
+ * Whether the other process names another boot. Usually it ran before the last boot, but a
+ * container may see a boot id of its own and be alive. An unnamed boot proves nothing.
  */
 export function isOfOtherBoot(other: ProcessIdentity, self: ProcessIdentity): boolean {
   const named = !other.boot.startsWith(UNNAMED) && !self.boot.startsWith(UNNAMED);
@@ -73,8 +76,8 @@ function readBoot(): string {
 }
 
 /**
- * The system reuses the number of a namespace that no process uses any more, and the new namespace may
- * have another clock. The clock offsets distinguish the two.
+ * The system reuses the number of a namespace that no process uses any more, and the new namespace
+ * may have another clock. The clock offsets distinguish the two.
  */
 function readTimeNamespace(): string {
   if (process.platform === "darwin") return "one";
@@ -115,7 +118,9 @@ interface Stat {
   readonly started: string;
 }
 
-/** Reads /proc/<pid>/stat. The name in field 2 may contain anything, so fields count from its end. */
+/**
+ * Reads /proc/<pid>/stat. The name in field 2 may contain anything, so fields count from its end.
+ */
 function readStat(pid: number): Stat | null {
   try {
     // A /proc that was mounted in another pid namespace shows another process under this number.

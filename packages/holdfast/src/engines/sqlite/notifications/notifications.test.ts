@@ -9,8 +9,8 @@ import type { LockTables } from "../records/lock-tables.js";
 import { Notifications } from "./notifications.js";
 import { WakeFiles } from "./wake-files.js";
 
-// A push reports a ttl that started inside a transaction. Its reader does not know how long the commit
-// or the wait for the write lock took, so the ttl counts from before both.
+// A push reports a ttl that started inside a transaction. Its reader does not know how long the
+// commit or the wait for the write lock took, so the ttl counts from before both.
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-notifications-"));
 after(() => rmSync(folder, { recursive: true, force: true }));

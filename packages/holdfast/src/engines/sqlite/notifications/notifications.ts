@@ -12,7 +12,9 @@ export type GrantListener = (waiter: GrantRef, granted: Granted) => void;
 export type ChangeListener = (resource: string) => void;
 type Transact = <T>(call: Call, work: (tables: LockTables) => T) => Promise<T>;
 
-/** Pushes grants and changes: to other processes through their wake files, to our own core directly. */
+/**
+ * Pushes grants and changes: to other processes through their wake files, to our own core directly.
+ */
 export class Notifications {
   readonly grantListeners = new Set<GrantListener>();
   readonly changeListeners = new Set<ChangeListener>();
@@ -61,7 +63,10 @@ export class Notifications {
     this.changeListeners.clear();
   }
 
-  /** Another process wrote to our wake file: claims what it granted to our waiters, and reports revocations. */
+  /**
+   * Another process wrote to our wake file: claims what it granted to our waiters, and reports
+   * revocations.
+   */
   async #onWake(): Promise<void> {
     const since = this.#clock.now();
     const call = { startedAt: since, timeoutMs: WAKE_TIMEOUT_MS, order: 0 };

@@ -3,14 +3,16 @@ import { closeSync, type FSWatcher, mkdirSync, openSync, watch, writeSync } from
 import { join } from "node:path";
 import { emit } from "../../../events.js";
 
-// All engines share a fixed number of wake files, so files do not pile up as processes come and die.
-// Two engines on one wake file sometimes wake each other for nothing, which costs one transaction.
+// All engines share a fixed number of wake files, so files do not pile up as processes come and
+// die. Two engines on one wake file sometimes wake each other for nothing, which costs one
+// transaction.
 const WAKE_FILES = 64;
 
 /**
- * Lets one process wake another without polling: the other process watches a file, and this one writes
- * to it. A lost wake-up delays the waiter by one heartbeat, nothing more. The files are in the folder
- * "-bells", and the column "bell" of peers has their numbers: older versions read the same names.
+ * Lets one process wake another without polling: the other process watches a file, and this one
+ * writes to it. A lost wake-up delays the waiter by one heartbeat, nothing more. The files are in
+ * the folder "-bells", and the column "bell" of peers has their numbers: older versions read the
+ * same names.
  */
 export class WakeFiles {
   readonly #folder: string;

@@ -15,15 +15,16 @@ import type { Blockers } from "./blockers.js";
 import type { LockTables } from "./lock-tables.js";
 import { type Blocker, type GrantRow, holderOf, isLeft } from "./rows.js";
 
-// The head's heartbeat also notices a holder that died; other heartbeats only show that a waiter lives.
+// The head's heartbeat also notices a holder that died; other heartbeats only show that a waiter
+// lives.
 const HEAD_HEARTBEAT_MS = 250;
 const HEARTBEAT_MS = 1_000;
 // Without a wake file, only heartbeats tell a waiter about its grant.
 const UNWOKEN_HEARTBEAT_MS = 50;
 // A heartbeat looks up at most this many waiters of one resource one by one.
 const MAX_LOOKUPS = 16;
-// A refused or queued claim is told about this many holders at most. Otherwise every heartbeat would
-// list thousands of readers again.
+// A refused or queued claim is told about this many holders at most. Otherwise every heartbeat
+// would list thousands of readers again.
 const MAX_HOLDERS_REPORTED = 16;
 
 /**
@@ -63,8 +64,8 @@ export class ResourceHeartbeat {
 }
 
 /**
- * Answers a repeated grantId: the same token, with a fresh ttl. A grantId with a tombstone is refused.
- * Null for a new grantId.
+ * Answers a repeated grantId: the same token, with a fresh ttl. A grantId with a tombstone is
+ * refused. Null for a new grantId.
  */
 export function answerRepeat(
   tables: LockTables,
@@ -82,7 +83,10 @@ export function answerRepeat(
   return granted(tables.arm(own.row, own.row.ttl_ms), call.startedAt);
 }
 
-/** A renewal that arrives after a later one changes nothing, and is answered with the remaining time. */
+/**
+ * A renewal that arrives after a later one changes nothing, and is answered with the remaining
+ * time.
+ */
 export function renew(tables: LockTables, grant: RenewRef, call: Call): Renewed | Gone {
   const since = call.startedAt;
   if (tables.renew(grant, call.order)) return { kind: "renewed", since, ttlMs: grant.ttlMs };

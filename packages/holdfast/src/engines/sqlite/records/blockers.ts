@@ -6,8 +6,8 @@ const FIRST_PAGE = 32;
 const LARGEST_PAGE = 1_024;
 
 /**
- * The grants that block a resource; reading removes grants that are over. Pages are read only as far
- * as a caller needs: a claim among thousands of readers need not load all of them.
+ * The grants that block a resource; reading removes grants that are over. Pages are read only as
+ * far as a caller needs: a claim among thousands of readers need not load all of them.
  */
 export class Blockers {
   readonly #statements: Statements;
@@ -58,7 +58,9 @@ export class Blockers {
     return this.loaded[0]?.row.mode;
   }
 
-  /** Adds a grant that was just made. A grant that a later page will contain must not count twice. */
+  /**
+   * Adds a grant that was just made. A grant that a later page will contain must not count twice.
+   */
   add(blocker: Blocker): void {
     const isRead = this.#isComplete || blocker.row.grant_id <= this.#readUpTo;
     if (isRead) this.#loaded.push(blocker);

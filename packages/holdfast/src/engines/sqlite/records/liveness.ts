@@ -25,7 +25,8 @@ export function remainingPresenceMs(
 
 /**
  * Instants of another frame cannot be compared with ours. A row of another frame is over when its
- * version has not changed for its whole life, counted by our own clock since we first saw that version.
+ * version has not changed for its whole life, counted by our own clock since we first saw that
+ * version.
  */
 function remainingMs(
   statements: Statements,

@@ -40,7 +40,10 @@ export class LockTables {
     this.granted.length = 0;
   }
 
-  /** The grants that block a resource. Reading them removes ended grants and ends those of dead holders. */
+  /**
+   * The grants that block a resource. Reading them removes ended grants and ends those of dead
+   * holders.
+   */
   blockers(resource: string): Blockers {
     return new Blockers(this.#statements, resource, (row) => this.#examine(row));
   }
@@ -112,7 +115,10 @@ export class LockTables {
     };
   }
 
-  /** Renews a grant; false if grant-renew.sql refuses. `order` is the order in which core sent renewals. */
+  /**
+   * Renews a grant; false if grant-renew.sql refuses. `order` is the order in which core sent
+   * renewals.
+   */
   renew({ resource, grantId, ttlMs, index = 0, leave = false }: RenewRef, order: number): boolean {
     const { identity, now } = this.#statements;
     const life = [ttlMs, now + ttlMs, identity.frame, now];
@@ -156,7 +162,9 @@ export class LockTables {
     this.peers.wake(peer);
   }
 
-  /** Claims the grants that other processes made for our waiters. Each gets its full ttl from now. */
+  /**
+   * Claims the grants that other processes made for our waiters. Each gets its full ttl from now.
+   */
   claimOwnGrants(): GrantRow[] {
     const { self, identity, now } = this.#statements;
     return this.#statements.all<GrantRow>("grantsClaim", self, identity.frame, now);

@@ -3,7 +3,9 @@ import { remainingPresenceMs } from "./liveness.js";
 import { identityOf, type PeerRow } from "./rows.js";
 import type { Statements } from "./statements.js";
 
-/** Shorter than the head's heartbeat interval, so each of its heartbeats checks the holder again. */
+/**
+ * Shorter than the head's heartbeat interval, so each of its heartbeats checks the holder again.
+ */
 const PROOF_EVERY_MS = 100;
 const MAX_ALIVE_AT = 1_000;
 
@@ -61,14 +63,20 @@ export class Peers {
     for (const peer of gone) this.#statements.run("peerForget", peer.id);
   }
 
-  /** A peer of another boot cannot be proven dead, so it is gone only after a time without heartbeats. */
+  /**
+   * A peer of another boot cannot be proven dead, so it is gone only after a time without
+   * heartbeats.
+   */
   #isGone(row: PeerRow): boolean {
     const [other, { identity }] = [identityOf(row), this.#statements];
     if (isProvenDead(other, identity)) return true;
     return isOfOtherBoot(other, identity) && remainingPresenceMs(this.#statements, row) <= 0;
   }
 
-  /** Asking the system takes as long as the rest of a transaction, so "alive" is remembered for a while. */
+  /**
+   * Asking the system takes as long as the rest of a transaction, so "alive" is remembered for a
+   * while.
+   */
   #isProvenDead(row: PeerRow): boolean {
     if (isProvenDead(identityOf(row), this.#statements.identity)) return true;
     if (this.#aliveAt.size >= MAX_ALIVE_AT) this.#aliveAt.clear();

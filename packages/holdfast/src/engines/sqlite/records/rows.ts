@@ -47,7 +47,9 @@ export interface PeerRow {
   readonly version: number;
 }
 
-/** The holder has left this grant: nobody can renew it, and the death of a process does not end it. */
+/**
+ * The holder has left this grant: nobody can renew it, and the death of a process does not end it.
+ */
 export function isLeft({ peer }: GrantRow): boolean {
   return peer === "";
 }

@@ -54,8 +54,8 @@ export class Store {
   }
 
   /**
-   * Runs work in one write transaction. While another process writes, this one tries again until the
-   * call's time is over; then it fails without effect.
+   * Runs work in one write transaction. While another process writes, this one tries again until
+   * the call's time is over; then it fails without effect.
    */
   async transact<T>(call: Call, work: (tables: LockTables) => T): Promise<T> {
     this.#refuseWhenClosed();
@@ -82,8 +82,8 @@ export class Store {
     const opened = this.#opened ?? (await this.#pendingOpen?.catch(() => null)) ?? null;
     if (opened !== null) {
       const call = { startedAt: this.#clock.now(), timeoutMs: 1_000, order: 0 };
-      // If this fails, our row in peers does no harm. A process that opens the file after this process
-      // has ended removes it.
+      // If this fails, our row in peers does no harm. A process that opens the file after this
+      // process has ended removes it.
       await this.transact(call, (tables) => tables.peers.leave()).catch(() => {});
     }
     this.#closed = true;

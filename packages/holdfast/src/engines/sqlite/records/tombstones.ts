@@ -23,15 +23,17 @@ export class Tombstones {
   }
 
   /**
-   * Leaves a notice for a peer whose grant was ended by force: the grant's row is gone, so it cannot
-   * show that. A peer that never reads the notice learns it at its next renewal. The notice is stored
-   * as a tombstone and expires as one.
+   * Leaves a notice for a peer whose grant was ended by force: the grant's row is gone, so it
+   * cannot show that. A peer that never reads the notice learns it at its next renewal. The notice
+   * is stored as a tombstone and expires as one.
    */
   addForcedNotice(peer: string, resource: string): void {
     this.add(`${forcedRange(peer)[0]}${resource}`, FORCED_MS);
   }
 
-  /** The resources on which this peer's grants were ended by force. Each notice is returned once. */
+  /**
+   * The resources on which this peer's grants were ended by force. Each notice is returned once.
+   */
   takeForcedNotices(peer: string): string[] {
     const range = forcedRange(peer);
     const found = this.#statements.all<{ grant_id: string }>("forcedOf", ...range);

@@ -1,5 +1,5 @@
--- Version 3. Instants are milliseconds of the host's monotonic clock. They can be compared only inside
--- one frame: one boot and one time namespace.
+-- Version 3. Instants are milliseconds of the host's monotonic clock. They can be compared only
+-- inside one frame: one boot and one time namespace.
 
 -- Tokens below "reserved" may have been used, even if a power cut lost the commits that used them.
 CREATE TABLE counter (
@@ -10,8 +10,8 @@ CREATE TABLE counter (
 ) STRICT;
 
 -- One row per grant. The row stays during the lock-delay. A grant that another process made for a
--- waiter is unclaimed (claimed = 0) until the waiter sees it. A grant that its holder has left has no
--- peer: ''.
+-- waiter is unclaimed (claimed = 0) until the waiter sees it. A grant that its holder has left has
+-- no peer: ''.
 CREATE TABLE grants (
   resource TEXT NOT NULL,
   grant_id TEXT NOT NULL,
@@ -55,8 +55,8 @@ CREATE TABLE waiters (
 CREATE INDEX waiters_in_line ON waiters (resource, seq);
 CREATE INDEX waiters_that_share ON waiters (resource, share_limit) WHERE mode = 'shared';
 
--- One row per open engine: its identity, so that its death can be proven, and the number of its wake
--- file ("bell").
+-- One row per open engine: its identity, so that its death can be proven, and the number of its
+-- wake file ("bell").
 CREATE TABLE peers (
   id TEXT PRIMARY KEY,
   boot TEXT NOT NULL,

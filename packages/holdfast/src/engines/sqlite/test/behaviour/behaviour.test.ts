@@ -1,4 +1,5 @@
-// What only SQLite has: a file that another process writes to, threads, and rows that stay in the file.
+// What only SQLite has: a file that another process writes to, threads, and rows that stay in the
+// file.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";

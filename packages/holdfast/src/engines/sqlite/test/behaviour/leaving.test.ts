@@ -1,4 +1,5 @@
-// Grants that their holder has left: time ends them, and what their former process does has no effect.
+// Grants that their holder has left: time ends them, and what their former process does has no
+// effect.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { connect } from "../../../../connect.js";

@@ -110,7 +110,8 @@ test("a statement that rolls back by itself is reported with its own error, and 
   await assert.rejects(locks.acquire("a"), { code: "ENGINE", effect: "none", message: /made up/ });
   await server.sql("DROP TRIGGER broken");
   await locks.run("a", () => {});
-  // The first process that opens the file after a boot changes the counter, on a separate connection.
+  // The first process that opens the file after a boot changes the counter, on a separate
+  // connection.
   await server.sql("UPDATE counter SET boot = 'another'");
   await rollBack("UPDATE ON counter");
   await assert.rejects(connect(server.url), { code: "ENGINE", message: /made up/ });

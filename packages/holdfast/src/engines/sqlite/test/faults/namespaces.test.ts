@@ -113,7 +113,9 @@ test("a waiter in a container with its own boot id keeps its place when others o
   assert.match((await waiter.line())!, /^held/);
 });
 
-/** The grantId at the head of the queue. A waiter that lost its place returns with another grantId. */
+/**
+ * The grantId at the head of the queue. A waiter that lost its place returns with another grantId.
+ */
 async function headOfQueue(server: TestServer): Promise<unknown> {
   const until = systemClock.now() + 30_000;
   for (;;) {

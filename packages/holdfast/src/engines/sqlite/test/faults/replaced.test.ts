@@ -1,5 +1,5 @@
-// The file loses its name or gets a second one while it is in use. A process that has it open goes on
-// with a file that no other process will ever open, and must be told.
+// The file loses its name or gets a second one while it is in use. A process that has it open goes
+// on with a file that no other process will ever open, and must be told.
 import assert from "node:assert/strict";
 import {
   copyFileSync,
@@ -58,7 +58,8 @@ test("a claim is refused as soon as the file is removed, and a new file has only
   await using locks = await connect(server.url);
   const lease = await locks.acquire("a", { ttlMs: TTL_MS });
   removeAll(server);
-  // Many new files, one after another: none of them gets the inode of the file that is still open here.
+  // Many new files, one after another: none of them gets the inode of the file that is still open
+  // here.
   for (let i = 0; i < 20; i++) {
     const other = await connect(server.url);
     await other.acquire("b", { ttlMs: 60_000 });

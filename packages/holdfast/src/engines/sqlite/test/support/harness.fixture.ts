@@ -37,8 +37,8 @@ export function harness(folder: string): Harness {
       beside(path, (client) => {
         client.prepare("UPDATE tombstones SET until = until - ?1").run(ms);
       }),
-    // There is no server to restart: every law opens the file again, and durability.test.ts simulates a
-    // power cut.
+    // There is no server to restart: every law opens the file again, and durability.test.ts
+    // simulates a power cut.
     restart: () => {},
     truth: (resource) => beside(path, (client) => trueGrants(client, resource)),
     // The backend runs inside this process.

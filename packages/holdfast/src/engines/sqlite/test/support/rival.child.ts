@@ -1,5 +1,5 @@
-// Tries to acquire once, without waiting: rival <url> <resource>. Prints "granted <token>", "busy" or
-// "refused <message>", and ends.
+// Tries to acquire once, without waiting: rival <url> <resource>. Prints "granted <token>", "busy"
+// or "refused <message>", and ends.
 import { connect } from "../../../../connect.js";
 import { EngineError } from "../../../../errors.js";
 

@@ -7,14 +7,20 @@ import { Child } from "../../../../test-support/child.fixture.js";
 import { openDatabase } from "../../file/database.js";
 import { resolveSqlite } from "../../options.js";
 
-/** A folder for one test, with its database file and child processes. All are removed after the test. */
+/**
+ * A folder for one test, with its database file and child processes. All are removed after the
+ * test.
+ */
 export class TestServer implements AsyncDisposable {
   readonly folder = mkdtempSync(join(tmpdir(), "holdfast-sqlite-"));
   readonly path = join(this.folder, "locks.db");
   readonly url = `sqlite:${this.path}`;
   readonly #children: Child[] = [];
 
-  /** Runs one statement through the engine's own binding: a second SQLite in one process drops its locks. */
+  /**
+   * Runs one statement through the engine's own binding: a second SQLite in one process drops its
+   * locks.
+   */
   async sql(statement: string): Promise<Record<string, unknown>[]> {
     const client = await openDatabase(resolveSqlite({ path: this.path }), "quick");
     client.exec("PRAGMA busy_timeout = 2000");

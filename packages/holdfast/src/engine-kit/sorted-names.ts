@@ -1,9 +1,10 @@
-// Sorting so many names takes a millisecond or two.
+// Sorting this many names takes a millisecond or two.
 const RUN = 4_096;
 
 /**
- * The names of one moment, in order. Sorting a hundred thousand at once would stop the process for a
- * tenth of a second, so they are sorted in runs, and merged as far as somebody reads.
+ * The names at one moment, in order. Sorting a hundred thousand names at once would block the
+ * process for a tenth of a second, so they are sorted in runs, and the runs are merged as far as a
+ * caller reads.
  */
 export class SortedNames {
   readonly #runs: readonly (readonly string[])[];
@@ -39,7 +40,7 @@ export class SortedNames {
   }
 }
 
-/** How many names of a sorted run come up to this one, and with it. */
+/** How many names of a sorted run are less than or equal to this name. */
 function countTo(run: readonly string[], name: string): number {
   let [low, high] = [0, run.length];
   while (low < high) {

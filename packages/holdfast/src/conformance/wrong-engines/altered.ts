@@ -37,9 +37,9 @@ export function holdingOf(
   store: MemoryStore,
   ref: { readonly resource: string; readonly grantId: string },
 ): Holding | undefined {
-  return store.rooms.get(ref.resource)?.holdings.get(ref.grantId);
+  return store.resources.get(ref.resource)?.holdings.get(ref.grantId);
 }
 
 export function holdingsOf(store: MemoryStore, resource: string): Holding[] {
-  return [...(store.rooms.get(resource)?.holdings.values() ?? [])];
+  return [...(store.resources.get(resource)?.holdings.values() ?? [])];
 }

@@ -10,7 +10,7 @@ function read(records: Iterable<unknown>): void {
 }
 
 function waitersOf(store: MemoryStore, { resource }: Claim): string[] {
-  return [...(store.rooms.get(resource)?.line ?? [])].map(({ claim }) => claim.grantId);
+  return [...(store.resources.get(resource)?.queue ?? [])].map(({ claim }) => claim.grantId);
 }
 
 export const costDefects: readonly WrongEngine[] = [
@@ -45,7 +45,7 @@ export const costDefects: readonly WrongEngine[] = [
       alteredQueue(inner, {
         enqueue: (claim, call) => {
           if (waitersOf(store, claim).length >= CROWD) {
-            for (const [name, { holdings }] of store.rooms) {
+            for (const [name, { holdings }] of store.resources) {
               if (name !== claim.resource) holdings.clear();
             }
           }

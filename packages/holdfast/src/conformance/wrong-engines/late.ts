@@ -50,7 +50,7 @@ export const lateDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         tryAcquire: async (claim, call) => {
-          if (call.timeoutMs < 1_000) store.rooms.get(claim.resource)?.holdings.clear();
+          if (call.timeoutMs < 1_000) store.resources.get(claim.resource)?.holdings.clear();
           return inner.tryAcquire(claim, call);
         },
       }),
@@ -61,7 +61,7 @@ export const lateDefects: readonly WrongEngine[] = [
     overlay: (inner, store) =>
       altered(inner, {
         release: async (refs, call) => {
-          for (const { resource } of refs) store.rooms.get(resource)?.holdings.clear();
+          for (const { resource } of refs) store.resources.get(resource)?.holdings.clear();
           return inner.release(refs, call);
         },
       }),
@@ -180,7 +180,7 @@ export const lateDefects: readonly WrongEngine[] = [
       return altered(inner, {
         release: async (refs, call) => {
           for (const { resource, grantId } of refs) {
-            if (released.has(grantId)) store.rooms.get(resource)?.holdings.clear();
+            if (released.has(grantId)) store.resources.get(resource)?.holdings.clear();
             released.add(grantId);
           }
           return inner.release(refs, call);
@@ -256,7 +256,7 @@ export const lateDefects: readonly WrongEngine[] = [
           return inner.tryAcquire(claim, call);
         },
         close: () => {
-          for (const resource of ours) store.rooms.delete(resource);
+          for (const resource of ours) store.resources.delete(resource);
           return inner.close();
         },
       });

@@ -1,11 +1,11 @@
 import type { Claim } from "../../engine.js";
-import type { Line } from "../../engines/memory/queue.js";
-import { type Holding, MemoryStore, type Waiting } from "../../engines/memory/store.js";
+import type { Queue } from "../../engines/memory/queue.js";
+import { type Holding, MemoryStore, type Waiter } from "../../engines/memory/store.js";
 import { EngineError } from "../../errors.js";
 import { altered, alteredQueue, holdingOf, type WrongEngine } from "./altered.js";
 
 /** Takes everybody out of a line. */
-function emptied(line: Line | undefined): Waiting[] {
+function emptied(line: Queue | undefined): Waiter[] {
   const waiting = [...(line ?? [])];
   for (const { claim } of waiting) line!.leave(claim.grantId);
   return waiting;
@@ -13,19 +13,19 @@ function emptied(line: Line | undefined): Waiting[] {
 
 /** Carries out work on a room as if nobody waited in it. */
 function withoutLine<T>(store: MemoryStore, resource: string, work: () => T): T {
-  const room = store.rooms.get(resource);
-  const line = emptied(room?.line);
+  const room = store.resources.get(resource);
+  const line = emptied(room?.queue);
   const result = work();
   if (room && line.length > 0) {
-    for (const waiting of line) room.line.join(waiting);
-    store.rooms.set(resource, room);
+    for (const waiting of line) room.queue.join(waiting);
+    store.resources.set(resource, room);
   }
   return result;
 }
 
 class LastComeFirstServed extends MemoryStore {
-  override enqueue(waiting: Waiting): void {
-    const others = emptied(this.rooms.get(waiting.claim.resource)?.line);
+  override enqueue(waiting: Waiter): void {
+    const others = emptied(this.resources.get(waiting.claim.resource)?.queue);
     for (const one of [waiting, ...others]) super.enqueue(one);
   }
 }
@@ -52,12 +52,12 @@ class ReadersFirst extends MemoryStore {
 class Skipping extends MemoryStore {
   override settle(resource: string, now: number): void {
     super.settle(resource, now);
-    const room = this.rooms.get(resource);
+    const room = this.resources.get(resource);
     const modes = [...(room?.holdings.values() ?? [])].map(({ claim }) => claim.mode);
     if (!room || modes.length === 0 || modes.includes("exclusive")) return;
-    const waiting = [...room.line].find(({ claim }) => claim.mode === "shared");
-    if (waiting === undefined || waiting === room.line.first) return;
-    room.line.leave(waiting.claim.grantId);
+    const waiting = [...room.queue].find(({ claim }) => claim.mode === "shared");
+    if (waiting === undefined || waiting === room.queue.first) return;
+    room.queue.leave(waiting.claim.grantId);
     const holding = withoutLine(this, resource, () => super.tryGrant(waiting.claim, now));
     if (holding) waiting.push(holding, now);
   }
@@ -99,7 +99,7 @@ export const lineDefects: readonly WrongEngine[] = [
       alteredQueue(inner, {
         heartbeat(refs, call) {
           for (const ref of refs) {
-            const line = store.rooms.get(ref.resource)?.line;
+            const line = store.resources.get(ref.resource)?.queue;
             const asker = line?.leave(ref.grantId);
             if (asker === undefined) continue;
             for (const waiting of [asker, ...emptied(line)]) line!.join(waiting);
@@ -212,7 +212,7 @@ export const lineDefects: readonly WrongEngine[] = [
         onGrant: (listener) =>
           inner.queue!.onGrant((ref, granted) => {
             listener(ref, granted);
-            store.rooms.delete(ref.resource);
+            store.resources.delete(ref.resource);
           }),
       }),
   },

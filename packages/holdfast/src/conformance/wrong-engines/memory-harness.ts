@@ -56,7 +56,7 @@ export function memoryHarness(
     silence() {},
     truth(resource) {
       const now = store.instant(systemClock.now());
-      const holdings = [...(store.rooms.get(resource)?.holdings.values() ?? [])];
+      const holdings = [...(store.resources.get(resource)?.holdings.values() ?? [])];
       return holdings
         .map(({ token, expiresAt }) => ({ token, remainingMs: expiresAt - now }))
         .filter(({ remainingMs }) => remainingMs > 0);

@@ -48,7 +48,7 @@ export const numberDefects: readonly WrongEngine[] = [
         async tryAcquire(claim, call) {
           const answer = await inner.tryAcquire(claim, call);
           if (answer.kind !== "granted") return answer;
-          const token = released || store.rooms.size > 1 ? answer.token : 1n;
+          const token = released || store.resources.size > 1 ? answer.token : 1n;
           released = false;
           return { ...answer, token };
         },
@@ -67,7 +67,7 @@ export const numberDefects: readonly WrongEngine[] = [
         async tryAcquire(claim, call) {
           const answer = await inner.tryAcquire(claim, call);
           if (answer.kind !== "granted" || claim.mode === "exclusive") return answer;
-          const [first] = store.rooms.get(claim.resource)!.holdings.values();
+          const [first] = store.resources.get(claim.resource)!.holdings.values();
           return { ...answer, token: first!.token };
         },
       }),

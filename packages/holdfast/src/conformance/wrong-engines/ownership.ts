@@ -56,7 +56,7 @@ export const ownershipDefects: readonly WrongEngine[] = [
         release: (refs, call) =>
           inner.release(
             refs.map((ref) => {
-              for (const [resource, room] of store.rooms) {
+              for (const [resource, room] of store.resources) {
                 if (room.holdings.has(ref.grantId)) return { ...ref, resource };
               }
               return ref;

@@ -32,7 +32,7 @@ function stage(watch = false) {
   const locks = new Locks(withoutQueue(engine, watch), { clock });
   const other = new Locks(memoryEngine({ store }), { clock });
   const changed = (name: string) => {
-    for (const listener of store.changed) listener(name);
+    for (const listener of store.changeListeners) listener(name);
   };
   return { clock, store, engine, locks, other, changed };
 }
@@ -112,7 +112,7 @@ for (const fair of ["cohort", "strict"] as const) {
     const { clock, store, locks, other } = stage(true);
     await other.acquire("a", { renew: false, ttlMs: 3_600_000 });
     await clock.advance(0);
-    const [timers, listeners] = [clock.timers, store.changed.size];
+    const [timers, listeners] = [clock.timers, store.changeListeners.size];
     const controller = new AbortController();
     const waiting = outcomeOf(locks.acquire("a", { fair, signal: controller.signal }));
     await clock.advance(1_000);
@@ -121,7 +121,7 @@ for (const fair of ["cohort", "strict"] as const) {
     assert.equal(await waiting, reason);
     await clock.advance(0);
     assert.equal(clock.timers, timers);
-    assert.equal(store.changed.size, listeners);
+    assert.equal(store.changeListeners.size, listeners);
   });
 
   test(`close between two looks ends the wait (${fair})`, async () => {
@@ -161,5 +161,5 @@ test("a busy answer that was lost leaves nothing, and a granted one whose answer
   engine.inject("tryAcquire", { kind: "lose-reply" });
   assert.ok((await outcomeOf(locks.acquire("a"))) instanceof Error);
   await clock.advance(0);
-  assert.equal(store.rooms.size, 0);
+  assert.equal(store.resources.size, 0);
 });

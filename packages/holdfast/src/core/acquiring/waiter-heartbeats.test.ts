@@ -84,7 +84,7 @@ test("a waiter whom the backend does not know any more stands in line again", as
   const holder = await other.acquire("a");
   const waiting = locks.acquire("a", ALONE);
   await clock.advance(10);
-  const { line } = store.rooms.get("a")!;
+  const { queue: line } = store.resources.get("a")!;
   for (const { claim } of [...line]) line.leave(claim.grantId);
   await clock.advance(1_000);
   assert.equal(engine.calls("enqueue"), 2);
@@ -196,7 +196,7 @@ test("a push for a wait that was aborted gives nobody a lease, and the grant is 
   arrive();
   await assert.rejects(waiting, /enough/);
   await clock.advance(0);
-  assert.equal(store.rooms.size, 0);
+  assert.equal(store.resources.size, 0);
 });
 
 test("a pending wait for ever keeps the process alive, before, during and between heartbeats", async () => {

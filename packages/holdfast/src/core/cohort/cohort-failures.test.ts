@@ -92,7 +92,7 @@ test("a grant that is lost with the connection fails holder and waiters, and blo
 test("a grant that ended at the backend is claimed anew for the waiters", async () => {
   const { clock, locks, store } = stage();
   const { first, second } = await three(locks, clock);
-  store.rooms.get("a")!.holdings.clear();
+  store.resources.get("a")!.holdings.clear();
   await clock.advance(10_000);
   assert.equal(first.held, false);
   const next = await now(second);
@@ -170,7 +170,7 @@ test("a renewal that says gone after the lease was passed on ends the lease that
   const renewing = outcomeOf(first.renew());
   await first.release();
   const next = await now(second);
-  store.rooms.get("a")!.holdings.clear();
+  store.resources.get("a")!.holdings.clear();
   open();
   await clock.advance(0);
   assert.equal(next.held, false);

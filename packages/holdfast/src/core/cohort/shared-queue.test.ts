@@ -56,7 +56,7 @@ test("many shared waiters have few claims at the backend, and are served in thei
   await releaseAll(s, outcomes);
   assert.deepEqual(served, upTo(MANY));
   assert.equal(s.engine.calls("enqueue"), MANY);
-  assert.equal(s.store.rooms.size, 0);
+  assert.equal(s.store.resources.size, 0);
   assert.equal(s.clock.timers, 0);
 });
 
@@ -101,7 +101,7 @@ test("the claim of the last waiter is withdrawn when there is nobody to leave it
   for (const outcome of outcomes) assert.ok((await outcome) instanceof Error);
   assert.equal(s.inLine("a"), 0);
   await s.keeper.release();
-  assert.equal(s.store.rooms.size, 0);
+  assert.equal(s.store.resources.size, 0);
 });
 
 test("a waiter without a claim waits as long as it said, and is told who holds", async () => {
@@ -178,7 +178,7 @@ test("the claim that fails costs its own waiter, and nobody else", async () => {
   await s.keeper.release();
   await releaseAll(s, outcomes.slice(1));
   assert.deepEqual(served, upTo(MANY).slice(1));
-  assert.equal(s.store.rooms.size, 0);
+  assert.equal(s.store.resources.size, 0);
 });
 
 test("when every claim fails, those without a claim fail with the same error, and not later", async () => {
@@ -205,7 +205,7 @@ test("waiters with a retry strategy ride out a lost connection, in their order",
     [...served].sort((a, b) => a - b),
     upTo(MANY),
   );
-  assert.equal(s.store.rooms.size, 0);
+  assert.equal(s.store.resources.size, 0);
 });
 
 test("a waiter that inherited a claim sends its own when that one fails", async () => {
@@ -217,7 +217,7 @@ test("a waiter that inherited a claim sends its own when that one fails", async 
   controller.abort(new Error("enough"));
   for (const outcome of gone) assert.ok((await outcome) instanceof Error);
   // The backend forgets all places, and lets nobody stand in line again for a moment.
-  const { line } = s.store.rooms.get("a")!;
+  const { queue: line } = s.store.resources.get("a")!;
   for (const { claim } of [...line]) line.leave(claim.grantId);
   s.engine.inject("enqueue", { kind: "fail" }, MOST_CLAIMS);
   await s.clock.advance(2_000);
@@ -238,7 +238,7 @@ test("the first in line gets the first grant, whoever it was claimed for", async
   await s.clock.advance(1);
   assert.deepEqual(served, [0, 1]);
   await releaseAll(s as Stage, outcomes);
-  assert.equal(s.store.rooms.size, 0);
+  assert.equal(s.store.resources.size, 0);
 });
 
 test("a waiter whose grant went to the first in line is served although that one's claim fails", async () => {
@@ -251,7 +251,7 @@ test("a waiter whose grant went to the first in line is served although that one
   open();
   await s.clock.advance(1);
   await releaseAll(s as Stage, outcomes);
-  assert.equal(s.store.rooms.size, 0, "the request that came late finds a tombstone");
+  assert.equal(s.store.resources.size, 0, "the request that came late finds a tombstone");
 });
 
 test("tryAcquire does not overtake waiters without a claim", async () => {

@@ -153,7 +153,7 @@ test("a release whose reply is lost is repeated, and says what the backend knows
   await clock.advance(0);
   assert.ok(["released", "gone"].includes(await releasing));
   assert.equal(engine.calls("release"), 2);
-  assert.equal(store.rooms.size, 0);
+  assert.equal(store.resources.size, 0);
 });
 
 test("a release that cannot be sent rejects after three tries, and leaves no timer", async () => {
@@ -216,7 +216,7 @@ test("dispose releases, and never throws", async () => {
     await using lease = await locks.acquire("a");
     assert.ok(lease.held);
   }
-  assert.equal(store.rooms.size, 0);
+  assert.equal(store.resources.size, 0);
   const failures: { during: string }[] = [];
   const listener = (message: unknown) => failures.push(message as { during: string });
   channels.failed.subscribe(listener);

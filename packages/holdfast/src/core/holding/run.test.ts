@@ -12,7 +12,7 @@ test("run gives fn's value, with and without options, and releases", async () =>
   const { locks, store } = stage();
   assert.equal(await locks.run("a", () => 1), 1);
   assert.equal(await locks.run("a", { ttlMs: 5_000 }, async (lease) => lease.held), true);
-  assert.equal(store.rooms.size, 0);
+  assert.equal(store.resources.size, 0);
 });
 
 test("run rejects with fn's error, thrown or rejected, and releases", async () => {
@@ -26,7 +26,7 @@ test("run rejects with fn's error, thrown or rejected, and releases", async () =
     locks.run("a", () => Promise.reject(error)),
     error,
   );
-  assert.equal(store.rooms.size, 0);
+  assert.equal(store.resources.size, 0);
 });
 
 test("arguments of run in another order, or more of them, are refused with the order", async () => {
@@ -155,7 +155,7 @@ test("run whose release is answered gone rejects with LeaseLostError", async () 
   // The grant ended at the backend while fn worked, and no renewal came to tell.
   const { locks, store } = stage();
   const running = locks.run("a", () => {
-    store.rooms.get("a")!.holdings.clear();
+    store.resources.get("a")!.holdings.clear();
     return "value";
   });
   await assert.rejects(running, LeaseLostError);

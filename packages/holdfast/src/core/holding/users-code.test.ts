@@ -102,7 +102,7 @@ test("places that are lost now and then cost no tries and no patience", async ()
   const waiting = locks.acquire("a", { ...ALONE, waitMs: 3_000_000, retry });
   for (let i = 0; i < 5; i++) {
     await clock.advance(300_000);
-    const { line } = store.rooms.get("a")!;
+    const { queue: line } = store.resources.get("a")!;
     assert.equal(line.length, 1, "it stands in line again");
     line.leave(line.first!.claim.grantId);
   }

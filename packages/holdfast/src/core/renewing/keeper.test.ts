@@ -419,7 +419,7 @@ test("a revocation that is announced while a renewal is under way is not forgott
 test("a grant that was replaced at the backend is lost as replaced, with no time left", async () => {
   const { clock, locks, other, store } = stage();
   const lease = await locks.acquire("a", { ttlMs: 3_000 });
-  store.rooms.get("a")!.holdings.clear();
+  store.resources.get("a")!.holdings.clear();
   const successor = await other.acquire("a");
   await clock.advance(1_000);
   assert.equal(lease.signal.reason.reason, "replaced");
@@ -427,7 +427,7 @@ test("a grant that was replaced at the backend is lost as replaced, with no time
   assert.equal(await lease.release(), "gone");
   await clock.advance(0);
   assert.ok(successor.held);
-  assert.equal(store.rooms.get("a")!.holdings.size, 1);
+  assert.equal(store.resources.get("a")!.holdings.size, 1);
 });
 
 test("an answer that is short of entries is a failure of the whole batch, and ends no lease", async () => {

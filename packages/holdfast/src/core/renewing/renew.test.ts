@@ -146,7 +146,7 @@ test("a release that begins while a renewal is under way wins", async () => {
   open();
   await clock.advance(100);
   assert.ok(successor.held);
-  assert.equal(store.rooms.get("a")!.holdings.size, 1);
+  assert.equal(store.resources.get("a")!.holdings.size, 1);
   assert.equal(lease.signal.aborted, false);
 });
 

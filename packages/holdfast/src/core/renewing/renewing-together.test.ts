@@ -121,7 +121,7 @@ test("when all are released while their renewal is under way, no timer is left",
 test("of those renewed together, only the one that is gone at the backend is lost", async () => {
   for (const gone of ["a", "b", "c"]) {
     const { clock, store, leases } = await renewedTogether(["a", "b", "c"]);
-    store.rooms.get(gone)!.holdings.clear();
+    store.resources.get(gone)!.holdings.clear();
     await clock.advance(4 * TTL_MS);
     assert.deepEqual(
       leases.filter(({ held }) => !held).map(({ resource }) => resource),
@@ -223,7 +223,7 @@ test("a renewal that was never answered takes nothing from the later ones", asyn
   open();
   await clock.advance(10);
   for (const name of ["a", "b"]) {
-    const [holding] = [...store.rooms.get(name)!.holdings.values()];
+    const [holding] = [...store.resources.get(name)!.holdings.values()];
     assert.equal(holding!.ttlMs, 60_000);
   }
 });
@@ -304,7 +304,7 @@ test("whoever releases or passes on others when it is told of a loss leaves them
     await clock.advance(1_000);
     assert.deepEqual(resources(batches.splice(0)).at(-1), ["a", "b", "c", "d"]);
     // The backend has lost a and b: their losses are told one after the other.
-    for (const name of ["a", "b"]) store.rooms.get(name)!.holdings.clear();
+    for (const name of ["a", "b"]) store.resources.get(name)!.holdings.clear();
     a.signal.addEventListener("abort", () => {
       for (const lease of [b, c, d]) void lease.release();
     });
@@ -377,7 +377,8 @@ test("what is gone is lost also to whoever it is passed on to before its holder 
   for (const name of ["u", "v", "w", "x", "y", "z"]) others.push(await locks.acquire(name));
   clock.step();
   await clock.advance(1_000);
-  for (const name of ["d", "u", "v", "w", "x", "y", "z"]) store.rooms.get(name)!.holdings.clear();
+  for (const name of ["d", "u", "v", "w", "x", "y", "z"])
+    store.resources.get(name)!.holdings.clear();
   for (const { signal } of others) {
     signal.addEventListener("abort", () => {
       engine.inject("renew", { kind: "hang", carriedOut: false }, 9);

@@ -32,7 +32,7 @@ test("close releases what is held, tells its holders, and says nothing to others
   }
   assert.equal(await mine.release(), "gone");
   assert.ok(theirs.held && !theirs.signal.aborted);
-  assert.deepEqual([...store.rooms.keys()], ["b"]);
+  assert.deepEqual([...store.resources.keys()], ["b"]);
 });
 
 test("close twice is close once", async () => {
@@ -71,7 +71,7 @@ for (const kind of ["cohort", "strict", "shared"] as const) {
     assert.ok(!(error instanceof UsageError), "whoever waited made no mistake");
     assert.equal(error.code, "CLOSED");
     assert.equal(
-      store.rooms.get("a")?.line.length,
+      store.resources.get("a")?.queue.length,
       0,
       "a waiter of a closed client stands in line",
     );
@@ -89,7 +89,7 @@ test("close waits for the clean-up of a claim that was just aborted", async () =
   controller.abort();
   await locks.close();
   await waiting;
-  assert.equal(store.rooms.get("a")?.line.length, 0);
+  assert.equal(store.resources.get("a")?.queue.length, 0);
 });
 
 test("close waits for a release that is under way, its repeats included", async () => {
@@ -101,7 +101,7 @@ test("close waits for a release that is under way, its repeats included", async 
   await clock.advance(1_000);
   await closing;
   assert.equal(await releasing, "released");
-  assert.equal(store.rooms.size, 0);
+  assert.equal(store.resources.size, 0);
 });
 
 test("close does not hang on an engine that answers no release", async () => {
@@ -129,8 +129,8 @@ test("close leaves no timer and no listener", async () => {
   await other.close();
   await clock.advance(0);
   assert.equal(clock.timers, 0);
-  assert.equal(store.changed.size, 0);
-  assert.equal(store.rooms.size, 0);
+  assert.equal(store.changeListeners.size, 0);
+  assert.equal(store.resources.size, 0);
 });
 
 for (const [kind, options] of Object.entries(KINDS)) {
@@ -148,7 +148,7 @@ for (const [kind, options] of Object.entries(KINDS)) {
         outcome instanceof ClosedError || lease.held === false,
         `closed after ${at} microtasks, and a lease is held`,
       );
-      assert.equal(store.rooms.size, 0, `closed after ${at} microtasks, and a grant is left`);
+      assert.equal(store.resources.size, 0, `closed after ${at} microtasks, and a grant is left`);
       assert.equal(clock.timers, 0, `closed after ${at} microtasks, and a timer is left`);
     }
   });
@@ -164,13 +164,17 @@ for (const [kind, options] of Object.entries(KINDS)) {
       const outcome = await acquiring;
       await clock.advance(0);
       if (outcome === reason) {
-        assert.equal(store.rooms.size, 0, `aborted after ${at} microtasks, and a grant is left`);
+        assert.equal(
+          store.resources.size,
+          0,
+          `aborted after ${at} microtasks, and a grant is left`,
+        );
         assert.equal(clock.timers, 0, `aborted after ${at} microtasks, and a timer is left`);
       } else {
         const lease = outcome as Lease;
         assert.ok(lease.held);
         assert.equal(await lease.release(), "released");
-        assert.equal(store.rooms.size, 0);
+        assert.equal(store.resources.size, 0);
       }
     }
   });
@@ -189,7 +193,7 @@ for (const kind of ["cohort", "strict", "shared"]) {
       const outcome = await waiting;
       await clock.advance(0);
       assert.ok(outcome instanceof ClosedError || (outcome as Lease).held === false);
-      assert.equal(store.rooms.size, 0, `closed after ${at} microtasks, and something is left`);
+      assert.equal(store.resources.size, 0, `closed after ${at} microtasks, and something is left`);
     }
   });
 }
@@ -221,7 +225,7 @@ for (const [kind, options] of Object.entries(KEPT)) {
     assert.equal(await running, "closed");
     assert.deepEqual(seen, [false, false], "not held any more, and nobody else is let in yet");
     assert.ok(await other.tryAcquire("a"), "it was given back");
-    assert.equal(store.rooms.size, 1);
+    assert.equal(store.resources.size, 1);
   });
 
   test(`a function that goes on after close keeps others out until its ttl is over (${kind})`, async () => {
@@ -273,5 +277,5 @@ for (const [what, ends] of [
 test("a connect with wrong defaults leaves no listener on the engine it was handed", () => {
   const store = new MemoryStore();
   assert.throws(() => new Locks(memoryEngine({ store }), { defaults: { ttlMs: -1 } }), UsageError);
-  assert.equal(store.changed.size, 0);
+  assert.equal(store.changeListeners.size, 0);
 });

@@ -41,13 +41,13 @@ for (const [way, options] of Object.entries(WAYS)) {
         locks.acquire("a", { ...options, signal }).catch(() => {}),
       );
       await clock.advance(10);
-      assert.ok(store.rooms.get("a")!.line.length > 0);
+      assert.ok(store.resources.get("a")!.queue.length > 0);
       controller.abort();
       await Promise.all(waits);
       await clock.advance(0);
       assert.equal(getEventListeners(signal, "abort").length, 0);
     }
-    assert.equal(store.rooms.get("a")!.line.length, 0);
+    assert.equal(store.resources.get("a")!.queue.length, 0);
     assert.equal(clock.timers, timers);
   });
 
@@ -65,7 +65,7 @@ for (const [way, options] of Object.entries(WAYS)) {
     waits.length = 0;
     await clock.advance(0);
     assert.equal(getEventListeners(signal, "abort").length, 0);
-    assert.equal(store.rooms.get("a")!.line.length, 0);
+    assert.equal(store.resources.get("a")!.queue.length, 0);
     assert.equal(clock.timers, timers);
   });
 
@@ -74,7 +74,7 @@ for (const [way, options] of Object.entries(WAYS)) {
     for (let i = 0; i < 1_000; i++) await (await locks.acquire(`r${i}`, options)).release();
     await clock.advance(0);
     assert.equal(clock.timers, 0);
-    assert.equal(store.rooms.size, 0);
+    assert.equal(store.resources.size, 0);
   });
 
   test(`a thousand lost leases leave nothing, released or not (${way})`, async () => {

@@ -192,7 +192,7 @@ export class Play {
       for (const resource of this.resources) await observer.inspect(resource);
       if (this.wire.repeats) await this.clock.advance(10_000);
     }
-    assert.equal(this.store.rooms.size, 0, "grants or waiters are left");
+    assert.equal(this.store.resources.size, 0, "grants or waiters are left");
     await observer.close();
   }
 }

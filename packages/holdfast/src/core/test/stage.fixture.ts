@@ -10,8 +10,8 @@ export function stage(options: Omit<ConnectOptions, "clock"> = {}, clock = new M
   const engine = flakyEngine(memoryEngine({ store }));
   const locks = new Locks(engine, { ...options, clock });
   const other = new Locks(memoryEngine({ store }), { clock });
-  const held = (name: string) => store.rooms.get(name)?.holdings.size ?? 0;
-  const inLine = (name: string) => store.rooms.get(name)?.line.length ?? 0;
+  const held = (name: string) => store.resources.get(name)?.holdings.size ?? 0;
+  const inLine = (name: string) => store.resources.get(name)?.queue.length ?? 0;
   return { clock, store, engine, locks, other, held, inLine };
 }
 

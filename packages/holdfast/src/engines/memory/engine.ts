@@ -25,13 +25,14 @@ import type {
 } from "../../engine.js";
 import { SortedNames } from "../../engine-kit/sorted-names.js";
 import { EngineError } from "../../errors.js";
-import { type Holding, Room, tokenInUse } from "./resource-records.js";
+import { type Holding, ResourceRecords, tokenInUse } from "./resource-records.js";
 import { MemoryStore } from "./store.js";
 
-// Grants are pushed; a heartbeat is needed only where time alone ends a holding.
+// The engine pushes grants. A heartbeat is needed only when a holding ends by time alone.
 const HEARTBEAT_MS = 1_000;
-// A page that few names match ends here: the process has other things to do.
-const LOOKS_A_PAGE = 4_096;
+// A page ends after this many names, even if few of them match: a longer one would block the
+// process.
+const MAX_NAMES_PER_PAGE = 4_096;
 const DAY_MS = 86_400_000;
 
 export const MEMORY_TRAITS: EngineTraits = {
@@ -48,8 +49,8 @@ export const MEMORY_TRAITS: EngineTraits = {
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
 
 /**
- * The reference: the shortest correct reading of the contract. It has no clock of its own; the
- * instant at which a call started is the instant at which it happens.
+ * The reference engine: the shortest correct reading of the contract. It has no clock of its own: a
+ * call happens at the instant at which it started.
  */
 export class MemoryEngine implements Engine {
   readonly name = "memory";
@@ -58,7 +59,7 @@ export class MemoryEngine implements Engine {
   readonly #listeners = new Set<GrantListener>();
   #names: WeakRef<SortedNames> | null = null;
   #closed = false;
-  #hasWaited = false;
+  #hasEnqueued = false;
 
   constructor(store = new MemoryStore()) {
     this.#store = store;
@@ -70,7 +71,7 @@ export class MemoryEngine implements Engine {
     if (known !== null) return known;
     const holding = this.#store.tryGrant(claim, now);
     if (holding !== null) return granted(holding, call.startedAt);
-    const retryAfterMs = Math.max(0, this.#quietMs(claim.resource, now));
+    const retryAfterMs = Math.max(0, this.#nextEndMs(claim.resource, now));
     return { kind: "busy", holders: this.#holders(claim.resource, now), retryAfterMs };
   }
 
@@ -86,7 +87,7 @@ export class MemoryEngine implements Engine {
       }
       this.#store.arm(holding, now, ttlMs);
       const isNext = index > holding.index;
-      // The revocation was for a holder that has passed its lease on.
+      // The revocation was meant for the earlier holder, which has passed its lease on.
       if (isNext) Object.assign(holding, { index, revoked: false });
       Object.assign(holding, { order: call.order, left: leave });
       return { kind: "renewed", since, ttlMs };
@@ -96,12 +97,12 @@ export class MemoryEngine implements Engine {
   async release(grants: readonly ReleaseRef[], call: Call): Promise<readonly (Released | Gone)[]> {
     const now = this.#enter(call);
     return grants.map(({ resource, grantId, tombstoneMs }) => {
-      if (tombstoneMs > 0) this.#store.bury(grantId, now, tombstoneMs);
-      const waits = this.#store.waits(resource, grantId);
-      // An expired grant's lock-delay is not the late holder's to end.
+      if (tombstoneMs > 0) this.#store.addTombstone(grantId, now, tombstoneMs);
+      const isQueued = this.#store.isQueued(resource, grantId);
+      // A holder whose grant has expired must not end the lock-delay that follows it.
       const holding = this.#store.alive(resource, grantId, now);
-      const ours = waits || (holding !== null && !holding.left);
-      if (!ours) return this.#gone(resource, grantId);
+      const canRelease = isQueued || (holding !== null && !holding.left);
+      if (!canRelease) return this.#gone(resource, grantId);
       this.#store.end(resource, grantId, now);
       return { kind: "released" };
     });
@@ -118,7 +119,7 @@ export class MemoryEngine implements Engine {
     if (holding === null || tokenInUse(holding) !== token) return "gone";
     holding.revoked = true;
     if (force) this.#store.end(resource, holding.claim.grantId, now);
-    for (const listener of this.#store.changed) listener(resource);
+    for (const listener of this.#store.changeListeners) listener(resource);
     return "revoked";
   }
 
@@ -132,14 +133,15 @@ export class MemoryEngine implements Engine {
     const names = await this.#sortedNames(cursor === null);
     const now = this.#enter(call);
     const views: ResourceView[] = [];
-    let looks = 0;
+    let namesRead = 0;
     for (const name of names.after(cursor)) {
       if (glob.test(name)) {
         const view = this.#view(name, now);
-        // It may have come free since the names were sorted.
-        if (this.#store.rooms.has(name)) views.push(view);
+        // The resource may have become free since the names were sorted.
+        if (this.#store.resources.has(name)) views.push(view);
       }
-      if (views.length === max || ++looks === LOOKS_A_PAGE) return { views, cursor: name };
+      if (views.length === max || ++namesRead === MAX_NAMES_PER_PAGE)
+        return { views, cursor: name };
     }
     return { views, cursor: null };
   }
@@ -147,8 +149,9 @@ export class MemoryEngine implements Engine {
   async close(): Promise<void> {
     this.#closed = true;
     this.#listeners.clear();
-    // A release that was lost on its way leaves a waiter, whom nobody would ever pass over here.
-    if (this.#hasWaited) this.#store.leaveLines(this);
+    // A lost release leaves a waiter behind. Memory waiters never time out, so the queue would
+    // stall.
+    if (this.#hasEnqueued) this.#store.removeWaitersOf(this);
   }
 
   readonly queue: QueueFacet = {
@@ -156,19 +159,20 @@ export class MemoryEngine implements Engine {
       const now = this.#enter(call);
       const known = this.#repeat(claim, now, call);
       if (known !== null) return known;
-      if (!this.#store.waits(claim.resource, claim.grantId)) {
+      if (!this.#store.isQueued(claim.resource, claim.grantId)) {
         const holding = this.#store.tryGrant(claim, now);
         if (holding !== null) return granted(holding, call.startedAt);
         const { resource, grantId } = claim;
-        // Told once the call that let it in is over: whoever is told may call again at once.
+        // The push waits until the call that made the grant is over, because a listener may call
+        // the engine again at once.
         const push = (holding: Holding, since: number) => {
-          const news = granted(holding, since);
+          const answer = granted(holding, since);
           queueMicrotask(() => {
-            for (const listener of this.#listeners) listener({ resource, grantId }, news);
+            for (const listener of this.#listeners) listener({ resource, grantId }, answer);
           });
         };
-        this.#store.enqueue({ claim, push, owner: this });
-        this.#hasWaited = true;
+        this.#store.enqueue({ claim, push, engine: this });
+        this.#hasEnqueued = true;
       }
       return this.#queued(claim, now);
     },
@@ -181,8 +185,8 @@ export class MemoryEngine implements Engine {
       return waiters.map((waiter) => {
         const holding = this.#store.alive(waiter.resource, waiter.grantId, now);
         if (isInUse(holding)) return this.#rearm(holding, now, call);
-        const inLine = this.#store.waits(waiter.resource, waiter.grantId);
-        return inLine ? this.#queued(waiter, now) : { kind: "unknown" };
+        const isQueued = this.#store.isQueued(waiter.resource, waiter.grantId);
+        return isQueued ? this.#queued(waiter, now) : { kind: "unknown" };
       });
     },
 
@@ -190,8 +194,8 @@ export class MemoryEngine implements Engine {
       const now = this.#enter(call);
       const holding = this.#store.alive(waiter.resource, waiter.grantId, now);
       if (isInUse(holding)) return this.#rearm(holding, now, call);
-      // Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
-      if (this.#store.waits(waiter.resource, waiter.grantId)) {
+      // Only removes a waiter: a withdrawal that is delivered twice must not end a grant in use.
+      if (this.#store.isQueued(waiter.resource, waiter.grantId)) {
         this.#store.end(waiter.resource, waiter.grantId, now);
       }
       return { kind: "withdrawn" };
@@ -205,14 +209,17 @@ export class MemoryEngine implements Engine {
 
   readonly watch: WatchFacet = {
     onChange: (listener) => {
-      this.#store.changed.add(listener);
-      return () => this.#store.changed.delete(listener);
+      this.#store.changeListeners.add(listener);
+      return () => this.#store.changeListeners.delete(listener);
     },
   };
 
-  /** The same grantId again: the same token, with a fresh ttl. A buried one is refused for good. */
+  /**
+   * Answers a repeated grantId: the same token, with a fresh ttl. A grantId with a tombstone is
+   * refused. Null for a new grantId.
+   */
   #repeat(claim: Claim, now: number, call: Call): Granted | Gone | null {
-    if (this.#store.isBuried(claim.grantId, now)) return { kind: "gone", why: "unknown" };
+    if (this.#store.hasTombstone(claim.grantId, now)) return { kind: "gone", why: "unknown" };
     const holding = this.#store.alive(claim.resource, claim.grantId, now);
     if (holding === null) return null;
     if (holding.left) return { kind: "gone", why: "unknown" };
@@ -226,20 +233,23 @@ export class MemoryEngine implements Engine {
 
   #find(resource: string, token: bigint, now: number): Holding | null {
     this.#store.settle(resource, now);
-    return this.#store.rooms.get(resource)?.find(token, now) ?? null;
+    return this.#store.resources.get(resource)?.find(token, now) ?? null;
   }
 
-  /** A listing sorts the names once. Nothing is kept for one that was left off half-way. */
+  /**
+   * The names that a listing reads page by page, sorted once. The reference is weak, so a listing
+   * that is abandoned half-way keeps no memory.
+   */
   async #sortedNames(afresh: boolean): Promise<SortedNames> {
     const known = afresh ? undefined : this.#names?.deref();
     if (known !== undefined) return known;
-    const names = await SortedNames.of(this.#store.rooms.keys());
+    const names = await SortedNames.of(this.#store.resources.keys());
     this.#names = new WeakRef(names);
     return names;
   }
 
   #queued({ resource, grantId }: GrantRef, now: number): Queued {
-    const nextMs = this.#quietMs(resource, now);
+    const nextMs = this.#nextEndMs(resource, now);
     return {
       kind: "queued",
       position: this.#store.position(resource, grantId),
@@ -249,26 +259,26 @@ export class MemoryEngine implements Engine {
   }
 
   #holders(resource: string, now: number) {
-    return this.#store.rooms.get(resource)?.holders(now) ?? [];
+    return this.#store.resources.get(resource)?.holders(now) ?? [];
   }
 
-  #quietMs(resource: string, now: number): number {
-    return this.#store.rooms.get(resource)?.quietMs(now) ?? Infinity;
+  #nextEndMs(resource: string, now: number): number {
+    return this.#store.resources.get(resource)?.nextEndMs(now) ?? Infinity;
   }
 
   #view(resource: string, now: number): ResourceView {
     this.#store.settle(resource, now);
-    const room = this.#store.rooms.get(resource) ?? new Room();
-    return room.view(resource, now);
+    const records = this.#store.resources.get(resource) ?? new ResourceRecords();
+    return records.view(resource, now);
   }
 
   #gone(resource: string, grantId: string): Gone {
-    const holdings = this.#store.rooms.get(resource)?.holdings;
+    const holdings = this.#store.resources.get(resource)?.holdings;
     const replaced = holdings !== undefined && holdings.size > 0 && !holdings.has(grantId);
     return { kind: "gone", why: replaced ? "replaced" : "expired" };
   }
 
-  /** The instant of a call. One that arrives late happens when it arrives, never in the past. */
+  /** The instant of a call. A call that arrives late happens when it arrives, never in the past. */
   #enter(call: Call): number {
     if (this.#closed) {
       throw new EngineError("the memory engine was closed", { effect: "none", retryable: false });
@@ -277,7 +287,7 @@ export class MemoryEngine implements Engine {
   }
 }
 
-/** Its holder may still be told that it has it. */
+/** Whether the engine may still tell the holder that it has this grant. */
 function isInUse(holding: Holding | null): holding is Holding {
   return holding !== null && !holding.revoked && !holding.left;
 }

@@ -8,7 +8,7 @@ import { MemoryStore } from "./store.js";
 export { MemoryStore } from "./store.js";
 
 export interface MemoryEngineOptions {
-  /** Engines on one store contend with each other, as processes on one backend would. */
+  /** Engines on the same store contend with each other, as processes on one backend do. */
   readonly store?: MemoryStore;
 }
 

@@ -1,52 +1,51 @@
 import type { Claim } from "../../engine.js";
 import type { Holding } from "./resource-records.js";
 
-// A line this short is not made anew for the sake of those who have left it.
-const SHORT = 32;
+// A shorter queue is not worth compacting, however many of its slots are empty.
+const MIN_SLOTS_TO_COMPACT = 32;
 
-export interface Waiting {
+export interface Waiter {
   readonly claim: Claim;
-  /** Tells the waiter's engine. */
+  /** Tells the waiter's engine about its grant. */
   readonly push: (holding: Holding, since: number) => void;
-  /** The engine for which it waits. */
-  readonly owner?: object;
+  /** The engine that enqueued it. */
+  readonly engine?: object;
 }
 
 /**
- * Waiters in the order in which they came. Joining, leaving and counting those ahead cost the
- * logarithm of their number at most: with thousands of waiters, a search for each heartbeat would
- * stop the process.
+ * Waiters in order of arrival. Joining, leaving and counting the waiters ahead cost O(log n): with
+ * thousands of waiters, a linear search at each heartbeat would block the process.
  */
-export class Line {
-  /** Null where somebody has left. */
-  #slots: (Waiting | null)[] = [];
+export class Queue {
+  /** Null where a waiter has left. */
+  #slots: (Waiter | null)[] = [];
   /** A Fenwick tree: entry i counts the waiters in the i & -i slots that end with slot i - 1. */
   #counts = [0];
   readonly #slotOf = new Map<string, number>();
   #firstSlot = 0;
-  #sharers = 0;
+  #sharedCount = 0;
   #limit: number | null = null;
 
   get length(): number {
     return this.#slotOf.size;
   }
 
-  get first(): Waiting | undefined {
+  get first(): Waiter | undefined {
     if (this.length === 0) return undefined;
     while (this.#slots[this.#firstSlot] === null) this.#firstSlot++;
     return this.#slots[this.#firstSlot]!;
   }
 
-  /** The one limit of all shared claims in line; undefined where there are none. */
+  /** The one limit of all shared claims in the queue; undefined if it has none. */
   get limit(): number | null | undefined {
-    return this.#sharers === 0 ? undefined : this.#limit;
+    return this.#sharedCount === 0 ? undefined : this.#limit;
   }
 
   has(grantId: string): boolean {
     return this.#slotOf.has(grantId);
   }
 
-  /** How many are ahead; -1 for somebody who is not in line. */
+  /** How many waiters are ahead; -1 for a grantId that is not in the queue. */
   position(grantId: string): number {
     const slot = this.#slotOf.get(grantId);
     if (slot === undefined) return -1;
@@ -55,42 +54,42 @@ export class Line {
     return ahead;
   }
 
-  join(waiting: Waiting): void {
-    const { grantId, mode, limit } = waiting.claim;
+  join(waiter: Waiter): void {
+    const { grantId, mode, limit } = waiter.claim;
     this.#slotOf.set(grantId, this.#slots.length);
-    this.#slots.push(waiting);
+    this.#slots.push(waiter);
     const last = this.#slots.length;
     let count = 1;
     for (let i = last - 1; i > last - (last & -last); i -= i & -i) count += this.#counts[i]!;
     this.#counts.push(count);
     if (mode === "exclusive") return;
-    this.#sharers++;
+    this.#sharedCount++;
     this.#limit = limit;
   }
 
-  leave(grantId: string): Waiting | undefined {
+  leave(grantId: string): Waiter | undefined {
     const slot = this.#slotOf.get(grantId);
     if (slot === undefined) return undefined;
-    const waiting = this.#slots[slot]!;
+    const waiter = this.#slots[slot]!;
     this.#slotOf.delete(grantId);
     this.#slots[slot] = null;
     for (let i = slot + 1; i < this.#counts.length; i += i & -i) this.#counts[i]!--;
-    if (waiting.claim.mode === "shared") this.#sharers--;
-    if (this.#slots.length > Math.max(SHORT, 2 * this.length)) this.#closeUp();
-    return waiting;
+    if (waiter.claim.mode === "shared") this.#sharedCount--;
+    if (this.#slots.length > Math.max(MIN_SLOTS_TO_COMPACT, 2 * this.length)) this.#compact();
+    return waiter;
   }
 
-  *[Symbol.iterator](): Iterator<Waiting> {
-    for (const waiting of this.#slots) if (waiting !== null) yield waiting;
+  *[Symbol.iterator](): Iterator<Waiter> {
+    for (const waiter of this.#slots) if (waiter !== null) yield waiter;
   }
 
-  #closeUp(): void {
-    const waiting = [...this];
+  #compact(): void {
+    const waiters = [...this];
     this.#slots = [];
     this.#counts = [0];
     this.#slotOf.clear();
     this.#firstSlot = 0;
-    this.#sharers = 0;
-    for (const one of waiting) this.join(one);
+    this.#sharedCount = 0;
+    for (const waiter of waiters) this.join(waiter);
   }
 }

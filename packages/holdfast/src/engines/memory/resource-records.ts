@@ -1,91 +1,94 @@
 import type { Claim, HolderView, ResourceView } from "../../engine.js";
 import { limitMismatch } from "../../errors.js";
-import { Line } from "./queue.js";
+import { Queue } from "./queue.js";
 
-// Who is refused or waits is told of so many holders at most: thousands of readers would be listed
-// anew with every heartbeat.
-const HOLDERS_TOLD = 16;
-const FEW = 16;
+// A refused or queued claim is told about this many holders at most. Otherwise every heartbeat
+// would list thousands of readers again.
+const MAX_HOLDERS_REPORTED = 16;
+const SPARE_ENTRIES = 16;
 
-/** A grant as the store keeps it. It blocks others until its lock-delay is over, too. */
+/** A grant as the store keeps it. It blocks others until its lock-delay is over. */
 export interface Holding {
   readonly claim: Claim;
   readonly token: bigint;
-  /** From when the life counts, and for how long; renewals move both. */
+  /** When the ttl started, and how long it is. A renewal changes both. */
   since: number;
   ttlMs: number;
   expiresAt: number;
-  /** Of the latest renewal: one with a smaller number comes too late. */
+  /** The number of the latest renewal. A renewal with a smaller number comes too late. */
   order: number;
-  /** Which of its tokens is in use. */
+  /** Which of the grant's tokens is in use. */
   index: number;
-  /** Its holder has gone and left it to time. */
+  /** The holder has left this grant: only time, or force, ends it. */
   left: boolean;
   revoked: boolean;
 }
 
-/** One resource: one exclusive holding or any number of shared ones, and those who wait. */
-export class Room {
+/**
+ * The records of one resource: one exclusive holding or any number of shared ones, and the queue.
+ */
+export class ResourceRecords {
   readonly holdings = new Map<string, Holding>();
-  /** First come, first served; a waiter is eligible only if everyone before it is. */
-  readonly line = new Line();
-  /** Rising tokens, for finding one by halves. Those that have ended stay in it for a while. */
+  /** First come, first served. A waiter is eligible only if every waiter before it is. */
+  readonly queue = new Queue();
+  /** Sorted by token, for binary search. Holdings that have ended stay in it for a while. */
   #byToken: Holding[] = [];
-  // Of the latest holding. All that are here are of one mode, and share one limit.
-  #latest: Claim | null = null;
-  // No holding ends before this instant, so until then nobody has to look at each of them. It may be
-  // too early, because a renewal does not move it.
-  #firstEnd = Infinity;
+  // The claim of the latest holding. All current holdings have its mode and its limit.
+  #latestClaim: Claim | null = null;
+  // No holding ends before this instant, so removeEnded need not read the holdings until then. It
+  // may be too early, because a renewal does not move it.
+  #earliestEnd = Infinity;
 
   get isEmpty(): boolean {
-    return this.holdings.size === 0 && this.line.length === 0;
+    return this.holdings.size === 0 && this.queue.length === 0;
   }
 
   add(holding: Holding): void {
-    this.#latest = holding.claim;
+    this.#latestClaim = holding.claim;
     this.holdings.set(holding.claim.grantId, holding);
     this.#byToken.push(holding);
-    if (this.#byToken.length > 2 * this.holdings.size + FEW) this.#forgetEnded();
-    this.expect(holding);
+    if (this.#byToken.length > 2 * this.holdings.size + SPARE_ENTRIES)
+      this.#removeEndedFromByToken();
+    this.noteEnd(holding);
   }
 
-  /** The holding may end earlier than the others. */
-  expect({ expiresAt, claim }: Holding): void {
-    this.#firstEnd = Math.min(this.#firstEnd, expiresAt + claim.lockDelayMs);
+  /** Must be called when a holding is added, or when its end changes. */
+  noteEnd({ expiresAt, claim }: Holding): void {
+    this.#earliestEnd = Math.min(this.#earliestEnd, expiresAt + claim.lockDelayMs);
   }
 
-  /** Removes what is over. */
-  tidy(now: number): void {
-    if (now < this.#firstEnd) return;
-    this.#firstEnd = Infinity;
+  /** Removes the holdings whose ttl and lock-delay are over. */
+  removeEnded(now: number): void {
+    if (now < this.#earliestEnd) return;
+    this.#earliestEnd = Infinity;
     for (const [grantId, holding] of this.holdings) {
       if (holding.expiresAt + holding.claim.lockDelayMs <= now) this.holdings.delete(grantId);
-      else this.expect(holding);
+      else this.noteEnd(holding);
     }
   }
 
-  /** How long nothing ends by itself, at least. */
-  quietMs(now: number): number {
-    return this.holdings.size === 0 ? Infinity : this.#firstEnd - now;
+  /** No holding ends by time before this much time has passed. */
+  nextEndMs(now: number): number {
+    return this.holdings.size === 0 ? Infinity : this.#earliestEnd - now;
   }
 
   fits(claim: Claim): boolean {
-    const kind = this.#kind;
-    if (kind === null) return true;
-    if (claim.mode === "exclusive" || kind.mode === "exclusive") return false;
+    const sample = this.#sampleClaim;
+    if (sample === null) return true;
+    if (claim.mode === "exclusive" || sample.mode === "exclusive") return false;
     return claim.limit === null || this.holdings.size < claim.limit;
   }
 
-  /** All shared claims of a resource have one limit, so one of those who hold or wait tells it. */
+  /** All shared claims of a resource have one limit, so any holder or waiter shows it. */
   refuseOtherLimit(claim: Claim): void {
     if (claim.mode !== "shared") return;
-    const kind = this.#kind;
-    const limit = kind?.mode === "shared" ? kind.limit : this.line.limit;
+    const sample = this.#sampleClaim;
+    const limit = sample?.mode === "shared" ? sample.limit : this.queue.limit;
     if (limit === undefined || limit === claim.limit) return;
     throw limitMismatch(claim.resource, claim.limit, limit);
   }
 
-  /** The living grant to which the token belongs. */
+  /** The live grant to which the token belongs. */
   find(token: bigint, now: number): Holding | null {
     let [low, high] = [0, this.#byToken.length];
     while (low < high) {
@@ -94,16 +97,16 @@ export class Room {
       else high = middle;
     }
     const found = this.#byToken[low - 1];
-    if (found === undefined || !this.#isHere(found) || found.expiresAt <= now) return null;
+    if (found === undefined || !this.#isCurrent(found) || found.expiresAt <= now) return null;
     return token < found.token + BigInt(found.claim.tokens) ? found : null;
   }
 
-  /** Who is in the way; not all of them, where they are many. */
+  /** The holders that block a claim, up to MAX_HOLDERS_REPORTED. */
   holders(now: number): HolderView[] {
     const views: HolderView[] = [];
     for (const holding of this.holdings.values()) {
       if (holding.expiresAt > now) views.push(holderView(holding, now));
-      if (views.length === HOLDERS_TOLD) break;
+      if (views.length === MAX_HOLDERS_REPORTED) break;
     }
     return views;
   }
@@ -116,7 +119,7 @@ export class Room {
       if (expiresAt > now) holders.push(holderView(holding, now));
       else closedMs = Math.max(closedMs, expiresAt + claim.lockDelayMs - now);
     }
-    const waiters = [...this.line].map(({ claim: { mode, label } }, position) => ({
+    const waiters = [...this.queue].map(({ claim: { mode, label } }, position) => ({
       mode,
       label,
       position,
@@ -124,17 +127,17 @@ export class Room {
     return { resource, holders, waiters, closedMs };
   }
 
-  /** A claim of the kind that all holders have; null where nobody holds. */
-  get #kind(): Claim | null {
-    return this.holdings.size === 0 ? null : this.#latest;
+  /** A claim with the mode and limit that all holders have; null if there is no holder. */
+  get #sampleClaim(): Claim | null {
+    return this.holdings.size === 0 ? null : this.#latestClaim;
   }
 
-  #isHere(holding: Holding): boolean {
+  #isCurrent(holding: Holding): boolean {
     return this.holdings.get(holding.claim.grantId) === holding;
   }
 
-  #forgetEnded(): void {
-    this.#byToken = this.#byToken.filter((holding) => this.#isHere(holding));
+  #removeEndedFromByToken(): void {
+    this.#byToken = this.#byToken.filter((holding) => this.#isCurrent(holding));
   }
 }
 

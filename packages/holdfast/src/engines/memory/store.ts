@@ -1,97 +1,101 @@
 import type { Claim } from "../../engine.js";
-import type { Waiting } from "./queue.js";
-import { type Holding, Room } from "./resource-records.js";
+import type { Waiter } from "./queue.js";
+import { type Holding, ResourceRecords } from "./resource-records.js";
 
-export type { Waiting } from "./queue.js";
+export type { Waiter } from "./queue.js";
 export type { Holding } from "./resource-records.js";
 
-/** What memory engines share: hand the same store to several, and they contend with each other. */
+/** The state that memory engines share. Engines on the same store contend with each other. */
 export class MemoryStore {
-  readonly rooms = new Map<string, Room>();
-  readonly changed = new Set<(resource: string) => void>();
+  readonly resources = new Map<string, ResourceRecords>();
+  readonly changeListeners = new Set<(resource: string) => void>();
   readonly #tombstones = new Map<string, number>();
   #nextToken = 1n;
-  #latest = -Infinity;
+  #latestInstant = -Infinity;
 
-  /** Time as the store knows it: that of the latest call, and never less. */
+  /** The store's time: the start of the latest call. It never goes back. */
   instant(startedAt: number): number {
-    this.#latest = Math.max(this.#latest, startedAt);
-    return this.#latest;
+    this.#latestInstant = Math.max(this.#latestInstant, startedAt);
+    return this.#latestInstant;
   }
 
-  /** The holding after everything that time has ended is gone; null if it is not alive. */
+  /** The holding if it is alive, else null. First removes what time has ended. */
   alive(resource: string, grantId: string, now: number): Holding | null {
     this.settle(resource, now);
-    const holding = this.rooms.get(resource)?.holdings.get(grantId);
+    const holding = this.resources.get(resource)?.holdings.get(grantId);
     return holding !== undefined && holding.expiresAt > now ? holding : null;
   }
 
-  /** Grants if nobody is in the way and nobody waits. */
+  /** Grants the claim if no holder blocks it and the queue is empty. */
   tryGrant(claim: Claim, now: number): Holding | null {
     this.settle(claim.resource, now);
-    const room = this.#room(claim.resource);
-    room.refuseOtherLimit(claim);
-    const isFree = room.line.length === 0 && room.fits(claim);
-    const holding = isFree ? this.#grant(room, claim, now) : null;
-    this.#dropIfEmpty(claim.resource, room);
+    const records = this.#recordsOf(claim.resource);
+    records.refuseOtherLimit(claim);
+    const isFree = records.queue.length === 0 && records.fits(claim);
+    const holding = isFree ? this.#grant(records, claim, now) : null;
+    this.#dropIfEmpty(claim.resource, records);
     return holding;
   }
 
   /**
-   * A fresh life. A request that was held up on its way acts no earlier than what came before it, or
-   * it would take back time that another one was promised.
+   * Restarts the ttl. A delayed request counts from no earlier instant than the request before it;
+   * otherwise it would take back time that the holder was promised.
    */
   arm(holding: Holding, now: number, ttlMs: number): void {
     holding.since = Math.max(holding.since, now);
     holding.ttlMs = ttlMs;
     holding.expiresAt = holding.since + ttlMs;
-    this.rooms.get(holding.claim.resource)?.expect(holding);
+    this.resources.get(holding.claim.resource)?.noteEnd(holding);
   }
 
-  enqueue(waiting: Waiting): void {
-    this.#room(waiting.claim.resource).line.join(waiting);
+  enqueue(waiter: Waiter): void {
+    this.#recordsOf(waiter.claim.resource).queue.join(waiter);
   }
 
-  waits(resource: string, grantId: string): boolean {
-    return this.rooms.get(resource)?.line.has(grantId) ?? false;
+  isQueued(resource: string, grantId: string): boolean {
+    return this.resources.get(resource)?.queue.has(grantId) ?? false;
   }
 
   position(resource: string, grantId: string): number {
-    return this.rooms.get(resource)?.line.position(grantId) ?? -1;
+    return this.resources.get(resource)?.queue.position(grantId) ?? -1;
   }
 
-  /** Takes the grantId out of the room, holder or waiter; says whether there was anything. */
+  /** Removes the holder or waiter with this grantId; says whether there was one. */
   end(resource: string, grantId: string, now: number): boolean {
-    const room = this.rooms.get(resource);
-    if (room === undefined) return false;
-    const left = room.line.leave(grantId) !== undefined;
-    const ended = room.holdings.delete(grantId) || left;
+    const records = this.resources.get(resource);
+    if (records === undefined) return false;
+    const wasQueued = records.queue.leave(grantId) !== undefined;
+    const ended = records.holdings.delete(grantId) || wasQueued;
     this.settle(resource, now);
     return ended;
   }
 
-  /** Takes all that wait for an engine out of their lines: it hears of no turn any more. */
-  leaveLines(owner: object): void {
-    for (const [resource, room] of [...this.rooms]) {
-      const own = [...room.line].filter((waiting) => waiting.owner === owner);
-      for (const { claim } of own) room.line.leave(claim.grantId);
-      if (own.length > 0) this.settle(resource, this.#latest);
+  /** Removes all waiters of an engine that closes: nobody would hear of their grants. */
+  removeWaitersOf(engine: object): void {
+    for (const [resource, records] of [...this.resources]) {
+      const own = [...records.queue].filter((waiter) => waiter.engine === engine);
+      for (const { claim } of own) records.queue.leave(claim.grantId);
+      if (own.length > 0) this.settle(resource, this.#latestInstant);
     }
   }
 
-  /** Removes what is over and lets in whom that makes eligible. */
+  /** Removes holdings that have ended, and grants to the waiters that became eligible. */
   settle(resource: string, now: number): void {
-    const room = this.rooms.get(resource);
-    if (room === undefined) return;
-    room.tidy(now);
-    for (let first = room.line.first; first && room.fits(first.claim); first = room.line.first) {
-      room.line.leave(first.claim.grantId);
-      first.push(this.#grant(room, first.claim, now), now);
+    const records = this.resources.get(resource);
+    if (records === undefined) return;
+    records.removeEnded(now);
+    for (
+      let first = records.queue.first;
+      first && records.fits(first.claim);
+      first = records.queue.first
+    ) {
+      records.queue.leave(first.claim.grantId);
+      first.push(this.#grant(records, first.claim, now), now);
     }
-    this.#dropIfEmpty(resource, room);
+    this.#dropIfEmpty(resource, records);
   }
 
-  bury(grantId: string, now: number, forMs: number): void {
+  addTombstone(grantId: string, now: number, forMs: number): void {
     for (const [id, until] of this.#tombstones) {
       if (until > now) break;
       this.#tombstones.delete(id);
@@ -99,44 +103,44 @@ export class MemoryStore {
     this.#tombstones.set(grantId, now + forMs);
   }
 
-  isBuried(grantId: string, now: number): boolean {
+  hasTombstone(grantId: string, now: number): boolean {
     return (this.#tombstones.get(grantId) ?? -Infinity) > now;
   }
 
   /** For tests: lets time pass for one resource only. */
   age(resource: string, ms: number): void {
-    const room = this.rooms.get(resource);
-    for (const holding of room?.holdings.values() ?? []) {
+    const records = this.resources.get(resource);
+    for (const holding of records?.holdings.values() ?? []) {
       holding.expiresAt -= ms;
-      room!.expect(holding);
+      records!.noteEnd(holding);
     }
   }
 
-  /** For tests: lets time pass for what was buried. */
+  /** For tests: lets time pass for tombstones. */
   ageTombstones(ms: number): void {
     for (const [id, until] of this.#tombstones) this.#tombstones.set(id, until - ms);
   }
 
-  #grant(room: Room, claim: Claim, now: number): Holding {
+  #grant(records: ResourceRecords, claim: Claim, now: number): Holding {
     const token = this.#nextToken;
     this.#nextToken += BigInt(claim.tokens);
     const { ttlMs } = claim;
     const life = { since: now, ttlMs, expiresAt: now + ttlMs };
     const holding = { claim, token, ...life, order: 0, index: 0, left: false, revoked: false };
-    room.add(holding);
+    records.add(holding);
     return holding;
   }
 
-  #room(resource: string): Room {
-    let room = this.rooms.get(resource);
-    if (room === undefined) {
-      room = new Room();
-      this.rooms.set(resource, room);
+  #recordsOf(resource: string): ResourceRecords {
+    let records = this.resources.get(resource);
+    if (records === undefined) {
+      records = new ResourceRecords();
+      this.resources.set(resource, records);
     }
-    return room;
+    return records;
   }
 
-  #dropIfEmpty(resource: string, room: Room): void {
-    if (room.isEmpty) this.rooms.delete(resource);
+  #dropIfEmpty(resource: string, records: ResourceRecords): void {
+    if (records.isEmpty) this.resources.delete(resource);
   }
 }

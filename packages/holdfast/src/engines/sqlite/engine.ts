@@ -26,26 +26,26 @@ import type {
   Withdrawn,
 } from "../../engine.js";
 import { openDatabase } from "./file/database.js";
-import { type GrantListener, News } from "./notifications/notifications.js";
+import { type GrantListener, Notifications } from "./notifications/notifications.js";
 import type { SqliteTerms } from "./options.js";
 import {
-  arrived,
+  answerRepeat,
+  claimState,
   findToken,
   granted,
   holders,
-  Room,
-  renewed,
-  repeat,
-  standing,
+  ResourceHeartbeat,
+  renew,
+  takeGrant,
   view,
   whyGone,
 } from "./records/answers.js";
-import type { Ledger } from "./records/lock-tables.js";
+import type { LockTables } from "./records/lock-tables.js";
 import { tokenInUse } from "./records/rows.js";
 import { Store } from "./records/store.js";
 
 const DAY_MS = 86_400_000;
-// A page of a listing holds the file's write lock for so long, and one more name, at most.
+// A page of a listing holds the file's write lock for at most this long, plus one more name.
 const PAGE_MS = 5;
 
 export const SQLITE_TRAITS: EngineTraits = {
@@ -59,90 +59,94 @@ export const SQLITE_TRAITS: EngineTraits = {
   leaves: true,
 };
 
-/** All processes and threads of one host, through one database file. */
+/** Locks between all processes and threads of one host, through one database file. */
 export class SqliteEngine implements Engine {
   readonly name = "sqlite";
   readonly traits = SQLITE_TRAITS;
   readonly #store: Store;
-  readonly #news: News;
+  readonly #notifications: Notifications;
   readonly #clock: Clock;
   readonly #self = randomBytes(8).toString("hex");
-  // Others find our bell in the file; a holder that never waits needs it there as much as a waiter.
-  #bellShown = false;
+  // Other processes read the number of our wake file in the database. A holder that never waits
+  // needs it there too: a revocation wakes it.
+  #wakeFilePublished = false;
 
   constructor(terms: SqliteTerms, clock: Clock = systemClock, open = openDatabase) {
     this.#clock = clock;
-    const tell = (ledger: Ledger, since: number) => this.#news.tell(ledger, since);
-    this.#store = new Store(terms, this.#self, clock, tell, open);
-    this.#news = new News(terms.path, this.#self, clock, (call, work) =>
+    const notify = (tables: LockTables, since: number) => this.#notifications.notify(tables, since);
+    this.#store = new Store(terms, this.#self, clock, notify, open);
+    this.#notifications = new Notifications(terms.path, this.#self, clock, (call, work) =>
       this.#store.transact(call, work),
     );
   }
 
-  /** Opens the file now rather than at the first call, so that what is wrong with it is told early. */
+  /**
+   * Opens the file now instead of at the first call, so that the user learns early what is wrong
+   * with it.
+   */
   open(): Promise<void> {
     return this.#store.open();
   }
 
   tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
-    return this.#claim(call, (ledger) => {
-      const blockers = ledger.blockers(claim.resource);
-      const known = repeat(ledger, claim, blockers, call);
+    return this.#claim(call, (tables) => {
+      const blockers = tables.blockers(claim.resource);
+      const known = answerRepeat(tables, claim, blockers, call);
       if (known !== null) return known;
-      const outcome = ledger.tryGrant(claim, blockers, ledger.line.head(claim.resource));
+      const outcome = tables.tryGrant(claim, blockers, tables.queue.head(claim.resource));
       if (outcome !== null) return granted(outcome, call.startedAt);
-      return { kind: "busy", holders: holders(blockers.seen) };
+      return { kind: "busy", holders: holders(blockers.loaded) };
     });
   }
 
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone)[]> {
-    return this.#store.transact(call, (ledger) =>
-      grants.map((grant) => renewed(ledger, grant, call)),
+    return this.#store.transact(call, (tables) =>
+      grants.map((grant) => renew(tables, grant, call)),
     );
   }
 
   release(grants: readonly ReleaseRef[], call: Call): Promise<readonly (Released | Gone)[]> {
-    return this.#store.transact(call, (ledger) =>
+    return this.#store.transact(call, (tables) =>
       grants.map((grant) => {
-        if (grant.tombstoneMs > 0) ledger.tombstones.bury(grant.grantId, grant.tombstoneMs);
-        const ended = ledger.end(grant) || ledger.leaveLine(grant);
-        return ended ? { kind: "released" } : whyGone(ledger, grant);
+        if (grant.tombstoneMs > 0) tables.tombstones.add(grant.grantId, grant.tombstoneMs);
+        const ended = tables.end(grant) || tables.leaveQueue(grant);
+        return ended ? { kind: "released" } : whyGone(tables, grant);
       }),
     );
   }
 
   check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
-    return this.#store.transact(call, (ledger) => {
-      const row = findToken(ledger, resource, token);
+    return this.#store.transact(call, (tables) => {
+      const row = findToken(tables, resource, token);
       return row !== null && row.mode === mode && row.revoked === 0;
     });
   }
 
   revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
-    return this.#store.transact(call, (ledger) => {
-      const row = findToken(ledger, resource, token);
+    return this.#store.transact(call, (tables) => {
+      const row = findToken(tables, resource, token);
       if (row === null || tokenInUse(row) !== token) return "gone";
-      ledger.revoke(row, force);
-      // Our own bell may not hang yet, and a holder in this process needs none.
-      if (row.peer === this.#self) queueMicrotask(() => this.#news.changed(resource));
+      tables.revoke(row, force);
+      // A holder in this process is told directly: its wake file may not be watched yet.
+      if (row.peer === this.#self) queueMicrotask(() => this.#notifications.changed(resource));
       return "revoked";
     });
   }
 
   inspect(resource: string, call: Call): Promise<ResourceView> {
-    return this.#store.transact(call, (ledger) => view(ledger, resource));
+    return this.#store.transact(call, (tables) => view(tables, resource));
   }
 
   list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
     const glob = compileGlob(match);
-    return this.#store.transact(call, (ledger) => {
+    return this.#store.transact(call, (tables) => {
       const until = this.#clock.now() + PAGE_MS;
-      const names = ledger.resourcesAfter(cursor ?? "", max);
+      const names = tables.resourcesAfter(cursor ?? "", max);
       const views: ResourceView[] = [];
       for (const name of names) {
-        const seen = glob.test(name) ? view(ledger, name) : null;
-        if (seen !== null && isInUse(seen)) views.push(seen);
-        // Nobody else can lock or renew meanwhile.
+        const found = glob.test(name) ? view(tables, name) : null;
+        if (found !== null && isInUse(found)) views.push(found);
+        // While this transaction runs, no other process can acquire or renew.
         if (this.#clock.now() >= until) return { views, cursor: name };
       }
       return { views, cursor: names.length < max ? null : names.at(-1)! };
@@ -150,30 +154,36 @@ export class SqliteEngine implements Engine {
   }
 
   async close(): Promise<void> {
-    this.#news.close();
+    this.#notifications.close();
     await this.#store.close();
   }
 
   readonly queue: QueueFacet = {
     enqueue: (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
-      this.#news.listen();
-      this.#news.learn(call);
-      return this.#claim(call, (ledger) => {
-        const blockers = ledger.blockers(claim.resource);
-        const known = repeat(ledger, claim, blockers, call);
+      this.#notifications.listen();
+      this.#notifications.learnClockOffset(call);
+      return this.#claim(call, (tables) => {
+        const blockers = tables.blockers(claim.resource);
+        const known = answerRepeat(tables, claim, blockers, call);
         if (known !== null) return known;
-        if (ledger.line.find(claim.grantId) === null) {
-          const outcome = ledger.tryGrant(claim, blockers, ledger.line.head(claim.resource));
+        if (tables.queue.find(claim.grantId) === null) {
+          const outcome = tables.tryGrant(claim, blockers, tables.queue.head(claim.resource));
           if (outcome !== null) return granted(outcome, call.startedAt);
-          ledger.line.join(claim);
+          tables.queue.join(claim);
         }
-        ledger.peers.beat(this.#news.bell);
-        // A shared claim may stand behind nobody but the gone, and fit; one that asks again may find
-        // that its time has come.
-        ledger.promote(claim.resource, blockers, undefined, claim.grantId);
-        const place = standing(ledger, claim, call, blockers, this.#news.bell !== null);
-        // A waiter that was just let in and at once ended by somebody else stands nowhere.
-        return place.kind === "unknown" ? { kind: "gone", why: "unknown" } : place;
+        tables.peers.recordHeartbeat(this.#notifications.wakeFile);
+        // All waiters ahead of a shared claim may be gone, so that it fits now. A repeated call may
+        // find that its turn has come.
+        tables.promote(claim.resource, blockers, undefined, claim.grantId);
+        const state = claimState(
+          tables,
+          claim,
+          call,
+          blockers,
+          this.#notifications.wakeFile !== null,
+        );
+        // Only for the type: inside one transaction nobody else can remove this claim.
+        return state.kind === "unknown" ? { kind: "gone", why: "unknown" } : state;
       });
     },
 
@@ -181,56 +191,57 @@ export class SqliteEngine implements Engine {
       waiters: readonly GrantRef[],
       call: Call,
     ): Promise<readonly (Queued | Granted | Unknown)[]> => {
-      this.#news.learn(call);
-      const asked = this.#store.transact(call, (ledger) => {
-        ledger.peers.beat(this.#news.bell);
-        const hears = this.#news.bell !== null;
-        const rooms = new Map<string, Room>();
+      this.#notifications.learnClockOffset(call);
+      const answers = this.#store.transact(call, (tables) => {
+        tables.peers.recordHeartbeat(this.#notifications.wakeFile);
+        const hasWakeFile = this.#notifications.wakeFile !== null;
+        const resources = new Map<string, ResourceHeartbeat>();
         return waiters.map((waiter) => {
           const { resource } = waiter;
-          const room = rooms.get(resource) ?? new Room(ledger, resource);
-          rooms.set(resource, room);
-          return room.standing(waiter, call, hears);
+          const heartbeat = resources.get(resource) ?? new ResourceHeartbeat(tables, resource);
+          resources.set(resource, heartbeat);
+          return heartbeat.claimState(waiter, call, hasWakeFile);
         });
       });
-      return asked.catch((error: unknown) => {
-        if (!this.#store.isCutOff) throw error;
-        // There is no line any more at this path. Whoever asks for a new place is told why; a
-        // failed heartbeat would only be repeated, for as long as the waiter has patience.
+      return answers.catch((error: unknown) => {
+        if (!this.#store.isFileReplaced) throw error;
+        // The file of this queue is no longer at the path. After "unknown" the waiter enqueues
+        // again, and that call fails with the reason. A failed heartbeat would only be repeated
+        // until the waiter's time is over.
         return waiters.map(() => ({ kind: "unknown" as const }));
       });
     },
 
     withdraw: (waiter: GrantRef, call: Call): Promise<Withdrawn | Granted> =>
-      this.#store.transact(call, (ledger) => {
-        const grant = arrived(ledger, waiter, call);
+      this.#store.transact(call, (tables) => {
+        const grant = takeGrant(tables, waiter, call);
         if (grant !== null) return grant;
-        // Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
-        ledger.leaveLine(waiter);
+        // Only removes a waiter: a withdrawal that is delivered twice must not end a grant in use.
+        tables.leaveQueue(waiter);
         return { kind: "withdrawn" };
       }),
 
     onGrant: (listener: GrantListener) => {
-      this.#news.grantListeners.add(listener);
-      return () => this.#news.grantListeners.delete(listener);
+      this.#notifications.grantListeners.add(listener);
+      return () => this.#notifications.grantListeners.delete(listener);
     },
   };
 
   readonly watch: WatchFacet = {
     onChange: (listener) => {
-      this.#news.listen();
-      this.#news.changeListeners.add(listener);
-      return () => this.#news.changeListeners.delete(listener);
+      this.#notifications.listen();
+      this.#notifications.changeListeners.add(listener);
+      return () => this.#notifications.changeListeners.delete(listener);
     },
   };
 
-  async #claim<T>(call: Call, work: (ledger: Ledger) => T): Promise<T> {
-    const show = !this.#bellShown;
-    const answer = await this.#store.transact(call, (ledger) => {
-      if (show) ledger.peers.beat(this.#news.bell);
-      return work(ledger);
+  async #claim<T>(call: Call, work: (tables: LockTables) => T): Promise<T> {
+    const publish = !this.#wakeFilePublished;
+    const answer = await this.#store.transact(call, (tables) => {
+      if (publish) tables.peers.recordHeartbeat(this.#notifications.wakeFile);
+      return work(tables);
     });
-    if (show) this.#bellShown = this.#news.listening;
+    if (publish) this.#wakeFilePublished = this.#notifications.listening;
     return answer;
   }
 }

@@ -6,7 +6,7 @@ import { optionsFromUrl, resolveSqlite, type SqliteEngineOptions } from "./optio
 export type { Binding } from "./file/client.js";
 export type { SqliteEngineOptions } from "./options.js";
 
-/** Locks for all processes of one host, in one file. Opens it at the first call. */
+/** Locks for all processes of one host, in one file. The first call opens the file. */
 export function sqliteEngine(options: SqliteEngineOptions = {}): Engine {
   return new SqliteEngine(resolveSqlite(options));
 }

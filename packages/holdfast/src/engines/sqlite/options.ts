@@ -6,17 +6,20 @@ import { type EngineUrl, refuseUnknownParams } from "../../url.js";
 import type { Binding } from "./file/client.js";
 
 export interface SqliteEngineOptions {
-  /** The database file. Without it, one in the user's state folder, shared by all of the user's programs. */
+  /**
+   * The database file. By default a file in the user's state folder, which all of the user's
+   * programs share.
+   */
   readonly path?: string;
-  /** SQLite cannot lock files over a network. This opens one there all the same. */
+  /** Opens the file even on a network file system, where SQLite cannot lock files reliably. */
   readonly unsafeAnyFileSystem?: boolean;
-  /** Which SQLite to use; by default Node's own where it has one. */
+  /** Which SQLite to use. The default is Node's own where it has one, else libsql. */
   readonly binding?: Binding;
 }
 
 export interface SqliteTerms {
   readonly path: string;
-  /** The folder is ours to make only when it is the one that we chose. */
+  /** True only for the default path: a folder that the user named must exist. */
   readonly makeFolder: boolean;
   readonly unsafeAnyFileSystem: boolean;
   readonly binding: Binding | undefined;
@@ -34,7 +37,7 @@ export function resolveSqlite(options: SqliteEngineOptions): SqliteTerms {
   }
   if (path === ":memory:") {
     throw new UsageError(
-      'a lock in ":memory:" would be seen by nobody else; use "memory:" for one process',
+      'no other connection would see a lock in ":memory:"; use "memory:" for one process',
     );
   }
   return Object.freeze({
@@ -50,7 +53,7 @@ export function optionsFromUrl(url: EngineUrl): SqliteEngineOptions {
   if (url.hosts.length > 0) {
     const host = url.hosts[0]!.host;
     throw new UsageError(
-      `sqlite: takes a path, not a host; write "sqlite:${host}${url.path}" for a file beside you, ` +
+      `sqlite: takes a path, not a host; write "sqlite:${host}${url.path}" for a file in this folder, ` +
         'or "sqlite:/absolute/path"',
     );
   }
@@ -61,14 +64,14 @@ export function optionsFromUrl(url: EngineUrl): SqliteEngineOptions {
   return { ...(url.path === "" ? {} : { path: url.path }), unsafeAnyFileSystem: any === "true" };
 }
 
-/** Where a user's programs keep what should survive a restart but is no document. */
+/** The folder for data that survives a restart and is not a document of the user. */
 function stateFolder(): string {
   const { XDG_STATE_HOME, LOCALAPPDATA } = process.env;
   if (process.platform === "win32" && LOCALAPPDATA) return join(LOCALAPPDATA, "holdfast");
   if (process.platform === "darwin") {
     return join(homedir(), "Library", "Application Support", "holdfast");
   }
-  // The specification says that a relative value is to be ignored.
+  // The XDG specification says that programs ignore a relative path.
   const base = XDG_STATE_HOME?.startsWith("/")
     ? XDG_STATE_HOME
     : join(homedir(), ".local", "state");

@@ -1,7 +1,9 @@
 import { importPeer } from "../../../core/input/import-peer.js";
 import { MissingPeerError } from "../../../errors.js";
 
-/** The part of an SQLite binding that this engine needs; synchronous, as both bindings are. */
+/**
+ * The part of an SQLite binding that this engine needs. It is synchronous, as both bindings are.
+ */
 export interface SqlClient {
   exec(sql: string): void;
   prepare(sql: string): Statement;
@@ -17,7 +19,7 @@ export interface Statement {
 export type Value = string | number | null;
 export type Binding = "node:sqlite" | "libsql";
 
-/** Result codes of SQLite's C interface that mean something to us. */
+/** The result codes of SQLite's C interface that this engine reads. */
 export const SQLITE = {
   BUSY: 5,
   LOCKED: 6,
@@ -32,7 +34,9 @@ export const SQLITE = {
 type Open = (path: string) => SqlClient;
 type LibsqlModule = { readonly default: new (path: string) => SqlClient };
 
-/** Node's own SQLite where it has one, else the prebuilt libsql package. Nothing is compiled. */
+/**
+ * Loads Node's own SQLite where it has one, else the prebuilt libsql package. Nothing is compiled.
+ */
 export async function loadBinding(wanted?: Binding): Promise<Open> {
   const own = wanted === "libsql" ? undefined : nodeSqlite();
   if (own !== undefined) return (path) => new own.DatabaseSync(path);
@@ -41,7 +45,7 @@ export async function loadBinding(wanted?: Binding): Promise<Open> {
     const libsql = await importPeer<LibsqlModule>("libsql");
     if (libsql !== null) return (path) => new libsql.default(path);
   } catch (error) {
-    // It is there, and its binary is not, or not for this machine.
+    // The package is installed, but its binary is missing or made for another machine.
     cause = error;
   }
   throw new MissingPeerError(
@@ -51,13 +55,13 @@ export async function loadBinding(wanted?: Binding): Promise<Open> {
   );
 }
 
-/** The primary result code behind an error of either binding; null if it is no SQLite error. */
+/** The primary result code of an error of either binding; null if it is not an SQLite error. */
 export function resultCode(error: unknown): number | null {
   if (typeof error !== "object" || error === null) return null;
   const { errcode, rawCode, message } = error as Record<string, unknown>;
   const code = [errcode, rawCode].find((value) => typeof value === "number") as number | undefined;
   if (code !== undefined) return code & 0xff;
-  // libsql reports a file that cannot be opened in words only.
+  // For a file that it cannot open, libsql puts the code only into the message.
   const said = /Unable to open connection to local database .*: (\d+)"\)$/s.exec(String(message));
   return said ? Number(said[1]) & 0xff : null;
 }
@@ -66,7 +70,7 @@ interface NodeSqlite {
   readonly DatabaseSync: new (path: string) => SqlClient;
 }
 
-/** Loads node:sqlite without the notice that it is experimental: its user never chose it. */
+/** Loads node:sqlite without its "experimental" warning: our user did not choose this module. */
 function nodeSqlite(): NodeSqlite | undefined {
   const emitWarning = process.emitWarning;
   process.emitWarning = (warning: string | Error, ...rest: never[]) => {

@@ -1,67 +1,68 @@
 import { type BigIntStats, readFileSync, realpathSync, statSync } from "node:fs";
 import { EngineError } from "../../../errors.js";
 
-// A look costs a tenth of a transaction, so a loop of them does not look each time. A grant of these
-// few milliseconds is no worse off than one of the moment before the file was taken away: neither can
-// be renewed.
-const LOOK_GOOD_MS = 5;
+// A check costs a tenth of a transaction, so not every transaction checks. A grant that is made in
+// these few milliseconds after the file was removed is no worse than a grant made just before:
+// neither can be renewed.
+const CHECK_EVERY_MS = 5;
 
 /**
  * The files that a connection has open. SQLite keeps using them after they were removed or renamed,
- * and a process that opens the path afterwards sees another file. The system does not reuse the inode
- * of an open file, so device and inode tell whether the path still leads to the file that we have open.
+ * while a process that opens the path later gets another file. The system does not reuse the inode
+ * of an open file, so device and inode show whether the path still leads to the file that we have
+ * open.
  */
 export class DatabaseFiles {
-  /** What the last look said. */
+  /** Whether the last check passed. */
   verified = true;
   readonly #path: string;
   readonly #database: BigIntStats;
   #companions: readonly Companion[] | null = null;
-  #goodUntil = -Infinity;
+  #nextCheckAt = -Infinity;
 
   private constructor(path: string, database: BigIntStats) {
     this.#path = path;
     this.#database = database;
   }
 
-  /** For a connection that is opened after this. Null where there is no file yet. */
+  /** Call this before opening the connection. Null if there is no file yet. */
   static at(path: string): DatabaseFiles | null {
-    const database = look(path);
+    const database = statFile(path);
     return database === null ? null : new DatabaseFiles(path, database);
   }
 
   static mustBeAt(path: string): DatabaseFiles {
     const files = DatabaseFiles.at(path);
-    if (files === null) throw cutOff(path);
+    if (files === null) throw fileReplaced(path);
     return files;
   }
 
-  /** Whether the path leads to the file that it led to when the connection was opened. */
+  /** Whether the path still leads to the file to which it led before the connection was opened. */
   get areInPlace(): boolean {
     return isAt(this.#path, this.#database);
   }
 
   /**
-   * Throws unless all files are still under their names. Called inside a transaction: what is taken
-   * away after this look is found by the next one.
+   * Throws unless all files still have their names. Called inside a transaction. The next check
+   * finds what is removed after this one.
    */
   verify(now: number): void {
-    if (now < this.#goodUntil) return;
+    if (now < this.#nextCheckAt) return;
     this.verified = false;
-    this.#goodUntil = -Infinity;
-    if (!this.areInPlace) throw cutOff(this.#path);
+    this.#nextCheckAt = -Infinity;
+    if (!this.areInPlace) throw fileReplaced(this.#path);
     this.#companions ??= this.#findCompanions();
     const missing = this.#companions.find(({ path, stats }) => !isAt(path, stats));
-    if (missing !== undefined) throw cutOff(this.#path, missing.path);
+    if (missing !== undefined) throw fileReplaced(this.#path, missing.path);
     this.verified = true;
-    this.#goodUntil = now + LOOK_GOOD_MS;
+    this.#nextCheckAt = now + CHECK_EVERY_MS;
   }
 
-  /** SQLite opens -wal and -shm in the first transaction, so nobody could look at them before. */
+  /** SQLite opens -wal and -shm in the first transaction, so they cannot be checked earlier. */
   #findCompanions(): readonly Companion[] {
     return companionsOf(this.#path).map((path) => {
-      const stats = look(path);
-      if (stats === null) throw cutOff(this.#path, path);
+      const stats = statFile(path);
+      if (stats === null) throw fileReplaced(this.#path, path);
       return { path, stats };
     });
   }
@@ -73,75 +74,80 @@ interface Companion {
 }
 
 /**
- * A file with two names has two sets of -wal and -shm beside it, so that those who come by one name
- * see nothing of the others. A file that is mounted by itself is such a second name.
+ * A file with two names has two sets of -wal and -shm beside it, so processes that use one name do
+ * not see the locks of processes that use the other. A file that is mounted by itself has a second
+ * name too.
  */
 export function refuseSecondName(path: string): void {
-  const stats = look(path);
+  const stats = statFile(path);
   if (stats === null) return;
   if (stats.nlink > 1n) {
     throw refusal(
-      `"${path}" has ${stats.nlink} names (hard links), and those who use one of them would not ` +
-        `exclude the others. Keep one: find / -xdev -samefile "${path}" shows them. Where a second ` +
-        "name is needed, make it a symbolic link",
+      `"${path}" has ${stats.nlink} names (hard links), and processes that use different names ` +
+        `would not exclude each other. Keep one name: find / -xdev -samefile "${path}" lists them. ` +
+        "If you need a second name, make it a symbolic link",
     );
   }
   if (isMountPoint(realpathSync(path))) {
     throw refusal(
-      `"${path}" is mounted by itself, without the files that SQLite keeps beside it, so that ` +
-        "those inside and outside would not exclude each other. Mount its folder instead",
+      `"${path}" is mounted by itself, without the files that SQLite keeps beside it, so ` +
+        "processes inside and outside the mount would not exclude each other. " +
+        "Mount its folder instead",
     );
   }
 }
 
-/** SQLite would use a -wal or -shm that is left of a removed file for the new one. */
+/** SQLite would use the -wal or -shm of a removed file for the new file. */
 export function refuseLeftovers(path: string): void {
-  const left = [`${path}-wal`, `${path}-shm`].filter((name) => look(name) !== null);
-  if (left.length === 0) return;
-  const names = left.map((name) => `"${name}"`).join(" and ");
+  const leftovers = [`${path}-wal`, `${path}-shm`].filter((name) => statFile(name) !== null);
+  if (leftovers.length === 0) return;
+  const names = leftovers.map((name) => `"${name}"`).join(" and ");
   throw refusal(
-    `"${path}" was removed or replaced while it was in use: ${names} of it can still be found. ` +
+    `"${path}" was removed or replaced while it was in use, and left ${names} behind. ` +
       `Stop all programs that use it, remove ${names}, then start them again`,
   );
 }
 
 /**
- * One of -wal and -shm without the other, which is so for a moment whenever a file is opened first or
- * closed last. Otherwise the missing one was removed, and a new one would not be shared with those who
- * have the old one open.
+ * The one of -wal and -shm that is missing while the other exists. This is normal for a moment when
+ * the first connection opens the file or the last one closes it. Otherwise somebody removed it, and
+ * a new one would not be shared with the processes that have the old one open.
  */
 export function missingCompanion(path: string): string | null {
-  const missing = companionsOf(path).filter((name) => look(name) === null);
+  const missing = companionsOf(path).filter((name) => statFile(name) === null);
   return missing.length === 1 ? missing[0]! : null;
 }
 
-export function cutOff(path: string, missing = path, cause?: unknown): EngineError {
+export function fileReplaced(path: string, missing = path, cause?: unknown): EngineError {
   return refusal(
-    `"${missing}" was removed or replaced while "${path}" was in use. Nobody who opens it now sees ` +
-      "the locks of those who had it open, and they run out. Stop all programs that use it, then " +
-      "start them again",
+    `"${missing}" was removed or replaced while "${path}" was in use. Processes that open it now do ` +
+      "not see the locks of processes that had it open before, and those locks expire. Stop all " +
+      "programs that use it, then start them again",
     cause,
   );
 }
 
-/** SQLite names them after the file itself, not after a symbolic link to it. */
+/** SQLite names -wal and -shm after the file itself, not after a symbolic link to it. */
 function companionsOf(path: string): readonly string[] {
   const real = realpathSync(path);
   return [`${real}-wal`, `${real}-shm`];
 }
 
 function isAt(path: string, known: BigIntStats): boolean {
-  const stats = look(path);
-  // A file without a name can still be found where it is mounted.
+  const stats = statFile(path);
+  // A removed file (nlink 0) can still be found at a path where it is mounted.
   return stats !== null && stats.ino === known.ino && stats.dev === known.dev && stats.nlink > 0n;
 }
 
-/** Takes no lock and opens nothing. Inodes need all 64 bits: overlay file systems use the highest. */
-function look(path: string): BigIntStats | null {
+/**
+ * stat opens nothing, so it drops no lock. Inodes need all 64 bits: overlay file systems use the
+ * highest.
+ */
+function statFile(path: string): BigIntStats | null {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
   } catch (cause) {
-    const message = `cannot look at "${path}": ${(cause as Error).message}`;
+    const message = `cannot read the status of "${path}": ${(cause as Error).message}`;
     throw new EngineError(message, { effect: "none", retryable: false, cause });
   }
 }
@@ -151,13 +157,13 @@ function isMountPoint(path: string): boolean {
   try {
     mounts = readFileSync("/proc/self/mountinfo", "utf8");
   } catch {
-    // Not Linux: nothing mounts a single file there.
+    // Not Linux: other systems do not mount single files.
     return false;
   }
   return mounts.split("\n").some((line) => unescaped(line.split(" ")[4] ?? "") === path);
 }
 
-/** Blanks and the like are written as three octal digits there. */
+/** mountinfo writes spaces and similar characters as three octal digits. */
 function unescaped(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, octal) =>
     String.fromCharCode(Number.parseInt(octal, 8)),

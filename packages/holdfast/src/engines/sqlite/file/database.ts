@@ -7,11 +7,11 @@ import { sql } from "../records/sql.gen.js";
 import { loadBinding, resultCode, SQLITE, type SqlClient } from "./client.js";
 import { refuseSecondName } from "./database-files.js";
 
-// "HLDF": tells our files from other programs' databases.
+// "HLDF": distinguishes our files from the databases of other programs.
 const APPLICATION_ID = 0x484c4446;
 const SCHEMA_VERSION = 3;
-// An idle writer gives way at once; waiting for one that is not idle is the engine's, not SQLite's,
-// because SQLite's own wait would stop this whole process.
+// The engine waits for other writers itself. SQLite's own wait (busy_timeout) would block this
+// whole process.
 const CONNECTION =
   "PRAGMA busy_timeout = 0; PRAGMA foreign_keys = OFF; PRAGMA temp_store = MEMORY;";
 
@@ -20,7 +20,7 @@ const HEADER = `SELECT
   (SELECT user_version FROM pragma_user_version) AS version,
   (SELECT count(*) FROM sqlite_schema) AS tables`;
 
-/** File systems whose locks do not hold between machines, or whose shared memory is not shared. */
+/** File systems whose locks do not work between machines, or whose shared memory is not shared. */
 const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
   [0x6969, "NFS"],
   [0x517b, "SMB"],
@@ -36,15 +36,17 @@ const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
 const OPENING_ERRORS: ReadonlySet<string> = new Set(["ENOENT", "EACCES", "EMFILE", "ENFILE"]);
 
 /**
- * durable: a commit is on the disk before it is acknowledged; for the token counter.
- * quick: a power cut may take the last commits, never the file; for grants, whose holders die with it.
+ * durable: a commit is on the disk before it is acknowledged. For the token counter.
+ * quick: a power cut may lose the last commits, but never damages the file. For grants: a power cut
+ * ends their holders too.
  */
 export type Durability = "durable" | "quick";
 
-/** Opens the file. The caller runs prepareSchema before anything else. */
+/** Opens the file. The caller must check or make the schema before any other statement. */
 export async function openDatabase(terms: SqliteTerms, durability: Durability): Promise<SqlClient> {
   const open = await loadBinding(terms.binding);
-  // Never open the file any other way: closing it would drop this process's locks on it (POSIX).
+  // Never open the file in another way: POSIX drops all locks of this process on a file when the
+  // process closes any descriptor of it.
   const folder = dirname(terms.path);
   if (terms.makeFolder) mkdirSync(folder, { recursive: true, mode: 0o700 });
   let client: SqlClient | undefined;
@@ -55,7 +57,7 @@ export async function openDatabase(terms: SqliteTerms, durability: Durability): 
     client.exec(CONNECTION);
     client.exec("PRAGMA journal_mode = WAL;");
     client.exec(`PRAGMA synchronous = ${durability === "durable" ? "FULL" : "NORMAL"};`);
-    // A checkpoint waits for the disk twice; every few thousand pages is often enough.
+    // A checkpoint waits for the disk twice, so it runs only every few thousand pages.
     client.exec("PRAGMA wal_autocheckpoint = 4000;");
     return client;
   } catch (error) {
@@ -65,14 +67,14 @@ export async function openDatabase(terms: SqliteTerms, durability: Durability): 
 }
 
 /**
- * Takes the file for this connection alone, and closes it in good order. Busy means that another
- * connection has it open, in this process or elsewhere.
+ * Opens the file exclusively and closes it in good order. SQLite reports busy if another connection
+ * has the file open, in this process or in another.
  */
 export async function closeProperly(terms: SqliteTerms): Promise<void> {
   const open = await loadBinding(terms.binding);
   const client = open(terms.path);
   try {
-    // Before anything else: SQLite then keeps to itself what would be shared by way of -shm.
+    // This comes first: SQLite then keeps its index in its own memory and does not use -shm.
     client.exec("PRAGMA locking_mode = EXCLUSIVE;");
     client.exec(CONNECTION);
     client.exec("BEGIN IMMEDIATE");
@@ -82,16 +84,16 @@ export async function closeProperly(terms: SqliteTerms): Promise<void> {
   }
 }
 
-/** Whether the file can be used as it is: our schema, and a counter that knows this boot. */
-export function isPrepared(client: SqlClient, boot: string): boolean {
+/** Whether the file is ready for use: it has our schema, and a counter of this boot. */
+export function isInitialized(client: SqlClient, boot: string): boolean {
   const { application, version } = readHeader(client);
   if (application !== APPLICATION_ID || version !== SCHEMA_VERSION) return false;
   const counter = client.prepare(sql.counterRead).get();
   return exactRow<{ boot: string }>("counterRead", counter).boot === boot;
 }
 
-/** Makes the tables in a new file; refuses a file that is not ours or newer than we are. */
-export function prepareSchema(client: SqlClient, path: string, boot: string): void {
+/** Makes the tables in a new file. Refuses another program's file and another schema version. */
+export function initSchema(client: SqlClient, path: string, boot: string): void {
   const { application, version, tables } = readHeader(client);
   if (application === APPLICATION_ID && version === SCHEMA_VERSION) return;
   if (application === APPLICATION_ID) {
@@ -129,7 +131,7 @@ export function refuseNetworkFileSystem(type: number, path: string): void {
   );
 }
 
-/** Turns what the binding or the system threw into what a person can act on. */
+/** Turns an error of the binding or the system into one that tells a person what to do. */
 export function explain(
   error: unknown,
   path: string,
@@ -181,7 +183,10 @@ interface Unopenable {
   readonly reason?: FailureReason;
 }
 
-/** SQLite says only that it could not. Looked for at its folder: to open the file would drop its locks. */
+/**
+ * SQLite says only that it could not open the file. The reason is looked for at the folder, because
+ * opening and closing the file itself would drop this process's locks on it.
+ */
 function whyUnopenable(path: string): Unopenable {
   const folder = dirname(path);
   try {

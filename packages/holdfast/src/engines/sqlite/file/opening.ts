@@ -6,20 +6,26 @@ import { resultCode, SQLITE, type SqlClient } from "./client.js";
 import {
   closeProperly,
   explain,
-  isPrepared,
+  initSchema,
+  isInitialized,
   type openDatabase,
-  prepareSchema,
 } from "./database.js";
-import { cutOff, DatabaseFiles, missingCompanion, refuseLeftovers } from "./database-files.js";
+import {
+  DatabaseFiles,
+  fileReplaced,
+  missingCompanion,
+  refuseLeftovers,
+} from "./database-files.js";
 
-// One wait for the disk per so many tokens; what a power cut leaves unused is never used.
+// The engine waits for the disk once per this many tokens. After a boot, the rest of a block is
+// skipped.
 const TOKEN_BLOCK = 2 ** 20;
 const OPENING_TIMEOUT_MS = 10_000;
-// A transaction takes some 50 µs, so a busy file is worth a few immediate looks before a pause.
-const IMMEDIATE_LOOKS = 30;
+// A transaction takes about 50 µs, so a busy file is worth some immediate retries before a pause.
+const IMMEDIATE_RETRIES = 30;
 const LONGEST_PAUSE_MS = 8;
 
-/** Opens the file, makes it if need be, and reserves tokens in it where the disk must be waited for. */
+/** Opens the file, creates it if necessary, and reserves tokens in it durably. */
 export class Opening {
   readonly #terms: SqliteTerms;
   readonly #boot: string;
@@ -33,27 +39,30 @@ export class Opening {
     this.#openDatabase = open;
   }
 
-  /** A connection as `ready` makes use of it. Where the file is busy, or moves, it is tried again. */
+  /**
+   * Opens a connection and hands it to `ready`. Tries again while the file is busy or was replaced.
+   */
   async open<T>(ready: (client: SqlClient, files: DatabaseFiles) => T): Promise<T> {
     const until = this.#clock.now() + OPENING_TIMEOUT_MS;
-    for (let looks = 0; ; looks++) {
+    for (let attempts = 0; ; attempts++) {
       let client: SqlClient | null = null;
       let files: DatabaseFiles | null = null;
       try {
         files = await this.#locate();
         client = await this.#openDatabase(this.#terms, "quick");
-        if (!isPrepared(client, this.#boot)) await this.#prepare();
+        if (!isInitialized(client, this.#boot)) await this.#init();
         return ready(client, files);
       } catch (error) {
         client?.close();
-        // A file that was replaced meanwhile is opened again; so is one on an overlay file system
-        // that got another inode because it was opened for writing.
+        // The file was replaced during the opening, so it is opened again. A file on an overlay
+        // file system gets another inode when it is first opened for writing, and is opened again
+        // too.
         const moved = files !== null && !files.areInPlace;
         const busy = isBusy(error) || isBusy((error as Error).cause);
         const again = (moved || busy) && this.#clock.now() < until;
         if (!again) throw explain(error, this.#terms.path);
       }
-      await giveWay(this.#clock, looks);
+      await backOff(this.#clock, attempts);
     }
   }
 
@@ -61,52 +70,55 @@ export class Opening {
     return this.#durably((client) => client.prepare(sql.counterReserve).run(TOKEN_BLOCK));
   }
 
-  /** Makes the file if need be: which one a connection has open is known only if it was there before. */
+  /**
+   * Finds the file, and creates it if necessary. It must exist before the connection is opened:
+   * only then is it known which file the connection has open.
+   */
   async #locate(): Promise<DatabaseFiles> {
     const { path } = this.#terms;
     const known = DatabaseFiles.at(path);
     if (known === null) {
       refuseLeftovers(path);
-      await this.#prepare();
+      await this.#init();
       return DatabaseFiles.mustBeAt(path);
     }
     const missing = missingCompanion(path);
     if (missing !== null) {
       await closeProperly(this.#terms).catch((error: unknown) => {
-        throw isBusy(error) ? cutOff(path, missing, error) : error;
+        throw isBusy(error) ? fileReplaced(path, missing, error) : error;
       });
     }
     return known;
   }
 
-  #prepare(): Promise<void> {
+  #init(): Promise<void> {
     return this.#durably((client) => {
-      prepareSchema(client, this.#terms.path, this.#boot);
+      initSchema(client, this.#terms.path, this.#boot);
       client.prepare(sql.counterNewBoot).run(this.#boot);
       client.prepare(sql.counterReserve).run(TOKEN_BLOCK);
     });
   }
 
-  /** A transaction on a connection of its own, which waits for the disk. */
+  /** Runs a transaction on a separate connection whose commit waits for the disk. */
   async #durably(work: (client: SqlClient) => void): Promise<void> {
     const until = this.#clock.now() + OPENING_TIMEOUT_MS;
     const client = await this.#openDatabase(this.#terms, "durable");
     try {
-      for (let looks = 0; ; looks++) {
+      for (let attempts = 0; ; attempts++) {
         try {
           client.exec("BEGIN IMMEDIATE");
           break;
         } catch (error) {
           if (!isBusy(error) || this.#clock.now() >= until) throw error;
         }
-        await giveWay(this.#clock, looks);
+        await backOff(this.#clock, attempts);
       }
       try {
         work(client);
         client.exec("COMMIT");
       } catch (error) {
-        // A binding may keep a closed connection until its statements are collected, and with it
-        // the write lock of whatever it left open.
+        // A binding may keep a closed connection until its statements are garbage-collected. An
+        // open transaction would keep the write lock for that long.
         rollBackQuietly(() => client.exec("ROLLBACK"));
         throw error;
       }
@@ -116,7 +128,7 @@ export class Opening {
   }
 }
 
-/** SQLite may have rolled back by itself; then there is nothing left to roll back. */
+/** SQLite may have rolled back by itself. Then ROLLBACK fails, and that is no error. */
 export function rollBackQuietly(rollBack: () => unknown): void {
   try {
     rollBack();
@@ -125,11 +137,11 @@ export function rollBackQuietly(rollBack: () => unknown): void {
   }
 }
 
-/** Lets others have their turn with the file, without stopping this process. */
-export async function giveWay(clock: Clock, looks: number): Promise<void> {
-  if (looks < IMMEDIATE_LOOKS) return new Promise((again) => setImmediate(again));
-  // Random, so that processes that met once do not meet again and again; and longer each time.
-  const longestMs = Math.min(LONGEST_PAUSE_MS, 1 + (looks - IMMEDIATE_LOOKS) / 4);
+/** Waits before the next attempt on a busy file, without blocking this process. */
+export async function backOff(clock: Clock, attempts: number): Promise<void> {
+  if (attempts < IMMEDIATE_RETRIES) return new Promise((again) => setImmediate(again));
+  // Random, so that processes that collided once do not collide again; and longer each time.
+  const longestMs = Math.min(LONGEST_PAUSE_MS, 1 + (attempts - IMMEDIATE_RETRIES) / 4);
   return sleep(clock, randomInt(1_000, Math.round(longestMs * 1_000) + 1) / 1_000, undefined);
 }
 

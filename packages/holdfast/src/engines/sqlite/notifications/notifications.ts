@@ -2,53 +2,55 @@ import type { Clock } from "../../../core/runtime/clock.js";
 import type { Call, Granted, GrantRef } from "../../../engine.js";
 import { emit } from "../../../events.js";
 import { granted, refOf } from "../records/answers.js";
-import type { Ledger } from "../records/lock-tables.js";
+import type { LockTables } from "../records/lock-tables.js";
 import type { GrantRow } from "../records/rows.js";
-import { Bells } from "./wake-file.js";
+import { WakeFiles } from "./wake-files.js";
 
-const HEARING_TIMEOUT_MS = 5_000;
+const WAKE_TIMEOUT_MS = 5_000;
 
 export type GrantListener = (waiter: GrantRef, granted: Granted) => void;
 export type ChangeListener = (resource: string) => void;
-type Transact = <T>(call: Call, work: (ledger: Ledger) => T) => Promise<T>;
+type Transact = <T>(call: Call, work: (tables: LockTables) => T) => Promise<T>;
 
-/** What is told without being asked: to other processes by their bells, to our own core directly. */
-export class News {
+/**
+ * Pushes grants and changes: to other processes through their wake files, to our own core directly.
+ */
+export class Notifications {
   readonly grantListeners = new Set<GrantListener>();
   readonly changeListeners = new Set<ChangeListener>();
-  /** Where our bell hangs; null without one. */
-  bell: number | null = null;
+  /** The number of the wake file that this engine watches; null if it watches none. */
+  wakeFile: number | null = null;
   listening = false;
-  readonly #bells: Bells;
+  readonly #wakeFiles: WakeFiles;
   readonly #self: string;
   readonly #clock: Clock;
   readonly #transact: Transact;
-  // Core's clock less ours, learned from the calls it makes. A push has no call of its own, and its
-  // validity must be told in core's instants all the same.
+  // Core's clock minus ours, learned from core's calls. A push belongs to no call, but its validity
+  // must be given in instants of core's clock.
   #coreOffsetMs = 0;
 
   constructor(path: string, self: string, clock: Clock, transact: Transact) {
-    this.#bells = new Bells(path);
+    this.#wakeFiles = new WakeFiles(path);
     this.#self = self;
     this.#clock = clock;
     this.#transact = transact;
   }
 
-  /** Hangs up the bell. It must hang before anyone can be asked to ring it. */
+  /** Starts watching our wake file. This must happen before other processes learn its number. */
   listen(): void {
     if (this.listening) return;
     this.listening = true;
-    this.bell = this.#bells.listen(this.#self, () => void this.#hear());
+    this.wakeFile = this.#wakeFiles.listen(this.#self, () => void this.#onWake());
   }
 
-  learn(call: Call): void {
+  learnClockOffset(call: Call): void {
     this.#coreOffsetMs = call.startedAt - this.#clock.now();
   }
 
-  /** After a commit: wakes the other processes, and our own waiters directly. */
-  tell(ledger: Ledger, since: number): void {
-    for (const bell of ledger.peers.rings) this.#bells.ring(bell);
-    for (const row of ledger.granted) this.#push(row, since);
+  /** After a commit: wakes other processes, and tells our own waiters directly. */
+  notify(tables: LockTables, since: number): void {
+    for (const number of tables.peers.toWake) this.#wakeFiles.wake(number);
+    for (const row of tables.granted) this.#push(row, since);
   }
 
   changed(resource: string): void {
@@ -56,19 +58,22 @@ export class News {
   }
 
   close(): void {
-    this.#bells.close();
+    this.#wakeFiles.close();
     this.grantListeners.clear();
     this.changeListeners.clear();
   }
 
-  /** Somebody rang: claims what was granted to our waiters, and passes on what was revoked. */
-  async #hear(): Promise<void> {
+  /**
+   * Another process wrote to our wake file: claims what it granted to our waiters, and reports
+   * revocations.
+   */
+  async #onWake(): Promise<void> {
     const since = this.#clock.now();
-    const call = { startedAt: since, timeoutMs: HEARING_TIMEOUT_MS, order: 0 };
+    const call = { startedAt: since, timeoutMs: WAKE_TIMEOUT_MS, order: 0 };
     try {
-      const { claimed, revoked } = await this.#transact(call, (ledger) => ({
-        claimed: ledger.claimOwn(),
-        revoked: ledger.revokedOwn(),
+      const { claimed, revoked } = await this.#transact(call, (tables) => ({
+        claimed: tables.claimOwnGrants(),
+        revoked: tables.revokedOwnResources(),
       }));
       for (const row of claimed) this.#push(row, since);
       for (const resource of revoked) this.changed(resource);

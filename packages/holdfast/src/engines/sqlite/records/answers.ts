@@ -12,119 +12,126 @@ import type {
   Unknown,
 } from "../../../engine.js";
 import type { Blockers } from "./blockers.js";
-import type { Ledger } from "./lock-tables.js";
+import type { LockTables } from "./lock-tables.js";
 import { type Blocker, type GrantRow, holderOf, isLeft } from "./rows.js";
 
-// The head looks for a holder that died; the others only show that they are still there.
+// The head's heartbeat also notices a holder that died; other heartbeats only show that a waiter
+// lives.
 const HEAD_HEARTBEAT_MS = 250;
 const HEARTBEAT_MS = 1_000;
-// Without a bell the heartbeat is all that brings news.
-const DEAF_HEARTBEAT_MS = 50;
-// So many waiters of one resource are looked up one by one in a heartbeat.
-const LOOK_UPS = 16;
-// Who is refused or waits is told of so many holders at most: thousands of readers would be listed
-// anew with every heartbeat.
-const HOLDERS_TOLD = 16;
+// Without a wake file, only heartbeats tell a waiter about its grant.
+const UNWOKEN_HEARTBEAT_MS = 50;
+// A heartbeat looks up at most this many waiters of one resource one by one.
+const MAX_LOOKUPS = 16;
+// A refused or queued claim is told about this many holders at most. Otherwise every heartbeat
+// would list thousands of readers again.
+const MAX_HOLDERS_REPORTED = 16;
 
 /**
- * One resource as a heartbeat finds it, once for all of its waiters. Few of them are looked up one by
- * one; for many, the line is read once.
+ * The state of one resource for one heartbeat call, read once for all of its waiters. The first
+ * waiters are looked up one by one; if there are more, the whole queue is read once.
  */
-export class Room {
-  readonly #ledger: Ledger;
+export class ResourceHeartbeat {
+  readonly #tables: LockTables;
   readonly #resource: string;
   readonly #blockers: Blockers;
-  #lookUps = 0;
-  #line: ReadonlyMap<string, number> | null = null;
+  #lookups = 0;
+  #positionOf: ReadonlyMap<string, number> | null = null;
 
-  constructor(ledger: Ledger, resource: string) {
-    this.#ledger = ledger;
+  constructor(tables: LockTables, resource: string) {
+    this.#tables = tables;
     this.#resource = resource;
-    this.#blockers = ledger.blockers(resource);
-    ledger.promote(resource, this.#blockers);
+    this.#blockers = tables.blockers(resource);
+    tables.promote(resource, this.#blockers);
   }
 
-  standing(ref: GrantRef, call: Call, hears: boolean): Granted | Queued | Unknown {
-    if (++this.#lookUps <= LOOK_UPS) {
-      return standing(this.#ledger, ref, call, this.#blockers, hears);
+  claimState(ref: GrantRef, call: Call, hasWakeFile: boolean): Granted | Queued | Unknown {
+    if (++this.#lookups <= MAX_LOOKUPS) {
+      return claimState(this.#tables, ref, call, this.#blockers, hasWakeFile);
     }
     const position = this.#positions.get(ref.grantId);
-    if (position !== undefined) return queued(position, this.#blockers, hears);
-    return arrived(this.#ledger, ref, call) ?? { kind: "unknown" };
+    if (position !== undefined) return queued(position, this.#blockers, hasWakeFile);
+    return takeGrant(this.#tables, ref, call) ?? { kind: "unknown" };
   }
 
   get #positions(): ReadonlyMap<string, number> {
-    const { line } = this.#ledger;
-    this.#line ??= new Map(
-      line.all(this.#resource).map((row, position) => [row.grant_id, position]),
+    const { queue } = this.#tables;
+    this.#positionOf ??= new Map(
+      queue.all(this.#resource).map((row, position) => [row.grant_id, position]),
     );
-    return this.#line;
+    return this.#positionOf;
   }
 }
 
-/** The same grantId again: the same token, with a fresh ttl. A buried one is refused for good. */
-export function repeat(
-  ledger: Ledger,
+/**
+ * Answers a repeated grantId: the same token, with a fresh ttl. A grantId with a tombstone is
+ * refused. Null for a new grantId.
+ */
+export function answerRepeat(
+  tables: LockTables,
   claim: Claim,
   blockers: Blockers,
   call: Call,
 ): Granted | Gone | null {
-  if (ledger.tombstones.has(claim.grantId)) return { kind: "gone", why: "unknown" };
+  if (tables.tombstones.has(claim.grantId)) return { kind: "gone", why: "unknown" };
   const own = blockers.find(claim.grantId);
   if (own === null) return null;
-  // Within its lock-delay it is over, and its row is still there.
-  if (own.leftMs <= 0) return { kind: "gone", why: "expired" };
+  // The grant has expired; its row stays until its lock-delay is over.
+  if (own.remainingMs <= 0) return { kind: "gone", why: "expired" };
   if (isLeft(own.row)) return { kind: "gone", why: "unknown" };
   if (own.row.revoked === 1) return { kind: "gone", why: "revoked" };
-  return granted(ledger.arm(own.row, own.row.ttl_ms), call.startedAt);
+  return granted(tables.arm(own.row, own.row.ttl_ms), call.startedAt);
 }
 
-/** A renewal that comes after a later one changes nothing, and is told what remains. */
-export function renewed(ledger: Ledger, grant: RenewRef, call: Call): Renewed | Gone {
+/**
+ * A renewal that arrives after a later one changes nothing, and is answered with the remaining
+ * time.
+ */
+export function renew(tables: LockTables, grant: RenewRef, call: Call): Renewed | Gone {
   const since = call.startedAt;
-  if (ledger.renew(grant, call.order)) return { kind: "renewed", since, ttlMs: grant.ttlMs };
-  const row = ledger.alive(grant);
+  if (tables.renew(grant, call.order)) return { kind: "renewed", since, ttlMs: grant.ttlMs };
+  const row = tables.alive(grant);
   const { index = 0, leave = false } = grant;
   const refused =
     row === null ||
     (isLeft(row) && !leave) ||
     (row.revoked === 1 && index <= row.token_index) ||
     call.order >= row.last_order;
-  if (refused) return whyGone(ledger, grant);
-  return { kind: "renewed", since, ttlMs: ledger.lifeLeft(row) };
+  if (refused) return whyGone(tables, grant);
+  return { kind: "renewed", since, ttlMs: tables.remainingLifeMs(row) };
 }
 
-/** A grant that this waiter may act under, if it has come. */
-export function arrived(ledger: Ledger, ref: GrantRef, call: Call): Granted | null {
-  const row = ledger.alive(ref);
+/** The waiter's grant with a fresh ttl, if it has one that it may use; else null. */
+export function takeGrant(tables: LockTables, ref: GrantRef, call: Call): Granted | null {
+  const row = tables.alive(ref);
   if (row === null || isLeft(row) || row.revoked === 1) return null;
-  return granted(ledger.arm(row, row.ttl_ms), call.startedAt);
+  return granted(tables.arm(row, row.ttl_ms), call.startedAt);
 }
 
-/** Where a claim stands; `hears` says whether its process would notice a ring of its bell. */
-export function standing(
-  ledger: Ledger,
+/** Whether a claim is granted, queued or unknown. `hasWakeFile`: its process can be woken. */
+export function claimState(
+  tables: LockTables,
   ref: GrantRef,
   call: Call,
   blockers: Blockers,
-  hears: boolean,
+  hasWakeFile: boolean,
 ): Granted | Queued | Unknown {
-  const grant = arrived(ledger, ref, call);
+  const grant = takeGrant(tables, ref, call);
   if (grant !== null) return grant;
-  const waiter = ledger.line.find(ref.grantId);
+  const waiter = tables.queue.find(ref.grantId);
   if (waiter === null) return { kind: "unknown" };
-  return queued(ledger.line.position(waiter), blockers, hears);
+  return queued(tables.queue.position(waiter), blockers, hasWakeFile);
 }
 
-export function queued(position: number, blockers: Blockers, hears: boolean): Queued {
-  const hearingMs = position === 0 ? HEAD_HEARTBEAT_MS : HEARTBEAT_MS;
-  const usualMs = hears ? hearingMs : DEAF_HEARTBEAT_MS;
+export function queued(position: number, blockers: Blockers, hasWakeFile: boolean): Queued {
+  const wokenMs = position === 0 ? HEAD_HEARTBEAT_MS : HEARTBEAT_MS;
+  const usualMs = hasWakeFile ? wokenMs : UNWOKEN_HEARTBEAT_MS;
   let nextEndMs = Infinity;
-  for (const { row, leftMs } of blockers.seen) {
-    nextEndMs = Math.min(nextEndMs, leftMs + row.lock_delay_ms);
+  for (const { row, remainingMs } of blockers.loaded) {
+    nextEndMs = Math.min(nextEndMs, remainingMs + row.lock_delay_ms);
   }
   const nextHeartbeatMs = Math.min(usualMs, Math.max(1, nextEndMs));
-  return { kind: "queued", position, nextHeartbeatMs, holders: holders(blockers.seen) };
+  return { kind: "queued", position, nextHeartbeatMs, holders: holders(blockers.loaded) };
 }
 
 export function refOf({ resource, grant_id: grantId }: GrantRow): GrantRef {
@@ -135,37 +142,43 @@ export function granted({ token, tokens, ttl_ms: ttlMs }: GrantRow, since: numbe
   return { kind: "granted", token: BigInt(token), tokens, since, ttlMs };
 }
 
-/** Who is in the way; not all of them, where they are many. */
-export function holders(blockers: readonly Blocker[], most = HOLDERS_TOLD): HolderView[] {
+/** The holders among the blockers, at most `most` of them. */
+export function holders(blockers: readonly Blocker[], most = MAX_HOLDERS_REPORTED): HolderView[] {
   const views: HolderView[] = [];
   for (const blocker of blockers) {
     if (views.length === most) break;
-    if (blocker.leftMs > 0) views.push(holderOf(blocker));
+    if (blocker.remainingMs > 0) views.push(holderOf(blocker));
   }
   return views;
 }
 
-export function whyGone(ledger: Ledger, { resource, grantId }: GrantRef): Gone {
-  const blockers = ledger.blockers(resource);
+export function whyGone(tables: LockTables, { resource, grantId }: GrantRef): Gone {
+  const blockers = tables.blockers(resource);
   const own = blockers.find(grantId);
   if (own === null) return { kind: "gone", why: blockers.atLeast(1) ? "replaced" : "expired" };
-  return { kind: "gone", why: own.row.revoked === 1 && own.leftMs > 0 ? "revoked" : "expired" };
+  return {
+    kind: "gone",
+    why: own.row.revoked === 1 && own.remainingMs > 0 ? "revoked" : "expired",
+  };
 }
 
-export function findToken(ledger: Ledger, resource: string, token: bigint): GrantRow | null {
-  const found = ledger.blockers(resource).findToken(Number(token));
-  return found !== null && found.leftMs > 0 ? found.row : null;
+export function findToken(tables: LockTables, resource: string, token: bigint): GrantRow | null {
+  const found = tables.blockers(resource).findToken(Number(token));
+  return found !== null && found.remainingMs > 0 ? found.row : null;
 }
 
-export function view(ledger: Ledger, resource: string): ResourceView {
-  const blockers = ledger.blockers(resource).all();
-  const over = blockers.filter(({ leftMs }) => leftMs <= 0);
+export function view(tables: LockTables, resource: string): ResourceView {
+  const blockers = tables.blockers(resource).all();
+  const over = blockers.filter(({ remainingMs }) => remainingMs <= 0);
   return {
     resource,
     holders: holders(blockers, Infinity),
-    waiters: ledger.line
+    waiters: tables.queue
       .all(resource)
       .map(({ mode, label }, position) => ({ mode, label, position })),
-    closedMs: over.reduce((ms, { row, leftMs }) => Math.max(ms, leftMs + row.lock_delay_ms), 0),
+    closedMs: over.reduce(
+      (ms, { row, remainingMs }) => Math.max(ms, remainingMs + row.lock_delay_ms),
+      0,
+    ),
   };
 }

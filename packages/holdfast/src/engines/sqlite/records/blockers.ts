@@ -1,94 +1,100 @@
 import type { Mode } from "../../../engine.js";
 import type { Blocker, GrantRow } from "./rows.js";
-import type { Tables } from "./statements.js";
+import type { Statements } from "./statements.js";
 
 const FIRST_PAGE = 32;
 const LARGEST_PAGE = 1_024;
 
 /**
- * What is in the way of a resource, after what is over was removed. It is read page by page and only
- * as far as somebody asks: a claim among thousands of readers need not see each of them.
+ * The grants that block a resource; reading removes grants that are over. Pages are read only as
+ * far as a caller needs: a claim among thousands of readers need not load all of them.
  */
 export class Blockers {
-  readonly #tables: Tables;
+  readonly #statements: Statements;
   readonly #resource: string;
-  /** Null for a grant that is over, which it removes. */
+  /** Returns null for a grant that is over, and removes it. */
   readonly #examine: (row: GrantRow) => Blocker | null;
-  readonly #seen: Blocker[] = [];
+  readonly #loaded: Blocker[] = [];
   #page = FIRST_PAGE;
   #readUpTo = "";
   #isComplete = false;
 
-  constructor(tables: Tables, resource: string, examine: (row: GrantRow) => Blocker | null) {
-    this.#tables = tables;
+  constructor(
+    statements: Statements,
+    resource: string,
+    examine: (row: GrantRow) => Blocker | null,
+  ) {
+    this.#statements = statements;
     this.#resource = resource;
     this.#examine = examine;
   }
 
-  /** As far as they were read: the first page, or more. */
-  get seen(): readonly Blocker[] {
+  /** The blockers read so far: at least the first page, if there are any. */
+  get loaded(): readonly Blocker[] {
     this.atLeast(1);
-    return this.#seen;
+    return this.#loaded;
   }
 
   all(): readonly Blocker[] {
     this.atLeast(Infinity);
-    return this.#seen;
+    return this.#loaded;
   }
 
   atLeast(count: number): boolean {
-    while (!this.#isComplete && this.#seen.length < count) this.#readOn();
-    return this.#seen.length >= count;
+    while (!this.#isComplete && this.#loaded.length < count) this.#readOn();
+    return this.#loaded.length >= count;
   }
 
-  /** Whether a claim can join those that are there: the one rule of sharing and counting. */
-  fit(mode: Mode, limit: number | null): boolean {
+  /** Whether a claim can be granted beside the blockers: the one rule of sharing and counting. */
+  fits(mode: Mode, limit: number | null): boolean {
     if (!this.atLeast(1)) return true;
-    // All that are there are of one mode, as each of them fitted.
+    // All blockers have one mode, because each of them fitted when it was granted.
     if (mode === "exclusive" || this.mode === "exclusive") return false;
     return limit === null || !this.atLeast(limit);
   }
 
-  /** The mode of all of them; undefined where there are none. */
+  /** The one mode of all blockers; undefined if there are none. */
   get mode(): Mode | undefined {
-    return this.seen[0]?.row.mode;
+    return this.loaded[0]?.row.mode;
   }
 
-  /** A grant that was just made. One that is still to be read must not be counted twice. */
+  /**
+   * Adds a grant that was just made. A grant that a later page will contain must not count twice.
+   */
   add(blocker: Blocker): void {
     const isRead = this.#isComplete || blocker.row.grant_id <= this.#readUpTo;
-    if (isRead) this.#seen.push(blocker);
+    if (isRead) this.#loaded.push(blocker);
   }
 
   find(grantId: string): Blocker | null {
-    const known = this.seen.find(({ row }) => row.grant_id === grantId);
+    const known = this.loaded.find(({ row }) => row.grant_id === grantId);
     if (known !== undefined || this.#isComplete) return known ?? null;
-    const row = this.#tables.get<GrantRow>("grantFind", this.#resource, grantId);
+    const row = this.#statements.get<GrantRow>("grantFind", this.#resource, grantId);
     return row === null ? null : this.#examine(row);
   }
 
-  /** The one to which this token belongs. */
+  /** The blocker to which this token belongs. */
   findToken(token: number): Blocker | null {
-    const found = this.mode === "shared" ? this.#findShared(token) : this.seen[0];
+    const found = this.mode === "shared" ? this.#findShared(token) : this.loaded[0];
     if (!found) return null;
     const { token: first, tokens } = found.row;
     return token >= first && token < first + tokens ? found : null;
   }
 
   #findShared(token: number): Blocker | null {
-    const row = this.#tables.get<GrantRow>("grantOfToken", this.#resource, token);
+    const row = this.#statements.get<GrantRow>("grantOfToken", this.#resource, token);
     return row === null ? null : this.#examine(row);
   }
 
   #readOn(): void {
     const page = [this.#resource, this.#readUpTo, this.#page] as const;
-    const rows = this.#tables.all<GrantRow>("grantsOf", ...page);
+    const rows = this.#statements.all<GrantRow>("grantsOf", ...page);
     this.#isComplete = rows.length < this.#page;
     this.#readUpTo = rows.at(-1)?.grant_id ?? this.#readUpTo;
     this.#page = Math.min(2 * this.#page, LARGEST_PAGE);
     for (const row of rows) {
       const blocker = this.#examine(row);
-      if (blocker !== null) this.#seen.push(blocker);
+      if (blocker !== null) this.#loaded.push(blocker);
     }
   }
 }

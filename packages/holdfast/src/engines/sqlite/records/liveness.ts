@@ -1,43 +1,47 @@
 import type { GrantRow, PeerRow } from "./rows.js";
-import type { Tables } from "./statements.js";
+import type { Statements } from "./statements.js";
 
-/** A grant made by another process lives so long until its waiter has seen it. */
+/** A grant that another process made for a waiter lives this long, until the waiter claims it. */
 export const CLAIM_WINDOW_MS = 1_500;
-/** A waiter whose process has not been heard of for so long is out of the line. */
+/** A waiter is skipped in the queue if its process has sent no heartbeat for this long. */
 const WAITER_LIFE_MS = 5_000;
 
-// The sweep reads all grants: one for each sighting would be as many reads as there are grants, squared.
+// A sweep reads all grants. A sweep at each sighting would cost the square of the number of grants.
 const SWEEP_EVERY = 256;
 
-/** What is left of a grant's life, before its lock-delay; negative when it is over. */
-export function lifeLeft(tables: Tables, row: GrantRow): number {
+/** The time until a grant expires, without its lock-delay; negative after that. */
+export function remainingLifeMs(statements: Statements, row: GrantRow): number {
   const lifeMs = row.claimed === 1 ? row.ttl_ms : Math.min(row.ttl_ms, CLAIM_WINDOW_MS);
-  return left(tables, row.grant_id, row.frame, row.version, row.expires_at, lifeMs);
+  return remainingMs(statements, row.grant_id, row.frame, row.version, row.expires_at, lifeMs);
 }
 
-/** How much longer a process counts as present, without a further beat. */
-export function presenceLeft(tables: Tables, { id, frame, version, beat_at }: PeerRow): number {
-  return left(tables, id, frame, version, beat_at + WAITER_LIFE_MS, WAITER_LIFE_MS);
+/** How much longer a process counts as present without another heartbeat. */
+export function remainingPresenceMs(
+  statements: Statements,
+  { id, frame, version, beat_at }: PeerRow,
+): number {
+  return remainingMs(statements, id, frame, version, beat_at + WAITER_LIFE_MS, WAITER_LIFE_MS);
 }
 
 /**
- * Instants of another frame cannot be compared with ours. What is unchanged for its whole life,
- * as our own clock counts it since we first saw it in this version, is over.
+ * Instants of another frame cannot be compared with ours. A row of another frame is over when its
+ * version has not changed for its whole life, counted by our own clock since we first saw that
+ * version.
  */
-function left(
-  tables: Tables,
+function remainingMs(
+  statements: Statements,
   subject: string,
   frame: string,
   version: number,
   endsAt: number,
   lifeMs: number,
 ): number {
-  const own = tables.host.frame;
-  if (frame === own) return endsAt - tables.now;
+  const own = statements.identity.frame;
+  if (frame === own) return endsAt - statements.now;
   type Sighting = { version: number; seen_at: number };
-  const seen = tables.get<Sighting>("sightingFind", subject, own);
-  if (seen?.version === version) return seen.seen_at + lifeMs - tables.now;
-  if (++tables.sightings % SWEEP_EVERY === 0) tables.run("sightingsSweep");
-  tables.run("sightingInsert", subject, own, version, tables.now);
+  const sighting = statements.get<Sighting>("sightingFind", subject, own);
+  if (sighting?.version === version) return sighting.seen_at + lifeMs - statements.now;
+  if (++statements.sightings % SWEEP_EVERY === 0) statements.run("sightingsSweep");
+  statements.run("sightingInsert", subject, own, version, statements.now);
   return lifeMs;
 }

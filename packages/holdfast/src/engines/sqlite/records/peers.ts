@@ -1,82 +1,90 @@
-import { isOfOtherBoot, isProvenDead } from "../file/host.js";
-import { presenceLeft } from "./liveness.js";
+import { isOfOtherBoot, isProvenDead } from "../file/process-identity.js";
+import { remainingPresenceMs } from "./liveness.js";
 import { identityOf, type PeerRow } from "./rows.js";
-import type { Tables } from "./statements.js";
+import type { Statements } from "./statements.js";
 
-/** Shorter than a head's heartbeat, so that each of them asks anew whether the holder lives. */
+/**
+ * Shorter than the head's heartbeat interval, so each of its heartbeats checks the holder again.
+ */
 const PROOF_EVERY_MS = 100;
-const MAX_SEEN_ALIVE = 1_000;
+const MAX_ALIVE_AT = 1_000;
 
-/** The engines that use the file: who is there, who is proven dead, and whose bell to ring. */
+/** The engines that use the file: which are present, which are proven dead, and which to wake. */
 export class Peers {
-  /** Bells to ring once the transaction is committed. */
-  readonly rings = new Set<number>();
-  readonly #tables: Tables;
-  readonly #seenAlive = new Map<string, number>();
+  /** Numbers of the wake files to write to after the transaction is committed. */
+  readonly toWake = new Set<number>();
+  readonly #statements: Statements;
+  readonly #aliveAt = new Map<string, number>();
 
-  constructor(tables: Tables) {
-    this.#tables = tables;
+  constructor(statements: Statements) {
+    this.#statements = statements;
   }
 
-  /** Says that this engine is there, and where its bell hangs. */
-  beat(bell: number | null): void {
-    const { boot, pidNamespace, pid, started, frame } = this.#tables.host;
-    const { self, now } = this.#tables;
-    this.#tables.run("peerBeat", self, boot, pidNamespace, pid, started, bell, frame, now);
+  /** Records that this engine is present, and the number of its wake file. */
+  recordHeartbeat(wakeFile: number | null): void {
+    const { boot, pidNamespace, pid, started, frame } = this.#statements.identity;
+    const { self, now } = this.#statements;
+    this.#statements.run("peerBeat", self, boot, pidNamespace, pid, started, wakeFile, frame, now);
   }
 
-  /** Leaves no trace of this engine but the grants that it still holds. */
+  /** Removes this engine's waiters, and its own row unless it still holds grants. */
   leave(): void {
-    this.#tables.run("peerLeaveLine", this.#tables.self);
-    this.#tables.run("peerForget", this.#tables.self);
+    this.#statements.run("peerLeaveQueue", this.#statements.self);
+    this.#statements.run("peerForget", this.#statements.self);
   }
 
   find(peer: string): PeerRow | null {
-    return this.#tables.get<PeerRow>("peerFind", peer);
+    return this.#statements.get<PeerRow>("peerFind", peer);
   }
 
   isDead(peer: string): boolean {
-    if (peer === this.#tables.self || this.#wasJustAlive(peer)) return false;
+    if (peer === this.#statements.self || this.#wasJustAlive(peer)) return false;
     const row = this.find(peer);
     return row !== null && this.#isProvenDead(row);
   }
 
-  /** The peer of a waiter that is still there: not proven dead, and heard of lately. */
+  /** The peer if it is present: not proven dead, and with a recent heartbeat. */
   present(peer: string): PeerRow | null {
     const row = this.find(peer);
-    if (row === null || peer === this.#tables.self) return row;
+    if (row === null || peer === this.#statements.self) return row;
     if (!this.#wasJustAlive(peer) && this.#isProvenDead(row)) return null;
-    return presenceLeft(this.#tables, row) > 0 ? row : null;
+    return remainingPresenceMs(this.#statements, row) > 0 ? row : null;
   }
 
-  ring({ bell }: PeerRow): void {
-    if (bell !== null) this.rings.add(bell);
+  wake({ bell }: PeerRow): void {
+    if (bell !== null) this.toWake.add(bell);
   }
 
-  /** Takes the dead out of all lines, then does `between`, then forgets them. */
+  /** Removes dead peers from all queues, then runs `between`, then deletes their rows. */
   sweep(between: () => void): void {
-    const gone = this.#tables.all<PeerRow>("peersAll").filter((peer) => this.#isGone(peer));
-    for (const peer of gone) this.#tables.run("peerLeaveLine", peer.id);
+    const gone = this.#statements.all<PeerRow>("peersAll").filter((peer) => this.#isGone(peer));
+    for (const peer of gone) this.#statements.run("peerLeaveQueue", peer.id);
     between();
-    for (const peer of gone) this.#tables.run("peerForget", peer.id);
+    for (const peer of gone) this.#statements.run("peerForget", peer.id);
   }
 
-  /** Of another boot nothing is proven, so its silence is waited out before it is believed. */
+  /**
+   * A peer of another boot cannot be proven dead, so it is gone only after a time without
+   * heartbeats.
+   */
   #isGone(row: PeerRow): boolean {
-    const [identity, { host }] = [identityOf(row), this.#tables];
-    if (isProvenDead(identity, host)) return true;
-    return isOfOtherBoot(identity, host) && presenceLeft(this.#tables, row) <= 0;
+    const [other, { identity }] = [identityOf(row), this.#statements];
+    if (isProvenDead(other, identity)) return true;
+    return isOfOtherBoot(other, identity) && remainingPresenceMs(this.#statements, row) <= 0;
   }
 
-  /** Asking the system takes as long as all the rest of a transaction; once in a while is enough. */
+  /**
+   * Asking the system takes as long as the rest of a transaction, so "alive" is remembered for a
+   * while.
+   */
   #isProvenDead(row: PeerRow): boolean {
-    if (isProvenDead(identityOf(row), this.#tables.host)) return true;
-    if (this.#seenAlive.size >= MAX_SEEN_ALIVE) this.#seenAlive.clear();
-    this.#seenAlive.set(row.id, this.#tables.now);
+    if (isProvenDead(identityOf(row), this.#statements.identity)) return true;
+    if (this.#aliveAt.size >= MAX_ALIVE_AT) this.#aliveAt.clear();
+    this.#aliveAt.set(row.id, this.#statements.now);
     return false;
   }
 
   #wasJustAlive(peer: string): boolean {
-    return this.#tables.now - (this.#seenAlive.get(peer) ?? -Infinity) < PROOF_EVERY_MS;
+    return this.#statements.now - (this.#aliveAt.get(peer) ?? -Infinity) < PROOF_EVERY_MS;
   }
 }

@@ -1,47 +1,47 @@
 import type { Claim } from "../../../engine.js";
 import type { WaiterRow } from "./rows.js";
-import type { Tables } from "./statements.js";
+import type { Statements } from "./statements.js";
 
-/** Those who wait, in the order in which they came. */
-export class Line {
-  readonly #tables: Tables;
+/** The waiters of each resource, in order of arrival. */
+export class Queue {
+  readonly #statements: Statements;
 
-  constructor(tables: Tables) {
-    this.#tables = tables;
+  constructor(statements: Statements) {
+    this.#statements = statements;
   }
 
   find(grantId: string): WaiterRow | null {
-    return this.#tables.get<WaiterRow>("waiterFind", grantId);
+    return this.#statements.get<WaiterRow>("waiterFind", grantId);
   }
 
   head(resource: string): WaiterRow | null {
-    return this.#tables.get<WaiterRow>("waiterHead", resource);
+    return this.#statements.get<WaiterRow>("waiterHead", resource);
   }
 
   all(resource: string): readonly Pick<WaiterRow, "grant_id" | "mode" | "label">[] {
-    return this.#tables.all<WaiterRow>("waitersOf", resource);
+    return this.#statements.all<WaiterRow>("waitersOf", resource);
   }
 
-  /** How many are before this one. */
+  /** How many waiters are ahead of this one. */
   position({ resource, seq }: WaiterRow): number {
-    return this.#tables.one<{ position: number }>("waiterPosition", resource, seq).position;
+    return this.#statements.one<{ position: number }>("waiterPosition", resource, seq).position;
   }
 
   join(claim: Claim): void {
     const { resource, grantId, mode, limit, tokens, ttlMs, lockDelayMs, label } = claim;
-    this.#tables.run(
+    this.#statements.run(
       "waiterInsert",
-      ...[resource, grantId, mode, limit, tokens, ttlMs, lockDelayMs, label, this.#tables.self],
+      ...[resource, grantId, mode, limit, tokens, ttlMs, lockDelayMs, label, this.#statements.self],
     );
   }
 
-  /** Whether there was anybody to take out. */
+  /** Removes a waiter; false if it was not in the queue. */
   leave(grantId: string): boolean {
-    return this.#tables.run("waiterDelete", grantId) > 0;
+    return this.#statements.run("waiterDelete", grantId) > 0;
   }
 
-  /** The one limit of all shared claims in line; undefined where there are none. */
+  /** The one limit of all shared claims in the queue; undefined if it has none. */
   limit(resource: string): number | null | undefined {
-    return this.#tables.get<WaiterRow>("waitersLimit", resource)?.share_limit;
+    return this.#statements.get<WaiterRow>("waitersLimit", resource)?.share_limit;
   }
 }

@@ -1,7 +1,7 @@
 import type { Claim, HolderView, Mode } from "../../../engine.js";
-import type { Host } from "../file/host.js";
+import type { ProcessIdentity } from "../file/process-identity.js";
 
-/** The tables of sql/schema.sql as they come out of the database. */
+/** Rows of the tables in sql/schema.sql, with the names of their columns. */
 export interface GrantRow {
   readonly resource: string;
   readonly grant_id: string;
@@ -47,7 +47,9 @@ export interface PeerRow {
   readonly version: number;
 }
 
-/** Its holder has gone: no process's death says anything about it, and nobody can renew it. */
+/**
+ * The holder has left this grant: nobody can renew it, and the death of a process does not end it.
+ */
 export function isLeft({ peer }: GrantRow): boolean {
   return peer === "";
 }
@@ -56,18 +58,18 @@ export function tokenInUse({ token, token_index }: GrantRow): bigint {
   return BigInt(token + token_index);
 }
 
-/** A grant with what is left of its life; its lock-delay counts from where that reaches 0. */
+/** A grant with its remaining time. Its lock-delay starts when that time reaches 0. */
 export interface Blocker {
   readonly row: GrantRow;
-  readonly leftMs: number;
+  readonly remainingMs: number;
 }
 
-export function holderOf({ row, leftMs }: Blocker): HolderView {
+export function holderOf({ row, remainingMs }: Blocker): HolderView {
   const { mode, label, revoked } = row;
-  return { mode, token: tokenInUse(row), label, remainingMs: leftMs, revoked: revoked === 1 };
+  return { mode, token: tokenInUse(row), label, remainingMs: remainingMs, revoked: revoked === 1 };
 }
 
-export function identityOf(row: PeerRow): Host {
+export function identityOf(row: PeerRow): ProcessIdentity {
   const { boot, frame, pid_namespace: pidNamespace, pid, started } = row;
   return { boot, frame, pidNamespace, pid, started };
 }

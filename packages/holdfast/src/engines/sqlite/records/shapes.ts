@@ -51,7 +51,7 @@ const PEER: Shape<PeerRow> = {
 
 const NAME: Shape = { resource: "text" };
 
-/** What each statement that reads gives, column by column. */
+/** The columns that each reading statement returns. */
 const SHAPES = {
   header: { application: "number", version: "number", tables: "number" },
   counterRead: { next: "number", reserved: "number", boot: "text" },
@@ -75,25 +75,25 @@ const SHAPES = {
   waitersLimit: { share_limit: "number or null" },
 } as const;
 
-type Known = keyof typeof SHAPES;
-/** The statements of sql/ among them. */
-export type Reading = Exclude<Known, "header">;
+type ShapeName = keyof typeof SHAPES;
+/** The names that are statements of sql/. */
+export type ReadStatement = Exclude<ShapeName, "header">;
 
 const COLUMNS = new Map(
   Object.entries(SHAPES).map(([name, shape]) => [name, Object.entries(shape) as [string, Cell][]]),
 );
 
-/** The row as it is, if it has the columns of its statement. */
-export function exactRow<T>(name: Known, row: unknown): T {
-  if (typeof row !== "object" || row === null) throw otherShape(name);
+/** Returns the row unchanged if it has the columns of its statement, else throws. */
+export function exactRow<T>(name: ShapeName, row: unknown): T {
+  if (typeof row !== "object" || row === null) throw unexpectedShape(name);
   for (const [column, cell] of COLUMNS.get(name)!) {
-    if (!isCell((row as Record<string, unknown>)[column], cell)) throw otherShape(name);
+    if (!isCell((row as Record<string, unknown>)[column], cell)) throw unexpectedShape(name);
   }
   return row as T;
 }
 
-export function exactRows<T>(name: Reading, rows: unknown): T[] {
-  if (!Array.isArray(rows)) throw otherShape(name);
+export function exactRows<T>(name: ReadStatement, rows: unknown): T[] {
+  if (!Array.isArray(rows)) throw unexpectedShape(name);
   for (const row of rows) exactRow(name, row);
   return rows as T[];
 }
@@ -102,13 +102,13 @@ export function exactRows<T>(name: Reading, rows: unknown): T[] {
 export function exactChanges(name: string, result: unknown): number {
   const { changes } = (result ?? {}) as { readonly changes?: unknown };
   if (typeof changes === "bigint") return Number(changes);
-  if (typeof changes !== "number") throw otherShape(name);
+  if (typeof changes !== "number") throw unexpectedShape(name);
   return changes;
 }
 
-/** The effect is unknown: a binding that answers like this may not have rolled back either. */
-export function otherShape(name: string): EngineError {
-  return new EngineError(`SQLite answered ${name} in a shape that this version does not know`, {
+/** The effect is unknown: a binding that gives such an answer may also fail to roll back. */
+export function unexpectedShape(name: string): EngineError {
+  return new EngineError(`SQLite's answer to ${name} has a shape that this version does not know`, {
     effect: "unknown",
     retryable: false,
   });

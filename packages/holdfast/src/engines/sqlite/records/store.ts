@@ -4,29 +4,29 @@ import { EngineError } from "../../../errors.js";
 import { resultCode, SQLITE, type SqlClient, type Statement } from "../file/client.js";
 import { explain, openDatabase } from "../file/database.js";
 import type { DatabaseFiles } from "../file/database-files.js";
-import { readHost } from "../file/host.js";
-import { giveWay, isBusy, Opening, rollBackQuietly } from "../file/opening.js";
+import { backOff, isBusy, Opening, rollBackQuietly } from "../file/opening.js";
+import { readProcessIdentity } from "../file/process-identity.js";
 import type { SqliteTerms } from "../options.js";
-import { Ledger, TokensUsedUp } from "./lock-tables.js";
+import { LockTables, TokensUsedUp } from "./lock-tables.js";
 
 interface Opened {
   readonly client: SqlClient;
   readonly files: DatabaseFiles;
-  readonly ledger: Ledger;
+  readonly tables: LockTables;
   readonly begin: Statement;
   readonly commit: Statement;
   readonly rollback: Statement;
 }
 
-/** The file, and transactions on it that wait for their turn without stopping the process. */
+/** Runs transactions on the file. They wait for the write lock without blocking the process. */
 export class Store {
   readonly #terms: SqliteTerms;
   readonly #peer: string;
   readonly #clock: Clock;
-  readonly #onCommit: (ledger: Ledger, since: number) => void;
-  readonly #host = readHost();
-  readonly #opener: Opening;
-  #opening: Promise<Opened> | null = null;
+  readonly #onCommit: (tables: LockTables, since: number) => void;
+  readonly #identity = readProcessIdentity();
+  readonly #opening: Opening;
+  #pendingOpen: Promise<Opened> | null = null;
   #opened: Opened | null = null;
   #closed = false;
 
@@ -34,42 +34,42 @@ export class Store {
     terms: SqliteTerms,
     peer: string,
     clock: Clock,
-    onCommit: (ledger: Ledger, since: number) => void,
+    onCommit: (tables: LockTables, since: number) => void,
     open = openDatabase,
   ) {
     this.#terms = terms;
     this.#peer = peer;
     this.#clock = clock;
     this.#onCommit = onCommit;
-    this.#opener = new Opening(terms, this.#host.boot, clock, open);
+    this.#opening = new Opening(terms, this.#identity.boot, clock, open);
   }
 
   async open(): Promise<void> {
     await this.#open();
   }
 
-  /** Whether the last transaction found that the path leads to another file, or to none. */
-  get isCutOff(): boolean {
+  /** Whether the last transaction found that the path leads to another file or to none. */
+  get isFileReplaced(): boolean {
     return this.#opened?.files.verified === false;
   }
 
   /**
-   * Runs work in one write transaction. While another process writes, this one looks again until
-   * the call's time is over; nothing has happened then.
+   * Runs work in one write transaction. While another process writes, this one tries again until
+   * the call's time is over; then it fails without effect.
    */
-  async transact<T>(call: Call, work: (ledger: Ledger) => T): Promise<T> {
+  async transact<T>(call: Call, work: (tables: LockTables) => T): Promise<T> {
     this.#refuseWhenClosed();
     const opened = this.#opened ?? (await this.#open());
     const until = this.#clock.now() + call.timeoutMs;
-    for (let looks = 0; ; looks++) {
+    for (let attempts = 0; ; attempts++) {
       this.#refuseWhenClosed();
       try {
-        return this.#once(opened, work);
+        return this.#attempt(opened, work);
       } catch (error) {
         if (error instanceof TokensUsedUp) {
-          await this.#opener.reserveTokens();
+          await this.#opening.reserveTokens();
         } else if (isBusy(error) && this.#clock.now() < until) {
-          await giveWay(this.#clock, looks);
+          await backOff(this.#clock, attempts);
         } else {
           throw explain(error, this.#terms.path);
         }
@@ -79,27 +79,31 @@ export class Store {
 
   async close(): Promise<void> {
     if (this.#closed) return;
-    const opened = this.#opened ?? (await this.#opening?.catch(() => null)) ?? null;
+    const opened = this.#opened ?? (await this.#pendingOpen?.catch(() => null)) ?? null;
     if (opened !== null) {
       const call = { startedAt: this.#clock.now(), timeoutMs: 1_000, order: 0 };
-      // A row that says who we were does no harm; the next process that opens the file clears it.
-      await this.transact(call, (ledger) => ledger.peers.leave()).catch(() => {});
+      // If this fails, our row in peers does no harm. A process that opens the file after this
+      // process has ended removes it.
+      await this.transact(call, (tables) => tables.peers.leave()).catch(() => {});
     }
     this.#closed = true;
     this.#opened = null;
-    this.#opening = null;
+    this.#pendingOpen = null;
     opened?.client.close();
   }
 
-  #once<T>({ files, ledger, begin, commit, rollback }: Opened, work: (ledger: Ledger) => T): T {
+  #attempt<T>(
+    { files, tables, begin, commit, rollback }: Opened,
+    work: (tables: LockTables) => T,
+  ): T {
     const since = this.#clock.now();
     begin.run();
     let answer: T;
     try {
       const now = hostInstant();
       files.verify(now);
-      ledger.start(now);
-      answer = work(ledger);
+      tables.start(now);
+      answer = work(tables);
     } catch (error) {
       rollBackQuietly(() => rollback.run());
       throw error;
@@ -108,37 +112,37 @@ export class Store {
       commit.run();
     } catch (error) {
       rollBackQuietly(() => rollback.run());
-      // A full disk takes nothing; of any other failure at this point nobody can say.
+      // A full disk commits nothing. After any other failure here the effect is unknown.
       const full = resultCode(error) === SQLITE.FULL;
       throw isBusy(error) ? error : explain(error, this.#terms.path, full ? "none" : "unknown");
     }
-    this.#onCommit(ledger, since);
+    this.#onCommit(tables, since);
     return answer;
   }
 
   #open(): Promise<Opened> {
-    this.#opening ??= this.#opener
+    this.#pendingOpen ??= this.#opening
       .open((client, files) => this.#ready(client, files))
       .catch((error: unknown) => {
-        // What kept the file from opening may be mended; the next call finds out.
-        this.#opening = null;
+        // The cause may be repaired later, so the next call tries to open the file again.
+        this.#pendingOpen = null;
         throw error;
       });
-    return this.#opening;
+    return this.#pendingOpen;
   }
 
   #ready(client: SqlClient, files: DatabaseFiles): Opened {
     const opened = {
       client,
       files,
-      ledger: new Ledger(client, this.#host, this.#peer),
+      tables: new LockTables(client, this.#identity, this.#peer),
       begin: client.prepare("BEGIN IMMEDIATE"),
       commit: client.prepare("COMMIT"),
       rollback: client.prepare("ROLLBACK"),
     };
-    this.#once(opened, (ledger) => {
-      ledger.peers.beat(null);
-      ledger.sweep();
+    this.#attempt(opened, (tables) => {
+      tables.peers.recordHeartbeat(null);
+      tables.sweep();
     });
     this.#opened = opened;
     return opened;

@@ -1,49 +1,52 @@
-import type { Tables } from "./statements.js";
+import type { Statements } from "./statements.js";
 
 const FORCED_MS = 60_000;
 
-/** Claims that were given up while a request of theirs may still be on its way. */
+/** Claims that were cancelled while one of their requests may still arrive. */
 export class Tombstones {
-  readonly #tables: Tables;
+  readonly #statements: Statements;
 
-  constructor(tables: Tables) {
-    this.#tables = tables;
+  constructor(statements: Statements) {
+    this.#statements = statements;
   }
 
-  bury(grantId: string, forMs: number): void {
-    const { host, now } = this.#tables;
+  add(grantId: string, forMs: number): void {
+    const { identity, now } = this.#statements;
     this.sweep();
-    this.#tables.run("tombstoneInsert", grantId, host.frame, now + forMs);
+    this.#statements.run("tombstoneInsert", grantId, identity.frame, now + forMs);
   }
 
   has(grantId: string): boolean {
-    const { host, now } = this.#tables;
-    const found = this.#tables.get<{ frame: string; until: number }>("tombstoneFind", grantId);
-    return found !== null && (found.frame !== host.frame || found.until > now);
+    const { identity, now } = this.#statements;
+    const found = this.#statements.get<{ frame: string; until: number }>("tombstoneFind", grantId);
+    return found !== null && (found.frame !== identity.frame || found.until > now);
   }
 
   /**
-   * Leaves word for a peer that a grant of its was ended by force: its row is gone, and would tell nobody.
-   * A peer that never comes for it finds out by its next renewal; the word goes with the tombstones.
+   * Leaves a notice for a peer whose grant was ended by force: the grant's row is gone, so it
+   * cannot show that. A peer that never reads the notice learns it at its next renewal. The notice
+   * is stored as a tombstone and expires as one.
    */
-  tellForced(peer: string, resource: string): void {
-    this.bury(`${forcedOf(peer)[0]}${resource}`, FORCED_MS);
+  addForcedNotice(peer: string, resource: string): void {
+    this.add(`${forcedRange(peer)[0]}${resource}`, FORCED_MS);
   }
 
-  /** Where grants of this peer were ended by force, told once. */
-  takeForced(peer: string): string[] {
-    const range = forcedOf(peer);
-    const found = this.#tables.all<{ grant_id: string }>("forcedOf", ...range);
-    if (found.length > 0) this.#tables.run("forcedForget", ...range);
+  /**
+   * The resources on which this peer's grants were ended by force. Each notice is returned once.
+   */
+  takeForcedNotices(peer: string): string[] {
+    const range = forcedRange(peer);
+    const found = this.#statements.all<{ grant_id: string }>("forcedOf", ...range);
+    if (found.length > 0) this.#statements.run("forcedForget", ...range);
     return found.map(({ grant_id }) => grant_id.slice(range[0].length));
   }
 
   sweep(): void {
-    this.#tables.run("tombstonesSweep", this.#tables.host.frame, this.#tables.now);
+    this.#statements.run("tombstonesSweep", this.#statements.identity.frame, this.#statements.now);
   }
 }
 
-/** The first and last of what could be told to this peer, in the order of keys. No grantId looks like it. */
-function forcedOf(peer: string): [from: string, to: string] {
+/** The range of keys for this peer's notices. No grantId looks like one. */
+function forcedRange(peer: string): [from: string, to: string] {
   return [`forced:${peer}:`, `forced:${peer};`];
 }

@@ -4,7 +4,7 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { MemoryStore, memoryEngine } from "../../index.js";
 
-test("who waited for an engine that was closed leaves the line, and nobody else does", async () => {
+test("closing an engine removes its waiters from the queue, and no others", async () => {
   const store = new MemoryStore();
   const [holder, closing, other] = [0, 1, 2].map(() => memoryEngine({ store }));
   const held = claim("a");

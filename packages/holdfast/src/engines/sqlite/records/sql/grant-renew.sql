@@ -1,5 +1,5 @@
--- Extends a grant that is alive in the holder's own frame, in one step: unless it was left (?9 leaves
--- it), a later renewal was carried out, or its token in use was revoked.
+-- Extends a grant in one step if it is alive in the caller's frame. Refuses if the holder has left
+-- the grant (?9 leaves it), if a later renewal was carried out, or if the token in use was revoked.
 UPDATE grants SET ttl_ms = ?3, expires_at = ?4, version = version + 1, last_order = ?7,
   revoked = CASE WHEN ?8 > token_index THEN 0 ELSE revoked END,
   token_index = max(token_index, ?8),

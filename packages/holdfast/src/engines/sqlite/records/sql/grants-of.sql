@@ -1,2 +1,2 @@
--- A page of what blocks a resource, or did until a moment ago.
+-- A page of the grants of a resource, including grants that are over but not yet removed.
 SELECT * FROM grants WHERE resource = ?1 AND grant_id > ?2 ORDER BY grant_id LIMIT ?3

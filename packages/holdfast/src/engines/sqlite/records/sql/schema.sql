@@ -1,7 +1,7 @@
--- Version 3. Instants are milliseconds of the host's monotonic clock, and mean something only
--- inside their frame: one boot and one time namespace.
+-- Version 3. Instants are milliseconds of the host's monotonic clock. They can be compared only
+-- inside one frame: one boot and one time namespace.
 
--- Tokens below "reserved" may have been given out, even if a power cut took the record of it.
+-- Tokens below "reserved" may have been used, even if a power cut lost the commits that used them.
 CREATE TABLE counter (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   next INTEGER NOT NULL,
@@ -9,9 +9,9 @@ CREATE TABLE counter (
   boot TEXT NOT NULL
 ) STRICT;
 
--- One row per grant, also while its lock-delay keeps the resource closed. A grant that was made by
--- a release stays unclaimed until its waiter has seen it. One that its holder has left to time has
--- no peer any more: ''.
+-- One row per grant. The row stays during the lock-delay. A grant that another process made for a
+-- waiter is unclaimed (claimed = 0) until the waiter sees it. A grant that its holder has left has
+-- no peer: ''.
 CREATE TABLE grants (
   resource TEXT NOT NULL,
   grant_id TEXT NOT NULL,
@@ -28,13 +28,13 @@ CREATE TABLE grants (
   version INTEGER NOT NULL,
   claimed INTEGER NOT NULL,
   revoked INTEGER NOT NULL,
-  -- Which of its tokens is in use, and the number of the last renewal that was carried out.
+  -- Which of the grant's tokens is in use, and the number of the last renewal that was carried out.
   token_index INTEGER NOT NULL,
   last_order INTEGER NOT NULL,
   PRIMARY KEY (resource, grant_id)
 ) STRICT, WITHOUT ROWID;
 
--- An exclusive grant is alone; only shared ones need to be told apart by their tokens.
+-- An exclusive grant is alone on its resource; only shared grants are looked up by token.
 CREATE INDEX grants_that_share ON grants (resource, token) WHERE mode = 'shared';
 
 CREATE INDEX grants_to_tell ON grants (peer) WHERE claimed = 0 OR revoked = 1;
@@ -55,7 +55,8 @@ CREATE TABLE waiters (
 CREATE INDEX waiters_in_line ON waiters (resource, seq);
 CREATE INDEX waiters_that_share ON waiters (resource, share_limit) WHERE mode = 'shared';
 
--- One row per open engine: who it is, so that its death can be proven, and where its bell hangs.
+-- One row per open engine: its identity, so that its death can be proven, and the number of its
+-- wake file ("bell").
 CREATE TABLE peers (
   id TEXT PRIMARY KEY,
   boot TEXT NOT NULL,
@@ -68,14 +69,14 @@ CREATE TABLE peers (
   version INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Claims that were given up, by their ids; and word for peers whose grants were ended by force.
+-- Ids of cancelled claims, and notices for peers whose grants were ended by force.
 CREATE TABLE tombstones (
   grant_id TEXT PRIMARY KEY,
   frame TEXT NOT NULL,
   until REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- When an observer in another frame first saw a grant or peer in its present version.
+-- When an observer in another frame first saw the current version of a grant or peer.
 CREATE TABLE sightings (
   subject TEXT NOT NULL,
   frame TEXT NOT NULL,

@@ -1,2 +1,3 @@
--- The limit of a shared claim in line. All of them have the same, so one of them tells it.
+-- The limit of the shared claims in the queue. All of them have the same limit, so one row is
+-- enough.
 SELECT share_limit FROM waiters WHERE resource = ?1 AND mode = 'shared' LIMIT 1

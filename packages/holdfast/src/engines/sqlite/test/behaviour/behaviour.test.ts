@@ -1,4 +1,5 @@
-// What is SQLite's own: a file that somebody else is writing to, threads, and what stays in the file.
+// What only SQLite has: a file that another process writes to, threads, and rows that stay in the
+// file.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -11,16 +12,16 @@ import { type Binding, loadBinding } from "../../file/client.js";
 import { openDatabase } from "../../file/database.js";
 import { sqliteEngine } from "../../index.js";
 import { resolveSqlite } from "../../options.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { TestServer } from "../support/test-server.fixture.js";
 
 const TABLES = ["grants", "waiters", "peers", "tombstones", "sightings"];
 
-test("while another process writes for long, calls fail in time, without effect, and this process runs on", async () => {
-  await using ground = new Ground();
-  await using locks = await connect(ground.url);
+test("calls fail in time and without blocking the process while another process keeps the write lock", async () => {
+  await using server = new TestServer();
+  await using locks = await connect(server.url);
   const lease = await locks.acquire("held");
-  // As a process would that was stopped in the middle of its transaction.
-  const writer = await openDatabase(resolveSqlite({ path: ground.path }), "quick");
+  // Like a process that was stopped in the middle of its transaction.
+  const writer = await openDatabase(resolveSqlite({ path: server.path }), "quick");
   writer.exec("BEGIN IMMEDIATE");
   let ticks = 0;
   const ticking = setInterval(() => ticks++, 5);
@@ -31,20 +32,20 @@ test("while another process writes for long, calls fail in time, without effect,
   });
   clearInterval(ticking);
   assert.ok(ticks > 15, `the event loop ran ${ticks} times in 1,000 ms`);
-  assert.equal(lease.held, true, "a lease runs on its own clock meanwhile");
+  assert.equal(lease.held, true, "a lease that was held before stays held");
   writer.exec("ROLLBACK");
   writer.close();
   assert.equal(await locks.run("a", () => "granted"), "granted");
 });
 
-test("a thread and its main thread exclude each other and wake each other", async () => {
-  // Woken, not found by a heartbeat: the head of the line has one every 250 ms.
+test("a worker thread and the main thread exclude each other, and a release in one wakes the other", async () => {
+  // Faster than a heartbeat, which the head of the queue sends every 250 ms.
   await soon(200, async () => {
-    await using ground = new Ground();
-    await using locks = await connect(ground.url);
+    await using server = new TestServer();
+    await using locks = await connect(server.url);
     const lease = await locks.acquire("a");
     const file = fileURLToPath(new URL("../support/holder.child.js", import.meta.url));
-    const worker = new Worker(file, { argv: [ground.url, "a", "{}"], stdin: true, stdout: true });
+    const worker = new Worker(file, { argv: [server.url, "a", "{}"], stdin: true, stdout: true });
     const held = new Promise((read) => worker.stdout.once("data", (text) => read(`${text}`)));
     while ((await locks.inspect("a")).waiters.length === 0) await pause(10);
     const tookMs = await timed(async () => {
@@ -57,10 +58,10 @@ test("a thread and its main thread exclude each other and wake each other", asyn
   });
 });
 
-test("1,000 aborted waits leave no row and no memory", async () => {
-  await using ground = new Ground();
-  const locks = await connect(ground.url);
-  const other = await connect(ground.url);
+test("1,000 aborted waits leave no row in the file and no memory in use", async () => {
+  await using server = new TestServer();
+  const locks = await connect(server.url);
+  const other = await connect(server.url);
   const lease = await locks.acquire("a");
   const abortWaits = async (count: number) => {
     for (let i = 0; i < count; i += 50) {
@@ -86,23 +87,23 @@ test("1,000 aborted waits leave no row and no memory", async () => {
   await other.close();
   await locks.close();
   for (const table of TABLES)
-    assert.deepEqual(await ground.sql(`SELECT * FROM ${table}`), [], table);
+    assert.deepEqual(await server.sql(`SELECT * FROM ${table}`), [], table);
 });
 
-test("both bindings work on one file, where Node has its own", async (t) => {
-  await using ground = new Ground();
+test("both bindings work on one file, if Node has its own SQLite", async (t) => {
+  await using server = new TestServer();
   const own: Binding[] = process.getBuiltinModule("node:sqlite") ? ["node:sqlite"] : [];
   if (own.length === 0) t.diagnostic("this Node has no SQLite of its own; newer ones run both");
   for (const binding of [...own, "libsql" as const]) {
     await loadBinding(binding);
-    await using locks = await connect(sqliteEngine({ path: ground.path, binding }));
+    await using locks = await connect(sqliteEngine({ path: server.path, binding }));
     assert.ok((await locks.acquire("a")).held);
   }
 });
 
-test("5,000 leases are kept by one process in batches, and none is lost", async () => {
-  await using ground = new Ground();
-  await using locks = await connect(ground.url);
+test("one process renews 5,000 leases in batches and loses none", async () => {
+  await using server = new TestServer();
+  await using locks = await connect(server.url);
   const leases: Lease[] = [];
   for (let i = 0; i < 5_000; i++) leases.push(await locks.acquire(`r${i}`, { ttlMs: 8_000 }));
   await pause(9_000);
@@ -113,7 +114,7 @@ function pause(ms: number): Promise<void> {
   return new Promise((done) => setTimeout(done, ms));
 }
 
-/** Heap bytes that remain after work; needs --expose-gc, which v8 can switch on late. */
+/** Heap bytes that remain after work. Needs --expose-gc, which V8 can switch on at run time. */
 async function growth(work: () => Promise<void>): Promise<number> {
   const { setFlagsFromString } = await import("node:v8");
   const { runInNewContext } = await import("node:vm");

@@ -5,13 +5,13 @@ import {
   checkCostOfListing,
 } from "../../../../test-support/cost.fixture.js";
 import { sqliteEngine } from "../../index.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { TestServer } from "../support/test-server.fixture.js";
 
-const ground = new Ground();
-after(() => ground[Symbol.asyncDispose]());
+const server = new TestServer();
+after(() => server[Symbol.asyncDispose]());
 
 let files = 0;
-const open = () => sqliteEngine({ path: `${ground.path}-${files++}` });
+const open = () => sqliteEngine({ path: `${server.path}-${files++}` });
 
 checkCostAmongWaiters(open);
 checkCostAmongHolders(open);

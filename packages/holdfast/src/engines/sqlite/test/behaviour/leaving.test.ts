@@ -1,26 +1,27 @@
-// Grants that their holder has left: time ends them, and nothing that their former process does.
+// Grants that their holder has left: time ends them, and what their former process does has no
+// effect.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { connect } from "../../../../connect.js";
 import type { Claim, Engine } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { sqliteEngine } from "../../index.js";
-import { canRun, Ground } from "../support/test-server.fixture.js";
+import { canRun, TestServer } from "../support/test-server.fixture.js";
 
 const LEFT_MS = 10_000;
 
 for (const [how, end] of [
   ["killed", (child) => child.process.kill("SIGKILL")],
   ["ended without close", (child) => child.process.stdin!.end()],
-] as const satisfies [string, (child: ReturnType<Ground["child"]>) => void][]) {
-  test(`a run keeps others out for atLeastMs when its process is ${how}`, async () => {
-    await using ground = new Ground();
-    const first = ground.child("once", [ground.url, "nightly", "4000"]);
+] as const satisfies [string, (child: ReturnType<TestServer["child"]>) => void][]) {
+  test(`a run of once keeps others out for atLeastMs when its process is ${how}`, async () => {
+    await using server = new TestServer();
+    const first = server.child("once", [server.url, "nightly", "4000"]);
     const startedAt = performance.now();
     assert.equal(await first.line(), "ran");
     end(first);
     await first.exited;
-    await using locks = await connect(ground.url);
+    await using locks = await connect(server.url);
     const again = () => locks.once("nightly", { atMostMs: 1_000 }, () => "again");
     assert.equal((await again()).ran, false);
     while (!(await again()).ran) await new Promise((look) => setTimeout(look, 20));
@@ -29,9 +30,9 @@ for (const [how, end] of [
   });
 }
 
-test("nothing but time or force ends a grant that was left, and nothing extends it", async () => {
-  await using ground = new Ground();
-  const engine = sqliteEngine({ path: ground.path });
+test("only time or force ends a grant that its holder left, and nothing extends it", async () => {
+  await using server = new TestServer();
+  const engine = sqliteEngine({ path: server.path });
   const { claim, token } = await left(engine, "a");
   assert.deepEqual(await engine.renew([{ ...claim, ttlMs: 60_000 }], now()), [
     { kind: "gone", why: "expired" },
@@ -51,11 +52,11 @@ test("nothing but time or force ends a grant that was left, and nothing extends 
   await engine.close();
 });
 
-test("a forced revocation of a grant that was left lets in who waits for it", async () => {
-  await using ground = new Ground();
-  const engine = sqliteEngine({ path: ground.path });
+test("a forced revocation of a grant that its holder left lets in the next waiter", async () => {
+  await using server = new TestServer();
+  const engine = sqliteEngine({ path: server.path });
   const { token } = await left(engine, "a");
-  await using locks = await connect(ground.url);
+  await using locks = await connect(server.url);
   const waiting = locks.acquire("a", { waitMs: 30_000 });
   while ((await locks.inspect("a")).waiters.length === 0) await locks.inspect("a");
   await engine.revoke({ resource: "a", token, force: true }, now());
@@ -63,9 +64,9 @@ test("a forced revocation of a grant that was left lets in who waits for it", as
   await engine.close();
 });
 
-test("a late copy of a renewal does not bring a grant back to the one who left it", async () => {
-  await using ground = new Ground();
-  const engine = sqliteEngine({ path: ground.path });
+test("a late copy of a renewal does not extend a grant that its holder left", async () => {
+  await using server = new TestServer();
+  const engine = sqliteEngine({ path: server.path });
   const early = now();
   const { claim } = await left(engine, "a");
   for (const leave of [false, true]) {
@@ -76,15 +77,15 @@ test("a late copy of a renewal does not bring a grant back to the one who left i
   await engine.close();
 });
 
-test("a grant that was left is waited out in another time namespace", async (t) => {
+test("a grant that its holder left keeps out a process in another time namespace", async (t) => {
   const ahead = ["unshare", "--time", "--monotonic", "5000", "--fork", "--kill-child"];
   if (!canRun(t, ahead)) return;
-  await using ground = new Ground();
-  const first = ground.child("once", [ground.url, "nightly", "1500"]);
+  await using server = new TestServer();
+  const first = server.child("once", [server.url, "nightly", "1500"]);
   assert.equal(await first.line(), "ran");
   first.process.kill("SIGKILL");
   await first.exited;
-  const once = () => ground.child("once", [ground.url, "nightly", "0"], ahead);
+  const once = () => server.child("once", [server.url, "nightly", "0"], ahead);
   const seen = once();
   assert.equal(await seen.line(), "kept out");
 });

@@ -1,9 +1,9 @@
 import { test } from "node:test";
 import { checkLongListing } from "../../../../test-support/cost.fixture.js";
 import { sqliteEngine } from "../../index.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { TestServer } from "../support/test-server.fixture.js";
 
-test("100,000 names are listed in little memory, and no page takes long", async () => {
-  await using ground = new Ground();
-  await checkLongListing(sqliteEngine({ path: ground.path }));
+test("listing 100,000 names takes little memory, and no page takes long", async () => {
+  await using server = new TestServer();
+  await checkLongListing(sqliteEngine({ path: server.path }));
 });

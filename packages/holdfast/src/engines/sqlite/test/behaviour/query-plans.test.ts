@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { connect } from "../../../../connect.js";
 import { sql } from "../../records/sql.gen.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { TestServer } from "../support/test-server.fixture.js";
 
-// What these read must not grow with the number of names or waiters behind the answer.
+// The rows that these statements read must not grow with the number of names or waiters.
 for (const name of [
   "resourcesAfter",
   "grantsOf",
@@ -13,10 +13,10 @@ for (const name of [
   "waiterHead",
   "forcedOf",
 ] as const) {
-  test(`${name} reads its answer from indexes, and sorts nothing`, async () => {
-    await using ground = new Ground();
-    await (await connect(ground.url)).close();
-    const plan = await ground.sql(`EXPLAIN QUERY PLAN ${sql[name]}`);
+  test(`${name} reads its answer from indexes and sorts nothing`, async () => {
+    await using server = new TestServer();
+    await (await connect(server.url)).close();
+    const plan = await server.sql(`EXPLAIN QUERY PLAN ${sql[name]}`);
     const steps = plan.map(({ detail }) => String(detail));
     assert.ok(steps.some((step) => /USING (COVERING )?INDEX|USING PRIMARY KEY/.test(step)));
     for (const step of steps)

@@ -1,4 +1,4 @@
-// Tokens survive what grants need not: kill -9, a power cut, and a boot.
+// Tokens survive kill -9, a power cut and a boot; grants need not.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { connect } from "../../../../connect.js";
@@ -7,11 +7,11 @@ import { openDatabase } from "../../file/database.js";
 import { resolveSqlite } from "../../options.js";
 import { sql } from "../../records/sql.gen.js";
 import { Store } from "../../records/store.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { TestServer } from "../support/test-server.fixture.js";
 
-test("the connection that reserves tokens waits for the disk, the others keep the file whole", async () => {
-  await using ground = new Ground();
-  const terms = resolveSqlite({ path: ground.path });
+test("the connection that reserves tokens waits for the disk; the others only keep the file intact", async () => {
+  await using server = new TestServer();
+  const terms = resolveSqlite({ path: server.path });
   for (const [durability, synchronous] of [
     ["durable", 2],
     ["quick", 1],
@@ -26,9 +26,9 @@ test("the connection that reserves tokens waits for the disk, the others keep th
   }
 });
 
-test("every connection an engine opens is quick, and only the durable one moves the reserve", async () => {
-  await using ground = new Ground();
-  // The binding is watched from below: which connection ran which statement, with which setting.
+test("only a durable connection reserves tokens, and an engine also has quick connections", async () => {
+  await using server = new TestServer();
+  // Records which statement each connection prepares, and the connection's synchronous setting.
   const seen: { sql: string; synchronous: number }[] = [];
   const watched = async (...args: Parameters<typeof openDatabase>) => {
     const client = await openDatabase(...args);
@@ -43,7 +43,7 @@ test("every connection an engine opens is quick, and only the durable one moves 
     };
   };
   const store = new Store(
-    resolveSqlite({ path: ground.path }),
+    resolveSqlite({ path: server.path }),
     "p",
     systemClock,
     () => {},
@@ -57,50 +57,50 @@ test("every connection an engine opens is quick, and only the durable one moves 
   assert.ok(reserving.length > 0, "a new file reserves its first block");
   assert.ok(
     reserving.every((s) => s.synchronous === 2),
-    "a reserve that is not on the disk is none",
+    "tokens are reserved only when the reserve is on the disk",
   );
   assert.ok(
     seen.some((s) => s.synchronous === 1),
-    "everything else does not wait for the disk",
+    "other statements do not wait for the disk",
   );
 });
 
-test("a power cut that takes the last commits does not take tokens back", async () => {
-  // After a power cut the file may be any earlier state since the last durable commit, and the boot
-  // is another one. That is what this makes, by hand, of a file in use.
-  await using ground = new Ground();
-  const before = await connect(ground.url);
-  const [early] = await ground.sql("SELECT next FROM counter");
+test("tokens rise after a power cut that lost the last commits", async () => {
+  // After a power cut the file may be in any state since the last durable commit, and the boot is
+  // another one. This test makes such a file by hand.
+  await using server = new TestServer();
+  const before = await connect(server.url);
+  const [early] = await server.sql("SELECT next FROM counter");
   let last = 0n;
   for (let i = 0; i < 50; i++) last = await before.run("a", (lease) => lease.token);
   await before.close();
-  await ground.sql(`UPDATE counter SET next = ${early!.next}, boot = 'an earlier boot'`);
-  const after = await connect(ground.url);
+  await server.sql(`UPDATE counter SET next = ${early!.next}, boot = 'an earlier boot'`);
+  const after = await connect(server.url);
   const token = await after.run("a", (lease) => lease.token);
   assert.ok(token > last, `${token} after ${last}`);
   await after.close();
 });
 
-test("tokens go on past the end of a block, and the next block is reserved before it is used", async () => {
-  await using ground = new Ground();
-  const locks = await connect(ground.url);
-  await ground.sql("UPDATE counter SET next = reserved - 1");
+test("tokens rise past the end of a block, and the next block is reserved before it is used", async () => {
+  await using server = new TestServer();
+  const locks = await connect(server.url);
+  await server.sql("UPDATE counter SET next = reserved - 1");
   let last = 0n;
   for (let i = 0; i < 4; i++) {
     const token = await locks.run("a", (lease) => lease.token);
     assert.ok(token > last);
     last = token;
-    const [counter] = await ground.sql("SELECT next, reserved FROM counter");
+    const [counter] = await server.sql("SELECT next, reserved FROM counter");
     assert.ok(Number(counter!.next) <= Number(counter!.reserved));
   }
   await locks.close();
 });
 
-test("a process killed with SIGKILL takes no token back", async () => {
-  await using ground = new Ground();
+test("tokens rise after a holder is killed with SIGKILL", async () => {
+  await using server = new TestServer();
   let last = 0n;
   for (let i = 0; i < 3; i++) {
-    const child = ground.child("holder", [ground.url, "a", '{"ttlMs":2000,"waitMs":30000}']);
+    const child = server.child("holder", [server.url, "a", '{"ttlMs":2000,"waitMs":30000}']);
     const token = BigInt((await child.line())!.split(" ")[1]!);
     assert.ok(token > last, `${token} after ${last}`);
     last = token;

@@ -1,4 +1,4 @@
-// What is wrong with the file is told in words, early, and costs nothing.
+// A problem with the file is reported early, in plain words, and without effect.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { connect } from "../../../../connect.js";
 import { EngineError, UsageError } from "../../../../errors.js";
 import { refuseNetworkFileSystem } from "../../file/database.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { TestServer } from "../support/test-server.fixture.js";
 
 function refuses(url: string, words: RegExp): Promise<void> {
   return assert.rejects(connect(url), (error: unknown) => {
@@ -19,47 +19,47 @@ function refuses(url: string, words: RegExp): Promise<void> {
 }
 
 test("a file that is not SQLite is refused and left as it is", async () => {
-  await using ground = new Ground();
+  await using server = new TestServer();
   writeFileSync(
-    ground.path,
+    server.path,
     "something else entirely, and longer than a header of SQLite's".repeat(9),
   );
-  const before = readFileSync(ground.path);
-  await refuses(ground.url, /is not an SQLite database; nothing was changed/);
-  assert.deepEqual(readFileSync(ground.path), before);
+  const before = readFileSync(server.path);
+  await refuses(server.url, /is not an SQLite database; nothing was changed/);
+  assert.deepEqual(readFileSync(server.path), before);
 });
 
 test("a database of another program is refused and left as it is", async () => {
-  await using ground = new Ground();
-  await ground.sql("CREATE TABLE theirs (a)");
-  await refuses(ground.url, /is a database of another program; nothing was changed/);
+  await using server = new TestServer();
+  await server.sql("CREATE TABLE theirs (a)");
+  await refuses(server.url, /is a database of another program; nothing was changed/);
   assert.deepEqual(
-    (await ground.sql("SELECT name FROM sqlite_schema")).map((row) => row.name),
+    (await server.sql("SELECT name FROM sqlite_schema")).map((row) => row.name),
     ["theirs"],
   );
 });
 
-test("another schema is refused with what to do about it", async () => {
-  await using ground = new Ground();
-  await (await connect(ground.url)).close();
-  await ground.sql("PRAGMA user_version = 4");
-  await refuses(ground.url, /schema 4, this one knows 3\)\. Upgrade holdfast/);
-  await ground.sql("PRAGMA user_version = 1");
-  await refuses(ground.url, /schema 1, this one knows 3\)\. Use another file, or stop all/);
+test("another schema version is refused, and the error says what to do", async () => {
+  await using server = new TestServer();
+  await (await connect(server.url)).close();
+  await server.sql("PRAGMA user_version = 4");
+  await refuses(server.url, /schema 4, this one knows 3\)\. Upgrade holdfast/);
+  await server.sql("PRAGMA user_version = 1");
+  await refuses(server.url, /schema 1, this one knows 3\)\. Use another file, or stop all/);
 });
 
-test("a missing folder is refused with the command that makes it", async () => {
-  await using ground = new Ground();
-  await refuses(`sqlite:${ground.folder}/no/locks.db`, /does not exist\. Make it: mkdir -p/);
+test("a missing folder is refused, and the error has the command that makes it", async () => {
+  await using server = new TestServer();
+  await refuses(`sqlite:${server.folder}/no/locks.db`, /does not exist\. Make it: mkdir -p/);
 });
 
-test("a read-only folder is refused, and the process that tried goes on", async () => {
-  await using ground = new Ground();
-  const folder = join(ground.folder, "locked");
+test("a read-only folder is refused without ending the process", async () => {
+  await using server = new TestServer();
+  const folder = join(server.folder, "locked");
   mkdirSync(folder);
-  chmodSync(ground.folder, 0o755);
+  chmodSync(server.folder, 0o755);
   chmodSync(folder, 0o555);
-  // Root may write anywhere, so the attempt is made by a user who may not.
+  // Root may write anywhere, so another user makes the attempt.
   const asNobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
   const script = `import(${JSON.stringify(new URL("../../../../connect.js", import.meta.url).href)})
     .then(({ connect }) => connect("sqlite:${folder}/locks.db"))
@@ -69,28 +69,28 @@ test("a read-only folder is refused, and the process that tried goes on", async 
 });
 
 test("a file that cannot be written to is refused", async () => {
-  await using ground = new Ground();
-  await (await connect(ground.url)).close();
-  chmodSync(ground.folder, 0o755);
-  chmodSync(ground.path, 0o444);
+  await using server = new TestServer();
+  await (await connect(server.url)).close();
+  chmodSync(server.folder, 0o755);
+  chmodSync(server.path, 0o444);
   const asNobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
   const script = `import(${JSON.stringify(new URL("../../../../connect.js", import.meta.url).href)})
-    .then(({ connect }) => connect("${ground.url}"))
+    .then(({ connect }) => connect("${server.url}"))
     .catch((error) => console.log(error.code, error.effect, error.message))`;
   const said = execFileSync(process.execPath, ["-e", script], { ...asNobody, encoding: "utf8" });
   assert.match(said, /^ENGINE none .*(cannot be written to|cannot open)/);
 });
 
-test("a full disk is told as such, and the lease that was held is still held", async (t) => {
+test("a full disk is reported as full, and a lease that was held before stays held", async (t) => {
   if (process.getuid?.() !== 0) {
     t.diagnostic("needs root to mount a small disk; npm test as root covers it");
     return;
   }
-  await using ground = new Ground();
-  // A disk of 512 KiB in a mount namespace of its own: both are gone with the child.
+  await using server = new TestServer();
+  // A disk of 512 KiB in its own mount namespace. Both end with the child.
   const onSmallDisk = ["unshare", "--mount", "sh", "-c"];
-  const mount = `mount -t tmpfs -o size=512k tmpfs "${ground.folder}" && exec "$@"`;
-  const child = ground.child("full-disk", [ground.folder], [...onSmallDisk, mount, "sh"]);
+  const mount = `mount -t tmpfs -o size=512k tmpfs "${server.folder}" && exec "$@"`;
+  const child = server.child("full-disk", [server.folder], [...onSmallDisk, mount, "sh"]);
   assert.equal(await child.line(), "filled ENOSPC");
   assert.match(
     (await child.line())!,
@@ -101,28 +101,29 @@ test("a full disk is told as such, and the lease that was held is still held", a
   assert.equal(await child.line(), "again granted");
 });
 
-test("a statement that rolled back by itself is told as what it is, and the engine goes on", async () => {
-  await using ground = new Ground();
-  await using locks = await connect(ground.url);
+test("a statement that rolls back by itself is reported with its own error, and the engine works on", async () => {
+  await using server = new TestServer();
+  await using locks = await connect(server.url);
   const rollBack = (on: string) =>
-    ground.sql(`CREATE TRIGGER broken BEFORE ${on} BEGIN SELECT RAISE(ROLLBACK, 'made up'); END`);
+    server.sql(`CREATE TRIGGER broken BEFORE ${on} BEGIN SELECT RAISE(ROLLBACK, 'made up'); END`);
   await rollBack("INSERT ON grants");
   await assert.rejects(locks.acquire("a"), { code: "ENGINE", effect: "none", message: /made up/ });
-  await ground.sql("DROP TRIGGER broken");
+  await server.sql("DROP TRIGGER broken");
   await locks.run("a", () => {});
-  // The counter is moved by whoever opens the file after another boot, on a connection of its own.
-  await ground.sql("UPDATE counter SET boot = 'another'");
+  // The first process that opens the file after a boot changes the counter, on a separate
+  // connection.
+  await server.sql("UPDATE counter SET boot = 'another'");
   await rollBack("UPDATE ON counter");
-  await assert.rejects(connect(ground.url), { code: "ENGINE", message: /made up/ });
-  await ground.sql("DROP TRIGGER broken");
-  await (await connect(ground.url)).close();
+  await assert.rejects(connect(server.url), { code: "ENGINE", message: /made up/ });
+  await server.sql("DROP TRIGGER broken");
+  await (await connect(server.url)).close();
 });
 
-test("a process that has too many files open is told so, and not that a file is closed to it", async () => {
-  await using ground = new Ground();
-  const child = ground.child(
+test("a process with too many open files gets an error that says so, not one about file permissions", async () => {
+  await using server = new TestServer();
+  const child = server.child(
     "crowded",
-    [ground.url],
+    [server.url],
     ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh"],
   );
   assert.equal(
@@ -132,14 +133,14 @@ test("a process that has too many files open is told so, and not that a file is 
   assert.equal(await child.line(), "opened");
 });
 
-test("a network file system is refused by its type", () => {
+test("a network file system is recognized by its type and refused", () => {
   assert.throws(() => refuseNetworkFileSystem(0x6969, "/mnt/x"), /network file system \(NFS\)/);
   assert.throws(() => refuseNetworkFileSystem(-11317950, "/mnt/x"), /\(CIFS\)/);
   refuseNetworkFileSystem(0xef53, "/home/x");
   refuseNetworkFileSystem(0x01021994, "/dev/shm/x");
 });
 
-test("a URL with a host, an odd parameter or :memory: is refused with the right way to write it", async () => {
+test("a URL with a host, an unknown parameter or :memory: is refused, and the error says what to write", async () => {
   await assert.rejects(
     connect("sqlite://locks.db"),
     (e) => e instanceof UsageError && /write "sqlite:locks.db"/.test(e.message),
@@ -149,14 +150,14 @@ test("a URL with a host, an odd parameter or :memory: is refused with the right 
 });
 
 test("without a path the file is in the user's state folder", async () => {
-  await using ground = new Ground();
+  await using server = new TestServer();
   const before = process.env.XDG_STATE_HOME;
-  process.env.XDG_STATE_HOME = ground.folder;
+  process.env.XDG_STATE_HOME = server.folder;
   try {
     const locks = await connect("sqlite:");
     assert.equal(await locks.run("a", (lease) => lease.held), true);
     await locks.close();
-    assert.ok(readFileSync(join(ground.folder, "holdfast", "locks.db")).length > 0);
+    assert.ok(readFileSync(join(server.folder, "holdfast", "locks.db")).length > 0);
   } finally {
     if (before === undefined) delete process.env.XDG_STATE_HOME;
     else process.env.XDG_STATE_HOME = before;

@@ -1,4 +1,4 @@
-// Who is dead, who only looks dead, and what each costs a waiter.
+// Which processes are dead, which only seem dead, and how long each delays a waiter.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
@@ -6,57 +6,57 @@ import { test } from "node:test";
 import { connect } from "../../../../connect.js";
 import { systemClock } from "../../../../core/runtime/clock.js";
 import { soon, timed } from "../../../../test-support/soon.fixture.js";
-import { isProvenDead, readHost } from "../../file/host.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { isProvenDead, readProcessIdentity } from "../../file/process-identity.js";
+import { TestServer } from "../support/test-server.fixture.js";
 
 const LONG_TTL = '{"ttlMs":60000}';
-/** Half of what a holder would be waited for whose death nobody notices. */
+/** Half the ttl: a waiter that succeeds in this time did not wait until the lease expired. */
 const PATIENCE_MS = 30_000;
 
-test("a holder killed with SIGKILL is succeeded long before its ttl", async () => {
-  await using ground = new Ground();
-  const child = ground.child("holder", [ground.url, "a", LONG_TTL]);
+test("a holder killed with SIGKILL is replaced long before its ttl is over", async () => {
+  await using server = new TestServer();
+  const child = server.child("holder", [server.url, "a", LONG_TTL]);
   await child.line();
   child.process.kill("SIGKILL");
   await child.exited;
-  await using locks = await connect(ground.url);
+  await using locks = await connect(server.url);
   const lease = await locks.acquire("a", { waitMs: PATIENCE_MS });
   assert.ok(lease.held);
 });
 
-test("a holder killed while somebody already waits is succeeded within two heartbeats", async () => {
+test("a holder killed while another process waits is replaced within two heartbeats", async () => {
   await soon(1_000, async () => {
-    await using ground = new Ground();
-    const child = ground.child("holder", [ground.url, "a", LONG_TTL]);
+    await using server = new TestServer();
+    const child = server.child("holder", [server.url, "a", LONG_TTL]);
     await child.line();
-    await using locks = await connect(ground.url);
+    await using locks = await connect(server.url);
     const waiting = locks.acquire("a", { waitMs: PATIENCE_MS });
-    await inLine(locks, "a", 1);
+    await waitForWaiters(locks, "a", 1);
     child.process.kill("SIGKILL");
     return await timed(() => waiting);
   });
 });
 
-test("a dead holder's lock-delay is respected, counted from when its death was noticed", async () => {
-  await using ground = new Ground();
-  const child = ground.child("holder", [ground.url, "a", '{"ttlMs":60000,"lockDelayMs":700}']);
+test("a dead holder's lock-delay counts from when its death is noticed", async () => {
+  await using server = new TestServer();
+  const child = server.child("holder", [server.url, "a", '{"ttlMs":60000,"lockDelayMs":700}']);
   await child.line();
   child.process.kill("SIGKILL");
   await child.exited;
-  // Whoever opens the file looks for the dead.
+  // Opening the file looks for dead processes.
   const startedAt = systemClock.now();
-  await using locks = await connect(ground.url);
+  await using locks = await connect(server.url);
   await locks.acquire("a", { waitMs: PATIENCE_MS });
   const tookMs = systemClock.now() - startedAt;
   assert.ok(tookMs >= 690 && tookMs < PATIENCE_MS, `took ${tookMs} ms`);
 });
 
-test("a stopped holder is not dead: its ttl is waited out", async () => {
-  await using ground = new Ground();
-  const child = ground.child("holder", [ground.url, "a", '{"ttlMs":4000}']);
+test("a stopped holder is not dead, so its ttl is waited out", async () => {
+  await using server = new TestServer();
+  const child = server.child("holder", [server.url, "a", '{"ttlMs":4000}']);
   await child.line();
   child.process.kill("SIGSTOP");
-  await using locks = await connect(ground.url);
+  await using locks = await connect(server.url);
   assert.equal(await locks.tryAcquire("a"), null);
   await using lease = await locks.acquire("a", { waitMs: PATIENCE_MS });
   child.process.kill("SIGCONT");
@@ -67,8 +67,8 @@ test("a stopped holder is not dead: its ttl is waited out", async () => {
   assert.equal(await locks.check(lease.sequencer), true, "the successor keeps its lease");
 });
 
-test("a pid that now belongs to a later process is proof of death; one we may not signal is not", () => {
-  const self = readHost();
+test("a pid that belongs to a later process proves death; another frame or pid namespace proves nothing", () => {
+  const self = readProcessIdentity();
   const child = spawnSync(process.execPath, ["-e", ""]);
   assert.equal(isProvenDead({ ...self, pid: child.pid }, self), true, "no such process");
   assert.equal(
@@ -89,41 +89,41 @@ test("a pid that now belongs to a later process is proof of death; one we may no
   );
 });
 
-test("a dead holder in another pid namespace is waited out, not reclaimed", async () => {
-  await using ground = new Ground();
-  const child = ground.child("holder", [ground.url, "a", '{"ttlMs":4000}']);
+test("a dead holder in another pid namespace keeps its lease until the ttl is over", async () => {
+  await using server = new TestServer();
+  const child = server.child("holder", [server.url, "a", '{"ttlMs":4000}']);
   await child.line();
-  await ground.sql("UPDATE peers SET pid_namespace = 'pid:[1]'");
+  await server.sql("UPDATE peers SET pid_namespace = 'pid:[1]'");
   child.process.kill("SIGKILL");
   await child.exited;
-  await using locks = await connect(ground.url);
+  await using locks = await connect(server.url);
   assert.equal(await locks.tryAcquire("a"), null, "nobody here can know that it is dead");
   await locks.acquire("a", { waitMs: PATIENCE_MS });
 });
 
 test("a grant of another boot is waited out on the observer's own clock", async () => {
-  // Instants of another frame are meaningless here: one that looks long over must not count.
-  await using ground = new Ground();
-  const before = await connect(ground.url);
+  // An instant of another frame means nothing here, even if it seems long past.
+  await using server = new TestServer();
+  const before = await connect(server.url);
   await before.acquire("a", { ttlMs: 800, renew: false });
-  await ground.sql("UPDATE grants SET frame = 'boot/other', expires_at = 1");
+  await server.sql("UPDATE grants SET frame = 'boot/other', expires_at = 1");
   const startedAt = systemClock.now();
-  await using after = await connect(ground.url);
+  await using after = await connect(server.url);
   await after.acquire("a", { waitMs: PATIENCE_MS });
   const tookMs = systemClock.now() - startedAt;
   assert.ok(tookMs >= 780 && tookMs < PATIENCE_MS, `took ${tookMs} ms`);
   await before.close();
 });
 
-test("a grant of another frame that is renewed meanwhile starts its life again", async () => {
-  await using ground = new Ground();
-  const before = await connect(ground.url);
+test("a grant of another frame is waited out from its latest renewal", async () => {
+  await using server = new TestServer();
+  const before = await connect(server.url);
   await before.acquire("a", { ttlMs: 3_000, renew: false });
-  await ground.sql("UPDATE grants SET frame = 'boot/other', expires_at = 1");
-  await using after = await connect(ground.url);
+  await server.sql("UPDATE grants SET frame = 'boot/other', expires_at = 1");
+  await using after = await connect(server.url);
   assert.equal(await after.tryAcquire("a"), null);
   await new Promise((done) => setTimeout(done, 2_000));
-  await ground.sql("UPDATE grants SET version = version + 1");
+  await server.sql("UPDATE grants SET version = version + 1");
   assert.equal(await after.tryAcquire("a"), null);
   await new Promise((done) => setTimeout(done, 1_500));
   assert.equal(
@@ -135,59 +135,59 @@ test("a grant of another frame that is renewed meanwhile starts its life again",
   await before.close();
 });
 
-test("containers that share a volume exclude each other, whatever their clocks say", async (t) => {
+test("containers that share a volume exclude each other, even if their clocks differ", async (t) => {
   if (process.getuid?.() !== 0) {
     t.diagnostic("needs root to make namespaces; npm test as root covers it");
     return;
   }
-  // Its monotonic clock is 5,000 s ahead of ours and its pids are its own.
+  // The container's monotonic clock is 5,000 s ahead of ours, and it has its own pids.
   const container = ["unshare", "--time", "--monotonic", "5000", "--pid", "--fork", "--kill-child"];
   execFileSync(container[0]!, [...container.slice(1), "true"]);
-  await using ground = new Ground();
-  const child = ground.child("holder", [ground.url, "a", '{"ttlMs":4000}'], container);
+  await using server = new TestServer();
+  const child = server.child("holder", [server.url, "a", '{"ttlMs":4000}'], container);
   assert.match((await child.line())!, /^held/);
-  await using locks = await connect(ground.url);
+  await using locks = await connect(server.url);
   assert.equal(await locks.tryAcquire("a"), null);
   await new Promise((done) => setTimeout(done, 6_000));
-  assert.equal(await locks.tryAcquire("a"), null, "it renews, so it lives, longer than its ttl");
+  assert.equal(await locks.tryAcquire("a"), null, "it renews, so it lives longer than its ttl");
   child.process.kill("SIGKILL");
   await child.exited;
   const lease = await locks.acquire("a", { waitMs: PATIENCE_MS });
-  // And the other way round: the container waits for us, and is woken by our release.
-  const waiter = ground.child(
+  // Now the container waits for us, and our release wakes it.
+  const waiter = server.child(
     "holder",
-    [ground.url, "a", '{"ttlMs":4000,"waitMs":60000}'],
+    [server.url, "a", '{"ttlMs":4000,"waitMs":60000}'],
     container,
   );
-  await inLine(locks, "a", 1);
+  await waitForWaiters(locks, "a", 1);
   await lease.release();
   assert.match((await waiter.line())!, /^held/);
 });
 
-test("a bell that is lost costs a heartbeat, not the turn", async () => {
+test("a lost wake-up delays a waiter by one heartbeat, and it still gets its turn", async () => {
   await soon(1_500, async () => {
-    await using ground = new Ground();
-    const child = ground.child("holder", [ground.url, "a", LONG_TTL]);
+    await using server = new TestServer();
+    const child = server.child("holder", [server.url, "a", LONG_TTL]);
     await child.line();
-    await using locks = await connect(ground.url);
+    await using locks = await connect(server.url);
     const waiting = locks.acquire("a", { waitMs: PATIENCE_MS });
-    await inLine(locks, "a", 1);
-    rmSync(`${ground.path}-bells`, { recursive: true });
+    await waitForWaiters(locks, "a", 1);
+    rmSync(`${server.path}-bells`, { recursive: true });
     child.say("release");
     return await timed(() => waiting);
   });
 });
 
-test("dead waiters in line cost their successors nothing", async () => {
+test("dead waiters in the queue do not delay the waiters behind them", async () => {
   await soon(500, async () => {
-    await using ground = new Ground();
-    await using locks = await connect(ground.url);
+    await using server = new TestServer();
+    await using locks = await connect(server.url);
     const lease = await locks.acquire("a");
-    const dead = [1, 2, 3].map(() => ground.child("holder", [ground.url, "a", LONG_TTL]));
-    await inLine(locks, "a", 3);
-    await using other = await connect(ground.url);
+    const dead = [1, 2, 3].map(() => server.child("holder", [server.url, "a", LONG_TTL]));
+    await waitForWaiters(locks, "a", 3);
+    await using other = await connect(server.url);
     const waiting = other.acquire("a", { waitMs: PATIENCE_MS });
-    await inLine(locks, "a", 4);
+    await waitForWaiters(locks, "a", 4);
     for (const child of dead) {
       child.process.kill("SIGKILL");
       await child.exited;
@@ -199,17 +199,17 @@ test("dead waiters in line cost their successors nothing", async () => {
   });
 });
 
-test("a stopped waiter at the head delays its successors by one claim window", async () => {
+test("a stopped waiter at the head delays the waiters behind it by one claim window", async () => {
   await soon(3_000, async () => {
-    await using ground = new Ground();
-    await using locks = await connect(ground.url);
+    await using server = new TestServer();
+    await using locks = await connect(server.url);
     const lease = await locks.acquire("a");
     const patient = '{"ttlMs":60000,"waitMs":60000}';
-    const stopped = ground.child("holder", [ground.url, "a", patient]);
-    await inLine(locks, "a", 1);
-    await using other = await connect(ground.url);
+    const stopped = server.child("holder", [server.url, "a", patient]);
+    await waitForWaiters(locks, "a", 1);
+    await using other = await connect(server.url);
     const waiting = other.acquire("a", { waitMs: PATIENCE_MS });
-    await inLine(locks, "a", 2);
+    await waitForWaiters(locks, "a", 2);
     stopped.process.kill("SIGSTOP");
     const tookMs = await timed(async () => {
       await lease.release();
@@ -217,31 +217,31 @@ test("a stopped waiter at the head delays its successors by one claim window", a
     });
     stopped.process.kill("SIGCONT");
     await (await waiting).release();
-    assert.match((await stopped.line())!, /^held/, "it stands in line again and gets its turn");
+    assert.match((await stopped.line())!, /^held/, "it joins the queue again and gets its turn");
     return tookMs;
   });
 });
 
-test("a process that opens the file clears what dead ones left in it", async () => {
-  await using ground = new Ground();
-  const child = ground.child("holder", [ground.url, "left", LONG_TTL]);
+test("a process that opens the file removes the rows of dead processes", async () => {
+  await using server = new TestServer();
+  const child = server.child("holder", [server.url, "left", LONG_TTL]);
   await child.line();
   child.process.kill("SIGKILL");
   await child.exited;
-  await (await connect(ground.url)).close();
+  await (await connect(server.url)).close();
   for (const table of ["grants", "waiters", "peers", "sightings", "tombstones"]) {
-    assert.deepEqual(await ground.sql(`SELECT * FROM ${table}`), [], table);
+    assert.deepEqual(await server.sql(`SELECT * FROM ${table}`), [], table);
   }
 });
 
-async function inLine(
+async function waitForWaiters(
   locks: Awaited<ReturnType<typeof connect>>,
   resource: string,
   count: number,
 ): Promise<void> {
   const until = systemClock.now() + PATIENCE_MS;
   while ((await locks.inspect(resource)).waiters.length < count) {
-    assert.ok(systemClock.now() < until, `${count} waiters never stood in line`);
+    assert.ok(systemClock.now() < until, `fewer than ${count} waiters joined the queue`);
     await new Promise((look) => setTimeout(look, 10));
   }
 }

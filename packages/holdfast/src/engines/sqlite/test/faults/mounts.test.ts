@@ -1,71 +1,71 @@
-// Files that mounts give a second name or another inode.
+// Files that get a second name or another inode from a mount.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { connect } from "../../../../connect.js";
-import { canRun, Ground } from "../support/test-server.fixture.js";
+import { canRun, TestServer } from "../support/test-server.fixture.js";
 
-test("a file that is mounted by itself is refused: what SQLite keeps beside it is not shared", async (t) => {
-  await using ground = new Ground();
-  const mounted = join(ground.folder, "one file.db");
+test("a file that is mounted by itself is refused, because its -wal and -shm are not shared", async (t) => {
+  await using server = new TestServer();
+  const mounted = join(server.folder, "one file.db");
   writeFileSync(mounted, "");
-  const container = mounting(`mount --bind "${ground.path}" "${mounted}"`);
-  await using locks = await connect(ground.url);
+  const container = mounting(`mount --bind "${server.path}" "${mounted}"`);
+  await using locks = await connect(server.url);
   if (!canRun(t, container)) return;
   await locks.acquire("a");
-  const rival = ground.child("rival", [`sqlite:${mounted}`, "a"], container);
+  const rival = server.child("rival", [`sqlite:${mounted}`, "a"], container);
   assert.match((await rival.line())!, /^refused .* is mounted by itself.*Mount its folder instead/);
 });
 
-test("a file of a folder that is mounted elsewhere is the same one there", async (t) => {
-  await using ground = new Ground();
-  const mounted = join(ground.folder, "elsewhere");
+test("a file in a folder that is mounted a second time is the same file there", async (t) => {
+  await using server = new TestServer();
+  const mounted = join(server.folder, "elsewhere");
   mkdirSync(mounted);
-  const container = mounting(`mount --bind "${ground.folder}" "${mounted}"`);
-  await using locks = await connect(ground.url);
+  const container = mounting(`mount --bind "${server.folder}" "${mounted}"`);
+  await using locks = await connect(server.url);
   if (!canRun(t, container)) return;
   const lease = await locks.acquire("a");
   const url = `sqlite:${mounted}/locks.db`;
-  assert.equal(await ground.child("rival", [url, "a"], container).line(), "busy");
+  assert.equal(await server.child("rival", [url, "a"], container).line(), "busy");
   await lease.release();
-  assert.match((await ground.child("rival", [url, "a"], container).line())!, /^granted/);
+  assert.match((await server.child("rival", [url, "a"], container).line())!, /^granted/);
 });
 
-test("a file of an overlay file system keeps its leases, and is missed when it is removed", async (t) => {
+test("a file on an overlay file system keeps its leases, and its removal is noticed", async (t) => {
   // The file comes from a lower layer on another file system: opening it for writing copies it up,
   // which gives it another inode.
-  await using ground = new Ground();
-  await (await connect(ground.url)).close();
+  await using server = new TestServer();
+  await (await connect(server.url)).close();
   const [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map((name) => {
-    const folder = join(ground.folder, name);
+    const folder = join(server.folder, name);
     mkdirSync(folder);
     return folder;
   });
   const layers = `lowerdir=${lower},upperdir=${upper},workdir=${work}`;
   const container = mounting(
-    `mount -t tmpfs tmpfs "${lower}" && cp "${ground.path}" "${lower}" &&
+    `mount -t tmpfs tmpfs "${lower}" && cp "${server.path}" "${lower}" &&
      mount -t overlay overlay -o "${layers}" "${merged}"`,
   );
   if (!canRun(t, container)) return;
   const options = '{"ttlMs":4000}';
-  const holder = ground.child("holder", [`sqlite:${merged}/locks.db`, "a", options], container);
+  const holder = server.child("holder", [`sqlite:${merged}/locks.db`, "a", options], container);
   assert.match((await holder.line())!, /^held/);
   await new Promise((done) => setTimeout(done, 6_000));
   holder.say("state");
-  assert.equal(await holder.line(), "state true", "its file has not moved");
+  assert.equal(await holder.line(), "state true", "its file is still in place");
   const inside = ["--mount", `--target=${holder.process.pid}`];
   execFileSync("nsenter", [...inside, "rm", `${merged}/locks.db`]);
-  for (let looks = 0, state = ""; state !== "state false"; looks++) {
-    assert.ok(looks < 300, "it still believes in its lease");
+  for (let attempts = 0, state = ""; state !== "state false"; attempts++) {
+    assert.ok(attempts < 300, "the holder still believes that it has its lease");
     await new Promise((done) => setTimeout(done, 100));
     holder.say("state");
     state = (await holder.line())!;
   }
 });
 
-/** Runs what follows in a mount namespace of its own, which is gone with it. */
+/** Runs a program in its own mount namespace, which ends with it. */
 function mounting(command: string): readonly string[] {
   return ["unshare", "--mount", "sh", "-c", `${command} && exec "$@"`, "sh"];
 }

@@ -1,16 +1,16 @@
-// Opens files until no more can be, connects in vain, closes some, and connects: crowded <url>.
+// Opens files up to the limit, fails to connect, closes the files, and connects: crowded <url>.
 import { closeSync, openSync } from "node:fs";
 import { connect } from "../../../../connect.js";
 import { EngineError } from "../../../../errors.js";
 
 const [url = ""] = process.argv.slice(2);
-// Loads what is needed to connect, and makes the file.
+// Loads the modules that connect needs, and creates the file.
 await (await connect(url)).close();
 const files: number[] = [];
 try {
   for (;;) files.push(openSync("/dev/null", "r"));
 } catch {
-  // That was the last one.
+  // The limit is reached.
 }
 try {
   await connect(url);

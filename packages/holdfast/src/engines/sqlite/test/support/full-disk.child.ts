@@ -1,4 +1,4 @@
-// Fills the small disk it is given, and reports what a user would see: full-disk <folder>.
+// Fills the small disk under a folder, and prints what a user sees: full-disk <folder>.
 import { appendFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "../../../../connect.js";

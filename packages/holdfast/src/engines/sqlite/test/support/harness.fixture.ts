@@ -10,7 +10,7 @@ import { resolveSqlite } from "../../options.js";
 
 const TABLES = ["grants", "waiters", "peers", "tombstones", "sightings"];
 
-/** On a file in this folder, which is made at the first use. */
+/** Uses a database file in this folder. The first use creates it. */
 export function harness(folder: string): Harness {
   const path = join(folder, "locks.db");
   return {
@@ -18,7 +18,7 @@ export function harness(folder: string): Harness {
     traits: SQLITE_TRAITS,
     url: `sqlite:${path}`,
     open: () => sqliteEngine({ path }),
-    // The counter stays: that tokens rise across whatever happened before is part of the laws.
+    // The counter stays: the laws demand that tokens rise across everything that happened before.
     async reset() {
       const engine = new SqliteEngine(resolveSqlite({ path }));
       await engine.open();
@@ -37,12 +37,13 @@ export function harness(folder: string): Harness {
       beside(path, (client) => {
         client.prepare("UPDATE tombstones SET until = until - ?1").run(ms);
       }),
-    // There is no server to restart: every law opens the file anew, and durability.test.ts cuts the power.
+    // There is no server to restart: every law opens the file again, and durability.test.ts
+    // simulates a power cut.
     restart: () => {},
     truth: (resource) => beside(path, (client) => trueGrants(client, resource)),
-    // The backend works in this process.
+    // The backend runs inside this process.
     serverTimeUs: () => process.cpuUsage().user + process.cpuUsage().system,
-    // A waiter is there as long as its peer is heard of.
+    // A waiter is present as long as its peer has recent heartbeats.
     silence: (resource, ms) =>
       beside(path, (client) => {
         const silenced = "SELECT peer FROM waiters WHERE resource = ?1";
@@ -55,7 +56,7 @@ export function harness(folder: string): Harness {
   };
 }
 
-/** Of the rows alone. */
+/** The live grants, read from the rows alone. */
 export function trueGrants(client: SqlClient, resource: string) {
   const rows = client
     .prepare("SELECT token, expires_at FROM grants WHERE resource = ?1")
@@ -69,7 +70,7 @@ export function trueGrants(client: SqlClient, resource: string) {
     .filter(({ remainingMs }) => remainingMs > 0);
 }
 
-/** Through the engine's own binding: a second SQLite in one process would drop its locks. */
+/** Uses the engine's own binding: a second SQLite in one process would drop its locks. */
 async function beside<T>(path: string, work: (client: SqlClient) => T): Promise<T> {
   const client = await openDatabase(resolveSqlite({ path }), "quick");
   try {
@@ -82,7 +83,7 @@ async function beside<T>(path: string, work: (client: SqlClient) => T): Promise<
 
 type Garble = (answer: unknown) => unknown;
 
-/** What a binding could say that is no answer to the statement. */
+/** Values that a binding could return and that are not an answer to the statement. */
 const SHAPES: Record<string, Garble> = {
   null: () => null,
   "a string": () => "granted",

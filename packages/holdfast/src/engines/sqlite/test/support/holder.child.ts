@@ -1,5 +1,5 @@
-// Holds one resource until told to go: holder <url> <resource> <acquire options as JSON>.
-// Says "held <token>", then answers each line of its input: "state", "release", "exit".
+// Holds one resource until it is told to exit: holder <url> <resource> <acquire options as JSON>.
+// Prints "held <token>", then answers each line of its input: "state", "release", "exit".
 import { createInterface } from "node:readline";
 import { connect } from "../../../../connect.js";
 

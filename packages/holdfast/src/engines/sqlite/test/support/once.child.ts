@@ -1,5 +1,5 @@
-// Runs once, and stays until it is killed or its input ends: once <url> <resource> <atLeastMs>.
-// Says "ran" or "kept out".
+// Calls once, and runs until it is killed or its input ends: once <url> <resource> <atLeastMs>.
+// Prints "ran" or "kept out".
 import { connect } from "../../../../connect.js";
 
 const [url = "", resource = "", atLeastMs = "0"] = process.argv.slice(2);

@@ -1,5 +1,5 @@
-// Asks once and does not wait: rival <url> <resource>. Says "granted <token>", "busy" or "refused
-// <message>", and ends.
+// Tries to acquire once, without waiting: rival <url> <resource>. Prints "granted <token>", "busy"
+// or "refused <message>", and ends.
 import { connect } from "../../../../connect.js";
 import { EngineError } from "../../../../errors.js";
 

@@ -7,14 +7,20 @@ import { Child } from "../../../../test-support/child.fixture.js";
 import { openDatabase } from "../../file/database.js";
 import { resolveSqlite } from "../../options.js";
 
-/** A folder of its own for each test, gone with everything in it afterwards. */
-export class Ground implements AsyncDisposable {
+/**
+ * A folder for one test, with its database file and child processes. All are removed after the
+ * test.
+ */
+export class TestServer implements AsyncDisposable {
   readonly folder = mkdtempSync(join(tmpdir(), "holdfast-sqlite-"));
   readonly path = join(this.folder, "locks.db");
   readonly url = `sqlite:${this.path}`;
   readonly #children: Child[] = [];
 
-  /** Runs one statement beside the engine, through the same SQLite: a second one would drop its locks. */
+  /**
+   * Runs one statement through the engine's own binding: a second SQLite in one process drops its
+   * locks.
+   */
   async sql(statement: string): Promise<Record<string, unknown>[]> {
     const client = await openDatabase(resolveSqlite({ path: this.path }), "quick");
     client.exec("PRAGMA busy_timeout = 2000");
@@ -25,7 +31,7 @@ export class Ground implements AsyncDisposable {
     }
   }
 
-  /** Starts a fixture beside this file; its lines of output arrive one by one. */
+  /** Starts a child program from this folder. Its output can be read line by line. */
   child(fixture: string, args: readonly string[], under: readonly string[] = []): Child {
     const child = new Child(new URL(`${fixture}.child.js`, import.meta.url), args, under);
     this.#children.push(child);
@@ -38,7 +44,7 @@ export class Ground implements AsyncDisposable {
   }
 }
 
-/** Says why not, where the system does not let us make such a namespace. */
+/** Whether the system lets us make such a namespace; if not, the test's diagnostic says why. */
 export function canRun(t: TestContext, [command, ...args]: readonly string[]): boolean {
   const { status, stderr, error } = spawnSync(command!, [...args, "true"], { encoding: "utf8" });
   if (status === 0) return true;

@@ -4,33 +4,33 @@ import type { Fault, Place } from "../../../../test-support/torture/player.fixtu
 import { openDatabase } from "../../file/database.js";
 import { resolveSqlite } from "../../options.js";
 import { trueGrants } from "./harness.fixture.js";
-import { Ground } from "./test-server.fixture.js";
+import { TestServer } from "./test-server.fixture.js";
 
 const TTL_MS = 1_500;
 const LONGEST_LOCK_MS = 600;
 const BEGINS = 1_000;
 
-/** One file; what goes wrong there is processes that die, stop, or keep the file to themselves. */
+/** One file. The faults are processes that die, that stop, or that keep the write lock. */
 export async function sqlitePlace(): Promise<Place> {
-  const ground = new Ground();
-  await (await connect(ground.url)).close();
-  const records = await openDatabase(resolveSqlite({ path: ground.path }), "quick");
+  const server = new TestServer();
+  await (await connect(server.url)).close();
+  const records = await openDatabase(resolveSqlite({ path: server.path }), "quick");
   return {
     ttlMs: TTL_MS,
     can: { shared: true, limits: true, lockDelay: true },
-    url: () => ground.url,
-    directUrl: ground.url,
+    url: () => server.url,
+    directUrl: server.url,
     noticesDeath: true,
-    faults: [locked(ground.path)],
+    faults: [locked(server.path)],
     truth: (resource) => trueGrants(records, resource),
     async [Symbol.asyncDispose]() {
       records.close();
-      await ground[Symbol.asyncDispose]();
+      await server[Symbol.asyncDispose]();
     },
   };
 }
 
-/** A crowd of others writes, too. Waiting inside SQLite would keep this process from its work. */
+/** Many processes write at once. SQLite's own wait would block this process, so this retries. */
 async function begin(client: { exec(sql: string): void }): Promise<void> {
   for (let tries = 0; ; tries++) {
     try {
@@ -42,7 +42,7 @@ async function begin(client: { exec(sql: string): void }): Promise<void> {
   }
 }
 
-/** Somebody else writes to the file for a while. */
+/** Another connection keeps the write lock for a while. */
 function locked(path: string): Fault {
   return {
     name: "file locked",

@@ -2,22 +2,25 @@ import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 
-/** What identifies a process well enough to prove, later and from another process, that it died. */
-export interface Host {
+/** Identifies a process well enough that another process can prove later that it died. */
+export interface ProcessIdentity {
   readonly boot: string;
   /**
-   * One boot and one time namespace. Instants of hostInstant() compare only between processes of
-   * one frame, and so do start times, which /proc shows shifted by the reader's time namespace.
+   * A frame is one boot and one time namespace. Instants of hostInstant() can be compared only
+   * between processes of one frame. The same is true of start times, because /proc shifts them by
+   * the reader's time namespace.
    */
   readonly frame: string;
   readonly pidNamespace: string;
   readonly pid: number;
-  /** Start time in clock ticks since boot: tells a process from a later one with the same pid. */
+  /**
+   * Start time in clock ticks since boot. It distinguishes a process from a later one with the same
+   * pid.
+   */
   readonly started: string;
 }
 
-/** This process, on this boot of this host. */
-export function readHost(): Host {
+export function readProcessIdentity(): ProcessIdentity {
   const boot = readBoot();
   return {
     boot,
@@ -29,10 +32,11 @@ export function readHost(): Host {
 }
 
 /**
- * Dead is a proof, not a guess: only in our own frame and pid namespace does a pid say anything. A
- * process that we may not signal is alive. In doubt it is alive, and its lease is waited out.
+ * Death must be proven, not guessed: a pid means something only in our own frame and pid namespace.
+ * A process that we may not signal is alive. In doubt the process counts as alive, and others wait
+ * until its lease expires.
  */
-export function isProvenDead(other: Host, self: Host): boolean {
+export function isProvenDead(other: ProcessIdentity, self: ProcessIdentity): boolean {
   if (other.frame !== self.frame || other.pidNamespace !== self.pidNamespace) return false;
   if (self.pidNamespace === UNKNOWN || other.pid === self.pid) return false;
   try {
@@ -42,16 +46,16 @@ export function isProvenDead(other: Host, self: Host): boolean {
   }
   const now = readStat(other.pid);
   if (now === null) return false;
-  // A process nobody has collected yet is dead once its last thread is: it can write no more.
+  // A zombie is dead once its last thread has ended: it can no longer write.
   if (now.state === "Z" && now.threads <= 1) return true;
   return other.started !== UNKNOWN && now.started !== other.started;
 }
 
 /**
- * Whether the other names another boot. Usually it ran before the last one, but a container may be
- * shown a boot id of its own and be alive. A boot without a name says nothing.
+ * Whether the other process names another boot. Usually it ran before the last boot, but a
+ * container may see a boot id of its own and be alive. An unnamed boot proves nothing.
  */
-export function isOfOtherBoot(other: Host, self: Host): boolean {
+export function isOfOtherBoot(other: ProcessIdentity, self: ProcessIdentity): boolean {
   const named = !other.boot.startsWith(UNNAMED) && !self.boot.startsWith(UNNAMED);
   return named && other.boot !== self.boot;
 }
@@ -66,14 +70,14 @@ function readBoot(): string {
     }
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
   } catch {
-    // No way to name this boot: then no process shares our frame, and everything is waited out.
+    // This boot has no name, so no process shares our frame, and all leases are waited out.
     return unnamed();
   }
 }
 
 /**
- * The number of a namespace is given again when nobody uses it any more, and its successor may have
- * another clock. The offsets tell the two apart.
+ * The system reuses the number of a namespace that no process uses any more, and the new namespace
+ * may have another clock. The clock offsets distinguish the two.
  */
 function readTimeNamespace(): string {
   if (process.platform === "darwin") return "one";
@@ -88,12 +92,13 @@ function readTimeNamespace(): string {
     const offsets = readFileSync("/proc/self/timens_offsets", "latin1").match(/-?\d+/g) ?? [];
     return `${namespace}/${offsets.join(",")}`;
   } catch {
-    // We cannot tell which processes share our clock: treat none as sharing it, and wait everything out.
+    // It is unknown which processes share our clock. None counts as sharing it, and all leases are
+    // waited out.
     return unnamed();
   }
 }
 
-/** Unlike a time namespace, one whose number is given again took all of its processes with it. */
+/** Reuse of a pid namespace's number is harmless: all processes of the old namespace are dead. */
 function readPidNamespace(): string {
   if (process.platform === "darwin") return "one";
   try {
@@ -113,7 +118,9 @@ interface Stat {
   readonly started: string;
 }
 
-/** Of /proc/<pid>/stat. The name in field 2 may contain anything, so fields count from its end. */
+/**
+ * Reads /proc/<pid>/stat. The name in field 2 may contain anything, so fields count from its end.
+ */
 function readStat(pid: number): Stat | null {
   try {
     // A /proc that was mounted in another pid namespace shows another process under this number.
@@ -122,7 +129,7 @@ function readStat(pid: number): Stat | null {
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return { state: fields[0]!, threads: Number(fields[17]), started: fields[19]! };
   } catch {
-    // Not Linux, or hidden from us: nothing is known of it, and so nothing proven.
+    // Not Linux, or hidden from us: nothing is known about the process, so nothing is proven.
     return null;
   }
 }

@@ -3,12 +3,12 @@ import type { Engine } from "../../engine.js";
 import type { EngineUrl } from "../../url.js";
 import { MysqlEngine } from "./engine.js";
 import { type MysqlEngineOptions, OPTIONS, resolveMysql, termsFromUrl } from "./options.js";
-import { makeSchema } from "./schema.js";
+import { ensureSchema } from "./schema.js";
 import { poolOf } from "./sessions/client.js";
 import { openFromUrl } from "./sessions/open.js";
 
 export { MYSQL_DEFAULTS, type MysqlEngineOptions, type MysqlHold } from "./options.js";
-export { createSchema, type SchemaOptions } from "./schema.js";
+export { init, type SchemaOptions } from "./schema.js";
 export type { MysqlCallbackPool, MysqlConnection, MysqlPool } from "./sessions/client.js";
 export {
   type ClaimHereOptions,
@@ -47,11 +47,11 @@ export async function mysqlFromUrl(url: EngineUrl): Promise<Engine> {
 }
 
 /** Makes the tables and routines that a URL's engine needs; says whether there was anything to do. */
-export async function prepareMysql(url: EngineUrl): Promise<boolean> {
+export async function initMysql(url: EngineUrl): Promise<boolean> {
   const { prefix, hold } = termsFromUrl(url);
   const { pool, close } = await openFromUrl(url, 1);
   try {
-    return await makeSchema(pool, {
+    return await ensureSchema(pool, {
       prefix,
       ...(hold === "shedlock" ? { shedlock: "shedlock" } : {}),
     });

@@ -38,19 +38,19 @@ export interface SchemaOptions {
 const OPTIONS: Known<SchemaOptions> = { prefix: true, shedlock: true };
 
 /** Creates tables and routines in the pool's database, or brings older ones up to date. */
-export async function createSchema(
+export async function init(
   client: MysqlPool | MysqlCallbackPool,
   options: SchemaOptions = {},
 ): Promise<void> {
-  await makeSchema(client, options);
+  await ensureSchema(client, options);
 }
 
 /** The same; says whether there was anything to do. */
-export async function makeSchema(
+export async function ensureSchema(
   client: MysqlPool | MysqlCallbackPool,
   options: SchemaOptions,
 ): Promise<boolean> {
-  refuseUnknown(options, OPTIONS, "createSchema");
+  refuseUnknown(options, OPTIONS, "init");
   const { shedlock, ...rest } = options;
   const hold = shedlock === undefined ? "rows" : "shedlock";
   const { prefix } = resolveMysql({ ...rest, hold });
@@ -155,7 +155,7 @@ export async function checkSchema(
   }
   if (found === SCHEMA_VERSION) return;
   if (found !== null && found > SCHEMA_VERSION) throw tooNew(prefix, found);
-  const create = `prepare(url) from "holdfast" or ${creation(prefix, hold)} from "holdfast/mysql"`;
+  const create = `init(url) from "holdfast" or ${creation(prefix, hold)} from "holdfast/mysql"`;
   const message =
     found === null
       ? `this database has no tables "${prefix}…" for locks. Run "npx @holdfast/cli init" with this URL, or call ${create}, once, as a user that may create them`
@@ -176,7 +176,7 @@ function creation(prefix: string, hold: MysqlHold): string {
     ...(usual ? [] : [`prefix: "${prefix}"`]),
     ...(hold === "rows" ? [] : ['shedlock: "shedlock"']),
   ].join(", ");
-  return options === "" ? "createSchema(client)" : `createSchema(client, { ${options} })`;
+  return options === "" ? "init(client)" : `init(client, { ${options} })`;
 }
 
 function wrongKind(prefix: string, hold: MysqlHold): EngineError {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import mysql from "mysql2";
 import { FencedOutError, UsageError } from "../../errors.js";
 import { type Play, playClaims, playFences } from "../../test-support/sql/transactions.fixture.js";
-import { claimInTransaction, createSchema, fenceInTransaction } from "./index.js";
+import { claimInTransaction, fenceInTransaction, init } from "./index.js";
 import { type Ground, scenes } from "./test/support/test-server.fixture.js";
 
 function onGround(ground: Ground) {
@@ -29,7 +29,7 @@ scenes({}, (play) => {
   playClaims(common);
 
   play("claims and fences are refused in the tables of ShedLock", async (ground) => {
-    await createSchema(ground.admin, { shedlock: "shedlock" });
+    await init(ground.admin, { shedlock: "shedlock" });
     await ground.admin.query(`INSERT INTO shedlock
       VALUES ('job', UTC_TIMESTAMP(3) + INTERVAL 1 MINUTE, UTC_TIMESTAMP(3), 'java')`);
     const lease = await ground.locks({ hold: "shedlock" }).acquire("f", { ttlMs: 60_000 });

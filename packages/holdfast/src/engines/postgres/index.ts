@@ -12,12 +12,12 @@ import {
   resolvePostgres,
   termsFromUrl,
 } from "./options.js";
-import { makeSchema } from "./schema.js";
+import { ensureSchema } from "./schema.js";
 import { isPool, type PgClient, type PgPool } from "./sessions/client.js";
 import { openFromUrl } from "./sessions/open.js";
 
 export { POSTGRES_DEFAULTS, type PostgresEngineOptions, type PostgresHold } from "./options.js";
-export { createSchema, type SchemaOptions } from "./schema.js";
+export { init, type SchemaOptions } from "./schema.js";
 export type { PgClient, PgPool, PgPoolClient, PgResult } from "./sessions/client.js";
 export {
   type ClaimHereOptions,
@@ -54,11 +54,11 @@ export async function postgresFromUrl(url: EngineUrl): Promise<Engine> {
 }
 
 /** Makes the tables and routines that a URL's engine needs; says whether there was anything to do. */
-export async function preparePostgres(url: EngineUrl): Promise<boolean> {
+export async function initPostgres(url: EngineUrl): Promise<boolean> {
   const { schema, hold } = termsFromUrl(url);
   const { pool, close } = await openFromUrl(url, 1);
   try {
-    return await makeSchema(pool, {
+    return await ensureSchema(pool, {
       schema,
       ...(hold === "shedlock" ? { shedlock: "shedlock" } : {}),
     });

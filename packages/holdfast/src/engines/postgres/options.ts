@@ -7,7 +7,7 @@ import { isPool, type PgClient, type PgPool } from "./sessions/client.js";
 export interface PostgresEngineOptions {
   /** pg's Pool, or a connected Client. It is used and never closed. */
   readonly client: PgPool | PgClient;
-  /** Where createSchema() made the tables. */
+  /** Where init() made the tables. */
   readonly schema?: string;
   /**
    * Whether to hear of grants and revocations through LISTEN, on one more connection. It takes a
@@ -95,7 +95,8 @@ function canQuery(client: unknown): client is PgClient {
 }
 
 function noClient(client: unknown): UsageError {
-  const advice = typeof client === "string" ? "; prepare(url) and connect(url) take a URL" : "";
+  const advice =
+    typeof client === "string" ? '; init(url) and connect(url) from "holdfast" take a URL' : "";
   return new UsageError(
     `client must be a Pool or a connected Client of pg, got ${kindOf(client)}${advice}`,
   );

@@ -42,19 +42,16 @@ const OPTIONS: Known<SchemaOptions> = { schema: true, shedlock: true };
  * Creates the schema, its tables and routines, or brings older ones up to date. Whoever uses the locks
  * meanwhile is held up for a moment at most, also while a dump or a long transaction reads the tables.
  */
-export async function createSchema(
-  client: PgPool | PgClient,
-  options: SchemaOptions = {},
-): Promise<void> {
-  await makeSchema(client, options);
+export async function init(client: PgPool | PgClient, options: SchemaOptions = {}): Promise<void> {
+  await ensureSchema(client, options);
 }
 
 /** The same; says whether there was anything to do. */
-export async function makeSchema(
+export async function ensureSchema(
   client: PgPool | PgClient,
   options: SchemaOptions,
 ): Promise<boolean> {
-  refuseUnknown(options, OPTIONS, "createSchema");
+  refuseUnknown(options, OPTIONS, "init");
   const { shedlock, ...rest } = options;
   const hold = shedlock === undefined ? "rows" : "shedlock";
   const { schema } = resolvePostgres({ ...rest, hold });
@@ -185,7 +182,7 @@ export async function checkSchema(
   }
   if (found === SCHEMA_VERSION) return;
   if (found !== undefined && found > SCHEMA_VERSION) throw tooNew(schema, found);
-  const create = `prepare(url) from "holdfast" or ${creation(schema, hold)} from "holdfast/postgres"`;
+  const create = `init(url) from "holdfast" or ${creation(schema, hold)} from "holdfast/postgres"`;
   const message =
     found === undefined
       ? `schema "${schema}" has no tables for locks. Run "npx @holdfast/cli init" with this URL, or call ${create}, once, as a user that may create them`
@@ -213,7 +210,7 @@ function creation(schema: string, hold: "rows" | "shedlock"): string {
     ...(usual ? [] : [`schema: "${schema}"`]),
     ...(hold === "rows" ? [] : ['shedlock: "shedlock"']),
   ].join(", ");
-  return options === "" ? "createSchema(client)" : `createSchema(client, { ${options} })`;
+  return options === "" ? "init(client)" : `init(client, { ${options} })`;
 }
 
 function wrongKind(schema: string, hold: "rows" | "shedlock"): EngineError {

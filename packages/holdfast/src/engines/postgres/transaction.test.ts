@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { UsageError } from "../../errors.js";
 import { type Play, playClaims, playFences } from "../../test-support/sql/transactions.fixture.js";
-import { claimInTransaction, createSchema, fenceInTransaction } from "./index.js";
+import { claimInTransaction, fenceInTransaction, init } from "./index.js";
 import { type Ground, scenes } from "./test/support/test-server.fixture.js";
 
 function onGround(ground: Ground) {
@@ -55,7 +55,7 @@ scenes({}, (play) => {
   }
 
   play("claims and fences are refused in the schema of ShedLock", async (ground) => {
-    await createSchema(ground.admin, { shedlock: "shedlock" });
+    await init(ground.admin, { shedlock: "shedlock" });
     await ground.admin.query(`INSERT INTO shedlock
       VALUES ('job', timezone('utc', now()) + interval '1 minute', timezone('utc', now()), 'java')`);
     const lease = await ground.locks({ hold: "shedlock" }).acquire("f", { ttlMs: 60_000 });

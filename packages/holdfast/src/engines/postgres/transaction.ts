@@ -15,7 +15,7 @@ import { isPool, type PgClient, type PgPool } from "./sessions/client.js";
 import { failureOf } from "./sessions/failure.js";
 
 export interface TransactionOptions {
-  /** Where createSchema() made the tables. */
+  /** Where init() made the tables. */
   readonly schema?: string;
 }
 

@@ -68,7 +68,7 @@ export async function expectSchemaMadeOnce(
   mixed: Engine,
 ): Promise<void> {
   await assert.rejects(engine.tryAcquire(claim("a"), now()), (error: EngineError) => {
-    return /createSchema\(client, \{ shedlock: "shedlock" \}\)/.test(error.message);
+    return /init\(client, \{ shedlock: "shedlock" \}\)/.test(error.message);
   });
   for (const make of makes) await make();
   assert.equal((await engine.tryAcquire(claim("a"), now())).kind, "granted");

@@ -1,4 +1,4 @@
-import { prepare } from "../../init.js";
+import { init } from "../../init.js";
 import { hangFault, relayFaults, relaysTo, restartFault } from "../torture/faults.fixture.js";
 import { disposeAll, type Place } from "../torture/player.fixture.js";
 
@@ -22,7 +22,7 @@ interface Admin {
 
 /** A database, and a relay for each process. */
 export async function sqlPlace(server: DatabaseServer, admin: Admin): Promise<Place> {
-  await prepare(server.url);
+  await init(server.url);
   const relays = (await relaysTo([server.port])).flat();
   return {
     ttlMs: TTL_MS,

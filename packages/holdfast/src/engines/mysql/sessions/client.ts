@@ -22,7 +22,8 @@ export function poolOf(client: MysqlPool | MysqlCallbackPool): MysqlPool {
     if ("promise" in client && typeof client.promise === "function") return client.promise();
     if ("getConnection" in client) return client;
   }
-  const advice = typeof client === "string" ? "; prepare(url) and connect(url) take a URL" : "";
+  const advice =
+    typeof client === "string" ? '; init(url) and connect(url) from "holdfast" take a URL' : "";
   throw new UsageError(
     `client must be a pool of mysql2 or of mysql2/promise, got ${kindOf(client)}${advice}`,
   );

@@ -27,7 +27,7 @@ const WAIT_S = 1;
 // has locked does not, and must not hold up the renewals that go along with it.
 const LOCKED_PAUSES_MS = [5, 15, 30, 60, 120];
 
-/** Calls the routines that createSchema() made. */
+/** Calls the routines that init() made. */
 export class MysqlDatabase implements Database {
   readonly #sessions: Sessions;
   readonly #prefix: string;

@@ -15,7 +15,7 @@ import { callOf, type Sessions } from "./sessions.js";
 // A grant that another renewal is at work on; with most disks that is over sooner.
 const RENEWAL_WAIT_MS = 250;
 
-/** Calls the routines that createSchema() made. */
+/** Calls the routines that init() made. */
 export class PostgresDatabase implements Database {
   readonly #sessions: Sessions;
   readonly #schema: string;

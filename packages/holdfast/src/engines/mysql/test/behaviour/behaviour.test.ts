@@ -12,7 +12,7 @@ import {
   expectRefusingPoolTold,
 } from "../../../../test-support/sql/empty-pool.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { createSchema, mysqlEngine } from "../../index.js";
+import { init, mysqlEngine } from "../../index.js";
 import { scenes } from "../support/test-server.fixture.js";
 
 scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
@@ -198,21 +198,21 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
   play("a missing or older schema names the call that helps", async (ground) => {
     const engine = ground.engine({ prefix: "other_" });
     await assert.rejects(engine.tryAcquire(claim("j"), now()), (error: EngineError) => {
-      assert.match(error.message, /createSchema\(client, \{ prefix: "other_" \}\)/);
+      assert.match(error.message, /init\(client, \{ prefix: "other_" \}\)/);
       return error.effect === "none";
     });
     const pools = [ground.pool(), ground.pool()];
-    await Promise.all(pools.map((pool) => createSchema(pool, { prefix: "other_" })));
+    await Promise.all(pools.map((pool) => init(pool, { prefix: "other_" })));
     assert.equal((await engine.tryAcquire(claim("j"), now())).kind, "granted");
     await ground.admin.query("DROP PROCEDURE other_version");
     await ground.admin.query("CREATE PROCEDURE other_version() SELECT 1 AS answer");
     const late = ground.engine({ prefix: "other_" });
-    await assert.rejects(late.tryAcquire(claim("j"), now()), /version 1, and 7.*createSchema/);
+    await assert.rejects(late.tryAcquire(claim("j"), now()), /version 1, and 7.*init/);
     await ground.admin.query(`DROP PROCEDURE other_look; DROP PROCEDURE other_run;
       CREATE PROCEDURE other_run(IN p_ops LONGTEXT, IN p_wait_s INT) SELECT '[]' AS answer`);
     await ground.admin.query(`ALTER TABLE other_grants
       DROP COLUMN renewal_order, DROP COLUMN token_index, DROP COLUMN is_left`);
-    await createSchema(ground.admin, { prefix: "other_" });
+    await init(ground.admin, { prefix: "other_" });
     assert.equal((await late.inspect("j", now())).holders.length, 1, "what was held is still held");
     assert.equal((await late.tryAcquire(claim("k"), now())).kind, "granted");
   });

@@ -1,14 +1,14 @@
 // A server with a binary log, as MySQL is unless told otherwise.
 import assert from "node:assert/strict";
 import { EngineError } from "../../../../errors.js";
-import { createSchema } from "../../index.js";
+import { init } from "../../index.js";
 import { scenes } from "../support/test-server.fixture.js";
 
 scenes({ binaryLog: true }, (play) => {
   play("every way to hold can be installed, and works", async (ground) => {
     const [rows] = await ground.admin.query("SELECT @@GLOBAL.log_bin AS log");
     assert.equal((rows as { log: number }[])[0]!.log, 1, "the server has a binary log");
-    await createSchema(ground.admin, { shedlock: "shedlock" });
+    await init(ground.admin, { shedlock: "shedlock" });
     for (const hold of ["rows", "shedlock"] as const) {
       const [ours, other] = [ground.locks({ hold }), ground.locks({ hold })];
       const lease = await ours.acquire("a");
@@ -26,13 +26,13 @@ scenes({ binaryLog: true }, (play) => {
   play("a user that may not create functions there is told what is missing", async (ground) => {
     await ground.admin.query("CREATE USER maker; GRANT ALL ON holdfast_test.* TO maker");
     const client = ground.pool({ user: "maker", connectionLimit: 1 });
-    await assert.rejects(createSchema(client, { prefix: "maker_" }), (error: unknown) => {
+    await assert.rejects(init(client, { prefix: "maker_" }), (error: unknown) => {
       assert.ok(error instanceof EngineError, String(error));
       assert.match(error.message, /SUPER.*log_bin_trust_function_creators/);
       return error.effect === "none" && !error.retryable;
     });
     await ground.admin.query("SET GLOBAL log_bin_trust_function_creators = 1");
-    await createSchema(client, { prefix: "maker_" });
+    await init(client, { prefix: "maker_" });
     await ground.admin.query("SET GLOBAL log_bin_trust_function_creators = 0");
     const lease = await ground.locks({ client, prefix: "maker_" }).acquire("b");
     assert.equal(await lease.release(), "released");

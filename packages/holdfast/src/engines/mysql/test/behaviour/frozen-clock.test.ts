@@ -5,7 +5,7 @@ import type { Engine } from "../../../../engine.js";
 import { UsageError } from "../../../../errors.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { claimInTransaction, createSchema } from "../../index.js";
+import { claimInTransaction, init } from "../../index.js";
 import { scenes } from "../support/test-server.fixture.js";
 
 scenes({}, (play) => {
@@ -58,7 +58,7 @@ scenes({}, (play) => {
   });
 
   play("ShedLock's row is written in the time that is, not in the session's", async (ground) => {
-    await createSchema(ground.admin, { shedlock: "shedlock" });
+    await init(ground.admin, { shedlock: "shedlock" });
     const client = ground.pool({ connectionLimit: 1 });
     await freeze(client, 3_600);
     const engine = ground.engine({ client, hold: "shedlock" });

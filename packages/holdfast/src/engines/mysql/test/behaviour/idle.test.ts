@@ -13,7 +13,7 @@ import {
   type Table,
 } from "../../../../test-support/sql/idle.fixture.js";
 import { parseEngineUrl } from "../../../../url.js";
-import { createSchema, fenceInTransaction, MYSQL_DEFAULTS, mysqlEngine } from "../../index.js";
+import { fenceInTransaction, init, MYSQL_DEFAULTS, mysqlEngine } from "../../index.js";
 import { termsFromUrl } from "../../options.js";
 import { type Ground, type OpenOptions, scenes } from "../support/test-server.fixture.js";
 
@@ -24,7 +24,7 @@ scenes({}, (play) => {
   playIdle((title, part) => play(title, (ground) => part(onGround(ground))), 12);
 
   play("both are so with ShedLock's table", async (ground) => {
-    await createSchema(ground.admin, { shedlock: "shedlock" });
+    await init(ground.admin, { shedlock: "shedlock" });
     await expectNothingIdle(onGround(ground, "holdfast_shed_", SHEDLOCK));
     await expectNobodyCutOff(onGround(ground, "holdfast_shed_", SHEDLOCK));
   });

@@ -8,7 +8,7 @@ import { EngineError } from "../../../../errors.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { claimInTransaction, createSchema, fenceInTransaction } from "../../index.js";
+import { claimInTransaction, fenceInTransaction, init } from "../../index.js";
 import { type Ground, scenes } from "../support/test-server.fixture.js";
 
 const OWN = "SET time_zone = '-03:30', innodb_lock_wait_timeout = 7, group_concat_max_len = 2048";
@@ -121,14 +121,14 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
       SET GLOBAL log_bin_trust_function_creators = 1`,
     );
     const options = { prefix: "creator_" };
-    await createSchema(ground.pool({ user: "creator" }), options);
+    await init(ground.pool({ user: "creator" }), options);
     assert.equal((await ground.engine(options).tryAcquire(claim("e"), now())).kind, "granted");
   });
 
   for (const read of [{ nestTables: true }, { typeCast: false }, { rowsAsArray: true }]) {
     play(`a pool with ${JSON.stringify(read)} works`, async (ground) => {
       const client = ground.pool(read);
-      await createSchema(client);
+      await init(client);
       const locks = ground.locks({ client });
       const lease = await locks.acquire("f");
       assert.equal(await locks.tryAcquire("f", { fair: "strict" }), null);
@@ -152,7 +152,7 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
     );
     const client = ground.pool({ user: "poor", connectionLimit: 1 });
     const before = await settings(client);
-    await assert.rejects(createSchema(client, { prefix: "poor_" }));
+    await assert.rejects(init(client, { prefix: "poor_" }));
     assert.deepEqual(await settings(client), before);
   });
 });

@@ -5,13 +5,13 @@ import {
   playShedLock,
   takeTurns,
 } from "../../../../test-support/sql/shedlock.fixture.js";
-import { createSchema } from "../../index.js";
+import { init } from "../../index.js";
 import { HOLD, onGround } from "../support/shedlock.fixture.js";
 import { scenes } from "../support/test-server.fixture.js";
 
 scenes({ args: ["--default-time-zone=+05:45"] }, (play) => {
   play("the schema is made once, beside ShedLock's table, and kinds are not mixed up", (ground) => {
-    const make = (shedlock: string) => () => createSchema(ground.admin, { shedlock });
+    const make = (shedlock: string) => () => init(ground.admin, { shedlock });
     const mixed = ground.engine({ ...HOLD, prefix: "holdfast_" });
     return expectSchemaMadeOnce(ground.engine(HOLD), [make("shedlock"), make("shedlock")], mixed);
   });

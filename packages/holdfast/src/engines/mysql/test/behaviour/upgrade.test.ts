@@ -5,7 +5,7 @@ import { mintGrantId } from "../../../../core/holding/grant-id.js";
 import { FencedOutError } from "../../../../errors.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { createSchema, fenceInTransaction } from "../../index.js";
+import { fenceInTransaction, init } from "../../index.js";
 import { type Ground, scenes } from "../support/test-server.fixture.js";
 
 const options = { prefix: "old_" };
@@ -22,7 +22,7 @@ scenes({}, (play) => {
       await reader.query("START TRANSACTION");
       await reader.query("SELECT COUNT(*) FROM old_grants");
       let done = false;
-      const updated = createSchema(ground.pool(), options).then(() => {
+      const updated = init(ground.pool(), options).then(() => {
         done = true;
       });
       await sleep(1_500);
@@ -65,7 +65,7 @@ scenes({}, (play) => {
 
 /** As version 5 left them: two permits of two are taken, and one waits. */
 async function makeOld({ admin }: Ground, [first, second]: string[], waiter: string) {
-  await createSchema(admin, options);
+  await init(admin, options);
   await admin.query(`
     DROP TABLE old_fences;
     ALTER TABLE old_resources DROP COLUMN held, DROP COLUMN counted_us, DROP COLUMN heard_us;

@@ -11,7 +11,7 @@ import type { Engine, EngineTraits } from "../../../../engine.js";
 import { garbled, SHAPES } from "../../../../test-support/sql/garbled.fixture.js";
 import { MYSQL_TRAITS, MysqlEngine, SHEDLOCK_TRAITS } from "../../engine.js";
 import { type MysqlHold, type MysqlTerms, resolveMysql } from "../../options.js";
-import { createSchema } from "../../schema.js";
+import { init } from "../../schema.js";
 import type { MysqlConnection, MysqlPool } from "../../sessions/client.js";
 
 /**
@@ -101,7 +101,7 @@ export class MysqlHarness implements Harness {
 
   async reset(): Promise<void> {
     const { prefix, hold } = this.#terms;
-    this.#created ??= createSchema(this.admin, hold === "rows" ? {} : { shedlock: "shedlock" });
+    this.#created ??= init(this.admin, hold === "rows" ? {} : { shedlock: "shedlock" });
     await this.#created;
     for (const name of ["resources", "grants", "fences", "waiters", "tombstones"]) {
       await this.admin.query(`DELETE FROM ${prefix}${name}`);

@@ -7,7 +7,7 @@ import {
   TestServer,
 } from "../../../../test-support/test-server.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { createSchema, type MysqlEngineOptions, mysqlEngine } from "../../index.js";
+import { init, type MysqlEngineOptions, mysqlEngine } from "../../index.js";
 import { localPool } from "./harness.fixture.js";
 
 export interface OpenOptions extends Omit<MysqlEngineOptions, "client"> {
@@ -79,7 +79,7 @@ export function scenes(options: MariadbOptions, define: DefineTests<Ground>): vo
     start: () => startMariadb(options),
     prepare: async ({ port }: MariadbServer) => {
       const pool = localPool({ port });
-      await createSchema(pool);
+      await init(pool);
       await pool.end();
     },
     open: (server: MariadbServer) => new Ground(server),

@@ -9,14 +9,14 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { soon, timed } from "../../../../test-support/soon.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { createSchema, postgresEngine } from "../../index.js";
+import { init, postgresEngine } from "../../index.js";
 import { scenes } from "../support/test-server.fixture.js";
 
 scenes({}, (play) => {
   play("a Client that was never connected is told of as such, at once", async (ground) => {
     const client = new pg.Client(ground.server.url);
     await using locks = new Locks(postgresEngine({ client }));
-    for (const call of [() => locks.acquire("a"), () => createSchema(client)]) {
+    for (const call of [() => locks.acquire("a"), () => init(client)]) {
       await assert.rejects(call, (error: EngineError) => {
         assert.match(error.message, /was never connected: await client\.connect\(\)/);
         assert.deepEqual([error.effect, error.retryable], ["none", false]);
@@ -126,7 +126,7 @@ scenes({}, (play) => {
 
   play("a renewal that meets a revocation says so", async (ground) => {
     // A renewal that takes its time between its first look at the row and the lock.
-    await createSchema(ground.admin, { schema: "slow" });
+    await init(ground.admin, { schema: "slow" });
     await ground.admin.query(`CREATE OR REPLACE FUNCTION slow.foreign_mine(res text, id uuid)
       RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); RETURN true; END $$`);
     const [engine, other] = [ground.engine({ schema: "slow" }), ground.engine({ schema: "slow" })];

@@ -2,7 +2,7 @@
 // used, nor on how much others hold in them, nor on what the planner believes of them.
 import assert from "node:assert/strict";
 import type pg from "pg";
-import { createSchema, inSchema } from "../../schema.js";
+import { init, inSchema } from "../../schema.js";
 import {
   advisoryCycle,
   blocksOf,
@@ -61,7 +61,7 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
 
   play("ShedLock's table is read by its index", async (ground) => {
     const client = await ground.client();
-    await createSchema(ground.admin, { shedlock: "shedlock" });
+    await init(ground.admin, { shedlock: "shedlock" });
     const statements = () =>
       everything("shed")
         // Both are refused there.

@@ -12,7 +12,7 @@ import {
 } from "../../../../test-support/sql/idle.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { parseEngineUrl } from "../../../../url.js";
-import { createSchema, POSTGRES_DEFAULTS, postgresEngine } from "../../index.js";
+import { init, POSTGRES_DEFAULTS, postgresEngine } from "../../index.js";
 import { termsFromUrl } from "../../options.js";
 import { type Ground, type OpenOptions, scenes } from "../support/test-server.fixture.js";
 
@@ -22,7 +22,7 @@ scenes({}, (play) => {
   playIdle((title, part) => play(title, (ground) => part(onGround(ground))), 40);
 
   play("both are so with ShedLock's table", async (ground) => {
-    await createSchema(ground.admin, { shedlock: "shedlock" });
+    await init(ground.admin, { shedlock: "shedlock" });
     await expectNothingIdle(onGround(ground, "holdfast_shedlock", SHEDLOCK));
     await expectNobodyCutOff(onGround(ground, "holdfast_shedlock", SHEDLOCK));
   });
@@ -60,7 +60,7 @@ scenes({}, (play) => {
   });
 
   play("every call brings its own idleMs, and none but its own", async (ground) => {
-    await createSchema(ground.admin, { schema: "spied" });
+    await init(ground.admin, { schema: "spied" });
     await ground.admin.query(`
       CREATE TABLE spied.seen (keep_ms bigint);
       CREATE OR REPLACE FUNCTION spied.sweep(keep_ms bigint) RETURNS void LANGUAGE plpgsql AS

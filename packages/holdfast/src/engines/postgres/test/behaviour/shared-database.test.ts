@@ -2,17 +2,17 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Locks } from "../../../../locks.js";
-import { createSchema, postgresEngine } from "../../index.js";
+import { init, postgresEngine } from "../../index.js";
 import { scenes } from "../support/test-server.fixture.js";
 
 // What a dump takes of every table, for as long as it runs.
 const DUMP = "BEGIN READ ONLY; LOCK TABLE holdfast.resources, holdfast.grants IN ACCESS SHARE MODE";
 
 scenes({}, (play) => {
-  play("createSchema of a schema that is up to date waits for no dump", async (ground) => {
+  play("init of a schema that is up to date waits for no dump", async (ground) => {
     const [locks, dump] = [ground.locks(), await ground.client()];
     await dump.query(DUMP);
-    await createSchema(ground.admin);
+    await init(ground.admin);
     const lease = await locks.tryAcquire("free");
     assert.notEqual(lease, null, "a free name is busy while a dump runs");
     await dump.query("ROLLBACK");
@@ -25,7 +25,7 @@ scenes({}, (play) => {
     const older = "CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer";
     await ground.admin.query(`${older} LANGUAGE sql IMMUTABLE AS 'SELECT 1'`);
     let done = false;
-    const updated = createSchema(ground.pool()).then(() => {
+    const updated = init(ground.pool()).then(() => {
       done = true;
     });
     updated.catch(() => {});
@@ -41,10 +41,10 @@ scenes({}, (play) => {
     assert.equal(view.holders.length, 1, "what was held is still held");
   });
 
-  play("createSchema with another table of ShedLock's is not taken for done", async (ground) => {
+  play("init with another table of ShedLock's is not taken for done", async (ground) => {
     const schema = "two_tables";
-    await createSchema(ground.admin, { schema, shedlock: "public.first" });
-    await createSchema(ground.admin, { schema, shedlock: "public.second" });
+    await init(ground.admin, { schema, shedlock: "public.first" });
+    await init(ground.admin, { schema, shedlock: "public.second" });
     const { rows } = await ground.admin.query("SELECT to_regclass('public.second') AS made");
     assert.notEqual(rows[0].made, null);
   });

@@ -1,13 +1,13 @@
 import { takeTurns } from "../../../../test-support/sql/shedlock.fixture.js";
 import { meetSkewed } from "../../../../test-support/sql/skew.fixture.js";
-import { createSchema } from "../../index.js";
+import { init } from "../../index.js";
 import { onGround } from "../support/shedlock.fixture.js";
 import { skewGround } from "../support/skew.fixture.js";
 import { scenes } from "../support/test-server.fixture.js";
 
 scenes({ settings: ["timezone=Asia/Kathmandu"] }, (play) => {
   play("1,000 turns with ShedLock, in other time zones, do not overlap", async (ground) => {
-    await createSchema(ground.admin, { shedlock: "shedlock" });
+    await init(ground.admin, { shedlock: "shedlock" });
     await takeTurns(onGround(ground), 1_000);
   });
 

@@ -8,13 +8,13 @@ import {
   playShedLock,
   takeTurns,
 } from "../../../../test-support/sql/shedlock.fixture.js";
-import { createSchema } from "../../index.js";
+import { init } from "../../index.js";
 import { HOLD, onGround } from "../support/shedlock.fixture.js";
 import { scenes } from "../support/test-server.fixture.js";
 
 scenes({ settings: ["timezone=Asia/Kathmandu"] }, (play) => {
   play("the schema is made once, beside ShedLock's table, and kinds are not mixed up", (ground) => {
-    const make = (shedlock: string) => () => createSchema(ground.admin, { shedlock });
+    const make = (shedlock: string) => () => init(ground.admin, { shedlock });
     const mixed = ground.engine({ ...HOLD, schema: "holdfast" });
     return expectSchemaMadeOnce(
       ground.engine(HOLD),
@@ -36,12 +36,12 @@ scenes({ settings: ["timezone=Asia/Kathmandu"] }, (play) => {
       lock_until timestamptz NOT NULL, locked_at timestamptz NOT NULL, locked_by varchar(255) NOT NULL)`);
       const options = { schema: "zoned_locks", shedlock: "zoned" };
       let help = "";
-      await assert.rejects(createSchema(ground.admin, options), (error: EngineError) => {
+      await assert.rejects(init(ground.admin, options), (error: EngineError) => {
         [help = ""] = /ALTER TABLE .*/.exec(error.message) ?? [];
         return error.effect === "none" && !error.retryable;
       });
       await ground.admin.query(help);
-      await createSchema(ground.admin, options);
+      await init(ground.admin, options);
       const engine = ground.engine({ ...HOLD, schema: "zoned_locks" });
       assert.equal((await engine.tryAcquire(claim("z"), now())).kind, "granted");
     },

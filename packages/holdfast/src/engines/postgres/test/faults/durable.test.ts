@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { LogGate } from "@holdfast/servers";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { claimInTransaction, createSchema, type PostgresHold } from "../../index.js";
+import { claimInTransaction, init, type PostgresHold } from "../../index.js";
 import { scenes } from "../support/test-server.fixture.js";
 
 const HOLDS: readonly PostgresHold[] = ["rows", "advisory", "shedlock"];
@@ -29,7 +29,7 @@ scenes({ durable: true, env: gate.env }, (play) => {
 
   for (const hold of HOLDS) {
     play(`no grant is told before it is on the disk: hold "${hold}"`, async (ground) => {
-      if (hold === "shedlock") await createSchema(ground.admin, { shedlock: "public.shedlock" });
+      if (hold === "shedlock") await init(ground.admin, { shedlock: "public.shedlock" });
       const engine = ground.engine({ hold, pool: HASTY });
       const held = claim(`told-${hold}`);
       // The session that it takes is there before the log is held back.

@@ -13,7 +13,7 @@ import {
   untilNothingIsLeft,
 } from "../../../../test-support/sql/empty-pool.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { createSchema, postgresEngine } from "../../index.js";
+import { init, postgresEngine } from "../../index.js";
 import { scenes } from "../support/test-server.fixture.js";
 
 const LISTENERS =
@@ -206,11 +206,11 @@ scenes({}, (play) => {
     async (ground) => {
       const engine = ground.engine({ schema: "elsewhere" });
       await assert.rejects(engine.tryAcquire(claim("h"), now()), (error: EngineError) => {
-        assert.match(error.message, /createSchema\(client, \{ schema: "elsewhere" \}\)/);
+        assert.match(error.message, /init\(client, \{ schema: "elsewhere" \}\)/);
         return error.effect === "none";
       });
       const pools = [ground.pool(), ground.pool()];
-      await Promise.all(pools.map((pool) => createSchema(pool, { schema: "elsewhere" })));
+      await Promise.all(pools.map((pool) => init(pool, { schema: "elsewhere" })));
       assert.equal((await engine.tryAcquire(claim("h"), now())).kind, "granted");
     },
   );
@@ -218,19 +218,19 @@ scenes({}, (play) => {
   play(
     "an older schema names the call that renews it, a newer one asks for a newer library",
     async (ground) => {
-      await createSchema(ground.admin, { schema: "aged" });
+      await init(ground.admin, { schema: "aged" });
       const become = (version: number) =>
         ground.admin.query(
           `CREATE OR REPLACE FUNCTION aged.version() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT ${version}'`,
         );
       await become(0);
       const engine = ground.engine({ schema: "aged" });
-      await assert.rejects(engine.tryAcquire(claim("i"), now()), /version 0.*createSchema/);
+      await assert.rejects(engine.tryAcquire(claim("i"), now()), /version 0.*init/);
       await become(99);
       await assert.rejects(engine.tryAcquire(claim("i"), now()), /version 99.*Update holdfast/);
-      await assert.rejects(createSchema(ground.admin, { schema: "aged" }), /Update holdfast/);
+      await assert.rejects(init(ground.admin, { schema: "aged" }), /Update holdfast/);
       await become(0);
-      await createSchema(ground.admin, { schema: "aged" });
+      await init(ground.admin, { schema: "aged" });
       assert.equal((await engine.tryAcquire(claim("i"), now())).kind, "granted");
     },
   );
@@ -238,14 +238,14 @@ scenes({}, (play) => {
   play(
     "a schema of version 1 is brought up to date with all that is held in it",
     async (ground) => {
-      await createSchema(ground.admin, { schema: "first" });
+      await init(ground.admin, { schema: "first" });
       const held = claim("p");
       await ground.engine({ schema: "first" }).tryAcquire(held, now());
       await ground.admin.query(`ALTER TABLE first.resources DROP COLUMN due_at;
       CREATE OR REPLACE FUNCTION first.version() RETURNS integer LANGUAGE sql AS 'SELECT 1'`);
       const engine = ground.engine({ schema: "first" });
-      await assert.rejects(engine.tryAcquire(claim("p"), now()), /version 1, and 7.*createSchema/);
-      await createSchema(ground.admin, { schema: "first" });
+      await assert.rejects(engine.tryAcquire(claim("p"), now()), /version 1, and 7.*init/);
+      await init(ground.admin, { schema: "first" });
       assert.equal((await engine.tryAcquire(claim("p"), now())).kind, "busy");
       const text = "SELECT due_at <= now() AS known FROM first.resources";
       assert.deepEqual((await ground.admin.query(text)).rows, [{ known: true }]);
@@ -263,7 +263,7 @@ scenes({}, (play) => {
         FROM pg_proc p WHERE p.pronamespace = '${schema}'::regnamespace ORDER BY 1`;
         return (await ground.admin.query(text)).rows.map(({ name }) => name.replaceAll(schema, ""));
       };
-      await createSchema(ground.admin, { schema: "second" });
+      await init(ground.admin, { schema: "second" });
       const [held, waits] = [claim("q"), claim("q")];
       const before = ground.engine({ schema: "second" });
       await before.tryAcquire(held, now());
@@ -286,8 +286,8 @@ scenes({}, (play) => {
         );
       }
       const engine = ground.engine({ schema: "second", idleMs: 1_000 });
-      await assert.rejects(engine.tryAcquire(claim("q"), now()), /version 2, and 7.*createSchema/);
-      await createSchema(ground.admin, { schema: "second" });
+      await assert.rejects(engine.tryAcquire(claim("q"), now()), /version 2, and 7.*init/);
+      await init(ground.admin, { schema: "second" });
       assert.deepEqual(await routines("second"), await routines("holdfast"));
       assert.equal((await engine.tryAcquire(claim("q"), now())).kind, "busy");
       const [released] = await engine.release([{ ...held, tombstoneMs: 0 }], now());

@@ -11,7 +11,7 @@ import type { Engine, EngineTraits } from "../../../../engine.js";
 import { garbled, SHAPES } from "../../../../test-support/sql/garbled.fixture.js";
 import { POSTGRES_TRAITS, PostgresEngine } from "../../engine.js";
 import { POSTGRES_DEFAULTS, SHEDLOCK_SCHEMA } from "../../options.js";
-import { createSchema } from "../../schema.js";
+import { init } from "../../schema.js";
 
 export interface Place {
   /** Where the tables are looked at, and whose sessions are never disturbed. */
@@ -115,7 +115,7 @@ export class PostgresHarness implements Harness {
 
   async reset(): Promise<void> {
     const shedlock = this.#manner?.shedlock ? { shedlock: "shedlock" } : {};
-    this.#created ??= createSchema(this.admin, shedlock);
+    this.#created ??= init(this.admin, shedlock);
     await this.#created;
     // In one statement, and cheaper than TRUNCATE where there are a few rows.
     const names = ["resources", "grants", "waiters", "tombstones", "advisory"];

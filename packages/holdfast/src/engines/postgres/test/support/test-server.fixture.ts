@@ -12,7 +12,7 @@ import {
   TestServer,
 } from "../../../../test-support/test-server.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { createSchema, type PostgresEngineOptions, postgresEngine } from "../../index.js";
+import { init, type PostgresEngineOptions, postgresEngine } from "../../index.js";
 import { quietPool } from "./harness.fixture.js";
 
 export interface OpenOptions extends Omit<PostgresEngineOptions, "client"> {
@@ -81,7 +81,7 @@ export function scenes(options: PostgresOptions, define: DefineTests<Ground>): v
     start: () => startPostgres(options),
     prepare: async ({ port }: PostgresServer) => {
       const pool = quietPool({ port });
-      await createSchema(pool);
+      await init(pool);
       await pool.end();
     },
     open: (server: PostgresServer) => new Ground(server),

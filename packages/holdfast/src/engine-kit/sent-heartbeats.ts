@@ -2,7 +2,7 @@ import { GenerationalMap } from "../core/runtime/generational-map.js";
 import type { GrantRef } from "../engine.js";
 
 // A waiter sends a heartbeat at a time; a few may be under way when answers are slow.
-const REMEMBERED = 8;
+const MAX_REMEMBERED = 8;
 
 interface Waiter {
   readonly ref: GrantRef;
@@ -30,7 +30,7 @@ export class SentHeartbeats {
    * Of all heartbeats here, from 1: a waiter that was forgotten may stand in line again, and a push that
    * names a heartbeat of before must not be dated to one that was sent later.
    */
-  #last = 0;
+  #lastNumber = 0;
 
   get waiters(): GrantRef[] {
     return this.#waiters.values().map((waiter) => waiter.ref);
@@ -50,7 +50,7 @@ export class SentHeartbeats {
 
   /** Gives the number of an enqueue or another heartbeat. No other has it, of this waiter or any. */
   next(ref: GrantRef, startedAt: number): number {
-    const beat = ++this.#last;
+    const beat = ++this.#lastNumber;
     const waiter = this.#waiters.get(ref.grantId);
     if (waiter === undefined) {
       this.#waiters.add(ref.grantId, { ref, first: beat, startedAt, sent: null });
@@ -59,7 +59,7 @@ export class SentHeartbeats {
     waiter.sent ??= new Map();
     waiter.sent.set(beat, startedAt);
     for (const old of waiter.sent.keys()) {
-      if (waiter.sent.size <= REMEMBERED) break;
+      if (waiter.sent.size <= MAX_REMEMBERED) break;
       waiter.sent.delete(old);
     }
     return beat;

@@ -1,7 +1,7 @@
 import type { HoldfastError } from "../../errors.js";
 
 /** What the routines give: lists whose first element says what the rest is. Their headers tell. */
-export type Raw = readonly unknown[];
+export type RawAnswer = readonly unknown[];
 
 /** One operation for the routine `run`; its header says which verb takes what. */
 export interface Operation {
@@ -10,7 +10,7 @@ export interface Operation {
   readonly [field: string]: unknown;
 }
 
-export interface Beat {
+export interface Heartbeat {
   readonly name: string;
   readonly id: string;
   readonly beat: number;
@@ -25,9 +25,9 @@ export interface Renewal {
 }
 
 /** How long the head of a line sleeps between looks, and where its process listens ("" if nowhere). */
-export interface Hearing {
+export interface Wakeup {
   readonly channel: string;
-  readonly paceMs: number;
+  readonly pollMs: number;
 }
 
 /**
@@ -39,8 +39,8 @@ export interface Database {
   /** waitMs: how long to wait for others who are at work on the same resources. */
   run(operations: readonly Operation[], waitMs: number, limitMs: number): Promise<unknown>;
   heartbeat(
-    beats: readonly Beat[],
-    hearing: Hearing,
+    heartbeats: readonly Heartbeat[],
+    wakeup: Wakeup,
     waitMs: number,
     limitMs: number,
   ): Promise<unknown>;

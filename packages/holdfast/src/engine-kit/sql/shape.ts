@@ -1,5 +1,5 @@
 import { EngineError } from "../../errors.js";
-import type { Raw } from "./database.js";
+import type { RawAnswer } from "./database.js";
 
 /**
  * Answers are read by their exact shape. Any other may come from another version of the routines, from
@@ -32,7 +32,7 @@ export function json(answer: unknown): unknown {
   }
 }
 
-export function list(value: unknown, length?: number): Raw {
+export function list(value: unknown, length?: number): RawAnswer {
   if (!Array.isArray(value)) throw unreadable("it is no list");
   if (length !== undefined && value.length !== length) {
     throw unreadable(`${value.length} values are in a list for ${length}`);
@@ -41,7 +41,7 @@ export function list(value: unknown, length?: number): Raw {
 }
 
 /** A list of lists: an answer for each of so many that were asked for. */
-export function lists(value: unknown, length?: number): readonly Raw[] {
+export function lists(value: unknown, length?: number): readonly RawAnswer[] {
   return list(value, length).map((one) => list(one));
 }
 

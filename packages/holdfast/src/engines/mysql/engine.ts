@@ -1,5 +1,5 @@
 import type { EngineTraits, QueueFacet } from "../../engine.js";
-import type { Hearing } from "../../engine-kit/sql/database.js";
+import type { Wakeup } from "../../engine-kit/sql/database.js";
 import { SqlEngine } from "../../engine-kit/sql/engine.js";
 import type { MysqlTerms } from "./options.js";
 import type { MysqlPool } from "./sessions/client.js";
@@ -30,8 +30,8 @@ export const SHEDLOCK_TRAITS: EngineTraits = {
 export class MysqlEngine extends SqlEngine {
   readonly name = "mysql";
   readonly traits: EngineTraits;
-  readonly queue: QueueFacet = this.line;
-  protected readonly changes = "";
+  readonly queue: QueueFacet = this.sqlQueue;
+  protected readonly changesChannel = "";
   readonly #database: MysqlDatabase;
 
   /** end closes what was opened for this engine alone; a pool that was handed in stays open. */
@@ -47,13 +47,13 @@ export class MysqlEngine extends SqlEngine {
   }
 
   /** The pace is the database's to decide: next-ms.sql. */
-  protected hearing(): Hearing {
-    return { channel: "", paceMs: 0 };
+  protected wakeup(): Wakeup {
+    return { channel: "", pollMs: 0 };
   }
 
   protected ready(limitMs: number): Promise<void> {
     return this.#database.ready(limitMs);
   }
 
-  protected deafen(): void {}
+  protected stopNotifications(): void {}
 }

@@ -34,11 +34,11 @@ export function mysqlEngine(options: MysqlEngineOptions): Engine {
 
 export async function mysqlFromUrl(url: EngineUrl): Promise<Engine> {
   const terms = termsFromUrl(url);
-  const { pool, relax, close } = await openFromUrl(url, CONNECTIONS);
+  const { pool, unrefConnections, close } = await openFromUrl(url, CONNECTIONS);
   const engine = new MysqlEngine(pool, terms, close);
   try {
     await engine.open(OPEN_LIMIT_MS);
-    relax();
+    unrefConnections();
     return engine;
   } catch (error) {
     await engine.close();

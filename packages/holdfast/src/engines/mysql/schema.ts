@@ -16,10 +16,10 @@ import { sql } from "./sql.gen.js";
 /** Of tables and routines. Raised when they change; version.sql says the same. */
 export const SCHEMA_VERSION = 7;
 
-const CREATION_LOCK_S = 60;
+const INIT_LOCK_S = 60;
 // While a dump or a long transaction reads the tables: how often to try, and how long to wait in between.
-const CREATION_TRIES = 30;
-const CREATION_PAUSE_MS = 1_000;
+const INIT_TRIES = 30;
+const INIT_PAUSE_MS = 1_000;
 const [LOCKED, DEADLOCK] = [1205, 1213];
 // Last, so that whoever finds it finds everything.
 const LAST = "version";
@@ -54,12 +54,12 @@ export async function ensureSchema(
   const { shedlock, ...rest } = options;
   const hold = shedlock === undefined ? "rows" : "shedlock";
   const { prefix } = resolveMysql({ ...rest, hold });
-  const foreign = shedlock === undefined ? sql.foreignNone : knowing(shedlock);
+  const foreign = shedlock === undefined ? sql.foreignNone : foreignRoutines(shedlock);
   const session = await poolOf(client).getConnection();
   const lock = `'${prefix}schema'`;
   try {
     // Two that create at the same time would trip over each other.
-    await session.query(`SELECT GET_LOCK(${lock}, ${CREATION_LOCK_S})`);
+    await session.query(`SELECT GET_LOCK(${lock}, ${INIT_LOCK_S})`);
     const found = await versionOf((text) => session.query(text), prefix, hold);
     if (found === SCHEMA_VERSION) return false;
     if (found !== null && found > SCHEMA_VERSION) throw tooNew(prefix, found);
@@ -68,7 +68,7 @@ export async function ensureSchema(
     await session.query(`SET @mode = @@SESSION.sql_mode, @wait = @@SESSION.lock_wait_timeout,
       SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION lock_wait_timeout = 1`);
     try {
-      for (const text of statements(prefix, foreign)) await insist(session, text);
+      for (const text of statements(prefix, foreign)) await retryWhileLocked(session, text);
       return true;
     } catch (error) {
       const { error: known } = failureOf(error);
@@ -85,15 +85,15 @@ export async function ensureSchema(
 }
 
 /** Each statement can be sent again: what it makes is there already, or made anew. */
-async function insist(session: MysqlConnection, text: string): Promise<void> {
+async function retryWhileLocked(session: MysqlConnection, text: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       await session.query(text);
       return;
     } catch (error) {
       const number = (error as { errno?: number }).errno;
-      if ((number !== LOCKED && number !== DEADLOCK) || attempt === CREATION_TRIES) throw error;
-      await sleep(systemClock, CREATION_PAUSE_MS, undefined);
+      if ((number !== LOCKED && number !== DEADLOCK) || attempt === INIT_TRIES) throw error;
+      await sleep(systemClock, INIT_PAUSE_MS, undefined);
     }
   }
 }
@@ -112,7 +112,7 @@ function statements(prefix: string, foreign: string): string[] {
   return all.map((text) => withPrefix(text, prefix));
 }
 
-function knowing(shedlock: string): string {
+function foreignRoutines(shedlock: string): string {
   if (typeof shedlock === "string" && /^[a-z_][a-z0-9_]{0,63}$/i.test(shedlock)) {
     return sql.foreignShedlock.replaceAll("shedlock_table", `\`${shedlock}\``);
   }
@@ -155,7 +155,7 @@ export async function checkSchema(
   }
   if (found === SCHEMA_VERSION) return;
   if (found !== null && found > SCHEMA_VERSION) throw tooNew(prefix, found);
-  const create = `init(url) from "holdfast" or ${creation(prefix, hold)} from "holdfast/mysql"`;
+  const create = `init(url) from "holdfast" or ${initCall(prefix, hold)} from "holdfast/mysql"`;
   const message =
     found === null
       ? `this database has no tables "${prefix}…" for locks. Run "npx @holdfast/cli init" with this URL, or call ${create}, once, as a user that may create them`
@@ -170,7 +170,7 @@ function tooNew(prefix: string, found: number): EngineError {
   );
 }
 
-function creation(prefix: string, hold: MysqlHold): string {
+function initCall(prefix: string, hold: MysqlHold): string {
   const usual = prefix === (hold === "rows" ? MYSQL_DEFAULTS.prefix : SHEDLOCK_PREFIX);
   const options = [
     ...(usual ? [] : [`prefix: "${prefix}"`]),
@@ -182,7 +182,7 @@ function creation(prefix: string, hold: MysqlHold): string {
 function wrongKind(prefix: string, hold: MysqlHold): EngineError {
   return new EngineError(
     `tables "${prefix}…" were not made for hold: "${hold}"; use another prefix, made by ` +
-      creation(prefix, hold),
+      initCall(prefix, hold),
     { effect: "none", retryable: false },
   );
 }

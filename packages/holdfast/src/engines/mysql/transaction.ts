@@ -107,7 +107,7 @@ async function ask(
     const [results] = await session.query(`CALL ${prefix}${call}`);
     return answerOf(results);
   } catch (error) {
-    await putBack(session, prefix);
+    await restoreSettings(session, prefix);
     const refusal = REFUSALS[(error as { sqlState?: string }).sqlState ?? ""];
     if (refusal !== undefined) throw new UsageError(refusal);
     const failure = failureOf(error).error;
@@ -116,7 +116,7 @@ async function ask(
 }
 
 /** What a routine had set when it failed or was killed. The session is the caller's and goes on. */
-async function putBack(session: MysqlTransaction, prefix: string): Promise<void> {
+async function restoreSettings(session: MysqlTransaction, prefix: string): Promise<void> {
   const put = (setting: string, before: string, value: string) =>
     `${setting} = ${value}, ${before} = NULL`;
   const [limit, waited] = ["@@SESSION.innodb_lock_wait_timeout", `@${prefix}lock_wait`];

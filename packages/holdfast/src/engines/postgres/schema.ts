@@ -4,26 +4,26 @@ import { EngineError, UsageError } from "../../errors.js";
 import { checkSession, POSTGRES_DEFAULTS, resolvePostgres, SHEDLOCK_SCHEMA } from "./options.js";
 import {
   borrow,
-  giveBack,
   isPool,
   type PgClient,
   type PgPool,
   type PgPoolClient,
   refuseUnconnected,
+  returnSession,
 } from "./sessions/client.js";
 import { failureOf, isMissing } from "./sessions/failure.js";
 import { sql } from "./sql.gen.js";
 
-/** Of tables and routines. Raised when they change; `version()` in doors.sql says the same. */
+/** Of tables and routines. Raised when they change; `version()` in entry-points.sql says the same. */
 export const SCHEMA_VERSION = 7;
 
 // Bodies of functions name each other, so tables come first and the order of the rest is free.
 const { tables, foreignNone, foreignShedlock, ...ROUTINES } = sql;
 // Two that create at the same time would trip over each other.
-const CREATION_LOCK = 0x686f6c64;
-const CREATION_MS = 60_000;
-const CREATION_WAIT_MS = 200;
-const CREATION_PAUSE_MS = 1_000;
+const INIT_LOCK = 0x686f6c64;
+const INIT_MS = 60_000;
+const INIT_WAIT_MS = 200;
+const INIT_PAUSE_MS = 1_000;
 
 /** Texts are written for the schema `holdfast`; another name takes its place. */
 export function inSchema(text: string, schema: string): string {
@@ -58,16 +58,16 @@ export async function ensureSchema(
   checkSession(client);
   if (!isPool(client)) refuseUnconnected(client);
   const session = isPool(client) ? await borrow(client) : client;
-  const deadline = systemClock.now() + CREATION_MS;
+  const deadline = systemClock.now() + INIT_MS;
   try {
     const { rows } = await session.query("SELECT current_schema() AS here");
     const table = shedlock === undefined ? null : quoted(shedlock, rows[0].here);
     if (table !== null) await refuseZoned(session, table);
-    const program = programOf(schema, table);
-    while (!(await isMade(session, schema, table))) {
-      if (await create(session, schema, program)) return true;
+    const script = scriptFor(schema, table);
+    while (!(await isUpToDate(session, schema, table))) {
+      if (await create(session, schema, script)) return true;
       if (systemClock.now() >= deadline) throw inUse(schema);
-      await sleep(systemClock, CREATION_PAUSE_MS, undefined);
+      await sleep(systemClock, INIT_PAUSE_MS, undefined);
     }
     return false;
   } catch (error) {
@@ -75,11 +75,11 @@ export async function ensureSchema(
     // What the server refused it says itself, and more; here it is what that means.
     throw known instanceof EngineError && known.effect === "none" ? known : error;
   } finally {
-    if ("release" in session) giveBack(session as PgPoolClient);
+    if ("release" in session) returnSession(session as PgPoolClient);
   }
 }
 
-function programOf(schema: string, table: string | null): string {
+function scriptFor(schema: string, table: string | null): string {
   const foreign =
     table === null ? foreignNone : foreignShedlock.replaceAll("shedlock_table", table);
   const texts = [tables, foreign, ...Object.values(ROUTINES)];
@@ -90,16 +90,16 @@ function programOf(schema: string, table: string | null): string {
  * False where somebody reads the tables. Changing them needs a lock that waits for every reader, and all
  * others queue up behind it: so it gives up soon, and lets them through before it tries again.
  */
-async function create(session: PgClient, schema: string, program: string): Promise<boolean> {
+async function create(session: PgClient, schema: string, script: string): Promise<boolean> {
   try {
     await session.query(`
       BEGIN;
-      SELECT pg_advisory_xact_lock(${CREATION_LOCK});
-      SET LOCAL lock_timeout = ${CREATION_WAIT_MS};
+      SELECT pg_advisory_xact_lock(${INIT_LOCK});
+      SET LOCAL lock_timeout = ${INIT_WAIT_MS};
       SET LOCAL check_function_bodies = off;
       SET LOCAL client_min_messages = warning;
       CREATE SCHEMA IF NOT EXISTS "${schema}";
-      ${program}
+      ${script}
       REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "${schema}" FROM PUBLIC;
       GRANT EXECUTE ON ALL PROCEDURES IN SCHEMA "${schema}" TO PUBLIC;
       COMMIT`);
@@ -113,9 +113,13 @@ async function create(session: PgClient, schema: string, program: string): Promi
 
 /**
  * Whether there is nothing to do: all of it is there, of this version, and for this table of ShedLock's.
- * Read from the catalogue, which everybody may: a program that may use nothing can make sure at its start.
+ * Read from the catalogue, which everybody may: a script that may use nothing can make sure at its start.
  */
-async function isMade(session: PgClient, schema: string, table: string | null): Promise<boolean> {
+async function isUpToDate(
+  session: PgClient,
+  schema: string,
+  table: string | null,
+): Promise<boolean> {
   const { rows } = await session.query(
     `SELECT proname AS name, prosrc AS source FROM pg_proc
       WHERE pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)
@@ -182,7 +186,7 @@ export async function checkSchema(
   }
   if (found === SCHEMA_VERSION) return;
   if (found !== undefined && found > SCHEMA_VERSION) throw tooNew(schema, found);
-  const create = `init(url) from "holdfast" or ${creation(schema, hold)} from "holdfast/postgres"`;
+  const create = `init(url) from "holdfast" or ${initCall(schema, hold)} from "holdfast/postgres"`;
   const message =
     found === undefined
       ? `schema "${schema}" has no tables for locks. Run "npx @holdfast/cli init" with this URL, or call ${create}, once, as a user that may create them`
@@ -204,7 +208,7 @@ function inUse(schema: string): EngineError {
   );
 }
 
-function creation(schema: string, hold: "rows" | "shedlock"): string {
+function initCall(schema: string, hold: "rows" | "shedlock"): string {
   const usual = schema === (hold === "rows" ? POSTGRES_DEFAULTS.schema : SHEDLOCK_SCHEMA);
   const options = [
     ...(usual ? [] : [`schema: "${schema}"`]),
@@ -216,7 +220,7 @@ function creation(schema: string, hold: "rows" | "shedlock"): string {
 function wrongKind(schema: string, hold: "rows" | "shedlock"): EngineError {
   return new EngineError(
     `schema "${schema}" was not made for hold: "${hold}"; use another schema, made by ` +
-      creation(schema, hold),
+      initCall(schema, hold),
     { effect: "none", retryable: false },
   );
 }

@@ -6,7 +6,7 @@ import type { Lease } from "../../core/holding/lease.js";
 import type { Call, Claim, Engine } from "../../engine.js";
 import type { Locks } from "../../locks.js";
 
-export interface BeliefGround {
+export interface BeliefServer {
   /** Each as another process would have it. */
   locks(): Locks;
   engine(): Engine;
@@ -21,11 +21,11 @@ const TTL_MS = 30_000;
 const NAMES = 4;
 
 /** Hands a lock from one process to another again and again. Gives how often it did. */
-export async function handOver(ground: BeliefGround, times: number): Promise<number> {
+export async function handOver(server: BeliefServer, times: number): Promise<number> {
   const wrong: string[] = [];
   let done = 0;
   const work = Array.from({ length: NAMES }, async (_, i) => {
-    const [ours, other] = [ground.locks(), ground.locks()];
+    const [ours, other] = [server.locks(), server.locks()];
     const resource = `handed-${i}`;
     while (done < times) {
       done++;
@@ -35,7 +35,7 @@ export async function handOver(ground: BeliefGround, times: number): Promise<num
       await sleep(randomInt(20, 50));
       await first.release();
       const second = await waiting;
-      const { believed, left } = await compare(ground, second);
+      const { believed, left } = await compare(server, second);
       if (believed > left) wrong.push(`${believed.toFixed()} ms where the row says ${left}`);
       await second.release();
     }
@@ -47,23 +47,23 @@ export async function handOver(ground: BeliefGround, times: number): Promise<num
 }
 
 /** A renewal that is confirmed between the looks would make them two moments that do not compare. */
-async function compare(ground: BeliefGround, lease: Lease) {
+async function compare(server: BeliefServer, lease: Lease) {
   for (;;) {
     const before = lease.remainingMs();
-    const left = await ground.leftMs(lease.resource);
+    const left = await server.leftMs(lease.resource);
     const believed = lease.remainingMs();
     if (believed <= before) return { believed, left };
   }
 }
 
 /** One that timed out is sent again while the first is still at the server. */
-export async function renewAtOnce(ground: BeliefGround, rounds: number): Promise<void> {
-  const engine = ground.engine();
-  const held = ground.claim("renewed-at-once");
-  assert.equal((await engine.tryAcquire(held, ground.now())).kind, "granted");
+export async function renewAtOnce(server: BeliefServer, rounds: number): Promise<void> {
+  const engine = server.engine();
+  const held = server.claim("renewed-at-once");
+  assert.equal((await engine.tryAcquire(held, server.now())).kind, "granted");
   const answers: string[] = [];
   for (let round = 0; round < rounds; round++) {
-    const renewals = [1, 2, 3].map(() => engine.renew([{ ...held, ttlMs: 10_000 }], ground.now()));
+    const renewals = [1, 2, 3].map(() => engine.renew([{ ...held, ttlMs: 10_000 }], server.now()));
     answers.push(...(await Promise.all(renewals)).map(([answer]) => answer!.kind));
   }
   const gone = answers.filter((kind) => kind === "gone").length;

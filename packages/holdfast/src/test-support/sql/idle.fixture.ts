@@ -18,7 +18,7 @@ const A_ROUND = 100;
 export type Table = "resources" | "grants" | "waiters" | "tombstones";
 export type Rows = Readonly<Record<Table, number>>;
 
-export interface IdleGround {
+export interface IdleServer {
   engine(idleMs: number): Engine;
   /** Makes so much older what a table has of resources whose name begins so; tombstones have none. */
   age(table: Table, prefix: string, ms: number): Promise<unknown>;
@@ -28,15 +28,14 @@ export interface IdleGround {
   sweep(idleMs: number): Promise<unknown>;
 }
 
-export function playIdle(
-  play: (title: string, part: (ground: IdleGround) => Promise<void>) => void,
+export function testIdle(
+  it: (title: string, part: (server: IdleServer) => Promise<void>) => void,
   roundsOfNames: number,
 ): void {
-  play("released and idle resources leave no row behind after idleMs", expectNothingIdle);
-  play("the shortest idleMs cuts off nobody who is still there", expectNobodyCutOff);
-  play("names that are used once and never again do not pile up", (ground) =>
-    expectNoBacklog(ground, roundsOfNames),
-  );
+  it("released and idle resources leave no row behind after idleMs", expectNothingIdle);
+  it("the shortest idleMs cuts off nobody who is still there", expectNobodyCutOff);
+  it("names that are used once and never again do not pile up", (server) =>
+    expectNoBacklog(server, roundsOfNames));
 }
 
 /** Of the option and of the URL's parameter, which says it for every way to hold. */
@@ -57,9 +56,9 @@ export function expectIdleChecked(
 }
 
 /** Nothing but the usual operations on another resource clears up. */
-export async function expectNothingIdle(ground: IdleGround): Promise<void> {
+export async function expectNothingIdle(server: IdleServer): Promise<void> {
   // Whoever leaves them behind would keep them for a day; the other one's idleMs is shorter, and decides.
-  const [patient, engine] = [ground.engine(DAY_MS), ground.engine(IDLE_MS)];
+  const [patient, engine] = [server.engine(DAY_MS), server.engine(IDLE_MS)];
   const held = claim("idle-held", { ttlMs: 600_000 });
   const holds = await patient.tryAcquire(held, now());
   await patient.queue!.enqueue(claim("idle-held", { ttlMs: TTL_MS }), now());
@@ -70,17 +69,17 @@ export async function expectNothingIdle(ground: IdleGround): Promise<void> {
     await patient.tryAcquire(claim(`idle-expired-${i}`, { ttlMs: TTL_MS }), now());
   }
   await patient.queue!.enqueue(claim("idle-expired-0", { ttlMs: TTL_MS }), now());
-  const before = await ground.rows("idle-");
+  const before = await server.rows("idle-");
   assert.ok(before.resources > COUNT, `${before.resources} resources`);
   const { resources } = before;
   assert.deepEqual(before, { resources, grants: COUNT + 1, waiters: 2, tombstones: COUNT / 2 });
   const agedMs = TTL_MS + IDLE_MS + 1_000;
   for (const table of ["resources", "waiters", "tombstones"] as const) {
-    await ground.age(table, "idle-", agedMs);
+    await server.age(table, "idle-", agedMs);
   }
-  await ground.age("grants", "idle-expired-", agedMs);
-  await ground.sweep(2 * agedMs);
-  const { tombstones, ...kept } = await ground.rows("idle-");
+  await server.age("grants", "idle-expired-", agedMs);
+  await server.sweep(2 * agedMs);
+  const { tombstones, ...kept } = await server.rows("idle-");
   assert.deepEqual(kept, { resources, grants: COUNT + 1, waiters: 2 }, "not before their time");
   assert.equal(tombstones, 0, "which have a time of their own");
   const left = { resources: 1, grants: 1, waiters: 0, tombstones: 0 };
@@ -88,7 +87,7 @@ export async function expectNothingIdle(ground: IdleGround): Promise<void> {
     const usual = claim("usual", { ttlMs: TTL_MS });
     await engine.tryAcquire(usual, now());
     await engine.release([{ ...usual, tombstoneMs: 0 }], now());
-    const rows = await ground.rows("idle-");
+    const rows = await server.rows("idle-");
     if (Object.entries(left).every(([table, count]) => rows[table as Table] === count)) break;
     assert.ok(operations < MOST_OPERATIONS, `still there: ${JSON.stringify(rows)}`);
   }
@@ -96,12 +95,12 @@ export async function expectNothingIdle(ground: IdleGround): Promise<void> {
 }
 
 /** The shortest idleMs there is, with every sweep that could come at the worst moment. */
-export async function expectNobodyCutOff(ground: IdleGround): Promise<void> {
-  const engine = ground.engine(SHORTEST_MS);
+export async function expectNobodyCutOff(server: IdleServer): Promise<void> {
+  const engine = server.engine(SHORTEST_MS);
   const sweep = async () => {
     for (let i = 0; i < 3; i++) {
-      await ground.age("resources", "cut-", HOUR_MS);
-      await ground.sweep(SHORTEST_MS);
+      await server.age("resources", "cut-", HOUR_MS);
+      await server.sweep(SHORTEST_MS);
     }
   };
 
@@ -113,7 +112,7 @@ export async function expectNobodyCutOff(ground: IdleGround): Promise<void> {
   ];
   await engine.tryAcquire(holder, now());
   await engine.queue!.enqueue(first, now());
-  await ground.age("waiters", "cut-line", 8_000);
+  await server.age("waiters", "cut-line", 8_000);
   await engine.queue!.enqueue(second, now());
   await sweep();
   const [stands] = await engine.queue!.heartbeat([first], now());
@@ -121,18 +120,18 @@ export async function expectNobodyCutOff(ground: IdleGround): Promise<void> {
 
   // The same, while the holder goes and nobody else is there to be let in.
   await engine.queue!.withdraw(second, now());
-  await ground.age("waiters", "cut-line", 8_000);
+  await server.age("waiters", "cut-line", 8_000);
   await engine.release([{ ...holder, tombstoneMs: 0 }], now());
   await sweep();
-  assert.equal((await ground.rows("cut-line")).resources, 1, "somebody waits for it");
+  assert.equal((await server.rows("cut-line")).resources, 1, "somebody waits for it");
   const [turn] = await engine.queue!.heartbeat([first], now());
   assert.equal(turn?.kind, "granted");
 
   // A holder that was lost, in its lock-delay, before a waiter that makes the sweep look closer.
   await engine.tryAcquire({ ...claim("cut-delay", { ttlMs: 1_000 }), lockDelayMs: 20_000 }, now());
   await engine.queue!.enqueue(claim("cut-delay", { ttlMs: TTL_MS }), now());
-  await ground.age("waiters", "cut-delay", 8_000);
-  await ground.age("grants", "cut-delay", 5_000);
+  await server.age("waiters", "cut-delay", 8_000);
+  await server.age("grants", "cut-delay", 5_000);
   await sweep();
   assert.equal(
     (await engine.tryAcquire(claim("cut-delay", { ttlMs: TTL_MS }), now())).kind,
@@ -150,7 +149,7 @@ export async function expectNobodyCutOff(ground: IdleGround): Promise<void> {
     await sweep();
     assert.equal((await engine.renew([kept], now()))[0]?.kind, "renewed");
     assert.equal(await isGood(engine, kept, holds), true);
-    await ground.age("grants", "cut-kept", TTL_MS - 2_000);
+    await server.age("grants", "cut-kept", TTL_MS - 2_000);
   }
   await sweep();
   assert.equal((await engine.renew([kept], now()))[0]?.kind, "renewed", "in its last seconds");
@@ -163,18 +162,18 @@ export async function expectNobodyCutOff(ground: IdleGround): Promise<void> {
 }
 
 /** Names used once, by claims that nobody gives back: each is looked at twice before it can go. */
-async function expectNoBacklog(ground: IdleGround, rounds: number): Promise<void> {
-  const engine = ground.engine(SHORTEST_MS);
+async function expectNoBacklog(server: IdleServer, rounds: number): Promise<void> {
+  const engine = server.engine(SHORTEST_MS);
   const made = rounds * A_ROUND;
   for (let round = 0; round < rounds; round++) {
     const names = Array.from({ length: A_ROUND }, (_, i) => `once-${round}-${i}`);
     await Promise.all(
       names.map((name) => engine.tryAcquire(claim(name, { ttlMs: TTL_MS }), now())),
     );
-    await ground.age("resources", "once-", HOUR_MS);
-    await ground.age("grants", "once-", HOUR_MS);
+    await server.age("resources", "once-", HOUR_MS);
+    await server.age("grants", "once-", HOUR_MS);
   }
-  const { resources, grants } = await ground.rows("once-");
+  const { resources, grants } = await server.rows("once-");
   const most = made / 4;
   assert.ok(resources < most && grants < most, `${resources} of ${made} resources are still there`);
 }

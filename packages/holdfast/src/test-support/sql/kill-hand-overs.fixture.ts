@@ -4,11 +4,11 @@ import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locks } from "../../locks.js";
 
-export interface KilledGround {
+export interface KilledServer {
   /** Each as another process would have it. */
   locks(): Locks;
   /** Restarting kills it first. */
-  readonly server: { restart(): Promise<void> };
+  readonly instance: { restart(): Promise<void> };
 }
 
 const KILLS = 100;
@@ -18,23 +18,23 @@ const TTL_MS = 1_000;
 const BETWEEN_KILLS = 12;
 const BACK_WITHIN_MS = 60_000;
 
-export function playKillsOfHandOvers(
-  play: (title: string, part: (ground: KilledGround) => Promise<void>) => void,
+export function testKillsOfHandOvers(
+  it: (title: string, part: (server: KilledServer) => Promise<void>) => void,
 ): void {
-  play(`no token comes twice across ${KILLS} kills while locks are handed over`, async (ground) => {
-    const leases = await killHandOvers(ground, KILLS);
+  it(`no token comes twice across ${KILLS} kills while locks are handed over`, async (server) => {
+    const leases = await killHandOvers(server, KILLS);
     console.log(`${leases} leases across ${KILLS} kills, every token greater than the one before`);
   });
 }
 
 /** Gives how many leases there were. */
-async function killHandOvers(ground: KilledGround, kills: number): Promise<number> {
+async function killHandOvers(server: KilledServer, kills: number): Promise<number> {
   let leases = 0;
   let over = false;
   const work = Array.from({ length: NAMES }, (_, i) => {
     let highest = 0n;
     return [1, 2].map(async () => {
-      const locks = ground.locks();
+      const locks = server.locks();
       const retry = { [Symbol.iterator]: forever };
       const options = { retry, waitMs: 120_000, ttlMs: TTL_MS, fair: "strict" } as const;
       while (!over) {
@@ -58,7 +58,7 @@ async function killHandOvers(ground: KilledGround, kills: number): Promise<numbe
       await Promise.race([sleep(5), all]);
     }
     await sleep(randomInt(0, 50));
-    await ground.server.restart();
+    await server.instance.restart();
   }
   over = true;
   await all;

@@ -6,7 +6,7 @@ import { now } from "../call.fixture.js";
 
 const PAGE = 256;
 
-export interface ListGround {
+export interface ListServer {
   readonly locks: Locks;
   readonly engine: Engine;
   /** So many resources that are held for a day, with names from prefix + 1000000 on. */
@@ -18,20 +18,20 @@ export interface ListGround {
 }
 
 /** A list with a literal prefix reads the names that have it, and no other. */
-export async function checkPrefix(ground: ListGround): Promise<void> {
-  await ground.plant("bulk:", 3_000);
-  await ground.plant("bulk?x", 1);
+export async function checkPrefix(server: ListServer): Promise<void> {
+  await server.plant("bulk:", 3_000);
+  await server.plant("bulk?x", 1);
   const names = async (match: string) => {
     const found: string[] = [];
-    for await (const { resource } of ground.locks.list({ match })) found.push(resource);
+    for await (const { resource } of server.locks.list({ match })) found.push(resource);
     return found;
   };
   await names("bulk:1000007");
-  const before = await ground.rowsRead();
+  const before = await server.rowsRead();
   assert.deepEqual(await names("bulk:100299*"), [
     ...Array.from({ length: 10 }, (_, i) => `bulk:100299${i}`),
   ]);
-  const rows = (await ground.rowsRead()) - before;
+  const rows = (await server.rowsRead()) - before;
   // A page looks at as many names as it has room for, and inspects those that match; a server that
   // counts its looks at its own tables counts a few hundred more.
   assert.ok(rows < 1_500, `${rows} rows were read for ten names`);
@@ -45,15 +45,15 @@ export async function checkPrefix(ground: ListGround): Promise<void> {
 }
 
 /** A list over very many names: the last page takes as long as the first, and nothing is kept or locked. */
-export async function checkMany(ground: ListGround, count: number): Promise<void> {
-  await ground.plant("many:", count);
+export async function checkMany(server: ListServer, count: number): Promise<void> {
+  await server.plant("many:", count);
   const took: number[] = [];
   let [cursor, seen, locked]: [string | null, number, number] = [null, 0, 0];
   const heap: number[] = [];
   do {
     const from = performance.now();
-    const asked = ground.engine.list({ match: "many:*", cursor, max: PAGE }, now());
-    if (took.length % 20 === 0) locked = Math.max(locked, await ground.locked());
+    const asked = server.engine.list({ match: "many:*", cursor, max: PAGE }, now());
+    if (took.length % 20 === 0) locked = Math.max(locked, await server.locked());
     const page = await asked;
     took.push(performance.now() - from);
     if (took.length % 20 === 1) {

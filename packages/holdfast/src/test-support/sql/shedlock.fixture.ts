@@ -16,7 +16,7 @@ export interface ShedLock {
   unlock(name: string): Promise<void>;
 }
 
-export interface ShedLockGround {
+export interface ShedLockServer {
   readonly theirs: ShedLock;
   locks(): Locks;
   engine(): Engine;
@@ -28,7 +28,7 @@ export interface ShedLockGround {
   sweep(): Promise<unknown>;
 }
 
-export type ShedLockPlay = (title: string, part: (ground: ShedLockGround) => Promise<void>) => void;
+export type ShedLockIt = (title: string, part: (server: ShedLockServer) => Promise<void>) => void;
 
 /** What a waiter may ask that was let in without knowing it. */
 const ASKED_AGAIN: readonly [
@@ -75,10 +75,10 @@ export async function expectSchemaMadeOnce(
   await assert.rejects(mixed.tryAcquire(claim("a"), now()), /not made for hold: "shedlock"/);
 }
 
-export function playShedLock(play: ShedLockPlay): void {
-  play("ShedLock is excluded while we hold, and we are while it does", async (ground) => {
-    const { theirs } = ground;
-    const locks = ground.locks();
+export function testShedLock(it: ShedLockIt): void {
+  it("ShedLock is excluded while we hold, and we are while it does", async (server) => {
+    const { theirs } = server;
+    const locks = server.locks();
     const lease = await locks.acquire("b", { ttlMs: 10_000 });
     assert.equal(await theirs.lock("b", 1_000), false);
     await lease.renew({ ttlMs: 20_000 });
@@ -99,8 +99,8 @@ export function playShedLock(play: ShedLockPlay): void {
     await later.release();
   });
 
-  play("our release frees nobody else's run on one host, which ShedLock's does", async (ground) => {
-    const { theirs } = ground;
+  it("our release frees nobody else's run on one host, which ShedLock's does", async (server) => {
+    const { theirs } = server;
     // ShedLock's: the first run's time is over, the second runs, and the first gives back what is not its.
     assert.equal(await theirs.lock("c1", 1), true);
     await sleep(20);
@@ -108,7 +108,7 @@ export function playShedLock(play: ShedLockPlay): void {
     await theirs.unlock("c1");
     assert.equal(await theirs.lock("c1", 1_000), true, "ShedLock freed another run's lock");
     // Ours: the same schedule.
-    const [first, second] = [ground.engine(), ground.engine()];
+    const [first, second] = [server.engine(), server.engine()];
     const early = claimed("c2", 100);
     await first.tryAcquire(early, now());
     await sleep(150);
@@ -118,29 +118,29 @@ export function playShedLock(play: ShedLockPlay): void {
     assert.equal(await theirs.lock("c2", 1_000), false, "the second run is still protected");
   });
 
-  play("a row that was taken away by hand costs the lease at its next renewal", async (ground) => {
-    const lease = await ground.locks().acquire("d", { ttlMs: 600 });
-    await ground.deleteRow("d");
+  it("a row that was taken away by hand costs the lease at its next renewal", async (server) => {
+    const lease = await server.locks().acquire("d", { ttlMs: 600 });
+    await server.deleteRow("d");
     await until("it is lost", () => !lease.held);
     assert.equal(await lease.release(), "gone");
   });
 
   for (const [name, ask] of ASKED_AGAIN) {
-    play(`a ${name} tells of no grant whose row ShedLock has by now`, async (ground) => {
-      const [ours, other] = [ground.engine(), ground.engine()];
+    it(`a ${name} tells of no grant whose row ShedLock has by now`, async (server) => {
+      const [ours, other] = [server.engine(), server.engine()];
       const resource = name.replace(" ", "-");
       const [held, waits] = [claimed(resource, 10_000), claimed(resource, 10_000)];
       await other.tryAcquire(held, now());
       await ours.queue!.enqueue(waits, now());
       await other.release([{ ...held, tombstoneMs: 0 }], now());
-      await ground.deleteRow(resource);
-      assert.equal(await ground.theirs.lock(resource, 30_000), true);
+      await server.deleteRow(resource);
+      assert.equal(await server.theirs.lock(resource, 30_000), true);
       assert.notEqual((await ask(ours, waits)).kind, "granted");
     });
   }
 
-  play("nothing that comes late changes a row that ShedLock has by now", async (ground) => {
-    const [ours, other] = [ground.engine(), ground.engine()];
+  it("nothing that comes late changes a row that ShedLock has by now", async (server) => {
+    const [ours, other] = [server.engine(), server.engine()];
     const force = (engine: Engine, { resource }: Claim, token: bigint) =>
       engine.revoke({ resource, token, force: true }, now());
     const leave = (engine: Engine, late: Claim) =>
@@ -153,17 +153,17 @@ export function playShedLock(play: ShedLockPlay): void {
       assert.ok(granted.kind === "granted");
       // Others of ours wait: whatever ends our record must not let them in beside ShedLock.
       await other.queue!.enqueue(claimed(resource, 10_000), now());
-      await ground.deleteRow(resource);
-      assert.equal(await ground.theirs.lock(resource, 30_000), true);
-      const before = await ground.row(resource);
+      await server.deleteRow(resource);
+      assert.equal(await server.theirs.lock(resource, 30_000), true);
+      const before = await server.row(resource);
       await send(ours, held, granted.token);
-      await ground.sweep();
-      assert.equal(await ground.row(resource), before, `after a ${name}`);
+      await server.sweep();
+      assert.equal(await server.row(resource), before, `after a ${name}`);
     }
   });
 
-  play("nothing that comes late takes time from what once has left", async (ground) => {
-    const [ours, other] = [ground.engine(), ground.engine()];
+  it("nothing that comes late takes time from what once has left", async (server) => {
+    const [ours, other] = [server.engine(), server.engine()];
     for (const [name, send] of STRAGGLERS) {
       const resource = `left ${name}`;
       const held = claimed(resource, 10_000);
@@ -171,30 +171,30 @@ export function playShedLock(play: ShedLockPlay): void {
       assert.ok(granted.kind === "granted");
       await ours.renew([{ ...held, ttlMs: 20_000, leave: true }], now());
       await other.queue!.enqueue(claimed(resource, 10_000), now());
-      const before = await ground.row(resource);
+      const before = await server.row(resource);
       await send(ours, held, granted.token);
-      await ground.sweep();
-      assert.equal(await ground.row(resource), before, `after a ${name}`);
-      assert.equal(await ground.theirs.lock(resource, 1_000), false);
+      await server.sweep();
+      assert.equal(await server.row(resource), before, `after a ${name}`);
+      assert.equal(await server.theirs.lock(resource, 1_000), false);
     }
   });
 
-  play("once runs once against ShedLock too, and keeps it out for atLeastMs", async (ground) => {
-    const [ours, other] = [ground.locks(), ground.locks()];
+  it("once runs once against ShedLock too, and keeps it out for atLeastMs", async (server) => {
+    const [ours, other] = [server.locks(), server.locks()];
     const options = { atMostMs: 60_000, atLeastMs: 4_000 };
     const from = performance.now();
     assert.equal((await ours.once("e", options, () => 1)).ran, true);
     assert.equal((await other.once("e", options, () => 1)).ran, false);
-    assert.equal(await ground.theirs.lock("e", 5_000), false);
-    await until("ShedLock runs", () => ground.theirs.lock("e", 60_000));
+    assert.equal(await server.theirs.lock("e", 5_000), false);
+    await until("ShedLock runs", () => server.theirs.lock("e", 60_000));
     assert.ok(performance.now() - from >= 3_990);
     assert.equal((await ours.once("e", options, () => 1)).ran, false);
   });
 }
 
 /** Ours and theirs take turns on one name until that many turns are over, and never overlap. */
-export async function takeTurns(ground: ShedLockGround, turns: number): Promise<void> {
-  const locks = ground.locks();
+export async function takeTurns(server: ShedLockServer, turns: number): Promise<void> {
+  const locks = server.locks();
   const taken = { ours: 0, theirs: 0 };
   let inside = 0;
   const left = () => turns - taken.ours - taken.theirs;
@@ -214,12 +214,12 @@ export async function takeTurns(ground: ShedLockGround, turns: number): Promise<
   };
   const them = async () => {
     while (left() > 0) {
-      if (!(await ground.theirs.lock("turns", 60_000))) {
+      if (!(await server.theirs.lock("turns", 60_000))) {
         await sleep(1);
         continue;
       }
       await turn("theirs");
-      await ground.theirs.unlock("turns");
+      await server.theirs.unlock("turns");
       await sleep(taken.theirs > taken.ours ? 10 : 1);
     }
   };

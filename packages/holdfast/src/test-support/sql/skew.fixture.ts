@@ -25,7 +25,7 @@ export interface Times {
   readonly shedlock: { readonly leftMs: number; readonly ageMs: number } | null;
 }
 
-export interface SkewGround {
+export interface SkewServer {
   /** Far zones as this database writes them. */
   readonly zones: readonly [string, string];
   /** Null unless ShedLock's table is shared. */
@@ -39,34 +39,34 @@ export interface SkewGround {
 }
 
 /** One client is hours ahead, one is hours behind, and both are far from each other and from us. */
-export async function meetSkewed(ground: SkewGround, turns: number): Promise<void> {
+export async function meetSkewed(server: SkewServer, turns: number): Promise<void> {
   using fast = new ShiftedClock();
   using slow = new ShiftedClock();
   fast.set(7 * HOUR_MS);
   slow.set(-9 * HOUR_MS);
-  const [east, west] = ground.zones;
-  await using ahead = ground.start(east, { ...fast.env, TZ: "Asia/Kolkata" });
-  await using behind = ground.start(west, { ...slow.env, TZ: "America/Los_Angeles" });
+  const [east, west] = server.zones;
+  await using ahead = server.start(east, { ...fast.env, TZ: "Asia/Kolkata" });
+  await using behind = server.start(west, { ...slow.env, TZ: "America/Los_Angeles" });
   await expectElsewhere(ahead, 7 * HOUR_MS, east);
   await expectElsewhere(behind, -9 * HOUR_MS, west);
-  const locks = ground.locks();
+  const locks = server.locks();
   await allOf([
-    expectKeptOut(ground, locks, ahead, "held-ahead"),
-    expectKeptOut(ground, locks, behind, "held-behind"),
+    expectKeptOut(server, locks, ahead, "held-ahead"),
+    expectKeptOut(server, locks, behind, "held-behind"),
   ]);
   await allOf([
-    expectHolds(ground, locks, ahead, "holds-ahead", () => fast.set(-5 * HOUR_MS)),
-    expectHolds(ground, locks, behind, "holds-behind", () => slow.set(5 * HOUR_MS)),
+    expectHolds(server, locks, ahead, "holds-ahead", () => fast.set(-5 * HOUR_MS)),
+    expectHolds(server, locks, behind, "holds-behind", () => slow.set(5 * HOUR_MS)),
   ]);
   fast.set(7 * HOUR_MS);
   slow.set(-9 * HOUR_MS);
-  await expectApart(ground, locks, { ahead, behind }, turns);
+  await expectApart(server, locks, { ahead, behind }, turns);
   // Its sessions are its own: what a call changes for itself is put back.
   await expectElsewhere(ahead, 7 * HOUR_MS, east);
   await expectElsewhere(behind, -9 * HOUR_MS, west);
   await allOf([
-    expectSuccession(ground, locks, ahead, "ends-ahead"),
-    expectSuccession(ground, locks, behind, "ends-behind"),
+    expectSuccession(server, locks, ahead, "ends-ahead"),
+    expectSuccession(server, locks, behind, "ends-behind"),
   ]);
 }
 
@@ -79,7 +79,7 @@ async function expectElsewhere(client: SkewedClient, offsetMs: number, zone: str
 }
 
 /** What others hold is not free before its time, however late it is on the client's clock. */
-async function expectKeptOut(ground: SkewGround, locks: Locks, client: SkewedClient, name: string) {
+async function expectKeptOut(server: SkewServer, locks: Locks, client: SkewedClient, name: string) {
   const lease = await locks.acquire(name, { ttlMs: TTL_MS });
   assert.equal(await client.ask("tryAcquire", name, {}), null, "it took a live lease");
   await lease.release();
@@ -87,7 +87,7 @@ async function expectKeptOut(ground: SkewGround, locks: Locks, client: SkewedCli
   assert.ok(token !== null, "what was released is not free to it");
   assert.ok(BigInt(token) > lease.token, `${token} after ${lease.token}`);
   assert.equal(await client.ask("release"), "released");
-  const { theirs } = ground;
+  const { theirs } = server;
   if (theirs === null) return;
   assert.equal(await theirs.lock(name, TTL_MS), true, "what it released is not free to ShedLock");
   assert.equal(await client.ask("tryAcquire", name, {}), null, "it came in beside ShedLock");
@@ -99,7 +99,7 @@ async function expectKeptOut(ground: SkewGround, locks: Locks, client: SkewedCli
 
 /** What it holds lives its ttl, from its grant and from its renewals, also when its clock jumps. */
 async function expectHolds(
-  ground: SkewGround,
+  server: SkewServer,
   locks: Locks,
   client: SkewedClient,
   name: string,
@@ -107,28 +107,28 @@ async function expectHolds(
 ) {
   const keptOut = async () => {
     assert.equal(await locks.tryAcquire(name), null, "its live lease was taken");
-    if (ground.theirs !== null) assert.equal(await ground.theirs.lock(name, TTL_MS), false);
+    if (server.theirs !== null) assert.equal(await server.theirs.lock(name, TTL_MS), false);
   };
   const grantedAt = performance.now();
   await client.ask("acquire", name, { ttlMs: TTL_MS, renew: false });
-  await expectLife(ground, name, grantedAt, grantedAt);
+  await expectLife(server, name, grantedAt, grantedAt);
   await keptOut();
   jump();
   assert.equal(await client.ask("held"), true, "it gave up when its clock jumped");
   const renewedAt = performance.now();
   await client.ask("renew");
-  await expectLife(ground, name, renewedAt, grantedAt);
+  await expectLife(server, name, renewedAt, grantedAt);
   await keptOut();
   assert.equal(await client.ask("release"), "released");
 }
 
 /** The ttl began after `setAt`, and the grant after `grantedAt`. */
-async function expectLife(ground: SkewGround, name: string, setAt: number, grantedAt: number) {
-  const { leftMs, shedlock } = await ground.times(name);
+async function expectLife(server: SkewServer, name: string, setAt: number, grantedAt: number) {
+  const { leftMs, shedlock } = await server.times(name);
   const [setAgoMs, agoMs] = [performance.now() - setAt, performance.now() - grantedAt];
   const lives = (ms: number) => ms <= TTL_MS + ROUNDING_MS && ms >= TTL_MS - setAgoMs - ROUNDING_MS;
   assert.ok(lives(leftMs), `${leftMs} of ${TTL_MS} ms are left after at most ${setAgoMs}`);
-  assert.equal(shedlock === null, ground.theirs === null);
+  assert.equal(shedlock === null, server.theirs === null);
   if (shedlock === null) return;
   assert.ok(lives(shedlock.leftMs), `lock_until is ${shedlock.leftMs} ms ahead`);
   const { ageMs } = shedlock;
@@ -137,19 +137,19 @@ async function expectLife(ground: SkewGround, name: string, setAt: number, grant
 
 /** All contend for one name. The database numbers who comes in and who goes out. */
 async function expectApart(
-  ground: SkewGround,
+  server: SkewServer,
   locks: Locks,
   clients: Readonly<Record<string, SkewedClient>>,
   turns: number,
 ) {
-  const { theirs, record } = ground;
+  const { theirs, record } = server;
   const others = Object.entries(clients);
   await allOf([
     takeTurns(locks, record, "turns", "ordinary", turns),
     ...others.map(([who, client]) => client.ask("turns", "turns", who, turns)),
     theirs === null ? null : takeTheirs(theirs, record, turns),
   ]);
-  const steps = await ground.history("turns");
+  const steps = await server.history("turns");
   const contenders = others.length + (theirs === null ? 1 : 2);
   assert.equal(steps.length, 2 * turns * contenders, "everybody had every turn");
   let highest = 0n;
@@ -180,7 +180,7 @@ async function takeTheirs(theirs: ShedLock, record: Recorder, turns: number): Pr
 
 /** A lease that nobody gives back ends with its ttl, whichever of two is dead and which one waits. */
 async function expectSuccession(
-  ground: SkewGround,
+  server: SkewServer,
   locks: Locks,
   client: SkewedClient,
   name: string,
@@ -202,10 +202,10 @@ async function expectSuccession(
   );
   assert.ok(next.token > BigInt(last), `${next.token} after ${last}`);
   await next.release();
-  if (ground.theirs === null) return;
+  if (server.theirs === null) return;
   // The first of the two names is still locked by who died, or was until a moment ago.
   const deadline = performance.now() + 60_000;
-  while (!(await ground.theirs.lock(name, TTL_MS))) {
+  while (!(await server.theirs.lock(name, TTL_MS))) {
     assert.ok(performance.now() < deadline, "ShedLock never got what a dead client held");
     await sleep(10);
   }

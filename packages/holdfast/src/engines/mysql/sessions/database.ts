@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { sleep, systemClock } from "../../../core/runtime/clock.js";
 import type {
-  Beat,
   Database,
-  Hearing,
+  Heartbeat,
   Operation,
-  Raw,
+  RawAnswer,
   Renewal,
+  Wakeup,
 } from "../../../engine-kit/sql/database.js";
 import { SchemaCheck } from "../../../engine-kit/sql/schema-check.js";
 import {
@@ -54,7 +54,7 @@ export class MysqlDatabase implements Database {
     operations: readonly Operation[],
     waitMs: number,
     limitMs: number,
-  ): Promise<readonly Raw[]> {
+  ): Promise<readonly RawAnswer[]> {
     const ops = operations.map((operation) => ({
       ...operation,
       name: hex(operation.name),
@@ -69,12 +69,12 @@ export class MysqlDatabase implements Database {
   }
 
   async heartbeat(
-    beats: readonly Beat[],
-    _hearing: Hearing,
+    heartbeats: readonly Heartbeat[],
+    _wakeup: Wakeup,
     _waitMs: number,
     limitMs: number,
-  ): Promise<readonly Raw[]> {
-    const refs = beats.map(({ name, id }) => ({ name: hex(name), id }));
+  ): Promise<readonly RawAnswer[]> {
+    const refs = heartbeats.map(({ name, id }) => ({ name: hex(name), id }));
     const answers = await this.#call("heartbeat", [json(refs), batch(), WAIT_S], limitMs);
     return inOrder(answers).map(readable);
   }
@@ -83,7 +83,7 @@ export class MysqlDatabase implements Database {
     renewals: readonly Renewal[],
     order: number,
     limitMs: number,
-  ): Promise<readonly Raw[]> {
+  ): Promise<readonly RawAnswer[]> {
     const refs = renewals.map(({ name, id, ttlMs, index, leave }) => {
       return { name: hex(name), id, ttl: ttlMs, index, leave: Number(leave) };
     });
@@ -109,11 +109,11 @@ export class MysqlDatabase implements Database {
     return answer === "1";
   }
 
-  async look(name: string, limitMs: number): Promise<Raw> {
+  async look(name: string, limitMs: number): Promise<RawAnswer> {
     return readableView(parse(await this.#call("look", [literal(hex(name))], limitMs)));
   }
 
-  async page(after: string, prefix: string, most: number, limitMs: number): Promise<Raw> {
+  async page(after: string, prefix: string, most: number, limitMs: number): Promise<RawAnswer> {
     const values = [literal(hex(after)), literal(hex(prefix)), most];
     const answers = await this.#call("page", values, limitMs);
     const [kind, entries] = list(parse(answers), 2);
@@ -162,7 +162,7 @@ function json(value: unknown): string {
 }
 
 /** Answers that carry their number: to sort them at the server would take a table on its disk. */
-function inOrder(answers: unknown): Raw[] {
+function inOrder(answers: unknown): RawAnswer[] {
   const numbered = lists(parse(answers)).map((entry) => {
     const [n, answer] = list(entry, 2);
     return [count(n), list(answer)] as const;
@@ -180,16 +180,16 @@ function batch(): number {
   return randomBytes(6).readUIntBE(0, 6) + 1;
 }
 
-function readable(answer: Raw): Raw {
+function readable(answer: RawAnswer): RawAnswer {
   const at = answer[0] === "queued" ? 3 : answer[0] === "busy" ? 2 : -1;
   return at < 0 ? answer : answer.map((part, i) => (i === at ? labelled(part, 2) : part));
 }
 
-function readableView(view: unknown): Raw {
+function readableView(view: unknown): RawAnswer {
   const [holders, waiters, closedMs] = list(view, 3);
   return [labelled(holders, 2), labelled(waiters, 1), closedMs];
 }
 
-function labelled(rows: unknown, at: number): Raw[] {
+function labelled(rows: unknown, at: number): RawAnswer[] {
   return lists(rows).map((row) => row.map((part, i) => (i === at ? text(part) : part)));
 }

@@ -1,4 +1,4 @@
-import { causeOf, messageOf } from "../../../engine-kit/sql/cause.js";
+import { redactedCause, redactedMessage } from "../../../engine-kit/sql/redacted-cause.js";
 import { EngineError, type FailureReason, HoldfastError } from "../../../errors.js";
 
 export interface Failure {
@@ -14,7 +14,7 @@ const MISSING = [1305, 1146, 1049];
 const FORBIDDEN = 1370;
 
 // mysql2's own pool, where it was told not to let others wait, or no more of them.
-const NO_TURN = /^(No connections available|Queue limit reached)\.$/;
+const POOL_EXHAUSTED = /^(No connections available|Queue limit reached)\.$/;
 
 type Refusal = readonly [
   numbers: readonly number[],
@@ -60,11 +60,13 @@ export function failureOf(error: unknown): Failure {
   const number = numberOf(error);
   const refusal = REFUSALS.find(([numbers]) => numbers.includes(number));
   const why = number === LOCKED ? "locked" : CONFLICTS.includes(number) ? "conflict" : "other";
-  if (refusal === undefined) return { why, error: lost(messageOf(error), causeOf(error)) };
+  if (refusal === undefined)
+    return { why, error: lost(redactedMessage(error), redactedCause(error)) };
   const [, says, retryable, reason = "other"] = refusal;
-  const cause = causeOf(error);
+  const cause = redactedCause(error);
   // Which right of which thing, only the server knows.
-  const whole = reason === "rights" ? `${says} (the database says: ${messageOf(error)})` : says;
+  const whole =
+    reason === "rights" ? `${says} (the database says: ${redactedMessage(error)})` : says;
   return { why, error: new EngineError(whole, { effect: "none", retryable, reason, cause }) };
 }
 
@@ -79,20 +81,20 @@ export function isForbidden(error: unknown): boolean {
 }
 
 /** After these the session is as it was. Any other may have left a transaction open. */
-export function leavesSessionWhole(error: unknown): boolean {
+export function leavesSessionUsable(error: unknown): boolean {
   return [LOCKED, ...CONFLICTS, ...MISSING, FORBIDDEN, 1644].includes(numberOf(error));
 }
 
 export function notConnected(error: unknown): HoldfastError {
   const { error: known } = failureOf(error);
   if (known instanceof EngineError && known.effect === "none") return known;
-  if (NO_TURN.test(messageOf(error))) {
+  if (POOL_EXHAUSTED.test(redactedMessage(error))) {
     return new EngineError("all connections of the pool were in use; nothing was sent", {
-      ...{ effect: "none", retryable: true, cause: causeOf(error) },
+      ...{ effect: "none", retryable: true, cause: redactedCause(error) },
     });
   }
-  return new EngineError(`no connection to the database: ${messageOf(error)}`, {
-    ...{ effect: "none", retryable: true, reason: "unreachable", cause: causeOf(error) },
+  return new EngineError(`no connection to the database: ${redactedMessage(error)}`, {
+    ...{ effect: "none", retryable: true, reason: "unreachable", cause: redactedCause(error) },
   });
 }
 

@@ -7,14 +7,14 @@ import { notConnected } from "./failure.js";
 export interface Opened {
   readonly pool: MysqlPool;
   /** From now on a held lease alone does not keep the process alive; a call has a timer that does. */
-  relax(): void;
+  unrefConnections(): void;
   close(): Promise<void>;
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
 interface OwnPool extends MysqlPool {
-  on(event: "connection", listener: (connection: Held) => void): unknown;
+  on(event: "connection", listener: (connection: RawConnection) => void): unknown;
   end(): Promise<void>;
 }
 
@@ -42,18 +42,18 @@ export async function openFromUrl(url: EngineUrl, connectionLimit: number): Prom
     });
   }
   first.release();
-  const relax = () => {
-    unref((first as unknown as { connection: Held }).connection);
+  const unrefConnections = () => {
+    unref((first as unknown as { connection: RawConnection }).connection);
     pool.on("connection", unref);
   };
-  return { pool, relax, close };
+  return { pool, unrefConnections, close };
 }
 
-interface Held {
+interface RawConnection {
   readonly stream?: { unref(): void };
 }
 
-function unref(connection: Held): void {
+function unref(connection: RawConnection): void {
   connection.stream?.unref();
 }
 

@@ -5,7 +5,12 @@ import { checkSchema } from "../schema.js";
 import type { PgPool } from "../sessions/client.js";
 import { failureOf } from "../sessions/failure.js";
 import { callOf, Sessions } from "../sessions/sessions.js";
-import { type HoldingSession, isAnotherSession, type Mend, pooled } from "./holding-session.js";
+import {
+  type HoldingSession,
+  isAnotherSession,
+  poolerInBetween,
+  type Repair,
+} from "./holding-session.js";
 
 const LIMIT_MS = 5_000;
 
@@ -40,17 +45,17 @@ export class AdvisoryDatabase {
     onLate: (answer: unknown) => void = () => {},
   ): Promise<unknown> {
     try {
-      const late = (rows: unknown) => this.#late(session, () => onLate(json(onlyAnswer(rows))));
-      const mend: Mend = (error, ask) => this.#mend(session, error, ask);
+      const late = (rows: unknown) => this.#readLate(session, () => onLate(json(onlyAnswer(rows))));
+      const repair: Repair = (error, ask) => this.#repair(session, error, ask);
       const text = callOf(this.#schema, routine);
-      return json(onlyAnswer(await session.query(text, values, timeoutMs, late, mend)));
+      return json(onlyAnswer(await session.query(text, values, timeoutMs, late, repair)));
     } catch (error) {
-      throw isAnotherSession(error) ? pooled() : failureOf(error).error;
+      throw isAnotherSession(error) ? poolerInBetween() : failureOf(error).error;
     }
   }
 
   /** On any session: asks and changes no lock. */
-  async look(routine: string, values: unknown[], timeoutMs: number): Promise<unknown> {
+  async query(routine: string, values: unknown[], timeoutMs: number): Promise<unknown> {
     try {
       const text = callOf(this.#schema, routine);
       return json(onlyAnswer(await this.#sessions.query(text, values, timeoutMs)));
@@ -68,7 +73,7 @@ export class AdvisoryDatabase {
   }
 
   /** A late answer that cannot be read may be a grant that nobody knows of: it ends with its session. */
-  #late(session: HoldingSession, read: () => void): void {
+  #readLate(session: HoldingSession, read: () => void): void {
     try {
       read();
     } catch (error) {
@@ -81,7 +86,11 @@ export class AdvisoryDatabase {
    * A lock may have been granted or given back by the very statement that failed, and is not rolled back.
    * A session that cannot be tidied is ended: what it may hold unknown to us must not stay.
    */
-  async #mend(session: HoldingSession, failed: unknown, ask: Parameters<Mend>[1]): Promise<void> {
+  async #repair(
+    session: HoldingSession,
+    failed: unknown,
+    ask: Parameters<Repair>[1],
+  ): Promise<void> {
     if (isAnotherSession(failed)) return this.#end(session);
     const timer = systemClock.timer(LIMIT_MS, () => this.#end(session), false);
     try {

@@ -1,16 +1,16 @@
 import { randomBytes } from "node:crypto";
 import { systemClock } from "../../../core/runtime/clock.js";
 import { EngineError, UnsupportedError } from "../../../errors.js";
-import { borrow, giveBack, type PgOwnClient, type PgPool } from "../sessions/client.js";
+import { borrow, type PgOwnClient, type PgPool, returnSession } from "../sessions/client.js";
 import { lost, notConnected } from "../sessions/failure.js";
-import { OneByOne } from "./one-by-one.js";
+import { SerialExecutor } from "../sessions/serial-executor.js";
 
 const CONNECT_WITHIN_MS = 5_000;
-const POOLED =
+const POOLER_IN_BETWEEN =
   "session locks need a session of their own, and a transaction pooler is in between; connect to " +
   'PostgreSQL directly, or use hold: "rows"';
 
-export type Mend = (
+export type Repair = (
   error: unknown,
   ask: (text: string, values: unknown[]) => Promise<unknown>,
 ) => Promise<void>;
@@ -20,7 +20,7 @@ export class HoldingSession {
   /** The key of the lock by which others see that this session lives. */
   readonly id = randomBytes(8).readBigInt64BE();
   readonly #client: PgOwnClient;
-  readonly #turns = new OneByOne();
+  readonly #serial = new SerialExecutor();
   #pid = 0;
   #ended = false;
 
@@ -41,11 +41,11 @@ export class HoldingSession {
    * and what opens after that, when nobody wants it any more, is closed.
    */
   static async open(
-    make: () => PgOwnClient,
+    createClient: () => PgOwnClient,
     pool: PgPool,
     onEnd: (session: HoldingSession) => void,
   ): Promise<HoldingSession> {
-    const client = make();
+    const client = createClient();
     const session = new HoldingSession(client);
     const end = () => {
       if (session.#ended) return;
@@ -78,7 +78,7 @@ export class HoldingSession {
 
   /**
    * Statements are carried out in the order in which they are sent. onLate gets an answer that came
-   * after limitMs, when the caller had been told that there was none. mend comes after a statement that
+   * after limitMs, when the caller had been told that there was none. repair comes after a statement that
    * failed, however late, and before the next one: it is handed the way to ask.
    */
   query<Row>(
@@ -86,7 +86,7 @@ export class HoldingSession {
     values: unknown[],
     limitMs: number,
     onLate: (rows: Row[]) => void = ignore,
-    mend: Mend = async () => {},
+    repair: Repair = async () => {},
   ): Promise<Row[]> {
     if (this.#ended) return Promise.reject(notConnected(new Error("the session has ended")));
     return new Promise((resolve, reject) => {
@@ -97,16 +97,16 @@ export class HoldingSession {
       };
       const timer = systemClock.timer(limitMs, silent, false);
       const ask = (text: string, values: unknown[]) => this.#client.query(text, values);
-      const askAndMend = async () => {
+      const askAndRepair = async () => {
         try {
           return await ask(text, values);
         } catch (error) {
-          if (!this.#ended) await mend(error, ask);
+          if (!this.#ended) await repair(error, ask);
           throw error;
         }
       };
-      this.#turns
-        .run(askAndMend)
+      this.#serial
+        .run(askAndRepair)
         .then(({ rows }) => (late ? onLate(rows as Row[]) : resolve(rows as Row[])), reject)
         .finally(() => timer.cancel());
     });
@@ -130,13 +130,13 @@ export class HoldingSession {
       await other.query("BEGIN");
       const theirs = Number((await other.query("SELECT pg_backend_pid() AS pid")).rows[0].pid);
       // Told at once: where there is no other session, ours would wait for the end of this transaction.
-      if (theirs === this.#pid) throw new UnsupportedError(POOLED);
+      if (theirs === this.#pid) throw new UnsupportedError(POOLER_IN_BETWEEN);
       const now = await this.#pidNow();
       await other.query("COMMIT");
-      if (now !== this.#pid) throw new UnsupportedError(POOLED);
-      giveBack(other);
+      if (now !== this.#pid) throw new UnsupportedError(POOLER_IN_BETWEEN);
+      returnSession(other);
     } catch (error) {
-      giveBack(other, true);
+      returnSession(other, true);
       throw error;
     }
   }
@@ -152,8 +152,8 @@ export function isAnotherSession(error: unknown): boolean {
   return (error as { code?: string } | null)?.code === "HF001";
 }
 
-export function pooled(): EngineError {
-  return new EngineError(POOLED, { effect: "none", retryable: false });
+export function poolerInBetween(): EngineError {
+  return new EngineError(POOLER_IN_BETWEEN, { effect: "none", retryable: false });
 }
 
 function within<T>(limitMs: number, work: Promise<T>): Promise<T> {

@@ -55,7 +55,7 @@ export interface PgOwnClient {
 }
 
 /** How to make one more connection like those of a pool. Null for a single client. */
-export function makerOf(client: PgPool | PgClient): (() => PgOwnClient) | null {
+export function clientFactory(client: PgPool | PgClient): (() => PgOwnClient) | null {
   const pool = client as unknown as {
     readonly Client?: new (options: unknown) => PgOwnClient;
     readonly options?: object;
@@ -93,7 +93,7 @@ export function refuseUnconnected(client: PgClient): void {
 export function borrow(pool: PgPool): Promise<PgPoolClient> {
   return new Promise((resolve, reject) => {
     const got = (client: PgPoolClient) => {
-      client.on("error", unheard);
+      client.on("error", ignoreError);
       resolve(client);
     };
     const promised = pool.connect((error, client) => {
@@ -106,10 +106,10 @@ export function borrow(pool: PgPool): Promise<PgPoolClient> {
 }
 
 /** A broken one goes on being listened to: it may have more than one thing to say. */
-export function giveBack(session: PgPoolClient, broken = false): void {
-  if (!broken) session.removeListener("error", unheard);
+export function returnSession(session: PgPoolClient, broken = false): void {
+  if (!broken) session.removeListener("error", ignoreError);
   session.release(broken);
 }
 
 /** The statement under way fails as well, and tells. */
-function unheard(): void {}
+function ignoreError(): void {}

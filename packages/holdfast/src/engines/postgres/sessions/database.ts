@@ -1,9 +1,9 @@
 import type {
-  Beat,
   Database,
-  Hearing,
+  Heartbeat,
   Operation,
   Renewal,
+  Wakeup,
 } from "../../../engine-kit/sql/database.js";
 import { SchemaCheck } from "../../../engine-kit/sql/schema-check.js";
 import { json, oneOf, onlyAnswer } from "../../../engine-kit/sql/shape.js";
@@ -55,16 +55,16 @@ export class PostgresDatabase implements Database {
   }
 
   heartbeat(
-    beats: readonly Beat[],
-    { channel, paceMs }: Hearing,
+    heartbeats: readonly Heartbeat[],
+    { channel, pollMs }: Wakeup,
     waitMs: number,
     limitMs: number,
   ): Promise<unknown> {
     return this.#call(
       "heartbeat($1::text[], $2::uuid[], $3::bigint[], $4, $5, $6)",
       [
-        ...[beats.map(({ name }) => name), beats.map(({ id }) => id)],
-        ...[beats.map(({ beat }) => beat), channel, paceMs, waitMs],
+        ...[heartbeats.map(({ name }) => name), heartbeats.map(({ id }) => id)],
+        ...[heartbeats.map(({ beat }) => beat), channel, pollMs, waitMs],
       ],
       limitMs,
     );

@@ -1,4 +1,4 @@
-import { causeOf, messageOf } from "../../../engine-kit/sql/cause.js";
+import { redactedCause, redactedMessage } from "../../../engine-kit/sql/redacted-cause.js";
 import { EngineError, type FailureReason, HoldfastError } from "../../../errors.js";
 
 export interface Failure {
@@ -33,7 +33,7 @@ const REFUSALS: readonly Refusal[] = [
 ];
 
 // pg's own pool, of one that had to wait for a session; of a connection that fails it says something else.
-const NO_TURN = /^timeout exceeded when trying to connect$/;
+const POOL_EXHAUSTED = /^timeout exceeded when trying to connect$/;
 const NO_PASSWORD = /client password must be/;
 
 // The session was ended from outside, perhaps after the commit; 40003 says that it cannot say.
@@ -46,17 +46,17 @@ const UNKNOWN = /^(08|57P01|57P02|57P05|40003)/;
 export function failureOf(error: unknown): Failure {
   if (error instanceof HoldfastError) return { why: "other", error };
   const { code, severity } = error as { code?: string; severity?: string };
-  const message = messageOf(error);
+  const message = redactedMessage(error);
   const state = severity === undefined ? "" : (code ?? "");
   if (state === "" || UNKNOWN.test(state))
-    return { why: "other", error: lost(message, causeOf(error)) };
+    return { why: "other", error: lost(message, redactedCause(error)) };
   const refusal = REFUSALS.find(([pattern]) => pattern.test(state));
   const why = state === "55P03" ? "locked" : /^40/.test(state) ? "conflict" : "other";
   const says = refusal?.[1] ?? `PostgreSQL refused: ${message}`;
   const [, , retryable = false, reason = "other"] = refusal ?? [];
-  const cause = causeOf(error);
+  const cause = redactedCause(error);
   // Which right of which thing, only the server knows.
-  const whole = reason === "rights" ? `${says} (PostgreSQL says: ${messageOf(error)})` : says;
+  const whole = reason === "rights" ? `${says} (PostgreSQL says: ${redactedMessage(error)})` : says;
   return { why, error: new EngineError(whole, { effect: "none", retryable, reason, cause }) };
 }
 
@@ -67,7 +67,7 @@ export function isMissing(error: unknown): boolean {
 }
 
 /** A prepared statement is not there any more, or is no longer what it was. */
-export function isForgotten(error: unknown): boolean {
+export function isStatementForgotten(error: unknown): boolean {
   return /^(26000|0A000)$/.test((error as { code?: string } | null)?.code ?? "");
 }
 
@@ -83,14 +83,14 @@ export function inTransaction(): EngineError {
 export function notConnected(error: unknown): HoldfastError {
   const { error: known } = failureOf(error);
   if (known instanceof EngineError && known.effect === "none") return known;
-  const cause = causeOf(error);
+  const cause = redactedCause(error);
   // The client itself says so, before the server could.
   if (NO_PASSWORD.test(cause.message)) {
     return new EngineError("PostgreSQL wants a password for this user name, and got none", {
       ...{ effect: "none", retryable: false, reason: "credentials", cause },
     });
   }
-  if (NO_TURN.test(cause.message)) {
+  if (POOL_EXHAUSTED.test(cause.message)) {
     return new EngineError("all connections of the pool were in use; nothing was sent", {
       ...{ effect: "none", retryable: true, cause },
     });

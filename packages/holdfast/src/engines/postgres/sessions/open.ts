@@ -2,7 +2,7 @@ import { importPeer } from "../../../core/input/import-peer.js";
 import { EngineError, MissingPeerError, UsageError } from "../../../errors.js";
 import { emit } from "../../../events.js";
 import type { EngineUrl } from "../../../url.js";
-import { borrow, giveBack, type PgPool } from "./client.js";
+import { borrow, type PgPool, returnSession } from "./client.js";
 import { failureOf, notConnected } from "./failure.js";
 
 export interface Opened {
@@ -33,7 +33,7 @@ export async function openFromUrl(url: EngineUrl, max: number): Promise<Opened> 
   pool.on("error", onError);
   const close = () => pool.end();
   try {
-    giveBack(await borrow(pool));
+    returnSession(await borrow(pool));
     return { pool, close };
   } catch (error) {
     await close();

@@ -4,7 +4,11 @@ import assert from "node:assert/strict";
 import type mysql from "mysql2/promise";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { type Ground, numbers, scenes } from "../support/test-server.fixture.js";
+import {
+  describeWithMysql,
+  type MysqlTestServer,
+  numbers,
+} from "../support/test-server.fixture.js";
 
 const CYCLES = 500;
 const PLANTED = 5_000;
@@ -15,10 +19,10 @@ const SAMPLES = 9;
 const BATCH = 20;
 const READS_EACH = 20;
 
-scenes({}, (play) => {
-  play("a cycle reads no more after many cycles, nor among many grants", async (ground) => {
-    const client = ground.pool({ connectionLimit: 1 });
-    const engine = ground.engine({ client });
+describeWithMysql({}, (it) => {
+  it("a cycle reads no more after many cycles, nor among many grants", async (server) => {
+    const client = server.pool({ connectionLimit: 1 });
+    const engine = server.engine({ client });
     const cycle = async () => {
       const asked = claim("worn");
       await engine.tryAcquire(asked, now());
@@ -28,27 +32,27 @@ scenes({}, (play) => {
     for (let i = 0; i < CYCLES; i++) await cycle();
     const worn = await usualReads(client, cycle);
     assert.ok(worn <= first + SLACK, `${first} reads at first, ${worn} after ${CYCLES} cycles`);
-    await plant(ground);
+    await plant(server);
     const full = await usualReads(client, cycle);
     assert.ok(full <= first + SLACK, `${first} reads at first, ${full} among ${PLANTED} grants`);
   });
 
-  play("a sweep among grants that are alive reads a batch at most", async (ground) => {
-    const client = ground.pool({ connectionLimit: 1 });
+  it("a sweep among grants that are alive reads a batch at most", async (server) => {
+    const client = server.pool({ connectionLimit: 1 });
     const sweep = () =>
       client.query(`CALL holdfast_sweep(holdfast_now_us(UTC_TIMESTAMP(6)), 60000, ${BATCH})`);
-    await plant(ground);
+    await plant(server);
     await sweep();
     const nothing = await reads(client, sweep);
     assert.ok(nothing <= SLACK, `${nothing} reads to find nothing`);
-    await ground.admin.query("UPDATE holdfast_resources SET used_us = used_us - 3600000000");
-    await ground.admin.query("UPDATE holdfast_grants SET expires_us = 1 WHERE token = 1");
-    for (let looked = 0; (await ground.count("grants", "token = 1")) > 0; looked += BATCH) {
+    await server.admin.query("UPDATE holdfast_resources SET used_us = used_us - 3600000000");
+    await server.admin.query("UPDATE holdfast_grants SET expires_us = 1 WHERE token = 1");
+    for (let looked = 0; (await server.count("grants", "token = 1")) > 0; looked += BATCH) {
       assert.ok(looked <= PLANTED, "a sweep does not get on");
       const some = await reads(client, sweep);
       assert.ok(some <= SLACK + BATCH * READS_EACH, `${some} reads for a batch`);
     }
-    assert.equal(await ground.count("grants"), PLANTED - 1, "only what is over went away");
+    assert.equal(await server.count("grants"), PLANTED - 1, "only what is over went away");
   });
 });
 
@@ -74,7 +78,7 @@ async function usualReads(client: mysql.Pool, act: () => Promise<unknown>): Prom
 }
 
 /** So many resources with a grant that lives for a day, and nothing else. */
-async function plant({ admin }: Ground): Promise<void> {
+async function plant({ admin }: MysqlTestServer): Promise<void> {
   await admin.query(`
     DELETE FROM holdfast_grants; DELETE FROM holdfast_fences; DELETE FROM holdfast_resources;
     INSERT INTO holdfast_resources (name, last_token, used_us)

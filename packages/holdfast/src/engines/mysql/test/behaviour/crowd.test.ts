@@ -6,7 +6,7 @@ import type mysql from "mysql2/promise";
 import { mintGrantId } from "../../../../core/holding/grant-id.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { type Ground, scenes } from "../support/test-server.fixture.js";
+import { describeWithMysql, type MysqlTestServer } from "../support/test-server.fixture.js";
 
 const [FEW, MANY] = [50, 2_000];
 // Fifty waiters near the head are counted, whose number differs with where one stands.
@@ -17,14 +17,14 @@ const DAY = `${NOW} + 86400000000`;
 
 type Work = () => Promise<unknown>;
 
-scenes({}, (play) => {
-  play("an operation reads as much beside 50 readers as beside 2,000", async (ground) => {
-    const client = ground.pool({ connectionLimit: 1 });
-    const engine = ground.engine({ client });
+describeWithMysql({}, (it) => {
+  it("an operation reads as much beside 50 readers as beside 2,000", async (server) => {
+    const client = server.pool({ connectionLimit: 1 });
+    const engine = server.engine({ client });
     for (const limit of [null, 10_000]) {
       const rows = async (n: number) => {
         const resource = `readers-${limit}-${n}`;
-        const ids = await plantReaders(ground, resource, n, limit ?? 0);
+        const ids = await plantReaders(server, resource, n, limit ?? 0);
         const grant = (i: number) => ({ resource, grantId: ids[i]! });
         const token = 1024n * BigInt(1 + (n >> 1));
         const reader = () => claim(resource, { mode: "shared", limit });
@@ -32,7 +32,7 @@ scenes({}, (play) => {
         const sequence = { resource, mode: "shared", token } as const;
         // Just before, as where many hold: it counts them for the next second. As if it were always that.
         await engine.tryAcquire(claim(resource), now());
-        await ground.admin.query(`UPDATE holdfast_resources SET counted_us = ${DAY}`);
+        await server.admin.query(`UPDATE holdfast_resources SET counted_us = ${DAY}`);
         let i = 3;
         return read(client, {
           "a reader's claim": () => engine.tryAcquire(reader(), now()),
@@ -53,15 +53,15 @@ scenes({}, (play) => {
     }
   });
 
-  play("an operation reads as much among 50 waiters as among 2,000", async (ground) => {
-    const client = ground.pool({ connectionLimit: 1 });
-    const engine = ground.engine({ client });
+  it("an operation reads as much among 50 waiters as among 2,000", async (server) => {
+    const client = server.pool({ connectionLimit: 1 });
+    const engine = server.engine({ client });
     for (const mode of ["exclusive", "shared"] as const) {
       const rows = async (n: number) => {
         const resource = `waiters-${mode}-${n}`;
         const held = claim(resource, { ttlMs: 3_600_000 });
         await engine.tryAcquire(held, now());
-        const ids = await plantWaiters(ground, resource, n, mode === "shared" ? 1 : 0);
+        const ids = await plantWaiters(server, resource, n, mode === "shared" ? 1 : 0);
         const waiter = (i: number) => ({ resource, grantId: ids[i]! });
         let i = n >> 1;
         return read(client, {
@@ -76,8 +76,8 @@ scenes({}, (play) => {
     }
   });
 
-  play("the number of holders that is kept is the number of rows", async (ground) => {
-    const engine = ground.engine();
+  it("the number of holders that is kept is the number of rows", async (server) => {
+    const engine = server.engine();
     const limit = 24;
     const held: ReturnType<typeof claim>[] = [];
     for (let i = 0; i < 300; i++) {
@@ -92,7 +92,7 @@ scenes({}, (play) => {
         if (kind === "granted") held.push(one);
         else assert.ok(held.length >= limit, `${kind} with ${held.length} of ${limit}`);
       }
-      const [rows] = await ground.admin.query(`SELECT r.held,
+      const [rows] = await server.admin.query(`SELECT r.held,
           (SELECT COUNT(*) FROM holdfast_grants g WHERE g.resource = r.name) AS present,
           (SELECT COUNT(*) FROM holdfast_fences f WHERE f.resource = r.name) AS fences
         FROM holdfast_resources r WHERE r.name = 'counted'`);
@@ -130,7 +130,7 @@ async function read(client: mysql.Pool, works: Record<string, Work>) {
   return medians;
 }
 
-async function plantReaders({ admin }: Ground, name: string, n: number, limit: number) {
+async function plantReaders({ admin }: MysqlTestServer, name: string, n: number, limit: number) {
   const ids = Array.from({ length: n }, () => mintGrantId());
   await admin.query(
     `INSERT INTO holdfast_resources (name, last_token, used_us, held) VALUES (?, ?, ${NOW}, ?)`,
@@ -147,7 +147,7 @@ async function plantReaders({ admin }: Ground, name: string, n: number, limit: n
   return ids;
 }
 
-async function plantWaiters({ admin }: Ground, name: string, n: number, shared: number) {
+async function plantWaiters({ admin }: MysqlTestServer, name: string, n: number, shared: number) {
   const ids = Array.from({ length: n }, () => mintGrantId());
   const rows = ids.map(
     (id, i) => `(X'${id}', '${name}', ${shared}, 0, 1, 1000, 0, ${NOW}, ${DAY},

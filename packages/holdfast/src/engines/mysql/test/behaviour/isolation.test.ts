@@ -7,17 +7,17 @@ import type { Locks } from "../../../../locks.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { claimInTransaction, fenceInTransaction } from "../../index.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithMysql } from "../support/test-server.fixture.js";
 
 // Under SERIALIZABLE every read locks, also those of the server's own making.
 const LEVELS = ["READ COMMITTED", "REPEATABLE READ"];
 // Before, between and after the names that transactions have.
 const OTHERS = ["a", "l", "l9", "m0", "m-", "m2", "ma", "n", "z", "zz"];
 
-scenes({}, (play) => {
+describeWithMysql({}, (it) => {
   for (const level of LEVELS) {
-    play(`under ${level} a claim that came to nothing costs nobody a lease`, async (ground) => {
-      const [locks, user] = [ground.locks(), await ground.connection()];
+    it(`under ${level} a claim that came to nothing costs nobody a lease`, async (server) => {
+      const [locks, user] = [server.locks(), await server.connection()];
       const names = ["m", "p1", "p2", "p3"].map((name) => `${name} ${level}`);
       const options = { ttlMs: 5_000, fair: "strict" } as const;
       const leases = await Promise.all(names.map((name) => locks.acquire(name, options)));
@@ -29,19 +29,19 @@ scenes({}, (play) => {
       await user.query("ROLLBACK");
     });
 
-    play(`under ${level} a fence holds up its own resource alone`, async (ground) => {
-      const [locks, other, user] = [ground.locks(), ground.locks(), await ground.connection()];
+    it(`under ${level} a fence holds up its own resource alone`, async (server) => {
+      const [locks, other, user] = [server.locks(), server.locks(), await server.connection()];
       const lease = await locks.acquire("m", { ttlMs: 60_000 });
       await begin(user, level);
       await fenceInTransaction(user, lease.sequencer);
       await free(other, `fence ${level}`);
       // The same lease guards more than one transaction at a time, and can be waited for.
-      const second = await ground.connection();
+      const second = await server.connection();
       await begin(second, level);
       await fenceInTransaction(second, lease.sequencer);
       await second.query("COMMIT");
       const waiter = claim("m");
-      const engine = ground.engine();
+      const engine = server.engine();
       assert.equal((await engine.queue!.enqueue(waiter, now())).kind, "queued");
       assert.equal((await engine.queue!.withdraw(waiter, now())).kind, "withdrawn");
       await lease.renew();
@@ -49,8 +49,8 @@ scenes({}, (play) => {
       await lease.release();
     });
 
-    play(`under ${level} a fence that refuses holds up nobody`, async (ground) => {
-      const [locks, other, user] = [ground.locks(), ground.locks(), await ground.connection()];
+    it(`under ${level} a fence that refuses holds up nobody`, async (server) => {
+      const [locks, other, user] = [server.locks(), server.locks(), await server.connection()];
       const before = await locks.acquire("m");
       await before.release();
       await begin(user, level);
@@ -62,8 +62,8 @@ scenes({}, (play) => {
       await user.query("ROLLBACK");
     });
 
-    play(`under ${level} a claim holds up its own resource alone`, async (ground) => {
-      const [other, user] = [ground.locks(), await ground.connection()];
+    it(`under ${level} a claim holds up its own resource alone`, async (server) => {
+      const [other, user] = [server.locks(), await server.connection()];
       await begin(user, level);
       assert.notEqual(await claimInTransaction(user, "m"), null);
       await free(other, `claim ${level}`);
@@ -72,8 +72,8 @@ scenes({}, (play) => {
       await (await other.acquire("m")).release();
     });
 
-    play(`under ${level} a claim succeeds a holder whose time is over`, async (ground) => {
-      const [engine, other, user] = [ground.engine(), ground.locks(), await ground.connection()];
+    it(`under ${level} a claim succeeds a holder whose time is over`, async (server) => {
+      const [engine, other, user] = [server.engine(), server.locks(), await server.connection()];
       const name = `over ${level}`;
       const dead = await engine.tryAcquire(claim(name, { ttlMs: 300 }), now());
       assert.ok(dead.kind === "granted");
@@ -89,8 +89,8 @@ scenes({}, (play) => {
     });
   }
 
-  play("a row that somebody has locked costs that lease alone", async (ground) => {
-    const [locks, user] = [ground.locks(), await ground.connection()];
+  it("a row that somebody has locked costs that lease alone", async (server) => {
+    const [locks, user] = [server.locks(), await server.connection()];
     const options = { ttlMs: 5_000, fair: "strict" } as const;
     const leases = await Promise.all(
       ["r", "s1", "s2", "s3"].map((name) => locks.acquire(name, options)),
@@ -103,8 +103,8 @@ scenes({}, (play) => {
     assert.deepEqual(held, [false, true, true, true]);
   });
 
-  play("a lease whose row is locked for a moment is renewed when it comes free", async (ground) => {
-    const [engine, user] = [ground.engine(), await ground.connection()];
+  it("a lease whose row is locked for a moment is renewed when it comes free", async (server) => {
+    const [engine, user] = [server.engine(), await server.connection()];
     const [mine, beside] = [claim("t"), claim("t2")];
     for (const one of [mine, beside]) await engine.tryAcquire(one, now());
     // A busy machine may take longer for the moment than a renewal waits.
@@ -120,8 +120,8 @@ scenes({}, (play) => {
     assert.equal(told.at(-1), "renewed renewed", told.join("; "));
   });
 
-  play("an older transaction is not told that what was taken since is free", async (ground) => {
-    const [locks, user] = [ground.locks(), await ground.connection()];
+  it("an older transaction is not told that what was taken since is free", async (server) => {
+    const [locks, user] = [server.locks(), await server.connection()];
     await (await locks.acquire("u")).release();
     await user.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
     await user.query("START TRANSACTION WITH CONSISTENT SNAPSHOT");
@@ -130,8 +130,8 @@ scenes({}, (play) => {
     await user.query("ROLLBACK");
     await user.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
     await user.query("START TRANSACTION WITH CONSISTENT SNAPSHOT");
-    const waiting = ground.locks().acquire("u", { fair: "strict" });
-    await ground.untilWaiters("u", 1);
+    const waiting = server.locks().acquire("u", { fair: "strict" });
+    await server.untilWaiters("u", 1);
     await lease.release();
     const next = await waiting;
     await assert.rejects(fenceInTransaction(user, lease.sequencer), FencedOutError);
@@ -139,8 +139,8 @@ scenes({}, (play) => {
     await user.query("ROLLBACK");
   });
 
-  play("a fence keeps out the former holder of a lease that was revoked", async (ground) => {
-    const [engine, user] = [ground.engine(), await ground.connection()];
+  it("a fence keeps out the former holder of a lease that was revoked", async (server) => {
+    const [engine, user] = [server.engine(), await server.connection()];
     const asked = claim("v", { tokens: 8 });
     const held = await engine.tryAcquire(asked, now());
     assert.ok(held.kind === "granted");

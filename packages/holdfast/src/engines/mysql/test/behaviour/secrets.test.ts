@@ -4,14 +4,14 @@ import { EngineError } from "../../../../errors.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { eventsOf, keepsSecret } from "../../../../test-support/sql/secrets.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithMysql } from "../support/test-server.fixture.js";
 
-scenes({}, (play) => {
-  play("no failure shows a grantId, and each says what the driver said", async (ground) => {
-    const engine = ground.engine();
+describeWithMysql({}, (it) => {
+  it("no failure shows a grantId, and each says what the driver said", async (server) => {
+    const engine = server.engine();
     const held = claim("a");
     await engine.tryAcquire(held, now());
-    const blocker = await ground.connection();
+    const blocker = await server.connection();
     await blocker.query("START TRANSACTION");
     await blocker.query("SELECT * FROM holdfast_resources WHERE name = 'a' FOR UPDATE");
     const [answer] = await engine.release([{ ...held, tombstoneMs: 0 }], now(2_000));
@@ -22,11 +22,11 @@ scenes({}, (play) => {
     await blocker.query("ROLLBACK");
   });
 
-  play("nor does one whose message holds a value", async (ground) => {
-    const engine = ground.engine();
+  it("nor does one whose message holds a value", async (server) => {
+    const engine = server.engine();
     await engine.tryAcquire(claim("warm"), now());
-    await ground.admin.query("DROP PROCEDURE holdfast_claim");
-    await ground.admin.query(`CREATE PROCEDURE holdfast_claim(IN p_op LONGTEXT CHARACTER SET ascii,
+    await server.admin.query("DROP PROCEDURE holdfast_claim");
+    await server.admin.query(`CREATE PROCEDURE holdfast_claim(IN p_op LONGTEXT CHARACTER SET ascii,
       IN p_at BIGINT, OUT p_answer LONGTEXT CHARACTER SET ascii)
       BEGIN INSERT INTO holdfast_tombstones VALUES
         (UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.id'))), 1),

@@ -16,20 +16,20 @@ export interface OpenOptions extends Omit<MysqlEngineOptions, "client"> {
   readonly client?: mysql.Pool;
 }
 
-/** What one play opens on the server of its file, closed with it. */
-export class Ground extends TestServer {
-  readonly server: MariadbServer;
+/** What one it opens on the server of its file, closed with it. */
+export class MysqlTestServer extends TestServer {
+  readonly instance: MariadbServer;
   /** Sees everything and is never disturbed. */
   readonly admin: mysql.Pool;
 
-  constructor(server: MariadbServer) {
+  constructor(instance: MariadbServer) {
     super();
-    this.server = server;
-    this.admin = localPool({ port: server.port, multipleStatements: true });
+    this.instance = instance;
+    this.admin = localPool({ port: instance.port, multipleStatements: true });
   }
 
   pool(options: mysql.PoolOptions = {}): mysql.Pool {
-    const pool = localPool({ port: this.server.port, connectionLimit: 4, ...options });
+    const pool = localPool({ port: this.instance.port, connectionLimit: 4, ...options });
     this.closesClient(() => pool.end());
     return pool;
   }
@@ -74,17 +74,20 @@ export class Ground extends TestServer {
 }
 
 /** Plays one after the other on one server, each with resources of its own name. */
-export function scenes(options: MariadbOptions, define: DefineTests<Ground>): void {
-  const server = {
+export function describeWithMysql(
+  options: MariadbOptions,
+  define: DefineTests<MysqlTestServer>,
+): void {
+  const setup = {
     start: () => startMariadb(options),
     prepare: async ({ port }: MariadbServer) => {
       const pool = localPool({ port });
       await init(pool);
       await pool.end();
     },
-    open: (server: MariadbServer) => new Ground(server),
+    open: (instance: MariadbServer) => new MysqlTestServer(instance),
   };
-  describeWithServer(server, define);
+  describeWithServer(setup, define);
 }
 
 /** A table with so many numbers from 1 on, in a column `seq`. */

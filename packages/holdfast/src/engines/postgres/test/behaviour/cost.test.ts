@@ -14,7 +14,7 @@ import {
   SWEEP,
   scansOf,
 } from "../support/cost.fixture.js";
-import { type Ground, scenes } from "../support/test-server.fixture.js";
+import { describeWithPostgres, type PostgresTestServer } from "../support/test-server.fixture.js";
 
 const CYCLES = 1_500;
 const PLANTED = 5_000;
@@ -26,20 +26,20 @@ const SLACK = 15;
 const BATCH = 50;
 const BLOCKS_EACH = 40;
 
-// Nothing but what a play does itself may help the planner or clear up behind it.
-scenes({ settings: ["autovacuum=off"] }, (play) => {
-  play("a cycle reads no more after many cycles, in tables never analysed", async (ground) => {
-    const client = await ground.client();
+// Nothing but what a it does itself may help the planner or clear up behind it.
+describeWithPostgres({ settings: ["autovacuum=off"] }, (it) => {
+  it("a cycle reads no more after many cycles, in tables never analysed", async (server) => {
+    const client = await server.client();
     const first = await blocksOfCycle(client, () => cycle("worn"));
     for (let i = 0; i < CYCLES; i++) await all(cycle("worn"), client);
     const worn = await blocksOfCycle(client, () => cycle("worn"));
     assert.ok(worn <= first + SLACK, `${first} blocks at first, ${worn} after ${CYCLES} cycles`);
-    const planned = await blocksOfCycle(await ground.client(), () => cycle("worn"));
+    const planned = await blocksOfCycle(await server.client(), () => cycle("worn"));
     assert.ok(planned <= first + SLACK, `${first} blocks at first, ${planned} with newer plans`);
   });
 
-  play("neither does one of session locks", async (ground) => {
-    const client = await ground.client();
+  it("neither does one of session locks", async (server) => {
+    const client = await server.client();
     const { rows } = await client.query("SELECT pg_backend_pid() AS pid");
     const next = () => advisoryCycle("worn", rows[0].pid);
     const first = await blocksOfCycle(client, next);
@@ -48,9 +48,9 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
     assert.ok(worn <= first + SLACK, `${first} blocks at first, ${worn} after ${CYCLES} cycles`);
   });
 
-  play("plans made for empty tables read none from end to end once it is full", async (ground) => {
-    const client = await ground.client();
-    await clear(ground);
+  it("plans made for empty tables read none from end to end once it is full", async (server) => {
+    const client = await server.client();
+    await clear(server);
     const empty = await blocksOfCycle(client, () => cycle("sudden"));
     for (let i = 0; i < TIMES; i++) await all(everything("sudden"), client);
     await plant(client, PLANTED);
@@ -59,9 +59,9 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
     assert.ok(full <= empty + SLACK, `${empty} blocks when empty, ${full} when full`);
   });
 
-  play("ShedLock's table is read by its index", async (ground) => {
-    const client = await ground.client();
-    await init(ground.admin, { shedlock: "shedlock" });
+  it("ShedLock's table is read by its index", async (server) => {
+    const client = await server.client();
+    await init(server.admin, { shedlock: "shedlock" });
     const statements = () =>
       everything("shed")
         // Both are refused there.
@@ -71,8 +71,8 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
     assert.deepEqual(await scansOf(client, statements()), {});
   });
 
-  play("whatever may be called from outside chooses its plans alone", async (ground) => {
-    const { rows } = await ground.admin.query(
+  it("whatever may be called from outside chooses its plans alone", async (server) => {
+    const { rows } = await server.admin.query(
       "SELECT proname AS name, proconfig AS settings FROM pg_proc WHERE prosecdef",
     );
     assert.ok(rows.length > 10, `${rows.length} routines`);
@@ -86,9 +86,9 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
     }
   });
 
-  play("a sweep among grants that are alive reads as much as it frees", async (ground) => {
-    const client = await ground.client();
-    await clear(ground);
+  it("a sweep among grants that are alive reads as much as it frees", async (server) => {
+    const client = await server.client();
+    await clear(server);
     await plant(client, PLANTED);
     // Not the first time: that reads what routines and tables are.
     const blocks: number[] = [];
@@ -96,26 +96,26 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
       const nothing = await blocksOf(client, SWEEP);
       await expire(client, PLANTED - i);
       blocks.push(nothing, await blocksOf(client, SWEEP));
-      assert.equal(await grants(ground), PLANTED - i);
+      assert.equal(await grants(server), PLANTED - i);
     }
     const [nothing, one] = blocks.slice(-2) as [number, number];
     assert.ok(nothing <= SLACK, `${nothing} blocks to find nothing`);
     assert.ok(one <= SLACK + BLOCKS_EACH, `${one} blocks to free one`);
   });
 
-  play("a sweep puts off what is alive, a batch at a time, and gets on", async (ground) => {
-    const client = await ground.client();
-    await clear(ground);
+  it("a sweep puts off what is alive, a batch at a time, and gets on", async (server) => {
+    const client = await server.client();
+    await clear(server);
     await plant(client, PLANTED);
     // The last of a long line of those that are due.
     await client.query("UPDATE holdfast.resources SET due_at = now() - interval '2 hours'");
     await expire(client, PLANTED);
     for (let looked = BATCH; looked <= PLANTED; looked += BATCH) {
-      assert.equal(await grants(ground), PLANTED);
+      assert.equal(await grants(server), PLANTED);
       const some = await blocksOf(client, SWEEP);
       assert.ok(some <= BATCH * BLOCKS_EACH, `${some} blocks for a batch`);
     }
-    assert.equal(await grants(ground), PLANTED - 1, "only what is over went away");
+    assert.equal(await grants(server), PLANTED - 1, "only what is over went away");
     const nothing = await blocksOf(client, SWEEP);
     assert.ok(nothing <= SLACK, `${nothing} blocks when all are put off`);
   });
@@ -134,12 +134,12 @@ async function expire(client: pg.Client, n: number): Promise<void> {
 }
 
 /** As new, and known to be empty. */
-async function clear({ admin }: Ground): Promise<void> {
+async function clear({ admin }: PostgresTestServer): Promise<void> {
   const tables = ["resources", "grants", "waiters", "tombstones"].map((name) => `holdfast.${name}`);
   await admin.query(`TRUNCATE ${tables}`);
   await admin.query(`VACUUM ANALYZE ${tables}`);
 }
 
-async function grants({ admin }: Ground): Promise<number> {
+async function grants({ admin }: PostgresTestServer): Promise<number> {
   return (await admin.query("SELECT count(*)::int AS n FROM holdfast.grants")).rows[0].n;
 }

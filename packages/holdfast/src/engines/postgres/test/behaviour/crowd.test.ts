@@ -6,7 +6,7 @@ import type pg from "pg";
 import { mintGrantId } from "../../../../core/holding/grant-id.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithPostgres } from "../support/test-server.fixture.js";
 
 const [FEW, MANY] = [50, 2_000];
 // Fifty waiters near the head are counted, whose number differs with where one stands.
@@ -14,9 +14,9 @@ const SLACK = 60;
 const READ =
   "SELECT coalesce(sum(idx_tup_fetch + seq_tup_read), 0)::int AS n FROM pg_stat_xact_user_tables";
 
-scenes({ settings: ["autovacuum=off"] }, (play) => {
-  play("an operation reads as much beside 50 readers as beside 2,000", async (ground) => {
-    const client = await ground.client();
+describeWithPostgres({ settings: ["autovacuum=off"] }, (it) => {
+  it("an operation reads as much beside 50 readers as beside 2,000", async (server) => {
+    const client = await server.client();
     for (const limit of [0, 10_000]) {
       const rows = async (n: number) => {
         const name = `readers-${limit}-${n}`;
@@ -54,8 +54,8 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
     }
   });
 
-  play("an operation reads as much among 50 waiters as among 2,000", async (ground) => {
-    const client = await ground.client();
+  it("an operation reads as much among 50 waiters as among 2,000", async (server) => {
+    const client = await server.client();
     for (const shared of [false, true]) {
       const rows = async (n: number) => {
         const name = `waiters-${shared}-${n}`;
@@ -81,8 +81,8 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
     }
   });
 
-  play("a line longer than what is counted tells places that only fall", async (ground) => {
-    const [ours, other] = [ground.engine(), ground.engine()];
+  it("a line longer than what is counted tells places that only fall", async (server) => {
+    const [ours, other] = [server.engine(), server.engine()];
     const held = claim("places");
     await other.tryAcquire(held, now());
     const line = Array.from({ length: 130 }, () => claim("places"));
@@ -105,8 +105,8 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
     assert.equal(near!.kind === "queued" && near!.position, 19, "near the head it is exact");
   });
 
-  play("the number of holders that is kept is the number of rows", async (ground) => {
-    const engine = ground.engine();
+  it("the number of holders that is kept is the number of rows", async (server) => {
+    const engine = server.engine();
     const limit = 24;
     const held: ReturnType<typeof claim>[] = [];
     for (let i = 0; i < 400; i++) {
@@ -124,11 +124,11 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
         if (kind === "granted") held.push(one);
         else assert.ok(held.length >= limit, `${kind} with ${held.length} of ${limit}`);
       }
-      const { rows } = await ground.admin.query(`SELECT r.held::int, count(g.*)::int AS rows
+      const { rows } = await server.admin.query(`SELECT r.held::int, count(g.*)::int AS rows
         FROM holdfast.resources r LEFT JOIN holdfast.grants g ON g.resource = r.name
         WHERE r.name = 'counted' AND r.counted_until > clock_timestamp() GROUP BY r.held`);
       if (rows.length > 0) assert.equal(rows[0].held, rows[0].rows, `after ${i} operations`);
-      const live = await ground.admin.query(`SELECT count(*)::int AS n FROM holdfast.grants
+      const live = await server.admin.query(`SELECT count(*)::int AS n FROM holdfast.grants
         WHERE resource = 'counted'`);
       assert.ok(live.rows[0].n <= limit, `${live.rows[0].n} hold ${limit} permits`);
     }

@@ -7,30 +7,27 @@ import { Locks } from "../../../../locks.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { postgresEngine } from "../../index.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithPostgres } from "../support/test-server.fixture.js";
 
-scenes({}, (play) => {
+describeWithPostgres({}, (it) => {
   for (const begin of ["BEGIN", "BEGIN ISOLATION LEVEL SERIALIZABLE", "BEGIN; SELECT no_such()"]) {
-    play(
-      `a grant made after "${begin}" on a pool session outlives its rollback`,
-      async (ground) => {
-        const pool = ground.pool({ max: 1 });
-        const [ours, other] = [engineOn(pool), ground.engine()];
-        const resource = `a ${begin}`;
-        await leaveOpen(pool, begin);
-        const held = claim(resource);
-        const granted = await ours.tryAcquire(held, now());
-        assert.equal(granted.kind, "granted", "it is taken on a session of its own");
-        await pool.query("ROLLBACK");
-        assert.equal((await other.tryAcquire(claim(resource), now())).kind, "busy");
-        await ours.release([{ ...held, tombstoneMs: 0 }], now());
-      },
-    );
+    it(`a grant made after "${begin}" on a pool session outlives its rollback`, async (server) => {
+      const pool = server.pool({ max: 1 });
+      const [ours, other] = [engineOn(pool), server.engine()];
+      const resource = `a ${begin}`;
+      await leaveOpen(pool, begin);
+      const held = claim(resource);
+      const granted = await ours.tryAcquire(held, now());
+      assert.equal(granted.kind, "granted", "it is taken on a session of its own");
+      await pool.query("ROLLBACK");
+      assert.equal((await other.tryAcquire(claim(resource), now())).kind, "busy");
+      await ours.release([{ ...held, tombstoneMs: 0 }], now());
+    });
   }
 
-  play("no call is carried out in somebody else's transaction", async (ground) => {
-    const pool = ground.pool({ max: 1 });
-    const [ours, other] = [engineOn(pool), ground.engine()];
+  it("no call is carried out in somebody else's transaction", async (server) => {
+    const pool = server.pool({ max: 1 });
+    const [ours, other] = [engineOn(pool), server.engine()];
     const [held, waits, given] = [claim("b"), claim("b"), claim("b2")];
     const { token } = await granted(ours, held);
     await granted(ours, given);
@@ -64,9 +61,9 @@ scenes({}, (play) => {
     assert.equal((await other.inspect("b", now())).holders.length, 1, "the grant was undone");
   });
 
-  play("a check in an old transaction does not answer from its snapshot", async (ground) => {
-    const pool = ground.pool({ max: 1 });
-    const [ours, other] = [engineOn(pool), ground.engine()];
+  it("a check in an old transaction does not answer from its snapshot", async (server) => {
+    const pool = server.pool({ max: 1 });
+    const [ours, other] = [engineOn(pool), server.engine()];
     const { token } = await granted(other, claim("c"));
     const sequence = { resource: "c", mode: "exclusive", token } as const;
     await leaveOpen(pool, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM pg_class");
@@ -74,10 +71,10 @@ scenes({}, (play) => {
     assert.equal(await ours.check(sequence, now()), false);
   });
 
-  play("a revocation of a session lock is no part of such a transaction", async (ground) => {
-    const pool = ground.pool({ max: 1 });
+  it("a revocation of a session lock is no part of such a transaction", async (server) => {
+    const pool = server.pool({ max: 1 });
     const ours = postgresEngine({ client: pool, listen: false, hold: "advisory" });
-    const holder = ground.engine({ listen: false, hold: "advisory" });
+    const holder = server.engine({ listen: false, hold: "advisory" });
     const { token } = await granted(holder, claim("c2"));
     const sequence = { resource: "c2", mode: "exclusive", token } as const;
     assert.equal(await ours.check(sequence, now()), true);
@@ -88,9 +85,9 @@ scenes({}, (play) => {
     await ours.close();
   });
 
-  play("a client inside a transaction of its user is refused, and has no part in it", async (g) => {
-    const client = await g.client();
-    const [ours, other] = [engineOn(client), g.engine()];
+  it("a client inside a transaction of its user is refused, and has no part in it", async (server) => {
+    const client = await server.client();
+    const [ours, other] = [engineOn(client), server.engine()];
     const held = claim("d", { ttlMs: 60_000 });
     await granted(ours, held);
     await client.query("CREATE TABLE mine (n int)");
@@ -113,21 +110,18 @@ scenes({}, (play) => {
     assert.equal((await other.tryAcquire(claim("d3"), now())).kind, "granted");
   });
 
-  play(
-    "a lease on a client is lost in time when a transaction keeps it from renewing",
-    async (g) => {
-      const client = await g.client();
-      await using locks = new Locks(engineOn(client));
-      const other = g.locks();
-      const lease = await locks.acquire("e", { ttlMs: 1_500 });
-      await client.query("BEGIN");
-      const next = await other.acquire("e", { waitMs: 20_000 });
-      assert.equal(lease.held, false, "held beside its successor");
-      await client.query("ROLLBACK");
-      assert.equal(lease.held, false);
-      await next.release();
-    },
-  );
+  it("a lease on a client is lost in time when a transaction keeps it from renewing", async (server) => {
+    const client = await server.client();
+    await using locks = new Locks(engineOn(client));
+    const other = server.locks();
+    const lease = await locks.acquire("e", { ttlMs: 1_500 });
+    await client.query("BEGIN");
+    const next = await other.acquire("e", { waitMs: 20_000 });
+    assert.equal(lease.held, false, "held beside its successor");
+    await client.query("ROLLBACK");
+    assert.equal(lease.held, false);
+    await next.release();
+  });
 });
 
 function engineOn(client: pg.Pool | pg.Client): Engine {

@@ -7,7 +7,7 @@ import { LogGate } from "@holdfast/servers";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { claimInTransaction, init, type PostgresHold } from "../../index.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithPostgres } from "../support/test-server.fixture.js";
 
 const HOLDS: readonly PostgresHold[] = ["rows", "advisory", "shedlock"];
 const HASTY = { options: "-c synchronous_commit=off" };
@@ -17,20 +17,17 @@ const SOON_MS = 400;
 const gate = new LogGate("pg_wal");
 after(() => gate[Symbol.dispose]());
 
-scenes({ durable: true, env: gate.env }, (play) => {
-  play(
-    "a session without synchronous commits does not wait for the log, to begin with",
-    async (ground) => {
-      await ground.admin.query("CREATE TABLE told (n int)");
-      await using _ = closed();
-      await ground.pool(HASTY).query("INSERT INTO told VALUES (1)");
-    },
-  );
+describeWithPostgres({ durable: true, env: gate.env }, (it) => {
+  it("a session without synchronous commits does not wait for the log, to begin with", async (server) => {
+    await server.admin.query("CREATE TABLE told (n int)");
+    await using _ = closed();
+    await server.pool(HASTY).query("INSERT INTO told VALUES (1)");
+  });
 
   for (const hold of HOLDS) {
-    play(`no grant is told before it is on the disk: hold "${hold}"`, async (ground) => {
-      if (hold === "shedlock") await init(ground.admin, { shedlock: "public.shedlock" });
-      const engine = ground.engine({ hold, pool: HASTY });
+    it(`no grant is told before it is on the disk: hold "${hold}"`, async (server) => {
+      if (hold === "shedlock") await init(server.admin, { shedlock: "public.shedlock" });
+      const engine = server.engine({ hold, pool: HASTY });
       const held = claim(`told-${hold}`);
       // The session that it takes is there before the log is held back.
       await engine.tryAcquire(claim(`before-${hold}`), now());
@@ -39,8 +36,8 @@ scenes({ durable: true, env: gate.env }, (play) => {
     });
   }
 
-  play("no waiter hears of its turn before it is on the disk", async (ground) => {
-    const [ours, other] = [ground.engine({ pool: HASTY }), ground.engine({ pool: HASTY })];
+  it("no waiter hears of its turn before it is on the disk", async (server) => {
+    const [ours, other] = [server.engine({ pool: HASTY }), server.engine({ pool: HASTY })];
     const [held, waits] = [claim("pushed"), claim("pushed")];
     await other.tryAcquire(held, now());
     const pushed = new Promise((resolve) => ours.queue!.onGrant(resolve));
@@ -50,8 +47,8 @@ scenes({ durable: true, env: gate.env }, (play) => {
     );
   });
 
-  play("a claim in a transaction makes its commit wait for the disk", async (ground) => {
-    const client = await ground.pool(HASTY).connect();
+  it("a claim in a transaction makes its commit wait for the disk", async (server) => {
+    const client = await server.pool(HASTY).connect();
     await client.query("BEGIN");
     assert.notEqual(await claimInTransaction(client, "in-transaction"), null);
     await expectLate(() => client.query("COMMIT"));

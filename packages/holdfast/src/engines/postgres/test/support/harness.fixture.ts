@@ -13,16 +13,16 @@ import { POSTGRES_TRAITS, PostgresEngine } from "../../engine.js";
 import { POSTGRES_DEFAULTS, SHEDLOCK_SCHEMA } from "../../options.js";
 import { init } from "../../schema.js";
 
-export interface Place {
+export interface ServerAddress {
   /** Where the tables are looked at, and whose sessions are never disturbed. */
   readonly server: PostgresServer;
   /** Where clients connect to, if elsewhere. */
-  readonly door?: { readonly port: number; readonly url: string };
+  readonly endpoint?: { readonly port: number; readonly url: string };
   readonly listen?: boolean;
 }
 
 /** Another way to hold than rows. */
-export interface Manner {
+export interface HoldVariant {
   readonly traits: EngineTraits;
   /** Of the url. */
   readonly query: string;
@@ -41,24 +41,29 @@ export class PostgresHarness implements Harness {
   readonly excuses: readonly Excuse[];
   readonly age?: (resource: string, ms: number) => Promise<void>;
   readonly silence?: (resource: string, ms: number) => Promise<void>;
-  readonly #manner: Manner | null;
+  readonly #variant: HoldVariant | null;
   readonly #schema: string;
-  readonly #place: () => Place | undefined;
+  readonly #address: () => ServerAddress | undefined;
   readonly #relays = new Map<Engine, Relay>();
   readonly #pools = new Set<pg.Pool>();
   #admin: pg.Pool | null = null;
   #created: Promise<void> | null = null;
 
-  constructor(name: string, place: () => Place | undefined, listen = true, manner?: Manner) {
+  constructor(
+    name: string,
+    address: () => ServerAddress | undefined,
+    listen = true,
+    variant?: HoldVariant,
+  ) {
     this.name = name;
-    this.#place = place;
+    this.#address = address;
     this.watch = listen;
-    this.#manner = manner ?? null;
-    const rows = manner === undefined || manner.shedlock === true;
+    this.#variant = variant ?? null;
+    const rows = variant === undefined || variant.shedlock === true;
     this.queue = rows;
-    this.#schema = manner?.shedlock ? SHEDLOCK_SCHEMA : POSTGRES_DEFAULTS.schema;
-    this.traits = manner?.traits ?? POSTGRES_TRAITS;
-    this.excuses = manner?.excuses ?? [];
+    this.#schema = variant?.shedlock ? SHEDLOCK_SCHEMA : POSTGRES_DEFAULTS.schema;
+    this.traits = variant?.traits ?? POSTGRES_TRAITS;
+    this.excuses = variant?.excuses ?? [];
     // A session lock has no end that could be moved, and nobody waits for it at the server.
     if (!rows) return;
     this.age = (resource, ms) => this.#age(resource, ms);
@@ -67,20 +72,20 @@ export class PostgresHarness implements Harness {
 
   /** Asked for before there is a server, too: then it says only that there will be one. */
   get url(): string {
-    const place = this.#place();
-    if (place === undefined) return "postgres://";
-    const { server, door, listen = true } = place;
-    return `${(door ?? server).url}?${this.#manner?.query ?? `listen=${listen}`}`;
+    const address = this.#address();
+    if (address === undefined) return "postgres://";
+    const { server, endpoint, listen = true } = address;
+    return `${(endpoint ?? server).url}?${this.#variant?.query ?? `listen=${listen}`}`;
   }
 
-  get place(): Place {
-    const place = this.#place();
-    if (place === undefined) throw new Error("no server was started");
-    return place;
+  get address(): ServerAddress {
+    const address = this.#address();
+    if (address === undefined) throw new Error("no server was started");
+    return address;
   }
 
   get admin(): pg.Pool {
-    this.#admin ??= quietPool({ port: this.place.server.port, max: 2 });
+    this.#admin ??= quietPool({ port: this.address.server.port, max: 2 });
     return this.#admin;
   }
 
@@ -110,23 +115,23 @@ export class PostgresHarness implements Harness {
   }
 
   serverTimeUs(): number {
-    return processorTimeUs(this.place.server.pid);
+    return processorTimeUs(this.address.server.pid);
   }
 
   async reset(): Promise<void> {
-    const shedlock = this.#manner?.shedlock ? { shedlock: "shedlock" } : {};
+    const shedlock = this.#variant?.shedlock ? { shedlock: "shedlock" } : {};
     this.#created ??= init(this.admin, shedlock);
     await this.#created;
     // In one statement, and cheaper than TRUNCATE where there are a few rows.
     const names = ["resources", "grants", "waiters", "tombstones", "advisory"];
     const texts = names.map((name) => `DELETE FROM ${this.#schema}.${name}`);
-    if (this.#manner?.shedlock) texts.push("DELETE FROM shedlock");
+    if (this.#variant?.shedlock) texts.push("DELETE FROM shedlock");
     await this.admin.query(texts.join(";"));
   }
 
   async #open(Client: typeof pg.Client = pg.Client): Promise<{ engine: Engine; relay: Relay }> {
-    const { server, door, listen = true } = this.place;
-    const relay = await Relay.start((door ?? server).port);
+    const { server, endpoint, listen = true } = this.address;
+    const relay = await Relay.start((endpoint ?? server).port);
     const pool = quietPool({ port: relay.port, max: 3, idleTimeoutMillis: 0, Client });
     this.#pools.add(pool);
     // All there will ever be, at once: laws count what is open before and after.
@@ -135,7 +140,7 @@ export class PostgresHarness implements Harness {
     const terms = { ...POSTGRES_DEFAULTS, listen };
     const end = () => this.#close(engine, pool);
     const engine: Engine & { open(limitMs: number): Promise<void> } =
-      this.#manner?.make(pool, end) ?? new PostgresEngine(pool, terms, end);
+      this.#variant?.make(pool, end) ?? new PostgresEngine(pool, terms, end);
     this.#relays.set(engine, relay);
     await engine.open(5_000);
     return { engine, relay };
@@ -155,7 +160,7 @@ export class PostgresHarness implements Harness {
          AND EXISTS (SELECT FROM ${schema}.advisory_pids(a.key) p WHERE p.pid = a.pid)`;
     }
     const theirs = `(s.lock_until AT TIME ZONE 'utc') - ${schema}.ms(g.delay_ms)`;
-    const [end, table] = this.#manner?.shedlock
+    const [end, table] = this.#variant?.shedlock
       ? [`least(g.expires_at, ${theirs})`, "JOIN shedlock s ON s.name = g.resource"]
       : ["g.expires_at", ""];
     return `SELECT g.token, ${left(end)} FROM ${schema}.grants g ${table}
@@ -172,7 +177,7 @@ export class PostgresHarness implements Harness {
     const schema = this.#schema;
     const earlier = `UPDATE ${schema}.grants SET expires_at = expires_at - ${schema}.ms($2)`;
     await this.admin.query(`${earlier} WHERE resource = $1`, [resource, ms]);
-    if (!this.#manner?.shedlock) return;
+    if (!this.#variant?.shedlock) return;
     const row = `UPDATE shedlock SET lock_until = lock_until - ${schema}.ms($2) WHERE name = $1`;
     await this.admin.query(row, [resource, ms]);
   }
@@ -191,7 +196,7 @@ export class PostgresHarness implements Harness {
   }
 
   restart(): Promise<void> {
-    return this.place.server.restart();
+    return this.address.server.restart();
   }
 
   async end(): Promise<void> {

@@ -20,26 +20,26 @@ export interface OpenOptions extends Omit<PostgresEngineOptions, "client"> {
   readonly pool?: pg.PoolConfig;
 }
 
-/** What one play opens on the server of its file, closed with it. */
-export class Ground extends TestServer {
-  readonly server: PostgresServer;
+/** What one it opens on the server of its file, closed with it. */
+export class PostgresTestServer extends TestServer {
+  readonly instance: PostgresServer;
   /** Sees everything and is never disturbed. */
   readonly admin: pg.Pool;
 
-  constructor(server: PostgresServer) {
+  constructor(instance: PostgresServer) {
     super();
-    this.server = server;
-    this.admin = quietPool({ port: server.port, max: 3 });
+    this.instance = instance;
+    this.admin = quietPool({ port: instance.port, max: 3 });
   }
 
   pool(options: pg.PoolConfig = {}): pg.Pool {
-    const pool = quietPool({ port: this.server.port, max: 4, ...options });
+    const pool = quietPool({ port: this.instance.port, max: 4, ...options });
     this.closesClient(() => pool.end());
     return pool;
   }
 
   async client(): Promise<pg.Client> {
-    const { port } = this.server;
+    const { port } = this.instance;
     const client = new pg.Client({ host: "127.0.0.1", user: "postgres", port });
     client.on("error", () => {});
     await client.connect();
@@ -58,7 +58,7 @@ export class Ground extends TestServer {
   }
 
   relay(): Promise<Relay> {
-    return this.relayTo(this.server.port);
+    return this.relayTo(this.instance.port);
   }
 
   /** Waits until so many stand in line at the server. */
@@ -76,15 +76,18 @@ export class Ground extends TestServer {
 }
 
 /** Plays one after the other on one server, each with resources of its own name. */
-export function scenes(options: PostgresOptions, define: DefineTests<Ground>): void {
-  const server = {
+export function describeWithPostgres(
+  options: PostgresOptions,
+  define: DefineTests<PostgresTestServer>,
+): void {
+  const setup = {
     start: () => startPostgres(options),
     prepare: async ({ port }: PostgresServer) => {
       const pool = quietPool({ port });
       await init(pool);
       await pool.end();
     },
-    open: (server: PostgresServer) => new Ground(server),
+    open: (instance: PostgresServer) => new PostgresTestServer(instance),
   };
-  describeWithServer(server, define);
+  describeWithServer(setup, define);
 }

@@ -3,39 +3,39 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { until } from "../../../test-support/until.fixture.js";
 import type { PgOwnClient } from "../sessions/client.js";
-import { scenes } from "../test/support/test-server.fixture.js";
-import { Listener } from "./listener.js";
+import { describeWithPostgres } from "../test/support/test-server.fixture.js";
+import { Notifications } from "./notifications.js";
 
-scenes({}, (play) => {
-  play("a listener whose echo comes late hears from then on", async (ground) => {
+describeWithPostgres({}, (it) => {
+  it("a notifications whose echo comes late hears from then on", async (server) => {
     const told: string[] = [];
     let returned = 0;
     let tell: (() => Promise<unknown>) | null = null;
-    const { port } = ground.server;
+    const { port } = server.instance;
     const make = () => new pg.Client({ host: "127.0.0.1", user: "postgres", port });
     const notify = (channel: string, word: string) =>
-      ground.admin.query("SELECT pg_notify($1, $2)", [channel, word]);
-    const listener = new Listener(make as () => PgOwnClient, "changes", {
+      server.admin.query("SELECT pg_notify($1, $2)", [channel, word]);
+    const notifications = new Notifications(make as () => PgOwnClient, "changes", {
       onPush: (message) => told.push(message),
       onChange: () => {},
-      onReturn: () => returned++,
+      onResume: () => returned++,
       // A server that is slow for a moment: it takes the word at once, and tells it later.
       echo: async (channel, word) => {
         tell = () => notify(channel, word);
       },
     });
     try {
-      await listener.start();
+      await notifications.start();
       await sleep(1_200);
-      assert.equal(listener.hears, false, "there was no echo yet");
+      assert.equal(notifications.isReceiving, false, "there was no echo yet");
       await until("it has asked for an echo", () => tell);
       await tell!();
-      await until("it hears", () => listener.hears);
+      await until("it hears", () => notifications.isReceiving);
       assert.equal(returned, 1);
-      await notify(listener.channel, "a push");
+      await notify(notifications.channel, "a push");
       await until("a push arrives", () => told.length === 1);
     } finally {
-      listener.close();
+      notifications.close();
     }
   });
 });

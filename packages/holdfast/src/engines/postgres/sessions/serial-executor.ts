@@ -1,5 +1,5 @@
 /** Work that must not overlap: each piece begins when the one before it has ended, however it ended. */
-export class OneByOne {
+export class SerialExecutor {
   #last: Promise<unknown> = Promise.resolve();
 
   run<T>(work: () => Promise<T>): Promise<T> {

@@ -10,9 +10,9 @@ const VALUES = /\b(entry|value:?|near) '.*'/is;
  * A driver's error as others may see it. The error itself has the statement with its values, details of
  * rows, and the client; grantIds are among them, and a grantId is all that it takes to end a grant.
  */
-export function causeOf(error: unknown): Error {
+export function redactedCause(error: unknown): Error {
   const { name = "Error" } = error as Partial<Error>;
-  const cause = Object.assign(new Error(messageOf(error)), { name });
+  const cause = Object.assign(new Error(redactedMessage(error)), { name });
   const fields = error as Readonly<Record<string, unknown>>;
   for (const field of FIELDS) {
     if (fields[field] !== undefined) Object.assign(cause, { [field]: fields[field] });
@@ -20,7 +20,7 @@ export function causeOf(error: unknown): Error {
   return cause;
 }
 
-export function messageOf(error: unknown): string {
+export function redactedMessage(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return message.replace(VALUES, "$1 …").replace(IDS, "…");
 }

@@ -10,127 +10,128 @@ const ECHO_WITHIN_MS = 1_000;
 const LATE_ECHO_WITHIN_MS = 60_000;
 const FIRST_WAIT_MS = 300;
 const CONNECT_WITHIN_MS = 5_000;
-const DEAF =
+const NOTHING_RECEIVED =
   "LISTEN hears nothing here: a transaction pooler is in between. Waiters poll instead; " +
   "listen: false says that this is meant";
 
-export interface Ears {
+export interface NotificationHandlers {
   onPush(message: string): void;
   onChange(resource: string): void;
   /** Hears again, after a time in which it may have missed something. */
-  onReturn(): void;
+  onResume(): void;
   /** Sends this word to this channel on another connection. */
   echo(channel: string, word: string): Promise<void>;
 }
 
 /**
  * One connection that listens for all waiters of an engine. It comes back by itself, and counts as
- * hearing only once it has heard its own echo: behind a transaction pooler LISTEN succeeds, and
- * nothing is ever heard.
+ * hearing only once it has echoed its own echo: behind a transaction pooler LISTEN succeeds, and
+ * nothing is ever echoed.
  */
-export class Listener {
+export class Notifications {
   readonly channel = `holdfast_${randomBytes(12).toString("hex")}`;
-  readonly #make: () => PgOwnClient;
-  readonly #changes: string;
-  readonly #ears: Ears;
+  readonly #createClient: () => PgOwnClient;
+  readonly #changesChannel: string;
+  readonly #handlers: NotificationHandlers;
   #client: PgOwnClient | null = null;
-  #hears = false;
+  #isReceiving = false;
   #started: Promise<void> | null = null;
-  #heard: () => void = () => {};
+  #onEcho: () => void = () => {};
   #pauseMs = FIRST_PAUSE_MS;
   #timer: Timer | null = null;
   #closed = false;
-  #toldDeaf = false;
+  #missingEchoReported = false;
 
-  constructor(make: () => PgOwnClient, changes: string, ears: Ears) {
-    this.#make = make;
-    this.#changes = changes;
-    this.#ears = ears;
+  constructor(createClient: () => PgOwnClient, changes: string, handlers: NotificationHandlers) {
+    this.#createClient = createClient;
+    this.#changesChannel = changes;
+    this.#handlers = handlers;
   }
 
   /** Whether pushes arrive at this moment. */
-  get hears(): boolean {
-    return this.#hears;
+  get isReceiving(): boolean {
+    return this.#isReceiving;
   }
 
   /** Begins to listen; resolves when it hears, or when waiting for that makes no sense any more. */
   start(): Promise<void> {
-    this.#started ??= soon(FIRST_WAIT_MS, this.#connect());
+    this.#started ??= atMost(FIRST_WAIT_MS, this.#connect());
     return this.#started;
   }
 
   close(): void {
     this.#closed = true;
-    this.#hears = false;
+    this.#isReceiving = false;
     this.#timer?.cancel();
     this.#drop();
   }
 
   async #connect(): Promise<void> {
-    const client = this.#make();
+    const client = this.#createClient();
     this.#client = client;
-    const gone = (error?: unknown) => this.#lost(client, error);
-    client.on("error", gone);
-    client.on("end", () => gone());
-    client.on("notification", ({ channel, payload }) => this.#hear(channel, payload ?? ""));
+    const onLost = (error?: unknown) => this.#reconnectAfter(client, error);
+    client.on("error", onLost);
+    client.on("end", () => onLost());
+    client.on("notification", ({ channel, payload }) => this.#dispatch(channel, payload ?? ""));
     // A server that accepts and says nothing must not hold this up for ever.
-    const late = systemClock.timer(CONNECT_WITHIN_MS, () => gone(new Error("no answer")), false);
+    const late = systemClock.timer(CONNECT_WITHIN_MS, () => onLost(new Error("no answer")), false);
     try {
       await client.connect();
       // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
       client.unref?.();
-      await client.query(`LISTEN "${this.channel}"; LISTEN "${this.#changes}"`);
-      if (await this.#hearsItself()) this.#hearsAgain(client);
-      else this.#deaf(client);
+      await client.query(`LISTEN "${this.channel}"; LISTEN "${this.#changesChannel}"`);
+      if (await this.#receivesOwnEcho()) this.#startReceiving(client);
+      else this.#onMissingEcho(client);
     } catch (error) {
-      gone(error);
+      onLost(error);
     } finally {
       late.cancel();
     }
   }
 
-  async #hearsItself(): Promise<boolean> {
-    let hears = false;
-    const heard = new Promise<void>((resolve) => {
-      this.#heard = () => {
-        hears = true;
+  async #receivesOwnEcho(): Promise<boolean> {
+    let received = false;
+    const echoed = new Promise<void>((resolve) => {
+      this.#onEcho = () => {
+        received = true;
         resolve();
       };
     });
-    await this.#ears.echo(this.channel, "echo");
-    await soon(ECHO_WITHIN_MS, heard);
-    return hears;
+    await this.#handlers.echo(this.channel, "echo");
+    await atMost(ECHO_WITHIN_MS, echoed);
+    return received;
   }
 
-  #hearsAgain(client: PgOwnClient): void {
+  #startReceiving(client: PgOwnClient): void {
     if (client !== this.#client) return;
-    this.#hears = true;
+    this.#isReceiving = true;
     this.#pauseMs = FIRST_PAUSE_MS;
-    this.#ears.onReturn();
+    this.#handlers.onResume();
   }
 
   /**
    * It mostly stays so: the same pooler would be met again. On a server that was only slow the echo still
    * comes, and then it hears.
    */
-  #deaf(client: PgOwnClient): void {
+  #onMissingEcho(client: PgOwnClient): void {
     if (client !== this.#client) return;
-    this.#heard = () => this.#hearsAgain(client);
+    this.#onEcho = () => this.#startReceiving(client);
     const giveUp = () => {
-      if (client === this.#client && !this.#hears) this.#drop();
+      if (client === this.#client && !this.#isReceiving) this.#drop();
     };
     this.#timer = systemClock.timer(LATE_ECHO_WITHIN_MS, giveUp, false);
-    if (!this.#toldDeaf) emit("failed", () => ({ during: "push", error: new Error(DEAF) }));
-    this.#toldDeaf = true;
+    if (!this.#missingEchoReported)
+      emit("failed", () => ({ during: "push", error: new Error(NOTHING_RECEIVED) }));
+    this.#missingEchoReported = true;
   }
 
-  #hear(channel: string, message: string): void {
-    if (channel === this.#changes) this.#ears.onChange(message);
-    else if (message === "echo") this.#heard();
-    else this.#ears.onPush(message);
+  #dispatch(channel: string, message: string): void {
+    if (channel === this.#changesChannel) this.#handlers.onChange(message);
+    else if (message === "echo") this.#onEcho();
+    else this.#handlers.onPush(message);
   }
 
-  #lost(client: PgOwnClient, error: unknown): void {
+  #reconnectAfter(client: PgOwnClient, error: unknown): void {
     if (client !== this.#client) return;
     this.#drop();
     if (this.#closed) return;
@@ -144,14 +145,14 @@ export class Listener {
   #drop(): void {
     const client = this.#client;
     this.#client = null;
-    this.#hears = false;
+    this.#isReceiving = false;
     // What it still has to say interests nobody, and must not end the process.
     client?.end().catch(() => {});
   }
 }
 
 /** Waits for this, and not for longer than so. Leaves no timer. */
-function soon(limitMs: number, work: Promise<void>): Promise<void> {
+function atMost(limitMs: number, work: Promise<void>): Promise<void> {
   return new Promise((resolve) => {
     const timer = systemClock.timer(limitMs, resolve, true);
     void work.finally(() => {

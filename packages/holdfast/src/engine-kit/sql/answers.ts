@@ -13,7 +13,7 @@ import { type EngineError, limitMismatch } from "../../errors.js";
 import type { RawAnswer } from "./database.js";
 import { count, list, lists, oneOf, text, token, unreadable } from "./shape.js";
 
-/** What the routines give, turned into the contract's answers. */
+/** Turns what the routines return into the contract's answers. */
 export function claimed(
   answer: RawAnswer,
   claim: Claim,
@@ -53,7 +53,10 @@ export function queued(answer: RawAnswer): Queued {
   };
 }
 
-/** ttlMs: what the grant has from now on; less than was asked for where the renewal came too late. */
+/**
+ * ttlMs is what the grant has from now on. It is less than the caller asked for if a later renewal
+ * was carried out before this one.
+ */
 export function renewed(answer: RawAnswer, since: number): Renewed | Gone {
   if (answer[0] !== "renewed") return gone(answer);
   const [, ttlMs] = list(answer, 2);
@@ -89,7 +92,7 @@ export function viewOf(resource: string, answer: unknown): ResourceView {
   };
 }
 
-/** A page says that it is one: an empty list must not be taken for an empty page. */
+/** A page carries the word "page", so that an empty list is not mistaken for an empty page. */
 export function pageOf(answer: unknown): (readonly [name: string, view: ResourceView])[] {
   const [kind, entries] = list(answer, 2);
   oneOf(kind, "page");

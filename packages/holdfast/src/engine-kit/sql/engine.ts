@@ -26,12 +26,12 @@ import { OperationBatcher, retryConflicts } from "./operation-batcher.js";
 import { SqlQueue } from "./queue.js";
 import { lists } from "./shape.js";
 
-/** Locks in the rows of a database. Every answer is decided by one routine, on the server. */
+/** Locks in the rows of a database. One routine on the server decides each answer. */
 export abstract class SqlEngine implements Engine {
   abstract readonly name: string;
   abstract readonly traits: EngineTraits;
   protected readonly database: Database;
-  /** What an engine offers as its queue. */
+  /** Subclasses that have a queue offer this one. */
   protected readonly sqlQueue: SqlQueue;
   readonly #batcher: OperationBatcher;
   #closed = false;
@@ -48,13 +48,13 @@ export abstract class SqlEngine implements Engine {
     });
   }
 
-  /** How our waiters learn of their turn at this moment. */
+  /** How waiters of this process learn of their turn at this moment. */
   protected abstract wakeup(): Wakeup | Promise<Wakeup>;
-  /** Where holders hear of a revocation. */
+  /** The channel on which holders are told of a revocation. */
   protected abstract readonly changesChannel: string;
-  /** Throws unless the tables are there. */
+  /** Throws unless the tables exist. */
   protected abstract ready(limitMs: number): Promise<void>;
-  /** Ends what was begun for pushes. */
+  /** Stops listening for pushes. */
   protected abstract stopNotifications(): void;
 
   async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
@@ -164,7 +164,7 @@ export abstract class SqlEngine implements Engine {
     }
   }
 
-  /** One of a batch that cannot be read fails alone. */
+  /** An answer that cannot be read fails its own grant and not the whole batch. */
   #read<T>(read: () => T): T | Failed {
     try {
       return read();
@@ -187,13 +187,13 @@ export abstract class SqlEngine implements Engine {
   }
 }
 
-/** What every name that matches begins with: others need not leave the server. */
+/** The prefix that all matching names have. Other names need not leave the server. */
 export function literalPrefix(glob: string): string {
   return glob.split(/[*?]/, 1)[0]!;
 }
 
 function lockedByAnother(): EngineError {
-  return new EngineError("another transaction is at work on this grant", {
+  return new EngineError("another transaction has locked this grant", {
     effect: "none",
     retryable: true,
   });

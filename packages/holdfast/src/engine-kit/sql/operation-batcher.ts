@@ -6,7 +6,8 @@ import type { Database, Operation, RawAnswer } from "./database.js";
 import { lists } from "./shape.js";
 
 const MAX_BATCH = 256;
-// More would make a pool's other users wait; fewer would let one slow transaction hold up the rest.
+// More would take the pool from its other users; fewer would let one slow transaction hold up the
+// rest.
 const MAX_CONCURRENT_BATCHES = 4;
 const MAX_TRIES = 4;
 const BATCH_WAIT_MS = 250;
@@ -20,11 +21,11 @@ interface Entry {
   readonly reject: (error: unknown) => void;
 }
 
-/**
- * Sends operations. Those that come while others are under way travel together: a commit costs far
- * more than an operation. Those of one resource leave in the order in which they came, one batch at
- * a time, so that the line at the server is the line in this process.
- */
+ /**
+  * Sends operations in batches. Operations that arrive while others are in flight travel together,
+  * because a commit costs far more than an operation. Operations of one resource leave in order of
+  * arrival, one batch at a time, so that the queue at the server has the order of this process.
+  */
 export class OperationBatcher {
   readonly #database: Pick<Database, "run" | "failure">;
   readonly #busyNames = new Set<string>();
@@ -40,7 +41,7 @@ export class OperationBatcher {
     return new Promise((resolve, reject) => {
       const startedAt = systemClock.now();
       this.#pending.push({ operation, startedAt, limitMs, resolve, reject });
-      // After the microtasks that are due: whoever asks in this turn goes along.
+      // After the pending microtasks, so that operations of the same tick share a batch.
       if (this.#flushScheduled) return;
       this.#flushScheduled = true;
       process.nextTick(() => this.#flush());
@@ -95,7 +96,8 @@ export class OperationBatcher {
       } else if (failure.why === "locked") {
         await Promise.all(groups.map((group) => this.#send(group)));
       } else if (batch.length > 1 && isWithoutEffect(failure.error)) {
-        // One that cannot be carried out refuses them all. Each alone, it refuses only itself.
+        // One invalid operation makes the server refuse the whole batch. Sent alone, it fails
+        // alone.
         await Promise.all(batch.map((entry) => this.#send([entry])));
       } else {
         for (const entry of batch) entry.reject(failure.error);
@@ -103,7 +105,10 @@ export class OperationBatcher {
     }
   }
 
-  /** Whoever is at work on it has it. Who does not want to wait is told so; the others go on together. */
+  /**
+   * Another transaction has locked the resource. An acquire is answered with busy; the other
+   * operations are sent again together.
+   */
   async #answerLocked(batch: readonly Entry[], error: HoldfastError): Promise<void> {
     const patient = batch.filter(({ operation }) => operation.verb !== "acquire");
     for (const entry of batch) {
@@ -113,11 +118,11 @@ export class OperationBatcher {
     if (patient.length < batch.length) await this.#send(patient);
   }
 
-  /** Nobody waits for its answer any more, so it is not sent at all. */
+  /** The caller of an expired operation has given up, so the operation is not sent. */
   #isStillAwaited(entry: Entry): boolean {
     if (remainingMs(entry) > 0) return true;
     entry.reject(
-      new EngineError("the database had no time for it: all connections are in use", {
+      new EngineError("not sent in time: all connections to the database are in use", {
         effect: "none",
         retryable: true,
       }),
@@ -126,7 +131,7 @@ export class OperationBatcher {
   }
 }
 
-/** Deadlocks and serialization failures had no effect, and are tried again a few times. */
+/** Retries deadlocks and serialization failures a few times: they had no effect. */
 export async function retryConflicts<T>(
   database: Pick<Database, "failure">,
   ask: () => Promise<T>,
@@ -143,7 +148,7 @@ export async function retryConflicts<T>(
   }
 }
 
-/** In the order in which each name came first. */
+/** Groups are in the order in which each name first appears. */
 export function byName<T>(all: readonly T[], name: (one: T) => string): T[][] {
   const groups = new Map<string, T[]>();
   for (const one of all) {

@@ -22,23 +22,23 @@ import { list, lists, oneOf, text } from "./shape.js";
 
 const CLOSE_TIMEOUT_MS = 500;
 const LOCK_WAIT_MS = 250;
-// Grant, number of the heartbeat, first token, how many, ms.
+// grantId, number of the heartbeat, first token, number of tokens, ms.
 const PUSH = /^([0-9a-f]{32}) (\d{1,15}) (\d{1,19}) (\d{1,9}) (\d{1,15})$/;
 
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
 
-/** What a line asks of the engine that it belongs to. */
+/** What a queue needs from its engine. */
 export interface QueueHost {
   readonly database: Database;
-  /** Throws unless the engine may be used. */
+  /** Throws unless the engine can be used. */
   open(call: Call): Promise<void>;
-  /** How our waiters learn of their turn at this moment. */
+  /** How waiters of this process learn of their turn at this moment. */
   wakeup(): Wakeup | Promise<Wakeup>;
   claim(verb: "enqueue", claim: Claim, call: Call): Promise<RawAnswer>;
   run(operation: Operation, call: Call): Promise<RawAnswer>;
 }
 
-/** Our waiters in the database's lines, and how each learns of its turn. */
+/** This process's waiters in the queues of the database, and how each learns of its turn. */
 export class SqlQueue implements QueueFacet {
   readonly #host: QueueHost;
   readonly #heartbeats = new SentHeartbeats();
@@ -49,7 +49,7 @@ export class SqlQueue implements QueueFacet {
     this.#host = host;
   }
 
-  // Properties of its own, as the other engines have them: a facet may be taken apart by whoever wraps it.
+  // Own properties, as in the other engines, because wrappers take a facet apart.
   readonly enqueue = async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
     const isNew = this.#heartbeats.enqueue(claim, call.startedAt);
     try {
@@ -58,7 +58,8 @@ export class SqlQueue implements QueueFacet {
       if (answer.kind !== "busy") return answer;
       throw unexpected(answer.kind);
     } catch (error) {
-      // Nobody will withdraw what was refused. One that was in line before may still be there.
+      // Nobody withdraws a refused claim, so it is forgotten here. A claim that was queued before
+      // may still be in the queue, so it is kept.
       const isRefused =
         error instanceof UsageError || (error instanceof EngineError && error.effect === "none");
       if (isNew && isRefused) this.#heartbeats.forget(claim.grantId);
@@ -110,11 +111,12 @@ export class SqlQueue implements QueueFacet {
     this.#heartbeats.forget(grantId);
   }
 
-  /**
-   * A grant that was pushed. It was made after the heartbeat that the message names, so its life is
-   * counted from where that one was sent, however late the message is. Whoever knows the channel can
-   * send anything: what cannot be read is no push, and the next heartbeat tells.
-   */
+   /**
+    * Delivers a pushed grant. The grant was made after the heartbeat that the message names, so its
+    * validity counts from the moment when that heartbeat was sent, however late the message is.
+    * Anybody who knows the channel can send anything: an unreadable message is ignored, and the
+    * next heartbeat finds the grant.
+    */
   onPush(message: string): void {
     const [, grantId, beat, ...grant] = PUSH.exec(message) ?? [];
     const since =
@@ -124,14 +126,15 @@ export class SqlQueue implements QueueFacet {
     this.#deliver(grantId, granted(["granted", token, Number(tokens), Number(ttlMs)], since));
   }
 
-  /** Pushes may have been lost: whoever waits asks now, not at its next heartbeat. */
+  /** Pushes may have been lost, so all waiters ask now instead of at their next heartbeat. */
   async reread(): Promise<void> {
     const known = this.#heartbeats.latest().map(({ ref, beat, since }) => {
       return { name: ref.resource, id: ref.grantId, beat, since };
     });
     if (known.length === 0 || this.#closed) return;
     const { database } = this.#host;
-    // No new number: when these were sent we know in core's time, and now we do not.
+    // These repeat the numbers of the latest heartbeats: we know when those were sent in core's
+    // time, and have no such instant for this call.
     const wakeup = await this.#host.wakeup();
     const asked = await database.heartbeat(known, wakeup, LOCK_WAIT_MS, 1_000);
     const answers = lists(asked, known.length);
@@ -141,10 +144,10 @@ export class SqlQueue implements QueueFacet {
     }
   }
 
-  /**
-   * A release or withdrawal, and those of our own waiters that it let in: their grants were made after
-   * the call was sent.
-   */
+   /**
+    * The answer to a release or withdrawal may carry grants of other waiters of this process, which
+    * it let in. Delivers those grants: they were made after the call was sent.
+    */
   deliverSuccessors(answer: RawAnswer, { startedAt }: Call): void {
     const [kind, told] = list(answer, 2);
     oneOf(kind, "released", "withdrawn");
@@ -154,13 +157,16 @@ export class SqlQueue implements QueueFacet {
     for (const { id, granted } of grants) this.#deliver(id, granted);
   }
 
-  /** Whoever comes after our waiters should not have to find out that nobody is there. */
+  /**
+   * Withdraws the waiters of this process, so that those behind them need not wait until the server
+   * notices that nobody is there.
+   */
   async close(): Promise<void> {
     const call = { startedAt: systemClock.now(), timeoutMs: CLOSE_TIMEOUT_MS, order: 0 };
     const left = Promise.all(
       this.#heartbeats.waiters.map((waiter) => this.#withdrawAtClose(waiter, call)),
     );
-    // A server that does not answer finds out by itself, when our heartbeats stay away.
+    // A server that does not answer notices by itself, when the heartbeats stop.
     const late = sleep(systemClock, CLOSE_TIMEOUT_MS, undefined, false);
     await Promise.race([left, late]).catch((error: unknown) =>
       emit("failed", () => ({ during: "close", error })),
@@ -170,7 +176,7 @@ export class SqlQueue implements QueueFacet {
     this.#listeners.clear();
   }
 
-  /** Its turn may have come, and then nobody is there any more to take it. */
+  /** If its turn has come already, nobody is left to take the grant, so the grant is released. */
   async #withdrawAtClose({ resource, grantId }: GrantRef, call: Call): Promise<void> {
     const ref = { name: resource, id: grantId };
     const answer = await this.#host.run({ verb: "withdraw", ...ref }, call);
@@ -186,10 +192,10 @@ export class SqlQueue implements QueueFacet {
     for (const listener of this.#listeners) listener(waiter, answer);
   }
 
-  /**
-   * A resource that somebody has locked fails alone; those of the others are answered. Its waiters fail
-   * together: a call for each of very many would take all connections from the renewals.
-   */
+   /**
+    * If another transaction has locked a resource, only that resource's waiters fail. They share
+    * one call: one call for each of many waiters would take all connections from the renewals.
+    */
   async #sendHeartbeats(
     waiters: readonly GrantRef[],
     call: Call,

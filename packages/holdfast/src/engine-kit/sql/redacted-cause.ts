@@ -1,15 +1,15 @@
-/** What of a driver's error is no statement, no parameter and no row. */
+/** The fields of a driver's error that contain no statement, parameter or row. */
 const FIELDS = ["code", "errno", "sqlState", "severity"] as const;
 
-// A grantId: as digits, as a UUID, and within the digits of a statement of ours.
+// A grantId: as hexadecimal digits, as a UUID, and inside the hexadecimal text of a statement.
 const IDS = /[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12,}/gi;
-// Bytes of a row, as MySQL shows them, and what it quotes from a statement.
+// Bytes of a row as MySQL shows them, and what MySQL quotes from a statement.
 const VALUES = /\b(entry|value:?|near) '.*'/is;
 
-/**
- * A driver's error as others may see it. The error itself has the statement with its values, details of
- * rows, and the client; grantIds are among them, and a grantId is all that it takes to end a grant.
- */
+ /**
+  * A driver's error without its secrets. The original holds the statement with its values, details
+  * of rows, and the client. GrantIds are among them, and whoever knows a grantId can end the grant.
+  */
 export function redactedCause(error: unknown): Error {
   const { name = "Error" } = error as Partial<Error>;
   const cause = Object.assign(new Error(redactedMessage(error)), { name });

@@ -1,12 +1,14 @@
 import { systemClock } from "../../core/runtime/clock.js";
 import { EngineError } from "../../errors.js";
 
-/** Looks at the schema before the first call. Callers share one check; a failed one is not remembered. */
+/**
+ * Checks the schema before the first call. Callers share one check; a failed one is not remembered.
+ */
 export class SchemaCheck {
   readonly #check: (limitMs: number) => Promise<void>;
   #pending: Promise<void> | null = null;
 
-  /** check: asks the server, within limitMs. */
+  /** check asks the server, and takes limitMs at most. */
   constructor(check: (limitMs: number) => Promise<void>) {
     this.#check = check;
   }
@@ -18,7 +20,7 @@ export class SchemaCheck {
       try {
         return await (joined ?? this.#begin(deadline - systemClock.now()));
       } catch (error) {
-        // The caller who began that check may have had less time than this one has.
+        // The caller that started the shared check may have had less time than this one has.
         const isWorthAnother = error instanceof EngineError && error.retryable;
         if (joined === null || !isWorthAnother || systemClock.now() >= deadline) throw error;
       }

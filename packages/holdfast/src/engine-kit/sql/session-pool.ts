@@ -1,21 +1,25 @@
 import { systemClock } from "../../core/runtime/clock.js";
 import { EngineError } from "../../errors.js";
 
-/**
- * Of the time that a call has. Whoever waits for its answer hears no word from us after that, and would have
- * to believe that the request was sent.
- */
+ /**
+  * The share of a call's time limit that may be spent on waiting for a session. A caller whose own
+  * limit has passed no longer listens to us, and would have to assume that the request was sent. So
+  * this wait ends earlier.
+  */
 const SHARE_OF_LIMIT = 0.9;
 
-/** Sessions of a pool, each waited for no longer than its caller waits. */
+/** Lends sessions of a pool, and waits for one no longer than the caller does. */
 export class SessionPool<Session> {
   readonly #borrow: () => Promise<Session>;
   readonly #returnSession: (session: Session) => void;
   readonly #server: string;
-  /** Whether the last word of the pool was a session: then one that does not come is in use. */
+  /**
+   * Whether the last answer of the pool was a session. If so, a missing session means that all are
+   * in use; if not, that the server cannot be reached.
+   */
   #lastBorrowSucceeded = false;
 
-  /** server: as messages call it. */
+  /** server: the name of the server in messages. */
   constructor(
     borrow: () => Promise<Session>,
     returnSession: (session: Session) => void,
@@ -26,7 +30,7 @@ export class SessionPool<Session> {
     this.#server = server;
   }
 
-  /** Rejects in time for whoever gave it that much of it, and then nothing was sent. */
+  /** Rejects before limitMs has passed, and then nothing was sent. */
   borrow(limitMs: number): Promise<Session> {
     const startedAt = systemClock.now();
     return new Promise((resolve, reject) => {
@@ -40,7 +44,7 @@ export class SessionPool<Session> {
         (session) => {
           timer.cancel();
           this.#lastBorrowSucceeded = true;
-          // Nobody waits for it any more.
+          // The caller has given up.
           if (isLate) this.#returnSession(session);
           else resolve(session);
         },

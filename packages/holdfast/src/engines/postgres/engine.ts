@@ -12,7 +12,7 @@ import { Sessions } from "./sessions/sessions.js";
 
 const DAY_MS = 86_400_000;
 const HEARTBEAT_MS = 1_000;
-// Where nobody is told of its turn, the head of the line looks for it.
+// Without notifications, the head of the queue polls for its turn.
 const POLL_MS = 50;
 const ECHO_LIMIT_MS = 1_000;
 
@@ -27,14 +27,14 @@ export const POSTGRES_TRAITS: EngineTraits = {
   leaves: true,
 };
 
-/** ShedLock's row has room for one holder. */
+/** A row of ShedLock's table holds one holder. */
 export const SHEDLOCK_TRAITS: EngineTraits = {
   ...POSTGRES_TRAITS,
   modes: ["exclusive"],
   limits: false,
 };
 
-/** Rows of a PostgreSQL, in its time. */
+/** Locks in the rows of a PostgreSQL, timed by its clock. */
 export class PostgresEngine extends SqlEngine {
   readonly name = "postgres";
   readonly traits: EngineTraits;
@@ -45,14 +45,16 @@ export class PostgresEngine extends SqlEngine {
   readonly #notifications: Notifications | null;
   readonly #changeListeners = new Set<(resource: string) => void>();
 
-  /** end closes what was opened for this engine alone; a client that was handed in stays open. */
+  /**
+   * end closes what was opened for this engine alone. A client that the user passed in stays open.
+   */
   constructor(client: PgPool | PgClient, terms: PostgresTerms, end: () => unknown = () => {}) {
     const { schema, listen, hold } = terms;
     const database = new PostgresDatabase(new Sessions(client), terms, end);
     super(database);
     this.traits = hold === "shedlock" ? SHEDLOCK_TRAITS : POSTGRES_TRAITS;
     this.#database = database;
-    // Names of channels are short, and names of schemas need not be.
+    // PostgreSQL limits the length of channel names, so the name of the schema is hashed.
     const mark = createHash("sha256").update(schema).digest("hex").slice(0, 16);
     this.changesChannel = `holdfast_changes_${mark}`;
     const make = listen ? clientFactory(client) : null;
@@ -69,7 +71,7 @@ export class PostgresEngine extends SqlEngine {
     };
   }
 
-  /** Looks at the schema and begins to listen, so that the first wait need not. */
+  /** Checks the schema and starts listening, so that the first wait need not do it. */
   async open(limitMs: number): Promise<void> {
     await this.ready(limitMs);
     await this.#notifications?.start();

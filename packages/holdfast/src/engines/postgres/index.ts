@@ -53,7 +53,10 @@ export async function postgresFromUrl(url: EngineUrl): Promise<Engine> {
   }
 }
 
-/** Makes the tables and routines that a URL's engine needs; says whether there was anything to do. */
+/**
+ * Creates the tables and routines that a URL's engine needs. Returns whether there was anything to
+ * do.
+ */
 export async function initPostgres(url: EngineUrl): Promise<boolean> {
   const { schema, hold } = termsFromUrl(url);
   const { pool, close } = await openFromUrl(url, 1);
@@ -70,5 +73,5 @@ export async function initPostgres(url: EngineUrl): Promise<boolean> {
 function engineOn(client: PgPool | PgClient, terms: PostgresTerms, end?: () => unknown) {
   if (terms.hold !== "advisory") return new PostgresEngine(client, terms, end);
   if (isPool(client)) return new AdvisoryEngine(client, terms, end);
-  throw new UsageError('hold: "advisory" takes a Pool: its locks need a session of their own');
+  throw new UsageError('hold: "advisory" needs a Pool, because its locks need a dedicated session');
 }

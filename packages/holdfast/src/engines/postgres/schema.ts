@@ -14,39 +14,47 @@ import {
 import { failureOf, isMissing } from "./sessions/failure.js";
 import { sql } from "./sql.gen.js";
 
-/** Of tables and routines. Raised when they change; `version()` in entry-points.sql says the same. */
+/**
+ * The version of tables and routines. Raise it when they change; `version()` in entry-points.sql
+ * returns the same number.
+ */
 export const SCHEMA_VERSION = 7;
 
-// Bodies of functions name each other, so tables come first and the order of the rest is free.
+// The tables come first. The other files run in the order of their names, which matters once:
+// drop-old-routines.sql must run before promote.sql, which recreates promote() and let_in() with
+// another result.
 const { tables, foreignNone, foreignShedlock, ...ROUTINES } = sql;
-// Two that create at the same time would trip over each other.
+// Two concurrent calls of init would fail on each other's changes.
 const INIT_LOCK = 0x686f6c64;
 const INIT_MS = 60_000;
 const INIT_WAIT_MS = 200;
 const INIT_PAUSE_MS = 1_000;
 
-/** Texts are written for the schema `holdfast`; another name takes its place. */
+/** The SQL files are written for the schema `holdfast`; this puts another name in its place. */
 export function inSchema(text: string, schema: string): string {
   return text.replace(/\bholdfast\b/g, `"${schema}"`);
 }
 
 export interface SchemaOptions {
   readonly schema?: string;
-  /** The name of ShedLock's table, which is made if need be: for engines with hold: "shedlock". */
+  /**
+   * The name of ShedLock's table, for engines with hold: "shedlock". It is created if it does not
+   * exist.
+   */
   readonly shedlock?: string;
 }
 
 const OPTIONS: Known<SchemaOptions> = { schema: true, shedlock: true };
 
-/**
- * Creates the schema, its tables and routines, or brings older ones up to date. Whoever uses the locks
- * meanwhile is held up for a moment at most, also while a dump or a long transaction reads the tables.
- */
+ /**
+  * Creates the schema with its tables and routines, or updates older ones. Users of the locks wait
+  * for a moment at most, even while a dump or a long transaction reads the tables.
+  */
 export async function init(client: PgPool | PgClient, options: SchemaOptions = {}): Promise<void> {
   await ensureSchema(client, options);
 }
 
-/** The same; says whether there was anything to do. */
+/** Like init; returns whether there was anything to do. */
 export async function ensureSchema(
   client: PgPool | PgClient,
   options: SchemaOptions,
@@ -72,7 +80,7 @@ export async function ensureSchema(
     return false;
   } catch (error) {
     const { error: known } = failureOf(error);
-    // What the server refused it says itself, and more; here it is what that means.
+    // The server's error is more detailed, but this one says what it means.
     throw known instanceof EngineError && known.effect === "none" ? known : error;
   } finally {
     if ("release" in session) returnSession(session as PgPoolClient);
@@ -86,10 +94,11 @@ function scriptFor(schema: string, table: string | null): string {
   return texts.map((text) => inSchema(text, schema)).join("\n");
 }
 
-/**
- * False where somebody reads the tables. Changing them needs a lock that waits for every reader, and all
- * others queue up behind it: so it gives up soon, and lets them through before it tries again.
- */
+ /**
+  * False while somebody reads the tables. Changing them needs a lock that waits for every reader,
+  * and all other statements queue behind that lock. So this gives up soon, and lets them through
+  * before it tries again.
+  */
 async function create(session: PgClient, schema: string, script: string): Promise<boolean> {
   try {
     await session.query(`
@@ -111,10 +120,10 @@ async function create(session: PgClient, schema: string, script: string): Promis
   }
 }
 
-/**
- * Whether there is nothing to do: all of it is there, of this version, and for this table of ShedLock's.
- * Read from the catalogue, which everybody may: a script that may use nothing can make sure at its start.
- */
+ /**
+  * Whether everything exists, in this version, and for this table of ShedLock's. Reads the
+  * catalogue, which every user may read: a program without other rights can check at its start.
+  */
 async function isUpToDate(
   session: PgClient,
   schema: string,
@@ -137,10 +146,11 @@ async function isUpToDate(
   return found[0].there && sources.get("foreign_free")?.includes(table) === true;
 }
 
-/**
- * ShedLock writes UTC into columns without a time zone. In columns with one, the zone of each session would
- * move what it writes, and two programs of different zones would both be in.
- */
+ /**
+  * ShedLock writes UTC into columns without a time zone. In columns with a zone, the zone of each
+  * session would shift what it writes, and two programs in different zones could hold at the same
+  * time.
+  */
 async function refuseZoned(session: PgClient, table: string): Promise<void> {
   const { rows } = await session.query(
     `SELECT attname AS name FROM pg_attribute WHERE attrelid = to_regclass($1)
@@ -154,12 +164,15 @@ async function refuseZoned(session: PgClient, table: string): Promise<void> {
   );
   throw new EngineError(
     `${names.join(" and ")} of ${table} ${names.length > 1 ? "are" : "is"} timestamptz, and ShedLock's ` +
-      `must be timestamp. Send: ALTER TABLE ${table} ${changes.join(", ")}`,
+      `must be timestamp. Run: ALTER TABLE ${table} ${changes.join(", ")}`,
     { effect: "none", retryable: false },
   );
 }
 
-/** "shedlock" or "public.shedlock" with its schema, each part in quotes: routines have no path. */
+/**
+ * "shedlock" or "public.shedlock" with its schema, each part quoted, because the routines have no
+ * search path.
+ */
 function quoted(table: string, here: string): string {
   if (typeof table === "string" && /^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$/i.test(table)) {
     return (table.includes(".") ? table : `${here}.${table}`).replace(/\w+/g, '"$&"');
@@ -169,7 +182,10 @@ function quoted(table: string, here: string): string {
   );
 }
 
-/** Throws, with the call that helps, unless the schema is there, of this version and this kind. */
+/**
+ * Throws, and names the call that helps, unless the schema exists in this version and for this kind
+ * of hold.
+ */
 export async function checkSchema(
   query: <Row>(text: string, values: unknown[]) => Promise<Row[]>,
   schema: string,

@@ -14,11 +14,14 @@ import {
 
 const LIMIT_MS = 5_000;
 
-/** Calls the routines for session locks: on the session that holds, and for questions on any other. */
+/**
+ * Calls the routines for session locks: those that change locks on the session that holds them, and
+ * queries on any other session.
+ */
 export class AdvisoryDatabase {
   readonly #sessions: Sessions;
   readonly #schema: string;
-  /** Everything that this session held is gone. */
+  /** Called when a session ended, and all its locks with it. */
   readonly #onEnd: (session: HoldingSession) => void;
 
   constructor(pool: PgPool, schema: string, onEnd: (session: HoldingSession) => void) {
@@ -27,7 +30,7 @@ export class AdvisoryDatabase {
     this.#onEnd = onEnd;
   }
 
-  /** Throws unless the tables are there. */
+  /** Throws unless the tables exist. */
   async ready(): Promise<void> {
     const query = <Row>(text: string, values: unknown[]) =>
       this.#sessions.query<Row>(text, values, LIMIT_MS);
@@ -36,7 +39,9 @@ export class AdvisoryDatabase {
     });
   }
 
-  /** On the session that holds. onLate gets an answer that came after timeoutMs. */
+  /**
+   * Calls on the session that holds the locks. onLate gets an answer that arrives after timeoutMs.
+   */
   async ask(
     session: HoldingSession,
     routine: string,
@@ -54,7 +59,7 @@ export class AdvisoryDatabase {
     }
   }
 
-  /** On any session: asks and changes no lock. */
+  /** Calls on any session: a query that changes no lock. */
   async query(routine: string, values: unknown[], timeoutMs: number): Promise<unknown> {
     try {
       const text = callOf(this.#schema, routine);
@@ -72,7 +77,10 @@ export class AdvisoryDatabase {
     this.#sessions.close();
   }
 
-  /** A late answer that cannot be read may be a grant that nobody knows of: it ends with its session. */
+  /**
+   * A late answer that cannot be read may be a grant that nobody knows of. Ending the session ends
+   * that grant.
+   */
   #readLate(session: HoldingSession, read: () => void): void {
     try {
       read();
@@ -82,10 +90,10 @@ export class AdvisoryDatabase {
     }
   }
 
-  /**
-   * A lock may have been granted or given back by the very statement that failed, and is not rolled back.
-   * A session that cannot be tidied is ended: what it may hold unknown to us must not stay.
-   */
+   /**
+    * The failed statement may have taken or released a lock, which is not rolled back. A session
+    * that cannot be repaired is ended: it may hold locks that we do not know of.
+    */
   async #repair(
     session: HoldingSession,
     failed: unknown,

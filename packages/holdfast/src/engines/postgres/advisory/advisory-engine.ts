@@ -59,7 +59,7 @@ export const ADVISORY_TRAITS: EngineTraits = {
   leaves: false,
 };
 
-/** Session locks of PostgreSQL, which exclude whoever else calls pg_advisory_lock. */
+/** Session locks of PostgreSQL, which exclude every program that calls pg_advisory_lock. */
 export class AdvisoryEngine implements Engine {
   readonly name = "postgres";
   readonly traits = ADVISORY_TRAITS;
@@ -79,7 +79,7 @@ export class AdvisoryEngine implements Engine {
     failure: failureOf,
   });
   #session: Promise<HoldingSession> | null = null;
-  /** The one that #session has become. */
+  /** The session that #session resolved to. */
   #current: HoldingSession | null = null;
   #closed = false;
 
@@ -103,7 +103,7 @@ export class AdvisoryEngine implements Engine {
       : null;
   }
 
-  /** Begins the session and to listen, so that the first claim need not. */
+  /** Opens the session and starts listening, so that the first claim need not do it. */
   async open(_limitMs?: number): Promise<void> {
     await this.#ensureSession();
     await this.#notifications?.start();
@@ -119,10 +119,10 @@ export class AdvisoryEngine implements Engine {
       ...{ shared: mode === "shared", ttl: ttlMs, tokens, label },
     };
     const answer = claimed(await this.#batcher.run(op, call.timeoutMs), claim, call.startedAt);
-    if (answer.kind === "queued") throw new EngineError("nobody queues here", EFFECT_UNKNOWN);
+    if (answer.kind === "queued") throw new EngineError("session locks have no queue", EFFECT_UNKNOWN);
     if (answer.kind !== "granted") return answer;
-    // Its locks went with it, and we have seen that before this answer.
-    if (session.ended) throw new EngineError("the session ended meanwhile", EFFECT_UNKNOWN);
+    // The session's end was seen before this answer, and its locks ended with it.
+    if (session.ended) throw new EngineError("the session ended before the answer arrived", EFFECT_UNKNOWN);
     this.#grants.add({ resource, grantId, ttlMs: answer.ttlMs });
     return answer;
   }
@@ -133,7 +133,7 @@ export class AdvisoryEngine implements Engine {
   ): Promise<readonly (Renewed | Gone | Failed)[]> {
     this.#refuseWhenClosed();
     const known = grants.filter(({ grantId }) => this.#grants.has(grantId));
-    // What was lost with its session is known to be gone without asking.
+    // Grants that ended with their session are known to be gone without asking.
     const answers = known.length === 0 ? [] : await this.#renew(known, call);
     return grants.map((grant) => {
       const answer = answers[known.indexOf(grant)] ?? ["gone", "expired"];
@@ -218,7 +218,7 @@ export class AdvisoryEngine implements Engine {
     this.#grants.close();
     this.#listeners.clear();
     this.#notifications?.close();
-    // One that is just being opened closes itself, when that is over.
+    // A session that is still opening closes itself once it is open.
     const opened = this.#session?.catch(() => {});
     await Promise.race([opened, sleep(systemClock, CLOSE_TIMEOUT_MS, undefined, false)]);
     this.#current?.close();
@@ -233,7 +233,7 @@ export class AdvisoryEngine implements Engine {
     },
   };
 
-  /** The session, and a new one where there is none any more. */
+  /** The current session, or a new one if there is none. */
   async #ensureSession(): Promise<HoldingSession> {
     this.#refuseWhenClosed();
     this.#session ??= this.#begin();
@@ -260,9 +260,9 @@ export class AdvisoryEngine implements Engine {
     return session;
   }
 
-  /** Everything it held is gone. Whoever holds a lease learns it now, not at the next renewal. */
+  /** All its locks are gone. Holders of leases learn it now and not at their next renewal. */
   #onSessionEnd(session: HoldingSession): void {
-    // One that never came to hold anything: whoever opens it is told by an error.
+    // A session that never held anything: the caller that opens it gets an error.
     if (session !== this.#current) return;
     this.#current = null;
     this.#session = null;
@@ -274,7 +274,8 @@ export class AdvisoryEngine implements Engine {
     const { idleMs } = this.#terms;
     const values = [JSON.stringify(operations), idleMs, String(session.id), session.pid];
     const addLateGrants = (answers: unknown) => {
-      // Nobody knows of these grants. They end at their ttl, unless their release is on its way.
+      // The callers of these grants have given up. The grants end at their ttl, unless their
+      // release arrives first.
       for (const [i, answer] of lists(answers, operations.length).entries()) {
         if (answer[0] !== "granted" || session.ended) continue;
         const { name, id } = operations[i]!;

@@ -7,7 +7,7 @@ import { SerialExecutor } from "../sessions/serial-executor.js";
 
 const CONNECT_WITHIN_MS = 5_000;
 const POOLER_IN_BETWEEN =
-  "session locks need a session of their own, and a transaction pooler is in between; connect to " +
+  "session locks need a dedicated session, but a transaction pooler is in between; connect to " +
   'PostgreSQL directly, or use hold: "rows"';
 
 export type Repair = (
@@ -15,9 +15,9 @@ export type Repair = (
   ask: (text: string, values: unknown[]) => Promise<unknown>,
 ) => Promise<void>;
 
-/** One session that holds all locks of an engine. When it ends, so do they. */
+/** One session that holds all locks of an engine. The locks end with it. */
 export class HoldingSession {
-  /** The key of the lock by which others see that this session lives. */
+  /** The key of the lock with which this session proves that it is alive. */
   readonly id = randomBytes(8).readBigInt64BE();
   readonly #client: PgOwnClient;
   readonly #serial = new SerialExecutor();
@@ -36,10 +36,10 @@ export class HoldingSession {
     return this.#ended;
   }
 
-  /**
-   * onEnd is called once, as soon as the connection is known to be gone. Opening takes so long at most,
-   * and what opens after that, when nobody wants it any more, is closed.
-   */
+   /**
+    * onEnd is called once, as soon as the connection is known to be lost. Opening has a time limit.
+    * A connection that opens later than that is closed, because nobody wants it any more.
+    */
   static async open(
     createClient: () => PgOwnClient,
     pool: PgPool,
@@ -72,15 +72,16 @@ export class HoldingSession {
     await this.#refusePooler(pool);
     const text = "SELECT pg_try_advisory_lock($1) AS answer, pg_backend_pid() AS pid";
     await this.query(text, [String(this.id)], CONNECT_WITHIN_MS);
-    // A held lease alone does not keep a process alive; a call under way has a timer that does.
+    // A held lease alone does not keep a process alive; a call in flight has a timer that does.
     this.#client.unref?.();
   }
 
-  /**
-   * Statements are carried out in the order in which they are sent. onLate gets an answer that came
-   * after limitMs, when the caller had been told that there was none. repair comes after a statement that
-   * failed, however late, and before the next one: it is handed the way to ask.
-   */
+   /**
+    * Statements run in the order in which they are sent. onLate gets an answer that arrives after
+    * limitMs, when the caller was already told that there was none. repair runs after a failed
+    * statement, however late, and before the next one; it is passed a function that queries the
+    * session.
+    */
   query<Row>(
     text: string,
     values: unknown[],
@@ -118,18 +119,19 @@ export class HoldingSession {
     this.#client.end().catch(() => {});
   }
 
-  /**
-   * While another connection is inside a transaction it has a server's session for itself. If that was
-   * ours, or ours is another one now, somebody in between lends them out. Every later call compares
-   * the session's number again.
-   */
+   /**
+    * A connection inside a transaction has a server session for itself. If that session is ours, or
+    * ours is another one now, a pooler in between lends sessions out. Every later call compares the
+    * session's pid again.
+    */
   async #refusePooler(pool: PgPool): Promise<void> {
     this.#pid = await this.#pidNow();
     const other = await borrow(pool);
     try {
       await other.query("BEGIN");
       const theirs = Number((await other.query("SELECT pg_backend_pid() AS pid")).rows[0].pid);
-      // Told at once: where there is no other session, ours would wait for the end of this transaction.
+      // Throws at once: if the pooler has no other session, ours would wait for the end of this
+      // transaction.
       if (theirs === this.#pid) throw new UnsupportedError(POOLER_IN_BETWEEN);
       const now = await this.#pidNow();
       await other.query("COMMIT");

@@ -15,7 +15,7 @@ function openGrants() {
   return { grants, ended };
 }
 
-test("what is not renewed is given back, also what came last and ends first", async (t) => {
+test("a grant that is not renewed is released at its ttl, also one that came last and ends first", async (t) => {
   const { grants, ended } = openGrants();
   t.after(() => grants.close());
   grants.add({ resource: "a", grantId: "long", ttlMs: 60_000 });
@@ -28,7 +28,7 @@ test("what is not renewed is given back, also what came last and ends first", as
   assert.ok(grants.has("long"));
 });
 
-test("a grant that is kept again, as after a repeated claim, ends no earlier", async (t) => {
+test("a grant that is added again, as after a repeated claim, ends no earlier", async (t) => {
   const { grants, ended } = openGrants();
   t.after(() => grants.close());
   grants.add({ resource: "a", grantId: "again", ttlMs: 30 });
@@ -40,7 +40,7 @@ test("a grant that is kept again, as after a repeated claim, ends no earlier", a
   assert.ok(grants.has("again"));
 });
 
-test("three hundred thousand are no more trouble than one", (t) => {
+test("300,000 grants can be added quickly", (t) => {
   const { grants } = openGrants();
   t.after(() => grants.close());
   for (let i = 0; i < 300_000; i++) {

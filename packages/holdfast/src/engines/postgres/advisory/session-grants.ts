@@ -6,13 +6,16 @@ const EXPIRY_MARGIN_MS = 20;
 
 interface SessionGrant {
   readonly resource: string;
-  /** Of the last renewal that was sent: one with a smaller number comes too late. */
+  /** The number of the last renewal that was sent. A renewal with a smaller number is too late. */
   order: number;
-  /** When its holder no longer believes in it, unless it is renewed. */
+  /** When the holder's lease ends, unless the grant is renewed. */
   endsAt: number;
 }
 
-/** What one session holds. It lives on by itself, but who was not renewed must not keep others out. */
+/**
+ * The grants of one session. The session keeps its locks alive, so a grant that is not renewed must
+ * be released here at the end of its ttl.
+ */
 export class SessionGrants {
   readonly #byId = new Map<string, SessionGrant>();
   readonly #release: (refs: readonly ReleaseRef[], startedAt: number) => Promise<unknown>;
@@ -20,7 +23,7 @@ export class SessionGrants {
   #timerAt = Infinity;
   #closed = false;
 
-  /** end gives back those whose time is over. */
+  /** end releases grants whose ttl is over. */
   constructor(end: (refs: readonly ReleaseRef[], startedAt: number) => Promise<unknown>) {
     this.#release = end;
   }
@@ -29,7 +32,7 @@ export class SessionGrants {
     return this.#byId.has(grantId);
   }
 
-  /** Also for the answer to a repeated claim, which takes back nothing that a renewal gave. */
+  /** Also called for the answer to a repeated claim, which must not shorten what a renewal gave. */
   add({ resource, grantId, ttlMs }: RenewRef): void {
     const known = this.#byId.get(grantId);
     const endsAt = Math.max(known?.endsAt ?? 0, systemClock.now() + ttlMs);
@@ -37,7 +40,7 @@ export class SessionGrants {
     if (endsAt < this.#timerAt) this.#setTimer(endsAt);
   }
 
-  /** Before the renewal is sent. */
+  /** Called before the renewal is sent. */
   renew(grants: readonly RenewRef[], order: number): void {
     for (const { grantId, ttlMs } of grants) {
       const grant = this.#byId.get(grantId);
@@ -52,7 +55,7 @@ export class SessionGrants {
     this.#byId.delete(grantId);
   }
 
-  /** The session is gone, and all with it. Gives the names of what it held. */
+  /** The session has ended, and its grants with it. Returns the names of their resources. */
   clear(): ReadonlySet<string> {
     const names = new Set([...this.#byId.values()].map(({ resource }) => resource));
     this.#byId.clear();

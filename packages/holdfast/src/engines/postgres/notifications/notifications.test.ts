@@ -7,7 +7,7 @@ import { describeWithPostgres } from "../test/support/test-server.fixture.js";
 import { Notifications } from "./notifications.js";
 
 describeWithPostgres({}, (it) => {
-  it("a notifications whose echo comes late hears from then on", async (server) => {
+  it("notifications work from the moment when a late echo arrives", async (server) => {
     const told: string[] = [];
     let returned = 0;
     let tell: (() => Promise<unknown>) | null = null;
@@ -19,7 +19,7 @@ describeWithPostgres({}, (it) => {
       onPush: (message) => told.push(message),
       onChange: () => {},
       onResume: () => returned++,
-      // A server that is slow for a moment: it takes the word at once, and tells it later.
+      // A slow server: it accepts the word at once, and delivers it later.
       echo: async (channel, word) => {
         tell = () => notify(channel, word);
       },
@@ -27,10 +27,10 @@ describeWithPostgres({}, (it) => {
     try {
       await notifications.start();
       await sleep(1_200);
-      assert.equal(notifications.isReceiving, false, "there was no echo yet");
+      assert.equal(notifications.isReceiving, false, "the echo has not arrived yet");
       await until("it has asked for an echo", () => tell);
       await tell!();
-      await until("it hears", () => notifications.isReceiving);
+      await until("notifications arrive", () => notifications.isReceiving);
       assert.equal(returned, 1);
       await notify(notifications.channel, "a push");
       await until("a push arrives", () => told.length === 1);

@@ -11,23 +11,23 @@ const LATE_ECHO_WITHIN_MS = 60_000;
 const FIRST_WAIT_MS = 300;
 const CONNECT_WITHIN_MS = 5_000;
 const NOTHING_RECEIVED =
-  "LISTEN hears nothing here: a transaction pooler is in between. Waiters poll instead; " +
-  "listen: false says that this is meant";
+  "LISTEN receives nothing here: a transaction pooler is in between. Waiters poll instead; " +
+  "set listen: false if this is intended";
 
 export interface NotificationHandlers {
   onPush(message: string): void;
   onChange(resource: string): void;
-  /** Hears again, after a time in which it may have missed something. */
+  /** Called when notifications arrive again. Some may have been missed before. */
   onResume(): void;
-  /** Sends this word to this channel on another connection. */
+  /** Sends this word to this channel, on another connection. */
   echo(channel: string, word: string): Promise<void>;
 }
 
-/**
- * One connection that listens for all waiters of an engine. It comes back by itself, and counts as
- * hearing only once it has echoed its own echo: behind a transaction pooler LISTEN succeeds, and
- * nothing is ever echoed.
- */
+ /**
+  * One connection that listens for all waiters of an engine. It reconnects by itself. It counts as
+  * receiving only after its own echo arrived: behind a transaction pooler LISTEN succeeds, but
+  * nothing ever arrives.
+  */
 export class Notifications {
   readonly channel = `holdfast_${randomBytes(12).toString("hex")}`;
   readonly #createClient: () => PgOwnClient;
@@ -48,12 +48,14 @@ export class Notifications {
     this.#handlers = handlers;
   }
 
-  /** Whether pushes arrive at this moment. */
+  /** Whether notifications arrive at this moment. */
   get isReceiving(): boolean {
     return this.#isReceiving;
   }
 
-  /** Begins to listen; resolves when it hears, or when waiting for that makes no sense any more. */
+  /**
+   * Starts listening. Resolves when notifications arrive, or when waiting longer makes no sense.
+   */
   start(): Promise<void> {
     this.#started ??= atMost(FIRST_WAIT_MS, this.#connect());
     return this.#started;
@@ -73,11 +75,11 @@ export class Notifications {
     client.on("error", onLost);
     client.on("end", () => onLost());
     client.on("notification", ({ channel, payload }) => this.#dispatch(channel, payload ?? ""));
-    // A server that accepts and says nothing must not hold this up for ever.
+    // A server that accepts the connection and never answers must not block this for ever.
     const late = systemClock.timer(CONNECT_WITHIN_MS, () => onLost(new Error("no answer")), false);
     try {
       await client.connect();
-      // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
+      // Listening alone does not keep the process alive. A waiter does, with its own timer.
       client.unref?.();
       await client.query(`LISTEN "${this.channel}"; LISTEN "${this.#changesChannel}"`);
       if (await this.#receivesOwnEcho()) this.#startReceiving(client);
@@ -109,10 +111,10 @@ export class Notifications {
     this.#handlers.onResume();
   }
 
-  /**
-   * It mostly stays so: the same pooler would be met again. On a server that was only slow the echo still
-   * comes, and then it hears.
-   */
+   /**
+    * A new connection would meet the same pooler, so this does not reconnect. On a server that was
+    * only slow the echo still arrives, and then notifications work.
+    */
   #onMissingEcho(client: PgOwnClient): void {
     if (client !== this.#client) return;
     this.#onEcho = () => this.#startReceiving(client);
@@ -146,12 +148,12 @@ export class Notifications {
     const client = this.#client;
     this.#client = null;
     this.#isReceiving = false;
-    // What it still has to say interests nobody, and must not end the process.
+    // Errors of a dropped connection do not matter, and must not end the process.
     client?.end().catch(() => {});
   }
 }
 
-/** Waits for this, and not for longer than so. Leaves no timer. */
+/** Waits for work, but no longer than limitMs. Leaves no timer behind. */
 function atMost(limitMs: number, work: Promise<void>): Promise<void> {
   return new Promise((resolve) => {
     const timer = systemClock.timer(limitMs, resolve, true);

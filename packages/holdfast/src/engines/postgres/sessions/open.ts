@@ -17,14 +17,14 @@ type PgModule = {
   readonly Pool: new (options: object) => PgPool & { end(): Promise<void> };
 };
 
-/** A pool of our own for a URL. */
+/** Opens a pool for a URL. */
 export async function openFromUrl(url: EngineUrl, max: number): Promise<Opened> {
   const options = addressOf(url);
   const { Pool } = await loadPg();
   const pool = new Pool({
     ...options,
     ...{ max, connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true },
-    // A held lease alone does not keep a process alive; a statement under way does.
+    // A held lease alone does not keep a process alive; a statement in flight does.
     allowExitOnIdle: true,
     application_name: "holdfast",
   });

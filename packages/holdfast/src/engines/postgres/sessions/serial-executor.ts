@@ -1,4 +1,7 @@
-/** Work that must not overlap: each piece begins when the one before it has ended, however it ended. */
+/**
+ * Runs tasks that must not overlap. Each begins when the one before it has settled, even if it
+ * failed.
+ */
 export class SerialExecutor {
   #last: Promise<unknown> = Promise.resolve();
 

@@ -22,31 +22,34 @@ import {
 } from "./failure.js";
 import { SerialExecutor } from "./serial-executor.js";
 
-// So many sessions of a pool may have been given back with a transaction still open.
+// This many sessions in a row may have been returned to the pool with an open transaction.
 const MAX_TRIES = 10;
 
-/** The statement for a routine of procedures.sql, which takes "name($1, $2)" and gives one column. */
+/**
+ * The statement that calls a routine of procedures.sql. `routine` is like "name($1, $2)"; the call
+ * returns one column.
+ */
 export function callOf(schema: string, routine: string): string {
   return `CALL "${schema}".call_${routine.slice(0, -1)}, NULL)`;
 }
 
-/** Sends statements over the sessions of a pool, or over the one of a client. */
+/** Sends statements over the sessions of a pool, or over the session of a single client. */
 export class Sessions {
   readonly #client: PgPool | PgClient;
   readonly #serial = new SerialExecutor();
   #pool: SessionPool<PgPoolClient> | null = null;
-  /** False once a statement that was prepared turned out to be forgotten. */
+  /** False once the server did not know a prepared statement any more. */
   #usePreparedStatements = true;
   readonly #onError = (error: Error) =>
     emit("failed", () => ({ during: "connection", error: failureOf(error).error }));
 
   constructor(client: PgPool | PgClient) {
     this.#client = client;
-    // Sessions break while nobody uses them, too; ignoreError, that would end the process.
+    // Sessions can break while idle too. Without a listener, that error would end the process.
     client.on("error", this.#onError);
   }
 
-  /** One statement, one round trip. limitMs: for so long somebody waits for the answer. */
+  /** One statement, one round trip. limitMs: how long the caller waits for the answer. */
   async query<Row>(
     text: string,
     values: unknown[],
@@ -60,7 +63,7 @@ export class Sessions {
       return this.#serial.run(() => {
         if (systemClock.now() >= deadline) throw busy("the client was busy with something else");
         refuseUnconnected(client);
-        // The server would refuse it, and the user's transaction would fail with it.
+        // The server would refuse the statement, and the user's transaction would fail with it.
         if (hasOpenTransaction(client)) throw inTransaction();
         return this.#send(client, statement, deadline);
       });
@@ -82,8 +85,9 @@ export class Sessions {
       returnSession(session);
       return rows;
     } catch (error) {
-      // A server's own error leaves the session as it was; anything else has broken it. One that is inside
-      // a transaction of somebody else's is closed, and the server rolls that back.
+      // An error from the server leaves the session usable; any other error has broken it. A
+      // session inside somebody else's transaction is closed, and the server rolls that transaction
+      // back.
       const isBroken = (error as { severity?: string }).severity !== "ERROR";
       returnSession(session, isBroken || isInTransaction(error));
       throw error;
@@ -99,11 +103,11 @@ export class Sessions {
     }
   }
 
-  /**
-   * Users tidy up the sessions of their pool (DISCARD ALL), and the client goes on to believe that its
-   * statements are prepared. The server has then done nothing, so the same is asked without a name; and
-   * from then on all is, because whoever tidies up does so again.
-   */
+   /**
+    * Users reset the sessions of their pool (DISCARD ALL), but the client still believes that its
+    * statements are prepared. The server has then done nothing, so the statement is sent again
+    * without a name. From then on no statement has a name, because the reset will happen again.
+    */
   async #send<Row>(client: PgClient, statement: PgStatement, deadline: number): Promise<Row[]> {
     const { text, values } = statement;
     if (statement.name === undefined || !this.#usePreparedStatements) {

@@ -19,14 +19,17 @@ export const MYSQL_TRAITS: EngineTraits = {
   leaves: true,
 };
 
-/** ShedLock's row has room for one holder. */
+/** A row of ShedLock's table holds one holder. */
 export const SHEDLOCK_TRAITS: EngineTraits = {
   ...MYSQL_TRAITS,
   modes: ["exclusive"],
   limits: false,
 };
 
-/** Rows of a MySQL or MariaDB, in its time. It tells nobody of anything, so waiters look. */
+/**
+ * Locks in the rows of a MySQL or MariaDB, timed by its clock. The server sends no notifications,
+ * so waiters poll.
+ */
 export class MysqlEngine extends SqlEngine {
   readonly name = "mysql";
   readonly traits: EngineTraits;
@@ -34,7 +37,9 @@ export class MysqlEngine extends SqlEngine {
   protected readonly changesChannel = "";
   readonly #database: MysqlDatabase;
 
-  /** end closes what was opened for this engine alone; a pool that was handed in stays open. */
+  /**
+   * end closes what was opened for this engine alone. A pool that the user passed in stays open.
+   */
   constructor(pool: MysqlPool, terms: MysqlTerms, end: () => unknown = () => {}) {
     const database = new MysqlDatabase(new Sessions(pool), terms, end);
     super(database);
@@ -46,7 +51,7 @@ export class MysqlEngine extends SqlEngine {
     return this.ready(limitMs);
   }
 
-  /** The pace is the database's to decide: next-ms.sql. */
+  /** The database decides the poll interval: next-ms.sql. */
   protected wakeup(): Wakeup {
     return { channel: "", pollMs: 0 };
   }

@@ -46,7 +46,10 @@ export async function mysqlFromUrl(url: EngineUrl): Promise<Engine> {
   }
 }
 
-/** Makes the tables and routines that a URL's engine needs; says whether there was anything to do. */
+/**
+ * Creates the tables and routines that a URL's engine needs. Returns whether there was anything to
+ * do.
+ */
 export async function initMysql(url: EngineUrl): Promise<boolean> {
   const { prefix, hold } = termsFromUrl(url);
   const { pool, close } = await openFromUrl(url, 1);

@@ -12,7 +12,7 @@ export interface MysqlPool {
   getConnection(): Promise<MysqlConnection>;
 }
 
-/** A pool of mysql2 with callbacks: it knows its other self. */
+/** A pool of mysql2 with callbacks; promise() gives its promise API. */
 export interface MysqlCallbackPool {
   promise(): MysqlPool;
 }

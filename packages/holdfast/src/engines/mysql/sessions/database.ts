@@ -23,11 +23,12 @@ import { type Failure, failureOf } from "./failure.js";
 import type { Sessions } from "./sessions.js";
 
 const WAIT_S = 1;
-// A grant that another call is at work on comes free within the first; one that a transaction of a user's
-// has locked does not, and must not hold up the renewals that go along with it.
+// Pauses between tries for a locked grant. One that another call has locked is free within the
+// first pauses; one that a user's transaction has locked is not, and must not hold up the other
+// renewals of the batch.
 const LOCKED_PAUSES_MS = [5, 15, 30, 60, 120];
 
-/** Calls the routines that init() made. */
+/** Calls the routines that init() created. */
 export class MysqlDatabase implements Database {
   readonly #sessions: Sessions;
   readonly #prefix: string;
@@ -94,7 +95,7 @@ export class MysqlDatabase implements Database {
       const locked = [...answers.keys()].filter((i) => answers[i]![0] === "locked");
       if (locked.length === 0) break;
       await sleep(systemClock, pauseMs, undefined, false);
-      // Those that were renewed are so, whatever becomes of the others.
+      // What was renewed stays renewed, whatever happens to the others.
       const again = await ask(locked.map((i) => refs[i]!)).catch(() => null);
       for (const [at, i] of locked.entries()) answers[i] = again?.[at] ?? answers[i]!;
     }
@@ -103,7 +104,7 @@ export class MysqlDatabase implements Database {
 
   async check(name: string, shared: boolean, token: bigint, limitMs: number): Promise<boolean> {
     const values = [literal(hex(name)), Number(shared), token];
-    // A number, or text where a client is told to read numbers as such.
+    // A number, or text if the client is configured to return text.
     const answer = String(await this.#call("check_token", values, limitMs));
     if (answer !== "1" && answer !== "0") throw unreadable("a check says yes or no");
     return answer === "1";
@@ -141,10 +142,10 @@ export class MysqlDatabase implements Database {
   }
 }
 
-/**
- * Everything travels as hexadecimal digits: no character set, collation or escape mode of a session
- * can change what a name is, and nothing needs quoting.
- */
+ /**
+  * Everything travels as hexadecimal digits: no character set, collation or escape mode of a
+  * session can change a name, and nothing needs quoting.
+  */
 function hex(value: string): string {
   return Buffer.from(value).toString("hex");
 }
@@ -161,7 +162,7 @@ function json(value: unknown): string {
   return literal(hex(JSON.stringify(value)));
 }
 
-/** Answers that carry their number: to sort them at the server would take a table on its disk. */
+/** Sorts numbered answers here: sorting them at the server would take a table on its disk. */
 function inOrder(answers: unknown): RawAnswer[] {
   const numbered = lists(parse(answers)).map((entry) => {
     const [n, answer] = list(entry, 2);
@@ -175,7 +176,7 @@ function inOrder(answers: unknown): RawAnswer[] {
     });
 }
 
-/** A number that no other batch has, within what JSON and BIGINT agree on. */
+/** A number that no other batch has, within the range that both JSON and BIGINT support. */
 function batch(): number {
   return randomBytes(6).readUIntBE(0, 6) + 1;
 }

@@ -8,12 +8,12 @@ export interface Failure {
 
 const LOCKED = 1205;
 const CONFLICTS = [1213, 1020];
-// Routines ask for their isolation level first, and a session that has a transaction open refuses that.
+// Routines set their isolation level first, and a session with an open transaction refuses that.
 const IN_TRANSACTION = 1568;
 const MISSING = [1305, 1146, 1049];
 const FORBIDDEN = 1370;
 
-// mysql2's own pool, where it was told not to let others wait, or no more of them.
+// mysql2's pool says this if it is configured with waitForConnections: false or a queueLimit.
 const POOL_EXHAUSTED = /^(No connections available|Queue limit reached)\.$/;
 
 type Refusal = readonly [
@@ -23,20 +23,20 @@ type Refusal = readonly [
   reason?: FailureReason,
 ];
 
-/** Numbers by which the server says that nothing was done, and why. */
+/** Error numbers with which the server says that nothing was done, and why. */
 const REFUSALS: readonly Refusal[] = [
-  [[LOCKED], "another transaction is at work on this resource and does not end", true],
-  [CONFLICTS, "the database rolled back for the sake of another transaction", true],
-  [[IN_TRANSACTION], "a session of the pool was given back with its transaction still open", true],
+  [[LOCKED], "another transaction has locked this resource and does not end", true],
+  [CONFLICTS, "the database rolled this transaction back in favour of another one", true],
+  [[IN_TRANSACTION], "a session was returned to the pool with its transaction still open", true],
   [[1040, 1203, 1226], "the database has no connection left for this user", true],
   [[1290, 1792, 1836], "this database is read-only and cannot be written to", true],
-  [[1021, 1114], "the database is out of disk", true],
+  [[1021, 1114], "the database is out of disk space", true],
   [[1045, 1698], "the database wants another user name or password", false, "credentials"],
   [[1644, 1406], "the name does not fit into its column; ShedLock's takes 64 characters", false],
   [[1049], "there is no such database", false, "no-database"],
   [
     [1418, 1419],
-    "this server has a binary log, and then only a user with SUPER may create functions, unless it is started with log_bin_trust_function_creators = 1",
+    "this server has a binary log, so only a user with SUPER may create functions, unless the server is started with log_bin_trust_function_creators = 1",
     false,
   ],
   [
@@ -51,10 +51,10 @@ const REFUSALS: readonly Refusal[] = [
   ],
 ];
 
-/**
- * A routine that fails has rolled back. What ends a session or a statement from outside may have come
- * after the commit, and everything else, a lost connection above all, may have been carried out.
- */
+ /**
+  * A failed routine has rolled back. A kill of the session or the statement may have come after the
+  * commit. After any other error, above all a lost connection, the call may have been carried out.
+  */
 export function failureOf(error: unknown): Failure {
   if (error instanceof HoldfastError) return { why: "other", error };
   const number = numberOf(error);
@@ -64,23 +64,25 @@ export function failureOf(error: unknown): Failure {
     return { why, error: lost(redactedMessage(error), redactedCause(error)) };
   const [, says, retryable, reason = "other"] = refusal;
   const cause = redactedCause(error);
-  // Which right of which thing, only the server knows.
+  // Only the server knows which right is missing, and on which object.
   const whole =
     reason === "rights" ? `${says} (the database says: ${redactedMessage(error)})` : says;
   return { why, error: new EngineError(whole, { effect: "none", retryable, reason, cause }) };
 }
 
-/** A table or routine is not there. */
+/** Whether a table or routine does not exist. */
 export function isMissing(error: unknown): boolean {
   return MISSING.includes(numberOf(error));
 }
 
-/** This user may not call the routine, if there is one. */
+/** Whether this user may not call the routine, if it exists. */
 export function isForbidden(error: unknown): boolean {
   return numberOf(error) === FORBIDDEN;
 }
 
-/** After these the session is as it was. Any other may have left a transaction open. */
+/**
+ * Whether the session is usable after this error. Any other error may have left a transaction open.
+ */
 export function leavesSessionUsable(error: unknown): boolean {
   return [LOCKED, ...CONFLICTS, ...MISSING, FORBIDDEN, 1644].includes(numberOf(error));
 }

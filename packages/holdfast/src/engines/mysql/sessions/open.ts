@@ -6,7 +6,9 @@ import { notConnected } from "./failure.js";
 
 export interface Opened {
   readonly pool: MysqlPool;
-  /** From now on a held lease alone does not keep the process alive; a call has a timer that does. */
+  /**
+   * From now on a held lease alone does not keep the process alive; a call has a timer that does.
+   */
   unrefConnections(): void;
   close(): Promise<void>;
 }
@@ -20,7 +22,7 @@ interface OwnPool extends MysqlPool {
 
 type MysqlModule = { readonly default?: MysqlModule; createPool(options: object): OwnPool };
 
-/** A pool of our own for a URL. */
+/** Opens a pool for a URL. */
 export async function openFromUrl(url: EngineUrl, connectionLimit: number): Promise<Opened> {
   const address = addressOf(url);
   const { createPool } = await loadMysql();

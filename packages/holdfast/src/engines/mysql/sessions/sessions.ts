@@ -13,7 +13,7 @@ export class Sessions {
     this.#pool = new SessionPool(borrow, (session) => session.release(), "the database");
   }
 
-  /** What the routine selects: one value. limitMs: for so long somebody waits for it. */
+  /** The one value that the routine selects. limitMs: how long the caller waits for it. */
   async call(text: string, limitMs: number): Promise<unknown> {
     const deadline = systemClock.now() + limitMs;
     const session = await this.#borrow(limitMs);

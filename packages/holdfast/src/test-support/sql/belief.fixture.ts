@@ -1,4 +1,4 @@
-// What a holder believes is never more than what its row says.
+// A holder never believes that its grant lasts longer than its row says.
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,20 +7,20 @@ import type { Call, Claim, Engine } from "../../engine.js";
 import type { Locks } from "../../locks.js";
 
 export interface BeliefServer {
-  /** Each as another process would have it. */
+  /** Each call gives locks as another process would have them. */
   locks(): Locks;
   engine(): Engine;
   claim(resource: string): Claim;
   now(): Call;
-  /** What the row of the resource's only holder has left, by the database's clock. */
+  /** The remaining time in the row of the resource's only holder, by the database's clock. */
   leftMs(resource: string): Promise<number>;
 }
 
-// Long enough that a claim window of three seconds taken for the whole ttl stands out.
+// So long that a claim window of three seconds, mistaken for the whole ttl, stands out.
 const TTL_MS = 30_000;
 const NAMES = 4;
 
-/** Hands a lock from one process to another again and again. Gives how often it did. */
+/** Hands a lock from one process to another again and again. Returns how often it did. */
 export async function handOver(server: BeliefServer, times: number): Promise<number> {
   const wrong: string[] = [];
   let done = 0;
@@ -31,7 +31,7 @@ export async function handOver(server: BeliefServer, times: number): Promise<num
       done++;
       const first = await ours.acquire(resource, { ttlMs: TTL_MS });
       const waiting = other.acquire(resource, { ttlMs: TTL_MS });
-      // Any phase of the waiter's heartbeats may be the one in which the release commits.
+      // The release may commit in any phase of the waiter's heartbeats.
       await sleep(randomInt(20, 50));
       await first.release();
       const second = await waiting;
@@ -46,7 +46,9 @@ export async function handOver(server: BeliefServer, times: number): Promise<num
   return done;
 }
 
-/** A renewal that is confirmed between the looks would make them two moments that do not compare. */
+/**
+ * Measures again if a renewal was confirmed between the two readings: they would not be comparable.
+ */
 async function compare(server: BeliefServer, lease: Lease) {
   for (;;) {
     const before = lease.remainingMs();
@@ -56,7 +58,7 @@ async function compare(server: BeliefServer, lease: Lease) {
   }
 }
 
-/** One that timed out is sent again while the first is still at the server. */
+/** A renewal that timed out is sent again while the first is still at the server. */
 export async function renewAtOnce(server: BeliefServer, rounds: number): Promise<void> {
   const engine = server.engine();
   const held = server.claim("renewed-at-once");

@@ -1,4 +1,4 @@
-// What nobody uses any more goes away by itself, on whichever database, and nothing else does.
+// Unused rows are removed by themselves, on any SQL database, and no others are.
 import assert from "node:assert/strict";
 import type { Claim, Engine } from "../../engine.js";
 import { UsageError } from "../../errors.js";
@@ -11,7 +11,7 @@ const SHORTEST_MS = 1_000;
 const HOUR_MS = 3_600_000;
 const TTL_MS = 30_000;
 const COUNT = 10;
-// A few operations in a hundred look for what is idle. That none of so many does will not happen.
+// A few operations in a hundred sweep. That none of so many does is practically impossible.
 const MOST_OPERATIONS = 5_000;
 const A_ROUND = 100;
 
@@ -20,11 +20,14 @@ export type Rows = Readonly<Record<Table, number>>;
 
 export interface IdleServer {
   engine(idleMs: number): Engine;
-  /** Makes so much older what a table has of resources whose name begins so; tombstones have none. */
+  /**
+   * Ages the rows of resources whose names have this prefix; all rows of tombstones, which have no
+   * resource.
+   */
   age(table: Table, prefix: string, ms: number): Promise<unknown>;
-  /** Those of resources whose name begins so, and all tombstones. */
+  /** Counts rows of resources whose names have this prefix, and all tombstones. */
   rows(prefix: string): Promise<Rows>;
-  /** One look for what is idle, as an engine with this idleMs has it done. */
+  /** One sweep, as an engine with this idleMs runs it. */
   sweep(idleMs: number): Promise<unknown>;
 }
 
@@ -33,12 +36,12 @@ export function testIdle(
   roundsOfNames: number,
 ): void {
   it("released and idle resources leave no row behind after idleMs", expectNothingIdle);
-  it("the shortest idleMs cuts off nobody who is still there", expectNobodyCutOff);
-  it("names that are used once and never again do not pile up", (server) =>
+  it("the shortest idleMs cuts off no holder or waiter", expectNobodyCutOff);
+  it("names that are used only once do not accumulate", (server) =>
     expectNoBacklog(server, roundsOfNames));
 }
 
-/** Of the option and of the URL's parameter, which says it for every way to hold. */
+/** Checks the option, and the parameter of the URL for every kind of hold. */
 export function expectIdleChecked(
   make: (idleMs: number) => unknown,
   fromUrl: (query: string) => number,
@@ -55,9 +58,10 @@ export function expectIdleChecked(
   assert.throws(() => fromUrl("?idleMs=soon"), /^UsageError: idleMs is "soon"; it must be a whole/);
 }
 
-/** Nothing but the usual operations on another resource clears up. */
+/** Only ordinary operations on another resource clean up. */
 export async function expectNothingIdle(server: IdleServer): Promise<void> {
-  // Whoever leaves them behind would keep them for a day; the other one's idleMs is shorter, and decides.
+  // The engine that leaves these rows would keep them for a day. The other engine's idleMs is
+  // shorter, and decides.
   const [patient, engine] = [server.engine(DAY_MS), server.engine(IDLE_MS)];
   const held = claim("idle-held", { ttlMs: 600_000 });
   const holds = await patient.tryAcquire(held, now());
@@ -80,8 +84,8 @@ export async function expectNothingIdle(server: IdleServer): Promise<void> {
   await server.age("grants", "idle-expired-", agedMs);
   await server.sweep(2 * agedMs);
   const { tombstones, ...kept } = await server.rows("idle-");
-  assert.deepEqual(kept, { resources, grants: COUNT + 1, waiters: 2 }, "not before their time");
-  assert.equal(tombstones, 0, "which have a time of their own");
+  assert.deepEqual(kept, { resources, grants: COUNT + 1, waiters: 2 }, "idle rows are kept until their time");
+  assert.equal(tombstones, 0, "tombstones have their own time");
   const left = { resources: 1, grants: 1, waiters: 0, tombstones: 0 };
   for (let operations = 0; ; operations += 2) {
     const usual = claim("usual", { ttlMs: TTL_MS });
@@ -94,7 +98,7 @@ export async function expectNothingIdle(server: IdleServer): Promise<void> {
   assert.equal(await isGood(engine, held, holds), true, "what is held is not idle");
 }
 
-/** The shortest idleMs there is, with every sweep that could come at the worst moment. */
+/** The shortest possible idleMs, with sweeps at the worst moments. */
 export async function expectNobodyCutOff(server: IdleServer): Promise<void> {
   const engine = server.engine(SHORTEST_MS);
   const sweep = async () => {
@@ -104,7 +108,7 @@ export async function expectNobodyCutOff(server: IdleServer): Promise<void> {
     }
   };
 
-  // A waiter whose process stood still for longer than idleMs, and not yet for ten seconds.
+  // A waiter whose process was paused for longer than idleMs, but less than ten seconds.
   const [holder, first, second] = [1, 2, 3].map(() => claim("cut-line", { ttlMs: 600_000 })) as [
     Claim,
     Claim,
@@ -118,7 +122,7 @@ export async function expectNobodyCutOff(server: IdleServer): Promise<void> {
   const [stands] = await engine.queue!.heartbeat([first], now());
   assert.ok(stands?.kind === "queued" && stands.position === 0, `it is ${stands?.kind}`);
 
-  // The same, while the holder goes and nobody else is there to be let in.
+  // The same, while the holder releases and there is no other waiter.
   await engine.queue!.withdraw(second, now());
   await server.age("waiters", "cut-line", 8_000);
   await engine.release([{ ...holder, tombstoneMs: 0 }], now());
@@ -127,7 +131,7 @@ export async function expectNobodyCutOff(server: IdleServer): Promise<void> {
   const [turn] = await engine.queue!.heartbeat([first], now());
   assert.equal(turn?.kind, "granted");
 
-  // A holder that was lost, in its lock-delay, before a waiter that makes the sweep look closer.
+  // A lost holder in its lock-delay, with a waiter behind it that makes the sweep look closer.
   await engine.tryAcquire({ ...claim("cut-delay", { ttlMs: 1_000 }), lockDelayMs: 20_000 }, now());
   await engine.queue!.enqueue(claim("cut-delay", { ttlMs: TTL_MS }), now());
   await server.age("waiters", "cut-delay", 8_000);
@@ -142,7 +146,7 @@ export async function expectNobodyCutOff(server: IdleServer): Promise<void> {
     "a lock-delay keeps it closed",
   );
 
-  // A lease that is kept renewed, for a row that is older than idleMs by far.
+  // A lease that is renewed, whose row is far older than idleMs.
   const kept = claim("cut-kept", { ttlMs: TTL_MS });
   const holds = await engine.tryAcquire(kept, now());
   for (let i = 0; i < 2; i++) {
@@ -154,14 +158,17 @@ export async function expectNobodyCutOff(server: IdleServer): Promise<void> {
   await sweep();
   assert.equal((await engine.renew([kept], now()))[0]?.kind, "renewed", "in its last seconds");
 
-  // A claim that was given back before it arrived.
+  // A claim that was released before it arrived.
   const late = claim("cut-late", { ttlMs: TTL_MS });
   await engine.release([{ ...late, tombstoneMs: TTL_MS }], now());
   await sweep();
   assert.equal((await engine.tryAcquire(late, now())).kind, "gone");
 }
 
-/** Names used once, by claims that nobody gives back: each is looked at twice before it can go. */
+/**
+ * Names used once, by claims that nobody releases: a sweep looks at each twice before it can remove
+ * it.
+ */
 async function expectNoBacklog(server: IdleServer, rounds: number): Promise<void> {
   const engine = server.engine(SHORTEST_MS);
   const made = rounds * A_ROUND;

@@ -1,19 +1,19 @@
-// The database is killed again and again while locks go from hand to hand: no token comes twice.
+// The database is killed again and again while locks are handed over: no token is given twice.
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locks } from "../../locks.js";
 
 export interface KilledServer {
-  /** Each as another process would have it. */
+  /** Each call gives locks as another process would have them. */
   locks(): Locks;
-  /** Restarting kills it first. */
+  /** restart() kills the server first. */
   readonly instance: { restart(): Promise<void> };
 }
 
 const KILLS = 100;
 const NAMES = 4;
-// A grant whose release was lost with the server keeps the others out until its ttl ends.
+// A grant whose release was lost with the server excludes others until its ttl ends.
 const TTL_MS = 1_000;
 const BETWEEN_KILLS = 12;
 const BACK_WITHIN_MS = 60_000;
@@ -21,13 +21,13 @@ const BACK_WITHIN_MS = 60_000;
 export function testKillsOfHandOvers(
   it: (title: string, part: (server: KilledServer) => Promise<void>) => void,
 ): void {
-  it(`no token comes twice across ${KILLS} kills while locks are handed over`, async (server) => {
+  it(`no token is given twice across ${KILLS} kills while locks are handed over`, async (server) => {
     const leases = await killHandOvers(server, KILLS);
     console.log(`${leases} leases across ${KILLS} kills, every token greater than the one before`);
   });
 }
 
-/** Gives how many leases there were. */
+/** Returns how many leases there were. */
 async function killHandOvers(server: KilledServer, kills: number): Promise<number> {
   let leases = 0;
   let over = false;
@@ -42,7 +42,7 @@ async function killHandOvers(server: KilledServer, kills: number): Promise<numbe
         assert.ok(lease.token > highest, `token ${lease.token} came after ${highest}`);
         highest = lease.token;
         leases++;
-        // So that the other one is in line when it is given back.
+        // Gives the other worker time to enter the queue before the release.
         await sleep(randomInt(5, 30));
         await lease.release().catch(() => {});
       }

@@ -1,4 +1,4 @@
-// The database is killed under load and comes back: what it acknowledged is still so.
+// The database is killed under load and restarted: what it acknowledged still holds.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FencedOutError } from "../../errors.js";
@@ -7,7 +7,7 @@ import type { UserSession } from "./transactions.fixture.js";
 
 export interface KillServer {
   locks(): Locks;
-  /** Rejects while the server is away. */
+  /** Rejects while the server is down. */
   session(): Promise<UserSession & { end(): void }>;
   /** Kills the server and starts it again. */
   restart(): Promise<void>;
@@ -16,11 +16,11 @@ export interface KillServer {
 const WORKERS = 3;
 const KILLS = 2;
 const WRITES_BEFORE_A_KILL = 2;
-// A client comes back with its next call; a grant whose release was lost ends with its ttl.
+// A client recovers with its next call; a grant whose release was lost ends with its ttl.
 const TTL_MS = 5_000;
 const BACK_WITHIN_MS = 60_000;
 
-/** A register that takes a write only from whoever holds, in the same transaction. */
+/** A register that accepts a write only from the holder, checked in the same transaction. */
 export async function surviveKills(server: KillServer): Promise<void> {
   const load = new Load(server);
   const first = await server.session();
@@ -114,7 +114,7 @@ class Load {
     } catch (error) {
       if (error instanceof assert.AssertionError) throw error;
       this.#lastError = error;
-      // Killed with the server, or fenced out. Before the commit nothing of it was kept.
+      // Killed with the server, or fenced out. Before the commit nothing was kept.
       if (committing) this.doubtful++;
     }
   }

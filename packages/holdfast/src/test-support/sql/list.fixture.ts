@@ -1,4 +1,4 @@
-// What a list over many names costs, on whichever database.
+// The cost of a list over many names, for any SQL database.
 import assert from "node:assert/strict";
 import type { Engine } from "../../engine.js";
 import type { Locks } from "../../locks.js";
@@ -9,11 +9,11 @@ const PAGE = 256;
 export interface ListServer {
   readonly locks: Locks;
   readonly engine: Engine;
-  /** So many resources that are held for a day, with names from prefix + 1000000 on. */
+  /** Creates resources that are held for a day, with names from prefix + 1000000 on. */
   plant(prefix: string, count: number): Promise<void>;
   /** Rows that the engine's sessions have read so far. */
   rowsRead(): Promise<number>;
-  /** Row locks that anybody has at this moment, and transactions that write. */
+  /** The number of row locks and of writing transactions at this moment. */
   locked(): Promise<number>;
 }
 
@@ -32,8 +32,8 @@ export async function checkPrefix(server: ListServer): Promise<void> {
     ...Array.from({ length: 10 }, (_, i) => `bulk:100299${i}`),
   ]);
   const rows = (await server.rowsRead()) - before;
-  // A page looks at as many names as it has room for, and inspects those that match; a server that
-  // counts its looks at its own tables counts a few hundred more.
+  // A page reads as many names as fit on it, and inspects those that match. A server that counts
+  // reads of its own tables counts a few hundred more.
   assert.ok(rows < 1_500, `${rows} rows were read for ten names`);
   assert.deepEqual(await names("bulk:1000007"), ["bulk:1000007"]);
   assert.deepEqual(await names("bulk:?00299?"), [
@@ -44,7 +44,10 @@ export async function checkPrefix(server: ListServer): Promise<void> {
   assert.equal((await names("bulk:*")).length, 3_000, "over several pages");
 }
 
-/** A list over very many names: the last page takes as long as the first, and nothing is kept or locked. */
+/**
+ * A list over very many names: the last page takes as long as the first, memory does not grow, and
+ * nothing is locked.
+ */
 export async function checkMany(server: ListServer, count: number): Promise<void> {
   await server.plant("many:", count);
   const took: number[] = [];

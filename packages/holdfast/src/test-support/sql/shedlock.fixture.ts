@@ -1,4 +1,4 @@
-// What sharing ShedLock's table must do, on whichever database.
+// How a shared table of ShedLock's must behave, on any SQL database.
 import assert from "node:assert/strict";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,9 +9,9 @@ import { now as callNow } from "../call.fixture.js";
 import { claim } from "../claim.fixture.js";
 import { until } from "../until.fixture.js";
 
-/** ShedLock's own statements with database time, on connections of their own. */
+/** ShedLock's own statements with database time, on their own connections. */
 export interface ShedLock {
-  /** Insert, or update where the time of the former one is over; whether it got it. */
+  /** Inserts the row, or updates it if the former lock is over. Returns whether it got the lock. */
   lock(name: string, ms: number): Promise<boolean>;
   unlock(name: string): Promise<void>;
 }
@@ -20,17 +20,17 @@ export interface ShedLockServer {
   readonly theirs: ShedLock;
   locks(): Locks;
   engine(): Engine;
-  /** Takes the row of this name away. */
+  /** Deletes the row of this name. */
   deleteRow(name: string): Promise<unknown>;
-  /** All that the row of this name says, as text. */
+  /** The whole row of this name, as text. */
   row(name: string): Promise<string>;
-  /** Frees what is over, as every call may do by the way. */
+  /** Removes what is over, as every call may do as a side effect. */
   sweep(): Promise<unknown>;
 }
 
 export type ShedLockIt = (title: string, part: (server: ShedLockServer) => Promise<void>) => void;
 
-/** What a waiter may ask that was let in without knowing it. */
+/** What a waiter may send that was let in and does not know it yet. */
 const ASKED_AGAIN: readonly [
   string,
   (engine: Engine, waits: Claim) => Promise<{ kind: string }>,
@@ -41,7 +41,7 @@ const ASKED_AGAIN: readonly [
   ["withdrawal", (engine, waits) => engine.queue!.withdraw(waits, now())],
 ];
 
-/** Whatever may come late of a claim that was granted, and so could hit whoever has the row by then. */
+/** Everything of a granted claim that may arrive late, when another holder has the row. */
 const STRAGGLERS: readonly [string, (engine: Engine, late: Claim, token: bigint) => unknown][] = [
   ["renewal", (engine, late) => engine.renew([{ ...late, ttlMs: 60_000 }], now())],
   ["shorter renewal", (engine, late) => engine.renew([{ ...late, ttlMs: 100 }], now())],
@@ -61,7 +61,7 @@ const STRAGGLERS: readonly [string, (engine: Engine, late: Claim, token: bigint)
   ["release for good", (engine, late) => engine.release([{ ...late, tombstoneMs: 9_000 }], now())],
 ];
 
-/** An engine on a schema that two calls make, and one that takes a schema of another kind for its own. */
+/** Two calls create the schema of `engine`; `mixed` uses a schema of another kind. */
 export async function expectSchemaMadeOnce(
   engine: Engine,
   makes: readonly (() => Promise<unknown>)[],
@@ -76,7 +76,7 @@ export async function expectSchemaMadeOnce(
 }
 
 export function testShedLock(it: ShedLockIt): void {
-  it("ShedLock is excluded while we hold, and we are while it does", async (server) => {
+  it("ShedLock is excluded while we hold, and we are excluded while it holds", async (server) => {
     const { theirs } = server;
     const locks = server.locks();
     const lease = await locks.acquire("b", { ttlMs: 10_000 });
@@ -99,15 +99,16 @@ export function testShedLock(it: ShedLockIt): void {
     await later.release();
   });
 
-  it("our release frees nobody else's run on one host, which ShedLock's does", async (server) => {
+  it("our release does not free another run on the same host, as ShedLock's does", async (server) => {
     const { theirs } = server;
-    // ShedLock's: the first run's time is over, the second runs, and the first gives back what is not its.
+    // ShedLock: the first run's time is over, the second runs, and the first releases a lock that
+    // is not its own.
     assert.equal(await theirs.lock("c1", 1), true);
     await sleep(20);
     assert.equal(await theirs.lock("c1", 30_000), true);
     await theirs.unlock("c1");
     assert.equal(await theirs.lock("c1", 1_000), true, "ShedLock freed another run's lock");
-    // Ours: the same schedule.
+    // Holdfast: the same schedule.
     const [first, second] = [server.engine(), server.engine()];
     const early = claimed("c2", 100);
     await first.tryAcquire(early, now());
@@ -118,7 +119,7 @@ export function testShedLock(it: ShedLockIt): void {
     assert.equal(await theirs.lock("c2", 1_000), false, "the second run is still protected");
   });
 
-  it("a row that was taken away by hand costs the lease at its next renewal", async (server) => {
+  it("a row that is deleted by hand costs the lease at its next renewal", async (server) => {
     const lease = await server.locks().acquire("d", { ttlMs: 600 });
     await server.deleteRow("d");
     await until("it is lost", () => !lease.held);
@@ -126,7 +127,7 @@ export function testShedLock(it: ShedLockIt): void {
   });
 
   for (const [name, ask] of ASKED_AGAIN) {
-    it(`a ${name} tells of no grant whose row ShedLock has by now`, async (server) => {
+    it(`a ${name} reports no grant whose row ShedLock has taken`, async (server) => {
       const [ours, other] = [server.engine(), server.engine()];
       const resource = name.replace(" ", "-");
       const [held, waits] = [claimed(resource, 10_000), claimed(resource, 10_000)];
@@ -139,7 +140,7 @@ export function testShedLock(it: ShedLockIt): void {
     });
   }
 
-  it("nothing that comes late changes a row that ShedLock has by now", async (server) => {
+  it("no late call changes a row that ShedLock has taken", async (server) => {
     const [ours, other] = [server.engine(), server.engine()];
     const force = (engine: Engine, { resource }: Claim, token: bigint) =>
       engine.revoke({ resource, token, force: true }, now());
@@ -151,7 +152,7 @@ export function testShedLock(it: ShedLockIt): void {
       const held = claimed(resource, 10_000);
       const granted = await ours.tryAcquire(held, now());
       assert.ok(granted.kind === "granted");
-      // Others of ours wait: whatever ends our record must not let them in beside ShedLock.
+      // Another of our waiters is queued: the end of our record must not let it in beside ShedLock.
       await other.queue!.enqueue(claimed(resource, 10_000), now());
       await server.deleteRow(resource);
       assert.equal(await server.theirs.lock(resource, 30_000), true);
@@ -162,7 +163,7 @@ export function testShedLock(it: ShedLockIt): void {
     }
   });
 
-  it("nothing that comes late takes time from what once has left", async (server) => {
+  it("no late call shortens a grant that once() has left", async (server) => {
     const [ours, other] = [server.engine(), server.engine()];
     for (const [name, send] of STRAGGLERS) {
       const resource = `left ${name}`;
@@ -192,7 +193,7 @@ export function testShedLock(it: ShedLockIt): void {
   });
 }
 
-/** Ours and theirs take turns on one name until that many turns are over, and never overlap. */
+/** Holdfast and ShedLock take turns on one name, and never overlap. */
 export async function takeTurns(server: ShedLockServer, turns: number): Promise<void> {
   const locks = server.locks();
   const taken = { ours: 0, theirs: 0 };

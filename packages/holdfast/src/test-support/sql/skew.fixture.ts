@@ -1,4 +1,4 @@
-// What clients with other clocks and in other time zones must not change, on whichever database.
+// Clients with other clocks and time zones must not change anything, on any SQL database.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ShiftedClock } from "@holdfast/servers";
@@ -15,18 +15,18 @@ import {
 const HOUR_MS = 3_600_000;
 const TTL_MS = 10_000;
 const SHORT_MS = 500;
-// Columns of ShedLock's count milliseconds, and so does what we compute from them.
+// ShedLock's columns have milliseconds, and so have values computed from them.
 const ROUNDING_MS = 3;
 
-/** What the database says of a held resource, by its own clock, in UTC. */
+/** What the database says about a held resource, by its own clock, in UTC. */
 export interface Times {
   readonly leftMs: number;
-  /** Of the row in ShedLock's table, null where there is none. */
+  /** From the row in ShedLock's table; null if there is none. */
   readonly shedlock: { readonly leftMs: number; readonly ageMs: number } | null;
 }
 
 export interface SkewServer {
-  /** Far zones as this database writes them. */
+  /** Distant time zones, in this database's syntax. */
   readonly zones: readonly [string, string];
   /** Null unless ShedLock's table is shared. */
   readonly theirs: ShedLock | null;
@@ -34,11 +34,11 @@ export interface SkewServer {
   start(zone: string, env: Readonly<Record<string, string>>): SkewedClient;
   times(resource: string): Promise<Times>;
   readonly record: Recorder;
-  /** In the order in which they were recorded. */
+  /** In the order of recording. */
   history(resource: string): Promise<readonly Step[]>;
 }
 
-/** One client is hours ahead, one is hours behind, and both are far from each other and from us. */
+/** One client is hours ahead and one is hours behind, in distant time zones. */
 export async function meetSkewed(server: SkewServer, turns: number): Promise<void> {
   using fast = new ShiftedClock();
   using slow = new ShiftedClock();
@@ -61,7 +61,7 @@ export async function meetSkewed(server: SkewServer, turns: number): Promise<voi
   fast.set(7 * HOUR_MS);
   slow.set(-9 * HOUR_MS);
   await expectApart(server, locks, { ahead, behind }, turns);
-  // Its sessions are its own: what a call changes for itself is put back.
+  // The sessions belong to the user: what a call changes in them is restored.
   await expectElsewhere(ahead, 7 * HOUR_MS, east);
   await expectElsewhere(behind, -9 * HOUR_MS, west);
   await allOf([
@@ -70,7 +70,7 @@ export async function meetSkewed(server: SkewServer, turns: number): Promise<voi
   ]);
 }
 
-/** Without this the rest would show nothing. */
+/** Without this check the rest would prove nothing. */
 async function expectElsewhere(client: SkewedClient, offsetMs: number, zone: string) {
   const { wallMs, minutesBehindUtc, sessionZone } = await client.ask("where");
   assert.ok(Math.abs(wallMs - Date.now() - offsetMs) < HOUR_MS / 2, `its clock: ${wallMs}`);

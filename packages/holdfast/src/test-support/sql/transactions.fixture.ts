@@ -6,7 +6,7 @@ import { memoryEngine } from "../../engines/memory/index.js";
 import { FencedOutError, UsageError } from "../../errors.js";
 import { Locks } from "../../locks.js";
 
-/** One connection of the user's. */
+/** A connection of the user. */
 export interface UserSession {
   query(text: string): Promise<unknown>;
   fence(sequencer: string): Promise<void>;
@@ -18,7 +18,7 @@ export interface TransactionServer {
   session(): Promise<UserSession>;
   count(table: string, where?: string): Promise<number>;
   untilWaiters(resource: string, count: number): Promise<void>;
-  /** A pool in the place of a connection. */
+  /** Passes a pool instead of a connection. */
   claimFromPool(resource: string): Promise<unknown>;
 }
 
@@ -28,7 +28,7 @@ export type TransactionIt = (
 ) => void;
 
 export function testFences(it: TransactionIt): void {
-  it("a fence that holds lets the transaction commit, and renewals go on", async (server) => {
+  it("a valid fence lets the transaction commit, and renewals continue", async (server) => {
     const [locks, session] = [server.locks(), await server.session()];
     const lease = await locks.acquire("a", { ttlMs: 5_000 });
     await session.query("BEGIN");
@@ -40,7 +40,7 @@ export function testFences(it: TransactionIt): void {
     assert.equal(await lease.release(), "released");
   });
 
-  it("a grant that expires under a checked transaction has no successor yet", async (server) => {
+  it("a grant that expires during a fenced transaction has no successor before its end", async (server) => {
     const [locks, other, session] = [server.locks(), server.locks(), await server.session()];
     const lease = await locks.acquire("b", { ttlMs: 3_000, renew: false });
     await session.query("BEGIN");
@@ -61,7 +61,7 @@ export function testFences(it: TransactionIt): void {
     await session.query("ROLLBACK");
   });
 
-  it("a lease of another engine is refused, and told that its lock is not here", async (server) => {
+  it("a fence refuses a lease of another engine, and says that its lock is not here", async (server) => {
     const session = await server.session();
     await using elsewhere = new Locks(memoryEngine());
     await using lease = await elsewhere.acquire("c");
@@ -80,7 +80,7 @@ export function testFences(it: TransactionIt): void {
 }
 
 export function testClaims(it: TransactionIt): void {
-  it("a claim excludes everybody until its transaction ends, with its data", async (server) => {
+  it("a claim excludes everybody until its transaction ends, and commits with the data", async (server) => {
     const [locks, session, second] = [
       server.locks(),
       await server.session(),
@@ -109,7 +109,7 @@ export function testClaims(it: TransactionIt): void {
     assert.equal(await server.count("grants", "resource = 'd'"), 0, "nothing is left of it");
   });
 
-  it("a rollback gives the resource back, and the data with it", async (server) => {
+  it("a rollback releases the resource and undoes the data", async (server) => {
     const [locks, session] = [server.locks(), await server.session()];
     await session.query("CREATE TABLE undone_data (token bigint)");
     await session.query("BEGIN");
@@ -135,7 +135,7 @@ export function testClaims(it: TransactionIt): void {
     await (await waiting).release();
   });
 
-  it("without a transaction both are refused", async (server) => {
+  it("claims and fences are refused without a transaction", async (server) => {
     const session = await server.session();
     await assert.rejects(session.fence("exclusive:1:f"), UsageError);
     await assert.rejects(session.claim("f"), UsageError);

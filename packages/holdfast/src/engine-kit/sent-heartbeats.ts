@@ -20,18 +20,18 @@ export interface SentHeartbeat {
   readonly since: number;
 }
 
- /**
-  * This process's waiters in the queues of a backend, and when their heartbeats were sent. A push
-  * names the heartbeat after which its grant was made. The grant's validity counts from the moment
-  * when that heartbeat was sent.
-  */
+/**
+ * This process's waiters in the queues of a backend, and when their heartbeats were sent. A push
+ * names the heartbeat after which its grant was made. The grant's validity counts from the moment
+ * when that heartbeat was sent.
+ */
 export class SentHeartbeats {
   readonly #waiters = new GenerationalMap<string, Waiter>();
-   /**
-    * Counts all heartbeats of this object, from 1. A forgotten waiter may enter the queue again,
-    * and a push that names one of its old heartbeats must not be dated to a newer one. So no number
-    * is used twice.
-    */
+  /**
+   * Counts all heartbeats of this object, from 1. A forgotten waiter may enter the queue again,
+   * and a push that names one of its old heartbeats must not be dated to a newer one. So no number
+   * is used twice.
+   */
   #lastNumber = 0;
 
   get waiters(): GrantRef[] {
@@ -70,10 +70,10 @@ export class SentHeartbeats {
     return beat;
   }
 
-   /**
-    * The waiter, and when this heartbeat of it was sent. Null if the waiter is unknown, or if the
-    * heartbeat is so old that it was forgotten.
-    */
+  /**
+   * The waiter, and when this heartbeat of it was sent. Null if the waiter is unknown, or if the
+   * heartbeat is so old that it was forgotten.
+   */
   at(grantId: string, beat: number): { readonly ref: GrantRef; readonly since: number } | null {
     const waiter = this.#waiters.get(grantId);
     if (waiter === undefined) return null;

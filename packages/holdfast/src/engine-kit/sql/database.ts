@@ -39,11 +39,11 @@ export interface Wakeup {
   readonly pollMs: number;
 }
 
- /**
-  * What an engine asks of its database. Each method is one statement and one transaction, decided
-  * at the server, so a client that is paused half-way blocks nobody. Results of type unknown came
-  * over the wire, and the caller checks their exact shape.
-  */
+/**
+ * What an engine asks of its database. Each method is one statement and one transaction, decided
+ * at the server, so a client that is paused half-way blocks nobody. Results of type unknown came
+ * over the wire, and the caller checks their exact shape.
+ */
 export interface Database {
   /** waitMs: how long to wait for other transactions that have locked the same resources. */
   run(operations: readonly Operation[], waitMs: number, limitMs: number): Promise<unknown>;

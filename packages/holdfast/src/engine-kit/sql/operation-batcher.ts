@@ -21,11 +21,11 @@ interface Entry {
   readonly reject: (error: unknown) => void;
 }
 
- /**
-  * Sends operations in batches. Operations that arrive while others are in flight travel together,
-  * because a commit costs far more than an operation. Operations of one resource leave in order of
-  * arrival, one batch at a time, so that the queue at the server has the order of this process.
-  */
+/**
+ * Sends operations in batches. Operations that arrive while others are in flight travel together,
+ * because a commit costs far more than an operation. Operations of one resource leave in order of
+ * arrival, one batch at a time, so that the queue at the server has the order of this process.
+ */
 export class OperationBatcher {
   readonly #database: Pick<Database, "run" | "failure">;
   readonly #busyNames = new Set<string>();

@@ -111,12 +111,12 @@ export class SqlQueue implements QueueFacet {
     this.#heartbeats.forget(grantId);
   }
 
-   /**
-    * Delivers a pushed grant. The grant was made after the heartbeat that the message names, so its
-    * validity counts from the moment when that heartbeat was sent, however late the message is.
-    * Anybody who knows the channel can send anything: an unreadable message is ignored, and the
-    * next heartbeat finds the grant.
-    */
+  /**
+   * Delivers a pushed grant. The grant was made after the heartbeat that the message names, so its
+   * validity counts from the moment when that heartbeat was sent, however late the message is.
+   * Anybody who knows the channel can send anything: an unreadable message is ignored, and the
+   * next heartbeat finds the grant.
+   */
   onPush(message: string): void {
     const [, grantId, beat, ...grant] = PUSH.exec(message) ?? [];
     const since =
@@ -144,10 +144,10 @@ export class SqlQueue implements QueueFacet {
     }
   }
 
-   /**
-    * The answer to a release or withdrawal may carry grants of other waiters of this process, which
-    * it let in. Delivers those grants: they were made after the call was sent.
-    */
+  /**
+   * The answer to a release or withdrawal may carry grants of other waiters of this process, which
+   * it let in. Delivers those grants: they were made after the call was sent.
+   */
   deliverSuccessors(answer: RawAnswer, { startedAt }: Call): void {
     const [kind, told] = list(answer, 2);
     oneOf(kind, "released", "withdrawn");
@@ -192,10 +192,10 @@ export class SqlQueue implements QueueFacet {
     for (const listener of this.#listeners) listener(waiter, answer);
   }
 
-   /**
-    * If another transaction has locked a resource, only that resource's waiters fail. They share
-    * one call: one call for each of many waiters would take all connections from the renewals.
-    */
+  /**
+   * If another transaction has locked a resource, only that resource's waiters fail. They share
+   * one call: one call for each of many waiters would take all connections from the renewals.
+   */
   async #sendHeartbeats(
     waiters: readonly GrantRef[],
     call: Call,

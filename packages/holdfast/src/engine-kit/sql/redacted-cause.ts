@@ -6,10 +6,10 @@ const IDS = /[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12,}/g
 // Bytes of a row as MySQL shows them, and what MySQL quotes from a statement.
 const VALUES = /\b(entry|value:?|near) '.*'/is;
 
- /**
-  * A driver's error without its secrets. The original holds the statement with its values, details
-  * of rows, and the client. GrantIds are among them, and whoever knows a grantId can end the grant.
-  */
+/**
+ * A driver's error without its secrets. The original holds the statement with its values, details
+ * of rows, and the client. GrantIds are among them, and whoever knows a grantId can end the grant.
+ */
 export function redactedCause(error: unknown): Error {
   const { name = "Error" } = error as Partial<Error>;
   const cause = Object.assign(new Error(redactedMessage(error)), { name });

@@ -1,11 +1,11 @@
 import { systemClock } from "../../core/runtime/clock.js";
 import { EngineError } from "../../errors.js";
 
- /**
-  * The share of a call's time limit that may be spent on waiting for a session. A caller whose own
-  * limit has passed no longer listens to us, and would have to assume that the request was sent. So
-  * this wait ends earlier.
-  */
+/**
+ * The share of a call's time limit that may be spent on waiting for a session. A caller whose own
+ * limit has passed no longer listens to us, and would have to assume that the request was sent. So
+ * this wait ends earlier.
+ */
 const SHARE_OF_LIMIT = 0.9;
 
 /** Lends sessions of a pool, and waits for one no longer than the caller does. */

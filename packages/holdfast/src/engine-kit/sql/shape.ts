@@ -1,10 +1,10 @@
 import { EngineError } from "../../errors.js";
 import type { RawAnswer } from "./database.js";
 
- /**
-  * Answers are read by their exact shape. Another shape may come from another version of the
-  * routines, from a proxy, or from a client with its own parsers; then nobody knows what was done.
-  */
+/**
+ * Answers are read by their exact shape. Another shape may come from another version of the
+ * routines, from a proxy, or from a client with its own parsers; then nobody knows what was done.
+ */
 export function unreadable(what: string): EngineError {
   return new EngineError(`the database's answer cannot be read: ${what}`, {
     effect: "unknown",

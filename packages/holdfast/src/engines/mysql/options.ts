@@ -14,10 +14,10 @@ export interface MysqlEngineOptions {
    * Java's ShedLock.
    */
   readonly hold?: MysqlHold;
-   /**
-    * How long unused rows are kept. This concerns disk space only: holders, waiters and clients
-    * that may come back are never cut short. If engines differ, the shortest value decides.
-    */
+  /**
+   * How long unused rows are kept. This concerns disk space only: holders, waiters and clients
+   * that may come back are never cut short. If engines differ, the shortest value decides.
+   */
   readonly idleMs?: number;
 }
 

@@ -73,7 +73,7 @@ describeWithMysql({}, (it) => {
     await connection.query("ROLLBACK");
   });
 
-  it("a claim is decided by what is committed, not by the transaction's snapshot", async (server) => {
+  it("a claim depends on what is committed, not on the transaction's snapshot", async (server) => {
     const [locks, connection] = [server.locks(), await server.connection()];
     await (await locks.acquire("i")).release();
     await connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
@@ -88,7 +88,7 @@ describeWithMysql({}, (it) => {
     await connection.query("COMMIT");
   });
 
-  it("a shared lease and one of several permits can be fenced too", async (server) => {
+  it("a shared lease of a semaphore can be fenced", async (server) => {
     const [locks, connection] = [server.locks(), await server.connection()];
     const semaphore = locks.semaphore("j", { permits: 2 });
     const [first, second] = [await semaphore.acquire(), await semaphore.acquire()];
@@ -108,7 +108,7 @@ describeWithMysql({}, (it) => {
     await connection.query("ROLLBACK");
   });
 
-  it("a connection with callbacks will do", async (server) => {
+  it("a connection with callbacks works", async (server) => {
     const { port } = server.instance;
     const connection = mysql.createConnection({
       ...{ host: "127.0.0.1", user: "root", port, database: "holdfast_test" },

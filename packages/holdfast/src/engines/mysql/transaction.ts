@@ -51,12 +51,12 @@ const REFUSALS: Readonly<Record<string, string>> = {
   "45066": NOT_FOR_SHEDLOCK,
 };
 
- /**
-  * Inside the caller's transaction: throws FencedOutError unless this sequencer's grant exists.
-  * Until the transaction ends nobody can succeed the grant, even if its ttl ends meanwhile. So what
-  * is written together with this check is written by the holder. Renewals continue. Release the
-  * lease after the commit, not before.
-  */
+/**
+ * Inside the caller's transaction: throws FencedOutError unless this sequencer's grant exists.
+ * Until the transaction ends nobody can succeed the grant, even if its ttl ends meanwhile. So what
+ * is written together with this check is written by the holder. Renewals continue. Release the
+ * lease after the commit, not before.
+ */
 export async function fenceInTransaction(
   connection: MysqlTransaction | MysqlCallbackTransaction,
   sequencer: string,
@@ -72,12 +72,12 @@ export async function fenceInTransaction(
   if (Number(grants) === 0) throw fencedOut(sequence, `tables "${prefix}…"`);
 }
 
- /**
-  * Takes the resource until the caller's transaction ends: lock and data commit together, or
-  * neither does. Null if somebody holds the resource, waits for it, or has locked it in another
-  * transaction. Others get the answer busy, so keep such transactions short. The token is rolled
-  * back with the transaction, so send it nowhere before the commit.
-  */
+/**
+ * Takes the resource until the caller's transaction ends: lock and data commit together, or
+ * neither does. Null if somebody holds the resource, waits for it, or has locked it in another
+ * transaction. Others get the answer busy, so keep such transactions short. The token is rolled
+ * back with the transaction, so send it nowhere before the commit.
+ */
 export async function claimInTransaction(
   connection: MysqlTransaction | MysqlCallbackTransaction,
   resource: string,

@@ -9,26 +9,26 @@ export interface PostgresEngineOptions {
   readonly client: PgPool | PgClient;
   /** The schema in which init() created the tables. */
   readonly schema?: string;
-   /**
-    * Whether grants and revocations arrive through LISTEN, on one more connection. Needs a Pool,
-    * and no transaction pooler in between. If nothing arrives, the engine polls instead.
-    */
+  /**
+   * Whether grants and revocations arrive through LISTEN, on one more connection. Needs a Pool,
+   * and no transaction pooler in between. If nothing arrives, the engine polls instead.
+   */
   readonly listen?: boolean;
-   /**
-    * rows: Holdfast's own tables, with a queue. advisory: session locks, which exclude every
-    * program that calls pg_advisory_lock; needs a Pool and no transaction pooler in between.
-    * shedlock: rows, and ShedLock's own table too, which excludes Java's ShedLock.
-    */
+  /**
+   * rows: Holdfast's own tables, with a queue. advisory: session locks, which exclude every
+   * program that calls pg_advisory_lock; needs a Pool and no transaction pooler in between.
+   * shedlock: rows, and ShedLock's own table too, which excludes Java's ShedLock.
+   */
   readonly hold?: PostgresHold;
   /**
    * Put before a name to form the key of an advisory lock. With "" the key is the one that other
    * programs use.
    */
   readonly prefix?: string;
-   /**
-    * How long unused rows are kept. This concerns disk space only: holders, waiters and clients
-    * that may come back are never cut short. If engines differ, the shortest value decides.
-    */
+  /**
+   * How long unused rows are kept. This concerns disk space only: holders, waiters and clients
+   * that may come back are never cut short. If engines differ, the shortest value decides.
+   */
   readonly idleMs?: number;
 }
 

@@ -46,10 +46,10 @@ export interface SchemaOptions {
 
 const OPTIONS: Known<SchemaOptions> = { schema: true, shedlock: true };
 
- /**
-  * Creates the schema with its tables and routines, or updates older ones. Users of the locks wait
-  * for a moment at most, even while a dump or a long transaction reads the tables.
-  */
+/**
+ * Creates the schema with its tables and routines, or updates older ones. Users of the locks wait
+ * for a moment at most, even while a dump or a long transaction reads the tables.
+ */
 export async function init(client: PgPool | PgClient, options: SchemaOptions = {}): Promise<void> {
   await ensureSchema(client, options);
 }
@@ -94,11 +94,11 @@ function scriptFor(schema: string, table: string | null): string {
   return texts.map((text) => inSchema(text, schema)).join("\n");
 }
 
- /**
-  * False while somebody reads the tables. Changing them needs a lock that waits for every reader,
-  * and all other statements queue behind that lock. So this gives up soon, and lets them through
-  * before it tries again.
-  */
+/**
+ * False while somebody reads the tables. Changing them needs a lock that waits for every reader,
+ * and all other statements queue behind that lock. So this gives up soon, and lets them through
+ * before it tries again.
+ */
 async function create(session: PgClient, schema: string, script: string): Promise<boolean> {
   try {
     await session.query(`
@@ -120,10 +120,10 @@ async function create(session: PgClient, schema: string, script: string): Promis
   }
 }
 
- /**
-  * Whether everything exists, in this version, and for this table of ShedLock's. Reads the
-  * catalogue, which every user may read: a program without other rights can check at its start.
-  */
+/**
+ * Whether everything exists, in this version, and for this table of ShedLock's. Reads the
+ * catalogue, which every user may read: a program without other rights can check at its start.
+ */
 async function isUpToDate(
   session: PgClient,
   schema: string,
@@ -146,11 +146,11 @@ async function isUpToDate(
   return found[0].there && sources.get("foreign_free")?.includes(table) === true;
 }
 
- /**
-  * ShedLock writes UTC into columns without a time zone. In columns with a zone, the zone of each
-  * session would shift what it writes, and two programs in different zones could hold at the same
-  * time.
-  */
+/**
+ * ShedLock writes UTC into columns without a time zone. In columns with a zone, the zone of each
+ * session would shift what it writes, and two programs in different zones could hold at the same
+ * time.
+ */
 async function refuseZoned(session: PgClient, table: string): Promise<void> {
   const { rows } = await session.query(
     `SELECT attname AS name FROM pg_attribute WHERE attrelid = to_regclass($1)

@@ -39,7 +39,7 @@ describeWithPostgres({}, (it) => {
   testClaims(common);
 
   for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
-    it(`a fence is refused under ${level}, where a snapshot shows what was`, async (server) => {
+    it(`a fence is refused under ${level}, whose snapshot is outdated`, async (server) => {
       const [locks, client] = [server.locks(), await server.client()];
       const begin = async () => {
         await client.query(`BEGIN ISOLATION LEVEL ${level}`);
@@ -47,13 +47,13 @@ describeWithPostgres({}, (it) => {
       };
       const isRefused = (error: unknown) =>
         error instanceof UsageError && /READ COMMITTED/.test(error.message);
-      // In the snapshot its ttl is over soon, and it is renewed all the time.
+      // In the snapshot its ttl is soon over, but it is renewed all the time.
       const renewed = await locks.acquire(`c-${level}`, { ttlMs: 600 });
       await begin();
       await sleep(1_000);
       await assert.rejects(fenceInTransaction(client, renewed.sequencer), isRefused);
       await client.query("ROLLBACK");
-      // In the snapshot it is good.
+      // In the snapshot it is valid.
       const revoked = await locks.acquire(`i-${level}`, { ttlMs: 60_000, renew: false });
       await begin();
       await locks.revoke(revoked.resource, { token: revoked.token });

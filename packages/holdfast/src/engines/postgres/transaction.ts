@@ -36,13 +36,13 @@ const REFUSALS: Readonly<Record<string, string>> = {
   HF003: NOT_FOR_SHEDLOCK,
 };
 
- /**
-  * Inside the caller's transaction: throws FencedOutError unless this sequencer's grant is alive.
-  * Until the transaction ends nobody can succeed the grant, even if its ttl ends meanwhile. So what
-  * is written together with this check is written by the holder. Renewals continue. Release the
-  * lease after the commit, not before. The transaction must be READ COMMITTED, which is
-  * PostgreSQL's default.
-  */
+/**
+ * Inside the caller's transaction: throws FencedOutError unless this sequencer's grant is alive.
+ * Until the transaction ends nobody can succeed the grant, even if its ttl ends meanwhile. So what
+ * is written together with this check is written by the holder. Renewals continue. Release the
+ * lease after the commit, not before. The transaction must be READ COMMITTED, which is
+ * PostgreSQL's default.
+ */
 export async function fenceInTransaction(
   client: PgClient,
   sequencer: string,
@@ -56,11 +56,11 @@ export async function fenceInTransaction(
   if (!isGood) throw fencedOut(sequence, `schema "${schema}"`);
 }
 
- /**
-  * Takes the resource until the caller's transaction ends: lock and data commit together, or
-  * neither does. Null if somebody holds the resource, waits for it, or has locked it in another
-  * transaction. Others get the answer busy, so keep such transactions short.
-  */
+/**
+ * Takes the resource until the caller's transaction ends: lock and data commit together, or
+ * neither does. Null if somebody holds the resource, waits for it, or has locked it in another
+ * transaction. Others get the answer busy, so keep such transactions short.
+ */
 export async function claimInTransaction(
   client: PgClient,
   resource: string,

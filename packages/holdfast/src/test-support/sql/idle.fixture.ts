@@ -84,7 +84,11 @@ export async function expectNothingIdle(server: IdleServer): Promise<void> {
   await server.age("grants", "idle-expired-", agedMs);
   await server.sweep(2 * agedMs);
   const { tombstones, ...kept } = await server.rows("idle-");
-  assert.deepEqual(kept, { resources, grants: COUNT + 1, waiters: 2 }, "idle rows are kept until their time");
+  assert.deepEqual(
+    kept,
+    { resources, grants: COUNT + 1, waiters: 2 },
+    "idle rows are kept until their time",
+  );
   assert.equal(tombstones, 0, "tombstones have their own time");
   const left = { resources: 1, grants: 1, waiters: 0, tombstones: 0 };
   for (let operations = 0; ; operations += 2) {
@@ -109,14 +113,14 @@ export async function expectNobodyCutOff(server: IdleServer): Promise<void> {
   };
 
   // A waiter whose process was paused for longer than idleMs, but less than ten seconds.
-  const [holder, first, second] = [1, 2, 3].map(() => claim("cut-line", { ttlMs: 600_000 })) as [
+  const [holder, first, second] = [1, 2, 3].map(() => claim("cut-queue", { ttlMs: 600_000 })) as [
     Claim,
     Claim,
     Claim,
   ];
   await engine.tryAcquire(holder, now());
   await engine.queue!.enqueue(first, now());
-  await server.age("waiters", "cut-line", 8_000);
+  await server.age("waiters", "cut-queue", 8_000);
   await engine.queue!.enqueue(second, now());
   await sweep();
   const [stands] = await engine.queue!.heartbeat([first], now());
@@ -124,10 +128,10 @@ export async function expectNobodyCutOff(server: IdleServer): Promise<void> {
 
   // The same, while the holder releases and there is no other waiter.
   await engine.queue!.withdraw(second, now());
-  await server.age("waiters", "cut-line", 8_000);
+  await server.age("waiters", "cut-queue", 8_000);
   await engine.release([{ ...holder, tombstoneMs: 0 }], now());
   await sweep();
-  assert.equal((await server.rows("cut-line")).resources, 1, "somebody waits for it");
+  assert.equal((await server.rows("cut-queue")).resources, 1, "somebody waits for it");
   const [turn] = await engine.queue!.heartbeat([first], now());
   assert.equal(turn?.kind, "granted");
 

@@ -78,26 +78,35 @@ async function expectElsewhere(client: SkewedClient, offsetMs: number, zone: str
   assert.equal(sessionZone, zone);
 }
 
-/** What others hold is not free before its time, however late it is on the client's clock. */
+/**
+ * A lease of another client stays held until its end, however late it is on this client's clock.
+ */
 async function expectKeptOut(server: SkewServer, locks: Locks, client: SkewedClient, name: string) {
   const lease = await locks.acquire(name, { ttlMs: TTL_MS });
-  assert.equal(await client.ask("tryAcquire", name, {}), null, "it took a live lease");
+  assert.equal(await client.ask("tryAcquire", name, {}), null, "the client took a live lease");
   await lease.release();
   const token = await client.ask("tryAcquire", name, {});
-  assert.ok(token !== null, "what was released is not free to it");
+  assert.ok(token !== null, "a released lock is not free for the client");
   assert.ok(BigInt(token) > lease.token, `${token} after ${lease.token}`);
   assert.equal(await client.ask("release"), "released");
   const { theirs } = server;
   if (theirs === null) return;
-  assert.equal(await theirs.lock(name, TTL_MS), true, "what it released is not free to ShedLock");
-  assert.equal(await client.ask("tryAcquire", name, {}), null, "it came in beside ShedLock");
+  assert.equal(
+    await theirs.lock(name, TTL_MS),
+    true,
+    "a lock that the client released is not free for ShedLock",
+  );
+  assert.equal(await client.ask("tryAcquire", name, {}), null, "the client got in beside ShedLock");
   await theirs.unlock(name);
   const waiting = client.ask("acquire", name, {});
   assert.ok(BigInt(await waiting) > BigInt(token));
   assert.equal(await client.ask("release"), "released");
 }
 
-/** What it holds lives its ttl, from its grant and from its renewals, also when its clock jumps. */
+/**
+ * The client's lease lives for its ttl, counted from its grant and its renewals, also when its
+ * clock jumps.
+ */
 async function expectHolds(
   server: SkewServer,
   locks: Locks,
@@ -106,7 +115,7 @@ async function expectHolds(
   jump: () => void,
 ) {
   const keptOut = async () => {
-    assert.equal(await locks.tryAcquire(name), null, "its live lease was taken");
+    assert.equal(await locks.tryAcquire(name), null, "the client's live lease was taken");
     if (server.theirs !== null) assert.equal(await server.theirs.lock(name, TTL_MS), false);
   };
   const grantedAt = performance.now();
@@ -114,7 +123,7 @@ async function expectHolds(
   await expectLife(server, name, grantedAt, grantedAt);
   await keptOut();
   jump();
-  assert.equal(await client.ask("held"), true, "it gave up when its clock jumped");
+  assert.equal(await client.ask("held"), true, "the client lost its lease when its clock jumped");
   const renewedAt = performance.now();
   await client.ask("renew");
   await expectLife(server, name, renewedAt, grantedAt);
@@ -135,7 +144,7 @@ async function expectLife(server: SkewServer, name: string, setAt: number, grant
   assert.ok(ageMs >= -ROUNDING_MS && ageMs <= agoMs + ROUNDING_MS, `locked_at: ${ageMs} ms ago`);
 }
 
-/** All contend for one name. The database numbers who comes in and who goes out. */
+/** All contend for one name. The database numbers each entry and exit. */
 async function expectApart(
   server: SkewServer,
   locks: Locks,
@@ -155,7 +164,7 @@ async function expectApart(
   let highest = 0n;
   for (let i = 0; i < steps.length; i += 2) {
     const [came, went] = [steps[i]!, steps[i + 1]!];
-    assert.deepEqual(went, { ...came, what: "out" }, "somebody came in beside another");
+    assert.deepEqual(went, { ...came, what: "out" }, "two holders overlap");
     assert.equal(came.what, "in");
     if (came.who === "shedlock") continue;
     assert.ok(came.token > highest, `${came.who} got ${came.token} after ${highest}`);
@@ -178,7 +187,10 @@ async function takeTheirs(theirs: ShedLock, record: Recorder, turns: number): Pr
   }
 }
 
-/** A lease that nobody gives back ends with its ttl, whichever of two is dead and which one waits. */
+/**
+ * A lease that nobody releases ends with its ttl, whichever of the two clients is dead and
+ * whichever waits.
+ */
 async function expectSuccession(
   server: SkewServer,
   locks: Locks,
@@ -203,7 +215,7 @@ async function expectSuccession(
   assert.ok(next.token > BigInt(last), `${next.token} after ${last}`);
   await next.release();
   if (server.theirs === null) return;
-  // The first of the two names is still locked by who died, or was until a moment ago.
+  // The dead client still holds the first of the two names, or did until a moment ago.
   const deadline = performance.now() + 60_000;
   while (!(await server.theirs.lock(name, TTL_MS))) {
     assert.ok(performance.now() < deadline, "ShedLock never got what a dead client held");
@@ -211,7 +223,7 @@ async function expectSuccession(
   }
 }
 
-/** Nobody is left at work when one of them fails. */
+/** Waits for all, also when one of them fails. */
 async function allOf(work: readonly (Promise<void> | null)[]): Promise<void> {
   for (const ended of await Promise.allSettled(work)) {
     if (ended.status === "rejected") throw ended.reason;

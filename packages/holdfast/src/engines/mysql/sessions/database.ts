@@ -142,10 +142,10 @@ export class MysqlDatabase implements Database {
   }
 }
 
- /**
-  * Everything travels as hexadecimal digits: no character set, collation or escape mode of a
-  * session can change a name, and nothing needs quoting.
-  */
+/**
+ * Everything travels as hexadecimal digits: no character set, collation or escape mode of a
+ * session can change a name, and nothing needs quoting.
+ */
 function hex(value: string): string {
   return Buffer.from(value).toString("hex");
 }

@@ -51,10 +51,10 @@ const REFUSALS: readonly Refusal[] = [
   ],
 ];
 
- /**
-  * A failed routine has rolled back. A kill of the session or the statement may have come after the
-  * commit. After any other error, above all a lost connection, the call may have been carried out.
-  */
+/**
+ * A failed routine has rolled back. A kill of the session or the statement may have come after the
+ * commit. After any other error, above all a lost connection, the call may have been carried out.
+ */
 export function failureOf(error: unknown): Failure {
   if (error instanceof HoldfastError) return { why: "other", error };
   const number = numberOf(error);

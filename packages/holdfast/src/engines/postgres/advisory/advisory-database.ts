@@ -90,10 +90,10 @@ export class AdvisoryDatabase {
     }
   }
 
-   /**
-    * The failed statement may have taken or released a lock, which is not rolled back. A session
-    * that cannot be repaired is ended: it may hold locks that we do not know of.
-    */
+  /**
+   * The failed statement may have taken or released a lock, which is not rolled back. A session
+   * that cannot be repaired is ended: it may hold locks that we do not know of.
+   */
   async #repair(
     session: HoldingSession,
     failed: unknown,

@@ -119,10 +119,12 @@ export class AdvisoryEngine implements Engine {
       ...{ shared: mode === "shared", ttl: ttlMs, tokens, label },
     };
     const answer = claimed(await this.#batcher.run(op, call.timeoutMs), claim, call.startedAt);
-    if (answer.kind === "queued") throw new EngineError("session locks have no queue", EFFECT_UNKNOWN);
+    if (answer.kind === "queued")
+      throw new EngineError("session locks have no queue", EFFECT_UNKNOWN);
     if (answer.kind !== "granted") return answer;
     // The session's end was seen before this answer, and its locks ended with it.
-    if (session.ended) throw new EngineError("the session ended before the answer arrived", EFFECT_UNKNOWN);
+    if (session.ended)
+      throw new EngineError("the session ended before the answer arrived", EFFECT_UNKNOWN);
     this.#grants.add({ resource, grantId, ttlMs: answer.ttlMs });
     return answer;
   }

@@ -36,10 +36,10 @@ export class HoldingSession {
     return this.#ended;
   }
 
-   /**
-    * onEnd is called once, as soon as the connection is known to be lost. Opening has a time limit.
-    * A connection that opens later than that is closed, because nobody wants it any more.
-    */
+  /**
+   * onEnd is called once, as soon as the connection is known to be lost. Opening has a time limit.
+   * A connection that opens later than that is closed, because nobody wants it any more.
+   */
   static async open(
     createClient: () => PgOwnClient,
     pool: PgPool,
@@ -76,12 +76,12 @@ export class HoldingSession {
     this.#client.unref?.();
   }
 
-   /**
-    * Statements run in the order in which they are sent. onLate gets an answer that arrives after
-    * limitMs, when the caller was already told that there was none. repair runs after a failed
-    * statement, however late, and before the next one; it is passed a function that queries the
-    * session.
-    */
+  /**
+   * Statements run in the order in which they are sent. onLate gets an answer that arrives after
+   * limitMs, when the caller was already told that there was none. repair runs after a failed
+   * statement, however late, and before the next one; it is passed a function that queries the
+   * session.
+   */
   query<Row>(
     text: string,
     values: unknown[],
@@ -119,11 +119,11 @@ export class HoldingSession {
     this.#client.end().catch(() => {});
   }
 
-   /**
-    * A connection inside a transaction has a server session for itself. If that session is ours, or
-    * ours is another one now, a pooler in between lends sessions out. Every later call compares the
-    * session's pid again.
-    */
+  /**
+   * A connection inside a transaction has a server session for itself. If that session is ours, or
+   * ours is another one now, a pooler in between lends sessions out. Every later call compares the
+   * session's pid again.
+   */
   async #refusePooler(pool: PgPool): Promise<void> {
     this.#pid = await this.#pidNow();
     const other = await borrow(pool);

@@ -23,11 +23,11 @@ export interface NotificationHandlers {
   echo(channel: string, word: string): Promise<void>;
 }
 
- /**
-  * One connection that listens for all waiters of an engine. It reconnects by itself. It counts as
-  * receiving only after its own echo arrived: behind a transaction pooler LISTEN succeeds, but
-  * nothing ever arrives.
-  */
+/**
+ * One connection that listens for all waiters of an engine. It reconnects by itself. It counts as
+ * receiving only after its own echo arrived: behind a transaction pooler LISTEN succeeds, but
+ * nothing ever arrives.
+ */
 export class Notifications {
   readonly channel = `holdfast_${randomBytes(12).toString("hex")}`;
   readonly #createClient: () => PgOwnClient;
@@ -111,10 +111,10 @@ export class Notifications {
     this.#handlers.onResume();
   }
 
-   /**
-    * A new connection would meet the same pooler, so this does not reconnect. On a server that was
-    * only slow the echo still arrives, and then notifications work.
-    */
+  /**
+   * A new connection would meet the same pooler, so this does not reconnect. On a server that was
+   * only slow the echo still arrives, and then notifications work.
+   */
   #onMissingEcho(client: PgOwnClient): void {
     if (client !== this.#client) return;
     this.#onEcho = () => this.#startReceiving(client);

@@ -73,11 +73,11 @@ export function isPool(client: PgPool | PgClient): client is PgPool {
   return "totalCount" in client;
 }
 
- /**
-  * pg stores the queries of a Client that was never connected, and sends them once it is. Callers
-  * would get no answer until then, or ever. Objects that only look like pg's Client lack these
-  * fields.
-  */
+/**
+ * pg stores the queries of a Client that was never connected, and sends them once it is. Callers
+ * would get no answer until then, or ever. Objects that only look like pg's Client lack these
+ * fields.
+ */
 export function refuseUnconnected(client: PgClient): void {
   const { _connecting, _connected } = client as {
     readonly _connecting?: unknown;
@@ -90,11 +90,11 @@ export function refuseUnconnected(client: PgClient): void {
   );
 }
 
- /**
-  * Borrows a session that has an error listener from the first moment. A promise would be too late:
-  * one packet can both begin and end a session, and an "error" event without a listener ends the
-  * process.
-  */
+/**
+ * Borrows a session that has an error listener from the first moment. A promise would be too late:
+ * one packet can both begin and end a session, and an "error" event without a listener ends the
+ * process.
+ */
 export function borrow(pool: PgPool): Promise<PgPoolClient> {
   return new Promise((resolve, reject) => {
     const got = (client: PgPoolClient) => {

@@ -41,10 +41,10 @@ const NO_PASSWORD = /client password must be/;
 // not know.
 const UNKNOWN = /^(08|57P01|57P02|57P05|40003)/;
 
- /**
-  * An error from the server aborts its transaction, so nothing was done. After any other error,
-  * above all a lost connection, the statement may have been carried out.
-  */
+/**
+ * An error from the server aborts its transaction, so nothing was done. After any other error,
+ * above all a lost connection, the statement may have been carried out.
+ */
 export function failureOf(error: unknown): Failure {
   if (error instanceof HoldfastError) return { why: "other", error };
   const { code, severity } = error as { code?: string; severity?: string };

@@ -103,11 +103,11 @@ export class Sessions {
     }
   }
 
-   /**
-    * Users reset the sessions of their pool (DISCARD ALL), but the client still believes that its
-    * statements are prepared. The server has then done nothing, so the statement is sent again
-    * without a name. From then on no statement has a name, because the reset will happen again.
-    */
+  /**
+   * Users reset the sessions of their pool (DISCARD ALL), but the client still believes that its
+   * statements are prepared. The server has then done nothing, so the statement is sent again
+   * without a name. From then on no statement has a name, because the reset will happen again.
+   */
   async #send<Row>(client: PgClient, statement: PgStatement, deadline: number): Promise<Row[]> {
     const { text, values } = statement;
     if (statement.name === undefined || !this.#usePreparedStatements) {

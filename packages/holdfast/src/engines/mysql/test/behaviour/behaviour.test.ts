@@ -1,4 +1,4 @@
-// What is this database's alone: polling, sessions and their settings, refusals.
+// What is specific to MySQL and MariaDB: polling, sessions and their settings, refusals.
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -41,7 +41,7 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
       order.push(i);
       await lease.release();
     });
-    // Handled at once: a test that fails before it comes to them closes what they wait with.
+    // Handled at once, because a test that fails earlier closes the locks with which they wait.
     const served = Promise.all(waits);
     served.catch(() => {});
     await server.untilWaiters("b", 500);
@@ -55,7 +55,7 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
     assert.deepEqual(order, [...order.keys()], "they were served in the order in which they came");
   });
 
-  it("nobody is told of a hand-over between two processes, and the head looks", async (server) => {
+  it("the head of the queue polls, because a hand-over between processes sends no notification", async (server) => {
     const [ours, other] = [server.locks(), server.locks()];
     for (let i = 0; i < 5; i++) {
       const lease = await ours.acquire("c", { fair: "strict" });
@@ -108,7 +108,7 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
     assert.equal((await asked).kind, "granted", "the grant had expired when the lock was there");
   });
 
-  it("a patient first claim outlives the impatient one it came with", async (server) => {
+  it("a claim with a long timeout outlives the schema check of one with a short timeout", async (server) => {
     const pool = server.pool({ connectionLimit: 1 });
     await using locks = new Locks(mysqlEngine({ client: pool }));
     const busy = await pool.getConnection();
@@ -119,7 +119,7 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
     assert.ok((await patient)?.held);
   });
 
-  it("a pool with callbacks will do", async (server) => {
+  it("a pool with callbacks works", async (server) => {
     const { port } = server.instance;
     const pool = mysql.createPool({
       host: "127.0.0.1",
@@ -132,7 +132,7 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
     pool.end(() => {});
   });
 
-  it("sessions that are all killed under way make no second holder", async (server) => {
+  it("killing all sessions during calls makes no second holder", async (server) => {
     const clients = [1, 2, 3].map(() => server.locks());
     let inside = 0;
     let done = 0;
@@ -163,13 +163,14 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
     await all;
   });
 
-  it("deadlocks are tried again, and told", async (server) => {
+  it("deadlocks are retried and reported", async (server) => {
     const locks = server.locks();
     const lease = await locks.acquire("h");
     const told: string[] = [];
     const hear = (event: unknown) => told.push((event as { during: string }).during);
     subscribe("holdfast:failed", hear);
-    // Heavier than ours, so that the server rolls ours back: it counts the rows that were changed.
+    // Heavier than ours, so that the server rolls ours back: the weight is the number of changed
+    // rows.
     const blocker = await server.pool().getConnection();
     await blocker.query("CREATE TABLE IF NOT EXISTS weight (n INT)");
     await blocker.query("START TRANSACTION");
@@ -177,7 +178,7 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
     await blocker.query("SELECT * FROM holdfast_grants WHERE resource = 'h' FOR UPDATE");
     const released = lease.release();
     await until("the release waits for it", async () => {
-      // Whoever looks more often is shown what it saw the last time.
+      // The server caches this table for 100 ms.
       await sleep(120);
       const [rows] = await server.admin.query(
         "SELECT 1 FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
@@ -192,7 +193,7 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
     assert.ok(told.includes("retry"), `told: ${told}`);
   });
 
-  it("a missing or older schema names the call that helps", async (server) => {
+  it("the error for a missing or older schema names the call that helps", async (server) => {
     const engine = server.engine({ prefix: "other_" });
     await assert.rejects(engine.tryAcquire(claim("j"), now()), (error: EngineError) => {
       assert.match(error.message, /init\(client, \{ prefix: "other_" \}\)/);
@@ -233,19 +234,19 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
     await assert.rejects(stranger.tryAcquire(claim("l"), now()), /docs\/engines\/mysql\.md/);
   });
 
-  it("an empty pool is told as such, and what was not sent leaves nothing", async (server) => {
+  it("an exhausted pool is reported, and what was not sent leaves nothing behind", async (server) => {
     const pool = server.pool({ connectionLimit: 1 });
     await using locks = new Locks(mysqlEngine({ client: pool }));
     await expectEmptyPoolTold({ locks, borrow: () => pool.getConnection() }, "m");
   });
 
-  it("a pool that lets nobody wait is told as such, too", async (server) => {
+  it("a pool that lets nobody wait is reported as exhausted", async (server) => {
     const pool = server.pool({ connectionLimit: 1, waitForConnections: false });
     await using locks = new Locks(mysqlEngine({ client: pool }));
     await expectRefusingPoolTold({ locks, borrow: () => pool.getConnection() }, "n");
   });
 
-  it("what is no pool or no prefix is refused at the door", async (server) => {
+  it("an invalid pool or prefix is refused at once", async (server) => {
     assert.throws(() => mysqlEngine({ client: {} as never }), UsageError);
     assert.throws(() => mysqlEngine({ client: server.pool(), prefix: "x'; --" }), UsageError);
   });

@@ -1,11 +1,11 @@
-// A server with a binary log, as MySQL is unless told otherwise.
+// A server with a binary log, which MySQL has by default.
 import assert from "node:assert/strict";
 import { EngineError } from "../../../../errors.js";
 import { init } from "../../index.js";
 import { describeWithMysql } from "../support/test-server.fixture.js";
 
 describeWithMysql({ binaryLog: true }, (it) => {
-  it("every way to hold can be installed, and works", async (server) => {
+  it("every kind of hold can be installed, and works", async (server) => {
     const [rows] = await server.admin.query("SELECT @@GLOBAL.log_bin AS log");
     assert.equal((rows as { log: number }[])[0]!.log, 1, "the server has a binary log");
     await init(server.admin, { shedlock: "shedlock" });
@@ -38,7 +38,7 @@ describeWithMysql({ binaryLog: true }, (it) => {
     assert.equal(await lease.release(), "released");
   });
 
-  it("a log of statements is refused with the setting to change", async (server) => {
+  it("binlog_format STATEMENT is refused with the setting to change", async (server) => {
     const client = server.pool({ connectionLimit: 1 });
     client.pool.on("connection", (connection) =>
       connection.query("SET SESSION binlog_format = 'STATEMENT'"),

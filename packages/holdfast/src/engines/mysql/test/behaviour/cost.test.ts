@@ -1,5 +1,5 @@
-// What operations read, by the server's own count of rows and keys: it depends neither on how often
-// the tables were used, nor on how much others hold in them.
+// What operations read, by the server's own count of rows and keys. It depends neither on how often
+// the tables were used, nor on how many grants they hold.
 import assert from "node:assert/strict";
 import type mysql from "mysql2/promise";
 import { now } from "../../../../test-support/call.fixture.js";
@@ -12,10 +12,10 @@ import {
 
 const CYCLES = 500;
 const PLANTED = 5_000;
-// In an empty table some of it is read as rows and some as keys.
+// In an empty table some reads are of rows and some of keys.
 const SLACK = 10;
 const SAMPLES = 9;
-// What a sweep looks at, at most; and what it may read for each of them.
+// How many resources a sweep looks at, at most, and what it may read for each.
 const BATCH = 20;
 const READS_EACH = 20;
 
@@ -37,7 +37,7 @@ describeWithMysql({}, (it) => {
     assert.ok(full <= first + SLACK, `${first} reads at first, ${full} among ${PLANTED} grants`);
   });
 
-  it("a sweep among grants that are alive reads a batch at most", async (server) => {
+  it("a sweep among living grants reads a batch at most", async (server) => {
     const client = server.pool({ connectionLimit: 1 });
     const sweep = () =>
       client.query(`CALL holdfast_sweep(holdfast_now_us(UTC_TIMESTAMP(6)), 60000, ${BATCH})`);
@@ -56,13 +56,13 @@ describeWithMysql({}, (it) => {
   });
 });
 
-/** Of rows and keys, by the one session of this pool. */
+/** Counts reads of rows and keys by the only session of this pool. */
 async function reads(client: mysql.Pool, act: () => Promise<unknown>): Promise<number> {
   const count = async () => {
     const [rows] = await client.query("SHOW SESSION STATUS LIKE 'Handler_read%'");
     return (rows as { Value: string }[]).reduce((sum, { Value }) => sum + Number(Value), 0);
   };
-  // To look is to read as well, and always as much.
+  // Counting reads rows too, and always the same number.
   const before = await count();
   const looking = (await count()) - before;
   const from = await count();
@@ -70,14 +70,14 @@ async function reads(client: mysql.Pool, act: () => Promise<unknown>): Promise<n
   return (await count()) - from - looking;
 }
 
-/** The median of a few: one call in a hundred sweeps. */
+/** The median of a few, because some calls sweep. */
 async function usualReads(client: mysql.Pool, act: () => Promise<unknown>): Promise<number> {
   const samples: number[] = [];
   for (let i = 0; i < SAMPLES; i++) samples.push(await reads(client, act));
   return samples.sort((a, b) => a - b)[(SAMPLES - 1) / 2]!;
 }
 
-/** So many resources with a grant that lives for a day, and nothing else. */
+/** Creates resources with a grant that lives for a day, and nothing else. */
 async function plant({ admin }: MysqlTestServer): Promise<void> {
   await admin.query(`
     DELETE FROM holdfast_grants; DELETE FROM holdfast_fences; DELETE FROM holdfast_resources;

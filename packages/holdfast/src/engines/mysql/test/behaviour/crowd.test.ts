@@ -9,7 +9,8 @@ import { claim } from "../../../../test-support/claim.fixture.js";
 import { describeWithMysql, type MysqlTestServer } from "../support/test-server.fixture.js";
 
 const [FEW, MANY] = [50, 2_000];
-// Fifty waiters near the head are counted, whose number differs with where one stands.
+// The fifty waiters nearest to the head are counted, so the number of reads depends on the
+// position.
 const SLACK = 60;
 const SAMPLES = 5;
 const NOW = "holdfast_now_us(UTC_TIMESTAMP(6))";
@@ -30,7 +31,8 @@ describeWithMysql({}, (it) => {
         const reader = () => claim(resource, { mode: "shared", limit });
         const writer = claim(resource);
         const sequence = { resource, mode: "shared", token } as const;
-        // Just before, as where many hold: it counts them for the next second. As if it were always that.
+        // An operation just before counts the holders for the next second. The update makes that
+        // second last.
         await engine.tryAcquire(claim(resource), now());
         await server.admin.query(`UPDATE holdfast_resources SET counted_us = ${DAY}`);
         let i = 3;
@@ -76,7 +78,7 @@ describeWithMysql({}, (it) => {
     }
   });
 
-  it("the number of holders that is kept is the number of rows", async (server) => {
+  it("the stored number of holders equals the number of rows", async (server) => {
     const engine = server.engine();
     const limit = 24;
     const held: ReturnType<typeof claim>[] = [];
@@ -110,7 +112,7 @@ function compare(few: Record<string, number>, many: Record<string, number>): voi
   }
 }
 
-/** The median of a few each, by the one session of this pool: one call in fifty sweeps. */
+/** The median of a few, by the only session of this pool, because some calls sweep. */
 async function read(client: mysql.Pool, works: Record<string, Work>) {
   const count = async () => {
     const [rows] = await client.query("SHOW SESSION STATUS LIKE 'Handler_read%'");

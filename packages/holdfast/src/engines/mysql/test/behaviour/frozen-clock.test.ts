@@ -1,4 +1,4 @@
-// Sessions of a pool in which somebody has SET timestamp: UTC_TIMESTAMP() is then what it says, for ever.
+// Sessions of a pool in which somebody has SET timestamp, which freezes UTC_TIMESTAMP().
 import assert from "node:assert/strict";
 import type mysql from "mysql2/promise";
 import type { Engine } from "../../../../engine.js";
@@ -10,7 +10,7 @@ import { describeWithMysql } from "../support/test-server.fixture.js";
 
 describeWithMysql({}, (it) => {
   for (const shift of [3_600, -3_600]) {
-    it(`a session whose clock stands at ${shift} s lets in no second holder`, async (server) => {
+    it(`a session whose clock is frozen at ${shift} s lets in no second holder`, async (server) => {
       const client = server.pool({ connectionLimit: 1 });
       const [frozen, other] = [server.engine({ client }), server.engine()];
       for (const [first, second] of [
@@ -39,12 +39,12 @@ describeWithMysql({}, (it) => {
         assert.equal(released?.kind, "released");
         assert.equal((await second.queue!.heartbeat([waits], now()))[0]?.kind, "granted");
         await second.release([{ ...waits, tombstoneMs: 0 }], now());
-        assert.equal(await stampOf(client), await stampOf(client), "it is the user's to thaw");
+        assert.equal(await stampOf(client), await stampOf(client), "the user's clock stays frozen");
       }
     });
   }
 
-  it("a clock that goes goes on after every call", async (server) => {
+  it("a running clock still runs after every call", async (server) => {
     const client = server.pool({ connectionLimit: 1 });
     const engine = server.engine({ client });
     for (let i = 0; i < 50; i++) {
@@ -57,7 +57,7 @@ describeWithMysql({}, (it) => {
     }
   });
 
-  it("ShedLock's row is written in the time that is, not in the session's", async (server) => {
+  it("ShedLock's row has the real time, not the session's frozen time", async (server) => {
     await init(server.admin, { shedlock: "shedlock" });
     const client = server.pool({ connectionLimit: 1 });
     await freeze(client, 3_600);
@@ -69,7 +69,7 @@ describeWithMysql({}, (it) => {
     assert.ok(Math.abs(row!.left_s - 30) < 25 && Math.abs(row!.since_s) < 25, JSON.stringify(row));
   });
 
-  it("a claim in a transaction of a session whose clock stands is refused", async (server) => {
+  it("a claim in a transaction is refused if the session's clock is frozen", async (server) => {
     const session = await server.connection();
     await session.query("SET timestamp = UNIX_TIMESTAMP() + 3600");
     await session.query("START TRANSACTION");

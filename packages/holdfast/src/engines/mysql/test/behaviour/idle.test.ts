@@ -1,4 +1,4 @@
-// idleMs: how long rows that nobody uses are kept, in every way to hold; and what a look for them costs.
+// idleMs: how long unused rows are kept, for every kind of hold, and what a sweep costs.
 import assert from "node:assert/strict";
 import { formatSequencer } from "../../../../fencing/sequencer.js";
 import { now } from "../../../../test-support/call.fixture.js";
@@ -27,13 +27,13 @@ const AT = "holdfast_now_us(UTC_TIMESTAMP(6))";
 describeWithMysql({}, (it) => {
   testIdle((title, part) => it(title, (server) => part(idleServer(server))), 12);
 
-  it("both are so with ShedLock's table", async (server) => {
+  it("idle rows are removed and nobody is cut off with ShedLock's table", async (server) => {
     await init(server.admin, { shedlock: "shedlock" });
     await expectNothingIdle(idleServer(server, "holdfast_shed_", SHEDLOCK));
     await expectNobodyCutOff(idleServer(server, "holdfast_shed_", SHEDLOCK));
   });
 
-  it("a resource that nobody uses is forgotten, and its tokens go on rising", async (server) => {
+  it("an unused resource is deleted, and its tokens still rise", async (server) => {
     const locks = server.locks();
     const first = await locks.acquire("i");
     await first.release();
@@ -64,11 +64,11 @@ describeWithMysql({}, (it) => {
     assert.equal(await server.count("resources", "name = 'f'"), 0);
   });
 
-  it("an idleMs for ever is no number that the database cannot write", async (server) => {
+  it("the longest idleMs gives a number that the database can write", async (server) => {
     await idleServer(server).sweep(Number.MAX_SAFE_INTEGER);
   });
 
-  it("what is no time is refused at the door, and a URL says it too", async (server) => {
+  it("an invalid idleMs is refused at once, as an option and in a URL", async (server) => {
     const client = server.pool();
     expectIdleChecked(
       (idleMs) => mysqlEngine({ client, idleMs }),
@@ -108,7 +108,7 @@ function idleServer(
       });
       return ((await admin.query(`SELECT ${counts.join()}`))[0] as never)[0];
     },
-    // In a transaction, as the routine that calls it has one.
+    // In a transaction, as in the routine that calls it.
     sweep: (idleMs) =>
       admin.query(`SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION;
         CALL ${prefix}sweep(${AT}, ${idleMs}, 100); COMMIT`),

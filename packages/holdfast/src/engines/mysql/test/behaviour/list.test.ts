@@ -3,6 +3,6 @@ import { listServer } from "../support/list.fixture.js";
 import { describeWithMysql } from "../support/test-server.fixture.js";
 
 describeWithMysql({}, (it) => {
-  it("a list with a literal prefix reads the names that have it, and no other", (server) =>
+  it("a list with a literal prefix reads only the names that have it", (server) =>
     checkPrefix(listServer(server)));
 });

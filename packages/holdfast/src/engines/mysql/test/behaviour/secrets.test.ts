@@ -1,4 +1,4 @@
-// Errors of the driver hold the statement, and its values. Nothing of that is shown to anybody.
+// Errors of the driver contain the statement and its values. None of them is shown.
 import assert from "node:assert/strict";
 import { EngineError } from "../../../../errors.js";
 import { now } from "../../../../test-support/call.fixture.js";
@@ -7,7 +7,7 @@ import { eventsOf, keepsSecret } from "../../../../test-support/sql/secrets.fixt
 import { describeWithMysql } from "../support/test-server.fixture.js";
 
 describeWithMysql({}, (it) => {
-  it("no failure shows a grantId, and each says what the driver said", async (server) => {
+  it("no failure shows a grantId, and each keeps the driver's error number", async (server) => {
     const engine = server.engine();
     const held = claim("a");
     await engine.tryAcquire(held, now());
@@ -22,7 +22,7 @@ describeWithMysql({}, (it) => {
     await blocker.query("ROLLBACK");
   });
 
-  it("nor does one whose message holds a value", async (server) => {
+  it("a driver's message that contains a value does not show the grantId", async (server) => {
     const engine = server.engine();
     await engine.tryAcquire(claim("warm"), now());
     await server.admin.query("DROP PROCEDURE holdfast_claim");
@@ -31,7 +31,7 @@ describeWithMysql({}, (it) => {
       BEGIN INSERT INTO holdfast_tombstones VALUES
         (UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.id'))), 1),
         (UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.id'))), 2); END`);
-    // Only letters and digits: whatever the server makes of bytes, these it shows as they are.
+    // Only letters: the server shows these bytes as they are.
     const grantId = Buffer.from("ABCDEFGHIJKLMNOP").toString("hex");
     const told = await eventsOf(() =>
       assert.rejects(engine.tryAcquire(claim("b", { grantId }), now()), (error: EngineError) => {

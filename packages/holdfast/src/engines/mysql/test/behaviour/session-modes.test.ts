@@ -1,4 +1,4 @@
-// Sessions of a pool in which a transaction begins by itself, or goes on after its end.
+// Sessions of a pool in which transactions begin by themselves, or continue after their end.
 import assert from "node:assert/strict";
 import type mysql from "mysql2/promise";
 import type { EngineError } from "../../../../errors.js";
@@ -58,7 +58,7 @@ describeWithMysql({}, (it) => {
     });
   }
 
-  it("a check sees what was revoked after the check before it", async (server) => {
+  it("a check sees a revocation that came after the previous check", async (server) => {
     const client = server.pool({ connectionLimit: 1 });
     client.pool.on("connection", (connection) => connection.query("SET SESSION autocommit = 0"));
     const [guard, other] = [server.engine({ client }), server.engine()];
@@ -88,7 +88,7 @@ describeWithMysql({}, (it) => {
 
 async function state(client: mysql.Pool): Promise<Record<string, unknown>> {
   const [rows] = await client.query("SELECT CONNECTION_ID() AS id");
-  // Inside a transaction the server refuses another level.
+  // Inside a transaction the server refuses to change the isolation level.
   const inTransaction = await client.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").then(
     () => false,
     ({ errno }: { errno: number }) => errno === 1568,

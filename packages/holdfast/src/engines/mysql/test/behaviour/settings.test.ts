@@ -1,4 +1,4 @@
-// What routines set for their own time is as it was afterwards, in sessions that are not ours.
+// Settings that routines change in users' sessions are restored afterwards.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isMysql } from "@holdfast/servers";
@@ -18,7 +18,7 @@ const SETTINGS = `SELECT @@SESSION.time_zone AS zone, @@SESSION.innodb_lock_wait
 
 type AskEngine = (engine: Engine, resource: string, id: string) => Promise<unknown>;
 
-/** Each is a call that comes to wait for whoever has locked this resource. */
+/** Calls that wait for whoever has locked this resource. */
 const CALLS: readonly AskEngine[] = [
   (engine, resource) => engine.tryAcquire(claim(resource), now()),
   (engine, resource, grantId) => engine.queue!.heartbeat([{ resource, grantId }], now()),
@@ -29,7 +29,7 @@ const renew: AskEngine = (engine, resource, grantId) =>
   engine.renew([{ resource, grantId, ttlMs: 10_000 }], now());
 
 describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
-  it("calls that end well, are refused, or are killed leave a pool as it was", async (server) => {
+  it("successful, refused and killed calls restore the settings of a pool's session", async (server) => {
     const client = server.pool({ connectionLimit: 1 });
     client.pool.on("connection", (connection) => connection.query(OWN));
     const engine = server.engine({ client });
@@ -54,10 +54,10 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
       const error = await ended;
       assert.ok(error instanceof EngineError && error.effect === "unknown", String(error));
       assert.deepEqual(await settings(client), before, `call ${i}, which was killed`);
-      // Between two statements of a routine a kill runs no handler, so nobody puts anything back.
+      // Between two statements of a routine a kill runs no handler, so nothing is restored.
       assert.notEqual(await idOf(client), threadId, "the session of a killed call is used again");
     }
-    // MySQL knows such a limit for plain reads only.
+    // MySQL has such a limit for plain reads only.
     if (!isMysql()) {
       await client.query("SET max_statement_time = 0.2");
       const late = await CALLS[0]!(engine, "b", held.grantId).catch((error: unknown) => error);
@@ -67,7 +67,7 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
     await unlock();
   });
 
-  it("a claim in a transaction leaves the user's session as it was", async (server) => {
+  it("a claim in a transaction restores the settings of the user's session", async (server) => {
     const session = await server.connection();
     await session.query(OWN);
     const before = await settings(session);
@@ -79,7 +79,7 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
     assert.deepEqual(await settings(session), before, "after a claim");
     const unlock = await lock(server, "c");
     assert.equal(await attempt(), null);
-    assert.deepEqual(await settings(session), before, "after one in vain");
+    assert.deepEqual(await settings(session), before, "after a failed claim");
     const killed = assert.rejects(attempt(), EngineError);
     await kill(server, session.threadId);
     await killed;
@@ -87,11 +87,11 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
     await unlock();
   });
 
-  it("a claim in a transaction that is rolled back for another's sake does too", async (server) => {
+  it("a claim that is rolled back by a deadlock restores the settings of the user's session", async (server) => {
     const session = await server.connection();
     await session.query(OWN);
     const before = await settings(session);
-    // The other one is the heavier, by the rows that it has changed, so the server ends ours.
+    // The other one is heavier, by the number of changed rows, so the server ends ours.
     const other = await server.connection();
     await other.query("CREATE TABLE weight (n INT)");
     await other.query("START TRANSACTION");
@@ -110,7 +110,7 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
     await other.query("ROLLBACK");
   });
 
-  it("who may create and call nothing else can make a schema", async (server) => {
+  it("a user that may create routines, but has no EXECUTE right, can run init", async (server) => {
     const rights = `CREATE, ALTER, DROP, INDEX, SELECT, INSERT, UPDATE, DELETE, CREATE ROUTINE,
       ALTER ROUTINE`;
     await server.admin.query(
@@ -162,7 +162,7 @@ async function settings(client: mysql.Pool | mysql.Connection): Promise<Record<s
   return { ...((await client.query(SETTINGS))[0] as Record<string, unknown>[])[0] };
 }
 
-/** Until the function that it gives is called. */
+/** Locks the resource until the returned function is called. */
 async function lock(server: MysqlTestServer, resource: string): Promise<() => Promise<unknown>> {
   await server.admin.query(
     `INSERT IGNORE INTO holdfast_resources (name, used_us) VALUES ('${resource}', 0)`,
@@ -174,7 +174,7 @@ async function lock(server: MysqlTestServer, resource: string): Promise<() => Pr
   return () => blocker.query("ROLLBACK");
 }
 
-/** Its statement, once it waits for a lock. */
+/** Kills the session's statement once it waits for a lock. */
 async function kill(server: MysqlTestServer, threadId: number): Promise<void> {
   await untilWaiting(server, threadId);
   await server.admin.query(`KILL QUERY ${threadId}`);
@@ -184,7 +184,7 @@ async function untilWaiting(server: MysqlTestServer, threadId: number): Promise<
   const text = `SELECT COUNT(*) AS n FROM information_schema.innodb_trx
     WHERE trx_mysql_thread_id = ${threadId} AND trx_state = 'LOCK WAIT'`;
   await until(`session ${threadId} waits for a lock`, async () => {
-    // Whoever looks more often is shown what it saw the last time.
+    // The server caches this table for 100 ms.
     await sleep(120);
     return ((await server.admin.query(text))[0] as { n: number }[])[0]!.n === 1;
   });

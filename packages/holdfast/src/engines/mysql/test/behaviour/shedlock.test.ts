@@ -1,4 +1,4 @@
-// hold: "shedlock". All laws with it are in shedlock.long-test.ts.
+// hold: "shedlock". shedlock.long.test.ts runs all laws with it.
 import assert from "node:assert/strict";
 import {
   expectSchemaMadeOnce,
@@ -10,7 +10,7 @@ import { HOLD, shedLockServer } from "../support/shedlock.fixture.js";
 import { describeWithMysql } from "../support/test-server.fixture.js";
 
 describeWithMysql({ args: ["--default-time-zone=+05:45"] }, (it) => {
-  it("the schema is made once, beside ShedLock's table, and kinds are not mixed up", (server) => {
+  it("the schema is created once, beside ShedLock's table, and a schema of another kind is refused", (server) => {
     const make = (shedlock: string) => () => init(server.admin, { shedlock });
     const mixed = server.engine({ ...HOLD, prefix: "holdfast_" });
     return expectSchemaMadeOnce(server.engine(HOLD), [make("shedlock"), make("shedlock")], mixed);

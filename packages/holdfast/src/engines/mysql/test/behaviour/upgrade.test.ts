@@ -1,4 +1,4 @@
-// Tables of version 5, with what is held and waited for in them, become those of this version.
+// Tables of version 5 are updated to this version, with their grants and waiters.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { mintGrantId } from "../../../../core/holding/grant-id.js";
@@ -12,10 +12,10 @@ const options = { prefix: "old_" };
 const NOW = "old_now_us(UTC_TIMESTAMP(6))";
 
 describeWithMysql({}, (it) => {
-  it("tables of version 5 are brought up to date with all that is held in them", async (server) => {
+  it("tables of version 5 are updated, and their grants and waiters are kept", async (server) => {
     const [first, second, waiter] = [mintGrantId(), mintGrantId(), mintGrantId()];
     await makeOld(server, [first, second], waiter);
-    // As a dump does, for a while.
+    // Reads the tables for a while, like a dump.
     const reader = await server.connection();
     await reader.query("START TRANSACTION");
     await reader.query("SELECT COUNT(*) FROM old_grants");
@@ -35,7 +35,7 @@ describeWithMysql({}, (it) => {
       [5n, 6n],
     );
     assert.equal(view.waiters.length, 1);
-    // Each of the old tokens is still known, though they do not begin a range of this version.
+    // Each old token is still known, although it does not begin a range of this version.
     const user = await server.connection();
     const fence = async (token: bigint) => {
       await user.query("START TRANSACTION");
@@ -56,7 +56,7 @@ describeWithMysql({}, (it) => {
   });
 });
 
-/** As version 5 left them: two permits of two are taken, and one waits. */
+/** Creates tables as version 5 left them: two of two permits are taken, and one claim waits. */
 async function makeOld({ admin }: MysqlTestServer, [first, second]: string[], waiter: string) {
   await init(admin, options);
   await admin.query(`

@@ -1,5 +1,6 @@
-// What is told is on the disk first. InnoDB shows a commit to other sessions before its log is written,
-// so an answer may speak of what another session did and a crash would still undo.
+// An answer is on the disk before it is sent. InnoDB shows a commit to other sessions before its
+// log is written, so an answer may depend on another session's commit that a crash would still
+// undo.
 import assert from "node:assert/strict";
 import { after, afterEach } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,11 +14,11 @@ const gate = new LogGate(innodbLog());
 afterEach(() => gate.open());
 after(() => gate[Symbol.dispose]());
 
-// The log is written when a commit asks for it and not every second besides.
-// With a binary log, which MySQL has unless told otherwise, nobody sees a commit before it is written.
+// The log is written only when a commit needs it, and not every second. With a binary log, which
+// MySQL has by default, nobody sees a commit before it is written.
 const args = ["--innodb-flush-log-at-timeout=2700", ...(isMysql() ? ["--disable-log-bin"] : [])];
 
-/** Each may speak of a grant that another session's release has made. */
+/** Each answer may report a grant that another session's release has made. */
 const ANSWERS: readonly [string, (engine: Engine, waits: Claim) => Promise<{ kind: string }>][] = [
   ["heartbeat", async (engine, waits) => (await engine.queue!.heartbeat([waits], now()))[0]!],
   ["repeated enqueue", (engine, waits) => engine.queue!.enqueue(waits, now())],
@@ -30,14 +31,14 @@ const ANSWERS: readonly [string, (engine: Engine, waits: Claim) => Promise<{ kin
 ];
 
 describeWithMysql({ durable: true, args, env: gate.env }, (it) => {
-  it("a heartbeat tells of no grant that is made while its commit is written", async (server) => {
+  it("a heartbeat reports no grant that is made while its commit is written", async (server) => {
     const [ours, other] = [server.engine(), server.engine()];
     const [held, waits] = [claim("a", { ttlMs: 3_000 }), claim("a")];
     await other.tryAcquire(held, now());
     await ours.queue!.enqueue(waits, now());
     gate.close();
     const beating = ours.queue!.heartbeat([waits], now(20_000));
-    // Its transaction is over for everybody else, and its log is not written.
+    // For everybody else its transaction is over, but its log is not written.
     await gate.untilWaiting(1);
     await unwritten(server, () => other.release([{ ...held, tombstoneMs: 0 }], now()));
     const [answer] = await letThrough(beating);
@@ -45,7 +46,7 @@ describeWithMysql({ durable: true, args, env: gate.env }, (it) => {
     if (answer!.kind === "granted") await expectKept(server, waits, answer!.token);
   });
 
-  it("a kill undoes what others have seen and no commit has written, to begin with", async (server) => {
+  it("a kill undoes what others have seen but no commit has written", async (server) => {
     const engine = server.engine();
     const held = claim("undone");
     await engine.tryAcquire(held, now());
@@ -56,7 +57,7 @@ describeWithMysql({ durable: true, args, env: gate.env }, (it) => {
   });
 
   for (const [name, ask] of ANSWERS) {
-    it(`a grant of another session is on the disk when a ${name} tells of it`, async (server) => {
+    it(`a grant of another session is on the disk when a ${name} reports it`, async (server) => {
       const [ours, other] = [server.engine(), server.engine()];
       const resource = name.replace(" ", "-");
       const [held, waits] = [claim(resource), claim(resource)];
@@ -67,12 +68,12 @@ describeWithMysql({ durable: true, args, env: gate.env }, (it) => {
       const answer = await ask(ours, waits);
       await killed(server);
       assert.match(answer.kind, /^(granted|renewed)$/);
-      // The next range.
+      // The next range of tokens.
       await expectKept(server, waits, first.token + 1024n);
     });
   }
 
-  it("a token that was raised on top of one not yet on the disk is kept with it", async (server) => {
+  it("a token that follows one not yet on the disk survives a kill together with it", async (server) => {
     const [ours, other] = [server.engine(), server.engine()];
     await unwritten(server, async () => {
       const first = claim("counted");
@@ -92,7 +93,7 @@ describeWithMysql({ durable: true, args, env: gate.env }, (it) => {
   });
 });
 
-/** What is done in between is seen by others, and its log waits for the next commit. */
+/** Others see what `act` does, but its log waits for the next commit. */
 async function unwritten(server: MysqlTestServer, act: () => Promise<unknown>): Promise<void> {
   const set = (value: number) =>
     server.admin.query(`SET GLOBAL innodb_flush_log_at_trx_commit = ${value}`);
@@ -101,7 +102,10 @@ async function unwritten(server: MysqlTestServer, act: () => Promise<unknown>): 
   await set(1);
 }
 
-/** No more writes than this one needs: one on MariaDB, a few where a thread of its own writes the log. */
+/**
+ * Lets through no more writes than this commit needs: one on MariaDB, a few if a separate thread
+ * writes the log.
+ */
 async function letThrough<T>(commit: Promise<T>): Promise<T> {
   let isDone = false;
   const done = () => {
@@ -127,5 +131,5 @@ async function expectKept(
   token: bigint,
 ): Promise<void> {
   const kept = await server.count("grants", `resource = '${resource}' AND token = ${token}`);
-  assert.equal(kept, 1, `token ${token} of ${resource} was told, and the restart has lost it`);
+  assert.equal(kept, 1, `token ${token} of ${resource} was answered, and the restart has lost it`);
 }

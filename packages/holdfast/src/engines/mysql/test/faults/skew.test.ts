@@ -14,7 +14,7 @@ describeWithMysql({ args: ["--default-time-zone=+05:45"] }, (it) => {
     await meetSkewed(await skewServer(server, "shedlock"), 15);
   });
 
-  it("nor in a table of ShedLock's whose columns follow the session's zone", async (server) => {
+  it("clocks and zones of clients change nothing in a table of ShedLock's with TIMESTAMP columns", async (server) => {
     await server.admin.query(`CREATE TABLE zoned (name VARCHAR(64), lock_until TIMESTAMP(3) NULL,
       locked_at TIMESTAMP(3) NULL, locked_by VARCHAR(255), PRIMARY KEY (name))`);
     const tables = { prefix: "zoned_", shedlock: "zoned" };

@@ -6,7 +6,7 @@ import type { MysqlTestServer } from "./test-server.fixture.js";
 
 export const HOLD = { hold: "shedlock" } as const;
 
-/** Its sessions are in one time zone and ours in another. */
+/** ShedLock's sessions and ours are in different time zones. */
 export function shedLockServer(server: MysqlTestServer): ShedLockServer {
   const theirs = shedLock(inZone(server.pool(), "-03:30"), "shedlock");
   const ours = () => inZone(server.pool(), "+12:45");
@@ -47,7 +47,7 @@ export function shedLock(pool: mysql.Pool, table: string): ShedLock {
   };
 }
 
-/** Its sessions have this time zone. */
+/** Sets the time zone of the pool's sessions. */
 export function inZone(pool: mysql.Pool, zone: string): mysql.Pool {
   pool.pool.on("connection", (connection) => connection.query(`SET time_zone = '${zone}'`));
   return pool;

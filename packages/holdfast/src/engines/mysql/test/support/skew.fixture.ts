@@ -24,7 +24,7 @@ export interface PrefixedJob extends SkewedJob {
   readonly prefix: string;
 }
 
-/** Tables that are not the usual ones. */
+/** Tables with other names than the default ones. */
 export interface Tables {
   readonly prefix: string;
   readonly shedlock: string;

@@ -16,10 +16,10 @@ export interface OpenOptions extends Omit<MysqlEngineOptions, "client"> {
   readonly client?: mysql.Pool;
 }
 
-/** What one it opens on the server of its file, closed with it. */
+/** What one test opens on the server of its file, closed with the test. */
 export class MysqlTestServer extends TestServer {
   readonly instance: MariadbServer;
-  /** Sees everything and is never disturbed. */
+  /** Sees everything; tests never disturb it. */
   readonly admin: mysql.Pool;
 
   constructor(instance: MariadbServer) {
@@ -42,14 +42,14 @@ export class MysqlTestServer extends TestServer {
     return this.locksOn(this.engine(options));
   }
 
-  /** One of the user's own, for transactions. */
+  /** A connection of the user, for transactions. */
   async connection(): Promise<mysql.PoolConnection> {
     const connection = await this.pool({ connectionLimit: 1 }).getConnection();
     this.closesClient(() => connection.destroy());
     return connection;
   }
 
-  /** What clients have sent to the server so far, by its own count. */
+  /** The number of statements sent to the server so far, by its own count. */
   async statements(): Promise<number> {
     const [rows] = await this.admin.query("SHOW GLOBAL STATUS LIKE 'Questions'");
     return Number((rows as { Value: string }[])[0]!.Value);
@@ -73,7 +73,7 @@ export class MysqlTestServer extends TestServer {
   }
 }
 
-/** Plays one after the other on one server, each with resources of its own name. */
+/** Runs tests one after the other on one server, each with its own resource names. */
 export function describeWithMysql(
   options: MariadbOptions,
   define: DefineTests<MysqlTestServer>,
@@ -90,7 +90,7 @@ export function describeWithMysql(
   describeWithServer(setup, define);
 }
 
-/** A table with so many numbers from 1 on, in a column `seq`. */
+/** A table with the numbers from 1 to count, in a column `seq`. */
 export function numbers(count: number): string {
   const list = `CONCAT('[', REPEAT('0,', ${count - 1}), '0]')`;
   return `JSON_TABLE(${list}, '$[*]' COLUMNS (seq FOR ORDINALITY)) numbers`;

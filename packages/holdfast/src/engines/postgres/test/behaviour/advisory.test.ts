@@ -1,4 +1,4 @@
-// hold: "advisory". All laws with it are in advisory.long-test.ts.
+// hold: "advisory". advisory.long.test.ts runs all laws with it.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -14,7 +14,7 @@ const PLAIN = { hold: "advisory", prefix: "" } as const;
 const HOLDERS = "SELECT count(DISTINCT pid)::int AS n FROM pg_locks WHERE locktype = 'advisory'";
 
 describeWithPostgres({}, (it) => {
-  it("programs that call pg_advisory_lock are excluded, and exclude", async (server) => {
+  it("programs that call pg_advisory_lock exclude us, and we exclude them", async (server) => {
     const locks = server.locks(PLAIN);
     const plain = await server.client();
     const take = async (key: string) =>
@@ -53,7 +53,7 @@ describeWithPostgres({}, (it) => {
     assert.notEqual(await locks.tryAcquire("77"), null);
   });
 
-  it("a lease is lost as soon as its session is ended", async (server) => {
+  it("a lease is lost as soon as its session is terminated", async (server) => {
     const locks = server.locks({ hold: "advisory" });
     const lease = await locks.acquire("a", { ttlMs: 60_000 });
     const lost = once(lease.signal, "abort");
@@ -64,8 +64,8 @@ describeWithPostgres({}, (it) => {
     await (await locks.acquire("a")).release();
   });
 
-  it("a lock that was granted by a statement that failed is not kept", async (server) => {
-    // What PostgreSQL does, first: the lock survives the rollback of its own statement.
+  it("a lock that a failed statement took is released", async (server) => {
+    // First, what PostgreSQL does: the lock survives the rollback of its own statement.
     const plain = await server.client();
     await assert.rejects(plain.query("SELECT pg_advisory_lock(1), 1 / (SELECT 0)"));
     const { rows } = await server.admin.query("SELECT pg_try_advisory_lock(1) AS got");
@@ -94,13 +94,13 @@ describeWithPostgres({}, (it) => {
     await until("the lock is free", async () => (await other.tryAcquire("b")) !== null);
   });
 
-  it("a pooler that has one session for all is found out as well", async (server) => {
+  it("a pooler with a single session is detected and refused", async (server) => {
     await using pooler = await startPgbouncer({ target: server.instance.port, poolSize: 1 });
     const engine = server.engine({ hold: "advisory", port: pooler.port });
     await assert.rejects(engine.tryAcquire(claim("c1"), now()), UnsupportedError);
   });
 
-  it("a transaction pooler in between is found out and refused", async (server) => {
+  it("a transaction pooler in between is detected and refused", async (server) => {
     await using pooler = await startPgbouncer({ target: server.instance.port });
     for (let i = 0; i < 3; i++) {
       const engine = server.engine({ hold: "advisory", port: pooler.port });
@@ -113,7 +113,7 @@ describeWithPostgres({}, (it) => {
     await (await locks.acquire("c")).release();
   });
 
-  it("who is not renewed is ended at its ttl, though the session lives on", async (server) => {
+  it("a grant that is not renewed ends at its ttl, although the session lives on", async (server) => {
     const [ours, other] = [server.locks({ hold: "advisory" }), server.locks({ hold: "advisory" })];
     const kept = await ours.acquire("d1", { ttlMs: 60_000 });
     await ours.acquire("d2", { ttlMs: 3_000, renew: false });
@@ -122,7 +122,7 @@ describeWithPostgres({}, (it) => {
     assert.equal(kept.held, true);
   });
 
-  it("one session holds any number of locks, and tries cost no more", async (server) => {
+  it("one session holds many locks", async (server) => {
     const locks = server.locks({ hold: "advisory", listen: false });
     const names = Array.from({ length: 200 }, (_, i) => `e${i}`);
     const leases = await Promise.all(names.map((name) => locks.acquire(name)));
@@ -133,7 +133,7 @@ describeWithPostgres({}, (it) => {
     assert.equal((await server.admin.query(text)).rows[0].n, 0);
   });
 
-  it("a session that falls silent is ended by the server within its longest ttl", async (server) => {
+  it("the server ends a silent session within its longest ttl", async (server) => {
     const relay = await server.relay();
     const [ours, other] = [
       server.locks({ hold: "advisory", port: relay.port }),
@@ -164,7 +164,7 @@ describeWithPostgres({}, (it) => {
     relay.cut();
   });
 
-  it("a single client, or a prefix for rows, is refused at the door", async (server) => {
+  it("a single client, or a prefix for rows, is refused at once", async (server) => {
     const client = await server.client();
     assert.throws(() => postgresEngine({ client, hold: "advisory" }), UsageError);
     assert.throws(() => postgresEngine({ client, prefix: "" }), UsageError);

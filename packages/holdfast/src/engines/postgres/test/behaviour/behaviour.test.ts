@@ -1,4 +1,4 @@
-// What is PostgreSQL's alone: round trips, sessions, settings, and what it does not depend on.
+// What is specific to PostgreSQL: round trips, sessions, and settings that must not matter.
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,7 +13,7 @@ import { init, postgresEngine } from "../../index.js";
 import { describeWithPostgres } from "../support/test-server.fixture.js";
 
 describeWithPostgres({}, (it) => {
-  it("a Client that was never connected is told of as such, at once", async (server) => {
+  it("a Client that was never connected is reported at once", async (server) => {
     const client = new pg.Client(server.instance.url);
     await using locks = new Locks(postgresEngine({ client }));
     for (const call of [() => locks.acquire("a"), () => init(client)]) {
@@ -41,7 +41,7 @@ describeWithPostgres({}, (it) => {
 
   it("a release wakes a waiter of another process by a push, not by its heartbeat", async (server) => {
     const [ours, other] = [server.locks(), server.locks()];
-    // The median of nine counts: a heartbeat comes once a second, and may come at the right moment.
+    // The median of nine, because a heartbeat comes once a second and may come at the right moment.
     await soon(250, async () => {
       const took: number[] = [];
       for (let i = 0; i < 9; i++) {
@@ -83,7 +83,7 @@ describeWithPostgres({}, (it) => {
   });
 
   it("2,000 leases are renewed by a few statements", async (server) => {
-    // On a busy machine 2,000 claims keep all sessions for longer than the usual two seconds.
+    // On a busy machine 2,000 claims occupy all sessions for longer than the usual two seconds.
     const pool = server.pool({ connectionTimeoutMillis: 20_000 });
     await using locks = new Locks(postgresEngine({ client: pool }));
     const options = { ttlMs: 12_000, callTimeoutMs: 20_000 };
@@ -94,7 +94,7 @@ describeWithPostgres({}, (it) => {
     assert.ok(leases.every((lease) => lease.held));
   });
 
-  it("sessions that are serializable contend as others do: nothing is rolled back for another's sake", async (server) => {
+  it("serializable sessions contend like others: nothing is rolled back", async (server) => {
     const pool = { options: "-c default_transaction_isolation=serializable" };
     const clients = [1, 2, 3, 4, 5].map(() => server.locks({ pool }));
     const told: string[] = [];
@@ -104,7 +104,7 @@ describeWithPostgres({}, (it) => {
     const work = clients.flatMap((locks) =>
       Array.from({ length: 8 }, async (_, i) => {
         const name = i % 2 ? "e1" : "e2";
-        // None of these may be refused for the sake of another one.
+        // None of these may fail because of another one.
         await (await locks.tryAcquire(name))?.release();
         const lease = await locks.acquire(name, { waitMs: 60_000, fair: "strict" });
         assert.equal(++inside[name], 1);
@@ -118,8 +118,8 @@ describeWithPostgres({}, (it) => {
     assert.deepEqual(told, []);
   });
 
-  it("a renewal that meets a revocation says so", async (server) => {
-    // A renewal that takes its time between its first look at the row and the lock.
+  it("a renewal that meets a revocation answers revoked", async (server) => {
+    // A renewal that is slow between its first look at the row and the lock.
     await init(server.admin, { schema: "slow" });
     await server.admin.query(`CREATE OR REPLACE FUNCTION slow.foreign_mine(res text, id uuid)
       RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); RETURN true; END $$`);
@@ -137,7 +137,7 @@ describeWithPostgres({}, (it) => {
     assert.deepEqual(await renewing, [{ kind: "gone", why: "revoked" }]);
   });
 
-  it("grants are committed durably though the session prefers otherwise", async (server) => {
+  it("grants are committed durably, whatever synchronous_commit of the session is", async (server) => {
     const client = await server.client();
     await client.query("SET synchronous_commit = off");
     await client.query("BEGIN");
@@ -168,7 +168,7 @@ describeWithPostgres({}, (it) => {
     assert.notEqual(await other.tryAcquire("g"), null);
   });
 
-  it("a single client will do, and then the head of the line polls", async (server) => {
+  it("with a single client the head of the queue polls", async (server) => {
     const engine = postgresEngine({ client: await server.client() });
     assert.equal(engine.watch, undefined);
     await using ours = new Locks(engine);
@@ -196,7 +196,7 @@ describeWithPostgres({}, (it) => {
     assert.equal(await locks.check(lease.sequencer), false);
   });
 
-  it("what nobody came back for is swept away", async (server) => {
+  it("a sweep removes what nobody came back for", async (server) => {
     const engine = server.engine();
     for (let i = 0; i < 5; i++) await engine.tryAcquire(claim(`j${i}`), now());
     await engine.release([{ ...claim("j9"), tombstoneMs: 1 }], now());
@@ -211,7 +211,7 @@ describeWithPostgres({}, (it) => {
   });
 });
 
-/** A busy machine cuts one round into several; such a window is measured again. */
+/** On a busy machine one round may be sent in several parts, so the window is measured again. */
 async function isAtMost(most: number, count: () => number, overMs: number): Promise<void> {
   const counts: number[] = [];
   for (let i = 0; i < 3; i++) {
@@ -225,7 +225,7 @@ async function isAtMost(most: number, count: () => number, overMs: number): Prom
   assert.fail(`${counts.join(", ")} statements in ${overMs} ms`);
 }
 
-/** Counts what is sent over the sessions of a pool from now on. */
+/** Counts the statements sent over the sessions of a pool from now on. */
 function countStatements(pool: pg.Pool): () => number {
   let count = 0;
   const connect = pool.connect.bind(pool) as () => Promise<pg.PoolClient>;

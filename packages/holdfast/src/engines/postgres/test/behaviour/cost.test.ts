@@ -1,5 +1,5 @@
-// What operations read, by the server's own count: it depends neither on how often the tables were
-// used, nor on how much others hold in them, nor on what the planner believes of them.
+// What operations read, by the server's own count. It depends neither on how often the tables were
+// used, nor on how many grants they hold, nor on the planner's statistics.
 import assert from "node:assert/strict";
 import type pg from "pg";
 import { init, inSchema } from "../../schema.js";
@@ -18,15 +18,15 @@ import { describeWithPostgres, type PostgresTestServer } from "../support/test-s
 
 const CYCLES = 1_500;
 const PLANTED = 5_000;
-// Plans are kept from the sixth time on.
+// PostgreSQL keeps plans from the sixth execution on.
 const TIMES = 7;
 // One more level of each index, and a page here and there.
 const SLACK = 15;
-// What a sweep looks at, at most; and what it may touch for each of them.
+// How many resources a sweep looks at, at most, and how many blocks it may touch for each.
 const BATCH = 50;
 const BLOCKS_EACH = 40;
 
-// Nothing but what a it does itself may help the planner or clear up behind it.
+// Only what a test does itself may help the planner or vacuum the tables.
 describeWithPostgres({ settings: ["autovacuum=off"] }, (it) => {
   it("a cycle reads no more after many cycles, in tables never analysed", async (server) => {
     const client = await server.client();
@@ -38,7 +38,7 @@ describeWithPostgres({ settings: ["autovacuum=off"] }, (it) => {
     assert.ok(planned <= first + SLACK, `${first} blocks at first, ${planned} with newer plans`);
   });
 
-  it("neither does one of session locks", async (server) => {
+  it("a cycle of session locks reads no more after many cycles", async (server) => {
     const client = await server.client();
     const { rows } = await client.query("SELECT pg_backend_pid() AS pid");
     const next = () => advisoryCycle("worn", rows[0].pid);
@@ -48,7 +48,7 @@ describeWithPostgres({ settings: ["autovacuum=off"] }, (it) => {
     assert.ok(worn <= first + SLACK, `${first} blocks at first, ${worn} after ${CYCLES} cycles`);
   });
 
-  it("plans made for empty tables read none from end to end once it is full", async (server) => {
+  it("plans made for empty tables scan no full table later", async (server) => {
     const client = await server.client();
     await clear(server);
     const empty = await blocksOfCycle(client, () => cycle("sudden"));
@@ -64,14 +64,14 @@ describeWithPostgres({ settings: ["autovacuum=off"] }, (it) => {
     await init(server.admin, { shedlock: "shedlock" });
     const statements = () =>
       everything("shed")
-        // Both are refused there.
+        // ShedLock's schema refuses both.
         .filter(([text]) => !/\.(fence|claim_here)\(/.test(text))
         .map(([text, values]): Statement => [inSchema(text, "holdfast_shedlock"), values]);
     for (let i = 0; i < TIMES; i++) await all(statements(), client);
     assert.deepEqual(await scansOf(client, statements()), {});
   });
 
-  it("whatever may be called from outside chooses its plans alone", async (server) => {
+  it("every routine that is called from outside has its own planner settings", async (server) => {
     const { rows } = await server.admin.query(
       "SELECT proname AS name, proconfig AS settings FROM pg_proc WHERE prosecdef",
     );
@@ -86,7 +86,7 @@ describeWithPostgres({ settings: ["autovacuum=off"] }, (it) => {
     }
   });
 
-  it("a sweep among grants that are alive reads as much as it frees", async (server) => {
+  it("a sweep among living grants reads as much as it frees", async (server) => {
     const client = await server.client();
     await clear(server);
     await plant(client, PLANTED);
@@ -103,11 +103,11 @@ describeWithPostgres({ settings: ["autovacuum=off"] }, (it) => {
     assert.ok(one <= SLACK + BLOCKS_EACH, `${one} blocks to free one`);
   });
 
-  it("a sweep puts off what is alive, a batch at a time, and gets on", async (server) => {
+  it("a sweep postpones living resources, a batch at a time, and makes progress", async (server) => {
     const client = await server.client();
     await clear(server);
     await plant(client, PLANTED);
-    // The last of a long line of those that are due.
+    // The last of many resources that are due.
     await client.query("UPDATE holdfast.resources SET due_at = now() - interval '2 hours'");
     await expire(client, PLANTED);
     for (let looked = BATCH; looked <= PLANTED; looked += BATCH) {

@@ -9,7 +9,8 @@ import { claim } from "../../../../test-support/claim.fixture.js";
 import { describeWithPostgres } from "../support/test-server.fixture.js";
 
 const [FEW, MANY] = [50, 2_000];
-// Fifty waiters near the head are counted, whose number differs with where one stands.
+// The fifty waiters nearest to the head are counted, so the number of reads depends on the
+// position.
 const SLACK = 60;
 const READ =
   "SELECT coalesce(sum(idx_tup_fetch + seq_tup_read), 0)::int AS n FROM pg_stat_xact_user_tables";
@@ -81,31 +82,32 @@ describeWithPostgres({ settings: ["autovacuum=off"] }, (it) => {
     }
   });
 
-  it("a line longer than what is counted tells places that only fall", async (server) => {
+  it("positions in a long queue never rise", async (server) => {
     const [ours, other] = [server.engine(), server.engine()];
     const held = claim("places");
     await other.tryAcquire(held, now());
-    const line = Array.from({ length: 130 }, () => claim("places"));
-    for (const [i, waiter] of line.entries()) {
+    const queue = Array.from({ length: 130 }, () => claim("places"));
+    for (const [i, waiter] of queue.entries()) {
       const answer = await ours.queue!.enqueue(waiter, now());
       assert.ok(answer.kind === "queued" && answer.position === i, `${i} is ${answer.kind}`);
     }
-    // Out of the middle: the last one moves up at once near the head, and later further off.
-    for (const waiter of line.slice(10, 110)) await ours.queue!.withdraw(waiter, now());
-    const last = line.at(-1)!;
+    // Withdraws from the middle: the last waiter moves up at once near the head, and later further
+    // back.
+    for (const waiter of queue.slice(10, 110)) await ours.queue!.withdraw(waiter, now());
+    const last = queue.at(-1)!;
     let before = 129;
     for (let gone = 0; gone < 10; gone++) {
       const [answer] = await ours.queue!.heartbeat([last], now());
       assert.ok(answer!.kind === "queued");
       assert.ok(answer!.position <= before && answer!.position >= 29 - gone, "it fell behind");
       before = answer!.position;
-      await ours.queue!.withdraw(line[gone]!, now());
+      await ours.queue!.withdraw(queue[gone]!, now());
     }
     const [near] = await ours.queue!.heartbeat([last], now());
     assert.equal(near!.kind === "queued" && near!.position, 19, "near the head it is exact");
   });
 
-  it("the number of holders that is kept is the number of rows", async (server) => {
+  it("the stored number of holders equals the number of rows", async (server) => {
     const engine = server.engine();
     const limit = 24;
     const held: ReturnType<typeof claim>[] = [];

@@ -1,4 +1,4 @@
-// idleMs: how long rows that nobody uses are kept, in every way to hold.
+// idleMs: how long unused rows are kept, for every kind of hold.
 import assert from "node:assert/strict";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
@@ -25,13 +25,13 @@ const SHEDLOCK = { hold: "shedlock" } as const;
 describeWithPostgres({}, (it) => {
   testIdle((title, part) => it(title, (server) => part(idleServer(server))), 40);
 
-  it("both are so with ShedLock's table", async (server) => {
+  it("idle rows are removed and nobody is cut off with ShedLock's table", async (server) => {
     await init(server.admin, { shedlock: "shedlock" });
     await expectNothingIdle(idleServer(server, "holdfast_shedlock", SHEDLOCK));
     await expectNobodyCutOff(idleServer(server, "holdfast_shedlock", SHEDLOCK));
   });
 
-  it("what dead sessions left behind of session locks goes after idleMs", async (server) => {
+  it("rows of dead sessions are removed after idleMs", async (server) => {
     const advisory = { hold: "advisory", listen: false, idleMs: 5_000 } as const;
     const locks = server.locks(advisory);
     const live = await locks.acquire("g1");
@@ -63,7 +63,7 @@ describeWithPostgres({}, (it) => {
     assert.equal(await locks.check(live.sequencer), true, "its session is there");
   });
 
-  it("every call brings its own idleMs, and none but its own", async (server) => {
+  it("every call sends the idleMs of its own engine", async (server) => {
     await init(server.admin, { schema: "spied" });
     await server.admin.query(`
       CREATE TABLE spied.seen (keep_ms bigint);
@@ -89,12 +89,12 @@ describeWithPostgres({}, (it) => {
     assert.deepEqual(rows, [{ ms: 7_000 }, { ms: 8_000 }]);
   });
 
-  it("an idleMs for ever is no date that the database cannot write", async (server) => {
+  it("the longest idleMs gives a date that the database can write", async (server) => {
     await server.admin.query("SELECT holdfast.sweep($1)", [Number.MAX_SAFE_INTEGER]);
     await server.admin.query("SELECT holdfast.advisory_sweep($1)", [Number.MAX_SAFE_INTEGER]);
   });
 
-  it("what is no time is refused at the door, and a URL says it too", async (server) => {
+  it("an invalid idleMs is refused at once, as an option and in a URL", async (server) => {
     const client = server.pool();
     expectIdleChecked(
       (idleMs) => postgresEngine({ client, idleMs }),

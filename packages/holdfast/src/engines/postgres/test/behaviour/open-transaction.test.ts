@@ -1,4 +1,4 @@
-// Sessions that are given to the engine inside a transaction of somebody else's.
+// Sessions that reach the engine inside somebody else's transaction.
 import assert from "node:assert/strict";
 import type pg from "pg";
 import type { Engine } from "../../../../engine.js";
@@ -44,7 +44,7 @@ describeWithPostgres({}, (it) => {
     assert.equal(
       (await other.inspect("b", now())).waiters.length,
       1,
-      "the place in line was undone",
+      "the place in the queue was undone",
     );
     await leaveOpen(pool);
     const [released] = await ours.release([{ ...given, tombstoneMs: 0 }], now());
@@ -71,7 +71,7 @@ describeWithPostgres({}, (it) => {
     assert.equal(await ours.check(sequence, now()), false);
   });
 
-  it("a revocation of a session lock is no part of such a transaction", async (server) => {
+  it("a revocation of a session lock does not join an open transaction", async (server) => {
     const pool = server.pool({ max: 1 });
     const ours = postgresEngine({ client: pool, listen: false, hold: "advisory" });
     const holder = server.engine({ listen: false, hold: "advisory" });
@@ -85,7 +85,7 @@ describeWithPostgres({}, (it) => {
     await ours.close();
   });
 
-  it("a client inside a transaction of its user is refused, and has no part in it", async (server) => {
+  it("a client inside its user's transaction is refused, and the transaction is not affected", async (server) => {
     const client = await server.client();
     const [ours, other] = [engineOn(client), server.engine()];
     const held = claim("d", { ttlMs: 60_000 });
@@ -102,7 +102,7 @@ describeWithPostgres({}, (it) => {
     assert.equal((await other.tryAcquire(claim("d2"), now())).kind, "granted");
     const [renewed] = await ours.renew([{ ...held, ttlMs: 90_000 }], now());
     assert.equal(renewed?.kind, "renewed");
-    // Sent before the client can know of the transaction: then it is the server that refuses.
+    // Sent before the client can know of the transaction, so the server refuses it.
     const begun = client.query("BEGIN");
     await assert.rejects(ours.tryAcquire(claim("d3"), now()), isRefused);
     await begun;
@@ -134,14 +134,14 @@ async function granted(engine: Engine, one: ReturnType<typeof claim>) {
   return answer;
 }
 
-/** As code does that forgets to end its transaction before it gives the session back. */
+/** Like code that forgets to end its transaction before it returns the session. */
 async function leaveOpen(pool: pg.Pool, begin = "BEGIN"): Promise<void> {
   const session = await pool.connect();
   await session.query(begin).catch(() => {});
   session.release();
 }
 
-/** As code does that tidies up when it takes a session. */
+/** Like code that rolls back when it borrows a session. */
 async function undo(pool: pg.Pool): Promise<void> {
   await pool.query("ROLLBACK");
 }

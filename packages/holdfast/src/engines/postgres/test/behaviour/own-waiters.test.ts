@@ -21,7 +21,7 @@ describeWithPostgres({}, (it) => {
     assert.deepEqual(sent, [], "what is remembered is withdrawn at the end");
   });
 
-  it("one that was in line before it was refused keeps its place", async (server) => {
+  it("a queued claim whose repeat fails is still remembered", async (server) => {
     const [ours, other] = [server.engine({ listen: false }), server.engine({ listen: false })];
     const [held, waits] = [claim("b"), claim("b", { mode: "shared", limit: 2 })];
     await other.tryAcquire(held, now());
@@ -38,7 +38,7 @@ describeWithPostgres({}, (it) => {
     );
   });
 
-  it("an engine that closes gives back what it was granted and not told of", async (server) => {
+  it("an engine that closes releases a grant that it did not know of", async (server) => {
     const [ours, other] = [server.engine({ listen: false }), server.engine({ listen: false })];
     const held = claim("c");
     await other.tryAcquire(held, now());
@@ -49,7 +49,7 @@ describeWithPostgres({}, (it) => {
   });
 });
 
-/** What is sent over the sessions of a pool from now on. */
+/** The statements sent over the sessions of a pool from now on. */
 function statementsOf(pool: pg.Pool): string[] {
   const sent: string[] = [];
   pool.on("acquire", (client) => {

@@ -1,4 +1,4 @@
-// PgBouncer in transaction mode. All laws through it are in pooler.long-test.ts.
+// PgBouncer in transaction mode. pooler.long.test.ts runs all laws through it.
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,7 +8,7 @@ import { until } from "../../../../test-support/until.fixture.js";
 import { describeWithPostgres } from "../support/test-server.fixture.js";
 
 describeWithPostgres({}, (it) => {
-  it("behind a transaction pooler LISTEN is found to be deaf, told once, and polled around", async (server) => {
+  it("behind a transaction pooler LISTEN receives nothing, which is reported once, and waiters poll", async (server) => {
     await using pooler = await startPgbouncer({ target: server.instance.port });
     const told: string[] = [];
     const hear = (event: unknown) => told.push(String((event as { error: Error }).error.message));
@@ -24,7 +24,7 @@ describeWithPostgres({}, (it) => {
     unsubscribe("holdfast:failed", hear);
     await held.release();
     await (await waiting).release();
-    // The head of the line polls.
+    // The head of the queue polls.
     await soon(800, async () => {
       const again = await other.acquire("a");
       const next = ours.acquire("a");
@@ -36,7 +36,7 @@ describeWithPostgres({}, (it) => {
     });
   });
 
-  it("contenders through the pooler never overlap, and only the head of the line polls", async (server) => {
+  it("contenders through the pooler never overlap, and tokens rise", async (server) => {
     await using pooler = await startPgbouncer({ target: server.instance.port, poolSize: 3 });
     const clients = [1, 2, 3].map(() => server.locks({ port: pooler.port, listen: false }));
     let inside = 0;

@@ -1,4 +1,4 @@
-// Errors of the driver hold details and parameters. Nothing of that is shown to anybody.
+// Errors of the driver contain details and parameters. None of them is shown.
 import assert from "node:assert/strict";
 import { EngineError } from "../../../../errors.js";
 import { now } from "../../../../test-support/call.fixture.js";

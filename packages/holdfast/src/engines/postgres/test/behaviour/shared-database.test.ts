@@ -1,11 +1,11 @@
-// What users and their tools do in the database that the locks share: dumps, and sessions tidied up.
+// What users and their tools do in the same database: dumps, and session resets.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Locks } from "../../../../locks.js";
 import { init, postgresEngine } from "../../index.js";
 import { describeWithPostgres } from "../support/test-server.fixture.js";
 
-// What a dump takes of every table, for as long as it runs.
+// The lock that a dump takes on every table while it runs.
 const DUMP = "BEGIN READ ONLY; LOCK TABLE holdfast.resources, holdfast.grants IN ACCESS SHARE MODE";
 
 describeWithPostgres({}, (it) => {
@@ -18,7 +18,7 @@ describeWithPostgres({}, (it) => {
     await dump.query("ROLLBACK");
   });
 
-  it("an update behind a dump stops nobody, and is made when the dump ends", async (server) => {
+  it("an update that waits for a dump blocks nobody, and is made when the dump ends", async (server) => {
     const [locks, dump] = [server.locks(), await server.client()];
     await locks.acquire("held", { ttlMs: 60_000 });
     await dump.query(DUMP);
@@ -41,7 +41,7 @@ describeWithPostgres({}, (it) => {
     assert.equal(view.holders.length, 1, "what was held is still held");
   });
 
-  it("init with another table of ShedLock's is not taken for done", async (server) => {
+  it("init with another table of ShedLock's is carried out", async (server) => {
     const schema = "two_tables";
     await init(server.admin, { schema, shedlock: "public.first" });
     await init(server.admin, { schema, shedlock: "public.second" });
@@ -66,7 +66,7 @@ describeWithPostgres({}, (it) => {
     });
   }
 
-  it("a waiter is served though its sessions are tidied all the time", async (server) => {
+  it("a waiter is served although its sessions are reset all the time", async (server) => {
     const pool = server.pool({ max: 1 });
     await using ours = new Locks(postgresEngine({ client: pool }));
     const other = server.locks();

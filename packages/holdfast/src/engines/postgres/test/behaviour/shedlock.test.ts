@@ -1,4 +1,4 @@
-// hold: "shedlock". All laws with it are in shedlock.long-test.ts.
+// hold: "shedlock". shedlock.long.test.ts runs all laws with it.
 import assert from "node:assert/strict";
 import type { EngineError } from "../../../../errors.js";
 import { now } from "../../../../test-support/call.fixture.js";
@@ -13,7 +13,7 @@ import { HOLD, shedLockServer } from "../support/shedlock.fixture.js";
 import { describeWithPostgres } from "../support/test-server.fixture.js";
 
 describeWithPostgres({ settings: ["timezone=Asia/Kathmandu"] }, (it) => {
-  it("the schema is made once, beside ShedLock's table, and kinds are not mixed up", (server) => {
+  it("the schema is created once, beside ShedLock's table, and a schema of another kind is refused", (server) => {
     const make = (shedlock: string) => () => init(server.admin, { shedlock });
     const mixed = server.engine({ ...HOLD, schema: "holdfast" });
     return expectSchemaMadeOnce(
@@ -28,7 +28,7 @@ describeWithPostgres({ settings: ["timezone=Asia/Kathmandu"] }, (it) => {
   it("200 turns with ShedLock, in other time zones, do not overlap", (server) =>
     takeTurns(shedLockServer(server), 200));
 
-  it("a table whose times have a zone is refused with the statement that helps", async (server) => {
+  it("a table with timestamptz columns is refused with the statement that helps", async (server) => {
     await server.admin.query(`CREATE TABLE zoned (name varchar(64) PRIMARY KEY,
       lock_until timestamptz NOT NULL, locked_at timestamptz NOT NULL, locked_by varchar(255) NOT NULL)`);
     const options = { schema: "zoned_locks", shedlock: "zoned" };

@@ -1,4 +1,5 @@
-// hold: "advisory" when a statement of the session that holds fails. PostgreSQL rolls back rows, not locks.
+// hold: "advisory" when a statement on the session that holds the locks fails. PostgreSQL rolls
+// back rows, but not locks.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine } from "../../../../engine.js";
@@ -11,28 +12,29 @@ import { describeWithPostgres, type PostgresTestServer } from "../support/test-s
 const PLAIN = { hold: "advisory", prefix: "", listen: false } as const;
 
 describeWithPostgres({}, (it) => {
-  it("a release that is rolled back lets nobody in without a lock", async (server) => {
+  it("a release that is rolled back does not let anybody in without a lock", async (server) => {
     const [ours, other] = [server.engine(PLAIN), server.engine(PLAIN)];
     const [first, second] = [claim("a", { mode: "shared" }), claim("a", { mode: "shared" })];
     await granted(ours, first);
     await trap(server, "a-trap", 0.6);
-    // In one tick, so that they share a statement: the trap undoes the release, and its answer comes late.
+    // In one tick, so that they share a statement: the trap undoes the release, and its answer
+    // arrives late.
     const [released] = await Promise.all([
       ours.release([{ ...first, tombstoneMs: 0 }], now(200)),
       assert.rejects(ours.tryAcquire(claim("a-trap"), now(200))),
     ]);
     assert.equal(released[0]?.kind, "failed");
-    // Sent while the first statement is still under way.
+    // Sent while the first statement is still in flight.
     await granted(ours, second, 20_000);
     assert.equal((await other.tryAcquire(claim("a"), now())).kind, "busy", "two hold it");
-    // The release again, as core sends it: it must not take the lock of the second.
+    // The release is repeated, as core does it: it must not release the lock of the second.
     await ours.release([{ ...first, tombstoneMs: 0 }], now(20_000));
     assert.equal((await other.tryAcquire(claim("a"), now())).kind, "busy", "two hold it");
     await ours.release([{ ...second, tombstoneMs: 0 }], now());
     await granted(other, claim("a"));
   });
 
-  it("an acquire whose error comes late leaves no lock", async (server) => {
+  it("an acquire whose error arrives late leaves no lock", async (server) => {
     const [ours, other] = [server.engine(PLAIN), server.engine(PLAIN)];
     const kept = claim("b", { ttlMs: 60_000 });
     await granted(ours, kept);
@@ -45,7 +47,7 @@ describeWithPostgres({}, (it) => {
     assert.equal((await other.tryAcquire(claim("b"), now())).kind, "busy", "its session lives on");
   });
 
-  it("locks that no row stands for are given back however often they were taken", async (server) => {
+  it("locks without a row are released, however often they were taken", async (server) => {
     const [client, other] = [await server.client(), await server.client()];
     await client.query("SELECT pg_advisory_lock(71), pg_advisory_lock(71)");
     await client.query("SELECT pg_advisory_lock_shared(72), pg_advisory_lock_shared(72)");
@@ -56,7 +58,7 @@ describeWithPostgres({}, (it) => {
     assert.deepEqual([await got(71), await got(72), await got(73)], [true, true, false]);
   });
 
-  it("rows whose lock is gone are removed, and no others", async (server) => {
+  it("only rows whose lock is gone are removed", async (server) => {
     const engine = server.engine(PLAIN);
     const [exclusive, shared] = [claim("d1"), claim("d2", { mode: "shared" })];
     for (const one of [exclusive, shared]) await granted(engine, one);
@@ -74,7 +76,7 @@ describeWithPostgres({}, (it) => {
     );
   });
 
-  it("an engine closes though its server never answered", async (server) => {
+  it("an engine closes although its server never answered", async (server) => {
     const relay = await server.relay();
     relay.hang();
     const client = server.pool({ port: relay.port, connectionTimeoutMillis: 0 });
@@ -88,7 +90,7 @@ describeWithPostgres({}, (it) => {
     relay.cut();
   });
 
-  it("the session that holds reads what is committed, whatever it prefers", async (server) => {
+  it("the holding session uses READ COMMITTED, whatever its default is", async (server) => {
     const pool = { options: "-c default_transaction_isolation=serializable" };
     const engine = server.engine({ ...PLAIN, pool });
     await server.admin.query(`
@@ -111,7 +113,7 @@ async function granted(engine: Engine, one: ReturnType<typeof claim>, ms = 5_000
   assert.equal((await engine.tryAcquire(one, now(ms))).kind, "granted");
 }
 
-/** From now on the row of a grant of this name cannot be written, and that takes a while. */
+/** From now on an insert of a grant with this name takes a while and fails. */
 async function trap(server: PostgresTestServer, resource: string, seconds: number): Promise<void> {
   await server.admin.query(`
     CREATE OR REPLACE FUNCTION trap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN

@@ -1,4 +1,5 @@
-// hold: "advisory" while the server takes no new connections: its postmaster is stopped, sessions go on.
+// hold: "advisory" while the server accepts no connections: its postmaster is stopped, and sessions
+// go on.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { now } from "../../../../test-support/call.fixture.js";
@@ -13,7 +14,7 @@ const STOPPED_MS = 5_600;
 const HOLDERS = "SELECT DISTINCT pid FROM pg_locks WHERE locktype = 'advisory'";
 
 describeWithPostgres({}, (it) => {
-  it("one session holds after another took too long to open", async (server) => {
+  it("only one session holds locks after another took too long to open", async (server) => {
     const client = server.pool({ connectionTimeoutMillis: 0, idleTimeoutMillis: 0 });
     const sessions = await Promise.all([1, 2, 3, 4].map(() => client.connect()));
     for (const session of sessions) session.release();
@@ -39,7 +40,7 @@ describeWithPostgres({}, (it) => {
     }
     clearTimeout(gone);
     await Promise.all(tries);
-    // What was given up is closed a moment after the server has noticed it.
+    // An abandoned session is closed a moment later, when the server notices it.
     await until("one session holds", async () => {
       return (await server.admin.query(HOLDERS)).rows.length === 1;
     });

@@ -1,4 +1,4 @@
-// What is told is on the disk first, whatever the sessions of a pool prefer. A commit with
+// An answer is on the disk before it is sent, whatever the sessions of a pool prefer. A commit with
 // synchronous_commit = off is answered before its log is written.
 import assert from "node:assert/strict";
 import { after } from "node:test";
@@ -18,25 +18,25 @@ const gate = new LogGate("pg_wal");
 after(() => gate[Symbol.dispose]());
 
 describeWithPostgres({ durable: true, env: gate.env }, (it) => {
-  it("a session without synchronous commits does not wait for the log, to begin with", async (server) => {
+  it("a session with synchronous_commit = off does not wait for the log", async (server) => {
     await server.admin.query("CREATE TABLE told (n int)");
     await using _ = closed();
     await server.pool(HASTY).query("INSERT INTO told VALUES (1)");
   });
 
   for (const hold of HOLDS) {
-    it(`no grant is told before it is on the disk: hold "${hold}"`, async (server) => {
+    it(`no grant is answered before it is on the disk: hold "${hold}"`, async (server) => {
       if (hold === "shedlock") await init(server.admin, { shedlock: "public.shedlock" });
       const engine = server.engine({ hold, pool: HASTY });
       const held = claim(`told-${hold}`);
-      // The session that it takes is there before the log is held back.
+      // Opens the session before the log is held back.
       await engine.tryAcquire(claim(`before-${hold}`), now());
       await expectLate(() => engine.tryAcquire(held, now(20_000)));
       await expectLate(() => engine.renew([{ ...held, ttlMs: 9_000 }], now(20_000)));
     });
   }
 
-  it("no waiter hears of its turn before it is on the disk", async (server) => {
+  it("no waiter learns of its turn before the grant is on the disk", async (server) => {
     const [ours, other] = [server.engine({ pool: HASTY }), server.engine({ pool: HASTY })];
     const [held, waits] = [claim("pushed"), claim("pushed")];
     await other.tryAcquire(held, now());
@@ -76,7 +76,7 @@ async function expectLate(ask: () => Promise<unknown>): Promise<void> {
     answer = asked();
     answer.catch(() => {});
     await sleep(SOON_MS);
-    assert.equal(answered, false, "it was told before it was on the disk");
+    assert.equal(answered, false, "the answer came before it was on the disk");
   }
   await answer;
 }

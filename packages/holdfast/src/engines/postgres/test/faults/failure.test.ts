@@ -1,4 +1,4 @@
-// Sessions that are ended, pools that are empty, statements that outlive their deadline, refusals.
+// Terminated sessions, exhausted pools, statements that outlive their deadline, and refusals.
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { type AddressInfo, createServer } from "node:net";
@@ -19,7 +19,7 @@ import { describeWithPostgres } from "../support/test-server.fixture.js";
 const LISTENERS =
   "SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()";
 
-/** What version 2 or 4 had and later ones have not. */
+/** Routines of versions 2 to 4 that later versions do not have. */
 const OLD_ROUTINES = [
   "holders(text, timestamptz)",
   "list(text, integer)",
@@ -41,7 +41,7 @@ const OLD_ROUTINES = [
 ];
 
 describeWithPostgres({}, (it) => {
-  it("a listening session that is ended comes back, and the waiter has its turn", async (server) => {
+  it("a terminated listening session reconnects, and the waiter gets its turn", async (server) => {
     const [ours, other] = [server.locks(), server.locks()];
     const held = await other.acquire("a");
     const waiting = ours.acquire("a", { waitMs: 60_000 });
@@ -57,7 +57,7 @@ describeWithPostgres({}, (it) => {
     await (await waiting).release();
   });
 
-  it("a grant whose push was lost with the session is read again at its return", async (server) => {
+  it("a grant whose push was lost with the session is read after the reconnect", async (server) => {
     const relay = await server.relay();
     const [ours, other] = [server.engine({ port: relay.port }), server.engine()];
     const held = claim("b");
@@ -74,7 +74,7 @@ describeWithPostgres({}, (it) => {
     );
   });
 
-  it("sessions that are all ended under way make no second holder", async (server) => {
+  it("terminating all sessions during calls makes no second holder", async (server) => {
     const clients = [1, 2, 3].map(() => server.locks());
     let inside = 0;
     let done = 0;
@@ -107,13 +107,13 @@ describeWithPostgres({}, (it) => {
     await all;
   });
 
-  it("an empty pool is told as such, and what was not sent leaves nothing", async (server) => {
+  it("an exhausted pool is reported, and what was not sent leaves nothing behind", async (server) => {
     const pool = server.pool({ max: 1 });
     await using locks = new Locks(postgresEngine({ client: pool, listen: false }));
     await expectEmptyPoolTold({ locks, borrow: () => pool.connect() }, "d");
   });
 
-  it("a patient first claim outlives the impatient one it came with", async (server) => {
+  it("a claim with a long timeout outlives the schema check of one with a short timeout", async (server) => {
     const pool = server.pool({ max: 1 });
     await using locks = new Locks(postgresEngine({ client: pool, listen: false }));
     const busy = await pool.connect();
@@ -124,7 +124,7 @@ describeWithPostgres({}, (it) => {
     assert.ok((await patient)?.held);
   });
 
-  it("a pool that gives up on a session by itself is told as such, too", async (server) => {
+  it("a pool that gives up on a session by itself is reported as exhausted", async (server) => {
     const pool = server.pool({ max: 1, connectionTimeoutMillis: 100 });
     await using locks = new Locks(postgresEngine({ client: pool, listen: false }));
     await expectRefusingPoolTold({ locks, borrow: () => pool.connect() }, "e");
@@ -141,7 +141,7 @@ describeWithPostgres({}, (it) => {
     await untilNothingIsLeft(locks, "e");
   });
 
-  it("one locked resource does not cost the others their heartbeats or renewals", async (server) => {
+  it("one locked resource does not fail the heartbeats or renewals of others", async (server) => {
     const [ours, other] = [server.engine(), server.engine()];
     const held = [claim("f1"), claim("f2")];
     for (const one of held) await other.tryAcquire(one, now());
@@ -163,13 +163,14 @@ describeWithPostgres({}, (it) => {
     await blocker.query("ROLLBACK");
   });
 
-  it("a deadlock is tried again, and told", async (server) => {
+  it("a deadlock is retried and reported", async (server) => {
     const locks = server.locks();
     await (await locks.acquire("g")).release();
     const told: string[] = [];
     const hear = (event: unknown) => told.push((event as { during: string }).during);
     subscribe("holdfast:failed", hear);
-    // Our statement holds the resource and wants the grant; the other has the grant and wants the resource.
+    // Our statement has locked the resource and wants the grant; the other one has locked the grant
+    // and wants the resource.
     const lease = await locks.acquire("g");
     const blocker = await server.client();
     await blocker.query("SET deadlock_timeout = '10s'; BEGIN");
@@ -190,7 +191,7 @@ describeWithPostgres({}, (it) => {
     assert.ok(told.includes("retry"), `told: ${told}`);
   });
 
-  it("a missing schema names the call that makes it, and is found once it is made", async (server) => {
+  it("the error for a missing schema names the call that creates it, and the schema is found afterwards", async (server) => {
     const engine = server.engine({ schema: "elsewhere" });
     await assert.rejects(engine.tryAcquire(claim("h"), now()), (error: EngineError) => {
       assert.match(error.message, /init\(client, \{ schema: "elsewhere" \}\)/);
@@ -201,7 +202,7 @@ describeWithPostgres({}, (it) => {
     assert.equal((await engine.tryAcquire(claim("h"), now())).kind, "granted");
   });
 
-  it("an older schema names the call that renews it, a newer one asks for a newer library", async (server) => {
+  it("an older schema names the call that updates it, a newer one asks for a newer library", async (server) => {
     await init(server.admin, { schema: "aged" });
     const become = (version: number) =>
       server.admin.query(
@@ -218,7 +219,7 @@ describeWithPostgres({}, (it) => {
     assert.equal((await engine.tryAcquire(claim("i"), now())).kind, "granted");
   });
 
-  it("a schema of version 1 is brought up to date with all that is held in it", async (server) => {
+  it("a schema of version 1 is updated, and its grants are kept", async (server) => {
     await init(server.admin, { schema: "first" });
     const held = claim("p");
     await server.engine({ schema: "first" }).tryAcquire(held, now());
@@ -235,7 +236,7 @@ describeWithPostgres({}, (it) => {
     assert.equal((await engine.tryAcquire(claim("p"), now())).kind, "granted");
   });
 
-  it("a schema of version 2 is brought up to date, and loses its old routines", async (server) => {
+  it("a schema of version 2 is updated, and loses its old routines", async (server) => {
     const routines = async (schema: string) => {
       const text = `SELECT p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')' AS name
         FROM pg_proc p WHERE p.pronamespace = '${schema}'::regnamespace ORDER BY 1`;
@@ -246,7 +247,8 @@ describeWithPostgres({}, (it) => {
     const before = server.engine({ schema: "second" });
     await before.tryAcquire(held, now());
     await before.queue!.enqueue(waits, now());
-    // As it was: a minute in the table, and routines that could not be told of another time.
+    // As in version 2: one minute fixed in the table, and routines without a parameter for another
+    // time.
     await server.admin.query(`
       ALTER TABLE second.resources ALTER COLUMN due_at SET DEFAULT now() + interval '1 minute';
       ALTER TABLE second.resources DROP held, DROP counted_until;
@@ -298,14 +300,14 @@ describeWithPostgres({}, (it) => {
     await assert.rejects(stranger.tryAcquire(claim("j"), now()), /docs\/engines\/postgres\.md/);
   });
 
-  it("what is no client, no schema or no option is refused at the door", async (server) => {
+  it("an invalid client, schema or option is refused at once", async (server) => {
     const client = server.pool();
     assert.throws(() => postgresEngine({ client: {} as never }), UsageError);
     assert.throws(() => postgresEngine({ client, schema: "Bad-Name" }), UsageError);
     assert.throws(() => postgresEngine({ client, listen: "no" as never }), UsageError);
   });
 
-  it("a session that ends with the very words that begin it harms nobody", async (server) => {
+  it("a session that ends in the packet that begins it does not end the process", async (server) => {
     await using rejecting = await startRejectingServer();
     const pool = server.pool({ port: rejecting.port, max: 1 });
     const engine = postgresEngine({ client: pool, listen: false });
@@ -314,7 +316,7 @@ describeWithPostgres({}, (it) => {
   });
 });
 
-/** Lets everybody in and throws everybody out, in one packet: a pg client hears both in one breath. */
+/** Accepts every connection and terminates it in the same packet. */
 async function startRejectingServer(): Promise<AsyncDisposable & { port: number }> {
   const ok = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0]);
   const ready = Buffer.from([0x5a, 0, 0, 0, 5, 0x49]);

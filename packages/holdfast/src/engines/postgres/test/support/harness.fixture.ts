@@ -14,25 +14,27 @@ import { POSTGRES_DEFAULTS, SHEDLOCK_SCHEMA } from "../../options.js";
 import { init } from "../../schema.js";
 
 export interface ServerAddress {
-  /** Where the tables are looked at, and whose sessions are never disturbed. */
+  /**
+   * The server on which the test reads the tables. Sessions of the test itself are never disturbed.
+   */
   readonly server: PostgresServer;
-  /** Where clients connect to, if elsewhere. */
+  /** Where clients connect to, if not to the server itself. */
   readonly endpoint?: { readonly port: number; readonly url: string };
   readonly listen?: boolean;
 }
 
-/** Another way to hold than rows. */
+/** Another kind of hold than rows. */
 export interface HoldVariant {
   readonly traits: EngineTraits;
-  /** Of the url. */
+  /** The query of the URL. */
   readonly query: string;
   make(pool: pg.Pool, end: () => unknown): Engine & { open(limitMs: number): Promise<void> };
   readonly excuses: readonly Excuse[];
-  /** Rows after all, and ShedLock's table beside them. */
+  /** Uses rows, with ShedLock's table beside them. */
   readonly shedlock?: boolean;
 }
 
-/** The laws' way to a PostgreSQL that is started only when the first of them runs. */
+/** The harness of a PostgreSQL that is started only when the first law runs. */
 export class PostgresHarness implements Harness {
   readonly name: string;
   readonly traits: EngineTraits;
@@ -64,13 +66,13 @@ export class PostgresHarness implements Harness {
     this.#schema = variant?.shedlock ? SHEDLOCK_SCHEMA : POSTGRES_DEFAULTS.schema;
     this.traits = variant?.traits ?? POSTGRES_TRAITS;
     this.excuses = variant?.excuses ?? [];
-    // A session lock has no end that could be moved, and nobody waits for it at the server.
+    // A session lock has no end that could be moved, and its waiters are not queued at the server.
     if (!rows) return;
     this.age = (resource, ms) => this.#age(resource, ms);
     this.silence = (resource, ms) => this.#silence(resource, ms);
   }
 
-  /** Asked for before there is a server, too: then it says only that there will be one. */
+  /** Also read before the server is started: then it has only the scheme. */
   get url(): string {
     const address = this.#address();
     if (address === undefined) return "postgres://";
@@ -122,7 +124,7 @@ export class PostgresHarness implements Harness {
     const shedlock = this.#variant?.shedlock ? { shedlock: "shedlock" } : {};
     this.#created ??= init(this.admin, shedlock);
     await this.#created;
-    // In one statement, and cheaper than TRUNCATE where there are a few rows.
+    // In one statement. DELETE is cheaper than TRUNCATE for a few rows.
     const names = ["resources", "grants", "waiters", "tombstones", "advisory"];
     const texts = names.map((name) => `DELETE FROM ${this.#schema}.${name}`);
     if (this.#variant?.shedlock) texts.push("DELETE FROM shedlock");
@@ -134,7 +136,7 @@ export class PostgresHarness implements Harness {
     const relay = await Relay.start((endpoint ?? server).port);
     const pool = quietPool({ port: relay.port, max: 3, idleTimeoutMillis: 0, Client });
     this.#pools.add(pool);
-    // All there will ever be, at once: laws count what is open before and after.
+    // Opens all sessions now, because laws count what is open before and after.
     const sessions = await Promise.all([1, 2, 3].map(() => pool.connect()));
     for (const session of sessions) session.release();
     const terms = { ...POSTGRES_DEFAULTS, listen };
@@ -147,8 +149,9 @@ export class PostgresHarness implements Harness {
   }
 
   /**
-   * With ShedLock's table, whose row keeps others out as well, both are needed. A session lock lasts
-   * until its session has been silent for the longest ttl of all its grants: for a grant's own at least.
+   * With ShedLock's table, whose row excludes others too, both must be alive. A session lock lasts
+   * until its session has been silent for the longest ttl of all its grants, which is at least the
+   * grant's own ttl.
    */
   #truthText(): string {
     const schema = this.#schema;
@@ -213,7 +216,7 @@ export class PostgresHarness implements Harness {
   }
 }
 
-/** What a routine gives comes in another shape. */
+/** Returns the answers of routines in a wrong shape. */
 function garblingClient(shape: () => string | null): typeof pg.Client {
   class GarblingClient extends pg.Client {
     override query(...args: unknown[]): never {
@@ -228,7 +231,7 @@ function garblingClient(shape: () => string | null): typeof pg.Client {
   return GarblingClient as unknown as typeof pg.Client;
 }
 
-/** As the tables of engines read it. */
+/** For the table of engines in the docs. */
 export function harness(): Harness {
   return new PostgresHarness("postgres", () => undefined);
 }

@@ -18,7 +18,7 @@ export function listServer(server: PostgresTestServer): ListServer {
       await server.admin.query("VACUUM ANALYZE holdfast.resources, holdfast.grants");
     },
     async rowsRead() {
-      // Sessions tell now and then what they have read; those of before this call are asked to.
+      // Sessions report their reads now and then; this makes earlier ones report.
       await server.admin.query("SELECT pg_sleep(1.2)");
       const { rows } = await server.admin.query(
         `SELECT coalesce(sum(idx_tup_fetch + seq_tup_read), 0)::int AS n FROM pg_stat_user_tables

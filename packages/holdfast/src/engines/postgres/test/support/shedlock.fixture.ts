@@ -4,10 +4,10 @@ import type { PostgresTestServer } from "./test-server.fixture.js";
 
 export const HOLD = { hold: "shedlock" } as const;
 
-// What ShedLock sends with database time, name and times in place of its parameters.
+// What ShedLock sends with database time; name and times stand for its parameters.
 const NOW = "timezone('utc', CURRENT_TIMESTAMP)";
 
-/** Its sessions are in one time zone and ours in another. */
+/** ShedLock's sessions and ours are in different time zones. */
 export function shedLockServer(server: PostgresTestServer): ShedLockServer {
   const theirs = server.pool({ options: "-c timezone=America/St_Johns" });
   const pool = { options: "-c timezone=Pacific/Kiritimati" };

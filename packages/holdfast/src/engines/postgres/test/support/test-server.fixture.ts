@@ -20,10 +20,10 @@ export interface OpenOptions extends Omit<PostgresEngineOptions, "client"> {
   readonly pool?: pg.PoolConfig;
 }
 
-/** What one it opens on the server of its file, closed with it. */
+/** What one test opens on the server of its file, closed with the test. */
 export class PostgresTestServer extends TestServer {
   readonly instance: PostgresServer;
-  /** Sees everything and is never disturbed. */
+  /** Sees everything; tests never disturb it. */
   readonly admin: pg.Pool;
 
   constructor(instance: PostgresServer) {
@@ -52,7 +52,7 @@ export class PostgresTestServer extends TestServer {
     return this.closesEngine(postgresEngine({ client, ...options }));
   }
 
-  /** As another process would have it: its own pool and its own connection for pushes. */
+  /** As another process would have it: its own pool and its own connection for notifications. */
   locks(options: OpenOptions = {}): Locks {
     return this.locksOn(this.engine(options));
   }
@@ -61,7 +61,7 @@ export class PostgresTestServer extends TestServer {
     return this.relayTo(this.instance.port);
   }
 
-  /** Waits until so many stand in line at the server. */
+  /** Waits until this many waiters are queued at the server. */
   async untilWaiters(resource: string, count: number): Promise<void> {
     await until(`${count} wait for ${resource}`, async () => {
       const text = "SELECT count(*)::int AS n FROM holdfast.waiters WHERE resource = $1";
@@ -75,7 +75,7 @@ export class PostgresTestServer extends TestServer {
   }
 }
 
-/** Plays one after the other on one server, each with resources of its own name. */
+/** Runs tests one after the other on one server, each with its own resource names. */
 export function describeWithPostgres(
   options: PostgresOptions,
   define: DefineTests<PostgresTestServer>,

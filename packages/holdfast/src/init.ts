@@ -3,11 +3,11 @@ import { type Known, refuseUnknown } from "./core/input/known-options.js";
 import { EngineError, HoldfastError, kindOf, show, UsageError } from "./errors.js";
 import type { EngineUrl } from "./url.js";
 
-/** False where everything was there already. */
+/** Returns false if everything existed already. */
 type InitUrl = (url: EngineUrl, wait: boolean) => Promise<boolean>;
 
 export interface InitOptions {
-  /** On a quorum: until no node is in quarantine any more. */
+  /** On a quorum: wait until no node is in quarantine any more. */
   readonly wait?: boolean;
 }
 
@@ -23,8 +23,8 @@ const ENGINES: Record<string, () => Promise<InitUrl>> = {
 };
 
 /**
- * Makes what an engine needs once before its first use, such as tables, as a user that may make them.
- * What is there already stays; what is of an older version is brought up to date. Says whether there was
+ * Creates what an engine needs before its first use, such as tables, as a user that may create
+ * them. What exists stays; what is of an older version is updated. Returns whether there was
  * anything to do.
  */
 export async function init(
@@ -39,13 +39,13 @@ export async function init(
   const text = target instanceof URL ? target.href : target;
   if (typeof text !== "string") throw new UsageError(`init takes a URL, got ${kindOf(text)}`);
   const url = readUrl(text);
-  // Refuses what no engine is known for.
+  // Throws for a URL that no engine knows.
   engineFor(url, text);
   const load = Object.hasOwn(ENGINES, url.scheme) ? ENGINES[url.scheme] : undefined;
   if (load === undefined) return "nothing to do";
-  const work = await load();
+  const initUrl = await load();
   try {
-    return (await work(url, wait)) ? "prepared" : "nothing to do";
+    return (await initUrl(url, wait)) ? "prepared" : "nothing to do";
   } catch (error) {
     if (error instanceof HoldfastError) throw error;
     const message = `${url.scheme}: ${error instanceof Error ? error.message : String(error)}`;

@@ -57,8 +57,8 @@ test("the latest heartbeat of a waiter is its enqueue until it sends another", (
   heartbeats.enqueue(late, 2_000);
   heartbeats.next(late, 3_000);
   const beat = heartbeats.next(late, 4_000);
-  const told = heartbeats.latest().map(({ ref, beat, since }) => [ref.resource, beat, since]);
-  assert.deepEqual(told, [
+  const latest = heartbeats.latest().map(({ ref, beat, since }) => [ref.resource, beat, since]);
+  assert.deepEqual(latest, [
     ["a", 0, 1_000],
     ["b", beat, 4_000],
   ]);

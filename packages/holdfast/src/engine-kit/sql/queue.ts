@@ -149,9 +149,9 @@ export class SqlQueue implements QueueFacet {
    * it let in. Delivers those grants: they were made after the call was sent.
    */
   deliverSuccessors(answer: RawAnswer, { startedAt }: Call): void {
-    const [kind, told] = list(answer, 2);
+    const [kind, successors] = list(answer, 2);
     oneOf(kind, "released", "withdrawn");
-    const grants = lists(told).map(([id, ...grant]) => {
+    const grants = lists(successors).map(([id, ...grant]) => {
       return { id: text(id), granted: granted(["granted", ...grant], startedAt) };
     });
     for (const { id, granted } of grants) this.#deliver(id, granted);

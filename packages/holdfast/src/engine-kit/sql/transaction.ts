@@ -36,7 +36,7 @@ export function fencedOut({ resource, token }: Sequence, where: string): FencedO
 
 /** ShedLock's own clients do not see what a transaction has not committed. */
 export const NOT_FOR_SHEDLOCK =
-  "these tables were made for ShedLock, whose clients know of no claim or fence in a transaction; use tables of our own";
+  "these tables were made for ShedLock, whose clients know of no claim or fence in a transaction; use Holdfast's own tables";
 
 /** Outside a transaction the lock would end with its own statement, and protect nothing. */
 export function noTransaction(begin: string): UsageError {

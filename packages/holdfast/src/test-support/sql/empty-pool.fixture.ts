@@ -10,7 +10,7 @@ interface SmallPool {
 }
 
 /** For a pool that lets callers wait. */
-export async function expectEmptyPoolTold(pool: SmallPool, resource: string): Promise<void> {
+export async function expectEmptyPoolReported(pool: SmallPool, resource: string): Promise<void> {
   const { locks } = pool;
   await (await locks.acquire(resource)).release();
   const busy = await pool.borrow();
@@ -29,12 +29,16 @@ export async function expectEmptyPoolTold(pool: SmallPool, resource: string): Pr
 }
 
 /** For a pool that gives up by itself. */
-export async function expectRefusingPoolTold(pool: SmallPool, resource: string): Promise<void> {
+export async function expectRefusingPoolReported(pool: SmallPool, resource: string): Promise<void> {
   const { locks } = pool;
   await (await locks.acquire(resource)).release();
   const busy = await pool.borrow();
-  const told = { effect: "none", reason: "other", message: /pool were in use; nothing was sent/ };
-  await assert.rejects(locks.tryAcquire(resource), told);
+  const failure = {
+    effect: "none",
+    reason: "other",
+    message: /pool were in use; nothing was sent/,
+  };
+  await assert.rejects(locks.tryAcquire(resource), failure);
   busy.release();
 }
 

@@ -25,13 +25,13 @@ export function keepsSecret(error: unknown, grantId: string): void {
 
 /** The events that were emitted during this work. */
 export async function eventsOf(work: () => Promise<unknown>): Promise<unknown[]> {
-  const told: unknown[] = [];
-  const hear = (event: unknown) => told.push(event);
-  subscribe("holdfast:failed", hear);
+  const reported: unknown[] = [];
+  const onFailed = (event: unknown) => reported.push(event);
+  subscribe("holdfast:failed", onFailed);
   try {
     await work();
   } finally {
-    unsubscribe("holdfast:failed", hear);
+    unsubscribe("holdfast:failed", onFailed);
   }
-  return told;
+  return reported;
 }

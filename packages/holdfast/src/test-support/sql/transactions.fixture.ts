@@ -57,7 +57,7 @@ export function testFences(it: TransactionIt): void {
     await session.query("ROLLBACK");
     await next.release();
     await session.query("BEGIN");
-    await assert.rejects(session.fence(next.sequencer), FencedOutError, "it was given back");
+    await assert.rejects(session.fence(next.sequencer), FencedOutError, "the lease was released");
     await session.query("ROLLBACK");
   });
 

@@ -23,9 +23,9 @@ export class SessionGrants {
   #timerAt = Infinity;
   #closed = false;
 
-  /** end releases grants whose ttl is over. */
-  constructor(end: (refs: readonly ReleaseRef[], startedAt: number) => Promise<unknown>) {
-    this.#release = end;
+  /** release ends grants whose ttl is over. */
+  constructor(release: (refs: readonly ReleaseRef[], startedAt: number) => Promise<unknown>) {
+    this.#release = release;
   }
 
   has(grantId: string): boolean {

@@ -8,7 +8,7 @@ import { Notifications } from "./notifications.js";
 
 describeWithPostgres({}, (it) => {
   it("notifications work from the moment when a late echo arrives", async (server) => {
-    const told: string[] = [];
+    const received: string[] = [];
     let returned = 0;
     let tell: (() => Promise<unknown>) | null = null;
     const { port } = server.instance;
@@ -16,7 +16,7 @@ describeWithPostgres({}, (it) => {
     const notify = (channel: string, word: string) =>
       server.admin.query("SELECT pg_notify($1, $2)", [channel, word]);
     const notifications = new Notifications(make as () => PgOwnClient, "changes", {
-      onPush: (message) => told.push(message),
+      onPush: (message) => received.push(message),
       onChange: () => {},
       onResume: () => returned++,
       // A slow server: it accepts the word at once, and delivers it later.
@@ -33,7 +33,7 @@ describeWithPostgres({}, (it) => {
       await until("notifications arrive", () => notifications.isReceiving);
       assert.equal(returned, 1);
       await notify(notifications.channel, "a push");
-      await until("a push arrives", () => told.length === 1);
+      await until("a push arrives", () => received.length === 1);
     } finally {
       notifications.close();
     }

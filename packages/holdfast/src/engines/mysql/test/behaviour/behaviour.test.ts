@@ -8,8 +8,8 @@ import { Locks } from "../../../../locks.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import {
-  expectEmptyPoolTold,
-  expectRefusingPoolTold,
+  expectEmptyPoolReported,
+  expectRefusingPoolReported,
 } from "../../../../test-support/sql/empty-pool.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { init, mysqlEngine } from "../../index.js";
@@ -166,9 +166,9 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
   it("deadlocks are retried and reported", async (server) => {
     const locks = server.locks();
     const lease = await locks.acquire("h");
-    const told: string[] = [];
-    const hear = (event: unknown) => told.push((event as { during: string }).during);
-    subscribe("holdfast:failed", hear);
+    const reported: string[] = [];
+    const onFailed = (event: unknown) => reported.push((event as { during: string }).during);
+    subscribe("holdfast:failed", onFailed);
     // Heavier than ours, so that the server rolls ours back: the weight is the number of changed
     // rows.
     const blocker = await server.pool().getConnection();
@@ -189,8 +189,8 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
     await blocker.query("ROLLBACK");
     blocker.release();
     assert.equal(await released, "released");
-    unsubscribe("holdfast:failed", hear);
-    assert.ok(told.includes("retry"), `told: ${told}`);
+    unsubscribe("holdfast:failed", onFailed);
+    assert.ok(reported.includes("retry"), `reported: ${reported}`);
   });
 
   it("the error for a missing or older schema names the call that helps", async (server) => {
@@ -237,13 +237,13 @@ describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
   it("an exhausted pool is reported, and what was not sent leaves nothing behind", async (server) => {
     const pool = server.pool({ connectionLimit: 1 });
     await using locks = new Locks(mysqlEngine({ client: pool }));
-    await expectEmptyPoolTold({ locks, borrow: () => pool.getConnection() }, "m");
+    await expectEmptyPoolReported({ locks, borrow: () => pool.getConnection() }, "m");
   });
 
   it("a pool that lets nobody wait is reported as exhausted", async (server) => {
     const pool = server.pool({ connectionLimit: 1, waitForConnections: false });
     await using locks = new Locks(mysqlEngine({ client: pool }));
-    await expectRefusingPoolTold({ locks, borrow: () => pool.getConnection() }, "n");
+    await expectRefusingPoolReported({ locks, borrow: () => pool.getConnection() }, "n");
   });
 
   it("an invalid pool or prefix is refused at once", async (server) => {

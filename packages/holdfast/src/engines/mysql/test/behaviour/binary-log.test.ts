@@ -23,7 +23,7 @@ describeWithMysql({ binaryLog: true }, (it) => {
     }
   });
 
-  it("a user that may not create functions there is told what is missing", async (server) => {
+  it("the error for a user that may not create functions says what is missing", async (server) => {
     await server.admin.query("CREATE USER maker; GRANT ALL ON holdfast_test.* TO maker");
     const client = server.pool({ user: "maker", connectionLimit: 1 });
     await assert.rejects(init(client, { prefix: "maker_" }), (error: unknown) => {

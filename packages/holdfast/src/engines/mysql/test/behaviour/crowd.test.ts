@@ -31,8 +31,8 @@ describeWithMysql({}, (it) => {
         const reader = () => claim(resource, { mode: "shared", limit });
         const writer = claim(resource);
         const sequence = { resource, mode: "shared", token } as const;
-        // An operation just before counts the holders for the next second. The update makes that
-        // second last.
+        // An operation just before counts the holders for the next second. The update extends that
+        // second.
         await engine.tryAcquire(claim(resource), now());
         await server.admin.query(`UPDATE holdfast_resources SET counted_us = ${DAY}`);
         let i = 3;
@@ -83,7 +83,7 @@ describeWithMysql({}, (it) => {
     const limit = 24;
     const held: ReturnType<typeof claim>[] = [];
     for (let i = 0; i < 300; i++) {
-      // Around the number at which it is no longer counted each time, and up to the limit.
+      // Around the number at which holders are no longer counted each time, and up to the limit.
       if (held.length > 0 && randomInt(100) < (i % 100 < 50 ? 35 : 65)) {
         const [one] = held.splice(randomInt(held.length), 1);
         await engine.release([{ ...one!, tombstoneMs: 0 }], now());

@@ -108,16 +108,16 @@ describeWithMysql({}, (it) => {
     const [mine, beside] = [claim("t"), claim("t2")];
     for (const one of [mine, beside]) await engine.tryAcquire(one, now());
     // On a busy machine the lock may last longer than a renewal waits.
-    const told: string[] = [];
-    for (let tries = 0; tries < 6 && told.at(-1) !== "renewed renewed"; tries++) {
+    const answers: string[] = [];
+    for (let tries = 0; tries < 6 && answers.at(-1) !== "renewed renewed"; tries++) {
       await user.query("START TRANSACTION");
       await lockGrant(user, "t");
       const asked = engine.renew([{ ...mine }, { ...beside }], now());
       await sleep(60);
       await user.query("ROLLBACK");
-      told.push((await asked).map(({ kind }) => kind).join(" "));
+      answers.push((await asked).map(({ kind }) => kind).join(" "));
     }
-    assert.equal(told.at(-1), "renewed renewed", told.join("; "));
+    assert.equal(answers.at(-1), "renewed renewed", answers.join("; "));
   });
 
   it("a transaction with an old snapshot does not see a taken resource as free", async (server) => {

@@ -33,7 +33,7 @@ describeWithMysql({}, (it) => {
         (UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.id'))), 2); END`);
     // Only letters: the server shows these bytes as they are.
     const grantId = Buffer.from("ABCDEFGHIJKLMNOP").toString("hex");
-    const told = await eventsOf(() =>
+    const events = await eventsOf(() =>
       assert.rejects(engine.tryAcquire(claim("b", { grantId }), now()), (error: EngineError) => {
         keepsSecret(error, grantId);
         assert.doesNotMatch(error.message, /ABCDEFGH/);
@@ -41,6 +41,6 @@ describeWithMysql({}, (it) => {
         return error.effect === "unknown";
       }),
     );
-    for (const event of told) keepsSecret(event, grantId);
+    for (const event of events) keepsSecret(event, grantId);
   });
 });

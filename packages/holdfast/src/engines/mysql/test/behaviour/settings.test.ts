@@ -18,7 +18,7 @@ const SETTINGS = `SELECT @@SESSION.time_zone AS zone, @@SESSION.innodb_lock_wait
 
 type AskEngine = (engine: Engine, resource: string, id: string) => Promise<unknown>;
 
-/** Calls that wait for whoever has locked this resource. */
+/** Calls that wait for the transaction that has locked this resource. */
 const CALLS: readonly AskEngine[] = [
   (engine, resource) => engine.tryAcquire(claim(resource), now()),
   (engine, resource, grantId) => engine.queue!.heartbeat([{ resource, grantId }], now()),

@@ -12,7 +12,7 @@ import { localPool } from "./harness.fixture.js";
 
 export interface OpenOptions extends Omit<MysqlEngineOptions, "client"> {
   readonly pool?: mysql.PoolOptions;
-  /** In place of a pool of its own. */
+  /** Used instead of a new pool. */
   readonly client?: mysql.Pool;
 }
 

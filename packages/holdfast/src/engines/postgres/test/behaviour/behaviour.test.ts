@@ -97,9 +97,9 @@ describeWithPostgres({}, (it) => {
   it("serializable sessions contend like others: nothing is rolled back", async (server) => {
     const pool = { options: "-c default_transaction_isolation=serializable" };
     const clients = [1, 2, 3, 4, 5].map(() => server.locks({ pool }));
-    const told: string[] = [];
-    const hear = (event: unknown) => told.push((event as { during: string }).during);
-    subscribe("holdfast:failed", hear);
+    const reported: string[] = [];
+    const onFailed = (event: unknown) => reported.push((event as { during: string }).during);
+    subscribe("holdfast:failed", onFailed);
     const inside = { e1: 0, e2: 0 };
     const work = clients.flatMap((locks) =>
       Array.from({ length: 8 }, async (_, i) => {
@@ -114,8 +114,8 @@ describeWithPostgres({}, (it) => {
         await lease.release();
       }),
     );
-    await Promise.all(work).finally(() => unsubscribe("holdfast:failed", hear));
-    assert.deepEqual(told, []);
+    await Promise.all(work).finally(() => unsubscribe("holdfast:failed", onFailed));
+    assert.deepEqual(reported, []);
   });
 
   it("a renewal that meets a revocation answers revoked", async (server) => {

@@ -90,7 +90,7 @@ describeWithPostgres({ settings: ["autovacuum=off"] }, (it) => {
     const client = await server.client();
     await clear(server);
     await plant(client, PLANTED);
-    // Not the first time: that reads what routines and tables are.
+    // Measured from the second time on: the first time reads the catalogue.
     const blocks: number[] = [];
     for (let i = 1; i <= TIMES; i++) {
       const nothing = await blocksOf(client, SWEEP);
@@ -125,7 +125,7 @@ async function all(statements: readonly Statement[], client: pg.Client): Promise
   for (const statement of statements) await client.query(...statement);
 }
 
-/** As if it had been given an hour ago and never renewed. */
+/** Makes the grant look as if it was given an hour ago and never renewed. */
 async function expire(client: pg.Client, n: number): Promise<void> {
   const ago = "now() - interval '1 hour'";
   await client.query(`
@@ -133,7 +133,7 @@ async function expire(client: pg.Client, n: number): Promise<void> {
     UPDATE holdfast.resources SET due_at = ${ago} WHERE name = 'planted-${n}'`);
 }
 
-/** As new, and known to be empty. */
+/** Empties the tables, and lets the planner know it. */
 async function clear({ admin }: PostgresTestServer): Promise<void> {
   const tables = ["resources", "grants", "waiters", "tombstones"].map((name) => `holdfast.${name}`);
   await admin.query(`TRUNCATE ${tables}`);

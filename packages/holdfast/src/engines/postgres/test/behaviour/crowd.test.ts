@@ -74,7 +74,7 @@ describeWithPostgres({ settings: ["autovacuum=off"] }, (it) => {
           "the last one's heartbeat": await read(client, beat(ids[n - 1]!)),
           "the last one's repeat": await read(client, run("enqueue", name, { id: ids[n - 1]! })),
           withdrawal: await read(client, run("withdraw", name, { id: ids[n >> 1]! })),
-          // Readers come in together, all of them.
+          // All readers are let in together.
           ...(shared ? {} : { release: await read(client, run("release", name, { id: holder })) }),
         };
       };
@@ -112,7 +112,7 @@ describeWithPostgres({ settings: ["autovacuum=off"] }, (it) => {
     const limit = 24;
     const held: ReturnType<typeof claim>[] = [];
     for (let i = 0; i < 400; i++) {
-      // Around the number at which it begins to be kept, and up to the limit.
+      // Around the number at which the count begins to be stored, and up to the limit.
       if (held.length > 0 && randomInt(100) < (i % 100 < 50 ? 35 : 65)) {
         const [one] = held.splice(randomInt(held.length), 1);
         await engine.release([{ ...one!, tombstoneMs: 0 }], now());
@@ -146,7 +146,7 @@ function compare(few: Record<string, number>, many: Record<string, number>): voi
   }
 }
 
-/** The rows that a statement reads, the second time: the first one counts those who hold. */
+/** The rows that a statement reads the second time. The first time also counts the holders. */
 async function read(client: pg.Client, [text, values]: Statement): Promise<number> {
   await client.query("BEGIN");
   const before = (await client.query(READ)).rows[0].n;
@@ -156,11 +156,11 @@ async function read(client: pg.Client, [text, values]: Statement): Promise<numbe
   return rows;
 }
 
-/** An operation just before, as there is one where many hold: it counts them for the next second. */
+/** Runs an operation just before: it counts the holders for the next second. */
 async function settle(client: pg.Client, name: string, id: string, limit: number): Promise<void> {
   await client.query(...run("acquire", name, { id, shared: true, limit }));
   await client.query(...run("acquire", name, { shared: true, limit: limit + 1 }));
-  // As if it were always that second.
+  // Extends that second.
   await client.query(
     "UPDATE holdfast.resources SET counted_until = now() + interval '1 hour' WHERE name = $1",
     [name],

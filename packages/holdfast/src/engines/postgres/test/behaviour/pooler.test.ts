@@ -10,9 +10,10 @@ import { describeWithPostgres } from "../support/test-server.fixture.js";
 describeWithPostgres({}, (it) => {
   it("behind a transaction pooler LISTEN receives nothing, which is reported once, and waiters poll", async (server) => {
     await using pooler = await startPgbouncer({ target: server.instance.port });
-    const told: string[] = [];
-    const hear = (event: unknown) => told.push(String((event as { error: Error }).error.message));
-    subscribe("holdfast:failed", hear);
+    const reported: string[] = [];
+    const onFailed = (event: unknown) =>
+      reported.push(String((event as { error: Error }).error.message));
+    subscribe("holdfast:failed", onFailed);
     const [ours, other] = [
       server.locks({ port: pooler.port }),
       server.locks({ port: pooler.port }),
@@ -20,8 +21,11 @@ describeWithPostgres({}, (it) => {
     const held = await other.acquire("a");
     const waiting = ours.acquire("a");
     await server.untilWaiters("a", 1);
-    await until("both are told", () => told.filter((text) => /pooler/.test(text)).length === 2);
-    unsubscribe("holdfast:failed", hear);
+    await until(
+      "both are reported",
+      () => reported.filter((text) => /pooler/.test(text)).length === 2,
+    );
+    unsubscribe("holdfast:failed", onFailed);
     await held.release();
     await (await waiting).release();
     // The head of the queue polls.

@@ -28,15 +28,15 @@ describeWithPostgres({}, (it) => {
       await engine.check({ resource: "warm", mode: "exclusive", token: 1n }, now());
       await server.admin.query(SPOIL(state));
       const held = claim("a");
-      const told = await eventsOf(() =>
+      const events = await eventsOf(() =>
         assert.rejects(engine.tryAcquire(held, now()), (error: EngineError) => {
           keepsSecret(error, held.grantId);
           const { code } = error.cause as { code?: string };
           return error instanceof EngineError && code === state;
         }),
       );
-      assert.equal(told.length > 0, state === "40001", "retries are told");
-      for (const event of told) keepsSecret(event, held.grantId);
+      assert.equal(events.length > 0, state === "40001", "retries are reported");
+      for (const event of events) keepsSecret(event, held.grantId);
       await server.admin.query(
         "DROP TRIGGER spoil ON holdfast.grants; DROP TRIGGER spoil ON holdfast.advisory",
       );

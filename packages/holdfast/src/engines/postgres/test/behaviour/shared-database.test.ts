@@ -55,7 +55,7 @@ describeWithPostgres({}, (it) => {
       await using locks = new Locks(postgresEngine({ client: pool }));
       const kept = await locks.acquire("kept", { ttlMs: 6_000 });
       for (let i = 0; i < 8; i++) await (await locks.acquire(`warm-${i}`)).release();
-      // All sessions there are.
+      // All sessions of the pool.
       const sessions = [await pool.connect(), await pool.connect()];
       for (const session of sessions) await session.query(words);
       for (const session of sessions) session.release();

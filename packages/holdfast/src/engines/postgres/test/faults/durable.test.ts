@@ -56,13 +56,13 @@ describeWithPostgres({ durable: true, env: gate.env }, (it) => {
   });
 });
 
-/** Until it is disposed of. */
+/** Keeps the gate closed until it is disposed of. */
 function closed(): AsyncDisposable {
   gate.close();
   return { [Symbol.asyncDispose]: async () => gate.open() };
 }
 
-/** Answered, and not before the log may be written. */
+/** Asserts that the answer arrives, but not before the log may be written. */
 async function expectLate(ask: () => Promise<unknown>): Promise<void> {
   let answered = false;
   const asked = async () => {

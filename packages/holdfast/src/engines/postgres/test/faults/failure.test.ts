@@ -8,8 +8,8 @@ import { Locks } from "../../../../locks.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import {
-  expectEmptyPoolTold,
-  expectRefusingPoolTold,
+  expectEmptyPoolReported,
+  expectRefusingPoolReported,
   untilNothingIsLeft,
 } from "../../../../test-support/sql/empty-pool.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
@@ -19,7 +19,7 @@ import { describeWithPostgres } from "../support/test-server.fixture.js";
 const LISTENERS =
   "SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()";
 
-/** Routines of versions 2 to 4 that later versions do not have. */
+/** Routines that version 2 or 4 had and later versions do not have. */
 const OLD_ROUTINES = [
   "holders(text, timestamptz)",
   "list(text, integer)",
@@ -110,7 +110,7 @@ describeWithPostgres({}, (it) => {
   it("an exhausted pool is reported, and what was not sent leaves nothing behind", async (server) => {
     const pool = server.pool({ max: 1 });
     await using locks = new Locks(postgresEngine({ client: pool, listen: false }));
-    await expectEmptyPoolTold({ locks, borrow: () => pool.connect() }, "d");
+    await expectEmptyPoolReported({ locks, borrow: () => pool.connect() }, "d");
   });
 
   it("a claim with a long timeout outlives the schema check of one with a short timeout", async (server) => {
@@ -127,7 +127,7 @@ describeWithPostgres({}, (it) => {
   it("a pool that gives up on a session by itself is reported as exhausted", async (server) => {
     const pool = server.pool({ max: 1, connectionTimeoutMillis: 100 });
     await using locks = new Locks(postgresEngine({ client: pool, listen: false }));
-    await expectRefusingPoolTold({ locks, borrow: () => pool.connect() }, "e");
+    await expectRefusingPoolReported({ locks, borrow: () => pool.connect() }, "e");
   });
 
   it("a statement that outlives its deadline leaves nothing behind", async (server) => {
@@ -166,9 +166,9 @@ describeWithPostgres({}, (it) => {
   it("a deadlock is retried and reported", async (server) => {
     const locks = server.locks();
     await (await locks.acquire("g")).release();
-    const told: string[] = [];
-    const hear = (event: unknown) => told.push((event as { during: string }).during);
-    subscribe("holdfast:failed", hear);
+    const reported: string[] = [];
+    const onFailed = (event: unknown) => reported.push((event as { during: string }).during);
+    subscribe("holdfast:failed", onFailed);
     // Our statement has locked the resource and wants the grant; the other one has locked the grant
     // and wants the resource.
     const lease = await locks.acquire("g");
@@ -187,8 +187,8 @@ describeWithPostgres({}, (it) => {
     await Promise.race([blocked, sleep(9_000, null, { ref: false })]);
     await blocker.query("ROLLBACK");
     assert.equal(await released, "released");
-    unsubscribe("holdfast:failed", hear);
-    assert.ok(told.includes("retry"), `told: ${told}`);
+    unsubscribe("holdfast:failed", onFailed);
+    assert.ok(reported.includes("retry"), `reported: ${reported}`);
   });
 
   it("the error for a missing schema names the call that creates it, and the schema is found afterwards", async (server) => {

@@ -5,7 +5,8 @@ import { describeWithPostgres } from "../support/test-server.fixture.js";
 describeWithPostgres({ durable: true }, (it) => {
   it("kill -9 under load: no stale write is accepted, tokens rise, waiters go on", (server) => {
     const pool = server.pool({ max: 6 });
-    // Also of a session that is being given back; its statements tell us anyway.
+    // Also ignores errors of a session that is being returned to the pool; its statements fail
+    // anyway.
     pool.on("connect", (client) => client.on("error", () => {}));
     pool.on("error", () => {});
     return surviveKills({

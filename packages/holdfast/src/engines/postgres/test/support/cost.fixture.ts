@@ -19,7 +19,7 @@ export async function blocksOf(client: pg.Client, [text, values]: Statement): Pr
   return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"];
 }
 
-/** The median of a few: one operation in a hundred sweeps, and the first of a session makes plans. */
+/** The median of a few, because some operations sweep, and the first of a session makes plans. */
 export async function blocksOfCycle(
   client: pg.Client,
   next: () => [Statement, Statement],

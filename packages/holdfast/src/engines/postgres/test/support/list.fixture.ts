@@ -18,7 +18,7 @@ export function listServer(server: PostgresTestServer): ListServer {
       await server.admin.query("VACUUM ANALYZE holdfast.resources, holdfast.grants");
     },
     async rowsRead() {
-      // Sessions report their reads now and then; this makes earlier ones report.
+      // Sessions report their reads with a delay; this waits until earlier reads are reported.
       await server.admin.query("SELECT pg_sleep(1.2)");
       const { rows } = await server.admin.query(
         `SELECT coalesce(sum(idx_tup_fetch + seq_tup_read), 0)::int AS n FROM pg_stat_user_tables

@@ -94,7 +94,7 @@ must be *correct* need a [fence](../fencing.md) where the data lives on every en
 majority decides (etcd, ZooKeeper) or that your data is in.
 
 ${table(["take", "when"], choice)}
-\`init\` is \`npx @holdfast/cli init URL\`, or \`prepare(url)\` in a program: [what it makes](../command-line.md#init).
+\`init\` is \`npx @holdfast/cli init URL\`, or \`init(url)\` in a program: [what it makes](../command-line.md#init).
 
 ## Side by side
 

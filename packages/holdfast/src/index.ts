@@ -32,7 +32,7 @@ export {
 } from "./errors.js";
 export { channels, type EventName, type Events } from "./events.js";
 export { formatSequencer, parseSequencer } from "./fencing/sequencer.js";
-export { type PrepareOptions, prepare } from "./init.js";
+export { type InitOptions, init } from "./init.js";
 export { type ListOptions, Locks, type RevokeOptions } from "./locks.js";
 export {
   ACQUIRE_DEFAULTS,

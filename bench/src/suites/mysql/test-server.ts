@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { startMariadb } from "@holdfast/servers";
-import { createSchema } from "holdfast/mysql";
+import { init } from "holdfast/mysql";
 import mysql, { type RowDataPacket } from "mysql2/promise";
 import type { Ground } from "../../measuring/suite.js";
 
@@ -37,7 +37,7 @@ export async function openGround(
   await founder.end();
   const url = new URL(name, serverUrl).href;
   const pool = mysql.createPool({ uri: url, connectionLimit: 1 });
-  await createSchema(pool);
+  await init(pool);
   let own = 0;
   const ask = async (text: string) => {
     own++;

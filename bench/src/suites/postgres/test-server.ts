@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { startPostgres } from "@holdfast/servers";
-import { createSchema } from "holdfast/postgres";
+import { init } from "holdfast/postgres";
 import pg from "pg";
 import type { Ground } from "../../measuring/suite.js";
 
@@ -50,7 +50,7 @@ export async function openGround(
   const url = new URL(name, serverUrl).href;
   const client = await connected(url);
   await client.query("CREATE EXTENSION pg_stat_statements");
-  await createSchema(client);
+  await init(client);
   return {
     url,
     roundTrip: () => client.query("SELECT 1"),

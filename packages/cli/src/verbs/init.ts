@@ -1,4 +1,4 @@
-import { connect, EngineError, prepare, UsageError } from "holdfast";
+import { connect, EngineError, init as initBackend, UsageError } from "holdfast";
 import { EXIT } from "../exit-codes.js";
 import { readArguments } from "../input/arguments.js";
 import { readUrl } from "../input/engine-url.js";
@@ -11,7 +11,7 @@ const OPTIONS = {
   help: { type: "boolean", short: "h" },
 } as const;
 
-type Outcome = Awaited<ReturnType<typeof prepare>>;
+type Outcome = Awaited<ReturnType<typeof initBackend>>;
 
 const SQL = /^(postgres|postgresql|mysql):/i;
 
@@ -22,7 +22,7 @@ export async function init(args: readonly string[]): Promise<number> {
   const json = flags.has("json");
   try {
     const wait = flags.has("wait");
-    const outcome = await prepare(url, { wait });
+    const outcome = await initBackend(url, { wait });
     const grants = SQL.test(url) && !(await mayUse(url)) ? missingGrants(url) : null;
     const usable = SQL.test(url) ? { usable: grants === null } : {};
     const missing = grants === null ? {} : { grants };

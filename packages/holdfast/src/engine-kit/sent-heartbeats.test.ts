@@ -1,11 +1,12 @@
-// A push names the heartbeat after which its grant was made, and its life counts from where that one
-// was sent. A number that is used twice would date an early grant to a late instant.
+// A push names the heartbeat after which its grant was made. The grant's validity counts from the
+// moment when that heartbeat was sent. A number that is used twice would date an early grant to a
+// late instant.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { claim } from "../test-support/claim.fixture.js";
 import { SentHeartbeats } from "./sent-heartbeats.js";
 
-test("a number is never used again for a grant, however often its waiter is forgotten", () => {
+test("a heartbeat number is never used twice, however often its waiter is forgotten", () => {
   const heartbeats = new SentHeartbeats();
   const ref = claim("a");
   const used = new Set<number>();
@@ -14,10 +15,10 @@ test("a number is never used again for a grant, however often its waiter is forg
     heartbeats.forget(ref.grantId);
   }
   assert.equal(used.size, 9);
-  assert.ok(!used.has(0), "which is the number of an enqueue without one");
+  assert.ok(!used.has(0), "0 is the number of an enqueue that carries none");
 });
 
-test("a push is dated by the heartbeat that it names, and by no other", () => {
+test("a push is dated by the heartbeat that it names", () => {
   const heartbeats = new SentHeartbeats();
   const ref = claim("a");
   const first = heartbeats.next(ref, 1_000);
@@ -41,7 +42,7 @@ test("an enqueue without a number keeps its first instant when it is repeated", 
   assert.equal(heartbeats.at(ref.grantId, 0)?.since, 1_000);
 });
 
-test("of many heartbeats the first and the last eight can be counted from", () => {
+test("the first and the last eight heartbeats of a waiter are remembered", () => {
   const heartbeats = new SentHeartbeats();
   const ref = claim("a");
   const beats = Array.from({ length: 12 }, (_, at) => heartbeats.next(ref, at));
@@ -56,8 +57,8 @@ test("the latest heartbeat of a waiter is its enqueue until it sends another", (
   heartbeats.enqueue(late, 2_000);
   heartbeats.next(late, 3_000);
   const beat = heartbeats.next(late, 4_000);
-  const told = heartbeats.latest().map(({ ref, beat, since }) => [ref.resource, beat, since]);
-  assert.deepEqual(told, [
+  const latest = heartbeats.latest().map(({ ref, beat, since }) => [ref.resource, beat, since]);
+  assert.deepEqual(latest, [
     ["a", 0, 1_000],
     ["b", beat, 4_000],
   ]);

@@ -1,12 +1,12 @@
 import { GenerationalMap } from "../core/runtime/generational-map.js";
 import type { GrantRef } from "../engine.js";
 
-// A waiter sends a heartbeat at a time; a few may be under way when answers are slow.
-const REMEMBERED = 8;
+// A waiter sends one heartbeat at a time, but several may be in flight when answers are slow.
+const MAX_REMEMBERED = 8;
 
 interface Waiter {
   readonly ref: GrantRef;
-  /** The number of the first heartbeat of it that we sent, which is its enqueue as a rule; and when. */
+  /** The number of its first heartbeat, which is usually its enqueue, and when that was sent. */
   readonly first: number;
   readonly startedAt: number;
   /** When each later heartbeat was sent. */
@@ -21,16 +21,18 @@ export interface SentHeartbeat {
 }
 
 /**
- * Our waiters in the queues of a backend, and when their heartbeats were sent. A push names the
- * heartbeat after which its grant was made: the grant's life counts from where that one was sent.
+ * This process's waiters in the queues of a backend, and when their heartbeats were sent. A push
+ * names the heartbeat after which its grant was made. The grant's validity counts from the moment
+ * when that heartbeat was sent.
  */
 export class SentHeartbeats {
   readonly #waiters = new GenerationalMap<string, Waiter>();
   /**
-   * Of all heartbeats here, from 1: a waiter that was forgotten may stand in line again, and a push that
-   * names a heartbeat of before must not be dated to one that was sent later.
+   * Counts all heartbeats of this object, from 1. A forgotten waiter may enter the queue again,
+   * and a push that names one of its old heartbeats must not be dated to a newer one. So no number
+   * is used twice.
    */
-  #last = 0;
+  #lastNumber = 0;
 
   get waiters(): GrantRef[] {
     return this.#waiters.values().map((waiter) => waiter.ref);
@@ -40,17 +42,20 @@ export class SentHeartbeats {
     return this.#waiters.get(grantId)?.ref ?? null;
   }
 
-  /** For a backend that takes no number with an enqueue: it has number 0. False for a known waiter. */
+  /**
+   * For a backend whose enqueue carries no number: the enqueue gets number 0. False if the waiter
+   * is known.
+   */
   enqueue({ resource, grantId }: GrantRef, startedAt: number): boolean {
-    // A repeated enqueue keeps the earlier instant: the first one may be the one that arrived.
+    // A repeated enqueue keeps the earlier instant: the first request may be the one that arrived.
     if (this.#waiters.get(grantId) !== undefined) return false;
     this.#waiters.add(grantId, { ref: { resource, grantId }, first: 0, startedAt, sent: null });
     return true;
   }
 
-  /** Gives the number of an enqueue or another heartbeat. No other has it, of this waiter or any. */
+  /** Gives the number of an enqueue or heartbeat. No other heartbeat of any waiter has it. */
   next(ref: GrantRef, startedAt: number): number {
-    const beat = ++this.#last;
+    const beat = ++this.#lastNumber;
     const waiter = this.#waiters.get(ref.grantId);
     if (waiter === undefined) {
       this.#waiters.add(ref.grantId, { ref, first: beat, startedAt, sent: null });
@@ -59,15 +64,15 @@ export class SentHeartbeats {
     waiter.sent ??= new Map();
     waiter.sent.set(beat, startedAt);
     for (const old of waiter.sent.keys()) {
-      if (waiter.sent.size <= REMEMBERED) break;
+      if (waiter.sent.size <= MAX_REMEMBERED) break;
       waiter.sent.delete(old);
     }
     return beat;
   }
 
   /**
-   * The waiter and when this heartbeat of it was sent; null for one we do not know, or a heartbeat too
-   * long ago to count from.
+   * The waiter, and when this heartbeat of it was sent. Null if the waiter is unknown, or if the
+   * heartbeat is so old that it was forgotten.
    */
   at(grantId: string, beat: number): { readonly ref: GrantRef; readonly since: number } | null {
     const waiter = this.#waiters.get(grantId);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { EngineError } from "../errors.js";
 import { failed, settleEach } from "./settle-each.js";
 
-test("one that fails does not decide for the others, and answers stay in their order", async () => {
+test("a failing ref does not affect the others, and answers keep their order", async () => {
   const refused = new EngineError("refused", { effect: "none", retryable: true });
   const answers = await settleEach([3, 0, 1], async (ref) => {
     for (let turns = 0; turns < ref; turns++) await null;
@@ -17,7 +17,7 @@ test("one that fails does not decide for the others, and answers stay in their o
   ]);
 });
 
-test("what throws before it is asked is an answer, too", async () => {
+test("an error thrown synchronously becomes an answer", async () => {
   const broken = new TypeError("broken");
   const [answer] = await settleEach([1], () => {
     throw broken;
@@ -25,7 +25,7 @@ test("what throws before it is asked is an answer, too", async () => {
   assert.deepEqual(answer, { kind: "failed", effect: "unknown", error: broken });
 });
 
-test("what is thrown is explained, and is an error in any case", async () => {
+test("a thrown value is explained, and always becomes an Error", async () => {
   const ask = () => Promise.reject("no error");
   const [plain] = await settleEach([1], ask);
   assert.equal(plain?.error.message, "no error");
@@ -33,7 +33,7 @@ test("what is thrown is explained, and is an error in any case", async () => {
   assert.deepEqual(await settleEach([1], ask, () => explained), [failed(explained)]);
 });
 
-test("only the engine's own errors say that nothing was done", () => {
+test("only an EngineError can say that nothing was done", () => {
   assert.equal(failed(new Error("any")).effect, "unknown");
   for (const effect of ["none", "unknown"] as const) {
     assert.equal(failed(new EngineError("own", { effect, retryable: true })).effect, effect);

@@ -1,7 +1,9 @@
 import type { Failed } from "../engine.js";
 import { EngineError } from "../errors.js";
 
-/** An answer for each; one that fails is an answer too, and does not decide for the others. */
+/**
+ * Asks for each ref. A failure becomes the answer for its own ref and does not affect the others.
+ */
 export function settleEach<R, A>(
   refs: readonly R[],
   ask: (ref: R) => Promise<A>,
@@ -17,7 +19,7 @@ export function settleEach<R, A>(
   return Promise.all(refs.map(settled));
 }
 
-/** One of a batch that could not be answered. */
+/** The answer for one ref of a batch whose call failed. */
 export function failed(error: Error): Failed {
   return { kind: "failed", effect: error instanceof EngineError ? error.effect : "unknown", error };
 }

@@ -18,7 +18,7 @@ import mysql from "mysql2/promise";
 import pg from "pg";
 import { connect } from "../connect.js";
 import { EngineError, type FailureReason } from "../errors.js";
-import { prepare } from "../init.js";
+import { init } from "../init.js";
 
 const [RIGHT, WRONG] = ["right-secret", "wrong-secret"];
 // Far below the 5 s for which a server that is away is waited for, and far above a round trip.
@@ -109,7 +109,7 @@ describe("reasons", { concurrency: 2 }, () => {
         ...{ reason: "not-prepared", retryable: true },
         message: /npx @holdfast\/cli init/,
       });
-      await prepare(`redlock://${hosts}`);
+      await init(`redlock://${hosts}`);
       await Promise.all(servers.map(({ port }) => withoutScripts(port)));
       await tells(() => lockAt(`redlock://weak:${RIGHT}@${hosts}`), {
         ...{ reason: "rights", retryable: false, message: /may not/ },
@@ -117,7 +117,7 @@ describe("reasons", { concurrency: 2 }, () => {
       await Promise.all(servers.map(({ port }) => closeTo(port)));
       for (const user of [`:${WRONG}@`, ""]) {
         await tells(() => connect(`redlock://${user}${hosts}`), password);
-        await tells(() => prepare(`redlock://${user}${hosts}`), password);
+        await tells(() => init(`redlock://${user}${hosts}`), password);
       }
     } finally {
       await Promise.all(servers.map((server) => server.stop()));
@@ -156,13 +156,13 @@ describe("reasons", { concurrency: 2 }, () => {
       });
       const database = { reason: "no-database", retryable: false, message: /"nowhere"/ } as const;
       await tells(() => connect(`postgres://postgres@${at}/nowhere`), database);
-      await tells(() => prepare(`postgres://postgres@${at}/nowhere`), database);
-      await tells(() => prepare(`postgres://bare@${at}/postgres`), rights);
+      await tells(() => init(`postgres://postgres@${at}/nowhere`), database);
+      await tells(() => init(`postgres://bare@${at}/postgres`), rights);
       await tells(() => connect(`postgres://nobody@${at}/postgres`), password);
-      await prepare(`postgres://postgres@${at}/postgres?hold=advisory`);
+      await init(`postgres://postgres@${at}/postgres?hold=advisory`);
       await lockAt(`postgres://postgres@${at}/postgres?hold=advisory`);
-      await prepare(`postgres://postgres@${at}/postgres`);
-      assert.equal(await prepare(`postgres://bare@${at}/postgres`), "nothing to do");
+      await init(`postgres://postgres@${at}/postgres`);
+      assert.equal(await init(`postgres://bare@${at}/postgres`), "nothing to do");
       await tells(() => lockAt(`postgres://bare@${at}/postgres`), rights);
       // From here on a password is asked for.
       const rules = join(server.folder, "data/pg_hba.conf");
@@ -192,9 +192,9 @@ describe("reasons", { concurrency: 2 }, () => {
       });
       const database = { reason: "no-database", retryable: false, message: /"nowhere"/ } as const;
       await tells(() => connect(`mysql://root@${at}/nowhere`), database);
-      await tells(() => prepare(`mysql://root@${at}/nowhere`), database);
-      await tells(() => prepare(`mysql://app:${RIGHT}@${at}/locks`), rights);
-      await prepare(`mysql://root@${at}/locks`);
+      await tells(() => init(`mysql://root@${at}/nowhere`), database);
+      await tells(() => init(`mysql://app:${RIGHT}@${at}/locks`), rights);
+      await init(`mysql://root@${at}/locks`);
       await tells(() => lockAt(`mysql://app:${RIGHT}@${at}/locks`), rights);
       await tells(() => connect(`mysql://app:${WRONG}@${at}/locks`), password);
       await tells(() => connect(`mysql://app@${at}/locks`), password);

@@ -11,7 +11,7 @@ import { redisEngine } from "../../engines/redis/index.js";
 import { sqliteEngine } from "../../engines/sqlite/index.js";
 import { zookeeperEngine } from "../../engines/zookeeper/index.js";
 import { UsageError } from "../../errors.js";
-import { prepare } from "../../init.js";
+import { init } from "../../init.js";
 import { Locks } from "../../locks.js";
 
 const URL_WITH_SECRET = "postgres://app:s3cr3t@127.0.0.1:1/db";
@@ -55,7 +55,7 @@ const REFUSED: readonly (readonly [string, Call, unknown, RegExp])[] = [
   ["connect", connect, "memory://x", /memory: takes nothing after the colon, got "\/\/x"/],
   ["connect", connect, Promise.resolve(new Pool()), /got a promise; await it/],
   ["connect", connect, undefined, /got nothing/],
-  ["prepare", prepare, new Pool(), /prepare takes a URL, got an object of class Pool/],
+  ["init", init, new Pool(), /init takes a URL, got an object of class Pool/],
   ["new Locks", (x) => new Locks(x), URL_WITH_SECRET, /takes an engine, .*connect\(url\)/],
   ["new Locks", (x) => new Locks(x), new Pool(), /postgresEngine\(\{ client \}\)/],
   ["new Locks", (x) => new Locks(x), undefined, /takes an engine, .*got nothing/],
@@ -72,8 +72,8 @@ const REFUSED: readonly (readonly [string, Call, unknown, RegExp])[] = [
   ["postgresEngine", pg.postgresEngine, { client: URL_WITH_SECRET }, /client must be .*a string/],
   ["postgresEngine", pg.postgresEngine, { foo: 1 }, /it knows client, schema/],
   ["postgresEngine", pg.postgresEngine, { client: createClient() }, /got .* class RedisClient$/],
-  ["createSchema", pg.createSchema, URL_WITH_SECRET, /client must be .*a string.*prepare\(url\)/],
-  ["createSchema", pg.createSchema, undefined, /client must be .*got nothing/],
+  ["init", pg.init, URL_WITH_SECRET, /client must be .*a string.*init\(url\)/],
+  ["init", pg.init, undefined, /client must be .*got nothing/],
   ["a fence", (x) => pg.fenceInTransaction(x, "exclusive:1:a"), URL_WITH_SECRET, /client must be/],
   ["a fence", (x) => pg.fenceInTransaction(x, "exclusive:1:a"), undefined, /client must be/],
   ["a claim", (x) => pg.claimInTransaction(x, "a"), undefined, /client must be/],
@@ -82,7 +82,7 @@ const REFUSED: readonly (readonly [string, Call, unknown, RegExp])[] = [
   ["mysqlEngine", my.mysqlEngine, new MysqlPool(), /write mysqlEngine\(\{ client \}\)/],
   ["mysqlEngine", my.mysqlEngine, {}, /client must be .*got nothing/],
   ["mysqlEngine", my.mysqlEngine, { foo: 1 }, /it knows client, prefix/],
-  ["createSchema", my.createSchema, URL_WITH_SECRET, /client must be .*a string.*prepare\(url\)/],
+  ["init", my.init, URL_WITH_SECRET, /client must be .*a string.*init\(url\)/],
   ["a fence", (x) => my.fenceInTransaction(x, "exclusive:1:a"), URL_WITH_SECRET, /must be/],
   ["a fence", (x) => my.fenceInTransaction(x, "exclusive:1:a"), undefined, /must be/],
   ["a claim", (x) => my.claimInTransaction(x, "a"), undefined, /must be/],
@@ -121,6 +121,6 @@ for (const [name, call, given, says] of REFUSED) {
 test("a URL object is as good as its text", async () => {
   await using locks = await connect(new URL("memory:"));
   assert.equal(locks.engine.name, "memory");
-  assert.equal(await prepare(new URL("memory:")), "nothing to do");
+  assert.equal(await init(new URL("memory:")), "nothing to do");
   await assert.rejects(connect(new URL("redsi://u:s3cr3t@h")), /did you mean "redis:/);
 });

@@ -10,7 +10,7 @@ import { redisEngine } from "../../engines/redis/index.js";
 import { sqliteEngine } from "../../engines/sqlite/index.js";
 import { zookeeperEngine } from "../../engines/zookeeper/index.js";
 import { UsageError } from "../../errors.js";
-import { prepare } from "../../init.js";
+import { init } from "../../init.js";
 import { Locks } from "../../locks.js";
 import { exponential, fixed } from "../acquiring/retry.js";
 import type { Lease } from "../holding/lease.js";
@@ -31,7 +31,7 @@ const CALLS: readonly (readonly [
   ["defaults", () => connect("memory:", { defaults: MISSPELT }), /ttlMs/],
   ["cohort", () => connect("memory:", { cohort: MISSPELT }), /handOvers/],
   ["new Locks", () => new Locks(memoryEngine(), MISSPELT), /drift/],
-  ["prepare", () => prepare("memory:", MISSPELT), /wait/],
+  ["init", () => init("memory:", MISSPELT), /wait/],
   ["acquire", (locks) => locks.acquire("a", MISSPELT), /waitMs/],
   ["tryAcquire", (locks) => locks.tryAcquire("a", MISSPELT), /ttlMs/],
   ["run", (locks) => locks.run("a", MISSPELT, () => 1), /waitMs/],
@@ -59,11 +59,11 @@ const CALLS: readonly (readonly [
   ["quorumEngine", () => quorumEngine({ nodes: NODES, ...(MISSPELT as object) }), /writeQuorum/],
   ["createQuorum", () => createQuorum({ nodes: NODES, ...(MISSPELT as object) }), /writeQuorum/],
   ["postgresEngine", () => postgres.postgresEngine(MISSPELT), /schema/],
-  ["createSchema of postgres", () => postgres.createSchema({} as never, MISSPELT), /shedlock/],
+  ["init of postgres", () => postgres.init({} as never, MISSPELT), /shedlock/],
   ["a fence of postgres", () => postgres.fenceInTransaction({} as never, "", MISSPELT), /schema/],
   ["a claim of postgres", () => postgres.claimInTransaction({} as never, "", MISSPELT), /waitMs/],
   ["mysqlEngine", () => mysql.mysqlEngine(MISSPELT), /prefix/],
-  ["createSchema of mysql", () => mysql.createSchema({} as never, MISSPELT), /shedlock/],
+  ["init of mysql", () => mysql.init({} as never, MISSPELT), /shedlock/],
   ["a fence of mysql", () => mysql.fenceInTransaction({} as never, "", MISSPELT), /prefix/],
   ["a claim of mysql", () => mysql.claimInTransaction({} as never, "", MISSPELT), /waitMs/],
   ["etcdEngine", () => etcdEngine({ endpoints: ["a"], ...(MISSPELT as object) }), /prefix/],

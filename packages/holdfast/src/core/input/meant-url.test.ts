@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { connect } from "../../connect.js";
 import { UnsupportedError, UsageError } from "../../errors.js";
-import { prepare } from "../../init.js";
+import { init } from "../../init.js";
 
 const MEANT = {
   "postgress://app:secret@h/d": '"postgres://…"',
@@ -28,7 +28,7 @@ const MEANT = {
 
 for (const [url, meant] of Object.entries(MEANT)) {
   test(`${url} is refused, and asked whether it means ${meant}`, async () => {
-    for (const use of [connect, prepare]) {
+    for (const use of [connect, init]) {
       await assert.rejects(use(url), (error: Error) => {
         assert.ok(error instanceof UnsupportedError || error instanceof UsageError);
         assert.ok(error.message.includes(`did you mean ${meant}`), error.message);

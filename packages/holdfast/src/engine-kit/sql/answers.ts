@@ -10,11 +10,15 @@ import type {
   ResourceView,
 } from "../../engine.js";
 import { type EngineError, limitMismatch } from "../../errors.js";
-import type { Raw } from "./database.js";
+import type { RawAnswer } from "./database.js";
 import { count, list, lists, oneOf, text, token, unreadable } from "./shape.js";
 
-/** What the routines give, turned into the contract's answers. */
-export function claimed(answer: Raw, claim: Claim, since: number): Granted | Busy | Queued | Gone {
+/** Turns what the routines return into the contract's answers. */
+export function claimed(
+  answer: RawAnswer,
+  claim: Claim,
+  since: number,
+): Granted | Busy | Queued | Gone {
   switch (answer[0]) {
     case "granted":
       return granted(answer, since);
@@ -33,13 +37,13 @@ export function claimed(answer: Raw, claim: Claim, since: number): Granted | Bus
   }
 }
 
-export function granted(answer: Raw, since: number): Granted {
+export function granted(answer: RawAnswer, since: number): Granted {
   const [kind, first, tokens, ttlMs] = list(answer, 4);
   const numbers = { token: token(first), tokens: count(tokens), ttlMs: count(ttlMs) };
   return { kind: oneOf(kind, "granted"), since, ...numbers };
 }
 
-export function queued(answer: Raw): Queued {
+export function queued(answer: RawAnswer): Queued {
   const [kind, position, nextMs, present] = list(answer, 4);
   return {
     kind: oneOf(kind, "queued"),
@@ -49,14 +53,17 @@ export function queued(answer: Raw): Queued {
   };
 }
 
-/** ttlMs: what the grant has from now on; less than was asked for where the renewal came too late. */
-export function renewed(answer: Raw, since: number): Renewed | Gone {
+/**
+ * ttlMs is what the grant has from now on. It is less than the caller asked for if a later renewal
+ * was carried out before this one.
+ */
+export function renewed(answer: RawAnswer, since: number): Renewed | Gone {
   if (answer[0] !== "renewed") return gone(answer);
   const [, ttlMs] = list(answer, 2);
   return { kind: "renewed", since, ttlMs: count(ttlMs) };
 }
 
-export function gone(answer: Raw): Gone {
+export function gone(answer: RawAnswer): Gone {
   const [kind, why] = list(answer, 2);
   return {
     kind: oneOf(kind, "gone"),
@@ -85,7 +92,7 @@ export function viewOf(resource: string, answer: unknown): ResourceView {
   };
 }
 
-/** A page says that it is one: an empty list must not be taken for an empty page. */
+/** A page carries the word "page", so that an empty list is not mistaken for an empty page. */
 export function pageOf(answer: unknown): (readonly [name: string, view: ResourceView])[] {
   const [kind, entries] = list(answer, 2);
   oneOf(kind, "page");

@@ -1,16 +1,22 @@
 import type { HoldfastError } from "../../errors.js";
 
-/** What the routines give: lists whose first element says what the rest is. Their headers tell. */
-export type Raw = readonly unknown[];
+/**
+ * What a routine returns: a list whose first element says what the rest is. The header of each
+ * routine describes it.
+ */
+export type RawAnswer = readonly unknown[];
 
-/** One operation for the routine `run`; its header says which verb takes what. */
+/**
+ * One operation for the routine `run`. The header of each verb's routine says which fields it
+ * takes.
+ */
 export interface Operation {
   readonly verb: "acquire" | "enqueue" | "release" | "withdraw" | "revoke";
   readonly name: string;
   readonly [field: string]: unknown;
 }
 
-export interface Beat {
+export interface Heartbeat {
   readonly name: string;
   readonly id: string;
   readonly beat: number;
@@ -24,33 +30,39 @@ export interface Renewal {
   readonly leave: boolean;
 }
 
-/** How long the head of a line sleeps between looks, and where its process listens ("" if nowhere). */
-export interface Hearing {
+/**
+ * How a waiter learns of its turn: how long the head of a queue sleeps between polls, and the
+ * channel on which its process listens ("" if it does not).
+ */
+export interface Wakeup {
   readonly channel: string;
-  readonly paceMs: number;
+  readonly pollMs: number;
 }
 
 /**
- * What an engine asks of its database. Each is one statement and one transaction, decided at the
- * server: a client that is paused half-way holds nobody up. What is of type unknown came over a wire, and
- * whoever asked reads it by its exact shape.
+ * What an engine asks of its database. Each method is one statement and one transaction, decided
+ * at the server, so a client that is paused half-way blocks nobody. Results of type unknown came
+ * over the wire, and the caller checks their exact shape.
  */
 export interface Database {
-  /** waitMs: how long to wait for others who are at work on the same resources. */
+  /** waitMs: how long to wait for other transactions that have locked the same resources. */
   run(operations: readonly Operation[], waitMs: number, limitMs: number): Promise<unknown>;
   heartbeat(
-    beats: readonly Beat[],
-    hearing: Hearing,
+    heartbeats: readonly Heartbeat[],
+    wakeup: Wakeup,
     waitMs: number,
     limitMs: number,
   ): Promise<unknown>;
-  /** order: of the call, by which late ones are known. */
+  /** order: the number of the call. The server ignores a renewal that arrives after a later one. */
   renew(renewals: readonly Renewal[], order: number, limitMs: number): Promise<unknown>;
   check(name: string, shared: boolean, token: bigint, limitMs: number): Promise<boolean>;
   look(name: string, limitMs: number): Promise<unknown>;
-  /** Of names with this prefix, in the order of bytes. */
+  /** Resources whose names have this prefix, in byte order. */
   page(after: string, prefix: string, most: number, limitMs: number): Promise<unknown>;
-  /** locked: another transaction has the resource. conflict: rolled back for another's sake. */
+  /**
+   * locked: another transaction has locked the resource. conflict: the server rolled this
+   * transaction back in favour of another one.
+   */
   failure(error: unknown): { readonly why: "locked" | "conflict" | "other"; error: HoldfastError };
   close(): Promise<void>;
 }

@@ -21,41 +21,41 @@ import type {
 import { EngineError } from "../../errors.js";
 import { failed, settleEach } from "../settle-each.js";
 import { claimed, gone, pageOf, renewed, revoked, unexpected, viewOf } from "./answers.js";
-import type { Database, Hearing, Operation, Raw } from "./database.js";
-import { Desk, retried } from "./operation-batcher.js";
-import { Line } from "./queue.js";
+import type { Database, Operation, RawAnswer, Wakeup } from "./database.js";
+import { OperationBatcher, retryConflicts } from "./operation-batcher.js";
+import { SqlQueue } from "./queue.js";
 import { lists } from "./shape.js";
 
-/** Locks in the rows of a database. Every answer is decided by one routine, on the server. */
+/** Locks in the rows of a database. One routine on the server decides each answer. */
 export abstract class SqlEngine implements Engine {
   abstract readonly name: string;
   abstract readonly traits: EngineTraits;
   protected readonly database: Database;
-  /** What an engine offers as its queue. */
-  protected readonly line: Line;
-  readonly #desk: Desk;
+  /** Subclasses that have a queue offer this one. */
+  protected readonly sqlQueue: SqlQueue;
+  readonly #batcher: OperationBatcher;
   #closed = false;
 
   constructor(database: Database) {
     this.database = database;
-    this.#desk = new Desk(database);
-    this.line = new Line({
+    this.#batcher = new OperationBatcher(database);
+    this.sqlQueue = new SqlQueue({
       database,
-      open: (call) => this.#open(call),
-      hearing: () => this.hearing(),
+      open: (call) => this.#ensureReady(call),
+      wakeup: () => this.wakeup(),
       claim: (verb, claim, call) => this.#claim(verb, claim, call),
       run: (operation, call) => this.#run(operation, call),
     });
   }
 
-  /** How our waiters learn of their turn at this moment. */
-  protected abstract hearing(): Hearing | Promise<Hearing>;
-  /** Where holders hear of a revocation. */
-  protected abstract readonly changes: string;
-  /** Throws unless the tables are there. */
+  /** How waiters of this process learn of their turn at this moment. */
+  protected abstract wakeup(): Wakeup | Promise<Wakeup>;
+  /** The channel on which holders are told of a revocation. */
+  protected abstract readonly changesChannel: string;
+  /** Throws unless the tables exist. */
   protected abstract ready(limitMs: number): Promise<void>;
-  /** Ends what was begun for pushes. */
-  protected abstract deafen(): void;
+  /** Stops listening for pushes. */
+  protected abstract stopNotifications(): void;
 
   async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
     const answer = claimed(await this.#claim("acquire", claim, call), claim, call.startedAt);
@@ -67,7 +67,7 @@ export abstract class SqlEngine implements Engine {
     grants: readonly RenewRef[],
     call: Call,
   ): Promise<readonly (Renewed | Gone | Failed)[]> {
-    await this.#open(call);
+    await this.#ensureReady(call);
     const renewals = grants.map(({ resource, grantId, ttlMs, index = 0, leave = false }) => {
       return { name: resource, id: grantId, ttlMs, index, leave };
     });
@@ -76,7 +76,7 @@ export abstract class SqlEngine implements Engine {
       lists(await this.database.renew(renewals, order, timeoutMs), grants.length),
     );
     return answers.map((answer) => {
-      if (answer[0] === "locked") return failed(atWork());
+      if (answer[0] === "locked") return failed(lockedByAnother());
       return this.#read(() => renewed(answer, call.startedAt));
     });
   }
@@ -91,34 +91,34 @@ export abstract class SqlEngine implements Engine {
       grantId,
       tombstoneMs,
     }: ReleaseRef): Promise<Released | Gone> => {
-      this.line.forget(grantId);
-      const words = { name: resource, id: grantId, tombstone: tombstoneMs };
-      const answer = await this.#run({ verb: "release", ...words }, call);
+      this.sqlQueue.forget(grantId);
+      const fields = { name: resource, id: grantId, tombstone: tombstoneMs };
+      const answer = await this.#run({ verb: "release", ...fields }, call);
       if (answer[0] !== "released") return gone(answer);
-      this.line.succeed(answer, call);
+      this.sqlQueue.deliverSuccessors(answer, call);
       return { kind: "released" };
     };
     return settleEach(grants, release, (error) => this.database.failure(error).error);
   }
 
   async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
-    await this.#open(call);
+    await this.#ensureReady(call);
     const shared = mode === "shared";
     return this.#ask(() => this.database.check(resource, shared, token, call.timeoutMs));
   }
 
   async revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
-    const words = { name: resource, token: String(token), force, changes: this.changes };
-    return revoked(await this.#run({ verb: "revoke", ...words }, call));
+    const fields = { name: resource, token: String(token), force, changes: this.changesChannel };
+    return revoked(await this.#run({ verb: "revoke", ...fields }, call));
   }
 
   async inspect(resource: string, call: Call): Promise<ResourceView> {
-    await this.#open(call);
+    await this.#ensureReady(call);
     return viewOf(resource, await this.#ask(() => this.database.look(resource, call.timeoutMs)));
   }
 
   async list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
-    await this.#open(call);
+    await this.#ensureReady(call);
     const glob = compileGlob(match);
     const page = await this.#ask(async () =>
       pageOf(await this.database.page(cursor ?? "", literalPrefix(match), max, call.timeoutMs)),
@@ -132,39 +132,39 @@ export abstract class SqlEngine implements Engine {
 
   async close(): Promise<void> {
     if (this.#closed) return;
-    await this.line.close();
+    await this.sqlQueue.close();
     this.#closed = true;
-    this.deafen();
+    this.stopNotifications();
     await this.database.close();
   }
 
-  async #claim(verb: "acquire" | "enqueue", claim: Claim, call: Call): Promise<Raw> {
+  async #claim(verb: "acquire" | "enqueue", claim: Claim, call: Call): Promise<RawAnswer> {
     this.#refuseWhenClosed();
-    const { channel, paceMs } = await this.hearing();
+    const { channel, pollMs } = await this.wakeup();
     const { resource, grantId, mode, limit, ttlMs, lockDelayMs, tokens, label } = claim;
     return this.#run(
       {
         ...{ verb, name: resource, id: grantId, shared: mode === "shared", limit: limit ?? 0 },
-        ...{ ttl: ttlMs, delay: lockDelayMs, tokens, label, channel, pace: paceMs },
+        ...{ ttl: ttlMs, delay: lockDelayMs, tokens, label, channel, pace: pollMs },
       },
       call,
     );
   }
 
-  async #run(operation: Operation, call: Call): Promise<Raw> {
-    await this.#open(call);
-    return this.#desk.run(operation, call.timeoutMs);
+  async #run(operation: Operation, call: Call): Promise<RawAnswer> {
+    await this.#ensureReady(call);
+    return this.#batcher.run(operation, call.timeoutMs);
   }
 
   async #ask<T>(ask: () => Promise<T>): Promise<T> {
     try {
-      return await retried(this.database, ask);
+      return await retryConflicts(this.database, ask);
     } catch (error) {
       throw this.database.failure(error).error;
     }
   }
 
-  /** One of a batch that cannot be read fails alone. */
+  /** An answer that cannot be read fails its own grant and not the whole batch. */
   #read<T>(read: () => T): T | Failed {
     try {
       return read();
@@ -173,7 +173,7 @@ export abstract class SqlEngine implements Engine {
     }
   }
 
-  async #open({ timeoutMs }: Call): Promise<void> {
+  async #ensureReady({ timeoutMs }: Call): Promise<void> {
     this.#refuseWhenClosed();
     await this.ready(timeoutMs);
   }
@@ -187,13 +187,13 @@ export abstract class SqlEngine implements Engine {
   }
 }
 
-/** What every name that matches begins with: others need not leave the server. */
+/** The prefix that all matching names have. Other names need not leave the server. */
 export function literalPrefix(glob: string): string {
   return glob.split(/[*?]/, 1)[0]!;
 }
 
-function atWork(): EngineError {
-  return new EngineError("another transaction is at work on this grant", {
+function lockedByAnother(): EngineError {
+  return new EngineError("another transaction has locked this grant", {
     effect: "none",
     retryable: true,
   });

@@ -1,6 +1,6 @@
 import { UsageError } from "../../errors.js";
 
-/** How long rows that nobody uses are kept, unless an engine is told otherwise. */
+/** How long unused rows are kept by default. */
 export const IDLE_MS = 60_000;
 
 export function checkIdle(idleMs: number): void {

@@ -16,52 +16,53 @@ import { emit } from "../../events.js";
 import { SentHeartbeats } from "../sent-heartbeats.js";
 import { failed } from "../settle-each.js";
 import { claimed, granted, queued, unexpected } from "./answers.js";
-import type { Beat, Database, Hearing, Operation, Raw } from "./database.js";
-import { byName, retried } from "./operation-batcher.js";
+import type { Database, Heartbeat, Operation, RawAnswer, Wakeup } from "./database.js";
+import { byName, retryConflicts } from "./operation-batcher.js";
 import { list, lists, oneOf, text } from "./shape.js";
 
-const LEAVING_MS = 500;
+const CLOSE_TIMEOUT_MS = 500;
 const LOCK_WAIT_MS = 250;
-// Grant, number of the heartbeat, first token, how many, ms.
+// grantId, number of the heartbeat, first token, number of tokens, ms.
 const PUSH = /^([0-9a-f]{32}) (\d{1,15}) (\d{1,19}) (\d{1,9}) (\d{1,15})$/;
 
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
 
-/** What a line asks of the engine that it belongs to. */
-export interface LineHost {
+/** What a queue needs from its engine. */
+export interface QueueHost {
   readonly database: Database;
-  /** Throws unless the engine may be used. */
+  /** Throws unless the engine can be used. */
   open(call: Call): Promise<void>;
-  /** How our waiters learn of their turn at this moment. */
-  hearing(): Hearing | Promise<Hearing>;
-  claim(verb: "enqueue", claim: Claim, call: Call): Promise<Raw>;
-  run(operation: Operation, call: Call): Promise<Raw>;
+  /** How waiters of this process learn of their turn at this moment. */
+  wakeup(): Wakeup | Promise<Wakeup>;
+  claim(verb: "enqueue", claim: Claim, call: Call): Promise<RawAnswer>;
+  run(operation: Operation, call: Call): Promise<RawAnswer>;
 }
 
-/** Our waiters in the database's lines, and how each learns of its turn. */
-export class Line implements QueueFacet {
-  readonly #host: LineHost;
-  readonly #beats = new SentHeartbeats();
+/** This process's waiters in the queues of the database, and how each learns of its turn. */
+export class SqlQueue implements QueueFacet {
+  readonly #host: QueueHost;
+  readonly #heartbeats = new SentHeartbeats();
   readonly #listeners = new Set<GrantListener>();
   #closed = false;
 
-  constructor(host: LineHost) {
+  constructor(host: QueueHost) {
     this.#host = host;
   }
 
-  // Properties of its own, as the other engines have them: a facet may be taken apart by whoever wraps it.
+  // Own properties, as in the other engines, because wrappers take a facet apart.
   readonly enqueue = async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
-    const isNew = this.#beats.enqueue(claim, call.startedAt);
+    const isNew = this.#heartbeats.enqueue(claim, call.startedAt);
     try {
       const answer = claimed(await this.#host.claim("enqueue", claim, call), claim, call.startedAt);
-      if (answer.kind !== "queued") this.#beats.forget(claim.grantId);
+      if (answer.kind !== "queued") this.#heartbeats.forget(claim.grantId);
       if (answer.kind !== "busy") return answer;
       throw unexpected(answer.kind);
     } catch (error) {
-      // Nobody will withdraw what was refused. One that was in line before may still be there.
+      // Nobody withdraws a refused claim, so it is forgotten here. A claim that was queued before
+      // may still be in the queue, so it is kept.
       const isRefused =
         error instanceof UsageError || (error instanceof EngineError && error.effect === "none");
-      if (isNew && isRefused) this.#beats.forget(claim.grantId);
+      if (isNew && isRefused) this.#heartbeats.forget(claim.grantId);
       throw error;
     }
   };
@@ -71,13 +72,13 @@ export class Line implements QueueFacet {
     call: Call,
   ): Promise<readonly (Queued | Granted | Unknown | Failed)[]> => {
     await this.#host.open(call);
-    const answers = await this.#beat(waiters, call);
+    const answers = await this.#sendHeartbeats(waiters, call);
     return waiters.map(({ grantId }, i) => {
       const answer = answers[i]!;
       if ("kind" in answer) return answer;
       try {
-        const read = heard(answer, call.startedAt);
-        if (read.kind !== "queued") this.#beats.forget(grantId);
+        const read = heartbeatAnswer(answer, call.startedAt);
+        if (read.kind !== "queued") this.#heartbeats.forget(grantId);
         return read;
       } catch (error) {
         return failed(this.#host.database.failure(error).error);
@@ -93,11 +94,11 @@ export class Line implements QueueFacet {
     const answer = await this.#host.run(operation, call);
     if (answer[0] === "granted") {
       const read = granted(answer, call.startedAt);
-      this.#beats.forget(grantId);
+      this.#heartbeats.forget(grantId);
       return read;
     }
-    this.succeed(answer, call);
-    this.#beats.forget(grantId);
+    this.deliverSuccessors(answer, call);
+    this.#heartbeats.forget(grantId);
     return { kind: "withdrawn" };
   };
 
@@ -107,33 +108,35 @@ export class Line implements QueueFacet {
   };
 
   forget(grantId: string): void {
-    this.#beats.forget(grantId);
+    this.#heartbeats.forget(grantId);
   }
 
   /**
-   * A grant that was pushed. It was made after the heartbeat that the message names, so its life is
-   * counted from where that one was sent, however late the message is. Whoever knows the channel can
-   * send anything: what cannot be read is no push, and the next heartbeat tells.
+   * Delivers a pushed grant. The grant was made after the heartbeat that the message names, so its
+   * validity counts from the moment when that heartbeat was sent, however late the message is.
+   * Anybody who knows the channel can send anything: an unreadable message is ignored, and the
+   * next heartbeat finds the grant.
    */
-  pushed(message: string): void {
+  onPush(message: string): void {
     const [, grantId, beat, ...grant] = PUSH.exec(message) ?? [];
     const since =
-      grantId === undefined ? null : (this.#beats.at(grantId, Number(beat))?.since ?? null);
+      grantId === undefined ? null : (this.#heartbeats.at(grantId, Number(beat))?.since ?? null);
     if (grantId === undefined || since === null) return;
     const [token, tokens, ttlMs] = grant;
     this.#deliver(grantId, granted(["granted", token, Number(tokens), Number(ttlMs)], since));
   }
 
-  /** Pushes may have been lost: whoever waits asks now, not at its next heartbeat. */
+  /** Pushes may have been lost, so all waiters ask now instead of at their next heartbeat. */
   async reread(): Promise<void> {
-    const known = this.#beats.latest().map(({ ref, beat, since }) => {
+    const known = this.#heartbeats.latest().map(({ ref, beat, since }) => {
       return { name: ref.resource, id: ref.grantId, beat, since };
     });
     if (known.length === 0 || this.#closed) return;
     const { database } = this.#host;
-    // No new number: when these were sent we know in core's time, and now we do not.
-    const hearing = await this.#host.hearing();
-    const asked = await database.heartbeat(known, hearing, LOCK_WAIT_MS, 1_000);
+    // These repeat the numbers of the latest heartbeats: we know when those were sent in core's
+    // time, and have no such instant for this call.
+    const wakeup = await this.#host.wakeup();
+    const asked = await database.heartbeat(known, wakeup, LOCK_WAIT_MS, 1_000);
     const answers = lists(asked, known.length);
     for (const [i, { id, since }] of known.entries()) {
       const answer = answers[i]!;
@@ -142,24 +145,29 @@ export class Line implements QueueFacet {
   }
 
   /**
-   * A release or withdrawal, and those of our own waiters that it let in: their grants were made after
-   * the call was sent.
+   * The answer to a release or withdrawal may carry grants of other waiters of this process, which
+   * it let in. Delivers those grants: they were made after the call was sent.
    */
-  succeed(answer: Raw, { startedAt }: Call): void {
-    const [kind, told] = list(answer, 2);
+  deliverSuccessors(answer: RawAnswer, { startedAt }: Call): void {
+    const [kind, successors] = list(answer, 2);
     oneOf(kind, "released", "withdrawn");
-    const grants = lists(told).map(([id, ...grant]) => {
+    const grants = lists(successors).map(([id, ...grant]) => {
       return { id: text(id), granted: granted(["granted", ...grant], startedAt) };
     });
     for (const { id, granted } of grants) this.#deliver(id, granted);
   }
 
-  /** Whoever comes after our waiters should not have to find out that nobody is there. */
+  /**
+   * Withdraws the waiters of this process, so that those behind them need not wait until the server
+   * notices that nobody is there.
+   */
   async close(): Promise<void> {
-    const call = { startedAt: systemClock.now(), timeoutMs: LEAVING_MS, order: 0 };
-    const left = Promise.all(this.#beats.waiters.map((waiter) => this.#leave(waiter, call)));
-    // A server that does not answer finds out by itself, when our heartbeats stay away.
-    const late = sleep(systemClock, LEAVING_MS, undefined, false);
+    const call = { startedAt: systemClock.now(), timeoutMs: CLOSE_TIMEOUT_MS, order: 0 };
+    const left = Promise.all(
+      this.#heartbeats.waiters.map((waiter) => this.#withdrawAtClose(waiter, call)),
+    );
+    // A server that does not answer notices by itself, when the heartbeats stop.
+    const late = sleep(systemClock, CLOSE_TIMEOUT_MS, undefined, false);
     await Promise.race([left, late]).catch((error: unknown) =>
       emit("failed", () => ({ during: "close", error })),
     );
@@ -168,8 +176,8 @@ export class Line implements QueueFacet {
     this.#listeners.clear();
   }
 
-  /** Its turn may have come, and then nobody is there any more to take it. */
-  async #leave({ resource, grantId }: GrantRef, call: Call): Promise<void> {
+  /** If its turn has come already, nobody is left to take the grant, so the grant is released. */
+  async #withdrawAtClose({ resource, grantId }: GrantRef, call: Call): Promise<void> {
     const ref = { name: resource, id: grantId };
     const answer = await this.#host.run({ verb: "withdraw", ...ref }, call);
     if (answer[0] === "granted") {
@@ -178,45 +186,51 @@ export class Line implements QueueFacet {
   }
 
   #deliver(grantId: string, answer: Granted): void {
-    const waiter = this.#beats.find(grantId);
+    const waiter = this.#heartbeats.find(grantId);
     if (waiter === null) return;
-    this.#beats.forget(grantId);
+    this.#heartbeats.forget(grantId);
     for (const listener of this.#listeners) listener(waiter, answer);
   }
 
   /**
-   * A resource that somebody has locked fails alone; those of the others are answered. Its waiters fail
-   * together: a call for each of very many would take all connections from the renewals.
+   * If another transaction has locked a resource, only that resource's waiters fail. They share
+   * one call: one call for each of many waiters would take all connections from the renewals.
    */
-  async #beat(waiters: readonly GrantRef[], call: Call): Promise<readonly (Raw | Failed)[]> {
+  async #sendHeartbeats(
+    waiters: readonly GrantRef[],
+    call: Call,
+  ): Promise<readonly (RawAnswer | Failed)[]> {
     const { database } = this.#host;
-    const hearing = await this.#host.hearing();
-    const ask = (beats: readonly Beat[]) =>
-      retried(database, async () =>
-        lists(await database.heartbeat(beats, hearing, LOCK_WAIT_MS, call.timeoutMs), beats.length),
+    const wakeup = await this.#host.wakeup();
+    const ask = (heartbeats: readonly Heartbeat[]) =>
+      retryConflicts(database, async () =>
+        lists(
+          await database.heartbeat(heartbeats, wakeup, LOCK_WAIT_MS, call.timeoutMs),
+          heartbeats.length,
+        ),
       );
-    const beats = waiters.map((waiter) => {
-      const beat = this.#beats.next(waiter, call.startedAt);
+    const heartbeats = waiters.map((waiter) => {
+      const beat = this.#heartbeats.next(waiter, call.startedAt);
       return { name: waiter.resource, id: waiter.grantId, beat };
     });
     try {
-      return await ask(beats);
+      return await ask(heartbeats);
     } catch (error) {
       if (database.failure(error).why !== "locked") throw database.failure(error).error;
     }
-    const answers = new Map<Beat, Raw | Failed>();
-    const ofEach = async (some: readonly Beat[]) => {
+    const answers = new Map<Heartbeat, RawAnswer | Failed>();
+    const ofEach = async (some: readonly Heartbeat[]) => {
       const read = await ask(some).catch((error: unknown) => database.failure(error).error);
       for (const [i, beat] of some.entries()) {
         answers.set(beat, read instanceof Error ? failed(read) : read[i]!);
       }
     };
-    await Promise.all(byName(beats, ({ name }) => name).map(ofEach));
-    return beats.map((beat) => answers.get(beat)!);
+    await Promise.all(byName(heartbeats, ({ name }) => name).map(ofEach));
+    return heartbeats.map((beat) => answers.get(beat)!);
   }
 }
 
-function heard(answer: Raw, since: number): Queued | Granted | Unknown {
+function heartbeatAnswer(answer: RawAnswer, since: number): Queued | Granted | Unknown {
   if (answer[0] === "queued") return queued(answer);
   if (answer[0] === "granted") return granted(answer, since);
   return { kind: oneOf(list(answer, 1)[0], "unknown") };

@@ -1,24 +1,26 @@
 import { systemClock } from "../../core/runtime/clock.js";
 import { EngineError } from "../../errors.js";
 
-/** Looks at the schema before the first call. Callers share one look; a failed one is not remembered. */
+/**
+ * Checks the schema before the first call. Callers share one check; a failed one is not remembered.
+ */
 export class SchemaCheck {
-  readonly #look: (limitMs: number) => Promise<void>;
-  #shared: Promise<void> | null = null;
+  readonly #check: (limitMs: number) => Promise<void>;
+  #pending: Promise<void> | null = null;
 
-  /** look: asks the server, within limitMs. */
-  constructor(look: (limitMs: number) => Promise<void>) {
-    this.#look = look;
+  /** check asks the server, and takes limitMs at most. */
+  constructor(check: (limitMs: number) => Promise<void>) {
+    this.#check = check;
   }
 
   async passed(limitMs: number): Promise<void> {
     const deadline = systemClock.now() + limitMs;
     for (;;) {
-      const joined = this.#shared;
+      const joined = this.#pending;
       try {
         return await (joined ?? this.#begin(deadline - systemClock.now()));
       } catch (error) {
-        // The caller who began that look may have had less time than this one has.
+        // The caller that started the shared check may have had less time than this one has.
         const isWorthAnother = error instanceof EngineError && error.retryable;
         if (joined === null || !isWorthAnother || systemClock.now() >= deadline) throw error;
       }
@@ -26,11 +28,11 @@ export class SchemaCheck {
   }
 
   #begin(limitMs: number): Promise<void> {
-    const begun = this.#look(limitMs).catch((error: unknown) => {
-      this.#shared = null;
+    const begun = this.#check(limitMs).catch((error: unknown) => {
+      this.#pending = null;
       throw error;
     });
-    this.#shared = begun;
+    this.#pending = begun;
     return begun;
   }
 }

@@ -1,9 +1,9 @@
 import { EngineError } from "../../errors.js";
-import type { Raw } from "./database.js";
+import type { RawAnswer } from "./database.js";
 
 /**
- * Answers are read by their exact shape. Any other may come from another version of the routines, from
- * something in between, or from a client with parsers of its own: nobody knows what was done.
+ * Answers are read by their exact shape. Another shape may come from another version of the
+ * routines, from a proxy, or from a client with its own parsers; then nobody knows what was done.
  */
 export function unreadable(what: string): EngineError {
   return new EngineError(`the database's answer cannot be read: ${what}`, {
@@ -12,7 +12,7 @@ export function unreadable(what: string): EngineError {
   });
 }
 
-/** What the only row of a result has in its only column. */
+/** The value in the only column of the only row. */
 export function onlyAnswer(rows: unknown): unknown {
   if (!Array.isArray(rows) || rows.length !== 1) throw unreadable("it is not one row");
   const row: unknown = rows[0];
@@ -21,27 +21,27 @@ export function onlyAnswer(rows: unknown): unknown {
   return values[0];
 }
 
-/** JSON that came as text, or as a client's parser has read it. */
+/** JSON, as text or as the client's parser has read it. */
 export function json(answer: unknown): unknown {
   const text = answer instanceof Uint8Array ? Buffer.from(answer).toString() : answer;
   if (typeof text !== "string") return text;
   try {
     return JSON.parse(text);
   } catch {
-    throw unreadable("it is no JSON");
+    throw unreadable("it is not JSON");
   }
 }
 
-export function list(value: unknown, length?: number): Raw {
-  if (!Array.isArray(value)) throw unreadable("it is no list");
+export function list(value: unknown, length?: number): RawAnswer {
+  if (!Array.isArray(value)) throw unreadable("it is not a list");
   if (length !== undefined && value.length !== length) {
     throw unreadable(`${value.length} values are in a list for ${length}`);
   }
   return value;
 }
 
-/** A list of lists: an answer for each of so many that were asked for. */
-export function lists(value: unknown, length?: number): readonly Raw[] {
+/** A list of lists, one answer for each item that was asked. */
+export function lists(value: unknown, length?: number): readonly RawAnswer[] {
   return list(value, length).map((one) => list(one));
 }
 
@@ -50,7 +50,7 @@ export function count(value: unknown): number {
   throw unreadable("it has no number where there must be one");
 }
 
-/** Tokens travel as text: JSON's numbers are not exact enough. */
+/** Tokens travel as text, because JSON numbers are not exact enough. */
 export function token(value: unknown): bigint {
   if (typeof value === "string" && /^\d{1,19}$/.test(value)) return BigInt(value);
   throw unreadable("it has no token where there must be one");

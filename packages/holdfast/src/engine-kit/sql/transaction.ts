@@ -4,7 +4,7 @@ import { FencedOutError, UsageError } from "../../errors.js";
 import { formatSequencer } from "../../fencing/sequencer.js";
 import { token as readToken } from "./shape.js";
 
-/** Good until the transaction ends, and then over. */
+/** Valid until the transaction ends. */
 export interface TransactionClaim {
   readonly resource: string;
   readonly token: bigint;
@@ -17,15 +17,15 @@ export function checkClaimHere(resource: string, waitMs: number): void {
   throw new UsageError(`waitMs is ${waitMs}; it must be a whole number of 1 or more`);
 }
 
-/** answer: the token that the database gave, null where somebody was in the way. */
+/** answer: the token that the database gave, or null if the resource was busy. */
 export function claimedHere(resource: string, answer: unknown): TransactionClaim | null {
   if (answer === null) return null;
-  // A number, or text where it is too great for one.
+  // A number, or text if it is too large for one.
   const token = readToken(String(answer));
   return { resource, token, sequencer: formatSequencer({ resource, mode: "exclusive", token }) };
 }
 
-/** where: the schema or tables that were asked. A token does not tell which engine gave it. */
+/** where: the schema or tables that were checked. A token does not say which engine gave it. */
 export function fencedOut({ resource, token }: Sequence, where: string): FencedOutError {
   return new FencedOutError(
     `no live grant of ${where} has token ${token} of "${resource}": the grant has ended, or the lock is ` +
@@ -36,9 +36,9 @@ export function fencedOut({ resource, token }: Sequence, where: string): FencedO
 
 /** ShedLock's own clients do not see what a transaction has not committed. */
 export const NOT_FOR_SHEDLOCK =
-  "these tables were made for ShedLock, whose clients know of no claim or fence in a transaction; use tables of our own";
+  "these tables were made for ShedLock, whose clients know of no claim or fence in a transaction; use Holdfast's own tables";
 
-/** What a user is told who has not begun one: what ends with its own statement guards nothing. */
+/** Outside a transaction the lock would end with its own statement, and protect nothing. */
 export function noTransaction(begin: string): UsageError {
   return new UsageError(`this needs a transaction: send ${begin} on this connection first`);
 }

@@ -1,9 +1,9 @@
 import { list, onlyAnswer } from "../../engine-kit/sql/shape.js";
 
 /**
- * What a routine selects: one value. A call gives the rows of its SELECT, and then how it ended. A user's
- * pool may put each row's columns under the name of their table (nestTables), or give bytes for every
- * value (typeCast: false).
+ * The one value that a routine selects. A call returns the rows of its SELECT, and then its
+ * status. A user's pool may nest each row's columns under the name of their table (nestTables), or
+ * return bytes for every value (typeCast: false).
  */
 export function answerOf(results: unknown): unknown {
   const found = onlyAnswer(list(results, 2)[0]);

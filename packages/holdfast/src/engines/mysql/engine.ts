@@ -1,5 +1,5 @@
 import type { EngineTraits, QueueFacet } from "../../engine.js";
-import type { Hearing } from "../../engine-kit/sql/database.js";
+import type { Wakeup } from "../../engine-kit/sql/database.js";
 import { SqlEngine } from "../../engine-kit/sql/engine.js";
 import type { MysqlTerms } from "./options.js";
 import type { MysqlPool } from "./sessions/client.js";
@@ -19,22 +19,27 @@ export const MYSQL_TRAITS: EngineTraits = {
   leaves: true,
 };
 
-/** ShedLock's row has room for one holder. */
+/** A row of ShedLock's table holds one holder. */
 export const SHEDLOCK_TRAITS: EngineTraits = {
   ...MYSQL_TRAITS,
   modes: ["exclusive"],
   limits: false,
 };
 
-/** Rows of a MySQL or MariaDB, in its time. It tells nobody of anything, so waiters look. */
+/**
+ * Locks in the rows of a MySQL or MariaDB, timed by its clock. The server sends no notifications,
+ * so waiters poll.
+ */
 export class MysqlEngine extends SqlEngine {
   readonly name = "mysql";
   readonly traits: EngineTraits;
-  readonly queue: QueueFacet = this.line;
-  protected readonly changes = "";
+  readonly queue: QueueFacet = this.sqlQueue;
+  protected readonly changesChannel = "";
   readonly #database: MysqlDatabase;
 
-  /** end closes what was opened for this engine alone; a pool that was handed in stays open. */
+  /**
+   * end closes what was opened for this engine alone. A pool that the user passed in stays open.
+   */
   constructor(pool: MysqlPool, terms: MysqlTerms, end: () => unknown = () => {}) {
     const database = new MysqlDatabase(new Sessions(pool), terms, end);
     super(database);
@@ -46,14 +51,14 @@ export class MysqlEngine extends SqlEngine {
     return this.ready(limitMs);
   }
 
-  /** The pace is the database's to decide: next-ms.sql. */
-  protected hearing(): Hearing {
-    return { channel: "", paceMs: 0 };
+  /** The database decides the poll interval: next-ms.sql. */
+  protected wakeup(): Wakeup {
+    return { channel: "", pollMs: 0 };
   }
 
   protected ready(limitMs: number): Promise<void> {
     return this.#database.ready(limitMs);
   }
 
-  protected deafen(): void {}
+  protected stopNotifications(): void {}
 }

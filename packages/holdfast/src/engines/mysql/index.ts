@@ -3,12 +3,12 @@ import type { Engine } from "../../engine.js";
 import type { EngineUrl } from "../../url.js";
 import { MysqlEngine } from "./engine.js";
 import { type MysqlEngineOptions, OPTIONS, resolveMysql, termsFromUrl } from "./options.js";
-import { makeSchema } from "./schema.js";
+import { ensureSchema } from "./schema.js";
 import { poolOf } from "./sessions/client.js";
 import { openFromUrl } from "./sessions/open.js";
 
 export { MYSQL_DEFAULTS, type MysqlEngineOptions, type MysqlHold } from "./options.js";
-export { createSchema, type SchemaOptions } from "./schema.js";
+export { init, type SchemaOptions } from "./schema.js";
 export type { MysqlCallbackPool, MysqlConnection, MysqlPool } from "./sessions/client.js";
 export {
   type ClaimHereOptions,
@@ -34,11 +34,11 @@ export function mysqlEngine(options: MysqlEngineOptions): Engine {
 
 export async function mysqlFromUrl(url: EngineUrl): Promise<Engine> {
   const terms = termsFromUrl(url);
-  const { pool, relax, close } = await openFromUrl(url, CONNECTIONS);
+  const { pool, unrefConnections, close } = await openFromUrl(url, CONNECTIONS);
   const engine = new MysqlEngine(pool, terms, close);
   try {
     await engine.open(OPEN_LIMIT_MS);
-    relax();
+    unrefConnections();
     return engine;
   } catch (error) {
     await engine.close();
@@ -46,12 +46,15 @@ export async function mysqlFromUrl(url: EngineUrl): Promise<Engine> {
   }
 }
 
-/** Makes the tables and routines that a URL's engine needs; says whether there was anything to do. */
-export async function prepareMysql(url: EngineUrl): Promise<boolean> {
+/**
+ * Creates the tables and routines that a URL's engine needs. Returns whether there was anything to
+ * do.
+ */
+export async function initMysql(url: EngineUrl): Promise<boolean> {
   const { prefix, hold } = termsFromUrl(url);
   const { pool, close } = await openFromUrl(url, 1);
   try {
-    return await makeSchema(pool, {
+    return await ensureSchema(pool, {
       prefix,
       ...(hold === "shedlock" ? { shedlock: "shedlock" } : {}),
     });

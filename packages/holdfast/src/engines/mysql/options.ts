@@ -5,15 +5,18 @@ import { type EngineUrl, numberParam, refuseUnknownParams } from "../../url.js";
 import type { MysqlCallbackPool, MysqlPool } from "./sessions/client.js";
 
 export interface MysqlEngineOptions {
-  /** A pool of mysql2 or mysql2/promise. It is used and never closed. */
+  /** A pool of mysql2 or mysql2/promise. The engine uses it and never closes it. */
   readonly client: MysqlPool | MysqlCallbackPool;
-  /** What the names of tables and routines begin with. */
+  /** The prefix of the names of tables and routines. */
   readonly prefix?: string;
-  /** rows: tables of our own. shedlock: these, and ShedLock's own table, which excludes Java's ShedLock. */
+  /**
+   * rows: Holdfast's own tables. shedlock: rows, and ShedLock's own table too, which excludes
+   * Java's ShedLock.
+   */
   readonly hold?: MysqlHold;
   /**
-   * How long rows that nobody uses are kept. No more than a matter of room: whoever holds, waits or may
-   * come back is never cut short. Of engines that differ, the shortest decides.
+   * How long unused rows are kept. This concerns disk space only: holders, waiters and clients
+   * that may come back are never cut short. If engines differ, the shortest value decides.
    */
   readonly idleMs?: number;
 }
@@ -21,7 +24,7 @@ export interface MysqlEngineOptions {
 export type MysqlHold = "rows" | "shedlock";
 
 export const MYSQL_DEFAULTS = { prefix: "holdfast_", hold: "rows", idleMs: IDLE_MS } as const;
-/** Routines that know of ShedLock have names of their own. */
+/** Routines that use ShedLock's table have their own prefix. */
 export const SHEDLOCK_PREFIX = "holdfast_shed_";
 
 export interface MysqlTerms {
@@ -50,7 +53,7 @@ export function resolveMysql(options: Omit<MysqlEngineOptions, "client">): Mysql
   return Object.freeze({ prefix, hold, idleMs });
 }
 
-/** What the parameters of a URL say beyond the address. */
+/** Options from the parameters of a URL. */
 export function termsFromUrl(url: EngineUrl): MysqlTerms {
   refuseUnknownParams(url, ["prefix", "hold", "idleMs", "tls"]);
   const prefix = url.params.get("prefix");

@@ -13,66 +13,73 @@ import {
 import { failureOf, isForbidden, isMissing } from "./sessions/failure.js";
 import { sql } from "./sql.gen.js";
 
-/** Of tables and routines. Raised when they change; version.sql says the same. */
+/**
+ * The version of tables and routines. Raise it when they change; version.sql returns the same
+ * number.
+ */
 export const SCHEMA_VERSION = 7;
 
-const CREATION_LOCK_S = 60;
-// While a dump or a long transaction reads the tables: how often to try, and how long to wait in between.
-const CREATION_TRIES = 30;
-const CREATION_PAUSE_MS = 1_000;
+const INIT_LOCK_S = 60;
+// While a dump or a long transaction reads the tables: how often to try, and how long to pause in
+// between.
+const INIT_TRIES = 30;
+const INIT_PAUSE_MS = 1_000;
 const [LOCKED, DEADLOCK] = [1205, 1213];
-// Last, so that whoever finds it finds everything.
+// Created last: if it exists, everything exists.
 const LAST = "version";
 
-/** Texts are written for the prefix `holdfast_`; another one takes its place. */
+/** The SQL files are written for the prefix `holdfast_`; this puts another one in its place. */
 export function withPrefix(text: string, prefix: string): string {
   return text.replace(/\bholdfast_/g, prefix);
 }
 
 export interface SchemaOptions {
   readonly prefix?: string;
-  /** The name of ShedLock's table, which is made if need be: for engines with hold: "shedlock". */
+  /**
+   * The name of ShedLock's table, for engines with hold: "shedlock". It is created if it does not
+   * exist.
+   */
   readonly shedlock?: string;
 }
 
 const OPTIONS: Known<SchemaOptions> = { prefix: true, shedlock: true };
 
-/** Creates tables and routines in the pool's database, or brings older ones up to date. */
-export async function createSchema(
+/** Creates tables and routines in the pool's database, or updates older ones. */
+export async function init(
   client: MysqlPool | MysqlCallbackPool,
   options: SchemaOptions = {},
 ): Promise<void> {
-  await makeSchema(client, options);
+  await ensureSchema(client, options);
 }
 
-/** The same; says whether there was anything to do. */
-export async function makeSchema(
+/** Like init; returns whether there was anything to do. */
+export async function ensureSchema(
   client: MysqlPool | MysqlCallbackPool,
   options: SchemaOptions,
 ): Promise<boolean> {
-  refuseUnknown(options, OPTIONS, "createSchema");
+  refuseUnknown(options, OPTIONS, "init");
   const { shedlock, ...rest } = options;
   const hold = shedlock === undefined ? "rows" : "shedlock";
   const { prefix } = resolveMysql({ ...rest, hold });
-  const foreign = shedlock === undefined ? sql.foreignNone : knowing(shedlock);
+  const foreign = shedlock === undefined ? sql.foreignNone : foreignRoutines(shedlock);
   const session = await poolOf(client).getConnection();
   const lock = `'${prefix}schema'`;
   try {
-    // Two that create at the same time would trip over each other.
-    await session.query(`SELECT GET_LOCK(${lock}, ${CREATION_LOCK_S})`);
+    // Two concurrent calls of init would fail on each other's changes.
+    await session.query(`SELECT GET_LOCK(${lock}, ${INIT_LOCK_S})`);
     const found = await versionOf((text) => session.query(text), prefix, hold);
     if (found === SCHEMA_VERSION) return false;
     if (found !== null && found > SCHEMA_VERSION) throw tooNew(prefix, found);
-    // A routine keeps the mode in which it was made. A change of a table that waits for its readers makes
-    // everybody wait behind it, so it does not wait for long.
+    // A routine keeps the sql_mode in which it was created. A change of a table waits for its
+    // readers, and everybody else queues behind it; so it must not wait for long.
     await session.query(`SET @mode = @@SESSION.sql_mode, @wait = @@SESSION.lock_wait_timeout,
       SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION lock_wait_timeout = 1`);
     try {
-      for (const text of statements(prefix, foreign)) await insist(session, text);
+      for (const text of statements(prefix, foreign)) await retryWhileLocked(session, text);
       return true;
     } catch (error) {
       const { error: known } = failureOf(error);
-      // What the server refused it says itself, and more; here it is what that means.
+      // The server's error is more detailed, but this one says what it means.
       throw known instanceof EngineError && known.effect === "none" ? known : error;
     } finally {
       const before = "SESSION sql_mode = @mode, SESSION lock_wait_timeout = @wait";
@@ -84,16 +91,16 @@ export async function makeSchema(
   }
 }
 
-/** Each statement can be sent again: what it makes is there already, or made anew. */
-async function insist(session: MysqlConnection, text: string): Promise<void> {
+/** Each statement can be repeated: what it creates exists already, or is created anew. */
+async function retryWhileLocked(session: MysqlConnection, text: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       await session.query(text);
       return;
     } catch (error) {
       const number = (error as { errno?: number }).errno;
-      if ((number !== LOCKED && number !== DEADLOCK) || attempt === CREATION_TRIES) throw error;
-      await sleep(systemClock, CREATION_PAUSE_MS, undefined);
+      if ((number !== LOCKED && number !== DEADLOCK) || attempt === INIT_TRIES) throw error;
+      await sleep(systemClock, INIT_PAUSE_MS, undefined);
     }
   }
 }
@@ -112,7 +119,7 @@ function statements(prefix: string, foreign: string): string[] {
   return all.map((text) => withPrefix(text, prefix));
 }
 
-function knowing(shedlock: string): string {
+function foreignRoutines(shedlock: string): string {
   if (typeof shedlock === "string" && /^[a-z_][a-z0-9_]{0,63}$/i.test(shedlock)) {
     return sql.foreignShedlock.replaceAll("shedlock_table", `\`${shedlock}\``);
   }
@@ -121,7 +128,7 @@ function knowing(shedlock: string): string {
   );
 }
 
-/** Null where they are missing, or were made for another way to hold. */
+/** Null if they are missing, or were created for another kind of hold. */
 async function versionOf(
   query: (text: string) => Promise<readonly [unknown, unknown]>,
   prefix: string,
@@ -132,13 +139,14 @@ async function versionOf(
     const version = count(Number(await ask("version")));
     return (await ask("holds")) === hold ? version : null;
   } catch (error) {
-    // Who may not call anything is told so of what is not there, too; whoever creates it may call it.
+    // A user without rights gets "forbidden" for a missing routine too. If it is missing, the user
+    // that creates it may call it.
     if (isMissing(error) || isForbidden(error)) return null;
     throw error;
   }
 }
 
-/** Throws, with the call that helps, unless the tables are there and of this version. */
+/** Throws, and names the call that helps, unless the tables exist in this version. */
 export async function checkSchema(
   call: (text: string) => Promise<unknown>,
   prefix: string,
@@ -155,7 +163,7 @@ export async function checkSchema(
   }
   if (found === SCHEMA_VERSION) return;
   if (found !== null && found > SCHEMA_VERSION) throw tooNew(prefix, found);
-  const create = `prepare(url) from "holdfast" or ${creation(prefix, hold)} from "holdfast/mysql"`;
+  const create = `init(url) from "holdfast" or ${initCall(prefix, hold)} from "holdfast/mysql"`;
   const message =
     found === null
       ? `this database has no tables "${prefix}…" for locks. Run "npx @holdfast/cli init" with this URL, or call ${create}, once, as a user that may create them`
@@ -170,19 +178,19 @@ function tooNew(prefix: string, found: number): EngineError {
   );
 }
 
-function creation(prefix: string, hold: MysqlHold): string {
+function initCall(prefix: string, hold: MysqlHold): string {
   const usual = prefix === (hold === "rows" ? MYSQL_DEFAULTS.prefix : SHEDLOCK_PREFIX);
   const options = [
     ...(usual ? [] : [`prefix: "${prefix}"`]),
     ...(hold === "rows" ? [] : ['shedlock: "shedlock"']),
   ].join(", ");
-  return options === "" ? "createSchema(client)" : `createSchema(client, { ${options} })`;
+  return options === "" ? "init(client)" : `init(client, { ${options} })`;
 }
 
 function wrongKind(prefix: string, hold: MysqlHold): EngineError {
   return new EngineError(
     `tables "${prefix}…" were not made for hold: "${hold}"; use another prefix, made by ` +
-      creation(prefix, hold),
+      initCall(prefix, hold),
     { effect: "none", retryable: false },
   );
 }

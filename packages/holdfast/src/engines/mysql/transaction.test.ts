@@ -1,15 +1,19 @@
 import assert from "node:assert/strict";
 import mysql from "mysql2";
 import { FencedOutError, UsageError } from "../../errors.js";
-import { type Play, playClaims, playFences } from "../../test-support/sql/transactions.fixture.js";
-import { claimInTransaction, createSchema, fenceInTransaction } from "./index.js";
-import { type Ground, scenes } from "./test/support/test-server.fixture.js";
+import {
+  type TransactionIt,
+  testClaims,
+  testFences,
+} from "../../test-support/sql/transactions.fixture.js";
+import { claimInTransaction, fenceInTransaction, init } from "./index.js";
+import { describeWithMysql, type MysqlTestServer } from "./test/support/test-server.fixture.js";
 
-function onGround(ground: Ground) {
+function transactionServer(server: MysqlTestServer) {
   return {
-    locks: () => ground.locks(),
+    locks: () => server.locks(),
     async session() {
-      const connection = await ground.connection();
+      const connection = await server.connection();
       return {
         query: (text: string) => connection.query(text),
         fence: (sequencer: string) => fenceInTransaction(connection, sequencer),
@@ -17,23 +21,24 @@ function onGround(ground: Ground) {
           claimInTransaction(connection, resource, options),
       };
     },
-    count: (table: string, where?: string) => ground.count(table, where),
-    untilWaiters: (resource: string, count: number) => ground.untilWaiters(resource, count),
-    claimFromPool: (resource: string) => claimInTransaction(ground.pool(), resource),
+    count: (table: string, where?: string) => server.count(table, where),
+    untilWaiters: (resource: string, count: number) => server.untilWaiters(resource, count),
+    claimFromPool: (resource: string) => claimInTransaction(server.pool(), resource),
   };
 }
 
-scenes({}, (play) => {
-  const common: Play = (title, part) => play(title, (ground) => part(onGround(ground)));
-  playFences(common);
-  playClaims(common);
+describeWithMysql({}, (it) => {
+  const common: TransactionIt = (title, part) =>
+    it(title, (server) => part(transactionServer(server)));
+  testFences(common);
+  testClaims(common);
 
-  play("claims and fences are refused in the tables of ShedLock", async (ground) => {
-    await createSchema(ground.admin, { shedlock: "shedlock" });
-    await ground.admin.query(`INSERT INTO shedlock
+  it("claims and fences are refused in the tables of ShedLock", async (server) => {
+    await init(server.admin, { shedlock: "shedlock" });
+    await server.admin.query(`INSERT INTO shedlock
       VALUES ('job', UTC_TIMESTAMP(3) + INTERVAL 1 MINUTE, UTC_TIMESTAMP(3), 'java')`);
-    const lease = await ground.locks({ hold: "shedlock" }).acquire("f", { ttlMs: 60_000 });
-    const connection = await ground.connection();
+    const lease = await server.locks({ hold: "shedlock" }).acquire("f", { ttlMs: 60_000 });
+    const connection = await server.connection();
     const options = { prefix: "holdfast_shed_" };
     for (const ask of [
       () => claimInTransaction(connection, "job", options),
@@ -47,52 +52,44 @@ scenes({}, (play) => {
     }
   });
 
-  play(
-    "a fence refuses the old holder, whatever the transaction's snapshot shows",
-    async (ground) => {
-      const [locks, other] = [ground.locks(), ground.locks()];
-      const connection = await ground.connection();
-      const lease = await locks.acquire("c");
-      await connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
-      await connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT");
-      const waiting = other.acquire("c");
-      await ground.untilWaiters("c", 1);
-      await lease.release();
-      const next = await waiting;
-      const [rows] = await connection.query(
-        "SELECT token FROM holdfast_grants WHERE resource = 'c'",
-      );
-      assert.equal(
-        (rows as { token: number }[])[0]!.token,
-        Number(lease.token),
-        "the snapshot is old",
-      );
-      await assert.rejects(fenceInTransaction(connection, lease.sequencer), FencedOutError);
-      await fenceInTransaction(connection, next.sequencer);
-      await connection.query("ROLLBACK");
-    },
-  );
+  it("a fence refuses the old holder, whatever the transaction's snapshot shows", async (server) => {
+    const [locks, other] = [server.locks(), server.locks()];
+    const connection = await server.connection();
+    const lease = await locks.acquire("c");
+    await connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+    await connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+    const waiting = other.acquire("c");
+    await server.untilWaiters("c", 1);
+    await lease.release();
+    const next = await waiting;
+    const [rows] = await connection.query("SELECT token FROM holdfast_grants WHERE resource = 'c'");
+    assert.equal(
+      (rows as { token: number }[])[0]!.token,
+      Number(lease.token),
+      "the snapshot is old",
+    );
+    await assert.rejects(fenceInTransaction(connection, lease.sequencer), FencedOutError);
+    await fenceInTransaction(connection, next.sequencer);
+    await connection.query("ROLLBACK");
+  });
 
-  play(
-    "a claim is decided by what is committed, not by the transaction's snapshot",
-    async (ground) => {
-      const [locks, connection] = [ground.locks(), await ground.connection()];
-      await (await locks.acquire("i")).release();
-      await connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
-      await connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT");
-      const lease = await locks.acquire("i");
-      assert.equal(await claimInTransaction(connection, "i"), null);
-      await connection.query("ROLLBACK");
-      assert.equal(await lease.release(), "released");
-      await connection.query("START TRANSACTION");
-      const claim = await claimInTransaction(connection, "i");
-      assert.ok(claim !== null && claim.token > lease.token);
-      await connection.query("COMMIT");
-    },
-  );
+  it("a claim depends on what is committed, not on the transaction's snapshot", async (server) => {
+    const [locks, connection] = [server.locks(), await server.connection()];
+    await (await locks.acquire("i")).release();
+    await connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+    await connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+    const lease = await locks.acquire("i");
+    assert.equal(await claimInTransaction(connection, "i"), null);
+    await connection.query("ROLLBACK");
+    assert.equal(await lease.release(), "released");
+    await connection.query("START TRANSACTION");
+    const claim = await claimInTransaction(connection, "i");
+    assert.ok(claim !== null && claim.token > lease.token);
+    await connection.query("COMMIT");
+  });
 
-  play("a shared lease and one of several permits can be fenced too", async (ground) => {
-    const [locks, connection] = [ground.locks(), await ground.connection()];
+  it("a shared lease of a semaphore can be fenced", async (server) => {
+    const [locks, connection] = [server.locks(), await server.connection()];
     const semaphore = locks.semaphore("j", { permits: 2 });
     const [first, second] = [await semaphore.acquire(), await semaphore.acquire()];
     await first.release();
@@ -102,8 +99,8 @@ scenes({}, (play) => {
     await connection.query("COMMIT");
   });
 
-  play("a revoked lease is refused", async (ground) => {
-    const [locks, connection] = [ground.locks(), await ground.connection()];
+  it("a revoked lease is refused", async (server) => {
+    const [locks, connection] = [server.locks(), await server.connection()];
     const lease = await locks.acquire("k");
     await locks.revoke("k", { token: lease.token });
     await connection.query("START TRANSACTION");
@@ -111,8 +108,8 @@ scenes({}, (play) => {
     await connection.query("ROLLBACK");
   });
 
-  play("a connection with callbacks will do", async (ground) => {
-    const { port } = ground.server;
+  it("a connection with callbacks works", async (server) => {
+    const { port } = server.instance;
     const connection = mysql.createConnection({
       ...{ host: "127.0.0.1", user: "root", port, database: "holdfast_test" },
     });

@@ -17,12 +17,15 @@ import { failureOf } from "./sessions/failure.js";
 export type { TransactionClaim };
 
 export interface TransactionOptions {
-  /** What the names of tables and routines begin with. */
+  /** The prefix of the names of tables and routines. */
   readonly prefix?: string;
 }
 
 export interface ClaimHereOptions extends TransactionOptions {
-  /** How long to wait for another transaction that has the resource; whole seconds, rounded up. */
+  /**
+   * How long to wait for another transaction that has locked the resource; in whole seconds,
+   * rounded up.
+   */
   readonly waitMs?: number;
 }
 
@@ -31,28 +34,28 @@ export interface MysqlTransaction {
   query(text: string): Promise<readonly [unknown, unknown]>;
 }
 
-/** A connection of mysql2 with callbacks: it knows its other self. */
+/** A connection of mysql2 with callbacks; promise() gives its promise API. */
 export interface MysqlCallbackTransaction {
   promise(): MysqlTransaction;
 }
 
-// Nothing of that name: the server says so where the transaction that it was set in is over already.
+// The savepoint does not exist, because its transaction is already over.
 const NO_SAVEPOINT = 1305;
 
 const FENCE: Known<TransactionOptions> = { prefix: true };
 const CLAIM: Known<ClaimHereOptions> = { ...FENCE, waitMs: true };
 
-/** SQLSTATEs of our own: what a transaction of the caller's must not be. */
+/** Holdfast's own SQLSTATEs, raised when the caller's transaction is unsuitable. */
 const REFUSALS: Readonly<Record<string, string>> = {
-  "45065": "the clock of this session stands; send SET timestamp = DEFAULT on it first",
+  "45065": "the clock of this session is frozen; send SET timestamp = DEFAULT on it first",
   "45066": NOT_FOR_SHEDLOCK,
 };
 
 /**
- * Throws FencedOutError unless this sequencer's grant is there, inside a transaction of the caller's.
- * Until that transaction ends nobody succeeds the grant, even if its ttl ends meanwhile: what is
- * written together with the check is written by the holder. Renewals go on. Give the lease back after
- * the commit, not before.
+ * Inside the caller's transaction: throws FencedOutError unless this sequencer's grant exists.
+ * Until the transaction ends nobody can succeed the grant, even if its ttl ends meanwhile. So what
+ * is written together with this check is written by the holder. Renewals continue. Release the
+ * lease after the commit, not before.
  */
 export async function fenceInTransaction(
   connection: MysqlTransaction | MysqlCallbackTransaction,
@@ -70,10 +73,10 @@ export async function fenceInTransaction(
 }
 
 /**
- * Takes the resource for as long as a transaction of the caller's lasts: lock and data commit
- * together, or neither does. Null where somebody holds the resource, waits for it, or has it in
- * another transaction. The others are told that it is busy; keep such transactions short. The token
- * is rolled back with the transaction, so send it nowhere before the commit.
+ * Takes the resource until the caller's transaction ends: lock and data commit together, or
+ * neither does. Null if somebody holds the resource, waits for it, or has locked it in another
+ * transaction. Others get the answer busy, so keep such transactions short. The token is rolled
+ * back with the transaction, so send it nowhere before the commit.
  */
 export async function claimInTransaction(
   connection: MysqlTransaction | MysqlCallbackTransaction,
@@ -107,7 +110,7 @@ async function ask(
     const [results] = await session.query(`CALL ${prefix}${call}`);
     return answerOf(results);
   } catch (error) {
-    await putBack(session, prefix);
+    await restoreSettings(session, prefix);
     const refusal = REFUSALS[(error as { sqlState?: string }).sqlState ?? ""];
     if (refusal !== undefined) throw new UsageError(refusal);
     const failure = failureOf(error).error;
@@ -115,16 +118,19 @@ async function ask(
   }
 }
 
-/** What a routine had set when it failed or was killed. The session is the caller's and goes on. */
-async function putBack(session: MysqlTransaction, prefix: string): Promise<void> {
+/**
+ * Restores what a routine had set when it failed or was killed. The session is the caller's and is
+ * used again.
+ */
+async function restoreSettings(session: MysqlTransaction, prefix: string): Promise<void> {
   const put = (setting: string, before: string, value: string) =>
     `${setting} = ${value}, ${before} = NULL`;
   const [limit, waited] = ["@@SESSION.innodb_lock_wait_timeout", `@${prefix}lock_wait`];
   const wait = put(limit, waited, `COALESCE(CAST(${waited} AS UNSIGNED), ${limit})`);
-  // A switch: MariaDB takes 1 and 0 for it, and not what a cast gives.
+  // A boolean setting: MariaDB accepts 1 and 0 for it, but not the result of a cast.
   const [level, was] = ["@@SESSION.innodb_snapshot_isolation", `@${prefix}snapshot`];
   const snapshot = put(level, was, `IF(COALESCE(${was}, ${level}), 1, 0)`);
-  // A session that is lost needs nothing any more.
+  // A lost session needs nothing restored.
   await session.query(`SET ${wait} /*M!110602 , ${snapshot} */`).catch(() => {});
 }
 
@@ -138,7 +144,7 @@ async function refuseWithoutTransaction(session: MysqlTransaction): Promise<void
   }
 }
 
-/** As hexadecimal digits: nothing needs quoting, whatever the session's mode. */
+/** Hexadecimal digits need no quoting in any sql_mode. */
 function literal(value: string): string {
   return `X'${Buffer.from(value).toString("hex")}'`;
 }

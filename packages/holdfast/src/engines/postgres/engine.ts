@@ -1,18 +1,18 @@
 import { createHash } from "node:crypto";
 import type { EngineTraits, QueueFacet, WatchFacet } from "../../engine.js";
-import type { Hearing } from "../../engine-kit/sql/database.js";
+import type { Wakeup } from "../../engine-kit/sql/database.js";
 import { SqlEngine } from "../../engine-kit/sql/engine.js";
 import { emit } from "../../events.js";
-import { Listener } from "./notifications/listener.js";
+import { Notifications } from "./notifications/notifications.js";
 import type { PostgresTerms } from "./options.js";
-import { makerOf, type PgClient, type PgPool } from "./sessions/client.js";
+import { clientFactory, type PgClient, type PgPool } from "./sessions/client.js";
 import { PostgresDatabase } from "./sessions/database.js";
 import { failureOf } from "./sessions/failure.js";
 import { Sessions } from "./sessions/sessions.js";
 
 const DAY_MS = 86_400_000;
 const HEARTBEAT_MS = 1_000;
-// Where nobody is told of its turn, the head of the line looks for it.
+// Without notifications, the head of the queue polls for its turn.
 const POLL_MS = 50;
 const ECHO_LIMIT_MS = 1_000;
 
@@ -27,37 +27,42 @@ export const POSTGRES_TRAITS: EngineTraits = {
   leaves: true,
 };
 
-/** ShedLock's row has room for one holder. */
+/** A row of ShedLock's table holds one holder. */
 export const SHEDLOCK_TRAITS: EngineTraits = {
   ...POSTGRES_TRAITS,
   modes: ["exclusive"],
   limits: false,
 };
 
-/** Rows of a PostgreSQL, in its time. */
+/** Locks in the rows of a PostgreSQL, timed by its clock. */
 export class PostgresEngine extends SqlEngine {
   readonly name = "postgres";
   readonly traits: EngineTraits;
-  readonly queue: QueueFacet = this.line;
+  readonly queue: QueueFacet = this.sqlQueue;
   readonly watch?: WatchFacet;
-  protected readonly changes: string;
+  protected readonly changesChannel: string;
   readonly #database: PostgresDatabase;
-  readonly #listener: Listener | null;
+  readonly #notifications: Notifications | null;
   readonly #changeListeners = new Set<(resource: string) => void>();
 
-  /** end closes what was opened for this engine alone; a client that was handed in stays open. */
+  /**
+   * end closes what was opened for this engine alone. A client that the user passed in stays open.
+   */
   constructor(client: PgPool | PgClient, terms: PostgresTerms, end: () => unknown = () => {}) {
     const { schema, listen, hold } = terms;
     const database = new PostgresDatabase(new Sessions(client), terms, end);
     super(database);
     this.traits = hold === "shedlock" ? SHEDLOCK_TRAITS : POSTGRES_TRAITS;
     this.#database = database;
-    // Names of channels are short, and names of schemas need not be.
+    // PostgreSQL limits the length of channel names, so the name of the schema is hashed.
     const mark = createHash("sha256").update(schema).digest("hex").slice(0, 16);
-    this.changes = `holdfast_changes_${mark}`;
-    const make = listen ? makerOf(client) : null;
-    this.#listener = make === null ? null : new Listener(make, this.changes, this.#ears());
-    if (this.#listener === null) return;
+    this.changesChannel = `holdfast_changes_${mark}`;
+    const make = listen ? clientFactory(client) : null;
+    this.#notifications =
+      make === null
+        ? null
+        : new Notifications(make, this.changesChannel, this.#notificationHandlers());
+    if (this.#notifications === null) return;
     this.watch = {
       onChange: (listener) => {
         this.#changeListeners.add(listener);
@@ -66,39 +71,39 @@ export class PostgresEngine extends SqlEngine {
     };
   }
 
-  /** Looks at the schema and begins to listen, so that the first wait need not. */
+  /** Checks the schema and starts listening, so that the first wait need not do it. */
   async open(limitMs: number): Promise<void> {
     await this.ready(limitMs);
-    await this.#listener?.start();
+    await this.#notifications?.start();
   }
 
-  protected async hearing(): Promise<Hearing> {
-    await this.#listener?.start();
-    this.#database.direct = this.#listener?.hears ?? false;
-    return this.#listener?.hears
-      ? { channel: this.#listener.channel, paceMs: HEARTBEAT_MS }
-      : { channel: "", paceMs: POLL_MS };
+  protected async wakeup(): Promise<Wakeup> {
+    await this.#notifications?.start();
+    this.#database.direct = this.#notifications?.isReceiving ?? false;
+    return this.#notifications?.isReceiving
+      ? { channel: this.#notifications.channel, pollMs: HEARTBEAT_MS }
+      : { channel: "", pollMs: POLL_MS };
   }
 
   protected ready(limitMs: number): Promise<void> {
     return this.#database.ready(limitMs);
   }
 
-  protected deafen(): void {
+  protected stopNotifications(): void {
     this.#changeListeners.clear();
-    this.#listener?.close();
+    this.#notifications?.close();
   }
 
-  #ears() {
+  #notificationHandlers() {
     return {
-      onPush: (message: string) => this.line.pushed(message),
+      onPush: (message: string) => this.sqlQueue.onPush(message),
       onChange: (resource: string) => {
         for (const listener of this.#changeListeners) listener(resource);
       },
-      onReturn: () => {
+      onResume: () => {
         const tell = (error: unknown) =>
           emit("failed", () => ({ during: "heartbeat", error: failureOf(error).error }));
-        void this.line.reread().catch(tell);
+        void this.sqlQueue.reread().catch(tell);
       },
       echo: (channel: string, word: string) => this.#database.notify(channel, word, ECHO_LIMIT_MS),
     };

@@ -12,12 +12,12 @@ import {
   resolvePostgres,
   termsFromUrl,
 } from "./options.js";
-import { makeSchema } from "./schema.js";
+import { ensureSchema } from "./schema.js";
 import { isPool, type PgClient, type PgPool } from "./sessions/client.js";
 import { openFromUrl } from "./sessions/open.js";
 
 export { POSTGRES_DEFAULTS, type PostgresEngineOptions, type PostgresHold } from "./options.js";
-export { createSchema, type SchemaOptions } from "./schema.js";
+export { init, type SchemaOptions } from "./schema.js";
 export type { PgClient, PgPool, PgPoolClient, PgResult } from "./sessions/client.js";
 export {
   type ClaimHereOptions,
@@ -53,12 +53,15 @@ export async function postgresFromUrl(url: EngineUrl): Promise<Engine> {
   }
 }
 
-/** Makes the tables and routines that a URL's engine needs; says whether there was anything to do. */
-export async function preparePostgres(url: EngineUrl): Promise<boolean> {
+/**
+ * Creates the tables and routines that a URL's engine needs. Returns whether there was anything to
+ * do.
+ */
+export async function initPostgres(url: EngineUrl): Promise<boolean> {
   const { schema, hold } = termsFromUrl(url);
   const { pool, close } = await openFromUrl(url, 1);
   try {
-    return await makeSchema(pool, {
+    return await ensureSchema(pool, {
       schema,
       ...(hold === "shedlock" ? { shedlock: "shedlock" } : {}),
     });
@@ -70,5 +73,5 @@ export async function preparePostgres(url: EngineUrl): Promise<boolean> {
 function engineOn(client: PgPool | PgClient, terms: PostgresTerms, end?: () => unknown) {
   if (terms.hold !== "advisory") return new PostgresEngine(client, terms, end);
   if (isPool(client)) return new AdvisoryEngine(client, terms, end);
-  throw new UsageError('hold: "advisory" takes a Pool: its locks need a session of their own');
+  throw new UsageError('hold: "advisory" needs a Pool, because its locks need a dedicated session');
 }

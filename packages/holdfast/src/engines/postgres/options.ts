@@ -5,26 +5,29 @@ import { type EngineUrl, numberParam, refuseUnknownParams } from "../../url.js";
 import { isPool, type PgClient, type PgPool } from "./sessions/client.js";
 
 export interface PostgresEngineOptions {
-  /** pg's Pool, or a connected Client. It is used and never closed. */
+  /** pg's Pool, or a connected Client. The engine uses it and never closes it. */
   readonly client: PgPool | PgClient;
-  /** Where createSchema() made the tables. */
+  /** The schema in which init() created the tables. */
   readonly schema?: string;
   /**
-   * Whether to hear of grants and revocations through LISTEN, on one more connection. It takes a
-   * Pool, and no transaction pooler in between; where it finds itself deaf, it polls.
+   * Whether grants and revocations arrive through LISTEN, on one more connection. Needs a Pool,
+   * and no transaction pooler in between. If nothing arrives, the engine polls instead.
    */
   readonly listen?: boolean;
   /**
-   * rows: tables of our own, with a queue. advisory: session locks, which exclude whoever else calls
-   * pg_advisory_lock, and need a Pool without a transaction pooler in between. shedlock: rows, and
-   * ShedLock's own table, which excludes Java's ShedLock.
+   * rows: Holdfast's own tables, with a queue. advisory: session locks, which exclude every
+   * program that calls pg_advisory_lock; needs a Pool and no transaction pooler in between.
+   * shedlock: rows, and ShedLock's own table too, which excludes Java's ShedLock.
    */
   readonly hold?: PostgresHold;
-  /** Before a name becomes the key of an advisory lock; "" makes it the very key others use. */
+  /**
+   * Put before a name to form the key of an advisory lock. With "" the key is the one that other
+   * programs use.
+   */
   readonly prefix?: string;
   /**
-   * How long rows that nobody uses are kept. No more than a matter of room: whoever holds, waits or may
-   * come back is never cut short. Of engines that differ, the shortest decides.
+   * How long unused rows are kept. This concerns disk space only: holders, waiters and clients
+   * that may come back are never cut short. If engines differ, the shortest value decides.
    */
   readonly idleMs?: number;
 }
@@ -48,7 +51,7 @@ export interface PostgresTerms {
 }
 
 const HOLDS: readonly PostgresHold[] = ["rows", "advisory", "shedlock"];
-/** Routines that know of ShedLock live in a schema of their own. */
+/** Routines that use ShedLock's table live in their own schema. */
 export const SHEDLOCK_SCHEMA = "holdfast_shedlock";
 
 export const OPTIONS: Known<PostgresEngineOptions> = {
@@ -85,7 +88,7 @@ export function checkClient(client: unknown): asserts client is PgPool | PgClien
   throw noClient(client);
 }
 
-/** Who lends a session for a moment need not be heard of errors. */
+/** A client that is used for one call need not emit errors. */
 export function checkSession(client: unknown): asserts client is PgPool | PgClient {
   if (!canQuery(client)) throw noClient(client);
 }
@@ -95,7 +98,8 @@ function canQuery(client: unknown): client is PgClient {
 }
 
 function noClient(client: unknown): UsageError {
-  const advice = typeof client === "string" ? "; prepare(url) and connect(url) take a URL" : "";
+  const advice =
+    typeof client === "string" ? '; init(url) and connect(url) from "holdfast" take a URL' : "";
   return new UsageError(
     `client must be a Pool or a connected Client of pg, got ${kindOf(client)}${advice}`,
   );
@@ -103,7 +107,7 @@ function noClient(client: unknown): UsageError {
 
 const PARAMS = ["schema", "listen", "hold", "prefix", "idleMs", "tls"];
 
-/** What the parameters of a URL say beyond the address. */
+/** Options from the parameters of a URL. */
 export function termsFromUrl(url: EngineUrl): PostgresTerms {
   refuseUnknownParams(url, PARAMS);
   const schema = url.params.get("schema");

@@ -4,85 +4,90 @@ import { EngineError, UsageError } from "../../errors.js";
 import { checkSession, POSTGRES_DEFAULTS, resolvePostgres, SHEDLOCK_SCHEMA } from "./options.js";
 import {
   borrow,
-  giveBack,
   isPool,
   type PgClient,
   type PgPool,
   type PgPoolClient,
   refuseUnconnected,
+  returnSession,
 } from "./sessions/client.js";
 import { failureOf, isMissing } from "./sessions/failure.js";
 import { sql } from "./sql.gen.js";
 
-/** Of tables and routines. Raised when they change; `version()` in doors.sql says the same. */
+/**
+ * The version of tables and routines. Raise it when they change; `version()` in entry-points.sql
+ * returns the same number.
+ */
 export const SCHEMA_VERSION = 7;
 
-// Bodies of functions name each other, so tables come first and the order of the rest is free.
+// The tables come first. The other files run in the order of their names, which matters once:
+// drop-old-routines.sql must run before promote.sql, which recreates promote() and let_in() with
+// another result.
 const { tables, foreignNone, foreignShedlock, ...ROUTINES } = sql;
-// Two that create at the same time would trip over each other.
-const CREATION_LOCK = 0x686f6c64;
-const CREATION_MS = 60_000;
-const CREATION_WAIT_MS = 200;
-const CREATION_PAUSE_MS = 1_000;
+// Two concurrent calls of init would fail on each other's changes.
+const INIT_LOCK = 0x686f6c64;
+const INIT_MS = 60_000;
+const INIT_WAIT_MS = 200;
+const INIT_PAUSE_MS = 1_000;
 
-/** Texts are written for the schema `holdfast`; another name takes its place. */
+/** The SQL files are written for the schema `holdfast`; this puts another name in its place. */
 export function inSchema(text: string, schema: string): string {
   return text.replace(/\bholdfast\b/g, `"${schema}"`);
 }
 
 export interface SchemaOptions {
   readonly schema?: string;
-  /** The name of ShedLock's table, which is made if need be: for engines with hold: "shedlock". */
+  /**
+   * The name of ShedLock's table, for engines with hold: "shedlock". It is created if it does not
+   * exist.
+   */
   readonly shedlock?: string;
 }
 
 const OPTIONS: Known<SchemaOptions> = { schema: true, shedlock: true };
 
 /**
- * Creates the schema, its tables and routines, or brings older ones up to date. Whoever uses the locks
- * meanwhile is held up for a moment at most, also while a dump or a long transaction reads the tables.
+ * Creates the schema with its tables and routines, or updates older ones. Users of the locks wait
+ * for a moment at most, even while a dump or a long transaction reads the tables.
  */
-export async function createSchema(
-  client: PgPool | PgClient,
-  options: SchemaOptions = {},
-): Promise<void> {
-  await makeSchema(client, options);
+export async function init(client: PgPool | PgClient, options: SchemaOptions = {}): Promise<void> {
+  await ensureSchema(client, options);
 }
 
-/** The same; says whether there was anything to do. */
-export async function makeSchema(
+/** Like init; returns whether there was anything to do. */
+export async function ensureSchema(
   client: PgPool | PgClient,
   options: SchemaOptions,
 ): Promise<boolean> {
-  refuseUnknown(options, OPTIONS, "createSchema");
+  refuseUnknown(options, OPTIONS, "init");
   const { shedlock, ...rest } = options;
   const hold = shedlock === undefined ? "rows" : "shedlock";
   const { schema } = resolvePostgres({ ...rest, hold });
   checkSession(client);
   if (!isPool(client)) refuseUnconnected(client);
   const session = isPool(client) ? await borrow(client) : client;
-  const deadline = systemClock.now() + CREATION_MS;
+  const deadline = systemClock.now() + INIT_MS;
   try {
     const { rows } = await session.query("SELECT current_schema() AS here");
     const table = shedlock === undefined ? null : quoted(shedlock, rows[0].here);
     if (table !== null) await refuseZoned(session, table);
-    const program = programOf(schema, table);
-    while (!(await isMade(session, schema, table))) {
-      if (await create(session, schema, program)) return true;
+    const script = scriptFor(schema, table);
+    while (!(await isUpToDate(session, schema, table))) {
+      if (await create(session, schema, script)) return true;
       if (systemClock.now() >= deadline) throw inUse(schema);
-      await sleep(systemClock, CREATION_PAUSE_MS, undefined);
+      await sleep(systemClock, INIT_PAUSE_MS, undefined);
     }
     return false;
   } catch (error) {
     const { error: known } = failureOf(error);
-    // What the server refused it says itself, and more; here it is what that means.
+    // The server's error is more detailed, but this one says what it means.
     throw known instanceof EngineError && known.effect === "none" ? known : error;
   } finally {
-    if ("release" in session) giveBack(session as PgPoolClient);
+    if ("release" in session) returnSession(session as PgPoolClient);
   }
 }
 
-function programOf(schema: string, table: string | null): string {
+function scriptFor(schema: string, table: string | null): string {
   const foreign =
     table === null ? foreignNone : foreignShedlock.replaceAll("shedlock_table", table);
   const texts = [tables, foreign, ...Object.values(ROUTINES)];
@@ -90,19 +95,20 @@ function programOf(schema: string, table: string | null): string {
 }
 
 /**
- * False where somebody reads the tables. Changing them needs a lock that waits for every reader, and all
- * others queue up behind it: so it gives up soon, and lets them through before it tries again.
+ * False while somebody reads the tables. Changing them needs a lock that waits for every reader,
+ * and all other statements queue behind that lock. So this gives up soon, and lets them through
+ * before it tries again.
  */
-async function create(session: PgClient, schema: string, program: string): Promise<boolean> {
+async function create(session: PgClient, schema: string, script: string): Promise<boolean> {
   try {
     await session.query(`
       BEGIN;
-      SELECT pg_advisory_xact_lock(${CREATION_LOCK});
-      SET LOCAL lock_timeout = ${CREATION_WAIT_MS};
+      SELECT pg_advisory_xact_lock(${INIT_LOCK});
+      SET LOCAL lock_timeout = ${INIT_WAIT_MS};
       SET LOCAL check_function_bodies = off;
       SET LOCAL client_min_messages = warning;
       CREATE SCHEMA IF NOT EXISTS "${schema}";
-      ${program}
+      ${script}
       REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "${schema}" FROM PUBLIC;
       GRANT EXECUTE ON ALL PROCEDURES IN SCHEMA "${schema}" TO PUBLIC;
       COMMIT`);
@@ -115,10 +121,14 @@ async function create(session: PgClient, schema: string, program: string): Promi
 }
 
 /**
- * Whether there is nothing to do: all of it is there, of this version, and for this table of ShedLock's.
- * Read from the catalogue, which everybody may: a program that may use nothing can make sure at its start.
+ * Whether everything exists, in this version, and for this table of ShedLock's. Reads the
+ * catalogue, which every user may read: a program without other rights can check at its start.
  */
-async function isMade(session: PgClient, schema: string, table: string | null): Promise<boolean> {
+async function isUpToDate(
+  session: PgClient,
+  schema: string,
+  table: string | null,
+): Promise<boolean> {
   const { rows } = await session.query(
     `SELECT proname AS name, prosrc AS source FROM pg_proc
       WHERE pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)
@@ -137,8 +147,9 @@ async function isMade(session: PgClient, schema: string, table: string | null): 
 }
 
 /**
- * ShedLock writes UTC into columns without a time zone. In columns with one, the zone of each session would
- * move what it writes, and two programs of different zones would both be in.
+ * ShedLock writes UTC into columns without a time zone. In columns with a zone, the zone of each
+ * session would shift what it writes, and two programs in different zones could hold at the same
+ * time.
  */
 async function refuseZoned(session: PgClient, table: string): Promise<void> {
   const { rows } = await session.query(
@@ -153,12 +164,15 @@ async function refuseZoned(session: PgClient, table: string): Promise<void> {
   );
   throw new EngineError(
     `${names.join(" and ")} of ${table} ${names.length > 1 ? "are" : "is"} timestamptz, and ShedLock's ` +
-      `must be timestamp. Send: ALTER TABLE ${table} ${changes.join(", ")}`,
+      `must be timestamp. Run: ALTER TABLE ${table} ${changes.join(", ")}`,
     { effect: "none", retryable: false },
   );
 }
 
-/** "shedlock" or "public.shedlock" with its schema, each part in quotes: routines have no path. */
+/**
+ * "shedlock" or "public.shedlock" with its schema, each part quoted, because the routines have no
+ * search path.
+ */
 function quoted(table: string, here: string): string {
   if (typeof table === "string" && /^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$/i.test(table)) {
     return (table.includes(".") ? table : `${here}.${table}`).replace(/\w+/g, '"$&"');
@@ -168,7 +182,10 @@ function quoted(table: string, here: string): string {
   );
 }
 
-/** Throws, with the call that helps, unless the schema is there, of this version and this kind. */
+/**
+ * Throws, and names the call that helps, unless the schema exists in this version and for this kind
+ * of hold.
+ */
 export async function checkSchema(
   query: <Row>(text: string, values: unknown[]) => Promise<Row[]>,
   schema: string,
@@ -185,7 +202,7 @@ export async function checkSchema(
   }
   if (found === SCHEMA_VERSION) return;
   if (found !== undefined && found > SCHEMA_VERSION) throw tooNew(schema, found);
-  const create = `prepare(url) from "holdfast" or ${creation(schema, hold)} from "holdfast/postgres"`;
+  const create = `init(url) from "holdfast" or ${initCall(schema, hold)} from "holdfast/postgres"`;
   const message =
     found === undefined
       ? `schema "${schema}" has no tables for locks. Run "npx @holdfast/cli init" with this URL, or call ${create}, once, as a user that may create them`
@@ -207,19 +224,19 @@ function inUse(schema: string): EngineError {
   );
 }
 
-function creation(schema: string, hold: "rows" | "shedlock"): string {
+function initCall(schema: string, hold: "rows" | "shedlock"): string {
   const usual = schema === (hold === "rows" ? POSTGRES_DEFAULTS.schema : SHEDLOCK_SCHEMA);
   const options = [
     ...(usual ? [] : [`schema: "${schema}"`]),
     ...(hold === "rows" ? [] : ['shedlock: "shedlock"']),
   ].join(", ");
-  return options === "" ? "createSchema(client)" : `createSchema(client, { ${options} })`;
+  return options === "" ? "init(client)" : `init(client, { ${options} })`;
 }
 
 function wrongKind(schema: string, hold: "rows" | "shedlock"): EngineError {
   return new EngineError(
     `schema "${schema}" was not made for hold: "${hold}"; use another schema, made by ` +
-      creation(schema, hold),
+      initCall(schema, hold),
     { effect: "none", retryable: false },
   );
 }

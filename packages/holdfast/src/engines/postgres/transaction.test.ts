@@ -1,15 +1,22 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { UsageError } from "../../errors.js";
-import { type Play, playClaims, playFences } from "../../test-support/sql/transactions.fixture.js";
-import { claimInTransaction, createSchema, fenceInTransaction } from "./index.js";
-import { type Ground, scenes } from "./test/support/test-server.fixture.js";
+import {
+  type TransactionIt,
+  testClaims,
+  testFences,
+} from "../../test-support/sql/transactions.fixture.js";
+import { claimInTransaction, fenceInTransaction, init } from "./index.js";
+import {
+  describeWithPostgres,
+  type PostgresTestServer,
+} from "./test/support/test-server.fixture.js";
 
-function onGround(ground: Ground) {
+function transactionServer(server: PostgresTestServer) {
   return {
-    locks: () => ground.locks(),
+    locks: () => server.locks(),
     async session() {
-      const client = await ground.client();
+      const client = await server.client();
       return {
         query: (text: string) => client.query(text),
         fence: (sequencer: string) => fenceInTransaction(client, sequencer),
@@ -18,34 +25,35 @@ function onGround(ground: Ground) {
     },
     async count(table: string, where = "true") {
       const text = `SELECT count(*)::int AS n FROM holdfast.${table} WHERE ${where}`;
-      return (await ground.admin.query(text)).rows[0].n as number;
+      return (await server.admin.query(text)).rows[0].n as number;
     },
-    untilWaiters: (resource: string, count: number) => ground.untilWaiters(resource, count),
-    claimFromPool: (resource: string) => claimInTransaction(ground.pool(), resource),
+    untilWaiters: (resource: string, count: number) => server.untilWaiters(resource, count),
+    claimFromPool: (resource: string) => claimInTransaction(server.pool(), resource),
   };
 }
 
-scenes({}, (play) => {
-  const common: Play = (title, part) => play(title, (ground) => part(onGround(ground)));
-  playFences(common);
-  playClaims(common);
+describeWithPostgres({}, (it) => {
+  const common: TransactionIt = (title, part) =>
+    it(title, (server) => part(transactionServer(server)));
+  testFences(common);
+  testClaims(common);
 
   for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
-    play(`a fence is refused under ${level}, where a snapshot shows what was`, async (ground) => {
-      const [locks, client] = [ground.locks(), await ground.client()];
+    it(`a fence is refused under ${level}, whose snapshot is outdated`, async (server) => {
+      const [locks, client] = [server.locks(), await server.client()];
       const begin = async () => {
         await client.query(`BEGIN ISOLATION LEVEL ${level}`);
         await client.query("SELECT count(*) FROM holdfast.grants");
       };
       const isRefused = (error: unknown) =>
         error instanceof UsageError && /READ COMMITTED/.test(error.message);
-      // In the snapshot its ttl is over soon, and it is renewed all the time.
+      // In the snapshot its ttl is soon over, but it is renewed all the time.
       const renewed = await locks.acquire(`c-${level}`, { ttlMs: 600 });
       await begin();
       await sleep(1_000);
       await assert.rejects(fenceInTransaction(client, renewed.sequencer), isRefused);
       await client.query("ROLLBACK");
-      // In the snapshot it is good.
+      // In the snapshot it is valid.
       const revoked = await locks.acquire(`i-${level}`, { ttlMs: 60_000, renew: false });
       await begin();
       await locks.revoke(revoked.resource, { token: revoked.token });
@@ -54,12 +62,12 @@ scenes({}, (play) => {
     });
   }
 
-  play("claims and fences are refused in the schema of ShedLock", async (ground) => {
-    await createSchema(ground.admin, { shedlock: "shedlock" });
-    await ground.admin.query(`INSERT INTO shedlock
+  it("claims and fences are refused in the schema of ShedLock", async (server) => {
+    await init(server.admin, { shedlock: "shedlock" });
+    await server.admin.query(`INSERT INTO shedlock
       VALUES ('job', timezone('utc', now()) + interval '1 minute', timezone('utc', now()), 'java')`);
-    const lease = await ground.locks({ hold: "shedlock" }).acquire("f", { ttlMs: 60_000 });
-    const client = await ground.client();
+    const lease = await server.locks({ hold: "shedlock" }).acquire("f", { ttlMs: 60_000 });
+    const client = await server.client();
     const options = { schema: "holdfast_shedlock" };
     for (const ask of [
       () => claimInTransaction(client, "job", options),
@@ -73,12 +81,12 @@ scenes({}, (play) => {
     }
   });
 
-  play("a claim in a transaction leaves no row behind", async (ground) => {
-    const client = await ground.client();
+  it("a claim in a transaction leaves no row behind", async (server) => {
+    const client = await server.client();
     await client.query("BEGIN");
     assert.notEqual(await claimInTransaction(client, "h"), null);
     await client.query("COMMIT");
     const text = "SELECT count(*)::int AS n FROM holdfast.resources WHERE name = 'h'";
-    assert.equal((await ground.admin.query(text)).rows[0].n, 0);
+    assert.equal((await server.admin.query(text)).rows[0].n, 0);
   });
 });

@@ -15,12 +15,12 @@ import { isPool, type PgClient, type PgPool } from "./sessions/client.js";
 import { failureOf } from "./sessions/failure.js";
 
 export interface TransactionOptions {
-  /** Where createSchema() made the tables. */
+  /** The schema in which init() created the tables. */
   readonly schema?: string;
 }
 
 export interface ClaimHereOptions extends TransactionOptions {
-  /** How long to wait for another transaction that has the resource at this moment. */
+  /** How long to wait for another transaction that has locked the resource. */
   readonly waitMs?: number;
 }
 
@@ -29,18 +29,19 @@ export type { TransactionClaim };
 const FENCE: Known<TransactionOptions> = { schema: true };
 const CLAIM: Known<ClaimHereOptions> = { ...FENCE, waitMs: true };
 
-/** SQLSTATEs of our own: what a transaction of the caller's must not be. */
+/** Holdfast's own SQLSTATEs, raised when the caller's transaction is unsuitable. */
 const REFUSALS: Readonly<Record<string, string>> = {
   HF002:
-    "fenceInTransaction needs READ COMMITTED: a transaction with a snapshot sees the grant as it was",
+    "fenceInTransaction needs READ COMMITTED: a transaction with a snapshot sees an outdated grant",
   HF003: NOT_FOR_SHEDLOCK,
 };
 
 /**
- * Throws FencedOutError unless this sequencer's grant is alive, inside a transaction of the caller's.
- * Until that transaction ends nobody succeeds the grant, even if its ttl ends meanwhile: what is
- * written together with the check is written by the holder. Renewals go on. Give the lease back after
- * the commit, not before. The transaction must be READ COMMITTED, which is PostgreSQL's default.
+ * Inside the caller's transaction: throws FencedOutError unless this sequencer's grant is alive.
+ * Until the transaction ends nobody can succeed the grant, even if its ttl ends meanwhile. So what
+ * is written together with this check is written by the holder. Renewals continue. Release the
+ * lease after the commit, not before. The transaction must be READ COMMITTED, which is
+ * PostgreSQL's default.
  */
 export async function fenceInTransaction(
   client: PgClient,
@@ -56,9 +57,9 @@ export async function fenceInTransaction(
 }
 
 /**
- * Takes the resource for as long as a transaction of the caller's lasts: lock and data commit
- * together, or neither does. Null where somebody holds the resource, waits for it, or has it in
- * another transaction. The others are told that it is busy; keep such transactions short.
+ * Takes the resource until the caller's transaction ends: lock and data commit together, or
+ * neither does. Null if somebody holds the resource, waits for it, or has locked it in another
+ * transaction. Others get the answer busy, so keep such transactions short.
  */
 export async function claimInTransaction(
   client: PgClient,
@@ -78,7 +79,8 @@ async function ask(client: PgClient | PgPool, schema: string, routine: string, v
     throw new UsageError("a pool has no transaction; give the client on which you sent BEGIN");
   }
   try {
-    // Outside a transaction this is refused: what ends with its own statement guards nothing.
+    // PostgreSQL refuses this outside a transaction, where the lock would end with its own
+    // statement.
     await client.query("SAVEPOINT holdfast");
     const { rows } = await client.query(`SELECT "${schema}".${routine} AS answer`, values);
     await client.query("RELEASE SAVEPOINT holdfast");
@@ -90,7 +92,7 @@ async function ask(client: PgClient | PgPool, schema: string, routine: string, v
     const refusal = REFUSALS[(error as { code?: string }).code ?? ""];
     if (refusal !== undefined) throw new UsageError(refusal);
     const failure = failureOf(error).error;
-    // What a failed statement leaves behind is the caller's transaction, to be rolled back.
+    // The failed statement has aborted the caller's transaction; the caller rolls it back.
     throw failure instanceof EngineError ? failure : error;
   }
 }

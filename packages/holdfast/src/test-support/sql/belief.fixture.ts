@@ -1,4 +1,4 @@
-// What a holder believes is never more than what its row says.
+// A holder never believes that its grant lasts longer than its row says.
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -6,36 +6,36 @@ import type { Lease } from "../../core/holding/lease.js";
 import type { Call, Claim, Engine } from "../../engine.js";
 import type { Locks } from "../../locks.js";
 
-export interface BeliefGround {
-  /** Each as another process would have it. */
+export interface BeliefServer {
+  /** Each call gives locks as another process would have them. */
   locks(): Locks;
   engine(): Engine;
   claim(resource: string): Claim;
   now(): Call;
-  /** What the row of the resource's only holder has left, by the database's clock. */
+  /** The remaining time in the row of the resource's only holder, by the database's clock. */
   leftMs(resource: string): Promise<number>;
 }
 
-// Long enough that a claim window of three seconds taken for the whole ttl stands out.
+// So long that a claim window of three seconds, mistaken for the whole ttl, stands out.
 const TTL_MS = 30_000;
 const NAMES = 4;
 
-/** Hands a lock from one process to another again and again. Gives how often it did. */
-export async function handOver(ground: BeliefGround, times: number): Promise<number> {
+/** Hands a lock from one process to another again and again. Returns how often it did. */
+export async function handOver(server: BeliefServer, times: number): Promise<number> {
   const wrong: string[] = [];
   let done = 0;
   const work = Array.from({ length: NAMES }, async (_, i) => {
-    const [ours, other] = [ground.locks(), ground.locks()];
+    const [ours, other] = [server.locks(), server.locks()];
     const resource = `handed-${i}`;
     while (done < times) {
       done++;
       const first = await ours.acquire(resource, { ttlMs: TTL_MS });
       const waiting = other.acquire(resource, { ttlMs: TTL_MS });
-      // Any phase of the waiter's heartbeats may be the one in which the release commits.
+      // The release may commit in any phase of the waiter's heartbeats.
       await sleep(randomInt(20, 50));
       await first.release();
       const second = await waiting;
-      const { believed, left } = await compare(ground, second);
+      const { believed, left } = await compare(server, second);
       if (believed > left) wrong.push(`${believed.toFixed()} ms where the row says ${left}`);
       await second.release();
     }
@@ -46,24 +46,26 @@ export async function handOver(ground: BeliefGround, times: number): Promise<num
   return done;
 }
 
-/** A renewal that is confirmed between the looks would make them two moments that do not compare. */
-async function compare(ground: BeliefGround, lease: Lease) {
+/**
+ * Measures again if a renewal was confirmed between the two readings: they would not be comparable.
+ */
+async function compare(server: BeliefServer, lease: Lease) {
   for (;;) {
     const before = lease.remainingMs();
-    const left = await ground.leftMs(lease.resource);
+    const left = await server.leftMs(lease.resource);
     const believed = lease.remainingMs();
     if (believed <= before) return { believed, left };
   }
 }
 
-/** One that timed out is sent again while the first is still at the server. */
-export async function renewAtOnce(ground: BeliefGround, rounds: number): Promise<void> {
-  const engine = ground.engine();
-  const held = ground.claim("renewed-at-once");
-  assert.equal((await engine.tryAcquire(held, ground.now())).kind, "granted");
+/** A renewal that timed out is sent again while the first is still at the server. */
+export async function renewAtOnce(server: BeliefServer, rounds: number): Promise<void> {
+  const engine = server.engine();
+  const held = server.claim("renewed-at-once");
+  assert.equal((await engine.tryAcquire(held, server.now())).kind, "granted");
   const answers: string[] = [];
   for (let round = 0; round < rounds; round++) {
-    const renewals = [1, 2, 3].map(() => engine.renew([{ ...held, ttlMs: 10_000 }], ground.now()));
+    const renewals = [1, 2, 3].map(() => engine.renew([{ ...held, ttlMs: 10_000 }], server.now()));
     answers.push(...(await Promise.all(renewals)).map(([answer]) => answer!.kind));
   }
   const gone = answers.filter((kind) => kind === "gone").length;

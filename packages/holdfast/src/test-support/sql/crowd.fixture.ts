@@ -1,5 +1,5 @@
-// A crowd at two resources, on whichever database: nobody is lost, all are served, and a bystander that
-// shares the server and the process notices nothing.
+// A crowd at two resources, for any SQL database: no claim is lost, all are served, and a lease
+// that shares server and process is not affected.
 import assert from "node:assert/strict";
 import type { Locks } from "../../locks.js";
 

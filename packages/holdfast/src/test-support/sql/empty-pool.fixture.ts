@@ -3,14 +3,14 @@ import type { EngineError } from "../../errors.js";
 import type { Locks } from "../../locks.js";
 import { until } from "../until.fixture.js";
 
-/** A pool of one connection, which somebody else may borrow; and locks that have no other. */
+/** A pool of one connection, which the test can borrow, and locks that use this pool. */
 interface SmallPool {
   readonly locks: Locks;
   borrow(): Promise<{ release(): void }>;
 }
 
-/** Of a pool that makes whoever asks wait. */
-export async function expectEmptyPoolTold(pool: SmallPool, resource: string): Promise<void> {
+/** For a pool that lets callers wait. */
+export async function expectEmptyPoolReported(pool: SmallPool, resource: string): Promise<void> {
   const { locks } = pool;
   await (await locks.acquire(resource)).release();
   const busy = await pool.borrow();
@@ -28,13 +28,17 @@ export async function expectEmptyPoolTold(pool: SmallPool, resource: string): Pr
   await (await locks.acquire(resource)).release();
 }
 
-/** Of a pool that gives up by itself. */
-export async function expectRefusingPoolTold(pool: SmallPool, resource: string): Promise<void> {
+/** For a pool that gives up by itself. */
+export async function expectRefusingPoolReported(pool: SmallPool, resource: string): Promise<void> {
   const { locks } = pool;
   await (await locks.acquire(resource)).release();
   const busy = await pool.borrow();
-  const told = { effect: "none", reason: "other", message: /pool were in use; nothing was sent/ };
-  await assert.rejects(locks.tryAcquire(resource), told);
+  const failure = {
+    effect: "none",
+    reason: "other",
+    message: /pool were in use; nothing was sent/,
+  };
+  await assert.rejects(locks.tryAcquire(resource), failure);
   busy.release();
 }
 

@@ -1,4 +1,4 @@
-/** What can be in the place of the one value that a routine gives. */
+/** Wrong values in place of the one value that a routine returns. */
 const VALUES: Readonly<Record<string, (answer: unknown) => unknown>> = {
   null: () => null,
   "a number": () => 7,
@@ -11,7 +11,7 @@ const VALUES: Readonly<Record<string, (answer: unknown) => unknown>> = {
   "a list of too many": (answer) => (Array.isArray(answer) ? [...answer, answer[0] ?? 1] : []),
 };
 
-/** What can be in the place of its row. */
+/** Wrong results in place of its row. */
 const ROWS: Readonly<Record<string, unknown>> = {
   "no row": [],
   "a row without its column": [{}],
@@ -22,7 +22,7 @@ const ROWS: Readonly<Record<string, unknown>> = {
 
 export const SHAPES: readonly string[] = [...Object.keys(VALUES), ...Object.keys(ROWS)];
 
-/** The rows of a result, each with the one column of this name, in another shape. */
+/** The rows of a result, whose one column has this name, in a wrong shape. */
 export function garbled(rows: unknown, column: string, shape: string | null): unknown {
   if (shape === null) return rows;
   if (shape in ROWS) return ROWS[shape];
@@ -34,7 +34,7 @@ export function garbled(rows: unknown, column: string, shape: string | null): un
   });
 }
 
-/** Every list that has no list of lists in it lacks its last value. */
+/** Removes the last value of every innermost list. */
 function shorter(answer: unknown): unknown {
   if (!Array.isArray(answer)) return [];
   return answer.length > 0 && answer.every((one) => Array.isArray(one))

@@ -1,4 +1,4 @@
-// What nobody uses any more goes away by itself, on whichever database, and nothing else does.
+// Unused rows are removed by themselves, on any SQL database, and no others are.
 import assert from "node:assert/strict";
 import type { Claim, Engine } from "../../engine.js";
 import { UsageError } from "../../errors.js";
@@ -11,35 +11,37 @@ const SHORTEST_MS = 1_000;
 const HOUR_MS = 3_600_000;
 const TTL_MS = 30_000;
 const COUNT = 10;
-// A few operations in a hundred look for what is idle. That none of so many does will not happen.
+// A few operations in a hundred sweep. That none of so many does is practically impossible.
 const MOST_OPERATIONS = 5_000;
 const A_ROUND = 100;
 
 export type Table = "resources" | "grants" | "waiters" | "tombstones";
 export type Rows = Readonly<Record<Table, number>>;
 
-export interface IdleGround {
+export interface IdleServer {
   engine(idleMs: number): Engine;
-  /** Makes so much older what a table has of resources whose name begins so; tombstones have none. */
+  /**
+   * Ages the rows of resources whose names have this prefix; all rows of tombstones, which have no
+   * resource.
+   */
   age(table: Table, prefix: string, ms: number): Promise<unknown>;
-  /** Those of resources whose name begins so, and all tombstones. */
+  /** Counts rows of resources whose names have this prefix, and all tombstones. */
   rows(prefix: string): Promise<Rows>;
-  /** One look for what is idle, as an engine with this idleMs has it done. */
+  /** One sweep, as an engine with this idleMs runs it. */
   sweep(idleMs: number): Promise<unknown>;
 }
 
-export function playIdle(
-  play: (title: string, part: (ground: IdleGround) => Promise<void>) => void,
+export function testIdle(
+  it: (title: string, part: (server: IdleServer) => Promise<void>) => void,
   roundsOfNames: number,
 ): void {
-  play("released and idle resources leave no row behind after idleMs", expectNothingIdle);
-  play("the shortest idleMs cuts off nobody who is still there", expectNobodyCutOff);
-  play("names that are used once and never again do not pile up", (ground) =>
-    expectNoBacklog(ground, roundsOfNames),
-  );
+  it("released and idle resources leave no row behind after idleMs", expectNothingIdle);
+  it("the shortest idleMs cuts off no holder or waiter", expectNobodyCutOff);
+  it("names that are used only once do not accumulate", (server) =>
+    expectNoBacklog(server, roundsOfNames));
 }
 
-/** Of the option and of the URL's parameter, which says it for every way to hold. */
+/** Checks the option, and the parameter of the URL for every kind of hold. */
 export function expectIdleChecked(
   make: (idleMs: number) => unknown,
   fromUrl: (query: string) => number,
@@ -56,10 +58,11 @@ export function expectIdleChecked(
   assert.throws(() => fromUrl("?idleMs=soon"), /^UsageError: idleMs is "soon"; it must be a whole/);
 }
 
-/** Nothing but the usual operations on another resource clears up. */
-export async function expectNothingIdle(ground: IdleGround): Promise<void> {
-  // Whoever leaves them behind would keep them for a day; the other one's idleMs is shorter, and decides.
-  const [patient, engine] = [ground.engine(DAY_MS), ground.engine(IDLE_MS)];
+/** Only ordinary operations on another resource clean up. */
+export async function expectNothingIdle(server: IdleServer): Promise<void> {
+  // The engine that leaves these rows would keep them for a day. The other engine's idleMs is
+  // shorter, and decides.
+  const [patient, engine] = [server.engine(DAY_MS), server.engine(IDLE_MS)];
   const held = claim("idle-held", { ttlMs: 600_000 });
   const holds = await patient.tryAcquire(held, now());
   await patient.queue!.enqueue(claim("idle-held", { ttlMs: TTL_MS }), now());
@@ -70,69 +73,73 @@ export async function expectNothingIdle(ground: IdleGround): Promise<void> {
     await patient.tryAcquire(claim(`idle-expired-${i}`, { ttlMs: TTL_MS }), now());
   }
   await patient.queue!.enqueue(claim("idle-expired-0", { ttlMs: TTL_MS }), now());
-  const before = await ground.rows("idle-");
+  const before = await server.rows("idle-");
   assert.ok(before.resources > COUNT, `${before.resources} resources`);
   const { resources } = before;
   assert.deepEqual(before, { resources, grants: COUNT + 1, waiters: 2, tombstones: COUNT / 2 });
   const agedMs = TTL_MS + IDLE_MS + 1_000;
   for (const table of ["resources", "waiters", "tombstones"] as const) {
-    await ground.age(table, "idle-", agedMs);
+    await server.age(table, "idle-", agedMs);
   }
-  await ground.age("grants", "idle-expired-", agedMs);
-  await ground.sweep(2 * agedMs);
-  const { tombstones, ...kept } = await ground.rows("idle-");
-  assert.deepEqual(kept, { resources, grants: COUNT + 1, waiters: 2 }, "not before their time");
-  assert.equal(tombstones, 0, "which have a time of their own");
+  await server.age("grants", "idle-expired-", agedMs);
+  await server.sweep(2 * agedMs);
+  const { tombstones, ...kept } = await server.rows("idle-");
+  assert.deepEqual(
+    kept,
+    { resources, grants: COUNT + 1, waiters: 2 },
+    "idle rows are kept until their time",
+  );
+  assert.equal(tombstones, 0, "tombstones have their own time");
   const left = { resources: 1, grants: 1, waiters: 0, tombstones: 0 };
   for (let operations = 0; ; operations += 2) {
     const usual = claim("usual", { ttlMs: TTL_MS });
     await engine.tryAcquire(usual, now());
     await engine.release([{ ...usual, tombstoneMs: 0 }], now());
-    const rows = await ground.rows("idle-");
+    const rows = await server.rows("idle-");
     if (Object.entries(left).every(([table, count]) => rows[table as Table] === count)) break;
     assert.ok(operations < MOST_OPERATIONS, `still there: ${JSON.stringify(rows)}`);
   }
   assert.equal(await isGood(engine, held, holds), true, "what is held is not idle");
 }
 
-/** The shortest idleMs there is, with every sweep that could come at the worst moment. */
-export async function expectNobodyCutOff(ground: IdleGround): Promise<void> {
-  const engine = ground.engine(SHORTEST_MS);
+/** The shortest possible idleMs, with sweeps at the worst moments. */
+export async function expectNobodyCutOff(server: IdleServer): Promise<void> {
+  const engine = server.engine(SHORTEST_MS);
   const sweep = async () => {
     for (let i = 0; i < 3; i++) {
-      await ground.age("resources", "cut-", HOUR_MS);
-      await ground.sweep(SHORTEST_MS);
+      await server.age("resources", "cut-", HOUR_MS);
+      await server.sweep(SHORTEST_MS);
     }
   };
 
-  // A waiter whose process stood still for longer than idleMs, and not yet for ten seconds.
-  const [holder, first, second] = [1, 2, 3].map(() => claim("cut-line", { ttlMs: 600_000 })) as [
+  // A waiter whose process was paused for longer than idleMs, but less than ten seconds.
+  const [holder, first, second] = [1, 2, 3].map(() => claim("cut-queue", { ttlMs: 600_000 })) as [
     Claim,
     Claim,
     Claim,
   ];
   await engine.tryAcquire(holder, now());
   await engine.queue!.enqueue(first, now());
-  await ground.age("waiters", "cut-line", 8_000);
+  await server.age("waiters", "cut-queue", 8_000);
   await engine.queue!.enqueue(second, now());
   await sweep();
   const [stands] = await engine.queue!.heartbeat([first], now());
   assert.ok(stands?.kind === "queued" && stands.position === 0, `it is ${stands?.kind}`);
 
-  // The same, while the holder goes and nobody else is there to be let in.
+  // The same, while the holder releases and there is no other waiter.
   await engine.queue!.withdraw(second, now());
-  await ground.age("waiters", "cut-line", 8_000);
+  await server.age("waiters", "cut-queue", 8_000);
   await engine.release([{ ...holder, tombstoneMs: 0 }], now());
   await sweep();
-  assert.equal((await ground.rows("cut-line")).resources, 1, "somebody waits for it");
+  assert.equal((await server.rows("cut-queue")).resources, 1, "somebody waits for it");
   const [turn] = await engine.queue!.heartbeat([first], now());
   assert.equal(turn?.kind, "granted");
 
-  // A holder that was lost, in its lock-delay, before a waiter that makes the sweep look closer.
+  // A lost holder in its lock-delay, with a waiter behind it that makes the sweep look closer.
   await engine.tryAcquire({ ...claim("cut-delay", { ttlMs: 1_000 }), lockDelayMs: 20_000 }, now());
   await engine.queue!.enqueue(claim("cut-delay", { ttlMs: TTL_MS }), now());
-  await ground.age("waiters", "cut-delay", 8_000);
-  await ground.age("grants", "cut-delay", 5_000);
+  await server.age("waiters", "cut-delay", 8_000);
+  await server.age("grants", "cut-delay", 5_000);
   await sweep();
   assert.equal(
     (await engine.tryAcquire(claim("cut-delay", { ttlMs: TTL_MS }), now())).kind,
@@ -143,38 +150,41 @@ export async function expectNobodyCutOff(ground: IdleGround): Promise<void> {
     "a lock-delay keeps it closed",
   );
 
-  // A lease that is kept renewed, for a row that is older than idleMs by far.
+  // A lease that is renewed, whose row is far older than idleMs.
   const kept = claim("cut-kept", { ttlMs: TTL_MS });
   const holds = await engine.tryAcquire(kept, now());
   for (let i = 0; i < 2; i++) {
     await sweep();
     assert.equal((await engine.renew([kept], now()))[0]?.kind, "renewed");
     assert.equal(await isGood(engine, kept, holds), true);
-    await ground.age("grants", "cut-kept", TTL_MS - 2_000);
+    await server.age("grants", "cut-kept", TTL_MS - 2_000);
   }
   await sweep();
   assert.equal((await engine.renew([kept], now()))[0]?.kind, "renewed", "in its last seconds");
 
-  // A claim that was given back before it arrived.
+  // A claim that was released before it arrived.
   const late = claim("cut-late", { ttlMs: TTL_MS });
   await engine.release([{ ...late, tombstoneMs: TTL_MS }], now());
   await sweep();
   assert.equal((await engine.tryAcquire(late, now())).kind, "gone");
 }
 
-/** Names used once, by claims that nobody gives back: each is looked at twice before it can go. */
-async function expectNoBacklog(ground: IdleGround, rounds: number): Promise<void> {
-  const engine = ground.engine(SHORTEST_MS);
+/**
+ * Names used once, by claims that nobody releases: a sweep looks at each twice before it can remove
+ * it.
+ */
+async function expectNoBacklog(server: IdleServer, rounds: number): Promise<void> {
+  const engine = server.engine(SHORTEST_MS);
   const made = rounds * A_ROUND;
   for (let round = 0; round < rounds; round++) {
     const names = Array.from({ length: A_ROUND }, (_, i) => `once-${round}-${i}`);
     await Promise.all(
       names.map((name) => engine.tryAcquire(claim(name, { ttlMs: TTL_MS }), now())),
     );
-    await ground.age("resources", "once-", HOUR_MS);
-    await ground.age("grants", "once-", HOUR_MS);
+    await server.age("resources", "once-", HOUR_MS);
+    await server.age("grants", "once-", HOUR_MS);
   }
-  const { resources, grants } = await ground.rows("once-");
+  const { resources, grants } = await server.rows("once-");
   const most = made / 4;
   assert.ok(resources < most && grants < most, `${resources} of ${made} resources are still there`);
 }

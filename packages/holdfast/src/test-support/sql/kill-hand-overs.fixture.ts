@@ -1,40 +1,40 @@
-// The database is killed again and again while locks go from hand to hand: no token comes twice.
+// The database is killed again and again while locks are handed over: no token is given twice.
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locks } from "../../locks.js";
 
-export interface KilledGround {
-  /** Each as another process would have it. */
+export interface KilledServer {
+  /** Each call gives locks as another process would have them. */
   locks(): Locks;
-  /** Restarting kills it first. */
-  readonly server: { restart(): Promise<void> };
+  /** restart() kills the server first. */
+  readonly instance: { restart(): Promise<void> };
 }
 
 const KILLS = 100;
 const NAMES = 4;
-// A grant whose release was lost with the server keeps the others out until its ttl ends.
+// A grant whose release was lost with the server excludes others until its ttl ends.
 const TTL_MS = 1_000;
 const BETWEEN_KILLS = 12;
 const BACK_WITHIN_MS = 60_000;
 
-export function playKillsOfHandOvers(
-  play: (title: string, part: (ground: KilledGround) => Promise<void>) => void,
+export function testKillsOfHandOvers(
+  it: (title: string, part: (server: KilledServer) => Promise<void>) => void,
 ): void {
-  play(`no token comes twice across ${KILLS} kills while locks are handed over`, async (ground) => {
-    const leases = await killHandOvers(ground, KILLS);
+  it(`no token is given twice across ${KILLS} kills while locks are handed over`, async (server) => {
+    const leases = await killHandOvers(server, KILLS);
     console.log(`${leases} leases across ${KILLS} kills, every token greater than the one before`);
   });
 }
 
-/** Gives how many leases there were. */
-async function killHandOvers(ground: KilledGround, kills: number): Promise<number> {
+/** Returns how many leases there were. */
+async function killHandOvers(server: KilledServer, kills: number): Promise<number> {
   let leases = 0;
   let over = false;
   const work = Array.from({ length: NAMES }, (_, i) => {
     let highest = 0n;
     return [1, 2].map(async () => {
-      const locks = ground.locks();
+      const locks = server.locks();
       const retry = { [Symbol.iterator]: forever };
       const options = { retry, waitMs: 120_000, ttlMs: TTL_MS, fair: "strict" } as const;
       while (!over) {
@@ -42,7 +42,7 @@ async function killHandOvers(ground: KilledGround, kills: number): Promise<numbe
         assert.ok(lease.token > highest, `token ${lease.token} came after ${highest}`);
         highest = lease.token;
         leases++;
-        // So that the other one is in line when it is given back.
+        // Gives the other worker time to enter the queue before the release.
         await sleep(randomInt(5, 30));
         await lease.release().catch(() => {});
       }
@@ -58,7 +58,7 @@ async function killHandOvers(ground: KilledGround, kills: number): Promise<numbe
       await Promise.race([sleep(5), all]);
     }
     await sleep(randomInt(0, 50));
-    await ground.server.restart();
+    await server.instance.restart();
   }
   over = true;
   await all;

@@ -1,13 +1,13 @@
-// The database is killed under load and comes back: what it acknowledged is still so.
+// The database is killed under load and restarted: what it acknowledged still holds.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FencedOutError } from "../../errors.js";
 import type { Locks } from "../../locks.js";
 import type { UserSession } from "./transactions.fixture.js";
 
-export interface KillGround {
+export interface KillServer {
   locks(): Locks;
-  /** Rejects while the server is away. */
+  /** Rejects while the server is down. */
   session(): Promise<UserSession & { end(): void }>;
   /** Kills the server and starts it again. */
   restart(): Promise<void>;
@@ -16,28 +16,28 @@ export interface KillGround {
 const WORKERS = 3;
 const KILLS = 2;
 const WRITES_BEFORE_A_KILL = 2;
-// A client comes back with its next call; a grant whose release was lost ends with its ttl.
+// A client recovers with its next call; a grant whose release was lost ends with its ttl.
 const TTL_MS = 5_000;
 const BACK_WITHIN_MS = 60_000;
 
-/** A register that takes a write only from whoever holds, in the same transaction. */
-export async function surviveKills(ground: KillGround): Promise<void> {
-  const load = new Load(ground);
-  const first = await ground.session();
+/** A register that accepts a write only from the holder, checked in the same transaction. */
+export async function surviveKills(server: KillServer): Promise<void> {
+  const load = new Load(server);
+  const first = await server.session();
   await first.query("CREATE TABLE register (n int, token bigint)");
   await first.query("INSERT INTO register VALUES (0, 0)");
   first.end();
-  const old = await ground.locks().acquire("a", { ttlMs: 1_000, renew: false });
+  const old = await server.locks().acquire("a", { ttlMs: 1_000, renew: false });
   const work = Promise.all(Array.from({ length: WORKERS }, (_, i) => load.work(i)));
   work.catch(() => {});
   for (let kill = 0; kill < KILLS; kill++) {
     await load.untilEveryoneWrote(WRITES_BEFORE_A_KILL, work);
-    await ground.restart();
+    await server.restart();
   }
   await load.untilEveryoneWrote(WRITES_BEFORE_A_KILL, work);
   load.over = true;
   await work;
-  const last = await ground.session();
+  const last = await server.session();
   await last.query("BEGIN");
   await assert.rejects(last.fence(old.sequencer), FencedOutError, "a stale write was accepted");
   await last.query("ROLLBACK");
@@ -54,13 +54,13 @@ class Load {
   sure = 0;
   doubtful = 0;
   highest = 0n;
-  readonly #ground: KillGround;
+  readonly #server: KillServer;
   #writesOf: number[] = [];
   #leases = 0;
   #lastError: unknown = null;
 
-  constructor(ground: KillGround) {
-    this.#ground = ground;
+  constructor(server: KillServer) {
+    this.#server = server;
   }
 
   async untilEveryoneWrote(times: number, work: Promise<unknown>): Promise<void> {
@@ -73,7 +73,7 @@ class Load {
   }
 
   async work(worker: number): Promise<void> {
-    const locks = this.#ground.locks();
+    const locks = this.#server.locks();
     const retry = { [Symbol.iterator]: forever };
     const options = { retry, waitMs: 120_000, ttlMs: TTL_MS, callTimeoutMs: 3_000 } as const;
     while (!this.over) {
@@ -81,7 +81,7 @@ class Load {
       assert.ok(lease.token > this.highest, `token ${lease.token} came after ${this.highest}`);
       this.highest = lease.token;
       this.#leases++;
-      const session = await this.#ground.session().catch((error: unknown) => {
+      const session = await this.#server.session().catch((error: unknown) => {
         this.#lastError = error;
         return null;
       });
@@ -114,7 +114,7 @@ class Load {
     } catch (error) {
       if (error instanceof assert.AssertionError) throw error;
       this.#lastError = error;
-      // Killed with the server, or fenced out. Before the commit nothing of it was kept.
+      // Killed with the server, or fenced out. Before the commit nothing was kept.
       if (committing) this.doubtful++;
     }
   }

@@ -1,4 +1,4 @@
-// What a list over many names costs, on whichever database.
+// The cost of a list over many names, for any SQL database.
 import assert from "node:assert/strict";
 import type { Engine } from "../../engine.js";
 import type { Locks } from "../../locks.js";
@@ -6,34 +6,34 @@ import { now } from "../call.fixture.js";
 
 const PAGE = 256;
 
-export interface ListGround {
+export interface ListServer {
   readonly locks: Locks;
   readonly engine: Engine;
-  /** So many resources that are held for a day, with names from prefix + 1000000 on. */
+  /** Creates resources that are held for a day, with names from prefix + 1000000 on. */
   plant(prefix: string, count: number): Promise<void>;
   /** Rows that the engine's sessions have read so far. */
   rowsRead(): Promise<number>;
-  /** Row locks that anybody has at this moment, and transactions that write. */
+  /** The number of row locks and of writing transactions at this moment. */
   locked(): Promise<number>;
 }
 
 /** A list with a literal prefix reads the names that have it, and no other. */
-export async function checkPrefix(ground: ListGround): Promise<void> {
-  await ground.plant("bulk:", 3_000);
-  await ground.plant("bulk?x", 1);
+export async function checkPrefix(server: ListServer): Promise<void> {
+  await server.plant("bulk:", 3_000);
+  await server.plant("bulk?x", 1);
   const names = async (match: string) => {
     const found: string[] = [];
-    for await (const { resource } of ground.locks.list({ match })) found.push(resource);
+    for await (const { resource } of server.locks.list({ match })) found.push(resource);
     return found;
   };
   await names("bulk:1000007");
-  const before = await ground.rowsRead();
+  const before = await server.rowsRead();
   assert.deepEqual(await names("bulk:100299*"), [
     ...Array.from({ length: 10 }, (_, i) => `bulk:100299${i}`),
   ]);
-  const rows = (await ground.rowsRead()) - before;
-  // A page looks at as many names as it has room for, and inspects those that match; a server that
-  // counts its looks at its own tables counts a few hundred more.
+  const rows = (await server.rowsRead()) - before;
+  // A page reads as many names as fit on it, and inspects those that match. A server that counts
+  // reads of its own tables counts a few hundred more.
   assert.ok(rows < 1_500, `${rows} rows were read for ten names`);
   assert.deepEqual(await names("bulk:1000007"), ["bulk:1000007"]);
   assert.deepEqual(await names("bulk:?00299?"), [
@@ -44,16 +44,19 @@ export async function checkPrefix(ground: ListGround): Promise<void> {
   assert.equal((await names("bulk:*")).length, 3_000, "over several pages");
 }
 
-/** A list over very many names: the last page takes as long as the first, and nothing is kept or locked. */
-export async function checkMany(ground: ListGround, count: number): Promise<void> {
-  await ground.plant("many:", count);
+/**
+ * A list over very many names: the last page takes as long as the first, memory does not grow, and
+ * nothing is locked.
+ */
+export async function checkMany(server: ListServer, count: number): Promise<void> {
+  await server.plant("many:", count);
   const took: number[] = [];
   let [cursor, seen, locked]: [string | null, number, number] = [null, 0, 0];
   const heap: number[] = [];
   do {
     const from = performance.now();
-    const asked = ground.engine.list({ match: "many:*", cursor, max: PAGE }, now());
-    if (took.length % 20 === 0) locked = Math.max(locked, await ground.locked());
+    const asked = server.engine.list({ match: "many:*", cursor, max: PAGE }, now());
+    if (took.length % 20 === 0) locked = Math.max(locked, await server.locked());
     const page = await asked;
     took.push(performance.now() - from);
     if (took.length % 20 === 1) {

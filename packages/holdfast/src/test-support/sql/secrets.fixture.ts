@@ -1,9 +1,9 @@
-// A grantId is the only proof of a grant, so whatever is shown or logged must not have it.
+// A grantId is the only proof of a grant, so nothing that is shown or logged may contain it.
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { inspect } from "node:util";
 
-/** What a grantId looks like: as digits, as a UUID, as bytes, and as the digits of its own text. */
+/** The forms of a grantId: digits, a UUID, bytes, and the hexadecimal digits of its text. */
 function looksOf(grantId: string): string[] {
   const bytes = Buffer.from(grantId, "hex");
   const shown = [...bytes].map((byte) => `\\x${byte.toString(16).toUpperCase().padStart(2, "0")}`);
@@ -15,7 +15,7 @@ function looksOf(grantId: string): string[] {
   ];
 }
 
-/** No error has this grantId in its message, its fields, or those of its causes. */
+/** Asserts that neither the error nor its causes contain this grantId, in messages or fields. */
 export function keepsSecret(error: unknown, grantId: string): void {
   const shown = inspect(error, { depth: 12, showHidden: true, maxStringLength: null });
   for (const look of looksOf(grantId)) {
@@ -23,15 +23,15 @@ export function keepsSecret(error: unknown, grantId: string): void {
   }
 }
 
-/** What was told by events while this went on. */
+/** The events that were emitted during this work. */
 export async function eventsOf(work: () => Promise<unknown>): Promise<unknown[]> {
-  const told: unknown[] = [];
-  const hear = (event: unknown) => told.push(event);
-  subscribe("holdfast:failed", hear);
+  const reported: unknown[] = [];
+  const onFailed = (event: unknown) => reported.push(event);
+  subscribe("holdfast:failed", onFailed);
   try {
     await work();
   } finally {
-    unsubscribe("holdfast:failed", hear);
+    unsubscribe("holdfast:failed", onFailed);
   }
-  return told;
+  return reported;
 }

@@ -1,4 +1,4 @@
-// What sharing ShedLock's table must do, on whichever database.
+// How a shared table of ShedLock's must behave, on any SQL database.
 import assert from "node:assert/strict";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,28 +9,28 @@ import { now as callNow } from "../call.fixture.js";
 import { claim } from "../claim.fixture.js";
 import { until } from "../until.fixture.js";
 
-/** ShedLock's own statements with database time, on connections of their own. */
+/** ShedLock's own statements with database time, on their own connections. */
 export interface ShedLock {
-  /** Insert, or update where the time of the former one is over; whether it got it. */
+  /** Inserts the row, or updates it if the former lock is over. Returns whether it got the lock. */
   lock(name: string, ms: number): Promise<boolean>;
   unlock(name: string): Promise<void>;
 }
 
-export interface ShedLockGround {
+export interface ShedLockServer {
   readonly theirs: ShedLock;
   locks(): Locks;
   engine(): Engine;
-  /** Takes the row of this name away. */
+  /** Deletes the row of this name. */
   deleteRow(name: string): Promise<unknown>;
-  /** All that the row of this name says, as text. */
+  /** The whole row of this name, as text. */
   row(name: string): Promise<string>;
-  /** Frees what is over, as every call may do by the way. */
+  /** Removes what is over, as every call may do as a side effect. */
   sweep(): Promise<unknown>;
 }
 
-export type ShedLockPlay = (title: string, part: (ground: ShedLockGround) => Promise<void>) => void;
+export type ShedLockIt = (title: string, part: (server: ShedLockServer) => Promise<void>) => void;
 
-/** What a waiter may ask that was let in without knowing it. */
+/** What a waiter may send that was let in and does not know it yet. */
 const ASKED_AGAIN: readonly [
   string,
   (engine: Engine, waits: Claim) => Promise<{ kind: string }>,
@@ -41,7 +41,7 @@ const ASKED_AGAIN: readonly [
   ["withdrawal", (engine, waits) => engine.queue!.withdraw(waits, now())],
 ];
 
-/** Whatever may come late of a claim that was granted, and so could hit whoever has the row by then. */
+/** Everything of a granted claim that may arrive late, when another holder has the row. */
 const STRAGGLERS: readonly [string, (engine: Engine, late: Claim, token: bigint) => unknown][] = [
   ["renewal", (engine, late) => engine.renew([{ ...late, ttlMs: 60_000 }], now())],
   ["shorter renewal", (engine, late) => engine.renew([{ ...late, ttlMs: 100 }], now())],
@@ -61,24 +61,24 @@ const STRAGGLERS: readonly [string, (engine: Engine, late: Claim, token: bigint)
   ["release for good", (engine, late) => engine.release([{ ...late, tombstoneMs: 9_000 }], now())],
 ];
 
-/** An engine on a schema that two calls make, and one that takes a schema of another kind for its own. */
+/** Two calls create the schema of `engine`; `mixed` uses a schema of another kind. */
 export async function expectSchemaMadeOnce(
   engine: Engine,
   makes: readonly (() => Promise<unknown>)[],
   mixed: Engine,
 ): Promise<void> {
   await assert.rejects(engine.tryAcquire(claim("a"), now()), (error: EngineError) => {
-    return /createSchema\(client, \{ shedlock: "shedlock" \}\)/.test(error.message);
+    return /init\(client, \{ shedlock: "shedlock" \}\)/.test(error.message);
   });
   for (const make of makes) await make();
   assert.equal((await engine.tryAcquire(claim("a"), now())).kind, "granted");
   await assert.rejects(mixed.tryAcquire(claim("a"), now()), /not made for hold: "shedlock"/);
 }
 
-export function playShedLock(play: ShedLockPlay): void {
-  play("ShedLock is excluded while we hold, and we are while it does", async (ground) => {
-    const { theirs } = ground;
-    const locks = ground.locks();
+export function testShedLock(it: ShedLockIt): void {
+  it("ShedLock is excluded while we hold, and we are excluded while it holds", async (server) => {
+    const { theirs } = server;
+    const locks = server.locks();
     const lease = await locks.acquire("b", { ttlMs: 10_000 });
     assert.equal(await theirs.lock("b", 1_000), false);
     await lease.renew({ ttlMs: 20_000 });
@@ -99,16 +99,17 @@ export function playShedLock(play: ShedLockPlay): void {
     await later.release();
   });
 
-  play("our release frees nobody else's run on one host, which ShedLock's does", async (ground) => {
-    const { theirs } = ground;
-    // ShedLock's: the first run's time is over, the second runs, and the first gives back what is not its.
+  it("our release does not free another run on the same host, as ShedLock's does", async (server) => {
+    const { theirs } = server;
+    // ShedLock: the first run's time is over, the second runs, and the first releases a lock that
+    // is not its own.
     assert.equal(await theirs.lock("c1", 1), true);
     await sleep(20);
     assert.equal(await theirs.lock("c1", 30_000), true);
     await theirs.unlock("c1");
     assert.equal(await theirs.lock("c1", 1_000), true, "ShedLock freed another run's lock");
-    // Ours: the same schedule.
-    const [first, second] = [ground.engine(), ground.engine()];
+    // Holdfast: the same schedule.
+    const [first, second] = [server.engine(), server.engine()];
     const early = claimed("c2", 100);
     await first.tryAcquire(early, now());
     await sleep(150);
@@ -118,29 +119,29 @@ export function playShedLock(play: ShedLockPlay): void {
     assert.equal(await theirs.lock("c2", 1_000), false, "the second run is still protected");
   });
 
-  play("a row that was taken away by hand costs the lease at its next renewal", async (ground) => {
-    const lease = await ground.locks().acquire("d", { ttlMs: 600 });
-    await ground.deleteRow("d");
+  it("a row that is deleted by hand costs the lease at its next renewal", async (server) => {
+    const lease = await server.locks().acquire("d", { ttlMs: 600 });
+    await server.deleteRow("d");
     await until("it is lost", () => !lease.held);
     assert.equal(await lease.release(), "gone");
   });
 
   for (const [name, ask] of ASKED_AGAIN) {
-    play(`a ${name} tells of no grant whose row ShedLock has by now`, async (ground) => {
-      const [ours, other] = [ground.engine(), ground.engine()];
+    it(`a ${name} reports no grant whose row ShedLock has taken`, async (server) => {
+      const [ours, other] = [server.engine(), server.engine()];
       const resource = name.replace(" ", "-");
       const [held, waits] = [claimed(resource, 10_000), claimed(resource, 10_000)];
       await other.tryAcquire(held, now());
       await ours.queue!.enqueue(waits, now());
       await other.release([{ ...held, tombstoneMs: 0 }], now());
-      await ground.deleteRow(resource);
-      assert.equal(await ground.theirs.lock(resource, 30_000), true);
+      await server.deleteRow(resource);
+      assert.equal(await server.theirs.lock(resource, 30_000), true);
       assert.notEqual((await ask(ours, waits)).kind, "granted");
     });
   }
 
-  play("nothing that comes late changes a row that ShedLock has by now", async (ground) => {
-    const [ours, other] = [ground.engine(), ground.engine()];
+  it("no late call changes a row that ShedLock has taken", async (server) => {
+    const [ours, other] = [server.engine(), server.engine()];
     const force = (engine: Engine, { resource }: Claim, token: bigint) =>
       engine.revoke({ resource, token, force: true }, now());
     const leave = (engine: Engine, late: Claim) =>
@@ -151,19 +152,19 @@ export function playShedLock(play: ShedLockPlay): void {
       const held = claimed(resource, 10_000);
       const granted = await ours.tryAcquire(held, now());
       assert.ok(granted.kind === "granted");
-      // Others of ours wait: whatever ends our record must not let them in beside ShedLock.
+      // Another of our waiters is queued: the end of our record must not let it in beside ShedLock.
       await other.queue!.enqueue(claimed(resource, 10_000), now());
-      await ground.deleteRow(resource);
-      assert.equal(await ground.theirs.lock(resource, 30_000), true);
-      const before = await ground.row(resource);
+      await server.deleteRow(resource);
+      assert.equal(await server.theirs.lock(resource, 30_000), true);
+      const before = await server.row(resource);
       await send(ours, held, granted.token);
-      await ground.sweep();
-      assert.equal(await ground.row(resource), before, `after a ${name}`);
+      await server.sweep();
+      assert.equal(await server.row(resource), before, `after a ${name}`);
     }
   });
 
-  play("nothing that comes late takes time from what once has left", async (ground) => {
-    const [ours, other] = [ground.engine(), ground.engine()];
+  it("no late call shortens a grant that once() has left", async (server) => {
+    const [ours, other] = [server.engine(), server.engine()];
     for (const [name, send] of STRAGGLERS) {
       const resource = `left ${name}`;
       const held = claimed(resource, 10_000);
@@ -171,30 +172,30 @@ export function playShedLock(play: ShedLockPlay): void {
       assert.ok(granted.kind === "granted");
       await ours.renew([{ ...held, ttlMs: 20_000, leave: true }], now());
       await other.queue!.enqueue(claimed(resource, 10_000), now());
-      const before = await ground.row(resource);
+      const before = await server.row(resource);
       await send(ours, held, granted.token);
-      await ground.sweep();
-      assert.equal(await ground.row(resource), before, `after a ${name}`);
-      assert.equal(await ground.theirs.lock(resource, 1_000), false);
+      await server.sweep();
+      assert.equal(await server.row(resource), before, `after a ${name}`);
+      assert.equal(await server.theirs.lock(resource, 1_000), false);
     }
   });
 
-  play("once runs once against ShedLock too, and keeps it out for atLeastMs", async (ground) => {
-    const [ours, other] = [ground.locks(), ground.locks()];
+  it("once runs once against ShedLock too, and keeps it out for atLeastMs", async (server) => {
+    const [ours, other] = [server.locks(), server.locks()];
     const options = { atMostMs: 60_000, atLeastMs: 4_000 };
     const from = performance.now();
     assert.equal((await ours.once("e", options, () => 1)).ran, true);
     assert.equal((await other.once("e", options, () => 1)).ran, false);
-    assert.equal(await ground.theirs.lock("e", 5_000), false);
-    await until("ShedLock runs", () => ground.theirs.lock("e", 60_000));
+    assert.equal(await server.theirs.lock("e", 5_000), false);
+    await until("ShedLock runs", () => server.theirs.lock("e", 60_000));
     assert.ok(performance.now() - from >= 3_990);
     assert.equal((await ours.once("e", options, () => 1)).ran, false);
   });
 }
 
-/** Ours and theirs take turns on one name until that many turns are over, and never overlap. */
-export async function takeTurns(ground: ShedLockGround, turns: number): Promise<void> {
-  const locks = ground.locks();
+/** Holdfast and ShedLock take turns on one name, and never overlap. */
+export async function takeTurns(server: ShedLockServer, turns: number): Promise<void> {
+  const locks = server.locks();
   const taken = { ours: 0, theirs: 0 };
   let inside = 0;
   const left = () => turns - taken.ours - taken.theirs;
@@ -214,12 +215,12 @@ export async function takeTurns(ground: ShedLockGround, turns: number): Promise<
   };
   const them = async () => {
     while (left() > 0) {
-      if (!(await ground.theirs.lock("turns", 60_000))) {
+      if (!(await server.theirs.lock("turns", 60_000))) {
         await sleep(1);
         continue;
       }
       await turn("theirs");
-      await ground.theirs.unlock("turns");
+      await server.theirs.unlock("turns");
       await sleep(taken.theirs > taken.ours ? 10 : 1);
     }
   };

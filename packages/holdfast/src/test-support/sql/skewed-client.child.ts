@@ -1,4 +1,5 @@
-// A program of its own whose wall clock, TZ and database session are somewhere else. It does as told.
+// A separate program with another wall clock, TZ and database session. It carries out the test's
+// commands.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,22 +10,22 @@ import type { AcquireOptions } from "../../options.js";
 
 const ANSWER_MS = 40_000;
 const TURN_WAIT_MS = 30_000;
-/** However many there are, on however busy a machine. */
+/** Enough for any number of turns on a busy machine. */
 export const TURNS_MS = 300_000;
 
-/** What the program is told at its start; it travels as JSON. */
+/** The job that the program gets at its start, as JSON. */
 export interface SkewedJob {
   readonly port: number;
   readonly hold: "rows" | "shedlock";
-  /** Of its sessions at the database. */
+  /** The time zone of its database sessions. */
   readonly zone: string;
 }
 
-/** Somebody came in or went out. */
+/** An entry or an exit of a holder. */
 export interface Step {
   readonly who: string;
   readonly what: "in" | "out";
-  /** 0 of who has none. */
+  /** 0 for a holder without tokens. */
   readonly token: bigint;
 }
 
@@ -49,7 +50,7 @@ interface Tasks {
 type Patience = Pick<AcquireOptions, "ttlMs" | "waitMs" | "renew">;
 type Reply = readonly [id: number, value: unknown, error: string | null];
 
-/** Another program, as a test has it in its hands. */
+/** The test's handle on another program. */
 export class SkewedClient<J extends SkewedJob = SkewedJob> implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
@@ -79,7 +80,7 @@ export class SkewedClient<J extends SkewedJob = SkewedJob> implements AsyncDispo
       const { exitCode, signalCode } = this.#child;
       return [id, null, `it ended with ${exitCode ?? signalCode}: ${this.#complaints}`];
     });
-    // Of a program that is gone its end is told; that it cannot hear us says nothing more.
+    // The exit of the program is reported elsewhere, so a failed send adds nothing.
     this.#child.send([id, task, ...args], () => {});
     const what = `another program that is to ${task}`;
     const limitMs = task === "turns" ? TURNS_MS : ANSWER_MS;
@@ -90,7 +91,7 @@ export class SkewedClient<J extends SkewedJob = SkewedJob> implements AsyncDispo
     });
   }
 
-  /** As a crash would: no clean-up of any kind runs. */
+  /** Like a crash: no clean-up runs. */
   async kill(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#exited;
@@ -101,7 +102,7 @@ export class SkewedClient<J extends SkewedJob = SkewedJob> implements AsyncDispo
   }
 }
 
-/** The program's side: does what it is asked, one lease at a time, until the other end is gone. */
+/** The program's side: carries out commands, one lease at a time, until the parent is gone. */
 export function obey(locks: Locks, sessionZone: () => Promise<string>, record: Recorder): void {
   let lease: Lease | null = null;
   const tasks: Tasks = {
@@ -149,7 +150,7 @@ export async function takeTurns(
     await sleep(1);
     await record(resource, { who, what: "out", token });
     await lease.release();
-    // Now and then nobody of ours waits, and others have a chance.
+    // Pauses now and then, so that others have a chance.
     await sleep(i % 10);
   }
 }

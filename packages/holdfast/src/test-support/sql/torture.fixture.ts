@@ -1,4 +1,4 @@
-import { prepare } from "../../init.js";
+import { init } from "../../init.js";
 import { hangFault, relayFaults, relaysTo, restartFault } from "../torture/faults.fixture.js";
 import { disposeAll, type Place } from "../torture/player.fixture.js";
 
@@ -12,17 +12,17 @@ interface DatabaseServer extends AsyncDisposable {
   restart(): Promise<void>;
 }
 
-/** What is done to a database past the engine. */
+/** What the test does to the database without the engine. */
 interface Admin {
   readonly truth: Place["truth"];
-  /** Somebody ends sessions by hand, in the middle of whatever they do. */
+  /** Ends sessions in the middle of their work, as an operator may. */
   endSessions(): Promise<void>;
   end(): Promise<void>;
 }
 
-/** A database, and a relay for each process. */
+/** A database, and one relay for each process. */
 export async function sqlPlace(server: DatabaseServer, admin: Admin): Promise<Place> {
-  await prepare(server.url);
+  await init(server.url);
   const relays = (await relaysTo([server.port])).flat();
   return {
     ttlMs: TTL_MS,

@@ -6,27 +6,30 @@ import { memoryEngine } from "../../engines/memory/index.js";
 import { FencedOutError, UsageError } from "../../errors.js";
 import { Locks } from "../../locks.js";
 
-/** One connection of the user's. */
+/** A connection of the user. */
 export interface UserSession {
   query(text: string): Promise<unknown>;
   fence(sequencer: string): Promise<void>;
   claim(resource: string, options?: { waitMs?: number }): Promise<TransactionClaim | null>;
 }
 
-export interface TransactionGround {
+export interface TransactionServer {
   locks(): Locks;
   session(): Promise<UserSession>;
   count(table: string, where?: string): Promise<number>;
   untilWaiters(resource: string, count: number): Promise<void>;
-  /** A pool in the place of a connection. */
+  /** Passes a pool instead of a connection. */
   claimFromPool(resource: string): Promise<unknown>;
 }
 
-export type Play = (title: string, part: (ground: TransactionGround) => Promise<void>) => void;
+export type TransactionIt = (
+  title: string,
+  part: (server: TransactionServer) => Promise<void>,
+) => void;
 
-export function playFences(play: Play): void {
-  play("a fence that holds lets the transaction commit, and renewals go on", async (ground) => {
-    const [locks, session] = [ground.locks(), await ground.session()];
+export function testFences(it: TransactionIt): void {
+  it("a valid fence lets the transaction commit, and renewals continue", async (server) => {
+    const [locks, session] = [server.locks(), await server.session()];
     const lease = await locks.acquire("a", { ttlMs: 5_000 });
     await session.query("BEGIN");
     await session.fence(lease.sequencer);
@@ -37,8 +40,8 @@ export function playFences(play: Play): void {
     assert.equal(await lease.release(), "released");
   });
 
-  play("a grant that expires under a checked transaction has no successor yet", async (ground) => {
-    const [locks, other, session] = [ground.locks(), ground.locks(), await ground.session()];
+  it("a grant that expires during a fenced transaction has no successor before its end", async (server) => {
+    const [locks, other, session] = [server.locks(), server.locks(), await server.session()];
     const lease = await locks.acquire("b", { ttlMs: 3_000, renew: false });
     await session.query("BEGIN");
     await session.fence(lease.sequencer);
@@ -54,37 +57,34 @@ export function playFences(play: Play): void {
     await session.query("ROLLBACK");
     await next.release();
     await session.query("BEGIN");
-    await assert.rejects(session.fence(next.sequencer), FencedOutError, "it was given back");
+    await assert.rejects(session.fence(next.sequencer), FencedOutError, "the lease was released");
     await session.query("ROLLBACK");
   });
 
-  play(
-    "a lease of another engine is refused, and told that its lock is not here",
-    async (ground) => {
-      const session = await ground.session();
-      await using elsewhere = new Locks(memoryEngine());
-      await using lease = await elsewhere.acquire("c");
-      await session.query("BEGIN");
-      await assert.rejects(session.fence(lease.sequencer), (error) => {
-        assert.ok(error instanceof FencedOutError);
-        assert.match(
-          error.message,
-          /no live grant of (schema|tables) "holdfast.*" has token \d+ of "c"/,
-        );
-        assert.match(error.message, /or the lock is kept elsewhere.*docs\/fencing\.md/);
-        return true;
-      });
-      await session.query("ROLLBACK");
-    },
-  );
+  it("a fence refuses a lease of another engine, and says that its lock is not here", async (server) => {
+    const session = await server.session();
+    await using elsewhere = new Locks(memoryEngine());
+    await using lease = await elsewhere.acquire("c");
+    await session.query("BEGIN");
+    await assert.rejects(session.fence(lease.sequencer), (error) => {
+      assert.ok(error instanceof FencedOutError);
+      assert.match(
+        error.message,
+        /no live grant of (schema|tables) "holdfast.*" has token \d+ of "c"/,
+      );
+      assert.match(error.message, /or the lock is kept elsewhere.*docs\/fencing\.md/);
+      return true;
+    });
+    await session.query("ROLLBACK");
+  });
 }
 
-export function playClaims(play: Play): void {
-  play("a claim excludes everybody until its transaction ends, with its data", async (ground) => {
+export function testClaims(it: TransactionIt): void {
+  it("a claim excludes everybody until its transaction ends, and commits with the data", async (server) => {
     const [locks, session, second] = [
-      ground.locks(),
-      await ground.session(),
-      await ground.session(),
+      server.locks(),
+      await server.session(),
+      await server.session(),
     ];
     await session.query("CREATE TABLE claimed_data (token bigint)");
     const before = await locks.acquire("d");
@@ -106,11 +106,11 @@ export function playClaims(play: Play): void {
     const lease = await waiting;
     assert.ok(lease.token > claim.token);
     await lease.release();
-    assert.equal(await ground.count("grants", "resource = 'd'"), 0, "nothing is left of it");
+    assert.equal(await server.count("grants", "resource = 'd'"), 0, "nothing is left of it");
   });
 
-  play("a rollback gives the resource back, and the data with it", async (ground) => {
-    const [locks, session] = [ground.locks(), await ground.session()];
+  it("a rollback releases the resource and undoes the data", async (server) => {
+    const [locks, session] = [server.locks(), await server.session()];
     await session.query("CREATE TABLE undone_data (token bigint)");
     await session.query("BEGIN");
     const claim = await session.claim("g");
@@ -123,11 +123,11 @@ export function playClaims(play: Play): void {
     await session.query("ROLLBACK");
   });
 
-  play("a claim does not overtake a waiter", async (ground) => {
-    const [locks, other, session] = [ground.locks(), ground.locks(), await ground.session()];
+  it("a claim does not overtake a waiter", async (server) => {
+    const [locks, other, session] = [server.locks(), server.locks(), await server.session()];
     const held = await locks.acquire("e");
     const waiting = other.acquire("e", { waitMs: 60_000 });
-    await ground.untilWaiters("e", 1);
+    await server.untilWaiters("e", 1);
     await session.query("BEGIN");
     assert.equal(await session.claim("e"), null);
     await session.query("ROLLBACK");
@@ -135,10 +135,10 @@ export function playClaims(play: Play): void {
     await (await waiting).release();
   });
 
-  play("without a transaction both are refused", async (ground) => {
-    const session = await ground.session();
+  it("claims and fences are refused without a transaction", async (server) => {
+    const session = await server.session();
     await assert.rejects(session.fence("exclusive:1:f"), UsageError);
     await assert.rejects(session.claim("f"), UsageError);
-    await assert.rejects(ground.claimFromPool("f"), UsageError);
+    await assert.rejects(server.claimFromPool("f"), UsageError);
   });
 }

@@ -12,7 +12,7 @@ export interface MysqlPool {
   getConnection(): Promise<MysqlConnection>;
 }
 
-/** A pool of mysql2 with callbacks: it knows its other self. */
+/** A pool of mysql2 with callbacks; promise() gives its promise API. */
 export interface MysqlCallbackPool {
   promise(): MysqlPool;
 }
@@ -22,7 +22,8 @@ export function poolOf(client: MysqlPool | MysqlCallbackPool): MysqlPool {
     if ("promise" in client && typeof client.promise === "function") return client.promise();
     if ("getConnection" in client) return client;
   }
-  const advice = typeof client === "string" ? "; prepare(url) and connect(url) take a URL" : "";
+  const advice =
+    typeof client === "string" ? '; init(url) and connect(url) from "holdfast" take a URL' : "";
   throw new UsageError(
     `client must be a pool of mysql2 or of mysql2/promise, got ${kindOf(client)}${advice}`,
   );

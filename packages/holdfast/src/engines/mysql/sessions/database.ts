@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { sleep, systemClock } from "../../../core/runtime/clock.js";
 import type {
-  Beat,
   Database,
-  Hearing,
+  Heartbeat,
   Operation,
-  Raw,
+  RawAnswer,
   Renewal,
+  Wakeup,
 } from "../../../engine-kit/sql/database.js";
 import { SchemaCheck } from "../../../engine-kit/sql/schema-check.js";
 import {
@@ -23,11 +23,12 @@ import { type Failure, failureOf } from "./failure.js";
 import type { Sessions } from "./sessions.js";
 
 const WAIT_S = 1;
-// A grant that another call is at work on comes free within the first; one that a transaction of a user's
-// has locked does not, and must not hold up the renewals that go along with it.
+// Pauses between tries for a locked grant. One that another call has locked is free within the
+// first pauses; one that a user's transaction has locked is not, and must not hold up the other
+// renewals of the batch.
 const LOCKED_PAUSES_MS = [5, 15, 30, 60, 120];
 
-/** Calls the routines that createSchema() made. */
+/** Calls the routines that init() created. */
 export class MysqlDatabase implements Database {
   readonly #sessions: Sessions;
   readonly #prefix: string;
@@ -54,7 +55,7 @@ export class MysqlDatabase implements Database {
     operations: readonly Operation[],
     waitMs: number,
     limitMs: number,
-  ): Promise<readonly Raw[]> {
+  ): Promise<readonly RawAnswer[]> {
     const ops = operations.map((operation) => ({
       ...operation,
       name: hex(operation.name),
@@ -69,12 +70,12 @@ export class MysqlDatabase implements Database {
   }
 
   async heartbeat(
-    beats: readonly Beat[],
-    _hearing: Hearing,
+    heartbeats: readonly Heartbeat[],
+    _wakeup: Wakeup,
     _waitMs: number,
     limitMs: number,
-  ): Promise<readonly Raw[]> {
-    const refs = beats.map(({ name, id }) => ({ name: hex(name), id }));
+  ): Promise<readonly RawAnswer[]> {
+    const refs = heartbeats.map(({ name, id }) => ({ name: hex(name), id }));
     const answers = await this.#call("heartbeat", [json(refs), batch(), WAIT_S], limitMs);
     return inOrder(answers).map(readable);
   }
@@ -83,7 +84,7 @@ export class MysqlDatabase implements Database {
     renewals: readonly Renewal[],
     order: number,
     limitMs: number,
-  ): Promise<readonly Raw[]> {
+  ): Promise<readonly RawAnswer[]> {
     const refs = renewals.map(({ name, id, ttlMs, index, leave }) => {
       return { name: hex(name), id, ttl: ttlMs, index, leave: Number(leave) };
     });
@@ -94,7 +95,7 @@ export class MysqlDatabase implements Database {
       const locked = [...answers.keys()].filter((i) => answers[i]![0] === "locked");
       if (locked.length === 0) break;
       await sleep(systemClock, pauseMs, undefined, false);
-      // Those that were renewed are so, whatever becomes of the others.
+      // What was renewed stays renewed, whatever happens to the others.
       const again = await ask(locked.map((i) => refs[i]!)).catch(() => null);
       for (const [at, i] of locked.entries()) answers[i] = again?.[at] ?? answers[i]!;
     }
@@ -103,17 +104,17 @@ export class MysqlDatabase implements Database {
 
   async check(name: string, shared: boolean, token: bigint, limitMs: number): Promise<boolean> {
     const values = [literal(hex(name)), Number(shared), token];
-    // A number, or text where a client is told to read numbers as such.
+    // A number, or text if the client is configured to return text.
     const answer = String(await this.#call("check_token", values, limitMs));
     if (answer !== "1" && answer !== "0") throw unreadable("a check says yes or no");
     return answer === "1";
   }
 
-  async look(name: string, limitMs: number): Promise<Raw> {
+  async look(name: string, limitMs: number): Promise<RawAnswer> {
     return readableView(parse(await this.#call("look", [literal(hex(name))], limitMs)));
   }
 
-  async page(after: string, prefix: string, most: number, limitMs: number): Promise<Raw> {
+  async page(after: string, prefix: string, most: number, limitMs: number): Promise<RawAnswer> {
     const values = [literal(hex(after)), literal(hex(prefix)), most];
     const answers = await this.#call("page", values, limitMs);
     const [kind, entries] = list(parse(answers), 2);
@@ -142,8 +143,8 @@ export class MysqlDatabase implements Database {
 }
 
 /**
- * Everything travels as hexadecimal digits: no character set, collation or escape mode of a session
- * can change what a name is, and nothing needs quoting.
+ * Everything travels as hexadecimal digits: no character set, collation or escape mode of a
+ * session can change a name, and nothing needs quoting.
  */
 function hex(value: string): string {
   return Buffer.from(value).toString("hex");
@@ -161,8 +162,8 @@ function json(value: unknown): string {
   return literal(hex(JSON.stringify(value)));
 }
 
-/** Answers that carry their number: to sort them at the server would take a table on its disk. */
-function inOrder(answers: unknown): Raw[] {
+/** Sorts numbered answers here: sorting them at the server would take a table on its disk. */
+function inOrder(answers: unknown): RawAnswer[] {
   const numbered = lists(parse(answers)).map((entry) => {
     const [n, answer] = list(entry, 2);
     return [count(n), list(answer)] as const;
@@ -175,21 +176,21 @@ function inOrder(answers: unknown): Raw[] {
     });
 }
 
-/** A number that no other batch has, within what JSON and BIGINT agree on. */
+/** A number that no other batch has, within the range that both JSON and BIGINT support. */
 function batch(): number {
   return randomBytes(6).readUIntBE(0, 6) + 1;
 }
 
-function readable(answer: Raw): Raw {
+function readable(answer: RawAnswer): RawAnswer {
   const at = answer[0] === "queued" ? 3 : answer[0] === "busy" ? 2 : -1;
   return at < 0 ? answer : answer.map((part, i) => (i === at ? labelled(part, 2) : part));
 }
 
-function readableView(view: unknown): Raw {
+function readableView(view: unknown): RawAnswer {
   const [holders, waiters, closedMs] = list(view, 3);
   return [labelled(holders, 2), labelled(waiters, 1), closedMs];
 }
 
-function labelled(rows: unknown, at: number): Raw[] {
+function labelled(rows: unknown, at: number): RawAnswer[] {
   return lists(rows).map((row) => row.map((part, i) => (i === at ? text(part) : part)));
 }

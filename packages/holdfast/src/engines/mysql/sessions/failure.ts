@@ -1,4 +1,4 @@
-import { causeOf, messageOf } from "../../../engine-kit/sql/cause.js";
+import { redactedCause, redactedMessage } from "../../../engine-kit/sql/redacted-cause.js";
 import { EngineError, type FailureReason, HoldfastError } from "../../../errors.js";
 
 export interface Failure {
@@ -8,13 +8,13 @@ export interface Failure {
 
 const LOCKED = 1205;
 const CONFLICTS = [1213, 1020];
-// Routines ask for their isolation level first, and a session that has a transaction open refuses that.
+// Routines set their isolation level first, and a session with an open transaction refuses that.
 const IN_TRANSACTION = 1568;
 const MISSING = [1305, 1146, 1049];
 const FORBIDDEN = 1370;
 
-// mysql2's own pool, where it was told not to let others wait, or no more of them.
-const NO_TURN = /^(No connections available|Queue limit reached)\.$/;
+// mysql2's pool says this if it is configured with waitForConnections: false or a queueLimit.
+const POOL_EXHAUSTED = /^(No connections available|Queue limit reached)\.$/;
 
 type Refusal = readonly [
   numbers: readonly number[],
@@ -23,20 +23,20 @@ type Refusal = readonly [
   reason?: FailureReason,
 ];
 
-/** Numbers by which the server says that nothing was done, and why. */
+/** Error numbers with which the server says that nothing was done, and why. */
 const REFUSALS: readonly Refusal[] = [
-  [[LOCKED], "another transaction is at work on this resource and does not end", true],
-  [CONFLICTS, "the database rolled back for the sake of another transaction", true],
-  [[IN_TRANSACTION], "a session of the pool was given back with its transaction still open", true],
+  [[LOCKED], "another transaction has locked this resource and does not end", true],
+  [CONFLICTS, "the database rolled this transaction back in favour of another one", true],
+  [[IN_TRANSACTION], "a session was returned to the pool with its transaction still open", true],
   [[1040, 1203, 1226], "the database has no connection left for this user", true],
   [[1290, 1792, 1836], "this database is read-only and cannot be written to", true],
-  [[1021, 1114], "the database is out of disk", true],
+  [[1021, 1114], "the database is out of disk space", true],
   [[1045, 1698], "the database wants another user name or password", false, "credentials"],
   [[1644, 1406], "the name does not fit into its column; ShedLock's takes 64 characters", false],
   [[1049], "there is no such database", false, "no-database"],
   [
     [1418, 1419],
-    "this server has a binary log, and then only a user with SUPER may create functions, unless it is started with log_bin_trust_function_creators = 1",
+    "this server has a binary log, so only a user with SUPER may create functions, unless the server is started with log_bin_trust_function_creators = 1",
     false,
   ],
   [
@@ -52,47 +52,51 @@ const REFUSALS: readonly Refusal[] = [
 ];
 
 /**
- * A routine that fails has rolled back. What ends a session or a statement from outside may have come
- * after the commit, and everything else, a lost connection above all, may have been carried out.
+ * A failed routine has rolled back. A kill of the session or the statement may have come after the
+ * commit. After any other error, above all a lost connection, the call may have been carried out.
  */
 export function failureOf(error: unknown): Failure {
   if (error instanceof HoldfastError) return { why: "other", error };
   const number = numberOf(error);
   const refusal = REFUSALS.find(([numbers]) => numbers.includes(number));
   const why = number === LOCKED ? "locked" : CONFLICTS.includes(number) ? "conflict" : "other";
-  if (refusal === undefined) return { why, error: lost(messageOf(error), causeOf(error)) };
+  if (refusal === undefined)
+    return { why, error: lost(redactedMessage(error), redactedCause(error)) };
   const [, says, retryable, reason = "other"] = refusal;
-  const cause = causeOf(error);
-  // Which right of which thing, only the server knows.
-  const whole = reason === "rights" ? `${says} (the database says: ${messageOf(error)})` : says;
+  const cause = redactedCause(error);
+  // Only the server knows which right is missing, and on which object.
+  const whole =
+    reason === "rights" ? `${says} (the database says: ${redactedMessage(error)})` : says;
   return { why, error: new EngineError(whole, { effect: "none", retryable, reason, cause }) };
 }
 
-/** A table or routine is not there. */
+/** Whether a table or routine does not exist. */
 export function isMissing(error: unknown): boolean {
   return MISSING.includes(numberOf(error));
 }
 
-/** This user may not call the routine, if there is one. */
+/** Whether this user may not call the routine, if it exists. */
 export function isForbidden(error: unknown): boolean {
   return numberOf(error) === FORBIDDEN;
 }
 
-/** After these the session is as it was. Any other may have left a transaction open. */
-export function leavesSessionWhole(error: unknown): boolean {
+/**
+ * Whether the session is usable after this error. Any other error may have left a transaction open.
+ */
+export function leavesSessionUsable(error: unknown): boolean {
   return [LOCKED, ...CONFLICTS, ...MISSING, FORBIDDEN, 1644].includes(numberOf(error));
 }
 
 export function notConnected(error: unknown): HoldfastError {
   const { error: known } = failureOf(error);
   if (known instanceof EngineError && known.effect === "none") return known;
-  if (NO_TURN.test(messageOf(error))) {
+  if (POOL_EXHAUSTED.test(redactedMessage(error))) {
     return new EngineError("all connections of the pool were in use; nothing was sent", {
-      ...{ effect: "none", retryable: true, cause: causeOf(error) },
+      ...{ effect: "none", retryable: true, cause: redactedCause(error) },
     });
   }
-  return new EngineError(`no connection to the database: ${messageOf(error)}`, {
-    ...{ effect: "none", retryable: true, reason: "unreachable", cause: causeOf(error) },
+  return new EngineError(`no connection to the database: ${redactedMessage(error)}`, {
+    ...{ effect: "none", retryable: true, reason: "unreachable", cause: redactedCause(error) },
   });
 }
 

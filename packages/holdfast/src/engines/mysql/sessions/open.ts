@@ -6,21 +6,23 @@ import { notConnected } from "./failure.js";
 
 export interface Opened {
   readonly pool: MysqlPool;
-  /** From now on a held lease alone does not keep the process alive; a call has a timer that does. */
-  relax(): void;
+  /**
+   * From now on a held lease alone does not keep the process alive; a call has a timer that does.
+   */
+  unrefConnections(): void;
   close(): Promise<void>;
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
 interface OwnPool extends MysqlPool {
-  on(event: "connection", listener: (connection: Held) => void): unknown;
+  on(event: "connection", listener: (connection: RawConnection) => void): unknown;
   end(): Promise<void>;
 }
 
 type MysqlModule = { readonly default?: MysqlModule; createPool(options: object): OwnPool };
 
-/** A pool of our own for a URL. */
+/** Opens a pool for a URL. */
 export async function openFromUrl(url: EngineUrl, connectionLimit: number): Promise<Opened> {
   const address = addressOf(url);
   const { createPool } = await loadMysql();
@@ -42,18 +44,18 @@ export async function openFromUrl(url: EngineUrl, connectionLimit: number): Prom
     });
   }
   first.release();
-  const relax = () => {
-    unref((first as unknown as { connection: Held }).connection);
+  const unrefConnections = () => {
+    unref((first as unknown as { connection: RawConnection }).connection);
     pool.on("connection", unref);
   };
-  return { pool, relax, close };
+  return { pool, unrefConnections, close };
 }
 
-interface Held {
+interface RawConnection {
   readonly stream?: { unref(): void };
 }
 
-function unref(connection: Held): void {
+function unref(connection: RawConnection): void {
   connection.stream?.unref();
 }
 

@@ -1,19 +1,19 @@
 import { systemClock } from "../../../core/runtime/clock.js";
-import { Borrowing } from "../../../engine-kit/sql/borrowing.js";
+import { SessionPool } from "../../../engine-kit/sql/session-pool.js";
 import { answerOf } from "../decode.js";
 import type { MysqlConnection, MysqlPool } from "./client.js";
-import { leavesSessionWhole, lost, notConnected } from "./failure.js";
+import { leavesSessionUsable, lost, notConnected } from "./failure.js";
 
 /** Calls routines over the sessions of a pool. */
 export class Sessions {
-  readonly #borrowing: Borrowing<MysqlConnection>;
+  readonly #pool: SessionPool<MysqlConnection>;
 
   constructor(pool: MysqlPool) {
     const borrow = () => pool.getConnection();
-    this.#borrowing = new Borrowing(borrow, (session) => session.release(), "the database");
+    this.#pool = new SessionPool(borrow, (session) => session.release(), "the database");
   }
 
-  /** What the routine selects: one value. limitMs: for so long somebody waits for it. */
+  /** The one value that the routine selects. limitMs: how long the caller waits for it. */
   async call(text: string, limitMs: number): Promise<unknown> {
     const deadline = systemClock.now() + limitMs;
     const session = await this.#borrow(limitMs);
@@ -22,7 +22,7 @@ export class Sessions {
       session.release();
       return answer;
     } catch (error) {
-      if (leavesSessionWhole(error)) session.release();
+      if (leavesSessionUsable(error)) session.release();
       else session.destroy();
       throw error;
     }
@@ -30,7 +30,7 @@ export class Sessions {
 
   async #borrow(limitMs: number): Promise<MysqlConnection> {
     try {
-      return await this.#borrowing.session(limitMs);
+      return await this.#pool.borrow(limitMs);
     } catch (error) {
       throw notConnected(error);
     }

@@ -1,5 +1,5 @@
--- In a transaction of its own: a session without autocommit would keep the one that a read begins, and
--- answer the next check from its snapshot.
+-- Runs in its own transaction. A session without autocommit would keep the transaction that a read
+-- begins, and answer the next check from its snapshot.
 -- Gives 1 | 0
 CREATE PROCEDURE holdfast_check_token(IN p_res VARBINARY(1024), IN p_shared TINYINT, IN p_token BIGINT)
 BEGIN
@@ -14,7 +14,7 @@ BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION READ ONLY;
   IF @@SESSION.timestamp = v_stamp THEN CALL holdfast_thaw(v_stamp, v_frozen); END IF;
-  -- Ranges do not overlap: it can only be the one with the greatest first token that is not greater.
+  -- Ranges do not overlap, so it is the grant with the greatest first token that is not greater.
   SELECT COUNT(*) AS answer FROM (
     SELECT shared, revoked, expires_us, token, tokens FROM holdfast_grants FORCE INDEX (holders)
      WHERE resource = p_res AND token <= p_token ORDER BY token DESC LIMIT 1) g

@@ -1,12 +1,12 @@
--- Takes an exclusive claim for as long as a transaction of the caller's lasts. Gives a token, or null
--- where somebody holds the resource, waits for it, or has it in another transaction.
--- The session is the caller's: what is set in it is put back. After an error transaction.ts does it, by
--- the variables that remember: a kill between two statements runs no handler.
--- Locks are not given back before the transaction ends, and in its default isolation a locking read of
--- several rows, or of none, keeps everybody from inserting beside them. So only rows are locked that are
--- known to be there, each by its whole primary key; everything else is a plain read, and SELECT … INTO at
--- that, because a read inside IF or SET locks what it finds. A plain read shows the snapshot of the
--- transaction: it counts if nobody had a turn since, and else the row of the resource decides.
+-- Takes an exclusive claim until the caller's transaction ends. Returns a token, or null if somebody
+-- holds the resource, waits for it, or has locked it in another transaction. The session is the
+-- caller's, so every setting that is changed here is restored. After an error transaction.ts restores
+-- it, from the user variables that remember it: a kill between two statements runs no handler. Locks
+-- are released only when the transaction ends. In the default isolation level, a locking read of
+-- several rows, or of none, also blocks inserts beside them. So only rows that are known to exist are
+-- locked, each by its whole primary key. Everything else is a plain read, and a SELECT … INTO, because
+-- a read inside IF or SET locks what it finds. A plain read shows the snapshot of the transaction: it
+-- counts if nobody had a turn since then; otherwise the row of the resource decides.
 CREATE PROCEDURE holdfast_claim_here(IN p_res VARBINARY(1024), IN p_wait_s INT)
 proc: BEGIN
   DECLARE v_at, v_token, v_floor, v_ends, v_held, v_heard, v_used BIGINT DEFAULT 0;
@@ -23,7 +23,8 @@ proc: BEGIN
     SELECT NULL AS answer;
   END;
   CALL holdfast_foreign_refuse();
-  -- A clock that stands (thaw.sql) is the caller's, and so is the session: it is refused, not set.
+  -- A frozen clock (thaw.sql) belongs to the caller, as the session does: the claim is refused, and the
+  -- clock stays as it is.
   IF @@SESSION.timestamp = v_stamp THEN
     DO SLEEP(0.001);
     IF @@SESSION.timestamp = v_stamp THEN
@@ -32,7 +33,8 @@ proc: BEGIN
   END IF;
   SET v_at = holdfast_now_us(UTC_TIMESTAMP(6));
   SELECT used_us INTO v_seen FROM holdfast_resources WHERE name = p_res;
-  -- Where somebody is known to hold or wait nothing is locked: it would keep the holder from its release.
+  -- If somebody is known to hold or wait, nothing is locked: a lock would keep the holder from its
+  -- release.
   SELECT COUNT(*) INTO v_busy FROM holdfast_grants FORCE INDEX (holders)
    WHERE resource = p_res AND expires_us + delay_ms * 1000 > v_at;
   IF v_busy = 0 THEN
@@ -44,8 +46,8 @@ proc: BEGIN
     LEAVE proc;
   END IF;
   SET @holdfast_lock_wait = v_before, SESSION innodb_lock_wait_timeout = p_wait_s;
-  -- MariaDB rolls back whoever changes what was changed since its snapshot, from 11.6.2 on by default. Here
-  -- the row decides, and nobody overwrites what it has not read.
+  -- From 11.6.2 on, MariaDB by default rolls back a transaction that changes a row which was changed
+  -- since its snapshot. Here the row itself decides, and nobody overwrites what it has not read.
   /*M!110602 SET @holdfast_snapshot = @@SESSION.innodb_snapshot_isolation,
     SESSION innodb_snapshot_isolation = 0; */
   INSERT INTO holdfast_resources (name, used_us) VALUES (p_res, 0)
@@ -56,7 +58,7 @@ proc: BEGIN
   IF v_used <> v_seen + 1 THEN
     SET v_busy = v_held > 0 OR v_heard > v_at - 3000000;
   END IF;
-  -- Those that are left are over, unless they were renewed since.
+  -- The remaining grants are over, unless they were renewed since.
   WHILE v_held > 0 AND v_busy = 0 DO
     SET v_id = NULL;
     SELECT grant_id, token INTO v_id, v_floor FROM holdfast_grants FORCE INDEX (holders)
@@ -76,7 +78,7 @@ proc: BEGIN
     SET v_token = NULL;
     UPDATE holdfast_resources SET held = v_held, counted_us = 0 WHERE name = p_res;
   ELSE
-    -- A row that was just made begins above all that were forgotten.
+    -- A new row begins above all tokens of deleted resources.
     SET v_floor = 0;
     IF v_token = 0 THEN
       SELECT token_floor INTO v_floor FROM holdfast_counter WHERE id = 1 LOCK IN SHARE MODE;

@@ -1,4 +1,4 @@
--- One claim: granted, or busy; with enqueue in line until it is its turn.
+-- One claim: granted or busy; with enqueue, queued until its turn.
 -- p_op  verb acquire|enqueue, name and label in hex, id, owner, shared, limit (0: none), ttl, delay,
 --       tokens
 -- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
@@ -19,7 +19,7 @@ proc: BEGIN
   DECLARE v_other, v_token BIGINT DEFAULT NULL;
   DECLARE v_held, v_writers, v_nth, v_found BIGINT DEFAULT 0;
   DECLARE v_taken TINYINT DEFAULT 0;
-  -- Reads are SELECT … INTO: one inside IF or SET would lock what it finds, and keep renewals waiting.
+  -- Reads are SELECT … INTO: a read inside IF or SET would lock what it finds, and make renewals wait.
   SELECT COUNT(*) INTO v_found FROM holdfast_tombstones WHERE grant_id = v_id AND until_us > p_at;
   IF v_found > 0 THEN
     SET p_answer = '["gone","unknown"]';
@@ -30,7 +30,7 @@ proc: BEGIN
   SELECT COUNT(*) INTO v_found FROM holdfast_waiters WHERE grant_id = v_id AND resource = v_res;
   IF v_found > 0 THEN
     IF v_waits THEN
-      -- As a heartbeat: it is heard, and looks for its turn.
+      -- Counts as a heartbeat, and looks for its turn.
       UPDATE holdfast_waiters SET heard_us = p_at WHERE grant_id = v_id;
       UPDATE holdfast_resources SET heard_us = p_at WHERE name = v_res;
       CALL holdfast_promote(v_res, -1, NULL, p_at, v_told);
@@ -42,8 +42,8 @@ proc: BEGIN
   END IF;
   CALL holdfast_promote(v_res, -1, NULL, p_at, v_told);
   IF v_shared THEN
-    -- All shared claims that are alive carry one limit, so that any of them tells. The latest come first:
-    -- they are most likely alive.
+    -- All living shared claims have the same limit, so any of them tells it. The latest come first,
+    -- because they are most likely alive.
     SELECT limit_to INTO v_other FROM holdfast_grants FORCE INDEX (holders)
      WHERE resource = v_res AND shared = 1 AND expires_us > p_at ORDER BY token DESC LIMIT 1;
     IF v_other IS NULL THEN
@@ -58,7 +58,7 @@ proc: BEGIN
   CALL holdfast_holding(v_res, p_at, v_held, v_writers);
   SELECT COUNT(*) INTO v_found FROM holdfast_grants WHERE grant_id = v_id;
   IF v_found > 0 THEN
-    -- Its own grant is over and still there, within its lock-delay.
+    -- Its own grant is over but still exists, in its lock-delay.
     SET p_answer = '["gone","expired"]';
     LEAVE proc;
   END IF;

@@ -1,12 +1,12 @@
--- Inside a transaction of the caller's: whether this token's grant is there, and it stays until that
--- transaction ends. Whoever wants to end the grant needs its row in `fences`, and waits; a renewal does not.
--- One whose time is over counts as long as nobody succeeded it.
--- The first token of a grant is a multiple of 1024, so that each token tells the whole primary key of that
--- row. An insert that finds it there locks it for reading, whatever the snapshot of the transaction shows.
--- An insert that does not find it locks a key that nobody will ever use. Neither locks anything beside it,
--- as a read would in the default isolation.
--- MariaDB refuses to lock what was changed since the transaction's snapshot, from 11.6.2 on by default. Here
--- that is the question, so it is turned off meanwhile; after an error transaction.ts puts it back.
+-- Inside the caller's transaction: whether this token's grant exists. If so, it stays until the
+-- transaction ends. Ending the grant needs its row in `fences`, and waits; a renewal does not. A grant
+-- whose time is over counts as long as nobody succeeded it. The first token of a grant is a multiple of
+-- 1024, so each token tells the whole primary key of that row. An insert that finds the row locks it
+-- for reading, whatever the snapshot of the transaction shows. An insert that does not find it locks a
+-- key that nobody will ever use. Neither locks anything beside it, as a read would in the default
+-- isolation level. From 11.6.2 on, MariaDB by default refuses to lock a row that was changed since the
+-- transaction's snapshot. Here such a change is what we ask about, so that setting is turned off
+-- meanwhile. After an error transaction.ts restores it.
 CREATE PROCEDURE holdfast_fence(IN p_res VARBINARY(1024), IN p_shared TINYINT, IN p_token BIGINT)
 BEGIN
   DECLARE v_first BIGINT DEFAULT p_token - p_token MOD 1024;
@@ -23,7 +23,7 @@ BEGIN
        AND p_token < token + tokens LOCK IN SHARE MODE;
   END IF;
   IF v_good = 0 THEN
-    -- Grants of version 5 and older begin anywhere.
+    -- Token ranges of version 5 and older begin anywhere.
     SET v_first = NULL;
     SELECT g.token INTO v_first FROM (
       SELECT token, tokens FROM holdfast_grants FORCE INDEX (holders)

@@ -1,5 +1,6 @@
--- Takes a grant or a waiter away, and lets in whom that makes eligible. Gives whether there was one,
--- and what promote tells. p_forced: also a grant that its holder left, which otherwise ends by time alone.
+-- Removes a grant or a waiter, and grants to the waiters that become eligible. Returns whether there
+-- was one, and what promote reports. p_forced: also removes a grant that its holder left, which
+-- otherwise ends by time alone.
 CREATE PROCEDURE holdfast_finish(IN p_res VARBINARY(1024), IN p_id BINARY(16),
   IN p_owner BINARY(8), IN p_forced TINYINT, IN p_at BIGINT, OUT p_done TINYINT, OUT p_told LONGTEXT CHARACTER SET ascii)
 BEGIN

@@ -1,5 +1,5 @@
--- What else must agree before a grant is made. With rows nobody else does; foreign-shedlock.sql says
--- otherwise.
+-- Another program's table that must agree before a grant is made. With hold "rows" there is none;
+-- foreign-shedlock.sql has the other version.
 CREATE PROCEDURE holdfast_foreign_take(IN p_res VARBINARY(1024), IN p_id BINARY(16),
   IN p_label VARBINARY(1024), IN p_until BIGINT, OUT p_taken TINYINT)
 BEGIN
@@ -26,7 +26,7 @@ CREATE FUNCTION holdfast_foreign_holder(p_res VARBINARY(1024), p_at BIGINT)
 RETURNS VARCHAR(1024) CHARACTER SET ascii DETERMINISTIC NO SQL
 RETURN ''
 -- next
--- Whether a transaction of a user's may have a claim or check a fence here.
+-- Whether a user's transaction may take a claim or check a fence here.
 CREATE PROCEDURE holdfast_foreign_refuse()
 BEGIN
 END

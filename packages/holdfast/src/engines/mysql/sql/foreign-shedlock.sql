@@ -1,8 +1,9 @@
--- A grant is the row of this name in ShedLock's own table as well, taken, prolonged and given back by
--- ShedLock's own statements, in UTC. locked_by ends with a mark of this one grant: on one host two
--- runs have one name, and neither may give back the other's. DATETIME, where ShedLock's page says
--- TIMESTAMP: that is converted by the time zone of whichever session reads or writes it. Where it is
--- one already, callers have set the server's zone, which ShedLock's sessions have unless told otherwise.
+-- A grant is also the row of this name in ShedLock's own table. It is taken, extended and released by
+-- ShedLock's own statements, in UTC. locked_by ends with a mark of this one grant: two runs on one host
+-- have the same name, and neither may release the other's lock. The columns are DATETIME although
+-- ShedLock's page says TIMESTAMP, which is converted by the time zone of the session that reads or
+-- writes it. If a column is TIMESTAMP already, callers have set the server's zone, which ShedLock's
+-- sessions have by default.
 CREATE TABLE IF NOT EXISTS shedlock_table (
   name VARCHAR(64) NOT NULL,
   lock_until DATETIME(3) NOT NULL,
@@ -18,7 +19,7 @@ RETURN CONCAT(' ', LEFT(SHA2(p_id, 256), 16))
 CREATE FUNCTION holdfast_foreign_utc(p_us BIGINT) RETURNS DATETIME(3) DETERMINISTIC NO SQL
 RETURN '1970-01-01 00:00:00.000' + INTERVAL p_us MICROSECOND
 -- next
--- No function: with a binary log, the server refuses one that changes anything.
+-- A procedure and not a function: with a binary log, the server refuses a function that changes data.
 CREATE PROCEDURE holdfast_foreign_take(IN p_res VARBINARY(1024), IN p_id BINARY(16),
   IN p_label VARBINARY(1024), IN p_until BIGINT, OUT p_taken TINYINT)
 proc: BEGIN
@@ -26,12 +27,13 @@ proc: BEGIN
   DECLARE v_by VARCHAR(255) CHARACTER SET utf8mb4
     DEFAULT CONCAT(LEFT(CONVERT(p_label USING utf8mb4), 200), holdfast_foreign_mark(p_id));
   DECLARE v_rows INT;
-  -- The column folds what we do not: another name in the same row is another's.
+  -- The column's collation folds names that we keep apart: another name in the same row belongs to
+  -- another holder.
   IF CHAR_LENGTH(v_name) > 64 THEN
     SIGNAL SQLSTATE '45064' SET MESSAGE_TEXT = 'a name in ShedLock''s table has at most 64 characters';
   END IF;
-  -- ShedLock inserts first, in a transaction of its own. In ours an insert that finds the row would
-  -- lock it for reading, and then for writing: with ShedLock's release in between, that is a deadlock.
+  -- ShedLock inserts first, in its own transaction. In ours, an insert that finds the row would lock it
+  -- first for reading and then for writing. With ShedLock's release in between, that is a deadlock.
   UPDATE shedlock_table
      SET lock_until = holdfast_foreign_utc(p_until), locked_at = UTC_TIMESTAMP(3), locked_by = v_by
    WHERE name = v_name AND lock_until <= UTC_TIMESTAMP(3);
@@ -50,8 +52,8 @@ RETURN EXISTS (SELECT 1 FROM shedlock_table
   WHERE name = CONVERT(p_res USING utf8mb4) AND RIGHT(locked_by, 17) = holdfast_foreign_mark(p_id)
     AND lock_until > UTC_TIMESTAMP(3))
 -- next
--- Before anything is read of these rows. A read inside an update would lock them for reading, and the
--- update that follows for writing: with ShedLock's own in between, that is a deadlock.
+-- Called before these rows are read. A read inside an update would lock them for reading, and the
+-- update that follows for writing. With ShedLock's own update in between, that is a deadlock.
 -- p_refs  array of objects with the id of a grant
 CREATE PROCEDURE holdfast_foreign_lock(IN p_refs LONGTEXT CHARACTER SET ascii)
 BEGIN
@@ -81,7 +83,7 @@ BEGIN
      AND lock_until > holdfast_foreign_utc(p_at);
 END
 -- next
--- Whoever has the row without being one of our holders, as holders shows it.
+-- The owner of the row, if it is not one of our holders, in the format of holders.
 CREATE FUNCTION holdfast_foreign_holder(p_res VARBINARY(1024), p_at BIGINT)
 RETURNS VARCHAR(2048) CHARACTER SET ascii READS SQL DATA
 RETURN COALESCE((SELECT CONCAT('["x","0","', HEX(s.locked_by), '",',
@@ -91,7 +93,8 @@ RETURN COALESCE((SELECT CONCAT('["x","0","', HEX(s.locked_by), '",',
    AND NOT EXISTS (SELECT 1 FROM holdfast_grants g WHERE g.resource = p_res
      AND RIGHT(s.locked_by, 17) = holdfast_foreign_mark(g.grant_id))), '')
 -- next
--- ShedLock's own clients neither see a claim of a transaction nor wait for one that checked its fence.
+-- ShedLock's own clients do not see a claim in a transaction, and do not wait for a transaction that
+-- checked its fence.
 CREATE PROCEDURE holdfast_foreign_refuse()
 BEGIN
   SIGNAL SQLSTATE '45066' SET MESSAGE_TEXT = 'ShedLock knows of no transactions';

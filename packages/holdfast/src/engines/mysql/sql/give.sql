@@ -1,10 +1,10 @@
--- Makes a grant that lives p_life_ms from now on. Gives its first token.
+-- Creates a grant that lives p_life_ms from now on. Returns its first token.
 CREATE PROCEDURE holdfast_give(IN p_id BINARY(16), IN p_res VARBINARY(1024), IN p_shared TINYINT,
   IN p_limit BIGINT, IN p_tokens INT, IN p_ttl BIGINT, IN p_delay BIGINT, IN p_label VARBINARY(1024),
   IN p_life_ms BIGINT, IN p_at BIGINT, OUT p_token BIGINT)
 BEGIN
-  -- A range begins at a multiple of 1024, so that each of its tokens tells which one it is: fence.sql.
-  -- The floor is read under the lock of the row: whoever forgot this resource has raised it before.
+  -- A range begins at a multiple of 1024, so that each token tells its range: fence.sql. The floor is
+  -- read while the row is locked: the sweep that deleted this resource has raised it before.
   SELECT (GREATEST(r.last_token, (SELECT token_floor FROM holdfast_counter WHERE id = 1)) DIV 1024 + 1) * 1024
     INTO p_token FROM holdfast_resources r WHERE r.name = p_res FOR UPDATE;
   UPDATE holdfast_resources SET last_token = p_token + p_tokens - 1, used_us = p_at, held = held + 1,

@@ -1,10 +1,11 @@
--- Waiters show that they are there.
+-- Heartbeats of waiters.
 -- p_beats array of objects with name in hex and id; p_batch: a number that no other batch has
 -- Gives an array with, for each, its number from 1 on, and granted token tokens ttl | queued position
 --       nextMs holders | unknown
--- The answers are read before the commit, under the locks: after it, a release of another session may
--- have let a waiter in for one claim window, and the answer would promise it a whole ttl. They are sent
--- after the commit: what is told is on the disk, and a client that does not read holds no lock.
+-- The answers are read before the commit, under the locks. After the commit, another session's release
+-- may have let a waiter in for one claim window, and the answer would promise it a whole ttl. The
+-- answers are sent after the commit, so that what they say is on the disk, and a client that does not
+-- read holds no lock.
 CREATE PROCEDURE holdfast_heartbeat(IN p_beats LONGTEXT CHARACTER SET ascii, IN p_batch BIGINT,
   IN p_wait_s INT)
 BEGIN
@@ -48,9 +49,9 @@ BEGIN
     STRAIGHT_JOIN holdfast_resources r FORCE INDEX (PRIMARY)
       ON r.name = UNHEX(b.name)
     SET r.heard_us = v_at;
-  -- Those that no writer closes, and those whose head is dead. A writer whose time is over closes nothing;
-  -- who holds beside readers is a reader. One by one: as part of the cursor, MySQL reads all that hold or
-  -- wait to find the first of them.
+  -- Promotes for resources that no writer holds, and for those whose head is dead. A writer whose time
+  -- is over blocks nobody, and holders beside readers are readers. Done one by one: inside the cursor,
+  -- MySQL would read all holders and waiters to find the first of them.
   OPEN names;
   promotions: LOOP
     FETCH names INTO v_res;
@@ -61,7 +62,7 @@ BEGIN
      WHERE resource = v_res ORDER BY token DESC LIMIT 1;
     SELECT heard_us INTO v_heard FROM holdfast_waiters FORCE INDEX (line)
      WHERE resource = v_res ORDER BY place LIMIT 1;
-    -- The dead are taken away when one of them has come to the head.
+    -- Dead waiters are removed when one of them reaches the head.
     IF v_heard < v_at - 10000000 THEN
       DELETE w FROM holdfast_waiters w FORCE INDEX (line)
        WHERE w.resource = v_res AND w.heard_us < v_at - 10000000;

@@ -1,7 +1,7 @@
--- For people: mode, token in use, label in hex, what is left, whether revoked. In no order: to sort them here
--- would take a temporary table on disk for every answer, as GROUP_CONCAT does of long values; so a single
--- holder, whom most resources have, does without.
--- p_most  how many are told; nobody reads 2,000 names of those who are in the way
+-- Holders, for people: mode, token in use, label in hex, remaining ms, whether revoked. In no order: to
+-- sort them here, or to use GROUP_CONCAT on long values, takes a temporary table on disk for every
+-- answer. So a single holder, the usual case, is read without it.
+-- p_most  how many at most, because nobody reads 2,000 names
 CREATE FUNCTION holdfast_holders(p_res VARBINARY(1024), p_most INT, p_at BIGINT)
 RETURNS LONGTEXT CHARACTER SET ascii READS SQL DATA
 BEGIN

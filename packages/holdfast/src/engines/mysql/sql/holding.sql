@@ -1,7 +1,7 @@
--- How many hold a resource, and how many of them are writers, after those whose time is over are gone.
--- A few are counted each time. More than 16, who are all readers, are counted once a second; in between the
--- row of the resource has their number. So a claim costs the same beside 50 and beside 2,000 of them. A
--- renewal for a shorter time is noticed a second late at most, then.
+-- How many hold a resource, and how many of them are writers, after grants that are over were removed.
+-- Up to 16 holders are counted each time. More than 16, who can only be readers, are counted once a
+-- second; in between, the row of the resource has their number. So a claim costs the same beside 50
+-- holders and beside 2,000. A renewal for a shorter time is then noticed up to a second late.
 CREATE PROCEDURE holdfast_holding(IN p_res VARBINARY(1024), IN p_at BIGINT, OUT p_held BIGINT,
   OUT p_writers BIGINT)
 proc: BEGIN

@@ -1,8 +1,8 @@
--- Locks resources until the transaction ends, the same way round for everybody.
--- Every turn changes the row, and must: InnoDB shows a commit to others before its log is on the disk, so
--- we may be about to tell of a grant or to count on from a token that a crash would still undo. The log is
--- one sequence. A commit that wrote anything flushes it up to itself, and with it all that it has seen; one
--- that wrote nothing flushes nothing.
+-- Locks resources until the transaction ends, in the same order for everybody. Every turn must change
+-- the row. InnoDB shows a commit to others before its log is on the disk, so this transaction may be
+-- about to report a grant, or to continue from a token, that a crash would still undo. The log is one
+-- sequence: a commit that wrote anything flushes the log up to itself, and with it all that it has
+-- seen. A commit that wrote nothing flushes nothing.
 -- p_refs  array of objects with a name, in hex
 CREATE PROCEDURE holdfast_lock_resources(IN p_refs LONGTEXT CHARACTER SET ascii)
 BEGIN

@@ -1,4 +1,4 @@
--- Names with a prefix follow each other, so that no more are read than belong to the page.
+-- Names with a common prefix are adjacent, so only rows of the page are read.
 -- Gives page, and an array of names in hex, each with what view gives
 CREATE PROCEDURE holdfast_page(IN p_after VARBINARY(1024), IN p_prefix VARBINARY(1024),
   IN p_most INT)

@@ -1,7 +1,7 @@
--- Near the head those before it are counted. Further off those count too who gave up in between, because
--- to count costs as much as there are.
--- p_tells  whether everybody is told who holds, or the head alone
--- Gives queued position nextMs holders, or null where it does not wait
+-- The position of a waiter. Near the head those ahead of it are counted. Further back, waiters that
+-- gave up in between count too, because counting costs as much as there are rows.
+-- p_tells  whether every waiter gets the list of holders, or the head alone
+-- Gives queued position nextMs holders, or null if it does not wait
 CREATE FUNCTION holdfast_queued(p_res VARBINARY(1024), p_id BINARY(16), p_tells TINYINT, p_at BIGINT)
 RETURNS LONGTEXT CHARACTER SET ascii READS SQL DATA
 BEGIN

@@ -1,6 +1,6 @@
--- A repeat of the claim, or the first word of a waiter that was let in: a fresh life, which takes
--- nothing back from a renewal for longer. Gives granted token tokens ttl, or null where there is no
--- such grant; gone why where it was revoked, left to end by itself, or lost in another program's table.
+-- Answers a repeated claim, or the first heartbeat of a waiter that was let in: the grant gets a fresh
+-- ttl, and keeps a longer one that a renewal gave it. Gives granted token tokens ttl; null if there is
+-- no such grant; gone why if it was revoked, left to end by itself, or lost in another program's table.
 CREATE PROCEDURE holdfast_rearm(IN p_res VARBINARY(1024), IN p_id BINARY(16), IN p_at BIGINT,
   OUT p_answer LONGTEXT CHARACTER SET ascii)
 BEGIN

@@ -1,15 +1,16 @@
--- Prolongs grants that are alive. One that was left is only left again. One that was revoked is renewed
--- for a token after the one in use: the revocation was for a holder that has passed its lease on.
+-- Renews living grants. A grant that was left can only be left again. A revoked grant is renewed for a
+-- token after the one that was in use: the revocation was meant for a holder that has passed its lease
+-- on.
 -- p_refs   array of objects with name in hex, id, ttl, index of the token in use, leave
--- p_order  of the call: a renewal that comes after a later one changes nothing
+-- p_order  the number of the call: a renewal that arrives after a later one changes nothing
 -- p_batch  a number that no other batch has
 -- Gives an array with, for each, its number from 1 on, and renewed ms | locked | gone why
--- What somebody else has locked is skipped: one transaction that does not end must not cost a process all
--- its leases. Who is asked again a moment later mostly finds it free.
--- The answers are read before the commit, under the locks: after it, another renewal of the same grant
--- may have put its own batch into the row, and a grant that lives would be told to be gone.
--- MySQL must be told which tables to lock where one of them is no table; MariaDB, which has no word for that,
--- reads past the comments that are for MySQL.
+-- Locked grants are skipped: one transaction that does not end must not cost a process all its leases.
+-- A caller that asks again a moment later usually finds them free. The answers are read before the
+-- commit, under the locks. After the commit, another renewal of the same grant may have put its own
+-- batch into the row, and a living grant would be reported as gone. MySQL must be told which tables to
+-- lock if one of them is not a base table. MariaDB has no syntax for that, and skips the comments that
+-- are for MySQL.
 CREATE PROCEDURE holdfast_renew(IN p_refs LONGTEXT CHARACTER SET ascii, IN p_order BIGINT,
   IN p_batch BIGINT, IN p_wait_s INT)
 BEGIN
@@ -33,7 +34,7 @@ BEGIN
   IF @@SESSION.timestamp = v_stamp THEN CALL holdfast_thaw(v_stamp, v_frozen); END IF;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
-  -- Locked before the clock is read: a grant that expired while we waited for it is not revived.
+  -- Locked before the clock is read, so that a grant that expired during the wait is not revived.
   SELECT COUNT(*), CONCAT('[', COALESCE(GROUP_CONCAT(d.ref), ''), ']') INTO v_free, v_refs FROM (
     SELECT CONCAT('{"id":"', b.id, '","ttl":', b.ttl, ',"index":', b.in_use, ',"leave":', b.leaves, '}')
         AS ref
@@ -45,8 +46,9 @@ BEGIN
        FOR UPDATE /*!80001 OF g */ SKIP LOCKED) d;
   CALL holdfast_foreign_lock(v_refs);
   SET v_at = holdfast_now_us(UTC_TIMESTAMP(6));
-  -- Whoever is renewed is not revoked: either it was not, or that is over. In this order of tables: the
-  -- other one reads all grants where there are few, and waits for those of others.
+  -- A renewed grant is not revoked: either it was not before, or the revocation no longer applies. The
+  -- order of tables matters: the other order reads all grants while there are few, and waits for grants
+  -- of others.
   UPDATE JSON_TABLE(v_refs, '$[*]' COLUMNS (id CHAR(32) PATH '$.id', ttl BIGINT PATH '$.ttl',
       in_use INT PATH '$.index', leaves INT PATH '$.leave')) b
     STRAIGHT_JOIN holdfast_grants g FORCE INDEX (PRIMARY) ON g.grant_id = UNHEX(b.id)
@@ -57,8 +59,8 @@ BEGIN
      AND (g.revoked = 0 OR b.in_use > g.token_index) AND g.renewal_order <= p_order
      AND holdfast_foreign_mine(g.resource, g.grant_id);
   IF ROW_COUNT() < v_free THEN
-    -- All that were free are marked, so that the others are known for locked. Those that come too late
-    -- write as well by that: what they tell of is on the disk with their own commit.
+    -- Marks all grants that were free, so that the others are known to be locked. By that, late
+    -- renewals write too, and what their answers report is on the disk with their own commit.
     UPDATE JSON_TABLE(v_refs, '$[*]' COLUMNS (id CHAR(32) PATH '$.id')) b
       STRAIGHT_JOIN holdfast_grants g FORCE INDEX (PRIMARY) ON g.grant_id = UNHEX(b.id)
       SET g.batch = p_batch

@@ -1,5 +1,5 @@
 -- p_op  name in hex, token, force
--- Only the token in use can be revoked: whoever had another one of the grant has passed it on.
+-- Only the token in use can be revoked: a holder with an earlier token of the grant has passed it on.
 -- Gives revoked | gone
 CREATE PROCEDURE holdfast_revoke(IN p_op LONGTEXT CHARACTER SET ascii, IN p_at BIGINT,
   OUT p_answer LONGTEXT CHARACTER SET ascii)
@@ -19,7 +19,7 @@ BEGIN
     CALL holdfast_finish(v_res, v_id, NULL, 1, p_at, v_done, v_told);
   ELSEIF v_id IS NOT NULL THEN
     UPDATE holdfast_grants SET revoked = 1 WHERE grant_id = v_id;
-    -- Whoever has a later one of its tokens is another holder, to whom it was passed on.
+    -- A later token of the grant belongs to another holder, to whom the lease was passed on.
     UPDATE holdfast_fences SET refused = v_token WHERE resource = v_res AND token = v_first;
   END IF;
 END

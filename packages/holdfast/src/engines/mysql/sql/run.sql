@@ -1,8 +1,8 @@
 -- Carries out operations one after the other, in one transaction.
 -- p_ops     array of what claim, release, withdraw and revoke take, each with its verb. No value in it has
 --           a brace: names and labels are hexadecimal digits
--- p_wait_s  how long to wait for others who are at work on the same resources
--- p_keep_ms how long rows that nobody uses are kept
+-- p_wait_s  how long to wait for other transactions that have locked the same resources
+-- p_keep_ms how long unused rows are kept
 -- Gives an array with an answer for each operation
 CREATE PROCEDURE holdfast_run(IN p_ops LONGTEXT CHARACTER SET ascii, IN p_wait_s INT,
   IN p_keep_ms BIGINT)
@@ -29,9 +29,10 @@ BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   CALL holdfast_lock_resources(p_ops);
-  -- Not before the locks are ours: whoever had them may have acted later than we began.
+  -- Read after the locks are taken: their last owner may have acted after we began.
   SET v_at = holdfast_now_us(UTC_TIMESTAMP(6)), v_answers = '';
-  -- Cut out by the brace that ends each: JSON_EXTRACT of the n-th reads all those before it.
+  -- Operations are cut out at the brace that ends each: JSON_EXTRACT of the n-th reads all those before
+  -- it.
   WHILE LOCATE('}', p_ops, v_to + 1) > 0 DO
     SET v_op = SUBSTRING(p_ops, v_to + 2, LOCATE('}', p_ops, v_to + 1) - v_to - 1),
       v_to = LOCATE('}', p_ops, v_to + 1);
@@ -44,10 +45,10 @@ BEGIN
     SET v_answers = CONCAT(v_answers, IF(v_i = 0, '', ','), v_answer), v_i = v_i + 1;
   END WHILE;
   COMMIT AND NO CHAIN NO RELEASE;
-  -- Looks for at least as many as operations can have made since the last time.
+  -- Looks at no fewer resources than operations can have created since the last sweep.
   IF RAND() < 0.02 * v_i THEN
     BEGIN
-      -- What was asked is done by now; that the sweep came in somebody's way is nobody's concern.
+      -- The operations are committed by now, so a failing sweep is ignored.
       DECLARE EXIT HANDLER FOR SQLEXCEPTION ROLLBACK AND NO CHAIN NO RELEASE;
       SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
       START TRANSACTION;

@@ -1,7 +1,7 @@
--- Frees a little of what nobody came back for. Waits for nobody: what is locked is in use. p_keep_ms says
--- how long that is kept, and nothing else: a waiter keeps its place for ten seconds and a grant until its
--- lock-delay is over, however short it is. Whom that makes eligible finds out by its next heartbeat.
--- Every index is named, because tables whose rows come and go have no statistics to choose one by.
+-- Removes a few rows that nobody came back for. Waits for nobody: a locked row is in use. p_keep_ms
+-- says only how long such rows are kept. However short it is, a waiter keeps its place for ten seconds,
+-- and a grant stays until its lock-delay is over. Waiters that become eligible find out by their next
+-- heartbeat. Every index is named, because tables whose rows come and go have no useful statistics.
 -- p_most  how many resources to look at; a few statements for all of them
 CREATE PROCEDURE holdfast_sweep(IN p_at BIGINT, IN p_keep_ms BIGINT, IN p_most INT)
 proc: BEGIN
@@ -10,7 +10,7 @@ proc: BEGIN
   DECLARE v_floor BIGINT DEFAULT NULL;
   DECLARE v_never BIGINT DEFAULT 9223372036854775807;
   DELETE FROM holdfast_tombstones WHERE until_us < p_at LIMIT 200;
-  -- A transaction of a user's that takes a claim may have it for long.
+  -- A user's transaction that takes a claim may keep this row locked for long.
   SELECT token_floor INTO v_floor FROM holdfast_counter WHERE id = 1 FOR UPDATE SKIP LOCKED;
   IF v_floor IS NULL THEN LEAVE proc; END IF;
   SELECT JSON_ARRAYAGG(HEX(d.name)), MAX(d.last_token) INTO v_names, v_token FROM (
@@ -18,7 +18,7 @@ proc: BEGIN
      WHERE used_us < p_at - p_keep_ms * 1000 ORDER BY used_us LIMIT p_most
        FOR UPDATE SKIP LOCKED) d;
   IF v_names IS NULL THEN LEAVE proc; END IF;
-  -- One that is being renewed, or whose fence a transaction of a user's has checked, is not over.
+  -- A grant that is being renewed, or whose fence a user's transaction has checked, is not over.
   SELECT JSON_ARRAYAGG(HEX(d.grant_id)) INTO v_over FROM (
     SELECT g.grant_id FROM JSON_TABLE(v_names, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$')) n
       STRAIGHT_JOIN holdfast_grants g FORCE INDEX (holders) ON g.resource = UNHEX(n.name)
@@ -30,7 +30,8 @@ proc: BEGIN
   DELETE w FROM JSON_TABLE(v_names, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$')) n
     STRAIGHT_JOIN holdfast_waiters w FORCE INDEX (line) ON w.resource = UNHEX(n.name)
    WHERE w.heard_us < p_at - 10000000;
-  -- Put off until the first of what they have is over; those that have nothing, for ever.
+  -- Moves used_us to the end of the first grant or waiter that is left; to the greatest number if none
+  -- is left.
   UPDATE JSON_TABLE(v_names, '$[*]' COLUMNS (name VARCHAR(2048) PATH '$')) n
     STRAIGHT_JOIN holdfast_resources r FORCE INDEX (PRIMARY) ON r.name = UNHEX(n.name)
     SET r.held = (SELECT COUNT(*) FROM holdfast_grants g FORCE INDEX (holders)
@@ -39,7 +40,7 @@ proc: BEGIN
                   FROM holdfast_grants g FORCE INDEX (holders) WHERE g.resource = r.name), v_never),
       COALESCE((SELECT MIN(w.heard_us)
                   FROM holdfast_waiters w FORCE INDEX (line) WHERE w.resource = r.name), v_never)));
-  -- Raised first: whoever takes one of these names again begins above what it has given.
+  -- Raised before the delete: a resource that is created again begins above the tokens it has given.
   UPDATE holdfast_counter SET token_floor = GREATEST(token_floor, v_token) WHERE id = 1;
   DELETE r FROM holdfast_resources r FORCE INDEX (used) WHERE r.used_us = v_never;
 END

@@ -1,10 +1,12 @@
--- What is held, who waits, and what was given back before it arrived. Time is the database's, in
--- microseconds of UTC. Names are bytes: no collation folds, pads or normalises them. Whoever changes
--- anything of a resource locks its row in `resources` first, in the order of names; renewals do not.
+-- Grants, waiters, and tombstones of claims that were released before they arrived. All times are the
+-- database's, in microseconds of UTC. Names are bytes: no collation folds, pads or normalises them.
+-- Every change of a resource first locks its row in `resources`, in the order of names; renewals do
+-- not.
 
--- last_token: of the last grant. used_us: before this nobody can have left it. A sweep looks when that
--- is as long ago as its caller keeps what is idle, and puts off what is in use. held: how many grants it
--- has. counted_us: so long nobody counts again, see holding.sql. heard_us: when a waiter was last heard of.
+-- last_token: the last token of the last grant. used_us: nobody can have left the resource before this
+-- instant. A sweep looks at the row once used_us is as long ago as the caller keeps idle rows, and
+-- moves it if the resource is in use. held: the number of grants. counted_us: until then nobody counts
+-- again, see holding.sql. heard_us: the time of the last heartbeat of any waiter.
 CREATE TABLE IF NOT EXISTS holdfast_resources (
   name VARBINARY(1024) NOT NULL PRIMARY KEY,
   last_token BIGINT NOT NULL DEFAULT 0,
@@ -15,7 +17,7 @@ CREATE TABLE IF NOT EXISTS holdfast_resources (
   KEY used (used_us)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 -- next
--- One row: no resource that was forgotten had a greater token.
+-- One row: no deleted resource had a greater token.
 CREATE TABLE IF NOT EXISTS holdfast_counter (
   id TINYINT NOT NULL PRIMARY KEY,
   token_floor BIGINT NOT NULL
@@ -23,10 +25,10 @@ CREATE TABLE IF NOT EXISTS holdfast_counter (
 -- next
 INSERT IGNORE INTO holdfast_counter VALUES (1, 0);
 -- next
--- limit_to: 0 is "without limit". expires_us: then follows the lock-delay, and only then is it over.
--- renewal_order: of the last renewal that was carried out. token_index: which of the tokens is in use.
--- is_left: its holder has gone, and it ends by time alone.
--- holders: of two columns that never change. A renewal writes to no index.
+-- limit_to: 0 means no limit. expires_us: the lock-delay follows, and only then is the grant over.
+-- renewal_order: the number of the last renewal that was carried out. token_index: which of the tokens
+-- is in use. is_left: the holder has left, and the grant ends by time alone. The key `holders` is on
+-- two columns that never change, so that a renewal writes to no index.
 CREATE TABLE IF NOT EXISTS holdfast_grants (
   grant_id BINARY(16) NOT NULL PRIMARY KEY,
   resource VARBINARY(1024) NOT NULL,
@@ -46,8 +48,9 @@ CREATE TABLE IF NOT EXISTS holdfast_grants (
   KEY holders (resource, token)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 -- next
--- One row for each grant, which transactions of users lock and renewals do not touch. refused: the token in
--- use when the grant was revoked. No other index: fence.sql needs the primary key, and locks beside another.
+-- One row for each grant. Users' transactions lock it, and renewals do not touch it. refused: the token
+-- that was in use when the grant was revoked. It has no other index: fence.sql needs the primary key,
+-- and a locking read by another index locks more.
 CREATE TABLE IF NOT EXISTS holdfast_fences (
   resource VARBINARY(1024) NOT NULL,
   token BIGINT NOT NULL,
@@ -57,8 +60,9 @@ CREATE TABLE IF NOT EXISTS holdfast_fences (
   PRIMARY KEY (resource, token)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 -- next
--- place: order of arrival. nth: one more than that of the one before it in line; from the head's it tells
--- the position, or a little more: those who gave up in between are counted too. owner: the engine whose waiter it is. batch: of its last heartbeat.
+-- place: order of arrival. nth: one more than nth of the waiter before it in the queue. The difference
+-- to the head's nth is the position, or a little more: waiters that gave up in between still count.
+-- owner: the engine whose waiter it is. batch: of its last heartbeat.
 CREATE TABLE IF NOT EXISTS holdfast_waiters (
   grant_id BINARY(16) NOT NULL PRIMARY KEY,
   place BIGINT NOT NULL AUTO_INCREMENT,
@@ -85,10 +89,10 @@ CREATE TABLE IF NOT EXISTS holdfast_tombstones (
   KEY until (until_us)
 ) ENGINE = InnoDB;
 -- next
--- In version 6 and older it was a function, which nobody calls any more.
+-- In version 6 and older this was a function, which nobody calls any more.
 DROP FUNCTION IF EXISTS holdfast_foreign_take;
 -- next
--- For tables of version 4 or older. MySQL knows no ADD COLUMN IF NOT EXISTS.
+-- For tables of version 4 or older. MySQL has no ADD COLUMN IF NOT EXISTS.
 SET @holdfast_upgrade = IF(
   EXISTS (SELECT 1 FROM information_schema.columns
            WHERE table_schema = DATABASE() AND table_name = 'holdfast_grants'

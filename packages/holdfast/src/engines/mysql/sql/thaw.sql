@@ -1,8 +1,8 @@
--- A clock that stands: SET timestamp makes UTC_TIMESTAMP() what it says until it is taken back, and a pool
--- may lend us such a session. A clock that goes reads otherwise in every statement; two that come within
--- one microsecond are told apart by a third, later one.
+-- Unfreezes a frozen clock. SET timestamp fixes UTC_TIMESTAMP() until it is reset, and a pool may lend
+-- us such a session. A running clock differs between statements; two readings within one microsecond
+-- are told apart by a third, later one.
 -- p_before  what @@SESSION.timestamp was in an earlier statement
--- Lets it go, and gives what to set it to afterwards; null where it was going all the time.
+-- Gives what to set it to afterwards; null if the clock was running
 CREATE PROCEDURE holdfast_thaw(IN p_before DOUBLE, OUT p_frozen DOUBLE)
 BEGIN
   SET p_frozen = NULL;

@@ -1,4 +1,4 @@
--- What older routines have granted has no row in `fences` yet and is not in its resource's number.
+-- Grants of older routines have no row in `fences` yet and are not counted in their resource's row.
 INSERT IGNORE INTO holdfast_fences (resource, token, tokens, shared, refused)
   SELECT resource, token, tokens, shared, IF(revoked, token + token_index, 0) FROM holdfast_grants
 -- next

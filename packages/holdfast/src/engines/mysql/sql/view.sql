@@ -5,7 +5,7 @@ BEGIN
   DECLARE v_waiters LONGTEXT CHARACTER SET ascii;
   DECLARE v_found INT;
   DECLARE v_closed BIGINT;
-  -- Looked for first: to put none in order takes a temporary table on disk, too.
+  -- Looked for first: sorting takes a temporary table on disk, even for no rows.
   SELECT COUNT(*) INTO v_found FROM (SELECT 1 FROM holdfast_waiters FORCE INDEX (line)
     WHERE resource = p_res LIMIT 1) w;
   IF v_found > 0 THEN

@@ -8,7 +8,7 @@ BEGIN
   DECLARE v_told LONGTEXT CHARACTER SET ascii DEFAULT '';
   CALL holdfast_rearm(v_res, v_id, p_at, p_answer);
   IF p_answer IS NULL OR p_answer NOT LIKE '["granted"%' THEN
-    -- Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
+    -- Removes only the waiter: a withdrawal that is delivered twice must not end a grant in use.
     DELETE FROM holdfast_waiters WHERE grant_id = v_id AND resource = v_res;
     IF ROW_COUNT() > 0 THEN
       CALL holdfast_promote(v_res, -1, UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.owner'))), p_at,

@@ -5,15 +5,23 @@ import { checkSchema } from "../schema.js";
 import type { PgPool } from "../sessions/client.js";
 import { failureOf } from "../sessions/failure.js";
 import { callOf, Sessions } from "../sessions/sessions.js";
-import { type HoldingSession, isAnotherSession, type Mend, pooled } from "./holding-session.js";
+import {
+  type HoldingSession,
+  isAnotherSession,
+  poolerInBetween,
+  type Repair,
+} from "./holding-session.js";
 
 const LIMIT_MS = 5_000;
 
-/** Calls the routines for session locks: on the session that holds, and for questions on any other. */
+/**
+ * Calls the routines for session locks: those that change locks on the session that holds them, and
+ * queries on any other session.
+ */
 export class AdvisoryDatabase {
   readonly #sessions: Sessions;
   readonly #schema: string;
-  /** Everything that this session held is gone. */
+  /** Called when a session ended, and all its locks with it. */
   readonly #onEnd: (session: HoldingSession) => void;
 
   constructor(pool: PgPool, schema: string, onEnd: (session: HoldingSession) => void) {
@@ -22,7 +30,7 @@ export class AdvisoryDatabase {
     this.#onEnd = onEnd;
   }
 
-  /** Throws unless the tables are there. */
+  /** Throws unless the tables exist. */
   async ready(): Promise<void> {
     const query = <Row>(text: string, values: unknown[]) =>
       this.#sessions.query<Row>(text, values, LIMIT_MS);
@@ -31,7 +39,9 @@ export class AdvisoryDatabase {
     });
   }
 
-  /** On the session that holds. onLate gets an answer that came after timeoutMs. */
+  /**
+   * Calls on the session that holds the locks. onLate gets an answer that arrives after timeoutMs.
+   */
   async ask(
     session: HoldingSession,
     routine: string,
@@ -40,17 +50,17 @@ export class AdvisoryDatabase {
     onLate: (answer: unknown) => void = () => {},
   ): Promise<unknown> {
     try {
-      const late = (rows: unknown) => this.#late(session, () => onLate(json(onlyAnswer(rows))));
-      const mend: Mend = (error, ask) => this.#mend(session, error, ask);
+      const late = (rows: unknown) => this.#readLate(session, () => onLate(json(onlyAnswer(rows))));
+      const repair: Repair = (error, ask) => this.#repair(session, error, ask);
       const text = callOf(this.#schema, routine);
-      return json(onlyAnswer(await session.query(text, values, timeoutMs, late, mend)));
+      return json(onlyAnswer(await session.query(text, values, timeoutMs, late, repair)));
     } catch (error) {
-      throw isAnotherSession(error) ? pooled() : failureOf(error).error;
+      throw isAnotherSession(error) ? poolerInBetween() : failureOf(error).error;
     }
   }
 
-  /** On any session: asks and changes no lock. */
-  async look(routine: string, values: unknown[], timeoutMs: number): Promise<unknown> {
+  /** Calls on any session: a query that changes no lock. */
+  async query(routine: string, values: unknown[], timeoutMs: number): Promise<unknown> {
     try {
       const text = callOf(this.#schema, routine);
       return json(onlyAnswer(await this.#sessions.query(text, values, timeoutMs)));
@@ -67,8 +77,11 @@ export class AdvisoryDatabase {
     this.#sessions.close();
   }
 
-  /** A late answer that cannot be read may be a grant that nobody knows of: it ends with its session. */
-  #late(session: HoldingSession, read: () => void): void {
+  /**
+   * A late answer that cannot be read may be a grant that nobody knows of. Ending the session ends
+   * that grant.
+   */
+  #readLate(session: HoldingSession, read: () => void): void {
     try {
       read();
     } catch (error) {
@@ -78,10 +91,14 @@ export class AdvisoryDatabase {
   }
 
   /**
-   * A lock may have been granted or given back by the very statement that failed, and is not rolled back.
-   * A session that cannot be tidied is ended: what it may hold unknown to us must not stay.
+   * The failed statement may have taken or released a lock, which is not rolled back. A session
+   * that cannot be repaired is ended: it may hold locks that we do not know of.
    */
-  async #mend(session: HoldingSession, failed: unknown, ask: Parameters<Mend>[1]): Promise<void> {
+  async #repair(
+    session: HoldingSession,
+    failed: unknown,
+    ask: Parameters<Repair>[1],
+  ): Promise<void> {
     if (isAnotherSession(failed)) return this.#end(session);
     const timer = systemClock.timer(LIMIT_MS, () => this.#end(session), false);
     try {

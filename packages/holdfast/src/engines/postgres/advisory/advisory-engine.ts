@@ -31,22 +31,22 @@ import {
   revoked,
   viewOf,
 } from "../../../engine-kit/sql/answers.js";
-import type { Operation, Raw } from "../../../engine-kit/sql/database.js";
+import type { Operation, RawAnswer } from "../../../engine-kit/sql/database.js";
 import { literalPrefix } from "../../../engine-kit/sql/engine.js";
-import { Desk } from "../../../engine-kit/sql/operation-batcher.js";
+import { OperationBatcher } from "../../../engine-kit/sql/operation-batcher.js";
 import { list, lists, oneOf } from "../../../engine-kit/sql/shape.js";
 import { EngineError } from "../../../errors.js";
-import { Listener } from "../notifications/listener.js";
+import { Notifications } from "../notifications/notifications.js";
 import type { PostgresTerms } from "../options.js";
-import { makerOf, type PgOwnClient, type PgPool } from "../sessions/client.js";
+import { clientFactory, type PgOwnClient, type PgPool } from "../sessions/client.js";
 import { failureOf } from "../sessions/failure.js";
 import { AdvisoryDatabase } from "./advisory-database.js";
 import { HoldingSession } from "./holding-session.js";
-import { Holdings } from "./holdings.js";
+import { SessionGrants } from "./session-grants.js";
 
 const DAY_MS = 86_400_000;
 const LIMIT_MS = 5_000;
-const LEAVING_MS = 1_000;
+const CLOSE_TIMEOUT_MS = 1_000;
 
 export const ADVISORY_TRAITS: EngineTraits = {
   expiry: "session",
@@ -59,27 +59,27 @@ export const ADVISORY_TRAITS: EngineTraits = {
   leaves: false,
 };
 
-/** Session locks of PostgreSQL, which exclude whoever else calls pg_advisory_lock. */
+/** Session locks of PostgreSQL, which exclude every program that calls pg_advisory_lock. */
 export class AdvisoryEngine implements Engine {
   readonly name = "postgres";
   readonly traits = ADVISORY_TRAITS;
   readonly #pool: PgPool;
   readonly #terms: PostgresTerms;
-  readonly #make: () => PgOwnClient;
+  readonly #createClient: () => PgOwnClient;
   readonly #database: AdvisoryDatabase;
-  readonly #listener: Listener | null;
-  readonly #changes: string;
+  readonly #notifications: Notifications | null;
+  readonly #changesChannel: string;
   readonly #end: () => unknown;
-  readonly #holdings = new Holdings((refs, startedAt) =>
+  readonly #grants = new SessionGrants((refs, startedAt) =>
     this.release(refs, { startedAt, timeoutMs: LIMIT_MS, order: 0 }),
   );
   readonly #listeners = new Set<(resource: string) => void>();
-  readonly #desk = new Desk({
+  readonly #batcher = new OperationBatcher({
     run: (operations, _waitMs, limitMs) => this.#run(operations, limitMs),
     failure: failureOf,
   });
   #session: Promise<HoldingSession> | null = null;
-  /** The one that #session has become. */
+  /** The session that #session resolved to. */
   #current: HoldingSession | null = null;
   #closed = false;
 
@@ -87,36 +87,45 @@ export class AdvisoryEngine implements Engine {
     this.#pool = pool;
     this.#terms = terms;
     this.#end = end;
-    this.#make = makerOf(pool)!;
-    this.#database = new AdvisoryDatabase(pool, terms.schema, (one) => this.#ended(one));
+    this.#createClient = clientFactory(pool)!;
+    this.#database = new AdvisoryDatabase(pool, terms.schema, (one) => this.#onSessionEnd(one));
     const mark = createHash("sha256").update(terms.schema).digest("hex").slice(0, 16);
-    this.#changes = `holdfast_changes_${mark}`;
+    this.#changesChannel = `holdfast_changes_${mark}`;
     const echo = (channel: string, word: string) => this.#database.notify(channel, word);
-    const ears = { onPush() {}, onReturn() {}, onChange: (name: string) => this.#tell(name), echo };
-    this.#listener = terms.listen ? new Listener(this.#make, this.#changes, ears) : null;
+    const handlers = {
+      onPush() {},
+      onResume() {},
+      onChange: (name: string) => this.#emitChange(name),
+      echo,
+    };
+    this.#notifications = terms.listen
+      ? new Notifications(this.#createClient, this.#changesChannel, handlers)
+      : null;
   }
 
-  /** Begins the session and to listen, so that the first claim need not. */
+  /** Opens the session and starts listening, so that the first claim need not do it. */
   async open(_limitMs?: number): Promise<void> {
-    await this.#hold();
-    await this.#listener?.start();
+    await this.#ensureSession();
+    await this.#notifications?.start();
   }
 
   async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
     const { resource, grantId, mode, ttlMs, tokens, label } = claim;
-    const session = await this.#hold();
-    void this.#listener?.start();
+    const session = await this.#ensureSession();
+    void this.#notifications?.start();
     const op: Operation = {
       verb: "acquire",
       ...{ name: resource, key: this.#terms.prefix + resource, id: grantId },
       ...{ shared: mode === "shared", ttl: ttlMs, tokens, label },
     };
-    const answer = claimed(await this.#desk.run(op, call.timeoutMs), claim, call.startedAt);
-    if (answer.kind === "queued") throw new EngineError("nobody queues here", NOT_KNOWN);
+    const answer = claimed(await this.#batcher.run(op, call.timeoutMs), claim, call.startedAt);
+    if (answer.kind === "queued")
+      throw new EngineError("session locks have no queue", EFFECT_UNKNOWN);
     if (answer.kind !== "granted") return answer;
-    // Its locks went with it, and we have seen that before this answer.
-    if (session.ended) throw new EngineError("the session ended meanwhile", NOT_KNOWN);
-    this.#holdings.keep({ resource, grantId, ttlMs: answer.ttlMs });
+    // The session's end was seen before this answer, and its locks ended with it.
+    if (session.ended)
+      throw new EngineError("the session ended before the answer arrived", EFFECT_UNKNOWN);
+    this.#grants.add({ resource, grantId, ttlMs: answer.ttlMs });
     return answer;
   }
 
@@ -125,8 +134,8 @@ export class AdvisoryEngine implements Engine {
     call: Call,
   ): Promise<readonly (Renewed | Gone | Failed)[]> {
     this.#refuseWhenClosed();
-    const known = grants.filter(({ grantId }) => this.#holdings.has(grantId));
-    // What was lost with its session is known to be gone without asking.
+    const known = grants.filter(({ grantId }) => this.#grants.has(grantId));
+    // Grants that ended with their session are known to be gone without asking.
     const answers = known.length === 0 ? [] : await this.#renew(known, call);
     return grants.map((grant) => {
       const answer = answers[known.indexOf(grant)] ?? ["gone", "expired"];
@@ -138,9 +147,9 @@ export class AdvisoryEngine implements Engine {
     });
   }
 
-  async #renew(grants: readonly RenewRef[], call: Call): Promise<readonly Raw[]> {
-    const session = await this.#hold();
-    this.#holdings.prolong(grants, call.order);
+  async #renew(grants: readonly RenewRef[], call: Call): Promise<readonly RawAnswer[]> {
+    const session = await this.#ensureSession();
+    this.#grants.renew(grants, call.order);
     const answers = await this.#database.ask(
       session,
       "advisory_renew($1::text[], $2::uuid[], $3::bigint[], $4::integer[], $5, $6, $7)",
@@ -164,9 +173,14 @@ export class AdvisoryEngine implements Engine {
       grantId,
       tombstoneMs,
     }: ReleaseRef): Promise<Released | Gone> => {
-      this.#holdings.drop(grantId);
-      const op = { name: resource, id: grantId, tombstone: tombstoneMs, changes: this.#changes };
-      const answer = await this.#desk.run({ verb: "release", ...op }, call.timeoutMs);
+      this.#grants.delete(grantId);
+      const op = {
+        name: resource,
+        id: grantId,
+        tombstone: tombstoneMs,
+        changes: this.#changesChannel,
+      };
+      const answer = await this.#batcher.run({ verb: "release", ...op }, call.timeoutMs);
       if (answer[0] !== "released") return gone(answer);
       list(answer, 2);
       return { kind: "released" };
@@ -176,23 +190,23 @@ export class AdvisoryEngine implements Engine {
 
   async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
     const values = [resource, mode === "shared", String(token)];
-    return oneOf(await this.#look("advisory_check($1, $2, $3)", values, call), true, false);
+    return oneOf(await this.#query("advisory_check($1, $2, $3)", values, call), true, false);
   }
 
   async revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
-    const values = [resource, String(token), force, this.#changes];
-    return revoked(await this.#look("advisory_revoke($1, $2, $3, $4)", values, call));
+    const values = [resource, String(token), force, this.#changesChannel];
+    return revoked(await this.#query("advisory_revoke($1, $2, $3, $4)", values, call));
   }
 
   async inspect(resource: string, call: Call): Promise<ResourceView> {
     const values = [resource, this.#terms.prefix + resource];
-    return viewOf(resource, await this.#look("advisory_look($1, $2)", values, call));
+    return viewOf(resource, await this.#query("advisory_look($1, $2)", values, call));
   }
 
   async list({ match, cursor, max }: ListFilter, call: Call): Promise<ListPage> {
     const glob = compileGlob(match);
     const values = [cursor ?? "", literalPrefix(match), max];
-    const page = pageOf(await this.#look("advisory_page($1, $2, $3)", values, call));
+    const page = pageOf(await this.#query("advisory_page($1, $2, $3)", values, call));
     const views = page
       .filter(([name]) => glob.test(name))
       .map(([, view]) => view)
@@ -203,12 +217,12 @@ export class AdvisoryEngine implements Engine {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    this.#holdings.close();
+    this.#grants.close();
     this.#listeners.clear();
-    this.#listener?.close();
-    // One that is just being opened closes itself, when that is over.
+    this.#notifications?.close();
+    // A session that is still opening closes itself once it is open.
     const opened = this.#session?.catch(() => {});
-    await Promise.race([opened, sleep(systemClock, LEAVING_MS, undefined, false)]);
+    await Promise.race([opened, sleep(systemClock, CLOSE_TIMEOUT_MS, undefined, false)]);
     this.#current?.close();
     this.#database.close();
     await this.#end();
@@ -221,8 +235,8 @@ export class AdvisoryEngine implements Engine {
     },
   };
 
-  /** The session, and a new one where there is none any more. */
-  async #hold(): Promise<HoldingSession> {
+  /** The current session, or a new one if there is none. */
+  async #ensureSession(): Promise<HoldingSession> {
     this.#refuseWhenClosed();
     this.#session ??= this.#begin();
     return this.#session;
@@ -238,43 +252,46 @@ export class AdvisoryEngine implements Engine {
 
   async #open(): Promise<HoldingSession> {
     await this.#database.ready();
-    const session = await HoldingSession.open(this.#make, this.#pool, (one) => this.#ended(one));
+    const session = await HoldingSession.open(this.#createClient, this.#pool, (one) =>
+      this.#onSessionEnd(one),
+    );
     if (this.#closed) session.close();
     this.#refuseWhenClosed();
-    if (session.ended) throw new EngineError("the session ended at once", UNDONE);
+    if (session.ended) throw new EngineError("the session ended at once", NOTHING_DONE);
     this.#current = session;
     return session;
   }
 
-  /** Everything it held is gone. Whoever holds a lease learns it now, not at the next renewal. */
-  #ended(session: HoldingSession): void {
-    // One that never came to hold anything: whoever opens it is told by an error.
+  /** All its locks are gone. Holders of leases learn it now and not at their next renewal. */
+  #onSessionEnd(session: HoldingSession): void {
+    // A session that never held anything: the caller that opens it gets an error.
     if (session !== this.#current) return;
     this.#current = null;
     this.#session = null;
-    for (const name of this.#holdings.dropAll()) this.#tell(name);
+    for (const name of this.#grants.clear()) this.#emitChange(name);
   }
 
   async #run(operations: readonly Operation[], limitMs: number): Promise<unknown> {
-    const session = await this.#hold();
+    const session = await this.#ensureSession();
     const { idleMs } = this.#terms;
     const values = [JSON.stringify(operations), idleMs, String(session.id), session.pid];
-    const keepAll = (answers: unknown) => {
-      // Nobody knows of these grants. They end at their ttl, unless their release is on its way.
+    const addLateGrants = (answers: unknown) => {
+      // The callers of these grants have given up. The grants end at their ttl, unless their
+      // release arrives first.
       for (const [i, answer] of lists(answers, operations.length).entries()) {
         if (answer[0] !== "granted" || session.ended) continue;
         const { name, id } = operations[i]!;
         const { ttlMs } = granted(answer, 0);
-        this.#holdings.keep({ resource: name, grantId: String(id), ttlMs });
+        this.#grants.add({ resource: name, grantId: String(id), ttlMs });
       }
     };
     const routine = "advisory_run($1::jsonb, $2, $3, $4)";
-    return this.#database.ask(session, routine, values, limitMs, keepAll);
+    return this.#database.ask(session, routine, values, limitMs, addLateGrants);
   }
 
-  async #look(routine: string, values: unknown[], { timeoutMs }: Call): Promise<unknown> {
-    await this.#hold();
-    return this.#database.look(routine, values, timeoutMs);
+  async #query(routine: string, values: unknown[], { timeoutMs }: Call): Promise<unknown> {
+    await this.#ensureSession();
+    return this.#database.query(routine, values, timeoutMs);
   }
 
   #refuseWhenClosed(): void {
@@ -282,10 +299,10 @@ export class AdvisoryEngine implements Engine {
     throw new EngineError("the postgres engine was closed", { effect: "none", retryable: false });
   }
 
-  #tell(resource: string): void {
+  #emitChange(resource: string): void {
     for (const listener of this.#listeners) listener(resource);
   }
 }
 
-const UNDONE = { effect: "none", retryable: true } as const;
-const NOT_KNOWN = { effect: "unknown", retryable: true } as const;
+const NOTHING_DONE = { effect: "none", retryable: true } as const;
+const EFFECT_UNKNOWN = { effect: "unknown", retryable: true } as const;

@@ -1,26 +1,26 @@
 import { randomBytes } from "node:crypto";
 import { systemClock } from "../../../core/runtime/clock.js";
 import { EngineError, UnsupportedError } from "../../../errors.js";
-import { borrow, giveBack, type PgOwnClient, type PgPool } from "../sessions/client.js";
+import { borrow, type PgOwnClient, type PgPool, returnSession } from "../sessions/client.js";
 import { lost, notConnected } from "../sessions/failure.js";
-import { OneByOne } from "./one-by-one.js";
+import { SerialExecutor } from "../sessions/serial-executor.js";
 
 const CONNECT_WITHIN_MS = 5_000;
-const POOLED =
-  "session locks need a session of their own, and a transaction pooler is in between; connect to " +
+const POOLER_IN_BETWEEN =
+  "session locks need a dedicated session, but a transaction pooler is in between; connect to " +
   'PostgreSQL directly, or use hold: "rows"';
 
-export type Mend = (
+export type Repair = (
   error: unknown,
   ask: (text: string, values: unknown[]) => Promise<unknown>,
 ) => Promise<void>;
 
-/** One session that holds all locks of an engine. When it ends, so do they. */
+/** One session that holds all locks of an engine. The locks end with it. */
 export class HoldingSession {
-  /** The key of the lock by which others see that this session lives. */
+  /** The key of the lock with which this session proves that it is alive. */
   readonly id = randomBytes(8).readBigInt64BE();
   readonly #client: PgOwnClient;
-  readonly #turns = new OneByOne();
+  readonly #serial = new SerialExecutor();
   #pid = 0;
   #ended = false;
 
@@ -37,15 +37,15 @@ export class HoldingSession {
   }
 
   /**
-   * onEnd is called once, as soon as the connection is known to be gone. Opening takes so long at most,
-   * and what opens after that, when nobody wants it any more, is closed.
+   * onEnd is called once, as soon as the connection is known to be lost. Opening has a time limit.
+   * A connection that opens later than that is closed, because nobody wants it any more.
    */
   static async open(
-    make: () => PgOwnClient,
+    createClient: () => PgOwnClient,
     pool: PgPool,
     onEnd: (session: HoldingSession) => void,
   ): Promise<HoldingSession> {
-    const client = make();
+    const client = createClient();
     const session = new HoldingSession(client);
     const end = () => {
       if (session.#ended) return;
@@ -72,21 +72,22 @@ export class HoldingSession {
     await this.#refusePooler(pool);
     const text = "SELECT pg_try_advisory_lock($1) AS answer, pg_backend_pid() AS pid";
     await this.query(text, [String(this.id)], CONNECT_WITHIN_MS);
-    // A held lease alone does not keep a process alive; a call under way has a timer that does.
+    // A held lease alone does not keep a process alive; a call in flight has a timer that does.
     this.#client.unref?.();
   }
 
   /**
-   * Statements are carried out in the order in which they are sent. onLate gets an answer that came
-   * after limitMs, when the caller had been told that there was none. mend comes after a statement that
-   * failed, however late, and before the next one: it is handed the way to ask.
+   * Statements run in the order in which they are sent. onLate gets an answer that arrives after
+   * limitMs, when the caller was already told that there was none. repair runs after a failed
+   * statement, however late, and before the next one; it is passed a function that queries the
+   * session.
    */
   query<Row>(
     text: string,
     values: unknown[],
     limitMs: number,
     onLate: (rows: Row[]) => void = ignore,
-    mend: Mend = async () => {},
+    repair: Repair = async () => {},
   ): Promise<Row[]> {
     if (this.#ended) return Promise.reject(notConnected(new Error("the session has ended")));
     return new Promise((resolve, reject) => {
@@ -97,16 +98,16 @@ export class HoldingSession {
       };
       const timer = systemClock.timer(limitMs, silent, false);
       const ask = (text: string, values: unknown[]) => this.#client.query(text, values);
-      const askAndMend = async () => {
+      const askAndRepair = async () => {
         try {
           return await ask(text, values);
         } catch (error) {
-          if (!this.#ended) await mend(error, ask);
+          if (!this.#ended) await repair(error, ask);
           throw error;
         }
       };
-      this.#turns
-        .run(askAndMend)
+      this.#serial
+        .run(askAndRepair)
         .then(({ rows }) => (late ? onLate(rows as Row[]) : resolve(rows as Row[])), reject)
         .finally(() => timer.cancel());
     });
@@ -119,9 +120,9 @@ export class HoldingSession {
   }
 
   /**
-   * While another connection is inside a transaction it has a server's session for itself. If that was
-   * ours, or ours is another one now, somebody in between lends them out. Every later call compares
-   * the session's number again.
+   * A connection inside a transaction has a server session for itself. If that session is ours, or
+   * ours is another one now, a pooler in between lends sessions out. Every later call compares the
+   * session's pid again.
    */
   async #refusePooler(pool: PgPool): Promise<void> {
     this.#pid = await this.#pidNow();
@@ -129,14 +130,15 @@ export class HoldingSession {
     try {
       await other.query("BEGIN");
       const theirs = Number((await other.query("SELECT pg_backend_pid() AS pid")).rows[0].pid);
-      // Told at once: where there is no other session, ours would wait for the end of this transaction.
-      if (theirs === this.#pid) throw new UnsupportedError(POOLED);
+      // Throws at once: if the pooler has no other session, ours would wait for the end of this
+      // transaction.
+      if (theirs === this.#pid) throw new UnsupportedError(POOLER_IN_BETWEEN);
       const now = await this.#pidNow();
       await other.query("COMMIT");
-      if (now !== this.#pid) throw new UnsupportedError(POOLED);
-      giveBack(other);
+      if (now !== this.#pid) throw new UnsupportedError(POOLER_IN_BETWEEN);
+      returnSession(other);
     } catch (error) {
-      giveBack(other, true);
+      returnSession(other, true);
       throw error;
     }
   }
@@ -152,8 +154,8 @@ export function isAnotherSession(error: unknown): boolean {
   return (error as { code?: string } | null)?.code === "HF001";
 }
 
-export function pooled(): EngineError {
-  return new EngineError(POOLED, { effect: "none", retryable: false });
+export function poolerInBetween(): EngineError {
+  return new EngineError(POOLER_IN_BETWEEN, { effect: "none", retryable: false });
 }
 
 function within<T>(limitMs: number, work: Promise<T>): Promise<T> {

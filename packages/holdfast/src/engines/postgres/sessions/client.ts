@@ -6,11 +6,14 @@ export interface PgClient {
   query(statement: PgStatement): Promise<PgResult>;
   on(event: "error", listener: (error: Error) => void): unknown;
   removeListener(event: "error", listener: (error: Error) => void): unknown;
-  /** I outside a transaction, T inside one, E inside one that has failed. Older clients do not say. */
+  /**
+   * I: outside a transaction. T: inside one. E: inside one that has failed. Older clients lack this
+   * method.
+   */
   getTransactionStatus?(): string | null;
 }
 
-/** With a name it is parsed once a session. */
+/** A statement with a name is parsed once per session. */
 export interface PgStatement {
   readonly name?: string;
   readonly text: string;
@@ -22,9 +25,9 @@ export interface PgResult {
   readonly rows: any[];
 }
 
-/** A Client that its Pool has lent. */
+/** A Client borrowed from its Pool. */
 export interface PgPoolClient extends PgClient {
-  /** With true or an error the connection is closed instead of going back. */
+  /** With true or an error, the connection is closed and does not return to the pool. */
   release(broken?: Error | boolean): void;
 }
 
@@ -42,7 +45,7 @@ export interface PgNotice {
   readonly payload?: string | undefined;
 }
 
-/** A connection of our own, made as the pool makes its own. */
+/** A dedicated connection, created the way the pool creates its connections. */
 export interface PgOwnClient {
   query(text: string, values?: unknown[]): Promise<PgResult>;
   on(event: "error", listener: (error: Error) => void): unknown;
@@ -54,15 +57,15 @@ export interface PgOwnClient {
   readonly connection?: { readonly stream?: { destroy?(): void } };
 }
 
-/** How to make one more connection like those of a pool. Null for a single client. */
-export function makerOf(client: PgPool | PgClient): (() => PgOwnClient) | null {
+/** Creates more connections like those of a pool. Null for a single client. */
+export function clientFactory(client: PgPool | PgClient): (() => PgOwnClient) | null {
   const pool = client as unknown as {
     readonly Client?: new (options: unknown) => PgOwnClient;
     readonly options?: object;
   };
   const { Client, options } = pool;
   if (Client === undefined || options === undefined) return null;
-  // pg hides the password from enumeration, so the options are handed on as they are.
+  // pg makes the password non-enumerable, so the options object is passed on without copying it.
   return () => new Client(options);
 }
 
@@ -71,8 +74,9 @@ export function isPool(client: PgPool | PgClient): client is PgPool {
 }
 
 /**
- * pg keeps what is asked of a Client that was never connected, and asks when it is: nobody would be answered
- * until then, or ever. What only looks like pg's Client does not say.
+ * pg stores the queries of a Client that was never connected, and sends them once it is. Callers
+ * would get no answer until then, or ever. Objects that only look like pg's Client lack these
+ * fields.
  */
 export function refuseUnconnected(client: PgClient): void {
   const { _connecting, _connected } = client as {
@@ -87,29 +91,30 @@ export function refuseUnconnected(client: PgClient): void {
 }
 
 /**
- * Lends a session that is listened to from the first moment. A promise would be too late: a session
- * may be ended by the very packet that begins it, and an error that nobody hears ends the process.
+ * Borrows a session that has an error listener from the first moment. A promise would be too late:
+ * one packet can both begin and end a session, and an "error" event without a listener ends the
+ * process.
  */
 export function borrow(pool: PgPool): Promise<PgPoolClient> {
   return new Promise((resolve, reject) => {
     const got = (client: PgPoolClient) => {
-      client.on("error", unheard);
+      client.on("error", ignoreError);
       resolve(client);
     };
     const promised = pool.connect((error, client) => {
       if (client === undefined) reject(error);
       else got(client);
     });
-    // What only looks like pg's pool may not know of callbacks.
+    // An object that only looks like pg's pool may not support callbacks.
     (promised as Promise<PgPoolClient> | undefined)?.then(got, reject);
   });
 }
 
-/** A broken one goes on being listened to: it may have more than one thing to say. */
-export function giveBack(session: PgPoolClient, broken = false): void {
-  if (!broken) session.removeListener("error", unheard);
+/** A broken session keeps its error listener, because it may emit more than one error. */
+export function returnSession(session: PgPoolClient, broken = false): void {
+  if (!broken) session.removeListener("error", ignoreError);
   session.release(broken);
 }
 
-/** The statement under way fails as well, and tells. */
-function unheard(): void {}
+/** The statement in flight fails with the same error, and reports it. */
+function ignoreError(): void {}

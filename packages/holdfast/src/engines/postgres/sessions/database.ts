@@ -1,9 +1,9 @@
 import type {
-  Beat,
   Database,
-  Hearing,
+  Heartbeat,
   Operation,
   Renewal,
+  Wakeup,
 } from "../../../engine-kit/sql/database.js";
 import { SchemaCheck } from "../../../engine-kit/sql/schema-check.js";
 import { json, oneOf, onlyAnswer } from "../../../engine-kit/sql/shape.js";
@@ -12,10 +12,11 @@ import { checkSchema } from "../schema.js";
 import { type Failure, failureOf } from "./failure.js";
 import { callOf, type Sessions } from "./sessions.js";
 
-// A grant that another renewal is at work on; with most disks that is over sooner.
+// How long to wait for a grant that another renewal has locked. On most disks the other one commits
+// sooner.
 const RENEWAL_WAIT_MS = 250;
 
-/** Calls the routines that createSchema() made. */
+/** Calls the routines that init() created. */
 export class PostgresDatabase implements Database {
   readonly #sessions: Sessions;
   readonly #schema: string;
@@ -42,7 +43,8 @@ export class PostgresDatabase implements Database {
 
   async run(operations: readonly Operation[], waitMs: number, limitMs: number): Promise<unknown> {
     const [only, ...more] = operations;
-    // With every call and not with the session: behind a pooler that is somebody else's the next time.
+    // Sent with every call and not set in the session: behind a pooler, the next call may use
+    // another session.
     const rest = [waitMs, this.#idleMs];
     if (only === undefined || more.length > 0) {
       return this.#call("run($1::jsonb, $2, $3)", [JSON.stringify(operations), ...rest], limitMs);
@@ -55,16 +57,16 @@ export class PostgresDatabase implements Database {
   }
 
   heartbeat(
-    beats: readonly Beat[],
-    { channel, paceMs }: Hearing,
+    heartbeats: readonly Heartbeat[],
+    { channel, pollMs }: Wakeup,
     waitMs: number,
     limitMs: number,
   ): Promise<unknown> {
     return this.#call(
       "heartbeat($1::text[], $2::uuid[], $3::bigint[], $4, $5, $6)",
       [
-        ...[beats.map(({ name }) => name), beats.map(({ id }) => id)],
-        ...[beats.map(({ beat }) => beat), channel, paceMs, waitMs],
+        ...[heartbeats.map(({ name }) => name), heartbeats.map(({ id }) => id)],
+        ...[heartbeats.map(({ beat }) => beat), channel, pollMs, waitMs],
       ],
       limitMs,
     );
@@ -103,7 +105,7 @@ export class PostgresDatabase implements Database {
     return this.#check.passed(limitMs);
   }
 
-  /** Tells whoever listens on this channel, ourselves for one. */
+  /** Sends a notification to this channel, on which this engine listens too. */
   async notify(channel: string, word: string, limitMs: number): Promise<void> {
     await this.#sessions.query("SELECT pg_notify($1, $2)", [channel, word], limitMs);
   }
@@ -115,7 +117,7 @@ export class PostgresDatabase implements Database {
 
   async #call(routine: string, values: unknown[], limitMs: number): Promise<unknown> {
     const text = callOf(this.#schema, routine);
-    // A pooler would meet the name on a session that has never heard of it.
+    // Behind a pooler the prepared statement may be unknown to the session that runs it.
     const name = this.direct ? `${this.#schema}.${routine.split("(")[0]}` : undefined;
     return json(onlyAnswer(await this.#sessions.query(text, values, limitMs, name)));
   }

@@ -2,7 +2,7 @@ import { importPeer } from "../../../core/input/import-peer.js";
 import { EngineError, MissingPeerError, UsageError } from "../../../errors.js";
 import { emit } from "../../../events.js";
 import type { EngineUrl } from "../../../url.js";
-import { borrow, giveBack, type PgPool } from "./client.js";
+import { borrow, type PgPool, returnSession } from "./client.js";
 import { failureOf, notConnected } from "./failure.js";
 
 export interface Opened {
@@ -17,14 +17,14 @@ type PgModule = {
   readonly Pool: new (options: object) => PgPool & { end(): Promise<void> };
 };
 
-/** A pool of our own for a URL. */
+/** Opens a pool for a URL. */
 export async function openFromUrl(url: EngineUrl, max: number): Promise<Opened> {
   const options = addressOf(url);
   const { Pool } = await loadPg();
   const pool = new Pool({
     ...options,
     ...{ max, connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true },
-    // A held lease alone does not keep a process alive; a statement under way does.
+    // A held lease alone does not keep a process alive; a statement in flight does.
     allowExitOnIdle: true,
     application_name: "holdfast",
   });
@@ -33,7 +33,7 @@ export async function openFromUrl(url: EngineUrl, max: number): Promise<Opened> 
   pool.on("error", onError);
   const close = () => pool.end();
   try {
-    giveBack(await borrow(pool));
+    returnSession(await borrow(pool));
     return { pool, close };
   } catch (error) {
     await close();

@@ -1,52 +1,55 @@
 import { systemClock } from "../../../core/runtime/clock.js";
-import { Borrowing } from "../../../engine-kit/sql/borrowing.js";
+import { SessionPool } from "../../../engine-kit/sql/session-pool.js";
 import { EngineError } from "../../../errors.js";
 import { emit } from "../../../events.js";
-import { OneByOne } from "../advisory/one-by-one.js";
 import {
   borrow,
-  giveBack,
   isPool,
   type PgClient,
   type PgPool,
   type PgPoolClient,
   type PgStatement,
   refuseUnconnected,
+  returnSession,
 } from "./client.js";
 import {
   failureOf,
   inTransaction,
-  isForgotten,
   isInTransaction,
+  isStatementForgotten,
   lost,
   notConnected,
 } from "./failure.js";
+import { SerialExecutor } from "./serial-executor.js";
 
-// So many sessions of a pool may have been given back with a transaction still open.
-const TRIES = 10;
+// This many sessions in a row may have been returned to the pool with an open transaction.
+const MAX_TRIES = 10;
 
-/** The statement for a routine of alone.sql, which takes "name($1, $2)" and gives one column. */
+/**
+ * The statement that calls a routine of procedures.sql. `routine` is like "name($1, $2)"; the call
+ * returns one column.
+ */
 export function callOf(schema: string, routine: string): string {
   return `CALL "${schema}".call_${routine.slice(0, -1)}, NULL)`;
 }
 
-/** Sends statements over the sessions of a pool, or over the one of a client. */
+/** Sends statements over the sessions of a pool, or over the session of a single client. */
 export class Sessions {
   readonly #client: PgPool | PgClient;
-  readonly #turns = new OneByOne();
-  #borrowing: Borrowing<PgPoolClient> | null = null;
-  /** False once a statement that was prepared turned out to be forgotten. */
-  #mayName = true;
+  readonly #serial = new SerialExecutor();
+  #pool: SessionPool<PgPoolClient> | null = null;
+  /** False once the server did not know a prepared statement any more. */
+  #usePreparedStatements = true;
   readonly #onError = (error: Error) =>
     emit("failed", () => ({ during: "connection", error: failureOf(error).error }));
 
   constructor(client: PgPool | PgClient) {
     this.#client = client;
-    // Sessions break while nobody uses them, too; unheard, that would end the process.
+    // Sessions can break while idle too. Without a listener, that error would end the process.
     client.on("error", this.#onError);
   }
 
-  /** One statement, one round trip. limitMs: for so long somebody waits for the answer. */
+  /** One statement, one round trip. limitMs: how long the caller waits for the answer. */
   async query<Row>(
     text: string,
     values: unknown[],
@@ -57,11 +60,11 @@ export class Sessions {
     const client = this.#client;
     const deadline = systemClock.now() + limitMs;
     if (!isPool(client)) {
-      return this.#turns.run(() => {
+      return this.#serial.run(() => {
         if (systemClock.now() >= deadline) throw busy("the client was busy with something else");
         refuseUnconnected(client);
-        // The server would refuse it, and the user's transaction would fail with it.
-        if (isOpen(client)) throw inTransaction();
+        // The server would refuse the statement, and the user's transaction would fail with it.
+        if (hasOpenTransaction(client)) throw inTransaction();
         return this.#send(client, statement, deadline);
       });
     }
@@ -69,7 +72,7 @@ export class Sessions {
       try {
         return await this.#sendFrom<Row>(client, statement, deadline);
       } catch (error) {
-        if (!isInTransaction(error) || attempt === TRIES) throw error;
+        if (!isInTransaction(error) || attempt === MAX_TRIES) throw error;
         emit("failed", () => ({ during: "connection", error: inTransaction() }));
       }
     }
@@ -79,41 +82,42 @@ export class Sessions {
     const session = await this.#borrow(pool, deadline - systemClock.now());
     try {
       const rows = await this.#send<Row>(session, statement, deadline);
-      giveBack(session);
+      returnSession(session);
       return rows;
     } catch (error) {
-      // A server's own error leaves the session as it was; anything else has broken it. One that is inside
-      // a transaction of somebody else's is closed, and the server rolls that back.
+      // An error from the server leaves the session usable; any other error has broken it. A
+      // session inside somebody else's transaction is closed, and the server rolls that transaction
+      // back.
       const isBroken = (error as { severity?: string }).severity !== "ERROR";
-      giveBack(session, isBroken || isInTransaction(error));
+      returnSession(session, isBroken || isInTransaction(error));
       throw error;
     }
   }
 
   async #borrow(pool: PgPool, limitMs: number): Promise<PgPoolClient> {
-    this.#borrowing ??= new Borrowing(() => borrow(pool), giveBack, "PostgreSQL");
+    this.#pool ??= new SessionPool(() => borrow(pool), returnSession, "PostgreSQL");
     try {
-      return await this.#borrowing.session(limitMs);
+      return await this.#pool.borrow(limitMs);
     } catch (error) {
       throw notConnected(error);
     }
   }
 
   /**
-   * Users tidy up the sessions of their pool (DISCARD ALL), and the client goes on to believe that its
-   * statements are prepared. The server has then done nothing, so the same is asked without a name; and
-   * from then on all is, because whoever tidies up does so again.
+   * Users reset the sessions of their pool (DISCARD ALL), but the client still believes that its
+   * statements are prepared. The server has then done nothing, so the statement is sent again
+   * without a name. From then on no statement has a name, because the reset will happen again.
    */
   async #send<Row>(client: PgClient, statement: PgStatement, deadline: number): Promise<Row[]> {
     const { text, values } = statement;
-    if (statement.name === undefined || !this.#mayName) {
+    if (statement.name === undefined || !this.#usePreparedStatements) {
       return this.#ask(client, { text, values }, deadline);
     }
     try {
       return await this.#ask(client, statement, deadline);
     } catch (error) {
-      if (!isForgotten(error)) throw error;
-      this.#mayName = false;
+      if (!isStatementForgotten(error)) throw error;
+      this.#usePreparedStatements = false;
       return this.#ask(client, { text, values }, deadline);
     }
   }
@@ -134,7 +138,7 @@ export class Sessions {
   }
 }
 
-function isOpen(client: PgClient): boolean {
+function hasOpenTransaction(client: PgClient): boolean {
   return /^[TE]$/.test(client.getTransactionStatus?.() ?? "");
 }
 

@@ -1,5 +1,6 @@
--- Grants that are session locks of PostgreSQL. The lock is the truth; the rows say whose it is, and are
--- good as long as the session lives that wrote them. It proves that by a lock of its own number.
+-- Grants that are session locks of PostgreSQL. The lock decides; the rows say whose lock it is, and are
+-- valid while the session that wrote them lives. A session proves that it lives by a lock on its own
+-- number.
 CREATE TABLE IF NOT EXISTS holdfast.advisory (
   grant_id uuid PRIMARY KEY,
   session bigint NOT NULL,
@@ -14,7 +15,7 @@ CREATE TABLE IF NOT EXISTS holdfast.advisory (
   revoked boolean NOT NULL DEFAULT false,
   label text NOT NULL
 );
--- As those of grants.
+-- As in the table grants.
 ALTER TABLE holdfast.advisory ADD COLUMN IF NOT EXISTS renewal_order bigint NOT NULL DEFAULT 0;
 ALTER TABLE holdfast.advisory ADD COLUMN IF NOT EXISTS token_index integer NOT NULL DEFAULT 0;
 CREATE INDEX IF NOT EXISTS advisory_session ON holdfast.advisory (session, ttl_ms);
@@ -22,13 +23,14 @@ DROP INDEX IF EXISTS holdfast.advisory_key;
 CREATE INDEX IF NOT EXISTS advisory_holds ON holdfast.advisory (key, session);
 CREATE INDEX IF NOT EXISTS advisory_resource ON holdfast.advisory (resource);
 
--- A name that is a number is that number; any other is hashed as others hash names in SQL.
+-- A name that is a number is used as the key; any other name is hashed the way other programs hash
+-- names in SQL.
 CREATE OR REPLACE FUNCTION holdfast.advisory_key(name text) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN name ~ '^-?[0-9]{1,18}$' THEN name::bigint ELSE hashtextextended(name, 0) END
 $$;
 
--- Who has a key at this moment.
+-- The sessions that hold a key at this moment.
 CREATE OR REPLACE FUNCTION holdfast.advisory_pids(wanted bigint) RETURNS TABLE (pid integer, shared boolean)
 LANGUAGE sql AS $$
   SELECT l.pid, l.mode = 'ShareLock' FROM pg_locks l
@@ -40,7 +42,8 @@ $$;
 CREATE OR REPLACE FUNCTION holdfast.advisory_lives(session bigint) RETURNS boolean
 LANGUAGE sql AS $$ SELECT EXISTS (SELECT FROM holdfast.advisory_pids(session)) $$;
 
--- The keys that anybody has, in one look at all locks: the number of a session is one for as long as it lives.
+-- All keys that are held, in one look at all locks. The number of a session is among them while it
+-- lives.
 CREATE OR REPLACE FUNCTION holdfast.advisory_keys() RETURNS SETOF bigint
 LANGUAGE sql AS $$
   SELECT (l.classid::bigint << 32) | l.objid::bigint FROM pg_locks l
@@ -48,7 +51,7 @@ LANGUAGE sql AS $$
      AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 $$;
 
--- The sessions that have rows of a key, each once, however many rows it has.
+-- The sessions that have rows of a key, each once, however many rows each has.
 CREATE OR REPLACE FUNCTION holdfast.advisory_sessions(wanted bigint) RETURNS SETOF bigint
 LANGUAGE sql AS $$
   WITH RECURSIVE s(id) AS (
@@ -59,21 +62,23 @@ LANGUAGE sql AS $$
   SELECT s.id FROM s WHERE s.id IS NOT NULL
 $$;
 
--- A pooler that lends another session for every transaction would take locks that nobody gives back.
+-- A pooler that lends another session for every transaction would take locks that nobody releases.
 CREATE OR REPLACE FUNCTION holdfast.advisory_session(my_pid integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
   IF pg_backend_pid() <> my_pid THEN
     RAISE EXCEPTION USING ERRCODE = 'HF001', MESSAGE = 'this is not the session that it was';
   END IF;
-  -- A token that was told must not be given again after a crash, whatever the session prefers.
+  -- A token that was answered must not be given again after a crash, whatever the session's own setting
+  -- is.
   IF current_setting('synchronous_commit') IN ('off', 'local') THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
 END $$;
 
--- The server ends a session that is silent for longer than this, and its locks with it. Counted from the
--- rows: what the client counts may have been sent before another call of its own was carried out.
+-- Sets how long this session may be silent before the server ends it, and its locks with it. Computed
+-- from the rows: the client may have computed its value before another of its own calls was carried
+-- out.
 CREATE OR REPLACE FUNCTION holdfast.advisory_patience(my_session bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -81,7 +86,8 @@ BEGIN
     (SELECT max(ttl_ms) FROM holdfast.advisory WHERE session = my_session), 0)::text, false);
 END $$;
 
--- For people, as the other routines say it. A lock of another program has neither token nor end.
+-- Holders, for people, in the format of the other routines. A lock of another program has no token and
+-- no end.
 CREATE OR REPLACE FUNCTION holdfast.advisory_holders(res text, wanted bigint) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -120,8 +126,8 @@ BEGIN
     UPDATE holdfast.advisory SET heard_at = clock_timestamp() WHERE grant_id = id;
     RETURN jsonb_build_array('granted', mine.token::text, mine.tokens, mine.ttl_ms);
   END IF;
-  -- PostgreSQL lets a session in again that is in already, so the rows must keep us out. Those of one
-  -- session are one writer or readers only.
+  -- PostgreSQL lets a session take a lock that it holds already, so the rows must refuse it. The rows
+  -- of one session and key are one writer, or readers only.
   SELECT a.shared INTO has_shared FROM holdfast.advisory a
    WHERE a.key = wanted AND a.session = my_session LIMIT 1;
   IF FOUND THEN let_in := has_shared AND is_shared;
@@ -146,9 +152,9 @@ BEGIN
   RETURN jsonb_build_array('granted', first::text, (op->>'tokens')::integer, (op->>'ttl')::bigint);
 END $$;
 
--- Carries out operations one after the other, on the session that holds.
+-- Carries out operations one after the other, on the session that holds the locks.
 -- ops     array of what acquire and release take, each with its verb
--- keep_ms how long rows that nobody uses are kept
+-- keep_ms how long unused rows are kept
 -- Gives an answer for each operation
 CREATE OR REPLACE FUNCTION holdfast.advisory_run(
   ops jsonb, keep_ms bigint, my_session bigint, my_pid integer) RETURNS jsonb
@@ -169,7 +175,7 @@ BEGIN
   RETURN answers;
 END $$;
 
--- Frees a little of what dead sessions left behind. Waits for nobody. Reads the whole table, which has
+-- Removes a few rows that dead sessions left behind. Waits for nobody. Reads the whole table, which has
 -- no more rows than sessions can hold locks.
 CREATE OR REPLACE FUNCTION holdfast.advisory_sweep(keep_ms bigint) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -183,9 +189,10 @@ BEGIN
      LIMIT 50 FOR UPDATE SKIP LOCKED);
 END $$;
 
--- Each is an element of four arrays: name, id, ttl, index of the token in use. ord: of the call. As renew
--- does for rows, but that no session lock can be left. Nothing is added to the session so that rows are found
--- by their ids: a plan made while it had few of them would read all of its rows.
+-- Renews grants. Each is an element of four arrays: name, id, ttl, index of the token in use. ord: the
+-- number of the call. Works like renew for rows, except that a session lock cannot be left. The
+-- condition says session + 0 so that rows are found by their ids: a plan made while the session had few
+-- rows would read all of them later.
 -- Gives for each renewed ms | gone why
 CREATE OR REPLACE FUNCTION holdfast.advisory_renew(names text[], ids uuid[], ttls bigint[],
   indexes integer[], ord bigint, my_session bigint, my_pid integer) RETURNS jsonb
@@ -210,7 +217,7 @@ BEGIN
       ON a.grant_id = b.id AND a.resource = b.name AND a.session + 0 = my_session);
 END $$;
 
--- op    verb release, name, id, tombstone, changes: the channel of those who wait
+-- op    verb release, name, id, tombstone, changes: the channel on which waiters listen
 -- Gives released none | gone why
 CREATE OR REPLACE FUNCTION holdfast.advisory_release(op jsonb, my_session bigint) RETURNS jsonb
 LANGUAGE plpgsql AS $$
@@ -226,7 +233,7 @@ BEGIN
    WHERE grant_id = (op->>'id')::uuid AND resource = op->>'name' AND session = my_session
    RETURNING * INTO gone;
   IF NOT FOUND THEN RETURN '["gone", "expired"]'; END IF;
-  -- Readers of one session have one lock together.
+  -- All readers of one session share one lock.
   IF NOT gone.shared THEN PERFORM pg_advisory_unlock(gone.key);
   ELSIF NOT EXISTS (SELECT FROM holdfast.advisory a
                      WHERE a.key = gone.key AND a.session = my_session) THEN
@@ -236,9 +243,9 @@ BEGIN
   RETURN '["released", []]';
 END $$;
 
--- Makes the rows and the locks of this session agree again after a statement that failed. Rows are rolled
--- back with it and locks are not: an acquire leaves a lock without a row, a release a row without its lock.
--- Locks count how often they were taken, so each is given back until it is gone.
+-- Makes the rows and the locks of this session agree again after a failed statement. Rows are rolled
+-- back and locks are not: an acquire leaves a lock without a row, a release leaves a row without its
+-- lock. A lock counts how often it was taken, so it is released until it is gone.
 CREATE OR REPLACE FUNCTION holdfast.advisory_tidy(my_session bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
@@ -262,7 +269,7 @@ BEGIN
    WHERE a.session = my_session AND NOT holdfast.advisory_has(a.key, a.shared);
 END $$;
 
--- Whether this session has this lock.
+-- Whether this session holds this lock.
 CREATE OR REPLACE FUNCTION holdfast.advisory_has(wanted bigint, is_shared boolean) RETURNS boolean
 LANGUAGE sql AS $$
   SELECT EXISTS (SELECT FROM holdfast.advisory_pids(wanted) p
@@ -278,7 +285,7 @@ BEGIN
       AND asked >= a.token AND asked < a.token + a.tokens AND holdfast.advisory_lives(a.session));
 END $$;
 
--- With force the holder's session is ended, and with it whatever else it holds.
+-- With force, the holder's session is ended, and with it every other lock of that session.
 -- Gives revoked | gone
 CREATE OR REPLACE FUNCTION holdfast.advisory_revoke(
   res text, asked bigint, by_force boolean, changes text) RETURNS jsonb

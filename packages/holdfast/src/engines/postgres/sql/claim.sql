@@ -1,6 +1,6 @@
--- One claim: granted, or busy; with enqueue in line until it is its turn.
+-- One claim: granted or busy; with enqueue, queued until its turn.
 -- op    verb acquire|enqueue, name, id, shared, limit (0: none), ttl, delay, tokens, label,
---       channel, pace: ms after which the head of the line looks by itself
+--       channel, pace: the poll interval of the head of the queue, in ms
 -- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
 --       | gone why | limit inUse
 CREATE OR REPLACE FUNCTION holdfast.claim(op jsonb, at timestamptz) RETURNS jsonb
@@ -25,7 +25,7 @@ BEGIN
   w.ttl_ms := (op->>'ttl')::bigint;
   w.delay_ms := (op->>'delay')::bigint;
   w.label := op->>'label';
-  -- What happens nearly always: nobody holds it, nobody waits for it, nobody has given it back.
+  -- The usual case: no holder, no waiter, and no tombstone of this claim.
   IF NOT EXISTS (
        SELECT FROM holdfast.grants b WHERE b.resource = res
        UNION ALL SELECT FROM holdfast.waiters l WHERE l.resource = res
@@ -35,7 +35,7 @@ BEGIN
       RETURN jsonb_build_array('granted', holdfast.give(w, w.ttl_ms, at)::text, w.tokens, w.ttl_ms);
     END IF;
   END IF;
-  -- A claim that was here before: given back, granted, or in line.
+  -- A repeated claim: released, granted or queued before.
   IF EXISTS (
        SELECT FROM holdfast.tombstones t WHERE t.grant_id = w.grant_id
        UNION ALL SELECT FROM holdfast.grants b WHERE b.grant_id = w.grant_id
@@ -58,7 +58,8 @@ BEGIN
     END IF;
   END IF;
   SELECT p.held, p.writer INTO held, writer FROM holdfast.promote(res, '{}', at) p;
-  -- Its grant is over and still there: within its lock-delay, or because somebody has it locked.
+  -- Its grant is over but still exists: in its lock-delay, or because another transaction has locked
+  -- it.
   IF was_here AND EXISTS (SELECT FROM holdfast.grants b WHERE b.grant_id = w.grant_id) THEN
     RETURN '["gone", "expired"]';
   END IF;
@@ -86,8 +87,8 @@ BEGIN
   RETURN holdfast.queued(res, w.grant_id, pace_ms, at);
 END $$;
 
--- All shared claims that are alive carry one limit, so that any of them tells; null where there is none.
--- The latest come first: they are most likely alive.
+-- The limit of the living shared claims. All have the same one, so any of them tells it; null if there
+-- is none. The latest come first, because they are most likely alive.
 CREATE OR REPLACE FUNCTION holdfast.limit_in_use(res text, at timestamptz) RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -98,8 +99,8 @@ BEGIN
       WHERE resource = res AND shared AND heard_at > at - interval '10 seconds' LIMIT 1));
 END $$;
 
--- A claim that is in line and comes again: as a heartbeat, it is heard and looks for its turn. Its beat
--- stays what it was, so that a push counts from a heartbeat that was sent before.
+-- Repeats the enqueue of a queued claim. It counts as a heartbeat and looks for its turn. Its beat
+-- stays as it was, so that a push counts from a heartbeat that was sent before.
 CREATE OR REPLACE FUNCTION holdfast.heard_again(
   id uuid, res text, listens text, pace_ms integer, at timestamptz) RETURNS jsonb
 LANGUAGE plpgsql AS $$

@@ -1,6 +1,5 @@
--- Takes away grants whose lock-delay is over. One that somebody has locked stays: it is being renewed
--- at this moment, or a transaction that checked its fence is still under way, and nobody comes in
--- before that has committed.
+-- Removes grants whose lock-delay is over. A locked grant stays: it is being renewed, or a transaction
+-- that checked its fence is still open, and nobody may get in before that commits.
 CREATE OR REPLACE FUNCTION holdfast.clear_over(res text, at timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

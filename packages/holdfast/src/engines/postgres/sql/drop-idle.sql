@@ -1,4 +1,4 @@
--- Forgets resources that nobody holds or waits for. The caller has locked them.
+-- Deletes resources that nobody holds or waits for. The caller has locked them.
 CREATE OR REPLACE FUNCTION holdfast.drop_idle(names text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Takes a grant or a waiter away, and lets in whom that makes eligible. forced: also a grant that its
--- holder left, which otherwise ends by time alone.
+-- Removes a grant or a waiter, and grants to the waiters that become eligible. forced: also removes a
+-- grant that its holder left, which otherwise ends by time alone.
 CREATE OR REPLACE FUNCTION holdfast.finish(res text, id uuid, forced boolean, at timestamptz)
 RETURNS boolean
 LANGUAGE plpgsql AS $$
@@ -19,7 +19,7 @@ BEGIN
     IF NOT FOUND THEN RETURN false; END IF;
     was_shared := true;
   END IF;
-  -- Beside a writer nobody holds, so there is nobody to count.
+  -- A writer was the only holder, so there is nobody to count.
   IF was_shared THEN
     IF was_holder THEN PERFORM holdfast.count_on(res, -1, 'infinity', at); END IF;
     SELECT p.held INTO held FROM holdfast.promote(res, '{}', at) p;
@@ -31,7 +31,7 @@ BEGIN
 END $$;
 
 -- op    name, id, tombstone: ms for which a late claim of this id is refused
--- Gives released none | gone why: waiters are told by a notice
+-- Gives released none | gone why. Waiters get a notification
 CREATE OR REPLACE FUNCTION holdfast.release(op jsonb, at timestamptz) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -64,15 +64,15 @@ BEGIN
     answer := holdfast.rearm(g, at);
     IF answer->>0 = 'granted' THEN RETURN answer; END IF;
   END IF;
-  -- Out of the line only: a withdrawal that is delivered twice must not end a grant in use.
+  -- Removes only the waiter: a withdrawal that is delivered twice must not end a grant in use.
   DELETE FROM holdfast.waiters WHERE grant_id = id AND resource = res;
   IF FOUND THEN PERFORM holdfast.promote(res, '{}', at); END IF;
   PERFORM holdfast.drop_idle(ARRAY[res]);
   RETURN '["withdrawn", []]';
 END $$;
 
--- Only the token in use can be revoked: whoever had another one of the grant has passed it on.
--- op    name, token, force, changes: the channel on which holders hear of it
+-- Only the token in use can be revoked: a holder with an earlier token of the grant has passed it on.
+-- op    name, token, force, changes: the channel on which holders are notified
 -- Gives revoked | gone
 CREATE OR REPLACE FUNCTION holdfast.revoke(op jsonb, at timestamptz) RETURNS jsonb
 LANGUAGE plpgsql AS $$

@@ -1,4 +1,5 @@
--- What else must agree before a grant is made. With rows nobody else does; shedlock.sql says otherwise.
+-- Another program's table that must agree before a grant is made. With hold "rows" there is none;
+-- foreign-shedlock.sql has the other version.
 CREATE OR REPLACE FUNCTION holdfast.foreign_take(
   res text, id uuid, label text, until timestamptz, at timestamptz)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT true $$;

@@ -1,7 +1,7 @@
--- A grant is the row of this name in ShedLock's own table as well, taken, prolonged and given back by
--- ShedLock's own statements, in UTC. locked_by ends with a mark of this one grant: on one host two
--- runs have one name, and neither may give back the other's. Its names are of the database's collation,
--- and ours are not: compared as ours, they would not be found by its index.
+-- A grant is also the row of this name in ShedLock's own table. It is taken, extended and released by
+-- ShedLock's own statements, in UTC. locked_by ends with a mark of this one grant: two runs on one host
+-- have the same name, and neither may release the other's lock. ShedLock's names have the database's
+-- collation and ours do not; compared in our collation, they would not be found by its index.
 CREATE TABLE IF NOT EXISTS shedlock_table (
   name varchar(64) NOT NULL,
   lock_until timestamp NOT NULL,
@@ -35,7 +35,7 @@ BEGIN
       AND lock_until > timezone('utc', clock_timestamp()));
 END $$;
 
--- Gives those whose row was still theirs. From then on it is locked, and nobody takes it any more.
+-- Returns the grants whose row was still theirs. From then on the row is locked, so nobody can take it.
 CREATE OR REPLACE FUNCTION holdfast.foreign_kept(ids uuid[]) RETURNS uuid[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -62,7 +62,7 @@ BEGIN
   RETURN FOUND;
 END $$;
 
--- Whoever has the row without being one of our holders.
+-- The owner of the row, if it is not one of our holders.
 CREATE OR REPLACE FUNCTION holdfast.foreign_holder(res text, at timestamptz) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 BEGIN

@@ -1,5 +1,5 @@
--- Makes a grant of what a waiter wants, or would want, which lives life_ms from now on. Gives its first
--- token.
+-- Creates a grant for a waiter, or for a claim in the shape of one. The grant lives life_ms from now
+-- on. Returns its first token.
 CREATE OR REPLACE FUNCTION holdfast.give(w holdfast.waiters, life_ms bigint, at timestamptz)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- One release of a grant whose claim was answered, so that no tombstone is needed: what a hand-over
--- between two writers waits for. As release, in as few statements as there can be.
+-- Releases a grant whose claim was answered, so that no tombstone is needed: the path of a hand-over
+-- between two writers. Does what release does, in as few statements as possible.
 -- Gives released none | gone why
 CREATE OR REPLACE FUNCTION holdfast.hand_over(
   res text, id uuid, wait_ms integer, keep_ms bigint) RETURNS jsonb
@@ -23,7 +23,7 @@ BEGIN
   SELECT * INTO w FROM holdfast.waiters
    WHERE resource = res AND holdfast.is_fresh(heard_at, at) ORDER BY place LIMIT 1;
   IF w.shared THEN
-    -- Readers come in together.
+    -- Readers are let in together.
     PERFORM holdfast.let_in(res, 0, '{}', at);
   ELSIF w.grant_id IS NULL THEN
     PERFORM holdfast.drop_idle(ARRAY[res]);
@@ -38,7 +38,7 @@ BEGIN
   RETURN '["released", []]';
 END $$;
 
--- Makes a waiter the holder, and tells its process.
+-- Makes a waiter the holder, and notifies its process.
 CREATE OR REPLACE FUNCTION holdfast.succeed(w holdfast.waiters, life_ms bigint, at timestamptz)
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE

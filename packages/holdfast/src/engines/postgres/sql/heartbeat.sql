@@ -1,6 +1,6 @@
--- Waiters show that they are there. Each is an element of three arrays: name, id, number of its beat.
--- listens: the channel on which their process hears, empty where it cannot
--- pace_ms: after how long the head of a line looks by itself
+-- Heartbeats of waiters. Each is an element of three arrays: name, id, number of its heartbeat.
+-- listens: the channel on which their process listens; empty if it does not
+-- pace_ms: the poll interval of the head of a queue
 -- Gives for each granted token tokens ttl | queued position nextMs holders | unknown
 CREATE OR REPLACE FUNCTION holdfast.heartbeat(
   names text[], ids uuid[], beats bigint[], listens text, pace_ms integer, wait_ms integer) RETURNS jsonb
@@ -15,7 +15,7 @@ DECLARE
 BEGIN
   PERFORM holdfast.lock_resources(names, wait_ms);
   at := clock_timestamp();
-  -- Heartbeats may overtake each other; validity counts from the latest that was carried out.
+  -- Heartbeats may overtake each other. Validity counts from the latest one that was carried out.
   UPDATE holdfast.waiters w
      SET heard_at = at, beat = greatest(w.beat, b.beat), channel = listens
     FROM unnest(names, ids, beats) AS b(name, id, beat)
@@ -32,7 +32,7 @@ BEGIN
      WHERE g.grant_id = a.id AND g.resource = a.name AND g.expires_at > at AND NOT g.revoked
        AND NOT g.is_left AND holdfast.foreign_mine(g.resource, g.grant_id)
     RETURNING g.grant_id, g.token, g.tokens, g.ttl_ms
-  ), scenes AS (
+  ), contexts AS (
     SELECT r.name, holdfast.holders(r.name, at, 16) AS present,
         holdfast.next_ms(r.name, 0, pace_ms, at) AS next_ms
       FROM (SELECT DISTINCT name FROM asked) r
@@ -50,15 +50,15 @@ BEGIN
     FROM asked a
     LEFT JOIN granted m ON m.grant_id = a.id
     LEFT JOIN holdfast.standing(names, ids, at) l ON l.grant_id = a.id AND l.resource = a.name
-    LEFT JOIN scenes s ON s.name = a.name;
+    LEFT JOIN contexts s ON s.name = a.name;
   kept := holdfast.foreign_kept(mine);
   IF kept <> mine THEN answers := holdfast.without(answers, ids, mine, kept, '["unknown"]'); END IF;
   PERFORM holdfast.drop_idle(names);
   RETURN coalesce(answers, '[]');
 END $$;
 
--- Takes the dead away from the head of a line; those further off when they get there. One look finds that
--- there are none, however long the line is.
+-- Removes dead waiters from the head of a queue; those further back when they get there. One look is
+-- enough if there are none, however long the queue is.
 CREATE OR REPLACE FUNCTION holdfast.drop_silent(res text, at timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,7 +1,7 @@
--- How many hold a resource, and whether one of them is a writer, after those whose time is over are gone.
--- A few are counted each time. More than 16, who are all readers, are counted once a second; in between the
--- row of the resource has their number. So a claim costs the same beside 50 and beside 2,000 of them. A
--- renewal for a shorter time is noticed a second late at most, then.
+-- How many hold a resource, and whether one of them is a writer, after grants that are over were
+-- removed. Up to 16 holders are counted each time. More than 16, who can only be readers, are counted
+-- once a second; in between, the row of the resource has their number. So a claim costs the same beside
+-- 50 holders and beside 2,000. A renewal for a shorter time is then noticed up to a second late.
 CREATE OR REPLACE FUNCTION holdfast.holding(
   res text, at timestamptz, OUT held bigint, OUT writer boolean)
 LANGUAGE plpgsql AS $$
@@ -25,7 +25,8 @@ BEGIN
   END IF;
 END $$;
 
--- So many more hold, of whom the first is over at that time. Nothing to do where they are counted anyway.
+-- Adds `more` holders, of whom the first is over at `ends`. Does nothing if holders are counted each
+-- time.
 CREATE OR REPLACE FUNCTION holdfast.count_on(res text, more bigint, ends timestamptz, at timestamptz)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

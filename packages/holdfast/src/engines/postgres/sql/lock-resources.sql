@@ -1,5 +1,5 @@
--- Locks resources until the transaction ends, the same way round for everybody. Every turn changes
--- the row: a transaction that reads from an older snapshot then fails instead of deciding by it.
+-- Locks resources until the transaction ends, in the same order for everybody. Every turn changes the
+-- row, so that a transaction that reads from an older snapshot fails instead of deciding by it.
 CREATE OR REPLACE FUNCTION holdfast.lock_resources(names text[], wait_ms integer) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -10,7 +10,7 @@ BEGIN
     ON CONFLICT (name) DO UPDATE SET turns = r.turns + 1;
 END $$;
 
--- As lock_resources, for one. known: its row is probably there.
+-- Like lock_resources, for one resource. known: whether its row probably exists.
 CREATE OR REPLACE FUNCTION holdfast.lock_resource(res text, known boolean, wait_ms integer) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -30,7 +30,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
   done text;
 BEGIN
-  -- What was granted must still be so after a crash, whatever the session prefers elsewhere.
+  -- A grant must survive a crash, whatever the session's own setting is.
   IF current_setting('synchronous_commit') IN ('off', 'local') THEN
     done := set_config('synchronous_commit', 'on', true);
   END IF;

@@ -1,5 +1,6 @@
--- Lets in from the head of the line whoever fits. callers are told by the answer to their call; the
--- others by a notice, and hold for one claim window until they are heard of. Gives how many hold then.
+-- Grants to waiters from the head of the queue while they fit. Waiters in `callers` learn it from the
+-- answer to their call. The others get a notification, and hold for one claim window until they send a
+-- heartbeat. Returns how many hold afterwards.
 CREATE OR REPLACE FUNCTION holdfast.promote(res text, callers uuid[], at timestamptz,
   OUT held bigint, OUT writer boolean)
 LANGUAGE plpgsql AS $$
@@ -9,8 +10,8 @@ BEGIN
   SELECT l.held, l.writer INTO held, writer FROM holdfast.let_in(res, held, callers, at) l;
 END $$;
 
--- As promote, where so many hold and none of them is a writer. Whoever has a grant already, which is over
--- and still there, is passed over.
+-- Like promote, for a resource with this many holders and no writer among them. A waiter that already
+-- has a grant, which is over but still exists, is skipped.
 CREATE OR REPLACE FUNCTION holdfast.let_in(
   res text, present bigint, callers uuid[], at timestamptz, OUT held bigint, OUT writer boolean)
 LANGUAGE plpgsql AS $$

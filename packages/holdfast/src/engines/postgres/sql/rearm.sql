@@ -1,6 +1,6 @@
--- A repeat of the claim, or the first word of a waiter that was let in: a fresh life, which takes
--- nothing back from a renewal for longer. The answer is what the row says afterwards: a renewal takes no
--- lock of the resource, and may have changed the ttl since g was read.
+-- Answers a repeated claim, or the first heartbeat of a waiter that was let in: the grant gets a fresh
+-- ttl, and keeps a longer one that a renewal gave it. The answer is what the row says afterwards,
+-- because a renewal does not lock the resource and may have changed the ttl since g was read.
 CREATE OR REPLACE FUNCTION holdfast.rearm(g holdfast.grants, at timestamptz) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,6 +1,7 @@
--- Prolongs grants that are alive. Each is an element of five arrays: name, id, ttl, index of the token in
--- use, whether it is left. ord: of the call; a renewal that comes after a later one changes nothing.
--- Those that nobody is at work on wait for nobody. For the others it waits once, for wait_ms at most.
+-- Renews living grants. Each is an element of five arrays: name, id, ttl, index of the token in use,
+-- whether its holder leaves it. ord: the number of the call; a renewal that arrives after a later one
+-- changes nothing. Grants that nobody has locked are renewed without waiting. For the others it waits
+-- once, for wait_ms at most.
 -- Gives for each renewed ms | locked | gone why
 CREATE OR REPLACE FUNCTION holdfast.renew(names text[], ids uuid[], ttls bigint[], indexes integer[],
   leaves boolean[], ord bigint, wait_ms integer) RETURNS jsonb
@@ -25,7 +26,7 @@ BEGIN
   RETURN answers;
 END $$;
 
--- Until nobody else is at work on any of these grants, or the time is over.
+-- Waits until nobody else has locked any of these grants, or until the time is over.
 CREATE OR REPLACE FUNCTION holdfast.wait_for_grants(ids uuid[], wait_ms integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -35,9 +36,9 @@ EXCEPTION
   WHEN lock_not_available THEN NULL;
 END $$;
 
--- As renew, and what is locked is answered with that. One that was left is only left again. One that was
--- revoked is renewed for a token after the one in use: the revocation was for a holder that has passed
--- its lease on.
+-- Like renew, but answers `locked` for locked grants. A grant that was left can only be left again. A
+-- revoked grant is renewed for a token after the one that was in use: the revocation was meant for a
+-- holder that has passed its lease on.
 CREATE OR REPLACE FUNCTION holdfast.renew_free(names text[], ids uuid[], ttls bigint[], indexes integer[],
   leaves boolean[], ord bigint) RETURNS jsonb
 LANGUAGE plpgsql AS $$
@@ -69,7 +70,7 @@ BEGIN
       WHEN f.grant_id IS NULL AND g.grant_id IS NOT NULL THEN '["locked"]'
       WHEN f.may AND f.renewal_order > ord AND f.expires_at > clock_timestamp()
         THEN jsonb_build_array('renewed', holdfast.ms_left(f.expires_at))
-      -- Told by the row that is locked: another statement's view may be from before the revocation.
+      -- Read from the locked row: another statement may see the row as it was before the revocation.
       WHEN f.revoked AND f.expires_at > clock_timestamp() THEN '["gone", "revoked"]'
       ELSE holdfast.why_gone(a.name, a.id, clock_timestamp()) END ORDER BY a.n),
       array_agg(r.grant_id) FILTER (WHERE r.grant_id IS NOT NULL)
@@ -85,8 +86,8 @@ BEGIN
   RETURN coalesce(answers, '[]');
 END $$;
 
--- These answers, with another one for each of mine that was not kept: its time ran out in another
--- program's table between two statements of ours.
+-- Replaces the answers of those of mine that were not kept: their time ran out in another program's
+-- table between two statements of ours.
 CREATE OR REPLACE FUNCTION holdfast.without(
   answers jsonb, ids uuid[], mine uuid[], kept uuid[], instead jsonb) RETURNS jsonb
 LANGUAGE sql IMMUTABLE AS $$

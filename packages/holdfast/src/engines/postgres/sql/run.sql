@@ -1,7 +1,7 @@
 -- Carries out operations one after the other, in one transaction.
 -- ops     array of what claim, release, withdraw and revoke take, each with its verb
--- wait_ms how long to wait for others who are at work on the same resources
--- keep_ms how long rows that nobody uses are kept
+-- wait_ms how long to wait for other transactions that have locked the same resources
+-- keep_ms how long unused rows are kept
 -- Gives an answer for each operation
 CREATE OR REPLACE FUNCTION holdfast.run(ops jsonb, wait_ms integer, keep_ms bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -13,7 +13,7 @@ DECLARE
 BEGIN
   PERFORM holdfast.lock_resources(
     ARRAY(SELECT o->>'name' FROM jsonb_array_elements(ops) o), wait_ms);
-  -- Not before the locks are ours: whoever had them may have acted later than we began.
+  -- Read after the locks are taken: their last owner may have acted after we began.
   at := clock_timestamp();
   FOR op IN SELECT o FROM jsonb_array_elements(ops) o LOOP
     answers := answers || jsonb_build_array(holdfast.carry_out(op, at, keep_ms));
@@ -21,7 +21,7 @@ BEGIN
   RETURN answers;
 END $$;
 
--- As run, for one operation. Gives its answer
+-- Like run, for one operation. Gives its answer
 CREATE OR REPLACE FUNCTION holdfast.run_one(op jsonb, wait_ms integer, keep_ms bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$

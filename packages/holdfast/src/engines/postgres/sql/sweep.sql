@@ -1,6 +1,6 @@
--- Frees a little of what nobody came back for. Waits for nobody. keep_ms says how long that is kept, and
--- nothing else: a waiter keeps its place for ten seconds and a grant until its lock-delay is over,
--- however short it is.
+-- Removes a few rows that nobody came back for. Waits for nobody. keep_ms says only how long such rows
+-- are kept. However short it is, a waiter keeps its place for ten seconds, and a grant stays until its
+-- lock-delay is over.
 CREATE OR REPLACE FUNCTION holdfast.sweep(keep_ms bigint) RETURNS void
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
@@ -30,6 +30,6 @@ BEGIN
   END LOOP;
 END $$;
 
--- Whatever was left before this is idle. More than a century would lead out of the calendar.
+-- What was left before this instant is idle. More than a century would exceed the range of dates.
 CREATE OR REPLACE FUNCTION holdfast.idle_since(at timestamptz, keep_ms bigint) RETURNS timestamptz
 LANGUAGE sql STABLE AS $$ SELECT at - holdfast.ms(least(keep_ms, 3153600000000)) $$;

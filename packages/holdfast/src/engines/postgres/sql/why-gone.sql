@@ -12,8 +12,8 @@ BEGIN
     ELSE 'expired' END);
 END $$;
 
--- The grant that has this token among its own. Ranges do not overlap, so it can only be the one with the
--- greatest first token that is not greater.
+-- The grant to which this token belongs. Ranges do not overlap, so it is the grant with the greatest
+-- first token that is not greater than this one.
 CREATE OR REPLACE FUNCTION holdfast.grant_of(res text, asked bigint) RETURNS SETOF holdfast.grants
 LANGUAGE sql STABLE AS $$
   SELECT * FROM (SELECT * FROM holdfast.grants

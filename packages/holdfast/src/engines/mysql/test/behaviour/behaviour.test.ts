@@ -1,4 +1,4 @@
-// What is this database's alone: polling, sessions and their settings, refusals.
+// What is specific to MySQL and MariaDB: polling, sessions and their settings, refusals.
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,16 +8,16 @@ import { Locks } from "../../../../locks.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import {
-  expectEmptyPoolTold,
-  expectRefusingPoolTold,
+  expectEmptyPoolReported,
+  expectRefusingPoolReported,
 } from "../../../../test-support/sql/empty-pool.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { createSchema, mysqlEngine } from "../../index.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { init, mysqlEngine } from "../../index.js";
+import { describeWithMysql } from "../support/test-server.fixture.js";
 
-scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
-  play("a free resource takes one statement to acquire and one to release", async (ground) => {
-    const pool = ground.pool();
+describeWithMysql({ args: ["--default-time-zone=+05:30"] }, (it) => {
+  it("a free resource takes one statement to acquire and one to release", async (server) => {
+    const pool = server.pool();
     const count = countCalls(pool);
     await using locks = new Locks(mysqlEngine({ client: pool }));
     await (await locks.acquire("a")).release();
@@ -28,11 +28,11 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
     assert.equal(count(), before + 2);
   });
 
-  play("500 waiters behind one holder send fewer than 100 calls a second", async (ground) => {
-    const pool = ground.pool();
+  it("500 waiters behind one holder send fewer than 100 calls a second", async (server) => {
+    const pool = server.pool();
     const count = countCalls(pool);
     await using ours = new Locks(mysqlEngine({ client: pool }));
-    const other = ground.locks();
+    const other = server.locks();
     const held = await other.acquire("b");
     const order: number[] = [];
     const options = { fair: "strict", waitMs: 120_000, callTimeoutMs: 60_000 } as const;
@@ -41,10 +41,10 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
       order.push(i);
       await lease.release();
     });
-    // Handled at once: a test that fails before it comes to them closes what they wait with.
+    // Handled at once, because a test that fails earlier closes the locks with which they wait.
     const served = Promise.all(waits);
     served.catch(() => {});
-    await ground.untilWaiters("b", 500);
+    await server.untilWaiters("b", 500);
     const before = count();
     const from = performance.now();
     await sleep(1_500);
@@ -55,25 +55,22 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
     assert.deepEqual(order, [...order.keys()], "they were served in the order in which they came");
   });
 
-  play(
-    "nobody is told of a hand-over between two processes, and the head looks",
-    async (ground) => {
-      const [ours, other] = [ground.locks(), ground.locks()];
-      for (let i = 0; i < 5; i++) {
-        const lease = await ours.acquire("c", { fair: "strict" });
-        const waiting = other.acquire("c", { fair: "strict" });
-        await ground.untilWaiters("c", 1);
-        await lease.release();
-        const next = await waiting;
-        assert.ok(next.token > lease.token);
-        await next.release();
-      }
-    },
-  );
+  it("the head of the queue polls, because a hand-over between processes sends no notification", async (server) => {
+    const [ours, other] = [server.locks(), server.locks()];
+    for (let i = 0; i < 5; i++) {
+      const lease = await ours.acquire("c", { fair: "strict" });
+      const waiting = other.acquire("c", { fair: "strict" });
+      await server.untilWaiters("c", 1);
+      await lease.release();
+      const next = await waiting;
+      assert.ok(next.token > lease.token);
+      await next.release();
+    }
+  });
 
-  play("time zone, character set and mode of the session do not matter", async (ground) => {
-    const ours = ground.locks({ pool: { timezone: "Z", charset: "latin1_swedish_ci" } });
-    const strange = ground.pool({ charset: "latin1_swedish_ci" });
+  it("time zone, character set and mode of the session do not matter", async (server) => {
+    const ours = server.locks({ pool: { timezone: "Z", charset: "latin1_swedish_ci" } });
+    const strange = server.pool({ charset: "latin1_swedish_ci" });
     strange.pool.on("connection", (connection) => {
       connection.query(
         "SET time_zone = '-11:00', sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES,PAD_CHAR_TO_FULL_LENGTH', autocommit = 1",
@@ -98,10 +95,10 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
     assert.notEqual(await other.tryAcquire(name), null);
   });
 
-  play("the clock is read after the lock, not when the routine began", async (ground) => {
-    const ours = ground.engine();
+  it("the clock is read after the lock, not when the routine began", async (server) => {
+    const ours = server.engine();
     await ours.tryAcquire(claim("e", { ttlMs: 700 }), now());
-    const blocker = await ground.pool().getConnection();
+    const blocker = await server.pool().getConnection();
     await blocker.query("START TRANSACTION");
     await blocker.query("SELECT * FROM holdfast_resources WHERE name = 'e' FOR UPDATE");
     const asked = ours.queue!.enqueue(claim("e"), now());
@@ -111,8 +108,8 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
     assert.equal((await asked).kind, "granted", "the grant had expired when the lock was there");
   });
 
-  play("a patient first claim outlives the impatient one it came with", async (ground) => {
-    const pool = ground.pool({ connectionLimit: 1 });
+  it("a claim with a long timeout outlives the schema check of one with a short timeout", async (server) => {
+    const pool = server.pool({ connectionLimit: 1 });
     await using locks = new Locks(mysqlEngine({ client: pool }));
     const busy = await pool.getConnection();
     const impatient = locks.tryAcquire("s1", { callTimeoutMs: 200 });
@@ -122,8 +119,8 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
     assert.ok((await patient)?.held);
   });
 
-  play("a pool with callbacks will do", async (ground) => {
-    const { port } = ground.server;
+  it("a pool with callbacks works", async (server) => {
+    const { port } = server.instance;
     const pool = mysql.createPool({
       host: "127.0.0.1",
       user: "root",
@@ -135,8 +132,8 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
     pool.end(() => {});
   });
 
-  play("sessions that are all killed under way make no second holder", async (ground) => {
-    const clients = [1, 2, 3].map(() => ground.locks());
+  it("killing all sessions during calls makes no second holder", async (server) => {
+    const clients = [1, 2, 3].map(() => server.locks());
     let inside = 0;
     let done = 0;
     const retry = Array<number>(1_000).fill(20);
@@ -155,34 +152,35 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
     );
     all.catch(() => {});
     for (let round = 0; round < 10 && done < 12; round++) {
-      const [rows] = await ground.admin.query(
+      const [rows] = await server.admin.query(
         "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND command <> 'Daemon'",
       );
       for (const { id } of rows as { id: number }[]) {
-        await ground.admin.query(`KILL ${id}`).catch(() => {});
+        await server.admin.query(`KILL ${id}`).catch(() => {});
       }
       await Promise.race([all, sleep(80)]);
     }
     await all;
   });
 
-  play("deadlocks are tried again, and told", async (ground) => {
-    const locks = ground.locks();
+  it("deadlocks are retried and reported", async (server) => {
+    const locks = server.locks();
     const lease = await locks.acquire("h");
-    const told: string[] = [];
-    const hear = (event: unknown) => told.push((event as { during: string }).during);
-    subscribe("holdfast:failed", hear);
-    // Heavier than ours, so that the server rolls ours back: it counts the rows that were changed.
-    const blocker = await ground.pool().getConnection();
+    const reported: string[] = [];
+    const onFailed = (event: unknown) => reported.push((event as { during: string }).during);
+    subscribe("holdfast:failed", onFailed);
+    // Heavier than ours, so that the server rolls ours back: the weight is the number of changed
+    // rows.
+    const blocker = await server.pool().getConnection();
     await blocker.query("CREATE TABLE IF NOT EXISTS weight (n INT)");
     await blocker.query("START TRANSACTION");
     await blocker.query("INSERT INTO weight VALUES (1),(2),(3),(4),(5),(6),(7),(8),(9),(10)");
     await blocker.query("SELECT * FROM holdfast_grants WHERE resource = 'h' FOR UPDATE");
     const released = lease.release();
     await until("the release waits for it", async () => {
-      // Whoever looks more often is shown what it saw the last time.
+      // The server caches this table for 100 ms.
       await sleep(120);
-      const [rows] = await ground.admin.query(
+      const [rows] = await server.admin.query(
         "SELECT 1 FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
       );
       return (rows as unknown[]).length > 0;
@@ -191,66 +189,66 @@ scenes({ args: ["--default-time-zone=+05:30"] }, (play) => {
     await blocker.query("ROLLBACK");
     blocker.release();
     assert.equal(await released, "released");
-    unsubscribe("holdfast:failed", hear);
-    assert.ok(told.includes("retry"), `told: ${told}`);
+    unsubscribe("holdfast:failed", onFailed);
+    assert.ok(reported.includes("retry"), `reported: ${reported}`);
   });
 
-  play("a missing or older schema names the call that helps", async (ground) => {
-    const engine = ground.engine({ prefix: "other_" });
+  it("the error for a missing or older schema names the call that helps", async (server) => {
+    const engine = server.engine({ prefix: "other_" });
     await assert.rejects(engine.tryAcquire(claim("j"), now()), (error: EngineError) => {
-      assert.match(error.message, /createSchema\(client, \{ prefix: "other_" \}\)/);
+      assert.match(error.message, /init\(client, \{ prefix: "other_" \}\)/);
       return error.effect === "none";
     });
-    const pools = [ground.pool(), ground.pool()];
-    await Promise.all(pools.map((pool) => createSchema(pool, { prefix: "other_" })));
+    const pools = [server.pool(), server.pool()];
+    await Promise.all(pools.map((pool) => init(pool, { prefix: "other_" })));
     assert.equal((await engine.tryAcquire(claim("j"), now())).kind, "granted");
-    await ground.admin.query("DROP PROCEDURE other_version");
-    await ground.admin.query("CREATE PROCEDURE other_version() SELECT 1 AS answer");
-    const late = ground.engine({ prefix: "other_" });
-    await assert.rejects(late.tryAcquire(claim("j"), now()), /version 1, and 7.*createSchema/);
-    await ground.admin.query(`DROP PROCEDURE other_look; DROP PROCEDURE other_run;
+    await server.admin.query("DROP PROCEDURE other_version");
+    await server.admin.query("CREATE PROCEDURE other_version() SELECT 1 AS answer");
+    const late = server.engine({ prefix: "other_" });
+    await assert.rejects(late.tryAcquire(claim("j"), now()), /version 1, and 7.*init/);
+    await server.admin.query(`DROP PROCEDURE other_look; DROP PROCEDURE other_run;
       CREATE PROCEDURE other_run(IN p_ops LONGTEXT, IN p_wait_s INT) SELECT '[]' AS answer`);
-    await ground.admin.query(`ALTER TABLE other_grants
+    await server.admin.query(`ALTER TABLE other_grants
       DROP COLUMN renewal_order, DROP COLUMN token_index, DROP COLUMN is_left`);
-    await createSchema(ground.admin, { prefix: "other_" });
+    await init(server.admin, { prefix: "other_" });
     assert.equal((await late.inspect("j", now())).holders.length, 1, "what was held is still held");
     assert.equal((await late.tryAcquire(claim("k"), now())).kind, "granted");
   });
 
-  play("a user with nothing but the documented right can do everything", async (ground) => {
-    await ground.admin.query("CREATE USER app; GRANT EXECUTE ON holdfast_test.* TO app");
-    await ground.admin.query("CREATE USER stranger; GRANT USAGE ON *.* TO stranger");
-    const [ours, other] = [ground.locks({ pool: { user: "app" } }), ground.locks()];
+  it("a user with nothing but the documented right can do everything", async (server) => {
+    await server.admin.query("CREATE USER app; GRANT EXECUTE ON holdfast_test.* TO app");
+    await server.admin.query("CREATE USER stranger; GRANT USAGE ON *.* TO stranger");
+    const [ours, other] = [server.locks({ pool: { user: "app" } }), server.locks()];
     const lease = await ours.acquire("l");
     const waiting = other.acquire("l");
-    await ground.untilWaiters("l", 1);
+    await server.untilWaiters("l", 1);
     assert.equal(await ours.check(lease.sequencer), true);
     await lease.renew();
     assert.equal(await lease.release(), "released");
     const next = await waiting;
     assert.equal(await ours.revoke("l", { token: next.token }), "revoked");
     for await (const view of ours.list({ match: "l" })) assert.equal(view.resource, "l");
-    const direct = ground.pool({ user: "app" });
+    const direct = server.pool({ user: "app" });
     await assert.rejects(direct.query("DELETE FROM holdfast_grants"), { errno: 1142 });
-    const stranger = ground.engine({ pool: { user: "stranger" } });
+    const stranger = server.engine({ pool: { user: "stranger" } });
     await assert.rejects(stranger.tryAcquire(claim("l"), now()), /docs\/engines\/mysql\.md/);
   });
 
-  play("an empty pool is told as such, and what was not sent leaves nothing", async (ground) => {
-    const pool = ground.pool({ connectionLimit: 1 });
+  it("an exhausted pool is reported, and what was not sent leaves nothing behind", async (server) => {
+    const pool = server.pool({ connectionLimit: 1 });
     await using locks = new Locks(mysqlEngine({ client: pool }));
-    await expectEmptyPoolTold({ locks, borrow: () => pool.getConnection() }, "m");
+    await expectEmptyPoolReported({ locks, borrow: () => pool.getConnection() }, "m");
   });
 
-  play("a pool that lets nobody wait is told as such, too", async (ground) => {
-    const pool = ground.pool({ connectionLimit: 1, waitForConnections: false });
+  it("a pool that lets nobody wait is reported as exhausted", async (server) => {
+    const pool = server.pool({ connectionLimit: 1, waitForConnections: false });
     await using locks = new Locks(mysqlEngine({ client: pool }));
-    await expectRefusingPoolTold({ locks, borrow: () => pool.getConnection() }, "n");
+    await expectRefusingPoolReported({ locks, borrow: () => pool.getConnection() }, "n");
   });
 
-  play("what is no pool or no prefix is refused at the door", async (ground) => {
+  it("an invalid pool or prefix is refused at once", async (server) => {
     assert.throws(() => mysqlEngine({ client: {} as never }), UsageError);
-    assert.throws(() => mysqlEngine({ client: ground.pool(), prefix: "x'; --" }), UsageError);
+    assert.throws(() => mysqlEngine({ client: server.pool(), prefix: "x'; --" }), UsageError);
   });
 });
 

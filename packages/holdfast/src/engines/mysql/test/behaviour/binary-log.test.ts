@@ -1,16 +1,16 @@
-// A server with a binary log, as MySQL is unless told otherwise.
+// A server with a binary log, which MySQL has by default.
 import assert from "node:assert/strict";
 import { EngineError } from "../../../../errors.js";
-import { createSchema } from "../../index.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { init } from "../../index.js";
+import { describeWithMysql } from "../support/test-server.fixture.js";
 
-scenes({ binaryLog: true }, (play) => {
-  play("every way to hold can be installed, and works", async (ground) => {
-    const [rows] = await ground.admin.query("SELECT @@GLOBAL.log_bin AS log");
+describeWithMysql({ binaryLog: true }, (it) => {
+  it("every kind of hold can be installed, and works", async (server) => {
+    const [rows] = await server.admin.query("SELECT @@GLOBAL.log_bin AS log");
     assert.equal((rows as { log: number }[])[0]!.log, 1, "the server has a binary log");
-    await createSchema(ground.admin, { shedlock: "shedlock" });
+    await init(server.admin, { shedlock: "shedlock" });
     for (const hold of ["rows", "shedlock"] as const) {
-      const [ours, other] = [ground.locks({ hold }), ground.locks({ hold })];
+      const [ours, other] = [server.locks({ hold }), server.locks({ hold })];
       const lease = await ours.acquire("a");
       assert.equal(await other.tryAcquire("a"), null);
       await lease.renew();
@@ -23,27 +23,27 @@ scenes({ binaryLog: true }, (play) => {
     }
   });
 
-  play("a user that may not create functions there is told what is missing", async (ground) => {
-    await ground.admin.query("CREATE USER maker; GRANT ALL ON holdfast_test.* TO maker");
-    const client = ground.pool({ user: "maker", connectionLimit: 1 });
-    await assert.rejects(createSchema(client, { prefix: "maker_" }), (error: unknown) => {
+  it("the error for a user that may not create functions says what is missing", async (server) => {
+    await server.admin.query("CREATE USER maker; GRANT ALL ON holdfast_test.* TO maker");
+    const client = server.pool({ user: "maker", connectionLimit: 1 });
+    await assert.rejects(init(client, { prefix: "maker_" }), (error: unknown) => {
       assert.ok(error instanceof EngineError, String(error));
       assert.match(error.message, /SUPER.*log_bin_trust_function_creators/);
       return error.effect === "none" && !error.retryable;
     });
-    await ground.admin.query("SET GLOBAL log_bin_trust_function_creators = 1");
-    await createSchema(client, { prefix: "maker_" });
-    await ground.admin.query("SET GLOBAL log_bin_trust_function_creators = 0");
-    const lease = await ground.locks({ client, prefix: "maker_" }).acquire("b");
+    await server.admin.query("SET GLOBAL log_bin_trust_function_creators = 1");
+    await init(client, { prefix: "maker_" });
+    await server.admin.query("SET GLOBAL log_bin_trust_function_creators = 0");
+    const lease = await server.locks({ client, prefix: "maker_" }).acquire("b");
     assert.equal(await lease.release(), "released");
   });
 
-  play("a log of statements is refused with the setting to change", async (ground) => {
-    const client = ground.pool({ connectionLimit: 1 });
+  it("binlog_format STATEMENT is refused with the setting to change", async (server) => {
+    const client = server.pool({ connectionLimit: 1 });
     client.pool.on("connection", (connection) =>
       connection.query("SET SESSION binlog_format = 'STATEMENT'"),
     );
-    await assert.rejects(ground.locks({ client }).tryAcquire("c"), (error: unknown) => {
+    await assert.rejects(server.locks({ client }).tryAcquire("c"), (error: unknown) => {
       assert.ok(error instanceof EngineError, String(error));
       assert.match(error.message, /binlog_format is STATEMENT.*ROW or MIXED/);
       return error.effect === "none" && !error.retryable;

@@ -1,24 +1,28 @@
-// What operations read, by the server's own count of rows and keys: it depends neither on how often
-// the tables were used, nor on how much others hold in them.
+// What operations read, by the server's own count of rows and keys. It depends neither on how often
+// the tables were used, nor on how many grants they hold.
 import assert from "node:assert/strict";
 import type mysql from "mysql2/promise";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { type Ground, numbers, scenes } from "../support/test-server.fixture.js";
+import {
+  describeWithMysql,
+  type MysqlTestServer,
+  numbers,
+} from "../support/test-server.fixture.js";
 
 const CYCLES = 500;
 const PLANTED = 5_000;
-// In an empty table some of it is read as rows and some as keys.
+// In an empty table some reads are of rows and some of keys.
 const SLACK = 10;
 const SAMPLES = 9;
-// What a sweep looks at, at most; and what it may read for each of them.
+// How many resources a sweep looks at, at most, and what it may read for each.
 const BATCH = 20;
 const READS_EACH = 20;
 
-scenes({}, (play) => {
-  play("a cycle reads no more after many cycles, nor among many grants", async (ground) => {
-    const client = ground.pool({ connectionLimit: 1 });
-    const engine = ground.engine({ client });
+describeWithMysql({}, (it) => {
+  it("a cycle reads no more after many cycles, nor among many grants", async (server) => {
+    const client = server.pool({ connectionLimit: 1 });
+    const engine = server.engine({ client });
     const cycle = async () => {
       const asked = claim("worn");
       await engine.tryAcquire(asked, now());
@@ -28,37 +32,37 @@ scenes({}, (play) => {
     for (let i = 0; i < CYCLES; i++) await cycle();
     const worn = await usualReads(client, cycle);
     assert.ok(worn <= first + SLACK, `${first} reads at first, ${worn} after ${CYCLES} cycles`);
-    await plant(ground);
+    await plant(server);
     const full = await usualReads(client, cycle);
     assert.ok(full <= first + SLACK, `${first} reads at first, ${full} among ${PLANTED} grants`);
   });
 
-  play("a sweep among grants that are alive reads a batch at most", async (ground) => {
-    const client = ground.pool({ connectionLimit: 1 });
+  it("a sweep among living grants reads a batch at most", async (server) => {
+    const client = server.pool({ connectionLimit: 1 });
     const sweep = () =>
       client.query(`CALL holdfast_sweep(holdfast_now_us(UTC_TIMESTAMP(6)), 60000, ${BATCH})`);
-    await plant(ground);
+    await plant(server);
     await sweep();
     const nothing = await reads(client, sweep);
     assert.ok(nothing <= SLACK, `${nothing} reads to find nothing`);
-    await ground.admin.query("UPDATE holdfast_resources SET used_us = used_us - 3600000000");
-    await ground.admin.query("UPDATE holdfast_grants SET expires_us = 1 WHERE token = 1");
-    for (let looked = 0; (await ground.count("grants", "token = 1")) > 0; looked += BATCH) {
+    await server.admin.query("UPDATE holdfast_resources SET used_us = used_us - 3600000000");
+    await server.admin.query("UPDATE holdfast_grants SET expires_us = 1 WHERE token = 1");
+    for (let looked = 0; (await server.count("grants", "token = 1")) > 0; looked += BATCH) {
       assert.ok(looked <= PLANTED, "a sweep does not get on");
       const some = await reads(client, sweep);
       assert.ok(some <= SLACK + BATCH * READS_EACH, `${some} reads for a batch`);
     }
-    assert.equal(await ground.count("grants"), PLANTED - 1, "only what is over went away");
+    assert.equal(await server.count("grants"), PLANTED - 1, "only what is over went away");
   });
 });
 
-/** Of rows and keys, by the one session of this pool. */
+/** Counts reads of rows and keys by the only session of this pool. */
 async function reads(client: mysql.Pool, act: () => Promise<unknown>): Promise<number> {
   const count = async () => {
     const [rows] = await client.query("SHOW SESSION STATUS LIKE 'Handler_read%'");
     return (rows as { Value: string }[]).reduce((sum, { Value }) => sum + Number(Value), 0);
   };
-  // To look is to read as well, and always as much.
+  // Counting reads rows too, and always the same number.
   const before = await count();
   const looking = (await count()) - before;
   const from = await count();
@@ -66,15 +70,15 @@ async function reads(client: mysql.Pool, act: () => Promise<unknown>): Promise<n
   return (await count()) - from - looking;
 }
 
-/** The median of a few: one call in a hundred sweeps. */
+/** The median of a few, because some calls sweep. */
 async function usualReads(client: mysql.Pool, act: () => Promise<unknown>): Promise<number> {
   const samples: number[] = [];
   for (let i = 0; i < SAMPLES; i++) samples.push(await reads(client, act));
   return samples.sort((a, b) => a - b)[(SAMPLES - 1) / 2]!;
 }
 
-/** So many resources with a grant that lives for a day, and nothing else. */
-async function plant({ admin }: Ground): Promise<void> {
+/** Creates resources with a grant that lives for a day, and nothing else. */
+async function plant({ admin }: MysqlTestServer): Promise<void> {
   await admin.query(`
     DELETE FROM holdfast_grants; DELETE FROM holdfast_fences; DELETE FROM holdfast_resources;
     INSERT INTO holdfast_resources (name, last_token, used_us)

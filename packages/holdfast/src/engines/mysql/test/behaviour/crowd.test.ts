@@ -6,10 +6,11 @@ import type mysql from "mysql2/promise";
 import { mintGrantId } from "../../../../core/holding/grant-id.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { type Ground, scenes } from "../support/test-server.fixture.js";
+import { describeWithMysql, type MysqlTestServer } from "../support/test-server.fixture.js";
 
 const [FEW, MANY] = [50, 2_000];
-// Fifty waiters near the head are counted, whose number differs with where one stands.
+// The fifty waiters nearest to the head are counted, so the number of reads depends on the
+// position.
 const SLACK = 60;
 const SAMPLES = 5;
 const NOW = "holdfast_now_us(UTC_TIMESTAMP(6))";
@@ -17,22 +18,23 @@ const DAY = `${NOW} + 86400000000`;
 
 type Work = () => Promise<unknown>;
 
-scenes({}, (play) => {
-  play("an operation reads as much beside 50 readers as beside 2,000", async (ground) => {
-    const client = ground.pool({ connectionLimit: 1 });
-    const engine = ground.engine({ client });
+describeWithMysql({}, (it) => {
+  it("an operation reads as much beside 50 readers as beside 2,000", async (server) => {
+    const client = server.pool({ connectionLimit: 1 });
+    const engine = server.engine({ client });
     for (const limit of [null, 10_000]) {
       const rows = async (n: number) => {
         const resource = `readers-${limit}-${n}`;
-        const ids = await plantReaders(ground, resource, n, limit ?? 0);
+        const ids = await plantReaders(server, resource, n, limit ?? 0);
         const grant = (i: number) => ({ resource, grantId: ids[i]! });
         const token = 1024n * BigInt(1 + (n >> 1));
         const reader = () => claim(resource, { mode: "shared", limit });
         const writer = claim(resource);
         const sequence = { resource, mode: "shared", token } as const;
-        // Just before, as where many hold: it counts them for the next second. As if it were always that.
+        // An operation just before counts the holders for the next second. The update extends that
+        // second.
         await engine.tryAcquire(claim(resource), now());
-        await ground.admin.query(`UPDATE holdfast_resources SET counted_us = ${DAY}`);
+        await server.admin.query(`UPDATE holdfast_resources SET counted_us = ${DAY}`);
         let i = 3;
         return read(client, {
           "a reader's claim": () => engine.tryAcquire(reader(), now()),
@@ -53,15 +55,15 @@ scenes({}, (play) => {
     }
   });
 
-  play("an operation reads as much among 50 waiters as among 2,000", async (ground) => {
-    const client = ground.pool({ connectionLimit: 1 });
-    const engine = ground.engine({ client });
+  it("an operation reads as much among 50 waiters as among 2,000", async (server) => {
+    const client = server.pool({ connectionLimit: 1 });
+    const engine = server.engine({ client });
     for (const mode of ["exclusive", "shared"] as const) {
       const rows = async (n: number) => {
         const resource = `waiters-${mode}-${n}`;
         const held = claim(resource, { ttlMs: 3_600_000 });
         await engine.tryAcquire(held, now());
-        const ids = await plantWaiters(ground, resource, n, mode === "shared" ? 1 : 0);
+        const ids = await plantWaiters(server, resource, n, mode === "shared" ? 1 : 0);
         const waiter = (i: number) => ({ resource, grantId: ids[i]! });
         let i = n >> 1;
         return read(client, {
@@ -76,12 +78,12 @@ scenes({}, (play) => {
     }
   });
 
-  play("the number of holders that is kept is the number of rows", async (ground) => {
-    const engine = ground.engine();
+  it("the stored number of holders equals the number of rows", async (server) => {
+    const engine = server.engine();
     const limit = 24;
     const held: ReturnType<typeof claim>[] = [];
     for (let i = 0; i < 300; i++) {
-      // Around the number at which it is no longer counted each time, and up to the limit.
+      // Around the number at which holders are no longer counted each time, and up to the limit.
       if (held.length > 0 && randomInt(100) < (i % 100 < 50 ? 35 : 65)) {
         const [one] = held.splice(randomInt(held.length), 1);
         await engine.release([{ ...one!, tombstoneMs: 0 }], now());
@@ -92,7 +94,7 @@ scenes({}, (play) => {
         if (kind === "granted") held.push(one);
         else assert.ok(held.length >= limit, `${kind} with ${held.length} of ${limit}`);
       }
-      const [rows] = await ground.admin.query(`SELECT r.held,
+      const [rows] = await server.admin.query(`SELECT r.held,
           (SELECT COUNT(*) FROM holdfast_grants g WHERE g.resource = r.name) AS present,
           (SELECT COUNT(*) FROM holdfast_fences f WHERE f.resource = r.name) AS fences
         FROM holdfast_resources r WHERE r.name = 'counted'`);
@@ -110,7 +112,7 @@ function compare(few: Record<string, number>, many: Record<string, number>): voi
   }
 }
 
-/** The median of a few each, by the one session of this pool: one call in fifty sweeps. */
+/** The median of a few, by the only session of this pool, because some calls sweep. */
 async function read(client: mysql.Pool, works: Record<string, Work>) {
   const count = async () => {
     const [rows] = await client.query("SHOW SESSION STATUS LIKE 'Handler_read%'");
@@ -130,7 +132,7 @@ async function read(client: mysql.Pool, works: Record<string, Work>) {
   return medians;
 }
 
-async function plantReaders({ admin }: Ground, name: string, n: number, limit: number) {
+async function plantReaders({ admin }: MysqlTestServer, name: string, n: number, limit: number) {
   const ids = Array.from({ length: n }, () => mintGrantId());
   await admin.query(
     `INSERT INTO holdfast_resources (name, last_token, used_us, held) VALUES (?, ?, ${NOW}, ?)`,
@@ -147,7 +149,7 @@ async function plantReaders({ admin }: Ground, name: string, n: number, limit: n
   return ids;
 }
 
-async function plantWaiters({ admin }: Ground, name: string, n: number, shared: number) {
+async function plantWaiters({ admin }: MysqlTestServer, name: string, n: number, shared: number) {
   const ids = Array.from({ length: n }, () => mintGrantId());
   const rows = ids.map(
     (id, i) => `(X'${id}', '${name}', ${shared}, 0, 1, 1000, 0, ${NOW}, ${DAY},

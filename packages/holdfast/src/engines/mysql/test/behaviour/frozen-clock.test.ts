@@ -1,18 +1,18 @@
-// Sessions of a pool in which somebody has SET timestamp: UTC_TIMESTAMP() is then what it says, for ever.
+// Sessions of a pool in which somebody has SET timestamp, which freezes UTC_TIMESTAMP().
 import assert from "node:assert/strict";
 import type mysql from "mysql2/promise";
 import type { Engine } from "../../../../engine.js";
 import { UsageError } from "../../../../errors.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { claimInTransaction, createSchema } from "../../index.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { claimInTransaction, init } from "../../index.js";
+import { describeWithMysql } from "../support/test-server.fixture.js";
 
-scenes({}, (play) => {
+describeWithMysql({}, (it) => {
   for (const shift of [3_600, -3_600]) {
-    play(`a session whose clock stands at ${shift} s lets in no second holder`, async (ground) => {
-      const client = ground.pool({ connectionLimit: 1 });
-      const [frozen, other] = [ground.engine({ client }), ground.engine()];
+    it(`a session whose clock is frozen at ${shift} s lets in no second holder`, async (server) => {
+      const client = server.pool({ connectionLimit: 1 });
+      const [frozen, other] = [server.engine({ client }), server.engine()];
       for (const [first, second] of [
         [frozen, other],
         [other, frozen],
@@ -39,14 +39,14 @@ scenes({}, (play) => {
         assert.equal(released?.kind, "released");
         assert.equal((await second.queue!.heartbeat([waits], now()))[0]?.kind, "granted");
         await second.release([{ ...waits, tombstoneMs: 0 }], now());
-        assert.equal(await stampOf(client), await stampOf(client), "it is the user's to thaw");
+        assert.equal(await stampOf(client), await stampOf(client), "the user's clock stays frozen");
       }
     });
   }
 
-  play("a clock that goes goes on after every call", async (ground) => {
-    const client = ground.pool({ connectionLimit: 1 });
-    const engine = ground.engine({ client });
+  it("a running clock still runs after every call", async (server) => {
+    const client = server.pool({ connectionLimit: 1 });
+    const engine = server.engine({ client });
     for (let i = 0; i < 50; i++) {
       const held = claim("b");
       await engine.tryAcquire(held, now());
@@ -57,20 +57,20 @@ scenes({}, (play) => {
     }
   });
 
-  play("ShedLock's row is written in the time that is, not in the session's", async (ground) => {
-    await createSchema(ground.admin, { shedlock: "shedlock" });
-    const client = ground.pool({ connectionLimit: 1 });
+  it("ShedLock's row has the real time, not the session's frozen time", async (server) => {
+    await init(server.admin, { shedlock: "shedlock" });
+    const client = server.pool({ connectionLimit: 1 });
     await freeze(client, 3_600);
-    const engine = ground.engine({ client, hold: "shedlock" });
+    const engine = server.engine({ client, hold: "shedlock" });
     await engine.tryAcquire(claim("c", { ttlMs: 30_000 }), now());
     const text = `SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), lock_until) AS left_s,
       TIMESTAMPDIFF(SECOND, locked_at, UTC_TIMESTAMP()) AS since_s FROM shedlock WHERE name = 'c'`;
-    const [row] = (await ground.admin.query(text))[0] as { left_s: number; since_s: number }[];
+    const [row] = (await server.admin.query(text))[0] as { left_s: number; since_s: number }[];
     assert.ok(Math.abs(row!.left_s - 30) < 25 && Math.abs(row!.since_s) < 25, JSON.stringify(row));
   });
 
-  play("a claim in a transaction of a session whose clock stands is refused", async (ground) => {
-    const session = await ground.connection();
+  it("a claim in a transaction is refused if the session's clock is frozen", async (server) => {
+    const session = await server.connection();
     await session.query("SET timestamp = UNIX_TIMESTAMP() + 3600");
     await session.query("START TRANSACTION");
     await assert.rejects(claimInTransaction(session, "d"), (error: unknown) => {

@@ -1,4 +1,4 @@
-// idleMs: how long rows that nobody uses are kept, in every way to hold; and what a look for them costs.
+// idleMs: how long unused rows are kept, for every kind of hold, and what a sweep costs.
 import assert from "node:assert/strict";
 import { formatSequencer } from "../../../../fencing/sequencer.js";
 import { now } from "../../../../test-support/call.fixture.js";
@@ -8,64 +8,68 @@ import {
   expectIdleChecked,
   expectNobodyCutOff,
   expectNothingIdle,
-  type IdleGround,
-  playIdle,
+  type IdleServer,
   type Table,
+  testIdle,
 } from "../../../../test-support/sql/idle.fixture.js";
 import { parseEngineUrl } from "../../../../url.js";
-import { createSchema, fenceInTransaction, MYSQL_DEFAULTS, mysqlEngine } from "../../index.js";
+import { fenceInTransaction, init, MYSQL_DEFAULTS, mysqlEngine } from "../../index.js";
 import { termsFromUrl } from "../../options.js";
-import { type Ground, type OpenOptions, scenes } from "../support/test-server.fixture.js";
+import {
+  describeWithMysql,
+  type MysqlTestServer,
+  type OpenOptions,
+} from "../support/test-server.fixture.js";
 
 const SHEDLOCK = { hold: "shedlock" } as const;
 const AT = "holdfast_now_us(UTC_TIMESTAMP(6))";
 
-scenes({}, (play) => {
-  playIdle((title, part) => play(title, (ground) => part(onGround(ground))), 12);
+describeWithMysql({}, (it) => {
+  testIdle((title, part) => it(title, (server) => part(idleServer(server))), 12);
 
-  play("both are so with ShedLock's table", async (ground) => {
-    await createSchema(ground.admin, { shedlock: "shedlock" });
-    await expectNothingIdle(onGround(ground, "holdfast_shed_", SHEDLOCK));
-    await expectNobodyCutOff(onGround(ground, "holdfast_shed_", SHEDLOCK));
+  it("idle rows are removed and nobody is cut off with ShedLock's table", async (server) => {
+    await init(server.admin, { shedlock: "shedlock" });
+    await expectNothingIdle(idleServer(server, "holdfast_shed_", SHEDLOCK));
+    await expectNobodyCutOff(idleServer(server, "holdfast_shed_", SHEDLOCK));
   });
 
-  play("a resource that nobody uses is forgotten, and its tokens go on rising", async (ground) => {
-    const locks = ground.locks();
+  it("an unused resource is deleted, and its tokens still rise", async (server) => {
+    const locks = server.locks();
     const first = await locks.acquire("i");
     await first.release();
-    await ground.admin.query("UPDATE holdfast_resources SET used_us = 0 WHERE name = 'i'");
-    await onGround(ground).sweep(60_000);
-    assert.equal(await ground.count("resources", "name = 'i'"), 0);
+    await server.admin.query("UPDATE holdfast_resources SET used_us = 0 WHERE name = 'i'");
+    await idleServer(server).sweep(60_000);
+    assert.equal(await server.count("resources", "name = 'i'"), 0);
     const second = await locks.acquire("i");
     assert.ok(second.token > first.token, `${second.token} came after ${first.token}`);
   });
 
-  play("a sweep waits for no transaction that has checked a fence", async (ground) => {
-    const engine = ground.engine();
+  it("a sweep waits for no transaction that has checked a fence", async (server) => {
+    const engine = server.engine();
     const held = claim("f");
     const granted = await engine.tryAcquire(held, now());
     assert.ok(granted.kind === "granted");
-    const user = await ground.connection();
+    const user = await server.connection();
     await user.query("START TRANSACTION");
     const { resource, mode } = held;
     await fenceInTransaction(user, formatSequencer({ resource, mode, token: granted.token }));
     const over = `UPDATE holdfast_grants SET expires_us = 1 WHERE resource = 'f';
       UPDATE holdfast_resources SET used_us = 1 WHERE name = 'f'`;
-    await ground.admin.query(over);
-    await soon(900, () => timed(() => onGround(ground).sweep(1_000)));
-    assert.equal(await ground.count("grants", "resource = 'f'"), 1, "nobody succeeds it yet");
+    await server.admin.query(over);
+    await soon(900, () => timed(() => idleServer(server).sweep(1_000)));
+    assert.equal(await server.count("grants", "resource = 'f'"), 1, "nobody succeeds it yet");
     await user.query("COMMIT");
-    await ground.admin.query(over);
-    await onGround(ground).sweep(1_000);
-    assert.equal(await ground.count("resources", "name = 'f'"), 0);
+    await server.admin.query(over);
+    await idleServer(server).sweep(1_000);
+    assert.equal(await server.count("resources", "name = 'f'"), 0);
   });
 
-  play("an idleMs for ever is no number that the database cannot write", async (ground) => {
-    await onGround(ground).sweep(Number.MAX_SAFE_INTEGER);
+  it("the longest idleMs gives a number that the database can write", async (server) => {
+    await idleServer(server).sweep(Number.MAX_SAFE_INTEGER);
   });
 
-  play("what is no time is refused at the door, and a URL says it too", async (ground) => {
-    const client = ground.pool();
+  it("an invalid idleMs is refused at once, as an option and in a URL", async (server) => {
+    const client = server.pool();
     expectIdleChecked(
       (idleMs) => mysqlEngine({ client, idleMs }),
       (query) => termsFromUrl(parseEngineUrl(`mysql://h/d${query}`)).idleMs,
@@ -82,12 +86,16 @@ const COLUMNS: Readonly<Record<Table, readonly [name: string | null, time: strin
   tombstones: [null, "until_us"],
 };
 
-function onGround(ground: Ground, prefix = "holdfast_", options: OpenOptions = {}): IdleGround {
-  const { admin } = ground;
+function idleServer(
+  server: MysqlTestServer,
+  prefix = "holdfast_",
+  options: OpenOptions = {},
+): IdleServer {
+  const { admin } = server;
   const where = (name: string | null, begins: string) =>
     name === null ? "" : `WHERE ${name} LIKE '${begins}%'`;
   return {
-    engine: (idleMs) => ground.engine({ ...options, idleMs }),
+    engine: (idleMs) => server.engine({ ...options, idleMs }),
     age(table, begins, ms) {
       const [name, time] = COLUMNS[table];
       return admin.query(
@@ -100,7 +108,7 @@ function onGround(ground: Ground, prefix = "holdfast_", options: OpenOptions = {
       });
       return ((await admin.query(`SELECT ${counts.join()}`))[0] as never)[0];
     },
-    // In a transaction, as the routine that calls it has one.
+    // In a transaction, as in the routine that calls it.
     sweep: (idleMs) =>
       admin.query(`SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION;
         CALL ${prefix}sweep(${AT}, ${idleMs}, 100); COMMIT`),

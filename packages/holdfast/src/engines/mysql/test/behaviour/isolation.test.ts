@@ -1,4 +1,4 @@
-// Transactions of users, in the isolation levels that they have, stop nobody but who wants the same.
+// Users' transactions, in their isolation levels, block only those who want the same resource.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type mysql from "mysql2/promise";
@@ -7,17 +7,17 @@ import type { Locks } from "../../../../locks.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { claimInTransaction, fenceInTransaction } from "../../index.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithMysql } from "../support/test-server.fixture.js";
 
-// Under SERIALIZABLE every read locks, also those of the server's own making.
+// SERIALIZABLE is left out: there every read locks, including internal reads of the server.
 const LEVELS = ["READ COMMITTED", "REPEATABLE READ"];
-// Before, between and after the names that transactions have.
+// Names before, between and after those that the transactions use.
 const OTHERS = ["a", "l", "l9", "m0", "m-", "m2", "ma", "n", "z", "zz"];
 
-scenes({}, (play) => {
+describeWithMysql({}, (it) => {
   for (const level of LEVELS) {
-    play(`under ${level} a claim that came to nothing costs nobody a lease`, async (ground) => {
-      const [locks, user] = [ground.locks(), await ground.connection()];
+    it(`under ${level} a failed claim costs nobody a lease`, async (server) => {
+      const [locks, user] = [server.locks(), await server.connection()];
       const names = ["m", "p1", "p2", "p3"].map((name) => `${name} ${level}`);
       const options = { ttlMs: 5_000, fair: "strict" } as const;
       const leases = await Promise.all(names.map((name) => locks.acquire(name, options)));
@@ -29,19 +29,19 @@ scenes({}, (play) => {
       await user.query("ROLLBACK");
     });
 
-    play(`under ${level} a fence holds up its own resource alone`, async (ground) => {
-      const [locks, other, user] = [ground.locks(), ground.locks(), await ground.connection()];
+    it(`under ${level} a fence blocks only its own resource`, async (server) => {
+      const [locks, other, user] = [server.locks(), server.locks(), await server.connection()];
       const lease = await locks.acquire("m", { ttlMs: 60_000 });
       await begin(user, level);
       await fenceInTransaction(user, lease.sequencer);
       await free(other, `fence ${level}`);
-      // The same lease guards more than one transaction at a time, and can be waited for.
-      const second = await ground.connection();
+      // The same lease can fence several transactions at a time, and others can wait for it.
+      const second = await server.connection();
       await begin(second, level);
       await fenceInTransaction(second, lease.sequencer);
       await second.query("COMMIT");
       const waiter = claim("m");
-      const engine = ground.engine();
+      const engine = server.engine();
       assert.equal((await engine.queue!.enqueue(waiter, now())).kind, "queued");
       assert.equal((await engine.queue!.withdraw(waiter, now())).kind, "withdrawn");
       await lease.renew();
@@ -49,8 +49,8 @@ scenes({}, (play) => {
       await lease.release();
     });
 
-    play(`under ${level} a fence that refuses holds up nobody`, async (ground) => {
-      const [locks, other, user] = [ground.locks(), ground.locks(), await ground.connection()];
+    it(`under ${level} a refused fence blocks nobody`, async (server) => {
+      const [locks, other, user] = [server.locks(), server.locks(), await server.connection()];
       const before = await locks.acquire("m");
       await before.release();
       await begin(user, level);
@@ -62,8 +62,8 @@ scenes({}, (play) => {
       await user.query("ROLLBACK");
     });
 
-    play(`under ${level} a claim holds up its own resource alone`, async (ground) => {
-      const [other, user] = [ground.locks(), await ground.connection()];
+    it(`under ${level} a claim blocks only its own resource`, async (server) => {
+      const [other, user] = [server.locks(), await server.connection()];
       await begin(user, level);
       assert.notEqual(await claimInTransaction(user, "m"), null);
       await free(other, `claim ${level}`);
@@ -72,8 +72,8 @@ scenes({}, (play) => {
       await (await other.acquire("m")).release();
     });
 
-    play(`under ${level} a claim succeeds a holder whose time is over`, async (ground) => {
-      const [engine, other, user] = [ground.engine(), ground.locks(), await ground.connection()];
+    it(`under ${level} a claim succeeds a holder whose time is over`, async (server) => {
+      const [engine, other, user] = [server.engine(), server.locks(), await server.connection()];
       const name = `over ${level}`;
       const dead = await engine.tryAcquire(claim(name, { ttlMs: 300 }), now());
       assert.ok(dead.kind === "granted");
@@ -89,8 +89,8 @@ scenes({}, (play) => {
     });
   }
 
-  play("a row that somebody has locked costs that lease alone", async (ground) => {
-    const [locks, user] = [ground.locks(), await ground.connection()];
+  it("a locked row costs only its own lease", async (server) => {
+    const [locks, user] = [server.locks(), await server.connection()];
     const options = { ttlMs: 5_000, fair: "strict" } as const;
     const leases = await Promise.all(
       ["r", "s1", "s2", "s3"].map((name) => locks.acquire(name, options)),
@@ -103,25 +103,25 @@ scenes({}, (play) => {
     assert.deepEqual(held, [false, true, true, true]);
   });
 
-  play("a lease whose row is locked for a moment is renewed when it comes free", async (ground) => {
-    const [engine, user] = [ground.engine(), await ground.connection()];
+  it("a lease whose row is briefly locked is renewed when the row is free", async (server) => {
+    const [engine, user] = [server.engine(), await server.connection()];
     const [mine, beside] = [claim("t"), claim("t2")];
     for (const one of [mine, beside]) await engine.tryAcquire(one, now());
-    // A busy machine may take longer for the moment than a renewal waits.
-    const told: string[] = [];
-    for (let tries = 0; tries < 6 && told.at(-1) !== "renewed renewed"; tries++) {
+    // On a busy machine the lock may last longer than a renewal waits.
+    const answers: string[] = [];
+    for (let tries = 0; tries < 6 && answers.at(-1) !== "renewed renewed"; tries++) {
       await user.query("START TRANSACTION");
       await lockGrant(user, "t");
       const asked = engine.renew([{ ...mine }, { ...beside }], now());
       await sleep(60);
       await user.query("ROLLBACK");
-      told.push((await asked).map(({ kind }) => kind).join(" "));
+      answers.push((await asked).map(({ kind }) => kind).join(" "));
     }
-    assert.equal(told.at(-1), "renewed renewed", told.join("; "));
+    assert.equal(answers.at(-1), "renewed renewed", answers.join("; "));
   });
 
-  play("an older transaction is not told that what was taken since is free", async (ground) => {
-    const [locks, user] = [ground.locks(), await ground.connection()];
+  it("a transaction with an old snapshot does not see a taken resource as free", async (server) => {
+    const [locks, user] = [server.locks(), await server.connection()];
     await (await locks.acquire("u")).release();
     await user.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
     await user.query("START TRANSACTION WITH CONSISTENT SNAPSHOT");
@@ -130,8 +130,8 @@ scenes({}, (play) => {
     await user.query("ROLLBACK");
     await user.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
     await user.query("START TRANSACTION WITH CONSISTENT SNAPSHOT");
-    const waiting = ground.locks().acquire("u", { fair: "strict" });
-    await ground.untilWaiters("u", 1);
+    const waiting = server.locks().acquire("u", { fair: "strict" });
+    await server.untilWaiters("u", 1);
     await lease.release();
     const next = await waiting;
     await assert.rejects(fenceInTransaction(user, lease.sequencer), FencedOutError);
@@ -139,8 +139,8 @@ scenes({}, (play) => {
     await user.query("ROLLBACK");
   });
 
-  play("a fence keeps out the former holder of a lease that was revoked", async (ground) => {
-    const [engine, user] = [ground.engine(), await ground.connection()];
+  it("a fence refuses the former holder of a revoked lease", async (server) => {
+    const [engine, user] = [server.engine(), await server.connection()];
     const asked = claim("v", { tokens: 8 });
     const held = await engine.tryAcquire(asked, now());
     assert.ok(held.kind === "granted");
@@ -156,7 +156,7 @@ scenes({}, (play) => {
     await engine.renew([{ ...asked, index: 1 }], now());
     await engine.revoke({ resource: "v", token: held.token + 1n, force: false }, now());
     await assert.rejects(check(1n), FencedOutError);
-    // The revocation was for a holder that has passed its lease on.
+    // The revocation was meant for a holder that has passed its lease on.
     await engine.renew([{ ...asked, index: 2 }], now());
     await check(2n);
     await assert.rejects(check(1n), FencedOutError);
@@ -169,7 +169,7 @@ async function begin(user: mysql.PoolConnection, level: string): Promise<void> {
   await user.query("START TRANSACTION");
 }
 
-/** By its primary key: in a small table anything else would lock all rows. */
+/** By its primary key: in a small table another search would lock all rows. */
 async function lockGrant(user: mysql.PoolConnection, resource: string): Promise<void> {
   const grant = `SELECT HEX(grant_id) AS id FROM holdfast_grants WHERE resource = '${resource}'`;
   const [rows] = await user.query(grant);
@@ -177,12 +177,12 @@ async function lockGrant(user: mysql.PoolConnection, resource: string): Promise<
   await user.query(`SELECT * FROM holdfast_grants WHERE grant_id = X'${id}' FOR UPDATE`);
 }
 
-/** Each of these can be taken, waited for and given back at once. */
+/** Each of these names can be acquired and released at once. */
 async function free(locks: Locks, suffix: string): Promise<void> {
   for (const name of OTHERS) {
     for (const full of [name, `${name} ${suffix}`]) {
       const lease = await locks.tryAcquire(full, { ttlMs: 60_000 });
-      assert.notEqual(lease, null, `"${full}" is held up`);
+      assert.notEqual(lease, null, `"${full}" is blocked`);
       await lease!.release();
     }
   }

@@ -1,17 +1,17 @@
-// Errors of the driver hold the statement, and its values. Nothing of that is shown to anybody.
+// Errors of the driver contain the statement and its values. None of them is shown.
 import assert from "node:assert/strict";
 import { EngineError } from "../../../../errors.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { eventsOf, keepsSecret } from "../../../../test-support/sql/secrets.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithMysql } from "../support/test-server.fixture.js";
 
-scenes({}, (play) => {
-  play("no failure shows a grantId, and each says what the driver said", async (ground) => {
-    const engine = ground.engine();
+describeWithMysql({}, (it) => {
+  it("no failure shows a grantId, and each keeps the driver's error number", async (server) => {
+    const engine = server.engine();
     const held = claim("a");
     await engine.tryAcquire(held, now());
-    const blocker = await ground.connection();
+    const blocker = await server.connection();
     await blocker.query("START TRANSACTION");
     await blocker.query("SELECT * FROM holdfast_resources WHERE name = 'a' FOR UPDATE");
     const [answer] = await engine.release([{ ...held, tombstoneMs: 0 }], now(2_000));
@@ -22,18 +22,18 @@ scenes({}, (play) => {
     await blocker.query("ROLLBACK");
   });
 
-  play("nor does one whose message holds a value", async (ground) => {
-    const engine = ground.engine();
+  it("a driver's message that contains a value does not show the grantId", async (server) => {
+    const engine = server.engine();
     await engine.tryAcquire(claim("warm"), now());
-    await ground.admin.query("DROP PROCEDURE holdfast_claim");
-    await ground.admin.query(`CREATE PROCEDURE holdfast_claim(IN p_op LONGTEXT CHARACTER SET ascii,
+    await server.admin.query("DROP PROCEDURE holdfast_claim");
+    await server.admin.query(`CREATE PROCEDURE holdfast_claim(IN p_op LONGTEXT CHARACTER SET ascii,
       IN p_at BIGINT, OUT p_answer LONGTEXT CHARACTER SET ascii)
       BEGIN INSERT INTO holdfast_tombstones VALUES
         (UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.id'))), 1),
         (UNHEX(JSON_UNQUOTE(JSON_EXTRACT(p_op, '$.id'))), 2); END`);
-    // Only letters and digits: whatever the server makes of bytes, these it shows as they are.
+    // Only letters: the server shows these bytes as they are.
     const grantId = Buffer.from("ABCDEFGHIJKLMNOP").toString("hex");
-    const told = await eventsOf(() =>
+    const events = await eventsOf(() =>
       assert.rejects(engine.tryAcquire(claim("b", { grantId }), now()), (error: EngineError) => {
         keepsSecret(error, grantId);
         assert.doesNotMatch(error.message, /ABCDEFGH/);
@@ -41,6 +41,6 @@ scenes({}, (play) => {
         return error.effect === "unknown";
       }),
     );
-    for (const event of told) keepsSecret(event, grantId);
+    for (const event of events) keepsSecret(event, grantId);
   });
 });

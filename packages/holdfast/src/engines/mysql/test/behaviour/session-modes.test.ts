@@ -1,10 +1,10 @@
-// Sessions of a pool in which a transaction begins by itself, or goes on after its end.
+// Sessions of a pool in which transactions begin by themselves, or continue after their end.
 import assert from "node:assert/strict";
 import type mysql from "mysql2/promise";
 import type { EngineError } from "../../../../errors.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithMysql } from "../support/test-server.fixture.js";
 
 const MODES = [
   "autocommit = 0",
@@ -13,12 +13,12 @@ const MODES = [
   "autocommit = 0, completion_type = 'CHAIN'",
 ];
 
-scenes({}, (play) => {
+describeWithMysql({}, (it) => {
   for (const [i, mode] of MODES.entries()) {
-    play(`with ${mode} every call works, and leaves no transaction open`, async (ground) => {
-      const client = ground.pool({ connectionLimit: 1 });
+    it(`with ${mode} every call works, and leaves no transaction open`, async (server) => {
+      const client = server.pool({ connectionLimit: 1 });
       client.pool.on("connection", (connection) => connection.query(`SET SESSION ${mode}`));
-      const [engine, other] = [ground.engine({ client }), ground.engine()];
+      const [engine, other] = [server.engine({ client }), server.engine()];
       const resource = `mode-${i}`;
       const session = await state(client);
       const calm = async (what: string) =>
@@ -58,10 +58,10 @@ scenes({}, (play) => {
     });
   }
 
-  play("a check sees what was revoked after the check before it", async (ground) => {
-    const client = ground.pool({ connectionLimit: 1 });
+  it("a check sees a revocation that came after the previous check", async (server) => {
+    const client = server.pool({ connectionLimit: 1 });
     client.pool.on("connection", (connection) => connection.query("SET SESSION autocommit = 0"));
-    const [guard, other] = [ground.engine({ client }), ground.engine()];
+    const [guard, other] = [server.engine({ client }), server.engine()];
     const granted = await other.tryAcquire(claim("guarded"), now());
     assert.ok(granted.kind === "granted");
     const sequence = { resource: "guarded", mode: "exclusive", token: granted.token } as const;
@@ -70,28 +70,25 @@ scenes({}, (play) => {
     assert.equal(await guard.check(sequence, now()), false);
   });
 
-  play(
-    "a session with somebody's open transaction is refused, and not used again",
-    async (ground) => {
-      const client = ground.pool({ connectionLimit: 1 });
-      client.pool.on("connection", (connection) => connection.query("SET SESSION autocommit = 0"));
-      const engine = ground.engine({ client });
-      assert.equal((await engine.tryAcquire(claim("open"), now())).kind, "granted");
-      await client.query("CREATE TABLE left_open (n INT)");
-      await client.query("INSERT INTO left_open VALUES (1)");
-      await assert.rejects(engine.tryAcquire(claim("open-2"), now()), (error: EngineError) => {
-        return error.effect === "none" && /transaction still open/.test(error.message);
-      });
-      assert.equal((await engine.tryAcquire(claim("open-2"), now())).kind, "granted");
-      const [rows] = await client.query("SELECT * FROM left_open");
-      assert.deepEqual(rows, [], "a call of ours has committed what its user had not");
-    },
-  );
+  it("a session with somebody's open transaction is refused, and not used again", async (server) => {
+    const client = server.pool({ connectionLimit: 1 });
+    client.pool.on("connection", (connection) => connection.query("SET SESSION autocommit = 0"));
+    const engine = server.engine({ client });
+    assert.equal((await engine.tryAcquire(claim("open"), now())).kind, "granted");
+    await client.query("CREATE TABLE left_open (n INT)");
+    await client.query("INSERT INTO left_open VALUES (1)");
+    await assert.rejects(engine.tryAcquire(claim("open-2"), now()), (error: EngineError) => {
+      return error.effect === "none" && /transaction still open/.test(error.message);
+    });
+    assert.equal((await engine.tryAcquire(claim("open-2"), now())).kind, "granted");
+    const [rows] = await client.query("SELECT * FROM left_open");
+    assert.deepEqual(rows, [], "a call of ours has committed what its user had not");
+  });
 });
 
 async function state(client: mysql.Pool): Promise<Record<string, unknown>> {
   const [rows] = await client.query("SELECT CONNECTION_ID() AS id");
-  // Inside a transaction the server refuses another level.
+  // Inside a transaction the server refuses to change the isolation level.
   const inTransaction = await client.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").then(
     () => false,
     ({ errno }: { errno: number }) => errno === 1568,

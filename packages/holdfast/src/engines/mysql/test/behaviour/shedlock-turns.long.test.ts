@@ -1,20 +1,17 @@
 import { takeTurns } from "../../../../test-support/sql/shedlock.fixture.js";
 import { meetSkewed } from "../../../../test-support/sql/skew.fixture.js";
-import { createSchema } from "../../index.js";
-import { onGround } from "../support/shedlock.fixture.js";
-import { skewGround } from "../support/skew.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { init } from "../../index.js";
+import { shedLockServer } from "../support/shedlock.fixture.js";
+import { skewServer } from "../support/skew.fixture.js";
+import { describeWithMysql } from "../support/test-server.fixture.js";
 
-scenes({ args: ["--default-time-zone=+05:45"] }, (play) => {
-  play("1,000 turns with ShedLock, in other time zones, do not overlap", async (ground) => {
-    await createSchema(ground.admin, { shedlock: "shedlock" });
-    await takeTurns(onGround(ground), 1_000);
+describeWithMysql({ args: ["--default-time-zone=+05:45"] }, (it) => {
+  it("1,000 turns with ShedLock, in other time zones, do not overlap", async (server) => {
+    await init(server.admin, { shedlock: "shedlock" });
+    await takeTurns(shedLockServer(server), 1_000);
   });
 
-  play(
-    "1,000 turns of ShedLock's and of three programs, two with skewed clocks",
-    async (ground) => {
-      await meetSkewed(await skewGround(ground, "shedlock"), 250);
-    },
-  );
+  it("1,000 turns of ShedLock's and of three programs, two with skewed clocks", async (server) => {
+    await meetSkewed(await skewServer(server, "shedlock"), 250);
+  });
 });

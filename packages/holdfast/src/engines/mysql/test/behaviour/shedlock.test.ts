@@ -1,29 +1,28 @@
-// hold: "shedlock". All laws with it are in shedlock.long-test.ts.
+// hold: "shedlock". shedlock.long.test.ts runs all laws with it.
 import assert from "node:assert/strict";
 import {
   expectSchemaMadeOnce,
-  playShedLock,
   takeTurns,
+  testShedLock,
 } from "../../../../test-support/sql/shedlock.fixture.js";
-import { createSchema } from "../../index.js";
-import { HOLD, onGround } from "../support/shedlock.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { init } from "../../index.js";
+import { HOLD, shedLockServer } from "../support/shedlock.fixture.js";
+import { describeWithMysql } from "../support/test-server.fixture.js";
 
-scenes({ args: ["--default-time-zone=+05:45"] }, (play) => {
-  play("the schema is made once, beside ShedLock's table, and kinds are not mixed up", (ground) => {
-    const make = (shedlock: string) => () => createSchema(ground.admin, { shedlock });
-    const mixed = ground.engine({ ...HOLD, prefix: "holdfast_" });
-    return expectSchemaMadeOnce(ground.engine(HOLD), [make("shedlock"), make("shedlock")], mixed);
+describeWithMysql({ args: ["--default-time-zone=+05:45"] }, (it) => {
+  it("the schema is created once, beside ShedLock's table, and a schema of another kind is refused", (server) => {
+    const make = (shedlock: string) => () => init(server.admin, { shedlock });
+    const mixed = server.engine({ ...HOLD, prefix: "holdfast_" });
+    return expectSchemaMadeOnce(server.engine(HOLD), [make("shedlock"), make("shedlock")], mixed);
   });
 
-  playShedLock((title, part) => play(title, (ground) => part(onGround(ground))));
+  testShedLock((title, part) => it(title, (server) => part(shedLockServer(server))));
 
-  play("200 turns with ShedLock, in other time zones, do not overlap", (ground) =>
-    takeTurns(onGround(ground), 200),
-  );
+  it("200 turns with ShedLock, in other time zones, do not overlap", (server) =>
+    takeTurns(shedLockServer(server), 200));
 
-  play("a name that does not fit into ShedLock's column is refused", async (ground) => {
-    const locks = ground.locks(HOLD);
+  it("a name that does not fit into ShedLock's column is refused", async (server) => {
+    const locks = server.locks(HOLD);
     await assert.rejects(locks.tryAcquire("x".repeat(65)), /64 characters/);
   });
 });

@@ -1,71 +1,64 @@
-// Tables of version 5, with what is held and waited for in them, become those of this version.
+// Tables of version 5 are updated to this version, with their grants and waiters.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { mintGrantId } from "../../../../core/holding/grant-id.js";
 import { FencedOutError } from "../../../../errors.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { createSchema, fenceInTransaction } from "../../index.js";
-import { type Ground, scenes } from "../support/test-server.fixture.js";
+import { fenceInTransaction, init } from "../../index.js";
+import { describeWithMysql, type MysqlTestServer } from "../support/test-server.fixture.js";
 
 const options = { prefix: "old_" };
 const NOW = "old_now_us(UTC_TIMESTAMP(6))";
 
-scenes({}, (play) => {
-  play(
-    "tables of version 5 are brought up to date with all that is held in them",
-    async (ground) => {
-      const [first, second, waiter] = [mintGrantId(), mintGrantId(), mintGrantId()];
-      await makeOld(ground, [first, second], waiter);
-      // As a dump does, for a while.
-      const reader = await ground.connection();
-      await reader.query("START TRANSACTION");
-      await reader.query("SELECT COUNT(*) FROM old_grants");
-      let done = false;
-      const updated = createSchema(ground.pool(), options).then(() => {
-        done = true;
-      });
-      await sleep(1_500);
-      assert.equal(done, false, "tables were changed under a reader");
-      await reader.query("COMMIT");
-      await updated;
-      const engine = ground.engine(options);
-      const resource = "semaphore";
-      const view = await engine.inspect(resource, now());
-      assert.deepEqual(
-        view.holders.map(({ token }) => token),
-        [5n, 6n],
-      );
-      assert.equal(view.waiters.length, 1);
-      // Each of the old tokens is still known, though they do not begin a range of this version.
-      const user = await ground.connection();
-      const fence = async (token: bigint) => {
-        await user.query("START TRANSACTION");
-        const sequencer = `shared:${token}:${resource}`;
-        await fenceInTransaction(user, sequencer, options).finally(() => user.query("ROLLBACK"));
-      };
-      await fence(5n);
-      await fence(6n);
-      await assert.rejects(fence(7n), FencedOutError);
-      const another = claim(resource, { mode: "shared", limit: 2 });
-      assert.equal(
-        (await engine.tryAcquire(another, now())).kind,
-        "busy",
-        "both permits are taken",
-      );
-      await engine.release([{ resource, grantId: first, tombstoneMs: 0 }], now());
-      await assert.rejects(fence(5n), FencedOutError);
-      const [turn] = await engine.queue!.heartbeat([{ resource, grantId: waiter }], now());
-      assert.ok(turn!.kind === "granted" && turn!.token > 6n);
-      await fence(turn!.token);
-      assert.equal(await ground.count("grants"), 0, "tables of another prefix are others");
-    },
-  );
+describeWithMysql({}, (it) => {
+  it("tables of version 5 are updated, and their grants and waiters are kept", async (server) => {
+    const [first, second, waiter] = [mintGrantId(), mintGrantId(), mintGrantId()];
+    await makeOld(server, [first, second], waiter);
+    // Reads the tables for a while, like a dump.
+    const reader = await server.connection();
+    await reader.query("START TRANSACTION");
+    await reader.query("SELECT COUNT(*) FROM old_grants");
+    let done = false;
+    const updated = init(server.pool(), options).then(() => {
+      done = true;
+    });
+    await sleep(1_500);
+    assert.equal(done, false, "tables were changed under a reader");
+    await reader.query("COMMIT");
+    await updated;
+    const engine = server.engine(options);
+    const resource = "semaphore";
+    const view = await engine.inspect(resource, now());
+    assert.deepEqual(
+      view.holders.map(({ token }) => token),
+      [5n, 6n],
+    );
+    assert.equal(view.waiters.length, 1);
+    // Each old token is still known, although it does not begin a range of this version.
+    const user = await server.connection();
+    const fence = async (token: bigint) => {
+      await user.query("START TRANSACTION");
+      const sequencer = `shared:${token}:${resource}`;
+      await fenceInTransaction(user, sequencer, options).finally(() => user.query("ROLLBACK"));
+    };
+    await fence(5n);
+    await fence(6n);
+    await assert.rejects(fence(7n), FencedOutError);
+    const another = claim(resource, { mode: "shared", limit: 2 });
+    assert.equal((await engine.tryAcquire(another, now())).kind, "busy", "both permits are taken");
+    await engine.release([{ resource, grantId: first, tombstoneMs: 0 }], now());
+    await assert.rejects(fence(5n), FencedOutError);
+    const [turn] = await engine.queue!.heartbeat([{ resource, grantId: waiter }], now());
+    assert.ok(turn!.kind === "granted" && turn!.token > 6n);
+    await fence(turn!.token);
+    assert.equal(await server.count("grants"), 0, "tables of another prefix are others");
+  });
 });
 
-/** As version 5 left them: two permits of two are taken, and one waits. */
-async function makeOld({ admin }: Ground, [first, second]: string[], waiter: string) {
-  await createSchema(admin, options);
+/** Creates tables as version 5 left them: two of two permits are taken, and one claim waits. */
+async function makeOld({ admin }: MysqlTestServer, [first, second]: string[], waiter: string) {
+  await init(admin, options);
   await admin.query(`
     DROP TABLE old_fences;
     ALTER TABLE old_resources DROP COLUMN held, DROP COLUMN counted_us, DROP COLUMN heard_us;

@@ -1,10 +1,10 @@
 import { handOver } from "../../../../test-support/sql/belief.fixture.js";
 import { believing } from "../support/belief.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithMysql } from "../support/test-server.fixture.js";
 
-scenes({ durable: true }, (play) => {
-  play("of 1000 waiters that are let in none believes more than its row says", async (ground) => {
-    const done = await handOver(believing(ground), 1_000);
+describeWithMysql({ durable: true }, (it) => {
+  it("none of 1000 waiters that are let in believes in more time than its row says", async (server) => {
+    const done = await handOver(believing(server), 1_000);
     console.log(`${done} hand-overs, 0 holders believed more than their row says`);
   });
 });

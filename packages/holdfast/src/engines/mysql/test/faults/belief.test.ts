@@ -1,14 +1,13 @@
-// On a server that waits for its disk: between a commit and the answer there is time for others.
+// On a server that waits for its disk, so that others can act between a commit and its answer.
 import { handOver, renewAtOnce } from "../../../../test-support/sql/belief.fixture.js";
 import { believing } from "../support/belief.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithMysql } from "../support/test-server.fixture.js";
 
-scenes({ durable: true }, (play) => {
-  play("a waiter that is let in believes no more than its row says", async (ground) => {
-    await handOver(believing(ground), 60);
+describeWithMysql({ durable: true }, (it) => {
+  it("a waiter that is let in does not believe in more time than its row says", async (server) => {
+    await handOver(believing(server), 60);
   });
 
-  play("renewals of one live grant that overlap never say that it is gone", (ground) =>
-    renewAtOnce(believing(ground), 30),
-  );
+  it("overlapping renewals of a live grant never answer gone", (server) =>
+    renewAtOnce(believing(server), 30));
 });

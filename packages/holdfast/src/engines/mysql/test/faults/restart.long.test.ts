@@ -1,4 +1,4 @@
-import { playKillsOfHandOvers } from "../../../../test-support/sql/kill-hand-overs.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { testKillsOfHandOvers } from "../../../../test-support/sql/kill-hand-overs.fixture.js";
+import { describeWithMysql } from "../support/test-server.fixture.js";
 
-scenes({ durable: true }, playKillsOfHandOvers);
+describeWithMysql({ durable: true }, testKillsOfHandOvers);

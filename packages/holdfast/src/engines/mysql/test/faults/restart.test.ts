@@ -1,13 +1,13 @@
 import { surviveKills } from "../../../../test-support/sql/kill-under-load.fixture.js";
 import { claimInTransaction, fenceInTransaction } from "../../index.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithMysql } from "../support/test-server.fixture.js";
 
-scenes({ durable: true }, (play) => {
-  play("kill -9 under load: no stale write is accepted, tokens rise, waiters go on", (ground) => {
-    const pool = ground.pool({ connectionLimit: 6 });
+describeWithMysql({ durable: true }, (it) => {
+  it("kill -9 under load: no stale write is accepted, tokens rise, waiters go on", (server) => {
+    const pool = server.pool({ connectionLimit: 6 });
     return surviveKills({
-      locks: () => ground.locks(),
-      restart: () => ground.server.restart(),
+      locks: () => server.locks(),
+      restart: () => server.instance.restart(),
       async session() {
         const connection = await pool.getConnection();
         return {

@@ -1,24 +1,24 @@
 // Clients whose clocks are hours off, in processes and sessions of other time zones.
 import { meetSkewed } from "../../../../test-support/sql/skew.fixture.js";
-import { createSchema } from "../../index.js";
-import { skewGround } from "../support/skew.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { init } from "../../index.js";
+import { skewServer } from "../support/skew.fixture.js";
+import { describeWithMysql } from "../support/test-server.fixture.js";
 
-scenes({ args: ["--default-time-zone=+05:45"] }, (play) => {
-  play("clocks and zones of clients change nothing in our rows", async (ground) => {
-    await meetSkewed(await skewGround(ground, "rows"), 15);
+describeWithMysql({ args: ["--default-time-zone=+05:45"] }, (it) => {
+  it("clocks and zones of clients change nothing in our rows", async (server) => {
+    await meetSkewed(await skewServer(server, "rows"), 15);
   });
 
-  play("clocks and zones of clients change nothing between ShedLock and us", async (ground) => {
-    await createSchema(ground.admin, { shedlock: "shedlock" });
-    await meetSkewed(await skewGround(ground, "shedlock"), 15);
+  it("clocks and zones of clients change nothing between ShedLock and us", async (server) => {
+    await init(server.admin, { shedlock: "shedlock" });
+    await meetSkewed(await skewServer(server, "shedlock"), 15);
   });
 
-  play("nor in a table of ShedLock's whose columns follow the session's zone", async (ground) => {
-    await ground.admin.query(`CREATE TABLE zoned (name VARCHAR(64), lock_until TIMESTAMP(3) NULL,
+  it("clocks and zones of clients change nothing in a table of ShedLock's with TIMESTAMP columns", async (server) => {
+    await server.admin.query(`CREATE TABLE zoned (name VARCHAR(64), lock_until TIMESTAMP(3) NULL,
       locked_at TIMESTAMP(3) NULL, locked_by VARCHAR(255), PRIMARY KEY (name))`);
     const tables = { prefix: "zoned_", shedlock: "zoned" };
-    await createSchema(ground.admin, tables);
-    await meetSkewed(await skewGround(ground, "shedlock", tables), 15);
+    await init(server.admin, tables);
+    await meetSkewed(await skewServer(server, "shedlock", tables), 15);
   });
 });

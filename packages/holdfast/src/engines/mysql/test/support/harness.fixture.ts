@@ -11,12 +11,13 @@ import type { Engine, EngineTraits } from "../../../../engine.js";
 import { garbled, SHAPES } from "../../../../test-support/sql/garbled.fixture.js";
 import { MYSQL_TRAITS, MysqlEngine, SHEDLOCK_TRAITS } from "../../engine.js";
 import { type MysqlHold, type MysqlTerms, resolveMysql } from "../../options.js";
-import { createSchema } from "../../schema.js";
+import { init } from "../../schema.js";
 import type { MysqlConnection, MysqlPool } from "../../sessions/client.js";
 
 /**
- * The laws' way to a MariaDB that is started only when the first of them runs. It does not offer the server's
- * time: InnoDB purges in the background what earlier operations left. crowd.test.ts counts rows instead.
+ * The harness of a MariaDB that is started only when the first law runs. It does not offer the
+ * server's time: InnoDB purges in the background what earlier operations left. crowd.test.ts
+ * counts rows instead.
  */
 export class MysqlHarness implements Harness {
   readonly name: string;
@@ -76,7 +77,7 @@ export class MysqlHarness implements Harness {
     return { engine, shapes: SHAPES, answerWith };
   }
 
-  /** With ShedLock's table, whose row keeps others out as well, both are needed. */
+  /** With ShedLock's table, whose row excludes others too, both must be alive. */
   async truth(resource: string): Promise<readonly TrueGrant[]> {
     const { prefix, hold } = this.#terms;
     const now = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))";
@@ -101,7 +102,7 @@ export class MysqlHarness implements Harness {
 
   async reset(): Promise<void> {
     const { prefix, hold } = this.#terms;
-    this.#created ??= createSchema(this.admin, hold === "rows" ? {} : { shedlock: "shedlock" });
+    this.#created ??= init(this.admin, hold === "rows" ? {} : { shedlock: "shedlock" });
     await this.#created;
     for (const name of ["resources", "grants", "fences", "waiters", "tombstones"]) {
       await this.admin.query(`DELETE FROM ${prefix}${name}`);
@@ -144,7 +145,7 @@ export class MysqlHarness implements Harness {
     const relay = await Relay.start(this.server.port);
     const pool = localPool({ port: relay.port, connectionLimit: 3 });
     this.#pools.add(pool);
-    // All there will ever be, at once: laws count what is open before and after.
+    // Opens all sessions now, because laws count what is open before and after.
     const sessions = await Promise.all([1, 2, 3].map(() => pool.getConnection()));
     for (const session of sessions) session.release();
     const engine = new MysqlEngine(wrap(pool), this.#terms, () => this.#close(engine, pool));
@@ -161,7 +162,7 @@ export class MysqlHarness implements Harness {
   }
 }
 
-/** What a call gives comes in another shape. */
+/** Returns the answers of calls in a wrong shape. */
 function garbling(pool: MysqlPool, shape: () => string | null): MysqlPool {
   return {
     async getConnection() {
@@ -180,7 +181,7 @@ function garbling(pool: MysqlPool, shape: () => string | null): MysqlPool {
   };
 }
 
-/** As the tables of engines read it. */
+/** For the table of engines in the docs. */
 export function harness(): Harness {
   return new MysqlHarness(() => undefined);
 }

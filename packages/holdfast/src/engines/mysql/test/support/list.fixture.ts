@@ -1,14 +1,14 @@
-import type { ListGround } from "../../../../test-support/sql/list.fixture.js";
-import { type Ground, numbers } from "./test-server.fixture.js";
+import type { ListServer } from "../../../../test-support/sql/list.fixture.js";
+import { type MysqlTestServer, numbers } from "./test-server.fixture.js";
 
-export function listGround(ground: Ground): ListGround {
+export function listServer(server: MysqlTestServer): ListServer {
   const now = "holdfast_now_us(UTC_TIMESTAMP(6))";
   return {
-    locks: ground.locks(),
-    engine: ground.engine(),
+    locks: server.locks(),
+    engine: server.engine(),
     async plant(prefix, count) {
       const names = `CONCAT('${prefix}', 999999 + seq)`;
-      await ground.admin.query(`
+      await server.admin.query(`
         INSERT INTO holdfast_resources (name, last_token, used_us)
           SELECT ${names}, seq, ${now} FROM ${numbers(count)};
         INSERT INTO holdfast_grants (grant_id, resource, shared, limit_to, token, tokens, ttl_ms,
@@ -19,11 +19,11 @@ export function listGround(ground: Ground): ListGround {
           SELECT resource, token, tokens, shared FROM holdfast_grants`);
     },
     async rowsRead() {
-      const [rows] = await ground.admin.query("SHOW GLOBAL STATUS LIKE 'Handler_read%'");
+      const [rows] = await server.admin.query("SHOW GLOBAL STATUS LIKE 'Handler_read%'");
       return (rows as { Value: string }[]).reduce((sum, { Value }) => sum + Number(Value), 0);
     },
     async locked() {
-      const [rows] = await ground.admin.query(
+      const [rows] = await server.admin.query(
         "SELECT COALESCE(SUM(trx_rows_locked), 0) AS n FROM information_schema.innodb_trx",
       );
       return Number((rows as { n: number }[])[0]!.n);

@@ -1,27 +1,27 @@
 import { hostname } from "node:os";
 import type { ResultSetHeader, RowDataPacket } from "mysql2";
 import type mysql from "mysql2/promise";
-import type { ShedLock, ShedLockGround } from "../../../../test-support/sql/shedlock.fixture.js";
-import type { Ground } from "./test-server.fixture.js";
+import type { ShedLock, ShedLockServer } from "../../../../test-support/sql/shedlock.fixture.js";
+import type { MysqlTestServer } from "./test-server.fixture.js";
 
 export const HOLD = { hold: "shedlock" } as const;
 
-/** Its sessions are in one time zone and ours in another. */
-export function onGround(ground: Ground): ShedLockGround {
-  const theirs = shedLock(inZone(ground.pool(), "-03:30"), "shedlock");
-  const ours = () => inZone(ground.pool(), "+12:45");
+/** ShedLock's sessions and ours are in different time zones. */
+export function shedLockServer(server: MysqlTestServer): ShedLockServer {
+  const theirs = shedLock(inZone(server.pool(), "-03:30"), "shedlock");
+  const ours = () => inZone(server.pool(), "+12:45");
   return {
     theirs,
-    locks: () => ground.locks({ ...HOLD, client: ours() }),
-    engine: () => ground.engine({ ...HOLD, client: ours() }),
+    locks: () => server.locks({ ...HOLD, client: ours() }),
+    engine: () => server.engine({ ...HOLD, client: ours() }),
     row: async (name) => {
       const text = "SELECT CONCAT_WS(' | ', lock_until, locked_at, locked_by) AS r FROM shedlock";
-      const [rows] = await ground.admin.query<RowDataPacket[]>(`${text} WHERE name = ?`, [name]);
+      const [rows] = await server.admin.query<RowDataPacket[]>(`${text} WHERE name = ?`, [name]);
       return rows[0]!.r as string;
     },
     sweep: () =>
-      ground.admin.query("CALL holdfast_shed_sweep(holdfast_shed_now_us(UTC_TIMESTAMP(6)), 0, 99)"),
-    deleteRow: (name) => ground.admin.query("DELETE FROM shedlock WHERE name = ?", [name]),
+      server.admin.query("CALL holdfast_shed_sweep(holdfast_shed_now_us(UTC_TIMESTAMP(6)), 0, 99)"),
+    deleteRow: (name) => server.admin.query("DELETE FROM shedlock WHERE name = ?", [name]),
   };
 }
 
@@ -47,7 +47,7 @@ export function shedLock(pool: mysql.Pool, table: string): ShedLock {
   };
 }
 
-/** Its sessions have this time zone. */
+/** Sets the time zone of the pool's sessions. */
 export function inZone(pool: mysql.Pool, zone: string): mysql.Pool {
   pool.pool.on("connection", (connection) => connection.query(`SET time_zone = '${zone}'`));
   return pool;

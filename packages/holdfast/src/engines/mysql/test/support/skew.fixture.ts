@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import type mysql from "mysql2/promise";
-import type { SkewGround } from "../../../../test-support/sql/skew.fixture.js";
+import type { SkewServer } from "../../../../test-support/sql/skew.fixture.js";
 import {
   type Recorder,
   SkewedClient,
@@ -9,7 +9,7 @@ import {
 } from "../../../../test-support/sql/skewed-client.child.js";
 import { MYSQL_DEFAULTS, SHEDLOCK_PREFIX } from "../../options.js";
 import { shedLock } from "./shedlock.fixture.js";
-import type { Ground } from "./test-server.fixture.js";
+import type { MysqlTestServer } from "./test-server.fixture.js";
 
 const MAIN = fileURLToPath(new URL("skewed-main.child.js", import.meta.url));
 const STEPS =
@@ -24,28 +24,28 @@ export interface PrefixedJob extends SkewedJob {
   readonly prefix: string;
 }
 
-/** Tables that are not the usual ones. */
+/** Tables with other names than the default ones. */
 export interface Tables {
   readonly prefix: string;
   readonly shedlock: string;
 }
 
-export async function skewGround(
-  ground: Ground,
+export async function skewServer(
+  server: MysqlTestServer,
   hold: "rows" | "shedlock",
   tables?: Tables,
-): Promise<SkewGround> {
-  const { admin, server } = ground;
+): Promise<SkewServer> {
+  const { admin, instance } = server;
   await admin.query(`DROP TABLE IF EXISTS steps; CREATE TABLE steps (${STEPS})`);
   const usual = hold === "rows" ? MYSQL_DEFAULTS.prefix : SHEDLOCK_PREFIX;
   const { prefix, shedlock } = tables ?? { prefix: usual, shedlock: "shedlock" };
-  const job: Omit<PrefixedJob, "zone"> = { port: server.port, hold, prefix };
+  const job: Omit<PrefixedJob, "zone"> = { port: instance.port, hold, prefix };
   const first = async (text: string, resource: string) =>
     ((await admin.query(text, [resource]))[0] as Record<string, unknown>[])[0]!;
   return {
     zones: ["+12:45", "-11:00"],
-    theirs: hold === "rows" ? null : shedLock(ground.pool(), shedlock),
-    locks: () => ground.locks({ hold, prefix }),
+    theirs: hold === "rows" ? null : shedLock(server.pool(), shedlock),
+    locks: () => server.locks({ hold, prefix }),
     start: (zone, env) => new SkewedClient<PrefixedJob>(MAIN, { ...job, zone }, env),
     async times(resource) {
       const grant = `SELECT (expires_us
@@ -62,7 +62,7 @@ export async function skewGround(
         shedlock: { leftMs: Number(times.left_ms), ageMs: Number(times.age_ms) },
       };
     },
-    record: recorder(ground.pool()),
+    record: recorder(server.pool()),
     async history(resource) {
       const text = "SELECT who, what, token FROM steps WHERE resource = ? ORDER BY n";
       const [rows] = await admin.query(text, [resource]);

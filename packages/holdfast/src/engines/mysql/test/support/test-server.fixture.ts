@@ -7,29 +7,29 @@ import {
   TestServer,
 } from "../../../../test-support/test-server.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { createSchema, type MysqlEngineOptions, mysqlEngine } from "../../index.js";
+import { init, type MysqlEngineOptions, mysqlEngine } from "../../index.js";
 import { localPool } from "./harness.fixture.js";
 
 export interface OpenOptions extends Omit<MysqlEngineOptions, "client"> {
   readonly pool?: mysql.PoolOptions;
-  /** In place of a pool of its own. */
+  /** Used instead of a new pool. */
   readonly client?: mysql.Pool;
 }
 
-/** What one play opens on the server of its file, closed with it. */
-export class Ground extends TestServer {
-  readonly server: MariadbServer;
-  /** Sees everything and is never disturbed. */
+/** What one test opens on the server of its file, closed with the test. */
+export class MysqlTestServer extends TestServer {
+  readonly instance: MariadbServer;
+  /** Sees everything; tests never disturb it. */
   readonly admin: mysql.Pool;
 
-  constructor(server: MariadbServer) {
+  constructor(instance: MariadbServer) {
     super();
-    this.server = server;
-    this.admin = localPool({ port: server.port, multipleStatements: true });
+    this.instance = instance;
+    this.admin = localPool({ port: instance.port, multipleStatements: true });
   }
 
   pool(options: mysql.PoolOptions = {}): mysql.Pool {
-    const pool = localPool({ port: this.server.port, connectionLimit: 4, ...options });
+    const pool = localPool({ port: this.instance.port, connectionLimit: 4, ...options });
     this.closesClient(() => pool.end());
     return pool;
   }
@@ -42,14 +42,14 @@ export class Ground extends TestServer {
     return this.locksOn(this.engine(options));
   }
 
-  /** One of the user's own, for transactions. */
+  /** A connection of the user, for transactions. */
   async connection(): Promise<mysql.PoolConnection> {
     const connection = await this.pool({ connectionLimit: 1 }).getConnection();
     this.closesClient(() => connection.destroy());
     return connection;
   }
 
-  /** What clients have sent to the server so far, by its own count. */
+  /** The number of statements sent to the server so far, by its own count. */
   async statements(): Promise<number> {
     const [rows] = await this.admin.query("SHOW GLOBAL STATUS LIKE 'Questions'");
     return Number((rows as { Value: string }[])[0]!.Value);
@@ -73,21 +73,24 @@ export class Ground extends TestServer {
   }
 }
 
-/** Plays one after the other on one server, each with resources of its own name. */
-export function scenes(options: MariadbOptions, define: DefineTests<Ground>): void {
-  const server = {
+/** Runs tests one after the other on one server, each with its own resource names. */
+export function describeWithMysql(
+  options: MariadbOptions,
+  define: DefineTests<MysqlTestServer>,
+): void {
+  const setup = {
     start: () => startMariadb(options),
     prepare: async ({ port }: MariadbServer) => {
       const pool = localPool({ port });
-      await createSchema(pool);
+      await init(pool);
       await pool.end();
     },
-    open: (server: MariadbServer) => new Ground(server),
+    open: (instance: MariadbServer) => new MysqlTestServer(instance),
   };
-  describeWithServer(server, define);
+  describeWithServer(setup, define);
 }
 
-/** A table with so many numbers from 1 on, in a column `seq`. */
+/** A table with the numbers from 1 to count, in a column `seq`. */
 export function numbers(count: number): string {
   const list = `CONCAT('[', REPEAT('0,', ${count - 1}), '0]')`;
   return `JSON_TABLE(${list}, '$[*]' COLUMNS (seq FOR ORDINALITY)) numbers`;

@@ -17,7 +17,7 @@ export async function mysqlPlace(): Promise<Place> {
           await admin.query(`KILL ${ID}`);
         }
       } catch {
-        // It may have ended its own session, or one that is gone already.
+        // The admin may have ended its own session, or one that is already gone.
       }
     },
     async end() {

@@ -1,4 +1,4 @@
-// The laws with hold: "advisory", and what session locks cannot keep of them.
+// The laws with hold: "advisory", and the excuses for those that session locks cannot keep.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type PostgresServer, startPostgres } from "@holdfast/servers";
@@ -14,11 +14,11 @@ import { PostgresHarness } from "../support/harness.fixture.js";
 const ENDS_WITH_CONNECTION =
   "a session lock ends with its connection, whatever its holder was promised";
 
-/** Where the law itself must fail, it is its own witness. */
+/** Laws that fail themselves, and so are their own witnesses. */
 const ITSELF: readonly (readonly [law: string, why: string])[] = [
   ["L4.1", ENDS_WITH_CONNECTION],
   ["L5.11", ENDS_WITH_CONNECTION],
-  ["L6.4", "no session can give back what another one holds"],
+  ["L6.4", "no session can release what another one holds"],
 ];
 
 const EXCUSES: readonly Excuse[] = [
@@ -26,7 +26,7 @@ const EXCUSES: readonly Excuse[] = [
     return { law, why, witness: (harness) => findLaw(law).run(harness) };
   }),
   {
-    // With a ttl that no pause of a busy machine outlasts.
+    // With a ttl longer than any pause of a busy machine.
     law: "L14.3",
     why: ENDS_WITH_CONNECTION,
     witness: async (harness) => {
@@ -43,7 +43,7 @@ const EXCUSES: readonly Excuse[] = [
   },
   {
     law: "L13.10",
-    why: "there is no line: whoever looks first after the release is served first",
+    why: "there is no queue: the client that tries first after the release is served first",
     witness: async (harness) => {
       const [holder, early, late] = [await open(harness), await open(harness), await open(harness)];
       const held = claim("a");
@@ -55,7 +55,7 @@ const EXCUSES: readonly Excuse[] = [
   },
   {
     law: "L2.13",
-    why: "there is no line: PostgreSQL does not know of a writer that tries again and again",
+    why: "there is no queue: PostgreSQL does not know of a writer that keeps trying",
     witness: async (harness) => {
       const [holder, writer, reader] = [
         await open(harness),

@@ -1,4 +1,4 @@
-// hold: "advisory". All laws with it are in advisory.long-test.ts.
+// hold: "advisory". advisory.long.test.ts runs all laws with it.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,15 +8,15 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { postgresEngine } from "../../index.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithPostgres } from "../support/test-server.fixture.js";
 
 const PLAIN = { hold: "advisory", prefix: "" } as const;
 const HOLDERS = "SELECT count(DISTINCT pid)::int AS n FROM pg_locks WHERE locktype = 'advisory'";
 
-scenes({}, (play) => {
-  play("programs that call pg_advisory_lock are excluded, and exclude", async (ground) => {
-    const locks = ground.locks(PLAIN);
-    const plain = await ground.client();
+describeWithPostgres({}, (it) => {
+  it("programs that call pg_advisory_lock exclude us, and we exclude them", async (server) => {
+    const locks = server.locks(PLAIN);
+    const plain = await server.client();
     const take = async (key: string) =>
       (await plain.query(`SELECT pg_try_advisory_lock(${key}) AS got`)).rows[0].got as boolean;
     for (const [name, key] of [
@@ -38,9 +38,9 @@ scenes({}, (play) => {
     }
   });
 
-  play("readers share with pg_advisory_lock_shared, writers wait for both", async (ground) => {
-    const locks = ground.locks(PLAIN);
-    const plain = await ground.client();
+  it("readers share with pg_advisory_lock_shared, writers wait for both", async (server) => {
+    const locks = server.locks(PLAIN);
+    const plain = await server.client();
     await plain.query("SELECT pg_advisory_lock_shared(77)");
     const reader = await locks.acquire("77", { mode: "shared" });
     const second = await locks.acquire("77", { mode: "shared" });
@@ -53,68 +53,68 @@ scenes({}, (play) => {
     assert.notEqual(await locks.tryAcquire("77"), null);
   });
 
-  play("a lease is lost as soon as its session is ended", async (ground) => {
-    const locks = ground.locks({ hold: "advisory" });
+  it("a lease is lost as soon as its session is terminated", async (server) => {
+    const locks = server.locks({ hold: "advisory" });
     const lease = await locks.acquire("a", { ttlMs: 60_000 });
     const lost = once(lease.signal, "abort");
     const text = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'";
-    await ground.admin.query(text);
+    await server.admin.query(text);
     await Promise.race([lost, sleep(12_000, null, { ref: false })]);
     assert.equal(lease.held, false, "the next renewal would have been in twenty seconds");
     await (await locks.acquire("a")).release();
   });
 
-  play("a lock that was granted by a statement that failed is not kept", async (ground) => {
-    // What PostgreSQL does, first: the lock survives the rollback of its own statement.
-    const plain = await ground.client();
+  it("a lock that a failed statement took is released", async (server) => {
+    // First, what PostgreSQL does: the lock survives the rollback of its own statement.
+    const plain = await server.client();
     await assert.rejects(plain.query("SELECT pg_advisory_lock(1), 1 / (SELECT 0)"));
-    const { rows } = await ground.admin.query("SELECT pg_try_advisory_lock(1) AS got");
+    const { rows } = await server.admin.query("SELECT pg_try_advisory_lock(1) AS got");
     assert.equal(rows[0].got, false, "PostgreSQL kept the lock of a failed statement");
-    await ground.admin.query(`
+    await server.admin.query(`
       CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS
         'BEGIN IF NEW.resource = ''trap'' THEN RAISE EXCEPTION ''too late''; END IF; RETURN NEW; END';
       CREATE TRIGGER spoil BEFORE INSERT ON holdfast.advisory FOR EACH ROW EXECUTE FUNCTION spoil()`);
-    const locks = ground.locks(PLAIN);
+    const locks = server.locks(PLAIN);
     await assert.rejects(locks.tryAcquire("trap"), /too late/);
-    await ground.admin.query("DROP TRIGGER spoil ON holdfast.advisory");
-    const other = ground.locks(PLAIN);
+    await server.admin.query("DROP TRIGGER spoil ON holdfast.advisory");
+    const other = server.locks(PLAIN);
     await until("the lock is free", async () => (await other.tryAcquire("trap")) !== null);
   });
 
-  play("a claim that times out while it is being granted leaves no lock", async (ground) => {
-    const locks = ground.locks(PLAIN);
+  it("a claim that times out while it is being granted leaves no lock", async (server) => {
+    const locks = server.locks(PLAIN);
     await (await locks.acquire("b")).release();
-    await ground.admin.query(`
+    await server.admin.query(`
       CREATE OR REPLACE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS
         'BEGIN PERFORM pg_sleep(0.5); RETURN NEW; END';
       CREATE TRIGGER dawdle BEFORE INSERT ON holdfast.advisory FOR EACH ROW EXECUTE FUNCTION dawdle()`);
     await assert.rejects(locks.acquire("b", { waitMs: 0, callTimeoutMs: 100 }));
-    await ground.admin.query("DROP TRIGGER dawdle ON holdfast.advisory");
-    const other = ground.locks(PLAIN);
+    await server.admin.query("DROP TRIGGER dawdle ON holdfast.advisory");
+    const other = server.locks(PLAIN);
     await until("the lock is free", async () => (await other.tryAcquire("b")) !== null);
   });
 
-  play("a pooler that has one session for all is found out as well", async (ground) => {
-    await using pooler = await startPgbouncer({ target: ground.server.port, poolSize: 1 });
-    const engine = ground.engine({ hold: "advisory", port: pooler.port });
+  it("a pooler with a single session is detected and refused", async (server) => {
+    await using pooler = await startPgbouncer({ target: server.instance.port, poolSize: 1 });
+    const engine = server.engine({ hold: "advisory", port: pooler.port });
     await assert.rejects(engine.tryAcquire(claim("c1"), now()), UnsupportedError);
   });
 
-  play("a transaction pooler in between is found out and refused", async (ground) => {
-    await using pooler = await startPgbouncer({ target: ground.server.port });
+  it("a transaction pooler in between is detected and refused", async (server) => {
+    await using pooler = await startPgbouncer({ target: server.instance.port });
     for (let i = 0; i < 3; i++) {
-      const engine = ground.engine({ hold: "advisory", port: pooler.port });
+      const engine = server.engine({ hold: "advisory", port: pooler.port });
       await assert.rejects(engine.tryAcquire(claim("c"), now()), UnsupportedError);
     }
-    const { rows } = await ground.admin.query(HOLDERS);
+    const { rows } = await server.admin.query(HOLDERS);
     assert.equal(rows[0].n, 0, "nothing was locked through it");
-    await using session = await startPgbouncer({ target: ground.server.port, mode: "session" });
-    const locks = ground.locks({ hold: "advisory", port: session.port, listen: false });
+    await using session = await startPgbouncer({ target: server.instance.port, mode: "session" });
+    const locks = server.locks({ hold: "advisory", port: session.port, listen: false });
     await (await locks.acquire("c")).release();
   });
 
-  play("who is not renewed is ended at its ttl, though the session lives on", async (ground) => {
-    const [ours, other] = [ground.locks({ hold: "advisory" }), ground.locks({ hold: "advisory" })];
+  it("a grant that is not renewed ends at its ttl, although the session lives on", async (server) => {
+    const [ours, other] = [server.locks({ hold: "advisory" }), server.locks({ hold: "advisory" })];
     const kept = await ours.acquire("d1", { ttlMs: 60_000 });
     await ours.acquire("d2", { ttlMs: 3_000, renew: false });
     assert.equal(await other.tryAcquire("d2"), null);
@@ -122,56 +122,50 @@ scenes({}, (play) => {
     assert.equal(kept.held, true);
   });
 
-  play("one session holds any number of locks, and tries cost no more", async (ground) => {
-    const locks = ground.locks({ hold: "advisory", listen: false });
+  it("one session holds many locks", async (server) => {
+    const locks = server.locks({ hold: "advisory", listen: false });
     const names = Array.from({ length: 200 }, (_, i) => `e${i}`);
     const leases = await Promise.all(names.map((name) => locks.acquire(name)));
     const text =
       "SELECT count(DISTINCT pid)::int AS n FROM holdfast.advisory WHERE resource LIKE 'e%'";
-    assert.equal((await ground.admin.query(text)).rows[0].n, 1);
+    assert.equal((await server.admin.query(text)).rows[0].n, 1);
     await Promise.all(leases.map((lease) => lease.release()));
-    assert.equal((await ground.admin.query(text)).rows[0].n, 0);
+    assert.equal((await server.admin.query(text)).rows[0].n, 0);
   });
 
-  play(
-    "a session that falls silent is ended by the server within its longest ttl",
-    async (ground) => {
-      const relay = await ground.relay();
-      const [ours, other] = [
-        ground.locks({ hold: "advisory", port: relay.port }),
-        ground.locks({ hold: "advisory" }),
-      ];
-      const lease = await ours.acquire("f", { ttlMs: 3_000 });
-      relay.hang();
-      const tookMs = await until("it is free", async () => (await other.tryAcquire("f")) !== null);
-      assert.equal(lease.held, false, "held beside its successor");
-      assert.ok(tookMs > 300, "not before it was silent for long enough");
-      relay.cut();
-    },
-  );
+  it("the server ends a silent session within its longest ttl", async (server) => {
+    const relay = await server.relay();
+    const [ours, other] = [
+      server.locks({ hold: "advisory", port: relay.port }),
+      server.locks({ hold: "advisory" }),
+    ];
+    const lease = await ours.acquire("f", { ttlMs: 3_000 });
+    relay.hang();
+    const tookMs = await until("it is free", async () => (await other.tryAcquire("f")) !== null);
+    assert.equal(lease.held, false, "held beside its successor");
+    assert.ok(tookMs > 300, "not before it was silent for long enough");
+    relay.cut();
+  });
 
-  play(
-    "a short grant beside a long one does not shorten the session that holds both",
-    async (ground) => {
-      const relay = await ground.relay();
-      const options = { hold: "advisory", port: relay.port, listen: false } as const;
-      const [ours, other] = [ground.engine(options), ground.engine({ hold: "advisory" })];
-      await ours.tryAcquire(claim("g0", { ttlMs: 300 }), now());
-      // The second is sent before the first is answered, and carried out after it.
-      const long = ours.tryAcquire(claim("g1", { ttlMs: 60_000 }), now());
-      await new Promise((next) => setImmediate(next));
-      const short = ours.tryAcquire(claim("g2", { ttlMs: 400 }), now());
-      assert.deepEqual([(await long).kind, (await short).kind], ["granted", "granted"]);
-      relay.hang();
-      await sleep(1_200);
-      const next = await other.tryAcquire(claim("g1"), now());
-      assert.equal(next.kind, "busy", "its holder believes in it for a minute");
-      relay.cut();
-    },
-  );
+  it("a short grant beside a long one does not shorten the session that holds both", async (server) => {
+    const relay = await server.relay();
+    const options = { hold: "advisory", port: relay.port, listen: false } as const;
+    const [ours, other] = [server.engine(options), server.engine({ hold: "advisory" })];
+    await ours.tryAcquire(claim("g0", { ttlMs: 300 }), now());
+    // The second is sent before the first is answered, and carried out after it.
+    const long = ours.tryAcquire(claim("g1", { ttlMs: 60_000 }), now());
+    await new Promise((next) => setImmediate(next));
+    const short = ours.tryAcquire(claim("g2", { ttlMs: 400 }), now());
+    assert.deepEqual([(await long).kind, (await short).kind], ["granted", "granted"]);
+    relay.hang();
+    await sleep(1_200);
+    const next = await other.tryAcquire(claim("g1"), now());
+    assert.equal(next.kind, "busy", "its holder believes in it for a minute");
+    relay.cut();
+  });
 
-  play("a single client, or a prefix for rows, is refused at the door", async (ground) => {
-    const client = await ground.client();
+  it("a single client, or a prefix for rows, is refused at once", async (server) => {
+    const client = await server.client();
     assert.throws(() => postgresEngine({ client, hold: "advisory" }), UsageError);
     assert.throws(() => postgresEngine({ client, prefix: "" }), UsageError);
     assert.throws(() => postgresEngine({ client, hold: "other" as never }), UsageError);

@@ -1,8 +1,8 @@
-// What operations read, by the server's own count: it depends neither on how often the tables were
-// used, nor on how much others hold in them, nor on what the planner believes of them.
+// What operations read, by the server's own count. It depends neither on how often the tables were
+// used, nor on how many grants they hold, nor on the planner's statistics.
 import assert from "node:assert/strict";
 import type pg from "pg";
-import { createSchema, inSchema } from "../../schema.js";
+import { init, inSchema } from "../../schema.js";
 import {
   advisoryCycle,
   blocksOf,
@@ -14,32 +14,32 @@ import {
   SWEEP,
   scansOf,
 } from "../support/cost.fixture.js";
-import { type Ground, scenes } from "../support/test-server.fixture.js";
+import { describeWithPostgres, type PostgresTestServer } from "../support/test-server.fixture.js";
 
 const CYCLES = 1_500;
 const PLANTED = 5_000;
-// Plans are kept from the sixth time on.
+// PostgreSQL keeps plans from the sixth execution on.
 const TIMES = 7;
 // One more level of each index, and a page here and there.
 const SLACK = 15;
-// What a sweep looks at, at most; and what it may touch for each of them.
+// How many resources a sweep looks at, at most, and how many blocks it may touch for each.
 const BATCH = 50;
 const BLOCKS_EACH = 40;
 
-// Nothing but what a play does itself may help the planner or clear up behind it.
-scenes({ settings: ["autovacuum=off"] }, (play) => {
-  play("a cycle reads no more after many cycles, in tables never analysed", async (ground) => {
-    const client = await ground.client();
+// Only what a test does itself may help the planner or vacuum the tables.
+describeWithPostgres({ settings: ["autovacuum=off"] }, (it) => {
+  it("a cycle reads no more after many cycles, in tables never analysed", async (server) => {
+    const client = await server.client();
     const first = await blocksOfCycle(client, () => cycle("worn"));
     for (let i = 0; i < CYCLES; i++) await all(cycle("worn"), client);
     const worn = await blocksOfCycle(client, () => cycle("worn"));
     assert.ok(worn <= first + SLACK, `${first} blocks at first, ${worn} after ${CYCLES} cycles`);
-    const planned = await blocksOfCycle(await ground.client(), () => cycle("worn"));
+    const planned = await blocksOfCycle(await server.client(), () => cycle("worn"));
     assert.ok(planned <= first + SLACK, `${first} blocks at first, ${planned} with newer plans`);
   });
 
-  play("neither does one of session locks", async (ground) => {
-    const client = await ground.client();
+  it("a cycle of session locks reads no more after many cycles", async (server) => {
+    const client = await server.client();
     const { rows } = await client.query("SELECT pg_backend_pid() AS pid");
     const next = () => advisoryCycle("worn", rows[0].pid);
     const first = await blocksOfCycle(client, next);
@@ -48,9 +48,9 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
     assert.ok(worn <= first + SLACK, `${first} blocks at first, ${worn} after ${CYCLES} cycles`);
   });
 
-  play("plans made for empty tables read none from end to end once it is full", async (ground) => {
-    const client = await ground.client();
-    await clear(ground);
+  it("plans made for empty tables scan no full table later", async (server) => {
+    const client = await server.client();
+    await clear(server);
     const empty = await blocksOfCycle(client, () => cycle("sudden"));
     for (let i = 0; i < TIMES; i++) await all(everything("sudden"), client);
     await plant(client, PLANTED);
@@ -59,20 +59,20 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
     assert.ok(full <= empty + SLACK, `${empty} blocks when empty, ${full} when full`);
   });
 
-  play("ShedLock's table is read by its index", async (ground) => {
-    const client = await ground.client();
-    await createSchema(ground.admin, { shedlock: "shedlock" });
+  it("ShedLock's table is read by its index", async (server) => {
+    const client = await server.client();
+    await init(server.admin, { shedlock: "shedlock" });
     const statements = () =>
       everything("shed")
-        // Both are refused there.
+        // ShedLock's schema refuses both.
         .filter(([text]) => !/\.(fence|claim_here)\(/.test(text))
         .map(([text, values]): Statement => [inSchema(text, "holdfast_shedlock"), values]);
     for (let i = 0; i < TIMES; i++) await all(statements(), client);
     assert.deepEqual(await scansOf(client, statements()), {});
   });
 
-  play("whatever may be called from outside chooses its plans alone", async (ground) => {
-    const { rows } = await ground.admin.query(
+  it("every routine that is called from outside has its own planner settings", async (server) => {
+    const { rows } = await server.admin.query(
       "SELECT proname AS name, proconfig AS settings FROM pg_proc WHERE prosecdef",
     );
     assert.ok(rows.length > 10, `${rows.length} routines`);
@@ -86,36 +86,36 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
     }
   });
 
-  play("a sweep among grants that are alive reads as much as it frees", async (ground) => {
-    const client = await ground.client();
-    await clear(ground);
+  it("a sweep among living grants reads as much as it frees", async (server) => {
+    const client = await server.client();
+    await clear(server);
     await plant(client, PLANTED);
-    // Not the first time: that reads what routines and tables are.
+    // Measured from the second time on: the first time reads the catalogue.
     const blocks: number[] = [];
     for (let i = 1; i <= TIMES; i++) {
       const nothing = await blocksOf(client, SWEEP);
       await expire(client, PLANTED - i);
       blocks.push(nothing, await blocksOf(client, SWEEP));
-      assert.equal(await grants(ground), PLANTED - i);
+      assert.equal(await grants(server), PLANTED - i);
     }
     const [nothing, one] = blocks.slice(-2) as [number, number];
     assert.ok(nothing <= SLACK, `${nothing} blocks to find nothing`);
     assert.ok(one <= SLACK + BLOCKS_EACH, `${one} blocks to free one`);
   });
 
-  play("a sweep puts off what is alive, a batch at a time, and gets on", async (ground) => {
-    const client = await ground.client();
-    await clear(ground);
+  it("a sweep postpones living resources, a batch at a time, and makes progress", async (server) => {
+    const client = await server.client();
+    await clear(server);
     await plant(client, PLANTED);
-    // The last of a long line of those that are due.
+    // The last of many resources that are due.
     await client.query("UPDATE holdfast.resources SET due_at = now() - interval '2 hours'");
     await expire(client, PLANTED);
     for (let looked = BATCH; looked <= PLANTED; looked += BATCH) {
-      assert.equal(await grants(ground), PLANTED);
+      assert.equal(await grants(server), PLANTED);
       const some = await blocksOf(client, SWEEP);
       assert.ok(some <= BATCH * BLOCKS_EACH, `${some} blocks for a batch`);
     }
-    assert.equal(await grants(ground), PLANTED - 1, "only what is over went away");
+    assert.equal(await grants(server), PLANTED - 1, "only what is over went away");
     const nothing = await blocksOf(client, SWEEP);
     assert.ok(nothing <= SLACK, `${nothing} blocks when all are put off`);
   });
@@ -125,7 +125,7 @@ async function all(statements: readonly Statement[], client: pg.Client): Promise
   for (const statement of statements) await client.query(...statement);
 }
 
-/** As if it had been given an hour ago and never renewed. */
+/** Makes the grant look as if it was given an hour ago and never renewed. */
 async function expire(client: pg.Client, n: number): Promise<void> {
   const ago = "now() - interval '1 hour'";
   await client.query(`
@@ -133,13 +133,13 @@ async function expire(client: pg.Client, n: number): Promise<void> {
     UPDATE holdfast.resources SET due_at = ${ago} WHERE name = 'planted-${n}'`);
 }
 
-/** As new, and known to be empty. */
-async function clear({ admin }: Ground): Promise<void> {
+/** Empties the tables, and lets the planner know it. */
+async function clear({ admin }: PostgresTestServer): Promise<void> {
   const tables = ["resources", "grants", "waiters", "tombstones"].map((name) => `holdfast.${name}`);
   await admin.query(`TRUNCATE ${tables}`);
   await admin.query(`VACUUM ANALYZE ${tables}`);
 }
 
-async function grants({ admin }: Ground): Promise<number> {
+async function grants({ admin }: PostgresTestServer): Promise<number> {
   return (await admin.query("SELECT count(*)::int AS n FROM holdfast.grants")).rows[0].n;
 }

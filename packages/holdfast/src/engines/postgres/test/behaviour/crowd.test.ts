@@ -6,17 +6,18 @@ import type pg from "pg";
 import { mintGrantId } from "../../../../core/holding/grant-id.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithPostgres } from "../support/test-server.fixture.js";
 
 const [FEW, MANY] = [50, 2_000];
-// Fifty waiters near the head are counted, whose number differs with where one stands.
+// The fifty waiters nearest to the head are counted, so the number of reads depends on the
+// position.
 const SLACK = 60;
 const READ =
   "SELECT coalesce(sum(idx_tup_fetch + seq_tup_read), 0)::int AS n FROM pg_stat_xact_user_tables";
 
-scenes({ settings: ["autovacuum=off"] }, (play) => {
-  play("an operation reads as much beside 50 readers as beside 2,000", async (ground) => {
-    const client = await ground.client();
+describeWithPostgres({ settings: ["autovacuum=off"] }, (it) => {
+  it("an operation reads as much beside 50 readers as beside 2,000", async (server) => {
+    const client = await server.client();
     for (const limit of [0, 10_000]) {
       const rows = async (n: number) => {
         const name = `readers-${limit}-${n}`;
@@ -54,8 +55,8 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
     }
   });
 
-  play("an operation reads as much among 50 waiters as among 2,000", async (ground) => {
-    const client = await ground.client();
+  it("an operation reads as much among 50 waiters as among 2,000", async (server) => {
+    const client = await server.client();
     for (const shared of [false, true]) {
       const rows = async (n: number) => {
         const name = `waiters-${shared}-${n}`;
@@ -73,7 +74,7 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
           "the last one's heartbeat": await read(client, beat(ids[n - 1]!)),
           "the last one's repeat": await read(client, run("enqueue", name, { id: ids[n - 1]! })),
           withdrawal: await read(client, run("withdraw", name, { id: ids[n >> 1]! })),
-          // Readers come in together, all of them.
+          // All readers are let in together.
           ...(shared ? {} : { release: await read(client, run("release", name, { id: holder })) }),
         };
       };
@@ -81,36 +82,37 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
     }
   });
 
-  play("a line longer than what is counted tells places that only fall", async (ground) => {
-    const [ours, other] = [ground.engine(), ground.engine()];
+  it("positions in a long queue never rise", async (server) => {
+    const [ours, other] = [server.engine(), server.engine()];
     const held = claim("places");
     await other.tryAcquire(held, now());
-    const line = Array.from({ length: 130 }, () => claim("places"));
-    for (const [i, waiter] of line.entries()) {
+    const queue = Array.from({ length: 130 }, () => claim("places"));
+    for (const [i, waiter] of queue.entries()) {
       const answer = await ours.queue!.enqueue(waiter, now());
       assert.ok(answer.kind === "queued" && answer.position === i, `${i} is ${answer.kind}`);
     }
-    // Out of the middle: the last one moves up at once near the head, and later further off.
-    for (const waiter of line.slice(10, 110)) await ours.queue!.withdraw(waiter, now());
-    const last = line.at(-1)!;
+    // Withdraws from the middle: the last waiter moves up at once near the head, and later further
+    // back.
+    for (const waiter of queue.slice(10, 110)) await ours.queue!.withdraw(waiter, now());
+    const last = queue.at(-1)!;
     let before = 129;
     for (let gone = 0; gone < 10; gone++) {
       const [answer] = await ours.queue!.heartbeat([last], now());
       assert.ok(answer!.kind === "queued");
       assert.ok(answer!.position <= before && answer!.position >= 29 - gone, "it fell behind");
       before = answer!.position;
-      await ours.queue!.withdraw(line[gone]!, now());
+      await ours.queue!.withdraw(queue[gone]!, now());
     }
     const [near] = await ours.queue!.heartbeat([last], now());
     assert.equal(near!.kind === "queued" && near!.position, 19, "near the head it is exact");
   });
 
-  play("the number of holders that is kept is the number of rows", async (ground) => {
-    const engine = ground.engine();
+  it("the stored number of holders equals the number of rows", async (server) => {
+    const engine = server.engine();
     const limit = 24;
     const held: ReturnType<typeof claim>[] = [];
     for (let i = 0; i < 400; i++) {
-      // Around the number at which it begins to be kept, and up to the limit.
+      // Around the number at which the count begins to be stored, and up to the limit.
       if (held.length > 0 && randomInt(100) < (i % 100 < 50 ? 35 : 65)) {
         const [one] = held.splice(randomInt(held.length), 1);
         await engine.release([{ ...one!, tombstoneMs: 0 }], now());
@@ -124,11 +126,11 @@ scenes({ settings: ["autovacuum=off"] }, (play) => {
         if (kind === "granted") held.push(one);
         else assert.ok(held.length >= limit, `${kind} with ${held.length} of ${limit}`);
       }
-      const { rows } = await ground.admin.query(`SELECT r.held::int, count(g.*)::int AS rows
+      const { rows } = await server.admin.query(`SELECT r.held::int, count(g.*)::int AS rows
         FROM holdfast.resources r LEFT JOIN holdfast.grants g ON g.resource = r.name
         WHERE r.name = 'counted' AND r.counted_until > clock_timestamp() GROUP BY r.held`);
       if (rows.length > 0) assert.equal(rows[0].held, rows[0].rows, `after ${i} operations`);
-      const live = await ground.admin.query(`SELECT count(*)::int AS n FROM holdfast.grants
+      const live = await server.admin.query(`SELECT count(*)::int AS n FROM holdfast.grants
         WHERE resource = 'counted'`);
       assert.ok(live.rows[0].n <= limit, `${live.rows[0].n} hold ${limit} permits`);
     }
@@ -144,7 +146,7 @@ function compare(few: Record<string, number>, many: Record<string, number>): voi
   }
 }
 
-/** The rows that a statement reads, the second time: the first one counts those who hold. */
+/** The rows that a statement reads the second time. The first time also counts the holders. */
 async function read(client: pg.Client, [text, values]: Statement): Promise<number> {
   await client.query("BEGIN");
   const before = (await client.query(READ)).rows[0].n;
@@ -154,11 +156,11 @@ async function read(client: pg.Client, [text, values]: Statement): Promise<numbe
   return rows;
 }
 
-/** An operation just before, as there is one where many hold: it counts them for the next second. */
+/** Runs an operation just before: it counts the holders for the next second. */
 async function settle(client: pg.Client, name: string, id: string, limit: number): Promise<void> {
   await client.query(...run("acquire", name, { id, shared: true, limit }));
   await client.query(...run("acquire", name, { shared: true, limit: limit + 1 }));
-  // As if it were always that second.
+  // Extends that second.
   await client.query(
     "UPDATE holdfast.resources SET counted_until = now() + interval '1 hour' WHERE name = $1",
     [name],

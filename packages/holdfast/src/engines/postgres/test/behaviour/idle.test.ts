@@ -1,4 +1,4 @@
-// idleMs: how long rows that nobody uses are kept, in every way to hold.
+// idleMs: how long unused rows are kept, for every kind of hold.
 import assert from "node:assert/strict";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
@@ -6,67 +6,71 @@ import {
   expectIdleChecked,
   expectNobodyCutOff,
   expectNothingIdle,
-  type IdleGround,
-  playIdle,
+  type IdleServer,
   type Table,
+  testIdle,
 } from "../../../../test-support/sql/idle.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { parseEngineUrl } from "../../../../url.js";
-import { createSchema, POSTGRES_DEFAULTS, postgresEngine } from "../../index.js";
+import { init, POSTGRES_DEFAULTS, postgresEngine } from "../../index.js";
 import { termsFromUrl } from "../../options.js";
-import { type Ground, type OpenOptions, scenes } from "../support/test-server.fixture.js";
+import {
+  describeWithPostgres,
+  type OpenOptions,
+  type PostgresTestServer,
+} from "../support/test-server.fixture.js";
 
 const SHEDLOCK = { hold: "shedlock" } as const;
 
-scenes({}, (play) => {
-  playIdle((title, part) => play(title, (ground) => part(onGround(ground))), 40);
+describeWithPostgres({}, (it) => {
+  testIdle((title, part) => it(title, (server) => part(idleServer(server))), 40);
 
-  play("both are so with ShedLock's table", async (ground) => {
-    await createSchema(ground.admin, { shedlock: "shedlock" });
-    await expectNothingIdle(onGround(ground, "holdfast_shedlock", SHEDLOCK));
-    await expectNobodyCutOff(onGround(ground, "holdfast_shedlock", SHEDLOCK));
+  it("idle rows are removed and nobody is cut off with ShedLock's table", async (server) => {
+    await init(server.admin, { shedlock: "shedlock" });
+    await expectNothingIdle(idleServer(server, "holdfast_shedlock", SHEDLOCK));
+    await expectNobodyCutOff(idleServer(server, "holdfast_shedlock", SHEDLOCK));
   });
 
-  play("what dead sessions left behind of session locks goes after idleMs", async (ground) => {
+  it("rows of dead sessions are removed after idleMs", async (server) => {
     const advisory = { hold: "advisory", listen: false, idleMs: 5_000 } as const;
-    const locks = ground.locks(advisory);
+    const locks = server.locks(advisory);
     const live = await locks.acquire("g1");
-    const dead = ground.engine(advisory);
+    const dead = server.engine(advisory);
     await dead.tryAcquire(claim("g2"), now());
     await dead.close();
     const left = async () => {
       const text = "SELECT resource FROM holdfast.advisory WHERE resource LIKE 'g%' ORDER BY 1";
-      return (await ground.admin.query(text)).rows.map(({ resource }) => resource).join();
+      return (await server.admin.query(text)).rows.map(({ resource }) => resource).join();
     };
     const age = (seconds: number) =>
-      ground.admin.query(`UPDATE holdfast.advisory
+      server.admin.query(`UPDATE holdfast.advisory
         SET heard_at = heard_at - interval '${seconds} seconds' WHERE resource LIKE 'g%'`);
     await until("the session has ended", async () => {
-      const { rows } = await ground.admin.query(
+      const { rows } = await server.admin.query(
         "SELECT holdfast.advisory_lives(session) AS lives FROM holdfast.advisory WHERE resource = 'g2'",
       );
       return rows[0].lives === false;
     });
     await age(6);
-    await ground.admin.query("SELECT holdfast.advisory_sweep(60000)");
+    await server.admin.query("SELECT holdfast.advisory_sweep(60000)");
     assert.equal(await left(), "g1,g2", "not before its time");
     await until("it is gone", async () => {
       await (await locks.acquire("usual")).release();
       return (await left()) === "g1";
     });
     await age(3_600);
-    await ground.admin.query("SELECT holdfast.advisory_sweep(1000)");
+    await server.admin.query("SELECT holdfast.advisory_sweep(1000)");
     assert.equal(await locks.check(live.sequencer), true, "its session is there");
   });
 
-  play("every call brings its own idleMs, and none but its own", async (ground) => {
-    await createSchema(ground.admin, { schema: "spied" });
-    await ground.admin.query(`
+  it("every call sends the idleMs of its own engine", async (server) => {
+    await init(server.admin, { schema: "spied" });
+    await server.admin.query(`
       CREATE TABLE spied.seen (keep_ms bigint);
       CREATE OR REPLACE FUNCTION spied.sweep(keep_ms bigint) RETURNS void LANGUAGE plpgsql AS
         'BEGIN INSERT INTO spied.seen VALUES (keep_ms); END'`);
     const engines = [7_000, 8_000].map((idleMs) =>
-      ground.engine({ schema: "spied", idleMs, pool: { max: 1 } }),
+      server.engine({ schema: "spied", idleMs, pool: { max: 1 } }),
     );
     const cycle = async (name: string) => {
       for (const [i, engine] of engines.entries()) {
@@ -79,19 +83,19 @@ scenes({}, (play) => {
     for (let round = 0; round < 4; round++) {
       await Promise.all(Array.from({ length: 50 }, (_, i) => cycle(`many-${i}`)));
     }
-    const { rows } = await ground.admin.query(
+    const { rows } = await server.admin.query(
       "SELECT DISTINCT keep_ms::int AS ms FROM spied.seen ORDER BY 1",
     );
     assert.deepEqual(rows, [{ ms: 7_000 }, { ms: 8_000 }]);
   });
 
-  play("an idleMs for ever is no date that the database cannot write", async (ground) => {
-    await ground.admin.query("SELECT holdfast.sweep($1)", [Number.MAX_SAFE_INTEGER]);
-    await ground.admin.query("SELECT holdfast.advisory_sweep($1)", [Number.MAX_SAFE_INTEGER]);
+  it("the longest idleMs gives a date that the database can write", async (server) => {
+    await server.admin.query("SELECT holdfast.sweep($1)", [Number.MAX_SAFE_INTEGER]);
+    await server.admin.query("SELECT holdfast.advisory_sweep($1)", [Number.MAX_SAFE_INTEGER]);
   });
 
-  play("what is no time is refused at the door, and a URL says it too", async (ground) => {
-    const client = ground.pool();
+  it("an invalid idleMs is refused at once, as an option and in a URL", async (server) => {
+    const client = server.pool();
     expectIdleChecked(
       (idleMs) => postgresEngine({ client, idleMs }),
       (query) => termsFromUrl(parseEngineUrl(`postgres://h/d${query}`)).idleMs,
@@ -108,12 +112,16 @@ const COLUMNS: Readonly<Record<Table, readonly [name: string | null, time: strin
   tombstones: [null, "until"],
 };
 
-function onGround(ground: Ground, schema = "holdfast", options: OpenOptions = {}): IdleGround {
-  const { admin } = ground;
+function idleServer(
+  server: PostgresTestServer,
+  schema = "holdfast",
+  options: OpenOptions = {},
+): IdleServer {
+  const { admin } = server;
   const where = (name: string | null, prefix: string) =>
     name === null ? "" : `WHERE ${name} LIKE '${prefix}%'`;
   return {
-    engine: (idleMs) => ground.engine({ ...options, idleMs }),
+    engine: (idleMs) => server.engine({ ...options, idleMs }),
     age(table, prefix, ms) {
       const [name, time] = COLUMNS[table];
       return admin.query(`UPDATE ${schema}.${table}

@@ -1,4 +1,4 @@
-// Sessions that are given to the engine inside a transaction of somebody else's.
+// Sessions that reach the engine inside somebody else's transaction.
 import assert from "node:assert/strict";
 import type pg from "pg";
 import type { Engine } from "../../../../engine.js";
@@ -7,30 +7,27 @@ import { Locks } from "../../../../locks.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { postgresEngine } from "../../index.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithPostgres } from "../support/test-server.fixture.js";
 
-scenes({}, (play) => {
+describeWithPostgres({}, (it) => {
   for (const begin of ["BEGIN", "BEGIN ISOLATION LEVEL SERIALIZABLE", "BEGIN; SELECT no_such()"]) {
-    play(
-      `a grant made after "${begin}" on a pool session outlives its rollback`,
-      async (ground) => {
-        const pool = ground.pool({ max: 1 });
-        const [ours, other] = [engineOn(pool), ground.engine()];
-        const resource = `a ${begin}`;
-        await leaveOpen(pool, begin);
-        const held = claim(resource);
-        const granted = await ours.tryAcquire(held, now());
-        assert.equal(granted.kind, "granted", "it is taken on a session of its own");
-        await pool.query("ROLLBACK");
-        assert.equal((await other.tryAcquire(claim(resource), now())).kind, "busy");
-        await ours.release([{ ...held, tombstoneMs: 0 }], now());
-      },
-    );
+    it(`a grant made after "${begin}" on a pool session outlives its rollback`, async (server) => {
+      const pool = server.pool({ max: 1 });
+      const [ours, other] = [engineOn(pool), server.engine()];
+      const resource = `a ${begin}`;
+      await leaveOpen(pool, begin);
+      const held = claim(resource);
+      const granted = await ours.tryAcquire(held, now());
+      assert.equal(granted.kind, "granted", "it is taken on a session of its own");
+      await pool.query("ROLLBACK");
+      assert.equal((await other.tryAcquire(claim(resource), now())).kind, "busy");
+      await ours.release([{ ...held, tombstoneMs: 0 }], now());
+    });
   }
 
-  play("no call is carried out in somebody else's transaction", async (ground) => {
-    const pool = ground.pool({ max: 1 });
-    const [ours, other] = [engineOn(pool), ground.engine()];
+  it("no call is carried out in somebody else's transaction", async (server) => {
+    const pool = server.pool({ max: 1 });
+    const [ours, other] = [engineOn(pool), server.engine()];
     const [held, waits, given] = [claim("b"), claim("b"), claim("b2")];
     const { token } = await granted(ours, held);
     await granted(ours, given);
@@ -47,7 +44,7 @@ scenes({}, (play) => {
     assert.equal(
       (await other.inspect("b", now())).waiters.length,
       1,
-      "the place in line was undone",
+      "the place in the queue was undone",
     );
     await leaveOpen(pool);
     const [released] = await ours.release([{ ...given, tombstoneMs: 0 }], now());
@@ -64,9 +61,9 @@ scenes({}, (play) => {
     assert.equal((await other.inspect("b", now())).holders.length, 1, "the grant was undone");
   });
 
-  play("a check in an old transaction does not answer from its snapshot", async (ground) => {
-    const pool = ground.pool({ max: 1 });
-    const [ours, other] = [engineOn(pool), ground.engine()];
+  it("a check in an old transaction does not answer from its snapshot", async (server) => {
+    const pool = server.pool({ max: 1 });
+    const [ours, other] = [engineOn(pool), server.engine()];
     const { token } = await granted(other, claim("c"));
     const sequence = { resource: "c", mode: "exclusive", token } as const;
     await leaveOpen(pool, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM pg_class");
@@ -74,10 +71,10 @@ scenes({}, (play) => {
     assert.equal(await ours.check(sequence, now()), false);
   });
 
-  play("a revocation of a session lock is no part of such a transaction", async (ground) => {
-    const pool = ground.pool({ max: 1 });
+  it("a revocation of a session lock does not join an open transaction", async (server) => {
+    const pool = server.pool({ max: 1 });
     const ours = postgresEngine({ client: pool, listen: false, hold: "advisory" });
-    const holder = ground.engine({ listen: false, hold: "advisory" });
+    const holder = server.engine({ listen: false, hold: "advisory" });
     const { token } = await granted(holder, claim("c2"));
     const sequence = { resource: "c2", mode: "exclusive", token } as const;
     assert.equal(await ours.check(sequence, now()), true);
@@ -88,9 +85,9 @@ scenes({}, (play) => {
     await ours.close();
   });
 
-  play("a client inside a transaction of its user is refused, and has no part in it", async (g) => {
-    const client = await g.client();
-    const [ours, other] = [engineOn(client), g.engine()];
+  it("a client inside its user's transaction is refused, and the transaction is not affected", async (server) => {
+    const client = await server.client();
+    const [ours, other] = [engineOn(client), server.engine()];
     const held = claim("d", { ttlMs: 60_000 });
     await granted(ours, held);
     await client.query("CREATE TABLE mine (n int)");
@@ -105,7 +102,7 @@ scenes({}, (play) => {
     assert.equal((await other.tryAcquire(claim("d2"), now())).kind, "granted");
     const [renewed] = await ours.renew([{ ...held, ttlMs: 90_000 }], now());
     assert.equal(renewed?.kind, "renewed");
-    // Sent before the client can know of the transaction: then it is the server that refuses.
+    // Sent before the client can know of the transaction, so the server refuses it.
     const begun = client.query("BEGIN");
     await assert.rejects(ours.tryAcquire(claim("d3"), now()), isRefused);
     await begun;
@@ -113,21 +110,18 @@ scenes({}, (play) => {
     assert.equal((await other.tryAcquire(claim("d3"), now())).kind, "granted");
   });
 
-  play(
-    "a lease on a client is lost in time when a transaction keeps it from renewing",
-    async (g) => {
-      const client = await g.client();
-      await using locks = new Locks(engineOn(client));
-      const other = g.locks();
-      const lease = await locks.acquire("e", { ttlMs: 1_500 });
-      await client.query("BEGIN");
-      const next = await other.acquire("e", { waitMs: 20_000 });
-      assert.equal(lease.held, false, "held beside its successor");
-      await client.query("ROLLBACK");
-      assert.equal(lease.held, false);
-      await next.release();
-    },
-  );
+  it("a lease on a client is lost in time when a transaction keeps it from renewing", async (server) => {
+    const client = await server.client();
+    await using locks = new Locks(engineOn(client));
+    const other = server.locks();
+    const lease = await locks.acquire("e", { ttlMs: 1_500 });
+    await client.query("BEGIN");
+    const next = await other.acquire("e", { waitMs: 20_000 });
+    assert.equal(lease.held, false, "held beside its successor");
+    await client.query("ROLLBACK");
+    assert.equal(lease.held, false);
+    await next.release();
+  });
 });
 
 function engineOn(client: pg.Pool | pg.Client): Engine {
@@ -140,14 +134,14 @@ async function granted(engine: Engine, one: ReturnType<typeof claim>) {
   return answer;
 }
 
-/** As code does that forgets to end its transaction before it gives the session back. */
+/** Like code that forgets to end its transaction before it returns the session. */
 async function leaveOpen(pool: pg.Pool, begin = "BEGIN"): Promise<void> {
   const session = await pool.connect();
   await session.query(begin).catch(() => {});
   session.release();
 }
 
-/** As code does that tidies up when it takes a session. */
+/** Like code that rolls back when it borrows a session. */
 async function undo(pool: pg.Pool): Promise<void> {
   await pool.query("ROLLBACK");
 }

@@ -5,11 +5,11 @@ import { UsageError } from "../../../../errors.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { postgresEngine } from "../../index.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithPostgres } from "../support/test-server.fixture.js";
 
-scenes({}, (play) => {
-  play("a claim that is refused for its limit is not remembered", async (ground) => {
-    const [pool, other] = [ground.pool(), ground.engine()];
+describeWithPostgres({}, (it) => {
+  it("a claim that is refused for its limit is not remembered", async (server) => {
+    const [pool, other] = [server.pool(), server.engine()];
     const engine = postgresEngine({ client: pool, listen: false });
     await other.tryAcquire(claim("a", { mode: "shared", limit: 2 }), now());
     for (let i = 0; i < 3; i++) {
@@ -21,12 +21,12 @@ scenes({}, (play) => {
     assert.deepEqual(sent, [], "what is remembered is withdrawn at the end");
   });
 
-  play("one that was in line before it was refused keeps its place", async (ground) => {
-    const [ours, other] = [ground.engine({ listen: false }), ground.engine({ listen: false })];
+  it("a queued claim whose repeat fails is still remembered", async (server) => {
+    const [ours, other] = [server.engine({ listen: false }), server.engine({ listen: false })];
     const [held, waits] = [claim("b"), claim("b", { mode: "shared", limit: 2 })];
     await other.tryAcquire(held, now());
     assert.equal((await ours.queue!.enqueue(waits, now())).kind, "queued");
-    const blocker = await ground.client();
+    const blocker = await server.client();
     await blocker.query("BEGIN; SELECT FROM holdfast.resources WHERE name = 'b' FOR UPDATE");
     await assert.rejects(ours.queue!.enqueue(waits, now(300)));
     await blocker.query("ROLLBACK");
@@ -38,8 +38,8 @@ scenes({}, (play) => {
     );
   });
 
-  play("an engine that closes gives back what it was granted and not told of", async (ground) => {
-    const [ours, other] = [ground.engine({ listen: false }), ground.engine({ listen: false })];
+  it("an engine that closes releases a grant that it did not know of", async (server) => {
+    const [ours, other] = [server.engine({ listen: false }), server.engine({ listen: false })];
     const held = claim("c");
     await other.tryAcquire(held, now());
     assert.equal((await ours.queue!.enqueue(claim("c"), now())).kind, "queued");
@@ -49,7 +49,7 @@ scenes({}, (play) => {
   });
 });
 
-/** What is sent over the sessions of a pool from now on. */
+/** The statements sent over the sessions of a pool from now on. */
 function statementsOf(pool: pg.Pool): string[] {
   const sent: string[] = [];
   pool.on("acquire", (client) => {

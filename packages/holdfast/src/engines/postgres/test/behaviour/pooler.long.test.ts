@@ -10,18 +10,18 @@ import { checkLaws } from "../../../../conformance/index.js";
 import { PostgresHarness } from "../support/harness.fixture.js";
 
 let server: PostgresServer | undefined;
-let door: PgbouncerServer | undefined;
-const place = () => (server && door ? { server, door, listen: false } : undefined);
-const harness = new PostgresHarness("postgres through PgBouncer", place, false);
+let endpoint: PgbouncerServer | undefined;
+const address = () => (server && endpoint ? { server, endpoint, listen: false } : undefined);
+const harness = new PostgresHarness("postgres through PgBouncer", address, false);
 
 before(async () => {
   server = await startPostgres();
-  door = await startPgbouncer({ target: server.port });
+  endpoint = await startPgbouncer({ target: server.port });
 });
 
 after(async () => {
   await harness.end();
-  await door?.stop();
+  await endpoint?.stop();
   await server?.stop();
 });
 

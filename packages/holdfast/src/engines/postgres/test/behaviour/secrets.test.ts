@@ -1,10 +1,10 @@
-// Errors of the driver hold details and parameters. Nothing of that is shown to anybody.
+// Errors of the driver contain details and parameters. None of them is shown.
 import assert from "node:assert/strict";
 import { EngineError } from "../../../../errors.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { eventsOf, keepsSecret } from "../../../../test-support/sql/secrets.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithPostgres } from "../support/test-server.fixture.js";
 
 const SPOIL = (state: string) => `
   CREATE OR REPLACE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -15,7 +15,7 @@ const SPOIL = (state: string) => `
   CREATE OR REPLACE TRIGGER spoil BEFORE INSERT ON holdfast.advisory
     FOR EACH ROW EXECUTE FUNCTION spoil()`;
 
-scenes({}, (play) => {
+describeWithPostgres({}, (it) => {
   // The server adds the parameters of a statement to its errors.
   const pool = { options: "-c log_parameter_max_length_on_error=-1" };
   for (const [hold, state] of [
@@ -23,21 +23,21 @@ scenes({}, (play) => {
     ["rows", "40001"],
     ["advisory", "XX000"],
   ] as const) {
-    play(`hold ${hold}: a failure by ${state} shows no grantId, in no event`, async (ground) => {
-      const engine = ground.engine({ hold, pool, listen: false });
+    it(`hold ${hold}: a failure by ${state} shows no grantId, in no event`, async (server) => {
+      const engine = server.engine({ hold, pool, listen: false });
       await engine.check({ resource: "warm", mode: "exclusive", token: 1n }, now());
-      await ground.admin.query(SPOIL(state));
+      await server.admin.query(SPOIL(state));
       const held = claim("a");
-      const told = await eventsOf(() =>
+      const events = await eventsOf(() =>
         assert.rejects(engine.tryAcquire(held, now()), (error: EngineError) => {
           keepsSecret(error, held.grantId);
           const { code } = error.cause as { code?: string };
           return error instanceof EngineError && code === state;
         }),
       );
-      assert.equal(told.length > 0, state === "40001", "retries are told");
-      for (const event of told) keepsSecret(event, held.grantId);
-      await ground.admin.query(
+      assert.equal(events.length > 0, state === "40001", "retries are reported");
+      for (const event of events) keepsSecret(event, held.grantId);
+      await server.admin.query(
         "DROP TRIGGER spoil ON holdfast.grants; DROP TRIGGER spoil ON holdfast.advisory",
       );
     });

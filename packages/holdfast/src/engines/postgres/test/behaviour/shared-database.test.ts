@@ -1,31 +1,31 @@
-// What users and their tools do in the database that the locks share: dumps, and sessions tidied up.
+// What users and their tools do in the same database: dumps, and session resets.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Locks } from "../../../../locks.js";
-import { createSchema, postgresEngine } from "../../index.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { init, postgresEngine } from "../../index.js";
+import { describeWithPostgres } from "../support/test-server.fixture.js";
 
-// What a dump takes of every table, for as long as it runs.
+// The lock that a dump takes on every table while it runs.
 const DUMP = "BEGIN READ ONLY; LOCK TABLE holdfast.resources, holdfast.grants IN ACCESS SHARE MODE";
 
-scenes({}, (play) => {
-  play("createSchema of a schema that is up to date waits for no dump", async (ground) => {
-    const [locks, dump] = [ground.locks(), await ground.client()];
+describeWithPostgres({}, (it) => {
+  it("init of a schema that is up to date waits for no dump", async (server) => {
+    const [locks, dump] = [server.locks(), await server.client()];
     await dump.query(DUMP);
-    await createSchema(ground.admin);
+    await init(server.admin);
     const lease = await locks.tryAcquire("free");
     assert.notEqual(lease, null, "a free name is busy while a dump runs");
     await dump.query("ROLLBACK");
   });
 
-  play("an update behind a dump stops nobody, and is made when the dump ends", async (ground) => {
-    const [locks, dump] = [ground.locks(), await ground.client()];
+  it("an update that waits for a dump blocks nobody, and is made when the dump ends", async (server) => {
+    const [locks, dump] = [server.locks(), await server.client()];
     await locks.acquire("held", { ttlMs: 60_000 });
     await dump.query(DUMP);
     const older = "CREATE OR REPLACE FUNCTION holdfast.version() RETURNS integer";
-    await ground.admin.query(`${older} LANGUAGE sql IMMUTABLE AS 'SELECT 1'`);
+    await server.admin.query(`${older} LANGUAGE sql IMMUTABLE AS 'SELECT 1'`);
     let done = false;
-    const updated = createSchema(ground.pool()).then(() => {
+    const updated = init(server.pool()).then(() => {
       done = true;
     });
     updated.catch(() => {});
@@ -37,25 +37,25 @@ scenes({}, (play) => {
     assert.equal(done, false, "the update did not wait for the dump");
     await dump.query("ROLLBACK");
     await updated;
-    const view = await ground.locks().inspect("held");
+    const view = await server.locks().inspect("held");
     assert.equal(view.holders.length, 1, "what was held is still held");
   });
 
-  play("createSchema with another table of ShedLock's is not taken for done", async (ground) => {
+  it("init with another table of ShedLock's is carried out", async (server) => {
     const schema = "two_tables";
-    await createSchema(ground.admin, { schema, shedlock: "public.first" });
-    await createSchema(ground.admin, { schema, shedlock: "public.second" });
-    const { rows } = await ground.admin.query("SELECT to_regclass('public.second') AS made");
+    await init(server.admin, { schema, shedlock: "public.first" });
+    await init(server.admin, { schema, shedlock: "public.second" });
+    const { rows } = await server.admin.query("SELECT to_regclass('public.second') AS made");
     assert.notEqual(rows[0].made, null);
   });
 
   for (const words of ["DISCARD ALL", "DEALLOCATE ALL"]) {
-    play(`after ${words} on sessions of the pool locks go on`, async (ground) => {
-      const pool = ground.pool({ max: 2 });
+    it(`after ${words} on sessions of the pool locks go on`, async (server) => {
+      const pool = server.pool({ max: 2 });
       await using locks = new Locks(postgresEngine({ client: pool }));
       const kept = await locks.acquire("kept", { ttlMs: 6_000 });
       for (let i = 0; i < 8; i++) await (await locks.acquire(`warm-${i}`)).release();
-      // All sessions there are.
+      // All sessions of the pool.
       const sessions = [await pool.connect(), await pool.connect()];
       for (const session of sessions) await session.query(words);
       for (const session of sessions) session.release();
@@ -66,14 +66,14 @@ scenes({}, (play) => {
     });
   }
 
-  play("a waiter is served though its sessions are tidied all the time", async (ground) => {
-    const pool = ground.pool({ max: 1 });
+  it("a waiter is served although its sessions are reset all the time", async (server) => {
+    const pool = server.pool({ max: 1 });
     await using ours = new Locks(postgresEngine({ client: pool }));
-    const other = ground.locks();
+    const other = server.locks();
     await (await ours.acquire("w")).release();
     const held = await other.acquire("w");
     const waiting = ours.acquire("w");
-    await ground.untilWaiters("w", 1);
+    await server.untilWaiters("w", 1);
     let served = false;
     const tidying = (async () => {
       while (!served) await Promise.all([pool.query("DISCARD ALL"), sleep(20)]);

@@ -1,4 +1,4 @@
-// What is told is on the disk first, whatever the sessions of a pool prefer. A commit with
+// An answer is on the disk before it is sent, whatever the sessions of a pool prefer. A commit with
 // synchronous_commit = off is answered before its log is written.
 import assert from "node:assert/strict";
 import { after } from "node:test";
@@ -6,8 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { LogGate } from "@holdfast/servers";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { claimInTransaction, createSchema, type PostgresHold } from "../../index.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { claimInTransaction, init, type PostgresHold } from "../../index.js";
+import { describeWithPostgres } from "../support/test-server.fixture.js";
 
 const HOLDS: readonly PostgresHold[] = ["rows", "advisory", "shedlock"];
 const HASTY = { options: "-c synchronous_commit=off" };
@@ -17,30 +17,27 @@ const SOON_MS = 400;
 const gate = new LogGate("pg_wal");
 after(() => gate[Symbol.dispose]());
 
-scenes({ durable: true, env: gate.env }, (play) => {
-  play(
-    "a session without synchronous commits does not wait for the log, to begin with",
-    async (ground) => {
-      await ground.admin.query("CREATE TABLE told (n int)");
-      await using _ = closed();
-      await ground.pool(HASTY).query("INSERT INTO told VALUES (1)");
-    },
-  );
+describeWithPostgres({ durable: true, env: gate.env }, (it) => {
+  it("a session with synchronous_commit = off does not wait for the log", async (server) => {
+    await server.admin.query("CREATE TABLE told (n int)");
+    await using _ = closed();
+    await server.pool(HASTY).query("INSERT INTO told VALUES (1)");
+  });
 
   for (const hold of HOLDS) {
-    play(`no grant is told before it is on the disk: hold "${hold}"`, async (ground) => {
-      if (hold === "shedlock") await createSchema(ground.admin, { shedlock: "public.shedlock" });
-      const engine = ground.engine({ hold, pool: HASTY });
+    it(`no grant is answered before it is on the disk: hold "${hold}"`, async (server) => {
+      if (hold === "shedlock") await init(server.admin, { shedlock: "public.shedlock" });
+      const engine = server.engine({ hold, pool: HASTY });
       const held = claim(`told-${hold}`);
-      // The session that it takes is there before the log is held back.
+      // Opens the session before the log is held back.
       await engine.tryAcquire(claim(`before-${hold}`), now());
       await expectLate(() => engine.tryAcquire(held, now(20_000)));
       await expectLate(() => engine.renew([{ ...held, ttlMs: 9_000 }], now(20_000)));
     });
   }
 
-  play("no waiter hears of its turn before it is on the disk", async (ground) => {
-    const [ours, other] = [ground.engine({ pool: HASTY }), ground.engine({ pool: HASTY })];
+  it("no waiter learns of its turn before the grant is on the disk", async (server) => {
+    const [ours, other] = [server.engine({ pool: HASTY }), server.engine({ pool: HASTY })];
     const [held, waits] = [claim("pushed"), claim("pushed")];
     await other.tryAcquire(held, now());
     const pushed = new Promise((resolve) => ours.queue!.onGrant(resolve));
@@ -50,8 +47,8 @@ scenes({ durable: true, env: gate.env }, (play) => {
     );
   });
 
-  play("a claim in a transaction makes its commit wait for the disk", async (ground) => {
-    const client = await ground.pool(HASTY).connect();
+  it("a claim in a transaction makes its commit wait for the disk", async (server) => {
+    const client = await server.pool(HASTY).connect();
     await client.query("BEGIN");
     assert.notEqual(await claimInTransaction(client, "in-transaction"), null);
     await expectLate(() => client.query("COMMIT"));
@@ -59,13 +56,13 @@ scenes({ durable: true, env: gate.env }, (play) => {
   });
 });
 
-/** Until it is disposed of. */
+/** Keeps the gate closed until it is disposed of. */
 function closed(): AsyncDisposable {
   gate.close();
   return { [Symbol.asyncDispose]: async () => gate.open() };
 }
 
-/** Answered, and not before the log may be written. */
+/** Asserts that the answer arrives, but not before the log may be written. */
 async function expectLate(ask: () => Promise<unknown>): Promise<void> {
   let answered = false;
   const asked = async () => {
@@ -79,7 +76,7 @@ async function expectLate(ask: () => Promise<unknown>): Promise<void> {
     answer = asked();
     answer.catch(() => {});
     await sleep(SOON_MS);
-    assert.equal(answered, false, "it was told before it was on the disk");
+    assert.equal(answered, false, "the answer came before it was on the disk");
   }
   await answer;
 }

@@ -1,16 +1,17 @@
 import { surviveKills } from "../../../../test-support/sql/kill-under-load.fixture.js";
 import { claimInTransaction, fenceInTransaction } from "../../index.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithPostgres } from "../support/test-server.fixture.js";
 
-scenes({ durable: true }, (play) => {
-  play("kill -9 under load: no stale write is accepted, tokens rise, waiters go on", (ground) => {
-    const pool = ground.pool({ max: 6 });
-    // Also of a session that is being given back; its statements tell us anyway.
+describeWithPostgres({ durable: true }, (it) => {
+  it("kill -9 under load: no stale write is accepted, tokens rise, waiters go on", (server) => {
+    const pool = server.pool({ max: 6 });
+    // Also ignores errors of a session that is being returned to the pool; its statements fail
+    // anyway.
     pool.on("connect", (client) => client.on("error", () => {}));
     pool.on("error", () => {});
     return surviveKills({
-      locks: () => ground.locks(),
-      restart: () => ground.server.restart(),
+      locks: () => server.locks(),
+      restart: () => server.instance.restart(),
       async session() {
         const client = await pool.connect();
         return {

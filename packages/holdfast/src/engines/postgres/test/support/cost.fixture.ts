@@ -1,4 +1,4 @@
-// Counts what the server reads for a statement, with all that its routines do.
+// Counts what the server reads for a statement, including all that its routines read.
 import type pg from "pg";
 import { mintGrantId } from "../../../../core/holding/grant-id.js";
 
@@ -11,7 +11,7 @@ const SAMPLES = 9;
 
 const SCANS = "SELECT relname AS name, seq_scan::int AS scans FROM pg_stat_xact_user_tables";
 
-/** Blocks of tables and indexes that one statement touches. */
+/** The blocks of tables and indexes that one statement touches. */
 export async function blocksOf(client: pg.Client, [text, values]: Statement): Promise<number> {
   const explain = `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`;
   const { rows } = await client.query(explain, values);
@@ -19,7 +19,7 @@ export async function blocksOf(client: pg.Client, [text, values]: Statement): Pr
   return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"];
 }
 
-/** The median of a few: one operation in a hundred sweeps, and the first of a session makes plans. */
+/** The median of a few, because some operations sweep, and the first of a session makes plans. */
 export async function blocksOfCycle(
   client: pg.Client,
   next: () => [Statement, Statement],
@@ -32,7 +32,7 @@ export async function blocksOfCycle(
   return samples.sort((a, b) => a - b)[(SAMPLES - 1) / 2]!;
 }
 
-/** The tables that these statements read from end to end, and how often. */
+/** The tables that these statements scan sequentially, and how often. */
 export async function scansOf(
   client: pg.Client,
   statements: readonly Statement[],
@@ -53,13 +53,13 @@ export async function scansOf(
   return Object.fromEntries(Object.entries(scans).filter(([, n]) => n > 0));
 }
 
-/** A claim of what is free, and its release. */
+/** A claim of a free resource, and its release. */
 export function cycle(name: string): [Statement, Statement] {
   const id = mintGrantId();
   return [run("acquire", name, id), handOver(name, id)];
 }
 
-/** The same with a lock of the session of this pid. */
+/** The same with a session lock of the session with this pid. */
 export function advisoryCycle(name: string, pid: number): [Statement, Statement] {
   const id = mintGrantId();
   const run = (verb: string): Statement => {
@@ -70,7 +70,9 @@ export function advisoryCycle(name: string, pid: number): [Statement, Statement]
   return [run("acquire"), run("release")];
 }
 
-/** One of each that is called from outside, with two in line behind a holder. */
+/**
+ * One call of each routine that is called from outside, with two waiters queued behind a holder.
+ */
 export function everything(name: string): Statement[] {
   const [holder, next, last] = [mintGrantId(), mintGrantId(), mintGrantId()];
   const beat: Statement = [
@@ -95,7 +97,10 @@ export function everything(name: string): Statement[] {
   ];
 }
 
-/** So many resources with a grant that lives for a day, nine waiters for each tenth of them, and as many tombstones. */
+/**
+ * Creates resources with a grant that lives for a day, nine waiters for each tenth of them, and as
+ * many tombstones.
+ */
 export async function plant(client: pg.Client | pg.Pool, count: number): Promise<void> {
   const all = `generate_series(1, ${count}) i`;
   await client.query(`

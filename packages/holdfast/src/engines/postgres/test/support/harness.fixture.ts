@@ -11,28 +11,30 @@ import type { Engine, EngineTraits } from "../../../../engine.js";
 import { garbled, SHAPES } from "../../../../test-support/sql/garbled.fixture.js";
 import { POSTGRES_TRAITS, PostgresEngine } from "../../engine.js";
 import { POSTGRES_DEFAULTS, SHEDLOCK_SCHEMA } from "../../options.js";
-import { createSchema } from "../../schema.js";
+import { init } from "../../schema.js";
 
-export interface Place {
-  /** Where the tables are looked at, and whose sessions are never disturbed. */
+export interface ServerAddress {
+  /**
+   * The server on which the test reads the tables. Sessions of the test itself are never disturbed.
+   */
   readonly server: PostgresServer;
-  /** Where clients connect to, if elsewhere. */
-  readonly door?: { readonly port: number; readonly url: string };
+  /** Where clients connect to, if not to the server itself. */
+  readonly endpoint?: { readonly port: number; readonly url: string };
   readonly listen?: boolean;
 }
 
-/** Another way to hold than rows. */
-export interface Manner {
+/** Another kind of hold than rows. */
+export interface HoldVariant {
   readonly traits: EngineTraits;
-  /** Of the url. */
+  /** The query of the URL. */
   readonly query: string;
   make(pool: pg.Pool, end: () => unknown): Engine & { open(limitMs: number): Promise<void> };
   readonly excuses: readonly Excuse[];
-  /** Rows after all, and ShedLock's table beside them. */
+  /** Uses rows, with ShedLock's table beside them. */
   readonly shedlock?: boolean;
 }
 
-/** The laws' way to a PostgreSQL that is started only when the first of them runs. */
+/** The harness of a PostgreSQL that is started only when the first law runs. */
 export class PostgresHarness implements Harness {
   readonly name: string;
   readonly traits: EngineTraits;
@@ -41,46 +43,51 @@ export class PostgresHarness implements Harness {
   readonly excuses: readonly Excuse[];
   readonly age?: (resource: string, ms: number) => Promise<void>;
   readonly silence?: (resource: string, ms: number) => Promise<void>;
-  readonly #manner: Manner | null;
+  readonly #variant: HoldVariant | null;
   readonly #schema: string;
-  readonly #place: () => Place | undefined;
+  readonly #address: () => ServerAddress | undefined;
   readonly #relays = new Map<Engine, Relay>();
   readonly #pools = new Set<pg.Pool>();
   #admin: pg.Pool | null = null;
   #created: Promise<void> | null = null;
 
-  constructor(name: string, place: () => Place | undefined, listen = true, manner?: Manner) {
+  constructor(
+    name: string,
+    address: () => ServerAddress | undefined,
+    listen = true,
+    variant?: HoldVariant,
+  ) {
     this.name = name;
-    this.#place = place;
+    this.#address = address;
     this.watch = listen;
-    this.#manner = manner ?? null;
-    const rows = manner === undefined || manner.shedlock === true;
+    this.#variant = variant ?? null;
+    const rows = variant === undefined || variant.shedlock === true;
     this.queue = rows;
-    this.#schema = manner?.shedlock ? SHEDLOCK_SCHEMA : POSTGRES_DEFAULTS.schema;
-    this.traits = manner?.traits ?? POSTGRES_TRAITS;
-    this.excuses = manner?.excuses ?? [];
-    // A session lock has no end that could be moved, and nobody waits for it at the server.
+    this.#schema = variant?.shedlock ? SHEDLOCK_SCHEMA : POSTGRES_DEFAULTS.schema;
+    this.traits = variant?.traits ?? POSTGRES_TRAITS;
+    this.excuses = variant?.excuses ?? [];
+    // A session lock has no end that could be moved, and its waiters are not queued at the server.
     if (!rows) return;
     this.age = (resource, ms) => this.#age(resource, ms);
     this.silence = (resource, ms) => this.#silence(resource, ms);
   }
 
-  /** Asked for before there is a server, too: then it says only that there will be one. */
+  /** Also read before the server is started: then it has only the scheme. */
   get url(): string {
-    const place = this.#place();
-    if (place === undefined) return "postgres://";
-    const { server, door, listen = true } = place;
-    return `${(door ?? server).url}?${this.#manner?.query ?? `listen=${listen}`}`;
+    const address = this.#address();
+    if (address === undefined) return "postgres://";
+    const { server, endpoint, listen = true } = address;
+    return `${(endpoint ?? server).url}?${this.#variant?.query ?? `listen=${listen}`}`;
   }
 
-  get place(): Place {
-    const place = this.#place();
-    if (place === undefined) throw new Error("no server was started");
-    return place;
+  get address(): ServerAddress {
+    const address = this.#address();
+    if (address === undefined) throw new Error("no server was started");
+    return address;
   }
 
   get admin(): pg.Pool {
-    this.#admin ??= quietPool({ port: this.place.server.port, max: 2 });
+    this.#admin ??= quietPool({ port: this.address.server.port, max: 2 });
     return this.#admin;
   }
 
@@ -110,40 +117,41 @@ export class PostgresHarness implements Harness {
   }
 
   serverTimeUs(): number {
-    return processorTimeUs(this.place.server.pid);
+    return processorTimeUs(this.address.server.pid);
   }
 
   async reset(): Promise<void> {
-    const shedlock = this.#manner?.shedlock ? { shedlock: "shedlock" } : {};
-    this.#created ??= createSchema(this.admin, shedlock);
+    const shedlock = this.#variant?.shedlock ? { shedlock: "shedlock" } : {};
+    this.#created ??= init(this.admin, shedlock);
     await this.#created;
-    // In one statement, and cheaper than TRUNCATE where there are a few rows.
+    // In one statement. DELETE is cheaper than TRUNCATE for a few rows.
     const names = ["resources", "grants", "waiters", "tombstones", "advisory"];
     const texts = names.map((name) => `DELETE FROM ${this.#schema}.${name}`);
-    if (this.#manner?.shedlock) texts.push("DELETE FROM shedlock");
+    if (this.#variant?.shedlock) texts.push("DELETE FROM shedlock");
     await this.admin.query(texts.join(";"));
   }
 
   async #open(Client: typeof pg.Client = pg.Client): Promise<{ engine: Engine; relay: Relay }> {
-    const { server, door, listen = true } = this.place;
-    const relay = await Relay.start((door ?? server).port);
+    const { server, endpoint, listen = true } = this.address;
+    const relay = await Relay.start((endpoint ?? server).port);
     const pool = quietPool({ port: relay.port, max: 3, idleTimeoutMillis: 0, Client });
     this.#pools.add(pool);
-    // All there will ever be, at once: laws count what is open before and after.
+    // Opens all sessions now, because laws count what is open before and after.
     const sessions = await Promise.all([1, 2, 3].map(() => pool.connect()));
     for (const session of sessions) session.release();
     const terms = { ...POSTGRES_DEFAULTS, listen };
     const end = () => this.#close(engine, pool);
     const engine: Engine & { open(limitMs: number): Promise<void> } =
-      this.#manner?.make(pool, end) ?? new PostgresEngine(pool, terms, end);
+      this.#variant?.make(pool, end) ?? new PostgresEngine(pool, terms, end);
     this.#relays.set(engine, relay);
     await engine.open(5_000);
     return { engine, relay };
   }
 
   /**
-   * With ShedLock's table, whose row keeps others out as well, both are needed. A session lock lasts
-   * until its session has been silent for the longest ttl of all its grants: for a grant's own at least.
+   * With ShedLock's table, whose row excludes others too, both must be alive. A session lock lasts
+   * until its session has been silent for the longest ttl of all its grants, which is at least the
+   * grant's own ttl.
    */
   #truthText(): string {
     const schema = this.#schema;
@@ -155,7 +163,7 @@ export class PostgresHarness implements Harness {
          AND EXISTS (SELECT FROM ${schema}.advisory_pids(a.key) p WHERE p.pid = a.pid)`;
     }
     const theirs = `(s.lock_until AT TIME ZONE 'utc') - ${schema}.ms(g.delay_ms)`;
-    const [end, table] = this.#manner?.shedlock
+    const [end, table] = this.#variant?.shedlock
       ? [`least(g.expires_at, ${theirs})`, "JOIN shedlock s ON s.name = g.resource"]
       : ["g.expires_at", ""];
     return `SELECT g.token, ${left(end)} FROM ${schema}.grants g ${table}
@@ -172,7 +180,7 @@ export class PostgresHarness implements Harness {
     const schema = this.#schema;
     const earlier = `UPDATE ${schema}.grants SET expires_at = expires_at - ${schema}.ms($2)`;
     await this.admin.query(`${earlier} WHERE resource = $1`, [resource, ms]);
-    if (!this.#manner?.shedlock) return;
+    if (!this.#variant?.shedlock) return;
     const row = `UPDATE shedlock SET lock_until = lock_until - ${schema}.ms($2) WHERE name = $1`;
     await this.admin.query(row, [resource, ms]);
   }
@@ -191,7 +199,7 @@ export class PostgresHarness implements Harness {
   }
 
   restart(): Promise<void> {
-    return this.place.server.restart();
+    return this.address.server.restart();
   }
 
   async end(): Promise<void> {
@@ -208,7 +216,7 @@ export class PostgresHarness implements Harness {
   }
 }
 
-/** What a routine gives comes in another shape. */
+/** Returns the answers of routines in a wrong shape. */
 function garblingClient(shape: () => string | null): typeof pg.Client {
   class GarblingClient extends pg.Client {
     override query(...args: unknown[]): never {
@@ -223,7 +231,7 @@ function garblingClient(shape: () => string | null): typeof pg.Client {
   return GarblingClient as unknown as typeof pg.Client;
 }
 
-/** As the tables of engines read it. */
+/** For the table of engines in the docs. */
 export function harness(): Harness {
   return new PostgresHarness("postgres", () => undefined);
 }

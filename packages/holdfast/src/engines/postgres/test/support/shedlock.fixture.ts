@@ -1,15 +1,15 @@
 import { hostname } from "node:os";
-import type { ShedLockGround } from "../../../../test-support/sql/shedlock.fixture.js";
-import type { Ground } from "./test-server.fixture.js";
+import type { ShedLockServer } from "../../../../test-support/sql/shedlock.fixture.js";
+import type { PostgresTestServer } from "./test-server.fixture.js";
 
 export const HOLD = { hold: "shedlock" } as const;
 
-// What ShedLock sends with database time, name and times in place of its parameters.
+// What ShedLock sends with database time; name and times stand for its parameters.
 const NOW = "timezone('utc', CURRENT_TIMESTAMP)";
 
-/** Its sessions are in one time zone and ours in another. */
-export function onGround(ground: Ground): ShedLockGround {
-  const theirs = ground.pool({ options: "-c timezone=America/St_Johns" });
+/** ShedLock's sessions and ours are in different time zones. */
+export function shedLockServer(server: PostgresTestServer): ShedLockServer {
+  const theirs = server.pool({ options: "-c timezone=America/St_Johns" });
   const pool = { options: "-c timezone=Pacific/Kiritimati" };
   return {
     theirs: {
@@ -26,13 +26,13 @@ export function onGround(ground: Ground): ShedLockGround {
         await theirs.query(text, [name, hostname()]);
       },
     },
-    locks: () => ground.locks({ ...HOLD, pool }),
-    engine: () => ground.engine({ ...HOLD, pool }),
+    locks: () => server.locks({ ...HOLD, pool }),
+    engine: () => server.engine({ ...HOLD, pool }),
     row: async (name) => {
       const text = "SELECT row_to_json(s)::text AS row FROM shedlock s WHERE name = $1";
-      return (await ground.admin.query<{ row: string }>(text, [name])).rows[0]!.row;
+      return (await server.admin.query<{ row: string }>(text, [name])).rows[0]!.row;
     },
-    sweep: () => ground.admin.query("SELECT holdfast_shedlock.sweep(0)"),
-    deleteRow: (name) => ground.admin.query("DELETE FROM shedlock WHERE name = $1", [name]),
+    sweep: () => server.admin.query("SELECT holdfast_shedlock.sweep(0)"),
+    deleteRow: (name) => server.admin.query("DELETE FROM shedlock WHERE name = $1", [name]),
   };
 }

@@ -1,14 +1,14 @@
 import { fileURLToPath } from "node:url";
 import type pg from "pg";
-import type { SkewGround } from "../../../../test-support/sql/skew.fixture.js";
+import type { SkewServer } from "../../../../test-support/sql/skew.fixture.js";
 import {
   type Recorder,
   SkewedClient,
   type Step,
 } from "../../../../test-support/sql/skewed-client.child.js";
 import { SHEDLOCK_SCHEMA } from "../../options.js";
-import { onGround } from "./shedlock.fixture.js";
-import type { Ground } from "./test-server.fixture.js";
+import { shedLockServer } from "./shedlock.fixture.js";
+import type { PostgresTestServer } from "./test-server.fixture.js";
 
 const MAIN = fileURLToPath(new URL("skewed-main.child.js", import.meta.url));
 const STEPS = "n bigserial PRIMARY KEY, resource text, who text, what text, token bigint";
@@ -18,15 +18,18 @@ export function recorder(pool: pg.Pool): Recorder {
   return (resource, { who, what, token }) => pool.query(text, [resource, who, what, token]);
 }
 
-export async function skewGround(ground: Ground, hold: "rows" | "shedlock"): Promise<SkewGround> {
-  const { admin, server } = ground;
+export async function skewServer(
+  server: PostgresTestServer,
+  hold: "rows" | "shedlock",
+): Promise<SkewServer> {
+  const { admin, instance } = server;
   await admin.query(`DROP TABLE IF EXISTS steps; CREATE TABLE steps (${STEPS})`);
   const schema = hold === "rows" ? "holdfast" : SHEDLOCK_SCHEMA;
   return {
     zones: ["Pacific/Kiritimati", "America/St_Johns"],
-    theirs: hold === "rows" ? null : onGround(ground).theirs,
-    locks: () => ground.locks({ hold }),
-    start: (zone, env) => new SkewedClient(MAIN, { port: server.port, hold, zone }, env),
+    theirs: hold === "rows" ? null : shedLockServer(server).theirs,
+    locks: () => server.locks({ hold }),
+    start: (zone, env) => new SkewedClient(MAIN, { port: instance.port, hold, zone }, env),
     async times(resource) {
       const grant = `SELECT extract(epoch FROM expires_at - clock_timestamp()) * 1000 AS left_ms
         FROM ${schema}.grants WHERE resource = $1`;
@@ -41,7 +44,7 @@ export async function skewGround(ground: Ground, hold: "rows" | "shedlock"): Pro
         shedlock: { leftMs: Number(times.left_ms), ageMs: Number(times.age_ms) },
       };
     },
-    record: recorder(ground.pool()),
+    record: recorder(server.pool()),
     async history(resource) {
       const text = "SELECT who, what, token FROM steps WHERE resource = $1 ORDER BY n";
       const { rows } = await admin.query(text, [resource]);

@@ -1,4 +1,4 @@
-// The program of a client that is somewhere else.
+// The program of a client with another clock and time zone.
 import { Locks } from "../../../../locks.js";
 import { obey, type SkewedJob } from "../../../../test-support/sql/skewed-client.child.js";
 import { postgresEngine } from "../../index.js";

@@ -12,7 +12,7 @@ import {
   TestServer,
 } from "../../../../test-support/test-server.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { createSchema, type PostgresEngineOptions, postgresEngine } from "../../index.js";
+import { init, type PostgresEngineOptions, postgresEngine } from "../../index.js";
 import { quietPool } from "./harness.fixture.js";
 
 export interface OpenOptions extends Omit<PostgresEngineOptions, "client"> {
@@ -20,26 +20,26 @@ export interface OpenOptions extends Omit<PostgresEngineOptions, "client"> {
   readonly pool?: pg.PoolConfig;
 }
 
-/** What one play opens on the server of its file, closed with it. */
-export class Ground extends TestServer {
-  readonly server: PostgresServer;
-  /** Sees everything and is never disturbed. */
+/** What one test opens on the server of its file, closed with the test. */
+export class PostgresTestServer extends TestServer {
+  readonly instance: PostgresServer;
+  /** Sees everything; tests never disturb it. */
   readonly admin: pg.Pool;
 
-  constructor(server: PostgresServer) {
+  constructor(instance: PostgresServer) {
     super();
-    this.server = server;
-    this.admin = quietPool({ port: server.port, max: 3 });
+    this.instance = instance;
+    this.admin = quietPool({ port: instance.port, max: 3 });
   }
 
   pool(options: pg.PoolConfig = {}): pg.Pool {
-    const pool = quietPool({ port: this.server.port, max: 4, ...options });
+    const pool = quietPool({ port: this.instance.port, max: 4, ...options });
     this.closesClient(() => pool.end());
     return pool;
   }
 
   async client(): Promise<pg.Client> {
-    const { port } = this.server;
+    const { port } = this.instance;
     const client = new pg.Client({ host: "127.0.0.1", user: "postgres", port });
     client.on("error", () => {});
     await client.connect();
@@ -52,16 +52,16 @@ export class Ground extends TestServer {
     return this.closesEngine(postgresEngine({ client, ...options }));
   }
 
-  /** As another process would have it: its own pool and its own connection for pushes. */
+  /** As another process would have it: its own pool and its own connection for notifications. */
   locks(options: OpenOptions = {}): Locks {
     return this.locksOn(this.engine(options));
   }
 
   relay(): Promise<Relay> {
-    return this.relayTo(this.server.port);
+    return this.relayTo(this.instance.port);
   }
 
-  /** Waits until so many stand in line at the server. */
+  /** Waits until this many waiters are queued at the server. */
   async untilWaiters(resource: string, count: number): Promise<void> {
     await until(`${count} wait for ${resource}`, async () => {
       const text = "SELECT count(*)::int AS n FROM holdfast.waiters WHERE resource = $1";
@@ -75,16 +75,19 @@ export class Ground extends TestServer {
   }
 }
 
-/** Plays one after the other on one server, each with resources of its own name. */
-export function scenes(options: PostgresOptions, define: DefineTests<Ground>): void {
-  const server = {
+/** Runs tests one after the other on one server, each with its own resource names. */
+export function describeWithPostgres(
+  options: PostgresOptions,
+  define: DefineTests<PostgresTestServer>,
+): void {
+  const setup = {
     start: () => startPostgres(options),
     prepare: async ({ port }: PostgresServer) => {
       const pool = quietPool({ port });
-      await createSchema(pool);
+      await init(pool);
       await pool.end();
     },
-    open: (server: PostgresServer) => new Ground(server),
+    open: (instance: PostgresServer) => new PostgresTestServer(instance),
   };
-  describeWithServer(server, define);
+  describeWithServer(setup, define);
 }

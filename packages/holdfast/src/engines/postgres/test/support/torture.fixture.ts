@@ -13,7 +13,7 @@ export async function postgresPlace(): Promise<Place> {
     async endSessions() {
       await admin
         .query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid % 3 = 0")
-        // Its own session may be among them.
+        // The admin's own session may be among them.
         .catch(() => {});
     },
     async end() {

@@ -1,9 +1,9 @@
--- What an engine calls. A procedure that begins with COMMIT is refused (2D000) inside a transaction that
--- somebody else has opened: what is granted there would be undone by a rollback that nobody here sees.
--- It is a test that the server makes itself; timestamps and transaction numbers only come near it. The
--- transaction that follows reads what is committed at that moment, whatever the session prefers.
--- A procedure with rights or settings of its own may not commit, so the functions have them, and anybody
--- may call these: whoever may not call the function gets no further.
+-- The procedures that an engine calls. A procedure that begins with COMMIT is refused (2D000) inside a
+-- transaction that somebody else has opened, where an unseen rollback would undo our grant. The server
+-- makes this test itself; timestamps and transaction numbers only come near it. The transaction that
+-- follows reads what is committed at that moment, whatever isolation level the session prefers. A
+-- procedure with its own rights or settings may not commit, so the functions have them. Everybody may
+-- call these procedures; a user without rights on the function gets no further.
 CREATE OR REPLACE PROCEDURE holdfast.call_run(
   ops jsonb, wait_ms integer, keep_ms bigint, INOUT answer jsonb)
 LANGUAGE plpgsql AS $$

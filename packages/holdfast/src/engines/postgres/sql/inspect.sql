@@ -1,5 +1,5 @@
--- For people: mode, token in use, label, what is left, whether revoked. most: null for all of them. Answers
--- to claims name a few: nobody reads 2,000 names of those who are in the way.
+-- Holders, for people: mode, token in use, label, remaining ms, whether revoked. most: how many at
+-- most, null for all. Answers to claims name a few, because nobody reads 2,000 names.
 CREATE OR REPLACE FUNCTION holdfast.holders(res text, at timestamptz, most integer) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -10,17 +10,17 @@ BEGIN
            ORDER BY token LIMIT most) g) || holdfast.foreign_holder(res, at);
 END $$;
 
--- When a waiter must look by itself. An expiry tells nobody, so the head looks then; where nobody is
--- told of anything, it looks at its pace, and each of the others the more rarely the further it is.
+-- When a waiter must poll. An expiry notifies nobody, so the head polls at that time. Without
+-- notifications the head polls at its interval, and the others more rarely the further back they are.
 CREATE OR REPLACE FUNCTION holdfast.next_ms(res text, before bigint, pace_ms integer, at timestamptz)
 RETURNS bigint LANGUAGE plpgsql STABLE AS $$
 DECLARE
   ends timestamptz;
 BEGIN
   IF before > 0 THEN RETURN least(1000, pace_ms * (before + 1)); END IF;
-  -- Other programs tell nobody that they have finished.
+  -- Other programs notify nobody when they finish.
   IF holdfast.foreign_holder(res, at) <> '[]' THEN RETURN 75; END IF;
-  -- Where many hold, then they are counted again, which finds whose time is over.
+  -- With many holders this is when they are counted again, which finds the expired ones.
   SELECT counted_until INTO ends FROM holdfast.resources WHERE name = res AND counted_until > at;
   IF NOT FOUND THEN
     SELECT min(expires_at + holdfast.ms(delay_ms)) INTO ends FROM holdfast.grants WHERE resource = res;
@@ -28,8 +28,9 @@ BEGIN
   RETURN greatest(5, least(pace_ms, holdfast.ms_between(at, ends)));
 END $$;
 
--- Where waiters stand: how many are before each, and how many of these are heard of. Near the head they are
--- counted. Further off those count too who gave up in between, because to count costs as much as there are.
+-- The positions of waiters: how many are ahead of each, and how many of those sent a heartbeat lately.
+-- Near the head they are counted. Further back, waiters that gave up in between count too, because
+-- counting costs as much as there are rows.
 CREATE OR REPLACE FUNCTION holdfast.standing(names text[], ids uuid[], at timestamptz)
 RETURNS TABLE (grant_id uuid, resource text, ahead bigint, fresh bigint)
 LANGUAGE sql STABLE AS $$
@@ -42,7 +43,8 @@ LANGUAGE sql STABLE AS $$
       CASE WHEN w.nth - h.nth < 50 THEN c.ahead ELSE w.nth - h.nth END,
       CASE WHEN w.nth - h.nth < 50 THEN c.fresh ELSE w.nth - h.nth END
     FROM unnest(ids) AS i(id)
-    -- OFFSET 0 has each of them found by its id. Without statistics the planner may read the whole line instead.
+    -- OFFSET 0 makes the planner find each by its id. Without statistics it may read the whole queue
+    -- instead.
     CROSS JOIN LATERAL (SELECT * FROM holdfast.waiters o WHERE o.grant_id = i.id OFFSET 0) w
     JOIN heads h ON h.name = w.resource
     CROSS JOIN LATERAL (
@@ -74,7 +76,7 @@ BEGIN
          FROM holdfast.grants WHERE resource = res AND expires_at <= at)));
 END $$;
 
--- Names with a prefix follow each other, so that no more are read than belong to the page.
+-- Names with a common prefix are adjacent, so only rows of the page are read.
 -- Gives page, and an array of names, each with what inspect gives
 CREATE OR REPLACE FUNCTION holdfast.list(after text, prefix text, most integer) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$

@@ -1,4 +1,6 @@
--- What earlier versions had and this one has not: a routine with other parameters is another routine.
+-- Routines of earlier versions that this one does not have. A routine with other parameters is another
+-- routine. This file must run before promote.sql: promote() and let_in() keep their parameters and
+-- change their result, which CREATE OR REPLACE refuses.
 DROP FUNCTION IF EXISTS holdfast.run(jsonb, integer);
 DROP FUNCTION IF EXISTS holdfast.run_one(jsonb, integer);
 DROP FUNCTION IF EXISTS holdfast.carry_out(jsonb, timestamptz);

@@ -1,5 +1,6 @@
--- What an engine with session locks calls: as alone.sql, and why. A serialization failure would roll back rows
--- and not locks, and there is none at READ COMMITTED.
+-- The procedures that an engine with session locks calls. Each begins with COMMIT for the reason in
+-- procedures.sql. Besides, a serialization failure would roll back rows but not locks, and READ
+-- COMMITTED has no such failures.
 CREATE OR REPLACE PROCEDURE holdfast.call_advisory_run(
   ops jsonb, keep_ms bigint, my_session bigint, my_pid integer, INOUT answer jsonb)
 LANGUAGE plpgsql AS $$

@@ -1,5 +1,5 @@
--- What else may be asked from outside. The owner of the tables acts; whoever may call need not be
--- allowed to touch them.
+-- Other routines that are called from outside. They run with the rights of the tables' owner, so that
+-- callers need no rights on the tables.
 
 CREATE OR REPLACE FUNCTION holdfast.check_token(res text, is_shared boolean, asked bigint)
 RETURNS boolean
@@ -9,7 +9,8 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
     WHERE g.shared = is_shared AND NOT g.revoked AND g.expires_at > clock_timestamp())
 $$;
 
--- ShedLock's own clients neither see a claim of a transaction nor wait for one that checked its fence.
+-- ShedLock's own clients do not see a claim in a transaction, and do not wait for a transaction that
+-- checked its fence.
 CREATE OR REPLACE FUNCTION holdfast.refuse_shedlock() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF holdfast.holds() = 'shedlock' THEN
@@ -17,14 +18,15 @@ BEGIN
   END IF;
 END $$;
 
--- As check_token, and true until the transaction ends: the grant may expire meanwhile, and cannot be
--- succeeded. Renewals go on.
+-- Like check_token, but stays true until the transaction ends: the grant may expire meanwhile, but
+-- nobody can succeed it. Renewals continue.
 CREATE OR REPLACE FUNCTION holdfast.fence(res text, is_shared boolean, asked bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 BEGIN
   PERFORM holdfast.refuse_shedlock();
-  -- A snapshot shows grants as they were: what was renewed since looks expired, what was revoked looks good.
+  -- A snapshot shows outdated grants: a grant renewed since looks expired, a grant revoked since looks
+  -- valid.
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
     RAISE EXCEPTION USING ERRCODE = 'HF002', MESSAGE = 'a fence needs READ COMMITTED';
   END IF;
@@ -35,8 +37,8 @@ BEGIN
   RETURN FOUND;
 END $$;
 
--- Takes an exclusive claim for as long as the transaction lasts. Gives a token, or null where somebody
--- holds the resource or waits for it; then nothing stays locked, because its block is rolled back.
+-- Takes an exclusive claim until the transaction ends. Returns a token, or null if somebody holds the
+-- resource or waits for it. Then nothing stays locked, because the block is rolled back.
 CREATE OR REPLACE FUNCTION holdfast.claim_here(res text, wait_ms integer) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$

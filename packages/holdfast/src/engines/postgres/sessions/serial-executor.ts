@@ -1,5 +1,8 @@
-/** Work that must not overlap: each piece begins when the one before it has ended, however it ended. */
-export class OneByOne {
+/**
+ * Runs tasks that must not overlap. Each begins when the one before it has settled, even if it
+ * failed.
+ */
+export class SerialExecutor {
   #last: Promise<unknown> = Promise.resolve();
 
   run<T>(work: () => Promise<T>): Promise<T> {

@@ -9,9 +9,14 @@ import { root } from "./workspace.mjs";
  * signals and exit code are the program's own and nothing has to be passed on.
  */
 export async function runHere(program, args) {
-  await ensureInstalled();
-  await ensureBuilt();
+  await setUp();
   const path = join(root, program);
   process.argv = [process.execPath, path, ...args];
   await import(pathToFileURL(path).href);
+}
+
+/** Installs the packages and compiles the sources, where either is needed. */
+export async function setUp() {
+  await ensureInstalled();
+  await ensureBuilt();
 }

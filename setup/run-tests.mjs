@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { killAll, survivors } from "./leftovers.mjs";
 import { endOf } from "./progress.mjs";
-import { filesBelow, root, stateFolder, workspaces } from "./workspace.mjs";
+import { filesBelow, INTERNAL_CONDITION, root, stateFolder, workspaces } from "./workspace.mjs";
 
 const RUNNER = fileURLToPath(new URL("./test-runner.mjs", import.meta.url));
 const LONGEST = [
@@ -99,6 +99,8 @@ function testEnvironment(runId, folder) {
   const env = { ...process.env, HOLDFAST_TEST_RUN: runId, TMPDIR: folder };
   // npm and tsc would keep compiled code in the temporary folder, and that is not a leak.
   env.NODE_DISABLE_COMPILE_CACHE = "1";
+  // The simulator's tests import what users cannot.
+  env.NODE_OPTIONS = `${env.NODE_OPTIONS ?? ""} ${INTERNAL_CONDITION}`.trim();
   env.HOLDFAST_TEMPLATES = join(stateFolder, "templates");
   return env;
 }

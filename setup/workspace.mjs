@@ -7,6 +7,12 @@ export const root = fileURLToPath(new URL("..", import.meta.url)).replace(/[\\/]
 /** Stamps, locks and downloads of the set-up. Deleting it costs time and nothing else. */
 export const stateFolder = join(root, ".setup");
 
+/**
+ * The Node option that opens `holdfast/internal/…`, which the simulator imports. The published package
+ * has these subpaths under this condition only, so that no user imports them by accident.
+ */
+export const INTERNAL_CONDITION = "--conditions=holdfast-internal";
+
 /** The folders that package.json lists: the one list that everything here is driven by. */
 export function workspaces() {
   return readJson(join(root, "package.json")).workspaces;

@@ -3,7 +3,7 @@
 import { readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { type Manifest, readJson, root } from "./repo-files.js";
+import { type Manifest, publicEntries, readJson, root } from "./repo-files.js";
 
 export const API_RECORD = "docs/api.txt";
 
@@ -15,10 +15,9 @@ const DECLARATION =
   /^export (?:declare )?(?:abstract )?(?:type|interface|class|function|const|let|enum) (\w+)/gm;
 
 export async function publicApi(): Promise<string> {
-  const { exports = {} } = readJson<Manifest>("packages/holdfast/package.json");
+  const manifest = readJson<Manifest>("packages/holdfast/package.json");
   let text = HEADER;
-  for (const [subpath, target] of Object.entries(exports)) {
-    if (typeof target === "string") continue;
+  for (const [subpath, target] of publicEntries(manifest)) {
     const module: object = await import(pathToFileURL(join(LIBRARY, target.default)).href);
     const values = Object.keys(module).sort();
     const types = [...namesIn(join(LIBRARY, target.types))].filter((name) => !(name in module));

@@ -7,14 +7,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { unpackInto } from "./packed.js";
-import { type Manifest, readJson, root } from "./repo-files.js";
+import { type Manifest, publicEntries, readJson, root } from "./repo-files.js";
 
 const project = mkdtempSync(join(tmpdir(), "consumer-"));
-const subpaths = Object.entries(
-  readJson<Manifest>("packages/holdfast/package.json").exports ?? {},
-).flatMap(([subpath, target]) =>
-  typeof target === "object" ? [subpath.replace(".", "holdfast")] : [],
+const subpaths = publicEntries(readJson<Manifest>("packages/holdfast/package.json")).map(
+  ([subpath]) => subpath.replace(".", "holdfast"),
 );
+// The tests of this repository run under a condition that no user has.
+const env = { ...process.env, NODE_OPTIONS: "" };
 after(() => rmSync(project, { recursive: true }));
 layOut();
 
@@ -35,9 +35,21 @@ test("every subpath can be required and imported without peers", () => {
       const names = Object.keys(${load});
       if (names.length === 0) throw new Error(name + " exports nothing");
     } })();`;
-    execFileSync(process.execPath, ["--no-warnings", "-e", code], { cwd: project, stdio: "pipe" });
+    runNode(["--no-warnings", "-e", code]);
   }
 });
+
+test("a subpath for the simulator cannot be loaded without its condition", () => {
+  for (const load of ["require(name)", "await import(name)"]) {
+    const code = `(async () => { const name = "holdfast/internal/quorum"; ${load}; })();`;
+    assert.throws(() => runNode(["--no-warnings", "-e", code]), /ERR_PACKAGE_PATH_NOT_EXPORTED/);
+    runNode(["--no-warnings", "--conditions=holdfast-internal", "-e", code]);
+  }
+});
+
+function runNode(args: readonly string[]): void {
+  execFileSync(process.execPath, args, { cwd: project, env, stdio: "pipe" });
+}
 
 function layOut(): void {
   unpackInto(join(project, "node_modules/holdfast"), "packages/holdfast");

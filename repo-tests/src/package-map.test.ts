@@ -6,6 +6,7 @@ import { test } from "node:test";
 import {
   LIBRARY,
   type Manifest,
+  publicEntries,
   read,
   readJson,
   root,
@@ -18,11 +19,26 @@ const library = readJson<Manifest>("packages/holdfast/package.json");
 
 test("every target of the exports map exists, types first", () => {
   for (const [subpath, target] of Object.entries(library.exports ?? {})) {
-    if (typeof target === "object") assert.deepEqual(Object.keys(target), ["types", "default"]);
-    for (const file of typeof target === "string" ? [target] : Object.values(target)) {
+    const entry =
+      typeof target === "object" && "holdfast-internal" in target
+        ? target["holdfast-internal"]
+        : target;
+    if (typeof entry === "object") assert.deepEqual(Object.keys(entry), ["types", "default"]);
+    for (const file of typeof entry === "string" ? [entry] : Object.values(entry)) {
       assert.ok(existsSync(join(root, "packages/holdfast", file)), `${subpath} names ${file}`);
     }
   }
+});
+
+test("a subpath is internal exactly if its name says so", () => {
+  const isInternal = (subpath: string) => subpath.startsWith("./internal/");
+  const entries = publicEntries(library).map(([subpath]) => subpath);
+  assert.deepEqual(entries.filter(isInternal), []);
+  const others = Object.keys(library.exports ?? {}).filter((path) => !entries.includes(path));
+  assert.deepEqual(
+    others.filter((path) => !isInternal(path)),
+    ["./package.json"],
+  );
 });
 
 test("the library's peers are the packages that it imports, and all are optional", () => {

@@ -39,14 +39,32 @@ export function readJson<T>(path: string): T {
   return JSON.parse(read(path)) as T;
 }
 
+/** What one subpath of a package leads to. */
+export interface Entry {
+  readonly types: string;
+  readonly default: string;
+}
+
+/** A subpath for other packages of this repository: it exists only under a condition of ours. */
+export interface InternalEntry {
+  readonly "holdfast-internal": Entry;
+}
+
 export interface Manifest {
   readonly name: string;
   readonly private?: boolean;
   readonly workspaces?: readonly string[];
-  readonly exports?: Readonly<Record<string, string | { types: string; default: string }>>;
+  readonly exports?: Readonly<Record<string, string | Entry | InternalEntry>>;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
   readonly peerDependenciesMeta?: Readonly<Record<string, { optional?: boolean }>>;
+}
+
+/** The subpaths of a package that a user can import, without "./package.json". */
+export function publicEntries({ exports = {} }: Manifest): [subpath: string, entry: Entry][] {
+  return Object.entries(exports).flatMap(([subpath, entry]): [string, Entry][] =>
+    typeof entry === "object" && "default" in entry ? [[subpath, entry]] : [],
+  );
 }
 
 /** The folders that package.json lists as workspaces. */

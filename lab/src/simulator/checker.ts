@@ -1,4 +1,4 @@
-import type { AcquireRequest, NodeAnswer, NodeRequest } from "holdfast/quorum/core";
+import type { AcquireRequest, NodeAnswer, NodeRequest } from "holdfast/internal/quorum";
 import type { Room } from "./node-memory.js";
 
 export interface SimulatedLease {

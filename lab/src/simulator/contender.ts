@@ -4,7 +4,7 @@ import {
   Quorum,
   type QuorumNode,
   type QuorumTerms,
-} from "holdfast/quorum/core";
+} from "holdfast/internal/quorum";
 import type { Checker } from "./checker.js";
 import { type Holder, Holding } from "./holding.js";
 import { oversee } from "./oversight.js";

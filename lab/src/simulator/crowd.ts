@@ -4,7 +4,7 @@ import {
   type QuorumNode,
   type ResolvedQuorum,
   resolveQuorum,
-} from "holdfast/quorum/core";
+} from "holdfast/internal/quorum";
 import { Random } from "./random.js";
 import { SimulatedNode } from "./simulated-node.js";
 import { World } from "./world.js";

@@ -1,7 +1,12 @@
 // More claims than a client remembers: nodes that never answer keep all of them under way.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type AcquireRequest, Quorum, type QuorumNode, resolveQuorum } from "holdfast/quorum/core";
+import {
+  type AcquireRequest,
+  Quorum,
+  type QuorumNode,
+  resolveQuorum,
+} from "holdfast/internal/quorum";
 import { World } from "./world.js";
 
 const MORE_THAN_REMEMBERED = 10_500;

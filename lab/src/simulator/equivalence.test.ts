@@ -10,7 +10,7 @@ import {
   RedisNode,
   resolveQuorum,
   seamOf,
-} from "holdfast/quorum/core";
+} from "holdfast/internal/quorum";
 import { Redis } from "ioredis";
 import { Random } from "./random.js";
 import { SimulatedNode } from "./simulated-node.js";

@@ -1,4 +1,4 @@
-import type { RenewOutcome, RenewWish } from "holdfast/quorum/core";
+import type { RenewOutcome, RenewWish } from "holdfast/internal/quorum";
 import { Belief } from "./belief.js";
 import type { Checker, SimulatedLease } from "./checker.js";
 import type { Plan } from "./plan.js";

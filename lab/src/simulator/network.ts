@@ -4,7 +4,7 @@ import type {
   NodeFailure,
   NodeRequest,
   QuorumNode,
-} from "holdfast/quorum/core";
+} from "holdfast/internal/quorum";
 import type { Checker } from "./checker.js";
 import type { Plan } from "./plan.js";
 import type { Random } from "./random.js";

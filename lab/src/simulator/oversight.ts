@@ -1,4 +1,4 @@
-import { type NodeAnswer, type NodeHolder, poll, type Quorum } from "holdfast/quorum/core";
+import { type NodeAnswer, type NodeHolder, poll, type Quorum } from "holdfast/internal/quorum";
 import type { Checker } from "./checker.js";
 
 /** As long as a call has by default. */

@@ -1,4 +1,4 @@
-import type { QuorumClock } from "holdfast/quorum/core";
+import type { QuorumClock } from "holdfast/internal/quorum";
 import type { Receiver } from "./network.js";
 import type { Random } from "./random.js";
 import type { Happening, World } from "./world.js";

@@ -1,4 +1,4 @@
-import { Quorum, type ResolvedQuorum, resolveQuorum } from "holdfast/quorum/core";
+import { Quorum, type ResolvedQuorum, resolveQuorum } from "holdfast/internal/quorum";
 import { Checker } from "./checker.js";
 import { Contender, type ContenderFlaws } from "./contender.js";
 import { Wire } from "./network.js";

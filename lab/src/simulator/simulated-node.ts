@@ -5,7 +5,7 @@ import type {
   NodeRequest,
   ReleaseRequest,
   RenewRequest,
-} from "holdfast/quorum/core";
+} from "holdfast/internal/quorum";
 import { firstInLine, standInLine } from "./node-line.js";
 import { Memory, type Record, type Room } from "./node-memory.js";
 

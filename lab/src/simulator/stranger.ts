@@ -1,4 +1,4 @@
-import type { Quorum, ResolvedQuorum } from "holdfast/quorum/core";
+import type { Quorum, ResolvedQuorum } from "holdfast/internal/quorum";
 import type { Checker } from "./checker.js";
 import { Wire } from "./network.js";
 import type { Plan } from "./plan.js";

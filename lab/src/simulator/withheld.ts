@@ -1,4 +1,4 @@
-import type { QuorumNode } from "holdfast/quorum/core";
+import type { QuorumNode } from "holdfast/internal/quorum";
 
 /** A client that gives back only where it knows that it was accepted. Wrong on purpose. */
 export function withheld(node: QuorumNode): QuorumNode {

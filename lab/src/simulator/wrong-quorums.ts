@@ -1,4 +1,4 @@
-import { Quorum } from "holdfast/quorum/core";
+import { Quorum } from "holdfast/internal/quorum";
 
 type TakeBack = Parameters<Quorum["takeBack"]>;
 

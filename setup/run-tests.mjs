@@ -4,11 +4,11 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { killAll, survivors } from "./leftovers.mjs";
 import { endOf } from "./progress.mjs";
+import { killAll, survivors } from "./testing/leftovers.mjs";
 import { filesBelow, INTERNAL_CONDITION, root, stateFolder, workspaces } from "./workspace.mjs";
 
-const RUNNER = fileURLToPath(new URL("./test-runner.mjs", import.meta.url));
+const RUNNER = fileURLToPath(new URL("./testing/test-runner.mjs", import.meta.url));
 const LONGEST = [
   "simulator/simulator",
   "simulator/mutants",

@@ -1,6 +1,6 @@
 import { instant } from "./instant.js";
 import { unpack } from "./section-log.js";
-import type { Worker } from "./worker-process.js";
+import type { Worker } from "./worker/worker-process.js";
 
 /** The time of one cycle while so many loops of a worker acquire and release, each a resource of its own. */
 export async function cycleMs(worker: Worker, waiters: number, forMs: number): Promise<number> {

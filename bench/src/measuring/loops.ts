@@ -3,7 +3,7 @@ import { instant } from "./instant.js";
 import { type Section, unpack } from "./section-log.js";
 import { jain } from "./statistics.js";
 import { stolenMs } from "./steal.js";
-import type { Worker } from "./worker-process.js";
+import type { Worker } from "./worker/worker-process.js";
 
 // By then every worker has its order.
 const START_MS = 5;

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Contender, Content, Ground, Place, Suite } from "./suite.js";
-import { Worker } from "./worker-process.js";
+import { Worker } from "./worker/worker-process.js";
 
 const TTL_MS = 30_000;
 const IDLE_MS = 3_600_000;

@@ -1,5 +1,5 @@
-import type { ContendOrder, ContendReport } from "./contend.js";
 import type { Stage } from "./stage.js";
+import type { ContendOrder, ContendReport } from "./worker/contend.js";
 
 /** Whether something works inside one process only, or between all processes of the host. */
 export type Reach = "process" | "host";

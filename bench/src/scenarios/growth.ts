@@ -3,7 +3,7 @@ import { instant, pause } from "../measuring/instant.js";
 import type { Stage } from "../measuring/stage.js";
 import { median } from "../measuring/statistics.js";
 import type { Measures, Scenario } from "../measuring/suite.js";
-import type { Worker } from "../measuring/worker-process.js";
+import type { Worker } from "../measuring/worker/worker-process.js";
 
 const LEVELS = [1, 1_000, 100_000, 1_000_000] as const;
 const TTL_MS = 6 * 3_600_000;

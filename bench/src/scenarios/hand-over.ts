@@ -5,7 +5,7 @@ import type { Section } from "../measuring/section-log.js";
 import type { Stage } from "../measuring/stage.js";
 import { percentile } from "../measuring/statistics.js";
 import type { Measures, Runner, SlicedScenario } from "../measuring/suite.js";
-import type { Worker } from "../measuring/worker-process.js";
+import type { Worker } from "../measuring/worker/worker-process.js";
 import { RESOURCE } from "../suites/terms.js";
 
 const MAX_HAND_OVERS = 2_000;

@@ -1,7 +1,7 @@
-import { resourceName } from "../measuring/holdings.js";
 import { pause } from "../measuring/instant.js";
 import type { Stage } from "../measuring/stage.js";
 import type { Column, Measures, Scenario } from "../measuring/suite.js";
+import { resourceName } from "../measuring/worker/holdings.js";
 
 const LEASES = 10_000;
 const TTL_MS = 10_000;

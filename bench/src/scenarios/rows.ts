@@ -2,7 +2,7 @@ import { cycleMs } from "../measuring/cycle.js";
 import { pause } from "../measuring/instant.js";
 import { median } from "../measuring/statistics.js";
 import type { Scenario } from "../measuring/suite.js";
-import type { Worker } from "../measuring/worker-process.js";
+import type { Worker } from "../measuring/worker/worker-process.js";
 
 const MOST = 100_000;
 const PAIRS = 9;

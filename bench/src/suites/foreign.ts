@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import type { ContendOrder, ContendReport } from "../measuring/contend.js";
 import { SectionLog } from "../measuring/section-log.js";
 import type { Release, Subject } from "../measuring/suite.js";
+import type { ContendOrder, ContendReport } from "../measuring/worker/contend.js";
 
 const NS_A_MS = 1e6;
 const LAST_WORDS = 2_000;

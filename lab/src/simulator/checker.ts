@@ -1,5 +1,5 @@
 import type { AcquireRequest, NodeAnswer, NodeRequest } from "holdfast/internal/quorum";
-import type { Room } from "./node-memory.js";
+import type { Room } from "./nodes/node-memory.js";
 
 export interface SimulatedLease {
   readonly client: number;

@@ -1,15 +1,15 @@
 import { Quorum, type ResolvedQuorum, resolveQuorum } from "holdfast/internal/quorum";
 import { Checker } from "./checker.js";
-import { Contender, type ContenderFlaws } from "./contender.js";
-import { Wire } from "./network.js";
+import { Contender, type ContenderFlaws } from "./clients/contender.js";
+import { Stranger } from "./clients/stranger.js";
+import { withheld } from "./clients/withheld.js";
+import { wrongQuorums } from "./clients/wrong-quorums.js";
+import { Wire } from "./nodes/network.js";
+import type { NodeFlaws } from "./nodes/simulated-node.js";
+import { Site } from "./nodes/site.js";
 import type { Plan } from "./plan.js";
 import { Random } from "./random.js";
-import type { NodeFlaws } from "./simulated-node.js";
-import { Site } from "./site.js";
-import { Stranger } from "./stranger.js";
-import { withheld } from "./withheld.js";
 import { World } from "./world.js";
-import { wrongQuorums } from "./wrong-quorums.js";
 
 /** Enough for everybody's turn after the longest quarantine; who has not finished by then is stuck. */
 const MOST_MS = 60_000;

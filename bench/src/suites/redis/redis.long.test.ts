@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Redis } from "ioredis";
-import { resourceName } from "../../measuring/holdings.js";
 import { pause } from "../../measuring/instant.js";
 import { Stage } from "../../measuring/stage.js";
+import { resourceName } from "../../measuring/worker/holdings.js";
 import { BLINK, checkScenarios, inTurns } from "../../test/suite.fixture.js";
 import { RESOURCE } from "../terms.js";
 import { suite } from "./index.js";

@@ -6,8 +6,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { type Manifest, publicEntries, readJson, root } from "../repo-files.js";
 import { unpackInto } from "./packed.js";
-import { type Manifest, publicEntries, readJson, root } from "./repo-files.js";
 
 const project = mkdtempSync(join(tmpdir(), "consumer-"));
 const subpaths = publicEntries(readJson<Manifest>("packages/holdfast/package.json")).map(

@@ -1,8 +1,8 @@
 // The table in docs/compatibility.md. Rows that were not run again stay as they are.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { VERSIONS } from "./compat-servers.mjs";
-import { root } from "./workspace.mjs";
+import { root } from "../workspace.mjs";
+import { VERSIONS } from "./servers.mjs";
 
 const PAGE = join(root, "docs/compatibility.md");
 const MARKED = /(<!-- compatibility[^>]*-->\n)([\s\S]*?)(<!-- \/compatibility -->)/;

@@ -4,9 +4,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, normalize } from "node:path";
 import { after, test } from "node:test";
-import { relativeLinks } from "./links.js";
+import { relativeLinks } from "../links.js";
+import { LIBRARY, read, shippedSources } from "../repo-files.js";
 import { unpackInto } from "./packed.js";
-import { LIBRARY, read, shippedSources } from "./repo-files.js";
 
 const PACKAGES = {
   "packages/holdfast": ["CHANGELOG.md", "LICENSE", "README.md", "README.zh-CN.md"],

@@ -5,11 +5,11 @@ import type {
   NodeRequest,
   QuorumNode,
 } from "holdfast/internal/quorum";
-import type { Checker } from "./checker.js";
-import type { Plan } from "./plan.js";
-import type { Random } from "./random.js";
+import type { Checker } from "../checker.js";
+import type { Plan } from "../plan.js";
+import type { Random } from "../random.js";
+import type { World } from "../world.js";
 import type { Site } from "./site.js";
-import type { World } from "./world.js";
 
 /** Where answers arrive: a client, which may be paused or dead. */
 export interface Receiver {

@@ -1,7 +1,7 @@
 import type { QuorumClock } from "holdfast/internal/quorum";
-import type { Receiver } from "./network.js";
-import type { Random } from "./random.js";
-import type { Happening, World } from "./world.js";
+import type { Receiver } from "../nodes/network.js";
+import type { Random } from "../random.js";
+import type { Happening, World } from "../world.js";
 
 /** A process with a clock of its own, which may be paused and may die. */
 export class Process implements Receiver, QuorumClock {

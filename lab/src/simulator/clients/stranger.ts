@@ -1,11 +1,11 @@
 import type { Quorum, ResolvedQuorum } from "holdfast/internal/quorum";
-import type { Checker } from "./checker.js";
-import { Wire } from "./network.js";
-import type { Plan } from "./plan.js";
+import type { Checker } from "../checker.js";
+import { Wire } from "../nodes/network.js";
+import type { Site } from "../nodes/site.js";
+import type { Plan } from "../plan.js";
+import type { Random } from "../random.js";
+import type { World } from "../world.js";
 import { Process } from "./process.js";
-import type { Random } from "./random.js";
-import type { Site } from "./site.js";
-import type { World } from "./world.js";
 
 const UNTIL_MS = 3_000;
 

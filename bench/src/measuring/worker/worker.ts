@@ -1,8 +1,8 @@
+import { cpuMs, instant } from "../instant.js";
+import type { Place, Release, Subject, Suite } from "../suite.js";
 import { type ContendOrder, type ContendReport, contend } from "./contend.js";
 import { type Crowd, type CrowdReport, drain, gather } from "./crowd.js";
 import { Holdings } from "./holdings.js";
-import { cpuMs, instant } from "./instant.js";
-import type { Place, Release, Subject, Suite } from "./suite.js";
 
 /** What a worker process can be asked to do. Each verb takes one value and answers with one. */
 export interface Verbs {

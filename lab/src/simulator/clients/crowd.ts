@@ -5,9 +5,9 @@ import {
   type ResolvedQuorum,
   resolveQuorum,
 } from "holdfast/internal/quorum";
-import { Random } from "./random.js";
-import { SimulatedNode } from "./simulated-node.js";
-import { World } from "./world.js";
+import { SimulatedNode } from "../nodes/simulated-node.js";
+import { Random } from "../random.js";
+import { World } from "../world.js";
 
 export interface CrowdPlan {
   readonly seed: number;

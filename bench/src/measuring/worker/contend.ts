@@ -1,7 +1,7 @@
-import { insist } from "../suites/gave-up.js";
-import { cpuMs, instant, pause } from "./instant.js";
-import { SectionLog } from "./section-log.js";
-import type { Subject } from "./suite.js";
+import { insist } from "../../suites/gave-up.js";
+import { cpuMs, instant, pause } from "../instant.js";
+import { SectionLog } from "../section-log.js";
+import type { Subject } from "../suite.js";
 
 export interface ContendOrder {
   readonly waiters: number;

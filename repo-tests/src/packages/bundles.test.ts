@@ -13,8 +13,8 @@ import { nodeResolve } from "@rollup/plugin-node-resolve";
 import { build } from "esbuild";
 import { rollup } from "rollup";
 import webpack from "webpack";
+import { read, root } from "../repo-files.js";
 import { unpackInto } from "./packed.js";
-import { read, root } from "./repo-files.js";
 
 const PAGE = "docs/bundling.md";
 const TOLERANCE = 0.1;

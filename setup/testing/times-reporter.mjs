@@ -1,6 +1,6 @@
 // A reporter of node --test: at the end, the test files that took longest.
 import { relative } from "node:path";
-import { root } from "./workspace.mjs";
+import { root } from "../workspace.mjs";
 
 const SHOWN = 20;
 

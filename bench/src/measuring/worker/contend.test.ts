@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { instant } from "../instant.js";
 import { contend } from "./contend.js";
-import { instant } from "./instant.js";
 
 test("one section in sixteen lasts a turn, also where many are let in at once", async () => {
   let turn = 0;

@@ -7,7 +7,7 @@ import {
   resolveImport,
   shippedSources,
   workspaces,
-} from "./repo-files.js";
+} from "../repo-files.js";
 import { type Import, importsOf } from "./source-text.js";
 
 interface Edge extends Import {

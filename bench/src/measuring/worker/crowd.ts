@@ -1,8 +1,8 @@
-import { insist } from "../suites/gave-up.js";
+import { insist } from "../../suites/gave-up.js";
+import { instant, pause } from "../instant.js";
+import { SectionLog } from "../section-log.js";
+import type { Subject } from "../suite.js";
 import { resourceName } from "./holdings.js";
-import { instant, pause } from "./instant.js";
-import { SectionLog } from "./section-log.js";
-import type { Subject } from "./suite.js";
 
 /** Waiters that stand behind one holder, or each behind its own, and want one section each. */
 export interface Crowd {

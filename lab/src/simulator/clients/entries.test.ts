@@ -7,7 +7,7 @@ import {
   type QuorumNode,
   resolveQuorum,
 } from "holdfast/internal/quorum";
-import { World } from "./world.js";
+import { World } from "../world.js";
 
 const MORE_THAN_REMEMBERED = 10_500;
 const PATIENCE_MS = 1_000;

@@ -5,13 +5,13 @@ import {
   type QuorumNode,
   type QuorumTerms,
 } from "holdfast/internal/quorum";
-import type { Checker } from "./checker.js";
+import type { Checker } from "../checker.js";
+import type { Plan } from "../plan.js";
+import type { Random } from "../random.js";
+import type { World } from "../world.js";
 import { type Holder, Holding } from "./holding.js";
 import { oversee } from "./oversight.js";
-import type { Plan } from "./plan.js";
 import { Process } from "./process.js";
-import type { Random } from "./random.js";
-import type { World } from "./world.js";
 import { wrongQuorums } from "./wrong-quorums.js";
 
 const TOMBSTONE_MS = 10_000;

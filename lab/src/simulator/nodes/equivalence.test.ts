@@ -12,7 +12,7 @@ import {
   seamOf,
 } from "holdfast/internal/quorum";
 import { Redis } from "ioredis";
-import { Random } from "./random.js";
+import { Random } from "../random.js";
 import { SimulatedNode } from "./simulated-node.js";
 
 const SEQUENCES = 60;

@@ -1,8 +1,8 @@
+import type { Fault, Plan } from "../plan.js";
+import type { Random } from "../random.js";
+import type { World } from "../world.js";
 import { Memory } from "./node-memory.js";
-import type { Fault, Plan } from "./plan.js";
-import type { Random } from "./random.js";
 import { type NodeFlaws, type NodeTerms, SimulatedNode } from "./simulated-node.js";
-import type { World } from "./world.js";
 
 /** Far enough from 0 that no counter is mistaken for a time. */
 const EPOCH_MS = 1_000_000;

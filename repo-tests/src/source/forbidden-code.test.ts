@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LIBRARY, read, repoFiles, shippedSources } from "./repo-files.js";
+import { LIBRARY, read, repoFiles, shippedSources } from "../repo-files.js";
 import { importsOf, lineAt, parse } from "./source-text.js";
 
 const TIME = [

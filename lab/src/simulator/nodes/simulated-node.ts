@@ -6,8 +6,8 @@ import type {
   ReleaseRequest,
   RenewRequest,
 } from "holdfast/internal/quorum";
-import { firstInLine, standInLine } from "./node-line.js";
 import { Memory, type Record, type Room } from "./node-memory.js";
+import { firstInLine, standInLine } from "./node-queue.js";
 
 export interface NodeTerms {
   /** What clients must agree on; "" asks for no certificate. */

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { root } from "./repo-files.js";
+import { root } from "../repo-files.js";
 
 /** Packs a package of ours and unpacks it there; gives its files, sorted. */
 export function unpackInto(target: string, packageFolder: string): string[] {

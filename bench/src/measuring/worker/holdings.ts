@@ -1,5 +1,5 @@
-import { instant } from "./instant.js";
-import type { Release, Subject } from "./suite.js";
+import { instant } from "../instant.js";
+import type { Release, Subject } from "../suite.js";
 
 // Enough that the backend is busy, few enough that nobody's deadline passes in a queue of our making.
 const AT_ONCE = 256;

@@ -1,5 +1,5 @@
 import { type NodeAnswer, type NodeHolder, poll, type Quorum } from "holdfast/internal/quorum";
-import type { Checker } from "./checker.js";
+import type { Checker } from "../checker.js";
 
 /** As long as a call has by default. */
 const PATIENCE_MS = 5_000;

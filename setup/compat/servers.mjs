@@ -14,9 +14,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { excerpt, runQuietly } from "./progress.mjs";
-import { SetupError } from "./script.mjs";
-import { stateFolder } from "./workspace.mjs";
+import { excerpt, runQuietly } from "../progress.mjs";
+import { SetupError } from "../script.mjs";
+import { stateFolder } from "../workspace.mjs";
 
 const TIMEOUT_MS = 20 * 60_000;
 

@@ -1,9 +1,9 @@
 import type { RenewOutcome, RenewWish } from "holdfast/internal/quorum";
+import type { Checker, SimulatedLease } from "../checker.js";
+import type { Plan } from "../plan.js";
+import type { Random } from "../random.js";
 import { Belief } from "./belief.js";
-import type { Checker, SimulatedLease } from "./checker.js";
-import type { Plan } from "./plan.js";
 import type { Process } from "./process.js";
-import type { Random } from "./random.js";
 
 /** What a grant needs to know of its holder, and whom it is told to when it is over. */
 export interface Holder {

@@ -12,8 +12,8 @@ import {
   root,
   shippedSources,
   workspaces,
-} from "./repo-files.js";
-import { importsOf } from "./source-text.js";
+} from "../repo-files.js";
+import { importsOf } from "../source/source-text.js";
 
 const library = readJson<Manifest>("packages/holdfast/package.json");
 

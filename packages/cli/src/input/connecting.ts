@@ -7,10 +7,10 @@ const [SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS] = [50, 2_000];
 // A timer that is set for longer fires at once, and no try takes so long.
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-export interface Patience {
+export interface ConnectLimits {
   readonly waitMs: number;
   /** Hears why there is no connection yet, whenever that changes. */
-  readonly onTrouble: (why: string) => void;
+  readonly onFailure: (why: string) => void;
   /** Ends the waiting; then there are no locks. */
   readonly signal: AbortSignal;
 }
@@ -23,12 +23,12 @@ export interface Patience {
 export async function connectPatiently(
   url: string,
   options: NonNullable<Parameters<typeof connect>[1]>,
-  { waitMs, onTrouble, signal }: Patience,
+  { waitMs, onFailure, signal }: ConnectLimits,
 ): Promise<Locks | null> {
   const limitMs = Math.max(waitMs, SHORTEST_MS);
   const startedAt = performance.now();
   const leftMs = () => limitMs - (performance.now() - startedAt);
-  using heard = new LastTrouble();
+  using heard = new LastFailure();
   let [told, pauseMs] = ["", SHORTEST_PAUSE_MS];
   for (;;) {
     const connecting = connect(url, options);
@@ -41,7 +41,7 @@ export async function connectPatiently(
       pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS, leftMs() / 2);
       const isLast = waitMs === 0 || pauseMs < SHORTEST_PAUSE_MS;
       if (!(error instanceof EngineError) || !mayComeYet(error) || isLast) throw error;
-      if (error.message !== told) onTrouble(error.message);
+      if (error.message !== told) onFailure(error.message);
       told = error.message;
     }
     await sleep(pauseMs, undefined, { signal }).catch(() => {});
@@ -103,7 +103,7 @@ function placeOf(url: string): string {
 }
 
 /** What kept a client from connecting while it goes on trying: it tells nobody but who listens. */
-class LastTrouble {
+class LastFailure {
   last: Error | null = null;
   readonly #listen = (message: unknown) => {
     const { during, error } = message as Events["failed"];

@@ -1,7 +1,7 @@
 import { EngineError, type FailureReason, HoldfastError } from "holdfast";
 import { exitCodeOf, explain } from "../exit-codes.js";
 import { jsonLine } from "./printable.js";
-import { withoutSecrets } from "./redact.js";
+import { redact } from "./redact.js";
 
 export interface Failure {
   readonly message: string;
@@ -15,7 +15,7 @@ export interface Failure {
 export function failureOf(error: unknown, url = ""): Failure {
   const code = error instanceof HoldfastError ? error.code : "DEFECT";
   const reason = error instanceof EngineError ? { reason: error.reason } : {};
-  const message = withoutSecrets(explain(error), url);
+  const message = redact(explain(error), url);
   return { message, code, ...reason, exitCode: exitCodeOf(error) };
 }
 

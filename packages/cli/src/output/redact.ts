@@ -4,7 +4,7 @@ const MASK = "***";
  * A message without the password of the URL, wherever in it the password turns up. The library
  * keeps them out of its own messages; this is for what clients of backends put into theirs.
  */
-export function withoutSecrets(message: string, url: string): string {
+export function redact(message: string, url: string): string {
   // A URL whose "://" is misspelt has a password all the same.
   const authority = /^(?!sqlite:)(?:[^:/@]+:?\/+)?(.*)@/s.exec(url)?.[1] ?? "";
   const parameters = /[?&](?:password|secret|token)=([^&#]+)/gi;

@@ -3,7 +3,7 @@ import type { Failure } from "./failure.js";
 import { jsonLine } from "./printable.js";
 
 /** Says on stderr what happens around the command. Its stdout is never touched. */
-export interface Narrator {
+export interface Reporter {
   waiting(view: ResourceView, waitedMs: number): void;
   acquired(lease: Lease, waitedMs: number): void;
   lost(error: LeaseLostError, killInMs: number): void;
@@ -22,7 +22,7 @@ export interface Released {
 }
 
 /** One JSON object a line; tokens are decimal strings, since JSON's numbers end at 53 bits. */
-export class JsonNarrator implements Narrator {
+export class JsonReporter implements Reporter {
   #lastHolders = "";
 
   waiting(view: ResourceView, waitedMs: number): void {

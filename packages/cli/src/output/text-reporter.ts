@@ -1,12 +1,12 @@
 import type { Lease, LeaseLostError, ResourceView } from "holdfast";
 import { showDuration } from "../input/duration.js";
 import { printable } from "./printable.js";
-import type { Narrator, Released } from "./reporter.js";
+import type { Released, Reporter } from "./reporter.js";
 
 const ERASE_LINE = "\r\x1b[2K";
 
 /** Sentences for people: one line that is updated on a terminal, a line per change elsewhere. */
-export class TextNarrator implements Narrator {
+export class TextReporter implements Reporter {
   readonly #label: string;
   readonly #quiet: boolean;
   readonly #live = process.stderr.isTTY === true;
@@ -15,7 +15,7 @@ export class TextNarrator implements Narrator {
   #lossTold = false;
   #lineOpen = false;
 
-  /** The label finds our own place in the line. */
+  /** The label finds our own place in the queue. */
   constructor(label: string, quiet: boolean) {
     this.#label = label;
     this.#quiet = quiet;
@@ -95,11 +95,11 @@ function whom({ resource, holders, waiters, closedMs }: ResourceView, label: str
       : closedMs > 0
         ? `closed by its lock-delay for ${showDuration(closedMs)} more`
         : "nobody holds it";
-  // A label chosen by hand may stand in the line more than once; then our place is not known.
+  // A label chosen by hand may be in the queue more than once. Then our place is not known.
   const own = waiters.filter((waiter) => waiter.label === label);
   const before = own.length === 1 ? own[0]!.position : 0;
-  const line = before > 0 ? `, ${before} in line before us` : "";
-  return who + line + (startedByHolder(resource, holders) ? OWN_PARENT : "");
+  const place = before > 0 ? `, ${before} before us in the queue` : "";
+  return who + place + (startedByHolder(resource, holders) ? OWN_PARENT : "");
 }
 
 const OWN_PARENT = "; that run started this one, so each waits for the other";

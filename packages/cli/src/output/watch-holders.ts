@@ -1,5 +1,5 @@
 import type { Locks } from "holdfast";
-import type { Narrator } from "./reporter.js";
+import type { Reporter } from "./reporter.js";
 
 // Shorter waits are nobody's concern, and telling of them would flicker.
 const FIRST_LOOK_MS = 500;
@@ -10,14 +10,14 @@ export function watchHolders(
   locks: Locks,
   resource: string,
   startedAt: number,
-  narrator: Narrator,
+  reporter: Reporter,
 ): () => void {
   let stopped = false;
   let timer = setTimeout(look, FIRST_LOOK_MS);
   async function look(): Promise<void> {
     try {
       const view = await locks.inspect(resource);
-      if (!stopped) narrator.waiting(view, performance.now() - startedAt);
+      if (!stopped) reporter.waiting(view, performance.now() - startedAt);
     } catch {
       // Whether the engine answers is for the acquire to say; this is only for people.
     }

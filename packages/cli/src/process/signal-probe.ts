@@ -15,13 +15,13 @@ const SCRIPT = "ulimit -c 0; exec cat";
  * `kill -INT` of us alone must be passed on. The sender's address is not to be had here, so an idle
  * process stands in the same group: what it died of went to everybody.
  */
-export class Witness {
+export class SignalProbe {
   #process = start();
 
-  async saw(signal: NodeJS.Signals): Promise<boolean> {
+  async received(signal: NodeJS.Signals): Promise<boolean> {
     await sleep(SETTLE_MS);
     const { process: before, ended } = this.#process;
-    // The next signal may follow at once, and needs a witness that is alive.
+    // The next signal may follow at once, and needs a probe that is alive.
     this.#process = start();
     // The first deadly signal decides what a process died of, so ours changes nothing that was.
     before.kill("SIGKILL");
@@ -30,7 +30,7 @@ export class Witness {
     return end === signal;
   }
 
-  async dismiss(): Promise<void> {
+  async stop(): Promise<void> {
     this.#process.process.kill("SIGKILL");
     await this.#process.ended;
   }
@@ -39,11 +39,11 @@ export class Witness {
 type End = NodeJS.Signals | "never-started" | null;
 
 function start(): { readonly process: ChildProcess; readonly ended: Promise<End> } {
-  const witness = spawn("/bin/sh", ["-c", SCRIPT], { stdio: ["pipe", "ignore", "ignore"] });
-  witness.stdin?.on("error", () => {});
+  const probe = spawn("/bin/sh", ["-c", SCRIPT], { stdio: ["pipe", "ignore", "ignore"] });
+  probe.stdin?.on("error", () => {});
   const ended = new Promise<End>((resolve) => {
-    witness.once("error", () => resolve("never-started"));
-    witness.once("exit", (_, signal) => resolve(signal));
+    probe.once("error", () => resolve("never-started"));
+    probe.once("exit", (_, signal) => resolve(signal));
   });
-  return { process: witness, ended };
+  return { process: probe, ended };
 }

@@ -35,7 +35,7 @@ test("a run behind others says how many stand before it; --json and --quiet keep
   assert.deepEqual(holder, { label: "the test", token: String(held.token), mode: "exclusive" });
   const quiet = start(["-q"]);
   const text = start([]);
-  await text.until("stderr", /[12] in line before us/);
+  await text.until("stderr", /[12] before us in the queue/);
   await held.release();
   for (const running of [json, quiet, text]) assert.equal((await finish(running)).code, 0);
   assert.equal(quiet.stderr, "");

@@ -1,5 +1,5 @@
 import type { AcquireRequest, NodeAnswer, NodeRequest } from "holdfast/internal/quorum";
-import type { Room } from "./nodes/node-memory.js";
+import type { ResourceState } from "./nodes/node-memory.js";
 
 export interface SimulatedLease {
   readonly client: number;
@@ -17,7 +17,7 @@ export interface SimulatedLease {
 }
 
 /** What was granted of one resource. */
-class Ledger {
+class GrantHistory {
   readonly leases: SimulatedLease[] = [];
   /** First tokens of exclusive leases, and whose they are. */
   readonly exclusive = new Map<number, string>();
@@ -31,7 +31,7 @@ class Ledger {
 /** Sees all leases at once, as nobody in the world can. */
 export class Checker {
   readonly #exclusion: boolean;
-  readonly #ledgers = new Map<string, Ledger>();
+  readonly #histories = new Map<string, GrantHistory>();
   /** By node and id: a tombstone was left, so nothing of that id may be accepted there any more. */
   readonly #graves = new Set<string>();
   grants = 0;
@@ -46,22 +46,27 @@ export class Checker {
 
   granted(lease: SimulatedLease, now: number): void {
     this.grants++;
-    const ledger = this.#of(lease.resource);
-    this.#expectAlone(ledger, lease, now);
-    const { highest, highestShared } = ledger;
+    const history = this.#of(lease.resource);
+    this.#expectAlone(history, lease, now);
+    const { highest, highestShared } = history;
     const least = lease.mode === "x" ? Math.max(highest, highestShared) : highest;
     if (lease.fence <= least) {
       this.fail(`token ${lease.fence} was granted to client ${lease.client} after ${least}`);
     }
     const last = lease.fence + lease.tokens - 1;
-    if (lease.mode === "x") ledger.highest = Math.max(highest, last);
-    else ledger.highestShared = Math.max(highestShared, last);
-    if (lease.mode === "x") ledger.exclusive.set(lease.fence, lease.id);
-    ledger.leases.push(lease);
+    if (lease.mode === "x") history.highest = Math.max(highest, last);
+    else history.highestShared = Math.max(highestShared, last);
+    if (lease.mode === "x") history.exclusive.set(lease.fence, lease.id);
+    history.leases.push(lease);
   }
 
   /** What one node did, right after it. */
-  handled(node: string, request: NodeRequest, answer: NodeAnswer, room: Room | undefined): void {
+  handled(
+    node: string,
+    request: NodeRequest,
+    answer: NodeAnswer,
+    state: ResourceState | undefined,
+  ): void {
     if (request.verb === "release" && request.tell && request.tombstoneMs > 0) {
       this.#graves.add(`${node} ${request.id}`);
     }
@@ -72,7 +77,7 @@ export class Checker {
       if (this.#graves.has(`${node} ${request.id}`)) {
         this.fail(`${node} accepted what was released there, in spite of the tombstone`);
       }
-      if (request.past > 0 && room !== undefined) this.#joined(node, request, room);
+      if (request.past > 0 && state !== undefined) this.#joined(node, request, state);
     }
   }
 
@@ -112,7 +117,11 @@ export class Checker {
    * A grant joins only where nobody was accepted who was granted after it. A claim that was repeated by
    * way of another client may have two grants, which are both its own.
    */
-  #joined(node: string, { resource, id, fence }: AcquireRequest, { accepted }: Room): void {
+  #joined(
+    node: string,
+    { resource, id, fence }: AcquireRequest,
+    { accepted }: ResourceState,
+  ): void {
     const { exclusive } = this.#of(resource);
     const successor = accepted.find(
       (one) => one > fence && exclusive.has(one) && exclusive.get(one) !== id,
@@ -121,16 +130,16 @@ export class Checker {
     this.fail(`${node} let token ${fence} join after ${successor}, which was granted there`);
   }
 
-  #of(resource: string): Ledger {
-    let ledger = this.#ledgers.get(resource);
-    if (ledger === undefined) {
-      ledger = new Ledger();
-      this.#ledgers.set(resource, ledger);
+  #of(resource: string): GrantHistory {
+    let history = this.#histories.get(resource);
+    if (history === undefined) {
+      history = new GrantHistory();
+      this.#histories.set(resource, history);
     }
-    return ledger;
+    return history;
   }
 
-  #expectAlone({ leases }: Ledger, lease: SimulatedLease, now: number): void {
+  #expectAlone({ leases }: GrantHistory, lease: SimulatedLease, now: number): void {
     if (!this.#exclusion) return;
     for (const other of leases) {
       if (other.isReleased || other.until + other.closedMs <= now) continue;

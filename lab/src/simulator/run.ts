@@ -46,12 +46,12 @@ export function run(plan: Plan, flaws: Flaws = {}): Result {
   const done = () => {
     if (--working === 0) finishedAt = world.now;
   };
-  const isStanding = (id: string) => sites.some((site) => site.left(id) > 0);
+  const hasGrant = (id: string) => sites.some((site) => site.left(id) > 0);
   let processes = 0;
   const begin = () => {
     const flawsOf = flaws.contender ?? {};
     const index = processes++;
-    const parts = [world, random, plan, index, checker, flawsOf, isStanding, done] as const;
+    const parts = [world, random, plan, index, checker, flawsOf, hasGrant, done] as const;
     const contender = new Contender(...parts);
     const wires = sites.map((site) => new Wire(world, random, plan, site, contender, checker));
     const nodes = flaws.releasesWhereAccepted ? wires.map(withheld) : wires;

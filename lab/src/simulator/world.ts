@@ -1,9 +1,9 @@
 /** Something that will happen, unless it is cancelled. */
-export interface Happening {
+export interface ScheduledEvent {
   cancel(): void;
 }
 
-class Planned implements Happening {
+class Planned implements ScheduledEvent {
   readonly at: number;
   readonly order: number;
   act: (() => void) | null;
@@ -31,7 +31,7 @@ export class World {
     this.#budget = budget;
   }
 
-  after(delayMs: number, act: () => void): Happening {
+  after(delayMs: number, act: () => void): ScheduledEvent {
     const planned = new Planned(this.now + Math.max(0, delayMs), this.#order++, act);
     this.#push(planned);
     return planned;

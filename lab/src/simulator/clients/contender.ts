@@ -32,7 +32,7 @@ export interface ContenderFlaws {
 }
 
 /** One claim: the same id under which it is repeated. */
-interface Wish {
+interface ClaimRequest {
   readonly id: string;
   readonly resource: string;
   readonly mode: "x" | "s";
@@ -46,7 +46,7 @@ export class Contender extends Process {
   readonly #plan: Plan;
   readonly #checker: Checker;
   readonly #flaws: ContenderFlaws;
-  readonly #isStanding: (id: string) => boolean;
+  readonly #hasGrant: (id: string) => boolean;
   readonly #done: () => void;
   #quorums: Quorum[] = [];
   #left: number;
@@ -63,7 +63,7 @@ export class Contender extends Process {
     index: number,
     checker: Checker,
     flaws: ContenderFlaws,
-    isStanding: (id: string) => boolean,
+    hasGrant: (id: string) => boolean,
     done: () => void,
   ) {
     super(world, random, plan.drift);
@@ -72,7 +72,7 @@ export class Contender extends Process {
     this.#index = index;
     this.#checker = checker;
     this.#flaws = flaws;
-    this.#isStanding = isStanding;
+    this.#hasGrant = hasGrant;
     this.#done = done;
     this.#left = plan.cycles;
   }
@@ -112,84 +112,84 @@ export class Contender extends Process {
   }
 
   /** As the core does it: an answer that comes after its deadline, or after a repeat, is not heeded. */
-  #try(wish: Wish): void {
+  #try(request: ClaimRequest): void {
     const since = this.now();
     const { ttlMs, lockDelayMs: delayMs, repeatMs } = this.#plan;
     const question = ++this.#question;
     const late = () => {
-      if (question === this.#question) this.#repeat(wish);
+      if (question === this.#question) this.#repeat(request);
     };
     const deadline = repeatMs === 0 ? null : this.timer(repeatMs, late);
-    const { id, resource, mode } = wish;
+    const { id, resource, mode } = request;
     const { tokens } = this.#plan;
     const claim = { resource, id, mode, ttlMs, delayMs, tokens, label: "" } as const;
     const call = { patienceMs: CALL_MS, order: ++this.#order };
     this.#quorum.acquire(claim, call, (outcome) => {
       if (question !== this.#question) return;
       deadline?.cancel();
-      this.#answered(wish, since, outcome);
+      this.#answered(request, since, outcome);
     });
   }
 
-  #repeat(wish: Wish) {
-    if (wish.repeats++ < MOST_REPEATS) return this.#try(wish);
+  #repeat(request: ClaimRequest) {
+    if (request.repeats++ < MOST_REPEATS) return this.#try(request);
     this.#question++;
-    this.#abandon(wish);
+    this.#abandon(request);
   }
 
-  #answered(wish: Wish, since: number, outcome: AcquireOutcome): void {
+  #answered(request: ClaimRequest, since: number, outcome: AcquireOutcome): void {
     if (outcome.kind === "granted") {
       if (this.#random.chance(this.#plan.unheard)) {
-        this.timer(this.#random.between(0, 60), () => this.#try(wish));
+        this.timer(this.#random.between(0, 60), () => this.#try(request));
         return;
       }
       const from = this.#flaws.countsFromReply ? this.now() : since;
-      new Holding(this.#holder(wish), { ...wish, ...outcome, since: from }).start();
+      new Holding(this.#holder(request), { ...request, ...outcome, since: from }).start();
     } else if (outcome.kind === "busy") {
       const laterMs = Math.min(outcome.retryAfterMs, this.#random.between(30, 200));
-      this.timer(laterMs, () => this.#try(wish));
-      if (this.#plan.tidy) this.#expectNothingOf(wish);
-      if (this.#plan.revocations > 0) this.#oversee(wish, outcome.holders[0]);
+      this.timer(laterMs, () => this.#try(request));
+      if (this.#plan.tidy) this.#expectNothingOf(request);
+      if (this.#plan.revocations > 0) this.#oversee(request, outcome.holders[0]);
     } else if (outcome.kind === "gone") this.#claimLater();
-    else this.#abandon(wish);
+    else this.#abandon(request);
   }
 
   /** Who is told to wait has nothing anywhere, once all that was under way has arrived. */
-  #expectNothingOf({ id }: Wish): void {
+  #expectNothingOf({ id }: ClaimRequest): void {
     const question = this.#question;
     this.timer(SETTLED_MS, () => {
-      if (question !== this.#question || !this.#isStanding(id)) return;
+      if (question !== this.#question || !this.#hasGrant(id)) return;
       this.#checker.fail(
         `client ${this.#index} waits, and an attempt that it gave up still stands`,
       );
     });
   }
 
-  #oversee({ resource }: Wish, seen: NodeHolder | undefined): void {
+  #oversee({ resource }: ClaimRequest, seen: NodeHolder | undefined): void {
     if (seen === undefined || !this.#random.chance(0.5)) return;
     const isRevoked = this.#random.chance(this.#plan.revocations);
     oversee(this.#quorums[0]!, this.#checker, resource, seen, isRevoked, this.trueNow);
   }
 
   /** As the core does it: what may have happened is undone, and the next claim has another id. */
-  #abandon(wish: Wish): void {
-    this.#release(wish, TOMBSTONE_MS, () => this.#claimLater());
+  #abandon(request: ClaimRequest): void {
+    this.#release(request, TOMBSTONE_MS, () => this.#claimLater());
   }
 
   #claimLater(): void {
     this.timer(this.#random.between(5, 60), () => this.#claim());
   }
 
-  #holder(wish: Wish): Holder {
+  #holder(request: ClaimRequest): Holder {
     // A call without an answer may still be under way.
-    const tombstoneMs = wish.repeats > 0 ? TOMBSTONE_MS : 0;
-    const { resource } = wish;
+    const tombstoneMs = request.repeats > 0 ? TOMBSTONE_MS : 0;
+    const { resource } = request;
     return {
       ...{ index: this.#index, process: this, random: this.#random, plan: this.#plan },
       ...{ checker: this.#checker, drift: this.#flaws.ignoresDrift ? 0 : DRIFT },
       renew: (what, answered) =>
         this.#quorum.renew({ resource, order: ++this.#order, ...what }, answered),
-      release: () => this.#release(wish, tombstoneMs, () => this.#next()),
+      release: () => this.#release(request, tombstoneMs, () => this.#next()),
       goOn: () => this.#next(),
     };
   }
@@ -205,7 +205,7 @@ export class Contender extends Process {
     this.#done();
   }
 
-  #release({ id, resource }: Wish, tombstoneMs: number, then: () => void): void {
+  #release({ id, resource }: ClaimRequest, tombstoneMs: number, then: () => void): void {
     const ref = { resource, id, tombstoneMs, patienceMs: CALL_MS };
     this.#quorum.release(ref, () => then());
   }

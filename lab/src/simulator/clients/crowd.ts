@@ -62,7 +62,7 @@ export function playCrowd(plan: CrowdPlan): CrowdReport {
     },
   });
   const all = Array.from({ length: plan.contenders }, (_, index) => {
-    const contender = new Visitor(world, random, plan, terms, nodes.map(wireTo), index);
+    const contender = new CrowdClient(world, random, plan, terms, nodes.map(wireTo), index);
     listeners.add((...notice) => contender.notices.hear(...notice));
     contender.start();
     return contender;
@@ -78,7 +78,7 @@ export function playCrowd(plan: CrowdPlan): CrowdReport {
   };
 }
 
-class Visitor {
+class CrowdClient {
   readonly notices: Notices;
   grants = 0;
   readonly #world: World;
@@ -106,11 +106,11 @@ class Visitor {
       now: () => world.now,
       timer: (ms: number, act: () => void) => world.after(ms, act),
     };
-    const chance = () => random.next();
+    const seededRandom = () => random.next();
     this.#quorum = new Quorum(nodes, terms, {
-      ...{ clock, random: chance, mintNonce: () => "nonce", report: () => {} },
+      ...{ clock, random: seededRandom, mintNonce: () => "nonce", report: () => {} },
     });
-    this.notices = new Notices(clock, chance);
+    this.notices = new Notices(clock, seededRandom);
     this.notices.serve(this.#quorum);
     this.notices.onChange(() => this.#wake());
   }

@@ -1,7 +1,7 @@
 import type { QuorumClock } from "holdfast/internal/quorum";
 import type { Receiver } from "../nodes/network.js";
 import type { Random } from "../random.js";
-import type { Happening, World } from "../world.js";
+import type { ScheduledEvent, World } from "../world.js";
 
 /** A process with a clock of its own, which may be paused and may die. */
 export class Process implements Receiver, QuorumClock {
@@ -32,7 +32,7 @@ export class Process implements Receiver, QuorumClock {
     return (local - this.#offsetMs) / this.#rate;
   }
 
-  timer(delayMs: number, act: () => void): Happening {
+  timer(delayMs: number, act: () => void): ScheduledEvent {
     let isOff = false;
     const fire = () => {
       if (!isOff) act();

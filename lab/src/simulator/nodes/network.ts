@@ -75,8 +75,8 @@ export class Wire implements QuorumNode {
   #handle(request: NodeRequest, us: number): NodeAnswer {
     const { node, name } = this.#site;
     const answer = node.handle(request, us, this.#agreement);
-    const room = "resource" in request ? node.memory.rooms.get(request.resource) : undefined;
-    this.#checker.handled(name, request, answer, room);
+    const state = "resource" in request ? node.memory.states.get(request.resource) : undefined;
+    this.#checker.handled(name, request, answer, state);
     return answer;
   }
 

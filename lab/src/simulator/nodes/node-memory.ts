@@ -18,14 +18,14 @@ export interface Record {
   readonly label: string;
 }
 
-export interface Waiting {
+export interface Waiter {
   readonly ticket: number;
   readonly mode: "x" | "s";
   readonly wayMs: number;
   readonly ends: number;
 }
 
-export class Room {
+export class ResourceState {
   records: Record[] = [];
   fence = 0;
   /** Until when the counter is kept. */
@@ -34,39 +34,39 @@ export class Room {
   accepted: number[] = [];
   gone = new Map<string, { upTo: number; order: number; ends: number }>();
   /** Those who wait, by id. */
-  line = new Map<string, Waiting>();
+  queue = new Map<string, Waiter>();
   called: { id: string; at: number } | null = null;
 
-  copy(): Room {
-    const copy = new Room();
+  copy(): ResourceState {
+    const copy = new ResourceState();
     copy.records = this.records.map((record) => ({ ...record }));
     copy.fence = this.fence;
     copy.fenceEnds = this.fenceEnds;
     copy.accepted = [...this.accepted];
     copy.gone = new Map(this.gone);
-    copy.line = new Map(this.line);
+    copy.queue = new Map(this.queue);
     copy.called = this.called;
     return copy;
   }
 }
 
 export class Memory {
-  rooms = new Map<string, Room>();
+  states = new Map<string, ResourceState>();
   certificate: string | null = null;
   nonce: string | null = null;
 
-  room(resource: string): Room {
-    let room = this.rooms.get(resource);
-    if (room === undefined) {
-      room = new Room();
-      this.rooms.set(resource, room);
+  stateOf(resource: string): ResourceState {
+    let state = this.states.get(resource);
+    if (state === undefined) {
+      state = new ResourceState();
+      this.states.set(resource, state);
     }
-    return room;
+    return state;
   }
 
   copy(): Memory {
     const copy = new Memory();
-    for (const [name, room] of this.rooms) copy.rooms.set(name, room.copy());
+    for (const [name, state] of this.states) copy.states.set(name, state.copy());
     copy.certificate = this.certificate;
     copy.nonce = this.nonce;
     return copy;

@@ -1,36 +1,36 @@
-import type { Room, Waiting } from "./node-memory.js";
+import type { ResourceState, Waiter } from "./node-memory.js";
 
 const WAITS_MS = 2_500;
 const MOST_LOOKED_AT = 16;
 
-export interface Standing {
+export interface Claimant {
   readonly id: string;
   readonly mode: "x" | "s";
   readonly ticket: number;
 }
 
-export function standInLine(room: Room, who: Standing & { wayMs: number }, at: number): void {
+export function enqueue(state: ResourceState, who: Claimant & { wayMs: number }, at: number): void {
   const { id, ticket, mode, wayMs } = who;
-  room.line.set(id, { ticket, mode, wayMs, ends: at + WAITS_MS });
+  state.queue.set(id, { ticket, mode, wayMs, ends: at + WAITS_MS });
 }
 
 /** As the script has it: who is let in before this claim, and is called if it was not. */
-export function firstInLine(
-  room: Room,
-  { id, mode, ticket }: Standing,
+export function firstWaiter(
+  state: ResourceState,
+  { id, mode, ticket }: Claimant,
   at: number,
   isFree: boolean,
   call: (ticket: number) => void,
 ): string | null {
-  const all = [...room.line].sort(inOrder).slice(0, MOST_LOOKED_AT);
-  const { called } = room;
+  const all = [...state.queue].sort(inOrder).slice(0, MOST_LOOKED_AT);
+  const { called } = state;
   for (const [one, { ticket: rank, mode: theirs, wayMs, ends }] of all) {
     if (one === id || (ticket > 0 && rank > ticket)) return null;
     const isLate = isFree && called?.id === one && at > called.at + wayMs;
-    if (ends <= at || isLate) room.line.delete(one);
+    if (ends <= at || isLate) state.queue.delete(one);
     else if (mode === "x" || theirs === "x") {
       if (isFree && called?.id !== one) {
-        room.called = { id: one, at };
+        state.called = { id: one, at };
         call(theirs === "x" ? rank : 0);
       }
       return one;
@@ -39,6 +39,6 @@ export function firstInLine(
   return null;
 }
 
-function inOrder([a, one]: [string, Waiting], [b, other]: [string, Waiting]): number {
+function inOrder([a, one]: [string, Waiter], [b, other]: [string, Waiter]): number {
   return one.ticket - other.ticket || (a < b ? -1 : 1);
 }

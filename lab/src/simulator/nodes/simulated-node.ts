@@ -6,8 +6,8 @@ import type {
   ReleaseRequest,
   RenewRequest,
 } from "holdfast/internal/quorum";
-import { Memory, type Record, type Room } from "./node-memory.js";
-import { firstInLine, standInLine } from "./node-queue.js";
+import { Memory, type Record, type ResourceState } from "./node-memory.js";
+import { enqueue, firstWaiter } from "./node-queue.js";
 
 export interface NodeTerms {
   /** What clients must agree on; "" asks for no certificate. */
@@ -103,7 +103,7 @@ export class SimulatedNode {
         return (
           this.#objection() ?? {
             kind: "view",
-            holders: this.#present(this.memory.room(request.resource)).map((r) => this.#view(r)),
+            holders: this.#present(this.memory.stateOf(request.resource)).map((r) => this.#view(r)),
           }
         );
       case "mark":
@@ -154,15 +154,15 @@ export class SimulatedNode {
 
   #acquire(request: AcquireRequest): NodeAnswer {
     const { resource, id, attempt, mode, ttlMs, fence, tokens } = request;
-    const room = this.memory.room(resource);
-    const grave = room.gone.get(id);
+    const state = this.memory.stateOf(resource);
+    const grave = state.gone.get(id);
     if (grave !== undefined && grave.ends > this.#at) {
       const covers = grave.upTo >= attempt && grave.order >= request.order;
       if (covers && !this.#flaws.ignoresTombstones) return { kind: "gone", why: "unknown" };
     }
     let own: Record | null = null;
     const others: Record[] = [];
-    for (const record of this.#present(room)) {
+    for (const record of this.#present(state)) {
       if (record.id === id && record.ends > this.#at) own = record;
       else if (record.id === id || mode === "x" || record.mode === "x") others.push(record);
     }
@@ -173,30 +173,30 @@ export class SimulatedNode {
     }
     const skewUs = this.#terms.maxSkewMs * 1e3;
     const { past } = request;
-    const kept = room.fenceEnds > this.#at ? room.fence : 0;
+    const kept = state.fenceEnds > this.#at ? state.fence : 0;
     // What is forgotten with the counter keeps nobody from joining; tokens rise by the clock then.
-    if (kept === 0) room.accepted = [];
+    if (kept === 0) state.accepted = [];
     const looksAtClock = past === 0 && !this.#flaws.trustsNoClock;
     const counter = looksAtClock ? Math.max(kept, this.#us - skewUs) : kept;
-    const isFree = room.records.every((record) => record.id === id);
+    const isFree = state.records.every((record) => record.id === id);
     const isBehind = () =>
-      firstInLine(room, request, this.#at, isFree, this.#caller(resource)) !== null;
+      firstWaiter(state, request, this.#at, isFree, this.#caller(resource)) !== null;
     if (others.length > 0 || (past === 0 && isBehind())) {
-      if (request.ticket > 0) standInLine(room, request, this.#at);
+      if (request.ticket > 0) enqueue(state, request, this.#at);
       return { kind: "busy", counter, holders: others.map((record) => this.#view(record)) };
     }
     if (fence > this.#us + skewUs) return { kind: "skew" };
     if (!this.#passes(request, counter)) return { kind: "counter", counter };
-    room.fence = Math.max(counter, fence + tokens - 1);
-    room.fenceEnds = this.#at + this.#terms.idleMs;
-    room.accepted.push(fence);
-    this.#write(room, {
+    state.fence = Math.max(counter, fence + tokens - 1);
+    state.fenceEnds = this.#at + this.#terms.idleMs;
+    state.accepted.push(fence);
+    this.#write(state, {
       ...{ id, mode, attempt, fence, tokens, delay: request.delayMs, label: request.label },
       ...{ index: own?.index ?? 0, revoked: false, left: false, born: this.#at },
       order: Math.max(own?.order ?? 0, request.order),
       ends: Math.max(own?.ends ?? 0, this.#ending(ttlMs)),
     });
-    room.called = null;
+    state.called = null;
     return { kind: "accepted" };
   }
 
@@ -219,18 +219,18 @@ export class SimulatedNode {
   }
 
   #renew({ resource, id, ttlMs, order, index, leave }: RenewRequest): NodeAnswer {
-    const room = this.memory.room(resource);
-    const record = this.#alive(room, id);
-    if (record === null && this.#flaws.renewalCreates && room.records.length === 0) {
-      this.#write(room, {
+    const state = this.memory.stateOf(resource);
+    const record = this.#alive(state, id);
+    if (record === null && this.#flaws.renewalCreates && state.records.length === 0) {
+      this.#write(state, {
         ...{ id, mode: "x", attempt: 1, fence: 0, tokens: 1, delay: 0, label: "" },
         ...{ order, index, revoked: false, left: false },
         ...{ ends: this.#ending(ttlMs), born: this.#at },
       });
       return { kind: "renewed", leftMs: ttlMs };
     }
-    if (record === null || (record.left && !leave)) return this.#whyGone(room, id);
-    if (record.revoked && index <= record.index) return this.#whyGone(room, id);
+    if (record === null || (record.left && !leave)) return this.#whyGone(state, id);
+    if (record.revoked && index <= record.index) return this.#whyGone(state, id);
     if (order < record.order && !this.#flaws.renewsAsTheyArrive) {
       return { kind: "renewed", leftMs: this.#left(record) };
     }
@@ -246,28 +246,28 @@ export class SimulatedNode {
 
   #release(request: ReleaseRequest): NodeAnswer {
     const { resource, id, upTo, order, tombstoneMs, tell } = request;
-    const room = this.memory.room(resource);
-    const record = this.#alive(room, id);
+    const state = this.memory.stateOf(resource);
+    const record = this.#alive(state, id);
     const { endsNewerCalls = false } = this.#flaws;
     const isInTime = record !== null && (record.order <= order || endsNewerCalls);
     const ended = record !== null && !record.left && record.attempt <= upTo && isInTime;
-    if (ended) room.records = room.records.filter((one) => one !== record);
-    if (tell) this.#makeRoom(room, request, ended);
+    if (ended) state.records = state.records.filter((one) => one !== record);
+    if (tell) this.#callNext(state, request, ended);
     if (tombstoneMs > 0) {
-      const before = room.gone.get(id);
+      const before = state.gone.get(id);
       const last = before !== undefined && before.ends > this.#at ? before : { upTo: 0, order: 0 };
       const all = { upTo: Math.max(upTo, last.upTo), order: Math.max(order, last.order) };
       const forMs = Math.min(tombstoneMs, this.#flaws.tombstonesMs ?? Infinity);
-      room.gone.set(id, { ...all, ends: this.#at + forMs });
+      state.gone.set(id, { ...all, ends: this.#at + forMs });
     }
-    return ended ? { kind: "released" } : this.#whyGone(room, id);
+    return ended ? { kind: "released" } : this.#whyGone(state, id);
   }
 
-  #makeRoom(room: Room, { resource, id }: ReleaseRequest, isEnded: boolean): void {
-    room.line.delete(id);
-    if (this.#present(room).length > 0) return;
+  #callNext(state: ResourceState, { resource, id }: ReleaseRequest, isEnded: boolean): void {
+    state.queue.delete(id);
+    if (this.#present(state).length > 0) return;
     const call = this.#caller(resource);
-    const first = firstInLine(room, { id: "", mode: "x", ticket: 0 }, this.#at, true, call);
+    const first = firstWaiter(state, { id: "", mode: "x", ticket: 0 }, this.#at, true, call);
     if (first === null && isEnded) call(0);
   }
 
@@ -276,17 +276,17 @@ export class SimulatedNode {
   }
 
   #check(resource: string, mode: "x" | "s", token: number): NodeAnswer {
-    const record = this.#find(this.memory.room(resource), token);
+    const record = this.#find(this.memory.stateOf(resource), token);
     return { kind: "checked", live: record?.mode === mode && !record.revoked };
   }
 
   #revoke(resource: string, token: number, force: boolean): NodeAnswer {
-    const room = this.memory.room(resource);
-    const record = this.#find(room, token);
+    const state = this.memory.stateOf(resource);
+    const record = this.#find(state, token);
     if (record === null || record.fence + record.index !== token) {
       return { kind: "gone", why: "unknown" };
     }
-    if (force) room.records = room.records.filter((one) => one !== record);
+    if (force) state.records = state.records.filter((one) => one !== record);
     else record.revoked = true;
     return { kind: "revoked" };
   }
@@ -299,21 +299,21 @@ export class SimulatedNode {
     return this.#at + ttlMs + 1;
   }
 
-  #find(room: Room, token: number): Record | null {
+  #find(state: ResourceState, token: number): Record | null {
     const covers = (r: Record) =>
       r.ends > this.#at && token >= r.fence && token < r.fence + r.tokens;
-    return this.#present(room).find(covers) ?? null;
+    return this.#present(state).find(covers) ?? null;
   }
 
-  #alive(room: Room, id: string): Record | null {
-    for (const record of room.records) {
+  #alive(state: ResourceState, id: string): Record | null {
+    for (const record of state.records) {
       if (record.id === id) return record.ends > this.#at ? record : null;
     }
     return null;
   }
 
-  #whyGone(room: Room, id: string): NodeAnswer {
-    const present = this.#present(room);
+  #whyGone(state: ResourceState, id: string): NodeAnswer {
+    const present = this.#present(state);
     const own = present.find((record) => record.id === id);
     if (own !== undefined) {
       return { kind: "gone", why: own.revoked && own.ends > this.#at ? "revoked" : "expired" };
@@ -321,21 +321,21 @@ export class SimulatedNode {
     return { kind: "gone", why: present.length > 0 ? "replaced" : "expired" };
   }
 
-  #present(room: Room): Record[] {
-    const { records } = room;
+  #present(state: ResourceState): Record[] {
+    const { records } = state;
     const delayOf = (record: Record) => (this.#flaws.keepsNoLockDelay ? 0 : record.delay);
     for (const record of records) {
       if (record.ends + delayOf(record) > this.#at) continue;
-      room.records = records.filter((one) => one.ends + delayOf(one) > this.#at);
+      state.records = records.filter((one) => one.ends + delayOf(one) > this.#at);
       break;
     }
-    return room.records;
+    return state.records;
   }
 
-  #write(room: Room, record: Record): void {
-    const i = room.records.findIndex((one) => one.id === record.id);
-    if (i < 0) room.records.push(record);
-    else room.records[i] = record;
+  #write(state: ResourceState, record: Record): void {
+    const i = state.records.findIndex((one) => one.id === record.id);
+    if (i < 0) state.records.push(record);
+    else state.records[i] = record;
   }
 
   #view(record: Record): NodeHolder {

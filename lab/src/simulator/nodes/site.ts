@@ -84,8 +84,8 @@ export class Site {
   left(id?: string): number {
     const at = Math.floor(this.nowUs() / 1e3);
     let count = 0;
-    for (const room of this.node.memory.rooms.values()) {
-      for (const record of room.records) {
+    for (const state of this.node.memory.states.values()) {
+      for (const record of state.records) {
         if (record.ends > at && (id === undefined || record.id === id)) count++;
       }
     }

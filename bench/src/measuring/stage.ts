@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Contender, Content, Ground, Place, Suite } from "./suite.js";
+import type { Contender, Content, OpenContext, Suite, TestServer } from "./suite.js";
 import { Worker } from "./worker/worker-process.js";
 
 const TTL_MS = 30_000;
@@ -28,7 +28,7 @@ export class Stage implements AsyncDisposable {
   readonly #suite: Suite;
   readonly #workers: Worker[] = [];
   readonly #owned: AsyncDisposable[] = [];
-  #ground: Ground | null = null;
+  #server: TestServer | null = null;
 
   private constructor(suite: Suite, contender: Contender, extent: Extent) {
     this.#suite = suite;
@@ -43,7 +43,7 @@ export class Stage implements AsyncDisposable {
   static async open(suite: Suite, contender: Contender, extent: Extent): Promise<Stage> {
     const stage = new Stage(suite, contender, extent);
     try {
-      stage.#ground = (await suite.startGround?.()) ?? null;
+      stage.#server = (await suite.startTestServer?.()) ?? null;
     } catch (error) {
       stage.#remove();
       throw error;
@@ -67,26 +67,26 @@ export class Stage implements AsyncDisposable {
   }
 
   /** Null where the suite has none. */
-  get server(): Ground | null {
-    return this.#ground;
+  get server(): TestServer | null {
+    return this.#server;
   }
 
-  get ground(): Ground {
-    if (this.#ground === null) throw new Error(`the suite ${this.#suite.name} has no server`);
-    return this.#ground;
+  get requiredServer(): TestServer {
+    if (this.#server === null) throw new Error(`the suite ${this.#suite.name} has no server`);
+    return this.#server;
   }
 
   get content(): Content {
-    const { content } = this.ground;
+    const { content } = this.requiredServer;
     if (content === undefined) throw new Error(`${this.#suite.name} does not look into its server`);
     return content;
   }
 
   /** How often the server was called so far; null where there is none. */
   async calls({ renewing = false } = {}): Promise<number | null> {
-    if (this.#ground === null) return null;
+    if (this.#server === null) return null;
     const { sends = [], renews = [] } = this.contender.traces ?? {};
-    return this.#ground.calls([...sends, ...(renewing ? renews : [])]);
+    return this.#server.calls([...sends, ...(renewing ? renews : [])]);
   }
 
   /** Worker processes that have opened the contender. Processes of their own, so no row inherits another's heap. */
@@ -97,13 +97,13 @@ export class Stage implements AsyncDisposable {
       ttlMs = TTL_MS,
       idleMs = IDLE_MS,
       pipelining = false,
-    }: Partial<Omit<Place, "folder" | "url">> = {},
+    }: Partial<Omit<OpenContext, "folder" | "url">> = {},
   ): Promise<Worker[]> {
     const started = Array.from({ length: count }, () => new Worker());
     this.#workers.push(...started);
-    const where = { folder: this.folder, url: this.#ground?.url ?? "" };
-    const place = { ...where, counting, ttlMs, idleMs, pipelining };
-    const order = { suite: this.#suite.module, contender: this.contender.id, place };
+    const where = { folder: this.folder, url: this.#server?.url ?? "" };
+    const context = { ...where, counting, ttlMs, idleMs, pipelining };
+    const order = { suite: this.#suite.module, contender: this.contender.id, context };
     await Promise.all(started.map((worker) => worker.call("open", order)));
     return started;
   }
@@ -117,7 +117,7 @@ export class Stage implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#workers.map((worker) => worker.stop()));
     await Promise.all(this.#owned.map((thing) => thing[Symbol.asyncDispose]()));
-    await this.#ground?.[Symbol.asyncDispose]();
+    await this.#server?.[Symbol.asyncDispose]();
     this.#remove();
   }
 

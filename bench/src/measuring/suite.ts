@@ -22,7 +22,7 @@ export interface Subject {
   readonly calls?: () => number;
 }
 
-export interface Place {
+export interface OpenContext {
   /** An empty folder, the same for all workers of one measurement. */
   readonly folder: string;
   /** The server of this measurement; empty where the suite has none. */
@@ -50,7 +50,7 @@ export interface Traces {
 }
 
 /** A server, started anew for every measurement. */
-export interface Ground extends AsyncDisposable {
+export interface TestServer extends AsyncDisposable {
   readonly url: string;
   roundTrip(): Promise<unknown>;
   /** How many of these commands were sent so far; of all, where a client's are counted apart. */
@@ -66,7 +66,7 @@ export interface Content {
   /** How many of these resources are held. */
   held(traces: Traces, resources: readonly string[]): Promise<number>;
   /** How many stand there for a resource, to hold it or to wait; where the server can be asked. */
-  inLine?(traces: Traces, resource: string): Promise<number>;
+  inQueue?(traces: Traces, resource: string): Promise<number>;
   keys(): Promise<number>;
   bytes(): Promise<number>;
 }
@@ -80,7 +80,7 @@ export interface Contender {
   /** Scenarios, by id, in which it has nothing to show, and why. */
   readonly sitsOut?: Readonly<Record<string, string>>;
   readonly traces?: Traces;
-  open(place: Place): Promise<Subject>;
+  open(context: OpenContext): Promise<Subject>;
 }
 
 export type Kind = "rate" | "ms" | "part" | "times" | "percent" | "count" | "bytes" | "each";
@@ -162,6 +162,6 @@ export interface Suite {
   /** How long contenders run before it counts; a quarter of the measured time if absent. */
   readonly warmUpMs?: number;
   /** Left out by a suite that needs no server. */
-  startGround?(): Promise<Ground>;
+  startTestServer?(): Promise<TestServer>;
   readonly requirements: readonly Requirement[];
 }

@@ -77,6 +77,6 @@ function checkAgainstHolder(
   apart: boolean,
 ): void {
   const held = { waiter: -1, askedAt: -Infinity, enteredAt: -Infinity, leftAt };
-  const lines = apart ? served.map((section) => [section]) : [[...served]];
-  for (const line of lines) checkExclusion(name, [[held], line]);
+  const groups = apart ? served.map((section) => [section]) : [[...served]];
+  for (const group of groups) checkExclusion(name, [[held], group]);
 }

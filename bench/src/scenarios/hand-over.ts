@@ -9,7 +9,7 @@ import type { Worker } from "../measuring/worker/worker-process.js";
 import { RESOURCE } from "../suites/terms.js";
 
 const MAX_HAND_OVERS = 2_000;
-const IN_LINE_MS = 10_000;
+const QUEUED_WITHIN_MS = 10_000;
 const GOLDEN = 0.618034;
 
 interface Holds {
@@ -48,8 +48,8 @@ export const longHolds = handOverBeside("raw: round trip of a write", LONG, askS
 
 type RoundTrip = () => Promise<unknown>;
 
-function askServer({ ground }: Stage): RoundTrip {
-  return () => ground.roundTrip();
+function askServer({ requiredServer }: Stage): RoundTrip {
+  return () => requiredServer.roundTrip();
 }
 
 /** One process holds, the other waits; from the holder's release to the other's grant. */
@@ -115,7 +115,7 @@ async function handOvers(
     const rawMs = await timed(roundTrip);
     const askedNextAt = instant();
     const granted = waiter.call("acquire");
-    await standsInLine(stage);
+    await untilQueued(stage);
     await pause(holdMs(holds, i));
     const leftAt = await holder.call("release");
     sections.push({ waiter: i % 2, askedAt, enteredAt, leftAt });
@@ -132,13 +132,13 @@ async function handOvers(
 }
 
 /** Some start a program to ask, and none should pay for coming late to the line. */
-async function standsInLine({ server, contender }: Stage): Promise<void> {
+async function untilQueued({ server, contender }: Stage): Promise<void> {
   const { traces } = contender;
   const content = server?.content;
-  if (content?.inLine === undefined || traces === undefined) return;
-  const deadline = instant() + IN_LINE_MS;
-  while ((await content.inLine(traces, RESOURCE)) < 2) {
-    if (instant() > deadline) throw new Error(`nobody stood in line within ${IN_LINE_MS} ms`);
+  if (content?.inQueue === undefined || traces === undefined) return;
+  const deadline = instant() + QUEUED_WITHIN_MS;
+  while ((await content.inQueue(traces, RESOURCE)) < 2) {
+    if (instant() > deadline) throw new Error(`nobody stood in line within ${QUEUED_WITHIN_MS} ms`);
   }
 }
 

@@ -45,7 +45,7 @@ export async function measureRenewal(stage: Stage, most: number): Promise<Measur
   const look = async () => ({
     ...(await worker!.call("usage")),
     calls: (await stage.calls({ renewing: true }))!,
-    keepalives: keepsAlive && (await stage.ground.calls(keepsAlive)),
+    keepalives: keepsAlive && (await stage.requiredServer.calls(keepsAlive)),
   });
   await pause(WARM_TTLS * ttlMs);
   const before = await look();

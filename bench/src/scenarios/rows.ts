@@ -24,7 +24,7 @@ export const rows: Scenario = {
   better: "less",
   rounds: 1,
   async measure(full) {
-    const { plant } = full.ground;
+    const { plant } = full.requiredServer;
     if (plant === undefined) throw new Error("this server has no rows to plant");
     const most = Math.min(MOST, full.size);
     await plant(most);

@@ -4,7 +4,7 @@ export class GaveUp extends Error {
 }
 
 /** Asks again as often as the contender gives up, as somebody who needs the lock would. */
-export async function insist<T>(
+export async function acquireRepeatedly<T>(
   acquire: () => Promise<T>,
   onGaveUp: () => void,
   stillWanted: () => boolean,

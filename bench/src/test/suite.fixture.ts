@@ -39,24 +39,24 @@ export async function checkScenarios(
 }
 
 /** Everybody who waits stands where it says, behind whoever holds, and takes instants on our clock. */
-export async function checkLines(suite: Suite): Promise<void> {
+export async function checkQueues(suite: Suite): Promise<void> {
   const waiting = suite.contenders.filter(({ sitsOut }) => sitsOut?.["hand-over"] === undefined);
   await inTurns(2, waiting, async (contender) => {
     await using stage = await Stage.open(suite, contender, BLINK);
     const { content } = stage;
-    const inLine = () => content.inLine!(contender.traces!, RESOURCE);
+    const inQueue = () => content.inQueue!(contender.traces!, RESOURCE);
     const [holder, waiter] = await stage.workers(2);
     const askedAt = instant();
     const enteredAt = await holder!.call("acquire");
-    assert.equal(await inLine(), 1, `${contender.name} holds`);
+    assert.equal(await inQueue(), 1, `${contender.name} holds`);
     const granted = waiter!.call("acquire");
-    while ((await inLine()) < 2);
+    while ((await inQueue()) < 2);
     const releasedAt = instant();
     const leftAt = await holder!.call("release");
     const instants = [askedAt, enteredAt, releasedAt, leftAt, await granted, instant()];
     assert.deepEqual(instants.toSorted(byTime), instants, `${contender.name}: ${instants}`);
     await waiter!.call("release");
-    assert.equal(await inLine(), 0, `${contender.name} leaves nothing`);
+    assert.equal(await inQueue(), 0, `${contender.name} leaves nothing`);
   });
 }
 

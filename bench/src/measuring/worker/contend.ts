@@ -1,4 +1,4 @@
-import { insist } from "../../suites/gave-up.js";
+import { acquireRepeatedly } from "../../suites/gave-up.js";
 import { cpuMs, instant, pause } from "../instant.js";
 import { SectionLog } from "../section-log.js";
 import type { Subject } from "../suite.js";
@@ -51,7 +51,7 @@ export async function contend(subject: Subject, order: ContendOrder): Promise<Co
         return;
       }
       waitingSince[waiter] = askedAt;
-      const release = await insist(ask, countGaveUp, stillWanted);
+      const release = await acquireRepeatedly(ask, countGaveUp, stillWanted);
       if (release === null) return;
       const enteredAt = instant();
       waitingSince[waiter] = Number.NaN;

@@ -1,4 +1,4 @@
-import { insist } from "../../suites/gave-up.js";
+import { acquireRepeatedly } from "../../suites/gave-up.js";
 import { instant, pause } from "../instant.js";
 import { SectionLog } from "../section-log.js";
 import type { Subject } from "../suite.js";
@@ -24,7 +24,7 @@ export function gather(subject: Subject, waiters: number, apart: boolean): Crowd
   const one = async (waiter: number): Promise<void> => {
     const askedAt = instant();
     const ask = () => (apart ? subject.acquire(resourceName(waiter)) : subject.acquire());
-    const release = await insist(ask, countGaveUp, () => true);
+    const release = await acquireRepeatedly(ask, countGaveUp, () => true);
     const enteredAt = instant();
     await new Promise(setImmediate);
     log.add(waiter, askedAt, enteredAt, instant());

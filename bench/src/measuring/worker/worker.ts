@@ -1,12 +1,12 @@
 import { cpuMs, instant } from "../instant.js";
-import type { Place, Release, Subject, Suite } from "../suite.js";
+import type { OpenContext, Release, Subject, Suite } from "../suite.js";
 import { type ContendOrder, type ContendReport, contend } from "./contend.js";
 import { type Crowd, type CrowdReport, drain, gather } from "./crowd.js";
 import { Holdings } from "./holdings.js";
 
 /** What a worker process can be asked to do. Each verb takes one value and answers with one. */
 export interface Verbs {
-  open(order: { suite: string; contender: string; place: Place }): Promise<void>;
+  open(order: { suite: string; contender: string; context: OpenContext }): Promise<void>;
   /** Loops of acquire and release from one instant to another. */
   contend(order: ContendOrder): Promise<ContendReport>;
   /** Acquires and holds; answers when the grant came. */
@@ -47,11 +47,11 @@ let holdings: Holdings | null = null;
 let crowd: Crowd | null = null;
 
 const verbs: Verbs = {
-  async open({ suite: module, contender, place }) {
+  async open({ suite: module, contender, context }) {
     const { suite } = (await import(module)) as { suite: Suite };
     const found = suite.contenders.find(({ id }) => id === contender);
     if (found === undefined) throw new Error(`${suite.name} has no contender "${contender}"`);
-    subject = await found.open(place);
+    subject = await found.open(context);
     holdings = new Holdings(subject);
   },
   contend: (order) => opened().contend?.(order) ?? contend(opened(), order),

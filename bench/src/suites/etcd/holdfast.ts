@@ -1,11 +1,11 @@
 import { etcdEngine } from "holdfast/etcd";
-import type { Contender, Place } from "../../measuring/suite.js";
+import type { Contender, OpenContext } from "../../measuring/suite.js";
 import { holdfast } from "../holdfast.js";
 import { sitOut } from "../terms.js";
 import { METHODS } from "./methods.js";
 
 const TRACES = { ...METHODS, key: (resource: string) => `holdfast/${resource}` };
-const engineOn = ({ url }: Place) => etcdEngine({ endpoints: [url] });
+const engineOn = ({ url }: OpenContext) => etcdEngine({ endpoints: [url] });
 
 export const ours = holdfast("holdfast", "holdfast", TRACES, engineOn);
 

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { startMariadb } from "@holdfast/servers";
 import { createSchema } from "holdfast/mysql";
 import mysql, { type RowDataPacket } from "mysql2/promise";
-import type { Ground } from "../../measuring/suite.js";
+import type { TestServer } from "../../measuring/suite.js";
 
 const PLANT = [
   `INSERT INTO holdfast_resources (name, last_token, used_us)
@@ -15,11 +15,11 @@ const PLANT = [
 ];
 
 /** A MariaDB of its own, which leaves its log to be flushed later: the disk is not what is compared. */
-export async function startGround(): Promise<Ground> {
+export async function startTestServer(): Promise<TestServer> {
   const server = await startMariadb();
   const stop = () => server.stop();
   try {
-    return await openGround(server.url, stop);
+    return await openTestServer(server.url, stop);
   } catch (error) {
     await stop();
     throw error;
@@ -27,10 +27,10 @@ export async function startGround(): Promise<Ground> {
 }
 
 /** A database of its own on a server that is there, and a connection that only looks. */
-export async function openGround(
+export async function openTestServer(
   serverUrl: string,
   end = async (): Promise<void> => {},
-): Promise<Ground> {
+): Promise<TestServer> {
   const name = `bench_${randomBytes(6).toString("hex")}`;
   const founder = await mysql.createConnection(serverUrl);
   await founder.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4`);

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { startPostgres } from "@holdfast/servers";
 import { createSchema } from "holdfast/postgres";
 import pg from "pg";
-import type { Ground } from "../../measuring/suite.js";
+import type { TestServer } from "../../measuring/suite.js";
 
 /** One peer opens a session a waiter, and there are up to 500 of them. */
 const SETTINGS = ["shared_preload_libraries=pg_stat_statements", "max_connections=600"];
@@ -27,11 +27,11 @@ export function startServer() {
 }
 
 /** A PostgreSQL of its own. */
-export async function startGround(): Promise<Ground> {
+export async function startTestServer(): Promise<TestServer> {
   const server = await startServer();
   const stop = () => server.stop();
   try {
-    return await openGround(server.url, stop);
+    return await openTestServer(server.url, stop);
   } catch (error) {
     await stop();
     throw error;
@@ -39,10 +39,10 @@ export async function startGround(): Promise<Ground> {
 }
 
 /** A database of its own on a server that is there, and a connection that only looks. */
-export async function openGround(
+export async function openTestServer(
   serverUrl: string,
   end = async (): Promise<void> => {},
-): Promise<Ground> {
+): Promise<TestServer> {
   const name = `bench_${randomBytes(6).toString("hex")}`;
   const founder = await connected(serverUrl);
   await founder.query(`CREATE DATABASE ${name}`);

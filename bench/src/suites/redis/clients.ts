@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
-import type { Place } from "../../measuring/suite.js";
+import type { OpenContext } from "../../measuring/suite.js";
 
 /** An ioredis as it comes, but for its auto-pipelining where many calls at once are to come. */
-export async function ioredisFor({ url, pipelining }: Place): Promise<Redis> {
+export async function ioredisFor({ url, pipelining }: OpenContext): Promise<Redis> {
   return openIoredis(url, pipelining);
 }
 

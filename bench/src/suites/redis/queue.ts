@@ -5,13 +5,13 @@ import { RESOURCE, sitOut } from "../terms.js";
 import { openIoredis } from "./clients.js";
 import { UNCONTENDED } from "./terms.js";
 
-// KEYS 1 lock 2 line   ARGV 1 id of the asker, "process/number"  2 ttl in ms
+// KEYS 1 lock 2 queue   ARGV 1 id of the asker, "process/number"  2 ttl in ms
 const ACQUIRE = `
 if redis.call("set", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then return 1 end
 redis.call("rpush", KEYS[2], ARGV[1])
 return 0`;
 
-// KEYS 1 lock 2 line   ARGV 1 id of the holder  2 ttl in ms
+// KEYS 1 lock 2 queue   ARGV 1 id of the holder  2 ttl in ms
 const RELEASE = `
 if redis.call("get", KEYS[1]) ~= ARGV[1] then return 0 end
 local next = redis.call("lpop", KEYS[2])
@@ -41,7 +41,7 @@ export const queue: Contender = {
     return {
       async acquire(resource = RESOURCE): Promise<Release> {
         const id = `${me}/${++last}`;
-        const keys = [resource, `${resource}:line`];
+        const keys = [resource, `${resource}:queue`];
         // Before asking: the grant may come before the answer that tells to wait for it.
         const granted = new Promise<void>((resolve) => waiting.set(id, resolve));
         const free = await client.evalsha(acquireSha, 2, ...keys, id, ttlMs);

@@ -21,10 +21,10 @@ function redisSemaphore(id: string, name: string, pauses: { retryInterval?: numb
     reach: "host",
     traces: { sends: ["set", "evalsha", "eval"], key: (resource) => `mutex:${resource}` },
     sitsOut: PEER_SITS_OUT,
-    async open(place): Promise<Subject> {
-      const client = await ioredisFor(place);
+    async open(context): Promise<Subject> {
+      const client = await ioredisFor(context);
       const options = {
-        ...{ lockTimeout: place.ttlMs, acquireTimeout: WAIT_MS, ...pauses },
+        ...{ lockTimeout: context.ttlMs, acquireTimeout: WAIT_MS, ...pauses },
         // By default it throws where nobody can catch. What is lost, the server is asked about.
         onLockLost: () => {},
       };

@@ -21,7 +21,7 @@ test("every contender holds the key and sends the commands that it says", async 
     await using stage = await Stage.open(suite, contender, BLINK);
     const [worker] = await stage.workers(1, { ttlMs: TTL_MS });
     const held = (resource: string) => stage.content.held(contender.traces!, [resource]);
-    const seen = await watch(stage.ground.url, async () => {
+    const seen = await watch(stage.requiredServer.url, async () => {
       await worker!.call("acquire");
       assert.equal(await held(RESOURCE), 1, key(RESOURCE));
       await worker!.call("release");

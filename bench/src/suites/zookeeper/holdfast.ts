@@ -1,10 +1,10 @@
 import { zookeeperEngine } from "holdfast/zookeeper";
-import type { Contender, Place } from "../../measuring/suite.js";
+import type { Contender, OpenContext } from "../../measuring/suite.js";
 import { holdfast } from "../holdfast.js";
 import { sitOut } from "../terms.js";
 
 const TRACES = { sends: ["packets"], key: (resource: string) => `/holdfast/${resource}` };
-const engineOn = ({ url }: Place) => zookeeperEngine({ hosts: url });
+const engineOn = ({ url }: OpenContext) => zookeeperEngine({ hosts: url });
 
 export const ours = holdfast("holdfast", "holdfast", TRACES, engineOn);
 

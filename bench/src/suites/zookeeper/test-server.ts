@@ -1,5 +1,5 @@
 import { startZooKeeper } from "@holdfast/servers";
-import type { Ground, Traces } from "../../measuring/suite.js";
+import type { TestServer, Traces } from "../../measuring/suite.js";
 import { BareClient } from "./bare-client.js";
 
 const PROBE = "/probe";
@@ -8,11 +8,11 @@ const AT_ONCE = 500;
 const TICK_MS = 2_000;
 
 /** A ZooKeeper of its own, and a session that only looks and, for a measure, writes. */
-export async function startGround(): Promise<Ground> {
+export async function startTestServer(): Promise<TestServer> {
   const server = await startZooKeeper({ tickMs: TICK_MS });
   const client = await BareClient.open(server.hosts);
   await client.create(PROBE);
-  const inLine = ({ key }: Traces, resource: string) => client.children(key(resource));
+  const inQueue = ({ key }: Traces, resource: string) => client.children(key(resource));
   return {
     url: server.hosts,
     roundTrip: () => client.setData(PROBE, "x"),
@@ -23,12 +23,12 @@ export async function startGround(): Promise<Ground> {
         let held = 0;
         for (let from = 0; from < resources.length; from += AT_ONCE) {
           const some = resources.slice(from, from + AT_ONCE);
-          const lines = await Promise.all(some.map((resource) => inLine(traces, resource)));
-          held += lines.filter((standing) => standing > 0).length;
+          const queues = await Promise.all(some.map((resource) => inQueue(traces, resource)));
+          held += queues.filter((length) => length > 0).length;
         }
         return held;
       },
-      inLine,
+      inQueue,
       keys: () => server.metric("zk_znode_count"),
       bytes: () => server.metric("zk_approximate_data_size"),
     },

@@ -82,8 +82,8 @@ const BUNDLERS: Readonly<
   },
 };
 
-const ground = mkdtempSync(join(tmpdir(), "bundles-"));
-const project = join(ground, "project");
+const workspace = mkdtempSync(join(tmpdir(), "bundles-"));
+const project = join(workspace, "project");
 let server: RedisServer;
 
 before(async () => {
@@ -97,7 +97,7 @@ before(async () => {
 
 after(async () => {
   await server?.stop();
-  rmSync(ground, { recursive: true });
+  rmSync(workspace, { recursive: true });
 });
 
 for (const [bundler, bundle] of Object.entries(BUNDLERS)) {
@@ -105,7 +105,7 @@ for (const [bundler, bundle] of Object.entries(BUNDLERS)) {
     test(`${bundler} bundles ${app} without a word about packages that it does not use, and it runs`, async () => {
       // What has its client inside runs where nothing is installed.
       const folder = join(
-        app === "engine" ? ground : project,
+        app === "engine" ? workspace : project,
         `${bundler.replaceAll(" ", "-")}-${app}`,
       );
       mkdirSync(folder);
@@ -126,7 +126,7 @@ for (const [bundler, bundle] of Object.entries(BUNDLERS)) {
 
 for (const app of Object.keys(APPS)) {
   test(`${PAGE} says how large a bundle with ${app} is`, async () => {
-    const outfile = join(ground, `${app}.min.js`);
+    const outfile = join(workspace, `${app}.min.js`);
     const shape = { bundle: true, minify: true, platform: "node", outfile } as const;
     await build({ entryPoints: [join(project, `${app}.mjs`)], ...shape, external: ["redis"] });
     const kilobytes = statSync(outfile).size / 1_000;

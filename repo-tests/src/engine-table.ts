@@ -79,7 +79,7 @@ function page(engines: readonly EngineFacts[]): string {
     row("fencing", ({ traits }) => `\`${traits.fencing}\``),
     row("tokens rise across", ({ traits }) => FENCING[traits.fencing].en),
     row("tokens a grant can reserve", ({ traits }) => String(traits.tokenRange)),
-    row("keeps waiters in line", ({ queue }) => yes(queue)),
+    row("keeps waiters in a queue", ({ queue }) => yes(queue)),
     row("tells of changes", ({ watch }) => yes(watch)),
   ];
   return `# Engines

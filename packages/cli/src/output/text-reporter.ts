@@ -5,7 +5,7 @@ import type { Released, Reporter } from "./reporter.js";
 
 const ERASE_LINE = "\r\x1b[2K";
 
-/** Sentences for people: one line that is updated on a terminal, a line per change elsewhere. */
+/** Sentences for people. On a terminal one line is updated; elsewhere each change is a new line. */
 export class TextReporter implements Reporter {
   readonly #label: string;
   readonly #quiet: boolean;
@@ -15,7 +15,7 @@ export class TextReporter implements Reporter {
   #lossTold = false;
   #lineOpen = false;
 
-  /** The label finds our own place in the queue. */
+  /** The label is how we find our own place in the queue. */
   constructor(label: string, quiet: boolean) {
     this.#label = label;
     this.#quiet = quiet;
@@ -27,7 +27,7 @@ export class TextReporter implements Reporter {
     if (!this.#live) {
       if (what !== this.#lastWait) this.#say(what);
     } else {
-      // A line that wraps cannot be erased by the next one.
+      // Only one row can be erased, so the line must not wrap.
       const line = `holdfast: ${what}, ${showDuration(waitedMs)} so far`;
       const columns = (process.stderr.columns ?? 80) - 1;
       const cut = line.length > columns ? `${line.slice(0, columns - 1)}…` : line;
@@ -38,7 +38,7 @@ export class TextReporter implements Reporter {
   }
 
   acquired(lease: Lease, waitedMs: number): void {
-    // Without a wait there is nothing that a reader would want to know.
+    // Without a wait, a reader learns nothing from this.
     if (this.#lastWait === "") return;
     const token = `token ${lease.token}`;
     const got = `got "${printable(lease.resource)}" after ${showDuration(waitedMs)} (${token})`;
@@ -47,7 +47,7 @@ export class TextReporter implements Reporter {
 
   lost(error: LeaseLostError, killInMs: number): void {
     this.#lossTold = true;
-    // What is gone at the backend may be somebody else's already.
+    // Where the grant is gone at the backend, another holder may have the lock already.
     const next =
       killInMs > 0 ? `SIGTERM, and SIGKILL in ${showDuration(killInMs)}` : "SIGKILL at once";
     this.#tell(31, `${printable(error.message)}; the command gets ${next}`);
@@ -66,7 +66,7 @@ export class TextReporter implements Reporter {
     this.#tell(31, message);
   }
 
-  /** Clears the waiting line, for whoever writes to the terminal next. */
+  /** Erases the line about waiting before something else is written to the terminal. */
   #close(): void {
     if (this.#lineOpen) process.stderr.write(ERASE_LINE);
     this.#lineOpen = false;
@@ -77,7 +77,7 @@ export class TextReporter implements Reporter {
     process.stderr.write(`holdfast: ${text}\n`);
   }
 
-  /** Quiet is about chatter; what went wrong is told in any case. */
+  /** Failures are shown with --quiet too. */
   #tell(colour: number, text: string): void {
     this.#say(this.#paint(colour, text));
   }

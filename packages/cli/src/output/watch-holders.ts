@@ -1,11 +1,11 @@
 import type { Locks } from "holdfast";
 import type { Reporter } from "./reporter.js";
 
-// Shorter waits are nobody's concern, and telling of them would flicker.
+// A shorter wait is not worth a line, which would only flicker.
 const FIRST_LOOK_MS = 500;
 const LOOK_EVERY_MS = 1_000;
 
-/** Tells for whom we wait, until stopped. */
+/** Reports for whom we wait, until the returned function is called. */
 export function watchHolders(
   locks: Locks,
   resource: string,
@@ -19,7 +19,7 @@ export function watchHolders(
       const view = await locks.inspect(resource);
       if (!stopped) reporter.waiting(view, performance.now() - startedAt);
     } catch {
-      // Whether the engine answers is for the acquire to say; this is only for people.
+      // The acquire reports a failing engine. This view is for people only.
     }
     if (!stopped) timer = setTimeout(look, LOOK_EVERY_MS);
   }

@@ -13,12 +13,12 @@ import { SignalProbe } from "../process/signal-probe.js";
 import { type ForwardedSignal, Signals } from "../process/signals.js";
 import { type RunRequest, readRunRequest, type TimedRequest, withTimes } from "./run-request.js";
 
-// A backend that answers needs milliseconds. One that does not will find out by itself that we left.
+// A working backend needs milliseconds. One that does not answer ends our grant by its ttl.
 const CLOSING_MS = 1_000;
 const SEEN_BY_NOBODY =
   "a lock of memory: is seen by nobody else, so nobody is kept out; sqlite: is shared by this host";
 
-/** `holdfast run`: gets what follows the verb, gives the exit code. */
+/** `holdfast run`: takes the arguments after the verb and returns the exit code. */
 export async function run(args: readonly string[]): Promise<number> {
   const request = readRunRequest(args, process.env);
   const reporter = request.json
@@ -30,13 +30,13 @@ export async function run(args: readonly string[]): Promise<number> {
     const failure = failureOf(error, request.url);
     const busy = error instanceof AcquireTimeoutError && request.acquire.waitMs === 0;
     const message = busy ? holdersOf(error, request.resource) : failure.message;
-    // Whoever asks once and wants no word has the exit code: cron would send a mail for every such turn.
+    // With --wait 0s --quiet the exit code is enough: cron would send a mail for every printed line.
     if (!busy || !request.quiet || request.json) reporter.failed({ ...failure, message });
     return failure.exitCode;
   }
 }
 
-/** Nothing was waited for, so how long that took is nobody's concern. */
+/** With --wait 0s nothing was waited for, so the message names holders and no waiting time. */
 function holdersOf({ holders }: AcquireTimeoutError, resource: string): string {
   const who = holders.map(({ label, token }) => `${label} (token ${token})`).join(", ");
   return printable(`"${resource}" ${who === "" ? "is not free" : `is held by ${who}`}`);
@@ -50,7 +50,7 @@ async function runUnderLock(asked: RunRequest, reporter: Reporter): Promise<numb
     interrupt.abort();
   });
   const { ttlMs, waitMs = Infinity } = asked.acquire;
-  // An engine may keep nothing for as long as the default; --ttl says what is wanted instead.
+  // An engine may not allow the default ttl. So only a --ttl that was given is passed on here.
   const defaults = ttlMs === undefined ? {} : { ttlMs };
   const locks = await connectPatiently(
     asked.url,
@@ -71,7 +71,7 @@ async function runUnderLock(asked: RunRequest, reporter: Reporter): Promise<numb
     } catch (error) {
       if (interruptedBy === null) throw error;
     }
-    // The grant may have come in the same instant as the signal; then it goes back unused.
+    // The grant may arrive together with the signal. It is then released unused.
     if (lease === null || interruptedBy !== null) {
       return exitCodeOfSignal(interruptedBy ?? "SIGINT");
     }
@@ -82,7 +82,7 @@ async function runUnderLock(asked: RunRequest, reporter: Reporter): Promise<numb
   }
 }
 
-/** Gives back what is held, and withdraws what waits from the queue. */
+/** Releases what is held and withdraws what waits in the queue. */
 async function closeSoon(locks: Locks, request: RunRequest, reporter: Reporter): Promise<void> {
   const closing = locks.close().catch((error: unknown) => {
     const { exitCode: _, ...failure } = failureOf(error, request.url);
@@ -144,13 +144,13 @@ async function runChild(
   return releaseLease(lease, ending.exitCode, request, signals, reporter);
 }
 
-/** SIGKILL comes early enough for the kernel to act on it while nobody else can hold the lock. */
+/** SIGKILL is sent early enough to take effect before another process can hold the lock. */
 function timeToKill(remainingMs: number, graceMs: number): number {
   const marginMs = Math.min(250, remainingMs / 5);
   return Math.max(0, Math.min(graceMs, remainingMs - marginMs));
 }
 
-/** A lock that is gone at the end was not held to the end, whatever the command itself returned. */
+/** A lock that is gone at the end was not held to the end. So the exit code is EXIT.lost, whatever the command returned. */
 async function releaseLease(
   lease: Lease,
   exitCode: number,
@@ -161,14 +161,14 @@ async function releaseLease(
   const { resource, token } = lease;
   const notReleased = (why: string) => {
     const ttl = `it frees itself within ${request.acquire.ttlMs} ms`;
-    const message = `"${printable(resource)}" could not be given back, ${ttl}: ${why}`;
+    const message = `"${printable(resource)}" could not be released, ${ttl}: ${why}`;
     reporter.failed({ message, code: "ENGINE" });
     return "unknown" as const;
   };
   const released = lease
     .release()
     .catch((error: unknown) => notReleased(failureOf(error, request.url).message));
-  // Its command has ended, so a signal can only mean that somebody does not want to wait for this.
+  // The command has ended, so a signal can only mean that the user does not want to wait for the release.
   const interrupted = new Promise<"unknown">((resolve) => {
     signals.receive = (signal) => resolve(notReleased(`${signal} came first`));
   });

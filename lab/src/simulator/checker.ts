@@ -8,31 +8,31 @@ export interface SimulatedLease {
   readonly mode: "x" | "s";
   readonly fence: number;
   readonly tokens: number;
-  /** In the world's time: until then its holder believes in it. */
+  /** Until when its holder believes that it holds, in the world's time. */
   until: number;
-  /** Its lock-delay: for so long after that nobody may be granted, unless it is released. */
+  /** Its lock-delay: nobody may be granted for this long after `until`, unless the lease is released. */
   readonly closedMs: number;
   isReleased: boolean;
   readonly grantedAt: number;
 }
 
-/** What was granted of one resource. */
+/** All grants of one resource. */
 class GrantHistory {
   readonly leases: SimulatedLease[] = [];
-  /** First tokens of exclusive leases, and whose they are. */
+  /** The first token of each exclusive lease, with the lease's id. */
   readonly exclusive = new Map<number, string>();
   readonly revoked = new Set<number>();
-  /** Tokens that a node revoked, maybe before their holder heard of the grant. */
+  /** Tokens that a node revoked, perhaps before their holder received the grant. */
   readonly touched = new Set<number>();
   highest = 0;
   highestShared = 0;
 }
 
-/** Sees all leases at once, as nobody in the world can. */
+/** Sees all leases at once, which no process in the world can. */
 export class Checker {
   readonly #exclusion: boolean;
   readonly #histories = new Map<string, GrantHistory>();
-  /** By node and id: a tombstone was left, so nothing of that id may be accepted there any more. */
+  /** Tombstones by node and id. The node must not accept that id again. */
   readonly #graves = new Set<string>();
   grants = 0;
   violation: string | null = null;
@@ -60,7 +60,7 @@ export class Checker {
     history.leases.push(lease);
   }
 
-  /** What one node did, right after it. */
+  /** Called right after a node handled a request. */
   handled(
     node: string,
     request: NodeRequest,
@@ -81,7 +81,7 @@ export class Checker {
     }
   }
 
-  /** Enough nodes have said so: from now on no renewal with this token may be answered with yes. */
+  /** Enough nodes revoked this token. From now on no renewal with it may succeed. */
   revoked(resource: string, token: number): void {
     this.#of(resource).revoked.add(token);
   }
@@ -90,12 +90,12 @@ export class Checker {
     return this.#of(resource).revoked.has(token);
   }
 
-  /** So many nodes said no that not enough can have it: its holder must not have believed in it. */
+  /** So many nodes answered no that no majority can have the grant. Its holder must not believe in it. */
   checkedDead(resource: string, token: number, askedAt: number): void {
     const { leases, touched } = this.#of(resource);
     const lease = leases.find((one) => token >= one.fence && token < one.fence + one.tokens);
     if (lease === undefined || lease.isReleased) return;
-    // A revocation of one token marks the record, and so all of them.
+    // Revoking one token marks the record, and so all of its tokens.
     for (const one of touched) {
       if (one >= lease.fence && one < lease.fence + lease.tokens) return;
     }
@@ -104,7 +104,7 @@ export class Checker {
     this.fail(`a check says that token ${token} is dead, and client ${lease.client} holds it`);
   }
 
-  /** A node that forgot knows of no tombstones. */
+  /** A node that lost its memory has no tombstones. */
   forgot(node: string): void {
     for (const grave of this.#graves) if (grave.startsWith(`${node} `)) this.#graves.delete(grave);
   }
@@ -114,8 +114,8 @@ export class Checker {
   }
 
   /**
-   * A grant joins only where nobody was accepted who was granted after it. A claim that was repeated by
-   * way of another client may have two grants, which are both its own.
+   * A grant may join a node only if the node accepted no later grant. A claim that was repeated through
+   * another client may have two grants of its own.
    */
   #joined(
     node: string,

@@ -11,13 +11,13 @@ import type { Plan } from "./plan.js";
 import { Random } from "./random.js";
 import { World } from "./world.js";
 
-/** Enough for everybody's turn after the longest quarantine; who has not finished by then is stuck. */
+/** Enough for every client after the longest quarantine. A client that has not finished then is stuck. */
 const MOST_MS = 60_000;
 const MOST_EVENTS = 100_000;
-/** For what is still on its way when the last one has finished. */
+/** For messages that are still on their way when the last client has finished. */
 const SETTLING_MS = 400;
 
-/** What is wrong on purpose, in the nodes, in the clients or between them. */
+/** Deliberate mistakes in the nodes, in the clients or between them. */
 export interface Flaws {
   readonly node?: NodeFlaws;
   readonly contender?: ContenderFlaws;
@@ -79,7 +79,7 @@ export function run(plan: Plan, flaws: Flaws = {}): Result {
 
 const known = new Map<string, ResolvedQuorum>();
 
-/** The same for thousands of schedules. */
+/** Cached, because thousands of schedules share the same terms. */
 function termsOf(plan: Plan, skips: boolean): ResolvedQuorum {
   const { nodes, writeQuorum, maxTtlMs, maxSkewMs, nodeTimeoutMs, idleMs } = plan;
   const key = [nodes, writeQuorum, maxTtlMs, maxSkewMs, nodeTimeoutMs, idleMs, skips].join(" ");
@@ -117,7 +117,7 @@ function scheduleFaults(
   }
 }
 
-/** In pieces, so that a schedule ends when all have finished and not at the end of time. */
+/** Runs in short steps, so that a schedule ends as soon as all clients have finished. */
 function play(world: World, finishedAt: () => number): boolean {
   while (finishedAt() === Number.POSITIVE_INFINITY && world.now < MOST_MS) {
     if (!world.runUntil(world.now + 50)) return false;
@@ -133,6 +133,6 @@ function expectTidy(
 ): void {
   world.runUntil(finishedAt + SETTLING_MS);
   for (const site of sites) {
-    if (site.left() > 0) checker.fail(`${site.name} still has a grant after all were given back`);
+    if (site.left() > 0) checker.fail(`${site.name} still has a grant after all were released`);
   }
 }

@@ -1,4 +1,4 @@
-/** Something that will happen, unless it is cancelled. */
+/** An event in the future that can be cancelled. */
 export interface ScheduledEvent {
   cancel(): void;
 }
@@ -19,10 +19,10 @@ class Planned implements ScheduledEvent {
   }
 }
 
-/** Virtual time: the next thing happens at once, and the clock says that it was its time. In ms. */
+/** Virtual time in ms. The next event runs at once, and the clock jumps to its time. */
 export class World {
   now = 0;
-  /** The most that may happen: a schedule that does not end is a defect, not a reason to hang. */
+  /** The most events. A schedule that does not end is a defect and must not hang the simulator. */
   #budget: number;
   readonly #heap: Planned[] = [];
   #order = 0;
@@ -37,7 +37,7 @@ export class World {
     return planned;
   }
 
-  /** Until nothing is left to happen before this instant; false when the budget was spent. */
+  /** Runs all events up to this time. Returns false if the budget is spent. */
   runUntil(end: number): boolean {
     for (let next = this.#heap[0]; next !== undefined && next.at <= end; next = this.#heap[0]) {
       this.#pop();

@@ -1,10 +1,10 @@
 /**
- * How long a holder believes in its grant, in its own time: by the rules of the core, which the
- * simulator does not run. A lease that lives by more than this would be wrong whatever nodes do.
+ * How long a holder believes that it has its grant, by its own clock. The simulator does not run the
+ * core, so this repeats the core's rules. A holder that believes longer is wrong whatever the nodes do.
  */
 export class Belief {
   readonly #drift: number;
-  /** What the next renewal asks for. */
+  /** The ttl that the next renewal asks for. */
   ttlMs: number;
   until: number;
 
@@ -14,7 +14,7 @@ export class Belief {
     this.until = this.#endOf(since, ttlMs);
   }
 
-  /** Before a renewal is sent: one for a shorter ttl counts from then on. */
+  /** Called before a renewal is sent. A shorter ttl counts from then on. */
   expect(since: number, ttlMs: number): void {
     this.until = Math.min(this.until, this.#endOf(since, ttlMs));
   }

@@ -16,22 +16,22 @@ import { wrongQuorums } from "./wrong-quorums.js";
 
 const TOMBSTONE_MS = 10_000;
 const CALL_MS = 1_000;
-/** As the core and the quorum have it by default. */
+/** The default of the core and of the quorum. */
 const DRIFT = 0.01;
 const MOST_REPEATS = 3;
-/** A question, its answer and what follows from it, each as slow as it gets in a tidy plan. */
+/** A request, its answer and the follow-up, each as slow as a tidy plan allows. */
 const SETTLED_MS = 130;
 
 export interface ContenderFlaws {
-  /** Counts a grant's life from the answer instead of the question. */
+  /** Counts a grant's validity from the answer instead of the request. */
   readonly countsFromReply?: boolean;
-  /** Validity is not shortened by what clocks may differ. */
+  /** Does not shorten validity by the drift of clocks. */
   readonly ignoresDrift?: boolean;
-  /** The client's own code, wrong in one way. */
+  /** Runs quorum code that is wrong in one way. */
   readonly kind?: keyof typeof wrongQuorums;
 }
 
-/** One claim: the same id under which it is repeated. */
+/** One claim. Repeats of it have the same id. */
 interface ClaimRequest {
   readonly id: string;
   readonly resource: string;
@@ -39,7 +39,7 @@ interface ClaimRequest {
   repeats: number;
 }
 
-/** A process that locks, works, renews and releases some times, with the library's own quorum code. */
+/** A process that acquires, works, renews and releases several times, with the library's quorum code. */
 export class Contender extends Process {
   readonly #index: number;
   readonly #random: Random;
@@ -51,9 +51,9 @@ export class Contender extends Process {
   #quorums: Quorum[] = [];
   #left: number;
   #claims = 0;
-  /** The number of the question under way: an answer to an earlier one comes too late. */
+  /** The number of the current request. An answer to an earlier one comes too late. */
   #question = 0;
-  /** Numbers all calls, as the core does. */
+  /** The number of the last call. The core numbers calls in the same way. */
   #order = 0;
 
   constructor(
@@ -88,7 +88,7 @@ export class Contender extends Process {
     };
     const own = this.#flaws.ignoresDrift ? { ...terms, drift: 0 } : terms;
     this.#quorums = [0, 1].map(() => new Kind(nodes, own, surroundings));
-    // One that is to hold all the time comes first.
+    // The client that holds for the whole plan starts first.
     const afterMs = this.#plan.holdMs > 0 && this.#index > 0 ? 30 : 0;
     this.timer(afterMs + this.#random.between(0, 10), () => this.#claim());
   }
@@ -98,7 +98,7 @@ export class Contender extends Process {
     return this.#quorums[detours > 0 && this.#random.chance(detours) ? 1 : 0]!;
   }
 
-  /** Whether it had more to do. */
+  /** Ends the process. Returns whether it still had work to do. */
   die(): boolean {
     if (this.isDead) return false;
     this.end();
@@ -111,7 +111,7 @@ export class Contender extends Process {
     this.#try({ id: `c${this.#index}-${this.#claims++}`, resource, mode, repeats: 0 });
   }
 
-  /** As the core does it: an answer that comes after its deadline, or after a repeat, is not heeded. */
+  /** Like the core: ignores an answer that comes after its deadline or after a repeat. */
   #try(request: ClaimRequest): void {
     const since = this.now();
     const { ttlMs, lockDelayMs: delayMs, repeatMs } = this.#plan;
@@ -154,13 +154,13 @@ export class Contender extends Process {
     else this.#abandon(request);
   }
 
-  /** Who is told to wait has nothing anywhere, once all that was under way has arrived. */
+  /** A claim that is told to wait has no grant on any node, once all messages have arrived. */
   #expectNothingOf({ id }: ClaimRequest): void {
     const question = this.#question;
     this.timer(SETTLED_MS, () => {
       if (question !== this.#question || !this.#hasGrant(id)) return;
       this.#checker.fail(
-        `client ${this.#index} waits, and an attempt that it gave up still stands`,
+        `client ${this.#index} waits, and a node still has an attempt that it gave up`,
       );
     });
   }
@@ -171,7 +171,7 @@ export class Contender extends Process {
     oversee(this.#quorums[0]!, this.#checker, resource, seen, isRevoked, this.trueNow);
   }
 
-  /** As the core does it: what may have happened is undone, and the next claim has another id. */
+  /** Like the core: releases what may have been granted. The next claim has another id. */
   #abandon(request: ClaimRequest): void {
     this.#release(request, TOMBSTONE_MS, () => this.#claimLater());
   }
@@ -181,7 +181,7 @@ export class Contender extends Process {
   }
 
   #holder(request: ClaimRequest): Holder {
-    // A call without an answer may still be under way.
+    // A call that got no answer may still arrive.
     const tombstoneMs = request.repeats > 0 ? TOMBSTONE_MS : 0;
     const { resource } = request;
     return {

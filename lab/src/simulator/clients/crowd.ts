@@ -15,25 +15,25 @@ export interface CrowdPlan {
   readonly contenders: number;
   readonly rttMs: number;
   readonly holdMs: number;
-  /** Before the next claim a contender rests for a random while, up to this. */
+  /** A contender rests for a random time up to this before its next claim. */
   readonly restMs: number;
   readonly forMs: number;
 }
 
 export interface CrowdReport {
   readonly msPerGrant: number;
-  /** Scripts that one node runs for a grant. */
+  /** How many scripts one node runs for each grant. */
   readonly scripts: number;
   readonly fewest: number;
   readonly most: number;
 }
 
-/** As the core paces those who wait where the engine tells of changes. */
+/** How often the core polls an engine that notifies of changes. */
 const LOOK_MS = 1_000;
 const LEAST_LOOK_MS = 5;
 const EPOCH_MS = 1_000_000;
 
-/** Contenders that lock, hold, release and claim again on a sound network: how fast, and how fair. */
+/** Measures speed and fairness of contenders on a network without faults. */
 export function playCrowd(plan: CrowdPlan): CrowdReport {
   const world = new World(Infinity);
   const random = new Random(plan.seed);

@@ -1,4 +1,4 @@
-// More claims than a client remembers: nodes that never answer keep all of them under way.
+// More claims than a client remembers. The nodes never answer, so all claims stay pending.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
@@ -12,7 +12,7 @@ import { World } from "../world.js";
 const MORE_THAN_REMEMBERED = 10_500;
 const PATIENCE_MS = 1_000;
 
-test("a claim that is repeated among very many others goes on from its own last attempt", () => {
+test("a claim that is repeated among very many others continues from its own last attempt", () => {
   const { world, ask, attemptsOf } = clientOfSilentNodes();
   ask("again");
   for (let i = 0; i < MORE_THAN_REMEMBERED; i++) ask(`other ${i}`);
@@ -21,7 +21,7 @@ test("a claim that is repeated among very many others goes on from its own last 
   world.runUntil(world.now + 10 * PATIENCE_MS);
 });
 
-test("a claim that was forgotten comes back above all attempts that it can have made", () => {
+test("a forgotten claim comes back with a higher attempt number than any that it used", () => {
   const { world, ask, attemptsOf } = clientOfSilentNodes();
   for (let i = 0; i < 3; i++) ask("again");
   world.runUntil(world.now + 10 * PATIENCE_MS);

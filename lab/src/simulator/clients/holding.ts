@@ -5,7 +5,7 @@ import type { Random } from "../random.js";
 import { Belief } from "./belief.js";
 import type { Process } from "./process.js";
 
-/** What a grant needs to know of its holder, and whom it is told to when it is over. */
+/** What a holding needs of its holder, and what it calls at its end. */
 export interface Holder {
   readonly index: number;
   readonly process: Process;
@@ -17,9 +17,9 @@ export interface Holder {
     wish: Pick<RenewWish, "id" | "ttlMs" | "leave" | "index">,
     answered: (outcome: RenewOutcome) => void,
   ): void;
-  /** The lease is over, and is given back; then the holder goes on. */
+  /** The lease is over. Releases it; then the holder continues. */
   release(): void;
-  /** The lease is over, and nothing is given back. */
+  /** The lease is over and is not released. The holder continues. */
   goOn(): void;
 }
 
@@ -74,7 +74,7 @@ export class Holding {
     process.timer(Math.min(ttlMs / 3, workMs), step);
   }
 
-  /** Mostly short; where renewals differ there must be some of them. */
+  /** Mostly short. Where ttls differ, long enough for several renewals. */
   #workMs(): number {
     const { random, plan } = this.#holder;
     const { ttlMs, otherTtls, tidy, holdMs } = plan;
@@ -83,7 +83,7 @@ export class Holding {
     return ttlMs * (otherTtls > 0 ? random.between(2, 8) : 1.5 * random.next() ** 2);
   }
 
-  /** Until the next renewal; users may want few of them. */
+  /** The time until the next renewal. Users may choose rare renewals. */
   #restMs(): number {
     const { random, plan } = this.#holder;
     return this.#belief.ttlMs * (plan.otherTtls > 0 ? random.between(0.2, 0.8) : 1 / 3);
@@ -101,13 +101,13 @@ export class Holding {
     this.#ask(false, (outcome, confirm) => {
       this.#isRenewing = false;
       if (this.#isOver) return;
-      // Whatever the nodes say later: a lease that has run out is lost.
+      // A lease whose validity ran out is lost, whatever the nodes say later.
       if (this.#isLost || outcome.kind === "gone") this.#finish();
       else confirm();
     });
   }
 
-  /** As the core does it: who goes on after that is kept out like everybody else. */
+  /** Like the core's letExpire: leaves the grant to its ttl. Until then it also excludes this process. */
   #leave(): void {
     this.#ask(true, (_, confirm) => {
       if (!this.#isLost) confirm();
@@ -121,7 +121,7 @@ export class Holding {
     const ttlMs = this.#nextTtlMs();
     this.#belief.expect(sentAt, ttlMs);
     this.#believe();
-    // Handed on within its process now and then, and so with the next of its tokens.
+    // Sometimes the process hands the lease over locally, which uses the next of its tokens.
     const { tokens, fence, resource } = this.#lease;
     if (tokens > this.#index + 1 && random.chance(0.3)) this.#index++;
     const token = fence + this.#index;
@@ -144,7 +144,7 @@ export class Holding {
     return this.#lease.until <= this.#holder.process.trueNow;
   }
 
-  /** The lease that must outlive all trouble of this plan. */
+  /** Whether this is the lease that must survive all faults of the plan. */
   get #isLasting(): boolean {
     return this.#holder.plan.holdMs > 0 && this.#lease.client === 0;
   }
@@ -156,9 +156,9 @@ export class Holding {
     const isLost = this.#isLost;
     const endsAt = this.#lease.grantedAt + plan.holdMs * 0.99;
     if (this.#isLasting && (isLost || process.trueNow < endsAt)) {
-      checker.fail("a lease was lost although nodes had their trouble one after the other");
+      checker.fail("a lease was lost although nodes failed one after the other");
     }
-    // As the core does it: the holder of a lost lease with a lock-delay asked for it to stay closed.
+    // Like the core: a lost lease with a lock-delay is not released, so that the resource stays closed.
     if (isLost && plan.lockDelayMs > 0) return this.#holder.goOn();
     if (!isLost && random.chance(plan.left)) return this.#leave();
     this.#lease.isReleased = true;

@@ -1,10 +1,10 @@
 import { type NodeAnswer, type NodeHolder, poll, type Quorum } from "holdfast/internal/quorum";
 import type { Checker } from "../checker.js";
 
-/** As long as a call has by default. */
+/** The default time limit of a call. */
 const PATIENCE_MS = 5_000;
 
-/** Somebody looks at a lease, as people do, and checks its token or revokes it. */
+/** Checks the token of somebody's lease or revokes it, as an operator does. */
 export function oversee(
   quorum: Quorum,
   checker: Checker,

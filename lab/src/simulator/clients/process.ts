@@ -3,7 +3,7 @@ import type { Receiver } from "../nodes/network.js";
 import type { Random } from "../random.js";
 import type { ScheduledEvent, World } from "../world.js";
 
-/** A process with a clock of its own, which may be paused and may die. */
+/** A process with its own clock. It may be paused and may die. */
 export class Process implements Receiver, QuorumClock {
   readonly #world: World;
   readonly #rate: number;
@@ -22,12 +22,12 @@ export class Process implements Receiver, QuorumClock {
     return this.#offsetMs + this.#world.now * this.#rate;
   }
 
-  /** In the world's time, which no process knows. */
+  /** The world's time, which no process can read. */
   get trueNow(): number {
     return this.#world.now;
   }
 
-  /** When it is so late by this process's clock, in the world's time. */
+  /** Converts a time of this process's clock to the world's time. */
   trueTime(local: number): number {
     return (local - this.#offsetMs) / this.#rate;
   }
@@ -46,7 +46,7 @@ export class Process implements Receiver, QuorumClock {
     };
   }
 
-  /** What arrives at a paused process waits for it. */
+  /** Runs an event, or keeps it until a paused process continues. */
   receive(act: () => void): void {
     if (this.#isDead) return;
     if (this.#isPaused) this.#backlog.push(act);
@@ -57,7 +57,7 @@ export class Process implements Receiver, QuorumClock {
     return this.#isDead;
   }
 
-  /** What is answered later reaches nobody. */
+  /** Ends the process. Later answers are dropped. */
   end(): void {
     this.#isDead = true;
   }

@@ -9,7 +9,7 @@ import { Process } from "./process.js";
 
 const UNTIL_MS = 3_000;
 
-/** A client that agrees on something else, and asks the same nodes again and again. */
+/** A client with different terms that asks the same nodes again and again. */
 export class Stranger extends Process {
   readonly #parts: readonly [World, Random, Plan];
   readonly #checker: Checker;

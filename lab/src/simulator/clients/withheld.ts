@@ -1,6 +1,6 @@
 import type { QuorumNode } from "holdfast/internal/quorum";
 
-/** A client that gives back only where it knows that it was accepted. Wrong on purpose. */
+/** A client that releases only where it knows that it was accepted. Wrong on purpose. */
 export function withheld(node: QuorumNode): QuorumNode {
   const accepted = new Set<string>();
   let lastUs = Number.NaN;

@@ -2,21 +2,21 @@ import { Quorum } from "holdfast/internal/quorum";
 
 type TakeBack = Parameters<Quorum["takeBack"]>;
 
-/** Of several calls about one claim each judges and gives up for all. */
+/** Each of several calls about one claim decides and gives up for all of them. */
 class Outspoken extends Quorum {
   override speaksFor(): boolean {
     return true;
   }
 }
 
-/** What was given up stays on the first node. */
+/** Never releases on the first node what was given up. */
 class Forgetful extends Quorum {
   override takeBack(...[entry, nodes, restMs, then]: TakeBack): void {
     super.takeBack(entry, nodes & ~1, restMs, then);
   }
 }
 
-/** What is accepted after it was given up stays. */
+/** Does not release what is accepted after it was given up. */
 class Heedless extends Quorum {
   readonly #givenUp = new WeakMap<object, number>();
 
@@ -30,7 +30,7 @@ class Heedless extends Quorum {
   }
 }
 
-/** A node whose clock was set counts like any other. */
+/** Counts a node whose clock was set like any other. */
 class Trusting extends Quorum {
   constructor(...parts: ConstructorParameters<typeof Quorum>) {
     super(...parts);
@@ -38,12 +38,12 @@ class Trusting extends Quorum {
   }
 }
 
-/** A client that certifies nodes although they belong to somebody else. */
+/** Certifies nodes although they have other terms. */
 class Intruding extends Quorum {
   override mayCertify(): boolean {
     return true;
   }
 }
 
-/** Clients that are wrong on purpose, each in one way. */
+/** Quorum code that is wrong on purpose, each in one way. */
 export const wrongQuorums = { Outspoken, Forgetful, Heedless, Trusting, Intruding } as const;

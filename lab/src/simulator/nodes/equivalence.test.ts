@@ -1,5 +1,5 @@
-// The simulated node and a real Redis are asked the same, at the same instants: the real one answers
-// first and says what its clock read, and the simulated one is asked as of then.
+// A real Redis and the simulated node get the same requests at the same instants: the real one answers
+// first and tells the time of its clock, and the simulated one handles the request at that time.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,7 +19,7 @@ const SEQUENCES = 60;
 const STEPS = 60;
 const IDS = ["a1", "b2", "c3"];
 
-test("a real node and the simulated one answer random sequences alike", async (t) => {
+test("a real node and the simulated one give the same answers to random sequences", async (t) => {
   await using server = await startRedis();
   const client = new Redis(server.port);
   try {
@@ -49,7 +49,7 @@ test("a real node and the simulated one answer random sequences alike", async (t
         if (random.chance(0.05)) await sleep(random.between(1, 30));
       }
     }
-    // Sequences that never get far would prove little.
+    // Sequences that never reach these answers would prove little.
     for (const kind of EXPECTED) assert.ok(kinds.has(kind), `no sequence led to ${kind}`);
     t.diagnostic([...kinds].sort().join(", "));
   } finally {
@@ -124,15 +124,15 @@ function requestOf(
   }
 }
 
-/** Mostly in order; what is late has an earlier number. */
+/** Mostly rising. A late call has an earlier number. */
 function orderAt(random: Random, step: number): number {
   return 1_000 + 10 * step - (random.chance(0.8) ? 0 : random.below(300));
 }
 
-/** What was proposed, so that checks and revocations hit something. */
+/** Fences that were proposed, so that checks and revocations find a grant. */
 const fences: number[] = [];
 
-/** A hash has no order. */
+/** Sorts the holders, because a hash in Redis has no order. */
 function sorted(answer: NodeAnswer): unknown {
   if (!("holders" in answer)) return answer;
   const holders = [...answer.holders].sort((a, b) => a.fence - b.fence || a.ageMs - b.ageMs);

@@ -11,12 +11,12 @@ import type { Random } from "../random.js";
 import type { World } from "../world.js";
 import type { Site } from "./site.js";
 
-/** Where answers arrive: a client, which may be paused or dead. */
+/** The client that receives answers. It may be paused or dead. */
 export interface Receiver {
   receive(act: () => void): void;
 }
 
-/** One client's way to one node: messages take their time, overtake each other, get lost, come twice. */
+/** One client's connection to one node. Messages are delayed, reordered, lost and duplicated. */
 export class Wire implements QuorumNode {
   readonly name: string;
   readonly #world: World;
@@ -25,7 +25,7 @@ export class Wire implements QuorumNode {
   readonly #site: Site;
   readonly #receiver: Receiver;
   readonly #checker: Checker;
-  /** What the client agrees on, where that is not what the node's own clients do. */
+  /** The agreement of this client, where it differs from that of the node's own clients. */
   readonly #agreement: string | undefined;
 
   constructor(

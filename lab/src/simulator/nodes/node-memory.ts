@@ -1,4 +1,4 @@
-/** What a node keeps, as the scripts keep it in Redis. */
+/** What a node stores, like the scripts store it in Redis. */
 export interface Record {
   readonly id: string;
   readonly mode: "x" | "s";
@@ -6,12 +6,12 @@ export interface Record {
   readonly fence: number;
   readonly tokens: number;
   readonly delay: number;
-  /** Of the latest call that set its end: one with a smaller number comes too late. */
+  /** The number of the last call that set `ends`. A call with a smaller number comes too late. */
   order: number;
   /** Which of its tokens is in use. */
   index: number;
   revoked: boolean;
-  /** Its holder has gone and left it to time. */
+  /** Its holder left it to expire. */
   left: boolean;
   ends: number;
   readonly born: number;
@@ -33,7 +33,7 @@ export class ResourceState {
   /** What this node has accepted, for the checker; the rules do not read it. */
   accepted: number[] = [];
   gone = new Map<string, { upTo: number; order: number; ends: number }>();
-  /** Those who wait, by id. */
+  /** The waiters, by id. */
   queue = new Map<string, Waiter>();
   called: { id: string; at: number } | null = null;
 

@@ -16,14 +16,14 @@ export interface NodeTerms {
   readonly idleMs: number;
 }
 
-/** Ways in which a node can be wrong on purpose: the simulator must find each. */
+/** Deliberate mistakes of a node. The simulator must find each of them. */
 export interface NodeFlaws {
   readonly raisesEqual?: boolean;
   readonly renewalCreates?: boolean;
   readonly ignoresTombstones?: boolean;
   readonly certifiesWithoutNonce?: boolean;
   readonly certifiesAnyLife?: boolean;
-  /** A claim that is repeated is granted again for what is left of its first life. */
+  /** A repeated claim gets only what is left of its first ttl. */
   readonly repeatsGiveNoLife?: boolean;
   readonly renewsAsTheyArrive?: boolean;
   readonly keepsNoLockDelay?: boolean;
@@ -32,17 +32,17 @@ export interface NodeFlaws {
   /** The clock does not stand in for a counter that was forgotten. */
   readonly trustsNoClock?: boolean;
   readonly joinsPastAnyCounter?: boolean;
-  /** A grant joins by the rule of a claim: above every counter, also its own. */
+  /** A grant joins by the rule of a claim: its fence must exceed the counter, even one that it set itself. */
   readonly joinsAboveOnly?: boolean;
   readonly tombstonesMs?: number;
-  /** A release of an older call's attempts ends what a newer call has taken over. */
+  /** A release by an older call ends an attempt that a newer call has taken over. */
   readonly endsNewerCalls?: boolean;
 }
 
-/** A node by the rules of the scripts, in memory. A test compares it with a real Redis. */
+/** A node in memory that follows the rules of the scripts. A test compares it with a real Redis. */
 export class SimulatedNode {
   memory = new Memory();
-  /** Told whose turn it is, by ticket; 0 for everybody's. */
+  /** Called with the ticket of the next waiter; 0 for all waiters. */
   onCall: (resource: string, ticket: number) => void = () => {};
   #runId: string;
   #replId: string;
@@ -69,20 +69,20 @@ export class SimulatedNode {
     return this.#replId;
   }
 
-  /** Another life of this node: it was restarted, or followed another. */
+  /** Starts another life of this node, after a restart or a resync. */
   beBorn(runId: string, replId: string): void {
     this.#runId = runId;
     this.#replId = replId;
     this.#certificate = null;
   }
 
-  /** What a good certificate of this life says. */
+  /** The text of a valid certificate of this life. */
   get certificate(): string {
     this.#certificate ??= `${this.#runId} ${this.#replId} ${this.#agreement}`;
     return this.#certificate;
   }
 
-  /** Carries out one request at this instant of the node's clock, in µs. */
+  /** Handles one request at a time of the node's clock, in µs. */
   handle(request: NodeRequest, us: number, agreement: string = this.#terms.agreement): NodeAnswer {
     if (agreement !== this.#agreement) this.#certificate = null;
     this.#agreement = agreement;
@@ -174,7 +174,7 @@ export class SimulatedNode {
     const skewUs = this.#terms.maxSkewMs * 1e3;
     const { past } = request;
     const kept = state.fenceEnds > this.#at ? state.fence : 0;
-    // What is forgotten with the counter keeps nobody from joining; tokens rise by the clock then.
+    // Accepted fences are forgotten with the counter. From then on the clock makes tokens rise.
     if (kept === 0) state.accepted = [];
     const looksAtClock = past === 0 && !this.#flaws.trustsNoClock;
     const counter = looksAtClock ? Math.max(kept, this.#us - skewUs) : kept;
@@ -213,7 +213,7 @@ export class SimulatedNode {
       own.order = order;
     }
     const { attempt, fence, tokens } = own;
-    // A node that does not notice believes what it was asked for.
+    // The flawed node answers with the full ttl although it did not extend the record.
     const leftMs = this.#flaws.repeatsGiveNoLife ? ttlMs : this.#left(own);
     return { kind: "known", attempt, fence, tokens, leftMs };
   }

@@ -6,7 +6,7 @@ import { type NodeFlaws, type NodeTerms, SimulatedNode } from "./simulated-node.
 
 /** Far enough from 0 that no counter is mistaken for a time. */
 const EPOCH_MS = 1_000_000;
-/** What a node writes to its disk now and then; after a crash with partial memory it has that. */
+/** How often a node saves its memory. After a crash with partial memory it has the last save. */
 const SAVE_EVERY_MS = 40;
 
 /** A node with its clock, its disk and its crashes. */
@@ -18,7 +18,7 @@ export class Site {
   readonly #rate: number;
   #offsetMs: number;
   #saved: Memory | null = null;
-  /** What the last life left on the disk. */
+  /** The file that the last life left on the disk. */
   #file = new Memory();
   #lives = 1;
 
@@ -44,7 +44,7 @@ export class Site {
     return Math.floor((this.#offsetMs + this.#world.now * this.#rate) * 1e3);
   }
 
-  /** Saves now and then, where the plan has a crash that needs it. */
+  /** Saves regularly. Called only where a planned crash needs it. */
   keepSaving(until: number): void {
     if (this.#world.now > until) return;
     this.#saved = this.node.memory.copy();
@@ -80,7 +80,7 @@ export class Site {
     });
   }
 
-  /** Grants that are alive here: all, or those of one id. */
+  /** Counts the live grants on this node: all, or those of one id. */
   left(id?: string): number {
     const at = Math.floor(this.nowUs() / 1e3);
     let count = 0;

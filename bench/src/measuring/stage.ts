@@ -8,17 +8,17 @@ const TTL_MS = 30_000;
 const IDLE_MS = 3_600_000;
 const open = new Set<Stage>();
 
-/** How much of everything a run may take. */
+/** The limits of a run. */
 export interface Extent {
   /** How long each row is measured. */
   readonly seconds: number;
   /** The most resources that a scenario may use. */
   readonly size: number;
-  /** Only to see that everything works: whatever takes long is cut short. */
+  /** Only checks that everything works. Long parts are cut short. */
   readonly quick: boolean;
 }
 
-/** What one measurement has to itself: a contender, an empty folder, a server, fresh processes. */
+/** The surroundings of one measurement: a contender, an empty folder, a server, new processes. */
 export class Stage implements AsyncDisposable {
   readonly contender: Contender;
   readonly seconds: number;
@@ -51,7 +51,7 @@ export class Stage implements AsyncDisposable {
     return stage;
   }
 
-  /** One more, with a server and processes of its own, for what is compared in alternation. */
+  /** Opens another stage with its own server and processes, to compare the two in alternation. */
   another(): Promise<Stage> {
     return Stage.open(this.#suite, this.contender, this);
   }
@@ -60,13 +60,13 @@ export class Stage implements AsyncDisposable {
     return this.contender.name;
   }
 
-  /** Compilers need a while, and the more of a library there is, the longer. */
+  /** The compiler needs time to optimise, and more time for a larger library. */
   get warmUpMs(): number {
     const quarterMs = this.seconds * 250;
     return this.quick ? quarterMs : (this.#suite.warmUpMs ?? quarterMs);
   }
 
-  /** Null where the suite has none. */
+  /** Null where the suite has no server. */
   get server(): TestServer | null {
     return this.#server;
   }
@@ -82,14 +82,14 @@ export class Stage implements AsyncDisposable {
     return content;
   }
 
-  /** How often the server was called so far; null where there is none. */
+  /** How often the server was called so far; null where there is no server. */
   async calls({ renewing = false } = {}): Promise<number | null> {
     if (this.#server === null) return null;
     const { sends = [], renews = [] } = this.contender.traces ?? {};
     return this.#server.calls([...sends, ...(renewing ? renews : [])]);
   }
 
-  /** Worker processes that have opened the contender. Processes of their own, so no row inherits another's heap. */
+  /** Starts worker processes that open the contender. They are new, so no row inherits another's heap. */
   async workers(
     count: number,
     {
@@ -108,7 +108,7 @@ export class Stage implements AsyncDisposable {
     return started;
   }
 
-  /** Something else that is to end with it. */
+  /** Registers something else that ends with this stage. */
   own<T extends AsyncDisposable>(thing: T): T {
     this.#owned.push(thing);
     return thing;
@@ -121,7 +121,7 @@ export class Stage implements AsyncDisposable {
     this.#remove();
   }
 
-  /** For the end of the process, when nothing can be waited for. A server ends with us by itself. */
+  /** For the end of the process, when nothing can be awaited. Servers end with this process anyway. */
   abandon(): void {
     for (const worker of this.#workers) worker.kill();
     this.#remove();
@@ -133,7 +133,7 @@ export class Stage implements AsyncDisposable {
   }
 }
 
-/** Ctrl-C in the middle of a measurement must leave neither processes nor files. */
+/** Called on Ctrl-C, which must leave neither processes nor files. */
 export function abandonAll(): void {
   for (const stage of [...open]) stage.abandon();
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { instant } from "../instant.js";
 import { contend } from "./contend.js";
 
-test("one section in sixteen lasts a turn, also where many are let in at once", async () => {
+test("one section in sixteen lasts a turn of the event loop, even if many enter at once", async () => {
   let turn = 0;
   let sections = 0;
   let long = 0;
@@ -25,7 +25,7 @@ test("one section in sixteen lasts a turn, also where many are let in at once", 
       };
     },
   };
-  // What follows the event loop's turn is seen in the next one at the latest.
+  // Counts turns of the event loop, so that a section which lasted one is seen.
   const nextTurn = () => {
     turn++;
     next = setImmediate(nextTurn);

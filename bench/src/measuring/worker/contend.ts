@@ -5,26 +5,26 @@ import type { Subject } from "../suite.js";
 
 export interface ContendOrder {
   readonly waiters: number;
-  /** Each waiter wants a resource of its own; otherwise all want the same. */
+  /** Whether each waiter wants its own resource; otherwise all want the same. */
   readonly apart: boolean;
-  /** The instant at which all loops of all processes start, and the one after which none begins anew. */
+  /** When all loops of all processes start, and after when none starts another section. */
   readonly from: number;
   readonly until: number;
 }
 
 export interface ContendReport {
   readonly sections: Float64Array;
-  /** The waiters that were not served at the end, and since when each has been waiting. */
+  /** The waiters that were still waiting at the end, with the instant at which each began to wait. */
   readonly pending: ReadonlyMap<number, number>;
   readonly gaveUp: number;
   /** When measuring ended: the order's end, or earlier if the log was full. */
   readonly endedAt: number;
-  /** What this process used from the first to the last, on all cores. */
+  /** The CPU time that this process used meanwhile, on all cores. */
   readonly cpuMs: number;
 }
 
-// Most sections are empty, so that the lock is measured and not the work. Every so often one lasts
-// a turn of the event loop: a second holder would be seen inside it.
+// Most sections are empty, because the bench measures the lock and not the work. Some last a turn of
+// the event loop, so that a second holder would be seen inside.
 const LONG_SECTION_EVERY = 16;
 const FAREWELL_MS = 2_000;
 
@@ -55,7 +55,8 @@ export async function contend(subject: Subject, order: ContendOrder): Promise<Co
       if (release === null) return;
       const enteredAt = instant();
       waitingSince[waiter] = Number.NaN;
-      // Not by the log: all that are let in before the long one ends would find it as long as it did.
+      // Counted here and not by the log: sections are logged at their end, so all that enter during a long
+      // one would see the same log and be long too.
       if (entered++ % LONG_SECTION_EVERY === 0) await new Promise(setImmediate);
       log.add(waiter, askedAt, enteredAt, instant());
       await release();
@@ -64,8 +65,8 @@ export async function contend(subject: Subject, order: ContendOrder): Promise<Co
   await pause(order.from - instant());
   const cpuBefore = cpuMs();
   const loops = Promise.all(Array.from({ length: order.waiters }, (_, waiter) => loop(waiter)));
-  // The next contender starts when this one is still. Who polls with pauses of many seconds may come
-  // back long after; nobody waits for that.
+  // The next contender starts when this one is quiet. We do not wait for a contender that polls with
+  // pauses of many seconds.
   const patience = order.until + FAREWELL_MS - instant();
   await Promise.race([loops, pause(patience)]);
   const pending = new Map([...waitingSince.entries()].filter(([, since]) => since < order.until));

@@ -4,7 +4,7 @@ import { SectionLog } from "../section-log.js";
 import type { Subject } from "../suite.js";
 import { resourceName } from "./holdings.js";
 
-/** Waiters that stand behind one holder, or each behind its own, and want one section each. */
+/** Waiters behind one holder, or each behind its own holder. Each wants one section. */
 export interface Crowd {
   readonly log: SectionLog;
   readonly served: Promise<unknown>;
@@ -31,7 +31,7 @@ export function gather(subject: Subject, waiters: number, apart: boolean): Crowd
     await release!();
   };
   const served = Promise.all(Array.from({ length: waiters }, (_, waiter) => one(waiter)));
-  // Failures are told by drain; until then nobody listens.
+  // drain reports failures. Until then nobody handles this rejection.
   served.catch(() => {});
   const crowd: Crowd = { log, served, gaveUp: 0 };
   return crowd;

@@ -1,7 +1,7 @@
 import { instant } from "../instant.js";
 import type { Release, Subject } from "../suite.js";
 
-// Enough that the backend is busy, few enough that nobody's deadline passes in a queue of our making.
+// Enough to keep the backend busy, and few enough that no call misses its deadline in our own queue.
 const AT_ONCE = 256;
 
 export function resourceName(index: number): string {
@@ -17,7 +17,7 @@ export class Holdings {
     this.#subject = subject;
   }
 
-  /** Answers how many are held then. */
+  /** Returns how many are held after that. */
   async add(count: number): Promise<number> {
     const from = this.#releases.length;
     const acquired = new Array<Release>(count);
@@ -30,7 +30,7 @@ export class Holdings {
     return this.#releases.length;
   }
 
-  /** The last ones; answers the instant before the first of them was given back. */
+  /** Releases the last ones. Returns the instant before the first release. */
   async release(count: number): Promise<number> {
     const leftAt = instant();
     const going = this.#releases.splice(-count);

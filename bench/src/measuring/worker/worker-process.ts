@@ -15,7 +15,7 @@ interface Pending {
   reject(error: Error): void;
 }
 
-/** One worker process, as the process that started it sees it. */
+/** A worker process, seen from the process that started it. */
 export class Worker {
   readonly #child: ChildProcess;
   readonly #pending = new Map<number, Pending>();
@@ -59,7 +59,7 @@ export class Worker {
     this.#child.kill("SIGKILL");
   }
 
-  /** Nothing a worker holds outlives its folder, so it needs no farewell. */
+  /** Kills the worker. It holds nothing that outlives its folder, so it need not end in order. */
   async stop(): Promise<void> {
     this.kill();
     await this.#exited;

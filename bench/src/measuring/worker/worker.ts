@@ -4,20 +4,20 @@ import { type ContendOrder, type ContendReport, contend } from "./contend.js";
 import { type Crowd, type CrowdReport, drain, gather } from "./crowd.js";
 import { Holdings } from "./holdings.js";
 
-/** What a worker process can be asked to do. Each verb takes one value and answers with one. */
+/** The requests to a worker process. Each takes one value and returns one. */
 export interface Verbs {
   open(order: { suite: string; contender: string; context: OpenContext }): Promise<void>;
   /** Loops of acquire and release from one instant to another. */
   contend(order: ContendOrder): Promise<ContendReport>;
-  /** Acquires and holds; answers when the grant came. */
+  /** Acquires and holds. Returns the instant of the grant. */
   acquire(): Promise<number>;
-  /** Ends what `acquire` holds; answers when the section was left. */
+  /** Releases what `acquire` holds. Returns the instant at which the section was left. */
   release(): Promise<number>;
-  /** Holds so many more resources, each another one; answers how many there are then. */
+  /** Holds this many more resources. Returns how many it holds then. */
   hold(count: number): Promise<number>;
-  /** Gives so many of them back; answers the instant before the first was. */
+  /** Releases this many of them. Returns the instant before the first release. */
   letGo(count: number): Promise<number>;
-  /** Many waiters at once, which stay in line until `drain` has seen them all through. */
+  /** Starts many waiters at once. They stay in the queue until `drain` serves them. */
   gather(order: { waiters: number; apart: boolean }): Promise<void>;
   drain(order: { forMs: number }): Promise<CrowdReport>;
   usage(): Promise<Usage>;
@@ -81,7 +81,7 @@ const verbs: Verbs = {
   },
 };
 
-// Whoever started this process is gone, and nobody is left to measure for.
+// The process that started this one has ended, so there is nothing left to do.
 process.on("disconnect", () => process.exit(1));
 process.on("message", (request: Request) => void answer(request));
 

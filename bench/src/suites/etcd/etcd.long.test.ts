@@ -5,5 +5,5 @@ import { suite } from "./index.js";
 test("every scenario measures on a real server, the server's own lock beside us", () =>
   checkScenarios(suite, "holdfast", ["lock-service"]));
 
-test("everybody who waits stands in the line that it says, on one clock with us", () =>
+test("every contender's waiters are in the queue that it names, on our clock", () =>
   checkQueues(suite));

@@ -4,7 +4,7 @@ import { base64, Gateway } from "./gateway.js";
 
 const AT_ONCE = 100;
 
-/** An etcd of its own, and a connection that only looks and, for a measure, writes. */
+/** Starts an etcd, with a connection that reads and, to measure a round trip, writes. */
 export async function startTestServer(): Promise<TestServer> {
   const server = await startEtcd();
   const url = `127.0.0.1:${server.port}`;

@@ -14,7 +14,7 @@ const PLANT = [
   "ANALYZE TABLE holdfast_grants, holdfast_resources",
 ];
 
-/** A MariaDB of its own, which leaves its log to be flushed later: the disk is not what is compared. */
+/** Starts a MariaDB that flushes its log later, because the bench does not compare disks. */
 export async function startTestServer(): Promise<TestServer> {
   const server = await startMariadb();
   const stop = () => server.stop();
@@ -26,7 +26,7 @@ export async function startTestServer(): Promise<TestServer> {
   }
 }
 
-/** A database of its own on a server that is there, and a connection that only looks. */
+/** Creates a database on a running server, with a connection that only reads. */
 export async function openTestServer(
   serverUrl: string,
   end = async (): Promise<void> => {},
@@ -47,7 +47,7 @@ export async function openTestServer(
     url,
     roundTrip: () => ask("SELECT 1"),
     async calls() {
-      // Of all clients: what runs inside a routine is not counted, what this connection asks is.
+      // Counts all clients, without statements inside routines. This connection's own are subtracted.
       const [row] = await ask("SHOW GLOBAL STATUS LIKE 'Questions'");
       return Number(row!.Value) - own;
     },

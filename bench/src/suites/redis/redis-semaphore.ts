@@ -25,11 +25,11 @@ function redisSemaphore(id: string, name: string, pauses: { retryInterval?: numb
       const client = await ioredisFor(context);
       const options = {
         ...{ lockTimeout: context.ttlMs, acquireTimeout: WAIT_MS, ...pauses },
-        // By default it throws where nobody can catch. What is lost, the server is asked about.
+        // By default it throws where nobody can catch it. The bench asks the server about lost locks instead.
         onLockLost: () => {},
       };
       return {
-        // It renews by itself.
+        // redis-semaphore renews by itself.
         async acquire(resource = RESOURCE) {
           const mutex = new Mutex(client, resource, options);
           try {

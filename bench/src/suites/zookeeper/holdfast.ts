@@ -8,7 +8,7 @@ const engineOn = ({ url }: OpenContext) => zookeeperEngine({ hosts: url });
 
 export const ours = holdfast("holdfast", "holdfast", TRACES, engineOn);
 
-/** Without the cohort: every waiter stands in the server's line by itself, as those of the peers do. */
+/** Without the cohort: every waiter has its own place in the server's queue, as with the peers. */
 export const strict: Contender = {
   ...holdfast("holdfast-strict", "holdfast, strict", TRACES, engineOn, { fair: "strict" }),
   sitsOut: sitOut(

@@ -4,10 +4,10 @@ import { BareClient } from "./bare-client.js";
 
 const PROBE = "/probe";
 const AT_ONCE = 500;
-/** What the tests' server is started with is for sessions that end soon; this is as it comes. */
+/** ZooKeeper's default. The tests use a shorter tick, for sessions that end soon. */
 const TICK_MS = 2_000;
 
-/** A ZooKeeper of its own, and a session that only looks and, for a measure, writes. */
+/** Starts a ZooKeeper, with a session that reads and, to measure a round trip, writes. */
 export async function startTestServer(): Promise<TestServer> {
   const server = await startZooKeeper({ tickMs: TICK_MS });
   const client = await BareClient.open(server.hosts);

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url)).replace(/[\\/]$/, "");
 
-/** Stamps, locks and downloads of the set-up. Deleting it costs time and nothing else. */
+/** Stamps, locks and downloads of the set-up. It can be deleted at any time; that only costs time. */
 export const stateFolder = join(root, ".setup");
 
 /**
@@ -13,7 +13,7 @@ export const stateFolder = join(root, ".setup");
  */
 export const INTERNAL_CONDITION = "--conditions=holdfast-internal";
 
-/** The folders that package.json lists: the one list that everything here is driven by. */
+/** The folders that package.json lists as workspaces. All scripts here use this list. */
 export function workspaces() {
   return readJson(join(root, "package.json")).workspaces;
 }
@@ -22,7 +22,7 @@ export function readJson(path) {
   return JSON.parse(readFileSync(path, "utf8"));
 }
 
-/** Every file below a folder, relative to the root and sorted; nothing if there is no folder. */
+/** Every file below a folder, relative to the root and sorted. Empty if the folder does not exist. */
 export function filesBelow(folder) {
   if (!existsSync(join(root, folder))) return [];
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })

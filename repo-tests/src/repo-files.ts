@@ -7,12 +7,11 @@ export const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/
 /** The library's sources. */
 export const LIBRARY = "packages/holdfast/src";
 
-// What is installed, compiled, downloaded or git's own is not ours to judge.
+// Folders with installed, compiled or downloaded files, and git's own.
 const NOT_OURS = new Set(["node_modules", "dist", ".git", ".setup"]);
 // Copied from elsewhere in the repository when a package is packed: setup/pages.mjs.
 const COPIED = /^packages\/(holdfast\/(docs|[^/]+\.md|LICENSE)|cli\/(docs|LICENSE))$/;
-// Beside the code, but never packed: tests, their child processes, and engines that are wrong on
-// purpose.
+// Files beside the code that are never packed: tests, their child processes, and wrong engines.
 const UNSHIPPED = /\.(test|fixture|child)\.ts$|\/wrong-engines\//;
 
 /** Every file of the repository below a folder, relative to the root. */

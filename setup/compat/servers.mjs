@@ -1,5 +1,5 @@
-// The versions of servers that `npm run test:compat` asks, and how each is had without touching what
-// the machine has installed: unpacked into a folder of its own, from a later release of Debian.
+// The server versions that `npm run test:compat` tests. Each is unpacked into its own folder from a later
+// release of Debian, so that nothing that the machine has installed changes.
 import {
   chmodSync,
   closeSync,
@@ -30,8 +30,9 @@ export const KINDS = {
 };
 
 /**
- * from: a release of Debian, and the package there. programs: what is started; the first of them tells its version. home: what HOLDFAST_SERVER_<kind> is set to.
- * known: for a test that fails there, by its title, the sentence that the table says of it.
+ * from: a release of Debian, and its package. programs: the programs to start; the first one tells the
+ * version. home: the value of HOLDFAST_SERVER_<kind>. known: by the title of a test that fails on this
+ * version, the sentence for the table.
  */
 export const VERSIONS = [
   {
@@ -76,7 +77,7 @@ export const VERSIONS = [
   },
 ];
 
-/** The folder of a version; it is made the first time. Throws a SetupError that says why not. */
+/** The folder of a version. The first call creates it, or throws a SetupError with the reason. */
 export async function ensureVersion({ name, programs, from }) {
   const id = name.toLowerCase().replaceAll(" ", "-");
   const folder = resolve(process.env.HOLDFAST_COMPAT ?? join(stateFolder, "compat"), id);
@@ -96,20 +97,20 @@ export async function ensureVersion({ name, programs, from }) {
   return folder;
 }
 
-/** As the program itself says it; a jar says it by its name. */
+/** The version that the program prints. A jar has it in its name. */
 export async function versionOf(path) {
   const said = path.endsWith(".jar")
     ? basename(realpathSync(path))
     : (await runQuietly("asking", path, ["--version"], { timeoutMs: 30_000 })).output;
-  // The folder that it lies in has a number as well.
+  // The path may contain a version number too, so it is removed first.
   const [found] = /\d+\.\d+(\.\d+)?/.exec(said.replaceAll(path, "")) ?? [];
   if (found === undefined) throw new SetupError(`it does not tell its version: ${excerpt(said)}`);
   return found;
 }
 
-/** A package of a release of Debian with all that it needs, unpacked and not installed. */
+/** Unpacks a Debian package with its dependencies, without installing them. */
 async function unpack(name, [release, debianPackage], folder) {
-  // A mirror that is a little behind will do.
+  // A mirror that is a little behind is good enough.
   const aged = '--aptopt=Acquire::Check-Valid-Until "false"';
   const args = ["--variant=extract", `--include=${debianPackage}`, aged, release, folder];
   const { code, output } = await runQuietly(`unpacking ${name}`, "mmdebstrap", args, {
@@ -123,8 +124,8 @@ async function unpack(name, [release, debianPackage], folder) {
 }
 
 /**
- * A program of another release needs that release's C library, which its own loader finds. A script in
- * its place starts it so, and becomes it: the process has the number of the one that was started.
+ * A program of another release needs that release's C library, which only that release's loader finds.
+ * So a script replaces the program and starts it by that loader with `exec`, which keeps the pid.
  */
 function runByOwnLoader(folder, path) {
   const libraries = join(folder, "usr/lib/x86_64-linux-gnu");
@@ -138,7 +139,7 @@ function runByOwnLoader(folder, path) {
   writeFileSync(path, `#!/bin/sh\n${line}\n`, { mode: 0o755 });
 }
 
-/** Not a script, and not a jar. */
+/** Whether the file is an ELF program, not a script or a jar. */
 function isProgram(path) {
   const head = Buffer.alloc(4);
   const file = openSync(path, "r");

@@ -1,4 +1,4 @@
-// The table in docs/compatibility.md. Rows that were not run again stay as they are.
+// The table in docs/compatibility.md. Rows of versions that were not run again stay unchanged.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../workspace.mjs";
@@ -11,7 +11,7 @@ const HEAD = [
   "|---|---|---|---|---|---|",
 ];
 
-/** The rows that the page has, by the name of the server. */
+/** The rows of the page, by server name. */
 export function rowsOf(page) {
   const [, , table = ""] = MARKED.exec(page) ?? [];
   const rows = table
@@ -21,7 +21,7 @@ export function rowsOf(page) {
   return new Map(rows.map((line) => [line.split("|")[1].trim(), line]));
 }
 
-/** Puts a row in its place, in the order of the list of versions. */
+/** Writes a row, in the order of the list of versions. */
 export function writeRow(name, row) {
   const page = readFileSync(PAGE, "utf8");
   const rows = rowsOf(page).set(name, row);

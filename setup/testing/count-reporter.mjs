@@ -1,6 +1,6 @@
-// A reporter of node --test: one line of JSON for each test, for whoever counts them.
+// A reporter of node --test: one line of JSON for each test, for programs that count them.
 export default async function* countReporter(source) {
-  // Those of a test that are inside it come before it: by file, how many there were at each depth.
+  // Subtests are reported before their parent. By file: how many tests were seen at each depth.
   const inside = new Map();
   for await (const { type, data } of source) {
     if (type !== "test:pass" && type !== "test:fail") continue;
@@ -11,7 +11,7 @@ export default async function* countReporter(source) {
     depths[nesting + 1] = 0;
     depths[nesting] = (depths[nesting] ?? 0) + 1;
     const passed = type === "test:pass";
-    // One whose parts were counted counts by itself only where nothing else says that it failed.
+    // A parent of counted subtests counts only if it failed for a reason of its own.
     const isTold = hasParts && (passed || details?.error?.failureType === "subtestsFailed");
     if (isTold || details?.type === "suite" || skip !== undefined || todo !== undefined) continue;
     yield `${JSON.stringify({ file, name, passed })}\n`;

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 const GRACE_MS = 3_000;
 const LOOK_EVERY_MS = 50;
 
-/** Processes of this run that outlive a short grace: [{ pid, command }]. Linux only, else none. */
+/** Processes of this run that outlive a short grace period: [{ pid, command }]. Empty if not on Linux. */
 export async function survivors(runId, folder) {
   const deadline = Date.now() + GRACE_MS;
   for (;;) {
@@ -20,7 +20,7 @@ export function killAll(processes) {
     try {
       process.kill(pid, "SIGKILL");
     } catch (error) {
-      // It ended by itself meanwhile.
+      // The process has ended by itself.
       if (error.code !== "ESRCH") throw error;
     }
   }
@@ -34,8 +34,8 @@ function processesOf(runId, folder) {
     .map((pid) => ({ pid: Number(pid), command: commandOf(pid) }));
 }
 
-// Servers that set their process title overwrite their environment, so the folder that they live
-// in counts as well.
+// Servers that set their process title overwrite their environment. So the folder that they use is
+// checked as well.
 function belongs(pid, runId, folder) {
   try {
     if (commandOf(pid) === "") return false;
@@ -45,12 +45,12 @@ function belongs(pid, runId, folder) {
       readlinkSync(`/proc/${pid}/cwd`).startsWith(folder)
     );
   } catch {
-    // It ended while we looked, or is another user's and so not ours.
+    // The process ended meanwhile, or belongs to another user.
     return false;
   }
 }
 
-/** Empty for kernel threads and for zombies, which hold nothing and only wait to be counted. */
+/** Empty for kernel threads and for zombies, which use no resources. */
 function commandOf(pid) {
   return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
 }

@@ -1,5 +1,5 @@
-// Runs test files side by side, in the order given, as `node --test` would: that one sorts them by name, and
-// the longest, begun last, would keep one core busy and the other idle. Its argument is JSON.
+// Runs test files in parallel like `node --test`, but in the given order. `node --test` sorts by name, so a
+// long file may start last and keep one core busy while the other idles. The argument is JSON.
 import { createWriteStream } from "node:fs";
 import { finished } from "node:stream/promises";
 import { run } from "node:test";

@@ -1,4 +1,4 @@
-// A reporter of node --test: at the end, the test files that took longest.
+// A reporter of node --test: lists the slowest test files at the end.
 import { relative } from "node:path";
 import { root } from "../workspace.mjs";
 
@@ -7,7 +7,7 @@ const SHOWN = 20;
 export default async function* timesReporter(source) {
   const times = [];
   for await (const { type, data } of source) {
-    // A file is a test that is named after itself. Tests name the file that calls test(), which may be shared.
+    // node:test reports a file as a test with the file's own name. Other tests may name a shared file.
     if (type !== "test:complete" || data.nesting !== 0 || !data.file?.endsWith(data.name)) continue;
     times.push({ file: relative(root, data.file), seconds: data.details.duration_ms / 1_000 });
   }

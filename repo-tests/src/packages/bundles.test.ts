@@ -1,5 +1,5 @@
-// An application that uses Redis alone, as its author bundles it: the packed library and node-redis are
-// installed, and no other client.
+// Bundles an application that uses Redis only: the packed library and node-redis are installed, and no
+// other client.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
@@ -18,15 +18,15 @@ import { unpackInto } from "./packed.js";
 
 const PAGE = "docs/bundling.md";
 const TOLERANCE = 0.1;
-// Its types describe its CommonJS edition, which has the function under `default`.
+// Its types describe its CommonJS build, which has the function under `default`.
 const commonJs = commonjsPlugin as unknown as typeof commonjsPlugin.default;
-// node-redis reads its own version from one.
+// node-redis reads its own version from package.json.
 const json = {
   name: "json",
   transform: (code: string, id: string) => (id.endsWith(".json") ? `export default ${code}` : null),
 };
 
-/** The client is loaded by its name when the program runs, or handed in and so a part of the bundle. */
+/** `connect` loads the client by name at run time. `engine` imports it, so the client is in the bundle. */
 const APPS = { connect: sampleOf("connect"), engine: sampleOf("engine") };
 
 function sampleOf(app: string): string {
@@ -35,12 +35,12 @@ function sampleOf(app: string): string {
   return text;
 }
 
-/** What the page says to hand to esbuild for a bundle of ES modules. */
+/** The banner that the page recommends for esbuild and ES modules. */
 function bannerOf(): string {
   return /--banner:js='([^']*)'/.exec(read(PAGE))?.[1] ?? "";
 }
 
-/** Bundles into a folder as main.js and gives the warnings. What fails, throws. */
+/** Each writes main.js into a folder and returns the warnings. A failure throws. */
 const BUNDLERS: Readonly<
   Record<string, (entry: string, folder: string) => Promise<readonly string[]>>
 > = {
@@ -102,8 +102,8 @@ after(async () => {
 
 for (const [bundler, bundle] of Object.entries(BUNDLERS)) {
   for (const app of Object.keys(APPS)) {
-    test(`${bundler} bundles ${app} without a word about packages that it does not use, and it runs`, async () => {
-      // What has its client inside runs where nothing is installed.
+    test(`${bundler} bundles ${app} without warnings about unused packages, and the bundle runs`, async () => {
+      // A bundle with its client inside runs where nothing is installed.
       const folder = join(
         app === "engine" ? workspace : project,
         `${bundler.replaceAll(" ", "-")}-${app}`,

@@ -1,5 +1,5 @@
-// The packed library as a stranger gets it: in a project without our devDependencies and without a
-// single peer.
+// Tests the packed library as a user installs it: in a project without our devDependencies and without
+// any peer.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ for (const moduleResolution of ["nodenext", "bundler"]) {
   });
 }
 
-test("that compilation has teeth: a name that does not exist is an error", () => {
+test("the compilation reports a name that does not exist", () => {
   const source = 'import { noSuchName } from "holdfast";\nnoSuchName;\n';
   assert.throws(() => compile("nodenext", source), /noSuchName/);
 });

@@ -1,4 +1,4 @@
-// What npm publishes: nothing is missing that a user looks for, and nothing is there for us alone.
+// What npm publishes: everything that a user needs, and nothing that only we need.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -92,7 +92,7 @@ for (const [path, ownPages] of Object.entries(PACKAGES)) {
       ],
     );
     if (path === "packages/holdfast") assert.ok(named.length > 0);
-    // Under npx nobody knows which folder that is.
+    // A message must also name the package, because with npx the user does not know its folder.
     const lost = named.filter(([, page = "", of]) => of === undefined || !files.includes(page));
     assert.deepEqual(lost, []);
   });

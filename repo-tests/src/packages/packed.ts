@@ -1,11 +1,11 @@
-// Our packages as npm would publish them, for tests that look at them as a stranger does.
+// Our packages as npm publishes them, for tests that see them as a user does.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { root } from "../repo-files.js";
 
-/** Packs a package of ours and unpacks it there; gives its files, sorted. */
+/** Packs a package and unpacks it into target. Returns its files, sorted. */
 export function unpackInto(target: string, packageFolder: string): string[] {
   const folder = mkdtempSync(join(tmpdir(), "packed-"));
   try {

@@ -22,7 +22,7 @@ test("only clock.ts reads time or sets timers", () => {
     importsOf(read(path)).some(({ specifier }) => /^(node:)?timers/.test(specifier)),
   );
   assert.deepEqual(timers, []);
-  // The rule has teeth as long as it would catch the one file that is exempt.
+  // The rule works only if it would catch the one exempt file.
   assert.notDeepEqual(occurrences([`${LIBRARY}/core/runtime/clock.ts`], TIME), []);
 });
 

@@ -10,7 +10,7 @@ import { Shop } from "./shop.js";
 const LONGEST_STOP_MS = 30_000;
 
 const [url = "", resource = "", label = ""] = process.argv.slice(2);
-// However the director ends, nobody stays behind.
+// When the director ends in any way, this process ends too.
 process.on("disconnect", () => process.exit());
 
 const locks = await connect(url, { defaults: { label, waitMs: 30_000 } });

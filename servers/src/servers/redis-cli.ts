@@ -15,7 +15,7 @@ export async function redisCli(port: number, ...args: readonly string[]): Promis
   return stdout;
 }
 
-/** Looks again and again until it is so; a rejection means "not yet". */
+/** Polls until the check succeeds. A rejection means "not yet". */
 export async function eventually<T>(
   what: string,
   withinMs: number,

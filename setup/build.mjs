@@ -25,7 +25,8 @@ async function build() {
   rmSync(STAMP, { force: true });
   embedAll();
   for (const folder of workspaces()) sweep(folder);
-  // Taken before the compiler reads, so that a file that is saved meanwhile is built again next time.
+  // Taken before the compiler reads, so that a file that is saved meanwhile is built again next
+  // time.
   const before = fingerprint();
   const { code, output } = await runQuietly(
     "building",
@@ -40,7 +41,10 @@ async function build() {
   writeFileSync(STAMP, JSON.stringify({ fingerprint: before }));
 }
 
-/** Deletes outputs without a source. The compiler never does, so the test of a deleted source would still run. */
+/**
+ * Deletes outputs without a source. The compiler never does, so the test of a deleted source would
+ * still run.
+ */
 function sweep(folder) {
   const sources = new Set(modulesOf(folder));
   for (const path of filesBelow(`${folder}/dist`)) {

@@ -1,6 +1,6 @@
-// The library reads no file at run time, so SQL and Lua are embedded in modules. Below engines/, each
-// folder `sql` becomes sql.gen.ts beside it, and each folder `scripts` becomes scripts.gen.ts. The build
-// writes these files, so they are not in git.
+// The library reads no file at run time, so SQL and Lua are embedded in modules. Below engines/,
+// each folder `sql` becomes sql.gen.ts beside it, and each folder `scripts` becomes scripts.gen.ts.
+// The build writes these files, so they are not in git.
 import "./node-version.mjs";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";

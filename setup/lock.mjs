@@ -1,6 +1,7 @@
-// One set-up at a time in one checkout. The files lock.1, lock.2, … in .setup/ name successive holders.
-// Only the newest counts, and it is never deleted. So taking over from a dead process is safe: two
-// processes that both see it dead try to link the same next number, and one of them loses.
+// One set-up at a time in one checkout. The files lock.1, lock.2, … in .setup/ name successive
+// holders. Only the newest counts, and it is never deleted. So taking over from a dead process is
+// safe: two processes that both see it dead try to link the same next number, and one of them
+// loses.
 import { randomUUID } from "node:crypto";
 import { linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +21,8 @@ export async function withLock(what, work) {
   try {
     return await work();
   } finally {
-    // An empty file means released. A record is linked when it is complete, so it is never empty by accident.
+    // An empty file means released. A record is linked when it is complete, so it is never empty by
+    // accident.
     writeFileSync(mine, "");
   }
 }

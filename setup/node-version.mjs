@@ -1,5 +1,5 @@
-// Every script here imports this first. On a Node that is too old, one sentence is better than the syntax
-// error or the missing function that would follow.
+// Every script here imports this first. On a Node that is too old, one sentence is better than the
+// syntax error or the missing function that would follow.
 import { readFileSync } from "node:fs";
 
 const manifest = new URL("../package.json", import.meta.url);

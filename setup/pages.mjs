@@ -1,7 +1,7 @@
-// Copies readme, licence and pages into a package when npm packs it. In the repository each has one place.
-// Parts that only make sense in the repository are left out: paragraphs between <!-- repository --> and
-// <!-- /repository -->, and a ([why](…)) that links to a file outside the package. Any other link to such a
-// file becomes plain text.
+// Copies readme, licence and pages into a package when npm packs it. In the repository each has one
+// place. Parts that only make sense in the repository are left out: paragraphs between <!--
+// repository --> and <!-- /repository -->, and a ([why](…)) that links to a file outside the
+// package. Any other link to such a file becomes plain text.
 import "./node-version.mjs";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, normalize, relative } from "node:path";

@@ -7,7 +7,9 @@ const KILL_AFTER_MS = 3_000;
 const KEPT_OUTPUT = 64 * 1024;
 const ENDING_SIGNALS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 
-/** Shows on stderr what takes so long, from the third second on. Returns a function that stops it. */
+/**
+ * Shows on stderr what takes so long, from the third second on. Returns a function that stops it.
+ */
 export function showProgress(what) {
   const startedAt = Date.now();
   const live = process.stderr.isTTY === true;
@@ -26,7 +28,9 @@ export function showProgress(what) {
   };
 }
 
-/** Runs a program and shows progress instead of its output: { code, output }, both streams in one. */
+/**
+ * Runs a program and shows progress instead of its output: { code, output }, both streams in one.
+ */
 export async function runQuietly(what, file, args, { timeoutMs, env = process.env }) {
   const stopProgress = showProgress(what);
   // Its own process group, so that all its descendants can be stopped and none keeps changing
@@ -57,9 +61,9 @@ export async function runQuietly(what, file, args, { timeoutMs, env = process.en
 }
 
 /**
- * The exit code of a child that leads its own process group, or the signal or error that ended it. A
- * signal to this process first ends the child: it is signalled, then killed, then cleanUp runs, and then
- * this process exits. The promise stays pending in that case, so that nothing else starts.
+ * The exit code of a child that leads its own process group, or the signal or error that ended it.
+ * A signal to this process first ends the child: it is signalled, then killed, then cleanUp runs,
+ * and then this process exits. The promise stays pending in that case, so that nothing else starts.
  */
 export function endOf(child, cleanUp = async () => {}) {
   return new Promise((resolve) => {
@@ -97,7 +101,9 @@ function killGroup(pid, signal) {
   }
 }
 
-/** A program's output, or its start and its end if it is long. One of them usually has the reason. */
+/**
+ * A program's output, or its start and its end if it is long. One of them usually has the reason.
+ */
 export function excerpt(output, most = 60) {
   const lines = output.trimEnd().split("\n");
   if (lines.length <= most) return lines.join("\n");

@@ -29,9 +29,10 @@ export function findTestFiles({ long, filters }) {
 }
 
 /**
- * Runs test files with one Node binary in their own temporary folder. Returns the reasons why the run
- * failed: failed tests, no tests, files left behind, processes left behind. report: a file that gets a
- * line of JSON for each test. times: whether to show the slowest files. env: additional variables.
+ * Runs test files with one Node binary in their own temporary folder. Returns the reasons why the
+ * run failed: failed tests, no tests, files left behind, processes left behind. report: a file that
+ * gets a line of JSON for each test. times: whether to show the slowest files. env: additional
+ * variables.
  */
 export async function runTests({
   node = process.execPath,
@@ -72,23 +73,27 @@ export async function runTests({
 function testArguments(files, long, report, times) {
   const plan = {
     files: longestFirst(files).map((file) => join(root, file)),
-    // Most tests mostly wait: for an expiry, for a server to start, for a stopped process. Long tests
-    // use more CPU.
+    // Most tests mostly wait: for an expiry, for a server to start, for a stopped process. Long
+    // tests use more CPU.
     concurrency: Math.ceil((long ? 1.5 : 4) * availableParallelism()),
     timeoutMs: long ? LONG_FILE_TIMEOUT_MS : FILE_TIMEOUT_MS,
     report,
     times,
   };
   return [
-    // Works around a deadlock at exit, nodejs/node#54918: the process waits for the compiler's threads, and
-    // one of these waits for the process to collect garbage. It once blocked a passed file until its timeout.
+    // Works around a deadlock at exit, nodejs/node#54918: the process waits for the compiler's
+    // threads, and one of these waits for the process to collect garbage. It once blocked a passed
+    // file until its timeout.
     "--no-concurrent-recompilation",
     RUNNER,
     JSON.stringify(plan),
   ];
 }
 
-/** Starts the longest kinds of files first. Started last, they would keep one core busy while others idle. */
+/**
+ * Starts the longest kinds of files first. Started last, they would keep one core busy while others
+ * idle.
+ */
 function longestFirst(files) {
   const rank = (file) => LONGEST.findIndex((kind) => file.includes(kind)) + 1 || LONGEST.length + 1;
   return [...files].sort((a, b) => rank(a) - rank(b));

@@ -9,7 +9,8 @@ const PROGRAM = join(root, "lab/dist/simulator/main.js");
 
 await script(async () => {
   await setUp();
-  // A child process, because Node reads the condition when it starts. Its worker threads inherit it.
+  // A child process, because Node reads the condition when it starts. Its worker threads inherit
+  // it.
   const args = [INTERNAL_CONDITION, PROGRAM, ...process.argv.slice(2)];
   const { status } = spawnSync(process.execPath, args, { stdio: "inherit" });
   process.exitCode = status ?? 1;

@@ -1,5 +1,6 @@
-// `npm run test:compat`: runs the laws and each engine's own tests against other versions of its server, one
-// version after the other. Arguments select versions by a part of their name or by kind.
+// `npm run test:compat`: runs the laws and each engine's own tests against other versions of its
+// server, one version after the other. Arguments select versions by a part of their name or by
+// kind.
 import "./node-version.mjs";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -4,12 +4,14 @@ import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url)).replace(/[\\/]$/, "");
 
-/** Stamps, locks and downloads of the set-up. It can be deleted at any time; that only costs time. */
+/**
+ * Stamps, locks and downloads of the set-up. It can be deleted at any time; that only costs time.
+ */
 export const stateFolder = join(root, ".setup");
 
 /**
- * The Node option that opens `holdfast/internal/…`, which the simulator imports. The published package
- * has these subpaths under this condition only, so that no user imports them by accident.
+ * The Node option that opens `holdfast/internal/…`, which the simulator imports. The published
+ * package has these subpaths under this condition only, so that no user imports them by accident.
  */
 export const INTERNAL_CONDITION = "--conditions=holdfast-internal";
 
@@ -22,7 +24,9 @@ export function readJson(path) {
   return JSON.parse(readFileSync(path, "utf8"));
 }
 
-/** Every file below a folder, relative to the root and sorted. Empty if the folder does not exist. */
+/**
+ * Every file below a folder, relative to the root and sorted. Empty if the folder does not exist.
+ */
 export function filesBelow(folder) {
   if (!existsSync(join(root, folder))) return [];
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })

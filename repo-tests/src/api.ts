@@ -1,5 +1,5 @@
-// docs/api.txt lists the public names of every subpath, so that a diff shows every change of the API.
-// `node repo-tests/dist/api.js --write` writes it.
+// docs/api.txt lists the public names of every subpath, so that a diff shows every change of the
+// API. `node repo-tests/dist/api.js --write` writes it.
 import { readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";

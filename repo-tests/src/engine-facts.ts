@@ -1,5 +1,5 @@
-// Facts about the engines, read from the compiled library: their traits, and the laws that do not apply to
-// them or from which they are excused.
+// Facts about the engines, read from the compiled library: their traits, and the laws that do not
+// apply to them or from which they are excused.
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { EngineTraits } from "holdfast";

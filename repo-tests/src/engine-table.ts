@@ -1,7 +1,7 @@
-// Writes tables and lists from the code: the engines and the channels in both READMEs, the traits in
-// docs/promises.md, and all of docs/engines/README.md. Each is between marks such as <!-- engines --> and
-// <!-- /engines -->.
-// `node repo-tests/dist/engine-table.js --write` writes them, `--check` compares.
+// Writes tables and lists from the code: the engines and the channels in both READMEs, the traits
+// in docs/promises.md, and all of docs/engines/README.md. Each is between marks such as <!--
+// engines --> and <!-- /engines -->. `node repo-tests/dist/engine-table.js --write` writes them,
+// `--check` compares.
 import { existsSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";

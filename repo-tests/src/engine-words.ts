@@ -1,5 +1,5 @@
-// What the traits do not tell: where to connect, who shares the locks, when to use an engine, whether it
-// needs `init`. The tables list the engines in this order.
+// What the traits do not tell: where to connect, who shares the locks, when to use an engine,
+// whether it needs `init`. The tables list the engines in this order.
 import type { EngineTraits } from "holdfast";
 
 export type Language = "en" | "zh";

@@ -1,4 +1,5 @@
-// A folder with too many files is a drawer: a reader finds a thing by its folder's name or not at all.
+// A folder with too many files is a drawer: a reader finds a thing by its folder's name or not at
+// all.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LIBRARY, repoFiles } from "./repo-files.js";

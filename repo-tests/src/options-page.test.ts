@@ -1,4 +1,5 @@
-// The error for a misspelt option lists all known options. These tests compare that list with the page.
+// The error for a misspelt option lists all known options. These tests compare that list with the
+// page.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ACQUIRE_DEFAULTS, CONNECT_DEFAULTS, connect, Locks } from "holdfast";

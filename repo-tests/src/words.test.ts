@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { read, repoFiles } from "./repo-files.js";
 
-// Words of one machine or of one person's way of working, which mean nothing to a reader. Each is joined
-// from parts, so that this file does not contain what it forbids.
+// Words of one machine or of one person's way of working, which mean nothing to a reader. Each is
+// joined from parts, so that this file does not contain what it forbids.
 const FORBIDDEN = [
   ["a folder of one machine", ["/wo", "rk/"].join("")],
   ["a folder of one machine", ["/ro", "ot/"].join("")],

@@ -1,5 +1,5 @@
-// The server versions that `npm run test:compat` tests. Each is unpacked into its own folder from a later
-// release of Debian, so that nothing that the machine has installed changes.
+// The server versions that `npm run test:compat` tests. Each is unpacked into its own folder from a
+// later release of Debian, so that nothing that the machine has installed changes.
 import {
   chmodSync,
   closeSync,
@@ -30,9 +30,9 @@ export const KINDS = {
 };
 
 /**
- * from: a release of Debian, and its package. programs: the programs to start; the first one tells the
- * version. home: the value of HOLDFAST_SERVER_<kind>. known: by the title of a test that fails on this
- * version, the sentence for the table.
+ * from: a release of Debian, and its package. programs: the programs to start; the first one tells
+ * the version. home: the value of HOLDFAST_SERVER_<kind>. known: by the title of a test that fails
+ * on this version, the sentence for the table.
  */
 export const VERSIONS = [
   {
@@ -124,8 +124,9 @@ async function unpack(name, [release, debianPackage], folder) {
 }
 
 /**
- * A program of another release needs that release's C library, which only that release's loader finds.
- * So a script replaces the program and starts it by that loader with `exec`, which keeps the pid.
+ * A program of another release needs that release's C library, which only that release's loader
+ * finds. So a script replaces the program and starts it by that loader with `exec`, which keeps the
+ * pid.
  */
 function runByOwnLoader(folder, path) {
   const libraries = join(folder, "usr/lib/x86_64-linux-gnu");

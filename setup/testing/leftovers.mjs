@@ -5,7 +5,10 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 const GRACE_MS = 3_000;
 const LOOK_EVERY_MS = 50;
 
-/** Processes of this run that outlive a short grace period: [{ pid, command }]. Empty if not on Linux. */
+/**
+ * Processes of this run that outlive a short grace period: [{ pid, command }]. Empty if not on
+ * Linux.
+ */
 export async function survivors(runId, folder) {
   const deadline = Date.now() + GRACE_MS;
   for (;;) {

@@ -1,5 +1,6 @@
-// Runs test files in parallel like `node --test`, but in the given order. `node --test` sorts by name, so a
-// long file may start last and keep one core busy while the other idles. The argument is JSON.
+// Runs test files in parallel like `node --test`, but in the given order. `node --test` sorts by
+// name, so a long file may start last and keep one core busy while the other idles. The argument is
+// JSON.
 import { createWriteStream } from "node:fs";
 import { finished } from "node:stream/promises";
 import { run } from "node:test";

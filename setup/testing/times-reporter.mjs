@@ -7,7 +7,8 @@ const SHOWN = 20;
 export default async function* timesReporter(source) {
   const times = [];
   for await (const { type, data } of source) {
-    // node:test reports a file as a test with the file's own name. Other tests may name a shared file.
+    // node:test reports a file as a test with the file's own name. Other tests may name a shared
+    // file.
     if (type !== "test:complete" || data.nesting !== 0 || !data.file?.endsWith(data.name)) continue;
     times.push({ file: relative(root, data.file), seconds: data.details.duration_ms / 1_000 });
   }

@@ -8,7 +8,8 @@ export async function cycleMs(worker: Worker, waiters: number, forMs: number): P
   const order = { waiters, apart: true, from, until: from + forMs };
   const { sections } = await worker.call("contend", order);
   const log = unpack(sections);
-  // The log is in the order of leaving, so its last entry is the latest. Math.max would take too many arguments.
+  // The log is in the order of leaving, so its last entry is the latest. Math.max would take too
+  // many arguments.
   const lastLeftAt = log.at(-1)?.leftAt ?? Number.NaN;
   return (lastLeftAt - from) / log.length;
 }

@@ -10,8 +10,8 @@ export class ExclusionError extends Error {
 
 /**
  * Checks that no two sections overlap, in one process or in several. Returns them in the order of
- * entering. A section starts after its grant was received and ends before its release is called, so a
- * correct lock never looks wrong.
+ * entering. A section starts after its grant was received and ends before its release is called, so
+ * a correct lock never looks wrong.
  */
 export function checkExclusion(contender: string, logs: readonly Section[][]): Section[] {
   const tolerance = logs.length > 1 ? CLOCK_STEP_MS : 0;

@@ -89,7 +89,10 @@ export class Stage implements AsyncDisposable {
     return this.#server.calls([...sends, ...(renewing ? renews : [])]);
   }
 
-  /** Starts worker processes that open the contender. They are new, so no row inherits another's heap. */
+  /**
+   * Starts worker processes that open the contender. They are new, so no row inherits another's
+   * heap.
+   */
   async workers(
     count: number,
     {
@@ -121,7 +124,9 @@ export class Stage implements AsyncDisposable {
     this.#remove();
   }
 
-  /** For the end of the process, when nothing can be awaited. Servers end with this process anyway. */
+  /**
+   * For the end of the process, when nothing can be awaited. Servers end with this process anyway.
+   */
   abandon(): void {
     for (const worker of this.#workers) worker.kill();
     this.#remove();

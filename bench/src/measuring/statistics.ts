@@ -6,8 +6,8 @@ export function percentile(values: readonly number[], part: number): number {
 }
 
 /**
- * The percentile over groups that count equally, however many values each has. If one waiter is served a
- * thousand times while another waits, half of all waiting is long.
+ * The percentile over groups that count equally, however many values each has. If one waiter is
+ * served a thousand times while another waits, half of all waiting is long.
  */
 export function fairPercentile(groups: readonly (readonly number[])[], part: number): number {
   const filled = groups.filter((group) => group.length > 0);

@@ -6,15 +6,23 @@ export type Reach = "process" | "host";
 
 export interface Release {
   (): Promise<unknown>;
-  /** Where another program holds the lock: the instants that it measured. leftAt is set by the release. */
+  /**
+   * Where another program holds the lock: the instants that it measured. leftAt is set by the
+   * release.
+   */
   readonly instants?: { readonly enteredAt: number; leftAt: number };
 }
 
 /** One lock library, opened by one worker process. */
 export interface Subject {
-  /** Acquires the resource that all waiters want, unless another is named. May reject with GaveUp. */
+  /**
+   * Acquires the resource that all waiters want, unless another is named. May reject with GaveUp.
+   */
   acquire(resource?: string): Promise<Release>;
-  /** Like acquire, and renews until released. Absent where `acquire` renews, or the lock cannot renew. */
+  /**
+   * Like acquire, and renews until released. Absent where `acquire` renews, or the lock cannot
+   * renew.
+   */
   keep?(resource: string): Promise<Release>;
   /** Present where another program runs the loops. */
   contend?(order: ContendOrder): Promise<ContendReport>;
@@ -37,7 +45,10 @@ export interface OpenContext {
   readonly pipelining: boolean;
 }
 
-/** What a contender sends to the server and stores there, so that the bench can ask the server about it. */
+/**
+ * What a contender sends to the server and stores there, so that the bench can ask the server about
+ * it.
+ */
 export interface Traces {
   /** The commands that it sends, in lower case. Commands inside its scripts do not count. */
   readonly sends: readonly string[];
@@ -45,7 +56,9 @@ export interface Traces {
   readonly renews?: readonly string[];
   /** The commands that keep leases alive, where they have a name of their own. */
   readonly keepsAlive?: readonly string[];
-  /** The key that exists while a resource is held, or the parent of its holder's and waiters' keys. */
+  /**
+   * The key that exists while a resource is held, or the parent of its holder's and waiters' keys.
+   */
   key(resource: string): string;
 }
 
@@ -53,7 +66,10 @@ export interface Traces {
 export interface TestServer extends AsyncDisposable {
   readonly url: string;
   roundTrip(): Promise<unknown>;
-  /** How many of these commands were sent so far. A server that does not count by command returns all. */
+  /**
+   * How many of these commands were sent so far. A server that does not count by command returns
+   * all.
+   */
   calls(commands: readonly string[]): Promise<number>;
   /** Absent where no scenario of the suite looks into the server. */
   readonly content?: Content;
@@ -157,7 +173,9 @@ export interface Suite {
   /** The contender, by id, that the others are compared with; and in which scenarios, another. */
   readonly reference: string;
   readonly references?: Readonly<Record<string, string>>;
-  /** How often the contenders take turns in being measured, unless the caller says; once if absent. */
+  /**
+   * How often the contenders take turns in being measured, unless the caller says; once if absent.
+   */
   readonly rounds?: number;
   /** How long contenders run before it counts; a quarter of the measured time if absent. */
   readonly warmUpMs?: number;

@@ -46,9 +46,9 @@ interface Shown {
 
 /**
  * Opens and warms up all contenders, then gives each a short slice in turn, again and again. A slow
- * phase of the machine lasts longer than a slice, so it slows down all contenders equally. Each round
- * has its own processes and servers: how the system places two processes on two cores is a matter of
- * luck, and does not change while they live.
+ * phase of the machine lasts longer than a slice, so it slows down all contenders equally. Each
+ * round has its own processes and servers: how the system places two processes on two cores is a
+ * matter of luck, and does not change while they live.
  */
 export async function takeSlices(
   suite: Suite,

@@ -63,7 +63,9 @@ export function chart(table: Table): string {
   ].join("\n")}\n`;
 }
 
-/** Linear from zero; where the values lie far apart, logarithmic with a line at each power of ten. */
+/**
+ * Linear from zero; where the values lie far apart, logarithmic with a line at each power of ten.
+ */
 function scaleFor(least: number, most: number): { x(value: number): number; ticks: number[] } {
   const room = WIDTH - NAMES - VALUES;
   if (!(most / least > LOG_SPREAD)) return { x: (value) => (room * value) / most, ticks: [] };

@@ -31,8 +31,9 @@ interface Cut {
 }
 
 /**
- * Where nobody waits, short slices alternate quickly. A pipeline is full after a few turns. The lead-in
- * is longer, because a process that was idle first needs its code and data in the caches again.
+ * Where nobody waits, short slices alternate quickly. A pipeline is full after a few turns. The
+ * lead-in is longer, because a process that was idle first needs its code and data in the caches
+ * again.
  */
 const SHORT: Cut = { slicesARound: 30, part: 0.1, leadInMs: 150 };
 /** Peers that poll every 300 ms need longer slices. */

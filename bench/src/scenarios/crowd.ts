@@ -30,7 +30,10 @@ export const crowd: Scenario = {
   measure: (stage) => measureCrowd(stage, false),
 };
 
-/** Measures waiters behind one holder, or, with `apart`, each behind its own holder on its own resource. */
+/**
+ * Measures waiters behind one holder, or, with `apart`, each behind its own holder on its own
+ * resource.
+ */
 export async function measureCrowd(stage: Stage, apart: boolean): Promise<Measures> {
   // The holder has its own process where the lock works between processes.
   const alone = stage.contender.reach !== "host";

@@ -109,8 +109,8 @@ async function handOvers(
   let askedAt = instant();
   let enteredAt = await holder.call("acquire");
   for (let i = 0; i < MAX_HAND_OVERS && instant() < until; i++) {
-    // Holds have different lengths, so that no contender polls in step with them. Round trips follow the
-    // same pauses, because a machine that does not sleep answers faster.
+    // Holds have different lengths, so that no contender polls in step with them. Round trips
+    // follow the same pauses, because a machine that does not sleep answers faster.
     await pause(holdMs(holds, i));
     const rawMs = await timed(roundTrip);
     const askedNextAt = instant();
@@ -131,7 +131,10 @@ async function handOvers(
   return pairs;
 }
 
-/** Waits until the waiter is in the queue: some contenders must start a program first, which takes time. */
+/**
+ * Waits until the waiter is in the queue: some contenders must start a program first, which takes
+ * time.
+ */
 async function untilQueued({ server, contender }: Stage): Promise<void> {
   const { traces } = contender;
   const content = server?.content;

@@ -7,10 +7,11 @@ const LEASES = 10_000;
 const TTL_MS = 10_000;
 // The shortest ttl that every engine allows.
 const QUICK_TTL_MS = 2_000;
-// Locks are kept for hours, so the first renewals, which run before the compiler has optimised, do not count.
+// Locks are kept for hours, so the first renewals, which run before the compiler has optimised, do
+// not count.
 const WARM_TTLS = 1;
-// Three renewal intervals of most peers, which renew all locks at about the same time. A window of two
-// ttls showed two renewals, although the average is two and a half.
+// Three renewal intervals of most peers, which renew all locks at about the same time. A window of
+// two ttls showed two renewals, although the average is two and a half.
 const WATCH_TTLS = 2.4;
 // A call to a worker must not take long, so the worker acquires in portions.
 const AT_A_TIME = 5_000;

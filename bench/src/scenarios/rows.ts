@@ -34,7 +34,8 @@ export const rows: Scenario = {
     // The server is still busy with the new rows: MariaDB writes its pages for a while.
     await pause(SETTLE_MS);
     for (const worker of [inEmpty, inFull]) await cycleMs(worker, 1, full.warmUpMs);
-    // In alternation, because a machine has fast and slow minutes, and neighbouring slices share them.
+    // In alternation, because a machine has fast and slow minutes, and neighbouring slices share
+    // them.
     const pairs: { readonly empty: number; readonly full: number }[] = [];
     const sliceMs = (full.seconds * 1e3) / PAIRS;
     for (let i = 0; i < PAIRS; i++) {

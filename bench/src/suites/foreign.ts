@@ -8,8 +8,8 @@ const NS_A_MS = 1e6;
 const LAST_WORDS = 2_000;
 
 /**
- * A lock in another language: a program that reads commands as lines. It takes its own instants on the
- * clock that all processes share, and runs the loops itself. So the pipe to it costs nothing.
+ * A lock in another language: a program that reads commands as lines. It takes its own instants on
+ * the clock that all processes share, and runs the loops itself. So the pipe to it costs nothing.
  */
 export async function openForeign(file: string, args: readonly string[]): Promise<Subject> {
   const program = new Program(file, args);

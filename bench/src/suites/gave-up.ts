@@ -1,4 +1,7 @@
-/** The contender's own time limit ended. This is counted as an answer; other rejections are failures. */
+/**
+ * The contender's own time limit ended. This is counted as an answer; other rejections are
+ * failures.
+ */
 export class GaveUp extends Error {
   override readonly name = "GaveUp";
 }

@@ -8,7 +8,9 @@ import { RESOURCE } from "../suites/terms.js";
 const REST_MS = 300;
 export const BLINK = { seconds: 0.2, size: 50, quick: true, rounds: 1, onProgress: () => {} };
 
-/** Checks that every scenario measures on a real server and has the numbers that requirements need. */
+/**
+ * Checks that every scenario measures on a real server and has the numbers that requirements need.
+ */
 export async function checkScenarios(
   suite: Suite,
   ours: string,
@@ -38,7 +40,9 @@ export async function checkScenarios(
   });
 }
 
-/** Checks that each contender's waiters are in the queue that it names, and that it uses our clock. */
+/**
+ * Checks that each contender's waiters are in the queue that it names, and that it uses our clock.
+ */
 export async function checkQueues(suite: Suite): Promise<void> {
   const waiting = suite.contenders.filter(({ sitsOut }) => sitsOut?.["hand-over"] === undefined);
   await inTurns(2, waiting, async (contender) => {

@@ -10,7 +10,10 @@ export interface SimulatedLease {
   readonly tokens: number;
   /** Until when its holder believes that it holds, in the world's time. */
   until: number;
-  /** Its lock-delay: nobody may be granted for this long after `until`, unless the lease is released. */
+  /**
+   * Its lock-delay: nobody may be granted for this long after `until`, unless the lease is
+   * released.
+   */
   readonly closedMs: number;
   isReleased: boolean;
   readonly grantedAt: number;
@@ -90,7 +93,10 @@ export class Checker {
     return this.#of(resource).revoked.has(token);
   }
 
-  /** So many nodes answered no that no majority can have the grant. Its holder must not believe in it. */
+  /**
+   * So many nodes answered no that no majority can have the grant. Its holder must not believe in
+   * it.
+   */
   checkedDead(resource: string, token: number, askedAt: number): void {
     const { leases, touched } = this.#of(resource);
     const lease = leases.find((one) => token >= one.fence && token < one.fence + one.tokens);
@@ -114,8 +120,8 @@ export class Checker {
   }
 
   /**
-   * A grant may join a node only if the node accepted no later grant. A claim that was repeated through
-   * another client may have two grants of its own.
+   * A grant may join a node only if the node accepted no later grant. A claim that was repeated
+   * through another client may have two grants of its own.
    */
   #joined(
     node: string,

@@ -11,8 +11,8 @@ export type Fault =
       readonly memory: "full" | "partial" | "none";
     }
   /**
-   * Flush: emptied while it runs. Resync: replaced by the data of another server that it followed for a
-   * moment. Reload: filled from the file of its last life.
+   * Flush: emptied while it runs. Resync: replaced by the data of another server that it followed
+   * for a moment. Reload: filled from the file of its last life.
    */
   | { readonly kind: "flush" | "resync" | "reload"; readonly atMs: number; readonly node: number }
   /** A clock jumps forward or back. It is corrected after forMs, unless that is Infinity. */
@@ -77,16 +77,23 @@ export interface Plan {
   readonly slowMs: number;
   readonly loss: number;
   readonly duplication: number;
-  /** From then on no message is lost, late or duplicated. A client that is not served then is stuck. */
+  /**
+   * From then on no message is lost, late or duplicated. A client that is not served then is stuck.
+   */
   readonly calmAfterMs: number;
   readonly readers: number;
   /** The fraction of leases that are never renewed. */
   readonly unrenewed: number;
   /** How much the rate of a clock differs from the true one at most, as a fraction. */
   readonly drift: number;
-  /** A claim without an answer is repeated after this time, while its first call continues. 0: never. */
+  /**
+   * A claim without an answer is repeated after this time, while its first call continues. 0:
+   * never.
+   */
   readonly repeatMs: number;
-  /** The fraction of grants whose answer does not reach the caller, which then repeats the claim. */
+  /**
+   * The fraction of grants whose answer does not reach the caller, which then repeats the claim.
+   */
   readonly unheard: number;
   /** The fraction of calls that go through a second client, like another server of a service. */
   readonly detours: number;
@@ -97,7 +104,9 @@ export interface Plan {
   /** The fraction of leases that are left to expire instead of released. */
   readonly left: number;
   readonly faults: readonly Fault[];
-  /** What must hold. Tokens and progress always; exclusion unless a clock was set without notice. */
+  /**
+   * What must hold. Tokens and progress always; exclusion unless a clock was set without notice.
+   */
   readonly promises: "all" | "tokens";
   /** Nothing is lost and nobody dies: when all have finished, nothing may be left on any node. */
   readonly tidy: boolean;
@@ -194,7 +203,9 @@ function troubledPlan(random: Random, base: Base, sets: boolean): Plan {
   };
 }
 
-/** A node forgets, is certified by one client, and forgets again before the other client has looked. */
+/**
+ * A node forgets, is certified by one client, and forgets again before the other client has looked.
+ */
 function relapsePlan(random: Random, base: Base): Plan {
   const node = random.below(3);
   const first = random.between(0, 60);

@@ -11,7 +11,10 @@ import type { Plan } from "./plan.js";
 import { Random } from "./random.js";
 import { World } from "./world.js";
 
-/** Enough for every client after the longest quarantine. A client that has not finished then is stuck. */
+/**
+ * Enough for every client after the longest quarantine. A client that has not finished then is
+ * stuck.
+ */
 const MOST_MS = 60_000;
 const MOST_EVENTS = 100_000;
 /** For messages that are still on their way when the last client has finished. */

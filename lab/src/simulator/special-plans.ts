@@ -15,7 +15,9 @@ export function specialPlan(random: Random, base: Base, kind: number): Plan {
   return makers[kind]!(random, base);
 }
 
-/** Nodes fail one after the other, each with time to recover, while others wait. The lease survives. */
+/**
+ * Nodes fail one after the other, each with time to recover, while others wait. The lease survives.
+ */
 function survivalPlan(random: Random, base: Base): Plan {
   const ttlMs = random.pick([200, MAX_TTL_MS]);
   const nodes = random.pick([3, 4, 5]);
@@ -29,7 +31,8 @@ function survivalPlan(random: Random, base: Base): Plan {
     const backMs = random.between(1, 100);
     const diesAtMs = atMs + MAX_TTL_MS + random.between(0, 300);
     if (random.chance(0.3)) faults.push({ kind: "die", atMs: diesAtMs, client: 1, backMs });
-    // The node fails, is noticed, sits out its quarantine and is joined, at the second try if a bid blocked the first.
+    // The node fails, is noticed, sits out its quarantine and is joined, at the second try if a bid
+    // blocked the first.
     atMs += 1.5 * ttlMs + 60 + MAX_TTL_MS * 1.02 + 6 * (ttlMs / 3);
   }
   return {
@@ -69,8 +72,8 @@ function driftPlan(_random: Random, base: Base): Plan {
 }
 
 /**
- * One clock jumps forward and stays there, after all clients have seen its earlier time. Another node is
- * down at first, so that some grants are on only as many nodes as the write quorum needs.
+ * One clock jumps forward and stays there, after all clients have seen its earlier time. Another
+ * node is down at first, so that some grants are on only as many nodes as the write quorum needs.
  */
 function seenStepPlan(random: Random, base: Base): Plan {
   const ttlMs = random.pick([150, 250]);
@@ -147,8 +150,8 @@ function disorderPlan(random: Random, base: Base): Plan {
 }
 
 /**
- * One client certifies a node. Then the node is filled from the file of its last life, before the other
- * client, which was paused, has certified it.
+ * One client certifies a node. Then the node is filled from the file of its last life, before the
+ * other client, which was paused, has certified it.
  */
 function reloadPlan(random: Random, base: Base): Plan {
   const node = random.below(3);

@@ -1,5 +1,5 @@
-// Bundles an application that uses Redis only: the packed library and node-redis are installed, and no
-// other client.
+// Bundles an application that uses Redis only: the packed library and node-redis are installed, and
+// no other client.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
@@ -26,7 +26,10 @@ const json = {
   transform: (code: string, id: string) => (id.endsWith(".json") ? `export default ${code}` : null),
 };
 
-/** `connect` loads the client by name at run time. `engine` imports it, so the client is in the bundle. */
+/**
+ * `connect` loads the client by name at run time. `engine` imports it, so the client is in the
+ * bundle.
+ */
 const APPS = { connect: sampleOf("connect"), engine: sampleOf("engine") };
 
 function sampleOf(app: string): string {

@@ -1,5 +1,5 @@
-// Tests the packed library as a user installs it: in a project without our devDependencies and without
-// any peer.
+// Tests the packed library as a user installs it: in a project without our devDependencies and
+// without any peer.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

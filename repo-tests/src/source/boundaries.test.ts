@@ -15,8 +15,8 @@ interface Edge extends Import {
   readonly to: string;
 }
 
-// A quorum's nodes are Redis servers, so the quorum engine shares how they are reached and how keys are
-// named. It has its own decisions: above all its own scripts.
+// A quorum's nodes are Redis servers, so the quorum engine shares how they are reached and how keys
+// are named. It has its own decisions: above all its own scripts.
 const LENT_BY_REDIS = [
   ...["clients/address", "clients/connection", "clients/open", "notifications/notifications"],
   ...["protocol/failure", "protocol/keys", "protocol/shape"],

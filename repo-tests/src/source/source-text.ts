@@ -1,7 +1,7 @@
 /**
- * A TypeScript text with blanks in place of comments (`code`), and of strings as well (`bare`). Both are
- * as long as the original, so a position is the same in all three. The parser is small on purpose: the
- * compiler has none to call, and these tests need no more than this.
+ * A TypeScript text with blanks in place of comments (`code`), and of strings as well (`bare`).
+ * Both are as long as the original, so a position is the same in all three. The parser is small on
+ * purpose: the compiler has none to call, and these tests need no more than this.
  */
 export interface SourceText {
   readonly code: string;

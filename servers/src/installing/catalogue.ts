@@ -8,16 +8,18 @@ export type Wanted = { readonly package: string; readonly server?: OfServer } & 
   | { readonly module: string }
 );
 
-/** A part of a server whose version can be chosen. `names` are its file names in the chosen folder. */
+/**
+ * A part of a server whose version can be chosen. `names` are its file names in the chosen folder.
+ */
 export interface OfServer {
   readonly kind: ServerKind;
   readonly names: readonly [string, ...string[]];
 }
 
 /**
- * Everything that tests, lab and bench use from Debian. Only items of this list can be requested, so that
- * all are installed before the first test. Installing a package during a test would block its process
- * and keep the disk busy that the servers under test need.
+ * Everything that tests, lab and bench use from Debian. Only items of this list can be requested,
+ * so that all are installed before the first test. Installing a package during a test would block
+ * its process and keep the disk busy that the servers under test need.
  */
 export const CATALOGUE = {
   "redis-server": {

@@ -16,8 +16,8 @@ export function isChosen(kind: ServerKind): boolean {
 }
 
 /**
- * The first of these files in the chosen folder, or null if no folder was chosen. A folder without any of
- * them is an error, because the tests would run against another version than requested.
+ * The first of these files in the chosen folder, or null if no folder was chosen. A folder without
+ * any of them is an error, because the tests would run against another version than requested.
  */
 export function chosen(kind: ServerKind, names: readonly string[]): string | null {
   if (!isChosen(kind)) return null;

@@ -29,7 +29,9 @@ export function findBinary(
   return null;
 }
 
-/** The path of an item. Installs its package if needed, or throws with the command to run by hand. */
+/**
+ * The path of an item. Installs its package if needed, or throws with the command to run by hand.
+ */
 export function ensure(thing: CatalogueItem): string {
   const found = find(CATALOGUE[thing]);
   if (found !== null) return found;
@@ -114,9 +116,10 @@ function aptInstall(things: readonly CatalogueItem[], packages: readonly string[
   throw new Error(`${needed}\nTrying that here failed:\n${said.trim().slice(-2_000)}`);
 }
 
-// Debian starts a server as soon as its package is unpacked, unless policy-rc.d forbids it. Ours exists
-// only during the installation, and flock keeps two installers from deleting each other's. An installer
-// that was killed leaves its file, which has a mark. Package lists are fetched only when needed.
+// Debian starts a server as soon as its package is unpacked, unless policy-rc.d forbids it. Ours
+// exists only during the installation, and flock keeps two installers from deleting each other's.
+// An installer that was killed leaves its file, which has a mark. Package lists are fetched only
+// when needed.
 const APT_SCRIPT = `
 set -eu
 exec 9>/var/lock/holdfast-apt.lock

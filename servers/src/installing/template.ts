@@ -4,9 +4,9 @@ import { dirname, join } from "node:path";
 import { runOnce } from "../running/unprivileged.js";
 
 /**
- * Fills a server's data folder, either with the command that creates empty data, which takes a second or
- * two, or with a copy of what that command created before. The folder HOLDFAST_TEMPLATES keeps the copies;
- * `npm test` sets it. Each build of a server has its own copy.
+ * Fills a server's data folder, either with the command that creates empty data, which takes a
+ * second or two, or with a copy of what that command created before. The folder HOLDFAST_TEMPLATES
+ * keeps the copies; `npm test` sets it. Each build of a server has its own copy.
  */
 export function fillWithEmptyData(data: string, command: readonly [string, ...string[]]): void {
   const home = dirname(data);

@@ -6,9 +6,9 @@ export interface Guardian {
 }
 
 /**
- * Ends a server and removes its folder when this process ends in any way, even by SIGKILL. After SIGKILL
- * none of our code runs, but the kernel closes our end of a pipe. A shell that reads from the pipe sees
- * that and cleans up.
+ * Ends a server and removes its folder when this process ends in any way, even by SIGKILL. After
+ * SIGKILL none of our code runs, but the kernel closes our end of a pipe. A shell that reads from
+ * the pipe sees that and cleans up.
  */
 export function guard(pid: number, folder: string): Guardian {
   const shell = spawn("sh", ["-c", SCRIPT, "guardian", String(pid), folder], {
@@ -25,8 +25,8 @@ export function guard(pid: number, folder: string): Guardian {
   return { dismiss: () => void shell.stdin.end("dismissed\n") };
 }
 
-// A line means that the server was stopped. The end of input without a line means that this process has
-// ended. The folder is removed twice, because a dying server may still create a file.
+// A line means that the server was stopped. The end of input without a line means that this process
+// has ended. The folder is removed twice, because a dying server may still create a file.
 const SCRIPT = `
 if read -r line; then exit 0; fi
 kill -9 -"$1" 2>/dev/null

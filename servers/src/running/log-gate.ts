@@ -18,8 +18,9 @@ const POLL_MS = 5;
 const OPEN = 1n << 62n;
 const PATIENCE_MS = 60_000;
 
-// Every write to the file waits for a pass. Two numbers are shared with the test: the passes that are left
-// and the writes that wait. A waiting write is in no file yet, so a kill loses it like a power cut.
+// Every write to the file waits for a pass. Two numbers are shared with the test: the passes that
+// are left and the writes that wait. A waiting write is in no file yet, so a kill loses it like a
+// power cut.
 const SHIM = `
 #define _GNU_SOURCE
 #include <dlfcn.h>

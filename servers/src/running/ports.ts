@@ -1,8 +1,8 @@
 import { randomInt } from "node:crypto";
 import { createServer, type Server } from "node:net";
 
-// Below the ports that the kernel assigns to connections and to programs that ask for any port. So the
-// port of a server is still free when the server restarts.
+// Below the ports that the kernel assigns to connections and to programs that ask for any port. So
+// the port of a server is still free when the server restarts.
 const FIRST = 10_000;
 const END = 32_000;
 const TRIES = 100;

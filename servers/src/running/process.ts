@@ -121,7 +121,8 @@ export class ServerProcess {
   #spawn(): void {
     if (this.#child !== undefined) throw new Error(`${this.#spec.name} is running already`);
     const [file, ...args] = this.#spec.command(this.folder);
-    // A file and not a pipe: the server must not block while this process is paused and does not read.
+    // A file and not a pipe: the server must not block while this process is paused and does not
+    // read.
     const log = openSync(join(this.folder, "log"), "a");
     try {
       const stdio = ["ignore", log, log] as const;

@@ -37,7 +37,8 @@ export class Relay implements AsyncDisposable {
     for (const pair of this.#pairs) {
       const { client, server } = pair;
       this.#pairs.delete(pair);
-      // A reset of one that is being shut down fails, and leaves a handle for which Node spins at exit.
+      // A reset of one that is being shut down fails, and leaves a handle for which Node spins at
+      // exit.
       if (client.readyState === "open") client.resetAndDestroy();
       else client.destroy();
       server.destroy();

@@ -12,7 +12,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ensure } from "../installing/install.js";
 
-// Adds an offset to the wall clock and leaves the monotonic one alone, as a step by NTP or by hand does.
+// Adds an offset to the wall clock and leaves the monotonic one alone, as a step by NTP or by hand
+// does.
 const SHIM = `
 #define _GNU_SOURCE
 #include <dlfcn.h>

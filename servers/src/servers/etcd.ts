@@ -107,7 +107,8 @@ function member(
     name: "etcd",
     command: (folder) => [binary, ...flags(folder), ...args],
     probe: async () => void (await ask(port, "/health", null, tls !== undefined)),
-    // A leader that is asked to stop first looks for a successor. That takes seconds if all members stop at once.
+    // A leader that is asked to stop first looks for a successor. That takes seconds if all members
+    // stop at once.
     stopSignal: "SIGKILL",
   });
   return {
@@ -180,7 +181,10 @@ function ask(port: number, path: string, body: object | null, tls: boolean): Pro
   });
 }
 
-/** Like Promise.all, but waits for all even if one fails: a server that is still starting cannot be stopped. */
+/**
+ * Like Promise.all, but waits for all even if one fails: a server that is still starting cannot be
+ * stopped.
+ */
 async function all<T>(works: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(works);
   return Promise.all(works);

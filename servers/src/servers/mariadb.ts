@@ -57,8 +57,8 @@ export function innodbLog(): string {
 }
 
 /**
- * A real MariaDB on a free port of 127.0.0.1, or the MySQL that was chosen. Installs MariaDB if the machine
- * has neither.
+ * A real MariaDB on a free port of 127.0.0.1, or the MySQL that was chosen. Installs MariaDB if the
+ * machine has neither.
  */
 export async function startMariadb(options: MariadbOptions = {}): Promise<MariadbServer> {
   const daemon = ensure("mariadbd");
@@ -141,8 +141,8 @@ function common(daemon: string, folder: string): string[] {
     // One that lies where it was not built for finds its messages by this.
     ...(isChosen("mysql") ? [`--basedir=${dirname(dirname(daemon))}`] : []),
     `--datadir=${join(folder, "data")}`,
-    // A starting server removes supposed leftovers from its folder for temporary tables. In a shared
-    // folder these would be files of another server, which then crashes (signal 11).
+    // A starting server removes supposed leftovers from its folder for temporary tables. In a
+    // shared folder these would be files of another server, which then crashes (signal 11).
     `--tmpdir=${join(folder, "temporary")}`,
   ];
 }

@@ -15,7 +15,9 @@ const ENDING_TRIES = 250;
 
 export interface PostgresOptions {
   readonly port?: number;
-  /** Writes reach the disk before they are acknowledged; slower, and right after a power cut too. */
+  /**
+   * Writes reach the disk before they are acknowledged; slower, and right after a power cut too.
+   */
   readonly durable?: boolean;
   /** More settings, such as `["max_connections=20"]`. */
   readonly settings?: readonly string[];
@@ -117,7 +119,10 @@ function childrenOf(pid: number): number[] {
     .map(([, child]) => Number(child));
 }
 
-/** Waits for sessions that outlive their server, because they would keep the next server from starting. */
+/**
+ * Waits for sessions that outlive their server, because they would keep the next server from
+ * starting.
+ */
 async function ended(pids: readonly number[]): Promise<void> {
   for (const pid of pids) {
     for (let tries = 0; tries < ENDING_TRIES && killed(pid); tries++) await sleep(20);

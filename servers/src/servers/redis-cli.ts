@@ -8,7 +8,9 @@ const POLL_MS = 20;
 
 const run = promisify(execFile);
 
-/** What a Redis on this port answers, as redis-cli prints it to a file. Rejects where none answers. */
+/**
+ * What a Redis on this port answers, as redis-cli prints it to a file. Rejects where none answers.
+ */
 export async function redisCli(port: number, ...args: readonly string[]): Promise<string> {
   const options = { timeout: TIMEOUT_MS };
   const { stdout } = await run(ensure("redis-cli"), ["-p", String(port), ...args], options);

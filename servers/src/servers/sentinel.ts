@@ -125,7 +125,9 @@ function configuration(port: number, primary: number, folder: string): string {
   ].join("\n");
 }
 
-/** Waits until a sentinel knows all the others and both replicas. Before that it cannot fail over. */
+/**
+ * Waits until a sentinel knows all the others and both replicas. Before that it cannot fail over.
+ */
 function complete(port: number): Promise<true> {
   return eventually("a sentinel that knows everybody", READY_MS, async () => {
     const lines = (await redisCli(port, "SENTINEL", "MASTER", NAME)).split("\n");

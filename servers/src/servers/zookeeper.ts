@@ -17,8 +17,9 @@ const LEADER_MS = 60_000;
 const LOOK_EVERY_MS = 50;
 // Short, so that sessions end soon after their timeout.
 const TICK_MS = 50;
-// How long one member waits for another, when it joins and later. A member that joins while the leader
-// hangs does not take part in the next election before this is over; until then there is no quorum.
+// How long one member waits for another, when it joins and later. A member that joins while the
+// leader hangs does not take part in the next election before this is over; until then there is no
+// quorum.
 const PATIENCE_MS = 2_000;
 
 export interface ZooKeeperOptions {
@@ -62,7 +63,10 @@ export interface ZooKeeperEnsemble extends AsyncDisposable {
   readonly members: readonly ZooKeeperServer[];
   /** The leader. Waits until there is one. */
   leader(): Promise<ZooKeeperServer>;
-  /** Waits until every member leads or follows: then any one of them may fail, and a majority is left. */
+  /**
+   * Waits until every member leads or follows: then any one of them may fail, and a majority is
+   * left.
+   */
   whole(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -186,7 +190,8 @@ function configuration(port: number, folder: string, tickMs: number): string[] {
 
 function javaArguments(more: readonly string[]): string[] {
   const server = ensure("zookeeper-server.jar");
-  // Debian's jar names its neighbours by their usual place, where another version has another protocol.
+  // Debian's jar names its neighbours by their usual place, where another version has another
+  // protocol.
   const protocol = join(dirname(server), "zookeeper-jute.jar");
   const jars = [protocol, server, ensure("slf4j-simple.jar")];
   return [

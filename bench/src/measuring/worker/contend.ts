@@ -14,7 +14,9 @@ export interface ContendOrder {
 
 export interface ContendReport {
   readonly sections: Float64Array;
-  /** The waiters that were still waiting at the end, with the instant at which each began to wait. */
+  /**
+   * The waiters that were still waiting at the end, with the instant at which each began to wait.
+   */
   readonly pending: ReadonlyMap<number, number>;
   readonly gaveUp: number;
   /** When measuring ended: the order's end, or earlier if the log was full. */
@@ -23,8 +25,8 @@ export interface ContendReport {
   readonly cpuMs: number;
 }
 
-// Most sections are empty, because the bench measures the lock and not the work. Some last a turn of
-// the event loop, so that a second holder would be seen inside.
+// Most sections are empty, because the bench measures the lock and not the work. Some last a turn
+// of the event loop, so that a second holder would be seen inside.
 const LONG_SECTION_EVERY = 16;
 const FAREWELL_MS = 2_000;
 
@@ -55,8 +57,8 @@ export async function contend(subject: Subject, order: ContendOrder): Promise<Co
       if (release === null) return;
       const enteredAt = instant();
       waitingSince[waiter] = Number.NaN;
-      // Counted here and not by the log: sections are logged at their end, so all that enter during a long
-      // one would see the same log and be long too.
+      // Counted here and not by the log: sections are logged at their end, so all that enter during
+      // a long one would see the same log and be long too.
       if (entered++ % LONG_SECTION_EVERY === 0) await new Promise(setImmediate);
       log.add(waiter, askedAt, enteredAt, instant());
       await release();
@@ -65,8 +67,8 @@ export async function contend(subject: Subject, order: ContendOrder): Promise<Co
   await pause(order.from - instant());
   const cpuBefore = cpuMs();
   const loops = Promise.all(Array.from({ length: order.waiters }, (_, waiter) => loop(waiter)));
-  // The next contender starts when this one is quiet. We do not wait for a contender that polls with
-  // pauses of many seconds.
+  // The next contender starts when this one is quiet. We do not wait for a contender that polls
+  // with pauses of many seconds.
   const patience = order.until + FAREWELL_MS - instant();
   await Promise.race([loops, pause(patience)]);
   const pending = new Map([...waitingSince.entries()].filter(([, since]) => since < order.until));

@@ -1,7 +1,8 @@
 import { instant } from "../instant.js";
 import type { Release, Subject } from "../suite.js";
 
-// Enough to keep the backend busy, and few enough that no call misses its deadline in our own queue.
+// Enough to keep the backend busy, and few enough that no call misses its deadline in our own
+// queue.
 const AT_ONCE = 256;
 
 export function resourceName(index: number): string {

@@ -7,8 +7,9 @@ import { RESOURCE, sitOut } from "../terms.js";
 import { METHODS } from "./methods.js";
 
 /**
- * Starts a program for each turn. It prints its key when it holds, and releases when it is interrupted.
- * The section starts when its line arrives here, and ends just before the signal is sent.
+ * Starts a program for each turn. It prints its key when it holds, and releases when it is
+ * interrupted. The section starts when its line arrives here, and ends just before the signal is
+ * sent.
  */
 export const etcdctl: Contender = {
   id: "etcdctl",

@@ -47,7 +47,8 @@ export async function openTestServer(
     url,
     roundTrip: () => ask("SELECT 1"),
     async calls() {
-      // Counts all clients, without statements inside routines. This connection's own are subtracted.
+      // Counts all clients, without statements inside routines. This connection's own are
+      // subtracted.
       const [row] = await ask("SHOW GLOBAL STATUS LIKE 'Questions'");
       return Number(row!.Value) - own;
     },

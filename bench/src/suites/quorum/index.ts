@@ -4,7 +4,10 @@ import { sequential } from "../../scenarios/sequential.js";
 import { five, oneDown, redlock, single } from "./contenders.js";
 import { startTestServer } from "./test-server.js";
 
-/** Redis servers that are 2 ms away: a majority of five beside one alone, and beside Redlock as it is. */
+/**
+ * Redis servers that are 2 ms away: a majority of five beside one alone, and beside Redlock as it
+ * is.
+ */
 export const suite: Suite = {
   name: "quorum",
   module: import.meta.url,

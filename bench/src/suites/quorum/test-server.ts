@@ -9,8 +9,8 @@ const SERVERS = 6;
 const DELAY_MS = 2;
 
 /**
- * Five Redis servers that are 2 ms away each, and a sixth that has stopped: it takes the place of the
- * fifth in a second quorum on the same servers, under another prefix.
+ * Five Redis servers that are 2 ms away each, and a sixth that has stopped: it takes the place of
+ * the fifth in a second quorum on the same servers, under another prefix.
  */
 export async function startTestServer(): Promise<TestServer> {
   const servers = await Promise.all(Array.from({ length: SERVERS }, () => startRedis()));

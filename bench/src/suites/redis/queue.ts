@@ -21,8 +21,8 @@ redis.call("publish", string.match(next, "^[^/]+"), next)
 return 1`;
 
 /**
- * The least that a queue with pushed grants takes: one list, two scripts, one message. It does not renew
- * and does not recover: a dead waiter or a lost message stops it. It is a target, not a lock.
+ * The least that a queue with pushed grants takes: one list, two scripts, one message. It does not
+ * renew and does not recover: a dead waiter or a lost message stops it. It is a target, not a lock.
  */
 export const queue: Contender = {
   id: "queue",

@@ -31,7 +31,10 @@ export const rawIoredisAuto = raw("raw-ioredis-auto", "raw ioredis, auto-pipelin
   ioredis(url, true),
 );
 
-/** Shows the cost of a script with a token instead of two bare commands. The rest is the library's cost. */
+/**
+ * Shows the cost of a script with a token instead of two bare commands. The rest is the library's
+ * cost.
+ */
 export const rawToken = raw(
   "raw-token",
   "raw ioredis, script with a token",

@@ -25,7 +25,8 @@ function redisSemaphore(id: string, name: string, pauses: { retryInterval?: numb
       const client = await ioredisFor(context);
       const options = {
         ...{ lockTimeout: context.ttlMs, acquireTimeout: WAIT_MS, ...pauses },
-        // By default it throws where nobody can catch it. The bench asks the server about lost locks instead.
+        // By default it throws where nobody can catch it. The bench asks the server about lost
+        // locks instead.
         onLockLost: () => {},
       };
       return {

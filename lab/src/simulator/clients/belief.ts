@@ -1,6 +1,7 @@
 /**
- * How long a holder believes that it has its grant, by its own clock. The simulator does not run the
- * core, so this repeats the core's rules. A holder that believes longer is wrong whatever the nodes do.
+ * How long a holder believes that it has its grant, by its own clock. The simulator does not run
+ * the core, so this repeats the core's rules. A holder that believes longer is wrong whatever the
+ * nodes do.
  */
 export class Belief {
   readonly #drift: number;

@@ -39,7 +39,10 @@ interface ClaimRequest {
   repeats: number;
 }
 
-/** A process that acquires, works, renews and releases several times, with the library's quorum code. */
+/**
+ * A process that acquires, works, renews and releases several times, with the library's quorum
+ * code.
+ */
 export class Contender extends Process {
   readonly #index: number;
   readonly #random: Random;

@@ -1,4 +1,5 @@
-// Contenders for one resource in virtual time. No message is lost, so this measures speed and fairness.
+// Contenders for one resource in virtual time. No message is lost, so this measures speed and
+// fairness.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { playCrowd } from "./crowd.js";

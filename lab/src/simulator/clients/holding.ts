@@ -107,7 +107,10 @@ export class Holding {
     });
   }
 
-  /** Like the core's letExpire: leaves the grant to its ttl. Until then it also excludes this process. */
+  /**
+   * Like the core's letExpire: leaves the grant to its ttl. Until then it also excludes this
+   * process.
+   */
   #leave(): void {
     this.#ask(true, (_, confirm) => {
       if (!this.#isLost) confirm();
@@ -158,7 +161,8 @@ export class Holding {
     if (this.#isLasting && (isLost || process.trueNow < endsAt)) {
       checker.fail("a lease was lost although nodes failed one after the other");
     }
-    // Like the core: a lost lease with a lock-delay is not released, so that the resource stays closed.
+    // Like the core: a lost lease with a lock-delay is not released, so that the resource stays
+    // closed.
     if (isLost && plan.lockDelayMs > 0) return this.#holder.goOn();
     if (!isLost && random.chance(plan.left)) return this.#leave();
     this.#lease.isReleased = true;

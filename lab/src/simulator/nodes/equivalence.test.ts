@@ -1,5 +1,6 @@
-// A real Redis and the simulated node get the same requests at the same instants: the real one answers
-// first and tells the time of its clock, and the simulated one handles the request at that time.
+// A real Redis and the simulated node get the same requests at the same instants: the real one
+// answers first and tells the time of its clock, and the simulated one handles the request at that
+// time.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -14,7 +14,9 @@ export function enqueue(state: ResourceState, who: Claimant & { wayMs: number },
   state.queue.set(id, { ticket, mode, wayMs, ends: at + WAITS_MS });
 }
 
-/** Like the script: the first waiter that goes before this claim. Calls it if it was not called yet. */
+/**
+ * Like the script: the first waiter that goes before this claim. Calls it if it was not called yet.
+ */
 export function firstWaiter(
   state: ResourceState,
   { id, mode, ticket }: Claimant,

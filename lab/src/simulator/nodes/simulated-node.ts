@@ -32,7 +32,10 @@ export interface NodeFlaws {
   /** The clock does not stand in for a counter that was forgotten. */
   readonly trustsNoClock?: boolean;
   readonly joinsPastAnyCounter?: boolean;
-  /** A grant joins by the rule of a claim: its fence must exceed the counter, even one that it set itself. */
+  /**
+   * A grant joins by the rule of a claim: its fence must exceed the counter, even one that it set
+   * itself.
+   */
   readonly joinsAboveOnly?: boolean;
   readonly tombstonesMs?: number;
   /** A release by an older call ends an attempt that a newer call has taken over. */

@@ -16,9 +16,9 @@ export interface ConnectLimits {
 }
 
 /**
- * Tries to connect until --wait is over. The library itself gives up after a few seconds, and on most
- * engines as soon as a connection is refused. But the server may be starting, and a caller who waits
- * for a lock without a limit also waits for its server.
+ * Tries to connect until --wait is over. The library itself gives up after a few seconds, and on
+ * most engines as soon as a connection is refused. But the server may be starting, and a caller who
+ * waits for a lock without a limit also waits for its server.
  */
 export async function connectPatiently(
   url: string,

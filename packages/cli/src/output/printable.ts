@@ -2,8 +2,8 @@
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
- * Makes foreign text, such as the label of a holder, safe for a terminal. Otherwise any user of the lock
- * could move the cursor of this terminal, or write lines that look like ours.
+ * Makes foreign text, such as the label of a holder, safe for a terminal. Otherwise any user of the
+ * lock could move the cursor of this terminal, or write lines that look like ours.
  */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, (character) =>

@@ -1,8 +1,8 @@
 const MASK = "***";
 
 /**
- * Removes the URL's secrets from a message, wherever they are in it. The library keeps secrets out of
- * its own messages, but the clients of backends may put them into theirs.
+ * Removes the URL's secrets from a message, wherever they are in it. The library keeps secrets out
+ * of its own messages, but the clients of backends may put them into theirs.
  */
 export function redact(message: string, url: string): string {
   // A URL with a misspelt "://" may still contain a password.

@@ -21,7 +21,10 @@ export interface Released {
   readonly exitCode: number;
 }
 
-/** One JSON object a line. Tokens are decimal strings, because JSON's numbers are exact to 53 bits only. */
+/**
+ * One JSON object a line. Tokens are decimal strings, because JSON's numbers are exact to 53 bits
+ * only.
+ */
 export class JsonReporter implements Reporter {
   #lastHolders = "";
 

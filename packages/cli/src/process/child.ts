@@ -52,8 +52,8 @@ export class Child {
   }
 
   /**
-   * Sends SIGTERM to the command and everything that it started, and SIGKILL after killInMs to those that
-   * are left. When a shell dies, the program that it was running must not survive.
+   * Sends SIGTERM to the command and everything that it started, and SIGKILL after killInMs to
+   * those that are left. When a shell dies, the program that it was running must not survive.
    */
   async stop(killInMs: number): Promise<void> {
     const deadline = performance.now() + killInMs;

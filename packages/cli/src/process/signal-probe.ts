@@ -10,10 +10,10 @@ const SCRIPT = "ulimit -c 0; exec cat";
 /**
  * Tells whether a signal reached us alone or our whole process group.
  *
- * The command must be in our group to use the terminal. So Ctrl-C reaches both of us, and forwarding it
- * would deliver it twice, which many programs understand as "stop cleaning up". But `kill -INT` of us
- * alone must be forwarded. Node does not tell who sent a signal. So an idle process, the probe, is in
- * the same group: a signal that ended the probe went to the whole group.
+ * The command must be in our group to use the terminal. So Ctrl-C reaches both of us, and
+ * forwarding it would deliver it twice, which many programs understand as "stop cleaning up". But
+ * `kill -INT` of us alone must be forwarded. Node does not tell who sent a signal. So an idle
+ * process, the probe, is in the same group: a signal that ended the probe went to the whole group.
  */
 export class SignalProbe {
   #process = start();
@@ -23,7 +23,8 @@ export class SignalProbe {
     const { process: before, ended } = this.#process;
     // The next signal may follow at once and needs a live probe.
     this.#process = start();
-    // The first fatal signal decides how a process ends, so our SIGKILL does not hide an earlier one.
+    // The first fatal signal decides how a process ends, so our SIGKILL does not hide an earlier
+    // one.
     before.kill("SIGKILL");
     const end = await ended;
     if (end === "never-started") return signal === "SIGINT" && process.stderr.isTTY === true;

@@ -30,7 +30,8 @@ export async function run(args: readonly string[]): Promise<number> {
     const failure = failureOf(error, request.url);
     const busy = error instanceof AcquireTimeoutError && request.acquire.waitMs === 0;
     const message = busy ? holdersOf(error, request.resource) : failure.message;
-    // With --wait 0s --quiet the exit code is enough: cron would send a mail for every printed line.
+    // With --wait 0s --quiet the exit code is enough: cron would send a mail for every printed
+    // line.
     if (!busy || !request.quiet || request.json) reporter.failed({ ...failure, message });
     return failure.exitCode;
   }
@@ -150,7 +151,10 @@ function timeToKill(remainingMs: number, graceMs: number): number {
   return Math.max(0, Math.min(graceMs, remainingMs - marginMs));
 }
 
-/** A lock that is gone at the end was not held to the end. So the exit code is EXIT.lost, whatever the command returned. */
+/**
+ * A lock that is gone at the end was not held to the end. So the exit code is EXIT.lost, whatever
+ * the command returned.
+ */
 async function releaseLease(
   lease: Lease,
   exitCode: number,
@@ -168,7 +172,8 @@ async function releaseLease(
   const released = lease
     .release()
     .catch((error: unknown) => notReleased(failureOf(error, request.url).message));
-  // The command has ended, so a signal can only mean that the user does not want to wait for the release.
+  // The command has ended, so a signal can only mean that the user does not want to wait for the
+  // release.
   const interrupted = new Promise<"unknown">((resolve) => {
     signals.receive = (signal) => resolve(notReleased(`${signal} came first`));
   });

@@ -1,6 +1,5 @@
-// A lease can be lost: its holder was paused for too long, the backend went away, an operator
-// revoked it. Long work listens to lease.signal, which comes before anybody else can be granted the
-// lock.
+// A lease can be lost: its holder was paused for too long, the backend went away, an operator revoked
+// it. Long work listens to lease.signal, which comes before anybody else can be granted the lock.
 import { execFile } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";

@@ -13,8 +13,8 @@ export interface SqliteStatement {
   run(...values: readonly (string | number)[]): { readonly changes: number | bigint };
 }
 
-// SQLite waits for another writer by stopping the whole process, renewals included. This is far
-// below any ttl used here.
+// SQLite waits for another writer by stopping the whole process, renewals included. This is far below
+// any ttl used here.
 const BUSY_TIMEOUT_MS = 500;
 
 /** Node's own SQLite where it has one, else libsql. */

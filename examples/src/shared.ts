@@ -1,5 +1,5 @@
-// Readers and a writer, and a semaphore. Both are the same primitive: an acquire that is exclusive,
-// or shared with a limit.
+// Readers and a writer, and a semaphore. Both are the same primitive: an acquire that is exclusive, or
+// shared with a limit.
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "holdfast";
 import { temporaryFolder } from "./temporary-folder.js";

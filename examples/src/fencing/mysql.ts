@@ -22,9 +22,7 @@ export async function register(connection: Connection, lease: Held): Promise<voi
 // #endregion
 
 // #region check
-/**
- * First statement of the transaction that writes: the mark must equal the token. Never raises it.
- */
+/** First statement of the transaction that writes: the mark must equal the token. Never raises it. */
 export async function check(connection: Connection, lease: Held): Promise<void> {
   demandEqual(lease, await markOf(connection, lease, "FOR UPDATE")); // locked until the commit
   // The locking read sees what is committed now, plain reads what the transaction's snapshot shows.

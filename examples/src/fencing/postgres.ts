@@ -21,9 +21,7 @@ export async function register(client: ClientBase, lease: Held): Promise<void> {
 // #endregion
 
 // #region check
-/**
- * First statement of the transaction that writes: the mark must equal the token. Never raises it.
- */
+/** First statement of the transaction that writes: the mark must equal the token. Never raises it. */
 export async function check(client: ClientBase, lease: Held): Promise<void> {
   const { rows } = await client.query<{ token: string }>(
     "SELECT token FROM fence WHERE resource = $1 FOR UPDATE", // locked until the commit

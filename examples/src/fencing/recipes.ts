@@ -1,5 +1,5 @@
-// Ways to sell the last unit under a lock. All read, take their time, and write what follows from
-// what they read. Two are right; the others sell what is not there. sellers.test.ts plays them.
+// Ways to sell the last unit under a lock. All read, take their time, and write what follows from what
+// they read. Two are right; the others sell what is not there. sellers.test.ts plays them.
 import type { ClientBase } from "pg";
 import { fencedOut, type Held } from "./mark.js";
 import { register, transaction } from "./postgres.js";

@@ -1,6 +1,5 @@
-// One of two processes that sell the same thing. It reads under a lock, tells what it read, waits
-// for a word, and sells. The test that gives the word can stop the process for longer than its
-// lease.
+// One of two processes that sell the same thing. It reads under a lock, tells what it read, waits for
+// a word, and sells. The test that gives the word can stop the process for longer than its lease.
 import { connect, HoldfastError } from "holdfast";
 import pg from "pg";
 import { RECIPES } from "./recipes.js";
@@ -22,8 +21,7 @@ const word = new Promise((resolve) => process.once("message", resolve));
 
 const client = new pg.Client({
   connectionString: dataUrl,
-  // A holder that stops inside its transaction blocks its successor. The server ends such a
-  // session.
+  // A holder that stops inside its transaction blocks its successor. The server ends such a session.
   idle_in_transaction_session_timeout: Number(idleMs),
 });
 // An ended session is told here and by the next query. Without a listener the process would end.

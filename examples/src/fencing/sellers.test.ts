@@ -1,6 +1,5 @@
-// A stock of 1, two processes, the lock on Redis and the data in PostgreSQL. ada reads and is
-// stopped past her ttl. ben is granted the lock and reads. ada wakes up and writes, then ben
-// writes.
+// A stock of 1, two processes, the lock on Redis and the data in PostgreSQL. ada reads and is stopped
+// past her ttl. ben is granted the lock and reads. ada wakes up and writes, then ben writes.
 import assert from "node:assert/strict";
 import { type ChildProcess, fork } from "node:child_process";
 import { on } from "node:events";

@@ -23,9 +23,7 @@ export function register(database: Sqlite, lease: Held): void {
 // #endregion
 
 // #region check
-/**
- * First statement of the transaction that writes: the mark must equal the token. Never raises it.
- */
+/** First statement of the transaction that writes: the mark must equal the token. Never raises it. */
 export function check(database: Sqlite, lease: Held): void {
   // An update that changes nothing: it makes this the only writer, and fails in an old snapshot.
   const { changes } = database

@@ -124,8 +124,8 @@ describe("sqlite", () => {
     await assert.rejects(ours.check(held("a", 1n)), /newer holder/);
   });
 
-  // In a plain BEGIN, which takes its snapshot at the first read. Each on a connection of its own:
-  // with libsql, a statement that failed keeps its old snapshot open.
+  // In a plain BEGIN, which takes its snapshot at the first read. Each on a connection of its own: with
+  // libsql, a statement that failed keeps its old snapshot open.
   for (const [whose, token, who] of [
     ["its successor's", 1n, "ours"],
     ["its own", 2n, "third"],

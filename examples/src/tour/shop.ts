@@ -6,9 +6,8 @@ import { openSqlite, type Sqlite } from "../open-sqlite.js";
 export type Recipe = "compared" | "registered";
 
 /**
- * Where the data lives, in an SQLite file of its own. Under either recipe there is one unit in
- * stock. The lock keeps no eye on it: refusing the token of a holder that came too late is the
- * shop's part.
+ * Where the data lives, in an SQLite file of its own. Under either recipe there is one unit in stock.
+ * The lock keeps no eye on it: refusing the token of a holder that came too late is the shop's part.
  */
 export class Shop {
   readonly #database: Sqlite;
@@ -66,10 +65,7 @@ export class Shop {
   }
 }
 
-/**
- * What does not suffice: the greatest token that has *written* is compared, in the same
- * transaction.
- */
+/** What does not suffice: the greatest token that has *written* is compared, in the same transaction. */
 function compareAtTheWrite(database: Sqlite, { token }: Lease, write: () => void): void {
   database.exec("BEGIN IMMEDIATE");
   try {

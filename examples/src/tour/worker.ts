@@ -40,9 +40,7 @@ async function obey(order: Order): Promise<void> {
   }
 }
 
-/**
- * Reads, waits, writes: without a lock, others would write in between and counts would go missing.
- */
+/** Reads, waits, writes: without a lock, others would write in between and counts would go missing. */
 async function count(file: string, holdMs: number): Promise<void> {
   await acquire(5_000);
   const from = Number(await readFile(file, "utf8"));
@@ -64,15 +62,14 @@ async function enter(mine: Lease, shop: Shop, until: string | undefined): Promis
   const stoppedMs = standStill(until);
   const held = mine.held;
   await tell({ say: "awake", held, stoppedMs, threw: whatAssertHeldThrows(mine) });
-  // What a program does that asked a moment before it was stopped. The shop is the last to know
-  // better.
+  // What a program does that asked a moment before it was stopped. The shop is the last to know better.
   await sell();
   await giveBack();
 }
 
 /**
- * Blocks the event loop and waits to be stopped, until the file is there. So the next statement
- * runs before any timer, message or renewal could. Gives the length of the stop.
+ * Blocks the event loop and waits to be stopped, until the file is there. So the next statement runs
+ * before any timer, message or renewal could. Gives the length of the stop.
  */
 function standStill(until: string): number {
   const nothing = new Int32Array(new SharedArrayBuffer(4));

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import type { OpenContext } from "../../measuring/suite.js";
 
-/** An ioredis as it comes, but for its auto-pipelining where many calls at once are to come. */
+/** An ioredis with its defaults, and with auto-pipelining where many calls are made at once. */
 export async function ioredisFor({ url, pipelining }: OpenContext): Promise<Redis> {
   return openIoredis(url, pipelining);
 }
@@ -14,7 +14,7 @@ export async function openIoredis(url: string, enableAutoPipelining: boolean): P
   return client;
 }
 
-/** A node-redis as it comes. */
+/** A node-redis with its defaults. */
 export async function openNodeRedis(url: string) {
   const { createClient } = await import("redis");
   const client = createClient({ url });

@@ -39,7 +39,7 @@ test("every contender holds the key and sends the commands that it says", async 
   });
 });
 
-/** All commands that ran meanwhile, but for this test's own and those that open a connection. */
+/** The commands that ran during the work, without this test's own and those that open a connection. */
 async function watch(url: string, work: () => Promise<void>) {
   const client = new Redis(url);
   const monitor = await client.monitor();

@@ -16,7 +16,7 @@ export async function startTestServer(): Promise<TestServer> {
   return {
     url: server.hosts,
     roundTrip: () => client.setData(PROBE, "x"),
-    // It counts packets, whoever sent them and whatever they ask for.
+    // ZooKeeper counts packets of all clients and of all kinds.
     calls: () => server.metric("zk_packets_received"),
     content: {
       async held(traces: Traces, resources: readonly string[]) {

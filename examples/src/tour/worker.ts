@@ -1,5 +1,5 @@
-// One of the processes that contend. It does what it is told and reports what it saw; whether that
-// was right is for the director to judge.
+// One of the processes that contend. It does what the director orders and reports what it saw. The
+// director judges whether that was right.
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";

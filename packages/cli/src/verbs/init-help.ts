@@ -10,11 +10,11 @@ Options
   -h, --help
 
 On PostgreSQL and MySQL, init creates tables and routines, or updates older ones. Its user must be
-allowed to do that; users of the locks need not be. It also says whether it changed anything, whether
-the user of the URL may use the locks, and which GRANT is missing if not. On redlock, init certifies
-new servers, which otherwise count only after a while. With --wait it also sits out the quarantine of
-restarted servers; short-lived clients alone never do. Other engines need nothing, and init does not
-connect to them. Running init again is harmless.
+allowed to do that; users of the locks need not be. It also says whether it changed anything,
+whether the user of the URL may use the locks, and which GRANT is missing if not. On redlock, init
+certifies new servers, which otherwise count only after a while. With --wait it also sits out the
+quarantine of restarted servers; short-lived clients alone never do. Other engines need nothing,
+and init does not connect to them. Running init again is harmless.
 
 Exit codes
   64 usage   69 refused or unreachable, or a GRANT is missing   78 no such engine, or its client is not installed

@@ -13,7 +13,7 @@ const STAMP = join(stateFolder, "built.json");
 const TIMEOUT_MS = 10 * 60_000;
 const OUTPUT = /\.(d\.ts|d\.ts\.map|js|js\.map)$/;
 
-/** Compiles everything, unless what is compiled came from exactly these sources. */
+/** Compiles everything, unless the compiled files come from exactly these sources. */
 export async function ensureBuilt() {
   if (isBuilt()) return;
   await withLock("building", async () => {
@@ -25,7 +25,8 @@ async function build() {
   rmSync(STAMP, { force: true });
   embedAll();
   for (const folder of workspaces()) sweep(folder);
-  // Taken before the compiler reads: a file saved while it works is then built again next time.
+  // Taken before the compiler reads, so that a file that is saved meanwhile is built again next
+  // time.
   const before = fingerprint();
   const { code, output } = await runQuietly(
     "building",
@@ -40,14 +41,17 @@ async function build() {
   writeFileSync(STAMP, JSON.stringify({ fingerprint: before }));
 }
 
-/** The compiler never deletes: without this, the test of a deleted source would run for ever. */
+/**
+ * Deletes outputs without a source. The compiler never does, so the test of a deleted source would
+ * still run.
+ */
 function sweep(folder) {
   const sources = new Set(modulesOf(folder));
   for (const path of filesBelow(`${folder}/dist`)) {
     const module = path.slice(`${folder}/dist/`.length).replace(OUTPUT, "");
     if (!sources.has(module)) rmSync(join(root, path));
   }
-  // The compiler trusts its own notes without looking at the files they speak of.
+  // The compiler trusts its build info without checking that the outputs exist.
   if (!hasOutputs(folder)) rmSync(join(root, folder, "tsconfig.tsbuildinfo"), { force: true });
 }
 

@@ -1,6 +1,6 @@
-// The library reads no file at run time, so SQL and Lua travel inside it. Every folder named sql below
-// engines/ becomes sql.gen.ts beside it, and every folder named scripts scripts.gen.ts. The build makes
-// them, so they are not in git.
+// The library reads no file at run time, so SQL and Lua are embedded in modules. Below engines/,
+// each folder `sql` becomes sql.gen.ts beside it, and each folder `scripts` becomes scripts.gen.ts.
+// The build writes these files, so they are not in git.
 import "./node-version.mjs";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -13,7 +13,7 @@ const KINDS = [
   { name: "scripts", ext: ".lua" },
 ];
 
-/** Writes what differs, and only that: an untouched file needs no compiling. */
+/** Writes only files that differ, because an unchanged file is not compiled again. */
 export function embedAll() {
   for (const { path, text } of differences()) {
     if (text === null) rmSync(path);
@@ -21,7 +21,7 @@ export function embedAll() {
   }
 }
 
-/** The generated files that are not what their sources say, relative to the root. */
+/** The generated files that do not match their sources, relative to the root. */
 export function staleEmbeds() {
   return differences().map(({ path }) => relative(root, path));
 }
@@ -77,7 +77,7 @@ if (isMain(import.meta.url)) {
     if (!process.argv.includes("--check")) return embedAll();
     const stale = staleEmbeds();
     if (stale.length === 0) return;
-    console.error(`Stale, run node setup/embed.mjs and commit:\n  ${stale.join("\n  ")}`);
+    console.error(`Stale, run node setup/embed.mjs:\n  ${stale.join("\n  ")}`);
     process.exit(1);
   });
 }

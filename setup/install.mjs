@@ -9,7 +9,7 @@ import { readJson, root, stateFolder, workspaces } from "./workspace.mjs";
 
 const STAMP = join(stateFolder, "installed.json");
 const TIMEOUT_MS = 15 * 60_000;
-// What npm acts on. A change of `exports` or `scripts` is no reason to install anything.
+// The fields that npm acts on. A change of `exports` or `scripts` needs no new installation.
 const INSTALL_FIELDS = [
   "name",
   "version",
@@ -24,11 +24,11 @@ const INSTALL_FIELDS = [
   "peerDependenciesMeta",
 ];
 
-/** Installs what package-lock.json says, unless that is what is installed. */
+/** Installs the packages of package-lock.json, unless they are installed already. */
 export async function ensureInstalled() {
   if (isInstalled()) return;
   await withLock("installing packages", async () => {
-    // Whoever had the lock before us may have done it.
+    // The previous holder of the lock may have installed them.
     if (isInstalled()) return;
     // npm ci starts by deleting node_modules, so from here until it ends nothing is installed.
     rmSync(STAMP, { force: true });
@@ -49,7 +49,7 @@ export async function ensureInstalled() {
   });
 }
 
-/** How to call the npm that called us; else the one in the PATH. */
+/** The command of the npm that called us, or of the one in the PATH. */
 export function npmCommand() {
   const cli = process.env.npm_execpath;
   if (cli !== undefined && basename(cli) === "npm-cli.js") return [process.execPath, cli];
@@ -57,7 +57,7 @@ export function npmCommand() {
 }
 
 function isInstalled() {
-  // npm writes this file last, so it tells a whole node_modules from a piece of one.
+  // npm writes this file last, so it exists only in a complete node_modules.
   if (!existsSync(join(root, "node_modules/.package-lock.json")) || !existsSync(STAMP))
     return false;
   return readJson(STAMP).fingerprint === fingerprint();

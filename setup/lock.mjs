@@ -1,6 +1,7 @@
-// One set-up at a time in one checkout. Files lock.1, lock.2, … in .setup/ name successive holders;
-// only the newest counts, and it is never deleted. That makes taking over from a dead process safe:
-// two processes that both saw it dead race to link the same next number, and one of them loses.
+// One set-up at a time in one checkout. The files lock.1, lock.2, … in .setup/ name successive
+// holders. Only the newest counts, and it is never deleted. So taking over from a dead process is
+// safe: two processes that both see it dead try to link the same next number, and one of them
+// loses.
 import { randomUUID } from "node:crypto";
 import { linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,14 +14,15 @@ const PATIENCE_MS = 20 * 60_000;
 const LOOK_EVERY_MS = 200;
 const NAME = /^lock\.(\d+)$/;
 
-/** Runs work while no other process runs its own. `what` is shown to those who wait. */
+/** Runs work while no other process holds the lock. Waiting processes show `what`. */
 export async function withLock(what, work) {
   mkdirSync(stateFolder, { recursive: true });
   const mine = await take(what);
   try {
     return await work();
   } finally {
-    // Empty means released. Records are linked in whole, so they are never empty by accident.
+    // An empty file means released. A record is linked when it is complete, so it is never empty by
+    // accident.
     writeFileSync(mine, "");
   }
 }
@@ -58,8 +60,8 @@ function linkNext(draft, number) {
     if (error.code === "EEXIST") return false;
     throw error;
   }
-  // Whoever slept between looking and linking may have taken a number that was used and cleared
-  // away meanwhile. A newer one is then there to be seen, because the newest is never deleted.
+  // This process may have slept between reading and linking. Then its number may have been used and
+  // deleted already. In that case a newer number exists, because the newest is never deleted.
   if (numbers().at(-1) !== number) {
     rmSync(lockPath(number), { force: true });
     return false;
@@ -101,7 +103,7 @@ function isAlive({ pid, born }) {
   return birthOf(pid) === born;
 }
 
-/** Tells a process from a later one with the same number; a zombie is nobody. */
+/** Distinguishes a process from a later one with the same pid. A zombie counts as dead. */
 function birthOf(pid) {
   if (process.platform !== "linux") return "";
   try {

@@ -1,4 +1,4 @@
-// Imported first by every script here: on a Node that is too old, one sentence is better than the
+// Every script here imports this first. On a Node that is too old, one sentence is better than the
 // syntax error or the missing function that would follow.
 import { readFileSync } from "node:fs";
 

@@ -1,7 +1,7 @@
-// What a package shows its users: readme, licence and pages, copied beside its code when npm packs it.
-// They have one place in the repository. What only somebody who has that can use stays there: paragraphs
-// between <!-- repository --> and its end, and a ([why](…)) that leads there. Any other link to what is not
-// packed becomes its text.
+// Copies readme, licence and pages into a package when npm packs it. In the repository each has one
+// place. Parts that only make sense in the repository are left out: paragraphs between <!--
+// repository --> and <!-- /repository -->, and a ([why](…)) that links to a file outside the
+// package. Any other link to such a file becomes plain text.
 import "./node-version.mjs";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, normalize, relative } from "node:path";
@@ -9,12 +9,12 @@ import { isMain, SetupError, script } from "./script.mjs";
 import { filesBelow, root, stateFolder } from "./workspace.mjs";
 
 const FOR_AUTHORS = /^docs\/(decisions\/|benchmarks\.md|api\.txt)/;
-// Code, in which brackets are no link; or a link.
+// Matches code, where brackets are not a link, or a link.
 const CODE_OR_LINK = /^(```|~~~)[\s\S]*?^\1|`[^`\n]*`|\[([^\]]*)\]\(([^)\s]+)\)/gm;
 const OF_THE_REPOSITORY = /^<!-- repository -->\n[\s\S]*?^<!-- \/repository -->\n*/gm;
 const BESIDES = /\s\(\[[^\]]*\]\(([^)\s]+)\)\)/g;
 
-/** The pages of each package, by the path that they have in the repository and in the package. */
+/** The pages of each package. Their paths are the same in the repository and in the package. */
 export const PAGES = {
   "packages/holdfast": [
     "CHANGELOG.md",
@@ -50,7 +50,7 @@ function linkedWithin(pages, page, markdown) {
     );
 }
 
-/** Whole or not at all: two packings may be under way at once. */
+/** Writes a file atomically, because two packings may run at once. */
 function write(path, text) {
   if (existsSync(path) && readFileSync(path, "utf8") === text) return;
   for (const folder of [dirname(path), stateFolder]) mkdirSync(folder, { recursive: true });

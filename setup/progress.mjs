@@ -1,13 +1,15 @@
 import { spawn } from "node:child_process";
 import { root } from "./workspace.mjs";
 
-// Shorter work needs no words: a second `npm start` prints nothing at all.
+// Shorter work is not reported: a second `npm start` prints nothing.
 const QUIET_MS = 2_000;
 const KILL_AFTER_MS = 3_000;
 const KEPT_OUTPUT = 64 * 1024;
 const ENDING_SIGNALS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 
-/** Says on stderr what takes so long, from the third second on. Returns the way to stop. */
+/**
+ * Shows on stderr what takes so long, from the third second on. Returns a function that stops it.
+ */
 export function showProgress(what) {
   const startedAt = Date.now();
   const live = process.stderr.isTTY === true;
@@ -16,7 +18,7 @@ export function showProgress(what) {
   const tick = () => {
     shown = true;
     process.stderr.write(live ? `\r\x1b[K${what} … ${seconds()}` : `${what} … ${seconds()}\n`);
-    // A log file wants a line now and then; a screen wants to see that something moves.
+    // A log file gets a line from time to time. A terminal is updated every second.
     timer = setTimeout(tick, live ? 1_000 : 10_000);
   };
   let timer = setTimeout(tick, QUIET_MS);
@@ -26,11 +28,13 @@ export function showProgress(what) {
   };
 }
 
-/** Runs a program with progress and without its chatter: { code, output }, both streams in one. */
+/**
+ * Runs a program and shows progress instead of its output: { code, output }, both streams in one.
+ */
 export async function runQuietly(what, file, args, { timeoutMs, env = process.env }) {
   const stopProgress = showProgress(what);
-  // Its own process group, so that the whole family can be stopped and none of it works on in
-  // node_modules after we are gone.
+  // Its own process group, so that all its descendants can be stopped and none keeps changing
+  // node_modules after this process has ended.
   const child = spawn(file, args, {
     cwd: root,
     env,
@@ -57,9 +61,9 @@ export async function runQuietly(what, file, args, { timeoutMs, env = process.en
 }
 
 /**
- * The exit code of a child that leads its own process group, or what ended it instead. A signal to
- * us ends the child first: it is asked, then killed, then cleaned up after, and then we exit. The
- * promise then stays open, so that nothing else is begun.
+ * The exit code of a child that leads its own process group, or the signal or error that ended it.
+ * A signal to this process first ends the child: it is signalled, then killed, then cleanUp runs,
+ * and then this process exits. The promise stays pending in that case, so that nothing else starts.
  */
 export function endOf(child, cleanUp = async () => {}) {
   return new Promise((resolve) => {
@@ -92,12 +96,14 @@ function killGroup(pid, signal) {
   try {
     process.kill(-pid, signal);
   } catch (error) {
-    // ESRCH: nobody of that family is left, which is what was wanted.
+    // ESRCH: no process of the group is left, which is the goal.
     if (error.code !== "ESRCH") throw error;
   }
 }
 
-/** A program's output, or its two ends if it is long: one of them names the reason. */
+/**
+ * A program's output, or its start and its end if it is long. One of them usually has the reason.
+ */
 export function excerpt(output, most = 60) {
   const lines = output.trimEnd().split("\n");
   if (lines.length <= most) return lines.join("\n");

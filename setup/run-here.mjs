@@ -5,13 +5,18 @@ import { ensureInstalled } from "./install.mjs";
 import { root } from "./workspace.mjs";
 
 /**
- * Sets up, then becomes the given program. There is no child process in between, so the terminal,
- * signals and exit code are the program's own and nothing has to be passed on.
+ * Sets up, then runs the given program in this process. Without a child process, the terminal, the
+ * signals and the exit code belong to the program itself.
  */
 export async function runHere(program, args) {
-  await ensureInstalled();
-  await ensureBuilt();
+  await setUp();
   const path = join(root, program);
   process.argv = [process.execPath, path, ...args];
   await import(pathToFileURL(path).href);
+}
+
+/** Installs the packages and compiles the sources, where either is needed. */
+export async function setUp() {
+  await ensureInstalled();
+  await ensureBuilt();
 }

@@ -4,11 +4,11 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { killAll, survivors } from "./leftovers.mjs";
 import { endOf } from "./progress.mjs";
-import { filesBelow, root, stateFolder, workspaces } from "./workspace.mjs";
+import { killAll, survivors } from "./testing/leftovers.mjs";
+import { filesBelow, INTERNAL_CONDITION, root, stateFolder, workspaces } from "./workspace.mjs";
 
-const RUNNER = fileURLToPath(new URL("./test-runner.mjs", import.meta.url));
+const RUNNER = fileURLToPath(new URL("./testing/test-runner.mjs", import.meta.url));
 // A part of the path of each, the longest first. wrong-engines and polled-memory lie below conformance.
 const LONGEST = [
   "wrong-engines",
@@ -32,7 +32,7 @@ const LONGEST = [
 const FILE_TIMEOUT_MS = 15 * 60_000;
 const LONG_FILE_TIMEOUT_MS = 30 * 60_000;
 
-/** The compiled test files, those whose path contains one of the filters if there are any. */
+/** The compiled test files. With filters, only files whose path contains one of them. */
 export function findTestFiles({ long, filters }) {
   return workspaces()
     .flatMap((folder) => filesBelow(`${folder}/dist`))
@@ -41,10 +41,10 @@ export function findTestFiles({ long, filters }) {
 }
 
 /**
- * Runs test files with one Node binary in a temporary folder of their own. Returns the reasons why
- * the run is no success: failed tests, no tests, files left behind, processes left behind.
- * report: a file to which each test is written as a line of JSON. times: whether the slowest files are
- * shown. env: beside that of this process.
+ * Runs test files with one Node binary in their own temporary folder. Returns the reasons why the
+ * run failed: failed tests, no tests, files left behind, processes left behind. report: a file that
+ * gets a line of JSON for each test. times: whether to show the slowest files. env: additional
+ * variables.
  */
 export async function runTests({
   node = process.execPath,
@@ -57,11 +57,11 @@ export async function runTests({
   if (files.length === 0) return ["no test file was found"];
   const runId = randomUUID();
   const folder = mkdtempSync(join(tmpdir(), "hf-"));
-  // Servers that refuse to run as root must be able to walk through to their own folders.
+  // Servers that refuse to run as root must be able to enter this folder to reach their own.
   chmodSync(folder, 0o711);
   const child = spawn(node, testArguments(files, long, report, times), {
     cwd: root,
-    // A group of its own: Ctrl-C reaches us alone, and we end the whole family in order.
+    // Its own process group: Ctrl-C reaches this process alone, which then ends the group in order.
     detached: true,
     stdio: ["ignore", "inherit", "inherit"],
     env: { ...testEnvironment(runId, folder), ...env },
@@ -85,23 +85,27 @@ export async function runTests({
 function testArguments(files, long, report, times) {
   const plan = {
     files: longestFirst(files).map((file) => join(root, file)),
-    // Most tests wait most of the time: for an expiry, a server's start, a process that is stopped. Long ones
-    // work harder.
+    // Most tests mostly wait: for an expiry, for a server to start, for a stopped process. Long
+    // tests use more CPU.
     concurrency: Math.ceil((long ? 1.5 : 4) * availableParallelism()),
     timeoutMs: long ? LONG_FILE_TIMEOUT_MS : FILE_TIMEOUT_MS,
     report,
     times,
   };
   return [
-    // A process whose event loop is over waits for the compiler's threads, and one of these may wait for
-    // it to collect garbage: nodejs/node#54918. It once kept a file that had passed until its timeout.
+    // Works around a deadlock at exit, nodejs/node#54918: the process waits for the compiler's
+    // threads, and one of these waits for the process to collect garbage. It once blocked a passed
+    // file until its timeout.
     "--no-concurrent-recompilation",
     RUNNER,
     JSON.stringify(plan),
   ];
 }
 
-/** The kinds of file that take longest, begun last, would keep one core busy while the others idle. */
+/**
+ * Starts the longest kinds of files first. Started last, they would keep one core busy while others
+ * idle.
+ */
 function longestFirst(files) {
   const rank = (file) => LONGEST.findIndex((kind) => file.includes(kind)) + 1 || LONGEST.length + 1;
   return [...files].sort((a, b) => rank(a) - rank(b));
@@ -109,8 +113,10 @@ function longestFirst(files) {
 
 function testEnvironment(runId, folder) {
   const env = { ...process.env, HOLDFAST_TEST_RUN: runId, TMPDIR: folder };
-  // npm and tsc would keep compiled code in the temporary folder, and that is not a leak.
+  // Otherwise npm and tsc keep compiled code in the temporary folder, which would look like a leak.
   env.NODE_DISABLE_COMPILE_CACHE = "1";
+  // The simulator's tests import what users cannot.
+  env.NODE_OPTIONS = `${env.NODE_OPTIONS ?? ""} ${INTERNAL_CONDITION}`.trim();
   env.HOLDFAST_TEMPLATES = join(stateFolder, "templates");
   return env;
 }

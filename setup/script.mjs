@@ -1,10 +1,10 @@
 import { realpathSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
-/** What went wrong, in a sentence for the person at the keyboard. Needs no stack. */
+/** An error with a sentence for the person at the keyboard. It is shown without a stack. */
 export class SetupError extends Error {}
 
-/** Runs a script's main function; its failure becomes a message and an exit code. */
+/** Runs a script's main function. A failure becomes a message and exit code 1. */
 export async function script(main) {
   try {
     await main();
@@ -14,7 +14,7 @@ export async function script(main) {
   }
 }
 
-/** Whether this module is the one that node was asked to run. */
+/** Whether this module is the program that node runs. */
 export function isMain(moduleUrl) {
   const asked = process.argv[1];
   return asked !== undefined && pathToFileURL(realpathSync(asked)).href === moduleUrl;

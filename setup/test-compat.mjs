@@ -1,11 +1,12 @@
-// `npm run test:compat`: the laws and each engine's own tests against other versions of its server, one
-// version after the other. Arguments pick versions by a part of their name or by kind.
+// `npm run test:compat`: runs the laws and each engine's own tests against other versions of its
+// server, one version after the other. Arguments select versions by a part of their name or by
+// kind.
 import "./node-version.mjs";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { ensureBuilt } from "./build.mjs";
-import { ensureVersion, KINDS, VERSIONS, versionOf } from "./compat-servers.mjs";
-import { hasResult, missingRow, resultRow, writeRow } from "./compat-table.mjs";
+import { ensureVersion, KINDS, VERSIONS, versionOf } from "./compat/servers.mjs";
+import { hasResult, missingRow, resultRow, writeRow } from "./compat/table.mjs";
 import { ensureInstalled } from "./install.mjs";
 import { findTestFiles, runTests } from "./run-tests.mjs";
 import { SetupError, script } from "./script.mjs";
@@ -47,7 +48,7 @@ async function ask(version) {
     folder = await ensureVersion(version);
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
-    // What an earlier run has found out still stands.
+    // The result of an earlier run stays in the table.
     if (!hasResult(name)) writeRow(name, missingRow(name, error.message));
     return { text: `${name}: not run here: ${error.message}`, good: false };
   }
@@ -65,14 +66,14 @@ async function ask(version) {
   };
 }
 
-/** With what the command line does for it, where a server needs tables first. */
+/** The engine's tests. Where a server needs tables first, also the test of `holdfast init`. */
 function filesOf(kind) {
   const filters = KINDS[kind].map((engine) => `holdfast/dist/engines/${engine}/`);
   if (kind === "mysql" || kind === "postgres") filters.push("cli/dist/verbs/init.test.js");
   return findTestFiles({ long: false, filters });
 }
 
-/** By its title: the file that node:test tells is where the test was registered, which is the suite. */
+/** Decided by the title, because node:test reports the file of the suite for every law. */
 function isLaw({ name }) {
   return /(^|: )L\d+\.\d+ /.test(name);
 }

@@ -1,4 +1,4 @@
-// `npm run test:nodes`: the same compiled tests under every Node line that is supported.
+// `npm run test:nodes`: runs the compiled tests under every supported Node release line.
 import "./node-version.mjs";
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -39,7 +39,7 @@ await script(async () => {
   process.exitCode = rows.every(({ reasons }) => reasons.length === 0) ? 0 : 1;
 });
 
-/** The path of a Node binary of that line, downloaded the first time. */
+/** The path of a Node binary of this major version. The first call downloads it. */
 async function ensureNode(major) {
   const folder = join(stateFolder, "nodes", String(major));
   const node = join(folder, "node_modules", PACKAGE, "bin/node");

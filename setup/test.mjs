@@ -1,5 +1,5 @@
-// `npm test`, `npm run test:long`; arguments pick test files by a part of their path, `--times` shows
-// the slowest.
+// `npm test` and `npm run test:long`. Arguments select test files by a part of their path.
+// `--times` shows the slowest files.
 import "./node-version.mjs";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";

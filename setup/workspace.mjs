@@ -4,10 +4,18 @@ import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url)).replace(/[\\/]$/, "");
 
-/** Stamps, locks and downloads of the set-up. Deleting it costs time and nothing else. */
+/**
+ * Stamps, locks and downloads of the set-up. It can be deleted at any time; that only costs time.
+ */
 export const stateFolder = join(root, ".setup");
 
-/** The folders that package.json lists: the one list that everything here is driven by. */
+/**
+ * The Node option that opens `holdfast/internal/…`, which the simulator imports. The published
+ * package has these subpaths under this condition only, so that no user imports them by accident.
+ */
+export const INTERNAL_CONDITION = "--conditions=holdfast-internal";
+
+/** The folders that package.json lists as workspaces. All scripts here use this list. */
 export function workspaces() {
   return readJson(join(root, "package.json")).workspaces;
 }
@@ -16,7 +24,9 @@ export function readJson(path) {
   return JSON.parse(readFileSync(path, "utf8"));
 }
 
-/** Every file below a folder, relative to the root and sorted; nothing if there is no folder. */
+/**
+ * Every file below a folder, relative to the root and sorted. Empty if the folder does not exist.
+ */
 export function filesBelow(folder) {
   if (!existsSync(join(root, folder))) return [];
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })

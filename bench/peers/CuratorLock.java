@@ -12,8 +12,8 @@ import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.retry.RetryNTimes;
 
 /**
- * Curator's InterProcessMutex, told by lines and answering by lines, as kazoo-lock.py is. nanoTime is
- * CLOCK_MONOTONIC on Linux.
+ * Curator's InterProcessMutex, with the same line protocol as kazoo-lock.py. nanoTime is CLOCK_MONOTONIC
+ * on Linux.
  */
 public class CuratorLock {
   private static final int LONG_SECTION_EVERY = 16;
@@ -35,8 +35,8 @@ public class CuratorLock {
     CuratorFramework client =
         CuratorFrameworkFactory.newClient(args[0], sessionMs, CONNECT_MS, retries);
     CuratorLock subject = new CuratorLock(client, args[1]);
-    // The thread that acquired must release. This one only reads, so that it sees its input end even
-    // while there is no server to connect to.
+    // The thread that acquired must release, so a worker thread does both. This thread only reads, so
+    // that it notices the end of its input even while no server can be reached.
     ExecutorService worker = Executors.newSingleThreadExecutor();
     worker.execute(subject::connect);
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
@@ -44,7 +44,7 @@ public class CuratorLock {
       String[] words = line.split(" ");
       worker.execute(() -> subject.answer(words));
     }
-    // Whoever started this process is gone.
+    // The process that started this one has ended.
     Runtime.getRuntime().halt(0);
   }
 

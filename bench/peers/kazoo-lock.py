@@ -1,4 +1,4 @@
-"""kazoo's Lock, told by lines and answering by lines. Instants are CLOCK_MONOTONIC, in nanoseconds.
+"""kazoo's Lock, with commands and answers as lines. Instants are CLOCK_MONOTONIC, in nanoseconds.
 
 Arguments: hosts, path, session timeout in seconds.
     acquire                      held INSTANT
@@ -20,7 +20,7 @@ LONG_SECTION_EVERY = 16
 def read(words):
     for line in sys.stdin:
         words.put(line.split())
-    # Whoever started this process is gone.
+    # The process that started this one has ended.
     os._exit(0)
 
 

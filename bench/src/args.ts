@@ -3,13 +3,13 @@ import { UsageMistake } from "./measuring/run-suite.js";
 
 const DEFAULT_SECONDS = 0.8;
 const QUICK = { seconds: 0.15, rounds: 1, size: 300 } as const;
-// A worker that says nothing for longer than this and the warm-up is taken for dead.
+// A worker that is silent for longer than this plus the warm-up counts as dead.
 const MAX_SECONDS = 20;
 
 export interface BenchArgs {
   readonly suite: string | null;
   readonly seconds: number;
-  /** Null for as many as the suite says. */
+  /** Null for the number that the suite gives. */
   readonly rounds: number | null;
   readonly size: number;
   readonly quick: boolean;

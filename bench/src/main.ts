@@ -40,14 +40,14 @@ async function bench(argv: readonly string[]): Promise<number> {
   console.log(
     args.json ? JSON.stringify(report, rounded, 2) : printReport(report, paintFor(process.stdout)),
   );
-  // A part of the suite must not replace the record of the whole.
+  // A partial run must not replace the results of the whole suite.
   const everything = scenarios === null && contenders === null;
   const whole = everything && !quick && size === Infinity;
   const folder = args.out ?? (whole ? RESULTS : null);
   const written = folder === null ? [] : writeResults(report, folder);
   const names = written.map((path) => relative(process.cwd(), path));
   if (names.length > 0) console.error(`\nwritten: ${names.join(", ")}`);
-  // What should have been measured and was not is no pass.
+  // A requirement that a whole run did not measure is not met.
   const missed = report.requirements.some(
     ({ met }) => met === false || (everything && met === null),
   );

@@ -1,7 +1,7 @@
 import { UsageMistake } from "./measuring/run-suite.js";
 import type { Suite } from "./measuring/suite.js";
 
-/** Loaded when asked for, so that one suite's peers never slow down or break another. */
+/** Loaded on demand, so that the packages of one suite never slow down or break another. */
 const SUITES: Record<string, () => Promise<Suite>> = {
   local: async () => (await import("./suites/local/index.js")).suite,
   mysql: async () => (await import("./suites/mysql/index.js")).suite,

@@ -1,4 +1,4 @@
-// What every host starts at the same time, and one should do.
+// A job that every host starts at the same time and that only one should do.
 import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { promisify } from "node:util";

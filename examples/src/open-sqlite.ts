@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 
-/** What Node's own SQLite and the package libsql have in common. */
+/** The common part of Node's own SQLite and the package libsql. */
 export interface Sqlite {
   exec(sql: string): void;
   prepare(sql: string): SqliteStatement;

@@ -1,4 +1,4 @@
-// A function under a lock, and doing without when somebody else is at it.
+// Runs a function under a lock, or skips it when somebody else holds the lock.
 import { connect } from "holdfast";
 import { temporaryFolder } from "./temporary-folder.js";
 

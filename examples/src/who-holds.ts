@@ -1,4 +1,4 @@
-// Who holds a lock, who waits for it, and how a holder is put out.
+// Who holds a lock, who waits for it, and how an operator revokes it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, EngineError, type Locks } from "holdfast";
 import { temporaryFolder } from "./temporary-folder.js";

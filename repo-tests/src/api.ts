@@ -1,9 +1,9 @@
-// The public names of every subpath, in docs/api.txt: a change of the API is then a change that
-// somebody sees in a diff. `node repo-tests/dist/api.js --write` records it.
+// docs/api.txt lists the public names of every subpath, so that a diff shows every change of the
+// API. `node repo-tests/dist/api.js --write` writes it.
 import { readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { type Manifest, readJson, root } from "./repo-files.js";
+import { type Manifest, publicEntries, readJson, root } from "./repo-files.js";
 
 export const API_RECORD = "docs/api.txt";
 
@@ -15,10 +15,9 @@ const DECLARATION =
   /^export (?:declare )?(?:abstract )?(?:type|interface|class|function|const|let|enum) (\w+)/gm;
 
 export async function publicApi(): Promise<string> {
-  const { exports = {} } = readJson<Manifest>("packages/holdfast/package.json");
+  const manifest = readJson<Manifest>("packages/holdfast/package.json");
   let text = HEADER;
-  for (const [subpath, target] of Object.entries(exports)) {
-    if (typeof target === "string") continue;
+  for (const [subpath, target] of publicEntries(manifest)) {
     const module: object = await import(pathToFileURL(join(LIBRARY, target.default)).href);
     const values = Object.keys(module).sort();
     const types = [...namesIn(join(LIBRARY, target.types))].filter((name) => !(name in module));

@@ -6,9 +6,9 @@ import { read, root } from "./repo-files.js";
 
 const load = (file: string) => import(pathToFileURL(join(root, "setup", file)).href);
 
-test("every version that is asked has its row, in order, and says why where something fails", async () => {
-  const { VERSIONS } = (await load("compat-servers.mjs")) as { VERSIONS: { name: string }[] };
-  const { rowsOf } = (await load("compat-table.mjs")) as {
+test("every tested version has its row, in order, with a reason for each failure", async () => {
+  const { VERSIONS } = (await load("compat/servers.mjs")) as { VERSIONS: { name: string }[] };
+  const { rowsOf } = (await load("compat/table.mjs")) as {
     rowsOf(page: string): Map<string, string>;
   };
   const rows = rowsOf(read("docs/compatibility.md"));

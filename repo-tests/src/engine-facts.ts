@@ -1,5 +1,5 @@
-// What the engines say of themselves, read from the compiled library: their traits, and the laws that
-// their harnesses cannot or need not keep.
+// Facts about the engines, read from the compiled library: their traits, and the laws that do not
+// apply to them or from which they are excused.
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { EngineTraits } from "holdfast";
@@ -37,7 +37,7 @@ export async function engineFacts(name: string): Promise<EngineFacts> {
   return {
     name,
     traits,
-    // A facet is a member that is there or is not; that the harness says the same is law L0.1.
+    // A facet is an optional member. Law L0.1 checks that the harness declares the same facets.
     queue: /^ {2}readonly queue\b/m.test(source),
     watch: /^ {2}readonly watch\b/m.test(source),
     notes: await notesOf(name),

@@ -1,7 +1,7 @@
-// Tables and lists that are written from what the code says of itself: the engines and the channels in
-// both READMEs, the traits in docs/promises.md, and all of docs/engines/README.md. Each stands between
-// marks such as <!-- engines --> and <!-- /engines -->.
-// `node repo-tests/dist/engine-table.js --write` writes them, `--check` compares.
+// Writes tables and lists from the code: the engines and the channels in both READMEs, the traits
+// in docs/promises.md, and all of docs/engines/README.md. Each is between marks such as <!--
+// engines --> and <!-- /engines -->. `node repo-tests/dist/engine-table.js --write` writes them,
+// `--check` compares.
 import { existsSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -12,7 +12,7 @@ import { read, root } from "./repo-files.js";
 
 const DAY_MS = 86_400_000;
 
-/** Every page with something written into it, as it should be now. */
+/** Every page with generated parts, as it should be now. */
 export async function freshPages(): Promise<ReadonlyMap<string, string>> {
   const facts = await Promise.all(engineNames().map(engineFacts));
   const order = Object.keys(ENGINES);
@@ -79,7 +79,7 @@ function page(engines: readonly EngineFacts[]): string {
     row("fencing", ({ traits }) => `\`${traits.fencing}\``),
     row("tokens rise across", ({ traits }) => FENCING[traits.fencing].en),
     row("tokens a grant can reserve", ({ traits }) => String(traits.tokenRange)),
-    row("keeps waiters in line", ({ queue }) => yes(queue)),
+    row("keeps waiters in a queue", ({ queue }) => yes(queue)),
     row("tells of changes", ({ watch }) => yes(watch)),
   ];
   return `# Engines

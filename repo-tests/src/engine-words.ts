@@ -1,5 +1,5 @@
-// What no trait can say: where to connect, who meets there, when to take an engine, what to do first.
-// The order is the one in which the tables list them.
+// What the traits do not tell: where to connect, who shares the locks, when to use an engine,
+// whether it needs `init`. The tables list the engines in this order.
 import type { EngineTraits } from "holdfast";
 
 export type Language = "en" | "zh";

@@ -29,6 +29,6 @@ for (const engine of engines) {
   });
 }
 
-test("generated files are what their sources say", () => {
+test("generated files match their sources", () => {
   execFileSync(process.execPath, ["setup/embed.mjs", "--check"], { cwd: root, stdio: "pipe" });
 });

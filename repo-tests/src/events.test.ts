@@ -10,7 +10,7 @@ test("docs/events.md has a row for every channel, and for no other", () => {
   assert.deepEqual(rows.sort(), Object.keys(channels).sort());
 });
 
-test("docs/events.md says what a failure can happen during", () => {
+test("docs/events.md lists every operation during which a failure is reported", () => {
   const known = shippedSources(LIBRARY).flatMap((path) =>
     [...read(path).matchAll(/\bduring: "([\w -]+)"|\brunInBackground\("([\w -]+)"/g)].map(
       ([, emitted, background]) => emitted ?? background ?? "",

@@ -1,4 +1,5 @@
-// The code's own lists of options are what it says to somebody who misspells one.
+// The error for a misspelt option lists all known options. These tests compare that list with the
+// page.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ACQUIRE_DEFAULTS, CONNECT_DEFAULTS, connect, Locks } from "holdfast";
@@ -9,7 +10,7 @@ const PAGE = "docs/options.md";
 const MISSPELT = { "": 1 } as never;
 const fn = () => 1;
 
-/** By heading of the page: a call that takes these options. */
+/** By heading of the page: calls that take these options. */
 const CALLS: Readonly<Record<string, readonly ((locks: Locks) => unknown)[]>> = {
   acquire: [(locks) => locks.acquire("a", MISSPELT), (locks) => locks.run("a", MISSPELT, fn)],
   tryAcquire: [(locks) => locks.tryAcquire("a", MISSPELT)],
@@ -63,7 +64,7 @@ async function knownTo(call: (locks: Locks) => unknown): Promise<string[]> {
   throw new Error("an option without a name was taken");
 }
 
-test(`${PAGE} has a heading for every call that is looked at, and no other`, () => {
+test(`${PAGE} has a heading for every call in this test, and no other`, () => {
   assert.deepEqual([...sections.keys()].sort(), Object.keys(CALLS).sort());
 });
 

@@ -7,12 +7,11 @@ export const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/
 /** The library's sources. */
 export const LIBRARY = "packages/holdfast/src";
 
-// What is installed, compiled, downloaded or git's own is not ours to judge.
+// Folders with installed, compiled or downloaded files, and git's own.
 const NOT_OURS = new Set(["node_modules", "dist", ".git", ".setup"]);
 // Copied from elsewhere in the repository when a package is packed: setup/pages.mjs.
 const COPIED = /^packages\/(holdfast\/(docs|[^/]+\.md|LICENSE)|cli\/(docs|LICENSE))$/;
-// Beside the code, but never packed: tests, their child processes, and engines that are wrong on
-// purpose.
+// Files beside the code that are never packed: tests, their child processes, and wrong engines.
 const UNSHIPPED = /\.(test|fixture|child)\.ts$|\/wrong-engines\//;
 
 /** Every file of the repository below a folder, relative to the root. */
@@ -39,14 +38,32 @@ export function readJson<T>(path: string): T {
   return JSON.parse(read(path)) as T;
 }
 
+/** What one subpath of a package leads to. */
+export interface Entry {
+  readonly types: string;
+  readonly default: string;
+}
+
+/** A subpath for other packages of this repository: it exists only under a condition of ours. */
+export interface InternalEntry {
+  readonly "holdfast-internal": Entry;
+}
+
 export interface Manifest {
   readonly name: string;
   readonly private?: boolean;
   readonly workspaces?: readonly string[];
-  readonly exports?: Readonly<Record<string, string | { types: string; default: string }>>;
+  readonly exports?: Readonly<Record<string, string | Entry | InternalEntry>>;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
   readonly peerDependenciesMeta?: Readonly<Record<string, { optional?: boolean }>>;
+}
+
+/** The subpaths of a package that a user can import, without "./package.json". */
+export function publicEntries({ exports = {} }: Manifest): [subpath: string, entry: Entry][] {
+  return Object.entries(exports).flatMap(([subpath, entry]): [string, Entry][] =>
+    typeof entry === "object" && "default" in entry ? [[subpath, entry]] : [],
+  );
 }
 
 /** The folders that package.json lists as workspaces. */

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { read } from "./repo-files.js";
 import { markdownFiles, regionOf, samplesIn } from "./samples.js";
 
-test("samples in Markdown are what the examples say", () => {
+test("samples in Markdown match the examples", () => {
   for (const path of markdownFiles()) {
     for (const { source, quoted, actual } of samplesIn(read(path))) {
       assert.equal(quoted, actual, `${path} quotes ${source}`);
@@ -20,19 +20,19 @@ test("both editions of the README quote the same samples, the first by line 10",
   assert.ok(lines.findIndex((line) => line.startsWith("```")) < 10);
 });
 
-test("the first sample shows where what it uses of the library comes from", () => {
+test("the first sample shows its import from the library", () => {
   const [first] = samplesIn(read("README.md"));
   assert.match(first?.quoted ?? "", /^import \{ connect \} from "holdfast";\n/);
 });
 
-test("no mark of a sample stands without a code block", () => {
+test("every sample mark is followed by a code block", () => {
   for (const path of markdownFiles()) {
     const marks = [...read(path).matchAll(/^<!-- sample: /gm)];
     assert.equal(marks.length, samplesIn(read(path)).length, path);
   }
 });
 
-test("a region is moved to the left as a whole", () => {
+test("a region loses its common indentation", () => {
   const source = "x\n  // #region a\n  if (b) {\n\n    c();\n  }\n  // #endregion\n";
   assert.equal(regionOf(source, "a", "x.ts"), "if (b) {\n\n  c();\n}\n");
   assert.throws(() => regionOf(source, "z", "x.ts"), /no region z/);

@@ -1,6 +1,6 @@
-// Samples in Markdown are quoted from examples/, which compile and run. A code block after a comment
-// such as <!-- sample: examples/src/first.ts#acquire --> is what lies between `// #region acquire`
-// and `// #endregion` there. `node repo-tests/dist/samples.js --write` copies, `--check` compares.
+// Samples in Markdown are copies from examples/, which compile and run. A code block after a comment such
+// as <!-- sample: examples/src/first.ts#acquire --> is the text between `// #region acquire` and
+// `// #endregion` in that file. `node repo-tests/dist/samples.js --write` copies, `--check` compares.
 import { realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -23,7 +23,7 @@ export function samplesIn(markdown: string): Sample[] {
   }));
 }
 
-/** The same text with every sample as its source has it now. */
+/** The same text with every sample updated from its source. */
 export function refreshed(markdown: string): string {
   return markdown.replace(SAMPLE, (_, path: string, region: string, language: string) => {
     const actual = regionOf(read(path), region, path);
@@ -31,7 +31,7 @@ export function refreshed(markdown: string): string {
   });
 }
 
-/** The lines between the two marks, moved to the left as far as they go together. */
+/** The lines between the two marks, without their common indentation. */
 export function regionOf(source: string, region: string, path: string): string {
   const lines = source.split("\n");
   const start = lines.findIndex((line) => line.trim() === `// #region ${region}`);

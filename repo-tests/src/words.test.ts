@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { read, repoFiles } from "./repo-files.js";
 
-// What belongs to one machine or one person's way of working, and means nothing to a reader. Each is
-// put together here, so that this file does not contain what it forbids.
+// Words of one machine or of one person's way of working, which mean nothing to a reader. Each is
+// joined from parts, so that this file does not contain what it forbids.
 const FORBIDDEN = [
   ["a folder of one machine", ["/wo", "rk/"].join("")],
   ["a folder of one machine", ["/ro", "ot/"].join("")],
@@ -19,7 +19,7 @@ const FORBIDDEN = [
   ["notes that are not in this repository", ["DES", "IGN §"].join("")],
 ] as const;
 
-test("no file speaks of the machine or the way in which it was written", () => {
+test("no file names the machine on which, or the way in which, it was written", () => {
   const found = repoFiles().flatMap((path) => {
     const text = read(path);
     if (text.includes("\0")) return [];

@@ -1,4 +1,4 @@
-export { CURATOR_JARS, type Thing } from "./installing/catalogue.js";
+export { type CatalogueItem, CURATOR_JARS } from "./installing/catalogue.js";
 export { ensure, ensureAll, findBinary } from "./installing/install.js";
 export { LogGate } from "./running/log-gate.js";
 export { freePort, freePorts } from "./running/ports.js";

@@ -15,7 +15,7 @@ test("sections that touch do not overlap, and come back in order", () => {
   assert.deepEqual(entered, [1, 3, 4]);
 });
 
-test("an overlap is found in one process and between two", () => {
+test("an overlap is found in one process and between two processes", () => {
   assert.throws(() => checkExclusion("a", [[section(2, 4), section(1, 3)]]), ExclusionError);
   assert.throws(() => checkExclusion("a", [[section(1, 3)], [section(2, 2)]]), ExclusionError);
 });
@@ -38,7 +38,7 @@ for (const { id } of planted.scenarios) {
   });
 }
 
-test("a log comes out of its package as it went in, across chunks", () => {
+test("a log of several chunks is the same after packing and unpacking", () => {
   const log = new SectionLog();
   const count = 40_000;
   for (let i = 0; i < count; i++) log.add(i % 7, i, i + 0.25, i + 0.5);

@@ -1,17 +1,17 @@
 import type { Section } from "./section-log.js";
 
-// Processes agree on the time to a fraction of a microsecond; no hand-over is as quick as this.
+// Clocks of processes differ by less than a microsecond. No hand-over is as fast as this.
 const CLOCK_STEP_MS = 0.002;
 
-/** Two holders at once: whatever the numbers say, they are worth nothing. */
+/** Two holders at once. The numbers of such a lock are worth nothing. */
 export class ExclusionError extends Error {
   override readonly name = "ExclusionError";
 }
 
 /**
- * Checks that no two sections overlap, in one process or in several, and gives them back in the
- * order in which they were entered. A section ends here before its release is called and starts
- * after its grant was received, so a correct lock can never look wrong.
+ * Checks that no two sections overlap, in one process or in several. Returns them in the order of
+ * entering. A section starts after its grant was received and ends before its release is called, so
+ * a correct lock never looks wrong.
  */
 export function checkExclusion(contender: string, logs: readonly Section[][]): Section[] {
   const tolerance = logs.length > 1 ? CLOCK_STEP_MS : 0;

@@ -1,7 +1,7 @@
 const SAMPLES = 50;
 
-// performance.now() counts from the start of the process, hrtime from the start of the host. Every
-// sample is too small by the time between its two reads, so the largest is the best.
+// performance.now() counts from the start of the process, hrtime from the start of the host. Each
+// sample is too small by the time between its two reads, so the largest sample is the best.
 const STARTED_AT = Math.max(...Array.from({ length: SAMPLES }, sinceBoot));
 
 /** Milliseconds on a clock that all processes of the host share, as cheap as performance.now(). */
@@ -9,7 +9,7 @@ export function instant(): number {
   return STARTED_AT + performance.now();
 }
 
-/** What this process has used of all cores so far. */
+/** The CPU time that this process has used so far, on all cores. */
 export function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1e3;

@@ -3,36 +3,36 @@ import { instant } from "./instant.js";
 import { type Section, unpack } from "./section-log.js";
 import { jain } from "./statistics.js";
 import { stolenMs } from "./steal.js";
-import type { Worker } from "./worker-process.js";
+import type { Worker } from "./worker/worker-process.js";
 
-// By then every worker has its order.
+// After this time every worker has received its order.
 const START_MS = 5;
 
 export interface Loops {
   readonly waiters: number;
-  /** Each waiter wants a resource of its own; otherwise all want the same. */
+  /** Whether each waiter wants its own resource; otherwise all want the same. */
   readonly apart: boolean;
-  /** Nothing counts before: full pipelines are measured, not how they fill. */
+  /** Sections before this time do not count: we measure full pipelines, not how they fill. */
   readonly leadInMs: number;
   readonly forMs: number;
 }
 
-/** What loops showed in one stretch of time. */
+/** The results of loops in one slice of time. */
 export interface LoopSlice {
   readonly rate: number;
-  /** How long each waiter of each process waited, every time. */
+  /** Every waiting time, grouped by waiter. */
   readonly waits: readonly (readonly number[])[];
   readonly jain: number;
   readonly jainProcesses: number;
   readonly gaveUp: number;
-  /** Of everything, the lead-in included: what all processes used, and how many turns they took. */
+  /** CPU time and turns of all processes, the lead-in included. */
   readonly cpuMs: number;
   readonly turns: number;
-  /** What the host took from this machine meanwhile. */
+  /** CPU time that the host took from this machine meanwhile. */
   readonly stolenMs: number;
 }
 
-/** Waiters of some processes that take turns for a while, all from the same instant on. */
+/** Runs the waiters of several processes for a while. All start at the same instant. */
 export async function runLoops(
   name: string,
   workers: readonly Worker[],
@@ -51,7 +51,7 @@ export async function runLoops(
   const counted = logs.map((log) =>
     log.filter(({ enteredAt }) => enteredAt >= countFrom && enteredAt < endedAt),
   );
-  // Who asked in time and was served a little late has waited, too.
+  // A waiter that asked in time and was served a little late has waited too.
   const waited = logs.map((log) =>
     log.filter(({ askedAt, enteredAt }) => enteredAt >= countFrom && askedAt < endedAt),
   );
@@ -80,8 +80,8 @@ function waitsOf(
 ): number[][] {
   const waits = Array.from({ length: waiters }, (): number[] => []);
   for (const { waiter, askedAt, enteredAt } of log) waits[waiter]!.push(enteredAt - askedAt);
-  // Who is still waiting at the end has waited at least so long: leaving them out would flatter
-  // those who starve.
+  // A waiter that is not served at the end has waited at least this long. Without it, a lock that
+  // starves waiters would look good.
   for (const [waiter, since] of pending) waits[waiter]!.push(endedAt - since);
   return waits;
 }

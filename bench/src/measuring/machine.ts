@@ -11,7 +11,7 @@ export interface Machine {
   readonly memoryMiB: number;
   readonly node: string;
   readonly platform: string;
-  /** The load before the first measurement: on a busy machine, the numbers are the neighbours' too. */
+  /** The load before the first measurement. On a busy machine other programs change the numbers. */
   readonly load: number;
 }
 
@@ -27,7 +27,7 @@ export function describeMachine(): Machine {
   };
 }
 
-/** What was measured; nulls outside a git repository. */
+/** The commit that was measured; nulls outside a git repository. */
 export function describeCommit(): { commit: string | null; changed: boolean | null } {
   try {
     return { commit: git("rev-parse", "HEAD"), changed: git("status", "--porcelain") !== "" };

@@ -11,9 +11,9 @@ export async function timed(roundTrip: () => Promise<unknown>): Promise<number> 
   return instant() - startedAt;
 }
 
-/** One byte to another process and back, which is the least that two processes need to agree. */
+/** Sends one byte to another process and back: the least that two processes need to agree. */
 export class Echo implements AsyncDisposable {
-  // It ends by itself when its input does, that is, with this process.
+  // The child ends when its input ends, that is, with this process.
   readonly #child = spawn(process.execPath, ["-e", ECHO], { stdio: ["pipe", "pipe", "inherit"] });
   readonly #closed = once(this.#child, "close");
 

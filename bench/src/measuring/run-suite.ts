@@ -28,7 +28,7 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<Repor
   const contenders = choose(suite.contenders, options.contenders, "contender");
   const rounds = options.rounds ?? suite.rounds ?? 1;
   const roundsOf = (scenario: Scenario) => Math.min(rounds, scenario.rounds ?? rounds);
-  // Where slices are taken, each round opens everybody and then has all take turns.
+  // A sliced round has one step to open each contender, and one in which all take turns.
   const turnsOf = (scenario: Scenario) =>
     (contenders.length + ("open" in scenario ? 1 : 0)) * roundsOf(scenario);
   const all = scenarios.reduce((sum, one) => sum + turnsOf(one), 0);
@@ -58,7 +58,7 @@ async function runScenario(
   const { id, title, about, better } = scenario;
   const [first, ...rest] = scenario.columns;
   const rows = [...rawRows(scenario, trials), ...trials.map((trial) => rowOf(trial, first.key))];
-  // A column that nobody has a value for says nothing.
+  // A column without any value is left out.
   const known = rest.filter(({ key }) =>
     rows.some(({ measures }) => measures?.[key] !== undefined),
   );
@@ -74,7 +74,7 @@ function rowOf(trial: Trials, column: string): Row {
   return { contender: id, name, ours, measures, spread: trial.spread(column), why, ratio: null };
 }
 
-/** Everybody measured it in between; the row shows the medians. */
+/** Every contender measured the raw value too. The row shows the medians. */
 function rawRows({ raw }: Scenario, trials: readonly Trials[]): Row[] {
   const measured = trials.map((trial) => trial.measures()).filter((one) => one !== null);
   if (raw === undefined || measured.length === 0) return [];
@@ -105,7 +105,7 @@ function choose<T extends { readonly id: string }>(
   });
 }
 
-/** The caller's mistake: told in one line, without a stack. */
+/** A mistake of the caller. It is shown in one line, without a stack. */
 export class UsageMistake extends Error {
   override readonly name = "UsageMistake";
 }

@@ -10,8 +10,8 @@ export interface Section {
 }
 
 /**
- * Every critical section of one process: when it was asked for, entered and left. Plain numbers in
- * typed arrays, so that keeping the log costs next to nothing and it travels between processes.
+ * Every critical section of one process: when it was asked for, entered and left. The log is
+ * numbers in typed arrays, so it costs almost nothing and can be sent between processes.
  */
 export class SectionLog {
   readonly #chunks: Float64Array[] = [];

@@ -1,24 +1,24 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Contender, Content, Ground, Place, Suite } from "./suite.js";
-import { Worker } from "./worker-process.js";
+import type { Contender, Content, OpenContext, Suite, TestServer } from "./suite.js";
+import { Worker } from "./worker/worker-process.js";
 
 const TTL_MS = 30_000;
 const IDLE_MS = 3_600_000;
 const open = new Set<Stage>();
 
-/** How much of everything a run may take. */
+/** The limits of a run. */
 export interface Extent {
   /** How long each row is measured. */
   readonly seconds: number;
   /** The most resources that a scenario may use. */
   readonly size: number;
-  /** Only to see that everything works: whatever takes long is cut short. */
+  /** Only checks that everything works. Long parts are cut short. */
   readonly quick: boolean;
 }
 
-/** What one measurement has to itself: a contender, an empty folder, a server, fresh processes. */
+/** The surroundings of one measurement: a contender, an empty folder, a server, new processes. */
 export class Stage implements AsyncDisposable {
   readonly contender: Contender;
   readonly seconds: number;
@@ -28,7 +28,7 @@ export class Stage implements AsyncDisposable {
   readonly #suite: Suite;
   readonly #workers: Worker[] = [];
   readonly #owned: AsyncDisposable[] = [];
-  #ground: Ground | null = null;
+  #server: TestServer | null = null;
 
   private constructor(suite: Suite, contender: Contender, extent: Extent) {
     this.#suite = suite;
@@ -43,7 +43,7 @@ export class Stage implements AsyncDisposable {
   static async open(suite: Suite, contender: Contender, extent: Extent): Promise<Stage> {
     const stage = new Stage(suite, contender, extent);
     try {
-      stage.#ground = (await suite.startGround?.()) ?? null;
+      stage.#server = (await suite.startTestServer?.()) ?? null;
     } catch (error) {
       stage.#remove();
       throw error;
@@ -51,7 +51,7 @@ export class Stage implements AsyncDisposable {
     return stage;
   }
 
-  /** One more, with a server and processes of its own, for what is compared in alternation. */
+  /** Opens another stage with its own server and processes, to compare the two in alternation. */
   another(): Promise<Stage> {
     return Stage.open(this.#suite, this.contender, this);
   }
@@ -60,36 +60,39 @@ export class Stage implements AsyncDisposable {
     return this.contender.name;
   }
 
-  /** Compilers need a while, and the more of a library there is, the longer. */
+  /** The compiler needs time to optimise, and more time for a larger library. */
   get warmUpMs(): number {
     const quarterMs = this.seconds * 250;
     return this.quick ? quarterMs : (this.#suite.warmUpMs ?? quarterMs);
   }
 
-  /** Null where the suite has none. */
-  get server(): Ground | null {
-    return this.#ground;
+  /** Null where the suite has no server. */
+  get server(): TestServer | null {
+    return this.#server;
   }
 
-  get ground(): Ground {
-    if (this.#ground === null) throw new Error(`the suite ${this.#suite.name} has no server`);
-    return this.#ground;
+  get requiredServer(): TestServer {
+    if (this.#server === null) throw new Error(`the suite ${this.#suite.name} has no server`);
+    return this.#server;
   }
 
   get content(): Content {
-    const { content } = this.ground;
+    const { content } = this.requiredServer;
     if (content === undefined) throw new Error(`${this.#suite.name} does not look into its server`);
     return content;
   }
 
-  /** How often the server was called so far; null where there is none. */
+  /** How often the server was called so far; null where there is no server. */
   async calls({ renewing = false } = {}): Promise<number | null> {
-    if (this.#ground === null) return null;
+    if (this.#server === null) return null;
     const { sends = [], renews = [] } = this.contender.traces ?? {};
-    return this.#ground.calls([...sends, ...(renewing ? renews : [])]);
+    return this.#server.calls([...sends, ...(renewing ? renews : [])]);
   }
 
-  /** Worker processes that have opened the contender. Processes of their own, so no row inherits another's heap. */
+  /**
+   * Starts worker processes that open the contender. They are new, so no row inherits another's
+   * heap.
+   */
   async workers(
     count: number,
     {
@@ -97,18 +100,18 @@ export class Stage implements AsyncDisposable {
       ttlMs = TTL_MS,
       idleMs = IDLE_MS,
       pipelining = false,
-    }: Partial<Omit<Place, "folder" | "url">> = {},
+    }: Partial<Omit<OpenContext, "folder" | "url">> = {},
   ): Promise<Worker[]> {
     const started = Array.from({ length: count }, () => new Worker());
     this.#workers.push(...started);
-    const where = { folder: this.folder, url: this.#ground?.url ?? "" };
-    const place = { ...where, counting, ttlMs, idleMs, pipelining };
-    const order = { suite: this.#suite.module, contender: this.contender.id, place };
+    const where = { folder: this.folder, url: this.#server?.url ?? "" };
+    const context = { ...where, counting, ttlMs, idleMs, pipelining };
+    const order = { suite: this.#suite.module, contender: this.contender.id, context };
     await Promise.all(started.map((worker) => worker.call("open", order)));
     return started;
   }
 
-  /** Something else that is to end with it. */
+  /** Registers something else that ends with this stage. */
   own<T extends AsyncDisposable>(thing: T): T {
     this.#owned.push(thing);
     return thing;
@@ -117,11 +120,13 @@ export class Stage implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#workers.map((worker) => worker.stop()));
     await Promise.all(this.#owned.map((thing) => thing[Symbol.asyncDispose]()));
-    await this.#ground?.[Symbol.asyncDispose]();
+    await this.#server?.[Symbol.asyncDispose]();
     this.#remove();
   }
 
-  /** For the end of the process, when nothing can be waited for. A server ends with us by itself. */
+  /**
+   * For the end of the process, when nothing can be awaited. Servers end with this process anyway.
+   */
   abandon(): void {
     for (const worker of this.#workers) worker.kill();
     this.#remove();
@@ -133,7 +138,7 @@ export class Stage implements AsyncDisposable {
   }
 }
 
-/** Ctrl-C in the middle of a measurement must leave neither processes nor files. */
+/** Called on Ctrl-C, which must leave neither processes nor files. */
 export function abandonAll(): void {
   for (const stage of [...open]) stage.abandon();
 }

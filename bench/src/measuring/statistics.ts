@@ -1,4 +1,4 @@
-/** The value below which this part of all values lies; NaN if there are none. */
+/** The value below which this fraction of all values lies; NaN without values. */
 export function percentile(values: readonly number[], part: number): number {
   if (values.length === 0) return Number.NaN;
   const sorted = Float64Array.from(values).sort();
@@ -6,8 +6,8 @@ export function percentile(values: readonly number[], part: number): number {
 }
 
 /**
- * The same over groups that count alike, however many values each has: with one waiter that is served
- * a thousand times while another waits, half of all waiting is long.
+ * The percentile over groups that count equally, however many values each has. If one waiter is
+ * served a thousand times while another waits, half of all waiting is long.
  */
 export function fairPercentile(groups: readonly (readonly number[])[], part: number): number {
   const filled = groups.filter((group) => group.length > 0);
@@ -31,7 +31,7 @@ export function jain(shares: readonly number[]): number {
   return squares === 0 ? Number.NaN : (sum * sum) / (shares.length * squares);
 }
 
-/** The middle one, or what lies between the middle two. */
+/** The middle value, or the mean of the middle two. */
 export function median(values: readonly number[]): number {
   const sorted = Float64Array.from(values).sort();
   const half = sorted.length >> 1;
@@ -44,7 +44,7 @@ export function spread(values: readonly number[]): number {
   return halfRange === 0 ? 0 : (100 * halfRange) / median(values);
 }
 
-/** The half with the least of something, and whatever has no more than they. */
+/** The half with the smallest amounts, and all others with an amount no larger than theirs. */
 export function leastBy<T>(all: readonly T[], amount: (one: T) => number): T[] {
   const most = percentile(all.map(amount), 0.5);
   return all.filter((one) => amount(one) <= most);

@@ -1,72 +1,88 @@
-import type { ContendOrder, ContendReport } from "./contend.js";
 import type { Stage } from "./stage.js";
+import type { ContendOrder, ContendReport } from "./worker/contend.js";
 
-/** Whether something works inside one process only, or between all processes of the host. */
+/** Whether a lock works inside one process only, or between all processes of the host. */
 export type Reach = "process" | "host";
 
 export interface Release {
   (): Promise<unknown>;
-  /** Where another program holds: the instants that it took itself. It has left once it is released. */
+  /**
+   * Where another program holds the lock: the instants that it measured. leftAt is set by the
+   * release.
+   */
   readonly instants?: { readonly enteredAt: number; leftAt: number };
 }
 
 /** One lock library, opened by one worker process. */
 export interface Subject {
-  /** For the one resource that everybody wants, unless another is named. May reject with GaveUp. */
+  /**
+   * Acquires the resource that all waiters want, unless another is named. May reject with GaveUp.
+   */
   acquire(resource?: string): Promise<Release>;
-  /** The same, and renewed until released. Left out where `acquire` renews, or nothing can. */
+  /**
+   * Like acquire, and renews until released. Absent where `acquire` renews, or the lock cannot
+   * renew.
+   */
   keep?(resource: string): Promise<Release>;
-  /** Where another program does the looping. */
+  /** Present where another program runs the loops. */
   contend?(order: ContendOrder): Promise<ContendReport>;
-  /** How often the lock asked its backend so far, where that can be counted. */
+  /** How often the lock called its backend so far, where that can be counted. */
   readonly calls?: () => number;
 }
 
-export interface Place {
+export interface OpenContext {
   /** An empty folder, the same for all workers of one measurement. */
   readonly folder: string;
-  /** The server of this measurement; empty where the suite has none. */
+  /** The server's URL; empty where the suite has no server. */
   readonly url: string;
-  /** Count the calls, which costs a little; otherwise `calls` may be left out. */
+  /** Whether to count calls, which costs a little. Otherwise `calls` may be absent. */
   readonly counting: boolean;
   /** How long a grant lives. */
   readonly ttlMs: number;
-  /** How long a resource that nobody uses may leave traces, where that can be chosen. */
+  /** How long an unused resource may leave data behind, where that can be chosen. */
   readonly idleMs: number;
-  /** Many calls at once are to come: peers may use what their client has for that. */
+  /** Many calls will be made at once. Peers may use the pipelining of their client. */
   readonly pipelining: boolean;
 }
 
-/** What a contender does on the suite's server, so that the server can be asked about it. */
+/**
+ * What a contender sends to the server and stores there, so that the bench can ask the server about
+ * it.
+ */
 export interface Traces {
-  /** The commands it sends, in lower case. Those that its scripts run are not sent. */
+  /** The commands that it sends, in lower case. Commands inside its scripts do not count. */
   readonly sends: readonly string[];
-  /** What it sends to renew besides. At other times only its scripts run these. */
+  /** Further commands that it sends to renew. At other times only its scripts run these. */
   readonly renews?: readonly string[];
-  /** Those of them that keep leases alive, where they have a name of their own. */
+  /** The commands that keep leases alive, where they have a name of their own. */
   readonly keepsAlive?: readonly string[];
-  /** The key that exists as long as a resource is held, or the folder of those who want it. */
+  /**
+   * The key that exists while a resource is held, or the parent of its holder's and waiters' keys.
+   */
   key(resource: string): string;
 }
 
 /** A server, started anew for every measurement. */
-export interface Ground extends AsyncDisposable {
+export interface TestServer extends AsyncDisposable {
   readonly url: string;
   roundTrip(): Promise<unknown>;
-  /** How many of these commands were sent so far; of all, where a client's are counted apart. */
+  /**
+   * How many of these commands were sent so far. A server that does not count by command returns
+   * all.
+   */
   calls(commands: readonly string[]): Promise<number>;
-  /** Left out where no scenario of the suite looks into it. */
+  /** Absent where no scenario of the suite looks into the server. */
   readonly content?: Content;
-  /** Of a database: makes so many rows of grants that others hold. */
+  /** For databases: inserts this many rows of grants that others hold. */
   plant?(count: number): Promise<unknown>;
 }
 
-/** What a server has in it. */
+/** What the server stores. */
 export interface Content {
   /** How many of these resources are held. */
   held(traces: Traces, resources: readonly string[]): Promise<number>;
-  /** How many stand there for a resource, to hold it or to wait; where the server can be asked. */
-  inLine?(traces: Traces, resource: string): Promise<number>;
+  /** How many hold a resource or wait for it, where the server can tell. */
+  inQueue?(traces: Traces, resource: string): Promise<number>;
   keys(): Promise<number>;
   bytes(): Promise<number>;
 }
@@ -77,10 +93,10 @@ export interface Contender {
   /** Ours is drawn in colour. */
   readonly ours: boolean;
   readonly reach: Reach;
-  /** Scenarios, by id, in which it has nothing to show, and why. */
+  /** By id, the scenarios that do not apply to it, and why. */
   readonly sitsOut?: Readonly<Record<string, string>>;
   readonly traces?: Traces;
-  open(place: Place): Promise<Subject>;
+  open(context: OpenContext): Promise<Subject>;
 }
 
 export type Kind = "rate" | "ms" | "part" | "times" | "percent" | "count" | "bytes" | "each";
@@ -108,16 +124,16 @@ interface Question {
   readonly better: Better;
   /** At most so many rounds, where one takes long. */
   readonly rounds?: number;
-  /** A row of what the machine allows without any lock, out of what every contender measured of it. */
+  /** A row of what the machine allows without a lock, from what every contender measured. */
   readonly raw?: { readonly name: string; of(measures: Measures): Measures };
 }
 
-/** Each contender by itself, in one stretch a round. */
+/** Measures one contender after the other, each in one piece a round. */
 export interface WholeScenario extends Question {
   measure(stage: Stage): Promise<Measures>;
 }
 
-/** All contenders at once, each for a moment in turn. */
+/** Opens all contenders and measures them in short slices, in turn. */
 export interface SlicedScenario extends Question {
   readonly slicesARound: number;
   open(stage: Stage): Promise<Runner>;
@@ -125,7 +141,7 @@ export interface SlicedScenario extends Question {
 
 export type Scenario = WholeScenario | SlicedScenario;
 
-/** One contender, ready to be measured slice by slice. In between it does nothing. */
+/** One contender, ready to be measured in slices. Between slices it does nothing. */
 export interface Runner<Slice = unknown> {
   warmUp(): Promise<unknown>;
   slice(): Promise<Slice>;
@@ -157,11 +173,13 @@ export interface Suite {
   /** The contender, by id, that the others are compared with; and in which scenarios, another. */
   readonly reference: string;
   readonly references?: Readonly<Record<string, string>>;
-  /** How often the contenders take turns in being measured, unless the caller says; once if absent. */
+  /**
+   * How often the contenders take turns in being measured, unless the caller says; once if absent.
+   */
   readonly rounds?: number;
   /** How long contenders run before it counts; a quarter of the measured time if absent. */
   readonly warmUpMs?: number;
   /** Left out by a suite that needs no server. */
-  startGround?(): Promise<Ground>;
+  startTestServer?(): Promise<TestServer>;
   readonly requirements: readonly Requirement[];
 }

@@ -2,12 +2,12 @@ import { ExclusionError } from "./exclusion.js";
 import { median, spread } from "./statistics.js";
 import type { Contender, Measures, Scenario } from "./suite.js";
 
-/** What one contender showed in one scenario. */
+/** The results of one contender in one scenario. */
 export class Trials {
   readonly contender: Contender;
   #rounds: readonly Measures[] = [];
   #all: Measures = {};
-  /** Why it takes no part, or no further part. */
+  /** Why it does not take part, or no longer; null while it does. */
   why: string | null;
 
   constructor(scenario: Scenario, contender: Contender) {
@@ -15,13 +15,13 @@ export class Trials {
     this.why = whyNot(scenario, contender);
   }
 
-  /** Null where it fails, and then it takes no further part. */
+  /** Runs some work. Returns null where it fails; the contender then takes no further part. */
   async attempt<T>(work: () => Promise<T>): Promise<T | null> {
     if (this.why !== null) return null;
     try {
       return await work();
     } catch (error) {
-      // Ours must not fail. Another's failure is a result, and the others' numbers stay good.
+      // Our engines must not fail. A peer's failure is a result, and the other numbers stay valid.
       if (this.contender.ours) throw error;
       const wrong = error instanceof ExclusionError ? "disqualified" : "failed";
       this.why = `${wrong}: ${error instanceof Error ? error.message : error}`;
@@ -29,13 +29,13 @@ export class Trials {
     }
   }
 
-  /** What each round showed, and all of them together. */
+  /** Stores the results of each round, and of all rounds together. */
   conclude(rounds: readonly Measures[], all: Measures): void {
     this.#rounds = rounds;
     this.#all = all;
   }
 
-  /** Null where there is nothing to show: half a row would mislead. */
+  /** Null where the contender dropped out: half a row would mislead. */
   measures(): Measures | null {
     return this.why === null ? this.#all : null;
   }
@@ -46,7 +46,7 @@ export class Trials {
   }
 }
 
-/** Of every column. */
+/** The median of every column. */
 export function medians(rounds: readonly Measures[]): Measures {
   const keys = [...new Set(rounds.flatMap((measures) => Object.keys(measures)))];
   return Object.fromEntries(

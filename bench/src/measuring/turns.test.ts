@@ -10,7 +10,7 @@ const OPTIONS = {
   onProgress: () => {},
 };
 
-/** Everybody shows in each slice how many slices were taken before. */
+/** Each slice returns how many slices were taken so far. */
 function record(fails: (turn: number) => boolean) {
   const turns: string[] = [];
   const opened: string[] = [];
@@ -42,7 +42,7 @@ function record(fails: (turn: number) => boolean) {
   return { turns, opened, suite };
 }
 
-test("in slices everybody has a turn before anybody has another, and each comes first once", async () => {
+test("every contender has one slice before any has a second, and each comes first once", async () => {
   const { turns, opened, suite } = record(() => false);
   const { tables } = await runSuite(suite, { ...OPTIONS, rounds: 2 });
   assert.deepEqual(opened, ["a", "b", "c", "a", "b", "c"], "each round has processes of its own");
@@ -57,7 +57,7 @@ test("in slices everybody has a turn before anybody has another, and each comes 
   );
 });
 
-test("who fails in a slice takes no further part, and the others go on", async () => {
+test("a contender that fails in a slice takes no further part, and the others continue", async () => {
   const { turns, opened, suite } = record((turn) => turn > 2);
   const { tables } = await runSuite(suite, { ...OPTIONS, rounds: 2 });
   assert.equal(turns.filter((name) => name === "b").length, 1);
@@ -77,14 +77,14 @@ test("progress counts every turn, and no more than there are", async () => {
   assert.deepEqual([seen[0], seen.at(-1), seen.length], ["0 of 8", "7 of 8", 8]);
 });
 
-test("of all slices the half from which least was stolen counts, and those that are as good", () => {
+test("the half of the slices with the least stolen time counts, with all that are as good", () => {
   const stolen = (ms: number) => ms;
   assert.deepEqual(leastBy([0, 30, 0, 10], stolen), [0, 0, 10]);
   assert.deepEqual(leastBy([30, 10, 20], stolen), [10, 20]);
   assert.deepEqual(leastBy([0, 0, 0], stolen), [0, 0, 0]);
 });
 
-test("what the host stole only grows", () => {
+test("the stolen time of the host never shrinks", () => {
   const before = stolenMs();
   assert.ok(before >= 0 && stolenMs() >= before);
 });

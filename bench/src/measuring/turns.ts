@@ -7,7 +7,7 @@ const QUICK_TRIES = 20;
 
 type OnTurn = (who: string) => void;
 
-/** Each contender by itself, round after round; medians are shown. */
+/** Measures each contender alone, round after round. The row shows the medians. */
 export async function takeRounds(
   suite: Suite,
   scenario: WholeScenario,
@@ -30,7 +30,7 @@ export async function takeRounds(
   for (const [i, trials] of all.entries()) trials.conclude(shown[i]!, medians(shown[i]!));
 }
 
-/** A contender that stays open for a round, and what its slices showed. */
+/** A contender that stays open for a round, and the results of its slices. */
 interface Lane {
   readonly trials: Trials;
   readonly stage: Stage;
@@ -38,17 +38,17 @@ interface Lane {
   readonly slices: unknown[];
 }
 
-/** What one contender's rounds showed. */
+/** The results of one contender's rounds. */
 interface Shown {
   readonly runner: Runner;
   readonly rounds: unknown[][];
 }
 
 /**
- * All contenders open and warm, and then each for a moment in turn, again and again: whatever slows
- * the machine down lasts longer than a moment, and so slows down all alike. Each round has processes
- * and servers of its own: how well two processes happen to lie on two cores differs from one pair to
- * the next, and stays with it.
+ * Opens and warms up all contenders, then gives each a short slice in turn, again and again. A slow
+ * phase of the machine lasts longer than a slice, so it slows down all contenders equally. Each
+ * round has its own processes and servers: how the system places two processes on two cores is a
+ * matter of luck, and does not change while they live.
  */
 export async function takeSlices(
   suite: Suite,
@@ -105,7 +105,7 @@ async function openLane(
   }
 }
 
-/** One of everybody. Who comes first, and after whom, changes. */
+/** Takes one slice of every contender. The order changes from slice to slice. */
 async function takeSlice(
   lanes: readonly Lane[],
   turn: number,
@@ -116,15 +116,15 @@ async function takeSlice(
   const order = [lanes[at]!, ...(turn % 2 === 0 ? others : others.reverse())];
   for (const { trials, stage, runner, slices } of order.filter(stillThere)) {
     const slice = await trials.attempt(() => take(runner));
-    // Whatever it left behind must not disturb the others.
+    // What a failed contender left behind must not disturb the others.
     if (slice === null) await stage[Symbol.asyncDispose]();
     else slices.push(slice);
   }
 }
 
 /**
- * A quick slice is so short that a busy machine may give nobody a turn in it, and a quick run is to show
- * that everything works: it takes the slice again. In a real run a slice without a turn is a result.
+ * On a busy machine a quick slice may be too short for a single turn. A quick run only shows that
+ * everything works, so it repeats such a slice. In a real run a slice without a turn is a result.
  */
 async function sliceWithATurn(runner: Runner, headline: string): Promise<unknown> {
   let slice = await runner.slice();

@@ -8,11 +8,11 @@ const BAR = 22;
 const STEP = 32;
 const TOP = 64;
 const BOTTOM = 28;
-// Beyond this spread the small bars of a linear chart could not be told apart.
+// Beyond this spread, the small bars of a linear chart would look the same.
 const LOG_SPREAD = 30;
 
-// One set of colours that can be read on white and on black: which of the two is behind a picture,
-// the picture cannot know.
+// One set of colours that is readable on white and on black, because a picture cannot know its
+// background.
 const STYLE = `
   text { font: 13px system-ui, sans-serif; fill: #717a84; }
   .title { font-size: 16px; font-weight: 600; }
@@ -21,7 +21,7 @@ const STYLE = `
   .ours { fill: #2f81d8; }
   .theirs { fill: #8b949e; }`;
 
-/** One bar a row, by the table's headline. Draws on no background of its own. */
+/** Draws one bar a row, by the headline column, on a transparent background. */
 export function chart(table: Table): string {
   const column = table.columns[0]!;
   const bars = table.rows.flatMap((row) => {
@@ -63,7 +63,9 @@ export function chart(table: Table): string {
   ].join("\n")}\n`;
 }
 
-/** Linear from zero; where the values lie far apart, logarithmic with a line at each power of ten. */
+/**
+ * Linear from zero; where the values lie far apart, logarithmic with a line at each power of ten.
+ */
 function scaleFor(least: number, most: number): { x(value: number): number; ticks: number[] } {
   const room = WIDTH - NAMES - VALUES;
   if (!(most / least > LOG_SPREAD)) return { x: (value) => (room * value) / most, ticks: [] };

@@ -5,7 +5,7 @@ export interface Row {
   readonly contender: string;
   readonly name: string;
   readonly ours: boolean;
-  /** Of all rounds. Null where it takes no part or failed; `why` says the reason. */
+  /** The measures of all rounds. Null where it took no part or failed; `why` is the reason. */
   readonly measures: Measures | null;
   /** Half of the range of the headline, in percent; null with a single round. */
   readonly spread: number | null;
@@ -31,7 +31,7 @@ export interface Verdict {
   readonly atMost: number | null;
   /** How to read the number: a column's own kind, or "times" for a comparison. */
   readonly kind: Kind;
-  /** Null when this run did not measure what it takes. */
+  /** Null when this run did not measure it. */
   readonly got: number | null;
   readonly met: boolean | null;
 }
@@ -40,7 +40,7 @@ export interface Report {
   readonly suite: string;
   readonly at: string;
   readonly commit: string | null;
-  /** Whether files differed from the commit, so that the numbers may be nobody else's. */
+  /** Whether files differed from the commit. The numbers may then not be reproducible. */
   readonly changed: boolean | null;
   readonly machine: Machine;
   readonly seconds: number;
@@ -56,7 +56,7 @@ export function headline(table: Pick<Table, "columns">, row: Row): number | null
   return row.measures?.[table.columns[0]!.key] ?? null;
 }
 
-/** How many times as good `a` is as `b`. Who needs nothing at all is as good as can be. */
+/** How many times as good `a` is as `b`. A value of 0 where less is better gives Infinity. */
 export function improvement(better: Better, a: number, b: number): number {
   if (a === b) return 1;
   return better === "more" ? a / b : b / a;

@@ -4,7 +4,7 @@ import { chart } from "./chart.js";
 import { markdownReport } from "./markdown.js";
 import type { Report } from "./report.js";
 
-/** Writes <suite>.json, a page and one chart a scenario, and says where. */
+/** Writes <suite>.json, a page and one chart a scenario. Returns their paths. */
 export function writeResults(report: Report, folder: string): string[] {
   mkdirSync(folder, { recursive: true });
   const files: [string, string][] = [
@@ -22,7 +22,7 @@ export function writeResults(report: Report, folder: string): string[] {
   });
 }
 
-/** More digits than a measurement has would only make the differences between runs hard to read. */
+/** Rounds for JSON. More digits than a measurement has would hide the differences between runs. */
 export function rounded(_key: string, value: unknown): unknown {
   return typeof value === "number" && Number.isFinite(value) ? Number(value.toPrecision(5)) : value;
 }

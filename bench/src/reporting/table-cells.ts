@@ -1,12 +1,12 @@
 import { show } from "./numbers.js";
 import type { Report, Row, Table, Verdict } from "./report.js";
 
-/** A table as texts, for whatever writes it down. */
+/** A table as texts, for any output format. */
 export interface TableCells {
   readonly about: string;
   readonly titles: readonly string[];
   readonly lines: readonly { readonly ours: boolean; readonly texts: readonly string[] }[];
-  /** Who is not in the table, and why. */
+  /** The contenders that are not in the table, and why. */
   readonly absences: readonly string[];
 }
 
@@ -36,7 +36,7 @@ export function tableCells(table: Table): TableCells {
   };
 }
 
-/** Those with the same reason together. */
+/** Groups the absent contenders by their reason. */
 function absences(rows: readonly Row[]): string[] {
   const reasons = new Set(rows.flatMap(({ why }) => why ?? []));
   return [...reasons].map((reason) => {
@@ -45,7 +45,7 @@ function absences(rows: readonly Row[]): string[] {
   });
 }
 
-/** Where, on what and how it was measured, a line each. */
+/** The machine, the commit and the settings of the run, one line each. */
 export function aboutReport({ machine, commit, changed, ...report }: Report): string[] {
   const { seconds, rounds, quick } = report;
   const where =

@@ -13,8 +13,8 @@ export function paintFor(stream: WriteStream): Paint {
 }
 
 /**
- * Says what is being measured, once there is something to be impatient about. On a terminal one
- * line that rewrites itself; elsewhere a line now and then, so that a log stays short.
+ * Shows what is being measured, once the run takes a while. On a terminal one line is rewritten.
+ * Elsewhere a line is printed from time to time, so that a log stays short.
  */
 export class Progress {
   readonly #stream: WriteStream;

@@ -9,21 +9,21 @@ export const WAITS: readonly Column[] = [
   { key: "p99", title: "p99 wait", kind: "ms", better: "less" },
   { key: "longest", title: "longest", kind: "ms", better: "less" },
 ];
-/** Of all processes together. Less at the mercy of a busy machine than anything by the clock. */
+/** CPU time of all processes. A busy machine changes it less than it changes elapsed time. */
 export const CPU: Column = { key: "cpuMs", title: "CPU a turn", kind: "ms", better: "less" };
 export const FAIRNESS: Column = { key: "jain", title: "Jain", kind: "part" };
-/** What a server is sent. One that is asked once and answers once has made a round trip. */
+/** Commands sent to the server. One command and its answer are one round trip. */
 export const CALLS: Column = { key: "calls", title: "commands", kind: "each", better: "less" };
 export const GAVE_UP: Column = { key: "gaveUp", title: "gave up", kind: "count", better: "less" };
 
 interface Contention {
   readonly processes: number;
   readonly waiters: number;
-  /** Each waiter wants a resource of its own; otherwise all want the same. */
+  /** Whether each waiter wants its own resource; otherwise all want the same. */
   readonly apart?: boolean;
 }
 
-/** How a scenario's time is cut up: a slice lasts this part of `seconds`, after a lead-in. */
+/** How a scenario is cut into slices. A slice lasts this fraction of `seconds`, after a lead-in. */
 interface Cut {
   readonly slicesARound: number;
   readonly part: number;
@@ -31,20 +31,21 @@ interface Cut {
 }
 
 /**
- * Where nobody waits, short slices alternate quickly. A pipeline is full after a few turns; until a
- * process that rested has its code and data at hand again, it takes longer.
+ * Where nobody waits, short slices alternate quickly. A pipeline is full after a few turns. The
+ * lead-in is longer, because a process that was idle first needs its code and data in the caches
+ * again.
  */
 const SHORT: Cut = { slicesARound: 30, part: 0.1, leadInMs: 150 };
-/** Peers that look again after 300 ms need longer to show what they do. */
+/** Peers that poll every 300 ms need longer slices. */
 const LONG: Cut = { slicesARound: 3, part: 1, leadInMs: 400 };
 
-/** Processes × waiters that take turns. */
+/** Several processes, each with several waiters, that take turns. */
 export function contention({ processes, waiters, apart = false }: Contention) {
   const contended = processes * waiters > 1 && !apart;
   const { slicesARound, part, leadInMs } = contended ? LONG : SHORT;
   const open = async (stage: Stage): Promise<Runner<Slice>> => {
     const workers = await stage.workers(processes, { pipelining: apart });
-    // What a library sends once, when it is used first, is no part of a turn.
+    // Commands that a library sends at its first use do not belong to a turn.
     for (const worker of workers) {
       await worker.call("acquire");
       await worker.call("release");

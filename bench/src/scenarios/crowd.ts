@@ -6,7 +6,7 @@ import type { Column, Measures, Scenario } from "../measuring/suite.js";
 import { GAVE_UP } from "./contention.js";
 
 export const WAITERS = 500;
-// Heartbeats come once a second or so; a shorter look would see none, or too many.
+// Heartbeats come about once a second. A shorter window would see none, or too many.
 const IDLE_FACTOR = 4;
 const SETTLE_MS = 300;
 const DRAIN_MS = 10_000;
@@ -30,9 +30,12 @@ export const crowd: Scenario = {
   measure: (stage) => measureCrowd(stage, false),
 };
 
-/** Waiters behind one holder, or `apart`: on as many resources, each behind a holder of its own. */
+/**
+ * Measures waiters behind one holder, or, with `apart`, each behind its own holder on its own
+ * resource.
+ */
 export async function measureCrowd(stage: Stage, apart: boolean): Promise<Measures> {
-  // The holder lives in a process of its own where the lock reaches that far.
+  // The holder has its own process where the lock works between processes.
   const alone = stage.contender.reach !== "host";
   const workers = await stage.workers(alone ? 1 : 2, { counting: true });
   const holder = workers[0]!;
@@ -59,7 +62,7 @@ export async function measureCrowd(stage: Stage, apart: boolean): Promise<Measur
   checkAgainstHolder(stage.name, served, leftAt, apart);
   const lastAt = Math.max(...served.map((section) => section.leftAt));
   return {
-    // Where not all were served, this is less than the truth, and the next column says so.
+    // If not all were served, the true time is longer. The next column shows how many were.
     drainMs: served.length < WAITERS ? forMs : lastAt - leftAt,
     served: served.length,
     cpu: (100 * (after.cpuMs - before.cpuMs)) / elapsedMs,
@@ -77,6 +80,6 @@ function checkAgainstHolder(
   apart: boolean,
 ): void {
   const held = { waiter: -1, askedAt: -Infinity, enteredAt: -Infinity, leftAt };
-  const lines = apart ? served.map((section) => [section]) : [[...served]];
-  for (const line of lines) checkExclusion(name, [[held], line]);
+  const groups = apart ? served.map((section) => [section]) : [[...served]];
+  for (const group of groups) checkExclusion(name, [[held], group]);
 }

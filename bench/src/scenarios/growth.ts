@@ -3,23 +3,23 @@ import { instant, pause } from "../measuring/instant.js";
 import type { Stage } from "../measuring/stage.js";
 import { median } from "../measuring/statistics.js";
 import type { Measures, Scenario } from "../measuring/suite.js";
-import type { Worker } from "../measuring/worker-process.js";
+import type { Worker } from "../measuring/worker/worker-process.js";
 
 const LEVELS = [1, 1_000, 100_000, 1_000_000] as const;
 const TTL_MS = 6 * 3_600_000;
 const LOOPS = 64;
 const SLICES = 15;
-/** Long enough for code and data to be at hand for most of a slice. */
+/** Long enough for code and data to be in the caches for most of a slice. */
 const SLICE_PART = 1 / 4;
 const AT_A_TIME = 5_000;
-// Traces of idle resources must outlive the time it takes to make and release them all.
+// Data of idle resources must outlive the time that it takes to create and release them all.
 const IDLE_MS_PER_RESOURCE = 0.12;
 const MIN_IDLE_MS = 1_500;
-// After that time a server still needs some to find what has expired.
+// After idleMs the server still needs time to find what has expired.
 const FORGET_MS = 60_000;
 const LOOK_EVERY_MS = 200;
 
-/** What a resource costs when there are many, while it is held, after it was, and long after. */
+/** What a resource costs when there are many: while it is held, when it is idle, and after that. */
 export const growth: Scenario = {
   id: "growth",
   title: "From one resource to a million",
@@ -55,7 +55,7 @@ export const growth: Scenario = {
     for (let left = most; left > 0; left -= AT_A_TIME) {
       await holder.call("letGo", Math.min(AT_A_TIME, left));
     }
-    // Some may be forgotten already; what is left is divided by how many left it.
+    // Some may be forgotten already, so the bytes are divided by the number of keys that are left.
     const idleKeys = (await content.keys()) - keysBefore;
     const idleBytes = idleKeys > 0 ? ((await content.bytes()) - bytesBefore) / idleKeys : 0;
     await forgotten(stage, idleMs + FORGET_MS);
@@ -92,12 +92,12 @@ async function grow(stage: Stage, most: number, crew: Crew): Promise<Measures> {
 interface Costs {
   /** A cycle's time. */
   readonly ms: number;
-  /** The same, and in the holder's process, in those of one on a server with nothing in it. */
+  /** A cycle's time, also in the holder's process, relative to a cycle on an empty server. */
   readonly other: number;
   readonly holder: number;
 }
 
-/** In alternation: between two levels a machine may well change its pace. */
+/** Measures in alternation, because the machine's speed may change between two levels. */
 async function costsOf({ holder, other, few }: Crew, forMs: number): Promise<Costs> {
   const slices: Costs[] = [];
   for (let i = 0; i < SLICES; i++) {
@@ -109,7 +109,7 @@ async function costsOf({ holder, other, few }: Crew, forMs: number): Promise<Cos
   return { ms: middle("ms"), other: middle("other"), holder: middle("holder") };
 }
 
-/** Until the server has nothing left, within bounds. */
+/** Waits until the server has no keys left, or the time is over. */
 async function forgotten({ content }: Stage, withinMs: number): Promise<void> {
   const deadline = instant() + withinMs;
   while ((await content.keys()) > 0 && instant() < deadline) await pause(LOOK_EVERY_MS);

@@ -5,11 +5,11 @@ import type { Section } from "../measuring/section-log.js";
 import type { Stage } from "../measuring/stage.js";
 import { percentile } from "../measuring/statistics.js";
 import type { Measures, Runner, SlicedScenario } from "../measuring/suite.js";
-import type { Worker } from "../measuring/worker-process.js";
+import type { Worker } from "../measuring/worker/worker-process.js";
 import { RESOURCE } from "../suites/terms.js";
 
 const MAX_HAND_OVERS = 2_000;
-const IN_LINE_MS = 10_000;
+const QUEUED_WITHIN_MS = 10_000;
 const GOLDEN = 0.618034;
 
 interface Holds {
@@ -17,7 +17,7 @@ interface Holds {
   readonly title: string;
   readonly shortestMs: number;
   readonly rangeMs: number;
-  /** A slice lasts so long at least, but for a quick look. */
+  /** The least length of a slice, except in a quick run. */
   readonly seconds: number;
   readonly slicesARound: number;
 }
@@ -31,28 +31,28 @@ const LONG: Holds = {
   ...{ shortestMs: 150, rangeMs: 100, seconds: 10, slicesARound: 1 },
 };
 
-/** Beside the least that two processes need to agree. */
+/** Compared with the least that two processes need to agree. */
 export const handOver = handOverBeside("raw: pipe round trip", SHORT, (stage) => {
   const echo = stage.own(new Echo());
   return () => echo.roundTrip();
 });
 
-/** Beside the least that it takes to ask the server. */
+/** Compared with the least that a request to the server takes. */
 export const servedHandOver = handOverBeside("raw: server round trip", SHORT, askServer);
 
-/** Beside one write: what a change that others can see takes at least. */
+/** Compared with one write: the least for a change that others can see. */
 export const writtenHandOver = handOverBeside("raw: round trip of a write", SHORT, askServer);
 
-/** The same with holds after which servers, watches and processors have gone to sleep. */
+/** Like writtenHandOver, with holds so long that servers, watches and processors go to sleep. */
 export const longHolds = handOverBeside("raw: round trip of a write", LONG, askServer);
 
 type RoundTrip = () => Promise<unknown>;
 
-function askServer({ ground }: Stage): RoundTrip {
-  return () => ground.roundTrip();
+function askServer({ requiredServer }: Stage): RoundTrip {
+  return () => requiredServer.roundTrip();
 }
 
-/** One process holds, the other waits; from the holder's release to the other's grant. */
+/** One process holds and the other waits. Measures from the release to the grant. */
 function handOverBeside(
   rawName: string,
   holds: Holds,
@@ -89,7 +89,7 @@ function handOverBeside(
   };
 }
 
-/** How long one hand-over took, and right after it one round trip. */
+/** The time of one hand-over, and of one round trip right before it. */
 interface Pair {
   readonly delayMs: number;
   readonly rawMs: number;
@@ -109,13 +109,13 @@ async function handOvers(
   let askedAt = instant();
   let enteredAt = await holder.call("acquire");
   for (let i = 0; i < MAX_HAND_OVERS && instant() < until; i++) {
-    // Holds of different lengths, so that no contender's polling falls into step with them; and
-    // round trips after the same pauses, as a machine that never sleeps answers faster.
+    // Holds have different lengths, so that no contender polls in step with them. Round trips
+    // follow the same pauses, because a machine that does not sleep answers faster.
     await pause(holdMs(holds, i));
     const rawMs = await timed(roundTrip);
     const askedNextAt = instant();
     const granted = waiter.call("acquire");
-    await standsInLine(stage);
+    await untilQueued(stage);
     await pause(holdMs(holds, i));
     const leftAt = await holder.call("release");
     sections.push({ waiter: i % 2, askedAt, enteredAt, leftAt });
@@ -131,14 +131,18 @@ async function handOvers(
   return pairs;
 }
 
-/** Some start a program to ask, and none should pay for coming late to the line. */
-async function standsInLine({ server, contender }: Stage): Promise<void> {
+/**
+ * Waits until the waiter is in the queue: some contenders must start a program first, which takes
+ * time.
+ */
+async function untilQueued({ server, contender }: Stage): Promise<void> {
   const { traces } = contender;
   const content = server?.content;
-  if (content?.inLine === undefined || traces === undefined) return;
-  const deadline = instant() + IN_LINE_MS;
-  while ((await content.inLine(traces, RESOURCE)) < 2) {
-    if (instant() > deadline) throw new Error(`nobody stood in line within ${IN_LINE_MS} ms`);
+  if (content?.inQueue === undefined || traces === undefined) return;
+  const deadline = instant() + QUEUED_WITHIN_MS;
+  while ((await content.inQueue(traces, RESOURCE)) < 2) {
+    if (instant() > deadline)
+      throw new Error(`no waiter was in the queue within ${QUEUED_WITHIN_MS} ms`);
   }
 }
 

@@ -1,18 +1,19 @@
-import { resourceName } from "../measuring/holdings.js";
 import { pause } from "../measuring/instant.js";
 import type { Stage } from "../measuring/stage.js";
 import type { Column, Measures, Scenario } from "../measuring/suite.js";
+import { resourceName } from "../measuring/worker/holdings.js";
 
 const LEASES = 10_000;
 const TTL_MS = 10_000;
-// The shortest that every engine can keep.
+// The shortest ttl that every engine allows.
 const QUICK_TTL_MS = 2_000;
-// Locks are kept for hours; what the first renewals cost more, before they are compiled, is not shown.
+// Locks are kept for hours, so the first renewals, which run before the compiler has optimised, do
+// not count.
 const WARM_TTLS = 1;
-// Three of the intervals after which most peers renew, all locks at about the same time: in two ttls they
-// were seen to renew twice, where they do so two and a half times.
+// Three renewal intervals of most peers, which renew all locks at about the same time. A window of
+// two ttls showed two renewals, although the average is two and a half.
 const WATCH_TTLS = 2.4;
-// One call to a worker may not take long, so it holds by and by.
+// A call to a worker must not take long, so the worker acquires in portions.
 const AT_A_TIME = 5_000;
 
 export const RENEWAL_COLUMNS: readonly [Column, ...Column[]] = [
@@ -45,7 +46,7 @@ export async function measureRenewal(stage: Stage, most: number): Promise<Measur
   const look = async () => ({
     ...(await worker!.call("usage")),
     calls: (await stage.calls({ renewing: true }))!,
-    keepalives: keepsAlive && (await stage.ground.calls(keepsAlive)),
+    keepalives: keepsAlive && (await stage.requiredServer.calls(keepsAlive)),
   });
   await pause(WARM_TTLS * ttlMs);
   const before = await look();

@@ -2,13 +2,13 @@ import { cycleMs } from "../measuring/cycle.js";
 import { pause } from "../measuring/instant.js";
 import { median } from "../measuring/statistics.js";
 import type { Scenario } from "../measuring/suite.js";
-import type { Worker } from "../measuring/worker-process.js";
+import type { Worker } from "../measuring/worker/worker-process.js";
 
 const MOST = 100_000;
 const PAIRS = 9;
 const SETTLE_MS = 20_000;
 
-/** What a cycle costs in a table that is full of other people's grants. */
+/** What a cycle costs in a table that is full of other grants. */
 export const rows: Scenario = {
   id: "rows",
   title: "From one row to a hundred thousand",
@@ -24,17 +24,18 @@ export const rows: Scenario = {
   better: "less",
   rounds: 1,
   async measure(full) {
-    const { plant } = full.ground;
+    const { plant } = full.requiredServer;
     if (plant === undefined) throw new Error("this server has no rows to plant");
     const most = Math.min(MOST, full.size);
     await plant(most);
     await using empty = await full.another();
     const [inFull] = (await full.workers(1)) as [Worker];
     const [inEmpty] = (await empty.workers(1)) as [Worker];
-    // The server is still busy with what it was given: MariaDB writes its pages for a while.
+    // The server is still busy with the new rows: MariaDB writes its pages for a while.
     await pause(SETTLE_MS);
     for (const worker of [inEmpty, inFull]) await cycleMs(worker, 1, full.warmUpMs);
-    // In alternation: a machine has fast minutes and slow ones, and neighbours share them.
+    // In alternation, because a machine has fast and slow minutes, and neighbouring slices share
+    // them.
     const pairs: { readonly empty: number; readonly full: number }[] = [];
     const sliceMs = (full.seconds * 1e3) / PAIRS;
     for (let i = 0; i < PAIRS; i++) {

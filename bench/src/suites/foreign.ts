@@ -1,15 +1,15 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import type { ContendOrder, ContendReport } from "../measuring/contend.js";
 import { SectionLog } from "../measuring/section-log.js";
 import type { Release, Subject } from "../measuring/suite.js";
+import type { ContendOrder, ContendReport } from "../measuring/worker/contend.js";
 
 const NS_A_MS = 1e6;
 const LAST_WORDS = 2_000;
 
 /**
- * A lock in another language: a program that is told by lines, takes its own instants on the clock
- * that all processes share, and loops by itself where waiters contend. So the way to it costs nothing.
+ * A lock in another language: a program that reads commands as lines. It takes its own instants on
+ * the clock that all processes share, and runs the loops itself. So the pipe to it costs nothing.
  */
 export async function openForeign(file: string, args: readonly string[]): Promise<Subject> {
   const program = new Program(file, args);
@@ -40,7 +40,7 @@ export async function openForeign(file: string, args: readonly string[]): Promis
   };
 }
 
-/** It ends by itself when its input does, that is, with this process. */
+/** The program ends when its input ends, that is, with this process. */
 class Program {
   readonly #input: NodeJS.WritableStream;
   readonly #lines: AsyncIterator<string>;
@@ -48,7 +48,7 @@ class Program {
 
   constructor(file: string, args: readonly string[]) {
     const child = spawn(file, args, { stdio: ["pipe", "pipe", "pipe"] });
-    // What is written to a program that has ended gets no answer, and that is what is told.
+    // A write to a program that has ended fails here. The missing answer reports it.
     child.stdin.on("error", () => {});
     child.on("error", (error) => {
       this.#lastWords = error.message;
@@ -64,7 +64,7 @@ class Program {
     this.#input.write(`${words}\n`);
   }
 
-  /** The next line; the rest of it where it must begin with a word. */
+  /** The next line. If it must start with a word, the rest after that word. */
   async line(wanted?: string): Promise<string> {
     const { value, done } = await this.#lines.next();
     if (done) throw new Error(`the program has ended: ${this.#lastWords.trim()}`);

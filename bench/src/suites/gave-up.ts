@@ -1,10 +1,13 @@
-/** The contender's own patience ended. An answer, which is counted; any other rejection is a failure. */
+/**
+ * The contender's own time limit ended. This is counted as an answer; other rejections are
+ * failures.
+ */
 export class GaveUp extends Error {
   override readonly name = "GaveUp";
 }
 
-/** Asks again as often as the contender gives up, as somebody who needs the lock would. */
-export async function insist<T>(
+/** Acquires again each time the contender gives up, as a user who needs the lock does. */
+export async function acquireRepeatedly<T>(
   acquire: () => Promise<T>,
   onGaveUp: () => void,
   stillWanted: () => boolean,

@@ -1,5 +1,5 @@
 import type { AcquireOptions, Engine } from "holdfast";
-import type { Contender, Place, Traces } from "../measuring/suite.js";
+import type { Contender, OpenContext, Traces } from "../measuring/suite.js";
 import { ourSubject } from "./our-subject.js";
 
 /** An engine of ours, on a server. */
@@ -7,7 +7,7 @@ export function holdfast(
   id: string,
   name: string,
   traces: Traces,
-  engineOn: (place: Place) => Engine | Promise<Engine>,
+  engineOn: (context: OpenContext) => Engine | Promise<Engine>,
   options: AcquireOptions = {},
 ): Contender {
   return {
@@ -16,6 +16,7 @@ export function holdfast(
     ours: true,
     reach: "host",
     traces,
-    open: async (place) => ourSubject(await engineOn(place), { ttlMs: place.ttlMs, ...options }),
+    open: async (context) =>
+      ourSubject(await engineOn(context), { ttlMs: context.ttlMs, ...options }),
   };
 }

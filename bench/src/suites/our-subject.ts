@@ -3,7 +3,7 @@ import type { Subject } from "../measuring/suite.js";
 import { GaveUp } from "./gave-up.js";
 import { RESOURCE, WAIT_MS } from "./terms.js";
 
-/** An engine of ours, used as anybody would use it. */
+/** One of our engines, used as any user does. */
 export async function ourSubject(engine: Engine, options: AcquireOptions): Promise<Subject> {
   const locks = await connect(engine, { defaults: { waitMs: WAIT_MS, ...options } });
   return {

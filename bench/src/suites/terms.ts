@@ -1,6 +1,6 @@
-/** The one resource that everybody wants. */
+/** The resource that all waiters want. */
 export const RESOURCE = "bench";
-/** As patient as the longest scenario; whoever can be told so, is. */
+/** As long as the longest scenario. Every contender that takes a time limit gets this one. */
 export const WAIT_MS = 60_000;
 
 export function sitOut(scenarios: readonly string[], why: string): Record<string, string> {

@@ -4,7 +4,7 @@ import { processWaiters } from "../scenarios/process-waiters.js";
 
 const ROUND_TRIP_MS = 1;
 
-/** No lock at all: everybody who asks is let in, after as long as a lock might take. */
+/** Not a lock: grants every claim, after as long as a lock might take. */
 const openDoor: Contender = {
   id: "open-door",
   name: "an open door",

@@ -8,7 +8,9 @@ import { RESOURCE } from "../suites/terms.js";
 const REST_MS = 300;
 export const BLINK = { seconds: 0.2, size: 50, quick: true, rounds: 1, onProgress: () => {} };
 
-/** Every scenario measures on a real server and finds the requirements' numbers. */
+/**
+ * Checks that every scenario measures on a real server and has the numbers that requirements need.
+ */
 export async function checkScenarios(
   suite: Suite,
   ours: string,
@@ -21,7 +23,7 @@ export async function checkScenarios(
     const { columns, rows } = tables[0]!;
     const measures = rows.find(({ contender }) => contender === ours)!.measures!;
     for (const { key } of columns.filter(({ key }) => key !== "gaveUp")) {
-      // On a machine that is busy enough nobody is served in a blink, and a wait is not a number.
+      // On a very busy machine no waiter is served in so short a time. Its wait is then NaN.
       assert.equal(typeof measures[key], "number", `${id}: ours has ${key}`);
     }
     assert.ok(measures[columns[0]!.key]! >= 0, `${id}: ours has a headline`);
@@ -38,29 +40,31 @@ export async function checkScenarios(
   });
 }
 
-/** Everybody who waits stands where it says, behind whoever holds, and takes instants on our clock. */
-export async function checkLines(suite: Suite): Promise<void> {
+/**
+ * Checks that each contender's waiters are in the queue that it names, and that it uses our clock.
+ */
+export async function checkQueues(suite: Suite): Promise<void> {
   const waiting = suite.contenders.filter(({ sitsOut }) => sitsOut?.["hand-over"] === undefined);
   await inTurns(2, waiting, async (contender) => {
     await using stage = await Stage.open(suite, contender, BLINK);
     const { content } = stage;
-    const inLine = () => content.inLine!(contender.traces!, RESOURCE);
+    const inQueue = () => content.inQueue!(contender.traces!, RESOURCE);
     const [holder, waiter] = await stage.workers(2);
     const askedAt = instant();
     const enteredAt = await holder!.call("acquire");
-    assert.equal(await inLine(), 1, `${contender.name} holds`);
+    assert.equal(await inQueue(), 1, `${contender.name} holds`);
     const granted = waiter!.call("acquire");
-    while ((await inLine()) < 2);
+    while ((await inQueue()) < 2);
     const releasedAt = instant();
     const leftAt = await holder!.call("release");
     const instants = [askedAt, enteredAt, releasedAt, leftAt, await granted, instant()];
     assert.deepEqual(instants.toSorted(byTime), instants, `${contender.name}: ${instants}`);
     await waiter!.call("release");
-    assert.equal(await inLine(), 0, `${contender.name} leaves nothing`);
+    assert.equal(await inQueue(), 0, `${contender.name} leaves nothing`);
   });
 }
 
-/** A few side by side: most of what a short run does is waiting for processes to start. */
+/** Runs a few at the same time, because a short run mostly waits for processes to start. */
 export async function inTurns<T>(
   atOnce: number,
   all: readonly T[],
@@ -77,7 +81,7 @@ function byTime(a: number, b: number): number {
   return a - b;
 }
 
-/** Every scenario, in a blink, with one of ours and one by hand; and every number that must be shown is there. */
+/** Runs every scenario briefly and checks that every number that a requirement needs is there. */
 export async function measuresAll(suite: Suite, contenders: readonly string[]): Promise<void> {
   const { tables, requirements } = await runSuite(suite, { ...BLINK, scenarios: null, contenders });
   for (const { scenario, columns, rows } of tables) {
@@ -87,7 +91,7 @@ export async function measuresAll(suite: Suite, contenders: readonly string[]): 
       if (sitsOut?.[scenario] !== undefined) continue;
       assert.equal(why, null, `${scenario}: ${id}`);
       for (const { key } of columns.filter(({ key }) => key !== "gaveUp")) {
-        // On a machine that is busy enough nobody is served in a blink, and a wait is not a number.
+        // On a very busy machine no waiter is served in so short a time. Its wait is then NaN.
         assert.equal(typeof measures![key], "number", `${scenario}: ${id} has ${key}`);
       }
     }
@@ -95,7 +99,7 @@ export async function measuresAll(suite: Suite, contenders: readonly string[]): 
   for (const { title, got } of requirements) assert.equal(typeof got, "number", title);
 }
 
-/** What the server counts for one acquire and one release, after a first of each. */
+/** The server's count of statements for one acquire and one release, after a first of each. */
 export async function statementsOf(suite: Suite, id: string): Promise<[number, number]> {
   const contender = suite.contenders.find((candidate) => candidate.id === id)!;
   await using stage = await Stage.open(suite, contender, BLINK);
@@ -109,7 +113,7 @@ export async function statementsOf(suite: Suite, id: string): Promise<[number, n
   return [between - before, (await stage.calls())! - between];
 }
 
-/** A first use may open more connections, which say something of their own for a while. */
+/** Waits until the count is stable: a first use may open connections, which send statements too. */
 async function callsAtRest(stage: Stage): Promise<number> {
   let last = -1;
   for (let tries = 0; tries < 50; tries++) {

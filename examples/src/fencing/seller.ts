@@ -1,5 +1,5 @@
 // One of two processes that sell the same thing. It reads under a lock, tells what it read, waits for
-// a word, and sells. Whoever gives the word can stop it for longer than its lease in between.
+// a word, and sells. The test that gives the word can stop the process for longer than its lease.
 import { connect, HoldfastError } from "holdfast";
 import pg from "pg";
 import { RECIPES } from "./recipes.js";

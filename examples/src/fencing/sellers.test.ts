@@ -34,7 +34,7 @@ before(async () => {
   await client.query(`${TABLE};${TABLES}`);
 });
 afterEach(() => {
-  // A stopped process acts on nothing else.
+  // A stopped process handles no other signal.
   for (const seller of running) seller.process.kill("SIGKILL");
   running.clear();
 });

@@ -5,7 +5,7 @@ import { BEAT_MS, RESOURCE, type Stage } from "./stage.js";
 
 const TTL_MS = 10_000;
 
-/** A holder dies without a word. How long does the next in line wait, and why no longer? */
+/** A holder dies without a word. How long does the next waiter wait, and why no longer? */
 export async function kill(stage: Stage): Promise<KillFacts> {
   const { screen, locks } = stage;
   const { ada, ben, cleo, dan } = stage.cast;

@@ -23,7 +23,7 @@ export class Actor {
   ) {
     this.name = name;
     this.#onReport = onReport;
-    // Out of the terminal's reach: on Ctrl-C the director ends them, in order.
+    // Not in the terminal's process group: on Ctrl-C the director ends the workers in order.
     const options = { detached: true, execArgv: ["--no-warnings"] };
     this.#process = fork(WORKER, [...args, name], options);
     this.#process.on("message", (report: Report) => {
@@ -66,7 +66,7 @@ export class Actor {
     this.#inbox.length = 0;
   }
 
-  /** SIGKILL, because a stopped process acts on nothing else. Resolves when it is gone. */
+  /** Sends SIGKILL, because a stopped process handles no other signal. Resolves when it has ended. */
   async dismiss(): Promise<void> {
     if (this.#ended !== null) return;
     const gone = new Promise((resolve) => this.#process.once("exit", resolve));

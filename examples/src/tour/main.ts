@@ -38,7 +38,7 @@ try {
   if (!json) sayWhatNext(screen);
   process.exitCode = claims.every(({ holds }) => holds) ? 0 : 1;
 } catch (error) {
-  // Whoever leaves early ends the processes that an act is waiting for.
+  // Leaving early ends the processes that an act is waiting for.
   if (!leaving) console.error(error);
   process.exitCode = 1;
 } finally {

@@ -8,7 +8,7 @@ export type Order =
       readonly holdMs: number;
       readonly file: string;
     }
-  /** Stands in line, and keeps the lock until told. */
+  /** Waits in the queue, and keeps the lock until told to release. */
   | { readonly do: "take"; readonly ttlMs: number }
   /** The same, and reads what is in stock. Sells when told, or once the file `until` is there. */
   | {

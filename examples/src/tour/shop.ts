@@ -2,12 +2,12 @@ import { FencedOutError, type Lease } from "holdfast";
 import * as fence from "../fencing/sqlite.js";
 import { openSqlite, type Sqlite } from "../open-sqlite.js";
 
-/** How the shop makes use of tokens. */
+/** How the shop uses tokens. */
 export type Recipe = "compared" | "registered";
 
 /**
- * Where the data lives, in an SQLite file of its own. Under either recipe there is one unit in stock.
- * The lock keeps no eye on it: refusing the token of a holder that came too late is the shop's part.
+ * The data, in its own SQLite file. Under either recipe there is one unit in stock. The lock does not
+ * guard the data: the shop itself must refuse the token of a holder that comes too late.
  */
 export class Shop {
   readonly #database: Sqlite;

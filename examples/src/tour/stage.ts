@@ -40,7 +40,7 @@ export class Stage {
     return [...this.#grants].sort((a, b) => a.from - b.from);
   }
 
-  /** The order in which claims arrive is the order of the line, so each is waited for. */
+  /** Claims are queued in the order of their arrival, so this waits for each to arrive. */
   async untilWaiting(waiters: number): Promise<void> {
     while ((await this.locks.inspect(RESOURCE)).waiters.length < waiters) {
       await sleep(LOOK_EVERY_MS);

@@ -1,5 +1,5 @@
-// One of the processes that contend. It does what it is told and reports what it saw; whether that
-// was right is for the director to judge.
+// One of the processes that contend. It does what the director orders and reports what it saw. The
+// director judges whether that was right.
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,7 +10,7 @@ import { Shop } from "./shop.js";
 const LONGEST_STOP_MS = 30_000;
 
 const [url = "", resource = "", label = ""] = process.argv.slice(2);
-// However the director ends, nobody stays behind.
+// When the director ends in any way, this process ends too.
 process.on("disconnect", () => process.exit());
 
 const locks = await connect(url, { defaults: { label, waitMs: 30_000 } });

@@ -1,5 +1,5 @@
-import type { AcquireRequest, NodeAnswer, NodeRequest } from "holdfast/quorum/core";
-import type { Room } from "./node-memory.js";
+import type { AcquireRequest, NodeAnswer, NodeRequest } from "holdfast/internal/quorum";
+import type { ResourceState } from "./nodes/node-memory.js";
 
 export interface SimulatedLease {
   readonly client: number;
@@ -8,31 +8,34 @@ export interface SimulatedLease {
   readonly mode: "x" | "s";
   readonly fence: number;
   readonly tokens: number;
-  /** In the world's time: until then its holder believes in it. */
+  /** Until when its holder believes that it holds, in the world's time. */
   until: number;
-  /** Its lock-delay: for so long after that nobody may be granted, unless it is released. */
+  /**
+   * Its lock-delay: nobody may be granted for this long after `until`, unless the lease is
+   * released.
+   */
   readonly closedMs: number;
   isReleased: boolean;
   readonly grantedAt: number;
 }
 
-/** What was granted of one resource. */
-class Ledger {
+/** All grants of one resource. */
+class GrantHistory {
   readonly leases: SimulatedLease[] = [];
-  /** First tokens of exclusive leases, and whose they are. */
+  /** The first token of each exclusive lease, with the lease's id. */
   readonly exclusive = new Map<number, string>();
   readonly revoked = new Set<number>();
-  /** Tokens that a node revoked, maybe before their holder heard of the grant. */
+  /** Tokens that a node revoked, perhaps before their holder received the grant. */
   readonly touched = new Set<number>();
   highest = 0;
   highestShared = 0;
 }
 
-/** Sees all leases at once, as nobody in the world can. */
+/** Sees all leases at once, which no process in the world can. */
 export class Checker {
   readonly #exclusion: boolean;
-  readonly #ledgers = new Map<string, Ledger>();
-  /** By node and id: a tombstone was left, so nothing of that id may be accepted there any more. */
+  readonly #histories = new Map<string, GrantHistory>();
+  /** Tombstones by node and id. The node must not accept that id again. */
   readonly #graves = new Set<string>();
   grants = 0;
   violation: string | null = null;
@@ -46,22 +49,27 @@ export class Checker {
 
   granted(lease: SimulatedLease, now: number): void {
     this.grants++;
-    const ledger = this.#of(lease.resource);
-    this.#expectAlone(ledger, lease, now);
-    const { highest, highestShared } = ledger;
+    const history = this.#of(lease.resource);
+    this.#expectAlone(history, lease, now);
+    const { highest, highestShared } = history;
     const least = lease.mode === "x" ? Math.max(highest, highestShared) : highest;
     if (lease.fence <= least) {
       this.fail(`token ${lease.fence} was granted to client ${lease.client} after ${least}`);
     }
     const last = lease.fence + lease.tokens - 1;
-    if (lease.mode === "x") ledger.highest = Math.max(highest, last);
-    else ledger.highestShared = Math.max(highestShared, last);
-    if (lease.mode === "x") ledger.exclusive.set(lease.fence, lease.id);
-    ledger.leases.push(lease);
+    if (lease.mode === "x") history.highest = Math.max(highest, last);
+    else history.highestShared = Math.max(highestShared, last);
+    if (lease.mode === "x") history.exclusive.set(lease.fence, lease.id);
+    history.leases.push(lease);
   }
 
-  /** What one node did, right after it. */
-  handled(node: string, request: NodeRequest, answer: NodeAnswer, room: Room | undefined): void {
+  /** Called right after a node handled a request. */
+  handled(
+    node: string,
+    request: NodeRequest,
+    answer: NodeAnswer,
+    state: ResourceState | undefined,
+  ): void {
     if (request.verb === "release" && request.tell && request.tombstoneMs > 0) {
       this.#graves.add(`${node} ${request.id}`);
     }
@@ -72,11 +80,11 @@ export class Checker {
       if (this.#graves.has(`${node} ${request.id}`)) {
         this.fail(`${node} accepted what was released there, in spite of the tombstone`);
       }
-      if (request.past > 0 && room !== undefined) this.#joined(node, request, room);
+      if (request.past > 0 && state !== undefined) this.#joined(node, request, state);
     }
   }
 
-  /** Enough nodes have said so: from now on no renewal with this token may be answered with yes. */
+  /** Enough nodes revoked this token. From now on no renewal with it may succeed. */
   revoked(resource: string, token: number): void {
     this.#of(resource).revoked.add(token);
   }
@@ -85,12 +93,15 @@ export class Checker {
     return this.#of(resource).revoked.has(token);
   }
 
-  /** So many nodes said no that not enough can have it: its holder must not have believed in it. */
+  /**
+   * So many nodes answered no that no majority can have the grant. Its holder must not believe in
+   * it.
+   */
   checkedDead(resource: string, token: number, askedAt: number): void {
     const { leases, touched } = this.#of(resource);
     const lease = leases.find((one) => token >= one.fence && token < one.fence + one.tokens);
     if (lease === undefined || lease.isReleased) return;
-    // A revocation of one token marks the record, and so all of them.
+    // Revoking one token marks the record, and so all of its tokens.
     for (const one of touched) {
       if (one >= lease.fence && one < lease.fence + lease.tokens) return;
     }
@@ -99,7 +110,7 @@ export class Checker {
     this.fail(`a check says that token ${token} is dead, and client ${lease.client} holds it`);
   }
 
-  /** A node that forgot knows of no tombstones. */
+  /** A node that lost its memory has no tombstones. */
   forgot(node: string): void {
     for (const grave of this.#graves) if (grave.startsWith(`${node} `)) this.#graves.delete(grave);
   }
@@ -109,10 +120,14 @@ export class Checker {
   }
 
   /**
-   * A grant joins only where nobody was accepted who was granted after it. A claim that was repeated by
-   * way of another client may have two grants, which are both its own.
+   * A grant may join a node only if the node accepted no later grant. A claim that was repeated
+   * through another client may have two grants of its own.
    */
-  #joined(node: string, { resource, id, fence }: AcquireRequest, { accepted }: Room): void {
+  #joined(
+    node: string,
+    { resource, id, fence }: AcquireRequest,
+    { accepted }: ResourceState,
+  ): void {
     const { exclusive } = this.#of(resource);
     const successor = accepted.find(
       (one) => one > fence && exclusive.has(one) && exclusive.get(one) !== id,
@@ -121,16 +136,16 @@ export class Checker {
     this.fail(`${node} let token ${fence} join after ${successor}, which was granted there`);
   }
 
-  #of(resource: string): Ledger {
-    let ledger = this.#ledgers.get(resource);
-    if (ledger === undefined) {
-      ledger = new Ledger();
-      this.#ledgers.set(resource, ledger);
+  #of(resource: string): GrantHistory {
+    let history = this.#histories.get(resource);
+    if (history === undefined) {
+      history = new GrantHistory();
+      this.#histories.set(resource, history);
     }
-    return ledger;
+    return history;
   }
 
-  #expectAlone({ leases }: Ledger, lease: SimulatedLease, now: number): void {
+  #expectAlone({ leases }: GrantHistory, lease: SimulatedLease, now: number): void {
     if (!this.#exclusion) return;
     for (const other of leases) {
       if (other.isReleased || other.until + other.closedMs <= now) continue;

@@ -1,4 +1,4 @@
-// npm run simulate -- --seeds N [--from S]: plays N schedules, and shows the first that breaks.
+// npm run simulate -- --seeds N [--from S]: plays N schedules and shows the first violation.
 import { playMany } from "./many.js";
 import { planOf } from "./plan.js";
 import { shrink } from "./shrink.js";
@@ -17,7 +17,7 @@ if (played.broken === null) {
   const { seed, violation } = played.broken;
   const smallest = shrink(planOf(seed), {});
   console.log(`seed ${seed}: ${violation}`);
-  console.log(`as small as it gets: ${smallest.violation}`);
+  console.log(`shrunk to: ${smallest.violation}`);
   console.log(JSON.stringify(smallest.plan, null, 2));
   process.exitCode = 1;
 }

@@ -15,13 +15,13 @@ export interface Tallied {
   readonly schedules: number;
   readonly grants: number;
   readonly simulatedMs: number;
-  /** The smallest seed that breaks, among those that were played. */
+  /** The smallest seed with a violation, among those that were played. */
   readonly broken: { readonly seed: number; readonly violation: string } | null;
 }
 
 const MOST_WORKERS = 2;
 
-/** Plays many seeds on the cores that there are; a thread stops at its first schedule that breaks. */
+/** Plays many seeds in several threads. A thread stops at its first violation. */
 export async function playMany({ first, end, step, flaws }: Batch): Promise<Tallied> {
   const workers = Math.min(MOST_WORKERS, availableParallelism());
   const parts = Array.from({ length: workers }, (_, i) =>

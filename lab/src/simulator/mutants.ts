@@ -4,9 +4,9 @@ import type { Flaws } from "./run.js";
 export interface Mutant {
   readonly name: string;
   readonly flaws: Flaws;
-  /** A schedule that shows it. Found by the long run, and played again by the short one. */
+  /** A seed that shows the mistake. The long test found it, and the short test plays it again. */
   readonly seed: number;
-  /** Which seeds the long run looks through: from the first, in steps. */
+  /** The seeds that the long test tries: from `first`, in steps. */
   readonly hunt: { readonly first: number; readonly step: number };
 }
 
@@ -15,7 +15,7 @@ const RELAPSES = { first: RELAPSE, step: KINDS };
 const RELOADS = { first: RELOAD, step: KINDS };
 const DISORDER = { first: RELOAD - 1, step: KINDS };
 
-/** Each is one mistake that somebody could make. The simulator is worth what it finds of them. */
+/** Each mutant is one mistake that a programmer could make. The simulator must find every one. */
 export const mutants: readonly Mutant[] = [
   {
     name: "a counter is raised to what it has already",

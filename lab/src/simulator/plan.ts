@@ -7,15 +7,15 @@ export type Fault =
       readonly atMs: number;
       readonly node: number;
       readonly downMs: number;
-      /** What it has when it is back: all, what it had some time before, or nothing. */
+      /** What it remembers after the restart: everything, an older state, or nothing. */
       readonly memory: "full" | "partial" | "none";
     }
   /**
-   * Emptied while it runs, filled by another that it followed for a moment, or filled from the file that
-   * its last life left.
+   * Flush: emptied while it runs. Resync: replaced by the data of another server that it followed
+   * for a moment. Reload: filled from the file of its last life.
    */
   | { readonly kind: "flush" | "resync" | "reload"; readonly atMs: number; readonly node: number }
-  /** A clock that jumps forward or back, and is put right after a while, if at all. */
+  /** A clock jumps forward or back. It is corrected after forMs, unless that is Infinity. */
   | {
       readonly kind: "step";
       readonly atMs: number;
@@ -23,7 +23,7 @@ export type Fault =
       readonly byMs: number;
       readonly forMs: number;
     }
-  /** It does not answer for a while, and comes back as it was. */
+  /** The node does not answer for a while, and comes back with its memory. */
   | {
       readonly kind: "hang";
       readonly atMs: number;
@@ -36,7 +36,7 @@ export type Fault =
       readonly client: number;
       readonly forMs: number;
     }
-  /** Another process takes its place after a while, if one does. */
+  /** A client dies. Another process replaces it after backMs, unless that is null. */
   | {
       readonly kind: "die";
       readonly atMs: number;
@@ -44,7 +44,7 @@ export type Fault =
       readonly backMs: number | null;
     };
 
-/** A whole schedule: with the same plan everything happens again in the same way. */
+/** A whole schedule. The same plan always plays in the same way. */
 export interface Plan {
   readonly seed: number;
   readonly nodes: number;
@@ -56,56 +56,65 @@ export interface Plan {
   /** How long a counter that nobody raises is kept. */
   readonly idleMs: number;
   readonly nodeTimeoutMs: number;
-  /** Null for what maxTtlMs makes of it. */
+  /** Null for the default, which follows from maxTtlMs. */
   readonly maxSkewMs: number | null;
   /** How far apart the nodes' clocks are at most, as a part of maxSkewMs. */
   readonly skew: number;
   readonly resources: number;
   /** How long a client rests before its next claim, at most. */
   readonly restMs: number;
-  /** Whether somebody with other terms asks the same nodes all the time. */
+  /** Whether a client with other terms asks the same nodes all the time. */
   readonly stranger: boolean;
   /** How many tokens a claim asks for. */
   readonly tokens: number;
-  /** The part of answers that say that the node failed, with or without having done it. */
+  /** The fraction of answers that report a failure, whether or not the node did the work. */
   readonly failures: number;
-  /** The part of looks at somebody's lease that end in its revocation; others only check it. */
+  /** The fraction of looks at a lease that revoke it. The others only check it. */
   readonly revocations: number;
   readonly delayMs: readonly [least: number, most: number];
-  /** The part of messages that take much longer than others. */
+  /** The fraction of messages that take much longer than others. */
   readonly slow: number;
   readonly slowMs: number;
   readonly loss: number;
   readonly duplication: number;
-  /** From then on no message is lost, late or twice: whoever is not served afterwards is stuck. */
+  /**
+   * From then on no message is lost, late or duplicated. A client that is not served then is stuck.
+   */
   readonly calmAfterMs: number;
   readonly readers: number;
-  /** The part of leases that nobody renews. */
+  /** The fraction of leases that are never renewed. */
   readonly unrenewed: number;
-  /** How much the rates of clocks differ at most, in parts. */
+  /** How much the rate of a clock differs from the true one at most, as a fraction. */
   readonly drift: number;
-  /** A claim without an answer is repeated after so long, while its first call goes on; 0 for never. */
+  /**
+   * A claim without an answer is repeated after this time, while its first call continues. 0:
+   * never.
+   */
   readonly repeatMs: number;
-  /** The part of grants whose answer does not reach the caller, who asks for the same grant again. */
+  /**
+   * The fraction of grants whose answer does not reach the caller, which then repeats the claim.
+   */
   readonly unheard: number;
-  /** The part of calls that go by way of a second client, as through another server of a service. */
+  /** The fraction of calls that go through a second client, like another server of a service. */
   readonly detours: number;
-  /** After a lease that was lost, not released, nobody may be granted for so long. */
+  /** Nobody may be granted for this long after a lease was lost instead of released. */
   readonly lockDelayMs: number;
-  /** The part of renewals that ask for another ttl than the last. */
+  /** The fraction of renewals that ask for a different ttl than the last one. */
   readonly otherTtls: number;
-  /** The part of leases that are left to time in the end, instead of released. */
+  /** The fraction of leases that are left to expire instead of released. */
   readonly left: number;
   readonly faults: readonly Fault[];
-  /** What must hold: exclusion unless a clock was set unseen; tokens and progress always. */
+  /**
+   * What must hold. Tokens and progress always; exclusion unless a clock was set without notice.
+   */
   readonly promises: "all" | "tokens";
   /** Nothing is lost and nobody dies: when all have finished, nothing may be left on any node. */
   readonly tidy: boolean;
-  /** The first client holds its lease for so long, and must not lose it; 0 where it may. */
+  /** The first client holds its lease for this long and must not lose it. 0: it may lose it. */
   readonly holdMs: number;
 }
 
-/** What plans have in common, unless they are about it. */
+/** The defaults of all plans. */
 export const PLAIN = {
   ...{ idleMs: 3_600_000, nodeTimeoutMs: 100, maxSkewMs: null, skew: 0.25 },
   ...{ resources: 1, tokens: 1, restMs: 20, stranger: false },
@@ -116,10 +125,10 @@ export const PLAIN = {
 
 export const MAX_TTL_MS = 300;
 
-/** Seeds with this remainder are about nodes that forget again as they come out of quarantine. */
+/** Seeds with this remainder play nodes that forget again right after their quarantine. */
 export const RELAPSE = 15;
 
-/** Every kind of trouble in turn; which of them is part of what the seed decides. */
+/** Makes the plan of a seed. The seed also decides the kind of faults. */
 export function planOf(seed: number): Plan {
   const random = new Random(seed);
   const nodes = random.chance(0.9) ? 3 : 5;
@@ -144,7 +153,7 @@ export function planOf(seed: number): Plan {
 }
 
 export const KINDS = RELAPSE + 1 + SPECIALS;
-/** Seeds with this remainder are about nodes that are filled from an old file. */
+/** Seeds with this remainder play nodes that are filled from an old file. */
 export const RELOAD = KINDS - 1;
 
 export type Base = Pick<
@@ -194,7 +203,9 @@ function troubledPlan(random: Random, base: Base, sets: boolean): Plan {
   };
 }
 
-/** A node forgets, waits, is certified by one and forgets again before the other has looked. */
+/**
+ * A node forgets, is certified by one client, and forgets again before the other client has looked.
+ */
 function relapsePlan(random: Random, base: Base): Plan {
   const node = random.below(3);
   const first = random.between(0, 60);
@@ -231,7 +242,7 @@ function faultOf(random: Random, base: Base, ttlMs: number, sets: boolean): Faul
     case 5:
       return { kind: "die", atMs, client, backMs: null };
     default:
-      // Forward: grants end early there. A clock that is set back takes the time out of the tokens.
+      // Forward only: grants then end early on that node. setBackPlan sets clocks back.
       return {
         ...{ kind: "step", atMs, node, byMs: random.between(50, 3 * ttlMs) },
         forMs: random.between(20, 600),

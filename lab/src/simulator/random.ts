@@ -1,9 +1,9 @@
-/** Numbers that look random and come again with their seed. */
+/** A seeded random generator: the same seed gives the same numbers. */
 export class Random {
   #state: number;
 
   constructor(seed: number) {
-    // Neighbouring seeds must not begin alike.
+    // Mixes the seed, so that neighbouring seeds start differently.
     this.#state = Math.imul(seed ^ (seed >>> 16), 0x45d9f3b) | 0;
     this.next();
     this.next();

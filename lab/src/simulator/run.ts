@@ -1,23 +1,26 @@
-import { Quorum, type ResolvedQuorum, resolveQuorum } from "holdfast/quorum/core";
+import { Quorum, type ResolvedQuorum, resolveQuorum } from "holdfast/internal/quorum";
 import { Checker } from "./checker.js";
-import { Contender, type ContenderFlaws } from "./contender.js";
-import { Wire } from "./network.js";
+import { Contender, type ContenderFlaws } from "./clients/contender.js";
+import { Stranger } from "./clients/stranger.js";
+import { withheld } from "./clients/withheld.js";
+import { wrongQuorums } from "./clients/wrong-quorums.js";
+import { Wire } from "./nodes/network.js";
+import type { NodeFlaws } from "./nodes/simulated-node.js";
+import { Site } from "./nodes/site.js";
 import type { Plan } from "./plan.js";
 import { Random } from "./random.js";
-import type { NodeFlaws } from "./simulated-node.js";
-import { Site } from "./site.js";
-import { Stranger } from "./stranger.js";
-import { withheld } from "./withheld.js";
 import { World } from "./world.js";
-import { wrongQuorums } from "./wrong-quorums.js";
 
-/** Enough for everybody's turn after the longest quarantine; who has not finished by then is stuck. */
+/**
+ * Enough for every client after the longest quarantine. A client that has not finished then is
+ * stuck.
+ */
 const MOST_MS = 60_000;
 const MOST_EVENTS = 100_000;
-/** For what is still on its way when the last one has finished. */
+/** For messages that are still on their way when the last client has finished. */
 const SETTLING_MS = 400;
 
-/** What is wrong on purpose, in the nodes, in the clients or between them. */
+/** Deliberate mistakes in the nodes, in the clients or between them. */
 export interface Flaws {
   readonly node?: NodeFlaws;
   readonly contender?: ContenderFlaws;
@@ -46,12 +49,12 @@ export function run(plan: Plan, flaws: Flaws = {}): Result {
   const done = () => {
     if (--working === 0) finishedAt = world.now;
   };
-  const isStanding = (id: string) => sites.some((site) => site.left(id) > 0);
+  const hasGrant = (id: string) => sites.some((site) => site.left(id) > 0);
   let processes = 0;
   const begin = () => {
     const flawsOf = flaws.contender ?? {};
     const index = processes++;
-    const parts = [world, random, plan, index, checker, flawsOf, isStanding, done] as const;
+    const parts = [world, random, plan, index, checker, flawsOf, hasGrant, done] as const;
     const contender = new Contender(...parts);
     const wires = sites.map((site) => new Wire(world, random, plan, site, contender, checker));
     const nodes = flaws.releasesWhereAccepted ? wires.map(withheld) : wires;
@@ -79,7 +82,7 @@ export function run(plan: Plan, flaws: Flaws = {}): Result {
 
 const known = new Map<string, ResolvedQuorum>();
 
-/** The same for thousands of schedules. */
+/** Cached, because thousands of schedules share the same terms. */
 function termsOf(plan: Plan, skips: boolean): ResolvedQuorum {
   const { nodes, writeQuorum, maxTtlMs, maxSkewMs, nodeTimeoutMs, idleMs } = plan;
   const key = [nodes, writeQuorum, maxTtlMs, maxSkewMs, nodeTimeoutMs, idleMs, skips].join(" ");
@@ -117,7 +120,7 @@ function scheduleFaults(
   }
 }
 
-/** In pieces, so that a schedule ends when all have finished and not at the end of time. */
+/** Runs in short steps, so that a schedule ends as soon as all clients have finished. */
 function play(world: World, finishedAt: () => number): boolean {
   while (finishedAt() === Number.POSITIVE_INFINITY && world.now < MOST_MS) {
     if (!world.runUntil(world.now + 50)) return false;
@@ -133,6 +136,6 @@ function expectTidy(
 ): void {
   world.runUntil(finishedAt + SETTLING_MS);
   for (const site of sites) {
-    if (site.left() > 0) checker.fail(`${site.name} still has a grant after all were given back`);
+    if (site.left() > 0) checker.fail(`${site.name} still has a grant after all were released`);
   }
 }

@@ -12,7 +12,7 @@ const PARTS = [
   ...(["failures", "revocations"] as const),
 ];
 
-/** Leaves out whatever can be left out of a schedule that breaks, as long as it still breaks. */
+/** Removes parts of a plan as long as the plan still shows a violation. */
 export function shrink(plan: Plan, flaws: Flaws): Shrunk {
   let best = plan;
   let violation = run(plan, flaws).violation ?? "";

@@ -9,14 +9,14 @@ import { shrink } from "./shrink.js";
 // The long tests play a million more.
 const SCHEDULES = 20_000;
 
-test("twenty thousand schedules: nobody overlaps, tokens rise, all finish, nothing is left", async (t) => {
+test("in twenty thousand schedules no leases overlap, tokens rise, all clients finish, nothing is left", async (t) => {
   const startedAt = performance.now();
   const batch = { first: 1, end: 1 + SCHEDULES, step: 1, flaws: {} };
   const { schedules, grants, simulatedMs, broken } = await playMany(batch);
   const tookMs = performance.now() - startedAt;
   assert.equal(broken, null, `npm run simulate -- --seeds 1 --from ${broken?.seed}`);
   assert.equal(schedules, SCHEDULES);
-  // Schedules in which nothing is granted would keep every promise.
+  // Schedules without grants would keep every promise.
   assert.ok(grants > SCHEDULES, `${grants} grants in ${SCHEDULES} schedules`);
   t.diagnostic(
     `${schedules} schedules, ${grants} grants, ${Math.round(simulatedMs / tookMs)} simulated seconds a second`,
@@ -24,7 +24,7 @@ test("twenty thousand schedules: nobody overlaps, tokens rise, all finish, nothi
 });
 
 for (const { name, flaws, seed } of mutants) {
-  test(`seed ${seed} shows it: ${name}`, () => {
+  test(`seed ${seed} shows: ${name}`, () => {
     const plan = planOf(seed);
     const { violation } = run(plan, flaws);
     assert.notEqual(violation, null, "the flaw is not seen any more");
@@ -33,7 +33,7 @@ for (const { name, flaws, seed } of mutants) {
   });
 }
 
-test("a schedule that breaks becomes smaller, and still breaks", () => {
+test("a schedule with a violation shrinks and still shows it", () => {
   const { flaws, seed } = mutants.find(({ name }) => name === "no quarantine")!;
   const plan = planOf(seed);
   const small = shrink(plan, flaws);

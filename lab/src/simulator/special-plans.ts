@@ -1,4 +1,4 @@
-// Schedules about one thing each, which chance alone rarely or never brings about.
+// Plans about one situation each, which random faults rarely or never produce.
 import { type Base, type Fault, MAX_TTL_MS, PLAIN, type Plan } from "./plan.js";
 import type { Random } from "./random.js";
 
@@ -15,13 +15,15 @@ export function specialPlan(random: Random, base: Base, kind: number): Plan {
   return makers[kind]!(random, base);
 }
 
-/** Each node has its trouble in turn, and time to come back, while others wait: the lease lives. */
+/**
+ * Nodes fail one after the other, each with time to recover, while others wait. The lease survives.
+ */
 function survivalPlan(random: Random, base: Base): Plan {
   const ttlMs = random.pick([200, MAX_TTL_MS]);
   const nodes = random.pick([3, 4, 5]);
   const clients = 2 + random.below(3);
   const faults: Fault[] = [];
-  // Time enough to be on all nodes.
+  // Enough time for the grant to reach all nodes.
   let atMs = 4 * ttlMs;
   for (let node = 0; node < nodes; node++) {
     faults.push(troubleOf(random, node, atMs, ttlMs));
@@ -29,7 +31,8 @@ function survivalPlan(random: Random, base: Base): Plan {
     const backMs = random.between(1, 100);
     const diesAtMs = atMs + MAX_TTL_MS + random.between(0, 300);
     if (random.chance(0.3)) faults.push({ kind: "die", atMs: diesAtMs, client: 1, backMs });
-    // Down, seen, waited out, asked to join, and once more because a bid stood in the way.
+    // The node fails, is noticed, sits out its quarantine and is joined, at the second try if a bid
+    // blocked the first.
     atMs += 1.5 * ttlMs + 60 + MAX_TTL_MS * 1.02 + 6 * (ttlMs / 3);
   }
   return {
@@ -60,7 +63,7 @@ function idlePlan(random: Random, base: Base): Plan {
   };
 }
 
-/** Clocks as different as they may be, and leases that last until the very end. */
+/** Clocks drift as much as allowed, and leases are never renewed, so they last until their end. */
 function driftPlan(_random: Random, base: Base): Plan {
   return {
     ...{ ...PLAIN, ...base, ttlMs: 5_000, maxTtlMs: 6_000, drift: 0.005, unrenewed: 1 },
@@ -69,8 +72,8 @@ function driftPlan(_random: Random, base: Base): Plan {
 }
 
 /**
- * One clock jumps forward for good, after everybody has seen what it read before. Another node is away
- * at first, so that some grants are on W nodes only.
+ * One clock jumps forward and stays there, after all clients have seen its earlier time. Another
+ * node is down at first, so that some grants are on only as many nodes as the write quorum needs.
  */
 function seenStepPlan(random: Random, base: Base): Plan {
   const ttlMs = random.pick([150, 250]);
@@ -90,7 +93,7 @@ function seenStepPlan(random: Random, base: Base): Plan {
   };
 }
 
-/** A clock that is set back keeps grants for longer, and takes the time out of its node's refusals. */
+/** A clock is set back: its node keeps grants for longer, and its clock refuses fewer tokens. */
 function setBackPlan(random: Random, base: Base): Plan {
   const ttlMs = random.pick([100, 150, 250]);
   const atMs = random.between(0, 2 * ttlMs);
@@ -116,7 +119,7 @@ function mixedPlan(random: Random, base: Base): Plan {
   const ttlMs = random.pick([100, 150, 250]);
   const stranger = random.chance(0.3);
   const faults = Array.from({ length: random.below(4) }, (): Fault => {
-    // A stranger must have heard that it is one before the nodes forget it.
+    // The stranger must learn that its terms differ before the nodes forget theirs.
     const atMs = random.between(0, 3 * ttlMs) + (stranger ? 200 : 0);
     const client = random.below(base.clients);
     if (random.chance(0.3)) return { kind: "pause", atMs, client, forMs: 2 * ttlMs };
@@ -136,7 +139,7 @@ function mixedPlan(random: Random, base: Base): Plan {
   };
 }
 
-/** Renewals for one ttl and another overtake each other. */
+/** Renewals with different ttls overtake each other. */
 function disorderPlan(random: Random, base: Base): Plan {
   return {
     ...{ ...PLAIN, ...base, ...CERTAIN, ttlMs: random.pick([150, 250]), maxTtlMs: MAX_TTL_MS },
@@ -147,8 +150,8 @@ function disorderPlan(random: Random, base: Base): Plan {
 }
 
 /**
- * A node is certified by one, and filled from the file of its last life before the other, which was
- * paused, has done so too.
+ * One client certifies a node. Then the node is filled from the file of its last life, before the
+ * other client, which was paused, has certified it.
  */
 function reloadPlan(random: Random, base: Base): Plan {
   const node = random.below(3);
@@ -167,7 +170,7 @@ function reloadPlan(random: Random, base: Base): Plan {
   };
 }
 
-/** Nothing that the claims themselves bring along. */
+/** Claims without repeats, lost answers, changed ttls or readers. */
 const CERTAIN = { repeatMs: 0, unheard: 0, otherTtls: 0, readers: 0 } as const;
 
 function inOrder(faults: readonly Fault[]): Fault[] {

@@ -1,4 +1,4 @@
-// Plays the seeds of one batch, one after the other, and tells what came of them.
+// Plays the seeds of one batch one after the other and posts the result.
 import { parentPort, workerData } from "node:worker_threads";
 import type { Batch, Tallied } from "./many.js";
 import { planOf } from "./plan.js";

@@ -1,9 +1,9 @@
-/** Something that will happen, unless it is cancelled. */
-export interface Happening {
+/** An event in the future that can be cancelled. */
+export interface ScheduledEvent {
   cancel(): void;
 }
 
-class Planned implements Happening {
+class Planned implements ScheduledEvent {
   readonly at: number;
   readonly order: number;
   act: (() => void) | null;
@@ -19,10 +19,10 @@ class Planned implements Happening {
   }
 }
 
-/** Virtual time: the next thing happens at once, and the clock says that it was its time. In ms. */
+/** Virtual time in ms. The next event runs at once, and the clock jumps to its time. */
 export class World {
   now = 0;
-  /** The most that may happen: a schedule that does not end is a defect, not a reason to hang. */
+  /** The most events. A schedule that does not end is a defect and must not hang the simulator. */
   #budget: number;
   readonly #heap: Planned[] = [];
   #order = 0;
@@ -31,13 +31,13 @@ export class World {
     this.#budget = budget;
   }
 
-  after(delayMs: number, act: () => void): Happening {
+  after(delayMs: number, act: () => void): ScheduledEvent {
     const planned = new Planned(this.now + Math.max(0, delayMs), this.#order++, act);
     this.#push(planned);
     return planned;
   }
 
-  /** Until nothing is left to happen before this instant; false when the budget was spent. */
+  /** Runs all events up to this time. Returns false if the budget is spent. */
   runUntil(end: number): boolean {
     for (let next = this.#heap[0]; next !== undefined && next.at <= end; next = this.#heap[0]) {
       this.#pop();

@@ -3,6 +3,9 @@ export interface Command {
   /** One line for the list of verbs. */
   readonly summary: string;
   readonly help: string;
-  /** Gets what follows the verb, gives the exit code. Mistakes of the caller are UsageErrors. */
+  /**
+   * Takes the arguments after the verb and returns the exit code. Wrong arguments throw a
+   * UsageError.
+   */
   run(args: readonly string[]): Promise<number>;
 }

@@ -1,4 +1,4 @@
-// Nothing here imports the library: whoever asks for help or the version need not wait for it.
+// This file does not import the library, so that --help and --version answer at once.
 import { readFileSync } from "node:fs";
 import type { Command } from "./command.js";
 import { orMeant } from "./input/did-you-mean.js";
@@ -19,7 +19,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
 };
 const GLOBAL_OPTIONS = ["--help", "--version"];
 
-/** Finds the verb, runs it, and turns whatever it throws into a sentence and an exit code. */
+/** Finds the verb, runs it, and turns its errors into a sentence and an exit code. */
 export async function main(args: readonly string[]): Promise<number> {
   try {
     return await dispatch(args);

@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import { type ErrorCode, HoldfastError } from "holdfast";
 import { printable } from "./output/printable.js";
 
-/** Those of sysexits.h where it has one; 126, 127 and 128 + n are the shell's. */
+/** The codes of sysexits.h, where it has one. 126, 127 and 128 + n are the shell's. */
 export const EXIT = { ok: 0, refused: 69, lost: 76, notExecutable: 126, notFound: 127 } as const;
 
 const SOFTWARE = 70;
@@ -22,7 +22,7 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof HoldfastError ? BY_CODE[error.code] : SOFTWARE;
 }
 
-/** As shells report it: a command that died of a signal gives 128 and the signal's number. */
+/** Shells report a command that a signal ended as 128 plus the number of the signal. */
 export function exitCodeOfSignal(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal];
 }
@@ -35,7 +35,7 @@ const OPTION_OF: Readonly<Record<string, string>> = {
   lockDelayMs: "--lock-delay",
 };
 
-/** An error as a sentence for the person at the keyboard. Whoever meets a defect gets the stack. */
+/** An error as a sentence for the person at the keyboard. A defect of ours comes with its stack. */
 export function explain(error: unknown): string {
   if (!(error instanceof HoldfastError)) {
     const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -1,23 +1,25 @@
 import type { ServerKind } from "./chosen.js";
 
-/** What shows that it is there, and the Debian package that brings it. */
+/** How to find it on the machine, and the Debian package that contains it. */
 export type Wanted = { readonly package: string; readonly server?: OfServer } & (
   | { readonly binary: string }
   | { readonly file: string }
-  /** Of Debian's own Python. */
+  /** A module of Debian's own Python. */
   | { readonly module: string }
 );
 
-/** A part of a server whose version can be chosen; `names` are what it is called in the chosen folder. */
+/**
+ * A part of a server whose version can be chosen. `names` are its file names in the chosen folder.
+ */
 export interface OfServer {
   readonly kind: ServerKind;
   readonly names: readonly [string, ...string[]];
 }
 
 /**
- * Everything that tests, lab and bench use of Debian. What is not in this list cannot be asked for, so
- * that all of it can be installed before the first test begins: whoever installs a package in the
- * middle of one stops everything else in that process, and keeps the disk from the servers under test.
+ * Everything that tests, lab and bench use from Debian. Only items of this list can be requested,
+ * so that all are installed before the first test. Installing a package during a test would block
+ * its process and keep the disk busy that the servers under test need.
  */
 export const CATALOGUE = {
   "redis-server": {
@@ -30,7 +32,7 @@ export const CATALOGUE = {
     server: { kind: "postgres", names: ["initdb"] },
   },
   pgbouncer: { binary: "pgbouncer", package: "pgbouncer" },
-  // Or a MySQL, which needs no program to make its first tables.
+  // A chosen MySQL needs no program to create its first tables.
   mariadbd: {
     ...{ binary: "mariadbd", package: "mariadb-server" },
     server: { kind: "mysql", names: ["mariadbd", "mysqld"] },
@@ -69,14 +71,14 @@ export const CATALOGUE = {
   "curator-client.jar": jar("curator-client", "libcurator-client-java"),
 } as const satisfies Readonly<Record<string, Wanted>>;
 
-export type Thing = keyof typeof CATALOGUE;
+export type CatalogueItem = keyof typeof CATALOGUE;
 
-/** What a program that locks with Curator needs on its class path. */
+/** The class path of a program that locks with Curator. */
 export const CURATOR_JARS = [
   ...(["curator-recipes.jar", "curator-framework.jar", "curator-client.jar"] as const),
   ...(["zookeeper.jar", "zookeeper-jute.jar", "guava.jar"] as const),
   ...(["slf4j-api.jar", "slf4j-nop.jar"] as const),
-] as const satisfies readonly Thing[];
+] as const satisfies readonly CatalogueItem[];
 
 function jar(name: string, debianPackage: string) {
   return { file: `/usr/share/java/${name}.jar`, package: debianPackage };

@@ -3,10 +3,10 @@ import { join, resolve } from "node:path";
 
 export type ServerKind = "redis" | "postgres" | "mysql" | "etcd" | "zookeeper";
 
-// A folder of programs, or one that has such folders, as archives of servers do.
+// The folder itself, or the folders inside it in which archives of servers keep programs.
 const INSIDE = ["", "bin", "sbin", "scripts", "lib"];
 
-/** Names the folder of the version that tests use instead of the usual one. */
+/** The variable that names the folder of another server version for the tests. */
 function variableOf(kind: ServerKind): string {
   return `HOLDFAST_SERVER_${kind.toUpperCase()}`;
 }
@@ -16,8 +16,8 @@ export function isChosen(kind: ServerKind): boolean {
 }
 
 /**
- * The first of these files that the chosen folder has, or null where none was chosen. A folder without
- * any of them is a mistake: tests of another version than the one asked for would tell nothing.
+ * The first of these files in the chosen folder, or null if no folder was chosen. A folder without
+ * any of them is an error, because the tests would run against another version than requested.
  */
 export function chosen(kind: ServerKind, names: readonly string[]): string | null {
   if (!isChosen(kind)) return null;

@@ -1,4 +1,4 @@
-// Installs everything that tests use of Debian: for `npm test`, before its first test begins.
+// Installs everything that tests use from Debian. `npm test` runs this before its first test.
 import { ensureAll } from "./install.js";
 
 try {

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { CATALOGUE, type Thing } from "./catalogue.js";
+import { CATALOGUE, type CatalogueItem } from "./catalogue.js";
 import { ensure, ensureAll, findBinary, searchFolders } from "./install.js";
 
 test("findBinary looks in the PATH first", () => {
@@ -13,7 +13,7 @@ test("findBinary looks in the PATH first", () => {
   assert.equal(findBinary("no-such-program-anywhere"), null);
 });
 
-test("findBinary discovers versioned folders, newest first, and passes over what cannot run", (t) => {
+test("findBinary searches versioned folders, newest first, and skips files that cannot run", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "find-"));
   t.after(() => rmSync(folder, { recursive: true }));
   for (const version of ["9", "15", "16"]) {
@@ -31,14 +31,15 @@ test("searchFolders leaves out empty PATH entries, which would mean the current 
   assert.deepEqual(searchFolders(":/a::/b:/a", []), ["/a", "/b"]);
 });
 
-test("what is a module is given as Debian's Python, once that can import it", () => {
+test("ensure returns Debian's Python for a module that it can import", () => {
   const python = ensure("redis-py");
   const { stdout } = spawnSync(python, ["-c", "import redis; print(redis.__name__)"]);
   assert.equal(String(stdout).trim(), "redis");
 });
 
-test("everything in the catalogue can be found, and nothing is left to install then", () => {
+test("ensure finds everything in the catalogue, and ensureAll then installs nothing", () => {
   ensureAll();
   assert.deepEqual(ensureAll(), []);
-  for (const thing of Object.keys(CATALOGUE) as Thing[]) assert.match(ensure(thing), /^\//, thing);
+  for (const thing of Object.keys(CATALOGUE) as CatalogueItem[])
+    assert.match(ensure(thing), /^\//, thing);
 });

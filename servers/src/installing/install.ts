@@ -1,11 +1,11 @@
 import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { CATALOGUE, type Thing, type Wanted } from "./catalogue.js";
+import { CATALOGUE, type CatalogueItem, type Wanted } from "./catalogue.js";
 import { chosen } from "./chosen.js";
 
 const APT_TIMEOUT_MS = 10 * 60_000;
-// Daemons live outside many people's PATH; `*` stands for a version, and the newest wins.
+// Daemons are often outside the PATH. `*` stands for a version, and the newest is used.
 const USUAL_FOLDERS = [
   "/usr/local/bin",
   "/usr/local/sbin",
@@ -17,7 +17,7 @@ const USUAL_FOLDERS = [
   "/opt/homebrew/opt/postgresql@*/bin",
 ];
 
-/** The path of a program in the PATH or where servers usually are, or null. */
+/** The path of a program in the PATH or in the usual folders of servers, or null. */
 export function findBinary(
   name: string,
   folders: readonly string[] = searchFolders(),
@@ -29,21 +29,23 @@ export function findBinary(
   return null;
 }
 
-/** Where it is; its package is installed if need be. Throws with the command to run by hand. */
-export function ensure(thing: Thing): string {
+/**
+ * The path of an item. Installs its package if needed, or throws with the command to run by hand.
+ */
+export function ensure(thing: CatalogueItem): string {
   const found = find(CATALOGUE[thing]);
   if (found !== null) return found;
   install([thing]);
   return find(CATALOGUE[thing])!;
 }
 
-/** Everything in the catalogue, in one go. Gives the packages that had to be installed. */
+/** Installs everything in the catalogue at once. Returns the packages that it installed. */
 export function ensureAll(): readonly string[] {
-  const things = Object.keys(CATALOGUE) as Thing[];
+  const things = Object.keys(CATALOGUE) as CatalogueItem[];
   return install(things.filter((thing) => find(CATALOGUE[thing]) === null));
 }
 
-function install(things: readonly Thing[]): readonly string[] {
+function install(things: readonly CatalogueItem[]): readonly string[] {
   if (things.length === 0) return [];
   const packages = [...new Set(things.map((thing) => CATALOGUE[thing].package))];
   aptInstall(things, packages);
@@ -57,12 +59,12 @@ function find(wanted: Wanted): string | null {
   if (choice) return choice;
   if ("binary" in wanted) return findBinary(wanted.binary);
   if ("file" in wanted) return existsSync(wanted.file) ? wanted.file : null;
-  // Not the first in the PATH: Debian's packages are for Debian's Python alone.
+  // Not the first Python in the PATH: Debian's packages work with Debian's Python only.
   const python = "/usr/bin/python3";
   return spawnSync(python, ["-c", `import ${wanted.module}`]).status === 0 ? python : null;
 }
 
-/** The PATH, then the usual folders, with `*` replaced by what is there. */
+/** The folders of the PATH, then the usual folders with `*` replaced by existing names. */
 export function searchFolders(
   path = process.env.PATH ?? "",
   usual: readonly string[] = USUAL_FOLDERS,
@@ -86,7 +88,7 @@ function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {
-    // A usual folder that this machine does not have.
+    // This machine does not have this folder.
     return [];
   }
 }
@@ -100,7 +102,7 @@ function isProgram(path: string): boolean {
   }
 }
 
-function aptInstall(things: readonly Thing[], packages: readonly string[]): void {
+function aptInstall(things: readonly CatalogueItem[], packages: readonly string[]): void {
   const isRoot = process.getuid?.() === 0;
   const apt = isRoot ? "apt-get" : "sudo apt-get";
   const byHand = `${apt} update && ${apt} install -y --no-install-recommends ${packages.join(" ")}`;
@@ -114,9 +116,10 @@ function aptInstall(things: readonly Thing[], packages: readonly string[]): void
   throw new Error(`${needed}\nTrying that here failed:\n${said.trim().slice(-2_000)}`);
 }
 
-// Debian starts a server as soon as its package is unpacked, unless policy-rc.d forbids it. Ours is
-// there only meanwhile, and flock keeps two installers from taking away each other's. One that was
-// killed leaves its file, known by its mark. Package lists are fetched only when they are needed.
+// Debian starts a server as soon as its package is unpacked, unless policy-rc.d forbids it. Ours
+// exists only during the installation, and flock keeps two installers from deleting each other's.
+// An installer that was killed leaves its file, which has a mark. Package lists are fetched only
+// when needed.
 const APT_SCRIPT = `
 set -eu
 exec 9>/var/lock/holdfast-apt.lock

@@ -4,9 +4,9 @@ import { dirname, join } from "node:path";
 import { runOnce } from "../running/unprivileged.js";
 
 /**
- * Fills a server's data folder: by the command that makes empty data, which takes a second or two, or by a copy of
- * what that command made the first time. Copies are kept in the folder that HOLDFAST_TEMPLATES names; `npm test`
- * names one. Another build of the server has data of its own.
+ * Fills a server's data folder, either with the command that creates empty data, which takes a
+ * second or two, or with a copy of what that command created before. The folder HOLDFAST_TEMPLATES
+ * keeps the copies; `npm test` sets it. Each build of a server has its own copy.
  */
 export function fillWithEmptyData(data: string, command: readonly [string, ...string[]]): void {
   const home = dirname(data);
@@ -20,7 +20,7 @@ export function fillWithEmptyData(data: string, command: readonly [string, ...st
   }
 }
 
-/** The command without its own folder, and what tells one build of each program from another. */
+/** The command without its data folder, and what distinguishes builds of its program. */
 function keyOf(home: string, command: readonly string[]): string {
   const words = command.map((word) => {
     const isProgram = word.startsWith("/") && !word.startsWith(home) && existsSync(word);
@@ -31,7 +31,7 @@ function keyOf(home: string, command: readonly string[]): string {
   return createHash("sha256").update(words.join("\n")).digest("hex").slice(0, 16);
 }
 
-/** Appears whole or not at all: two tests may be the first at the same moment. */
+/** Creates the copy atomically, because two tests may need it first at the same moment. */
 function keep(data: string, template: string): void {
   const kept = dirname(template);
   mkdirSync(kept, { recursive: true });

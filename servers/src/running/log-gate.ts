@@ -18,8 +18,9 @@ const POLL_MS = 5;
 const OPEN = 1n << 62n;
 const PATIENCE_MS = 60_000;
 
-// Every write to the file waits for a pass. Two numbers are shared with the test: passes that are left,
-// and writes that wait for one. What waits is in no file yet, so a kill loses it as a power cut would.
+// Every write to the file waits for a pass. Two numbers are shared with the test: the passes that
+// are left and the writes that wait. A waiting write is in no file yet, so a kill loses it like a
+// power cut.
 const SHIM = `
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -55,7 +56,7 @@ static int guarded(int fd) {
 static void pass(void) {
   int64_t left = *passes;
   ++*waiting;
-  // A process that outlives its server and its test must not stay for ever.
+  // A process that outlives its server and its test must not wait for ever.
   for (int tries = 0; tries < ${PATIENCE_MS * 2}; tries++) {
     if (left > 0 && __atomic_compare_exchange_n((int64_t *)passes, &left, left - 1, 0, 5, 5)) break;
     usleep(500);
@@ -74,7 +75,7 @@ ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
 }
 `;
 
-/** Holds back what a server writes to its log, so that a test decides what is on the disk. */
+/** Holds back a server's writes to its log, so that a test decides what is on the disk. */
 export class LogGate implements Disposable {
   readonly #folder = mkdtempSync(join(tmpdir(), "gate-"));
   readonly #file = join(this.#folder, "gate");
@@ -89,13 +90,13 @@ export class LogGate implements Disposable {
     writeFileSync(source, SHIM);
     writeFileSync(this.#file, Buffer.alloc(16));
     this.open();
-    // A server that runs as another user must be able to walk in, and counts in the file.
+    // A server that runs as another user must be able to enter the folder and write the counters.
     chmodSync(this.#folder, 0o711);
     chmodSync(this.#file, 0o666);
     execFileSync(gcc, ["-shared", "-fPIC", "-O1", "-o", this.#library, source, "-ldl"]);
   }
 
-  /** For the server, when it is started. */
+  /** The environment variables with which the server must be started. */
   get env(): Readonly<Record<string, string>> {
     return {
       LD_PRELOAD: this.#library,
@@ -112,12 +113,12 @@ export class LogGate implements Disposable {
     this.#pass(0n);
   }
 
-  /** Closed as it is, it lets one write through. */
+  /** Lets one write through the closed gate. */
   letOneThrough(): void {
     this.#pass(1n);
   }
 
-  /** Until so many writes stand before it. */
+  /** Waits until this many writes wait at the gate. */
   async untilWaiting(count: number, withinMs = 10_000): Promise<void> {
     const deadline = performance.now() + withinMs;
     while (this.#waiting() < count) {
@@ -134,7 +135,7 @@ export class LogGate implements Disposable {
   #pass(passes: bigint): void {
     const bytes = Buffer.alloc(8);
     bytes.writeBigInt64LE(passes);
-    // In place: the server has this very file before its eyes.
+    // Written in place, because the server has this file mapped.
     const file = openSync(this.#file, "r+");
     writeSync(file, bytes, 0, 8, 0);
     closeSync(file);

@@ -1,15 +1,15 @@
 import { randomInt } from "node:crypto";
 import { createServer, type Server } from "node:net";
 
-// Below those that the kernel gives to connections and to whoever asks for any port: a server that is
-// restarted must find its own free.
+// Below the ports that the kernel assigns to connections and to programs that ask for any port. So
+// the port of a server is still free when the server restarts.
 const FIRST = 10_000;
 const END = 32_000;
 const TRIES = 100;
 
 /** Ports of 127.0.0.1 that nobody listens on, all different. */
 export async function freePorts(count: number): Promise<number[]> {
-  // All are held open until the last is known, else one could be found twice.
+  // All stay open until the last is known. Otherwise one could be found twice.
   const held = await Promise.all(Array.from({ length: count }, () => listen()));
   const ports = held.map((server) => portOf(server));
   await Promise.all(held.map((server) => new Promise((resolve) => server.close(resolve))));

@@ -16,19 +16,19 @@ const DEFAULTS = {
 
 export interface ServerSpec {
   readonly name: string;
-  /** The program and its arguments, given the temporary folder that is its own. */
+  /** The program and its arguments, for a given temporary folder. */
   command(folder: string): readonly [file: string, ...args: string[]];
   /** Resolves when the server answers; any rejection means "not yet". */
   probe(): Promise<void>;
-  /** Beside those of this process. */
+  /** Environment variables in addition to those of this process. */
   readonly env?: Readonly<Record<string, string>>;
   readonly readyWithinMs?: number;
   readonly stopSignal?: NodeJS.Signals;
-  /** After the stop signal; then it is killed. */
+  /** How long it may take to stop before it is killed. */
   readonly stopWithinMs?: number;
 }
 
-/** A server as a child process in a temporary folder. Ends with this process, however that ends. */
+/** A server as a child process in a temporary folder. It ends with this process in any case. */
 export class ServerProcess {
   readonly folder: string;
   readonly #spec: Required<ServerSpec>;
@@ -38,7 +38,7 @@ export class ServerProcess {
   constructor(spec: ServerSpec) {
     this.#spec = { ...DEFAULTS, ...spec };
     this.folder = mkdtempSync(join(tmpdir(), `${spec.name}-`));
-    // A server that runs as another user must be able to walk in.
+    // A server that runs as another user must be able to enter the folder.
     chmodSync(this.folder, 0o711);
   }
 
@@ -48,7 +48,7 @@ export class ServerProcess {
     return pid;
   }
 
-  /** Starts and waits until the server answers. If it does not, nothing of it is left. */
+  /** Starts the server and waits until it answers. If it does not, everything of it is removed. */
   async start(): Promise<void> {
     const { name, readyWithinMs } = this.#spec;
     this.#spawn();
@@ -75,12 +75,12 @@ export class ServerProcess {
     }
   }
 
-  /** The end of what the server wrote. */
+  /** The end of the server's log. */
   log(): string {
     return readFileSync(join(this.folder, "log"), "utf8").slice(-LOG_TAIL);
   }
 
-  /** A machine that froze: connections stay open and nothing answers. */
+  /** Stops the process like a frozen machine: connections stay open and nothing answers. */
   pause(): void {
     process.kill(this.pid, "SIGSTOP");
   }
@@ -96,7 +96,7 @@ export class ServerProcess {
     if (!this.#hasEnded) {
       const ended = new Promise((resolve) => child.once("exit", resolve));
       child.kill(signal);
-      // A paused process takes no signal but SIGKILL before it is continued.
+      // A paused process handles no signal but SIGKILL until it continues.
       child.kill("SIGCONT");
       await Promise.race([ended, sleep(this.#spec.stopWithinMs, null, { ref: false })]);
     }
@@ -121,7 +121,8 @@ export class ServerProcess {
   #spawn(): void {
     if (this.#child !== undefined) throw new Error(`${this.#spec.name} is running already`);
     const [file, ...args] = this.#spec.command(this.folder);
-    // A file, not a pipe: the server must not block when nobody reads because we are paused.
+    // A file and not a pipe: the server must not block while this process is paused and does not
+    // read.
     const log = openSync(join(this.folder, "log"), "a");
     try {
       const stdio = ["ignore", log, log] as const;
@@ -141,12 +142,12 @@ function killGroup(pid: number): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch (error) {
-    // ESRCH: nobody is left, which is what was wanted.
+    // ESRCH: no process is left, which is the goal.
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
 }
 
-/** Several servers, or none: where one does not start, nobody would stop the others. */
+/** Starts several servers. If one fails to start, the others are stopped. */
 export async function allOrNone<S extends { stop(): Promise<void> }>(
   starts: readonly Promise<S>[],
 ): Promise<S[]> {

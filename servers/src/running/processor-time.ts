@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 
 /**
  * The processor time that a process and all its descendants have used, in microseconds. Time on the
- * clock would count what else the machine does; this counts the work of one server alone. Linux only.
+ * clock would count what else the machine does; this counts the work of one server alone. Linux
+ * only.
  */
 export function processorTimeUs(pid: number): number {
   let sum = 0;

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Relay } from "./relay.js";
 
-// A server that says everything twice.
+// A server that repeats everything that it receives.
 const heard: string[] = [];
 const server = createServer((socket) => {
   socket.on("error", () => {});
@@ -21,7 +21,7 @@ before(async () => {
 });
 after(() => server.close());
 
-test("a relay keeps requests back, and delivers them although their sender has gone", async () => {
+test("a relay holds requests back and delivers them even after their sender has closed", async () => {
   await using relay = await Relay.start(port);
   const { socket, said } = await dial(relay.port);
   const stays = await dial(relay.port);
@@ -33,7 +33,7 @@ test("a relay keeps requests back, and delivers them although their sender has g
   socket.destroy();
   await sleep(50);
   relay.deliver();
-  // What was sent arrives, whoever has hung up meanwhile.
+  // What was sent arrives although its sender has closed.
   await until(() => heard.includes("x") && stays.said() === "yy");
   assert.equal(said(), "");
   stays.socket.write("z");
@@ -42,7 +42,7 @@ test("a relay keeps requests back, and delivers them although their sender has g
   stays.socket.destroy();
 });
 
-test("a relay passes on, hangs, goes on, loses answers, and cuts", async () => {
+test("a relay passes data on, hangs, continues, loses answers and cuts", async () => {
   await using relay = await Relay.start(port);
   const { socket, said } = await dial(relay.port);
   socket.write("a");

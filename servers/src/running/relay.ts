@@ -37,14 +37,15 @@ export class Relay implements AsyncDisposable {
     for (const pair of this.#pairs) {
       const { client, server } = pair;
       this.#pairs.delete(pair);
-      // A reset of one that is being shut down fails, and leaves a handle for which Node spins at exit.
+      // A reset of one that is being shut down fails, and leaves a handle for which Node spins at
+      // exit.
       if (client.readyState === "open") client.resetAndDestroy();
       else client.destroy();
       server.destroy();
     }
   }
 
-  /** Connections stay, and nothing passes: as with a cable that was pulled. */
+  /** Connections stay open and nothing passes, as when a cable is pulled. */
   hang(): void {
     this.#state = "hung";
     for (const { client, server } of this.#pairs) {
@@ -53,12 +54,12 @@ export class Relay implements AsyncDisposable {
     }
   }
 
-  /** What clients send is kept back, even when they hang up; what the server says still arrives. */
+  /** Holds back what clients send, even if they hang up. Answers of the server still arrive. */
   hold(): void {
     this.#state = "holding";
   }
 
-  /** What was kept back arrives now, in its order, and everything passes again. */
+  /** Delivers what was held back, in order. Everything passes again. */
   deliver(): void {
     this.#state = "open";
     for (const pair of this.#pairs) {
@@ -67,12 +68,12 @@ export class Relay implements AsyncDisposable {
     }
   }
 
-  /** What clients send arrives, and what the server says is lost. */
+  /** Requests arrive at the server, and its answers are lost. */
   mute(): void {
     this.#state = "mute";
   }
 
-  /** Connections from now on go to another server. */
+  /** New connections go to another server. */
   aim(targetPort: number): void {
     this.#target = targetPort;
   }
@@ -121,7 +122,7 @@ export class Relay implements AsyncDisposable {
     else client.resume();
   }
 
-  /** Either side has gone. What is on its way to the server still arrives there. */
+  /** One side has closed. Data on its way to the server still arrives. */
   #part(pair: Pair): void {
     if (!this.#pairs.delete(pair)) return;
     pair.client.destroy();

@@ -12,7 +12,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ensure } from "../installing/install.js";
 
-// Adds an offset to the wall clock and leaves the monotonic one alone, as a step by NTP or by hand does.
+// Adds an offset to the wall clock and leaves the monotonic one alone, as a step by NTP or by hand
+// does.
 const SHIM = `
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -55,7 +56,7 @@ time_t time(time_t *out) {
 }
 `;
 
-/** A wall clock for one server, which a test can set. Start the server with its env. */
+/** A wall clock for one server that a test can set. The server must be started with its env. */
 export class ShiftedClock implements Disposable {
   readonly #folder = mkdtempSync(join(tmpdir(), "clock-"));
   readonly #file = join(this.#folder, "offset");
@@ -73,11 +74,11 @@ export class ShiftedClock implements Disposable {
     return { LD_PRELOAD: this.#library, CLOCK_OFFSET_FILE: this.#file };
   }
 
-  /** How far the server's clock is ahead from now on. */
+  /** Sets how far the server's clock is ahead from now on. */
   set(offsetMs: number): void {
     const bytes = Buffer.alloc(8);
     bytes.writeBigInt64LE(BigInt(offsetMs));
-    // In place: the server has this very file before its eyes.
+    // Written in place, because the server has this file mapped.
     const file = openSync(this.#file, existsSync(this.#file) ? "r+" : "w");
     writeSync(file, bytes, 0, 8, 0);
     closeSync(file);

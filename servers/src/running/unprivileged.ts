@@ -1,25 +1,25 @@
 import { spawnSync } from "node:child_process";
 import { chownSync } from "node:fs";
 
-/** The user to whom a server is handed that refuses to run as root. */
-export interface Servant {
+/** The user for a server that refuses to run as root. */
+export interface ServerUser {
   readonly uid: number;
   readonly gid: number;
   /** The command as that user would run it. */
   wrap(command: readonly [string, ...string[]]): readonly [string, ...string[]];
-  /** Lets that user own what we made. */
+  /** Makes that user the owner of a path. */
   own(path: string): void;
 }
 
-/** Ourselves, unless we are root: then the user of this name, which the server's package made. */
-export function servant(name: string): Servant {
+/** The current user; for root, the user of this name, which the server's package created. */
+export function serverUser(name: string): ServerUser {
   const uid = process.getuid?.() ?? 0;
   const gid = process.getgid?.() ?? 0;
   if (uid !== 0) return { uid, gid, wrap: (command) => command, own: () => {} };
   const ids = { uid: numberOf(["-u", name]), gid: numberOf(["-g", name]) };
   return {
     ...ids,
-    // It becomes the command, so that the pid is the server's own.
+    // It replaces itself by the command, so that the pid is the server's.
     wrap: (command) => [
       ...(["setpriv", `--reuid=${ids.uid}`, `--regid=${ids.gid}`, "--init-groups"] as const),
       ...command,
@@ -28,7 +28,7 @@ export function servant(name: string): Servant {
   };
 }
 
-/** Runs a preparation to its end; what it said is in the error. */
+/** Runs a command to its end. The error of a failure contains its output. */
 export function runOnce(command: readonly [string, ...string[]], cwd: string): void {
   const [file, ...args] = command;
   const { status, error, stdout, stderr } = spawnSync(file, args, { cwd, encoding: "utf8" });

@@ -11,10 +11,10 @@ const NODE_TIMEOUT_MS = 1_000;
 export interface ClusterServers extends AsyncDisposable {
   readonly ports: readonly number[];
   readonly nodes: readonly RedisServer[];
-  /** Who serves the slot of this key now. */
+  /** The node that serves the slot of this key now. */
   primaryOf(key: string): Promise<RedisServer>;
   replicaOf(primary: RedisServer): Promise<RedisServer>;
-  /** Waits until somebody else than this node serves the key, and the cluster is whole again. */
+  /** Waits until another node serves the key and the cluster is complete again. */
   failedOver(key: string, from: RedisServer): Promise<RedisServer>;
   stop(): Promise<void>;
 }
@@ -136,7 +136,7 @@ function parse(text: string): Line[] {
     });
 }
 
-/** All slots are served, everybody knows everybody, and replicas have their data. */
+/** Waits until all slots are served, all nodes know each other, and replicas have their data. */
 function whole(port: number, count: number): Promise<true> {
   return eventually("a whole cluster", READY_MS, async () => {
     const info = await redisCli(port, "CLUSTER", "INFO");

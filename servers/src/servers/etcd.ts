@@ -13,7 +13,7 @@ const LEADER_MS = 60_000;
 export interface EtcdOptions {
   /** More of etcd's own arguments. */
   readonly args?: readonly string[];
-  /** Files by which the server shows who it is; clients then use TLS. */
+  /** The server's certificate files. Clients then use TLS. */
   readonly tls?: { readonly certFile: string; readonly keyFile: string };
 }
 
@@ -38,7 +38,7 @@ export interface EtcdCluster extends AsyncDisposable {
   readonly members: readonly EtcdServer[];
   /** Names all members. */
   readonly url: string;
-  /** Who leads now, as the others see it; waits for an election. */
+  /** The leader as the other members see it. Waits for an election. */
   leader(): Promise<EtcdServer>;
   stop(): Promise<void>;
 }
@@ -107,7 +107,8 @@ function member(
     name: "etcd",
     command: (folder) => [binary, ...flags(folder), ...args],
     probe: async () => void (await ask(port, "/health", null, tls !== undefined)),
-    // Asked to stop, a leader first looks for a successor, for seconds where all are stopped at once.
+    // A leader that is asked to stop first looks for a successor. That takes seconds if all members
+    // stop at once.
     stopSignal: "SIGKILL",
   });
   return {
@@ -143,7 +144,7 @@ async function leaderOf(members: readonly EtcdServer[]): Promise<EtcdServer> {
     const answers = (await Promise.allSettled(asked)).map((answer) =>
       answer.status === "fulfilled" ? (answer.value as Status) : null,
     );
-    // A member that has lost touch may still take itself for the leader; the word of most counts.
+    // A member without contact may still believe that it leads. So the majority decides.
     const votes = (id: string) => answers.filter((answer) => answer?.leader === id).length;
     const at = answers.findIndex(
       (answer) => answer !== null && votes(answer.header.member_id) * 2 > members.length,
@@ -180,7 +181,10 @@ function ask(port: number, path: string, body: object | null, tls: boolean): Pro
   });
 }
 
-/** As Promise.all, and waits for all of them when one fails: what still starts could not be stopped. */
+/**
+ * Like Promise.all, but waits for all even if one fails: a server that is still starting cannot be
+ * stopped.
+ */
 async function all<T>(works: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(works);
   return Promise.all(works);

@@ -12,14 +12,14 @@ const PROBE_TIMEOUT_MS = 2_000;
 // The first byte of the packet that greets a client, after its header.
 const PROTOCOL_VERSION = 10;
 const MYSQL = ["--mysqlx=OFF", "--secure-file-priv=", "--innodb-redo-log-capacity=32M"];
-// From the beginning: a log of another size is copied with the data, and made anew by each server that starts.
+// From the first start: a log of another size is copied with the data, and each server that starts makes it anew.
 const LOG_OF_MARIADB = "--innodb-log-file-size=16M";
-// Its own root comes from "localhost", which without names is nobody.
+// The default root user is for "localhost", which never matches with skip-name-resolve.
 const ROOT_OF_MYSQL = [
   "CREATE USER IF NOT EXISTS root@'127.0.0.1';",
   "GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;",
 ];
-// A kill loses nothing that was handed to the system, and a power cut is not what most tests are about.
+// A kill loses nothing that the kernel has, and most tests are not about power cuts.
 const HASTY = ["--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0"];
 
 export interface MariadbOptions {
@@ -36,7 +36,7 @@ export interface MariadbOptions {
 
 export interface MariadbServer extends AsyncDisposable {
   readonly port: number;
-  /** Of root, who needs no password, on the database `holdfast_test`, which is there. */
+  /** The URL of root, who has no password, on the existing database `holdfast_test`. */
   readonly url: string;
   readonly pid: number;
   readonly folder: string;
@@ -48,7 +48,7 @@ export interface MariadbServer extends AsyncDisposable {
   restart(options?: { signal?: NodeJS.Signals }): Promise<void>;
 }
 
-/** MySQL's own server was chosen in place of MariaDB's. */
+/** Whether MySQL's server was chosen instead of MariaDB's. */
 export function isMysql(): boolean {
   return basename(ensure("mariadbd")) === "mysqld";
 }
@@ -59,8 +59,8 @@ export function innodbLog(): string {
 }
 
 /**
- * A real MariaDB on a free port of 127.0.0.1, or the MySQL that was chosen. Installs MariaDB if the machine
- * has neither.
+ * A real MariaDB on a free port of 127.0.0.1, or the MySQL that was chosen. Installs MariaDB if the
+ * machine has neither.
  */
 export async function startMariadb(options: MariadbOptions = {}): Promise<MariadbServer> {
   const daemon = ensure("mariadbd");
@@ -143,8 +143,8 @@ function common(daemon: string, folder: string): string[] {
     // One that lies where it was not built for finds its messages by this.
     ...(isChosen("mysql") ? [`--basedir=${dirname(dirname(daemon))}`] : []),
     `--datadir=${join(folder, "data")}`,
-    // A server that starts removes what it takes for leftovers from its folder for temporary tables: in
-    // a common one these would be another server's, which dies of it (signal 11).
+    // A starting server removes supposed leftovers from its folder for temporary tables. In a
+    // shared folder these would be files of another server, which then crashes (signal 11).
     `--tmpdir=${join(folder, "temporary")}`,
   ];
 }

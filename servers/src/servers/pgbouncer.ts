@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { ensure } from "../installing/install.js";
 import { freePort } from "../running/ports.js";
 import { ServerProcess } from "../running/process.js";
-import { servant } from "../running/unprivileged.js";
+import { serverUser } from "../running/unprivileged.js";
 import { greet } from "./postgres.js";
 
 export interface PgbouncerOptions {
@@ -31,7 +31,7 @@ export async function startPgbouncer({
 }: PgbouncerOptions): Promise<PgbouncerServer> {
   const binary = ensure("pgbouncer");
   const port = await freePort();
-  const user = servant("postgres");
+  const user = serverUser("postgres");
   const server = new ServerProcess({
     name: "pgbouncer",
     command: (folder) => user.wrap([binary, join(folder, "pgbouncer.ini")]),

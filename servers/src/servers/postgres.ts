@@ -7,7 +7,7 @@ import { ensure } from "../installing/install.js";
 import { fillWithEmptyData } from "../installing/template.js";
 import { freePort } from "../running/ports.js";
 import { ServerProcess } from "../running/process.js";
-import { servant } from "../running/unprivileged.js";
+import { serverUser } from "../running/unprivileged.js";
 
 const PORT_TRIES = 3;
 const PROBE_TIMEOUT_MS = 2_000;
@@ -15,7 +15,9 @@ const ENDING_TRIES = 250;
 
 export interface PostgresOptions {
   readonly port?: number;
-  /** Writes reach the disk before they are acknowledged; slower, and right after a power cut too. */
+  /**
+   * Writes reach the disk before they are acknowledged; slower, and right after a power cut too.
+   */
   readonly durable?: boolean;
   /** More settings, such as `["max_connections=20"]`. */
   readonly settings?: readonly string[];
@@ -25,7 +27,7 @@ export interface PostgresOptions {
 
 export interface PostgresServer extends AsyncDisposable {
   readonly port: number;
-  /** Of the superuser, who needs no password. */
+  /** The URL of the superuser, who has no password. */
   readonly url: string;
   readonly pid: number;
   readonly folder: string;
@@ -56,7 +58,7 @@ async function startOn(
   port: number,
   { durable = false, settings = [], env = {} }: PostgresOptions,
 ): Promise<PostgresServer> {
-  const user = servant("postgres");
+  const user = serverUser("postgres");
   const all = [
     ...(durable ? [] : ["fsync=off", "full_page_writes=off"]),
     ...["max_connections=200", "shared_buffers=32MB", ...settings],
@@ -109,7 +111,7 @@ async function startOn(
   };
 }
 
-/** Each session is a process and a group of its own, so the group's end is not theirs. */
+/** Each session is a process in its own group, so ending the server's group does not end them. */
 function childrenOf(pid: number): number[] {
   const { stdout } = spawnSync("ps", ["-A", "-o", "pid=,ppid="], { encoding: "utf8" });
   return [...stdout.matchAll(/(\d+)\s+(\d+)/g)]
@@ -117,7 +119,10 @@ function childrenOf(pid: number): number[] {
     .map(([, child]) => Number(child));
 }
 
-/** A session that outlives its server by a moment would keep the next one from starting. */
+/**
+ * Waits for sessions that outlive their server, because they would keep the next server from
+ * starting.
+ */
 async function ended(pids: readonly number[]): Promise<void> {
   for (const pid of pids) {
     for (let tries = 0; tries < ENDING_TRIES && killed(pid); tries++) await sleep(20);
@@ -134,7 +139,7 @@ function killed(pid: number): boolean {
   }
 }
 
-/** Resolves when the server lets a session begin; while it starts, it answers with an error. */
+/** Resolves when the server accepts a session. While it starts, it answers with an error. */
 export function greet(port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = createConnection({ port, host: "127.0.0.1", timeout: PROBE_TIMEOUT_MS });

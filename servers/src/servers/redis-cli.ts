@@ -8,14 +8,16 @@ const POLL_MS = 20;
 
 const run = promisify(execFile);
 
-/** What a Redis on this port answers, as redis-cli prints it to a file. Rejects where none answers. */
+/**
+ * What a Redis on this port answers, as redis-cli prints it to a file. Rejects where none answers.
+ */
 export async function redisCli(port: number, ...args: readonly string[]): Promise<string> {
   const options = { timeout: TIMEOUT_MS };
   const { stdout } = await run(ensure("redis-cli"), ["-p", String(port), ...args], options);
   return stdout;
 }
 
-/** Looks again and again until it is so; a rejection means "not yet". */
+/** Polls until the check succeeds. A rejection means "not yet". */
 export async function eventually<T>(
   what: string,
   withinMs: number,

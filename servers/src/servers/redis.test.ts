@@ -97,12 +97,12 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test("a server whose port is taken says so, whoever answers there", async () => {
+test("a server whose port is taken reports that, although another server answers there", async () => {
   await using first = await startRedis();
   await assert.rejects(startRedis({ port: first.port }), /Address already in use/);
 });
 
-test("of several servers, none is left where one does not start", async () => {
+test("if one of several servers does not start, the others are stopped", async () => {
   const first = startRedis();
   const { pid, port } = await first;
   await assert.rejects(allOrNone([first, startRedis({ port })]), /Address already in use/);

@@ -11,7 +11,7 @@ export interface RedisOptions {
   readonly port?: number;
   /** More of redis-server's own arguments, such as `["--replicaof", "127.0.0.1 7000"]`. */
   readonly args?: readonly string[];
-  /** Such as what a ShiftedClock gives. */
+  /** Environment variables, for example those of a ShiftedClock. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -86,7 +86,7 @@ function argumentsFor(port: number, folder: string): string[] {
   ].flat();
 }
 
-/** Resolves when the server answers PONG, and is this one: another may have been quicker to the port. */
+/** Resolves when this server answers PONG. Another server may have taken the port first. */
 function answers(port: number, pid: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = createConnection({ port, host: "127.0.0.1", timeout: PROBE_TIMEOUT_MS });
@@ -99,7 +99,7 @@ function answers(port: number, pid: number): Promise<void> {
     socket.on("connect", () => socket.write("PING\r\nINFO server\r\n"));
     socket.on("timeout", () => settle(new Error(`no answer within ${PROBE_TIMEOUT_MS} ms`)));
     socket.on("error", settle);
-    // A replica or a server that is loading answers with an error of its own, which is an answer.
+    // A replica without its primary answers with an error, which is also an answer.
     socket.on("data", (chunk) => {
       heard += String(chunk);
       const [, id] = /process_id:(\d+)/.exec(heard) ?? [];

@@ -11,7 +11,7 @@ const SENTINELS = 3;
 const QUORUM = 2;
 const READY_MS = 60_000;
 const FAILOVER_MS = 60_000;
-/** The longest silence of a primary before it is succeeded. */
+/** The longest silence of a primary before another replaces it. */
 const DOWN_AFTER_MS = 1_000;
 
 export interface SentinelServers extends AsyncDisposable {
@@ -20,7 +20,7 @@ export interface SentinelServers extends AsyncDisposable {
   readonly sentinelPorts: readonly number[];
   /** The first was the primary at the start, the others its replicas. */
   readonly servers: readonly RedisServer[];
-  /** Whom the sentinels name now. */
+  /** The primary that the sentinels name now. */
   primary(): Promise<RedisServer>;
   /** Waits until the sentinels name another primary than this, and it can be written to. */
   failedOver(from: RedisServer): Promise<RedisServer>;
@@ -32,7 +32,7 @@ export async function startSentinel(): Promise<SentinelServers> {
   const servers: RedisServer[] = [];
   const sentinels: ServerProcess[] = [];
   const stop = async () => {
-    // Sentinels first: they would only set about mending what is being taken away.
+    // Sentinels first. Otherwise they would start a failover while the servers stop.
     await Promise.all(sentinels.map((sentinel) => sentinel.stop()));
     await Promise.all(servers.map((server) => server.stop()));
   };
@@ -86,7 +86,7 @@ function group(
   };
 }
 
-/** What most sentinels say. One may not have heard of a failover yet. */
+/** The answer of most sentinels. One may not know of a failover yet. */
 async function primaryPort(sentinelPorts: readonly number[]): Promise<number> {
   const answers = await Promise.all(
     sentinelPorts.map(async (port) => {
@@ -125,7 +125,9 @@ function configuration(port: number, primary: number, folder: string): string {
   ].join("\n");
 }
 
-/** Until a sentinel knows all the others and both replicas, it could not fail over. */
+/**
+ * Waits until a sentinel knows all the others and both replicas. Before that it cannot fail over.
+ */
 function complete(port: number): Promise<true> {
   return eventually("a sentinel that knows everybody", READY_MS, async () => {
     const lines = (await redisCli(port, "SENTINEL", "MASTER", NAME)).split("\n");

@@ -11,15 +11,16 @@ const MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 const MEMBERS = 3;
 const PORT_TRIES = 3;
 const PROBE_TIMEOUT_MS = 1_000;
-// A server that is busy is not one that hangs.
+// Generous, because a busy server is not a hanging one.
 const ANSWER_MS = 5_000;
 const READY_MS = 60_000;
 const LEADER_MS = 60_000;
 const LOOK_EVERY_MS = 50;
-// Short, so that sessions end soon after their time.
+// Short, so that sessions end soon after their timeout.
 const TICK_MS = 50;
-// How long one member waits for another, when it joins and later. A member that joins while the leader
-// hangs does not take part in the next election before this is over; until then there is no quorum.
+// How long one member waits for another, when it joins and later. A member that joins while the
+// leader hangs does not take part in the next election before this is over; until then there is no
+// quorum.
 const PATIENCE_MS = 2_000;
 
 const JAVA = [
@@ -55,7 +56,7 @@ export interface ZooKeeperServer extends AsyncDisposable {
   log(): string;
   /** One of ZooKeeper's four-letter commands, such as mntr or ruok. */
   command(word: string): Promise<string>;
-  /** A number of mntr's. */
+  /** A number in the answer of mntr. */
   metric(name: string): Promise<number>;
   stop(): Promise<void>;
   pause(): void;
@@ -70,9 +71,12 @@ export interface ZooKeeperEnsemble extends AsyncDisposable {
   readonly hosts: string;
   readonly url: string;
   readonly members: readonly ZooKeeperServer[];
-  /** Waits until there is one. */
+  /** The leader. Waits until there is one. */
   leader(): Promise<ZooKeeperServer>;
-  /** Waits until every member leads or follows: then any one of them may fail, and a majority is left. */
+  /**
+   * Waits until every member leads or follows: then any one of them may fail, and a majority is
+   * left.
+   */
   whole(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -202,7 +206,8 @@ function configuration(port: number, folder: string, tickMs: number): string[] {
 /** All that java is told before the name of the program. */
 async function javaArguments(more: readonly string[] = []): Promise<string[]> {
   const server = ensure("zookeeper-server.jar");
-  // Debian's jar names its neighbours by their usual place, where another version has another protocol.
+  // Debian's jar names its neighbours by their usual place, where another version has another
+  // protocol.
   const protocol = join(dirname(server), "zookeeper-jute.jar");
   const jars = [protocol, server, ensure("slf4j-simple.jar")];
   const plain = [...JAVA, "-cp", jars.join(":")];

@@ -7,8 +7,9 @@ import { RESOURCE, sitOut } from "../terms.js";
 import { METHODS } from "./methods.js";
 
 /**
- * A program for each turn: it prints its key once it holds, and gives back when it is interrupted.
- * It has entered when its line arrives here, and has left just before the signal is sent.
+ * Starts a program for each turn. It prints its key when it holds, and releases when it is
+ * interrupted. The section starts when its line arrives here, and ends just before the signal is
+ * sent.
  */
 export const etcdctl: Contender = {
   id: "etcdctl",
@@ -28,7 +29,7 @@ export const etcdctl: Contender = {
     const lock = [ensure("etcdctl"), `--endpoints=${url}`, "lock", `--ttl=${ttlMs / 1e3}`];
     return {
       async acquire(resource = RESOURCE): Promise<Release> {
-        // It would wait on when this process is killed.
+        // Without --pdeathsig it would keep waiting after this process is killed.
         const child = spawn(setpriv, ["--pdeathsig", "KILL", ...lock, resource], {
           env: { ...process.env, ETCDCTL_API: "3" },
           stdio: ["ignore", "pipe", "ignore"],
@@ -36,7 +37,7 @@ export const etcdctl: Contender = {
         const ended = once(child, "close").then(([code]) => {
           throw new Error(`etcdctl ended with ${code}`);
         });
-        // Only an end before the line is a failure.
+        // Only an end before the printed line is a failure.
         ended.catch(() => {});
         await Promise.race([once(child.stdout, "data"), ended]);
         const instants = { enteredAt: instant(), leftAt: Number.NaN };

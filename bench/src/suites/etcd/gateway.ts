@@ -2,7 +2,9 @@ import { Agent, request } from "node:http";
 
 const MAX_SOCKETS = 256;
 
-/** One connection a call at a time, kept: what the gateway allows. */
+/**
+ * Keeps its connections open. Each carries one call at a time, which is what the gateway allows.
+ */
 export class Gateway {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: MAX_SOCKETS, noDelay: true });
   readonly #host: string;

@@ -1,15 +1,15 @@
 import { etcdEngine } from "holdfast/etcd";
-import type { Contender, Place } from "../../measuring/suite.js";
+import type { Contender, OpenContext } from "../../measuring/suite.js";
 import { holdfast } from "../holdfast.js";
 import { sitOut } from "../terms.js";
 import { METHODS } from "./methods.js";
 
 const TRACES = { ...METHODS, key: (resource: string) => `holdfast/${resource}` };
-const engineOn = ({ url }: Place) => etcdEngine({ endpoints: [url] });
+const engineOn = ({ url }: OpenContext) => etcdEngine({ endpoints: [url] });
 
 export const ours = holdfast("holdfast", "holdfast", TRACES, engineOn);
 
-/** Without the cohort: every waiter stands in the server's line by itself, as those of the peers do. */
+/** Without the cohort: every waiter has its own place in the server's queue, as with the peers. */
 export const strict: Contender = {
   ...holdfast("holdfast-strict", "holdfast, strict", TRACES, engineOn, { fair: "strict" }),
   sitsOut: sitOut(

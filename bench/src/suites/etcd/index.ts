@@ -7,7 +7,7 @@ import { etcdctl } from "./etcdctl.js";
 import { ours, strict } from "./holdfast.js";
 import { lockService } from "./lock-service.js";
 import { raw } from "./raw.js";
-import { startGround } from "./test-server.js";
+import { startTestServer } from "./test-server.js";
 
 /** One etcd on this machine, and the locks that it brings. */
 export const suite: Suite = {
@@ -22,7 +22,7 @@ export const suite: Suite = {
   },
   rounds: 3,
   warmUpMs: 1_500,
-  startGround,
+  startTestServer,
   requirements: [
     {
       title: "Sequential cycle: requests",

@@ -4,8 +4,8 @@ import { Gateway } from "./gateway.js";
 import { METHODS } from "./methods.js";
 
 /**
- * The lock that the server itself offers: Go's concurrency.Mutex, run beside the data. Each asker
- * needs a lease of its own, which is taken once and used again; nobody keeps it alive.
+ * The lock that the server itself offers: Go's concurrency.Mutex, run in the server. Each waiter
+ * needs its own lease, which is granted once and used again. Nothing keeps the lease alive.
  */
 export const lockService: Contender = {
   id: "lock-service",

@@ -1,11 +1,11 @@
 import { startEtcd } from "@holdfast/servers";
-import type { Ground, Traces } from "../../measuring/suite.js";
+import type { TestServer, Traces } from "../../measuring/suite.js";
 import { base64, Gateway } from "./gateway.js";
 
 const AT_ONCE = 100;
 
-/** An etcd of its own, and a connection that only looks and, for a measure, writes. */
-export async function startGround(): Promise<Ground> {
+/** Starts an etcd, with a connection that reads and, to measure a round trip, writes. */
+export async function startTestServer(): Promise<TestServer> {
   const server = await startEtcd();
   const url = `127.0.0.1:${server.port}`;
   const gateway = new Gateway(url);
@@ -19,7 +19,7 @@ export async function startGround(): Promise<Ground> {
     return Number(count);
   };
   // What follows "/" in ASCII ends the range of everything that begins with it.
-  const inLine = ({ key }: Traces, resource: string) =>
+  const inQueue = ({ key }: Traces, resource: string) =>
     below(`${key(resource)}/`, `${key(resource)}0`);
   return {
     url,
@@ -35,12 +35,12 @@ export async function startGround(): Promise<Ground> {
         let held = 0;
         for (let from = 0; from < resources.length; from += AT_ONCE) {
           const some = resources.slice(from, from + AT_ONCE);
-          const lines = await Promise.all(some.map((resource) => inLine(traces, resource)));
-          held += lines.filter((standing) => standing > 0).length;
+          const queues = await Promise.all(some.map((resource) => inQueue(traces, resource)));
+          held += queues.filter((length) => length > 0).length;
         }
         return held;
       },
-      inLine,
+      inQueue,
       keys: () => below("\0", "\0"),
       bytes: () => sum(/^etcd_mvcc_db_total_size_in_use_in_bytes (\S+)$/gm),
     },

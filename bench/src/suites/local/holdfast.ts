@@ -1,7 +1,7 @@
 import { type AcquireOptions, connect, type Engine } from "holdfast";
 import { memoryEngine } from "holdfast/memory";
 import { sqliteEngine } from "holdfast/sqlite";
-import type { Contender, Place, Reach, Subject } from "../../measuring/suite.js";
+import type { Contender, OpenContext, Reach, Subject } from "../../measuring/suite.js";
 import { RESOURCE, WAIT_MS } from "../terms.js";
 
 export const memory = holdfast("memory", "holdfast memory", "process", () => memoryEngine());
@@ -14,7 +14,7 @@ export const sqliteStrict: Contender = {
   sitsOut: { sequential: ALONE, "hand-over": ALONE },
 };
 
-function sqliteIn({ folder }: Place): Engine {
+function sqliteIn({ folder }: OpenContext): Engine {
   return sqliteEngine({ path: `${folder}/locks.db` });
 }
 
@@ -22,7 +22,7 @@ function holdfast(
   id: string,
   name: string,
   reach: Reach,
-  engineIn: (place: Place) => Engine,
+  engineIn: (context: OpenContext) => Engine,
   options: AcquireOptions = {},
 ): Contender {
   return {
@@ -30,9 +30,9 @@ function holdfast(
     name,
     ours: true,
     reach,
-    async open(place): Promise<Subject> {
-      const engine = engineIn(place);
-      const counted = place.counting ? counting(engine) : null;
+    async open(context): Promise<Subject> {
+      const engine = engineIn(context);
+      const counted = context.counting ? counting(engine) : null;
       const locks = await connect(counted?.engine ?? engine, {
         defaults: { waitMs: WAIT_MS, ...options },
       });

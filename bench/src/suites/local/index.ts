@@ -29,7 +29,8 @@ export const suite: Suite = {
     againstLockfile(localWaiters.id, "32 local waiters: sqlite against proper-lockfile"),
     againstLockfile(processWaiters.id, "4 processes × 8: sqlite against proper-lockfile"),
     // With its own pauses, as its users wait. One who looks every few milliseconds sees a change as
-    // soon as anybody can, and keeps a core busy with it: the table shows both, the crowd the price.
+    // soon as anybody can, and keeps a core busy with it: the table shows both, the crowd the
+    // price.
     againstLockfile(
       handOver.id,
       "hand-over, p50: sqlite against proper-lockfile with its pauses",

@@ -1,6 +1,6 @@
 import fs, { closeSync, openSync } from "node:fs";
 import { lock } from "proper-lockfile";
-import type { Contender, Place, Subject } from "../../measuring/suite.js";
+import type { Contender, OpenContext, Subject } from "../../measuring/suite.js";
 
 const WAIT_MS = 60_000;
 
@@ -25,7 +25,7 @@ function lockfile(id: string, name: string, pauses: Pauses): Contender {
     name,
     ours: false,
     reach: "host",
-    async open({ folder, counting }: Place): Promise<Subject> {
+    async open({ folder, counting }: OpenContext): Promise<Subject> {
       const file = `${folder}/file`;
       closeSync(openSync(file, "a"));
       const counted = counting ? countingFs() : null;

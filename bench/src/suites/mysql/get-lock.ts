@@ -3,7 +3,7 @@ import type { Contender, Subject } from "../../measuring/suite.js";
 import { GaveUp } from "../gave-up.js";
 import { RESOURCE, WAIT_MS } from "../terms.js";
 
-/** Waits inside the statement. Whoever waits or holds has a session of the pool to itself. */
+/** Waits inside the statement. Each waiter and each holder occupies a session of the pool. */
 export const getLock: Contender = {
   id: "get-lock",
   name: "GET_LOCK by hand",
@@ -11,7 +11,7 @@ export const getLock: Contender = {
   reach: "host",
   sitsOut: { rows: "keeps no rows" },
   async open({ url }): Promise<Subject> {
-    // As it comes, with ten sessions: the eleventh waiter of a process waits for one of them.
+    // The default pool has ten sessions. The eleventh waiter of a process waits for one of them.
     const pool = mysql.createPool(url);
     return {
       async acquire(resource = RESOURCE) {

@@ -7,7 +7,7 @@ import { sequential } from "../../scenarios/sequential.js";
 import { must } from "../must.js";
 import { getLock } from "./get-lock.js";
 import { holdfast } from "./holdfast.js";
-import { startGround } from "./test-server.js";
+import { startTestServer } from "./test-server.js";
 
 /** One MariaDB on this machine, and what else its users could take. */
 export const suite: Suite = {
@@ -18,7 +18,7 @@ export const suite: Suite = {
   reference: getLock.id,
   rounds: 3,
   warmUpMs: 1_500,
-  startGround,
+  startTestServer,
   requirements: [
     must(rows, holdfast, "a cycle at 100,000 rows", { atLeast: 0.75, atMost: 1.25 }),
     must(sequential, holdfast, "statements a cycle", { column: "calls", atMost: 2.02 }),

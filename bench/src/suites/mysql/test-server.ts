@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { startMariadb } from "@holdfast/servers";
 import { init } from "holdfast/mysql";
 import mysql, { type RowDataPacket } from "mysql2/promise";
-import type { Ground } from "../../measuring/suite.js";
+import type { TestServer } from "../../measuring/suite.js";
 
 const PLANT = [
   `INSERT INTO holdfast_resources (name, last_token, used_us)
@@ -14,23 +14,23 @@ const PLANT = [
   "ANALYZE TABLE holdfast_grants, holdfast_resources",
 ];
 
-/** A MariaDB of its own, which leaves its log to be flushed later: the disk is not what is compared. */
-export async function startGround(): Promise<Ground> {
+/** Starts a MariaDB that flushes its log later, because the bench does not compare disks. */
+export async function startTestServer(): Promise<TestServer> {
   const server = await startMariadb();
   const stop = () => server.stop();
   try {
-    return await openGround(server.url, stop);
+    return await openTestServer(server.url, stop);
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-/** A database of its own on a server that is there, and a connection that only looks. */
-export async function openGround(
+/** Creates a database on a running server, with a connection that only reads. */
+export async function openTestServer(
   serverUrl: string,
   end = async (): Promise<void> => {},
-): Promise<Ground> {
+): Promise<TestServer> {
   const name = `bench_${randomBytes(6).toString("hex")}`;
   const founder = await mysql.createConnection(serverUrl);
   await founder.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4`);
@@ -47,7 +47,8 @@ export async function openGround(
     url,
     roundTrip: () => ask("SELECT 1"),
     async calls() {
-      // Of all clients: what runs inside a routine is not counted, what this connection asks is.
+      // Counts all clients, without statements inside routines. This connection's own are
+      // subtracted.
       const [row] = await ask("SHOW GLOBAL STATUS LIKE 'Questions'");
       return Number(row!.Value) - own;
     },

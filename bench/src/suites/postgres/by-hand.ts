@@ -3,12 +3,12 @@ import pg from "pg";
 import type { Contender, Subject } from "../../measuring/suite.js";
 import { RESOURCE } from "../terms.js";
 
-/** Of whoever keeps its locks elsewhere. */
+/** Why contenders without rows sit out. */
 export const NO_ROWS = "keeps no rows";
 const PAUSE_MS = 10;
 const KEY = "hashtextextended($1, 0)";
 
-/** Waits inside the statement. Whoever waits or holds has a session of the pool to itself. */
+/** Waits inside the statement. Each waiter and each holder occupies a session of the pool. */
 export const blocking = byHand(
   "blocking",
   "pg_advisory_lock by hand",
@@ -17,7 +17,7 @@ export const blocking = byHand(
   },
 );
 
-/** Looks again and again, for those who do not want a statement that takes long. */
+/** Polls, for users who do not want long statements. */
 export const polling = byHand(
   "polling",
   `pg_try_advisory_lock by hand, every ${PAUSE_MS} ms`,
@@ -41,7 +41,7 @@ function byHand(
     reach: "host",
     sitsOut: { rows: NO_ROWS },
     async open({ url }): Promise<Subject> {
-      // As it comes, with ten sessions: the eleventh waiter of a process waits for one of them.
+      // The default pool has ten sessions. The eleventh waiter of a process waits for one of them.
       const pool = new pg.Pool({ connectionString: url });
       return {
         async acquire(resource = RESOURCE) {

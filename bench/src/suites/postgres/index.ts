@@ -8,7 +8,7 @@ import { must } from "../must.js";
 import { advisoryLockPackage } from "./advisory-lock.js";
 import { blocking, polling } from "./by-hand.js";
 import { holdfastAdvisory, holdfastRows } from "./holdfast.js";
-import { startGround } from "./test-server.js";
+import { startTestServer } from "./test-server.js";
 
 /** One PostgreSQL on this machine, and what else its users could take. */
 export const suite: Suite = {
@@ -19,7 +19,7 @@ export const suite: Suite = {
   reference: blocking.id,
   rounds: 3,
   warmUpMs: 1_500,
-  startGround,
+  startTestServer,
   requirements: [
     must(rows, holdfastRows, "a cycle at 100,000 rows", { atLeast: 0.75, atMost: 1.25 }),
     must(sequential, holdfastRows, "statements a cycle", { column: "calls", atMost: 2.02 }),

@@ -4,7 +4,7 @@ import type { PostgresServer } from "@holdfast/servers";
 import type { Suite } from "../../measuring/suite.js";
 import { measuresAll, statementsOf } from "../../test/suite.fixture.js";
 import { suite } from "./index.js";
-import { openGround, startServer } from "./test-server.js";
+import { openTestServer, startServer } from "./test-server.js";
 
 let server: PostgresServer;
 before(async () => {
@@ -13,7 +13,7 @@ before(async () => {
 after(() => server.stop());
 
 // One server for all: starting it is what takes long.
-const here: Suite = { ...suite, startGround: () => openGround(server.url) };
+const here: Suite = { ...suite, startTestServer: () => openTestServer(server.url) };
 
 test("every scenario measures on a real server and finds the requirements' numbers", async () => {
   await measuresAll(here, ["holdfast", "blocking"]);

@@ -2,12 +2,12 @@ import { randomBytes } from "node:crypto";
 import { startPostgres } from "@holdfast/servers";
 import { init } from "holdfast/postgres";
 import pg from "pg";
-import type { Ground } from "../../measuring/suite.js";
+import type { TestServer } from "../../measuring/suite.js";
 
-/** One peer opens a session a waiter, and there are up to 500 of them. */
+/** One peer opens a session for each waiter, and there are up to 500 waiters. */
 const SETTINGS = ["shared_preload_libraries=pg_stat_statements", "max_connections=600"];
 
-/** Statements that clients sent: what runs inside a routine is not counted. */
+/** Counts statements that clients sent, without those inside routines. */
 const COUNT = `SELECT coalesce(sum(calls), 0)::int AS calls
   FROM pg_stat_statements JOIN pg_database ON dbid = pg_database.oid
   WHERE datname = current_database() AND query NOT LIKE '%pg_stat_statements%'`;
@@ -21,28 +21,28 @@ const PLANT = `
       FROM generate_series(1, $1) i;
   ANALYZE`;
 
-/** Without fsync: the disk is not what is compared. */
+/** Without fsync, because the bench does not compare disks. */
 export function startServer() {
   return startPostgres({ settings: SETTINGS });
 }
 
-/** A PostgreSQL of its own. */
-export async function startGround(): Promise<Ground> {
+/** Starts a PostgreSQL. */
+export async function startTestServer(): Promise<TestServer> {
   const server = await startServer();
   const stop = () => server.stop();
   try {
-    return await openGround(server.url, stop);
+    return await openTestServer(server.url, stop);
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-/** A database of its own on a server that is there, and a connection that only looks. */
-export async function openGround(
+/** Creates a database on a running server, with a connection that only reads. */
+export async function openTestServer(
   serverUrl: string,
   end = async (): Promise<void> => {},
-): Promise<Ground> {
+): Promise<TestServer> {
   const name = `bench_${randomBytes(6).toString("hex")}`;
   const founder = await connected(serverUrl);
   await founder.query(`CREATE DATABASE ${name}`);
@@ -65,7 +65,7 @@ export async function openGround(
 
 async function connected(connectionString: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString });
-  // A server that is gone makes the next query reject; the event says nothing more.
+  // When the server is gone, the next query rejects. The event adds nothing.
   client.on("error", () => {});
   await client.connect();
   return client;

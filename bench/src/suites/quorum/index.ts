@@ -2,9 +2,12 @@ import type { Suite } from "../../measuring/suite.js";
 import { processWaiters } from "../../scenarios/process-waiters.js";
 import { sequential } from "../../scenarios/sequential.js";
 import { five, oneDown, redlock, single } from "./contenders.js";
-import { startGround } from "./test-server.js";
+import { startTestServer } from "./test-server.js";
 
-/** Redis servers that are 2 ms away: a majority of five beside one alone, and beside Redlock as it is. */
+/**
+ * Redis servers that are 2 ms away: a majority of five beside one alone, and beside Redlock as it
+ * is.
+ */
 export const suite: Suite = {
   name: "quorum",
   module: import.meta.url,
@@ -14,7 +17,7 @@ export const suite: Suite = {
   references: { [processWaiters.id]: redlock.id },
   rounds: 3,
   warmUpMs: 1_500,
-  startGround,
+  startTestServer,
   requirements: [
     {
       title: "Acquire on five nodes, p50: at most 1.3 times that on one",

@@ -1,6 +1,8 @@
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 
-/** A relay on 127.0.0.1 that passes everything on later: what clients send takes so long to arrive. */
+/**
+ * A relay on 127.0.0.1 that passes everything on later: what clients send takes so long to arrive.
+ */
 export class SlowRelay implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();

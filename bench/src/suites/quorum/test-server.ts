@@ -1,7 +1,7 @@
 import { startRedis } from "@holdfast/servers";
 import { createQuorum } from "holdfast/quorum";
 import { Redis } from "ioredis";
-import type { Ground } from "../../measuring/suite.js";
+import type { TestServer } from "../../measuring/suite.js";
 import { DOWN_PREFIX, membersOf } from "./members.js";
 import { SlowRelay } from "./slow-relay.js";
 
@@ -9,10 +9,10 @@ const SERVERS = 6;
 const DELAY_MS = 2;
 
 /**
- * Five Redis servers that are 2 ms away each, and a sixth that has stopped: it takes the place of the
- * fifth in a second quorum on the same servers, under another prefix.
+ * Five Redis servers that are 2 ms away each, and a sixth that has stopped: it takes the place of
+ * the fifth in a second quorum on the same servers, under another prefix.
  */
-export async function startGround(): Promise<Ground> {
+export async function startTestServer(): Promise<TestServer> {
   const servers = await Promise.all(Array.from({ length: SERVERS }, () => startRedis()));
   const clients = servers.map(({ url }) => new Redis(url));
   for (const client of clients) client.on("error", () => {});

@@ -1,12 +1,12 @@
 import type { Redis } from "ioredis";
-import type { Place } from "../../measuring/suite.js";
+import type { OpenContext } from "../../measuring/suite.js";
 
-/** An ioredis as it comes, but for its auto-pipelining where many calls at once are to come. */
-export async function ioredisFor({ url, pipelining }: Place): Promise<Redis> {
+/** An ioredis with its defaults, and with auto-pipelining where many calls are made at once. */
+export async function ioredisFor({ url, pipelining }: OpenContext): Promise<Redis> {
   return openIoredis(url, pipelining);
 }
 
-// Both are loaded when needed: they take long, and a process has use for one.
+// Clients are loaded on demand: loading takes long, and a process needs only one of them.
 export async function openIoredis(url: string, enableAutoPipelining: boolean): Promise<Redis> {
   const { Redis } = await import("ioredis");
   const client = new Redis(url, { enableAutoPipelining, lazyConnect: true });
@@ -14,7 +14,7 @@ export async function openIoredis(url: string, enableAutoPipelining: boolean): P
   return client;
 }
 
-/** A node-redis as it comes. */
+/** A node-redis with its defaults. */
 export async function openNodeRedis(url: string) {
   const { createClient } = await import("redis");
   const client = createClient({ url });
@@ -22,9 +22,9 @@ export async function openNodeRedis(url: string) {
   return client;
 }
 
-/** Without its timeout a command, which takes most of its time. */
+/** Without the timeout of each command, which takes most of node-redis' time. */
 export async function openQuickNodeRedis(url: string) {
-  // Its types know no undefined here, its code does: that is how it is turned off.
+  // Undefined turns the timeout off. Its types do not allow undefined here, but its code does.
   const commandOptions = { timeout: undefined } as object;
   const { createClient } = await import("redis");
   const client = createClient({ url, commandOptions });

@@ -1,5 +1,5 @@
 import { type RedisClient, redisEngine } from "holdfast/redis";
-import type { Contender, Place } from "../../measuring/suite.js";
+import type { Contender, OpenContext } from "../../measuring/suite.js";
 import { holdfast } from "../holdfast.js";
 import { sitOut } from "../terms.js";
 import { openIoredis, openNodeRedis } from "./clients.js";
@@ -33,6 +33,7 @@ export const holdfastStrict: Contender = {
   sitsOut: sitOut(SHORT_OF_WAITERS, "nobody here has a neighbour to pass a lease to"),
 };
 
-function engineOn(open: (place: Place) => Promise<RedisClient>) {
-  return async (place: Place) => redisEngine({ client: await open(place), idleMs: place.idleMs });
+function engineOn(open: (context: OpenContext) => Promise<RedisClient>) {
+  return async (context: OpenContext) =>
+    redisEngine({ client: await open(context), idleMs: context.idleMs });
 }

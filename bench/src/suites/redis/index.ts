@@ -15,7 +15,7 @@ import { queue } from "./queue.js";
 import { rawAwake, rawIoredis, rawIoredisAuto, rawNodeRedis, rawToken } from "./raw.js";
 import { requirements } from "./requirements.js";
 import { CONTENDED } from "./terms.js";
-import { startGround } from "./test-server.js";
+import { startTestServer } from "./test-server.js";
 
 const ours = [holdfastIoredis, holdfastNodeRedis, holdfastParked, holdfastStrict];
 const raws = [rawIoredis, rawIoredisAuto, rawNodeRedis, rawToken, rawAwake];
@@ -37,6 +37,6 @@ export const suite: Suite = {
   },
   rounds: 3,
   warmUpMs: 4_000,
-  startGround,
+  startTestServer,
   requirements,
 };

@@ -25,9 +25,9 @@ function ioredisLockEvery(id: string, delay: number): Contender {
     reach: "host",
     traces: { sends: ["set", "evalsha", "eval"], key: (resource) => resource },
     sitsOut: PEER_SITS_OUT,
-    async open(place): Promise<Subject> {
-      const client = await ioredisFor(place);
-      const options = { timeout: place.ttlMs, delay, retries: Math.ceil(WAIT_MS / delay) };
+    async open(context): Promise<Subject> {
+      const client = await ioredisFor(context);
+      const options = { timeout: context.ttlMs, delay, retries: Math.ceil(WAIT_MS / delay) };
       const acquire = async (resource: string) => {
         try {
           return await createLock(client as never, options).acquire(resource);
@@ -44,7 +44,7 @@ function ioredisLockEvery(id: string, delay: number): Contender {
         async keep(resource) {
           const lock = await acquire(resource);
           return renewing(
-            place.ttlMs,
+            context.ttlMs,
             () => lock.extend(),
             () => lock.release(),
           );

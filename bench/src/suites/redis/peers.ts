@@ -6,8 +6,8 @@ import { simpleMutex } from "./simple-redis-mutex.js";
 import { verrou, verrouEvery10 } from "./verrou.js";
 
 /**
- * What people use. Where a library looks again and again, with the pauses of its defaults and, where
- * waiting matters, with shorter ones. All are told to be patient, as far as they can be told.
+ * What people use. Where a library looks again and again, with the pauses of its defaults and,
+ * where waiting matters, with shorter ones. All are told to be patient, as far as they can be told.
  */
 export const peers: readonly Contender[] = [
   ...[redlock, redlockEvery10, sesameRedlock, semaphore, semaphoreEvery1],

@@ -5,13 +5,13 @@ import { RESOURCE, sitOut } from "../terms.js";
 import { openIoredis } from "./clients.js";
 import { UNCONTENDED } from "./terms.js";
 
-// KEYS 1 lock 2 line   ARGV 1 id of the asker, "process/number"  2 ttl in ms
+// KEYS 1 lock 2 queue   ARGV 1 id of the asker, "process/number"  2 ttl in ms
 const ACQUIRE = `
 if redis.call("set", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then return 1 end
 redis.call("rpush", KEYS[2], ARGV[1])
 return 0`;
 
-// KEYS 1 lock 2 line   ARGV 1 id of the holder  2 ttl in ms
+// KEYS 1 lock 2 queue   ARGV 1 id of the holder  2 ttl in ms
 const RELEASE = `
 if redis.call("get", KEYS[1]) ~= ARGV[1] then return 0 end
 local next = redis.call("lpop", KEYS[2])
@@ -21,8 +21,8 @@ redis.call("publish", string.match(next, "^[^/]+"), next)
 return 1`;
 
 /**
- * The least that a line with pushed grants takes: one list, two scripts, one message. Nobody renews,
- * nothing heals: a waiter that dies, or a message that is lost, stops it. A mark to aim at, no lock.
+ * The least that a queue with pushed grants takes: one list, two scripts, one message. It does not
+ * renew and does not recover: a dead waiter or a lost message stops it. It is a target, not a lock.
  */
 export const queue: Contender = {
   id: "queue",
@@ -41,8 +41,8 @@ export const queue: Contender = {
     return {
       async acquire(resource = RESOURCE): Promise<Release> {
         const id = `${me}/${++last}`;
-        const keys = [resource, `${resource}:line`];
-        // Before asking: the grant may come before the answer that tells to wait for it.
+        const keys = [resource, `${resource}:queue`];
+        // Registered before the call: the grant may arrive before the answer that says to wait.
         const granted = new Promise<void>((resolve) => waiting.set(id, resolve));
         const free = await client.evalsha(acquireSha, 2, ...keys, id, ttlMs);
         if (free === 1) waiting.delete(id);
@@ -53,7 +53,7 @@ export const queue: Contender = {
   },
 };
 
-/** Whom to wake, by id. */
+/** Subscribes to grants. Returns the functions that wake waiters, by id. */
 async function hear(client: Redis, channel: string): Promise<Map<string, () => void>> {
   const waiting = new Map<string, () => void>();
   const subscriber = client.duplicate();

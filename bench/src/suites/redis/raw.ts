@@ -18,7 +18,7 @@ const SET_WITH_TOKEN = `
   redis.call("set", KEYS[2], token, "px", 60000)
   return token`;
 
-/** Two commands a cycle, and no more: what the client allows. */
+/** Two commands a cycle: the fastest that the client allows. */
 interface RawClient {
   load(script: string): Promise<string>;
   setIfAbsent(key: string, value: string, ttlMs: number): Promise<unknown>;
@@ -31,7 +31,10 @@ export const rawIoredisAuto = raw("raw-ioredis-auto", "raw ioredis, auto-pipelin
   ioredis(url, true),
 );
 
-/** What a script costs where two bare commands would do, and what is left to the library then. */
+/**
+ * Shows the cost of a script with a token instead of two bare commands. The rest is the library's
+ * cost.
+ */
 export const rawToken = raw(
   "raw-token",
   "raw ioredis, script with a token",
@@ -49,7 +52,7 @@ export const rawToken = raw(
   ["evalsha"],
 );
 
-/** By one who keeps the event loop turning until the answer has come, as our engine does. */
+/** Keeps the event loop turning until the answer arrives, as our engine does when it spins. */
 export const rawAwake = raw("raw-awake", "raw ioredis, awake", async (url) => {
   const { load, setIfAbsent, evalsha } = await ioredis(url, false);
   return {

@@ -21,15 +21,16 @@ function redisSemaphore(id: string, name: string, pauses: { retryInterval?: numb
     reach: "host",
     traces: { sends: ["set", "evalsha", "eval"], key: (resource) => `mutex:${resource}` },
     sitsOut: PEER_SITS_OUT,
-    async open(place): Promise<Subject> {
-      const client = await ioredisFor(place);
+    async open(context): Promise<Subject> {
+      const client = await ioredisFor(context);
       const options = {
-        ...{ lockTimeout: place.ttlMs, acquireTimeout: WAIT_MS, ...pauses },
-        // By default it throws where nobody can catch. What is lost, the server is asked about.
+        ...{ lockTimeout: context.ttlMs, acquireTimeout: WAIT_MS, ...pauses },
+        // By default it throws where nobody can catch it. The bench asks the server about lost
+        // locks instead.
         onLockLost: () => {},
       };
       return {
-        // It renews by itself.
+        // redis-semaphore renews by itself.
         async acquire(resource = RESOURCE) {
           const mutex = new Mutex(client, resource, options);
           try {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Redis } from "ioredis";
-import { resourceName } from "../../measuring/holdings.js";
 import { pause } from "../../measuring/instant.js";
 import { Stage } from "../../measuring/stage.js";
+import { resourceName } from "../../measuring/worker/holdings.js";
 import { BLINK, checkScenarios, inTurns } from "../../test/suite.fixture.js";
 import { RESOURCE } from "../terms.js";
 import { suite } from "./index.js";
@@ -21,7 +21,7 @@ test("every contender holds the key and sends the commands that it says", async 
     await using stage = await Stage.open(suite, contender, BLINK);
     const [worker] = await stage.workers(1, { ttlMs: TTL_MS });
     const held = (resource: string) => stage.content.held(contender.traces!, [resource]);
-    const seen = await watch(stage.ground.url, async () => {
+    const seen = await watch(stage.requiredServer.url, async () => {
       await worker!.call("acquire");
       assert.equal(await held(RESOURCE), 1, key(RESOURCE));
       await worker!.call("release");
@@ -39,7 +39,7 @@ test("every contender holds the key and sends the commands that it says", async 
   });
 });
 
-/** All commands that ran meanwhile, but for this test's own and those that open a connection. */
+/** The commands that ran during the work, without this test's own and those that open a connection. */
 async function watch(url: string, work: () => Promise<void>) {
   const client = new Redis(url);
   const monitor = await client.monitor();

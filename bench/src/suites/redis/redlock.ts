@@ -40,18 +40,18 @@ function edition(
     reach: "host",
     traces: { sends: ["evalsha", "eval"], key: (resource) => resource },
     sitsOut: PEER_SITS_OUT,
-    async open(place): Promise<Subject> {
-      const locks = make(await ioredisFor(place));
+    async open(context): Promise<Subject> {
+      const locks = make(await ioredisFor(context));
       // For ever. Only when acquiring: a release that retries for ever would never end.
       const settings = { retryCount: -1, ...pauses };
       return {
         async acquire(resource = RESOURCE) {
-          const lock = await locks.acquire([resource], place.ttlMs, settings);
+          const lock = await locks.acquire([resource], context.ttlMs, settings);
           return () => lock.release();
         },
         keep: (resource) =>
           new Promise((resolve, reject) => {
-            const used = locks.using([resource], place.ttlMs, () => {
+            const used = locks.using([resource], context.ttlMs, () => {
               return new Promise((done) => {
                 resolve(() => {
                   done();

@@ -4,7 +4,7 @@ import { RENEW_AT } from "./terms.js";
 /** The timer that a user writes where a library can renew but does not do so by itself. */
 export function renewing(ttlMs: number, renew: () => Promise<unknown>, release: Release): Release {
   const stop = () => clearInterval(timer);
-  // What could not be renewed is lost, and the server is asked about that.
+  // A failed renewal loses the lock. The bench asks the server about lost locks.
   const timer = setInterval(() => void renew().catch(stop), ttlMs * RENEW_AT);
   return () => {
     stop();

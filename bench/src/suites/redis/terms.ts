@@ -1,6 +1,9 @@
 import { sitOut } from "../terms.js";
 
-/** Where a library leaves it to its user to renew, at this part of the ttl: what redis-semaphore does. */
+/**
+ * Where a library leaves it to its user to renew, at this part of the ttl: what redis-semaphore
+ * does.
+ */
 export const RENEW_AT = 0.8;
 
 /** Scenarios in which nobody waits for anybody. */

@@ -1,14 +1,14 @@
 import { startRedis } from "@holdfast/servers";
 import { Redis } from "ioredis";
-import type { Ground, Traces } from "../../measuring/suite.js";
+import type { TestServer, Traces } from "../../measuring/suite.js";
 
 const KEYS_A_CALL = 1_000;
 
-/** A Redis of its own, and a connection that only looks. */
-export async function startGround(): Promise<Ground> {
+/** Starts a Redis, with a connection that only reads. */
+export async function startTestServer(): Promise<TestServer> {
   const server = await startRedis();
   const client = new Redis(server.url);
-  // A server that is gone makes the next call reject; the event says nothing more.
+  // When the server is gone, the next call rejects. The event adds nothing.
   client.on("error", () => {});
   const number = async (section: string, field: string): Promise<number> => {
     const found = new RegExp(`^${field}:(\\d+)`, "m").exec(await client.info(section));

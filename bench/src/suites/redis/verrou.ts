@@ -23,13 +23,13 @@ function verrouWith(id: string, name: string, retry: { delay?: number }): Conten
     reach: "host",
     traces: { sends: ["set", "eval"], key: (resource) => resource },
     sitsOut: PEER_SITS_OUT,
-    async open(place): Promise<Subject> {
-      const connection = await ioredisFor(place);
+    async open(context): Promise<Subject> {
+      const connection = await ioredisFor(context);
       const locks = new LockFactory(redisStore({ connection: connection as never }).factory(), {
         retry,
       });
       const acquire = async (resource: string) => {
-        const lock = locks.createLock(resource, place.ttlMs);
+        const lock = locks.createLock(resource, context.ttlMs);
         if (!(await lock.acquire())) throw new GaveUp();
         return lock;
       };
@@ -41,7 +41,7 @@ function verrouWith(id: string, name: string, retry: { delay?: number }): Conten
         async keep(resource) {
           const lock = await acquire(resource);
           return renewing(
-            place.ttlMs,
+            context.ttlMs,
             () => lock.extend(),
             () => lock.release(),
           );

@@ -8,7 +8,9 @@ const ANY_VERSION = -1;
 // Longer than any measurement, so that nothing has to be sent to keep it.
 const SESSION_MS = 600_000;
 
-/** Requests and their answers, in order, and nothing else: what the wire allows. Never reconnects. */
+/**
+ * Requests and their answers, in order, and nothing else: what the wire allows. Never reconnects.
+ */
 export class BareClient {
   readonly #socket: Socket;
   readonly #waiting: { resolve(answer: Buffer): void; reject(error: Error): void }[] = [];

@@ -6,7 +6,7 @@ import { sequential } from "../../scenarios/sequential.js";
 import { ours, strict } from "./holdfast.js";
 import { curator, peers } from "./peers.js";
 import { raw } from "./raw.js";
-import { startGround } from "./test-server.js";
+import { startTestServer } from "./test-server.js";
 
 /** One ZooKeeper on this machine, and the locks that its users have in Python and in Java. */
 export const suite: Suite = {
@@ -18,7 +18,7 @@ export const suite: Suite = {
   references: { [sequential.id]: raw.id, [renewal.id]: ours.id },
   rounds: 3,
   warmUpMs: 1_500,
-  startGround,
+  startTestServer,
   requirements: [
     ...peers.flatMap(({ id, name }) => [
       {

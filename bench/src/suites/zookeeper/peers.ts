@@ -3,7 +3,7 @@ import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { CURATOR_JARS, ensure } from "@holdfast/servers";
-import type { Contender, Place } from "../../measuring/suite.js";
+import type { Contender, OpenContext } from "../../measuring/suite.js";
 import { openForeign } from "../foreign.js";
 import { RESOURCE } from "../terms.js";
 
@@ -30,7 +30,7 @@ function peer(id: string, name: string, command: () => string[]): Contender {
     reach: "host",
     traces: { sends: ["packets"], key: (resource) => `/${resource}` },
     sitsOut: { renewal: "has nothing to renew but its session, however many locks there are" },
-    async open({ url, ttlMs }: Place) {
+    async open({ url, ttlMs }: OpenContext) {
       const [file, ...args] = command();
       return openForeign(file!, [...args, url, PATH, String(ttlMs / 1e3)]);
     },

@@ -1,34 +1,34 @@
 import { startZooKeeper } from "@holdfast/servers";
-import type { Ground, Traces } from "../../measuring/suite.js";
+import type { TestServer, Traces } from "../../measuring/suite.js";
 import { BareClient } from "./bare-client.js";
 
 const PROBE = "/probe";
 const AT_ONCE = 500;
-/** What the tests' server is started with is for sessions that end soon; this is as it comes. */
+/** ZooKeeper's default. The tests use a shorter tick, for sessions that end soon. */
 const TICK_MS = 2_000;
 
-/** A ZooKeeper of its own, and a session that only looks and, for a measure, writes. */
-export async function startGround(): Promise<Ground> {
+/** Starts a ZooKeeper, with a session that reads and, to measure a round trip, writes. */
+export async function startTestServer(): Promise<TestServer> {
   const server = await startZooKeeper({ tickMs: TICK_MS });
   const client = await BareClient.open(server.hosts);
   await client.create(PROBE);
-  const inLine = ({ key }: Traces, resource: string) => client.children(key(resource));
+  const inQueue = ({ key }: Traces, resource: string) => client.children(key(resource));
   return {
     url: server.hosts,
     roundTrip: () => client.setData(PROBE, "x"),
-    // It counts packets, whoever sent them and whatever they ask for.
+    // ZooKeeper counts packets of all clients and of all kinds.
     calls: () => server.metric("zk_packets_received"),
     content: {
       async held(traces: Traces, resources: readonly string[]) {
         let held = 0;
         for (let from = 0; from < resources.length; from += AT_ONCE) {
           const some = resources.slice(from, from + AT_ONCE);
-          const lines = await Promise.all(some.map((resource) => inLine(traces, resource)));
-          held += lines.filter((standing) => standing > 0).length;
+          const queues = await Promise.all(some.map((resource) => inQueue(traces, resource)));
+          held += queues.filter((length) => length > 0).length;
         }
         return held;
       },
-      inLine,
+      inQueue,
       keys: () => server.metric("zk_znode_count"),
       bytes: () => server.metric("zk_approximate_data_size"),
     },

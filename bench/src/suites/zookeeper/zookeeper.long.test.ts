@@ -1,9 +1,9 @@
 import { test } from "node:test";
-import { checkLines, checkScenarios } from "../../test/suite.fixture.js";
+import { checkQueues, checkScenarios } from "../../test/suite.fixture.js";
 import { suite } from "./index.js";
 
 test("every scenario measures on a real server, kazoo beside us", () =>
   checkScenarios(suite, "holdfast", ["kazoo"]));
 
-test("everybody who waits stands in the line that it says, on one clock with us", () =>
-  checkLines(suite));
+test("every contender's waiters are in the queue that it names, on our clock", () =>
+  checkQueues(suite));

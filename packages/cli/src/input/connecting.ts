@@ -1,47 +1,47 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { channels, connect, EngineError, type Events, type Locks } from "holdfast";
 
-// However short the wait: a machine that is busy needs a moment to connect at all.
+// The least, even for a shorter --wait: a busy machine needs a moment to connect at all.
 const SHORTEST_MS = 1_000;
 const [SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS] = [50, 2_000];
-// A timer that is set for longer fires at once, and no try takes so long.
+// Node fires a longer timer at once. No attempt takes this long.
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-export interface Patience {
+export interface ConnectLimits {
   readonly waitMs: number;
-  /** Hears why there is no connection yet, whenever that changes. */
-  readonly onTrouble: (why: string) => void;
-  /** Ends the waiting; then there are no locks. */
+  /** Called with the reason why there is no connection yet, each time the reason changes. */
+  readonly onFailure: (why: string) => void;
+  /** Ends the waiting; the result is then null. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Connects, for as long as somebody waits. The library gives up after some seconds, at the latest, and on most
- * engines as soon as a connection is refused; but a server that is not there may be on its way, and
- * whoever waits for a lock for ever waits for its server, too.
+ * Tries to connect until --wait is over. The library itself gives up after a few seconds, and on
+ * most engines as soon as a connection is refused. But the server may be starting, and a caller who
+ * waits for a lock without a limit also waits for its server.
  */
 export async function connectPatiently(
   url: string,
   options: NonNullable<Parameters<typeof connect>[1]>,
-  { waitMs, onTrouble, signal }: Patience,
+  { waitMs, onFailure, signal }: ConnectLimits,
 ): Promise<Locks | null> {
   const limitMs = Math.max(waitMs, SHORTEST_MS);
   const startedAt = performance.now();
   const leftMs = () => limitMs - (performance.now() - startedAt);
-  using heard = new LastTrouble();
+  using heard = new LastFailure();
   let [told, pauseMs] = ["", SHORTEST_PAUSE_MS];
   for (;;) {
     const connecting = connect(url, options);
-    // Whatever comes of it after the race ends with this process.
+    // After the race nobody reads this promise, so its rejection must not end the process.
     connecting.catch(() => {});
     try {
       return await before(connecting, leftMs(), signal, () => notInTime(url, limitMs, heard.last));
     } catch (error) {
-      // Half of what is left: the other half is for the try.
+      // Half of the time that is left. The other half is for the next attempt.
       pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS, leftMs() / 2);
       const isLast = waitMs === 0 || pauseMs < SHORTEST_PAUSE_MS;
       if (!(error instanceof EngineError) || !mayComeYet(error) || isLast) throw error;
-      if (error.message !== told) onTrouble(error.message);
+      if (error.message !== told) onFailure(error.message);
       told = error.message;
     }
     await sleep(pauseMs, undefined, { signal }).catch(() => {});
@@ -49,7 +49,7 @@ export async function connectPatiently(
   }
 }
 
-/** Time makes no table, no right and no password. */
+/** Waiting helps against a missing server, but not against a missing table, right or password. */
 function mayComeYet({ retryable, reason }: EngineError): boolean {
   return retryable && reason !== "not-prepared";
 }
@@ -90,20 +90,20 @@ function notInTime(url: string, limitMs: number, cause: Error | null): EngineErr
   });
 }
 
-/** A host with several addresses is refused by each of them; what they said is in the code alone. */
+/** When each of a host's addresses refuses, Node's error has a code and an empty message. */
 function said({ message, code }: Error & { readonly code?: unknown }): string {
   return message !== "" ? message : typeof code === "string" ? code : "it does not answer";
 }
 
-/** Scheme and hosts: everything else may be secret. */
+/** Scheme and hosts only: every other part of a URL may be secret. */
 function placeOf(url: string): string {
   const [, scheme = "the engine", hosts = ""] =
     /^([\w+-]+):(?:\/\/(?:[^/?#]*@)?([^/?#@]*))?/.exec(url) ?? [];
   return hosts === "" ? scheme : `${scheme}://${hosts}`;
 }
 
-/** What kept a client from connecting while it goes on trying: it tells nobody but who listens. */
-class LastTrouble {
+/** The last error of a client that keeps trying to connect. Clients report it by an event only. */
+class LastFailure {
   last: Error | null = null;
   readonly #listen = (message: unknown) => {
     const { during, error } = message as Events["failed"];

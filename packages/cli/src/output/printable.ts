@@ -2,8 +2,8 @@
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
- * Text of others, such as the label of a holder, as it may be shown on a terminal: whoever can take a
- * lock could otherwise move the cursor there, or make up lines of ours.
+ * Makes foreign text, such as the label of a holder, safe for a terminal. Otherwise any user of the
+ * lock could move the cursor of this terminal, or write lines that look like ours.
  */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, (character) =>
@@ -11,12 +11,12 @@ export function printable(text: string): string {
   );
 }
 
-/** As the library spells it in its messages, and as JSON does. */
+/** The same spelling as in the library's messages and in JSON. */
 function escapeOf(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-/** One line of JSON. A terminal obeys some characters that JSON does not escape. */
+/** One line of JSON. Some characters that a terminal acts on are not escaped by JSON itself. */
 export function jsonLine(value: unknown): string {
   const text = JSON.stringify(value).replace(UNPRINTABLE, escapeOf);
   return `${text}\n`;

@@ -1,11 +1,11 @@
 const MASK = "***";
 
 /**
- * A message without the password of the URL, wherever in it the password turns up. The library
- * keeps them out of its own messages; this is for what clients of backends put into theirs.
+ * Removes the URL's secrets from a message, wherever they are in it. The library keeps secrets out
+ * of its own messages, but the clients of backends may put them into theirs.
  */
-export function withoutSecrets(message: string, url: string): string {
-  // A URL whose "://" is misspelt has a password all the same.
+export function redact(message: string, url: string): string {
+  // A URL with a misspelt "://" may still contain a password.
   const authority = /^(?!sqlite:)(?:[^:/@]+:?\/+)?(.*)@/s.exec(url)?.[1] ?? "";
   const parameters = /[?&](?:password|secret|token)=([^&#]+)/gi;
   const secrets = [

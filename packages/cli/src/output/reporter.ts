@@ -2,15 +2,15 @@ import type { HolderView, Lease, LeaseLostError, ResourceView } from "holdfast";
 import type { Failure } from "./failure.js";
 import { jsonLine } from "./printable.js";
 
-/** Says on stderr what happens around the command. Its stdout is never touched. */
-export interface Narrator {
+/** Tells on stderr what happens around the command. Stdout belongs to the command alone. */
+export interface Reporter {
   waiting(view: ResourceView, waitedMs: number): void;
   acquired(lease: Lease, waitedMs: number): void;
   lost(error: LeaseLostError, killInMs: number): void;
   released(end: Released): void;
-  /** What goes on, and probably not as meant. */
+  /** Something works, but probably not as the user meant it. */
   warned(message: string): void;
-  /** Something that ends us (then it has an exit code), or that is worth a word. */
+  /** A failure. One with an exit code ends the run. */
   failed(failure: Partial<Failure> & Pick<Failure, "message" | "code">): void;
 }
 
@@ -21,14 +21,17 @@ export interface Released {
   readonly exitCode: number;
 }
 
-/** One JSON object a line; tokens are decimal strings, since JSON's numbers end at 53 bits. */
-export class JsonNarrator implements Narrator {
+/**
+ * One JSON object a line. Tokens are decimal strings, because JSON's numbers are exact to 53 bits
+ * only.
+ */
+export class JsonReporter implements Reporter {
   #lastHolders = "";
 
   waiting(view: ResourceView, waitedMs: number): void {
     const holders = view.holders.map(plain);
     const identity = view.holders.map(({ token }) => token).join();
-    // A reader of events wants to know what changed, not that another second went by.
+    // Events report changes. That one more second went by is not a change.
     if (identity === this.#lastHolders) return;
     this.#lastHolders = identity;
     const { resource, closedMs } = view;

@@ -1,12 +1,12 @@
 import type { Lease, LeaseLostError, ResourceView } from "holdfast";
 import { showDuration } from "../input/duration.js";
 import { printable } from "./printable.js";
-import type { Narrator, Released } from "./reporter.js";
+import type { Released, Reporter } from "./reporter.js";
 
 const ERASE_LINE = "\r\x1b[2K";
 
-/** Sentences for people: one line that is updated on a terminal, a line per change elsewhere. */
-export class TextNarrator implements Narrator {
+/** Sentences for people. On a terminal one line is updated; elsewhere each change is a new line. */
+export class TextReporter implements Reporter {
   readonly #label: string;
   readonly #quiet: boolean;
   readonly #live = process.stderr.isTTY === true;
@@ -15,7 +15,7 @@ export class TextNarrator implements Narrator {
   #lossTold = false;
   #lineOpen = false;
 
-  /** The label finds our own place in the line. */
+  /** The label is how we find our own place in the queue. */
   constructor(label: string, quiet: boolean) {
     this.#label = label;
     this.#quiet = quiet;
@@ -27,7 +27,7 @@ export class TextNarrator implements Narrator {
     if (!this.#live) {
       if (what !== this.#lastWait) this.#say(what);
     } else {
-      // A line that wraps cannot be erased by the next one.
+      // Only one row can be erased, so the line must not wrap.
       const line = `holdfast: ${what}, ${showDuration(waitedMs)} so far`;
       const columns = (process.stderr.columns ?? 80) - 1;
       const cut = line.length > columns ? `${line.slice(0, columns - 1)}…` : line;
@@ -38,7 +38,7 @@ export class TextNarrator implements Narrator {
   }
 
   acquired(lease: Lease, waitedMs: number): void {
-    // Without a wait there is nothing that a reader would want to know.
+    // Without a wait, a reader learns nothing from this.
     if (this.#lastWait === "") return;
     const token = `token ${lease.token}`;
     const got = `got "${printable(lease.resource)}" after ${showDuration(waitedMs)} (${token})`;
@@ -47,7 +47,7 @@ export class TextNarrator implements Narrator {
 
   lost(error: LeaseLostError, killInMs: number): void {
     this.#lossTold = true;
-    // What is gone at the backend may be somebody else's already.
+    // Where the grant is gone at the backend, another holder may have the lock already.
     const next =
       killInMs > 0 ? `SIGTERM, and SIGKILL in ${showDuration(killInMs)}` : "SIGKILL at once";
     this.#tell(31, `${printable(error.message)}; the command gets ${next}`);
@@ -66,7 +66,7 @@ export class TextNarrator implements Narrator {
     this.#tell(31, message);
   }
 
-  /** Clears the waiting line, for whoever writes to the terminal next. */
+  /** Erases the line about waiting before something else is written to the terminal. */
   #close(): void {
     if (this.#lineOpen) process.stderr.write(ERASE_LINE);
     this.#lineOpen = false;
@@ -77,7 +77,7 @@ export class TextNarrator implements Narrator {
     process.stderr.write(`holdfast: ${text}\n`);
   }
 
-  /** Quiet is about chatter; what went wrong is told in any case. */
+  /** Failures are shown with --quiet too. */
   #tell(colour: number, text: string): void {
     this.#say(this.#paint(colour, text));
   }
@@ -95,11 +95,11 @@ function whom({ resource, holders, waiters, closedMs }: ResourceView, label: str
       : closedMs > 0
         ? `closed by its lock-delay for ${showDuration(closedMs)} more`
         : "nobody holds it";
-  // A label chosen by hand may stand in the line more than once; then our place is not known.
+  // A label chosen by hand may be in the queue more than once. Then our place is not known.
   const own = waiters.filter((waiter) => waiter.label === label);
   const before = own.length === 1 ? own[0]!.position : 0;
-  const line = before > 0 ? `, ${before} in line before us` : "";
-  return who + line + (startedByHolder(resource, holders) ? OWN_PARENT : "");
+  const place = before > 0 ? `, ${before} before us in the queue` : "";
+  return who + place + (startedByHolder(resource, holders) ? OWN_PARENT : "");
 }
 
 const OWN_PARENT = "; that run started this one, so each waits for the other";

@@ -1,25 +1,25 @@
 import type { Locks } from "holdfast";
-import type { Narrator } from "./reporter.js";
+import type { Reporter } from "./reporter.js";
 
-// Shorter waits are nobody's concern, and telling of them would flicker.
+// A shorter wait is not worth a line, which would only flicker.
 const FIRST_LOOK_MS = 500;
 const LOOK_EVERY_MS = 1_000;
 
-/** Tells for whom we wait, until stopped. */
+/** Reports for whom we wait, until the returned function is called. */
 export function watchHolders(
   locks: Locks,
   resource: string,
   startedAt: number,
-  narrator: Narrator,
+  reporter: Reporter,
 ): () => void {
   let stopped = false;
   let timer = setTimeout(look, FIRST_LOOK_MS);
   async function look(): Promise<void> {
     try {
       const view = await locks.inspect(resource);
-      if (!stopped) narrator.waiting(view, performance.now() - startedAt);
+      if (!stopped) reporter.waiting(view, performance.now() - startedAt);
     } catch {
-      // Whether the engine answers is for the acquire to say; this is only for people.
+      // The acquire reports a failing engine. This view is for people only.
     }
     if (!stopped) timer = setTimeout(look, LOOK_EVERY_MS);
   }

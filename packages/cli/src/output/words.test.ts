@@ -6,7 +6,7 @@ import { explain } from "../exit-codes.js";
 import { orMeant } from "../input/did-you-mean.js";
 import { parseDuration, showDuration } from "../input/duration.js";
 import { jsonLine, printable } from "./printable.js";
-import { withoutSecrets } from "./redact.js";
+import { redact } from "./redact.js";
 
 test("durations are a whole number and a unit, and nothing else", () => {
   const read = (text: string) => parseDuration("--ttl", text);
@@ -35,11 +35,11 @@ test("near words are suggested, far ones are not", () => {
 
 test("secrets of a URL are masked wherever they turn up, encoded or not", () => {
   const url = "redis://me:p%40ss@h:1/0?secret=hush";
-  assert.equal(withoutSecrets("p%40ss p@ss hush me", url), "*** *** *** me");
-  assert.equal(withoutSecrets("fine", "sqlite:locks.db"), "fine");
-  assert.equal(withoutSecrets("a@b is a path", "sqlite:/a@b"), "a@b is a path");
+  assert.equal(redact("p%40ss p@ss hush me", url), "*** *** *** me");
+  assert.equal(redact("fine", "sqlite:locks.db"), "fine");
+  assert.equal(redact("a@b is a path", "sqlite:/a@b"), "a@b is a path");
   for (const wrong of ["postgres//u:s3cret@h/db", "redis/:s3cret@h", ":s3cret@h", "s3cret@h"]) {
-    assert.doesNotMatch(withoutSecrets(`got "${wrong}"`, wrong), /s3cret/);
+    assert.doesNotMatch(redact(`got "${wrong}"`, wrong), /s3cret/);
   }
 });
 
@@ -67,10 +67,10 @@ test("text of others reaches nobody's terminal raw", () => {
 
 test("a label that would write to the terminal is escaped in the line that says for whom we wait", () => {
   const script = `
-    import { TextNarrator } from ${JSON.stringify(import.meta.resolve("./text-reporter.js"))};
+    import { TextReporter } from ${JSON.stringify(import.meta.resolve("./text-reporter.js"))};
     const holder = { label: ${JSON.stringify(HOSTILE)}, token: 1n };
     const view = { resource: "a", holders: [holder], waiters: [], closedMs: 0 };
-    new TextNarrator("me", false).waiting(view, 1_000);
+    new TextReporter("me", false).waiting(view, 1_000);
   `;
   const { stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
     encoding: "utf8",

@@ -8,12 +8,12 @@ import { family, isAlive, type Member, marked, signalMember } from "./process-tr
 
 export interface Ending {
   readonly exitCode: number;
-  /** Why the command could not be started, where it could not. */
+  /** Why the command could not be started; undefined if it was. */
   readonly failure?: string;
 }
 
 const LOOK_EVERY_MS = 20;
-// A process that forks while it is being killed may escape one sweep, not ten.
+// A process that forks while we kill it may escape one sweep, but hardly ten.
 const SWEEPS = 10;
 
 /** The command under the lock. */
@@ -28,7 +28,7 @@ export class Child {
       HOLDFAST_LOCK: lease.resource,
       HOLDFAST_TOKEN: String(lease.token),
       HOLDFAST_SEQUENCER: lease.sequencer,
-      // A run inside a run belongs to both.
+      // A run inside another run carries the marks of both.
       HOLDFAST_RUN: [process.env.HOLDFAST_RUN ?? "", this.#mark].join(" ").trim(),
     };
     try {
@@ -41,7 +41,7 @@ export class Child {
         );
       });
     } catch (error) {
-      // Most failures arrive as an event, a few (such as arguments that are too long) at once.
+      // Most failures to start arrive as an event. A few, such as too long arguments, are thrown.
       this.#process = null;
       this.ended = Promise.resolve(notStarted(command, error as Error));
     }
@@ -52,15 +52,15 @@ export class Child {
   }
 
   /**
-   * SIGTERM to the command and everything that it started, then SIGKILL to all that are left after
-   * killInMs: a shell that dies must not leave the program behind that it was running.
+   * Sends SIGTERM to the command and everything that it started, and SIGKILL after killInMs to
+   * those that are left. When a shell dies, the program that it was running must not survive.
    */
   async stop(killInMs: number): Promise<void> {
     const deadline = performance.now() + killInMs;
     let members = this.#offspring();
     if (killInMs > 0) {
       this.#signal(members, "SIGTERM");
-      // A stopped process acts on SIGTERM only once it goes on.
+      // A stopped process handles SIGTERM only after SIGCONT.
       this.#signal(members, "SIGCONT");
       while (performance.now() < deadline && this.#anyAlive(members)) await sleep(LOOK_EVERY_MS);
     }

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** A process, told from a later one with the same number by its start. */
+/** A process. Its start time distinguishes it from a later process with the same pid. */
 export interface Member {
   readonly pid: number;
   readonly startedAt: string;
@@ -11,7 +11,7 @@ interface Stat extends Member {
   readonly dead: boolean;
 }
 
-/** A process and everything it started that is still its offspring. Needs /proc: else only itself. */
+/** A process and its descendants. Needs /proc; without it the list is empty. */
 export function family(pid: number): Member[] {
   const all = readAll();
   const members = new Map<number, Member>();
@@ -26,8 +26,8 @@ export function family(pid: number): Member[] {
 }
 
 /**
- * Everybody with this text in the environment that it was started with, and their offspring. So those
- * are found whose parents have ended, which belong to no family any more.
+ * Every process that was started with this text in its environment, and its descendants. This also
+ * finds orphans: their parents have ended, so family() cannot reach them.
  */
 export function marked(mark: string): Member[] {
   return readAll()
@@ -45,7 +45,7 @@ export function signalMember(member: Member, signal: NodeJS.Signals): void {
   try {
     process.kill(member.pid, signal);
   } catch {
-    // It ended between the look and the signal, or became another user's, whom we cannot stop.
+    // The process ended before the signal, or now runs as a user whom we may not signal.
   }
 }
 
@@ -58,7 +58,7 @@ function readAll(): Stat[] {
   }
 }
 
-/** Empty for processes of other users, and for those that have ended. */
+/** Empty for a process of another user and for one that has ended. */
 function environmentOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/environ`, "latin1");
@@ -70,7 +70,7 @@ function environmentOf(pid: number): string {
 function read(pid: string): Stat | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The name may contain spaces and parentheses; the fields after its last one do not.
+    // The name may contain spaces and parentheses. The fields after the last ")" do not.
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
     const [state = "", parent = ""] = fields;
     const dead = state === "Z" || state === "X";

@@ -2,9 +2,9 @@ export const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const;
 
 export type ForwardedSignal = (typeof FORWARDED)[number];
 
-/** Takes signals from the first moment on, for whoever is in charge at the time. */
+/** Handles signals from the start and passes them to the current `receive`. */
 export class Signals implements Disposable {
-  /** Replaced when the command starts: before that, a signal ends the wait. */
+  /** Before the command starts, a signal ends the wait. Then the run replaces this function. */
   receive: (signal: ForwardedSignal) => void;
   readonly #listener = (signal: NodeJS.Signals) => this.receive(signal as ForwardedSignal);
 

@@ -1,4 +1,4 @@
-// The command line as a user has it: a process of its own, in a process group of its own.
+// Runs the command line as a user does: in its own process and its own process group.
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -109,7 +109,7 @@ export async function until(
 ): Promise<void> {
   const deadline = performance.now() + PATIENCE_MS;
   while (!(await condition())) {
-    assert.ok(performance.now() < deadline, `waited in vain for ${what()}`);
+    assert.ok(performance.now() < deadline, `timed out waiting for ${what()}`);
     await sleep(10);
   }
 }

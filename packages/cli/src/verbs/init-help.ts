@@ -4,17 +4,17 @@ Usage
   holdfast init [URL] [--wait] [--json]
 
 Options
-  --url URL          the engine, as well  [HOLDFAST_URL, else sqlite:]
-  --wait             on redlock: until no server is in quarantine any more
+  --url URL          the engine; the same as URL  [HOLDFAST_URL, else sqlite:]
+  --wait             on redlock: wait until no server is in quarantine
   --json             the outcome on stdout as one JSON object, a failure on stderr
   -h, --help
 
-On PostgreSQL and MySQL it creates tables and routines, or brings older ones up to date; it needs a
-user that may do so, the locks themselves do not. On redlock: it certifies new servers, which would
-else wait for a while before they count; with --wait it also sits out the quarantine of servers that were
-restarted, which short-lived clients alone never do. Other engines need nothing, and are not asked.
-On PostgreSQL and MySQL it also says whether there was anything to make, whether the user of the URL
-may use the locks, and which GRANT is missing if not. Doing it again is harmless.
+On PostgreSQL and MySQL, init creates tables and routines, or updates older ones. Its user must be
+allowed to do that; users of the locks need not be. It also says whether it changed anything,
+whether the user of the URL may use the locks, and which GRANT is missing if not. On redlock, init
+certifies new servers, which otherwise count only after a while. With --wait it also sits out the
+quarantine of restarted servers; short-lived clients alone never do. Other engines need nothing,
+and init does not connect to them. Running init again is harmless.
 
 Exit codes
   64 usage   69 refused or unreachable, or a GRANT is missing   78 no such engine, or its client is not installed

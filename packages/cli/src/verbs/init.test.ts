@@ -8,7 +8,7 @@ import { finish, holdfast } from "../test/holdfast.fixture.js";
 const STARTS = { postgres: startPostgres, mysql: startMariadb };
 
 for (const [name, start] of Object.entries(STARTS)) {
-  test(`${name}: without tables run says what to do, init does it, and again, and run works`, async (t) => {
+  test(`${name}: run without tables names init, init may run twice, and then run works`, async (t) => {
     await using server = await start();
     const { url } = server;
     const early = holdfast(t, ["run", "a", "--url", url, "--", "echo", "no"]);
@@ -32,7 +32,7 @@ for (const [name, start] of Object.entries(STARTS)) {
   });
 }
 
-test("postgres: init by a user without rights to the locks says which are missing", async (t) => {
+test("postgres: init by a user without rights names the missing grants", async (t) => {
   await using server = await startPostgres();
   const asAdmin = async (statement: string) => {
     const admin = new pg.Client(server.url);
@@ -60,7 +60,7 @@ test("postgres: init by a user without rights to the locks says which are missin
   assert.equal(run.stdout, "yes\n", run.stderr);
 });
 
-test("mysql: init by a user without rights says what the server said, and which are missing", async (t) => {
+test("mysql: init by a user without rights shows the server's error and the missing grants", async (t) => {
   await using server = await startMariadb();
   const database = new URL(server.url).pathname.slice(1);
   const asAdmin = async (...statements: string[]) => {
@@ -88,13 +88,13 @@ test("mysql: init by a user without rights says what the server said, and which 
   assert.match(granted.stdout, /was there already, and this user may use it/, granted.stderr);
 });
 
-test("redis: init says that nothing was asked", async (t) => {
+test("redis: init says that the engine needs nothing", async (t) => {
   const { code, stdout } = await finish(holdfast(t, ["init", "redis://u:secret@127.0.0.1:1"]));
   assert.equal(code, 0);
   assert.equal(stdout, "redis: needs nothing to be prepared; nothing was asked of it\n");
 });
 
-test("redlock: new servers wait until init has certified them, and init again is harmless", async (t) => {
+test("redlock: new servers count after init has certified them, and init may run twice", async (t) => {
   const servers = await allOrNone([startRedis(), startRedis(), startRedis()]);
   t.after(() => Promise.all(servers.map((server) => server.stop())));
   const url = `redlock://${servers.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
@@ -132,7 +132,7 @@ test("redlock: init --wait sits out the quarantine of servers that were restarte
   assert.equal(await usual.ended, 0, usual.stderr);
 });
 
-test("an engine that needs nothing says so; what is no engine or no option is refused", async (t) => {
+test("init says when an engine needs nothing, and refuses unknown engines and arguments", async (t) => {
   const memory = holdfast(t, ["init", "--url", "memory:"]);
   assert.equal(await memory.ended, 0);
   assert.equal(memory.stdout, "memory: needs nothing to be prepared; nothing was asked of it\n");
@@ -154,7 +154,7 @@ test("an engine that needs nothing says so; what is no engine or no option is re
   }
 });
 
-test("with --json a failure is one JSON object on stderr, also where the arguments are wrong", async (t) => {
+test("with --json a failure is one JSON object on stderr, even for wrong arguments", async (t) => {
   const away = "postgres://u:secret@127.0.0.1:1/db";
   const unreachable = { code: "ENGINE", reason: "unreachable", exitCode: 69 };
   for (const [args, told] of [

@@ -15,7 +15,7 @@ type Outcome = Awaited<ReturnType<typeof initBackend>>;
 
 const SQL = /^(postgres|postgresql|mysql):/i;
 
-/** `holdfast init`: gets what follows the verb, gives the exit code. */
+/** `holdfast init`: takes the arguments after the verb and returns the exit code. */
 export async function init(args: readonly string[]): Promise<number> {
   const { texts, flags, positionals } = readArguments(args, OPTIONS, "init");
   const url = readUrl(onlyUrl(positionals, texts.get("url")), process.env);
@@ -29,7 +29,7 @@ export async function init(args: readonly string[]): Promise<number> {
     const said = grants === null ? done(url, outcome, wait) : notUsable(outcome, grants);
     const told = json ? JSON.stringify({ outcome, ...usable, ...missing }) : said;
     process.stdout.write(`${told}\n`);
-    // Locks by this URL would fail, whatever was made.
+    // Without the grants, locks by this URL fail although the tables exist.
     return grants === null ? EXIT.ok : EXIT.refused;
   } catch (error) {
     const failure = failureOf(error, url);
@@ -74,7 +74,7 @@ async function mayUse(url: string): Promise<boolean> {
   }
 }
 
-/** The statements that are missing; their words are the ones of the engines' pages. */
+/** The missing GRANT statements, worded as on the engines' documentation pages. */
 function missingGrants(url: string): string {
   const [, name = ""] = /^\w+:\/\/(\w+)[:@]/.exec(url) ?? [];
   const user = name === "" ? "…" : name;

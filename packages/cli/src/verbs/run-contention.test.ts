@@ -23,7 +23,7 @@ test("a run that waits says for whom, a line per change, and goes on when it is 
   assert.match(stderr, /\nholdfast: got "a" after \d+\.\d s \(token \d+\)\n$/);
 });
 
-test("a run behind others says how many stand before it; --json and --quiet keep to their word", async (t) => {
+test("a run behind others says how many wait before it; --json and --quiet print only what they promise", async (t) => {
   const { url, locks } = await scratch(t);
   const held = await locks.acquire("a");
   const start = (flag: string[]) => holdfast(t, ["run", "a", "--url", url, ...flag, "--", "true"]);
@@ -35,7 +35,7 @@ test("a run behind others says how many stand before it; --json and --quiet keep
   assert.deepEqual(holder, { label: "the test", token: String(held.token), mode: "exclusive" });
   const quiet = start(["-q"]);
   const text = start([]);
-  await text.until("stderr", /[12] in line before us/);
+  await text.until("stderr", /[12] before us in the queue/);
   await held.release();
   for (const running of [json, quiet, text]) assert.equal((await finish(running)).code, 0);
   assert.equal(quiet.stderr, "");
@@ -48,7 +48,7 @@ test("a run behind others says how many stand before it; --json and --quiet keep
   );
 });
 
-test("patience that ends gives 75 and names the holder", async (t) => {
+test("run returns 75 and names the holder when --wait is over", async (t) => {
   const { url, locks } = await scratch(t);
   await using _held = await locks.acquire("a");
   const args = ["run", "a", "--url", url, "--wait", "300ms", "--json", "--", "echo", "no"];
@@ -61,7 +61,7 @@ test("patience that ends gives 75 and names the holder", async (t) => {
   assert.deepEqual((await locks.inspect("a")).waiters, []);
 });
 
-test("who does not wait and wants no word gets none, but the exit code; --json tells all the same", async (t) => {
+test("--wait 0s --quiet prints nothing and returns 75; --json still prints the failure", async (t) => {
   const { url, locks } = await scratch(t);
   await using _held = await locks.acquire("a");
   const say = (flags: string[]) =>
@@ -70,7 +70,7 @@ test("who does not wait and wants no word gets none, but the exit code; --json t
   assert.deepEqual([skipped.code, skipped.stdout, skipped.stderr], [75, "", ""]);
   assert.match((await say(["--wait", "0s"])).stderr, /"a" is held by the test/);
   assert.match((await say(["--wait", "0s", "--quiet", "--json"])).stderr, /"ACQUIRE_TIMEOUT"/);
-  // Whoever waited, and in vain, wanted it.
+  // A caller who waited until the end wants to know why.
   assert.match((await say(["--wait", "100ms", "--quiet"])).stderr, /held by the test/);
 });
 
@@ -122,7 +122,7 @@ test("a run inside a run of the same lock learns that it waits for its own paren
   assert.match(stderr, /that run started this one, so each waits for the other/);
 });
 
-test("with --wait 0s it does not wait, and says who holds the lock, not how long nothing took", async (t) => {
+test("--wait 0s does not wait, and names the holder without a waiting time", async (t) => {
   const { url, locks } = await scratch(t);
   const held = await locks.acquire("a");
   const args = ["run", "a", "--url", url, "--wait", "0s", "--", "echo", "no"];

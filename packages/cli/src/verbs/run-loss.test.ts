@@ -6,7 +6,7 @@ import { startRedis } from "@holdfast/servers";
 import type { Locks } from "holdfast";
 import { holdfast, MAIN, scratch } from "../test/holdfast.fixture.js";
 
-/** Beats every few milliseconds, by the clock that all processes of the host share. */
+/** Writes the host's monotonic time to a file every few milliseconds. */
 const BEATING = `
   const { writeFileSync } = require("node:fs");
   const [file, stubborn] = process.argv.slice(1);
@@ -104,7 +104,7 @@ function runs(pid: string): boolean {
   }
 }
 
-test("a lock that is gone at the backend leaves no time for SIGTERM, and that is said", async (t) => {
+test("a command whose lock is gone at the backend gets SIGKILL at once, and run says so", async (t) => {
   const { url, locks } = await scratch(t);
   const script = "trap 'echo tidied; exit 0' TERM; echo up; while :; do sleep 0.05; done";
   const running = holdfast(t, ["run", "a", "--url", url, "--ttl", "3s", "--", "sh", "-c", script]);
@@ -137,7 +137,7 @@ test("a loss ends what the command started, also where its parent has ended", {
   assert.deepEqual(pids.map(runs), [false, false, false]);
 });
 
-test("after a loss nobody waits for a backend that does not answer", async (t) => {
+test("after a loss, run does not wait for a backend that does not answer", async (t) => {
   await using server = await startRedis();
   const args = ["run", "a", "--url", server.url, "--ttl", "3s", "--", "sh", "-c", "echo up; cat"];
   const running = holdfast(t, args);

@@ -22,7 +22,7 @@ const OPTIONS = {
 const MOST_GRACE_MS = 10_000;
 const LONGEST_LABEL = 256;
 
-/** What `holdfast run` was asked to do. Ttl and grace are there only if they were given. */
+/** The arguments of `holdfast run`. Ttl and grace are present only if they were given. */
 export interface RunRequest {
   readonly url: string;
   readonly resource: string;
@@ -33,7 +33,7 @@ export interface RunRequest {
   readonly quiet: boolean;
 }
 
-/** The same with every option decided. */
+/** A request with every option decided. */
 export interface TimedRequest extends RunRequest {
   readonly acquire: RunRequest["acquire"] & { readonly ttlMs: number; readonly graceMs: number };
 }
@@ -77,11 +77,11 @@ export function readRunRequest(args: readonly string[], env: NodeJS.ProcessEnv):
   };
 }
 
-/** Decides ttl and grace: an engine may keep nothing for as long as the default ttl. */
+/** Decides ttl and grace. An engine may not allow the default ttl, so it is capped. */
 export function withTimes(request: RunRequest, longestTtlMs: number): TimedRequest {
   const { acquire } = request;
   const ttlMs = acquire.ttlMs ?? Math.min(ACQUIRE_DEFAULTS.ttlMs, longestTtlMs);
-  // A third of the life is what a command gets to tidy up in, between SIGTERM and SIGKILL.
+  // The command gets a third of the ttl to clean up between SIGTERM and SIGKILL.
   const graceMs = acquire.graceMs ?? Math.min(Math.floor(ttlMs / 3), MOST_GRACE_MS);
   return { ...request, acquire: { ...acquire, ttlMs, graceMs } };
 }
@@ -92,7 +92,7 @@ function readLimit(text: string | undefined): number | undefined {
   throw new UsageError(`--limit is ${JSON.stringify(text)}; it must be a whole number from 1`);
 }
 
-/** Others read this while they wait. The command's arguments stay out: they may hold secrets. */
+/** Other waiters see this label. It leaves out the command's arguments, which may hold secrets. */
 function defaultLabel(command: string): string {
   return `${hostname()}/${process.pid} ${basename(command)}`.slice(0, LONGEST_LABEL);
 }

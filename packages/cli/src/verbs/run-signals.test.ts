@@ -164,7 +164,7 @@ test("a short --wait says where the connection was refused, and no password", as
 
 for (const patience of [[], ["--wait", "50s"]]) {
   const how = patience.length === 0 ? "by default" : "within --wait";
-  test(`a server that comes later is waited for, ${how}, and that is said`, async (t) => {
+  test(`run waits for a server that starts later, ${how}, and says so`, async (t) => {
     const port = await freePort();
     const url = `redis://127.0.0.1:${port}`;
     const args = ["run", "a", "--url", url, ...patience, "--", "echo", "yes"];
@@ -221,6 +221,6 @@ test("a signal after the command has ended gives up on a backend that does not a
   await new Promise((resolve) => setTimeout(resolve, 3_000));
   running.signal("SIGINT");
   assert.equal(await running.ended, 0);
-  assert.match(running.stderr, /"a" could not be given back, .*: SIGINT came first/);
+  assert.match(running.stderr, /"a" could not be released, .*: SIGINT came first/);
   server.resume();
 });

@@ -39,7 +39,7 @@ test("the command finds the lock, the token and the sequencer in its environment
   assert.equal(await locks.check(sequencer ?? ""), false, "it was given back");
 });
 
-test("a lock of memory: is warned of, unless that is asked not to be said", async (t) => {
+test("run warns about a lock in memory:, unless --quiet is given", async (t) => {
   const says = async (flags: string[]) =>
     (await finish(holdfast(t, ["run", "a", ...MEMORY, ...flags, "--", "true"]))).stderr;
   const warning = /a lock of memory: is seen by nobody else/;
@@ -58,10 +58,10 @@ test("input and output pass through untouched", async (t) => {
   const { code, stdout, stderr } = await finish(running);
   assert.equal(code, 0);
   assert.equal(stdout, text);
-  assert.equal(stderr, "err\n", "nothing of ours is said when there is nothing to say");
+  assert.equal(stderr, "err\n", "run itself prints nothing");
 });
 
-test("--json tells of the grant and of the end, one object a line", async (t) => {
+test("--json prints the grant and the end, one object a line", async (t) => {
   const { url } = await scratch(t);
   const args = ["run", "a", "--url", url, "--json", "--shared", "--", "sh", "-c", "exit 3"];
   const { stdout, stderr } = await finish(holdfast(t, args));
@@ -83,7 +83,7 @@ test("--json tells of the grant and of the end, one object a line", async (t) =>
   assert.deepEqual(released, { event: "released", ...subject, outcome: "released", exitCode: 3 });
 });
 
-test("HOLDFAST_URL names the engine, --url goes before it, else it is a file of the user's", async (t) => {
+test("--url names the engine, else HOLDFAST_URL, else a file in the user's state folder", async (t) => {
   const { url, folder, locks } = await scratch(t);
   const command = ["--", "sh", "-c", "echo $HOLDFAST_TOKEN"];
   const token = async (args: string[], env: NodeJS.ProcessEnv) => {

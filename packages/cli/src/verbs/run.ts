@@ -4,45 +4,46 @@ import { EXIT, exitCodeOfSignal } from "../exit-codes.js";
 import { connectPatiently } from "../input/connecting.js";
 import { failureOf } from "../output/failure.js";
 import { printable } from "../output/printable.js";
-import { withoutSecrets } from "../output/redact.js";
-import { JsonNarrator, type Narrator, type Released } from "../output/reporter.js";
-import { TextNarrator } from "../output/text-reporter.js";
+import { redact } from "../output/redact.js";
+import { JsonReporter, type Released, type Reporter } from "../output/reporter.js";
+import { TextReporter } from "../output/text-reporter.js";
 import { watchHolders } from "../output/watch-holders.js";
 import { Child, type Ending } from "../process/child.js";
-import { Witness } from "../process/signal-probe.js";
+import { SignalProbe } from "../process/signal-probe.js";
 import { type ForwardedSignal, Signals } from "../process/signals.js";
 import { type RunRequest, readRunRequest, type TimedRequest, withTimes } from "./run-request.js";
 
-// A backend that answers needs milliseconds. One that does not will find out by itself that we left.
+// A working backend needs milliseconds. One that does not answer ends our grant by its ttl.
 const CLOSING_MS = 1_000;
 const SEEN_BY_NOBODY =
   "a lock of memory: is seen by nobody else, so nobody is kept out; sqlite: is shared by this host";
 
-/** `holdfast run`: gets what follows the verb, gives the exit code. */
+/** `holdfast run`: takes the arguments after the verb and returns the exit code. */
 export async function run(args: readonly string[]): Promise<number> {
   const request = readRunRequest(args, process.env);
-  const narrator = request.json
-    ? new JsonNarrator()
-    : new TextNarrator(request.acquire.label, request.quiet);
+  const reporter = request.json
+    ? new JsonReporter()
+    : new TextReporter(request.acquire.label, request.quiet);
   try {
-    return await runUnderLock(request, narrator);
+    return await runUnderLock(request, reporter);
   } catch (error) {
     const failure = failureOf(error, request.url);
     const busy = error instanceof AcquireTimeoutError && request.acquire.waitMs === 0;
-    const message = busy ? whoIsThere(error, request.resource) : failure.message;
-    // Whoever asks once and wants no word has the exit code: cron would send a mail for every such turn.
-    if (!busy || !request.quiet || request.json) narrator.failed({ ...failure, message });
+    const message = busy ? holdersOf(error, request.resource) : failure.message;
+    // With --wait 0s --quiet the exit code is enough: cron would send a mail for every printed
+    // line.
+    if (!busy || !request.quiet || request.json) reporter.failed({ ...failure, message });
     return failure.exitCode;
   }
 }
 
-/** Nothing was waited for, so how long that took is nobody's concern. */
-function whoIsThere({ holders }: AcquireTimeoutError, resource: string): string {
+/** With --wait 0s nothing was waited for, so the message names holders and no waiting time. */
+function holdersOf({ holders }: AcquireTimeoutError, resource: string): string {
   const who = holders.map(({ label, token }) => `${label} (token ${token})`).join(", ");
   return printable(`"${resource}" ${who === "" ? "is not free" : `is held by ${who}`}`);
 }
 
-async function runUnderLock(asked: RunRequest, narrator: Narrator): Promise<number> {
+async function runUnderLock(asked: RunRequest, reporter: Reporter): Promise<number> {
   const interrupt = new AbortController();
   let interruptedBy: ForwardedSignal | null = null;
   using signals = new Signals((signal) => {
@@ -50,15 +51,15 @@ async function runUnderLock(asked: RunRequest, narrator: Narrator): Promise<numb
     interrupt.abort();
   });
   const { ttlMs, waitMs = Infinity } = asked.acquire;
-  // An engine may keep nothing for as long as the default; --ttl says what is wanted instead.
+  // An engine may not allow the default ttl. So only a --ttl that was given is passed on here.
   const defaults = ttlMs === undefined ? {} : { ttlMs };
   const locks = await connectPatiently(
     asked.url,
     { defaults },
     {
       ...{ waitMs, signal: interrupt.signal },
-      onTrouble: (why) => {
-        narrator.warned(withoutSecrets(`${printable(why)}; trying again`, asked.url));
+      onFailure: (why) => {
+        reporter.warned(redact(`${printable(why)}; trying again`, asked.url));
       },
     },
   );
@@ -67,26 +68,26 @@ async function runUnderLock(asked: RunRequest, narrator: Narrator): Promise<numb
   try {
     let lease: Lease | null = null;
     try {
-      lease = await waitForLease(locks, request, narrator, interrupt.signal);
+      lease = await waitForLease(locks, request, reporter, interrupt.signal);
     } catch (error) {
       if (interruptedBy === null) throw error;
     }
-    // The grant may have come in the same instant as the signal; then it goes back unused.
+    // The grant may arrive together with the signal. It is then released unused.
     if (lease === null || interruptedBy !== null) {
       return exitCodeOfSignal(interruptedBy ?? "SIGINT");
     }
-    if (locks.engine.name === "memory") narrator.warned(SEEN_BY_NOBODY);
-    return await runChild(request, lease, signals, narrator);
+    if (locks.engine.name === "memory") reporter.warned(SEEN_BY_NOBODY);
+    return await runChild(request, lease, signals, reporter);
   } finally {
-    await closeSoon(locks, request, narrator);
+    await closeSoon(locks, request, reporter);
   }
 }
 
-/** Gives back what is held, and takes what waits out of the line. */
-async function closeSoon(locks: Locks, request: RunRequest, narrator: Narrator): Promise<void> {
+/** Releases what is held and withdraws what waits in the queue. */
+async function closeSoon(locks: Locks, request: RunRequest, reporter: Reporter): Promise<void> {
   const closing = locks.close().catch((error: unknown) => {
     const { exitCode: _, ...failure } = failureOf(error, request.url);
-    narrator.failed(failure);
+    reporter.failed(failure);
   });
   await Promise.race([closing, sleep(CLOSING_MS)]);
 }
@@ -94,14 +95,14 @@ async function closeSoon(locks: Locks, request: RunRequest, narrator: Narrator):
 async function waitForLease(
   locks: Locks,
   request: RunRequest,
-  narrator: Narrator,
+  reporter: Reporter,
   signal: AbortSignal,
 ): Promise<Lease> {
   const startedAt = performance.now();
-  const stopWatching = watchHolders(locks, request.resource, startedAt, narrator);
+  const stopWatching = watchHolders(locks, request.resource, startedAt, reporter);
   try {
     const lease = await locks.acquire(request.resource, { ...request.acquire, signal });
-    narrator.acquired(lease, performance.now() - startedAt);
+    reporter.acquired(lease, performance.now() - startedAt);
     return lease;
   } finally {
     stopWatching();
@@ -112,13 +113,13 @@ async function runChild(
   request: TimedRequest,
   lease: Lease,
   signals: Signals,
-  narrator: Narrator,
+  reporter: Reporter,
 ): Promise<number> {
   const { graceMs } = request.acquire;
-  const witness = new Witness();
+  const probe = new SignalProbe();
   const child = new Child(request, lease);
   signals.receive = async (signal) => {
-    if (!(await witness.saw(signal))) child.forward(signal);
+    if (!(await probe.received(signal))) child.forward(signal);
   };
   const lost = new Promise<LeaseLostError>((resolve) => {
     const { signal } = lease;
@@ -130,50 +131,54 @@ async function runChild(
   let ending: Ending;
   if (first instanceof Error) {
     const killInMs = timeToKill(first.remainingMs, graceMs);
-    narrator.lost(first, killInMs);
+    reporter.lost(first, killInMs);
     await child.stop(killInMs);
     await child.ended;
     ending = { exitCode: EXIT.lost };
   } else {
     ending = first;
   }
-  await witness.dismiss();
+  await probe.stop();
   if (ending.failure !== undefined) {
-    narrator.failed({ message: ending.failure, code: "COMMAND", exitCode: ending.exitCode });
+    reporter.failed({ message: ending.failure, code: "COMMAND", exitCode: ending.exitCode });
   }
-  return giveBack(lease, ending.exitCode, request, signals, narrator);
+  return releaseLease(lease, ending.exitCode, request, signals, reporter);
 }
 
-/** SIGKILL comes early enough for the kernel to act on it while nobody else can hold the lock. */
+/** SIGKILL is sent early enough to take effect before another process can hold the lock. */
 function timeToKill(remainingMs: number, graceMs: number): number {
   const marginMs = Math.min(250, remainingMs / 5);
   return Math.max(0, Math.min(graceMs, remainingMs - marginMs));
 }
 
-/** A lock that is gone at the end was not held to the end, whatever the command itself returned. */
-async function giveBack(
+/**
+ * A lock that is gone at the end was not held to the end. So the exit code is EXIT.lost, whatever
+ * the command returned.
+ */
+async function releaseLease(
   lease: Lease,
   exitCode: number,
   request: TimedRequest,
   signals: Signals,
-  narrator: Narrator,
+  reporter: Reporter,
 ): Promise<number> {
   const { resource, token } = lease;
-  const notGivenBack = (why: string) => {
+  const notReleased = (why: string) => {
     const ttl = `it frees itself within ${request.acquire.ttlMs} ms`;
-    const message = `"${printable(resource)}" could not be given back, ${ttl}: ${why}`;
-    narrator.failed({ message, code: "ENGINE" });
+    const message = `"${printable(resource)}" could not be released, ${ttl}: ${why}`;
+    reporter.failed({ message, code: "ENGINE" });
     return "unknown" as const;
   };
   const released = lease
     .release()
-    .catch((error: unknown) => notGivenBack(failureOf(error, request.url).message));
-  // Its command has ended, so a signal can only mean that somebody does not want to wait for this.
-  const hurried = new Promise<"unknown">((resolve) => {
-    signals.receive = (signal) => resolve(notGivenBack(`${signal} came first`));
+    .catch((error: unknown) => notReleased(failureOf(error, request.url).message));
+  // The command has ended, so a signal can only mean that the user does not want to wait for the
+  // release.
+  const interrupted = new Promise<"unknown">((resolve) => {
+    signals.receive = (signal) => resolve(notReleased(`${signal} came first`));
   });
-  const outcome: Released["outcome"] = await Promise.race([released, hurried]);
+  const outcome: Released["outcome"] = await Promise.race([released, interrupted]);
   const finalCode = outcome === "gone" ? EXIT.lost : exitCode;
-  narrator.released({ resource, token, outcome, exitCode: finalCode });
+  reporter.released({ resource, token, outcome, exitCode: finalCode });
   return finalCode;
 }

@@ -74,7 +74,7 @@ test("the version and the help need not load the library", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "alone-"));
   t.after(() => rmSync(folder, { recursive: true }));
   cpSync(dirname(MAIN), join(folder, "dist"), { recursive: true });
-  cpSync(join(dirname(MAIN), "../../package.json"), join(folder, "package.json"));
+  cpSync(join(dirname(MAIN), "../package.json"), join(folder, "package.json"));
   for (const args of [["--version"], ["--help"], ["run", "--help"], ["init", "--help"]]) {
     const alone = new Running(t, process.execPath, [join(folder, "dist/main.js"), ...args]);
     const { code, stderr } = await finish(alone);

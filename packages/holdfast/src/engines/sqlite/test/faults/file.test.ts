@@ -59,12 +59,7 @@ test("a read-only folder is refused without ending the process", async () => {
   mkdirSync(folder);
   chmodSync(server.folder, 0o755);
   chmodSync(folder, 0o555);
-  // Root may write anywhere, so another user makes the attempt.
-  const asNobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
-  const script = `import(${JSON.stringify(new URL("../../../../connect.js", import.meta.url).href)})
-    .then(({ connect }) => connect("sqlite:${folder}/locks.db"))
-    .catch((error) => console.log(error.code, error.effect, error.message))`;
-  const said = execFileSync(process.execPath, ["-e", script], { ...asNobody, encoding: "utf8" });
+  const said = refusalWithoutRights(server, `sqlite:${folder}/locks.db`);
   assert.match(said, /^ENGINE none cannot open .*readable and writable for this user/);
 });
 
@@ -73,11 +68,7 @@ test("a file that cannot be written to is refused", async () => {
   await (await connect(server.url)).close();
   chmodSync(server.folder, 0o755);
   chmodSync(server.path, 0o444);
-  const asNobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
-  const script = `import(${JSON.stringify(new URL("../../../../connect.js", import.meta.url).href)})
-    .then(({ connect }) => connect("${server.url}"))
-    .catch((error) => console.log(error.code, error.effect, error.message))`;
-  const said = execFileSync(process.execPath, ["-e", script], { ...asNobody, encoding: "utf8" });
+  const said = refusalWithoutRights(server, server.url);
   assert.match(said, /^ENGINE none .*(cannot be written to|cannot open)/);
 });
 
@@ -163,3 +154,21 @@ test("without a path the file is in the user's state folder", async () => {
     else process.env.XDG_STATE_HOME = before;
   }
 });
+
+/**
+ * What a user is told who may not write there. Root may write anywhere, so the child gives its rights up. It
+ * loads the library and its client first: the folder of this checkout may be closed to other users.
+ */
+function refusalWithoutRights({ folder }: TestServer, url: string): string {
+  const script = `
+    const { connect } = await import(${JSON.stringify(new URL("../../../../connect.js", import.meta.url).href)});
+    await (await connect(${JSON.stringify(`sqlite:${folder}/first.db`)})).close();
+    if (process.getuid() === 0) {
+      process.setgroups([65_534]);
+      process.setgid(65_534);
+      process.setuid(65_534);
+    }
+    await connect(${JSON.stringify(url)}).catch(({ code, effect, message }) => console.log(code, effect, message));`;
+  const args = ["--input-type=module", "-e", script];
+  return execFileSync(process.execPath, args, { encoding: "utf8" });
+}

@@ -1,7 +1,7 @@
 import {
-  Notices,
   Quorum,
   type QuorumNode,
+  ReleaseNotifications,
   type ResolvedQuorum,
   resolveQuorum,
 } from "holdfast/quorum/core";
@@ -79,7 +79,7 @@ export function playCrowd(plan: CrowdPlan): CrowdReport {
 }
 
 class Visitor {
-  readonly notices: Notices;
+  readonly notices: ReleaseNotifications;
   grants = 0;
   readonly #world: World;
   readonly #random: Random;
@@ -110,7 +110,7 @@ class Visitor {
     this.#quorum = new Quorum(nodes, terms, {
       ...{ clock, random: chance, mintNonce: () => "nonce", report: () => {} },
     });
-    this.notices = new Notices(clock, chance);
+    this.notices = new ReleaseNotifications(clock, chance);
     this.notices.serve(this.#quorum);
     this.notices.onChange(() => this.#wake());
   }

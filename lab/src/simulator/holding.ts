@@ -1,4 +1,4 @@
-import type { RenewOutcome, RenewWish } from "holdfast/quorum/core";
+import type { RenewOutcome, RenewParams } from "holdfast/quorum/core";
 import { Belief } from "./belief.js";
 import type { Checker, SimulatedLease } from "./checker.js";
 import type { Plan } from "./plan.js";
@@ -14,7 +14,7 @@ export interface Holder {
   readonly checker: Checker;
   readonly drift: number;
   renew(
-    wish: Pick<RenewWish, "id" | "ttlMs" | "leave" | "index">,
+    wish: Pick<RenewParams, "id" | "ttlMs" | "leave" | "index">,
     answered: (outcome: RenewOutcome) => void,
   ): void;
   /** The lease is over, and is given back; then the holder goes on. */

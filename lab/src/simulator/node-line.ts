@@ -9,9 +9,9 @@ export interface Standing {
   readonly ticket: number;
 }
 
-export function standInLine(room: Room, who: Standing & { wayMs: number }, at: number): void {
-  const { id, ticket, mode, wayMs } = who;
-  room.line.set(id, { ticket, mode, wayMs, ends: at + WAITS_MS });
+export function standInLine(room: Room, who: Standing & { arrivalMs: number }, at: number): void {
+  const { id, ticket, mode, arrivalMs } = who;
+  room.line.set(id, { ticket, mode, arrivalMs, ends: at + WAITS_MS });
 }
 
 /** As the script has it: who is let in before this claim, and is called if it was not. */
@@ -24,9 +24,9 @@ export function firstInLine(
 ): string | null {
   const all = [...room.line].sort(inOrder).slice(0, MOST_LOOKED_AT);
   const { called } = room;
-  for (const [one, { ticket: rank, mode: theirs, wayMs, ends }] of all) {
+  for (const [one, { ticket: rank, mode: theirs, arrivalMs, ends }] of all) {
     if (one === id || (ticket > 0 && rank > ticket)) return null;
-    const isLate = isFree && called?.id === one && at > called.at + wayMs;
+    const isLate = isFree && called?.id === one && at > called.at + arrivalMs;
     if (ends <= at || isLate) room.line.delete(one);
     else if (mode === "x" || theirs === "x") {
       if (isFree && called?.id !== one) {

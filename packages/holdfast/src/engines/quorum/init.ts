@@ -11,7 +11,7 @@ const LOOK_MS = 200;
  * Certifies all nodes at once, if none is certified: nobody can hold anything then. Where some are,
  * those that are not have to wait, because what they forgot may still be held.
  */
-export async function foundQuorum(
+export async function certifyNewQuorum(
   nodes: readonly QuorumNode[],
   terms: ResolvedQuorum,
   mintNonce: () => string,
@@ -42,13 +42,13 @@ export async function foundQuorum(
 }
 
 /** Resolves when all nodes count: those in quarantine are waited for, and certified. */
-export async function sitOut(
+export async function waitOutQuarantines(
   nodes: readonly QuorumNode[],
   terms: ResolvedQuorum,
   mintNonce: () => string,
 ): Promise<void> {
-  const surroundings = { clock: systemClock, random: () => 0.5, mintNonce, report: () => {} };
-  const quorum = new Quorum(nodes, terms, surroundings);
+  const environment = { clock: systemClock, random: () => 0.5, mintNonce, report: () => {} };
+  const quorum = new Quorum(nodes, terms, environment);
   const members = nodes.map((node, i): QuorumNode => {
     return {
       name: node.name,

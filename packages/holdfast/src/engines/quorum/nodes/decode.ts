@@ -2,7 +2,7 @@ import type { Gone } from "../../../engine.js";
 import { EngineError } from "../../../errors.js";
 import { explain } from "../../redis/protocol/failure.js";
 import { isListOf, isYes, listIn, misfit, numberIn, textIn } from "../../redis/protocol/shape.js";
-import type { Letter, NodeAnswer, NodeHolder, NodeRequest } from "./node.js";
+import type { ModeCode, NodeAnswer, NodeHolder, NodeRequest } from "./node.js";
 
 type Verb = NodeRequest["verb"];
 type Kind = NodeAnswer["kind"];
@@ -100,7 +100,7 @@ function holder(raw: unknown): NodeHolder {
   if (!isListOf(raw, HOLDER_LENGTH)) throw misfit(raw);
   const [mode, fence, tokens, index, label, leftMs, delayMs, ageMs, revoked] = raw;
   return {
-    ...{ mode: oneOf<Letter>(["x", "s"], mode), fence: number(fence), tokens: number(tokens) },
+    ...{ mode: oneOf<ModeCode>(["x", "s"], mode), fence: number(fence), tokens: number(tokens) },
     ...{ index: number(index), label: textIn(label), leftMs: number(leftMs) },
     ...{ delayMs: number(delayMs), ageMs: number(ageMs), revoked: isYes(revoked) },
   };

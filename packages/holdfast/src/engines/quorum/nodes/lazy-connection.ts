@@ -10,7 +10,7 @@ const AGAIN_MS = 1_000;
 const GRACE_MS = 500;
 
 /** A client of our own for one node, which may be down at first: it joins when it can be reached. */
-export class LateSeam implements Seam {
+export class LazyConnection implements Seam {
   readonly name: string;
   readonly #address: Address;
   #seam: Seam | null = null;
@@ -68,11 +68,11 @@ export class LateSeam implements Seam {
 }
 
 /** Opens all; enough of them must be there to begin with, and the others may come later. */
-export async function openSeams(
+export async function openConnections(
   addresses: readonly Address[],
   enough: number,
-): Promise<readonly LateSeam[]> {
-  const seams = addresses.map((address) => new LateSeam(address));
+): Promise<readonly LazyConnection[]> {
+  const seams = addresses.map((address) => new LazyConnection(address));
   const opening = seams.map((seam) => seam.open());
   let opened = 0;
   const plenty = new Promise<void>((go) => {

@@ -12,7 +12,7 @@ export type NodeRequest =
   | {
       readonly verb: "check";
       readonly resource: string;
-      readonly mode: Letter;
+      readonly mode: ModeCode;
       readonly token: number;
     }
   | {
@@ -31,7 +31,7 @@ export type NodeRequest =
     };
 
 /** x is exclusive, s is shared. */
-export type Letter = "x" | "s";
+export type ModeCode = "x" | "s";
 
 export interface AcquireRequest {
   readonly verb: "acquire";
@@ -39,7 +39,7 @@ export interface AcquireRequest {
   readonly id: string;
   /** Which try this is. A later one replaces what an earlier one of the same id left here. */
   readonly attempt: number;
-  readonly mode: Letter;
+  readonly mode: ModeCode;
   readonly ttlMs: number;
   readonly delayMs: number;
   /** The first token of the range that is proposed. */
@@ -54,7 +54,7 @@ export interface AcquireRequest {
   /** When it began to wait, in the nodes' time in µs: those with later ones make way. 0 for not at all. */
   readonly ticket: number;
   /** How long it takes this claim to come when it is called; others wait for so long. */
-  readonly wayMs: number;
+  readonly arrivalMs: number;
   /** Of the call, as that of a renewal: what comes late changes no end that was set later. */
   readonly order: number;
 }
@@ -86,7 +86,7 @@ export interface ReleaseRequest {
 
 /** Whoever is in the way on one node. */
 export interface NodeHolder {
-  readonly mode: Letter;
+  readonly mode: ModeCode;
   readonly fence: number;
   readonly tokens: number;
   /** Which of them is in use, as far as this node has heard. */

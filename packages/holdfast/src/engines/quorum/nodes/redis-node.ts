@@ -13,10 +13,9 @@ const MAX_BATCH = 256;
 /** A node that hangs keeps what it was asked: more than this is refused before it is sent. */
 const MOST_UNANSWERED = 10_000;
 
-const TEXT = Object.keys(scripts)
-  .sort()
-  .map((name) => scripts[name as keyof typeof scripts])
-  .join("\n");
+/** The files of scripts/ in this order are one program: a Lua local is seen only by what follows it. */
+const ORDER = ["records", "certificate", "queue", "acquire", "hold", "main"] as const;
+const TEXT = ORDER.map((name) => scripts[name]).join("\n");
 const SHA = createHash("sha1").update(TEXT).digest("hex");
 
 interface Question {
@@ -84,7 +83,7 @@ export class RedisNode implements QuorumNode {
     const args = [tag, agreement, this.#pushes.changes, String(maxSkewMs * 1e3), String(idleMs)];
     for (const { request } of batch) {
       keys.push("resource" in request ? keyFor(prefix, request.resource) : tag);
-      for (const word of wordsOf(request)) args.push(word);
+      for (const word of encodeOnce(request)) args.push(word);
     }
     const connection = () => this.#seam.connection?.(keys[0]!, false);
     const sentBy = connection();
@@ -136,7 +135,7 @@ const TOO_MANY = {
 
 // All nodes are asked the same, one right after the other: what was just put into words is kept.
 let lastRequest: NodeRequest | null = null;
-let lastWords: readonly string[] = [];
+let lastEncoded: readonly string[] = [];
 let lastName = { prefix: "", resource: "", key: "" };
 
 function keyFor(prefix: string, resource: string): string {
@@ -146,21 +145,21 @@ function keyFor(prefix: string, resource: string): string {
   return lastName.key;
 }
 
-function wordsOf(request: NodeRequest): readonly string[] {
+function encodeOnce(request: NodeRequest): readonly string[] {
   if (request !== lastRequest) {
     lastRequest = request;
-    lastWords = inWords(request);
+    lastEncoded = encode(request);
   }
-  return lastWords;
+  return lastEncoded;
 }
 
 /** The operation and its arguments, in the order that the scripts' headers give. */
-function inWords(request: NodeRequest): string[] {
+function encode(request: NodeRequest): string[] {
   switch (request.verb) {
     case "acquire": {
       const { id, attempt, mode, ttlMs, delayMs, fence, tokens, order, label } = request;
-      const { past, ticket, wayMs } = request;
-      const numbers = [ttlMs, delayMs, fence, tokens, past, ticket, wayMs, order].map(String);
+      const { past, ticket, arrivalMs } = request;
+      const numbers = [ttlMs, delayMs, fence, tokens, past, ticket, arrivalMs, order].map(String);
       return ["acquire", id, String(attempt), mode, ...numbers, label];
     }
     case "renew": {

@@ -24,7 +24,7 @@ interface Gathered {
  * longest: it comes as soon as enough of them have, and the others stay where they are. Where a node calls
  * nobody, everybody comes after a random moment.
  */
-export class Notices {
+export class ReleaseNotifications {
   readonly #clock: QuorumClock;
   readonly #random: () => number;
   readonly #listeners = new Set<(resource: string) => void>();

@@ -1,5 +1,5 @@
 import type { AcquireRequest } from "../nodes/node.js";
-import { canvass } from "./broadcast.js";
+import { broadcast } from "./broadcast.js";
 import type { Entry } from "./entry.js";
 import type { AcquireOutcome, Quorum, QuorumCall } from "./quorum.js";
 import { Tally } from "./tally.js";
@@ -51,7 +51,7 @@ export class Acquisition {
   }
 
   start() {
-    const { terms, watch, seen, size } = this.#quorum;
+    const { terms, clockWatch, highestFence, size } = this.#quorum;
     const entry = this.#entry;
     const { resource, ttlMs, tokens } = entry.claim;
     if (entry.isOver) return this.#done({ kind: "gone", why: "unknown" });
@@ -60,13 +60,13 @@ export class Acquisition {
       entry.attempt++;
       entry.fence = this.#proposal();
       entry.tokens = tokens;
-      seen.note(resource, entry.fence + tokens - 1);
+      highestFence.note(resource, entry.fence + tokens - 1);
     }
     this.#bids++;
     const { attempt } = entry;
     const tally = new Tally(size, terms.writeQuorum, entry.fence, this.#quorum.rttMs);
     const request = this.#request();
-    canvass(this.#quorum, {
+    broadcast(this.#quorum, {
       request: (node) => {
         entry.unanswered[node]!++;
         return request;
@@ -75,7 +75,7 @@ export class Acquisition {
       heard: (node, answer) => {
         entry.answered(attempt, node, answer);
         const isYes = answer.kind === "accepted" || answer.kind === "known";
-        const said = isYes && watch.isSuspect(node) ? "suspect" : answer;
+        const said = isYes && clockWatch.isSuspect(node) ? "suspect" : answer;
         if (tally.add(node, said, this.#limitUs)) return true;
         // Contenders have some nodes each: one that is silent anyway is not what they wait for.
         return tally.busy > 0 && (tally.missing & ~this.#quorum.silent) === 0;
@@ -98,16 +98,16 @@ export class Acquisition {
    * can have was bid by the clock of one that is far off, while too few others had told theirs.
    */
   #proposal(): number {
-    const { watch, seen } = this.#quorum;
+    const { clockWatch, highestFence } = this.#quorum;
     const { resource } = this.#entry.claim;
-    if (seen.of(resource) > this.#limitUs) seen.forget(resource);
-    return Math.max(seen.of(resource) + 1, watch.estimateUs());
+    if (highestFence.of(resource) > this.#limitUs) highestFence.forget(resource);
+    return Math.max(highestFence.of(resource) + 1, clockWatch.estimateUs());
   }
 
   /** The greatest fence that a node whose clock is right can ask for. */
   get #limitUs(): number {
-    const { watch, terms } = this.#quorum;
-    return watch.estimateUs() + terms.maxSkewMs * 1e3;
+    const { clockWatch, terms } = this.#quorum;
+    return clockWatch.estimateUs() + terms.maxSkewMs * 1e3;
   }
 
   #request(): AcquireRequest {
@@ -125,7 +125,7 @@ export class Acquisition {
       label: claim.label,
       past: 0,
       ticket,
-      wayMs: this.#quorum.wayMs,
+      arrivalMs: this.#quorum.arrivalMs,
       order: this.#order,
     };
   }
@@ -154,11 +154,11 @@ export class Acquisition {
 
   #judge(tally: Tally) {
     if (!this.#isNewest) return this.#overtaken();
-    const { terms, seen } = this.#quorum;
+    const { terms, highestFence } = this.#quorum;
     const entry = this.#entry;
     const { resource } = entry.claim;
     tally.leaveOutAbove(this.#limitUs);
-    if (tally.counter > 0) seen.note(resource, tally.counter);
+    if (tally.counter > 0) highestFence.note(resource, tally.counter);
     if (tally.terms !== null) return this.#giveUp(tally, { kind: "terms", ...tally.terms });
     if (tally.gone !== null) return this.#giveUp(tally, { kind: "gone", why: tally.gone });
     if (tally.accepted >= terms.writeQuorum) return this.#granted(tally);
@@ -193,10 +193,10 @@ export class Acquisition {
   }
 
   #split(tally: Tally) {
-    const { clock, surroundings } = this.#quorum;
+    const { clock, environment } = this.#quorum;
     const entry = this.#entry;
     const firstMs = Math.max(FIRST_PAUSE_MS, this.#quorum.rttMs);
-    const pauseMs = firstMs * 2 ** this.#splits++ * surroundings.random();
+    const pauseMs = firstMs * 2 ** this.#splits++ * environment.random();
     if (this.#leftMs() <= pauseMs) return this.#busy(tally);
     this.#bids = 0;
     entry.givenUp = entry.attempt;
@@ -206,7 +206,7 @@ export class Acquisition {
 
   #busy(tally: Tally): void {
     const soon = this.#quorum.waits(this.#entry);
-    const random = this.#quorum.surroundings.random();
+    const random = this.#quorum.environment.random();
     const spreadMs = LATER_MS[1] - LATER_MS[0] + this.#quorum.rttMs;
     const laterMs = LATER_MS[0] + random * spreadMs;
     const freeMs = tally.freeAfterMs();

@@ -1,7 +1,7 @@
 const MOST = 4_096;
 
 /** The greatest fence that was heard of, by resource: what is proposed next lies above it. */
-export class Seen {
+export class HighestFence {
   readonly #fences = new Map<string, number>();
 
   note(resource: string, fence: number): void {

@@ -1,7 +1,7 @@
 import type { NodeAnswer } from "../nodes/node.js";
 import type { Entry } from "./entry.js";
 import type { Quorum } from "./quorum.js";
-import type { RenewWish } from "./renewal.js";
+import type { RenewParams } from "./renewal.js";
 
 /** A bid that stands in the way is mostly taken back in a moment. */
 const MOST_ASKED = 5;
@@ -18,7 +18,7 @@ export class Joining {
   readonly #quorum: Quorum;
   readonly #entry: Entry;
   readonly #node: number;
-  readonly #wish: RenewWish;
+  readonly #params: RenewParams;
   readonly #past: number;
   readonly #confirm: () => void;
   #asked = 0;
@@ -28,7 +28,7 @@ export class Joining {
     quorum: Quorum,
     entry: Entry,
     node: number,
-    wish: RenewWish,
+    params: RenewParams,
     heard: number,
     confirm: () => void,
   ) {
@@ -36,19 +36,19 @@ export class Joining {
     this.#quorum = quorum;
     this.#entry = entry;
     this.#node = node;
-    this.#wish = wish;
+    this.#params = params;
     this.#past = Math.max(entry.fence + entry.tokens - 1, heard);
   }
 
   ask(): void {
     const entry = this.#entry;
-    const { ttlMs, order } = this.#wish;
+    const { ttlMs, order } = this.#params;
     // A later renewal may want less, or have left the grant to time.
     if (entry.isOver || entry.lastOrder !== order || this.#asked++ === MOST_ASKED) return;
     const { claim, attempt, fence, tokens } = entry;
     const { resource, id, mode, delayMs, label } = claim;
     const what = { resource, id, attempt, mode, ttlMs, delayMs, fence, tokens, label } as const;
-    const how = { past: this.#past, ticket: 0, wayMs: 0, order };
+    const how = { past: this.#past, ticket: 0, arrivalMs: 0, order };
     // Never answered, for the release: a request that comes a second time must find a tombstone, because
     // the counter does not refuse it.
     entry.unanswered[this.#node]!++;
@@ -65,8 +65,8 @@ export class Joining {
       this.#confirm();
     }
     if (answer.kind !== "busy") return;
-    const { clock, rttMs, surroundings } = this.#quorum;
-    const pauseMs = Math.max(PAUSE_MS, rttMs) * (1 + surroundings.random());
+    const { clock, rttMs, environment } = this.#quorum;
+    const pauseMs = Math.max(PAUSE_MS, rttMs) * (1 + environment.random());
     clock.timer(pauseMs, () => this.ask(), false);
   }
 }

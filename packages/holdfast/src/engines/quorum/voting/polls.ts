@@ -1,9 +1,9 @@
 import type { ResourceView } from "../../../engine.js";
 import type { NodeAnswer, NodeHolder, NodeRequest } from "../nodes/node.js";
-import { canvass } from "./broadcast.js";
+import { broadcast } from "./broadcast.js";
 import type { Quorum, Unanswered } from "./quorum.js";
 import { absentees } from "./renewal.js";
-import { COUNTS_NOT } from "./tally.js";
+import { NOT_COUNTED } from "./tally.js";
 
 type PollOutcome = boolean | Unanswered;
 
@@ -38,13 +38,13 @@ function pollOnce(
   const answers: (NodeAnswer | null)[] = new Array(size).fill(null);
   let yes = 0;
   let no = 0;
-  canvass(quorum, {
+  broadcast(quorum, {
     request: () => request,
     patienceMs,
     heard: (node, answer) => {
       answers[node] = answer;
       if (isYes(answer)) yes++;
-      else if (!COUNTS_NOT.has(answer.kind)) no++;
+      else if (!NOT_COUNTED.has(answer.kind)) no++;
       return yes >= terms.writeQuorum || no > size - terms.writeQuorum;
     },
     ended: () => {
@@ -56,7 +56,7 @@ function pollOnce(
 }
 
 /** Whether this node counts now: it answers, and is in no quarantine. */
-export function present(
+export function askWhetherCounted(
   quorum: Quorum,
   node: number,
   patienceMs: number,

@@ -1,19 +1,19 @@
 import type { Gone } from "../../../engine.js";
 import { ClockWatch, type Suspicion } from "../nodes/clock-watch.js";
-import type { Letter, NodeAnswer, NodeHolder, NodeRequest, QuorumNode } from "../nodes/node.js";
+import type { ModeCode, NodeAnswer, NodeHolder, NodeRequest, QuorumNode } from "../nodes/node.js";
 import { Quarantine } from "../nodes/quarantine.js";
 import { Acquisition } from "./acquisition.js";
 import { countBits } from "./bits.js";
-import type { Electorate, QuorumClock } from "./broadcast.js";
+import type { NodeSet, QuorumClock } from "./broadcast.js";
 import { Entries, type Entry } from "./entry.js";
-import { Seen } from "./highest-fence.js";
-import { ALL, type Closed, Closing, type ReleaseWish } from "./release.js";
-import { type RenewOutcome, type RenewWish, renewGrant } from "./renewal.js";
+import { HighestFence } from "./highest-fence.js";
+import { ALL, Release, type ReleaseOutcome, type ReleaseParams } from "./release.js";
+import { type RenewOutcome, type RenewParams, renewGrant } from "./renewal.js";
 import type { Absent } from "./tally.js";
 
 /** A process that is called may be busy with something else. One that has died holds others up for so long. */
-const LEAST_WAY_MS = 500;
-const MOST_WAY_MS = 2_000;
+const LEAST_ARRIVAL_MS = 500;
+const MOST_ARRIVAL_MS = 2_000;
 
 /** How nodes and clients agree; the same for all clients of a quorum, but for nodeTimeoutMs. */
 export interface QuorumTerms {
@@ -28,7 +28,7 @@ export interface QuorumTerms {
 }
 
 /** Everything that is not decided by nodes: time and chance. */
-export interface Surroundings {
+export interface Environment {
   readonly clock: QuorumClock;
   /** From 0 up to 1. */
   random(): number;
@@ -46,7 +46,7 @@ export interface QuorumEvent {
 export interface QuorumClaim {
   readonly resource: string;
   readonly id: string;
-  readonly mode: Letter;
+  readonly mode: ModeCode;
   readonly ttlMs: number;
   readonly delayMs: number;
   readonly tokens: number;
@@ -96,12 +96,12 @@ export interface Unanswered {
  * Locks on a majority of independent nodes, with a fencing token. Calls back instead of promising, and
  * has time and chance handed in: so the simulator runs this very code, thousands of schedules a second.
  */
-export class Quorum implements Electorate {
+export class Quorum implements NodeSet {
   readonly terms: QuorumTerms;
-  readonly surroundings: Surroundings;
-  readonly watch: ClockWatch;
+  readonly environment: Environment;
+  readonly clockWatch: ClockWatch;
   readonly quarantine: Quarantine;
-  readonly seen = new Seen();
+  readonly highestFence = new HighestFence();
   /** Nodes that let the last question run out of time, a set of bits. Any answer takes them out. */
   silent = 0;
   /** When any node was asked last. */
@@ -118,24 +118,24 @@ export class Quorum implements Electorate {
   readonly #nodes: readonly QuorumNode[];
   readonly #entries: Entries;
 
-  constructor(nodes: readonly QuorumNode[], terms: QuorumTerms, surroundings: Surroundings) {
+  constructor(nodes: readonly QuorumNode[], terms: QuorumTerms, environment: Environment) {
     this.#nodes = nodes;
     this.terms = terms;
-    this.surroundings = surroundings;
+    this.environment = environment;
     this.#entries = new Entries(nodes.length);
-    const { clock } = surroundings;
+    const { clock } = environment;
     // Clocks may run apart while it is waited: the longest grant is over by all of them.
     const longestMs = terms.maxTtlMs * (1 + 2 * terms.drift) + 2;
     const suspect = ({ node, movedMs }: Suspicion) =>
-      surroundings.report({ node, state: "suspect", forMs: longestMs, movedMs });
-    this.watch = new ClockWatch(nodes.length, clock, terms.drift, longestMs, suspect);
+      environment.report({ node, state: "suspect", forMs: longestMs, movedMs });
+    this.clockWatch = new ClockWatch(nodes.length, clock, terms.drift, longestMs, suspect);
     this.quarantine = new Quarantine({
       clock,
       waitMs: longestMs,
-      mintNonce: () => surroundings.mintNonce(),
+      mintNonce: () => environment.mintNonce(),
       mayCertify: () => this.mayCertify(),
       ask: (node, request, answered) => this.ask(node, request, answered),
-      changed: (node, state) => surroundings.report({ node, state, forMs: longestMs }),
+      changed: (node, state) => environment.report({ node, state, forMs: longestMs }),
     });
   }
 
@@ -144,7 +144,7 @@ export class Quorum implements Electorate {
   }
 
   get clock(): QuorumClock {
-    return this.surroundings.clock;
+    return this.environment.clock;
   }
 
   nameOf(node: number): string {
@@ -163,7 +163,7 @@ export class Quorum implements Electorate {
     this.#nodes[node]!.ask(request, (answer, us) => {
       this.silent &= ~(1 << node);
       if (answer.kind !== "failed") this.#measure(this.clock.now() - sentAt);
-      if (answer.kind !== "failed") this.watch.sample(node, sentAt, us);
+      if (answer.kind !== "failed") this.clockWatch.sample(node, sentAt, us);
       if (answer.kind === "uncertified") this.quarantine.observe(node, answer);
       else if (PROOFS.has(answer.kind)) {
         this.#noteTerms(node, answer.kind === "terms");
@@ -178,8 +178,8 @@ export class Quorum implements Electorate {
   }
 
   /** How long one of this client's claims takes to come when it is called. */
-  get wayMs(): number {
-    return Math.ceil(Math.min(MOST_WAY_MS, LEAST_WAY_MS + 4 * this.rttMs));
+  get arrivalMs(): number {
+    return Math.ceil(Math.min(MOST_ARRIVAL_MS, LEAST_ARRIVAL_MS + 4 * this.rttMs));
   }
 
   get writeQuorum(): number {
@@ -193,7 +193,7 @@ export class Quorum implements Electorate {
   /** The claim was refused: if it comes again, those who came later make way for it. */
   waits(entry: Entry): boolean {
     const isFirst = entry.ticket === 0;
-    this.#entries.giveTicket(entry, this.watch.estimateUs());
+    this.#entries.giveTicket(entry, this.clockWatch.estimateUs());
     return isFirst;
   }
 
@@ -212,7 +212,7 @@ export class Quorum implements Electorate {
   #noteTerms(node: number, isForeign: boolean): void {
     const bit = 1 << node;
     if (isForeign && (this.#foreign & bit) === 0) {
-      this.surroundings.report({ node, state: "foreign", forMs: Infinity });
+      this.environment.report({ node, state: "foreign", forMs: Infinity });
     }
     this.#foreign = isForeign ? this.#foreign | bit : this.#foreign & ~bit;
     this.#ours = isForeign ? this.#ours & ~bit : this.#ours | bit;
@@ -239,10 +239,10 @@ export class Quorum implements Electorate {
     return turn === entry.turn;
   }
 
-  renew(wish: RenewWish, done: (outcome: RenewOutcome) => void): void {
-    renewGrant(this, this.#entries.get(wish.id), wish, (outcome) => {
+  renew(params: RenewParams, done: (outcome: RenewOutcome) => void): void {
+    renewGrant(this, this.#entries.get(params.id), params, (outcome) => {
       // Nothing can be asked about it any more, and nobody will release it.
-      if (wish.leave && outcome.kind === "renewed") this.#entries.delete(wish.id);
+      if (params.leave && outcome.kind === "renewed") this.#entries.delete(params.id);
       done(outcome);
     });
   }
@@ -252,14 +252,14 @@ export class Quorum implements Electorate {
     return this.#entries.get(id)?.claim.delayMs ?? 0;
   }
 
-  release(ref: ReleaseWish, done: (outcome: Closed) => void): void {
+  release(ref: ReleaseParams, done: (outcome: ReleaseOutcome) => void): void {
     const entry = this.#entries.get(ref.id);
     if (entry !== undefined) {
       entry.isOver = true;
       entry.turn++;
     }
     this.#entries.delete(ref.id);
-    new Closing(this, ref, entry, ALL).settle(done);
+    new Release(this, ref, entry, ALL).settle(done);
   }
 
   /** Ends what was given up on these nodes, a set of bits. */
@@ -268,7 +268,7 @@ export class Quorum implements Electorate {
     entry.takenBack(nodes);
     const patienceMs = Math.min(this.terms.nodeTimeoutMs, restMs);
     const ref = { resource: claim.resource, id: claim.id, tombstoneMs: 0, patienceMs };
-    new Closing(this, ref, entry, { upTo, order, tell: false }).takeBack(nodes, then);
+    new Release(this, ref, entry, { upTo, order, tell: false }).takeBack(nodes, then);
   }
 
   close(): void {

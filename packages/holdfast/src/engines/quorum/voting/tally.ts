@@ -5,7 +5,7 @@ import type { NodeAnswer, NodeHolder } from "../nodes/node.js";
 const YOUNG_MS = 100;
 
 /** Answers of nodes that have no say in this quorum, or not now. */
-export const COUNTS_NOT: ReadonlySet<NodeAnswer["kind"]> = new Set([
+export const NOT_COUNTED: ReadonlySet<NodeAnswer["kind"]> = new Set([
   ...(["failed", "uncertified", "terms"] as const),
 ]);
 
@@ -133,7 +133,7 @@ export class Tally {
   absent(): { readonly node: number; readonly answer: Absent }[] {
     return this.#answers.flatMap((answer, node) => {
       const seen = answer ?? "late";
-      const counts = isAnswer(seen) && !COUNTS_NOT.has(seen.kind);
+      const counts = isAnswer(seen) && !NOT_COUNTED.has(seen.kind);
       return counts ? [] : [{ node, answer: seen }];
     });
   }
@@ -182,7 +182,7 @@ export class Tally {
   /** When enough nodes are free again if nobody renews or releases. */
   freeAfterMs(): number {
     const waits = this.#answers.map((answer) => {
-      if (!isAnswer(answer) || COUNTS_NOT.has(answer.kind)) return Infinity;
+      if (!isAnswer(answer) || NOT_COUNTED.has(answer.kind)) return Infinity;
       if (answer.kind !== "busy") return 0;
       return Math.max(0, ...answer.holders.map(({ leftMs, delayMs }) => leftMs + delayMs));
     });

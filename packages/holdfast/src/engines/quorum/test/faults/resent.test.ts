@@ -6,19 +6,19 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Relay } from "@holdfast/servers";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { TestQuorum } from "../support/test-quorum.fixture.js";
 
 const MAX_LOOKS = 2_000;
 
 test("a claim whose repeats all nodes refuse is a failure of unknown effect", async () => {
-  await using ground = await Ground.start(3, { maxTtlMs: 60_000 });
-  const relays = await Promise.all(ground.servers.map(({ port }) => Relay.start(port)));
+  await using quorum = await TestQuorum.start(3, { maxTtlMs: 60_000 });
+  const relays = await Promise.all(quorum.servers.map(({ port }) => Relay.start(port)));
   const limit = (memory: string) =>
-    Promise.all(ground.admins.map((admin) => admin.config("SET", "maxmemory", memory)));
+    Promise.all(quorum.admins.map((admin) => admin.config("SET", "maxmemory", memory)));
   try {
-    const engine = await ground.engine(
+    const engine = await quorum.engine(
       {},
-      relays.map(({ port }) => ground.connect(port)),
+      relays.map(({ port }) => quorum.connect(port)),
     );
     await engine.inspect("warm up", now());
     for (const relay of relays) relay.mute();
@@ -26,7 +26,7 @@ test("a claim whose repeats all nodes refuse is a failure of unknown effect", as
       () => assert.fail("it was not refused"),
       (error: { code?: string; effect?: string }) => error,
     );
-    const has = () => Promise.all(ground.admins.map((admin) => admin.exists("holdfast:a")));
+    const has = () => Promise.all(quorum.admins.map((admin) => admin.exists("holdfast:a")));
     for (let looks = 0; (await has()).includes(0); looks++) {
       assert.ok(looks < MAX_LOOKS, "it is carried out");
       await sleep(5);

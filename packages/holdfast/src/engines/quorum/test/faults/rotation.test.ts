@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locks } from "../../../../locks.js";
 import { rotate } from "../support/rotation.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { TestQuorum } from "../support/test-quorum.fixture.js";
 
 test("nodes that forget in turn: no overlap and no stale write in 15 s", async (t) => {
   const report = await rotate(15_000, 5_000);
@@ -29,11 +29,11 @@ test("without the quarantine, two restarts within one ttl make two holders", asy
 
 /** One holds, two of three nodes forget, and another asks. Why it is not let in; "" if it is. */
 async function refusalAfterRestarts(settings: { unsafeSkipQuarantine?: true }): Promise<string> {
-  await using ground = await Ground.start(3, { maxTtlMs: 60_000 });
-  const [first, second] = [await ground.locks(settings), await ground.locks(settings)];
+  await using quorum = await TestQuorum.start(3, { maxTtlMs: 60_000 });
+  const [first, second] = [await quorum.locks(settings), await quorum.locks(settings)];
   const lease = await first.acquire("a", { renew: false });
-  await ground.servers[0]!.restart();
-  await ground.servers[1]!.restart();
+  await quorum.servers[0]!.restart();
+  await quorum.servers[1]!.restart();
   const refusal = await refusalOf(second);
   assert.equal(lease.held, true);
   return refusal;

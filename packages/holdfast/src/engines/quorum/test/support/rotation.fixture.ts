@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startRedis } from "@holdfast/servers";
 import { Child } from "../../../../test-support/child.fixture.js";
 import { assertIncrements, Register } from "../../../../test-support/fenced-register.fixture.js";
-import { Ground } from "./test-server.fixture.js";
+import { TestQuorum } from "./test-quorum.fixture.js";
 
 const PROCESSES = 4;
 const MAX_TTL_MS = 1_000;
@@ -18,15 +18,15 @@ export interface RotationReport {
 
 /** Servers without persistence, one killed and restarted every so often, under four processes. */
 export async function rotate(forMs: number, everyMs: number): Promise<RotationReport> {
-  await using ground = await Ground.start(5, { maxTtlMs: MAX_TTL_MS });
+  await using quorum = await TestQuorum.start(5, { maxTtlMs: MAX_TTL_MS });
   await using store = await startRedis();
-  const crew = new Crew(ground.url, store.port);
+  const crew = new Crew(quorum.url, store.port);
   await crew.up;
   let restarts = 0;
   const endsAt = performance.now() + forMs;
   while (performance.now() < endsAt) {
     await sleep(Math.min(everyMs, Math.max(0, endsAt - performance.now())));
-    await ground.servers[restarts++ % 5]!.restart();
+    await quorum.servers[restarts++ % 5]!.restart();
   }
   await crew.end();
   using register = new Register(store.port);

@@ -10,7 +10,7 @@ const MOST_MS = 15_000;
  * Asks all nodes now and then while nobody else does. A quarantine begins when somebody sees it: where
  * clients are idle, nodes that were restarted long ago would all have theirs ahead of them.
  */
-export class Lookout {
+export class IdleProbe {
   readonly #quorum: Quorum;
   readonly #clock: QuorumClock;
   readonly #everyMs: number;

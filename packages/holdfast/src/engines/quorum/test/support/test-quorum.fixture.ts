@@ -12,12 +12,7 @@ import { Locks } from "../../../../locks.js";
 import type { ConnectOptions } from "../../../../options.js";
 import { keyOf } from "../../../redis/protocol/keys.js";
 import type { QuorumEngine } from "../../engine.js";
-import {
-  createQuorum,
-  type QuorumEngineOptions,
-  type QuorumMember,
-  quorumEngine,
-} from "../../index.js";
+import { init, type QuorumEngineOptions, type QuorumMember, quorumEngine } from "../../index.js";
 import { QUORUM_DEFAULTS, type QuorumSettings, resolveQuorum } from "../../options.js";
 import { garbling } from "./garbled.fixture.js";
 import { EMPTY, grantsOn, type NodeState, READ } from "./truth.fixture.js";
@@ -42,7 +37,7 @@ const AGE_TOMBSTONES = `
 const CERTIFICATE = `{${QUORUM_DEFAULTS.prefix}}:certificate`;
 
 /** Independent Redis servers, and clients of them that are closed with them. */
-export class Ground implements AsyncDisposable {
+export class TestQuorum implements AsyncDisposable {
   readonly servers: readonly RedisServer[];
   /** See everything, one for each server, and are never disturbed. */
   readonly admins: readonly Redis[];
@@ -64,16 +59,16 @@ export class Ground implements AsyncDisposable {
     count: number,
     settings: QuorumSettings = {},
     options: RedisOptions | ((node: number) => RedisOptions) = {},
-  ): Promise<Ground> {
-    const ground = await Ground.startFresh(count, settings, options);
+  ): Promise<TestQuorum> {
+    const quorum = await TestQuorum.startFresh(count, settings, options);
     try {
-      await ground.found();
+      await quorum.init();
     } catch (error) {
       // Servers that nobody stops would keep the test's process for ever.
-      await ground[Symbol.asyncDispose]();
+      await quorum[Symbol.asyncDispose]();
       throw error;
     }
-    return ground;
+    return quorum;
   }
 
   /** Servers that nobody has certified. */
@@ -81,10 +76,10 @@ export class Ground implements AsyncDisposable {
     count: number,
     settings: QuorumSettings = {},
     options: RedisOptions | ((node: number) => RedisOptions) = {},
-  ): Promise<Ground> {
+  ): Promise<TestQuorum> {
     const optionsOf = typeof options === "function" ? options : () => options;
     const starts = Array.from({ length: count }, (_, node) => startRedis(optionsOf(node)));
-    return new Ground(await allOrNone(starts), settings);
+    return new TestQuorum(await allOrNone(starts), settings);
   }
 
   get names(): string[] {
@@ -97,8 +92,8 @@ export class Ground implements AsyncDisposable {
   }
 
   /** The operator's step: whatever happened to the nodes, nobody holds anything now. */
-  async found(): Promise<void> {
-    await createQuorum(this.options(this.admins));
+  async init(): Promise<void> {
+    await init(this.options(this.admins));
   }
 
   options(clients: readonly Redis[], more: QuorumSettings = {}): QuorumEngineOptions {
@@ -122,7 +117,7 @@ export class Ground implements AsyncDisposable {
     return engine;
   }
 
-  /** The public API on clients of its own, closed with the ground. */
+  /** The public API on clients of its own, closed with the quorum. */
   async locks(more: QuorumSettings = {}, options: ConnectOptions = {}): Promise<Locks> {
     const ttlMs = Math.min(30_000, this.#settings.maxTtlMs ?? 30_000);
     const locks = new Locks(await this.engine(more), {
@@ -186,12 +181,12 @@ export class Ground implements AsyncDisposable {
 
   async reset(): Promise<void> {
     await Promise.all(this.admins.map((admin) => admin.flushall()));
-    await this.found();
+    await this.init();
   }
 
   async restart(): Promise<void> {
     await Promise.all(this.servers.map((server) => server.restart()));
-    await this.found();
+    await this.init();
   }
 
   age(resource: string, ms: number): Promise<void> {

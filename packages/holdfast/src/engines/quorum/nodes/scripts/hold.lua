@@ -40,9 +40,9 @@ function operations.release(key, a)
   local ended = r and r.left == '0' and r.attempt <= upto and r.order <= order
   if ended then call('HDEL', key, id) end
   if over then
-    leave_line(key, id)
+    leave_queue(key, id)
     local free = call('EXISTS', key) == 0 or #present(key) == 0
-    if free and not first_in_line(key, '', 'x', 0, true) and ended then
+    if free and not first_in_queue(key, '', 'x', 0, true) and ended then
       redis.pcall('PUBLISH', CHANGES, '0 ' .. key)
     end
   end

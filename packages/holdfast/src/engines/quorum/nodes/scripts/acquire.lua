@@ -50,8 +50,8 @@ function operations.acquire(key, a)
   -- above everything that was acknowledged here.
   if past == 0 then counter = math.max(counter, us - SKEW) end
   -- A grant that joins is nobody who waits.
-  if #others > 0 or past == 0 and first_in_line(key, id, mode, ticket, free) then
-    if ticket > 0 then stand_in_line(key, id, mode, ticket, ARGV[a + 10]) end
+  if #others > 0 or past == 0 and first_in_queue(key, id, mode, ticket, free) then
+    if ticket > 0 then enter_queue(key, id, mode, ticket, ARGV[a + 10]) end
     return { 'busy', whole(counter), views(others) }
   end
   if fence > us + SKEW then return { 'skew' } end

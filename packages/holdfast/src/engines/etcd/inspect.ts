@@ -4,8 +4,8 @@ import type { EtcdClient } from "./client/client.js";
 import { countOf, found, type KeyValue, range } from "./client/requests.js";
 import type { Leases } from "./leases/leases.js";
 import { isOurs, type Keys, markedBy } from "./queue/keys.js";
-import { holderView, Line, type Member } from "./queue/queue.js";
-import type { Readings } from "./queue/queue-reader.js";
+import { holderView, type Member, Queue } from "./queue/queue.js";
+import type { QueueReader } from "./queue/queue-reader.js";
 
 // A resource has a few keys, mostly one.
 const KEYS_PER_VIEW = 4;
@@ -15,18 +15,18 @@ const MOST_KEYS = 2_000;
 export class Views {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
-  readonly #readings: Readings;
+  readonly #queueReader: QueueReader;
   readonly #leases: Leases;
 
-  constructor(client: EtcdClient, keys: Keys, readings: Readings, leases: Leases) {
+  constructor(client: EtcdClient, keys: Keys, queueReader: QueueReader, leases: Leases) {
     this.#client = client;
     this.#keys = keys;
-    this.#readings = readings;
+    this.#queueReader = queueReader;
     this.#leases = leases;
   }
 
   async inspect(resource: string, deadline: number): Promise<ResourceView> {
-    return this.#view(resource, await this.#readings.line(resource, deadline), deadline);
+    return this.#view(resource, await this.#queueReader.queue(resource, deadline), deadline);
   }
 
   /** Keys lie in the order of their names, so those of a resource lie together. */
@@ -53,14 +53,14 @@ export class Views {
     const last = this.#keys.resourceOf(lastKey);
     // The last one's keys may go on beyond the page, and are read by themselves.
     const cut = isMore && beyond === null && last !== null && groups.has(last);
-    const rest = cut ? this.#keys.room(last).end : `${lastKey}\0`;
+    const rest = cut ? this.#keys.rangeOf(last).end : `${lastKey}\0`;
     const glob = compileGlob(match);
     const views = [...groups]
       .filter(([resource]) => glob.test(resource))
       .map(([resource, kvs]) =>
         cut && resource === last
           ? this.inspect(resource, deadline)
-          : this.#view(resource, new Line(kvs), deadline),
+          : this.#view(resource, new Queue(kvs), deadline),
       );
     return {
       views: (await Promise.all(views)).filter(isBusy),
@@ -68,7 +68,7 @@ export class Views {
     };
   }
 
-  async #view(resource: string, line: Line, deadline: number): Promise<ResourceView> {
+  async #view(resource: string, queue: Queue, deadline: number): Promise<ResourceView> {
     const left = new Map<string, Promise<number>>();
     const leftOf = (lease: string): Promise<number> => {
       if (lease === "0") return Promise.resolve(0);
@@ -77,13 +77,13 @@ export class Views {
       left.set(lease, asked);
       return asked;
     };
-    const closed = await Promise.all(line.orphans.map(({ lease }) => leftOf(lease)));
+    const closed = await Promise.all(queue.orphans.map(({ lease }) => leftOf(lease)));
     return {
       resource,
       holders: await Promise.all(
-        line.holders.map(async (member) => holderView(member, await leftOf(member.lease))),
+        queue.holders.map(async (member) => holderView(member, await leftOf(member.lease))),
       ),
-      waiters: line.waiters.map((member, position) => waiterView(member, position)),
+      waiters: queue.waiters.map((member, position) => waiterView(member, position)),
       closedMs: Math.max(0, ...closed),
     };
   }

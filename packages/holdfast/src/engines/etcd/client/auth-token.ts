@@ -19,7 +19,7 @@ interface Current {
  * The token of our user, one for all calls. When a server has forgotten it, all calls under way are
  * refused at about the same time: one of them fetches another token, and the others wait for that one.
  */
-export class Tokens {
+export class AuthToken {
   readonly #user: User | null;
   readonly #authenticate: (user: User, deadline: number) => Promise<string>;
   #current: Current | null = null;

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { sleep, systemClock } from "../../../core/runtime/clock.js";
 import { EngineError } from "../../../errors.js";
 import type { Endpoint, EtcdTerms } from "../options.js";
-import { Tokens } from "./auth-token.js";
+import { AuthToken } from "./auth-token.js";
 import { isMalformed, isOutOfSpace, isStaleToken, silence } from "./failure.js";
 import { answerTo, isLate, late, lines, parsed, valueIn } from "./gateway-protocol.js";
 import type { RawTxn, Txn } from "./requests.js";
@@ -46,7 +46,7 @@ export class EtcdClient {
   readonly #agents: { readonly usual: Agent; readonly urgent: Agent; readonly streams: Agent };
   readonly #streams = new Set<ClientRequest>();
   #at = 0;
-  readonly #tokens: Tokens;
+  readonly #authToken: AuthToken;
   #closed = false;
   /** Told when calls go to another member from now on. */
   onMove: () => void = () => {};
@@ -57,7 +57,7 @@ export class EtcdClient {
     const agent = (options: object) =>
       terms.tls === null ? new Agent(options) : new TlsAgent({ ...options, ...terms.tls });
     const kept = { keepAlive: true, maxSockets: MOST_SOCKETS };
-    this.#tokens = new Tokens(terms.user, (user, deadline) =>
+    this.#authToken = new AuthToken(terms.user, (user, deadline) =>
       this.call(AUTHENTICATE, user, tokenAnswer, { deadline, ...AUTHENTICATION }),
     );
     this.#agents = { usual: agent(kept), urgent: agent(kept), streams: agent({}) };
@@ -118,7 +118,7 @@ export class EtcdClient {
       request.end(body);
     };
     // Without a token the watch fails later, by itself.
-    this.#tokens.get(systemClock.now() + STREAM_MS).then(start, end);
+    this.#authToken.get(systemClock.now() + STREAM_MS).then(start, end);
     return {
       close: () => {
         open = false;
@@ -159,7 +159,7 @@ export class EtcdClient {
       let token: string | null = null;
       let isStale = false;
       try {
-        if (usesToken) token = await this.#tokens.get(options.deadline);
+        if (usesToken) token = await this.#authToken.get(options.deadline);
         const askedAt = systemClock.now();
         const leftMs = options.deadline - askedAt;
         const value = await this.#once(path, text, token, endpoint, leftMs, options, tryMs);
@@ -172,10 +172,10 @@ export class EtcdClient {
         // That the time ran out says less than what went wrong before, unless that was put right.
         const before: EngineError | null = isStaleToken(failure) ? null : failure;
         failure = isLate(error) ? (before ?? error) : error;
-        if (!usesToken) this.#tokens.failure = error;
+        if (!usesToken) this.#authToken.failure = error;
       }
       if (isStale) {
-        this.#tokens.refused(token);
+        this.#authToken.refused(token);
         continue;
       }
       if (!failure.retryable || this.#closed) break;

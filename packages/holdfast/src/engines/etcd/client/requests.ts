@@ -1,4 +1,4 @@
-import type { Room } from "../queue/keys.js";
+import type { KeyRange } from "../queue/keys.js";
 
 /** What the JSON gateway takes and gives, as far as it is used here: numbers are decimal strings. */
 export interface Compare {
@@ -65,8 +65,8 @@ export interface RangeOptions {
   readonly createdBefore?: bigint;
 }
 
-/** How many keys are in a room, and none of them: etcd reads no value for that. */
-export function count({ start, end }: Room): Op {
+/** Counts the keys of a range without reading them: etcd reads no value for that. */
+export function count({ start, end }: KeyRange): Op {
   return { request_range: { key: base64(start), range_end: base64(end), count_only: true } };
 }
 
@@ -83,8 +83,8 @@ export function get(key: string): Op {
   return { request_range: { key: base64(key) } };
 }
 
-export function range(room: Room, options: RangeOptions = {}): Op {
-  const { start, end } = room;
+export function range(keyRange: KeyRange, options: RangeOptions = {}): Op {
+  const { start, end } = keyRange;
   const { limit, order, createdBefore } = options;
   const request = {
     key: base64(start),
@@ -127,12 +127,12 @@ export function valueAfter(key: string, start: string): Compare {
 }
 
 /** A comparison with a range asks for every key in it; without keys, what is missing counts as 0. */
-export function empty({ start, end }: Room): Compare {
+export function empty({ start, end }: KeyRange): Compare {
   return { ...created(start, 0n), range_end: base64(end) };
 }
 
-/** No key in the room is older than this. */
-export function oldestIs({ start, end }: Room, revision: bigint): Compare {
+/** No key in the key range is older than this. */
+export function oldestIs({ start, end }: KeyRange, revision: bigint): Compare {
   return {
     ...present(start),
     range_end: base64(end),

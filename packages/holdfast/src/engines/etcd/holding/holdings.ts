@@ -9,14 +9,14 @@ const AGAIN_MS = 500;
 const MOST_TRIES = 5;
 
 /** Something of ours in etcd that ends unless somebody goes on asking for it. */
-interface Thing {
+interface Tracked {
   readonly ref: GrantRef;
   /** On the engine's clock. */
   until: number;
   tries: number;
 }
 
-export interface Holding extends Thing {
+export interface Holding extends Tracked {
   readonly kind: "grant";
   self: KeyValue;
   /** Whether its key says that it holds; until then it is one that waited, and has nobody before it. */
@@ -34,7 +34,7 @@ export interface Holding extends Thing {
   readonly doubtful: Set<string>;
 }
 
-export interface Waiting extends Thing {
+export interface WaitingClaim extends Tracked {
   readonly kind: "waiter";
   self: KeyValue;
   /** How long it is kept without being asked after. */
@@ -53,36 +53,36 @@ export interface Waiting extends Thing {
 }
 
 /** What was released without an answer: it may be there still. */
-export interface Leftover extends Thing {
+export interface Leftover extends Tracked {
   readonly kind: "leftover";
   readonly ref: ReleaseRef;
   /** The lease that it hangs on, where that is known. */
   readonly lease: string | null;
 }
 
-export type Kept = Holding | Waiting | Leftover;
+export type TrackedClaim = Holding | WaitingClaim | Leftover;
 
 /**
  * What this process holds and waits for. Grants of one life share a lease, which the others keep alive;
  * so what nobody renews any more, or asks after any more, has to be taken away when its own time is over.
  */
 export class Holdings {
-  readonly #kept = new Map<string, Kept>();
-  readonly #end: (kept: Kept) => Promise<void>;
-  readonly #giveUp: (kept: Kept) => void;
+  readonly #kept = new Map<string, TrackedClaim>();
+  readonly #end: (kept: TrackedClaim) => Promise<void>;
+  readonly #giveUp: (kept: TrackedClaim) => void;
   #timer: Timer | null = null;
   #wakeAt = Infinity;
 
-  constructor(end: (kept: Kept) => Promise<void>, giveUp: (kept: Kept) => void) {
+  constructor(end: (kept: TrackedClaim) => Promise<void>, giveUp: (kept: TrackedClaim) => void) {
     this.#end = end;
     this.#giveUp = giveUp;
   }
 
-  get waiters(): Waiting[] {
+  get waiters(): WaitingClaim[] {
     return [...this.#kept.values()].filter((kept) => kept.kind === "waiter");
   }
 
-  keep(kept: Kept): void {
+  keep(kept: TrackedClaim): void {
     this.#kept.set(kept.ref.grantId, kept);
     this.#wake(kept.until);
   }
@@ -98,7 +98,7 @@ export class Holdings {
     return kept?.kind === "grant" ? kept : null;
   }
 
-  waiter({ grantId }: GrantRef): Waiting | null {
+  waiter({ grantId }: GrantRef): WaitingClaim | null {
     const kept = this.#kept.get(grantId);
     return kept?.kind === "waiter" ? kept : null;
   }
@@ -129,13 +129,13 @@ export class Holdings {
   }
 
   /** A waiter that was asked after at this instant. */
-  extend(waiting: Waiting, at: number): void {
+  extend(waiting: WaitingClaim, at: number): void {
     waiting.until = Math.max(waiting.until, at + waiting.graceMs);
     waiting.tries = 0;
   }
 
   /** Gives what was forgotten. */
-  forget({ grantId }: GrantRef): Kept | null {
+  forget({ grantId }: GrantRef): TrackedClaim | null {
     const kept = this.#kept.get(grantId) ?? null;
     this.#kept.delete(grantId);
     if (this.#kept.size === 0) this.close();
@@ -167,7 +167,7 @@ export class Holdings {
   }
 
   /** Out of reach, it is tried again a few times, and then left to end with its lease. */
-  #over(kept: Kept, now: number): void {
+  #over(kept: TrackedClaim, now: number): void {
     if (kept.tries++ >= MOST_TRIES) {
       this.forget(kept.ref);
       this.#giveUp(kept);

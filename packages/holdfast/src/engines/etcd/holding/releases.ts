@@ -102,7 +102,7 @@ export class Releases {
       // What was left is not its former holder's to end.
       compare: [valueAfter(key, IN_USE)],
       success: [del(key), del(markerOf(key)), ...tombstone],
-      failure: [range(this.#keys.room(resource), { limit: 1 }), ...tombstone],
+      failure: [range(this.#keys.rangeOf(resource), { limit: 1 }), ...tombstone],
     });
   }
 }

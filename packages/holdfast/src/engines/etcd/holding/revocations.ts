@@ -14,7 +14,7 @@ import {
 import type { Leases } from "../leases/leases.js";
 import { hashOf, type Keys, markerOf } from "../queue/keys.js";
 import { type Entry, type Member, tokenInUse, writeEntry } from "../queue/queue.js";
-import type { Readings } from "../queue/queue-reader.js";
+import type { QueueReader } from "../queue/queue-reader.js";
 
 const MOST_CHANGES = 5;
 const NOTE_MS = 10_000;
@@ -23,20 +23,20 @@ const NOTE_MS = 10_000;
 export class Revocations {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
-  readonly #readings: Readings;
+  readonly #queueReader: QueueReader;
   readonly #leases: Leases;
 
-  constructor(client: EtcdClient, keys: Keys, readings: Readings, leases: Leases) {
+  constructor(client: EtcdClient, keys: Keys, queueReader: QueueReader, leases: Leases) {
     this.#client = client;
     this.#keys = keys;
-    this.#readings = readings;
+    this.#queueReader = queueReader;
     this.#leases = leases;
   }
 
   async revoke(ref: RevokeRef, deadline: number): Promise<"revoked" | "gone"> {
     for (let changes = 0; changes < MOST_CHANGES; changes++) {
-      const line = await this.#readings.line(ref.resource, deadline);
-      const holder = line.holders.find((member) => tokenInUse(member) === ref.token);
+      const queue = await this.#queueReader.queue(ref.resource, deadline);
+      const holder = queue.holders.find((member) => tokenInUse(member) === ref.token);
       if (holder === undefined) return "gone";
       if (holder.entry?.revoked && !ref.force) return "revoked";
       if (await this.#end(ref, holder, deadline)) return "revoked";

@@ -5,7 +5,7 @@ import type { EtcdClient } from "../client/client.js";
 import { found, get, type KeyValue, type Op, type RawTxn, unchanged } from "../client/requests.js";
 import type { Holdings } from "../holding/holdings.js";
 import { type Entry, readEntry, writeEntry } from "../queue/queue.js";
-import { type Life, type Lives, puts } from "./lease-pool.js";
+import { type LeasePair, type LeasePool, puts } from "./lease-pool.js";
 import type { Leases } from "./leases.js";
 
 const MOST_CHANGES = 3;
@@ -33,13 +33,13 @@ export interface Wanted extends Required<RenewRef> {
  */
 export class Changes {
   readonly #client: EtcdClient;
-  readonly #lives: Lives;
+  readonly #leasePool: LeasePool;
   readonly #leases: Leases;
   readonly #holdings: Holdings;
 
-  constructor(client: EtcdClient, lives: Lives, leases: Leases, holdings: Holdings) {
+  constructor(client: EtcdClient, leasePool: LeasePool, leases: Leases, holdings: Holdings) {
     this.#client = client;
-    this.#lives = lives;
+    this.#leasePool = leasePool;
     this.#leases = leases;
     this.#holdings = holdings;
   }
@@ -72,15 +72,15 @@ export class Changes {
       const index = Math.max(wanted.index, entry.index);
       const next = { ...entry, ttlMs, order, index, left, claimed: true, revoked: false };
       const value = writeEntry(next);
-      const outcome = await this.#onLife(wanted, entry, deadline, async (life) => {
-        const success = puts(now.key, value, life);
+      const outcome = await this.#onLife(wanted, entry, deadline, async (pair) => {
+        const success = puts(now.key, value, pair);
         const answer = await this.#change(wanted, now, success, deadline);
         if (!answer.succeeded) return found(answer, 0)[0] ?? null;
         const modified = answer.header.revision ?? "0";
-        const moved = { ...now, value, modified, lease: life.lease.id };
+        const moved = { ...now, value, modified, lease: pair.lease.id };
         // Where the new lease has ended by now, nobody was told of it for this grant: it goes on to the next.
-        const isKept = left || this.#lives.isKept(life);
-        return isKept ? confirmed(life, ttlMs, moved, left) : moved;
+        const isKept = left || this.#leasePool.isKept(pair);
+        return isKept ? confirmed(pair, ttlMs, moved, left) : moved;
       });
       if (outcome === null) return { kind: "gone", why: "expired" };
       if ("kind" in outcome) return outcome;
@@ -97,9 +97,9 @@ export class Changes {
     { ttlMs, leave }: Wanted,
     { lockDelayMs }: Entry,
     deadline: number,
-    act: (life: Life) => Promise<T>,
+    act: (pair: LeasePair) => Promise<T>,
   ): Promise<T> {
-    if (!leave) return this.#lives.on({ ttlMs, lockDelayMs }, deadline, act);
+    if (!leave) return this.#leasePool.on({ ttlMs, lockDelayMs }, deadline, act);
     const marked = lockDelayMs > 0 ? this.#leases.dying(ttlMs + lockDelayMs, deadline) : null;
     const [lease, marker] = await Promise.all([this.#leases.dying(ttlMs, deadline), marked]);
     return act({ lease, marker });
@@ -152,7 +152,7 @@ export function isOver({ left, revoked, index }: Entry, wanted: Wanted): Gone | 
 }
 
 export function confirmed(
-  { lease, marker }: Life,
+  { lease, marker }: LeasePair,
   ttlMs: number,
   moved: KeyValue | null,
   left = false,

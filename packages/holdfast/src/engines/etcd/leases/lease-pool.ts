@@ -10,7 +10,7 @@ const WAITER_MS = 3_000;
 const FRESH = 1 / 3;
 
 /** What hangs on which lease: the grant's own, and with a lock-delay its mark's. */
-export interface Life {
+export interface LeasePair {
   readonly lease: SharedLease;
   readonly marker: SharedLease | null;
 }
@@ -18,7 +18,7 @@ export interface Life {
 type Span = Pick<Entry, "ttlMs" | "lockDelayMs">;
 
 /** Leases for what waits and what holds, kept alive for whoever asks for them. */
-export class Lives {
+export class LeasePool {
   readonly #leases: Leases;
 
   constructor(leases: Leases) {
@@ -40,7 +40,7 @@ export class Lives {
     return this.ofWaiter(ttlMs, FRESH, deadline);
   }
 
-  async of({ ttlMs, lockDelayMs }: Span, part: number, deadline: number): Promise<Life> {
+  async of({ ttlMs, lockDelayMs }: Span, part: number, deadline: number): Promise<LeasePair> {
     const lifeMs = ttlMs + lockDelayMs;
     const [lease, marker] = await Promise.all([
       this.#leases.ready(ttlMs, part, deadline),
@@ -50,16 +50,16 @@ export class Lives {
     return { lease, marker };
   }
 
-  isKept({ lease, marker }: Life): boolean {
+  isKept({ lease, marker }: LeasePair): boolean {
     const isKept = ({ id }: SharedLease) => this.#leases.find(id) !== null;
     return isKept(lease) && (marker === null || isKept(marker));
   }
 
   /** A lease that the server has let expire is replaced, once; nothing was done until then. */
-  async on<T>(span: Span, deadline: number, act: (life: Life) => Promise<T>): Promise<T> {
-    const life = await this.of(span, FRESH, deadline);
+  async on<T>(span: Span, deadline: number, act: (pair: LeasePair) => Promise<T>): Promise<T> {
+    const pair = await this.of(span, FRESH, deadline);
     try {
-      return await act(life);
+      return await act(pair);
     } catch (error) {
       if (!isLeaseGone(error)) throw error;
       this.#leases.forgetAll();
@@ -69,7 +69,7 @@ export class Lives {
 }
 
 /** Puts a grant's key, and its mark where it has one. */
-export function puts(key: string, value: string | null, { lease, marker }: Life): Op[] {
+export function puts(key: string, value: string | null, { lease, marker }: LeasePair): Op[] {
   const mark = marker === null ? [] : [put(markerOf(key), "", marker.id)];
   return [put(key, value, lease.id), ...mark];
 }

@@ -19,7 +19,7 @@ export interface SharedLease {
   since: number;
 }
 
-interface Kept extends SharedLease {
+interface KeptLease extends SharedLease {
   /** A keepalive that was acknowledged, by a leader that may have been none any more. */
   heard: { readonly sentAt: number; readonly ackedAt: number; readonly term: string } | null;
 }
@@ -32,14 +32,14 @@ interface Kept extends SharedLease {
  * expire. So an acknowledgement counts only once a later answer of the majority comes from the same
  * term: no other leader can have been elected in between.
  *
- * A canary sits on each lease before anything else does, so that its end is heard of (notices.ts).
+ * A canary sits on each lease before anything else does, so that its end is heard of (notifications.ts).
  */
 export class Leases {
   readonly #client: EtcdClient;
-  readonly #kept = new Map<number, Kept>();
-  readonly #underWay = new Map<number, Promise<Kept>>();
-  readonly #graves = new Map<number, Kept>();
-  readonly #digging = new Map<number, Promise<Kept>>();
+  readonly #kept = new Map<number, KeptLease>();
+  readonly #underWay = new Map<number, Promise<KeptLease>>();
+  readonly #graves = new Map<number, KeptLease>();
+  readonly #digging = new Map<number, Promise<KeptLease>>();
   readonly #canaryOf: (lease: string) => string;
   /** Told when a keepalive finds that a lease is no more. */
   onEnd: (id: string) => void = () => {};
@@ -138,18 +138,22 @@ export class Leases {
     }
   }
 
-  async #refresh(seconds: number, kept: Kept | undefined, deadline: number): Promise<Kept> {
+  async #refresh(
+    seconds: number,
+    kept: KeptLease | undefined,
+    deadline: number,
+  ): Promise<KeptLease> {
     if (kept !== undefined && ageOf(kept) < kept.ttlMs * LAST_PART) {
       if (await this.#keepAlive(kept, deadline)) return kept;
       this.onEnd(kept.id);
     }
     const fresh = await this.#withCanary(seconds, deadline);
-    for (const [life, old] of this.#kept) if (ageOf(old) > old.ttlMs) this.#kept.delete(life);
+    for (const [pair, old] of this.#kept) if (ageOf(old) > old.ttlMs) this.#kept.delete(pair);
     this.#kept.set(seconds, fresh);
     return fresh;
   }
 
-  async #withCanary(seconds: number, deadline: number): Promise<Kept> {
+  async #withCanary(seconds: number, deadline: number): Promise<KeptLease> {
     const fresh = await this.#grant(seconds, deadline);
     const success = [put(this.#canaryOf(fresh.id), "", fresh.id)];
     const txn = { compare: [], success, failure: [] };
@@ -159,7 +163,7 @@ export class Leases {
   }
 
   /** False when the lease is no more. */
-  async #keepAlive(kept: Kept, deadline: number): Promise<boolean> {
+  async #keepAlive(kept: KeptLease, deadline: number): Promise<boolean> {
     const sentAt = systemClock.now();
     const { header, TTL = "0" } = await this.#client.call(
       "/v3/lease/keepalive",
@@ -173,7 +177,7 @@ export class Leases {
   }
 
   /** A grant is agreed on by a majority, so it needs no further proof. */
-  async #grant(seconds: number, deadline: number): Promise<Kept> {
+  async #grant(seconds: number, deadline: number): Promise<KeptLease> {
     const since = systemClock.now();
     const body = { TTL: String(seconds), ID: "0" };
     // Should an answer be lost, a lease without keys is left, and ends by itself.
@@ -206,11 +210,11 @@ interface Left {
  * than we have, so that what it gave up is begun again.
  */
 async function together(
-  underWay: Map<number, Promise<Kept>>,
+  underWay: Map<number, Promise<KeptLease>>,
   seconds: number,
   deadline: number,
-  begin: () => Promise<Kept>,
-): Promise<Kept> {
+  begin: () => Promise<KeptLease>,
+): Promise<KeptLease> {
   for (;;) {
     const joined = underWay.get(seconds);
     const work = joined ?? begin().finally(() => underWay.delete(seconds));

@@ -7,7 +7,7 @@ import type { Holdings } from "../holding/holdings.js";
 import type { Keys } from "../queue/keys.js";
 import { type Entry, readEntry } from "../queue/queue.js";
 import { type Changes, type Confirmed, confirmed, isOver, type Wanted } from "./changes.js";
-import type { Life, Lives } from "./lease-pool.js";
+import type { LeasePair, LeasePool } from "./lease-pool.js";
 
 /** etcd takes 128 operations in a transaction by default. */
 const MOST_GETS = 100;
@@ -19,7 +19,7 @@ type Outcome = Confirmed | Gone | Failed;
 
 interface Renewal {
   readonly wanted: Wanted;
-  readonly life: Life;
+  readonly pair: LeasePair;
 }
 
 /**
@@ -29,14 +29,20 @@ interface Renewal {
 export class Renewals {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
-  readonly #lives: Lives;
+  readonly #leasePool: LeasePool;
   readonly #changes: Changes;
   readonly #holdings: Holdings;
 
-  constructor(client: EtcdClient, keys: Keys, lives: Lives, changes: Changes, holdings: Holdings) {
+  constructor(
+    client: EtcdClient,
+    keys: Keys,
+    leasePool: LeasePool,
+    changes: Changes,
+    holdings: Holdings,
+  ) {
     this.#client = client;
     this.#keys = keys;
-    this.#lives = lives;
+    this.#leasePool = leasePool;
     this.#changes = changes;
     this.#holdings = holdings;
   }
@@ -111,7 +117,7 @@ export class Renewals {
     deadline: number,
     error: unknown,
   ): Promise<Outcome> {
-    const lease = await this.#lives.ofWaiter(wanted.ttlMs, RECENT, deadline);
+    const lease = await this.#leasePool.ofWaiter(wanted.ttlMs, RECENT, deadline);
     const [kv] = await this.#read([get(key)], deadline);
     if (kv?.created !== created) return { kind: "gone", why: "expired" };
     const over = isOver(readEntry(kv)!, wanted);
@@ -124,25 +130,25 @@ export class Renewals {
     for (let proofs = 1; ; proofs++) {
       const startedAt = systemClock.now();
       const renewals = await Promise.all(
-        all.map(async (wanted) => ({ wanted, life: await this.#lifeOf(wanted, deadline) })),
+        all.map(async (wanted) => ({ wanted, pair: await this.#pairFor(wanted, deadline) })),
       );
       const gets = all.map(({ resource, grantId }) => get(this.#keys.entry(resource, grantId)));
       const keys = await this.#read(gets, deadline);
       // Not proven: a leader changed between keepalive and reading, and it may have been the old one's.
-      const proven = renewals.every(({ life }) => isRecent(life, startedAt));
+      const proven = renewals.every(({ pair }) => isRecent(pair, startedAt));
       if (!proven && proofs < MOST_PROOFS) continue;
       return Promise.all(renewals.map((renewal, i) => this.#one(renewal, keys[i], deadline)));
     }
   }
 
   /** The lock-delay of grants that this process was given is known here; others' is read with the key. */
-  #lifeOf(wanted: Wanted, deadline: number): Promise<Life> {
+  #pairFor(wanted: Wanted, deadline: number): Promise<LeasePair> {
     const lockDelayMs = this.#holdings.grant(wanted)?.lockDelayMs ?? 0;
-    return this.#lives.of({ ttlMs: wanted.ttlMs, lockDelayMs }, RECENT, deadline);
+    return this.#leasePool.of({ ttlMs: wanted.ttlMs, lockDelayMs }, RECENT, deadline);
   }
 
   async #one(
-    { wanted, life }: Renewal,
+    { wanted, pair }: Renewal,
     kv: KeyValue | undefined,
     deadline: number,
   ): Promise<Outcome> {
@@ -152,9 +158,9 @@ export class Renewals {
       const over = isOver(entry, wanted);
       if (over !== null) return over;
       if (!entry.claimed) return { kind: "gone", why: "unknown" };
-      const isKept = this.#hangsOn(life, wanted, kv, entry) && !this.#changes.isInDoubt(wanted, kv);
+      const isKept = this.#hangsOn(pair, wanted, kv, entry) && !this.#changes.isInDoubt(wanted, kv);
       const isSame = entry.ttlMs === wanted.ttlMs && entry.index >= wanted.index && !wanted.leave;
-      if (isKept && isSame) return confirmed(life, wanted.ttlMs, null);
+      if (isKept && isSame) return confirmed(pair, wanted.ttlMs, null);
       return await this.#changes.write(wanted, kv, deadline);
     } catch (error) {
       return failedRequest(error);
@@ -167,12 +173,12 @@ export class Renewals {
     return gets.map((_, i) => found(answer, i)[0]);
   }
 
-  #hangsOn({ lease, marker }: Life, wanted: Wanted, kv: KeyValue, entry: Entry): boolean {
+  #hangsOn({ lease, marker }: LeasePair, wanted: Wanted, kv: KeyValue, entry: Entry): boolean {
     const mark = entry.lockDelayMs > 0 ? this.#holdings.grant(wanted)?.marker : null;
     return kv.lease === lease.id && mark === (marker?.id ?? null);
   }
 }
 
-function isRecent({ lease, marker }: Life, at: number): boolean {
+function isRecent({ lease, marker }: LeasePair, at: number): boolean {
   return Math.min(lease.since, marker?.since ?? Infinity) >= at - lease.ttlMs * RECENT;
 }

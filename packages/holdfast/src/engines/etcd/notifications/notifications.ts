@@ -24,9 +24,9 @@ type ChangeListener = (resource: string) => void;
  * need not be by our doing: anybody with the rights can revoke it, and a leader that hung for longer
  * than the lease lives does so when it is back, because it never heard of the keepalives that its
  * successor took (etcd-io/etcd#12528, #15247). So one key more hangs on each lease, its canary, in the
- * room where this engine's notes are. The stream that hears of notes hears of its deletion too.
+ * key range where this engine's notes are. The stream that hears of notes hears of its deletion too.
  */
-export class Notices {
+export class Notifications {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
   readonly #engineId: string;

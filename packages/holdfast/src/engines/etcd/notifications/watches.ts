@@ -3,7 +3,7 @@ import type { EtcdClient, Stream } from "../client/client.js";
 import { Reopening } from "../client/reopening.js";
 import { base64, found, get, text } from "../client/requests.js";
 import type { WatchMessage } from "../client/shapes.js";
-import type { Room } from "../queue/keys.js";
+import type { KeyRange } from "../queue/keys.js";
 import type { Ahead } from "../queue/queue.js";
 
 // A connection each. Whoever is not watched for has its heartbeat.
@@ -11,19 +11,19 @@ const MOST_STREAMS = 256;
 const CHECK_MS = 5_000;
 const MOST_GETS = 100;
 
-/** A waiter wants to know when a key in a room has ended that was created then. */
+/** A waiter wants to know when one key has ended, known by its creation too. */
 export interface EndOfKey extends Ahead {
-  readonly room: Room;
+  readonly keyRange: KeyRange;
   onEnd(): void;
 }
 
-/** One room in which somebody here waits for the end of keys. */
+/** One resource in which a waiter of this engine waits for keys to end. */
 interface Watched {
-  readonly room: Room;
+  readonly keyRange: KeyRange;
   readonly interests: Set<EndOfKey>;
   /** Those whose key may have ended before the watch stood. */
   readonly unchecked: Set<EndOfKey>;
-  /** Of one key where one is waited for, of all in the room where several are. */
+  /** Of one key where one is waited for, of all in the key range where several are. */
   stream: { readonly key: string | null; readonly socket: Stream; stands: boolean } | null;
 }
 
@@ -32,7 +32,7 @@ interface Watched {
  * heartbeats.
  *
  * A stream of the gateway carries one watch: etcd reads what is sent with it only until its first
- * answer. So all who wait in one room share one.
+ * answer. So all who wait in one key range share one.
  *
  * etcd tells at once what happens after a watch was made, and what happened before only in a round
  * every 100 ms. So the end of a key is watched from now on, and whether the key was still there is
@@ -41,7 +41,7 @@ interface Watched {
  */
 export class Watches {
   readonly #client: EtcdClient;
-  readonly #rooms = new Map<string, Watched>();
+  readonly #watched = new Map<string, Watched>();
   readonly #reopening = new Reopening();
   readonly #reopen = () => this.#openAgain();
   /** Whether those that stand are at a member that was left. */
@@ -54,11 +54,11 @@ export class Watches {
 
   add(interest: EndOfKey): void {
     if (this.#closed) return;
-    const { room } = interest;
-    const fresh = { room, interests: new Set<EndOfKey>(), unchecked: new Set<EndOfKey>() };
-    const watched = this.#rooms.get(room.start) ?? { ...fresh, stream: null };
+    const { keyRange } = interest;
+    const fresh = { keyRange, interests: new Set<EndOfKey>(), unchecked: new Set<EndOfKey>() };
+    const watched = this.#watched.get(keyRange.start) ?? { ...fresh, stream: null };
     const { stream, interests } = watched;
-    this.#rooms.set(room.start, watched);
+    this.#watched.set(keyRange.start, watched);
     interests.add(interest);
     watched.unchecked.add(interest);
     if (stream === null || (stream.key !== null && stream.key !== interest.key)) {
@@ -69,11 +69,11 @@ export class Watches {
   }
 
   drop(interest: EndOfKey): void {
-    const watched = this.#rooms.get(interest.room.start);
+    const watched = this.#watched.get(interest.keyRange.start);
     if (!watched?.interests.delete(interest)) return;
     watched.unchecked.delete(interest);
     if (watched.interests.size > 0) return;
-    this.#rooms.delete(interest.room.start);
+    this.#watched.delete(interest.keyRange.start);
     watched.stream?.socket.close();
     watched.stream = null;
   }
@@ -87,19 +87,19 @@ export class Watches {
   close(): void {
     this.#closed = true;
     this.#reopening.close();
-    for (const { stream } of this.#rooms.values()) stream?.socket.close();
-    this.#rooms.clear();
+    for (const { stream } of this.#watched.values()) stream?.socket.close();
+    this.#watched.clear();
   }
 
   #open(watched: Watched): void {
-    const { room, interests, unchecked, stream: old } = watched;
+    const { keyRange, interests, unchecked, stream: old } = watched;
     if (old === null && this.#streams >= MOST_STREAMS) return;
     const keys = new Set([...interests].map(({ key }) => key));
     const [only] = keys;
     const key = keys.size === 1 ? only! : null;
     const what =
       key === null
-        ? { key: base64(room.start), range_end: base64(room.end) }
+        ? { key: base64(keyRange.start), range_end: base64(keyRange.end) }
         : { key: base64(key) };
     for (const interest of interests) unchecked.add(interest);
     const isCurrent = () => watched.stream === stream;
@@ -115,7 +115,7 @@ export class Watches {
 
   get #streams(): number {
     let open = 0;
-    for (const { stream } of this.#rooms.values()) if (stream !== null) open++;
+    for (const { stream } of this.#watched.values()) if (stream !== null) open++;
     return open;
   }
 
@@ -174,7 +174,7 @@ export class Watches {
   #openAgain(): void {
     const all = this.#moved;
     this.#moved = false;
-    for (const watched of this.#rooms.values()) {
+    for (const watched of this.#watched.values()) {
       if (all || watched.stream === null) this.#open(watched);
     }
   }

@@ -15,7 +15,7 @@ interface Claiming {
  * server; should the same claim come once more, it is over. A claim that was sent and not answered may be
  * there, however often it is repeated: its release goes to the server.
  */
-export class GivenUp {
+export class CancelledClaims {
   readonly #underWay = new Map<string, Claiming>();
   /** Until when each is remembered, in the order of their coming. */
   readonly #over = new Map<string, number>();

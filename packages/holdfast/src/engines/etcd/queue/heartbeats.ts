@@ -3,13 +3,13 @@ import type { Failed, GrantRef } from "../../../engine.js";
 import type { EtcdClient } from "../client/client.js";
 import { failedRequest } from "../client/failure.js";
 import { countOf, found, get, type KeyValue, range } from "../client/requests.js";
-import type { Holdings, Waiting } from "../holding/holdings.js";
-import type { Lives } from "../leases/lease-pool.js";
+import type { Holdings, WaitingClaim } from "../holding/holdings.js";
+import type { LeasePool } from "../leases/lease-pool.js";
 import type { SharedLease } from "../leases/leases.js";
 import { type Claims, MOST_HOLDERS, type Verdict } from "./claims.js";
 import { type Keys, markersIn } from "./keys.js";
-import { type Ahead, Line, type Member, readEntry } from "./queue.js";
-import { FIRST, READ_WITHIN_MS, type Readings } from "./queue-reader.js";
+import { type Ahead, type Member, Queue, readEntry } from "./queue.js";
+import { FIRST, type QueueReader, READ_WITHIN_MS } from "./queue-reader.js";
 
 const MOST_GETS = 100;
 /** etcd takes 128 operations in a transaction by default. */
@@ -23,28 +23,28 @@ const READY = 0.3;
 export class Heartbeats {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
-  readonly #lives: Lives;
-  readonly #readings: Readings;
+  readonly #leasePool: LeasePool;
+  readonly #queueReader: QueueReader;
   readonly #claims: Claims;
   readonly #holdings: Holdings;
 
   constructor(
     client: EtcdClient,
     keys: Keys,
-    lives: Lives,
-    readings: Readings,
+    leasePool: LeasePool,
+    queueReader: QueueReader,
     claims: Claims,
     holdings: Holdings,
   ) {
     this.#client = client;
     this.#keys = keys;
-    this.#lives = lives;
-    this.#readings = readings;
+    this.#leasePool = leasePool;
+    this.#queueReader = queueReader;
     this.#claims = claims;
     this.#holdings = holdings;
   }
 
-  /** In the order asked. Each room is answered as soon as it was read: another one may take long. */
+  /** In the order asked. Each resource is answered as soon as it was read: another one may take long. */
   async beat<T>(
     waiters: readonly GrantRef[],
     deadline: number,
@@ -71,15 +71,15 @@ export class Heartbeats {
     await Promise.all(known.map(({ self }) => this.#keepReady(self, deadline)));
     const far = known.length === refs.length ? await this.#farBehind(known, deadline) : null;
     if (far !== null) return far;
-    const room = this.#keys.room(resource);
+    const keyRange = this.#keys.rangeOf(resource);
     const exclusive = known.every(({ self }) => readEntry(self)?.mode === "exclusive");
     const whole = known.length < refs.length || !exclusive;
     const answer = await this.#client.txn(
       {
         compare: [],
         success: [
-          range(room, { order: "ASCEND", ...(whole ? {} : { limit: FIRST }) }),
-          range(markersIn(room)),
+          range(keyRange, { order: "ASCEND", ...(whole ? {} : { limit: FIRST }) }),
+          range(markersIn(keyRange)),
           ...refs.map((ref) => get(this.#keys.entry(resource, ref.grantId))),
         ],
         failure: [],
@@ -87,26 +87,26 @@ export class Heartbeats {
       { deadline, repeatable: true, urgent: true },
     );
     const first = found(answer, 0);
-    const seen = new Line([...first, ...found(answer, 1)]);
+    const seen = new Queue([...first, ...found(answer, 1)]);
     const complete = first.length === countOf(answer, 0);
     // A mark whose grant is not among the first need not be an orphan.
     const unclear = !complete && seen.orphans.length > 0;
-    const line = unclear ? await this.#readings.line(resource, deadline) : seen;
+    const queue = unclear ? await this.#queueReader.queue(resource, deadline) : seen;
     return Promise.all(
-      refs.map((_, i) => this.#one(line, found(answer, i + 2)[0], deadline).catch(failedRequest)),
+      refs.map((_, i) => this.#one(queue, found(answer, i + 2)[0], deadline).catch(failedRequest)),
     );
   }
 
   /**
-   * Those who wait far behind need not read the line again and again: whom each of them waits for is asked
-   * after by name. Null where one of those has ended, or was let in, or nobody has read the line for long.
+   * Those who wait far behind need not read the queue again and again: whom each of them waits for is asked
+   * after by name. Null where one of those has ended, or was let in, or nobody has read the queue for long.
    */
   async #farBehind(
-    known: readonly Waiting[],
+    known: readonly WaitingClaim[],
     deadline: number,
   ): Promise<(Verdict | Failed)[] | null> {
     const readAfter = systemClock.now() - READ_WITHIN_MS;
-    const isFar = ({ position, interests, readAt }: Waiting) =>
+    const isFar = ({ position, interests, readAt }: WaitingClaim) =>
       position >= FIRST && interests.length > 0 && readAt >= readAfter;
     if (!known.every(isFar)) return null;
     const holders = known[0]!.holders.slice(0, MOST_HOLDERS);
@@ -126,7 +126,7 @@ export class Heartbeats {
   }
 
   async #asBefore(
-    { lastBefore, readAt }: Waiting,
+    { lastBefore, readAt }: WaitingClaim,
     self: KeyValue,
     holders: readonly Member[],
     deadline: number,
@@ -141,25 +141,25 @@ export class Heartbeats {
     }
   }
 
-  async #one(line: Line, self: KeyValue | undefined, deadline: number): Promise<Verdict> {
+  async #one(queue: Queue, self: KeyValue | undefined, deadline: number): Promise<Verdict> {
     const entry = self === undefined ? null : readEntry(self);
     if (self === undefined || entry === null) return { kind: "gone", why: "unknown" };
-    const member = line.find(self.key);
+    const member = queue.find(self.key);
     if (entry.claimed || member?.holds) return this.#claims.tell(self, deadline);
     if (entry.revoked) return { kind: "gone", why: "revoked" };
     const { id } = await this.#keepReady(self, deadline);
     const own = await this.#claims.hang(self, id, deadline);
-    const position = member === undefined ? null : line.waiters.indexOf(member);
-    const before = member === undefined ? null : line.before(self);
-    const lastBefore = line.lastBefore(self);
-    return { kind: "waits", self: own, position, holders: line.holders, before, lastBefore };
+    const position = member === undefined ? null : queue.waiters.indexOf(member);
+    const before = member === undefined ? null : queue.before(self);
+    const lastBefore = queue.lastBefore(self);
+    return { kind: "waits", self: own, position, holders: queue.holders, before, lastBefore };
   }
 
   async #keepReady(self: KeyValue, deadline: number): Promise<SharedLease> {
     const entry = readEntry(self)!;
     const [waiting] = await Promise.all([
-      this.#lives.ofWaiter(entry.ttlMs, RECENT, deadline),
-      this.#lives.of(entry, READY, deadline),
+      this.#leasePool.ofWaiter(entry.ttlMs, RECENT, deadline),
+      this.#leasePool.of(entry, READY, deadline),
     ]);
     return waiting;
   }
@@ -170,7 +170,7 @@ export class Heartbeats {
  * as many as may hold together, or for one that waits itself.
  */
 function waitsStill(
-  { self, interests }: Waiting,
+  { self, interests }: WaitingClaim,
   now: ReadonlyMap<string, KeyValue | undefined>,
 ): boolean {
   const own = now.get(self.key);
@@ -197,7 +197,7 @@ function batches(waiters: readonly GrantRef[]): [resource: string, refs: GrantRe
   return all;
 }
 
-/** One room that cannot be read does not decide for the others. */
+/** A resource that cannot be read does not decide for the others. */
 function failed(refs: readonly GrantRef[]): (error: unknown) => Failed[] {
   return (error) => refs.map(() => failedRequest(error));
 }

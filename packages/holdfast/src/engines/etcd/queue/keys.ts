@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 /** Notes are named in hex, so none is taken for a canary. */
 const CANARY = "lease-";
 
-/** The keys of a resource: all those in its room, from its name and a slash on. */
-export interface Room {
+/** A half-open range of keys. That of a resource holds every key that starts with its name and a slash. */
+export interface KeyRange {
   readonly start: string;
   readonly end: string;
 }
@@ -19,7 +19,7 @@ export function hashOf(grantId: string): string {
 
 /**
  * Names of keys: prefix, resource, slash, and who it is about. Of a name only the slash and the
- * percent sign are encoded; so no resource's room lies in another's, and no name begins with "%g"
+ * percent sign are encoded; so no resource's key range lies in another's, and no name begins with "%g"
  * or "%n", which is where tombstones and notes are.
  */
 export class Keys {
@@ -29,13 +29,13 @@ export class Keys {
     this.#prefix = prefix;
   }
 
-  room(resource: string): Room {
+  rangeOf(resource: string): KeyRange {
     const name = this.#prefix + resource.replace(/%/g, "%25").replace(/\//g, "%2F");
     return { start: `${name}/`, end: `${name}0` };
   }
 
   entry(resource: string, grantId: string): string {
-    return `${this.room(resource).start}h${hashOf(grantId)}`;
+    return `${this.rangeOf(resource).start}h${hashOf(grantId)}`;
   }
 
   tombstone(grantId: string): string {
@@ -43,7 +43,7 @@ export class Keys {
   }
 
   /** Where others leave word for one engine. */
-  notes(engineId: string): Room {
+  notes(engineId: string): KeyRange {
     return { start: `${this.#prefix}%note/${engineId}/`, end: `${this.#prefix}%note/${engineId}0` };
   }
 
@@ -52,11 +52,11 @@ export class Keys {
     return `${this.notes(engineId).start}${CANARY}${lease}`;
   }
 
-  get all(): Room {
+  get all(): KeyRange {
     return { start: this.#prefix || "\0", end: this.#prefix === "" ? "\0" : after(this.#prefix) };
   }
 
-  /** The resource in whose room a key is, or null. */
+  /** The resource in whose key range a key is, or null. */
   resourceOf(key: string): string | null {
     const found = /^([^/]+)\/[^/]+$/s.exec(key.slice(this.#prefix.length));
     const name = found?.[1];
@@ -77,8 +77,8 @@ export function markerOf(entry: string): string {
   return `${entry.slice(0, slash)}~${entry.slice(slash)}`;
 }
 
-export function markersIn(room: Room): Room {
-  return { start: `${room.start}~`, end: `${room.start}\x7f` };
+export function markersIn(keyRange: KeyRange): KeyRange {
+  return { start: `${keyRange.start}~`, end: `${keyRange.start}\x7f` };
 }
 
 /** The grant's own key that a marker belongs to, or null for a key that is no marker. */

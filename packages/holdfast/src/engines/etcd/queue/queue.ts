@@ -26,7 +26,7 @@ export interface Entry {
   readonly left: boolean;
 }
 
-/** Somebody in the line of a resource, holders included. */
+/** Somebody in the queue of a resource, holders included. */
 export interface Member extends KeyValue {
   /** Null for another program's, which is exclusive. */
   readonly entry: Entry | null;
@@ -81,7 +81,7 @@ export function tokenInUse(member: Member): bigint {
  * Once everybody before it is let in, a waiter holds, whether its process knows it yet or not. One that
  * was told so stays a holder whatever comes.
  */
-export class Line {
+export class Queue {
   readonly members: readonly Member[];
   /** Marks of lost grants: as long as one is there nobody is let in. */
   readonly orphans: readonly KeyValue[];

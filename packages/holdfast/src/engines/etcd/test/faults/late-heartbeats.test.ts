@@ -8,7 +8,7 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { HeldBack, putOf, readingOf } from "../support/held-back.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 /** Longer than a waiter is kept that nobody asks after. */
 const FORGOTTEN_MS = 4_000;
@@ -17,8 +17,8 @@ const TTL_MS = 10_000;
 async function play(slow: "own" | "other") {
   await using server = await startEtcd();
   await using relay = await new HeldBack(server.port).start();
-  await using ground = new Ground(server);
-  const [engine, other] = [ground.engine({ endpoints: [relay.endpoint] }), ground.engine()];
+  await using etcd = new EtcdTestServer(server);
+  const [engine, other] = [etcd.engine({ endpoints: [relay.endpoint] }), etcd.engine()];
   const holders = [claim("first"), claim("other")];
   for (const one of holders) assert.equal((await other.tryAcquire(one, now())).kind, "granted");
   const waiters = [claim("first"), claim("other")];
@@ -62,8 +62,8 @@ describe("late heartbeats on etcd", { concurrency: 3 }, () => {
   it("an enqueue whose answer took longer than a waiter is kept has its place", async () => {
     await using server = await startEtcd();
     await using relay = await new HeldBack(server.port).start();
-    await using ground = new Ground(server);
-    const [engine, other] = [ground.engine({ endpoints: [relay.endpoint] }), ground.engine()];
+    await using etcd = new EtcdTestServer(server);
+    const [engine, other] = [etcd.engine({ endpoints: [relay.endpoint] }), etcd.engine()];
     assert.equal((await other.tryAcquire(claim("first"), now())).kind, "granted");
     // Its leases are there already, so that nothing else takes time.
     const before = claim("other");

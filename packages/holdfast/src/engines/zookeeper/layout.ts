@@ -14,7 +14,7 @@ export interface Contender {
   readonly left: bigint | null;
 }
 
-/** How contenders are named, so that those of other libraries and ours stand in one line. */
+/** How contenders are named, so that those of other libraries and ours stand in one queue. */
 export interface Layout {
   /** What the server appends its number to. */
   stem(claim: Pick<Claim, "mode" | "limit">, hash: string): string;
@@ -61,7 +61,7 @@ export function tombstoneName(hash: string): string {
 }
 
 /**
- * What the node of a holder that has gone is called: it stands at the same place in line, and its name
+ * What the node of a holder that has gone is called: it stands at the same place in the queue, and its name
  * is never used again. For nodes of our own layout.
  */
 export function leftName(name: string, czxid: bigint): string {

@@ -3,7 +3,7 @@ import { type Known, refuseForeign } from "../../core/input/known-options.js";
 import { UsageError } from "../../errors.js";
 import { type EngineUrl, type Host, parseEngineUrl, refuseUnknownParams } from "../../url.js";
 import type { LayoutName } from "./layout.js";
-import { type Place, placeOf } from "./paths.js";
+import { type Location, locationOf } from "./paths.js";
 import type { TlsOptions } from "./wire/connection.js";
 import type { AclKind } from "./wire/operations.js";
 
@@ -43,7 +43,7 @@ const TTL_PREFIX = "holdfast-ttl/";
 
 export interface ZookeeperTerms {
   readonly hosts: readonly Host[];
-  readonly place: Place;
+  readonly location: Location;
   readonly digest: string | null;
   readonly acl: AclKind;
   readonly tls: TlsOptions | null;
@@ -104,8 +104,8 @@ export function resolveZookeeper(options: ZookeeperEngineOptions): ZookeeperTerm
     throw new UsageError('acl "creator" needs a username and a password');
   }
   const tls = options.tls === true ? {} : options.tls || null;
-  const place = placeOf(chroot, prefix);
-  return Object.freeze({ hosts, place, digest, acl, tls, layout, hold });
+  const location = locationOf(chroot, prefix);
+  return Object.freeze({ hosts, location, digest, acl, tls, layout, hold });
 }
 
 export function optionsFromUrl(url: EngineUrl): ZookeeperEngineOptions {

@@ -319,7 +319,7 @@ export class Claims {
   async #again(
     resource: string,
     own: KeyValue,
-    inLine: boolean,
+    inQueue: boolean,
     deadline: number,
   ): Promise<Verdict> {
     const entry = readEntry(own)!;
@@ -327,7 +327,7 @@ export class Claims {
     if (over !== null) return over;
     if (entry.claimed) return { kind: "holds", self: own, entry, marker: null };
     const verdict = await this.look(resource, own, deadline);
-    if (verdict.kind !== "waits" || inLine) return verdict;
+    if (verdict.kind !== "waits" || inQueue) return verdict;
     return { kind: "busy", holders: verdict.holders };
   }
 

@@ -9,10 +9,10 @@ import type { LeftBehind } from "./lock-delay.js";
  * One claim of ours as this process knows it, from before its node is made until it is surely gone.
  * leaving: nobody wants it any more, and its node may still be there.
  */
-export class Standing {
+export class ClaimState {
   readonly claim: Claim;
   readonly hash: string;
-  readonly room: string;
+  readonly resourcePath: string;
   readonly session: Session;
   state: "entering" | "waiting" | "granted" | "leaving" = "entering";
   /** Settles when its node was made, or was not. */
@@ -57,10 +57,10 @@ export class Standing {
   /** Those before it that were left behind, by their names. */
   readonly lefts = new Map<string, LeftBehind>();
 
-  constructor(claim: Claim, hash: string, room: string, session: Session, aheadMs: number) {
+  constructor(claim: Claim, hash: string, resourcePath: string, session: Session, aheadMs: number) {
     this.claim = claim;
     this.hash = hash;
-    this.room = room;
+    this.resourcePath = resourcePath;
     this.session = session;
     this.aheadMs = aheadMs;
   }
@@ -100,7 +100,7 @@ export class Standing {
   }
 
   get name(): string {
-    return this.path?.slice(this.room.length + 1) ?? "";
+    return this.path?.slice(this.resourcePath.length + 1) ?? "";
   }
 
   /** Stops listening for changes of its own node. */

@@ -20,19 +20,19 @@ export interface LeftBehind {
  * from when somebody first saw that the holder is gone, who writes it down by changing the marker.
  * Whoever comes later counts by the leader's clock from there, or else from its own first sight.
  */
-export class Closings {
+export class LockDelays {
   readonly #firstSeen = new Map<string, number>();
 
   /** How long the resource stays closed; 0 when it is open. */
   async leftMs(
     session: Session,
-    room: string,
+    resourcePath: string,
     orphans: readonly Marker[],
     now: LeaderTime | null,
     until: number,
   ): Promise<number> {
     const left = orphans.map((orphan) =>
-      this.#leftMs(session, `${room}/${orphan.name}`, orphan.lockDelayMs, now, until),
+      this.#leftMs(session, `${resourcePath}/${orphan.name}`, orphan.lockDelayMs, now, until),
     );
     return Math.max(0, ...(await Promise.all(left)));
   }
@@ -43,9 +43,9 @@ export class Closings {
   }
 
   /** Takes away what is over. */
-  async open(session: Session, room: string, orphans: readonly Marker[], until: number) {
+  async open(session: Session, resourcePath: string, orphans: readonly Marker[], until: number) {
     for (const { name } of orphans) {
-      const path = `${room}/${name}`;
+      const path = `${resourcePath}/${name}`;
       const { err } = await session.ask(remove(path), until);
       if (err !== CODES.ok && err !== CODES.noNode) throw refusal(err);
       this.#firstSeen.delete(path);

@@ -1,7 +1,7 @@
 import { type Contender, type Layout, type Marker, readMarker, tombstoneName } from "../layout.js";
 
 /** The children of one resource's node, read. */
-export interface Line {
+export interface Queue {
   /** In the order in which they came. */
   readonly contenders: readonly Contender[];
   /** How many at the head hold: everyone is eligible who stands behind eligible ones only. */
@@ -13,11 +13,11 @@ export interface Line {
   readonly at: ReadonlyMap<string, number>;
 }
 
-export const EMPTY_LINE: Line = {
+export const EMPTY_QUEUE: Queue = {
   ...{ contenders: [], holding: 0, markers: [], orphans: [], at: new Map<string, number>() },
 };
 
-export function readLine(names: readonly string[], layout: Layout): Line {
+export function readQueue(names: readonly string[], layout: Layout): Queue {
   const contenders: Contender[] = [];
   const markers: Marker[] = [];
   for (const name of names) {
@@ -36,15 +36,15 @@ export function readLine(names: readonly string[], layout: Layout): Line {
   return { contenders, holding, markers, orphans, at };
 }
 
-/** One claim may have stood in line before, and its marker may still be there. */
+/** One claim may have stood in the queue before, and its marker may still be there. */
 function keyOf({ hash, number }: Contender | Marker): string {
   return `${hash} ${number}`;
 }
 
 /** The marker of this contender, which goes with it when it is released. */
-export function markerOf(line: Line, room: string, contender: Contender): string | null {
-  const marker = line.markers.find((one) => keyOf(one) === keyOf(contender));
-  return marker === undefined ? null : `${room}/${marker.name}`;
+export function markerOf(queue: Queue, resourcePath: string, contender: Contender): string | null {
+  const marker = queue.markers.find((one) => keyOf(one) === keyOf(contender));
+  return marker === undefined ? null : `${resourcePath}/${marker.name}`;
 }
 
 function countHolding(contenders: readonly Contender[]): number {
@@ -80,14 +80,14 @@ export function otherLimit(
  * Whether nobody who comes now could be granted: then there is no need to write anything. Where only
  * those are in the way who were left behind, it takes a node to find out whether their time is over.
  */
-export function isBusy(line: Line, mode: "exclusive" | "shared", limit: number | null): boolean {
-  const contenders = line.contenders.filter(({ left }) => left === null);
+export function isBusy(queue: Queue, mode: "exclusive" | "shared", limit: number | null): boolean {
+  const contenders = queue.contenders.filter(({ left }) => left === null);
   const newcomer: Contender = { name: "", number: 0, mode, limit, hash: "", left: null };
   return blockers([...contenders, newcomer], contenders.length).length > 0;
 }
 
 /** Whether this claim may no longer come in: it was given up, or its holder left its grant behind. */
-export function isBuried({ at, contenders }: Line, hash: string): boolean {
+export function isBuried({ at, contenders }: Queue, hash: string): boolean {
   return (
     at.has(tombstoneName(hash)) || contenders.some((one) => one.left !== null && one.hash === hash)
   );

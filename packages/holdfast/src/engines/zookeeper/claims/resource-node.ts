@@ -21,14 +21,14 @@ import {
 import type { Answer } from "../wire/requests.js";
 import type { Session } from "../wire/session.js";
 import type { LeftBehind } from "./lock-delay.js";
-import { EMPTY_LINE, type Line, readLine } from "./queue.js";
+import { EMPTY_QUEUE, type Queue, readQueue } from "./queue.js";
 
 const NOTHING = Buffer.alloc(0);
 // Empty parents are taken away by the servers; one may go right after it was made.
 const MOST_TRIES = 10;
 const REMEMBERED = 1_000;
 
-export interface Found extends LeftBehind {
+export interface FoundNode extends LeftBehind {
   readonly record: NodeRecord;
   readonly stat: Stat;
   readonly data: Buffer;
@@ -38,12 +38,12 @@ export interface Found extends LeftBehind {
 }
 
 /** What is asked of ZooKeeper about one resource's node and its children. */
-export class Rooms {
+export class ResourceNodes {
   readonly #layout: Layout;
   readonly #acl: AclKind;
-  /** Rooms that were there a while ago: there is no need to make them first. */
+  /** Paths of resources whose node was there a while ago: there is no need to make them first. */
   readonly #lately = new Set<string>();
-  readonly #listings = new WeakMap<Session, Map<string, Promise<Line>>>();
+  readonly #listings = new WeakMap<Session, Map<string, Promise<Queue>>>();
 
   constructor(layout: Layout, acl: AclKind) {
     this.#layout = layout;
@@ -51,34 +51,34 @@ export class Rooms {
   }
 
   /** As it is now: what any client was told before this was asked is in it. */
-  line(session: Session, room: string, until: number): Promise<Line> {
-    return this.#listing(session, room, until, true);
+  queue(session: Session, resourcePath: string, until: number): Promise<Queue> {
+    return this.#listing(session, resourcePath, until, true);
   }
 
   /** As the server that we are connected to knows it, our own last writes included. */
-  lineHere(session: Session, room: string, until: number): Promise<Line> {
-    return this.#listing(session, room, until, false);
+  queueHere(session: Session, resourcePath: string, until: number): Promise<Queue> {
+    return this.#listing(session, resourcePath, until, false);
   }
 
   /**
-   * Makes a contender's node and reads the line, in one round trip. Whoever released this grantId
-   * before has left a tombstone, which is in the line; who does so later finds the node. The line is
+   * Makes a contender's node and reads the queue, in one round trip. Whoever released this grantId
+   * before has left a tombstone, which is in the queue; who does so later finds the node. The queue is
    * null where the node was made and the rest got lost.
    */
-  async enter(session: Session, room: string, stem: string, data: Buffer, until: number) {
-    const own = create(`${room}/${stem}`, data, "sequential", this.#acl);
-    const parent = create(room, NOTHING, "container", this.#acl);
-    let isThere = this.#lately.delete(room);
+  async enter(session: Session, resourcePath: string, stem: string, data: Buffer, until: number) {
+    const own = create(`${resourcePath}/${stem}`, data, "sequential", this.#acl);
+    const parent = create(resourcePath, NOTHING, "container", this.#acl);
+    let isThere = this.#lately.delete(resourcePath);
     for (let tries = 0; tries < MOST_TRIES; tries++) {
-      if (tries > 1) await this.makeParents(session, room, until);
-      const [, made, line] = await Promise.all([
+      if (tries > 1) await this.makeParents(session, resourcePath, until);
+      const [, made, queue] = await Promise.all([
         isThere ? null : session.ask(parent, until),
         session.ask(own, until),
-        this.lineHere(session, room, until).catch(() => null),
+        this.queueHere(session, resourcePath, until).catch(() => null),
       ]);
       if (made.value !== null) {
-        this.#remember(room);
-        return { made: made.value, line };
+        this.#remember(resourcePath);
+        return { made: made.value, queue };
       }
       if (made.err !== CODES.noNode) throw refusal(made.err);
       isThere = false;
@@ -87,14 +87,14 @@ export class Rooms {
   }
 
   /** A tombstone lives as long as our session: a claim of a process that is gone cannot arrive. */
-  async bury(session: Session, room: string, hash: string, until: number): Promise<string> {
-    const grave = `${room}/${tombstoneName(hash)}`;
+  async bury(session: Session, resourcePath: string, hash: string, until: number): Promise<string> {
+    const grave = `${resourcePath}/${tombstoneName(hash)}`;
     const make = create(grave, NOTHING, "ephemeral", this.#acl);
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const { err } = await session.ask(make, until);
       if (err === CODES.ok || err === CODES.nodeExists) return grave;
       if (err !== CODES.noNode) throw refusal(err);
-      await this.makeParents(session, `${room}/.`, until);
+      await this.makeParents(session, `${resourcePath}/.`, until);
     }
     throw refusal(CODES.noNode);
   }
@@ -133,7 +133,7 @@ export class Rooms {
   /** Ends somebody else's grant as it was read: it may have been passed on since, and be in use. */
   async end(
     session: Session,
-    found: Found,
+    found: FoundNode,
     marker: string | null,
     until: number,
   ): Promise<"ended" | "gone" | "changed"> {
@@ -150,11 +150,11 @@ export class Rooms {
   /** The nodes of these names that are still there, with what they say. */
   async read(
     session: Session,
-    room: string,
+    resourcePath: string,
     names: readonly string[],
     until: number,
-  ): Promise<Found[]> {
-    const paths = names.map((name) => `${room}/${name}`);
+  ): Promise<FoundNode[]> {
+    const paths = names.map((name) => `${resourcePath}/${name}`);
     const answers = await Promise.all(paths.map((path) => session.ask(getData(path), until)));
     return answers.flatMap(({ err, value }, i) => {
       if (err === CODES.noNode) return [];
@@ -193,8 +193,8 @@ export class Rooms {
   }
 
   /** What the leader's clock says, which it tells with everything that is made. */
-  async leaderNow(session: Session, room: string, until: number): Promise<LeaderTime> {
-    const path = `${room}/clock-${randomBytes(8).toString("hex")}`;
+  async leaderNow(session: Session, resourcePath: string, until: number): Promise<LeaderTime> {
+    const path = `${resourcePath}/clock-${randomBytes(8).toString("hex")}`;
     const made = await session.ask(create(path, NOTHING, "ephemeral", this.#acl), until);
     const { ctime, czxid } = orThrow(made).stat;
     await session.ask(remove(path), until);
@@ -202,40 +202,50 @@ export class Rooms {
   }
 
   /** Those who hold, each with what its node says. */
-  readHolders(session: Session, room: string, line: Line, until: number): Promise<Found[]> {
-    const names = line.contenders.slice(0, line.holding).map(({ name }) => name);
-    return this.read(session, room, names, until);
+  readHolders(
+    session: Session,
+    resourcePath: string,
+    queue: Queue,
+    until: number,
+  ): Promise<FoundNode[]> {
+    const names = queue.contenders.slice(0, queue.holding).map(({ name }) => name);
+    return this.read(session, resourcePath, names, until);
   }
 
-  /** Who asks in the same turn of the event loop is answered together: lines can be long. */
-  #listing(session: Session, room: string, until: number, synced: boolean): Promise<Line> {
-    const listings = this.#listings.get(session) ?? new Map<string, Promise<Line>>();
+  /** Who asks in the same turn of the event loop is answered together: queues can be long. */
+  #listing(session: Session, resourcePath: string, until: number, synced: boolean): Promise<Queue> {
+    const listings = this.#listings.get(session) ?? new Map<string, Promise<Queue>>();
     this.#listings.set(session, listings);
-    const key = `${synced} ${room}`;
+    const key = `${synced} ${resourcePath}`;
     const known = listings.get(key);
     if (known !== undefined) return known;
-    const line = new Promise<Line>((resolve, reject) => {
+    const queue = new Promise<Queue>((resolve, reject) => {
       // Sent in that very tick and not after it: what asks for more of the same server goes along.
       process.nextTick(() => {
         listings.delete(key);
-        this.#read(session, room, until, synced).then(resolve, reject);
+        this.#read(session, resourcePath, until, synced).then(resolve, reject);
       });
     });
-    listings.set(key, line);
-    return line;
+    listings.set(key, queue);
+    return queue;
   }
 
-  async #read(session: Session, room: string, until: number, synced: boolean): Promise<Line> {
+  async #read(
+    session: Session,
+    resourcePath: string,
+    until: number,
+    synced: boolean,
+  ): Promise<Queue> {
     const [, children] = await Promise.all([
-      synced ? session.ask(sync(room), until).then(orThrow) : null,
-      session.ask(getChildren(room), until),
+      synced ? session.ask(sync(resourcePath), until).then(orThrow) : null,
+      session.ask(getChildren(resourcePath), until),
     ]);
-    if (children.err === CODES.noNode) return EMPTY_LINE;
-    return readLine(orThrow(children).names, this.#layout);
+    if (children.err === CODES.noNode) return EMPTY_QUEUE;
+    return readQueue(orThrow(children).names, this.#layout);
   }
 
-  #remember(room: string): void {
-    this.#lately.add(room);
+  #remember(resourcePath: string): void {
+    this.#lately.add(resourcePath);
     if (this.#lately.size <= REMEMBERED) return;
     for (const oldest of this.#lately) {
       this.#lately.delete(oldest);
@@ -257,12 +267,12 @@ export class Rooms {
 }
 
 /** Unless told otherwise, all of its time is left: its session was heard of at any moment up to now. */
-export function holderView(found: Found, remainingMs = found.ttlMs): HolderView {
+export function holderView(found: FoundNode, remainingMs = found.ttlMs): HolderView {
   const { mode, label, revoked } = found.record;
   return { mode, token: tokenInUse(found), label, remainingMs, revoked };
 }
 
-export function tokenInUse({ zxid, record }: Found): bigint {
+export function tokenInUse({ zxid, record }: FoundNode): bigint {
   return tokenOf(zxid) + BigInt(record.index);
 }
 

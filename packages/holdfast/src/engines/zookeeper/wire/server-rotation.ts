@@ -8,7 +8,7 @@ const ATTEMPT = { part: 1 / 4, leastMs: 250, mostMs: 5_000 } as const;
 const FIRST_ATTEMPT_MS = 500;
 
 /** Which server to knock at next, and after which pause. */
-export class Rounds {
+export class ServerRotation {
   readonly #hosts: readonly Host[];
   #next: number;
   #tries = 0;

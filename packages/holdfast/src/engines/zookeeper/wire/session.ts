@@ -23,7 +23,7 @@ import {
 } from "./operations.js";
 import { Proof } from "./proof.js";
 import { type Answer, notSent, type Request, Requests } from "./requests.js";
-import { Rounds } from "./server-rotation.js";
+import { ServerRotation } from "./server-rotation.js";
 import { Silence } from "./silence.js";
 import { Watches, type WatchListener } from "./watches.js";
 
@@ -63,7 +63,7 @@ export class Session {
   #expired = false;
   /** How many requests to watch again on this connection are not answered. */
   #catchingUp = 0;
-  readonly #rounds: Rounds;
+  readonly #rotation: ServerRotation;
   #helloSentAt = 0;
   #heardAt = 0;
   #keptAt = 0;
@@ -77,7 +77,7 @@ export class Session {
     this.#onEnd = onEnd;
     this.#proof = new Proof(spec.timeoutMs);
     this.#timeoutMs = spec.timeoutMs;
-    this.#rounds = new Rounds(spec.hosts);
+    this.#rotation = new ServerRotation(spec.hosts);
     this.opened = new Promise((resolve) => {
       this.#opened = resolve;
     });
@@ -184,9 +184,9 @@ export class Session {
       ...{ sessionId: this.#sessionId, password: this.#password },
       ...{ lastZxid: this.#lastZxid, timeoutMs },
     });
-    connection = new Connection(this.#rounds.next(), tls, hello, events);
+    connection = new Connection(this.#rotation.next(), tls, hello, events);
     this.#connection = connection;
-    const attemptMs = this.#rounds.attemptMs(this.#timeoutMs);
+    const attemptMs = this.#rotation.attemptMs(this.#timeoutMs);
     const late = () => connection.end(new Error(`no answer within ${Math.round(attemptMs)} ms`));
     this.#arm(attemptMs, late);
   }
@@ -204,7 +204,7 @@ export class Session {
       this.#end("expired", notSent("the session was not taken up again in time", error));
       return;
     }
-    this.#arm(this.#rounds.pauseMs(this.#timeoutMs), () => this.#join());
+    this.#arm(this.#rotation.pauseMs(this.#timeoutMs), () => this.#join());
   }
 
   /** A server whose data is gone refuses for ever who has seen more than it has, and never says why. */
@@ -234,7 +234,7 @@ export class Session {
     this.#password = password;
     this.#proof.opened(this.#helloSentAt, isNew);
     this.#state = "open";
-    this.#rounds.welcomed();
+    this.#rotation.welcomed();
     this.#keptAt = this.#heardAt;
     if (this.#spec.digest !== null) {
       const sent = authenticate("digest", Buffer.from(this.#spec.digest));

@@ -8,15 +8,15 @@ import { claim } from "../../../../test-support/claim.fixture.js";
 import { soon } from "../../../../test-support/soon.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { HoldingRelay } from "../support/holding-relay.fixture.js";
-import { fresh, Ground } from "../support/test-server.fixture.js";
+import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
-let ground: Ground;
+let zookeeper: ZookeeperTestServer;
 
 before(async () => {
-  ground = await Ground.start();
+  zookeeper = await ZookeeperTestServer.start();
 });
 
-after(() => ground[Symbol.asyncDispose]());
+after(() => zookeeper[Symbol.asyncDispose]());
 
 async function take(engine: Engine, one: Claim): Promise<bigint> {
   const answer = await engine.tryAcquire(one, now());
@@ -33,7 +33,7 @@ const asked = async (engine: Engine, one: Claim) => (await engine.tryAcquire(one
 
 for (const hold of ["session", "ttl"] as const) {
   describe(`grants that were left behind, hold ${hold}`, { concurrency: 4 }, () => {
-    const open = () => ground.engine({ hold });
+    const open = () => zookeeper.engine({ hold });
 
     it("one whose time is over is nobody's, though nobody has looked until then", async () => {
       const resource = fresh();
@@ -141,8 +141,8 @@ for (const hold of ["session", "ttl"] as const) {
 
     it("a request whose answer is lost has left one, and the same again finds it", async () => {
       const resource = fresh();
-      await using relay = await HoldingRelay.start(ground.server.port);
-      const holder = ground.engine({ hold, hosts: relay.hosts });
+      await using relay = await HoldingRelay.start(zookeeper.server.port);
+      const holder = zookeeper.engine({ hold, hosts: relay.hosts });
       const one = claim(resource, { ttlMs: 20_000 });
       await take(holder, one);
       await holder.renew([{ ...one, ttlMs: 20_000 }], now());
@@ -160,7 +160,7 @@ for (const hold of ["session", "ttl"] as const) {
       const resource = fresh();
       const terms = { atMostMs: 60_000, atLeastMs: 5_000 };
       const ran = async () => {
-        const locks = ground.locks({ hold });
+        const locks = zookeeper.locks({ hold });
         const { ran: did } = await locks.once(resource, terms, () => {});
         await locks.close();
         return did;
@@ -172,11 +172,11 @@ for (const hold of ["session", "ttl"] as const) {
   });
 }
 
-describe("grants that were left behind, and those in line", { concurrency: 4 }, () => {
-  it("the next in line is not let in by it, and is at its end", async () => {
+describe("grants that were left behind, and those in the queue", { concurrency: 4 }, () => {
+  it("the next in the queue is not let in by it, and is at its end", async () => {
     await soon(2_500, async () => {
       const resource = fresh();
-      const [holder, waiting] = [ground.engine(), ground.engine()];
+      const [holder, waiting] = [zookeeper.engine(), zookeeper.engine()];
       const [one, waiter, last] = [claim(resource), claim(resource), claim(resource)];
       const pushed: string[] = [];
       waiting.queue!.onGrant(({ grantId }) => pushed.push(grantId));
@@ -196,8 +196,8 @@ describe("grants that were left behind, and those in line", { concurrency: 4 }, 
 
   it("one that is left late, after its holder gave up, keeps others out from then on only", async () => {
     const resource = fresh();
-    const relay = await HoldingRelay.start(ground.server.port);
-    const [holder, other] = [ground.engine({ hosts: relay.hosts }), ground.engine()];
+    const relay = await HoldingRelay.start(zookeeper.server.port);
+    const [holder, other] = [zookeeper.engine({ hosts: relay.hosts }), zookeeper.engine()];
     const one = claim(resource, { ttlMs: 10_000 });
     await take(holder, one);
     await holder.renew([one], now());
@@ -216,9 +216,9 @@ describe("grants that were left behind, and those in line", { concurrency: 4 }, 
 
   it("one that is left after its session ended is not there", async () => {
     const resource = fresh();
-    const relay = await ground.relay();
-    const holder = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
-    const other = ground.engine();
+    const relay = await zookeeper.relay();
+    const holder = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });
+    const other = zookeeper.engine();
     const one = claim(resource, { ttlMs: 1_000 });
     await take(holder, one);
     relay.cut();

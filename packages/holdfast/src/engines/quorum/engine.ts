@@ -51,7 +51,7 @@ export const QUORUM_TRAITS: EngineTraits = {
 };
 
 export interface QuorumEngineTraits extends EngineTraits {
-  /** So many nodes may forget a token they acknowledged, at once, before tokens could go back. */
+  /** The number of nodes that may forget an acknowledged token at once without tokens going back. */
   readonly mayForget: number;
 }
 
@@ -90,18 +90,18 @@ export class QuorumEngine implements Engine {
     this.traits = traitsFor(terms);
   }
 
-  /** Hears notifications from now on, and learns what the nodes' clocks read. */
+  /** Starts to listen for notifications, and learns what the nodes' clocks read. */
   async open(): Promise<void> {
     const { nodeTimeoutMs } = this.#terms;
     this.#idleProbe.start();
     const heard = Promise.all(this.#nodes.map((node) => node.listen()));
-    // Neither sockets nor the quorum's own timers keep a process alive; that somebody waits does. And
-    // a node that hangs is not waited for any longer: notifications only make things fast.
+    // Sockets and the quorum's own timers do not keep a process alive, but a pending open() must.
+    // This timer also bounds the wait for a node that hangs: notifications only make things fast.
     let stay: Timer | undefined;
     const enough = new Promise<void>((go) => {
       stay = this.#clock.timer(nodeTimeoutMs, go, true);
     });
-    // Any question will do: every answer tells the time, and whether the node is certified.
+    // Any request will do: every answer carries the node's time and whether it is certified.
     const told = new Promise<void>((go) =>
       survey(this.#quorum, "holdfast", nodeTimeoutMs, () => go()),
     );
@@ -306,12 +306,12 @@ function modeCodeOf(mode: Claim["mode"]): ModeCode {
   return mode === "shared" ? "s" : "x";
 }
 
-/** The core's patience ends with the call; what the nodes said must have been counted by then. */
+/** The core stops waiting when the call ends, so the answers must have been counted before that. */
 function most(timeoutMs: number): number {
   return timeoutMs * 0.8;
 }
 
-/** Tokens here are whole numbers that a node can compare. */
+/** A node compares tokens as Lua numbers, so no larger token can have come from this engine. */
 function isPossible(token: bigint): boolean {
   return token >= 0n && token <= BigInt(Number.MAX_SAFE_INTEGER);
 }

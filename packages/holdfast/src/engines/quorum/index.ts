@@ -23,7 +23,7 @@ import {
 export type { QuorumEngineTraits } from "./engine.js";
 export { QUORUM_DEFAULTS, type QuorumEngineOptions, type QuorumMember } from "./options.js";
 
-/** Redlock with a fencing token, through clients of N independent Redis servers that you made. */
+/** Redlock with a fencing token, through clients that you made for N independent Redis servers. */
 export function quorumEngine(options: QuorumEngineOptions): Engine {
   refuseForeign(options, OPTIONS, "quorumEngine", { option: "nodes" });
   const { nodes, ...settings } = options;
@@ -35,8 +35,8 @@ export function quorumEngine(options: QuorumEngineOptions): Engine {
 }
 
 /**
- * Certifies the nodes of a new quorum, so that it starts without the wait. Harmless where the quorum is
- * at work already: nodes in quarantine beside certified ones stay there.
+ * Certifies the nodes of a new quorum, so that it starts without a quarantine. Harmless where the
+ * quorum is already in use: a node in quarantine beside certified nodes stays in quarantine.
  */
 export async function init(options: QuorumEngineOptions): Promise<void> {
   refuseForeign(options, OPTIONS, "init", { option: "nodes" });
@@ -53,7 +53,7 @@ export async function quorumFromUrl(url: EngineUrl): Promise<Engine> {
   return engine;
 }
 
-/** The explicit step of whoever runs the servers: `holdfast init`, with or without `--wait`. */
+/** The explicit step of an operator: `holdfast init`, with or without `--wait`. */
 export async function initFromUrl(url: EngineUrl, wait: boolean): Promise<void> {
   const { addresses, terms } = readUrl(url);
   const seams = await openConnections(addresses, addresses.length);

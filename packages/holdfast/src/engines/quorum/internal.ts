@@ -1,5 +1,5 @@
-// What decides in a quorum, without servers, time and chance of its own: for the simulator, which runs
-// this very code. It may change with any version.
+// The decisions of a quorum, without servers, clock and randomness: the simulator runs this very code
+// with its own. It may change with any version.
 export { seamOf } from "../redis/clients/connection.js";
 export type {
   AcquireRequest,

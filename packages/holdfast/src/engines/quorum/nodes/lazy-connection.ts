@@ -6,10 +6,10 @@ import { type Seam, seamOf } from "../../redis/clients/connection.js";
 import { openAddress } from "../../redis/clients/open.js";
 
 const AGAIN_MS = 1_000;
-/** How long the nodes that are slow to connect are waited for when enough are there. */
+/** How long to wait for slow nodes once enough are connected. */
 const GRACE_MS = 500;
 
-/** A client of our own for one node, which may be down at first: it joins when it can be reached. */
+/** A client of our own for one node. The node may be down at first: the connection opens later. */
 export class LazyConnection implements Seam {
   readonly name: string;
   readonly #address: Address;
@@ -23,7 +23,7 @@ export class LazyConnection implements Seam {
     this.name = showAddress(address);
   }
 
-  /** Rejects if it could not be reached at once, and goes on trying. */
+  /** Rejects if the node cannot be reached at once, and goes on trying in the background. */
   async open(): Promise<void> {
     try {
       const { client, close } = await openAddress(this.#address);
@@ -67,7 +67,7 @@ export class LazyConnection implements Seam {
   }
 }
 
-/** Opens all; enough of them must be there to begin with, and the others may come later. */
+/** Opens all connections. Enough of them must open now, and the others may open later. */
 export async function openConnections(
   addresses: readonly Address[],
   enough: number,

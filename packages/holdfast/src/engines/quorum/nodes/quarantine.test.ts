@@ -1,5 +1,5 @@
-// Each way to forget is done to one of three nodes that all must agree: as long as it does not count,
-// nothing is granted, and when its quarantine is over everything is as before.
+// All three nodes must agree, and one of them is made to forget, in several ways. While that node does
+// not count, nothing is granted; after its quarantine, everything works as before.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -49,7 +49,9 @@ const WAYS: readonly Way[] = [
   },
 ];
 
-describe("what makes a node forget is noticed, and waited out", { concurrency: 2 }, () => {
+describe("a node that forgot is put in quarantine until it counts again", {
+  concurrency: 2,
+}, () => {
   for (const { name, options, forget } of WAYS) {
     it(name, async () => {
       await using quorum = await TestQuorum.start(3, TERMS, options);
@@ -73,8 +75,8 @@ describe("what makes a node forget is noticed, and waited out", { concurrency: 2
   }
 });
 
-describe("a quorum's beginning", { concurrency: 2 }, () => {
-  it("nobody is granted anything by new nodes before their first quarantine is over", async () => {
+describe("a new quorum", { concurrency: 2 }, () => {
+  it("new nodes grant nothing before their first quarantine is over", async () => {
     await using quorum = await TestQuorum.startFresh(3, TERMS);
     const locks = await quorum.locks();
     const failure = await refusal(locks);
@@ -83,7 +85,7 @@ describe("a quorum's beginning", { concurrency: 2 }, () => {
     await (await patiently(locks)).release();
   });
 
-  it("init starts new nodes at once, and again is harmless", async () => {
+  it("init lets new nodes count at once, and a second init is harmless", async () => {
     await using quorum = await TestQuorum.startFresh(3, { maxTtlMs: 60_000 });
     await quorum.init();
     await quorum.init();
@@ -119,19 +121,19 @@ describe("a quorum's beginning", { concurrency: 2 }, () => {
     assert.deepEqual(await Promise.all(certificates), [0, 0]);
   });
 
-  it("two names of one server are no majority after a quarantine either", async () => {
+  it("one server under two names is no majority, even after a quarantine", async () => {
     await using quorum = await TestQuorum.startFresh(2, TERMS);
     const locks = new Locks(quorumEngine({ ...twice(quorum), maxTtlMs: MAX_TTL_MS }));
     const { message } = await refusal(locks);
     assert.match(message, /a is the same server as b/);
     await certified(quorum, 1);
-    // One server is no majority.
+    // One server is not a majority, so it is not certified.
     assert.equal(await quorum.admins[0]!.exists(CERTIFICATE), 0);
     await assert.rejects(locks.acquire("a", TTL), /the same server/);
     await locks.close();
   });
 
-  it("a client with another member list is refused by an error that shows both", async () => {
+  it("a client with another member list gets an error that shows both lists", async () => {
     await using quorum = await TestQuorum.start(4, { maxTtlMs: 60_000 });
     const { nodes } = quorum.options(quorum.admins);
     const few = nodes.slice(0, 3);
@@ -149,7 +151,7 @@ describe("a quorum's beginning", { concurrency: 2 }, () => {
   });
 });
 
-it("idle clients see restarts and wait them out: three of five nodes, one after the other", async () => {
+it("idle clients certify three of five nodes that restart one after the other", async () => {
   await using quorum = await TestQuorum.start(5, { maxTtlMs: MAX_TTL_MS });
   const locks = await quorum.locks();
   for (const node of [0, 1, 2]) {
@@ -159,7 +161,7 @@ it("idle clients see restarts and wait them out: three of five nodes, one after 
   await (await locks.acquire("a", { ...TTL, waitMs: 20_000 })).release();
 });
 
-/** It came back empty, and nobody but those who are there can have certified it. */
+/** Waits for the certificate. The node came back empty, so only a client of this test can write one. */
 async function certified({ admins }: TestQuorum, node: number): Promise<void> {
   for (let looks = 0; (await admins[node]!.exists(CERTIFICATE)) === 0; looks++) {
     assert.ok(looks < 600, `node ${node} is not certified`);
@@ -167,7 +169,7 @@ async function certified({ admins }: TestQuorum, node: number): Promise<void> {
   }
 }
 
-/** A quorum of three that has one server under two names. */
+/** Options of a quorum of three names that has one server under two of them. */
 function twice({ admins: [one, other] }: TestQuorum): QuorumEngineOptions {
   const clients = { a: one!, b: one!, c: other! };
   return { nodes: Object.entries(clients).map(([name, client]) => ({ name, client })) };

@@ -10,7 +10,7 @@ import type { Answered, NodeRequest, QuorumNode } from "./node.js";
 import { scripts } from "./scripts.gen.js";
 
 const MAX_BATCH = 256;
-/** A node that hangs keeps what it was asked: more than this is refused before it is sent. */
+/** Requests to a node that hangs pile up: more than this many are refused before they are sent. */
 const MOST_UNANSWERED = 10_000;
 
 /** The files of scripts/ in this order are one program: a Lua local is seen only by what follows it. */
@@ -23,7 +23,7 @@ interface Question {
   readonly answered: Answered;
 }
 
-/** One real Redis as a node of a quorum. What is asked in one turn of the event loop travels together. */
+/** One real Redis as a node of a quorum. Requests of one turn of the event loop are sent together. */
 export class RedisNode implements QuorumNode {
   readonly name: string;
   readonly #seam: Seam;
@@ -55,7 +55,7 @@ export class RedisNode implements QuorumNode {
     this.#waiting.push({ request, answered });
   }
 
-  /** Hears of releases and revocations from now on. */
+  /** Subscribes to releases and revocations. */
   listen(): Promise<void> {
     return this.#pushes.listen();
   }
@@ -90,13 +90,13 @@ export class RedisNode implements QuorumNode {
     const settle = (reply: unknown) => this.#settle(batch, reply, connection() === sentBy);
     const fail = (error: unknown) => this.#fail(batch, error, connection() === sentBy);
     this.#seam.script({ sha: SHA }, keys, args).then(settle, (error: unknown) => {
-      // A server that was restarted or flushed has forgotten the script; nothing ran then.
+      // A server that was restarted or flushed has forgotten the script, so nothing ran.
       if (!isMissingScript(error)) return fail(error);
       this.#seam.script({ text: TEXT }, keys, args).then(settle, fail);
     });
   }
 
-  /** once: whether the client cannot have sent it twice by itself. */
+  /** once: the connection is the same, so the client cannot have resent the batch by itself. */
   #settle(batch: readonly Question[], reply: unknown, once: boolean): void {
     let read: ReturnType<typeof readReply>;
     try {
@@ -127,13 +127,13 @@ export class RedisNode implements QuorumNode {
 const TOO_MANY = {
   kind: "failed",
   effect: "none",
-  error: new EngineError("this node has not answered for so long that nothing more is sent to it", {
+  error: new EngineError("this node has too many unanswered requests, so no more are sent to it", {
     effect: "none",
     retryable: true,
   }),
 } as const;
 
-// All nodes are asked the same, one right after the other: what was just put into words is kept.
+// All nodes get the same request, one right after the other, so the last encoding is kept.
 let lastRequest: NodeRequest | null = null;
 let lastEncoded: readonly string[] = [];
 let lastName = { prefix: "", resource: "", key: "" };
@@ -153,7 +153,7 @@ function encodeOnce(request: NodeRequest): readonly string[] {
   return lastEncoded;
 }
 
-/** The operation and its arguments, in the order that the scripts' headers give. */
+/** The operation and its arguments, in the order of the scripts' headers. */
 function encode(request: NodeRequest): string[] {
   switch (request.verb) {
     case "acquire": {

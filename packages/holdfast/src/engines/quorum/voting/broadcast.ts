@@ -1,6 +1,6 @@
 import type { NodeAnswer, NodeRequest } from "../nodes/node.js";
 
-/** What a broadcast needs to ask: the quorum, or what stands in for it. */
+/** What a broadcast needs from the quorum. */
 export interface NodeSet {
   readonly size: number;
   readonly clock: QuorumClock;
@@ -16,17 +16,17 @@ export interface QuorumClock {
 export interface Broadcast {
   request(node: number): NodeRequest;
   readonly patienceMs: number;
-  /** Called for each answer; true when the rest need not be waited for. */
+  /** Called for each answer. True ends the wait for the other answers. */
   heard(node: number, answer: NodeAnswer): boolean;
-  /** Called once: enough was heard, all was, or patience is over. */
+  /** Called once: when heard() returned true, when all nodes answered, or after patienceMs. */
   ended(): void;
   /** An answer that came after the end. */
   late?(node: number, answer: NodeAnswer): void;
-  /** Called once, after the end, with the nodes that have not answered in time, a set of bits. */
+  /** Called once, after ended(), with the nodes that did not answer in time, a set of bits. */
   over?(silent: number): void;
 }
 
-/** Asks all nodes in parallel. A node that hangs or is down costs nothing once enough have answered. */
+/** Asks all nodes in parallel. A node that hangs costs no time once enough others have answered. */
 export function broadcast(nodes: NodeSet, plan: Broadcast) {
   const { size } = nodes;
   let missing = (1 << size) - 1;

@@ -5,7 +5,7 @@ import type { Entry } from "./entry.js";
 import type { Quorum, Unanswered } from "./quorum.js";
 import { absentees } from "./renewal.js";
 
-/** Where an acquire was not answered it may arrive later. It must find that it is over. */
+/** An unanswered acquire may arrive later, and must then find a tombstone. */
 const TOMBSTONE_MS = 120_000;
 
 export type ReleaseOutcome =
@@ -20,23 +20,23 @@ export interface ReleaseParams {
   readonly patienceMs: number;
 }
 
-/** What of one id is ended. */
+/** Which records of one id a release ends. */
 export interface ReleaseScope {
-  /** Attempts up to this one, by calls up to this order. */
+  /** Attempts up to this one, of calls up to this order. */
   readonly upTo: number;
   readonly order: number;
-  /** Whether the claim is over, so that those who wait are told. */
+  /** Whether the whole claim is over, so that waiters are notified. */
   readonly tell: boolean;
 }
 
-/** Whatever anybody has asked for under this id. */
+/** Everything under this id, whichever client asked for it. */
 export const ALL: ReleaseScope = {
   upTo: Number.MAX_SAFE_INTEGER,
   order: Number.MAX_SAFE_INTEGER,
   tell: true,
 };
 
-/** Gives back what one id holds, on all nodes. */
+/** Releases the records of one id. */
 export class Release {
   readonly #quorum: Quorum;
   readonly #ref: ReleaseParams;
@@ -51,7 +51,7 @@ export class Release {
     this.#scope = scope;
   }
 
-  /** Gives it back on these nodes, a set of bits; sure when all of them have said that they did. */
+  /** Releases on these nodes, a set of bits. isSure: all of them confirmed it. */
   takeBack(nodes: number, then: (isSure: boolean) => void) {
     let missing = nodes;
     if (missing === 0) return then(true);

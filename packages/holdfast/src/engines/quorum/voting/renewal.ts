@@ -12,7 +12,7 @@ export type RenewOutcome =
   | { readonly kind: "terms"; readonly node: number; readonly terms: string }
   | Unanswered;
 
-/** A node that refuses to join because of a bid is asked again after so many more renewals at once. */
+/** When a bid keeps the grant from joining a node, this many more renewals follow at once. */
 const MOST_CONFIRMATIONS = 2;
 
 export interface RenewParams {
@@ -25,8 +25,8 @@ export interface RenewParams {
 }
 
 /**
- * Renews one grant where it stands. Enough nodes must have it still; where one of the others does not,
- * it is asked to join the grant afterwards, and counts from the next renewal on.
+ * Renews one grant. Enough nodes must still have it. A node that no longer has it is asked to accept the
+ * grant again afterwards, and counts from the next renewal on.
  */
 export function renewGrant(
   quorum: Quorum,
@@ -43,7 +43,7 @@ export function renewGrant(
   let why: Gone["why"] = "expired";
   let other: RenewOutcome | null = null;
   let foreign = 0;
-  // What was heard before this was sent: whoever renews it now knows that the grant lived until then.
+  // Counters heard before this request: if it succeeds, the grant lived when they were heard.
   const heard = entry === undefined ? [] : [...entry.counters];
   if (entry !== undefined) entry.lastOrder = Math.max(entry.lastOrder, params.order);
   let isConfirmed = false;
@@ -55,7 +55,7 @@ export function renewGrant(
   };
   const rejoin = (node: number, answer: NodeAnswer) => {
     if (answer.kind !== "gone" || answer.why === "revoked" || renewed < terms.writeQuorum) return;
-    // A later renewal may want less, or have left the grant to time.
+    // A later renewal may ask for less time, or leave the grant behind.
     if (params.leave || entry?.lastOrder !== params.order) return;
     if (entry.granted) new Joining(quorum, entry, node, params, heard[node] ?? 0, confirm).ask();
   };
@@ -90,7 +90,7 @@ export function renewGrant(
   });
 }
 
-/** The nodes whose word does not count, and what they said instead. */
+/** The nodes that do not count, and what each of them answered. */
 export function absentees(answers: readonly (NodeAnswer | null)[]): Unanswered["absent"] {
   return answers.flatMap((answer, node) => {
     const seen = answer ?? "late";

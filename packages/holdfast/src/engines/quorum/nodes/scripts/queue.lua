@@ -1,7 +1,8 @@
--- Those who wait, in the order of their tickets: times at which they began to, the same on all nodes. It
--- decides nothing but who makes arrival, so it may be lost. Whoever is silent for too long is passed over.
+-- The queue of waiters, ordered by ticket. A ticket is the time at which the waiter began to wait, the
+-- same on all nodes. The queue decides only who gives way, so losing it is safe. A waiter that is silent
+-- for too long is passed over.
 
--- Others are let in when so many at the head do not conflict.
+-- A claim is let in when this many waiters at the head do not conflict with it.
 local MOST_LOOKED_AT = 16
 
 local function leave_queue(key, id)
@@ -9,7 +10,7 @@ local function leave_queue(key, id)
   call('HDEL', tagged(key, 'waits'), id)
 end
 
--- arrival: how long it takes this one to come when it is called, in ms
+-- arrival: how long this waiter takes to claim when it is called, in ms
 local function enter_queue(key, id, mode, ticket, arrival)
   local queue, waits = tagged(key, 'line'), tagged(key, 'waits')
   call('ZADD', queue, whole(ticket), id)
@@ -18,9 +19,9 @@ local function enter_queue(key, id, mode, ticket, arrival)
   call('PEXPIRE', waits, WANTS + SLACK)
 end
 
--- Who is to be let in before this claim: the first ahead of it that conflicts. Where nobody holds the
--- resource it is called, if it was not yet, and passed over if it has not come.
--- id '' and ticket 0: before anybody
+-- Finds the waiter that must be let in before this claim: the first one ahead that conflicts. Where
+-- nobody holds the resource, that waiter is called; if it was called and did not claim in time, it is
+-- passed over. With id '' and ticket 0, every waiter is ahead.
 local function first_in_queue(key, id, mode, ticket, free)
   local queue, waits = tagged(key, 'line'), tagged(key, 'waits')
   local all = call('ZRANGE', queue, 0, MOST_LOOKED_AT - 1, 'WITHSCORES')
@@ -36,7 +37,7 @@ local function first_in_queue(key, id, mode, ticket, free)
     elseif mode == 'x' or theirs == 'x' then
       if free and who ~= one then
         call('HSET', waits, '', whole(at) .. ':' .. one)
-        -- All readers that wait may come at once.
+        -- Shared waiters may all claim at once.
         redis.pcall('PUBLISH', CHANGES, theirs == 'x' and whole(rank) .. ' ' .. key or '0 ' .. key)
       end
       return one

@@ -34,7 +34,7 @@ describe("five nodes", () => {
     await until("no node has one", async () => (await records()).every((count) => count === 0));
   });
 
-  it("two nodes that hang cost nothing but themselves", async () => {
+  it("a claim does not wait for two of five nodes that hang", async () => {
     const paused = quorum.servers.slice(0, 2);
     for (const server of paused) server.pause();
     try {
@@ -45,7 +45,7 @@ describe("five nodes", () => {
     } finally {
       for (const server of paused) server.resume();
     }
-    // What was on its way to them is over by now, and must not stand there for a whole ttl.
+    // The requests to the paused nodes are over by now, and must leave no record for a whole ttl.
     await until("nothing is left on any node", async () => {
       const counts = await Promise.all(quorum.admins.map((one) => one.hlen("holdfast:hung")));
       return counts.every((count) => count === 0);
@@ -80,13 +80,13 @@ describe("five nodes", () => {
     assert.equal(await lease.release(), "released");
   });
 
-  it("a lock-delay with a part of a millisecond is kept for the whole of it", async () => {
+  it("a fractional lock-delay is rounded up to a whole millisecond", async () => {
     const lease = await locks.acquire("part", { ttlMs: 5_000, lockDelayMs: 0.5 });
     await lease.renew();
     assert.equal(await lease.release(), "released");
   });
 
-  it("a grant that was left is nobody's to release", async () => {
+  it("a grant that was left behind cannot be released", async () => {
     const engine = await quorum.engine();
     const { resource, grantId } = claim("left");
     const claimed = { ...claim(resource), grantId };
@@ -119,7 +119,7 @@ describe("five nodes", () => {
   });
 });
 
-test("the rights that the page lists are enough", async () => {
+test("the ACL rights that the docs page lists are enough", async () => {
   await using quorum = await TestQuorum.start(3, { maxTtlMs: MAX_TTL_MS });
   const page = await readFile(
     new URL("../../../../../../../docs/engines/quorum.md", import.meta.url),
@@ -141,12 +141,12 @@ test("the rights that the page lists are enough", async () => {
   await locks.close();
 });
 
-test("three holders of a semaphore of two: why a quorum cannot count", async () => {
+test("a quorum refuses limits, because three clients could hold a semaphore of two", async () => {
   await using quorum = await TestQuorum.start(5, { maxTtlMs: MAX_TTL_MS });
   const locks = await quorum.locks();
   const params = { mode: "shared", limit: 2 } as const;
   await assert.rejects(locks.acquire("gpu", params), UnsupportedError);
-  // Were it allowed: each node lets two in, and yet three have a majority each.
+  // If limits were allowed: each node lets two in, and yet three clients have a majority each.
   const nodes: Engine[] = quorum.admins.map((client) => redisEngine({ client }));
   const majorities = [
     [0, 1, 2],
@@ -162,7 +162,7 @@ test("three holders of a semaphore of two: why a quorum cannot count", async () 
   for (const node of nodes) await node.close();
 });
 
-test("writeQuorum of all nodes: a lock on each of them, as multiLock has it", async () => {
+test("a writeQuorum of all nodes puts a lock on each node, like multiLock", async () => {
   await using quorum = await TestQuorum.start(3, { maxTtlMs: MAX_TTL_MS, writeQuorum: 3 });
   const locks = await quorum.locks();
   const lease = await locks.acquire("all", { ttlMs: 2_000 });
@@ -175,7 +175,7 @@ test("writeQuorum of all nodes: a lock on each of them, as multiLock has it", as
   await (await locks.acquire("all", { retry: Array(100).fill(50) })).release();
 });
 
-test("a lease whose quorum is gone is lost in time", async () => {
+test("a lease that too few nodes can renew is lost before it expires", async () => {
   await using quorum = await TestQuorum.start(3, { maxTtlMs: MAX_TTL_MS });
   const locks = await quorum.locks();
   const lease = await locks.acquire("fading", { ttlMs: 1_500, callTimeoutMs: 400 });
@@ -187,7 +187,7 @@ test("a lease whose quorum is gone is lost in time", async () => {
   for (const server of quorum.servers.slice(1)) server.resume();
 });
 
-test("a node that came out of quarantine joins the grants that are held", async () => {
+test("a node that leaves quarantine takes over the grants that are held", async () => {
   await using quorum = await TestQuorum.start(3, { maxTtlMs: 5_000 });
   const locks = await quorum.locks();
   const lease = await locks.acquire("kept", { ttlMs: 4_000 });
@@ -198,7 +198,7 @@ test("a node that came out of quarantine joins the grants that are held", async 
     async () => (await first!.exists("{holdfast:}:certificate")) === 1,
   );
   await until("it has the grant", async () => (await first!.hlen("holdfast:kept")) === 1);
-  // From now on it counts: another may go, and the lease stays.
+  // From now on the node counts: another node may hang, and the lease stays.
   quorum.servers[1]!.pause();
   await sleep(4_500);
   assert.equal(lease.held, true);

@@ -1,4 +1,4 @@
-// Checks of a token, whose answers are about different moments: one node answers at once, another late.
+// The answers to one check are about different moments: one node answers at once, another late.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -22,7 +22,7 @@ test("a lease that moved from one node to another during a check is alive", asyn
   await renewFor(TTL_MS + 100);
   third!.resume();
   second!.pause();
-  // The first has it, the third has it no longer, and the second says later what it has then.
+  // Node 1 has the grant, node 3 has lost it, and node 2 answers later with what it has then.
   const checked = other.check(sequence, now(30_000));
   await sleep(100);
   await renewFor(TTL_MS + 100);

@@ -1,5 +1,5 @@
-// A claim is repeated with the same grantId while its first call is still under way: two of three
-// nodes hang, and one of them wakes up between the end of the first call and that of the second.
+// A claim is repeated with the same grantId while its first call is still under way. Two of three
+// nodes hang, and one of them continues after the end of the first call and before that of the second.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -35,7 +35,7 @@ test("a claim that acquire repeats after its deadline is not taken back by its f
   assert.equal(await b.check(held.sequencer), true);
 });
 
-test("the older of two calls with one grantId gives up nothing of the newer", async () => {
+test("the older of two calls with one grantId does not give up what the newer call got", async () => {
   await using quorum = await TestQuorum.start(3, TERMS);
   const [a, b] = [await quorum.engine(), await quorum.engine()];
   const [, second, third] = quorum.servers;
@@ -66,7 +66,7 @@ test("the older of two calls fails with an unknown effect where the newer is not
   const claim = claimOf("r");
   await whilePaused(quorum, async () => {
     const first = engine.tryAcquire(claim, now(1_200));
-    // On a busy machine it fails before anybody looks.
+    // On a busy machine the call fails before assert.rejects handles it.
     first.catch(() => {});
     await sleep(900);
     const again = engine.tryAcquire(claim, now(5_000)).catch((error: unknown) => error);
@@ -81,7 +81,7 @@ test("a claim is answered within its call's time, however long a node may take",
   const engine = await quorum.engine();
   await whilePaused(quorum, async () => {
     const timeoutMs = 3_000;
-    // Later, the core would not have waited for it.
+    // The core stops waiting at timeoutMs.
     await soon(timeoutMs, () =>
       timed(async () => {
         const asked = engine.tryAcquire(claimOf("r"), now(timeoutMs));
@@ -91,7 +91,7 @@ test("a claim is answered within its call's time, however long a node may take",
   });
 });
 
-test("a claim repeated by way of another client is not taken back by the first, which gave up", async () => {
+test("a claim that is repeated through another client is not taken back by the first client", async () => {
   await using quorum = await TestQuorum.start(3, TERMS);
   const { engine: first, hold, deliver } = await quorum.relayed();
   const [second, other] = [await quorum.engine(), await quorum.engine()];
@@ -110,7 +110,7 @@ test("a claim repeated by way of another client is not taken back by the first, 
   assert.equal(await other.check({ resource: "r", mode: "exclusive", token }, now()), true);
 });
 
-test("a renewal that one node hears late takes back nothing there", async () => {
+test("a renewal that reaches one node late does not shorten a later renewal there", async () => {
   await using quorum = await TestQuorum.start(3, TERMS);
   const engine = await quorum.engine();
   const claim = claimOf("r");
@@ -130,7 +130,7 @@ test("a renewal that one node hears late takes back nothing there", async () => 
   assert.ok(ends - Date.now() > 30_000, "the node has what the later renewal gave");
 });
 
-/** Keeps the first question of this kind to this node back until it is delivered. */
+/** Holds back the first request of this kind to this node until deliver(). */
 function holdingBack(name: string, verb: NodeRequest["verb"]) {
   const { ask } = RedisNode.prototype;
   let send: (() => void) | null = null;
@@ -147,7 +147,7 @@ function holdingBack(name: string, verb: NodeRequest["verb"]) {
   };
 }
 
-/** With all servers but the first stopped; they go on afterwards, whatever happened. */
+/** Runs `act` while all servers but the first are paused, and always resumes them. */
 async function whilePaused<T>(quorum: TestQuorum, act: () => Promise<T>): Promise<T> {
   const paused = quorum.servers.slice(1);
   for (const server of paused) server.pause();

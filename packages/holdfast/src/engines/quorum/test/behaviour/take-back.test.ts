@@ -8,12 +8,12 @@ import { TestQuorum } from "../support/test-quorum.fixture.js";
 
 const MODE = { mode: "exclusive", limit: null } as const;
 const CLAIM = { ...MODE, resource: "a", ttlMs: 50_000, lockDelayMs: 0, tokens: 1, label: "test" };
-/** The play must be over before a node's patience is. */
+/** The test must be over before a node times out. */
 const PATIENT = { maxTtlMs: 60_000, nodeTimeoutMs: 10_000 };
 
-// The first node accepts, the two others are held; and what takes the first node's part back is not
-// answered.
-test("who is refused before all is taken back is told that it has to be released", async () => {
+// The first node accepts and the two others are held by somebody else. The release on the first node is
+// not answered.
+test("a busy answer says that it is remembered while a node has not confirmed the take-back", async () => {
   await using quorum = await TestQuorum.start(3, PATIENT);
   await using cut = await Relay.start(quorum.servers[0]!.port);
   cut.cut();

@@ -1,4 +1,4 @@
-// A client whose terms are wrong stops nobody but itself.
+// A client with wrong terms stops only itself.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,7 +10,7 @@ const MAX_TTL_MS = 1_500;
 const CERTIFICATE = "{holdfast:}:certificate";
 const ROUNDS = 20;
 
-test("a client with other terms certifies no node, however short its own quarantine is", async () => {
+test("a client with other terms certifies no node, however short its quarantine is", async () => {
   await using quorum = await TestQuorum.start(5, { maxTtlMs: MAX_TTL_MS });
   const right = await quorum.locks();
   const wrong = await quorum.locks({ maxTtlMs: 400 }, { defaults: { ttlMs: 300 } });
@@ -32,7 +32,7 @@ test("a client with other terms certifies no node, however short its own quarant
   assert.match((await quorum.admins[0]!.get(CERTIFICATE))!, /maxTtlMs 1500/);
 });
 
-test("a node that others made their own is left out, and told of, like one that is down", async () => {
+test("a node that was certified for other terms is left out and reported as foreign", async () => {
   await using quorum = await TestQuorum.start(5, { maxTtlMs: MAX_TTL_MS });
   const certificate = await quorum.admins[0]!.get(CERTIFICATE);
   await quorum.admins[0]!.set(CERTIFICATE, certificate!.replace("maxTtlMs 1500", "maxTtlMs 400"));

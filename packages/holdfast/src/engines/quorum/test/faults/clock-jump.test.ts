@@ -1,4 +1,4 @@
-// One of five nodes has a wall clock that a test can set; its monotonic clock goes on as before.
+// One of five nodes has a wall clock that a test can set. Its monotonic clock is not changed.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -25,7 +25,7 @@ after(async () => {
   clock[Symbol.dispose]();
 });
 
-test("+60 s on one node: it ends grants, is reported, and nobody else gets in", async () => {
+test("a clock jump of +60 s on one node is reported, and nobody else gets the lock", async () => {
   clock.set(0);
   await quorum.reset();
   const [holder, other] = [await quorum.locks(), await quorum.locks()];
@@ -42,21 +42,21 @@ test("+60 s on one node: it ends grants, is reported, and nobody else gets in", 
   assert.equal(suspect.node, quorum.names[0]);
   assert.ok(suspect.movedMs! > 50_000 && suspect.forMs >= TERMS.maxTtlMs);
   assert.equal(lease.held, true);
-  // Neither this client, which saw the jump, nor a new one, which could not, is held up by it.
+  // The jump delays neither this client, which saw it, nor a new client, which did not.
   assert.equal(await lease.release(), "released");
   const next = await (await quorum.locks()).acquire("a");
   assert.ok(next.token > lease.token);
   await next.release();
 });
 
-test("a jump within maxSkewMs, with a holder on three nodes: two hold, and the register refuses one", async () => {
+test("after a clock jump within maxSkewMs two clients hold, and the fenced register refuses one", async () => {
   clock.set(0);
   await quorum.reset();
   await using store = await startRedis();
   using register = new Register(store.port);
   const holder = await quorum.locks();
   const lease = await holder.acquire("number", { ttlMs: 15_000, renew: false });
-  // As if the last two had been out of reach when it was granted.
+  // As if the last two nodes had been unreachable when the lease was granted.
   for (const admin of quorum.admins.slice(3)) {
     await admin.del("holdfast:number", "{holdfast:number}:fence");
   }
@@ -87,7 +87,7 @@ test("a client that saw the clock before the jump does not count the node", asyn
   clock.set(0);
 });
 
-test("nor does it count what the node has of a claim that is repeated", async () => {
+test("a client that saw the clock before the jump does not count the node for a repeated claim", async () => {
   clock.set(0);
   await quorum.reset();
   const [holder, witness] = [await quorum.locks(), await quorum.engine()];
@@ -96,10 +96,10 @@ test("nor does it count what the node has of a claim that is repeated", async ()
     await admin.del("holdfast:again", "{holdfast:again}:fence");
   }
   clock.set(16_000);
-  // One that came after the jump is granted it by three nodes, as in the test before.
+  // A client that came after the jump gets the grant from three nodes.
   const claim = { ...TRIED, resource: "again", grantId: mintGrantId() };
   const stranger = await quorum.engine();
-  // A server reads its clock now and then, and may not have seen the jump yet.
+  // Redis caches its clock, and may not have seen the jump yet.
   const granted = async () => (await stranger.tryAcquire(claim, now())).kind === "granted";
   for (let tries = 0; !(await granted()); tries++) {
     assert.ok(tries < 400, "nobody was granted it after the jump");

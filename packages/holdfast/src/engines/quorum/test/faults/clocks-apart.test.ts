@@ -1,5 +1,5 @@
-// Three nodes of which one has a clock that is a minute off from the beginning, and another hangs: no
-// two are left that could agree on a fence.
+// One of three nodes has a clock that is a minute off from the start, and another node hangs. No two
+// nodes are left that could agree on a fence.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { ShiftedClock } from "@holdfast/servers";
@@ -23,7 +23,7 @@ for (const offsetMs of [MINUTE, -MINUTE]) {
       clock[Symbol.dispose]();
     });
 
-    it("an acquire fails at once, and tells of the clock", async () => {
+    it("an acquire fails at once, and the error names the clock", async () => {
       const locks = await quorum.locks();
       await (await locks.acquire("a")).release();
       quorum.servers[2]!.pause();
@@ -36,7 +36,7 @@ for (const offsetMs of [MINUTE, -MINUTE]) {
       }
     });
 
-    it("a client that saw these two clocks only goes on when the third node is back", async () => {
+    it("a client that saw only these two clocks continues when the third node is back", async () => {
       quorum.servers[2]!.pause();
       const locks = await quorum.locks();
       try {

@@ -1,5 +1,5 @@
-// ioredis sends again what was not answered when its connection comes back. Where the first copy was
-// carried out and the repeat is refused, nobody may be told that nothing happened.
+// ioredis resends unanswered commands when it reconnects. If the first copy ran and the second copy is
+// refused, the caller must not be told that nothing happened.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,7 +10,7 @@ import { TestQuorum } from "../support/test-quorum.fixture.js";
 
 const MAX_LOOKS = 2_000;
 
-test("a claim whose repeats all nodes refuse is a failure of unknown effect", async () => {
+test("a claim whose resent copies all nodes refuse fails with an unknown effect", async () => {
   await using quorum = await TestQuorum.start(3, { maxTtlMs: 60_000 });
   const relays = await Promise.all(quorum.servers.map(({ port }) => Relay.start(port)));
   const limit = (memory: string) =>
@@ -23,12 +23,12 @@ test("a claim whose repeats all nodes refuse is a failure of unknown effect", as
     await engine.inspect("warm up", now());
     for (const relay of relays) relay.mute();
     const asked = engine.tryAcquire(claim("a"), now(20_000)).then(
-      () => assert.fail("it was not refused"),
+      () => assert.fail("the claim was not refused"),
       (error: { code?: string; effect?: string }) => error,
     );
     const has = () => Promise.all(quorum.admins.map((admin) => admin.exists("holdfast:a")));
     for (let looks = 0; (await has()).includes(0); looks++) {
-      assert.ok(looks < MAX_LOOKS, "it is carried out");
+      assert.ok(looks < MAX_LOOKS, "the claim did not run on all nodes");
       await sleep(5);
     }
     await limit("1");

@@ -16,7 +16,7 @@ export interface RotationReport {
   readonly failed: number;
 }
 
-/** Servers without persistence, one killed and restarted every so often, under four processes. */
+/** Four processes use servers without persistence, one of which is restarted every everyMs. */
 export async function rotate(forMs: number, everyMs: number): Promise<RotationReport> {
   await using quorum = await TestQuorum.start(5, { maxTtlMs: MAX_TTL_MS });
   await using store = await startRedis();
@@ -32,7 +32,7 @@ export async function rotate(forMs: number, everyMs: number): Promise<RotationRe
   using register = new Register(store.port);
   const writes = await register.history("number");
   assertIncrements(writes);
-  assert.equal(writes.length, crew.did, "every write that was acknowledged is there, and no other");
+  assert.equal(writes.length, crew.did, "the register has exactly the acknowledged writes");
   expectApart(crew.visits);
   return { restarts, grants: crew.did, refused: crew.refused, failed: crew.failed };
 }
@@ -54,7 +54,7 @@ class Crew {
   failed = 0;
   readonly #children: readonly Child[];
   readonly #over: Promise<unknown>;
-  /** All are connected. */
+  /** Resolves when all processes are connected. */
   readonly up: Promise<void>;
   #isUp: () => void = () => {};
   #count = 0;

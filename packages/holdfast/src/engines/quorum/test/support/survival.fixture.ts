@@ -8,31 +8,30 @@ import { TestQuorum } from "./test-quorum.fixture.js";
 const NODES = 5;
 export const MAX_TTL_MS = 3_000;
 const RENEW_MS = 150;
-/** A node that has not come back by then never does. */
+/** A node that is not back by then counts as never coming back. */
 const HANG_MS = 30_000;
 
 export interface Roll {
   readonly waiters: number;
   readonly options?: RedisOptions;
-  /** What happens to one node. It resolves when the node answers again. */
-  befall(quorum: TestQuorum, node: number): Promise<unknown>;
+  /** The fault of one node. Resolves when the node answers again. */
+  fault(quorum: TestQuorum, node: number): Promise<unknown>;
 }
 
 export const PERSISTENT: RedisOptions = { args: ["--save", "3600 1"] };
 
 export const ways = {
   "without persistence": {
-    befall: ({ servers }: TestQuorum, node: number) => servers[node]!.restart(),
+    fault: ({ servers }: TestQuorum, node: number) => servers[node]!.restart(),
   },
   "with persistence": {
     options: PERSISTENT,
-    befall: ({ servers }: TestQuorum, node: number) =>
-      servers[node]!.restart({ signal: "SIGTERM" }),
+    fault: ({ servers }: TestQuorum, node: number) => servers[node]!.restart({ signal: "SIGTERM" }),
   },
 } as const;
 
-/** One lease is held while each node has its trouble in turn; the next one's begins when the lease is there again. */
-export async function roll({ waiters, options = {}, befall }: Roll): Promise<void> {
+/** Holds one lease while each node has its fault. The next fault begins when the node has the lease again. */
+export async function roll({ waiters, options = {}, fault }: Roll): Promise<void> {
   await using quorum = await TestQuorum.start(NODES, { maxTtlMs: MAX_TTL_MS }, options);
   const holder = await quorum.locks();
   const lease = await holder.acquire("a", { ttlMs: MAX_TTL_MS, renewEveryMs: RENEW_MS });
@@ -46,7 +45,7 @@ export async function roll({ waiters, options = {}, befall }: Roll): Promise<voi
   );
   try {
     for (let node = 0; node < NODES; node++) {
-      await befall(quorum, node);
+      await fault(quorum, node);
       await backOn(quorum, node, lease.token, () => lease.held);
     }
     assert.ok(lease.held, "the lease was lost");
@@ -78,7 +77,7 @@ async function backOn(quorum: TestQuorum, node: number, token: bigint, isHeld: (
   }
 }
 
-/** Nodes that are missing for a moment end nobody's wait. */
+/** Retries for ever: a node that is missing for a moment must not end a wait. */
 function* patience(): Generator<number> {
   for (;;) yield 100;
 }

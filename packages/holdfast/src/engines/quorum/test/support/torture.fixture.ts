@@ -8,7 +8,7 @@ const TTL_MS = 1_000;
 /** Renewals ask for twice the ttl now and then; lock-delay comes on top. */
 const MAX_TTL_MS = 2_500;
 
-/** Five nodes, of which one at a time hangs, or forgets everything and is in quarantine. */
+/** Five nodes. One at a time hangs, or forgets everything and goes into quarantine. */
 export async function quorumPlace(): Promise<Place> {
   const quorum = await TestQuorum.start(NODES, { maxTtlMs: MAX_TTL_MS });
   return {
@@ -22,7 +22,7 @@ export async function quorumPlace(): Promise<Place> {
         name: "node emptied",
         inflict: async (random) => {
           const node = random(NODES);
-          // Emptied first, at an instant at which it is known what it forgets.
+          // Emptied before the restart, so that it is known what the node forgets.
           await quorum.empty(node);
           await quorum.servers[node]!.restart();
           await sleep(MAX_TTL_MS + 500);

@@ -60,11 +60,11 @@ export const ETCD_TRAITS: EngineTraits = {
   leaves: true,
 };
 
-/** Which key of etcd proves a grant, for a transaction of your own. */
+/** The etcd key that proves a grant, for a transaction of your own. */
 export interface EtcdGuard {
   readonly key: string;
   readonly createRevision: string;
-  /** As an entry of `compare` in a transaction of the JSON gateway. */
+  /** An entry for `compare` in a transaction of the JSON gateway. */
   readonly compare: {
     readonly key: string;
     readonly target: "CREATE";
@@ -73,7 +73,7 @@ export interface EtcdGuard {
   };
 }
 
-/** An etcd or a cluster of them. Every answer is decided by a transaction. */
+/** Locks on an etcd server or cluster. A transaction decides every answer. */
 export class EtcdEngine implements Engine {
   readonly name = "etcd";
   readonly traits = ETCD_TRAITS;
@@ -126,7 +126,7 @@ export class EtcdEngine implements Engine {
     this.#views = new Views(client, keys, queueReader, leases);
   }
 
-  /** A server that is not there is told at connect; one that goes away later is waited for. */
+  /** Fails if no server answers at connect. A server that goes away later is waited for. */
   async open(): Promise<void> {
     await this.list(
       { match: "*", cursor: null, max: 1 },
@@ -209,8 +209,8 @@ export class EtcdEngine implements Engine {
   }
 
   /**
-   * What your own etcd transaction must compare so that it commits only while this lease's grant is
-   * there: lock and data are then decided together.
+   * What your own etcd transaction must compare to commit only while this lease's grant exists: lock and
+   * data are then decided together.
    */
   guard({ resource, token }: { readonly resource: string; readonly token: bigint }): EtcdGuard {
     const holding = this.#claimStates.holdings.find(resource, token >> 10n);
@@ -240,7 +240,7 @@ export class EtcdEngine implements Engine {
       const known = new Set(waiters.filter((ref) => this.#asked(ref, times.at)));
       return this.#heartbeats.beat(waiters, times.deadline, async (ref, verdict) => {
         if (verdict.kind === "failed") return verdict;
-        // Released meanwhile: what was read is over.
+        // The claim was released during the read, so the reading is out of date.
         if (known.has(ref) && this.#claimStates.holdings.isOver(ref)) return { kind: "unknown" };
         const answer = await this.#stands(ref, verdict, times).catch(failedRequest);
         if (answer.kind !== "gone") return answer;
@@ -254,14 +254,14 @@ export class EtcdEngine implements Engine {
       const look = async (_: GrantRef, verdict: Verdict | Failed) => verdict;
       const [verdict] = await this.#heartbeats.beat([ref], times.deadline, look);
       if (verdict?.kind === "failed") throw verdict.error;
-      // A push may have granted what was read as waiting; core hears of the grant by this answer too.
+      // A push may have granted the claim after it was read as waiting. This answer also tells core.
       const isPushed = verdict?.kind === "waits" && this.#claimStates.holdings.grant(ref) !== null;
       if (verdict?.kind === "holds" || isPushed) {
         const granted = await this.#stands(ref, verdict, times);
         if (granted.kind === "granted") return granted;
       }
       this.#claimStates.forget(ref);
-      // Should its turn come in this very moment, nobody has been told of it yet.
+      // If its turn comes at this moment, nobody has been told of the grant yet.
       if (verdict?.kind === "waits") await this.#claims.remove(verdict.self, times.deadline);
       return { kind: "withdrawn" };
     },
@@ -273,7 +273,7 @@ export class EtcdEngine implements Engine {
     onChange: (listener) => this.#claimStates.notifications.onChange(listener),
   };
 
-  /** Whether it waits here. Asked after, its place is not ours to give up, whether etcd answers or not. */
+  /** Whether it waits here. A heartbeat of core keeps its place, whether etcd answers or not. */
   #asked(ref: GrantRef, at: number): boolean {
     const waiting = this.#claimStates.holdings.waiter(ref);
     if (waiting !== null) this.#claimStates.holdings.extend(waiting, at);

@@ -1,6 +1,6 @@
 import type { KeyRange } from "../queue/keys.js";
 
-/** What the JSON gateway takes and gives, as far as it is used here: numbers are decimal strings. */
+/** The parts of the JSON gateway that are used here. Numbers are decimal strings. */
 export interface Compare {
   readonly key: string;
   readonly range_end?: string;
@@ -121,17 +121,17 @@ export function unchanged({ key, modified }: Pick<KeyValue, "key" | "modified">)
   return { key: base64(key), target: "MOD", result: "EQUAL", mod_revision: modified };
 }
 
-/** It is there, and its value comes after this text by the order of bytes. */
+/** The key exists, and its value sorts after this text in byte order. */
 export function valueAfter(key: string, start: string): Compare {
   return { key: base64(key), target: "VALUE", result: "GREATER", value: base64(start) };
 }
 
-/** A comparison with a range asks for every key in it; without keys, what is missing counts as 0. */
+/** Compares every key of a range. In an empty range the missing key counts as created at 0. */
 export function empty({ start, end }: KeyRange): Compare {
   return { ...created(start, 0n), range_end: base64(end) };
 }
 
-/** No key in the key range is older than this. */
+/** No key in the range is older than this revision. */
 export function oldestIs({ start, end }: KeyRange, revision: bigint): Compare {
   return {
     ...present(start),

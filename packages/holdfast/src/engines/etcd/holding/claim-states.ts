@@ -26,11 +26,11 @@ const LEAVING_MS = 500;
 const LOOK_MS = 5_000;
 const EXPIRE_MS = 1_000;
 const MOST_CHANGES = 3;
-/** Core repeats a release at once, and once more; only then is it left to us. */
+/** Core repeats a release twice at once. Only after that do we release the leftover. */
 const LEFTOVER_MS = 500;
-/** A waiter takes over on its own lease while so much of it is ahead; its renewal moves it to its own. */
+/** A waiter becomes a holder on its waiter lease until this part has passed; a renewal moves it later. */
 const FRESH = 0.4;
-/** Heartbeats in the life of a waiter's lease. */
+/** Heartbeats during the life of a waiter's lease. */
 const BEATS = 3;
 
 interface Tools {
@@ -45,7 +45,7 @@ interface Tools {
 
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
 
-/** What an engine's claims have become: grants and places in the queue, and how it hears of them. */
+/** The state of an engine's claims: grants, places in the queue, and their notifications. */
 export class ClaimStates {
   readonly holdings = new Holdings(
     (kept) => this.#expire(kept),
@@ -60,7 +60,7 @@ export class ClaimStates {
   readonly #releases: Releases;
   readonly #watches: Watches;
   readonly #grantListeners = new Set<GrantListener>();
-  /** Our own who wait for the end of a key. */
+  /** By key, our waiters that wait for its end. */
   readonly #behind = new Map<string, Set<WaitingClaim>>();
   #left = false;
 
@@ -85,7 +85,7 @@ export class ClaimStates {
     return () => this.#grantListeners.delete(listener);
   }
 
-  /** Its lease may live on for others: what could not be given back now is taken away later. */
+  /** Other claims may keep its lease alive, so a claim that could not be released now is released later. */
   leaveBehind(ref: ReleaseRef, kept: TrackedClaim | null): void {
     if (this.#left) return;
     const until = systemClock.now() + LEFTOVER_MS;
@@ -93,14 +93,14 @@ export class ClaimStates {
     this.holdings.keep({ kind: "leftover", ref, lease, until, tries: 0 });
   }
 
-  /** The grant counts from the last good keepalive of the lease that its key hangs on. */
+  /** The grant counts from the last confirmed keepalive of the lease of its key. */
   async grant(ref: GrantRef, holds: Holds, times: CallTimes): Promise<Granted | Gone> {
     const { self, entry, marker } = this.#latest(ref, holds);
     const { lockDelayMs, tokens } = entry;
     const lease = this.#leases.find(self.lease);
     let [since, ttlMs] = [times.at, entry.ttlMs];
     if (lease === null) {
-      // Another connection's lease, or one of ours from before: it may have ended by now.
+      // A lease of another engine, or an old one of ours: it may have ended by now.
       const left = await this.#leases.leftOf(self, times.deadline);
       if (left === null || left.leastMs === 0) return { kind: "gone", why: "expired" };
       ttlMs = Math.min(ttlMs, left.leastMs);
@@ -130,9 +130,9 @@ export class ClaimStates {
   }
 
   /**
-   * A waiter's place. A push may have granted its turn after this was read: a grant is never replaced
-   * by a waiter, or our own process would take the grant's key away when nobody asks after the waiter.
-   * So nothing is awaited between the look at what is kept and the change of it.
+   * Records a waiter's place. A push may have granted the claim after the queue was read. A waiter must
+   * never replace a grant: our own process would delete the grant's key when the waiter sends no more
+   * heartbeats. So there is no await between the look at the holdings and their change.
    */
   async queue(ref: GrantRef, waits: Waits, times: CallTimes): Promise<Queued | Granted | Gone> {
     const grant = this.holdings.grant(ref);
@@ -143,7 +143,7 @@ export class ClaimStates {
     const known = this.holdings.waiter(ref);
     const position = waits.position ?? known?.position ?? 0;
     const offsetMs = Math.min(times.startedAt - times.at, known?.offsetMs ?? Infinity);
-    // From now on: core counts the time to its next heartbeat from this answer, however late it is.
+    // From now: core counts the time to its next heartbeat from this answer, however late it comes.
     const until = systemClock.now() + graceMs;
     const waiting: WaitingClaim = known ?? {
       ...{ kind: "waiter", ref: refOf(ref), self, position, offsetMs, until, tries: 0 },
@@ -161,7 +161,7 @@ export class ClaimStates {
     };
   }
 
-  /** An answer that comes late must not take back what a renewal has changed since. */
+  /** A late answer must not undo what a renewal has changed since. */
   #latest(ref: GrantRef, holds: Holds): Holds {
     const known = this.holdings.grant(ref);
     const isNewer = known !== null && BigInt(known.self.modified) > BigInt(holds.self.modified);
@@ -186,7 +186,7 @@ export class ClaimStates {
     }
   }
 
-  /** The last of our own in a queue that is too long for everybody to read. */
+  /** Our last waiter in a queue that is too long for each claim to read. */
   #hintFor({ resource, mode, limit }: Claim): Hint | null {
     let last: WaitingClaim | null = null;
     const readAfter = systemClock.now() - READ_WITHIN_MS;
@@ -200,7 +200,7 @@ export class ClaimStates {
     return last;
   }
 
-  /** One of our own was let in: who shares with it may be next, and waited for it to come so far. */
+  /** A claim of ours was let in: shared waiters far behind it, which wait for it, may be next. */
   #wakeBehind({ key }: Ahead): void {
     for (const waiting of this.#behind.get(key) ?? []) {
       const isFar = waiting.position >= FIRST && readEntry(waiting.self)?.mode === "shared";
@@ -209,8 +209,8 @@ export class ClaimStates {
   }
 
   /**
-   * Somebody before this waiter has left, or was let in where none is named. Whatever goes wrong here, its
-   * heartbeat sets right.
+   * A member before this waiter has ended, or was let in if `ended` is null. If anything fails here, the
+   * next heartbeat corrects it.
    */
   async #turn(waiting: WaitingClaim, ended: Ahead | null): Promise<void> {
     const { ref, self, offsetMs, lastBefore } = waiting;
@@ -243,13 +243,13 @@ export class ClaimStates {
     }
   }
 
-  /** Whether a grant on this lease would be good for long enough to be renewed. */
+  /** Whether a grant on this lease would last long enough to be renewed. */
   #isFresh(id: string, at: number): boolean {
     const lease = this.#leases.find(id);
     return lease !== null && at - lease.since <= lease.ttlMs * FRESH;
   }
 
-  /** Nobody renewed it or asked after it any more, while its lease lives on for others. */
+  /** Ends a claim that was not renewed or sent no heartbeat, although other claims keep its lease alive. */
   async #expire(kept: TrackedClaim): Promise<void> {
     const deadline = systemClock.now() + EXPIRE_MS;
     if (kept.kind === "leftover") {
@@ -274,8 +274,9 @@ export class ClaimStates {
   }
 
   /**
-   * Its key is taken away as it is now: that may arrive late, when the waiter holds and was told so. One
-   * that was made a holder without our knowledge ends as a grant does that nobody renews.
+   * Deletes a waiter's key only in its current revision: the deletion may arrive late, after the waiter
+   * became a holder and was told so. A waiter that became a holder without our knowledge is tracked as a
+   * grant, and ends like a grant that nobody renews.
    */
   async #giveUp(waiting: WaitingClaim, deadline: number): Promise<void> {
     this.#drop(waiting);
@@ -320,7 +321,7 @@ export class ClaimStates {
     waiting.interests = [];
   }
 
-  /** Whoever comes after our waiters should not have to find out that nobody is there. */
+  /** Removes our waiters, so that those behind them need not wait for their leases to expire. */
   async leave(): Promise<void> {
     this.#left = true;
     this.#grantListeners.clear();

@@ -6,7 +6,7 @@ import type { WatchMessage } from "../client/shapes.js";
 import type { KeyRange } from "../queue/keys.js";
 import type { Ahead } from "../queue/queue.js";
 
-// A connection each. Whoever is not watched for has its heartbeat.
+// Each stream needs a connection. A waiter without a watch relies on its heartbeat.
 const MOST_STREAMS = 256;
 const CHECK_MS = 5_000;
 const MOST_GETS = 100;
@@ -21,30 +21,28 @@ export interface EndOfKey extends Ahead {
 interface Watched {
   readonly keyRange: KeyRange;
   readonly interests: Set<EndOfKey>;
-  /** Those whose key may have ended before the watch stood. */
+  /** Interests whose key may have ended before the watch was open. */
   readonly unchecked: Set<EndOfKey>;
-  /** Of one key where one is waited for, of all in the key range where several are. */
+  /** Watches one key if only one is waited for, else the whole key range. */
   stream: { readonly key: string | null; readonly socket: Stream; stands: boolean } | null;
 }
 
 /**
- * Watches of this process. They make waiting fast and nothing more: what they miss is found by
- * heartbeats.
+ * The watches of this process. They only make waiting fast: heartbeats find what they miss.
  *
- * A stream of the gateway carries one watch: etcd reads what is sent with it only until its first
- * answer. So all who wait in one key range share one.
+ * A stream of the gateway carries one watch: etcd reads the request body only until its first answer. So
+ * all waiters of one resource share a stream.
  *
- * etcd tells at once what happens after a watch was made, and what happened before only in a round
- * every 100 ms. So the end of a key is watched from now on, and whether the key was still there is
- * asked once the watch stands: whatever ends it later is told. That asks nothing of history, so no
- * compaction can take it away.
+ * etcd reports events after the creation of a watch at once, and earlier events only in a round every
+ * 100 ms. So a watch starts from now, and once it is open the key is read: a later end is reported. This
+ * needs no history, so no compaction can break it.
  */
 export class Watches {
   readonly #client: EtcdClient;
   readonly #watched = new Map<string, Watched>();
   readonly #reopening = new Reopening();
   readonly #reopen = () => this.#openAgain();
-  /** Whether those that stand are at a member that was left. */
+  /** Whether open streams are at a member that the client has left. */
   #moved = false;
   #closed = false;
 
@@ -78,7 +76,7 @@ export class Watches {
     watched.stream = null;
   }
 
-  /** Calls go to another member from now on. In an election they may do so many times a second. */
+  /** The client now uses another member. During an election this may happen many times a second. */
   move(): void {
     this.#moved = true;
     this.#reopening.later(this.#reopen);
@@ -129,7 +127,7 @@ export class Watches {
     if (canceled) this.#lost(watched);
   }
 
-  /** A member that lags tells of deletions from before the key that is waited for was created. */
+  /** A member that lags may report a deletion from before the creation of the key that is waited for. */
   #deleted(watched: Watched, key: string, revision: bigint): void {
     this.#ended(watched, key, ({ created }) => created < revision);
   }
@@ -142,13 +140,13 @@ export class Watches {
     }
   }
 
-  /** All that came in one turn of the event loop are asked about together. */
+  /** Interests of one turn of the event loop are read together. */
   #checkSoon(watched: Watched): void {
     setImmediate(() => {
       const keys = [...new Set([...watched.unchecked].map(({ key }) => key))];
       watched.unchecked.clear();
       for (let i = 0; i < keys.length; i += MOST_GETS) {
-        // Whoever is not told now has its heartbeat.
+        // If this fails, the heartbeat finds out.
         this.#check(watched, keys.slice(i, i + MOST_GETS)).catch(() => {});
       }
     });
@@ -159,7 +157,7 @@ export class Watches {
     const options = { deadline: systemClock.now() + CHECK_MS, repeatable: true };
     const answer = await this.#client.txn(txn, options);
     for (const [i, key] of keys.entries()) {
-      // Another program may have used the key again already.
+      // Another program may have created the key again already.
       const created = found(answer, i)[0]?.created;
       this.#ended(watched, key, (interest) => created === undefined || created > interest.created);
     }

@@ -33,7 +33,7 @@ import {
 import type { QueueReader, QueueSnapshot } from "./queue-reader.js";
 
 const MOST_CHANGES = 4;
-/** Of those who hold, so many are asked after by name. */
+/** At most this many holders are read by key. */
 export const MOST_HOLDERS = 16;
 
 export type Verdict =
@@ -46,25 +46,25 @@ export interface Holds {
   readonly kind: "holds";
   readonly self: KeyValue;
   readonly entry: Entry;
-  /** The lease of its mark, where it has one and it was put just now. */
+  /** The lease of its mark, if this call has just put one. */
   readonly marker: string | null;
 }
 
 export interface Waits {
   readonly kind: "waits";
   readonly self: KeyValue;
-  /** Null where the queue is too long to be read for it. */
+  /** Null where the queue is too long to be read for this waiter. */
   readonly position: number | null;
   readonly holders: readonly Member[];
-  /** Keys whose end may be its turn; null where they are as before. */
+  /** Keys whose end may give it its turn; null where they have not changed. */
   readonly before: readonly Ahead[] | null;
-  /** The one of them that is all it waits for, where nothing has to be asked then. */
+  /** The only key it waits for, if its end is the turn without asking the server. */
   readonly lastBefore: Ahead | null;
-  /** When the queue was read that this follows from; now where it is left out. */
+  /** When the queue was read; now if it is left out. */
   readonly readAt?: number;
 }
 
-/** One of our own that waits in a long queue: who comes after it need not read that queue. */
+/** A waiter of ours in a long queue: a claim that comes after it need not read the queue. */
 export interface Hint {
   readonly self: Ahead;
   readonly holders: readonly Member[];
@@ -78,7 +78,7 @@ export class Claims {
   readonly #leasePool: LeasePool;
   readonly #queueReader: QueueReader;
   readonly #engineId: string;
-  /** The last of our own before a claim, if it waits far behind. */
+  /** Our last waiter before a claim, if it waits far behind. */
   hintFor: (claim: Claim) => Hint | null = () => null;
 
   constructor(
@@ -147,8 +147,8 @@ export class Claims {
   }
 
   /**
-   * Behind one of our own that waits, in a queue that is too long to be read by everybody: as long as that
-   * one is there and was not let in, nobody behind it is. Who holds is asked after by name.
+   * Enters a queue that is too long for each claim to read, behind a waiter of ours. While that waiter
+   * exists and was not let in, nobody behind it is let in. The known holders are read by key.
    */
   async #enqueueBehind(
     claim: Claim,
@@ -189,7 +189,7 @@ export class Claims {
     return this.look(resource, self, deadline);
   }
 
-  /** A claim that finds its own key or its tombstone: it was sent before. */
+  /** The claim was sent before: it finds its own key or its tombstone. */
   async #enqueuedBefore(
     claim: Claim,
     answer: RawTxn,
@@ -200,7 +200,7 @@ export class Claims {
     if (found(answer, 0).length > 0 || own === undefined) return { kind: "gone", why: "unknown" };
     const again = await this.#again(claim.resource, own, true, deadline);
     if (again.kind !== "waits") return again;
-    // It was heard of, as by a heartbeat: its place lives on.
+    // The repeated claim counts as a heartbeat, so its place is kept alive.
     return { ...again, self: await this.hang(again.self, lease, deadline) };
   }
 
@@ -219,8 +219,8 @@ export class Claims {
   }
 
   /**
-   * Something before this waiter has ended. If that was all there was, the same transaction that finds
-   * it so tells the waiter: a hand-over is one notice and one transaction.
+   * A key before this waiter has ended. If it was the only one, the transaction that finds this out also
+   * marks the waiter as a holder: a hand-over is one notification and one transaction.
    */
   look(resource: string, self: KeyValue, deadline: number): Promise<Verdict> {
     const entry = readEntry(self)!;
@@ -246,7 +246,7 @@ export class Claims {
     });
   }
 
-  /** Tells a waiter that it holds, so that from now on it is a holder for good. */
+  /** Marks a waiter as a holder in its key, which makes it a holder for good. */
   async tell(self: KeyValue, deadline: number): Promise<Verdict> {
     let current = self;
     for (let changes = 0; changes < MOST_CHANGES; changes++) {
@@ -276,8 +276,8 @@ export class Claims {
   }
 
   /**
-   * Hangs a waiter on the lease that is kept alive, if it hangs on another one, which ends. Should the
-   * key have changed meanwhile, its next heartbeat sees that.
+   * Moves a waiter's key to the lease that is kept alive, if it is on another one, which will end. If the
+   * key has changed, the next heartbeat sees that.
    */
   async hang(self: KeyValue, lease: string, deadline: number): Promise<KeyValue> {
     if (self.lease === lease) return self;
@@ -286,13 +286,13 @@ export class Claims {
     return answer.succeeded ? { ...self, modified: answer.header.revision ?? "0", lease } : self;
   }
 
-  /** Takes a waiter or a grant that is not wanted out of the queue, with its mark. */
+  /** Deletes the key and the mark of a waiter or a grant that nobody wants. */
   async remove(self: Pick<KeyValue, "key" | "created">, deadline: number): Promise<void> {
     const success = [del(self.key), del(markerOf(self.key))];
     await this.#txn({ compare: [created(self.key, self.created)], success, failure: [] }, deadline);
   }
 
-  /** The resource looked free for this claim; whether it was is seen once its key is there. */
+  /** The queue admits this claim. Whether it still does is known once the key exists. */
   async #join(claim: Claim, deadline: number): Promise<Verdict> {
     const { resource, grantId } = claim;
     const key = this.#keys.entry(resource, grantId);
@@ -300,7 +300,7 @@ export class Claims {
     const waiting = await this.#leasePool.freshOfWaiter(claim.ttlMs, deadline);
     const value = writeEntry(entryOf(claim, this.#engineId, false));
     const success = [put(key, value, waiting.id)];
-    // Where the same claim, sent twice, has come first, its key is found here as well.
+    // If a copy of the same claim arrived first, look() finds its key.
     const answer = await this.#txn(
       { compare: [absent(tombstone), absent(key)], success, failure: [] },
       deadline,
@@ -315,7 +315,7 @@ export class Claims {
     return { kind: "busy", holders: verdict.holders };
   }
 
-  /** A claim that was sent before: it holds, or it keeps its place. */
+  /** The claim was sent before: it holds, or it keeps its place. */
   async #again(
     resource: string,
     own: KeyValue,
@@ -372,7 +372,7 @@ export class Claims {
   }
 
   #txn(txn: Txn, deadline: number): Promise<RawTxn> {
-    // Every transaction here finds its own work if it comes twice.
+    // Every transaction here is safe to repeat: its second copy finds the work of the first.
     const options: CallOptions = { deadline, repeatable: true };
     return this.#client.txn(txn, options);
   }
@@ -383,7 +383,7 @@ export function holdsOf({ self, marker }: { self: KeyValue; marker: string | nul
   return { kind: "holds", self, entry: readEntry(self)!, marker };
 }
 
-/** Why a claim that holds is answered with gone: it is nobody's any more. */
+/** The answer for a claim that was revoked or left behind; null for others. */
 function isOver({ revoked, left }: Entry): Gone | null {
   if (revoked) return { kind: "gone", why: "revoked" };
   return left ? { kind: "gone", why: "unknown" } : null;

@@ -16,10 +16,10 @@ const MOST_GETS = 100;
 const MOST_KEYS = 120;
 /** Waiters' leases are kept alive with each heartbeat. */
 const RECENT = 0.2;
-/** What a waiter will hang on once it holds is kept ready. */
+/** The lease that a waiter needs once it holds is kept ready. */
 const READY = 0.3;
 
-/** Looks after the waiters of one process: one reading for all that wait for the same resource. */
+/** Sends the heartbeats of one process: one reading for all waiters of the same resource. */
 export class Heartbeats {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
@@ -44,7 +44,7 @@ export class Heartbeats {
     this.#holdings = holdings;
   }
 
-  /** In the order asked. Each resource is answered as soon as it was read: another one may take long. */
+  /** In the order asked. Each resource is answered as soon as it is read: another one may take long. */
   async beat<T>(
     waiters: readonly GrantRef[],
     deadline: number,
@@ -89,7 +89,7 @@ export class Heartbeats {
     const first = found(answer, 0);
     const seen = new Queue([...first, ...found(answer, 1)]);
     const complete = first.length === countOf(answer, 0);
-    // A mark whose grant is not among the first need not be an orphan.
+    // A mark is not an orphan if its grant is merely outside the part that was read.
     const unclear = !complete && seen.orphans.length > 0;
     const queue = unclear ? await this.#queueReader.queue(resource, deadline) : seen;
     return Promise.all(
@@ -98,8 +98,8 @@ export class Heartbeats {
   }
 
   /**
-   * Those who wait far behind need not read the queue again and again: whom each of them waits for is asked
-   * after by name. Null where one of those has ended, or was let in, or nobody has read the queue for long.
+   * Waiters far behind need not read the queue each time: the keys that they wait for are read instead.
+   * Null where one of those keys has ended or was let in, or where the queue was not read for long.
    */
   async #farBehind(
     known: readonly WaitingClaim[],
@@ -166,8 +166,8 @@ export class Heartbeats {
 }
 
 /**
- * Whether it cannot have been let in. An exclusive one waits for whoever is before it. A shared one waits for
- * as many as may hold together, or for one that waits itself.
+ * Whether this waiter cannot have been let in. An exclusive waiter waits for the member before it. A
+ * shared waiter waits for as many members as may hold together, or for one that waits itself.
  */
 function waitsStill(
   { self, interests }: WaitingClaim,
@@ -181,7 +181,7 @@ function waitsStill(
   return interests.some(({ key }) => readEntry(now.get(key)!)?.claimed === false);
 }
 
-/** Waiters for one resource together, as many as a transaction can hold. */
+/** Groups waiters by resource, in batches that fit into one transaction. */
 function batches(waiters: readonly GrantRef[]): [resource: string, refs: GrantRef[]][] {
   const open = new Map<string, GrantRef[]>();
   const all: [string, GrantRef[]][] = [];
@@ -197,7 +197,7 @@ function batches(waiters: readonly GrantRef[]): [resource: string, refs: GrantRe
   return all;
 }
 
-/** A resource that cannot be read does not decide for the others. */
+/** A resource that cannot be read does not fail the others. */
 function failed(refs: readonly GrantRef[]): (error: unknown) => Failed[] {
   return (error) => refs.map(() => failedRequest(error));
 }

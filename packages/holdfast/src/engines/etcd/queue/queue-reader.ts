@@ -3,22 +3,22 @@ import { countOf, found, type Op, type RawTxn, range } from "../client/requests.
 import { type KeyRange, type Keys, markersIn } from "./keys.js";
 import { type Entry, type Member, Queue } from "./queue.js";
 
-/** A waiter need not see the whole queue: who holds, and who is next before it. */
+/** A waiter does not need the whole queue: only the holders and its nearest predecessors. */
 export const FIRST = 64;
 const NEAREST = 8;
-/** What was read of a long queue is good for so long to stand in it without another look. */
+/** A reading of a long queue can be used for this long without reading it again. */
 export const READ_WITHIN_MS = 10_000;
 
-/** As much of a queue as was asked for. */
+/** The part of a queue that was read. */
 export interface QueueSnapshot {
   readonly queue: Queue;
   readonly complete: boolean;
   readonly nearest: readonly Member[];
-  /** How many the newest in the key range stands behind; null where somebody else asks. */
+  /** How many members are before the newest one; null where another member asks. */
   readonly behind: number | null;
 }
 
-/** What is asked about the queue of a resource, and what the answers say. */
+/** Reads the queue of a resource, whole or in part. */
 export class QueueReader {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
@@ -28,21 +28,21 @@ export class QueueReader {
     this.#keys = keys;
   }
 
-  /** The queue of a resource, all of it. */
+  /** The whole queue of a resource. */
   queue(resource: string, deadline: number): Promise<Queue> {
     return this.#whole(this.#keys.rangeOf(resource), deadline);
   }
 
-  /** Operations of a transaction that `snapshot` can read. */
+  /** Operations of a transaction whose answers `snapshot` reads. */
   look(
     keyRange: KeyRange,
     { mode, limit }: Pick<Entry, "mode" | "limit">,
     createdBefore?: bigint,
   ): Op[] {
-    // Of readers nobody knows how far before them the nearest writer is.
+    // The nearest exclusive member before a shared one may be anywhere, so the whole queue is read.
     const isOpen = mode === "shared" && (limit === null || limit > FIRST);
     if (isOpen) return [range(keyRange, { order: "ASCEND" })];
-    // Without createdBefore, the last of all has just come, and finds itself too.
+    // Without createdBefore, the member has just been created, and finds itself as the last one.
     return [
       range(keyRange, { order: "ASCEND", limit: FIRST }),
       range(markersIn(keyRange)),
@@ -66,7 +66,7 @@ export class QueueReader {
     const behind = isNewest ? countOf(txn, at) - marks.length - 1 : null;
     const complete = first.length === countOf(txn, at);
     const queue = new Queue([...first, ...marks]);
-    // A mark whose grant is not among the first need not be an orphan.
+    // A mark is not an orphan if its grant is merely outside the part that was read.
     if (!complete && queue.orphans.length > 0) {
       return { queue: await this.#whole(keyRange, deadline), complete: true, nearest: [], behind };
     }

@@ -13,7 +13,7 @@ import { EtcdTestServer } from "../support/test-server.fixture.js";
 type Part = (etcd: EtcdTestServer) => Promise<void>;
 
 /** Each with a server of its own: its counters are everybody's, and so are its keys. */
-function play(title: string, part: Part): void {
+function itWithServer(title: string, part: Part): void {
   it(title, async () => {
     await using server = await startEtcd();
     await using etcd = new EtcdTestServer(server);
@@ -22,7 +22,7 @@ function play(title: string, part: Part): void {
 }
 
 describe("etcd's behaviour", { concurrency: 4 }, () => {
-  play("acquire and release without contention are one transaction each", async (etcd) => {
+  itWithServer("acquire and release without contention are one transaction each", async (etcd) => {
     const locks = etcd.locks();
     await (await locks.acquire("warm")).release();
     const before = [await etcd.calls("Txn"), await etcd.calls("Lease[GK]")];
@@ -33,35 +33,41 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     assert.deepEqual(after, [before[0]! + 20, before[1]]);
   });
 
-  play("a token is the create revision times 1024", async (etcd) => {
+  itWithServer("a token is the create revision times 1024", async (etcd) => {
     const locks = etcd.locks();
     const lease = await locks.acquire("a");
     const json = JSON.parse(await etcd.ctl("get", "--prefix", "holdfast/a/", "-w", "json"));
     assert.equal(lease.token, BigInt(json.kvs[0].create_revision) * 1024n);
   });
 
-  play("a lease whose key was deleted by hand is lost at its next renewal", async (etcd) => {
-    const locks = etcd.locks();
-    const lease = await locks.acquire("a", { ttlMs: 5_000 });
-    const neighbour = await locks.acquire("b", { ttlMs: 5_000 });
-    await etcd.ctl("del", "--prefix", "holdfast/a/");
-    assert.equal(await lossOf(lease), "expired");
-    assert.equal(await lease.release(), "gone");
-    assert.equal(neighbour.held, true);
-  });
+  itWithServer(
+    "a lease whose key was deleted by hand is lost at its next renewal",
+    async (etcd) => {
+      const locks = etcd.locks();
+      const lease = await locks.acquire("a", { ttlMs: 5_000 });
+      const neighbour = await locks.acquire("b", { ttlMs: 5_000 });
+      await etcd.ctl("del", "--prefix", "holdfast/a/");
+      assert.equal(await lossOf(lease), "expired");
+      assert.equal(await lease.release(), "gone");
+      assert.equal(neighbour.held, true);
+    },
+  );
 
-  play("leases are lost when their etcd lease is revoked, and others go on", async (etcd) => {
-    const locks = etcd.locks();
-    const lease = await locks.acquire("a", { ttlMs: 2_000 });
-    await etcd.ctl("lease", "revoke", BigInt(await etcd.leaseOf("a")).toString(16));
-    assert.equal(await lossOf(lease), "expired");
-    const next = await locks.acquire("a", { ttlMs: 5_000 });
-    await sleep(6_000);
-    assert.equal(next.held, true, "a new lease was made, and is kept");
-    assert.ok(next.token > lease.token);
-  });
+  itWithServer(
+    "leases are lost when their etcd lease is revoked, and others go on",
+    async (etcd) => {
+      const locks = etcd.locks();
+      const lease = await locks.acquire("a", { ttlMs: 2_000 });
+      await etcd.ctl("lease", "revoke", BigInt(await etcd.leaseOf("a")).toString(16));
+      assert.equal(await lossOf(lease), "expired");
+      const next = await locks.acquire("a", { ttlMs: 5_000 });
+      await sleep(6_000);
+      assert.equal(next.held, true, "a new lease was made, and is kept");
+      assert.ok(next.token > lease.token);
+    },
+  );
 
-  play(
+  itWithServer(
     "a lease that is not renewed ends, though its neighbours keep theirs alive",
     async (etcd) => {
       const [locks, other] = [etcd.locks(), etcd.locks()];
@@ -84,7 +90,7 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     },
   );
 
-  play(
+  itWithServer(
     "a lease whose release failed ends all the same, though its neighbours live on",
     async (etcd) => {
       const [relay] = await etcd.relays();
@@ -105,7 +111,7 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     },
   );
 
-  play("a lock-delay far longer than the ttl shortens no lease", async (etcd) => {
+  itWithServer("a lock-delay far longer than the ttl shortens no lease", async (etcd) => {
     const [locks, other] = [etcd.locks(), etcd.locks()];
     const options = { ttlMs: 5_000, lockDelayMs: 60_000 };
     const lease = await locks.acquire("a", options);
@@ -120,7 +126,7 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     assert.equal((await other.inspect("a")).closedMs, 0);
   });
 
-  play("many leases with long names are released together", async (etcd) => {
+  itWithServer("many leases with long names are released together", async (etcd) => {
     const locks = etcd.locks();
     const names = Array.from({ length: 120 }, (_, i) => `${i}`.padEnd(340, "锁"));
     const leases = await Promise.all(names.map((name) => locks.acquire(name, { fair: "strict" })));
@@ -128,7 +134,7 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     assert.ok(answers.every((answer) => answer === "released"));
   });
 
-  play("a renewal for another ttl moves the key, and no other", async (etcd) => {
+  itWithServer("a renewal for another ttl moves the key, and no other", async (etcd) => {
     const [locks, other] = [etcd.locks(), etcd.locks()];
     const [a, b] = [
       await locks.acquire("a", { ttlMs: 5_000 }),
@@ -144,7 +150,7 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     await Promise.all([a, b].map((lease) => lease.release()));
   });
 
-  play(
+  itWithServer(
     "a key named like ours that says something else is an error, and no answer",
     async (etcd) => {
       const locks = etcd.locks();
@@ -160,7 +166,7 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     },
   );
 
-  play("waiting goes on through a compaction", async (etcd) => {
+  itWithServer("waiting goes on through a compaction", async (etcd) => {
     const [holder, ours] = [etcd.locks(), etcd.locks()];
     // Not as long as a heartbeat.
     await soon(600, async (attempt) => {
@@ -184,32 +190,35 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     });
   });
 
-  play("a guard lets a transaction commit only while the lease's grant is there", async (etcd) => {
-    const engine = etcd.engine();
-    const locks = etcd.locksOn(engine);
-    const lease = await locks.acquire("a");
-    const { compare, key, createRevision } = engine.guard(lease);
-    assert.match(key, /^holdfast\/a\//);
-    assert.equal(BigInt(createRevision), lease.token / 1024n);
-    const commits = async () => {
-      const put = { request_put: { key: encode("holdfast-data"), value: encode("1") } };
-      const body = JSON.stringify({ compare: [compare], success: [put] });
-      const response = await fetch(`http://${etcd.endpoints[0]}/v3/kv/txn`, {
-        method: "POST",
-        body,
-      });
-      return ((await response.json()) as { succeeded?: boolean }).succeeded === true;
-    };
-    assert.equal(await commits(), true);
-    await lease.renew({ ttlMs: 60_000 });
-    assert.equal(await commits(), true, "a renewal does not change it");
-    await lease.release();
-    assert.equal(await commits(), false);
-    assert.throws(() => engine.guard(lease), UsageError);
-    const successor = await locks.acquire("a");
-    assert.equal(await commits(), false, "a successor's grant is another one");
-    await successor.release();
-  });
+  itWithServer(
+    "a guard lets a transaction commit only while the lease's grant is there",
+    async (etcd) => {
+      const engine = etcd.engine();
+      const locks = etcd.locksOn(engine);
+      const lease = await locks.acquire("a");
+      const { compare, key, createRevision } = engine.guard(lease);
+      assert.match(key, /^holdfast\/a\//);
+      assert.equal(BigInt(createRevision), lease.token / 1024n);
+      const commits = async () => {
+        const put = { request_put: { key: encode("holdfast-data"), value: encode("1") } };
+        const body = JSON.stringify({ compare: [compare], success: [put] });
+        const response = await fetch(`http://${etcd.endpoints[0]}/v3/kv/txn`, {
+          method: "POST",
+          body,
+        });
+        return ((await response.json()) as { succeeded?: boolean }).succeeded === true;
+      };
+      assert.equal(await commits(), true);
+      await lease.renew({ ttlMs: 60_000 });
+      assert.equal(await commits(), true, "a renewal does not change it");
+      await lease.release();
+      assert.equal(await commits(), false);
+      assert.throws(() => engine.guard(lease), UsageError);
+      const successor = await locks.acquire("a");
+      assert.equal(await commits(), false, "a successor's grant is another one");
+      await successor.release();
+    },
+  );
 });
 
 function encode(plain: string): string {

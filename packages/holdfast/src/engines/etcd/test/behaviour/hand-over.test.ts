@@ -1,4 +1,4 @@
-// The next in line takes over without asking anybody, unless it has a reason to ask.
+// The next in the queue takes over without asking anybody, unless it has a reason to ask.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -33,7 +33,7 @@ after(async () => {
 const keyOf = ({ resource, grantId }: Claim) => keys.entry(resource, grantId);
 
 /** Somebody holds; an engine of ours is the next. */
-async function nextInLine(engine: Engine) {
+async function nextInQueue(engine: Engine) {
   const resource = `r${names++}`;
   const [holder, other] = [claim(resource), etcd.engine()];
   assert.equal((await other.tryAcquire(holder, now())).kind, "granted");
@@ -47,15 +47,15 @@ async function nextInLine(engine: Engine) {
   return { resource, holder, waiter, pushed, leave };
 }
 
-test("the next in line is granted by the word that the holder left; its renewal makes it known", async () => {
+test("the next in the queue is granted by the word that the holder left; its renewal makes it known", async () => {
   const engine = etcd.engine();
-  const { waiter, pushed, leave } = await nextInLine(engine);
+  const { waiter, pushed, leave } = await nextInQueue(engine);
   const before = (await etcd.calls("Txn")) + 1;
   await leave();
   await until("it is told", () => pushed.length === 1);
   assert.equal(await etcd.calls("Txn"), before, "the release, and nothing was asked");
   const [, { since, ttlMs }] = pushed[0]!;
-  assert.ok(ttlMs <= 3_000, "good for as long as its place in line was");
+  assert.ok(ttlMs <= 3_000, "good for as long as its place in the queue was");
   assert.ok(since <= systemClock.now());
   const [renewed] = await engine.renew([{ ...waiter, ttlMs: 10_000 }], now());
   assert.equal(renewed!.kind, "renewed");
@@ -67,7 +67,7 @@ test("the next in line is granted by the word that the holder left; its renewal 
 
 test("one that took over and is not heard of again is taken away in time", async () => {
   const engine = etcd.engine();
-  const { waiter, pushed, leave } = await nextInLine(engine);
+  const { waiter, pushed, leave } = await nextInQueue(engine);
   await leave();
   await until("it is told", () => pushed.length === 1);
   await until("it is gone", async () => (await etcd.ctl("get", keyOf(waiter))) === "");
@@ -77,7 +77,7 @@ test("a lock-delay is kept also where no marker was to be seen before", async ()
   const engine = etcd.engine();
   const resource = `r${names++}`;
   const holder = claim(resource, { lockDelayMs: 60_000 });
-  // By hand, so that its marker comes after the waiter has read the line.
+  // By hand, so that its marker comes after the waiter has read the queue.
   await etcd.ctl("put", keyOf(holder), JSON.stringify(entryOf(holder, "other", true)));
   const waiter = claim(resource);
   const pushed: string[] = [];
@@ -93,7 +93,7 @@ test("a lock-delay is kept also where no marker was to be seen before", async ()
 
 test("one whose predecessor gives up is not granted while somebody holds", async () => {
   const engine = etcd.engine();
-  const { resource, waiter, pushed, leave } = await nextInLine(engine);
+  const { resource, waiter, pushed, leave } = await nextInQueue(engine);
   const last = claim(resource);
   assert.equal((await engine.queue!.enqueue(last, now())).kind, "queued");
   await sleep(AWHILE_MS);
@@ -107,7 +107,7 @@ test("one whose predecessor gives up is not granted while somebody holds", async
 
 test("one whose own key was deleted first is lost at its first renewal", async () => {
   const engine = etcd.engine();
-  const { waiter, pushed, leave } = await nextInLine(engine);
+  const { waiter, pushed, leave } = await nextInQueue(engine);
   await etcd.ctl("del", keyOf(waiter));
   await leave();
   await until("it is told", () => pushed.length === 1);
@@ -117,7 +117,7 @@ test("one whose own key was deleted first is lost at its first renewal", async (
 
 test("one whose lease was revoked first asks, and is not granted", async () => {
   const engine = etcd.engine();
-  const { resource, waiter, pushed, leave } = await nextInLine(engine);
+  const { resource, waiter, pushed, leave } = await nextInQueue(engine);
   const [, lease] = await etcd.leasesIn(resource);
   await etcd.revoke(lease!);
   await sleep(AWHILE_MS);
@@ -129,7 +129,7 @@ test("one whose lease was revoked first asks, and is not granted", async () => {
 
 test("one that is revoked before its first renewal is not renewed", async () => {
   const engine = etcd.engine();
-  const { resource, waiter, pushed, leave } = await nextInLine(engine);
+  const { resource, waiter, pushed, leave } = await nextInQueue(engine);
   await leave();
   await until("it is told", () => pushed.length === 1);
   const { token } = pushed[0]![1];
@@ -142,7 +142,7 @@ test("one that is revoked before its first renewal is not renewed", async () => 
 test("one that was not heard of for long asks where it stands", async () => {
   // Nobody sends its heartbeats here, so its lease ages; what it would be granted would be short.
   const engine = etcd.engine();
-  const { waiter, pushed, leave } = await nextInLine(engine);
+  const { waiter, pushed, leave } = await nextInQueue(engine);
   await sleep(1_600);
   const before = (await etcd.calls("Txn")) + 1;
   await leave();

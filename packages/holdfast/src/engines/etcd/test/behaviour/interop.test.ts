@@ -1,4 +1,4 @@
-// With an empty prefix, `etcdctl lock` (which is Go's concurrency.Mutex) and we stand in one line.
+// With an empty prefix, `etcdctl lock` (which is Go's concurrency.Mutex) and we stand in one queue.
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -44,7 +44,10 @@ class Foreigner {
   }
 }
 
-function play(title: string, part: (etcd: EtcdTestServer, name: string) => Promise<void>): void {
+function itWithServer(
+  title: string,
+  part: (etcd: EtcdTestServer, name: string) => Promise<void>,
+): void {
   it(title, async () => {
     await using etcd = new EtcdTestServer(server);
     await part(etcd, `interop-${title.length}`);
@@ -52,34 +55,37 @@ function play(title: string, part: (etcd: EtcdTestServer, name: string) => Promi
 }
 
 describe("interop", { concurrency: 3 }, () => {
-  play("etcdctl's lock keeps ours out, and ours follows when it leaves", async (etcd, name) => {
-    const locks = etcd.locks({ prefix: "" });
-    // Its end is watched for, and not found by a heartbeat.
-    await soon(900, async () => {
-      const foreigner = new Foreigner(etcd, name);
-      await until("etcdctl holds", () => foreigner.holds);
-      assert.equal(await locks.tryAcquire(name), null);
-      assert.equal(await locks.tryAcquire(name, { mode: "shared" }), null);
-      const [holder] = (await locks.inspect(name)).holders;
-      assert.match(holder?.label ?? "", /^another program, [0-9a-f]+$/);
-      const listed = [];
-      for await (const { resource } of locks.list({ match: name })) listed.push(resource);
-      assert.deepEqual(listed, [name]);
-      const waiting = locks.acquire(name);
-      await etcd.untilWaiters(locks, name, 1);
-      await sleep(200);
-      const tookMs = await timed(async () => {
-        await foreigner.leave();
-        await waiting;
+  itWithServer(
+    "etcdctl's lock keeps ours out, and ours follows when it leaves",
+    async (etcd, name) => {
+      const locks = etcd.locks({ prefix: "" });
+      // Its end is watched for, and not found by a heartbeat.
+      await soon(900, async () => {
+        const foreigner = new Foreigner(etcd, name);
+        await until("etcdctl holds", () => foreigner.holds);
+        assert.equal(await locks.tryAcquire(name), null);
+        assert.equal(await locks.tryAcquire(name, { mode: "shared" }), null);
+        const [holder] = (await locks.inspect(name)).holders;
+        assert.match(holder?.label ?? "", /^another program, [0-9a-f]+$/);
+        const listed = [];
+        for await (const { resource } of locks.list({ match: name })) listed.push(resource);
+        assert.deepEqual(listed, [name]);
+        const waiting = locks.acquire(name);
+        await etcd.untilWaiters(locks, name, 1);
+        await sleep(200);
+        const tookMs = await timed(async () => {
+          await foreigner.leave();
+          await waiting;
+        });
+        const lease = await waiting;
+        assert.ok(holder !== undefined && lease.token > holder.token);
+        await lease.release();
+        return tookMs;
       });
-      const lease = await waiting;
-      assert.ok(holder !== undefined && lease.token > holder.token);
-      await lease.release();
-      return tookMs;
-    });
-  });
+    },
+  );
 
-  play(
+  itWithServer(
     "ours keeps etcdctl's lock out, and it follows when ours is released",
     async (etcd, name) => {
       const locks = etcd.locks({ prefix: "" });
@@ -96,7 +102,7 @@ describe("interop", { concurrency: 3 }, () => {
     },
   );
 
-  play("both stand in one line, in the order in which they came", async (etcd, name) => {
+  itWithServer("both stand in one queue, in the order in which they came", async (etcd, name) => {
     const [a, b] = [etcd.locks({ prefix: "" }), etcd.locks({ prefix: "" })];
     const first = await a.acquire(name);
     const second = new Foreigner(etcd, name);
@@ -116,17 +122,20 @@ describe("interop", { concurrency: 3 }, () => {
     await fourth.leave();
   });
 
-  play("a foreigner that was killed is succeeded once its lease is over", async (etcd, name) => {
-    const locks = etcd.locks({ prefix: "" });
-    const foreigner = new Foreigner(etcd, name, 5);
-    await until("etcdctl holds", () => foreigner.holds);
-    await foreigner.leave("SIGKILL");
-    assert.equal(await locks.tryAcquire(name), null);
-    const lease = await locks.acquire(name, { waitMs: 40_000 });
-    await lease.release();
-  });
+  itWithServer(
+    "a foreigner that was killed is succeeded once its lease is over",
+    async (etcd, name) => {
+      const locks = etcd.locks({ prefix: "" });
+      const foreigner = new Foreigner(etcd, name, 5);
+      await until("etcdctl holds", () => foreigner.holds);
+      await foreigner.leave("SIGKILL");
+      assert.equal(await locks.tryAcquire(name), null);
+      const lease = await locks.acquire(name, { waitMs: 40_000 });
+      await lease.release();
+    },
+  );
 
-  play("a foreigner can be ended by force only", async (etcd, name) => {
+  itWithServer("a foreigner can be ended by force only", async (etcd, name) => {
     const locks = etcd.locks({ prefix: "" });
     const foreigner = new Foreigner(etcd, name);
     await until("etcdctl holds", () => foreigner.holds);

@@ -26,7 +26,7 @@ function engine(): Engine {
   return etcdEngine({ endpoints: [`127.0.0.1:${server.port}`] });
 }
 
-/** As core does: stands in line, asks after those who wait, and gives back what it was granted. */
+/** As core does: stands in the queue, asks after those who wait, and gives back what it was granted. */
 class Crowd {
   readonly engine = engine();
   readonly waiting = new Map<string, Claim>();
@@ -80,7 +80,7 @@ describe("long lines", { concurrency: 1 }, () => {
     ["a semaphore", { mode: "shared", limit: 10 }, 10],
   ] as const) {
     it(`all who wait for ${what} are served, never more than ${most} at once`, async () => {
-      const resource = `a long line for ${what}`;
+      const resource = `a long queue for ${what}`;
       const tokens: bigint[] = [];
       let holding = 0;
       let highest = 0;

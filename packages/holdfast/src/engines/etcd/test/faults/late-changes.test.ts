@@ -22,7 +22,7 @@ interface Scene {
   readonly engine: EtcdLocks;
 }
 
-function play(title: string, part: (scene: Scene) => Promise<void>): void {
+function itWithServer(title: string, part: (scene: Scene) => Promise<void>): void {
   it(title, async () => {
     await using server = await startEtcd();
     await using relay = await new HeldBack(server.port).start();
@@ -57,23 +57,26 @@ async function leftMs({ etcd }: Scene, resource: string): Promise<number> {
 }
 
 describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
-  play("a shorter renewal takes nothing back from a later one of the usual ttl", async (scene) => {
-    const { engine, relay } = scene;
-    const one = claim("order");
-    await take(engine, one);
-    relay.withhold(putOf("holdfast/order/"));
-    const shorter = { ttlMs: 8_000, timeoutMs: IN_VAIN_MS };
-    assert.equal(await renew(engine, one, shorter), "failed, unknown");
-    relay.enough();
-    // It changes nothing in the record, and must be remembered all the same.
-    assert.equal(await renew(engine, one, { ttlMs: 30_000 }), "renewed");
-    relay.letGo();
-    await sleep(AWHILE_MS);
-    assert.ok((await leftMs(scene, "order")) > 20_000);
-    assert.equal(await renew(engine, one, { ttlMs: 30_000 }), "renewed");
-  });
+  itWithServer(
+    "a shorter renewal takes nothing back from a later one of the usual ttl",
+    async (scene) => {
+      const { engine, relay } = scene;
+      const one = claim("order");
+      await take(engine, one);
+      relay.withhold(putOf("holdfast/order/"));
+      const shorter = { ttlMs: 8_000, timeoutMs: IN_VAIN_MS };
+      assert.equal(await renew(engine, one, shorter), "failed, unknown");
+      relay.enough();
+      // It changes nothing in the record, and must be remembered all the same.
+      assert.equal(await renew(engine, one, { ttlMs: 30_000 }), "renewed");
+      relay.letGo();
+      await sleep(AWHILE_MS);
+      assert.ok((await leftMs(scene, "order")) > 20_000);
+      assert.equal(await renew(engine, one, { ttlMs: 30_000 }), "renewed");
+    },
+  );
 
-  play("a renewal whose answer was lost is no reason to write for ever", async (scene) => {
+  itWithServer("a renewal whose answer was lost is no reason to write for ever", async (scene) => {
     const { engine, relay, etcd } = scene;
     const one = claim("order");
     await take(engine, one);
@@ -89,7 +92,7 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
     assert.equal(modified(await key()), modified(before), "the usual renewal only reads");
   });
 
-  play(
+  itWithServer(
     "a forced revocation does not hit the one to whom the lease was passed on",
     async (scene) => {
       const { engine, relay, etcd } = scene;
@@ -107,7 +110,7 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
     },
   );
 
-  play(
+  itWithServer(
     "a grant that was left, and nobody knows, is not ended by its own process",
     async (scene) => {
       const { engine, relay } = scene;
@@ -128,23 +131,26 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
     },
   );
 
-  play("a grant that was left is not ended by a release, even of a revoked one", async (scene) => {
-    const { engine, etcd } = scene;
-    for (const revoked of [false, true]) {
-      const one = claim(`free-${revoked}`);
-      const token = await take(engine, one);
-      assert.equal(await renew(engine, one, { ttlMs: 20_000, leave: true }), "renewed");
-      const { resource } = one;
-      const gently = { resource, token, force: false };
-      if (revoked) assert.equal(await etcd.engine().revoke(gently, now()), "revoked");
-      const [answer] = await engine.release([{ ...one, tombstoneMs: 1_000 }], now());
-      assert.deepEqual(answer, { kind: "gone", why: "expired" });
-      const next = await etcd.engine().tryAcquire(claim(resource), now());
-      assert.equal(next.kind, "busy");
-    }
-  });
+  itWithServer(
+    "a grant that was left is not ended by a release, even of a revoked one",
+    async (scene) => {
+      const { engine, etcd } = scene;
+      for (const revoked of [false, true]) {
+        const one = claim(`free-${revoked}`);
+        const token = await take(engine, one);
+        assert.equal(await renew(engine, one, { ttlMs: 20_000, leave: true }), "renewed");
+        const { resource } = one;
+        const gently = { resource, token, force: false };
+        if (revoked) assert.equal(await etcd.engine().revoke(gently, now()), "revoked");
+        const [answer] = await engine.release([{ ...one, tombstoneMs: 1_000 }], now());
+        assert.deepEqual(answer, { kind: "gone", why: "expired" });
+        const next = await etcd.engine().tryAcquire(claim(resource), now());
+        assert.equal(next.kind, "busy");
+      }
+    },
+  );
 
-  play(
+  itWithServer(
     "a grant that could not be left ends at its time, though its neighbours live on",
     async (scene) => {
       const { engine, relay } = scene;
@@ -165,7 +171,7 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
     },
   );
 
-  play(
+  itWithServer(
     "a holder that is renewed while it is being revoked keeps what it was told",
     async (scene) => {
       const { engine, relay, etcd } = scene;
@@ -191,23 +197,28 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
     },
   );
 
-  play("a waiter that asks again instead of sending heartbeats keeps its place", async (scene) => {
-    const { engine, etcd } = scene;
-    await take(etcd.engine(), claim("place"));
-    const waiter = claim("place");
-    const ask = async () => (await engine.queue!.enqueue(waiter, now())).kind;
-    assert.equal(await ask(), "queued");
-    const keys = async () => {
-      const json = await etcd.ctl("get", "--prefix", "holdfast/place/", "-w", "json");
-      return [...json.matchAll(/"create_revision":(\d+)/g)].map(([, revision]) => revision).sort();
-    };
-    const before = await keys();
-    // Its lease is given up for another one, and ends in three seconds.
-    await etcd.ctl("del", "--prefix", "holdfast/%note/");
-    for (let i = 0; i < 8; i++) {
-      await sleep(600);
+  itWithServer(
+    "a waiter that asks again instead of sending heartbeats keeps its place",
+    async (scene) => {
+      const { engine, etcd } = scene;
+      await take(etcd.engine(), claim("place"));
+      const waiter = claim("place");
+      const ask = async () => (await engine.queue!.enqueue(waiter, now())).kind;
       assert.equal(await ask(), "queued");
-    }
-    assert.deepEqual(await keys(), before, "the same keys as ever");
-  });
+      const keys = async () => {
+        const json = await etcd.ctl("get", "--prefix", "holdfast/place/", "-w", "json");
+        return [...json.matchAll(/"create_revision":(\d+)/g)]
+          .map(([, revision]) => revision)
+          .sort();
+      };
+      const before = await keys();
+      // Its lease is given up for another one, and ends in three seconds.
+      await etcd.ctl("del", "--prefix", "holdfast/%note/");
+      for (let i = 0; i < 8; i++) {
+        await sleep(600);
+        assert.equal(await ask(), "queued");
+      }
+      assert.deepEqual(await keys(), before, "the same keys as ever");
+    },
+  );
 });

@@ -29,7 +29,7 @@ async function play(slow: "own" | "other") {
   await sleep(300);
   relay.keep(readingOf(slow === "own" ? "holdfast/first/" : "holdfast/other/"));
   const heartbeat = engine.queue!.heartbeat(waiters, now());
-  await until("the line was read", () => relay.caught > 0);
+  await until("the queue was read", () => relay.caught > 0);
   await sleep(100);
   relay.enough();
   await other.release([{ ...holders[0]!, tombstoneMs: 0 }], now());

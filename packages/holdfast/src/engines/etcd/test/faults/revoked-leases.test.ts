@@ -21,7 +21,7 @@ const SOON_MS = 12_000;
 /** Long enough for a wrong loss to show; no right one is awaited by it. */
 const AWHILE_MS = 300;
 
-function play(
+function itWithServer(
   title: string,
   part: (etcd: EtcdTestServer, server: EtcdServer) => Promise<void>,
 ): void {
@@ -40,7 +40,7 @@ async function toldWithin(lease: Lease, withinMs: number, why = "expired"): Prom
 }
 
 describe("an etcd lease that was revoked", { concurrency: 4 }, () => {
-  play("ends every grant that hangs on it at once, and no other", async (etcd) => {
+  itWithServer("ends every grant that hangs on it at once, and no other", async (etcd) => {
     const locks = etcd.locks();
     const a = await locks.acquire("a", { ttlMs: TTL_MS });
     const b = await locks.acquire("b", { ttlMs: TTL_MS });
@@ -61,13 +61,13 @@ describe("an etcd lease that was revoked", { concurrency: 4 }, () => {
     assert.equal(await next.release(), "gone");
   });
 
-  play("ends a grant of its very first moments", async (etcd) => {
+  itWithServer("ends a grant of its very first moments", async (etcd) => {
     const lease = await etcd.locks().acquire("a", { ttlMs: TTL_MS });
     await etcd.revoke(await etcd.leaseOf("a"));
     await toldWithin(lease, SOON_MS);
   });
 
-  play("has two holders for milliseconds at most", async (etcd) => {
+  itWithServer("has two holders for milliseconds at most", async (etcd) => {
     // A read and its answer. Without the canary it would be up to 20 s.
     await soon(500, async (attempt) => {
       const name = `a${attempt}`;
@@ -85,7 +85,7 @@ describe("an etcd lease that was revoked", { concurrency: 4 }, () => {
 
   for (const compacts of [false, true]) {
     const title = `is told of when the stream is back${compacts ? ", though it was compacted" : ""}`;
-    play(title, async (etcd) => {
+    itWithServer(title, async (etcd) => {
       const [relay] = await etcd.relays();
       const locks = etcd.locks({ endpoints: [`127.0.0.1:${relay!.port}`] });
       const lease = await locks.acquire("a", { ttlMs: TTL_MS });
@@ -105,7 +105,7 @@ describe("an etcd lease that was revoked", { concurrency: 4 }, () => {
     });
   }
 
-  play("ends a grant whose answer was still under way", async (etcd, server) => {
+  itWithServer("ends a grant whose answer was still under way", async (etcd, server) => {
     await using relay = await new HeldBack(server.port).start();
     const locks = etcd.locks({ endpoints: [relay.endpoint] });
     await locks.acquire("warm", { ttlMs: TTL_MS });
@@ -120,7 +120,7 @@ describe("an etcd lease that was revoked", { concurrency: 4 }, () => {
     assert.equal(await locks.check(lease.sequencer), true, "what it believes to hold is there");
   });
 
-  play("ends a grant that was being moved to it", async (etcd, server) => {
+  itWithServer("ends a grant that was being moved to it", async (etcd, server) => {
     await using relay = await new HeldBack(server.port).start();
     const locks = etcd.locks({ endpoints: [relay.endpoint] });
     const options = { ttlMs: TTL_MS, callTimeoutMs: 10_000 };
@@ -137,7 +137,7 @@ describe("an etcd lease that was revoked", { concurrency: 4 }, () => {
     await failing;
   });
 
-  play("ends no grant that has left it", async (etcd) => {
+  itWithServer("ends no grant that has left it", async (etcd) => {
     const locks = etcd.locks();
     const lease = await locks.acquire("a", { ttlMs: TTL_MS });
     const before = await etcd.leaseOf("a");
@@ -148,7 +148,7 @@ describe("an etcd lease that was revoked", { concurrency: 4 }, () => {
     assert.equal(await lease.release(), "released");
   });
 
-  play("was that of a lock-delay: its mark is made again", async (etcd) => {
+  itWithServer("was that of a lock-delay: its mark is made again", async (etcd) => {
     const locks = etcd.locks();
     const lease = await locks.acquire("a", { ttlMs: TTL_MS, lockDelayMs: TTL_MS });
     await sleep(AWHILE_MS);
@@ -161,25 +161,28 @@ describe("an etcd lease that was revoked", { concurrency: 4 }, () => {
     assert.equal(await lease.release(), "released");
   });
 
-  play("was that of a lock-delay whose grant was under way: the same", async (etcd, server) => {
-    await using relay = await new HeldBack(server.port).start();
-    const locks = etcd.locks({ endpoints: [relay.endpoint] });
-    const options = { ttlMs: TTL_MS, lockDelayMs: TTL_MS };
-    await locks.acquire("warm", options);
-    await sleep(AWHILE_MS);
-    relay.keep(putOf("holdfast/late/h"));
-    const acquiring = locks.acquire("late", options);
-    const mark = () => etcd.leaseOf("late", "~").catch(() => null);
-    const before = await untilKnown("it has a mark", mark, SOON_MS);
-    await etcd.revoke(before);
-    await sleep(AWHILE_MS);
-    relay.letGo();
-    const lease = await acquiring;
-    await untilKnown("its mark is back", mark, SOON_MS);
-    assert.equal(lease.held, true);
-  });
+  itWithServer(
+    "was that of a lock-delay whose grant was under way: the same",
+    async (etcd, server) => {
+      await using relay = await new HeldBack(server.port).start();
+      const locks = etcd.locks({ endpoints: [relay.endpoint] });
+      const options = { ttlMs: TTL_MS, lockDelayMs: TTL_MS };
+      await locks.acquire("warm", options);
+      await sleep(AWHILE_MS);
+      relay.keep(putOf("holdfast/late/h"));
+      const acquiring = locks.acquire("late", options);
+      const mark = () => etcd.leaseOf("late", "~").catch(() => null);
+      const before = await untilKnown("it has a mark", mark, SOON_MS);
+      await etcd.revoke(before);
+      await sleep(AWHILE_MS);
+      relay.letGo();
+      const lease = await acquiring;
+      await untilKnown("its mark is back", mark, SOON_MS);
+      assert.equal(lease.held, true);
+    },
+  );
 
-  play("was a waiter's: it stands in line again", async (etcd) => {
+  itWithServer("was a waiter's: it stands in the queue again", async (etcd) => {
     const [holder, other] = [etcd.locks(), etcd.locks()];
     const lease = await holder.acquire("a", { ttlMs: TTL_MS });
     const waiting = other.acquire("a", { ttlMs: TTL_MS });
@@ -197,7 +200,7 @@ describe("an etcd lease that was revoked", { concurrency: 4 }, () => {
 describe("the canary of an etcd lease", { concurrency: 4 }, () => {
   const notes = "holdfast/%note/";
 
-  play(
+  itWithServer(
     "is one key for all grants of a ttl, and costs a transaction when it is new",
     async (etcd) => {
       const locks = etcd.locks();
@@ -205,7 +208,7 @@ describe("the canary of an etcd lease", { concurrency: 4 }, () => {
       const leases = [];
       for (const name of ["a", "b", "c"]) leases.push(await locks.acquire(name, { ttlMs: TTL_MS }));
       const made = [await etcd.calls("Txn"), await etcd.calls("LeaseGrant")];
-      // One for each grant. The lease of their places in line has one as well.
+      // One for each grant. The lease of their places in the queue has one as well.
       const shared = made[1]! - before[1]!;
       assert.equal(made[0]! - before[0]!, leases.length + shared);
       assert.equal(
@@ -216,7 +219,7 @@ describe("the canary of an etcd lease", { concurrency: 4 }, () => {
     },
   );
 
-  play("is deleted by hand: nobody is lost, and the next one sings", async (etcd) => {
+  itWithServer("is deleted by hand: nobody is lost, and the next one sings", async (etcd) => {
     const locks = etcd.locks();
     const lease = await locks.acquire("a", { ttlMs: TTL_MS });
     await sleep(AWHILE_MS);
@@ -229,19 +232,25 @@ describe("the canary of an etcd lease", { concurrency: 4 }, () => {
     await toldWithin(lease, SOON_MS);
   });
 
-  play("ends with a lease that nobody needs any more, and nothing else does", async (etcd) => {
-    const locks = etcd.locks();
-    const short = await locks.acquire("short", { ttlMs: 2_000 });
-    const id = await etcd.leaseOf("short");
-    const long = await locks.acquire("long", { ttlMs: TTL_MS });
-    assert.ok((await etcd.ctl("get", "--prefix", notes)).includes(id));
-    assert.equal(await short.release(), "released");
-    await until("it is gone", async () => !(await etcd.ctl("get", "--prefix", notes)).includes(id));
-    await sleep(AWHILE_MS);
-    assert.equal(long.held, true);
-    const again = await locks.acquire("short", { ttlMs: 2_000 });
-    assert.equal(await locks.check(again.sequencer), true);
-  });
+  itWithServer(
+    "ends with a lease that nobody needs any more, and nothing else does",
+    async (etcd) => {
+      const locks = etcd.locks();
+      const short = await locks.acquire("short", { ttlMs: 2_000 });
+      const id = await etcd.leaseOf("short");
+      const long = await locks.acquire("long", { ttlMs: TTL_MS });
+      assert.ok((await etcd.ctl("get", "--prefix", notes)).includes(id));
+      assert.equal(await short.release(), "released");
+      await until(
+        "it is gone",
+        async () => !(await etcd.ctl("get", "--prefix", notes)).includes(id),
+      );
+      await sleep(AWHILE_MS);
+      assert.equal(long.held, true);
+      const again = await locks.acquire("short", { ttlMs: 2_000 });
+      assert.equal(await locks.check(again.sequencer), true);
+    },
+  );
 });
 
 async function untilKnown<T>(

@@ -9,7 +9,7 @@ import { EtcdTestServer } from "../support/test-server.fixture.js";
 type Part = (etcd: EtcdTestServer, relays: readonly [Relay, Relay]) => Promise<void>;
 
 /** Two ways to one server, which are two members to a client. */
-function play(title: string, part: Part): void {
+function itWithServer(title: string, part: Part): void {
   it(title, async () => {
     await using server = await startEtcd();
     await using etcd = new EtcdTestServer(server);
@@ -26,7 +26,7 @@ const keysOf = async (etcd: EtcdTestServer, resource: string) =>
 
 describe("schedules", { concurrency: 3 }, () => {
   for (const lockDelayMs of [0, 60_000]) {
-    play(
+    itWithServer(
       `a release whose answer is lost is one, with a lock-delay of ${lockDelayMs}`,
       async (etcd, [relay]) => {
         const [ours, other] = [etcd.locks({ endpoints: endpoints(relay) }), etcd.locks()];
@@ -43,38 +43,44 @@ describe("schedules", { concurrency: 3 }, () => {
     );
   }
 
-  play("a release that is repeated does not touch who came after it", async (etcd, [relay]) => {
-    const [ours, other] = [etcd.locks({ endpoints: endpoints(relay) }), etcd.locks()];
-    const lease = await ours.acquire("a", { ttlMs: 20_000, callTimeoutMs: 3_000 });
-    const waiting = other.acquire("a", { ttlMs: 20_000 });
-    await etcd.untilWaiters(other, "a", 1);
-    relay.mute();
-    const released = lease.release();
-    const next = await waiting;
-    relay.cut();
-    relay.mend();
-    assert.equal(await released, "released");
-    await next.renew();
-    assert.equal(next.held, true);
-  });
+  itWithServer(
+    "a release that is repeated does not touch who came after it",
+    async (etcd, [relay]) => {
+      const [ours, other] = [etcd.locks({ endpoints: endpoints(relay) }), etcd.locks()];
+      const lease = await ours.acquire("a", { ttlMs: 20_000, callTimeoutMs: 3_000 });
+      const waiting = other.acquire("a", { ttlMs: 20_000 });
+      await etcd.untilWaiters(other, "a", 1);
+      relay.mute();
+      const released = lease.release();
+      const next = await waiting;
+      relay.cut();
+      relay.mend();
+      assert.equal(await released, "released");
+      await next.renew();
+      assert.equal(next.held, true);
+    },
+  );
 
-  play("a claim whose answer is lost keeps the place that it got", async (etcd, [relay]) => {
-    const [ours, other] = [etcd.locks({ endpoints: endpoints(relay) }), etcd.locks()];
-    await (await ours.acquire("warm")).release();
-    const lease = await other.acquire("a");
-    relay.mute();
-    const waiting = ours.acquire("a", { callTimeoutMs: 1_000, retry: Array(20).fill(50) });
-    await etcd.untilWaiters(other, "a", 1);
-    relay.cut();
-    relay.mend();
-    await sleep(300);
-    assert.equal((await keysOf(etcd, "a")).length, 2, "one key for each");
-    await lease.release();
-    assert.equal((await waiting).held, true);
-    assert.equal((await keysOf(etcd, "a")).length, 1);
-  });
+  itWithServer(
+    "a claim whose answer is lost keeps the place that it got",
+    async (etcd, [relay]) => {
+      const [ours, other] = [etcd.locks({ endpoints: endpoints(relay) }), etcd.locks()];
+      await (await ours.acquire("warm")).release();
+      const lease = await other.acquire("a");
+      relay.mute();
+      const waiting = ours.acquire("a", { callTimeoutMs: 1_000, retry: Array(20).fill(50) });
+      await etcd.untilWaiters(other, "a", 1);
+      relay.cut();
+      relay.mend();
+      await sleep(300);
+      assert.equal((await keysOf(etcd, "a")).length, 2, "one key for each");
+      await lease.release();
+      assert.equal((await waiting).held, true);
+      assert.equal((await keysOf(etcd, "a")).length, 1);
+    },
+  );
 
-  play(
+  itWithServer(
     "a lease lives on when the member is left that its keepalive was sent to",
     async (etcd, relays) => {
       const ours = etcd.locks({ endpoints: endpoints(...relays) });
@@ -92,7 +98,7 @@ describe("schedules", { concurrency: 3 }, () => {
     },
   );
 
-  play(
+  itWithServer(
     "a holder that leaves while a watch is opened again is followed once",
     async (etcd, relays) => {
       const [holder, ours] = [etcd.locks(), etcd.locks({ endpoints: endpoints(...relays) })];

@@ -54,13 +54,13 @@ export const ZOOKEEPER_TRAITS: EngineTraits = {
 
 const FOREIGN_TRAITS: EngineTraits = {
   ...ZOOKEEPER_TRAITS,
-  // Other libraries would take what a holder leaves behind for a holder, and wait for it for ever.
+  // Other libraries would take a grant that was left behind for a live holder, and wait for ever.
   ...{ modes: ["exclusive"], limits: false, lockDelay: false, leaves: false },
 };
 
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
 
-/** ZooKeeper: nodes that end with their session, in one queue for each resource. */
+/** Locks on ZooKeeper: nodes that end with their session, in one queue for each resource. */
 export class ZookeeperEngine implements Engine {
   readonly name = "zookeeper";
   readonly traits: EngineTraits;
@@ -148,7 +148,7 @@ export class ZookeeperEngine implements Engine {
     this.#grantListeners.clear();
     this.#changeListeners.clear();
     this.#ownClaims.close();
-    // With its session everything of ours ends at the servers, and at once.
+    // Closing a session ends all its nodes at the servers at once.
     await this.#sessions.close();
   }
 
@@ -174,7 +174,7 @@ export class ZookeeperEngine implements Engine {
       const claimState = this.#ownClaims.find(ref);
       if (claimState === null) return { kind: "withdrawn" };
       const place = await this.#claimService.look(claimState, timing);
-      // A grant that was pushed after this was read may be in use.
+      // The claim may have been granted by a push after this was read, and may be in use.
       if (place.is === "queued" && claimState.state !== "granted") {
         await this.#ownClaims.release(ref, claimState.resourcePath, 0, timing.until);
         return { kind: "withdrawn" };

@@ -14,7 +14,7 @@ import { EtcdTestServer } from "../support/test-server.fixture.js";
 const FORGOTTEN_MS = 4_000;
 const TTL_MS = 10_000;
 
-async function play(slow: "own" | "other") {
+async function heartbeatWithSlowReading(slow: "own" | "other") {
   await using server = await startEtcd();
   await using relay = await new HeldBack(server.port).start();
   await using etcd = new EtcdTestServer(server);
@@ -50,12 +50,12 @@ async function play(slow: "own" | "other") {
 
 describe("late heartbeats on etcd", { concurrency: 3 }, () => {
   it("a heartbeat answered after the push of the same grant leaves the grant alone", async () => {
-    const answer = await play("own");
+    const answer = await heartbeatWithSlowReading("own");
     assert.equal(answer.kind, "granted", "the waiter holds by the time its heartbeat is answered");
   });
 
   it("a heartbeat that waits for another resource's answer leaves a grant alone", async () => {
-    const answer = await play("other");
+    const answer = await heartbeatWithSlowReading("other");
     assert.notEqual(answer.kind, "unknown");
   });
 

@@ -20,16 +20,16 @@ import type { Claims, QueuePlace } from "./claims.js";
 import type { OwnClaims } from "./own-claims.js";
 import { isBuried, isBusy, otherLimit, type Queue } from "./queue.js";
 
-// Watches tell; heartbeats are for what got lost on the way, and the head of the queue is told first.
+// Watches notify; heartbeats find what a watch missed. The head of the queue beats more often.
 const HEAD_BEAT_MS = 1_000;
 const BEAT_MS = 2_000;
 const FORGIVEN_BEATS = 3;
-/** A pushed grant must be claimed within this. */
+/** Core must confirm a pushed grant within this time. */
 const CLAIM_MS = FORGIVEN_BEATS * HEAD_BEAT_MS;
-/** After a lost answer core may ask again with the same grantId. */
+/** After a lost answer core may repeat the claim with the same grantId for this long. */
 const REPEAT_MS = 5_000;
 
-/** A call in systemClock's time: core's clock may be another. */
+/** The times of a call on systemClock: core's clock may be another one. */
 export interface Timing {
   readonly call: Call;
   readonly at: number;
@@ -43,7 +43,7 @@ interface Tools {
   readonly views: Views;
 }
 
-/** Answers what core asks about our claims: where they stand, and for how long what it got is good. */
+/** Answers core's calls about our claims: their place in the queue, and how long a grant is valid. */
 export class ClaimService {
   readonly #terms: ZookeeperTerms;
   readonly #traits: EngineTraits;
@@ -73,14 +73,14 @@ export class ClaimService {
     this.#closed = true;
   }
 
-  /** A claim, new or known. Without patience it leaves again where it would have to wait. */
+  /** Handles a new or repeated claim. Unless inQueue is true, it leaves again if it would have to wait. */
   async stand(claim: Claim, timing: Timing, inQueue: boolean): Promise<Granted | Queued | Gone> {
     this.#refuseUnsupported(claim);
     const known = this.#ownClaims.find(claim);
     if (known !== null && known.state !== "leaving") {
       const place = await this.look(known, timing);
       const over = place.is === "missing" && known.session.over;
-      // The call before this one may have been given up meanwhile; its node is still this claim's.
+      // The earlier call may have been given up since. Its node still belongs to this claim.
       if (!over && !isLeaving(known)) return this.answer(known, place, timing);
     }
     const hash = hashOf(claim.grantId);
@@ -94,7 +94,7 @@ export class ClaimService {
       const aheadMs = timing.at - timing.call.startedAt;
       const claimState = new ClaimState(claim, hash, resourcePath, session, aheadMs);
       claimState.doubtful = known !== null;
-      // Before anything is asked: the same claim may come again meanwhile, and is the same one.
+      // Added before any request: if the claim is repeated during the call, it must be found.
       this.#ownClaims.add(claimState);
       const place = await this.#comeIn(claimState, timing, inQueue);
       if ("kind" in place) return place;
@@ -141,7 +141,7 @@ export class ClaimService {
     return refused;
   }
 
-  /** What can be said without writing anything. */
+  /** The answer that needs no write: gone or busy; null if the claim must enter the queue. */
   async #refused(
     { claim, hash, session, resourcePath }: ClaimState,
     queue: Queue,
@@ -158,11 +158,11 @@ export class ClaimService {
     return { kind: "queued", position, nextHeartbeatMs: HEAD_BEAT_MS, holders };
   }
 
-  /** Where a claim of ours stands, with a queue that several may have been asked about together. */
+  /** The place of a claim of ours. `queues` lets several claims share one reading of a queue. */
   async look(claimState: ClaimState, timing: Timing, queues?: Map<string, Promise<Queue>>) {
     const { session, resourcePath } = claimState;
     claimState.aheadMs = Math.min(claimState.aheadMs, timing.at - timing.call.startedAt);
-    // Core is there, whether or not the servers can be asked.
+    // This call shows that core is alive, whether or not the servers can be reached.
     const heardUntil = timing.at + FORGIVEN_BEATS * BEAT_MS;
     if (claimState.state === "waiting")
       claimState.deadline = Math.max(claimState.deadline, heardUntil);
@@ -172,7 +172,7 @@ export class ClaimService {
         queues?.get(resourcePath) ??
         this.#claims.resourceNodes.queue(session, resourcePath, timing.until);
       queues?.set(resourcePath, queue);
-      // Given up already; but that it is gone is for the servers to say.
+      // The claim is given up, but only the servers can say that its node is gone.
       if (claimState.state === "leaving") return { is: (await queue) && "missing" };
       return this.#claims.look(claimState, timing.until, queue);
     }).then((place): QueuePlace => (place === "missing" ? { is: "missing" } : place));
@@ -186,7 +186,7 @@ export class ClaimService {
     const { session, resourcePath } = claimState;
     if (place.is === "revoked") return { kind: "gone", why: "revoked" };
     if (claimState.state === "leaving") {
-      // Core will come with another claim, and must not have to wait for this one.
+      // Core will make a new claim, which must not wait behind this one.
       this.#ownClaims.abandon(claimState);
       return { kind: "gone", why: "unknown" };
     }
@@ -198,7 +198,7 @@ export class ClaimService {
       this.#ownClaims.abandon(claimState);
       return { kind: "gone", why: "unknown" };
     }
-    // It may have been granted by its push after this place was read.
+    // A push may have granted the claim after this place was read.
     if (place.is === "granted" || claimState.state === "granted") {
       const token = tokenOf(claimState.czxid);
       const { tokens, ttlMs } = claimState.claim;
@@ -217,8 +217,8 @@ export class ClaimService {
   }
 
   /**
-   * What the holder may believe ends before its node is taken away, by us or with the session. An answer
-   * that is no renewal takes back nothing that was told before: it ends no earlier than `atLeast`.
+   * The validity that core is told ends before the node is deleted, by us or with the session. An answer
+   * that is not a renewal does not shorten what core was told before: it ends no earlier than `atLeast`.
    */
   validity(claimState: ClaimState, { call, at }: Timing, wantedMs: number, atLeast = 0) {
     const { session } = claimState;
@@ -227,13 +227,13 @@ export class ClaimService {
     return { since: call.startedAt - Math.max(0, at - session.since), ttlMs };
   }
 
-  /** What is left, for whom nothing is to be changed by this call. */
+  /** The remaining validity, for a call that changes nothing. */
   remaining({ session, deadline }: ClaimState, { call, at }: Timing) {
     const end = Math.min(deadline, session.since + session.leaseMs);
     return { since: call.startedAt, ttlMs: Math.max(0, end - at) };
   }
 
-  /** Somebody before a waiter has left; granted, if nothing has to be asked any more. */
+  /** A contender before a waiter has left. granted: no request is needed to know that it holds. */
   async turn(claimState: ClaimState, granted = false): Promise<void> {
     if (granted) this.#push(claimState);
     if (claimState.state !== "waiting" || this.#closed) return;
@@ -245,19 +245,19 @@ export class ClaimService {
         this.#openLater(claimState, place.closedMs);
       }
     } catch (error) {
-      // The heartbeat will find out.
+      // The next heartbeat finds out.
       emit("failed", () => ({ during: "push", error }));
     }
   }
 
   #push(claimState: ClaimState): void {
     if (claimState.state !== "granted" || claimState.told || this.#closed) return;
-    // Whoever takes away what keeps it out is told of that as well, and may learn of its turn twice.
+    // A waiter that deletes its own obstacle also gets the watch event, and so may learn of its turn twice.
     claimState.told = true;
     const { session, claim, aheadMs, ref, czxid } = claimState;
     const now = systemClock.now();
     const { since } = session;
-    // Good for one claim window from now, whenever the session was last confirmed.
+    // Valid for one claim window from now, whenever the session was last confirmed.
     const ttlMs = Math.min(claim.ttlMs, session.leaseMs, now - since + CLAIM_MS);
     claimState.deadline = now + CLAIM_MS;
     const token = tokenOf(czxid);
@@ -269,7 +269,7 @@ export class ClaimService {
     systemClock.timer(closedMs + 1, () => void this.turn(claimState), false);
   }
 
-  /** A session that is over takes everything along, which is an answer and not a failure. */
+  /** A session that is over has lost all its nodes, which is the answer "missing" and not a failure. */
   async unlessOver<T>(claimState: ClaimState, work: () => Promise<T>): Promise<T | "missing"> {
     try {
       return await work();
@@ -286,7 +286,7 @@ export class ClaimService {
   }
 }
 
-/** Asked again after a wait, which the compiler does not take into account. */
+/** The state may change during an await, which the compiler does not consider. */
 function isLeaving({ state }: ClaimState): boolean {
   return state === "leaving";
 }

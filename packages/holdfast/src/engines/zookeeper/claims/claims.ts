@@ -14,7 +14,7 @@ import type { ResourceNodes } from "./resource-node.js";
 
 const MOST_LOOKS = 20;
 const MOST_ENTRIES = 5;
-/** A grant that lives shorter than this is not worth a watch on its node. */
+/** The node of a grant that lives shorter than this is not watched. */
 const GUARD_AFTER_MS = 100;
 
 export type QueuePlace =
@@ -29,7 +29,7 @@ export type QueuePlace =
   | { readonly is: "revoked" }
   | { readonly is: "buried" };
 
-/** Brings our claims into the queue, and says where in it they stand. */
+/** Enters our claims into the queue, and finds their places in it. */
 export class Claims {
   readonly resourceNodes: ResourceNodes;
   readonly lockDelays = new LockDelays();
@@ -38,8 +38,8 @@ export class Claims {
   readonly #onTurn: (claimState: ClaimState, granted: boolean) => void;
 
   /**
-   * onTurn: somebody before a waiter left; granted, if that was all that it waited for. onChange: its
-   * own node was changed or deleted.
+   * onTurn: a contender before a waiter left; granted if the waiter waited for nothing else. onChange: the
+   * claim's own node was changed or deleted.
    */
   constructor(
     resourceNodes: ResourceNodes,
@@ -54,8 +54,8 @@ export class Claims {
   }
 
   /**
-   * Makes the node of a claim and looks where it stands. When the answer is lost, the node is found
-   * by its name: as long as the session lives, nobody has to do without an answer.
+   * Makes the node of a claim and finds its place. If the answer is lost, the node is found by its name:
+   * as long as the session lives, every claim gets an answer.
    */
   async enter(claimState: ClaimState, until: number): Promise<QueuePlace> {
     const { claim, hash, resourcePath, session } = claimState;
@@ -88,7 +88,7 @@ export class Claims {
     }
   }
 
-  /** Where it stands now; with a queue that was just read, or one that is read for it. */
+  /** The current place, from a queue that was just read or that is read now. */
   async look(claimState: ClaimState, until: number, queue?: Promise<Queue>): Promise<QueuePlace> {
     const { session, resourcePath } = claimState;
     const now = await (queue ?? this.resourceNodes.queue(session, resourcePath, until));
@@ -96,12 +96,12 @@ export class Claims {
   }
 
   /**
-   * Where it stands now that somebody before it left. Likely it is next, and then its own node is asked
-   * for as well: both questions travel together, so that a hand-over is one round trip.
+   * The place after a contender before it left. The claim is probably next, and then its own node must be
+   * read too. Both requests are sent together, so that a hand-over is one round trip.
    */
   async lookNext(claimState: ClaimState, until: number): Promise<QueuePlace> {
     const queue = this.resourceNodes.queueHere(claimState.session, claimState.resourcePath, until);
-    // Whoever needs the answer asks again, and is told what went wrong.
+    // A caller that needs this answer asks again, and then gets the error.
     const own = this.nodeWatches.verify(claimState, until).catch(() => null);
     const place = await this.look(claimState, until, queue);
     if (place.is === "granted") return place;
@@ -116,7 +116,7 @@ export class Claims {
     if (claimState.state === "entering") claimState.state = "waiting";
   }
 
-  /** A node that was made although we never heard of it. */
+  /** Finds a node that was made although its answer was lost. */
   async #recover(claimState: ClaimState, queue: Queue, until: number): Promise<void> {
     const { session, resourcePath, hash } = claimState;
     const own = queue.contenders.find((contender) => contender.hash === hash);
@@ -148,7 +148,7 @@ export class Claims {
       this.#refuseOtherLimit(claimState.claim, queue.contenders, at);
       const before = blockers(queue.contenders, at);
       if (before.length === 0) return this.#grant(claimState, queue, until, fresh);
-      // Then its leaving is all that it takes, if we hear as well of what befalls our own node.
+      // Then its end alone gives us the turn, provided that our own node is watched too.
       const isLast = at === 1 && queue.markers.length === 0 && claimState.claim.lockDelayMs === 0;
       if (await this.#watchAll(claimState, before, isLast, until)) {
         const closedMs = Math.min(...before.map(({ name }) => left.get(name) ?? Infinity));
@@ -163,8 +163,8 @@ export class Claims {
   }
 
   /**
-   * How much is left of those before it that were left behind, by their names. Null when one of them was
-   * gone, or over and taken away: then the queue must be read again.
+   * The remaining times, by name, of grants before it that were left behind. Null if one of them was gone
+   * or was over and deleted: then the queue must be read again.
    */
   async #leftBehind(
     claimState: ClaimState,
@@ -218,7 +218,7 @@ export class Claims {
       const marked = await this.resourceNodes.mark(session, check(path), claimState.marker, until);
       if (!marked) return { is: "missing" };
     }
-    // One that waited may have been revoked before it knew that it holds; a new one hardly.
+    // A waiter may have been revoked before it knew that it holds; a new claim hardly.
     if (!fresh) {
       const held = await this.nodeWatches.verify(claimState, until);
       if (held !== "held") return { is: held };
@@ -230,7 +230,7 @@ export class Claims {
     return { is: "granted" };
   }
 
-  /** False when one of them left before we could listen: then the queue must be read again. */
+  /** False if one of them left before it was watched: then the queue must be read again. */
   async #watchAll(
     claimState: ClaimState,
     before: readonly Contender[],
@@ -247,7 +247,7 @@ export class Claims {
       Promise.all(missing.map((path) => this.#watchOne(claimState, path, until))),
       isLast ? this.nodeWatches.verify(claimState, until).catch(() => null) : null,
     ]);
-    // A waiter that was given up meanwhile has nobody to tell.
+    // The waiter was given up during the requests, so nobody needs its watches.
     if (claimState.state === "leaving") claimState.unwatch();
     const all = answers.every(Boolean) && paths.every((path) => watching.has(path));
     if (all && guarded === "held") claimState.lastBefore = paths[0]!;
@@ -277,9 +277,9 @@ export class Claims {
   }
 
   /**
-   * Granted without a question. Nobody can come in before us, so the queue that was read then holds
-   * still: nobody but that one was there, and it was the one to leave a marker, if anybody. Had our
-   * own node been touched before, the server would have told us before.
+   * Whether the claim is granted without a request. Nobody can enter before us, so the queue is as it was
+   * read: only that one contender was before us, and only it could have left a marker. If our own node
+   * had been changed earlier, the server would have told us earlier.
    */
   #takesOver(claimState: ClaimState, path: string): boolean {
     const { state, lastBefore, quiet, guarded, revoked, path: own } = claimState;

@@ -8,10 +8,10 @@ import type { Claims } from "./claims.js";
 const MOST_TRIES = 5;
 
 /**
- * Leaves grants behind. The holder's node, which ends with its session, is replaced by one that does
- * not, at the same place in the queue; whoever finds that its time is over takes it away. Who watches the
- * first node is told that it was changed, and not that it was deleted: the next in the queue would take
- * that for its turn.
+ * Leaves grants behind. The holder's node ends with its session, so it is replaced by one that does not,
+ * at the same place in the queue. A client that finds that its time is over deletes it. Watchers of the
+ * first node are told of a change, not of a deletion: the next waiter would take a deletion for its
+ * turn.
  */
 export class Leavings {
   readonly #claims: Claims;
@@ -42,7 +42,7 @@ export class Leavings {
     }
   }
 
-  /** How much is left of a grant that was left behind; null if there is none of this hash. */
+  /** The remaining time of a grant that was left behind; null if there is none with this hash. */
   async leftMs(session: Session, resourcePath: string, hash: string, until: number) {
     const { resourceNodes, lockDelays } = this.#claims;
     const queue = await resourceNodes.queue(session, resourcePath, until);
@@ -56,7 +56,7 @@ export class Leavings {
     if (found === undefined) return null;
     const asked = systemClock.now();
     const now = await resourceNodes.leaderNow(session, resourcePath, until);
-    // What passed on the way is not ours to promise.
+    // The time that the answer took does not count.
     return Math.max(0, lockDelays.leftBehindMs(found, now) - (systemClock.now() - asked));
   }
 }

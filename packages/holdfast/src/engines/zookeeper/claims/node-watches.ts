@@ -5,7 +5,7 @@ import type { ClaimState } from "./claim-state.js";
 
 const MOST_LOOKS = 20;
 
-/** Listens for what befalls our own nodes: a revocation, or somebody who deletes one. */
+/** Watches our own nodes for revocations and deletions. */
 export class NodeWatches {
   readonly #onChange: (claimState: ClaimState) => void;
 
@@ -14,9 +14,9 @@ export class NodeWatches {
   }
 
   /**
-   * Whether a grant still stands for the holder whose token has this index. Answered without a question
-   * where its node is watched. A greater index than the node has is written down: the lease was passed
-   * on inside the process, and a revocation was for the holder before.
+   * Whether a grant still holds for the token with this index. Needs no request while its node is watched.
+   * An index greater than the node's is written to the node: the lease was passed on inside the process,
+   * and a revocation was for the previous holder.
    */
   async verify(
     claimState: ClaimState,
@@ -38,12 +38,12 @@ export class NodeWatches {
     throw refusal(CODES.badVersion);
   }
 
-  /** Listens for changes of a grant's node, and for one that came before. */
+  /** Watches a grant's node, and reports a change that came before the watch. */
   async guard(claimState: ClaimState, until: number): Promise<void> {
     if ((await this.verify(claimState, until)) !== "held") this.#onChange(claimState);
   }
 
-  /** What it says is found out by reading the node again: somebody may have written before or after. */
+  /** Writes the index. The node is read again afterwards, because others may write before or after. */
   async #raise(claimState: ClaimState, index: number, until: number): Promise<void> {
     const { session, path, data, version } = claimState;
     const next = amended(data, { index, revoked: false });
@@ -55,7 +55,7 @@ export class NodeWatches {
     claimState.unguard();
   }
 
-  /** False when the node is gone. */
+  /** False if the node is gone. */
   async #watchOwn(claimState: ClaimState, until: number): Promise<boolean> {
     const { session, path } = claimState;
     if (path === null) return false;
@@ -65,7 +65,7 @@ export class NodeWatches {
       changedAlready = true;
       if (!claimState.watching.delete(path)) return;
       claimState.guarded = false;
-      // What we write ourselves is no news.
+      // Our own writes are not reported.
       if (!claimState.isWriting) this.#onChange(claimState);
     };
     const { err, value } = await session.watch(path, until, changed);

@@ -13,7 +13,7 @@ import { markerOf } from "./queue.js";
 
 const TICK_MS = 100;
 const AGAIN_MS = 1_000;
-/** Longer than any request could still be under way in a socket that nobody reads. */
+/** Longer than a request can be under way in a socket that nobody reads. */
 const DOUBT_MS = 120_000;
 const DOUBT_LOOK_MS = 2_000;
 
@@ -22,7 +22,7 @@ interface Grave {
   readonly resourcePath: string;
   readonly session: Session;
   readonly until: number;
-  /** Where an answer was lost, a node may still turn up: nobody but us would take it away. */
+  /** When to look for a node that appears after a lost answer: nobody else would delete it. */
   lookAt: number;
 }
 
@@ -32,15 +32,15 @@ interface LeftBehind {
 }
 
 /**
- * The claims of this process. A session keeps all of its nodes alive, those too that nobody wants any
- * more; so what core is not heard of in time, or could not be told, is taken away here.
+ * The claims of this process. A session keeps all its nodes alive, even those that nobody wants any more.
+ * So the node of a claim is deleted here if core is not heard from in time, or could not be told.
  */
 export class OwnClaims {
   readonly #claims: Claims;
   readonly #sessions: Sessions;
   readonly #claimStates = new Map<string, ClaimState>();
   readonly #graves = new Map<string, Grave>();
-  /** What was left behind here, by its grantId, and until when. */
+  /** By grantId, grants that this process left behind, and until when they last. */
   readonly #left = new Map<string, LeftBehind>();
   #timer: Timer | null = null;
   #closed = false;
@@ -60,7 +60,7 @@ export class OwnClaims {
     this.#wake();
   }
 
-  /** Nobody is asked about it any more, and nobody listens. */
+  /** Stops tracking the claim, and removes its watches. */
   forget(claimState: ClaimState): void {
     claimState.state = "leaving";
     claimState.unwatch();
@@ -68,7 +68,7 @@ export class OwnClaims {
     if (this.#claimStates.get(grantId) === claimState) this.#claimStates.delete(grantId);
   }
 
-  /** It is nobody's any more, and keeps others out until then. */
+  /** The grant was left behind: it has no holder, and keeps others out until endsAt. */
   left(claimState: ClaimState, endsAt: number): void {
     this.forget(claimState);
     const { resource, grantId } = claimState.claim;
@@ -76,20 +76,20 @@ export class OwnClaims {
     this.#wake();
   }
 
-  /** Until when a grant keeps others out that was left behind here; null if none was. */
+  /** Until when a grant that was left behind here keeps others out; null if there is none. */
   leftUntil({ resource, grantId }: GrantRef): number | null {
     const left = this.#left.get(grantId);
     return left?.resource === resource ? left.endsAt : null;
   }
 
-  /** To be taken away, now or as soon as the servers can be asked. */
+  /** Marks a claim for deletion, now or as soon as the servers can be reached. */
   abandon(claimState: ClaimState, inMs = 0): void {
     claimState.state = "leaving";
     claimState.deadline = systemClock.now() + inMs;
     this.#wake();
   }
 
-  /** All that a session held, when it is over. */
+  /** Forgets and returns all claims of a session that is over. */
   endOf(session: Session): ClaimState[] {
     const ended = [...this.#claimStates.values()].filter((one) => one.session === session);
     for (const claimState of ended) this.forget(claimState);
@@ -103,7 +103,7 @@ export class OwnClaims {
     return this.#graves.has(hash);
   }
 
-  /** Ends the grant or the waiting of exactly this grantId. */
+  /** Ends the grant or the waiter with exactly this grantId. */
   async release(
     ref: GrantRef,
     resourcePath: string,
@@ -124,7 +124,7 @@ export class OwnClaims {
     } catch (error) {
       this.abandon(claimState, AGAIN_MS);
       const isUnsent = error instanceof EngineError && error.effect === "none" && error.retryable;
-      // It is taken away here soon: whoever asks once more may find that this is done.
+      // This process deletes the node soon, so a repeated release may find that it is gone.
       throw isUnsent ? inDoubt(error) : error;
     } finally {
       claimState.releases--;
@@ -154,7 +154,7 @@ export class OwnClaims {
     this.#graves.clear();
   }
 
-  /** Whatever there is of this grantId, wherever it came from. */
+  /** Ends every node of this grantId, whichever session made it. */
   async #releaseByHash(
     ref: GrantRef,
     resourcePath: string,
@@ -180,7 +180,7 @@ export class OwnClaims {
     return { kind: "gone", why: queue.contenders.length > 0 ? "replaced" : "expired" };
   }
 
-  /** Takes away every node of this grantId. */
+  /** Deletes every node of this grantId. */
   async #sweep(
     hash: string,
     { session, resourcePath }: Pick<Grave, "session" | "resourcePath">,
@@ -224,7 +224,7 @@ export class OwnClaims {
       }
       if (now < grave.until) continue;
       this.#graves.delete(hash);
-      // If it stays, it goes with the session.
+      // If the deletion fails, the tombstone ends with the session.
       grave.session.ask(remove(grave.path), now + AGAIN_MS).catch(() => {});
     }
     for (const [grantId, { endsAt }] of this.#left) if (now >= endsAt) this.#left.delete(grantId);
@@ -240,7 +240,7 @@ export class OwnClaims {
     });
   }
 
-  /** Its marker stays: a holder that core gave up without a release was lost. */
+  /** Deletes the node and keeps its marker: a holder that core gave up without a release is lost. */
   #expel(claimState: ClaimState, now: number): void {
     const { session, path, doubtful, resourcePath, ref } = claimState;
     this.abandon(claimState, AGAIN_MS);

@@ -21,7 +21,7 @@ interface Tools {
 
 const EXPIRED: Gone = { kind: "gone", why: "expired" };
 
-/** Renews our grants. One request for each session, however many: what befalls a watched node is told. */
+/** Renews our grants. Each session needs one request: watches report changes of the single nodes. */
 export class Renewals {
   readonly #folder: Folder;
   readonly #tools: Tools;
@@ -58,7 +58,7 @@ export class Renewals {
       if (held === "missing") ownClaims.forget(claimState);
       return this.#ofOneThatIsNotHere(ref, timing);
     }
-    // A later one has been carried out: what that gave stays as it is.
+    // A later renewal has already taken effect, so this one changes nothing.
     if (timing.call.order < claimState.order) {
       return { kind: "renewed", ...claimService.remaining(claimState, timing) };
     }
@@ -82,7 +82,7 @@ export class Renewals {
     return { kind: "renewed", since: timing.call.startedAt, ttlMs };
   }
 
-  /** It may have been left behind already: by a request whose answer was lost. */
+  /** The grant may have been left behind already, by a request whose answer was lost. */
   async #ofOneThatIsNotHere(ref: RenewRef, { call, at, until }: Timing): Promise<Renewed | Gone> {
     if (!ref.leave) return EXPIRED;
     const { ownClaims, sessions, leavings } = this.#tools;

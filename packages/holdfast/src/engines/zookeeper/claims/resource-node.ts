@@ -24,7 +24,7 @@ import type { LeftBehind } from "./lock-delay.js";
 import { EMPTY_QUEUE, type Queue, readQueue } from "./queue.js";
 
 const NOTHING = Buffer.alloc(0);
-// Empty parents are taken away by the servers; one may go right after it was made.
+// The servers delete empty parents, even right after they were made.
 const MOST_TRIES = 10;
 const REMEMBERED = 1_000;
 
@@ -32,12 +32,12 @@ export interface FoundNode extends LeftBehind {
   readonly record: NodeRecord;
   readonly stat: Stat;
   readonly data: Buffer;
-  /** Of the transaction that made the holder's node: this one, or the one that stood here before it. */
+  /** The zxid that made the holder's node: this node, or the one that it replaced. */
   readonly zxid: bigint;
   readonly isLeft: boolean;
 }
 
-/** What is asked of ZooKeeper about one resource's node and its children. */
+/** Requests to ZooKeeper about a resource's node and its children. */
 export class ResourceNodes {
   readonly #layout: Layout;
   readonly #acl: AclKind;
@@ -50,20 +50,20 @@ export class ResourceNodes {
     this.#acl = acl;
   }
 
-  /** As it is now: what any client was told before this was asked is in it. */
+  /** The queue as it is now, with everything that any client was told before this call. */
   queue(session: Session, resourcePath: string, until: number): Promise<Queue> {
     return this.#listing(session, resourcePath, until, true);
   }
 
-  /** As the server that we are connected to knows it, our own last writes included. */
+  /** The queue as the connected server knows it, our own last writes included. */
   queueHere(session: Session, resourcePath: string, until: number): Promise<Queue> {
     return this.#listing(session, resourcePath, until, false);
   }
 
   /**
-   * Makes a contender's node and reads the queue, in one round trip. Whoever released this grantId
-   * before has left a tombstone, which is in the queue; who does so later finds the node. The queue is
-   * null where the node was made and the rest got lost.
+   * Makes a contender's node and reads the queue, in one round trip. An
+   * earlier release of this grantId has left a tombstone, which is in the queue; a later release finds
+   * the node. The queue is null if the node was made and the rest was lost.
    */
   async enter(session: Session, resourcePath: string, stem: string, data: Buffer, until: number) {
     const own = create(`${resourcePath}/${stem}`, data, "sequential", this.#acl);
@@ -86,7 +86,7 @@ export class ResourceNodes {
     throw refusal(CODES.noNode);
   }
 
-  /** A tombstone lives as long as our session: a claim of a process that is gone cannot arrive. */
+  /** Makes a tombstone, which lives as long as our session: claims of a dead process cannot arrive. */
   async bury(session: Session, resourcePath: string, hash: string, until: number): Promise<string> {
     const grave = `${resourcePath}/${tombstoneName(hash)}`;
     const make = create(grave, NOTHING, "ephemeral", this.#acl);
@@ -99,7 +99,7 @@ export class ResourceNodes {
     throw refusal(CODES.noNode);
   }
 
-  /** Leaves what an expiry must not take away. False if the holder's own node is gone. */
+  /** Makes a marker, which survives the expiry. False if the holder's own node is gone. */
   async mark(session: Session, own: Operation<null>, marker: string, until: number) {
     const made = create(marker, NOTHING, "persistent", this.#acl);
     const answer = await session.ask(multi([own, made]), until);
@@ -109,7 +109,7 @@ export class ResourceNodes {
     throw refusal(failed.err);
   }
 
-  /** Whether it was there. With its marker, if it has one, in one step. */
+  /** Deletes a node and its marker in one step. Returns whether the node existed. */
   async leave(
     session: Session,
     path: string,
@@ -130,7 +130,7 @@ export class ResourceNodes {
     return failed.at === 1 ? this.leave(session, path, null, until) : false;
   }
 
-  /** Ends somebody else's grant as it was read: it may have been passed on since, and be in use. */
+  /** Ends another holder's grant, only as it was read: it may have been passed on since, and be in use. */
   async end(
     session: Session,
     found: FoundNode,
@@ -147,7 +147,7 @@ export class ResourceNodes {
     return failed.at === 1 ? this.end(session, found, null, until) : "gone";
   }
 
-  /** The nodes of these names that are still there, with what they say. */
+  /** The nodes with these names that still exist, and their data. */
   async read(
     session: Session,
     resourcePath: string,
@@ -172,7 +172,7 @@ export class ResourceNodes {
     });
   }
 
-  /** In one step: who watches the node is told that it was changed. False if it is not as it was. */
+  /** Replaces the node in one step, so that watchers see a change. False if it is not as it was read. */
   async leaveBehind(
     session: Session,
     own: { readonly path: string; readonly version: number },
@@ -192,7 +192,7 @@ export class ResourceNodes {
     throw refusal(failed.err);
   }
 
-  /** What the leader's clock says, which it tells with everything that is made. */
+  /** The leader's clock, read from a node that is made for this. */
   async leaderNow(session: Session, resourcePath: string, until: number): Promise<LeaderTime> {
     const path = `${resourcePath}/clock-${randomBytes(8).toString("hex")}`;
     const made = await session.ask(create(path, NOTHING, "ephemeral", this.#acl), until);
@@ -201,7 +201,7 @@ export class ResourceNodes {
     return { atMs: ctime, zxid: czxid };
   }
 
-  /** Those who hold, each with what its node says. */
+  /** The holders, each with the data of its node. */
   readHolders(
     session: Session,
     resourcePath: string,
@@ -212,7 +212,7 @@ export class ResourceNodes {
     return this.read(session, resourcePath, names, until);
   }
 
-  /** Who asks in the same turn of the event loop is answered together: queues can be long. */
+  /** Calls in the same turn of the event loop share one reading: queues can be long. */
   #listing(session: Session, resourcePath: string, until: number, synced: boolean): Promise<Queue> {
     const listings = this.#listings.get(session) ?? new Map<string, Promise<Queue>>();
     this.#listings.set(session, listings);
@@ -220,7 +220,7 @@ export class ResourceNodes {
     const known = listings.get(key);
     if (known !== undefined) return known;
     const queue = new Promise<Queue>((resolve, reject) => {
-      // Sent in that very tick and not after it: what asks for more of the same server goes along.
+      // Sent within the next tick, so that other requests to the same server share the write.
       process.nextTick(() => {
         listings.delete(key);
         this.#read(session, resourcePath, until, synced).then(resolve, reject);
@@ -253,20 +253,20 @@ export class ResourceNodes {
     }
   }
 
-  /** Containers: the servers take them away when nothing is in them any more. */
+  /** Makes parents as containers: the servers delete them when they are empty. */
   async makeParents(session: Session, path: string, until: number): Promise<void> {
     const steps = path.split("/").slice(1, -1);
     for (let i = 1; i <= steps.length; i++) {
       const parent = `/${steps.slice(0, i).join("/")}`;
       const { err } = await session.ask(create(parent, NOTHING, "container", this.#acl), until);
-      // Above our own folders there may be ones that we can walk through and not write to.
+      // Folders above our own may exist although we have no right to create in them.
       const passable = err === CODES.noAuth && i < steps.length;
       if (err !== CODES.ok && err !== CODES.nodeExists && !passable) throw refusal(err);
     }
   }
 }
 
-/** Unless told otherwise, all of its time is left: its session was heard of at any moment up to now. */
+/** By default the whole ttl remains: its session may have been heard from just now. */
 export function holderView(found: FoundNode, remainingMs = found.ttlMs): HolderView {
   const { mode, label, revoked } = found.record;
   return { mode, token: tokenInUse(found), label, remainingMs, revoked };

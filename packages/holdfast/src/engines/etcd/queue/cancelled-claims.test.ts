@@ -94,7 +94,7 @@ describe("claims of etcd that are given up", { concurrency: 4 }, () => {
     });
   }
 
-  it("a waiter whose turn was told to nobody is taken away in time", async () => {
+  it("a waiter whose turn nobody was told of is deleted in time", async () => {
     await using server = await startEtcd();
     await using relay = await new HeldBack(server.port).start();
     await using etcd = new EtcdTestServer(server);

@@ -35,7 +35,7 @@ async function withUsers(etcd: EtcdTestServer): Promise<void> {
   await etcd.ctl("auth", "enable");
 }
 
-test("everything works for a user with the documented rights alone", async () => {
+test("everything works for a user that has only the documented rights", async () => {
   await using server = await startEtcd();
   await using etcd = new EtcdTestServer(server);
   await withUsers(etcd);
@@ -75,7 +75,7 @@ test("everything works for a user with the documented rights alone", async () =>
   }
 });
 
-test("a server that forgot its tokens is asked for one, and no lease is lost", async () => {
+test("a client fetches a new token from a server that forgot its tokens, and loses no lease", async () => {
   const [leases, calls, ttlMs] = [100, 400, 30_000];
   await using server = await startEtcd();
   await using etcd = new EtcdTestServer(server);
@@ -137,14 +137,14 @@ async function forgetTokens(port: number): Promise<void> {
   await ask("user/changepw", { name: "app", password: SECRET }, { authorization: token });
 }
 
-test("a user name for an etcd without users is told so", async () => {
+test("a user name for an etcd without users is an error that says so", async () => {
   await using server = await startEtcd();
   await using etcd = new EtcdTestServer(server);
   const locks = etcd.locks({ username: "app", password: SECRET });
   await assert.rejects(locks.acquire("a"), { code: "ENGINE", message: /no authentication/ });
 });
 
-test("TLS with an authority of one's own", async () => {
+test("a client connects over TLS with a private certificate authority", async () => {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-tls-"));
   const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
   try {
@@ -171,7 +171,7 @@ test("TLS with an authority of one's own", async () => {
   }
 });
 
-test("a server that is not there is told at connect, without the password", async () => {
+test("connect names a server that does not answer, without the password", async () => {
   const url = "etcd://app:secret@127.0.0.1:1";
   await assert.rejects(connect(url), (error: Error) => {
     assert.match(error.message, /no answer from etcd at 127\.0\.0\.1:1: .*ECONNREFUSED/);
@@ -180,7 +180,7 @@ test("a server that is not there is told at connect, without the password", asyn
   });
 });
 
-test("URLs and options say what they mean", () => {
+test("URLs and options are read as documented, and wrong ones are refused", () => {
   const url = "etcd://app:p%40ss@h1,h2:22379,[::1]:5?tls=true&prefix=locks/";
   assert.deepEqual(termsFromUrl(parseEngineUrl(url)), {
     endpoints: [

@@ -166,7 +166,7 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     },
   );
 
-  itWithServer("waiting goes on through a compaction", async (etcd) => {
+  itWithServer("waiters are woken after a compaction", async (etcd) => {
     const [holder, ours] = [etcd.locks(), etcd.locks()];
     // Not as long as a heartbeat.
     await soon(600, async (attempt) => {

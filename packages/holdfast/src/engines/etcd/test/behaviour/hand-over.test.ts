@@ -47,7 +47,7 @@ async function nextInQueue(engine: Engine) {
   return { resource, holder, waiter, pushed, leave };
 }
 
-test("the next in the queue is granted by the word that the holder left; its renewal makes it known", async () => {
+test("the next waiter is granted when the holder leaves, and its first renewal writes its key", async () => {
   const engine = etcd.engine();
   const { waiter, pushed, leave } = await nextInQueue(engine);
   const before = (await etcd.calls("Txn")) + 1;
@@ -65,7 +65,7 @@ test("the next in the queue is granted by the word that the holder left; its ren
   assert.equal(again!.kind, "renewed");
 });
 
-test("one that took over and is not heard of again is taken away in time", async () => {
+test("a waiter that took over and is never renewed is deleted in time", async () => {
   const engine = etcd.engine();
   const { waiter, pushed, leave } = await nextInQueue(engine);
   await leave();
@@ -73,7 +73,7 @@ test("one that took over and is not heard of again is taken away in time", async
   await until("it is gone", async () => (await etcd.ctl("get", keyOf(waiter))) === "");
 });
 
-test("a lock-delay is kept also where no marker was to be seen before", async () => {
+test("a lock-delay is kept even if its marker came after the queue was read", async () => {
   const engine = etcd.engine();
   const resource = `r${names++}`;
   const holder = claim(resource, { lockDelayMs: 60_000 });
@@ -91,7 +91,7 @@ test("a lock-delay is kept also where no marker was to be seen before", async ()
   assert.equal((await engine.queue!.heartbeat([waiter], now()))[0]!.kind, "queued");
 });
 
-test("one whose predecessor gives up is not granted while somebody holds", async () => {
+test("a waiter whose predecessor gives up is not granted while another holds", async () => {
   const engine = etcd.engine();
   const { resource, waiter, pushed, leave } = await nextInQueue(engine);
   const last = claim(resource);
@@ -105,7 +105,7 @@ test("one whose predecessor gives up is not granted while somebody holds", async
   assert.equal(pushed[0]![0], last.grantId);
 });
 
-test("one whose own key was deleted first is lost at its first renewal", async () => {
+test("a waiter that took over after its own key was deleted is lost at its first renewal", async () => {
   const engine = etcd.engine();
   const { waiter, pushed, leave } = await nextInQueue(engine);
   await etcd.ctl("del", keyOf(waiter));
@@ -115,7 +115,7 @@ test("one whose own key was deleted first is lost at its first renewal", async (
   assert.equal(renewed!.kind, "gone");
 });
 
-test("one whose lease was revoked first asks, and is not granted", async () => {
+test("a waiter whose lease was revoked before its turn asks the server, and is not granted", async () => {
   const engine = etcd.engine();
   const { resource, waiter, pushed, leave } = await nextInQueue(engine);
   const [, lease] = await etcd.leasesIn(resource);
@@ -127,7 +127,7 @@ test("one whose lease was revoked first asks, and is not granted", async () => {
   assert.deepEqual(await engine.queue!.heartbeat([waiter], now()), [{ kind: "unknown" }]);
 });
 
-test("one that is revoked before its first renewal is not renewed", async () => {
+test("a grant that is revoked before its first renewal is not renewed", async () => {
   const engine = etcd.engine();
   const { resource, waiter, pushed, leave } = await nextInQueue(engine);
   await leave();
@@ -139,7 +139,7 @@ test("one that is revoked before its first renewal is not renewed", async () => 
   assert.deepEqual(renewed, { kind: "gone", why: "revoked" });
 });
 
-test("one that was not heard of for long asks where it stands", async () => {
+test("a waiter whose lease is old asks the server at its turn", async () => {
   // Nobody sends its heartbeats here, so its lease ages; what it would be granted would be short.
   const engine = etcd.engine();
   const { waiter, pushed, leave } = await nextInQueue(engine);

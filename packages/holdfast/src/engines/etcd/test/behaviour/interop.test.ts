@@ -102,25 +102,28 @@ describe("interop", { concurrency: 3 }, () => {
     },
   );
 
-  itWithServer("both stand in one queue, in the order in which they came", async (etcd, name) => {
-    const [a, b] = [etcd.locks({ prefix: "" }), etcd.locks({ prefix: "" })];
-    const first = await a.acquire(name);
-    const second = new Foreigner(etcd, name);
-    await etcd.untilWaiters(a, name, 1);
-    const third = b.acquire(name);
-    await etcd.untilWaiters(a, name, 2);
-    const fourth = new Foreigner(etcd, name);
-    await etcd.untilWaiters(a, name, 3);
-    await first.release();
-    await until("the second holds", () => second.holds);
-    assert.equal(await Promise.race([third.then(() => "early"), sleep(200)]), undefined);
-    await second.leave();
-    const lease = await third;
-    assert.equal(fourth.holds, false);
-    await lease.release();
-    await until("the fourth holds", () => fourth.holds);
-    await fourth.leave();
-  });
+  itWithServer(
+    "other programs and we are in one queue, in order of arrival",
+    async (etcd, name) => {
+      const [a, b] = [etcd.locks({ prefix: "" }), etcd.locks({ prefix: "" })];
+      const first = await a.acquire(name);
+      const second = new Foreigner(etcd, name);
+      await etcd.untilWaiters(a, name, 1);
+      const third = b.acquire(name);
+      await etcd.untilWaiters(a, name, 2);
+      const fourth = new Foreigner(etcd, name);
+      await etcd.untilWaiters(a, name, 3);
+      await first.release();
+      await until("the second holds", () => second.holds);
+      assert.equal(await Promise.race([third.then(() => "early"), sleep(200)]), undefined);
+      await second.leave();
+      const lease = await third;
+      assert.equal(fourth.holds, false);
+      await lease.release();
+      await until("the fourth holds", () => fourth.holds);
+      await fourth.leave();
+    },
+  );
 
   itWithServer(
     "a foreigner that was killed is succeeded once its lease is over",
@@ -135,7 +138,7 @@ describe("interop", { concurrency: 3 }, () => {
     },
   );
 
-  itWithServer("a foreigner can be ended by force only", async (etcd, name) => {
+  itWithServer("the lock of another program can be ended only by force", async (etcd, name) => {
     const locks = etcd.locks({ prefix: "" });
     const foreigner = new Foreigner(etcd, name);
     await until("etcdctl holds", () => foreigner.holds);

@@ -74,7 +74,7 @@ class Crowd {
   }
 }
 
-describe("long lines", { concurrency: 1 }, () => {
+describe("long queues", { concurrency: 1 }, () => {
   for (const [what, wish, most] of [
     ["an exclusive lock", {}, 1],
     ["a semaphore", { mode: "shared", limit: 10 }, 10],

@@ -31,7 +31,7 @@ test("a patient claim whose keepalive is not answered does not cost others their
   assert.ok((await patient).held);
 });
 
-test("a patient claim outlives the impatient one whose keepalive it waited for", async () => {
+test("a claim with a long timeout succeeds although the call whose keepalive it waited for timed out", async () => {
   await using server = await startEtcd();
   await using etcd = new EtcdTestServer(server);
   await using relay = await new HeldBack(server.port).start();

@@ -30,7 +30,7 @@ test("a holder whose member was killed hears of a revocation by another, and mak
   assert.equal(await Promise.race([told, sleep(SOON_MS, "nothing", { ref: false })]), "expired");
 });
 
-test("a watch ends at a member that has no leader, and one that hangs is left", async () => {
+test("a watch ends at a member that has no leader, and leaves a member that hangs", async () => {
   await using cluster = await startEtcdCluster();
   const [first, ...others] = cluster.members;
   const watch = (port: number, withinMs: number) => {
@@ -57,7 +57,7 @@ test("a watch ends at a member that has no leader, and one that hangs is left", 
   }
 });
 
-test("a stream that speaks nonsense is opened again, and nothing falls over", async () => {
+test("a stream with malformed messages is opened again, and nothing fails", async () => {
   await using server = await startEtcd();
   await using etcd = new EtcdTestServer(server);
   await using garbling = await new Garbling(server.port).start();

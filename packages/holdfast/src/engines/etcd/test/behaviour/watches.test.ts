@@ -61,7 +61,7 @@ test("a deletion from before the key was created again is not the key's end", as
   await until("its end is told", () => watch.ends() === 1);
 });
 
-test("a key that was created again before the watch stood has ended", async () => {
+test("a key that was created again before the watch was open counts as ended", async () => {
   const first = await lock();
   await etcd.ctl("del", key);
   assert.ok((await lock()) > first);

@@ -59,7 +59,7 @@ describe("late heartbeats on etcd", { concurrency: 3 }, () => {
     assert.notEqual(answer.kind, "unknown");
   });
 
-  it("an enqueue whose answer took longer than a waiter is kept has its place", async () => {
+  it("an enqueue keeps its place although its answer took longer than a waiter is kept", async () => {
     await using server = await startEtcd();
     await using relay = await new HeldBack(server.port).start();
     await using etcd = new EtcdTestServer(server);

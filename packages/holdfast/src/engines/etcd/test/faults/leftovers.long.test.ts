@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startEtcd } from "@holdfast/servers";
 import { EtcdTestServer } from "../support/test-server.fixture.js";
 
-test("what cannot be taken away ends with its lease, and its neighbours move to another", async () => {
+test("a key that cannot be deleted ends with its lease, and other grants move to a new lease", async () => {
   await using server = await startEtcd();
   await using etcd = new EtcdTestServer(server);
   const [relay] = await etcd.relays();

@@ -20,7 +20,7 @@ async function raiseAlarm(etcd: EtcdTestServer): Promise<void> {
   await post("/v3/maintenance/alarm", alarm);
 }
 
-test("those in the queue hold on while etcd is out of space, and claims are refused at once", async () => {
+test("waiters keep their places while etcd is out of space, and new claims are refused at once", async () => {
   await using server = await startEtcd();
   await using etcd = new EtcdTestServer(server);
   const [first, second, third] = [etcd.locks(), etcd.locks(), etcd.locks()];

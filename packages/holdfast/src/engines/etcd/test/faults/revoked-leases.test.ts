@@ -61,7 +61,7 @@ describe("an etcd lease that was revoked", { concurrency: 4 }, () => {
     assert.equal(await next.release(), "gone");
   });
 
-  itWithServer("ends a grant of its very first moments", async (etcd) => {
+  itWithServer("ends a grant that was made just before", async (etcd) => {
     const lease = await etcd.locks().acquire("a", { ttlMs: TTL_MS });
     await etcd.revoke(await etcd.leaseOf("a"));
     await toldWithin(lease, SOON_MS);
@@ -148,7 +148,7 @@ describe("an etcd lease that was revoked", { concurrency: 4 }, () => {
     assert.equal(await lease.release(), "released");
   });
 
-  itWithServer("was that of a lock-delay: its mark is made again", async (etcd) => {
+  itWithServer("makes the holder put its lock-delay mark again", async (etcd) => {
     const locks = etcd.locks();
     const lease = await locks.acquire("a", { ttlMs: TTL_MS, lockDelayMs: TTL_MS });
     await sleep(AWHILE_MS);
@@ -182,7 +182,7 @@ describe("an etcd lease that was revoked", { concurrency: 4 }, () => {
     },
   );
 
-  itWithServer("was a waiter's: it stands in the queue again", async (etcd) => {
+  itWithServer("makes its waiter enter the queue again", async (etcd) => {
     const [holder, other] = [etcd.locks(), etcd.locks()];
     const lease = await holder.acquire("a", { ttlMs: TTL_MS });
     const waiting = other.acquire("a", { ttlMs: TTL_MS });
@@ -219,18 +219,21 @@ describe("the canary of an etcd lease", { concurrency: 4 }, () => {
     },
   );
 
-  itWithServer("is deleted by hand: nobody is lost, and the next one sings", async (etcd) => {
-    const locks = etcd.locks();
-    const lease = await locks.acquire("a", { ttlMs: TTL_MS });
-    await sleep(AWHILE_MS);
-    const before = await etcd.leaseOf("a");
-    await etcd.ctl("del", "--prefix", notes);
-    await until("it was moved", async () => (await etcd.leaseOf("a")) !== before, SOON_MS);
-    await sleep(AWHILE_MS);
-    assert.equal(lease.held, true);
-    await etcd.revoke(await etcd.leaseOf("a"));
-    await toldWithin(lease, SOON_MS);
-  });
+  itWithServer(
+    "is deleted by hand: no lease is lost, and the next lease has a canary",
+    async (etcd) => {
+      const locks = etcd.locks();
+      const lease = await locks.acquire("a", { ttlMs: TTL_MS });
+      await sleep(AWHILE_MS);
+      const before = await etcd.leaseOf("a");
+      await etcd.ctl("del", "--prefix", notes);
+      await until("it was moved", async () => (await etcd.leaseOf("a")) !== before, SOON_MS);
+      await sleep(AWHILE_MS);
+      assert.equal(lease.held, true);
+      await etcd.revoke(await etcd.leaseOf("a"));
+      await toldWithin(lease, SOON_MS);
+    },
+  );
 
   itWithServer(
     "ends with a lease that nobody needs any more, and nothing else does",

@@ -44,7 +44,7 @@ describe("schedules", { concurrency: 3 }, () => {
   }
 
   itWithServer(
-    "a release that is repeated does not touch who came after it",
+    "a repeated release does not end the grant of a successor",
     async (etcd, [relay]) => {
       const [ours, other] = [etcd.locks({ endpoints: endpoints(relay) }), etcd.locks()];
       const lease = await ours.acquire("a", { ttlMs: 20_000, callTimeoutMs: 3_000 });

@@ -50,7 +50,7 @@ describe("access", { concurrency: 4 }, () => {
     }
   });
 
-  it("a server that is not there is named with what kept it from answering", async () => {
+  it("the error for a server that does not answer names it and the cause", async () => {
     const error = await connect("zookeeper://user:secret@127.0.0.1:1").catch((e: unknown) => e);
     assert.ok(error instanceof EngineError && error.effect === "none");
     assert.match(error.message, /no ZooKeeper at 127\.0\.0\.1:1: .*ECONNREFUSED/);
@@ -110,7 +110,7 @@ describe("access", { concurrency: 4 }, () => {
     assert.throws(() => zookeeperEngine({ hosts: "h:99999" }), UsageError);
   });
 
-  it("a user with no more than its rights can do everything, and others nothing", async () => {
+  it("a user with the needed rights can do everything, and others can do nothing", async () => {
     const chroot = `/${fresh("closed")}`;
     // create, read and nothing else on the chroot; all below it belongs to whoever makes it.
     const python = ensure("kazoo");

@@ -92,7 +92,7 @@ test("one that was cut off meanwhile asks where it stands", async () => {
   assert.deepEqual(pushed, []);
 });
 
-test("a lock-delay is kept also where no marker was to be seen before", async () => {
+test("a lock-delay is kept even if its marker came after the queue was read", async () => {
   const engine = zookeeper.engine();
   const lockDelayMs = 60_000;
   const { resourcePath, first, pushed, holder, waiter } = await nextInQueue(engine, {
@@ -117,7 +117,7 @@ test("a revocation of the holder grants nothing to the next", async () => {
   await until("it is told when the holder leaves", () => pushed.length === 1);
 });
 
-test("one whose predecessor gives up is not granted while somebody holds", async () => {
+test("a waiter whose predecessor gives up is not granted while another holds", async () => {
   const engine = zookeeper.engine();
   const { resource, first, pushed, waiter } = await nextInQueue(engine);
   const last = claim(resource);

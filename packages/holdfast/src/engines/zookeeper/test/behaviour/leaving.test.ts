@@ -35,7 +35,7 @@ for (const hold of ["session", "ttl"] as const) {
   describe(`grants that were left behind, hold ${hold}`, { concurrency: 4 }, () => {
     const open = () => zookeeper.engine({ hold });
 
-    it("one whose time is over is nobody's, though nobody has looked until then", async () => {
+    it("a left grant whose time is over blocks nobody, even if nobody has looked before", async () => {
       const resource = fresh();
       const [holder, other] = [open(), open()];
       const token = await take(holder, claim(resource, { grantId: "a".repeat(32) }));
@@ -53,7 +53,7 @@ for (const hold of ["session", "ttl"] as const) {
       assert.ok(answer.kind === "granted" && answer.token > token);
     });
 
-    it("one is there for its whole time, and seen with its token", async () => {
+    it("a left grant lasts its whole time, and inspect shows its token", async () => {
       const resource = fresh();
       const [holder, other] = [open(), open()];
       const one = claim(resource, { label: "gone home", tokens: 3 });
@@ -85,7 +85,7 @@ for (const hold of ["session", "ttl"] as const) {
       assert.equal(await asked(other, claim(resource)), "granted");
     });
 
-    it("a release, a renewal and the claim itself come too late for it", async () => {
+    it("a release, a renewal and a repeated claim come too late for a left grant", async () => {
       const resource = fresh();
       const [holder, other] = [open(), open()];
       const one = claim(resource);
@@ -101,7 +101,7 @@ for (const hold of ["session", "ttl"] as const) {
       }
     });
 
-    it("a shared one keeps out whom its holder kept out, and counts", async () => {
+    it("a left shared grant keeps out exclusive claims, and counts against the limit", async () => {
       const resource = fresh();
       const [holder, other] = [open(), open()];
       const terms = { mode: "shared", limit: 2 } as const;
@@ -115,7 +115,7 @@ for (const hold of ["session", "ttl"] as const) {
       await until("the third", async () => (await asked(other, third)) === "granted");
     });
 
-    it("one with another limit that is over is in nobody's way", async () => {
+    it("a left grant with another limit blocks nobody once it is over", async () => {
       const resource = fresh();
       const [holder, other] = [open(), open()];
       const one = claim(resource, { mode: "shared", limit: 2 });
@@ -125,7 +125,7 @@ for (const hold of ["session", "ttl"] as const) {
       await take(other, claim(resource, { mode: "shared", limit: 3 }));
     });
 
-    it("a lock-delay follows it, as after any grant that was not released", async () => {
+    it("a lock-delay follows a left grant, as after any grant that was not released", async () => {
       const resource = fresh();
       const [holder, other] = [open(), open()];
       const one = claim(resource, { lockDelayMs: 800 });
@@ -156,7 +156,7 @@ for (const hold of ["session", "ttl"] as const) {
       assert.equal((await open().inspect(resource, now())).holders.length, 1);
     });
 
-    it("once runs once, also for who comes to it anew", async () => {
+    it("once runs once, also for a client that comes later", async () => {
       const resource = fresh();
       const terms = { atMostMs: 60_000, atLeastMs: 5_000 };
       const ran = async () => {
@@ -173,7 +173,7 @@ for (const hold of ["session", "ttl"] as const) {
 }
 
 describe("grants that were left behind, and those in the queue", { concurrency: 4 }, () => {
-  it("the next in the queue is not let in by it, and is at its end", async () => {
+  it("the next waiter is not let in when a grant is left behind, but when it ends", async () => {
     await soon(2_500, async () => {
       const resource = fresh();
       const [holder, waiting] = [zookeeper.engine(), zookeeper.engine()];
@@ -194,7 +194,7 @@ describe("grants that were left behind, and those in the queue", { concurrency: 
     });
   });
 
-  it("one that is left late, after its holder gave up, keeps others out from then on only", async () => {
+  it("a grant that is left late, after its holder gave up, keeps others out only from then on", async () => {
     const resource = fresh();
     const relay = await HoldingRelay.start(zookeeper.server.port);
     const [holder, other] = [zookeeper.engine({ hosts: relay.hosts }), zookeeper.engine()];
@@ -214,7 +214,7 @@ describe("grants that were left behind, and those in the queue", { concurrency: 
     await relay[Symbol.asyncDispose]();
   });
 
-  it("one that is left after its session ended is not there", async () => {
+  it("a grant that is left after its session ended does not exist", async () => {
     const resource = fresh();
     const relay = await zookeeper.relay();
     const holder = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });

@@ -30,7 +30,7 @@ async function held(lockDelayMs = 0) {
   return { relay, engine, one, grave: { ...one, tombstoneMs: TOMBSTONE_MS } };
 }
 
-test("a release in doubt finds its grant, however slowly the server answers", async () => {
+test("a repeated release finds its grant, however slowly the server answers", async () => {
   const { relay, engine, grave } = await held();
   relay.hold();
   const released = engine.release([grave], now());
@@ -50,7 +50,7 @@ test("a slow release leaves no lock-delay behind", async () => {
   assert.equal(next.kind, "granted");
 });
 
-test("an answer about a grant that is being released takes nothing away", async () => {
+test("an answer about a grant that is being released deletes nothing", async () => {
   const { relay, engine, one, grave } = await held();
   const released = engine.release([grave], now());
   // Asked before the release was known, as it were: it finds somebody whom nobody wants any more.
@@ -62,7 +62,7 @@ test("an answer about a grant that is being released takes nothing away", async 
   assert.deepEqual(await released, [{ kind: "released" }]);
 });
 
-test("a release that could not be sent may be carried out all the same", async () => {
+test("a release that could not be sent has an unknown effect, and may still happen", async () => {
   const { relay, engine, one } = await held();
   relay.cut();
   // Until it is noticed: what was sent before that is without an answer, and not unsent.

@@ -94,7 +94,7 @@ test("the operations do what they say, and Python's kazoo sees the same", async 
   assert.equal((await ask(session, remove(`${root}/nobody`))).err, CODES.noNode);
 });
 
-test("a multi is carried out whole, or not at all, and says which part failed", async () => {
+test("a multi runs whole or not at all, and says which part failed", async () => {
   const session = zookeeper.session();
   const root = `/${fresh("multi")}`;
   await ask(session, create(root, EMPTY, "persistent", "open"));

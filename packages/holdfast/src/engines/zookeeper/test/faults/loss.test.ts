@@ -20,7 +20,7 @@ before(async () => {
 after(() => zookeeper[Symbol.asyncDispose]());
 
 describe("loss", { concurrency: 4 }, () => {
-  it("a holder cut off silently is told before anybody else is let in", async () => {
+  it("a holder that is cut off silently loses its lease before anybody else is let in", async () => {
     const resource = fresh();
     const relay = await zookeeper.relay();
     const [ours, other] = [
@@ -91,7 +91,7 @@ describe("loss", { concurrency: 4 }, () => {
     await locks.close();
   });
 
-  it("a node deleted by hand is told to its holder at once", async () => {
+  it("a holder is told at once when its node is deleted by hand", async () => {
     const resource = fresh();
     const locks = zookeeper.locks();
     const lease = await locks.acquire(resource, { ttlMs: 60_000 });
@@ -103,7 +103,7 @@ describe("loss", { concurrency: 4 }, () => {
     assert.equal(await lease.release(), "gone");
   });
 
-  it("a waiter whose node was deleted by hand stands in the queue again", async () => {
+  it("a waiter whose node was deleted by hand enters the queue again", async () => {
     const resource = fresh();
     const [holder, locks] = [zookeeper.locks(), zookeeper.locks()];
     const lease = await holder.acquire(resource);

@@ -39,7 +39,7 @@ describe("schedules", { concurrency: 4 }, () => {
     });
   }
 
-  it("a release that is repeated does not touch who came after it", async () => {
+  it("a repeated release does not end the grant of a successor", async () => {
     const resource = fresh();
     const relay = await zookeeper.relay();
     const [ours, other] = [
@@ -87,7 +87,7 @@ describe("schedules", { concurrency: 4 }, () => {
     echo.close();
   });
 
-  it("one whose session ended in the queue comes back behind who came meanwhile", async () => {
+  it("a waiter whose session ended re-enters the queue behind those who came since", async () => {
     const resource = fresh();
     const relay = await zookeeper.relay();
     const [holder, next] = [zookeeper.locks(), zookeeper.locks()];

@@ -17,8 +17,8 @@ const ENGINES: Record<string, () => Promise<InitUrl>> = {
   postgres: async () => (await import("./engines/postgres/index.js")).initPostgres,
   postgresql: async () => (await import("./engines/postgres/index.js")).initPostgres,
   redlock: async () => {
-    const { prepareQuorum } = await import("./engines/quorum/index.js");
-    return (url, wait) => prepareQuorum(url, wait).then(() => true);
+    const { initFromUrl } = await import("./engines/quorum/index.js");
+    return (url, wait) => initFromUrl(url, wait).then(() => true);
   },
 };
 

@@ -1,5 +1,5 @@
 import { startRedis } from "@holdfast/servers";
-import { createQuorum } from "holdfast/quorum";
+import { init } from "holdfast/quorum";
 import { Redis } from "ioredis";
 import type { TestServer } from "../../measuring/suite.js";
 import { DOWN_PREFIX, membersOf } from "./members.js";
@@ -26,7 +26,7 @@ export async function startTestServer(): Promise<TestServer> {
       name,
       client: clients[index]!,
     }));
-    await createQuorum({ nodes, ...settings });
+    await init({ nodes, ...settings });
   }
   servers.at(-1)!.pause();
   const first = new Redis(relays[0]!.port);

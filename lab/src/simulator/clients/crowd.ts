@@ -1,7 +1,7 @@
 import {
-  Notices,
   Quorum,
   type QuorumNode,
+  ReleaseNotifications,
   type ResolvedQuorum,
   resolveQuorum,
 } from "holdfast/internal/quorum";
@@ -79,7 +79,7 @@ export function playCrowd(plan: CrowdPlan): CrowdReport {
 }
 
 class CrowdClient {
-  readonly notices: Notices;
+  readonly notices: ReleaseNotifications;
   grants = 0;
   readonly #world: World;
   readonly #random: Random;
@@ -110,7 +110,7 @@ class CrowdClient {
     this.#quorum = new Quorum(nodes, terms, {
       ...{ clock, random: seededRandom, mintNonce: () => "nonce", report: () => {} },
     });
-    this.notices = new Notices(clock, seededRandom);
+    this.notices = new ReleaseNotifications(clock, seededRandom);
     this.notices.serve(this.#quorum);
     this.notices.onChange(() => this.#wake());
   }

@@ -1,4 +1,4 @@
-import type { RenewOutcome, RenewWish } from "holdfast/internal/quorum";
+import type { RenewOutcome, RenewParams } from "holdfast/internal/quorum";
 import type { Checker, SimulatedLease } from "../checker.js";
 import type { Plan } from "../plan.js";
 import type { Random } from "../random.js";
@@ -14,7 +14,7 @@ export interface Holder {
   readonly checker: Checker;
   readonly drift: number;
   renew(
-    wish: Pick<RenewWish, "id" | "ttlMs" | "leave" | "index">,
+    wish: Pick<RenewParams, "id" | "ttlMs" | "leave" | "index">,
     answered: (outcome: RenewOutcome) => void,
   ): void;
   /** The lease is over. Releases it; then the holder continues. */

@@ -34,7 +34,7 @@ class Heedless extends Quorum {
 class Trusting extends Quorum {
   constructor(...parts: ConstructorParameters<typeof Quorum>) {
     super(...parts);
-    this.watch.isSuspect = () => false;
+    this.clockWatch.isSuspect = () => false;
   }
 }
 

@@ -117,7 +117,7 @@ function requestOf(
           label: "l:a:b",
           past: random.chance(0.2) ? fence + random.pick([0, 500_000]) : 0,
           ticket: random.chance(0.5) ? random.below(5) : 0,
-          wayMs: random.pick([0, 10, 100]),
+          arrivalMs: random.pick([0, 10, 100]),
         },
         order: orderAt(random, step),
       };

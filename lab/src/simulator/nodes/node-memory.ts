@@ -21,7 +21,7 @@ export interface Record {
 export interface Waiter {
   readonly ticket: number;
   readonly mode: "x" | "s";
-  readonly wayMs: number;
+  readonly arrivalMs: number;
   readonly ends: number;
 }
 

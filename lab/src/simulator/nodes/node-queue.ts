@@ -9,9 +9,13 @@ export interface Claimant {
   readonly ticket: number;
 }
 
-export function enqueue(state: ResourceState, who: Claimant & { wayMs: number }, at: number): void {
-  const { id, ticket, mode, wayMs } = who;
-  state.queue.set(id, { ticket, mode, wayMs, ends: at + WAITS_MS });
+export function enqueue(
+  state: ResourceState,
+  who: Claimant & { arrivalMs: number },
+  at: number,
+): void {
+  const { id, ticket, mode, arrivalMs } = who;
+  state.queue.set(id, { ticket, mode, arrivalMs, ends: at + WAITS_MS });
 }
 
 /**
@@ -26,9 +30,9 @@ export function firstWaiter(
 ): string | null {
   const all = [...state.queue].sort(inOrder).slice(0, MOST_LOOKED_AT);
   const { called } = state;
-  for (const [one, { ticket: rank, mode: theirs, wayMs, ends }] of all) {
+  for (const [one, { ticket: rank, mode: theirs, arrivalMs, ends }] of all) {
     if (one === id || (ticket > 0 && rank > ticket)) return null;
-    const isLate = isFree && called?.id === one && at > called.at + wayMs;
+    const isLate = isFree && called?.id === one && at > called.at + arrivalMs;
     if (ends <= at || isLate) state.queue.delete(one);
     else if (mode === "x" || theirs === "x") {
       if (isFree && called?.id !== one) {

@@ -6,7 +6,7 @@ import { etcdEngine } from "../../engines/etcd/index.js";
 import { MemoryStore, memoryEngine } from "../../engines/memory/index.js";
 import * as mysql from "../../engines/mysql/index.js";
 import * as postgres from "../../engines/postgres/index.js";
-import { createQuorum, quorumEngine } from "../../engines/quorum/index.js";
+import { init as initQuorum, quorumEngine } from "../../engines/quorum/index.js";
 import { redisEngine } from "../../engines/redis/index.js";
 import { sqliteEngine } from "../../engines/sqlite/index.js";
 import { zookeeperEngine } from "../../engines/zookeeper/index.js";
@@ -93,8 +93,8 @@ const REFUSED: readonly (readonly [string, Call, unknown, RegExp])[] = [
   ["quorumEngine", quorumEngine, {}, /nodes is a list of \{ name, client \}, got nothing/],
   ["quorumEngine", quorumEngine, { nodes: [new Redis()] }, /\{ name, client \}.*class Redis/],
   ["quorumEngine", quorumEngine, { nodes: [null, null, null] }, /\{ name, client \}.*null/],
-  ["createQuorum", createQuorum, undefined, /like createQuorum\(\{ nodes \}\), got nothing/],
-  ["createQuorum", createQuorum, { nodes: [URL_WITH_SECRET] }, /\{ name, client \}.*a string/],
+  ["init of a quorum", initQuorum, undefined, /like init\(\{ nodes \}\), got nothing/],
+  ["init of a quorum", initQuorum, { nodes: [URL_WITH_SECRET] }, /\{ name, client \}.*a string/],
   ["etcdEngine", etcdEngine, undefined, /like etcdEngine\(\{ endpoints \}\), got nothing/],
   ["etcdEngine", etcdEngine, URL_WITH_SECRET, /got a string/],
   ["etcdEngine", etcdEngine, {}, /endpoints must be/],

@@ -5,7 +5,7 @@ import { etcdEngine } from "../../engines/etcd/index.js";
 import { memoryEngine } from "../../engines/memory/index.js";
 import * as mysql from "../../engines/mysql/index.js";
 import * as postgres from "../../engines/postgres/index.js";
-import { createQuorum, quorumEngine } from "../../engines/quorum/index.js";
+import { init as initQuorum, quorumEngine } from "../../engines/quorum/index.js";
 import { redisEngine } from "../../engines/redis/index.js";
 import { sqliteEngine } from "../../engines/sqlite/index.js";
 import { zookeeperEngine } from "../../engines/zookeeper/index.js";
@@ -57,7 +57,7 @@ const CALLS: readonly (readonly [
   ["redisEngine", () => redisEngine(MISSPELT), /prefix/],
   ["replicas", () => redisEngine({ client: {} as never, replicas: MISSPELT }), /wait/],
   ["quorumEngine", () => quorumEngine({ nodes: NODES, ...(MISSPELT as object) }), /writeQuorum/],
-  ["createQuorum", () => createQuorum({ nodes: NODES, ...(MISSPELT as object) }), /writeQuorum/],
+  ["init of a quorum", () => initQuorum({ nodes: NODES, ...(MISSPELT as object) }), /writeQuorum/],
   ["postgresEngine", () => postgres.postgresEngine(MISSPELT), /schema/],
   ["init of postgres", () => postgres.init({} as never, MISSPELT), /shedlock/],
   ["a fence of postgres", () => postgres.fenceInTransaction({} as never, "", MISSPELT), /schema/],

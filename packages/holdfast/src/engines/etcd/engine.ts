@@ -27,24 +27,24 @@ import type {
 } from "../../engine.js";
 import { EngineError, UsageError } from "../../errors.js";
 import { EtcdClient } from "./client/client.js";
-import { type Entered, enter, inCore } from "./client/deadlines.js";
+import { type CallTimes, onCoreClock, timesOf } from "./client/deadlines.js";
 import { failedRequest } from "./client/failure.js";
 import { created } from "./client/requests.js";
-import { Places } from "./holding/claim-states.js";
+import { ClaimStates } from "./holding/claim-states.js";
 import { Releases } from "./holding/releases.js";
 import { owns, Revocations } from "./holding/revocations.js";
 import { Views } from "./inspect/views.js";
 import { Changes } from "./leases/changes.js";
-import { Lives } from "./leases/lease-pool.js";
+import { LeasePool } from "./leases/lease-pool.js";
 import { Leases } from "./leases/leases.js";
 import { Renewals } from "./leases/renewals.js";
 import type { EtcdTerms } from "./options.js";
-import { GivenUp } from "./queue/cancelled-claims.js";
+import { CancelledClaims } from "./queue/cancelled-claims.js";
 import { Claims, type Verdict } from "./queue/claims.js";
 import { Heartbeats } from "./queue/heartbeats.js";
 import { Keys } from "./queue/keys.js";
 import { viewsOf } from "./queue/queue.js";
-import { Readings } from "./queue/queue-reader.js";
+import { QueueReader } from "./queue/queue-reader.js";
 
 const DAY_MS = 86_400_000;
 const OPEN_MS = 3_000;
@@ -60,11 +60,11 @@ export const ETCD_TRAITS: EngineTraits = {
   leaves: true,
 };
 
-/** Which key of etcd proves a grant, for a transaction of your own. */
+/** The etcd key that proves a grant, for a transaction of your own. */
 export interface EtcdGuard {
   readonly key: string;
   readonly createRevision: string;
-  /** As an entry of `compare` in a transaction of the JSON gateway. */
+  /** An entry for `compare` in a transaction of the JSON gateway. */
   readonly compare: {
     readonly key: string;
     readonly target: "CREATE";
@@ -73,20 +73,20 @@ export interface EtcdGuard {
   };
 }
 
-/** An etcd or a cluster of them. Every answer is decided by a transaction. */
+/** Locks on an etcd server or cluster. A transaction decides every answer. */
 export class EtcdEngine implements Engine {
   readonly name = "etcd";
   readonly traits = ETCD_TRAITS;
   readonly #client: EtcdClient;
   readonly #claims: Claims;
-  readonly #readings: Readings;
+  readonly #queueReader: QueueReader;
   readonly #releases: Releases;
-  readonly #places: Places;
+  readonly #claimStates: ClaimStates;
   readonly #renewals: Renewals;
   readonly #heartbeats: Heartbeats;
   readonly #revocations: Revocations;
   readonly #views: Views;
-  readonly #givenUp = new GivenUp();
+  readonly #cancelledClaims = new CancelledClaims();
   #closed = false;
 
   constructor(terms: EtcdTerms) {
@@ -94,26 +94,41 @@ export class EtcdEngine implements Engine {
     const keys = new Keys(terms.prefix);
     const engineId = randomBytes(8).toString("hex");
     const leases = new Leases(client, (id) => keys.canary(engineId, id));
-    const lives = new Lives(leases);
-    const readings = new Readings(client, keys);
-    const claims = new Claims(client, keys, lives, readings, engineId);
+    const leasePool = new LeasePool(leases);
+    const queueReader = new QueueReader(client, keys);
+    const claims = new Claims(client, keys, leasePool, queueReader, engineId);
     const releases = new Releases(client, keys, leases);
-    const places = new Places({ client, keys, leases, lives, claims, releases, engineId });
+    const claimStates = new ClaimStates({
+      client,
+      keys,
+      leases,
+      leasePool,
+      claims,
+      releases,
+      engineId,
+    });
     this.#client = client;
     this.#claims = claims;
     this.#releases = releases;
-    this.#places = places;
-    this.#readings = readings;
-    const changes = new Changes(client, lives, leases, places.holdings);
-    this.#renewals = new Renewals(client, keys, lives, changes, places.holdings);
-    this.#heartbeats = new Heartbeats(client, keys, lives, readings, claims, places.holdings);
-    this.#revocations = new Revocations(client, keys, readings, leases);
-    this.#views = new Views(client, keys, readings, leases);
+    this.#claimStates = claimStates;
+    this.#queueReader = queueReader;
+    const changes = new Changes(client, leasePool, leases, claimStates.holdings);
+    this.#renewals = new Renewals(client, keys, leasePool, changes, claimStates.holdings);
+    this.#heartbeats = new Heartbeats(
+      client,
+      keys,
+      leasePool,
+      queueReader,
+      claims,
+      claimStates.holdings,
+    );
+    this.#revocations = new Revocations(client, keys, queueReader, leases);
+    this.#views = new Views(client, keys, queueReader, leases);
   }
 
   /**
-   * A server that is not there is told at connect; one that goes away later is waited for. Of one name,
-   * because etcd counts all keys that are listed.
+   * Fails if no server answers at connect. A server that goes away later is waited for. Inspects one name,
+   * because etcd counts all keys for a list.
    */
   async open(): Promise<void> {
     const call = { startedAt: systemClock.now(), timeoutMs: OPEN_MS, order: 0 };
@@ -121,11 +136,11 @@ export class EtcdEngine implements Engine {
   }
 
   async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
-    const entered = this.#enter(call);
-    const verdict = await this.#givenUp.claim(claim.grantId, (isOver) =>
-      this.#claims.tryAcquire(claim, entered.deadline, isOver),
+    const times = this.#enter(call);
+    const verdict = await this.#cancelledClaims.claim(claim.grantId, (isOver) =>
+      this.#claims.tryAcquire(claim, times.deadline, isOver),
     );
-    if (verdict.kind === "holds") return this.#places.grant(claim, verdict, entered);
+    if (verdict.kind === "holds") return this.#claimStates.grant(claim, verdict, times);
     if (verdict.kind === "gone") return verdict;
     return { kind: "busy", holders: viewsOf(verdict.holders) };
   }
@@ -134,19 +149,19 @@ export class EtcdEngine implements Engine {
     grants: readonly RenewRef[],
     call: Call,
   ): Promise<readonly (Renewed | Gone | Failed)[]> {
-    const entered = this.#enter(call);
-    const outcomes = await this.#renewals.renew(grants, call.order, entered.deadline);
+    const times = this.#enter(call);
+    const outcomes = await this.#renewals.renew(grants, call.order, times.deadline);
     return outcomes.map((outcome, i) => {
       if (outcome.kind !== "confirmed") return outcome;
       const { since, ttlMs, moved, marker, left } = outcome;
-      const holding = this.#places.holdings.grant(grants[i]!);
-      if (left) this.#places.forget(grants[i]!);
+      const holding = this.#claimStates.holdings.grant(grants[i]!);
+      if (left) this.#claimStates.forget(grants[i]!);
       else if (holding !== null) {
         const until = since + ttlMs;
-        this.#places.holdings.keep(Object.assign(holding, { until, marker, tries: 0 }));
+        this.#claimStates.holdings.keep(Object.assign(holding, { until, marker, tries: 0 }));
         if (moved !== null) Object.assign(holding, { self: moved, told: true });
       }
-      return { kind: "renewed", since: inCore(since, entered), ttlMs };
+      return { kind: "renewed", since: onCoreClock(since, times), ttlMs };
     });
   }
 
@@ -157,11 +172,11 @@ export class EtcdEngine implements Engine {
     const { deadline } = this.#enter(call);
     return Promise.all(
       grants.map(async (ref): Promise<Released | Gone | Failed> => {
-        const kept = this.#places.forget(ref);
-        const isUnsent = this.#givenUp.release(ref.grantId, ref.tombstoneMs);
+        const kept = this.#claimStates.forget(ref);
+        const isUnsent = this.#cancelledClaims.release(ref.grantId, ref.tombstoneMs);
         if (isUnsent && kept === null) return { kind: "gone", why: "unknown" };
         const answer = await this.#releases.release(ref, deadline).catch(failedRequest);
-        if (answer.kind === "failed") this.#places.leaveBehind(ref, kept);
+        if (answer.kind === "failed") this.#claimStates.leaveBehind(ref, kept);
         return answer;
       }),
     );
@@ -169,8 +184,8 @@ export class EtcdEngine implements Engine {
 
   async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
     const { deadline } = this.#enter(call);
-    const line = await this.#readings.line(resource, deadline);
-    const holder = line.holders.find((member) => owns(member, token));
+    const queue = await this.#queueReader.queue(resource, deadline);
+    const holder = queue.holders.find((member) => owns(member, token));
     if (holder === undefined) return false;
     return (holder.entry?.mode ?? "exclusive") === mode && !holder.entry?.revoked;
   }
@@ -190,16 +205,16 @@ export class EtcdEngine implements Engine {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    await this.#places.leave();
+    await this.#claimStates.leave();
     this.#client.close();
   }
 
   /**
-   * What your own etcd transaction must compare so that it commits only while this lease's grant is
-   * there: lock and data are then decided together.
+   * What your own etcd transaction must compare to commit only while this lease's grant exists: lock and
+   * data are then decided together.
    */
   guard({ resource, token }: { readonly resource: string; readonly token: bigint }): EtcdGuard {
-    const holding = this.#places.holdings.find(resource, token >> 10n);
+    const holding = this.#claimStates.holdings.find(resource, token >> 10n);
     if (holding === null) throw new UsageError(`this engine holds no such lease of "${resource}"`);
     const { key, created: revision } = holding.self;
     const createRevision = String(revision);
@@ -211,73 +226,73 @@ export class EtcdEngine implements Engine {
 
   readonly queue: QueueFacet = {
     enqueue: async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
-      const entered = this.#enter(call);
-      const verdict = await this.#givenUp.claim(claim.grantId, (isOver) =>
-        this.#claims.enqueue(claim, entered.deadline, isOver),
+      const times = this.#enter(call);
+      const verdict = await this.#cancelledClaims.claim(claim.grantId, (isOver) =>
+        this.#claims.enqueue(claim, times.deadline, isOver),
       );
-      return this.#stands(claim, verdict, entered);
+      return this.#stands(claim, verdict, times);
     },
 
     heartbeat: async (
       waiters: readonly GrantRef[],
       call: Call,
     ): Promise<readonly (Queued | Granted | Unknown | Failed)[]> => {
-      const entered = this.#enter(call);
-      const known = new Set(waiters.filter((ref) => this.#asked(ref, entered.at)));
-      return this.#heartbeats.beat(waiters, entered.deadline, async (ref, verdict) => {
+      const times = this.#enter(call);
+      const known = new Set(waiters.filter((ref) => this.#asked(ref, times.at)));
+      return this.#heartbeats.beat(waiters, times.deadline, async (ref, verdict) => {
         if (verdict.kind === "failed") return verdict;
-        // Released meanwhile: what was read is over.
-        if (known.has(ref) && this.#places.holdings.isOver(ref)) return { kind: "unknown" };
-        const answer = await this.#stands(ref, verdict, entered).catch(failedRequest);
+        // The claim was released during the read, so the reading is out of date.
+        if (known.has(ref) && this.#claimStates.holdings.isOver(ref)) return { kind: "unknown" };
+        const answer = await this.#stands(ref, verdict, times).catch(failedRequest);
         if (answer.kind !== "gone") return answer;
-        this.#places.forget(ref);
+        this.#claimStates.forget(ref);
         return { kind: "unknown" };
       });
     },
 
     withdraw: async (ref: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
-      const entered = this.#enter(call);
+      const times = this.#enter(call);
       const look = async (_: GrantRef, verdict: Verdict | Failed) => verdict;
-      const [verdict] = await this.#heartbeats.beat([ref], entered.deadline, look);
+      const [verdict] = await this.#heartbeats.beat([ref], times.deadline, look);
       if (verdict?.kind === "failed") throw verdict.error;
-      // A push may have granted what was read as waiting; core hears of the grant by this answer too.
-      const isPushed = verdict?.kind === "waits" && this.#places.holdings.grant(ref) !== null;
+      // A push may have granted the claim after it was read as waiting. This answer also tells core.
+      const isPushed = verdict?.kind === "waits" && this.#claimStates.holdings.grant(ref) !== null;
       if (verdict?.kind === "holds" || isPushed) {
-        const granted = await this.#stands(ref, verdict, entered);
+        const granted = await this.#stands(ref, verdict, times);
         if (granted.kind === "granted") return granted;
       }
-      this.#places.forget(ref);
-      // Should its turn come in this very moment, nobody has been told of it yet.
-      if (verdict?.kind === "waits") await this.#claims.remove(verdict.self, entered.deadline);
+      this.#claimStates.forget(ref);
+      // If its turn comes at this moment, nobody has been told of the grant yet.
+      if (verdict?.kind === "waits") await this.#claims.remove(verdict.self, times.deadline);
       return { kind: "withdrawn" };
     },
 
-    onGrant: (listener) => this.#places.onGrant(listener),
+    onGrant: (listener) => this.#claimStates.onGrant(listener),
   };
 
   readonly watch: WatchFacet = {
-    onChange: (listener) => this.#places.notices.onChange(listener),
+    onChange: (listener) => this.#claimStates.notifications.onChange(listener),
   };
 
-  /** Whether it waits here. Asked after, its place is not ours to give up, whether etcd answers or not. */
+  /** Whether it waits here. A heartbeat of core keeps its place, whether etcd answers or not. */
   #asked(ref: GrantRef, at: number): boolean {
-    const waiting = this.#places.holdings.waiter(ref);
-    if (waiting !== null) this.#places.holdings.extend(waiting, at);
+    const waiting = this.#claimStates.holdings.waiter(ref);
+    if (waiting !== null) this.#claimStates.holdings.extend(waiting, at);
     return waiting !== null;
   }
 
   async #stands(
     ref: GrantRef,
     verdict: Verdict,
-    entered: Entered,
+    times: CallTimes,
   ): Promise<Granted | Queued | Gone> {
-    if (verdict.kind === "waits") return this.#places.queue(ref, verdict, entered);
-    if (verdict.kind === "holds") return this.#places.grant(ref, verdict, entered);
+    if (verdict.kind === "waits") return this.#claimStates.queue(ref, verdict, times);
+    if (verdict.kind === "holds") return this.#claimStates.grant(ref, verdict, times);
     return verdict.kind === "gone" ? verdict : { kind: "gone", why: "unknown" };
   }
 
-  #enter(call: Call): Entered {
-    if (!this.#closed) return enter(call);
+  #enter(call: Call): CallTimes {
+    if (!this.#closed) return timesOf(call);
     throw new EngineError("the etcd engine was closed", { effect: "none", retryable: false });
   }
 }

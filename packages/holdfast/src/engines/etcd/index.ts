@@ -7,11 +7,11 @@ export type { EtcdGuard } from "./engine.js";
 export { ETCD_DEFAULTS, type EtcdEngineOptions, type EtcdTls } from "./options.js";
 
 export interface EtcdLocks extends Engine {
-  /** What a transaction of your own must compare to commit only while this lease's grant is there. */
+  /** What a transaction of your own must compare to commit only while this lease's grant exists. */
   guard(lease: { readonly resource: string; readonly token: bigint }): EtcdGuard;
 }
 
-/** Locks on an etcd, or on a cluster of them, through their JSON gateway. Needs no client package. */
+/** Locks on an etcd server or cluster, through its JSON gateway. Needs no client package. */
 export function etcdEngine(options: EtcdEngineOptions): EtcdLocks {
   return new EtcdEngine(resolveEtcd(options));
 }

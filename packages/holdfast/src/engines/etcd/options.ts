@@ -5,16 +5,16 @@ import { type EngineUrl, refuseUnknownParams } from "../../url.js";
 
 const PORT = 2379;
 
-/** What `node:tls` takes, as far as it is about who is who. */
+/** The options of `node:tls` for certificates. */
 export interface EtcdTls extends Pick<SecureContextOptions, "ca" | "cert" | "key" | "passphrase"> {
-  /** The name that the servers' certificates must carry, if not the host's. */
+  /** The name in the servers' certificates, if it differs from the host. */
   readonly servername?: string;
 }
 
 export interface EtcdEngineOptions {
-  /** "host:port" or "host" of each member; any that answers is good. */
+  /** "host:port" or "host" of each member. Any member that answers is used. */
   readonly endpoints: readonly string[];
-  /** Before every key; "" makes the keys of a resource those that `etcdctl lock` uses. */
+  /** The start of every key. With "" the keys of a resource are those that `etcdctl lock` uses. */
   readonly prefix?: string;
   readonly username?: string;
   readonly password?: string;

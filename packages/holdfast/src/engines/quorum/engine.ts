@@ -25,17 +25,17 @@ import { EngineError, UnsupportedError, UsageError } from "../../errors.js";
 import { emit } from "../../events.js";
 import { listPage } from "./listing.js";
 import { otherTerms, overtaken, tooFew } from "./nodes/failure.js";
-import { Lookout } from "./nodes/lookout.js";
-import type { Letter, NodeHolder } from "./nodes/node.js";
+import { IdleProbe } from "./nodes/idle-probe.js";
+import type { ModeCode, NodeHolder } from "./nodes/node.js";
 import type { RedisNode } from "./nodes/redis-node.js";
-import type { Notices } from "./nodes/release-notifications.js";
+import type { ReleaseNotifications } from "./nodes/release-notifications.js";
 import { QUORUM_DEFAULTS, type ResolvedQuorum } from "./options.js";
-import { poll, present, survey } from "./voting/polls.js";
+import { askWhetherCounted, poll, survey } from "./voting/polls.js";
 import {
   type AcquireOutcome,
+  type Environment,
   Quorum,
   type QuorumEvent,
-  type Surroundings,
 } from "./voting/quorum.js";
 import type { RenewOutcome } from "./voting/renewal.js";
 
@@ -51,14 +51,14 @@ export const QUORUM_TRAITS: EngineTraits = {
 };
 
 export interface QuorumEngineTraits extends EngineTraits {
-  /** So many nodes may forget a token they acknowledged, at once, before tokens could go back. */
+  /** The number of nodes that may forget an acknowledged token at once without tokens going back. */
   readonly mayForget: number;
 }
 
 export interface QuorumEngineParts {
   readonly nodes: readonly RedisNode[];
   readonly terms: ResolvedQuorum;
-  readonly notices: Notices;
+  readonly notifications: ReleaseNotifications;
   readonly clock: Clock;
   readonly random: () => number;
   readonly mintNonce: () => string;
@@ -70,38 +70,38 @@ export class QuorumEngine implements Engine {
   readonly traits: QuorumEngineTraits;
   readonly #nodes: readonly RedisNode[];
   readonly #terms: ResolvedQuorum;
-  readonly #notices: Notices;
+  readonly #notifications: ReleaseNotifications;
   readonly #quorum: Quorum;
   readonly #clock: Clock;
-  readonly #lookout: Lookout;
+  readonly #idleProbe: IdleProbe;
   #closed = false;
 
-  constructor({ nodes, terms, notices, clock, random, mintNonce }: QuorumEngineParts) {
+  constructor({ nodes, terms, notifications, clock, random, mintNonce }: QuorumEngineParts) {
     this.#nodes = nodes;
     this.#terms = terms;
-    this.#notices = notices;
+    this.#notifications = notifications;
     this.#clock = clock;
     const report = (event: QuorumEvent) =>
       emit("node", () => ({ ...event, node: this.#quorum.nameOf(event.node) }));
-    const surroundings: Surroundings = { clock, random, mintNonce, report };
-    this.#quorum = new Quorum(nodes, terms, surroundings);
-    notices.serve(this.#quorum);
-    this.#lookout = new Lookout(this.#quorum, clock, terms.maxTtlMs);
+    const environment: Environment = { clock, random, mintNonce, report };
+    this.#quorum = new Quorum(nodes, terms, environment);
+    notifications.serve(this.#quorum);
+    this.#idleProbe = new IdleProbe(this.#quorum, clock, terms.maxTtlMs);
     this.traits = traitsFor(terms);
   }
 
-  /** Hears notices from now on, and learns what the nodes' clocks read. */
+  /** Starts to listen for notifications, and learns what the nodes' clocks read. */
   async open(): Promise<void> {
     const { nodeTimeoutMs } = this.#terms;
-    this.#lookout.start();
+    this.#idleProbe.start();
     const heard = Promise.all(this.#nodes.map((node) => node.listen()));
-    // Neither sockets nor the quorum's own timers keep a process alive; that somebody waits does. And
-    // a node that hangs is not waited for any longer: notices only make things fast.
+    // Sockets and the quorum's own timers do not keep a process alive, but a pending open() must.
+    // This timer also bounds the wait for a node that hangs: notifications only make things fast.
     let stay: Timer | undefined;
     const enough = new Promise<void>((go) => {
       stay = this.#clock.timer(nodeTimeoutMs, go, true);
     });
-    // Any question will do: every answer tells the time, and whether the node is certified.
+    // Any request will do: every answer carries the node's time and whether it is certified.
     const told = new Promise<void>((go) =>
       survey(this.#quorum, "holdfast", nodeTimeoutMs, () => go()),
     );
@@ -117,8 +117,8 @@ export class QuorumEngine implements Engine {
     const error = this.#tooLong(resource, ttlMs, delayMs);
     if (error !== null) throw error;
     for (const node of this.#nodes) void node.listen();
-    this.#lookout.start();
-    const mode = letterOf(claim.mode);
+    this.#idleProbe.start();
+    const mode = modeCodeOf(claim.mode);
     const wanted = { resource, id, mode, ttlMs, delayMs, tokens, label };
     const asking = { patienceMs: most(call.timeoutMs), order: call.order };
     const outcome = await new Promise<AcquireOutcome>((done) =>
@@ -185,7 +185,7 @@ export class QuorumEngine implements Engine {
     const request = {
       verb: "check",
       resource,
-      mode: letterOf(mode),
+      mode: modeCodeOf(mode),
       token: Number(token),
     } as const;
     return this.#poll(request, call, (answer) => answer.kind === "checked" && answer.live);
@@ -208,21 +208,21 @@ export class QuorumEngine implements Engine {
     const survey = (resource: string) => this.#survey(resource, call);
     const patienceMs = Math.min(this.#terms.nodeTimeoutMs, most(call.timeoutMs));
     const counts = (node: number) =>
-      new Promise<boolean>((done) => present(this.#quorum, node, patienceMs, done));
+      new Promise<boolean>((done) => askWhetherCounted(this.#quorum, node, patienceMs, done));
     return listPage({ nodes: this.#nodes, prefix, writeQuorum, survey, counts }, filter);
   }
 
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    this.#lookout.close();
+    this.#idleProbe.close();
     this.#quorum.close();
-    this.#notices.close();
+    this.#notifications.close();
     for (const node of this.#nodes) node.close();
   }
 
   readonly watch: WatchFacet = {
-    onChange: (listener) => this.#notices.onChange(listener),
+    onChange: (listener) => this.#notifications.onChange(listener),
   };
 
   #renewed(outcome: RenewOutcome, resource: string, since: number): Renewed | Gone | Failed {
@@ -302,16 +302,16 @@ export function traitsFor(terms: ResolvedQuorum): QuorumEngineTraits {
   return { ...QUORUM_TRAITS, ttl: { ...QUORUM_TRAITS.ttl, maxMs: terms.maxTtlMs }, mayForget };
 }
 
-function letterOf(mode: Claim["mode"]): Letter {
+function modeCodeOf(mode: Claim["mode"]): ModeCode {
   return mode === "shared" ? "s" : "x";
 }
 
-/** The core's patience ends with the call; what the nodes said must have been counted by then. */
+/** The core stops waiting when the call ends, so the answers must have been counted before that. */
 function most(timeoutMs: number): number {
   return timeoutMs * 0.8;
 }
 
-/** Tokens here are whole numbers that a node can compare. */
+/** A node compares tokens as Lua numbers, so no larger token can have come from this engine. */
 function isPossible(token: bigint): boolean {
   return token >= 0n && token <= BigInt(Number.MAX_SAFE_INTEGER);
 }

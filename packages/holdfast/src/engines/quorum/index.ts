@@ -7,10 +7,10 @@ import type { EngineUrl } from "../../url.js";
 import { type Address, addressOf, showAddress } from "../redis/clients/address.js";
 import { type Seam, seamOf } from "../redis/clients/connection.js";
 import { QuorumEngine } from "./engine.js";
-import { foundQuorum, sitOut } from "./init.js";
-import { openSeams } from "./nodes/lazy-connection.js";
+import { certifyNewQuorum, waitOutQuarantines } from "./init.js";
+import { openConnections } from "./nodes/lazy-connection.js";
 import { RedisNode } from "./nodes/redis-node.js";
-import { Notices } from "./nodes/release-notifications.js";
+import { ReleaseNotifications } from "./nodes/release-notifications.js";
 import {
   OPTIONS,
   type QuorumEngineOptions,
@@ -23,7 +23,7 @@ import {
 export type { QuorumEngineTraits } from "./engine.js";
 export { QUORUM_DEFAULTS, type QuorumEngineOptions, type QuorumMember } from "./options.js";
 
-/** Redlock with a fencing token, through clients of N independent Redis servers that you made. */
+/** Redlock with a fencing token, through clients that you made for N independent Redis servers. */
 export function quorumEngine(options: QuorumEngineOptions): Engine {
   refuseForeign(options, OPTIONS, "quorumEngine", { option: "nodes" });
   const { nodes, ...settings } = options;
@@ -35,32 +35,32 @@ export function quorumEngine(options: QuorumEngineOptions): Engine {
 }
 
 /**
- * Certifies the nodes of a new quorum, so that it starts without the wait. Harmless where the quorum is
- * at work already: nodes in quarantine beside certified ones stay there.
+ * Certifies the nodes of a new quorum, so that it starts without a quarantine. Harmless where the
+ * quorum is already in use: a node in quarantine beside certified nodes stays in quarantine.
  */
-export async function createQuorum(options: QuorumEngineOptions): Promise<void> {
-  refuseForeign(options, OPTIONS, "createQuorum", { option: "nodes" });
+export async function init(options: QuorumEngineOptions): Promise<void> {
+  refuseForeign(options, OPTIONS, "init", { option: "nodes" });
   const { nodes, ...settings } = options;
   const terms = resolveQuorum(namesOf(nodes), settings);
   const seams = nodes.map(({ client }) => seamOf(client));
-  await foundQuorum(membersOf(terms, seams, null), terms, mintNonce);
+  await certifyNewQuorum(membersOf(terms, seams, null), terms, mintNonce);
 }
 
 export async function quorumFromUrl(url: EngineUrl): Promise<Engine> {
   const { addresses, terms } = readUrl(url);
-  const engine = build(terms, await openSeams(addresses, terms.writeQuorum));
+  const engine = build(terms, await openConnections(addresses, terms.writeQuorum));
   await engine.open();
   return engine;
 }
 
-/** The explicit step of whoever runs the servers: `holdfast init`, with or without `--wait`. */
-export async function prepareQuorum(url: EngineUrl, wait: boolean): Promise<void> {
+/** The explicit step of an operator: `holdfast init`, with or without `--wait`. */
+export async function initFromUrl(url: EngineUrl, wait: boolean): Promise<void> {
   const { addresses, terms } = readUrl(url);
-  const seams = await openSeams(addresses, addresses.length);
+  const seams = await openConnections(addresses, addresses.length);
   try {
     const nodes = membersOf(terms, seams, null);
-    await foundQuorum(nodes, terms, mintNonce);
-    if (wait) await sitOut(nodes, terms, mintNonce);
+    await certifyNewQuorum(nodes, terms, mintNonce);
+    if (wait) await waitOutQuarantines(nodes, terms, mintNonce);
   } finally {
     for (const seam of seams) seam.close();
   }
@@ -76,20 +76,20 @@ function readUrl(url: EngineUrl): { addresses: Address[]; terms: ResolvedQuorum 
 }
 
 function build(terms: ResolvedQuorum, seams: readonly Seam[]): QuorumEngine {
-  const notices = new Notices(systemClock, random);
-  const nodes = membersOf(terms, seams, notices);
-  return new QuorumEngine({ nodes, terms, notices, clock: systemClock, random, mintNonce });
+  const notifications = new ReleaseNotifications(systemClock, random);
+  const nodes = membersOf(terms, seams, notifications);
+  return new QuorumEngine({ nodes, terms, notifications, clock: systemClock, random, mintNonce });
 }
 
 function membersOf(
   terms: ResolvedQuorum,
   seams: readonly Seam[],
-  notices: Notices | null,
+  notifications: ReleaseNotifications | null,
 ): RedisNode[] {
   return seams.map(
     (seam, i) =>
       new RedisNode(terms.names[i]!, seam, terms, (resource, ticket) =>
-        notices?.hear(i, resource, ticket),
+        notifications?.hear(i, resource, ticket),
       ),
   );
 }

@@ -8,10 +8,10 @@ const PATIENCE_MS = 5_000;
 const LOOK_MS = 200;
 
 /**
- * Certifies all nodes at once, if none is certified: nobody can hold anything then. Where some are,
- * those that are not have to wait, because what they forgot may still be held.
+ * Certifies all nodes at once if none is certified, because then nobody can hold anything. Where some
+ * nodes are certified, the others must wait: a grant that they forgot may still be held.
  */
-export async function foundQuorum(
+export async function certifyNewQuorum(
   nodes: readonly QuorumNode[],
   terms: ResolvedQuorum,
   mintNonce: () => string,
@@ -34,28 +34,28 @@ export async function foundQuorum(
       const request = { verb: "certify", runId, replId, nonce: nonce ?? "" } as const;
       const answer = await asked(node, request);
       if (answer.kind === "certified") return;
-      throw new EngineError(`${node.name} was restarted or emptied meanwhile; do this again`, {
+      throw new EngineError(`${node.name} was restarted or emptied during init; run init again`, {
         ...{ effect: "unknown", retryable: true },
       });
     }),
   );
 }
 
-/** Resolves when all nodes count: those in quarantine are waited for, and certified. */
-export async function sitOut(
+/** Resolves when all nodes count. Waits for the nodes in quarantine, and certifies them. */
+export async function waitOutQuarantines(
   nodes: readonly QuorumNode[],
   terms: ResolvedQuorum,
   mintNonce: () => string,
 ): Promise<void> {
-  const surroundings = { clock: systemClock, random: () => 0.5, mintNonce, report: () => {} };
-  const quorum = new Quorum(nodes, terms, surroundings);
+  const environment = { clock: systemClock, random: () => 0.5, mintNonce, report: () => {} };
+  const quorum = new Quorum(nodes, terms, environment);
   const members = nodes.map((node, i): QuorumNode => {
     return {
       name: node.name,
       ask: (request, answered) => quorum.ask(i, request, (a) => answered(a, 0)),
     };
   });
-  // A node that is emptied again meanwhile begins anew.
+  // A node that is emptied again starts its quarantine again.
   const until = systemClock.now() + 3 * terms.maxTtlMs + 2 * PATIENCE_MS;
   try {
     for (;;) {
@@ -74,7 +74,7 @@ export async function sitOut(
   }
 }
 
-/** A server that has two votes makes a majority of itself. */
+/** A server with two names has two votes, and could be a majority on its own. */
 function refuseTwins(nodes: readonly QuorumNode[], seen: readonly NodeAnswer[]): void {
   const names = new Map<string, string>();
   for (const [i, answer] of seen.entries()) {
@@ -91,7 +91,7 @@ function refuseTwins(nodes: readonly QuorumNode[], seen: readonly NodeAnswer[]):
   }
 }
 
-/** All nodes must answer: one that is left out would have to wait for the whole quarantine. */
+/** All nodes must answer: a node that is left out would have to wait for a whole quarantine. */
 function asked(node: QuorumNode, request: NodeRequest): Promise<NodeAnswer> {
   return new Promise((resolve, reject) => {
     const fail = (why: string, cause?: Error) =>

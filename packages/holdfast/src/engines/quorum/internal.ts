@@ -1,5 +1,5 @@
-// What decides in a quorum, without servers, time and chance of its own: for the simulator, which runs
-// this very code. It may change with any version.
+// The decisions of a quorum, without servers, clock and randomness: the simulator runs this very code
+// with its own. It may change with any version.
 export { seamOf } from "../redis/clients/connection.js";
 export type {
   AcquireRequest,
@@ -13,16 +13,16 @@ export type {
   RenewRequest,
 } from "./nodes/node.js";
 export { RedisNode } from "./nodes/redis-node.js";
-export { Notices } from "./nodes/release-notifications.js";
+export { ReleaseNotifications } from "./nodes/release-notifications.js";
 export { type ResolvedQuorum, resolveQuorum } from "./options.js";
 export type { QuorumClock } from "./voting/broadcast.js";
 export { poll } from "./voting/polls.js";
 export {
   type AcquireOutcome,
+  type Environment,
   Quorum,
   type QuorumClaim,
   type QuorumEvent,
   type QuorumTerms,
-  type Surroundings,
 } from "./voting/quorum.js";
-export type { RenewOutcome, RenewWish } from "./voting/renewal.js";
+export type { RenewOutcome, RenewParams } from "./voting/renewal.js";

@@ -12,21 +12,21 @@ export interface QuorumMember {
 }
 
 export interface QuorumEngineOptions {
-  /** Three or more servers that share nothing; the same ones for all clients. */
+  /** Three or more servers that share nothing. All clients must list the same servers. */
   readonly nodes: readonly QuorumMember[];
-  /** How many must accept: from a majority up to all. */
+  /** How many nodes must accept a grant: from a majority up to all. */
   readonly writeQuorum?: number;
-  /** The longest ttl and lock-delay together. A node that may have forgotten is left out for so long. */
+  /** The longest sum of ttl and lock-delay. A node that may have forgotten grants is left out this long. */
   readonly maxTtlMs?: number;
   /** How far the nodes' clocks may be apart. */
   readonly maxSkewMs?: number;
-  /** How long one node is waited for; less where the ttl is short. */
+  /** How long one node may take to answer; less where the ttl is short. */
   readonly nodeTimeoutMs?: number;
-  /** Before every key. */
+  /** The start of every key. */
   readonly prefix?: string;
-  /** How long the counter of a resource that nobody uses is kept. */
+  /** How long the fence counter of an unused resource is kept. */
   readonly idleMs?: number;
-  /** Lets nodes that may have forgotten what they acknowledged vote at once: two may hold one lock. */
+  /** Lets nodes vote at once although they may have forgotten grants: two clients may hold one lock. */
   readonly unsafeSkipQuarantine?: boolean;
 }
 
@@ -39,7 +39,7 @@ export const QUORUM_DEFAULTS = {
 } as const;
 
 const MOST_NODES = 30;
-/** As the core has it by default. */
+/** The core's default. */
 const DRIFT = 0.01;
 
 /** Options without the clients: what a URL can say. */
@@ -49,7 +49,7 @@ export interface ResolvedQuorum extends QuorumTerms {
   readonly names: readonly string[];
   readonly prefix: string;
   readonly idleMs: number;
-  /** What all clients must agree on, as it is kept on the nodes; "" asks for no certificate. */
+  /** What all clients must agree on, in the form that nodes store; "" asks for no certificate. */
   readonly agreement: string;
 }
 
@@ -85,7 +85,7 @@ export function resolveQuorum(names: readonly string[], options: QuorumSettings)
     );
   }
   const timeoutMs = options.nodeTimeoutMs ?? QUORUM_DEFAULTS.nodeTimeoutMs;
-  // A counter may go when the clock has passed it for certain.
+  // A counter may be forgotten once every clock has certainly passed it.
   const leastIdleMs = Math.max(1_000, 2 * maxSkewMs);
   const agreement = `members ${[...names].sort().join(",")}; writeQuorum ${writeQuorum}; maxTtlMs ${maxTtlMs}; maxSkewMs ${maxSkewMs}`;
   return Object.freeze({

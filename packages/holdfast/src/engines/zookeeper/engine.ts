@@ -23,13 +23,13 @@ import type {
   Withdrawn,
 } from "../../engine.js";
 import { settleEach } from "../../engine-kit/settle-each.js";
-import { Desk, type Timing } from "./claims/claim-service.js";
+import { ClaimService, type Timing } from "./claims/claim-service.js";
 import { Claims } from "./claims/claims.js";
 import { Leavings } from "./claims/leavings.js";
-import { Ours } from "./claims/own-claims.js";
-import type { Line } from "./claims/queue.js";
+import { OwnClaims } from "./claims/own-claims.js";
+import type { Queue } from "./claims/queue.js";
 import { Renewals } from "./claims/renewals.js";
-import { Rooms } from "./claims/resource-node.js";
+import { ResourceNodes } from "./claims/resource-node.js";
 import { closedEngine, deadlineOf } from "./failure.js";
 import { Folder } from "./inspect/folder.js";
 import { Views } from "./inspect/views.js";
@@ -55,23 +55,23 @@ export const ZOOKEEPER_TRAITS: EngineTraits = {
 
 const FOREIGN_TRAITS: EngineTraits = {
   ...ZOOKEEPER_TRAITS,
-  // Other libraries would take what a holder leaves behind for a holder, and wait for it for ever.
+  // Other libraries would take a grant that was left behind for a live holder, and wait for ever.
   ...{ modes: ["exclusive"], limits: false, lockDelay: false, leaves: false },
 };
 
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
 
-/** ZooKeeper: nodes that end with their session, in one line for each resource. */
+/** Locks on ZooKeeper: nodes that end with their session, in one queue for each resource. */
 export class ZookeeperEngine implements Engine {
   readonly name = "zookeeper";
   readonly traits: EngineTraits;
   readonly #terms: ZookeeperTerms;
   readonly #sessions: Sessions;
   readonly #claims: Claims;
-  readonly #ours: Ours;
+  readonly #ownClaims: OwnClaims;
   readonly #views: Views;
   readonly #folder: Folder;
-  readonly #desk: Desk;
+  readonly #claimService: ClaimService;
   readonly #renewals: Renewals;
   readonly #grantListeners = new Set<GrantListener>();
   readonly #changeListeners = new Set<(resource: string) => void>();
@@ -81,24 +81,28 @@ export class ZookeeperEngine implements Engine {
     this.#terms = terms;
     this.traits = terms.layout === "holdfast" ? ZOOKEEPER_TRAITS : FOREIGN_TRAITS;
     const layout = LAYOUTS[terms.layout];
-    const rooms = new Rooms(layout, terms.acl);
+    const resourceNodes = new ResourceNodes(layout, terms.acl);
     this.#sessions = new Sessions(terms, (session) => this.#onSessionEnd(session));
     this.#claims = new Claims(
-      rooms,
+      resourceNodes,
       layout,
-      (standing, granted) => void this.#desk.turn(standing, granted),
-      (standing) => this.#changed(standing.claim.resource),
+      (claimState, granted) => void this.#claimService.turn(claimState, granted),
+      (claimState) => this.#changed(claimState.claim.resource),
     );
-    this.#ours = new Ours(this.#claims, this.#sessions);
-    this.#views = new Views(this.#claims, terms.place);
-    this.#folder = new Folder(terms.place, this.#sessions);
+    this.#ownClaims = new OwnClaims(this.#claims, this.#sessions);
+    this.#views = new Views(this.#claims, terms.location);
+    this.#folder = new Folder(terms.location, this.#sessions);
     const [sessions, claims] = [this.#sessions, this.#claims];
-    const tools = { sessions, claims, ours: this.#ours, views: this.#views };
-    this.#desk = new Desk(terms, this.traits, tools, (waiter, granted) => {
+    const tools = { sessions, claims, ownClaims: this.#ownClaims, views: this.#views };
+    this.#claimService = new ClaimService(terms, this.traits, tools, (waiter, granted) => {
       for (const listener of this.#grantListeners) listener(waiter, granted);
     });
     const leavings = new Leavings(claims);
-    this.#renewals = new Renewals(terms.place, { ...tools, desk: this.#desk, leavings });
+    this.#renewals = new Renewals(terms.location, {
+      ...tools,
+      claimService: this.#claimService,
+      leavings,
+    });
   }
 
   /** Resolves when the servers answer. */
@@ -107,7 +111,7 @@ export class ZookeeperEngine implements Engine {
   }
 
   async tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
-    const answer = await this.#desk.stand(claim, this.#enter(call), false);
+    const answer = await this.#claimService.stand(claim, this.#enter(call), false);
     if (answer.kind !== "queued") return answer;
     const { holders, nextHeartbeatMs } = answer;
     return { kind: "busy", holders, retryAfterMs: nextHeartbeatMs };
@@ -120,8 +124,8 @@ export class ZookeeperEngine implements Engine {
   async release(grants: readonly ReleaseRef[], call: Call) {
     const { until } = this.#enter(call);
     return settleEach(grants, ({ resource, grantId, tombstoneMs }): Promise<Released | Gone> => {
-      const room = pathOf(this.#terms.place, resource);
-      return this.#ours.release({ resource, grantId }, room, tombstoneMs, until);
+      const resourcePath = pathOf(this.#terms.location, resource);
+      return this.#ownClaims.release({ resource, grantId }, resourcePath, tombstoneMs, until);
     });
   }
 
@@ -146,43 +150,43 @@ export class ZookeeperEngine implements Engine {
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#desk.close();
+    this.#claimService.close();
     this.#grantListeners.clear();
     this.#changeListeners.clear();
-    this.#ours.close();
+    this.#ownClaims.close();
     this.#folder.forget();
-    // With its session everything of ours ends at the servers, and at once.
+    // Closing a session ends all its nodes at the servers at once.
     await this.#sessions.close();
   }
 
   readonly queue: QueueFacet = {
     enqueue: async (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
-      return this.#desk.stand(claim, this.#enter(call), true);
+      return this.#claimService.stand(claim, this.#enter(call), true);
     },
 
     heartbeat: async (waiters: readonly GrantRef[], call: Call) => {
       const timing = this.#enter(call);
-      const lines = new Map<string, Promise<Line>>();
+      const queues = new Map<string, Promise<Queue>>();
       return settleEach(waiters, async (ref): Promise<Queued | Granted | Unknown> => {
-        const standing = this.#ours.find(ref);
-        if (standing === null) return { kind: "unknown" };
-        const place = await this.#desk.look(standing, timing, lines);
-        const answer = await this.#desk.answer(standing, place, timing);
+        const claimState = this.#ownClaims.find(ref);
+        if (claimState === null) return { kind: "unknown" };
+        const place = await this.#claimService.look(claimState, timing, queues);
+        const answer = await this.#claimService.answer(claimState, place, timing);
         return answer.kind === "gone" ? { kind: "unknown" } : answer;
       });
     },
 
     withdraw: async (ref: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
       const timing = this.#enter(call);
-      const standing = this.#ours.find(ref);
-      if (standing === null) return { kind: "withdrawn" };
-      const place = await this.#desk.look(standing, timing);
-      // A grant that was pushed after this was read may be in use.
-      if (place.is === "queued" && standing.state !== "granted") {
-        await this.#ours.release(ref, standing.room, 0, timing.until);
+      const claimState = this.#ownClaims.find(ref);
+      if (claimState === null) return { kind: "withdrawn" };
+      const place = await this.#claimService.look(claimState, timing);
+      // The claim may have been granted by a push after this was read, and may be in use.
+      if (place.is === "queued" && claimState.state !== "granted") {
+        await this.#ownClaims.release(ref, claimState.resourcePath, 0, timing.until);
         return { kind: "withdrawn" };
       }
-      const answer = await this.#desk.answer(standing, place, timing);
+      const answer = await this.#claimService.answer(claimState, place, timing);
       return answer.kind === "granted" ? answer : { kind: "withdrawn" };
     },
 
@@ -200,7 +204,7 @@ export class ZookeeperEngine implements Engine {
   };
 
   #onSessionEnd(session: Session): void {
-    const ended = this.#ours.endOf(session);
+    const ended = this.#ownClaims.endOf(session);
     for (const resource of new Set(ended.map(({ claim }) => claim.resource))) {
       this.#changed(resource);
     }

@@ -4,7 +4,7 @@ import { CODES } from "./wire/operations.js";
 
 type Refusal = readonly [says: string, retryable: boolean, effect?: "unknown"];
 
-// The server says that it did nothing, except where the effect is unknown.
+// A refusal means that the server did nothing, except where the effect is "unknown" here.
 const REFUSALS: Readonly<Record<number, Refusal>> = {
   [CODES.systemError]: ["ZooKeeper met an error of its own", true, "unknown"],
   [CODES.inconsistent]: ["ZooKeeper met an inconsistency of its own", true, "unknown"],
@@ -43,7 +43,7 @@ const REASONS: Readonly<Record<number, FailureReason>> = {
   [CODES.saslRequired]: "credentials",
 };
 
-/** An answer that is no yes. What was not answered is another matter. */
+/** The error for an answer with a failure code. A request without an answer is handled elsewhere. */
 export function refusal(code: number): EngineError {
   const unheardOf: Refusal = [`ZooKeeper answered with code ${code}`, true, "unknown"];
   const [says, retryable, effect = "none"] = REFUSALS[code] ?? unheardOf;
@@ -51,22 +51,22 @@ export function refusal(code: number): EngineError {
   return new EngineError(says, { effect, retryable, reason });
 }
 
-/** A question that failed without an effect, after one whose effect is not known. */
+/** A request failed without an effect, after an earlier one whose effect is unknown. */
 export function inDoubt(error: EngineError): EngineError {
   const { message, retryable, reason } = error;
   return new EngineError(message, { effect: "unknown", retryable, reason, cause: error });
 }
 
-/** Whatever was made has ended with its session. */
+/** The session is over, and every node that the request made ended with it. */
 export function withoutEffect(error: EngineError): EngineError {
   const { message, retryable, reason } = error;
   return new EngineError(message, { effect: "none", retryable, reason, cause: error });
 }
 
-/** Of a call's time: a little less than core's own limit, so that what went wrong is told, and not silence. */
+/** A little less than core's own limit, so that core gets our error instead of its own timeout. */
 const OF_THE_TIME = 0.9;
 
-/** Until when the servers may answer a call that comes in now; on systemClock. */
+/** Until when the servers may answer a call that starts now; on systemClock. */
 export function deadlineOf(now: number, { timeoutMs }: Pick<Call, "timeoutMs">): number {
   return now + timeoutMs * OF_THE_TIME;
 }

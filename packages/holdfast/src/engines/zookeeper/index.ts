@@ -9,7 +9,7 @@ export { type HoldName, ZOOKEEPER_DEFAULTS, type ZookeeperEngineOptions } from "
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** Locks on a ZooKeeper ensemble. Connects when it is first asked something. */
+/** Locks on a ZooKeeper ensemble. Connects at its first call. */
 export function zookeeperEngine(options: ZookeeperEngineOptions): Engine {
   return engineOf(options);
 }

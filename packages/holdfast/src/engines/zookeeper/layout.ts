@@ -2,21 +2,21 @@ import type { Claim, Mode } from "../../engine.js";
 
 export type LayoutName = "holdfast" | "kazoo" | "curator";
 
-/** A child of a resource's node that holds, or waits for its turn. */
+/** A child of a resource's node: a holder or a waiter. */
 export interface Contender {
   readonly name: string;
-  /** As ZooKeeper numbered it; 32 bits with a sign, and after the greatest comes the least. */
+  /** The sequence number from ZooKeeper: a signed 32-bit number that wraps around. */
   readonly number: number;
   readonly mode: Mode;
   readonly limit: number | null;
   readonly hash: string;
-  /** The czxid of the holder's own node, where the holder has gone and left this one in its place. */
+  /** The czxid of the holder's own node, if this node replaces it because the grant was left behind. */
   readonly left: bigint | null;
 }
 
-/** How contenders are named, so that those of other libraries and ours stand in one line. */
+/** The names of contenders, so that those of other libraries and ours are in one queue. */
 export interface Layout {
-  /** What the server appends its number to. */
+  /** The name to which the server appends its number. */
   stem(claim: Pick<Claim, "mode" | "limit">, hash: string): string;
   read(name: string): Contender | null;
 }
@@ -38,7 +38,7 @@ export const LAYOUTS: Readonly<Record<LayoutName, Layout>> = {
   },
   kazoo: {
     stem: (_, hash) => `${hash}__lock__`,
-    // A ReadLock's node is named __rlock__; readers hold together, and a writer waits for each of them.
+    // A ReadLock's node is named __rlock__. Readers hold together, and a writer waits for each reader.
     read: reader(`^(.*)(__rlock__|__lock__|-lock-)${NUMBER}`, ([, hash = "", kind, number]) => ({
       mode: kind === "__rlock__" ? "shared" : "exclusive",
       ...{ number: Number(number), limit: null, hash, left: null },
@@ -61,14 +61,14 @@ export function tombstoneName(hash: string): string {
 }
 
 /**
- * What the node of a holder that has gone is called: it stands at the same place in line, and its name
- * is never used again. For nodes of our own layout.
+ * The name of the node of a grant that was left behind. It has the same place in the queue, and the name
+ * is never used again. Only for our own layout.
  */
 export function leftName(name: string, czxid: bigint): string {
   return name.replace(STEM, `$&left-${czxid.toString(16)}-`);
 }
 
-/** The holder whose marker it is: a claim that is repeated may be granted more than once. */
+/** The holder of a marker. A repeated claim may be granted more than once, so the hash is not enough. */
 export interface Marked {
   readonly hash: string;
   readonly czxid: bigint;
@@ -76,9 +76,9 @@ export interface Marked {
 }
 
 /**
- * Made by a holder with a lock-delay, and taken away by its release alone. By its number it is told
- * from a later node of the same claim. By the czxid its name is never used again, so that what was
- * meant for it and arrives late finds nothing.
+ * A holder with a lock-delay makes the marker, and only its release removes it. The number distinguishes
+ * it from a later node of the same claim. The czxid makes the name unique, so that a request that was
+ * meant for an old marker and arrives late finds nothing.
  */
 export function markerName(lockDelayMs: number, { hash, czxid, number }: Marked): string {
   return `delay-${lockDelayMs}-${hash}-${czxid.toString(16)}-${number}`;

@@ -3,29 +3,29 @@ import { type Known, refuseForeign } from "../../core/input/known-options.js";
 import { UsageError } from "../../errors.js";
 import { type EngineUrl, type Host, parseEngineUrl, refuseUnknownParams } from "../../url.js";
 import type { LayoutName } from "./layout.js";
-import { type Place, placeOf } from "./paths.js";
+import { type Location, locationOf } from "./paths.js";
 import type { TlsOptions } from "./wire/connection.js";
 import type { AclKind } from "./wire/operations.js";
 
 export interface ZookeeperEngineOptions {
-  /** "h1:2181,h2,h3"; 2181 is the port where none is given. */
+  /** "h1:2181,h2,h3". The default port is 2181. */
   readonly hosts: string;
-  /** The node below which everything else is; made if it is missing. */
+  /** The node below which all other nodes are. It is created if it is missing. */
   readonly chroot?: string;
-  /** Before every resource's name. What ends in "/" is a folder. */
+  /** The start of every resource's path. A prefix that ends in "/" is a folder. */
   readonly prefix?: string;
   /** For ZooKeeper's digest scheme. */
   readonly username?: string;
   readonly password?: string;
-  /** Who may touch our nodes: all, or those with our credentials. "creator" where there are some. */
+  /** Who may change our nodes: everybody, or clients with our credentials. "creator" if there are any. */
   readonly acl?: AclKind;
   /** true, or options for Node's tls.connect. */
   readonly tls?: boolean | TlsOptions;
-  /** Whose names the nodes have. With another library's, its locks and ours exclude each other. */
+  /** The naming of nodes. With another library's names, its locks and ours exclude each other. */
   readonly layout?: LayoutName;
   /**
-   * session: ephemeral nodes, which end with their session. ttl: records with a ttl that clients
-   * judge. Locks of the two do not meet.
+   * session: ephemeral nodes, which end with their session. ttl: records with a ttl that clients judge.
+   * Locks of the two kinds do not exclude each other.
    */
   readonly hold?: HoldName;
 }
@@ -38,12 +38,12 @@ export const ZOOKEEPER_DEFAULTS = {
   layout: "holdfast",
   hold: "session",
 } as const;
-/** Another one, so that nobody mixes the two by accident. */
+/** Differs from the default, so that nobody mixes the two kinds by accident. */
 const TTL_PREFIX = "holdfast-ttl/";
 
 export interface ZookeeperTerms {
   readonly hosts: readonly Host[];
-  readonly place: Place;
+  readonly location: Location;
   readonly digest: string | null;
   readonly acl: AclKind;
   readonly tls: TlsOptions | null;
@@ -104,8 +104,8 @@ export function resolveZookeeper(options: ZookeeperEngineOptions): ZookeeperTerm
     throw new UsageError('acl "creator" needs a username and a password');
   }
   const tls = options.tls === true ? {} : options.tls || null;
-  const place = placeOf(chroot, prefix);
-  return Object.freeze({ hosts, place, digest, acl, tls, layout, hold });
+  const location = locationOf(chroot, prefix);
+  return Object.freeze({ hosts, location, digest, acl, tls, layout, hold });
 }
 
 export function optionsFromUrl(url: EngineUrl): ZookeeperEngineOptions {
@@ -132,7 +132,7 @@ export function optionsFromUrl(url: EngineUrl): ZookeeperEngineOptions {
   };
 }
 
-/** tls=true, and files in PEM for what differs from what Node trusts by itself. */
+/** tls=true, and PEM files for certificates that Node does not trust by itself. */
 function tlsFromUrl(params: EngineUrl["params"]): boolean | TlsOptions {
   const tls = params.get("tls") ?? "false";
   if (tls !== "true" && tls !== "false") {

@@ -6,20 +6,20 @@ const UNFIT = /[%/\u0000-\u001f\u007f-\u009f\ue000-\uf8ff\ufff0-\uffff]|[\u{1000
 const HASH_LENGTH = 32;
 
 /** Where the locks are: a folder, and what the names in it begin with. */
-export interface Place {
+export interface Location {
   readonly folder: string;
   readonly stem: string;
 }
 
 /** prefix "a/b-" below chroot "/c" is the folder /c/a, with names that begin with "b-". */
-export function placeOf(chroot: string, prefix: string): Place {
+export function locationOf(chroot: string, prefix: string): Location {
   const at = prefix.lastIndexOf("/");
   const folder = at < 0 ? chroot : `${chroot}/${prefix.slice(0, at)}`;
   return { folder, stem: prefix.slice(at + 1) };
 }
 
 /** The node of a resource; who holds and who waits are its children. */
-export function pathOf({ folder, stem }: Place, resource: string): string {
+export function pathOf({ folder, stem }: Location, resource: string): string {
   let name = stem + resource.replace(UNFIT, encodeURIComponent);
   if (name === "." || name === "..") name = name.replaceAll(".", "%2E");
   // The root has one child that belongs to the servers.
@@ -28,7 +28,7 @@ export function pathOf({ folder, stem }: Place, resource: string): string {
 }
 
 /** The resource of a child of the folder, or null for what is not of our writing. */
-export function resourceOf({ folder, stem }: Place, child: string): string | null {
+export function resourceOf({ folder, stem }: Location, child: string): string | null {
   if (!child.startsWith(stem)) return null;
   try {
     const resource = decodeURIComponent(child.slice(stem.length));

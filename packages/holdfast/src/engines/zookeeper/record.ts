@@ -1,19 +1,19 @@
 import type { Claim, Mode } from "../../engine.js";
 import { EngineError } from "../../errors.js";
 
-/** A grant is good for this many tokens; the index is what a token has beyond its node's number. */
+/** The number of tokens of a grant. A token is its node's number times this, plus an index. */
 export const TOKEN_RANGE = 1024;
-// 63 bits less ten for the index. The upper part counts elections of a leader: two million of them.
+// 63 bits minus ten for the index. The upper part counts elections: two million of them fit.
 const LARGEST_ZXID = 2n ** 53n - 1n;
 
-/** What a contender's node says of itself. */
+/** The data of a contender's node. */
 export interface NodeRecord {
   readonly mode: Mode;
   readonly tokens: number;
   readonly ttlMs: number;
   readonly lockDelayMs: number;
   readonly label: string;
-  /** Which of its tokens is in use. */
+  /** The index of the token in use. */
   readonly index: number;
   readonly revoked: boolean;
 }
@@ -23,7 +23,7 @@ export function writeRecord(claim: Claim, ttlMs: number): Buffer {
   return Buffer.from(JSON.stringify({ mode, limit, tokens, ttlMs, lockDelayMs, label }));
 }
 
-/** The same record, but for this. */
+/** The same record with these changes. */
 export function amended(
   data: Buffer,
   changes: Partial<Pick<NodeRecord, "ttlMs" | "index" | "revoked">>,
@@ -31,7 +31,7 @@ export function amended(
   return Buffer.from(JSON.stringify({ ...parse(data), ...changes }));
 }
 
-/** Other libraries write what they like; then that is the label. */
+/** Other libraries write other data, which then becomes the label. */
 export function readRecord(data: Buffer): NodeRecord {
   const known = parse(data);
   return {

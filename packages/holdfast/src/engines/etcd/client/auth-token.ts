@@ -4,26 +4,26 @@ import type { EtcdTerms } from "../options.js";
 import { silence, withoutEffect } from "./failure.js";
 import { late } from "./gateway-protocol.js";
 
-/** Each authentication costs the server a bcrypt, so its time is not that of the call which needs it first. */
+/** Authentication costs the server a bcrypt, so its time limit is not that of the call that needs it first. */
 const AUTHENTICATION_MS = 10_000;
 
 type User = NonNullable<EtcdTerms["user"]>;
 
 interface Current {
   readonly fetched: Promise<string>;
-  /** Null until it has come. */
+  /** Null until the server has answered. */
   token: string | null;
 }
 
 /**
- * The token of our user, one for all calls. When a server has forgotten it, all calls under way are
- * refused at about the same time: one of them fetches another token, and the others wait for that one.
+ * The auth token of our user, shared by all calls. When a server has forgotten it, all calls under way
+ * are refused at about the same time: one of them fetches a new token, and the others wait for it.
  */
-export class Tokens {
+export class AuthToken {
   readonly #user: User | null;
   readonly #authenticate: (user: User, deadline: number) => Promise<string>;
   #current: Current | null = null;
-  /** What last kept a token from being fetched. */
+  /** The last failure to fetch a token. */
   failure: EngineError | null = null;
 
   constructor(user: User | null, authenticate: (user: User, deadline: number) => Promise<string>) {
@@ -31,7 +31,7 @@ export class Tokens {
     this.#authenticate = authenticate;
   }
 
-  /** Null without a user. */
+  /** The current token; null without a user. */
   async get(deadline: number): Promise<string | null> {
     if (this.#user === null) return null;
     this.#current ??= this.#fetch(this.#user);
@@ -39,7 +39,7 @@ export class Tokens {
     return token ?? this.#inTime(fetched, deadline);
   }
 
-  /** A call was refused with this token. Whoever comes later than the next one does not end that. */
+  /** A call was refused with this token. A late refusal of an old token does not discard the current one. */
   refused(token: string | null): void {
     if (token !== null && this.#current?.token === token) this.#current = null;
   }
@@ -59,7 +59,7 @@ export class Tokens {
     return current;
   }
 
-  /** Nothing was sent by whoever waits in vain. */
+  /** A call that waits too long for its token has sent nothing, so its failure has no effect. */
   #inTime(fetched: Promise<string>, deadline: number): Promise<string> {
     return new Promise((resolve, reject) => {
       const giveUp = () =>

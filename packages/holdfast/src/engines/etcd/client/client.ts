@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { sleep, systemClock } from "../../../core/runtime/clock.js";
 import { EngineError } from "../../../errors.js";
 import type { Endpoint, EtcdTerms } from "../options.js";
-import { Tokens } from "./auth-token.js";
+import { AuthToken } from "./auth-token.js";
 import { isMalformed, isOutOfSpace, isStaleToken, silence } from "./failure.js";
 import { answerTo, isLate, late, lines, parsed, valueIn } from "./gateway-protocol.js";
 import type { RawTxn, Txn } from "./requests.js";
@@ -14,22 +14,22 @@ const MOST_SOCKETS = 64;
 const MOST_TRIES = 32;
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 400;
-// A member that is silent for this part of a call's time is left for the next one.
+// A member may be silent for one part in this many of a call's time; then the next member is asked.
 const SHARE_OF_TIME = 3;
 const SHORTEST_TRY_MS = 150;
 const STREAM_MS = 2_000;
 const AUTHENTICATE = "/v3/auth/authenticate";
-// All calls wait for one authentication: on a connection that broke without a word, that would be for long.
+// All calls wait for one authentication. Its first try is short, because a connection may be dead.
 const AUTHENTICATION = { repeatable: true, urgent: true, firstTryMs: 1_000 } as const;
 
 export interface CallOptions {
   /** On the engine's clock. */
   readonly deadline: number;
-  /** Whether the same request once more does no harm and has the same answer. */
+  /** Whether a second copy of the request is harmless and has the same answer. */
   readonly repeatable: boolean;
-  /** Keeps leases alive, and must not wait behind a crowd of claims. */
+  /** For keepalives, which must not wait behind many claims. */
   readonly urgent?: boolean;
-  /** A try without an answer for so long is followed by another, which has twice the time. */
+  /** The time limit of the first try. Each further try has twice the time. */
   readonly firstTryMs?: number;
 }
 
@@ -37,18 +37,18 @@ export interface Stream {
   close(): void;
 }
 
-/** Told of every answer that a majority stands behind: which leader's term it was, and when it was asked. */
+/** Called for every majority answer, with the leader's term and the time of the request. */
 export type OnAnswer = (term: string, askedAt: number) => void;
 
-/** etcd's JSON gateway at one of several members, over connections that are kept. */
+/** A client of etcd's JSON gateway. Uses one member at a time, over keep-alive connections. */
 export class EtcdClient {
   readonly #terms: EtcdTerms;
   readonly #agents: { readonly usual: Agent; readonly urgent: Agent; readonly streams: Agent };
   readonly #streams = new Set<ClientRequest>();
   #at = 0;
-  readonly #tokens: Tokens;
+  readonly #authToken: AuthToken;
   #closed = false;
-  /** Told when calls go to another member from now on. */
+  /** Called when the client moves to another member. */
   onMove: () => void = () => {};
   onAnswer: OnAnswer = () => {};
 
@@ -57,15 +57,15 @@ export class EtcdClient {
     const agent = (options: object) =>
       terms.tls === null ? new Agent(options) : new TlsAgent({ ...options, ...terms.tls });
     const kept = { keepAlive: true, maxSockets: MOST_SOCKETS };
-    this.#tokens = new Tokens(terms.user, (user, deadline) =>
+    this.#authToken = new AuthToken(terms.user, (user, deadline) =>
       this.call(AUTHENTICATE, user, tokenAnswer, { deadline, ...AUTHENTICATION }),
     );
     this.#agents = { usual: agent(kept), urgent: agent(kept), streams: agent({}) };
   }
 
   /**
-   * Reads and writes of keys: each answer is vouched for by a majority. What is only read is read so, too:
-   * a plain reading of nothing is answered by nothing, and this by one answer for each operation.
+   * Reads and writes keys; a majority confirms each answer. Reads are transactions too: a plain range
+   * without keys has an empty answer, while a transaction has one answer for each operation.
    */
   async txn(txn: Txn, options: CallOptions): Promise<RawTxn> {
     const [answer, askedAt] = await this.#call("/v3/kv/txn", txn, txnAnswer(txn), options);
@@ -77,7 +77,7 @@ export class EtcdClient {
     return (await this.#call(path, body, check, options))[0];
   }
 
-  /** Messages of a watch, until it ends or is closed. It does not keep the process alive. */
+  /** Streams the messages of a watch until it ends or is closed. Does not keep the process alive. */
   stream(body: string, onMessage: (message: WatchMessage) => void, onEnd: () => void): Stream {
     let open = true;
     let request: ClientRequest | null = null;
@@ -85,7 +85,7 @@ export class EtcdClient {
     const end = () => {
       if (request !== null) this.#streams.delete(request);
       if (open) {
-        // No call may follow for long that would find out.
+        // There may be no call for a long time that would notice the silent member.
         if (!this.#closed) leave();
         onEnd();
       }
@@ -101,24 +101,24 @@ export class EtcdClient {
       const endpoint = this.#endpoint;
       leave = () => this.#leave(endpoint);
       request = this.#request("/v3/watch", body, token, endpoint, this.#agents.streams);
-      // A member that is cut off from the others tells nothing; so it ends its watches instead.
+      // With this header a member that is cut off from the others ends its watches instead of being silent.
       request.setHeader("Grpc-Metadata-hasleader", "true");
       this.#streams.add(request);
       request.on("socket", (socket: Socket) => socket.unref());
       request.on("error", end).on("close", end);
-      // One that hangs takes the connection all the same.
+      // A member that hangs still accepts connections.
       const timer = systemClock.timer(STREAM_MS, () => request?.destroy(), false);
       request.on("close", () => timer.cancel());
       request.on("response", (response) => {
         timer.cancel();
-        // A stale token is one reason; the next call finds out.
+        // One reason is a stale token, which the next call notices.
         if (response.statusCode !== 200) request?.destroy();
         else lines(response, (line) => open && hear(line));
       });
       request.end(body);
     };
-    // Without a token the watch fails later, by itself.
-    this.#tokens.get(systemClock.now() + STREAM_MS).then(start, end);
+    // Without a token there is no watch; the stream ends and is opened again later.
+    this.#authToken.get(systemClock.now() + STREAM_MS).then(start, end);
     return {
       close: () => {
         open = false;
@@ -127,7 +127,7 @@ export class EtcdClient {
     };
   }
 
-  /** Whatever is under way fails at once, and is not tried again. */
+  /** Calls under way fail at once and are not repeated. */
   close(): void {
     this.#closed = true;
     for (const stream of this.#streams) stream.destroy();
@@ -139,8 +139,8 @@ export class EtcdClient {
   }
 
   /**
-   * Goes from member to member until one answers or the time is over. What may have been done already
-   * is asked again only where that does no harm; and if that fails too, the effect stays unknown.
+   * Asks member after member until one answers or the time is over. A request that may have taken effect
+   * is repeated only if that is harmless; if the repeat fails too, the effect stays unknown.
    */
   async #call<T>(
     path: string,
@@ -159,7 +159,7 @@ export class EtcdClient {
       let token: string | null = null;
       let isStale = false;
       try {
-        if (usesToken) token = await this.#tokens.get(options.deadline);
+        if (usesToken) token = await this.#authToken.get(options.deadline);
         const askedAt = systemClock.now();
         const leftMs = options.deadline - askedAt;
         const value = await this.#once(path, text, token, endpoint, leftMs, options, tryMs);
@@ -169,20 +169,20 @@ export class EtcdClient {
         doubtful ||= error.effect === "unknown";
         if (tryMs !== undefined && isLate(error)) tryMs *= 2;
         isStale = isStaleToken(error);
-        // That the time ran out says less than what went wrong before, unless that was put right.
+        // An earlier failure says more than a timeout, unless it was a stale token, which was replaced.
         const before: EngineError | null = isStaleToken(failure) ? null : failure;
         failure = isLate(error) ? (before ?? error) : error;
-        if (!usesToken) this.#tokens.failure = error;
+        if (!usesToken) this.#authToken.failure = error;
       }
       if (isStale) {
-        this.#tokens.refused(token);
+        this.#authToken.refused(token);
         continue;
       }
       if (!failure.retryable || this.#closed) break;
       this.#leave(endpoint);
-      // Whoever speaks nonsense once is not asked again and again for it.
+      // A malformed answer would come again, so it is not asked for again.
       if ((doubtful && !options.repeatable) || isMalformed(failure)) break;
-      // The quota is the cluster's: who has asked each member once need not ask again.
+      // The quota belongs to the whole cluster, so asking each member once is enough.
       if (isOutOfSpace(failure) && tried + 1 >= this.#terms.endpoints.length) break;
       await this.#pause(tried, options.deadline);
     }
@@ -228,14 +228,14 @@ export class EtcdClient {
     return httpsRequest({ ...options, ...this.#terms.tls });
   }
 
-  /** Whoever found a member silent or without a leader sends everybody to the next one. */
+  /** One call that finds a member silent or without a leader moves all calls to the next member. */
   #leave(endpoint: Endpoint): void {
     if (this.#terms.endpoints.length === 1 || this.#endpoint !== endpoint) return;
     this.#at = (this.#at + 1) % this.#terms.endpoints.length;
     this.onMove();
   }
 
-  /** Only after every member was asked: the next one may answer at once. */
+  /** Pauses only after every member was asked: the next member may answer at once. */
   async #pause(tried: number, deadline: number): Promise<void> {
     const rounds = Math.floor((tried + 1) / this.#terms.endpoints.length);
     if (rounds === 0) return;
@@ -249,7 +249,7 @@ export class EtcdClient {
   }
 }
 
-/** Null for what is no message of a watch, and for the one by which it fails. */
+/** Null for a line that is not a watch message, and for the message of a failing watch. */
 function readable(line: string): WatchMessage | null {
   try {
     return watchMessage(parsed(line));

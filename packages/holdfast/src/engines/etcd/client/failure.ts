@@ -6,7 +6,7 @@ const NO_SPACE = /space exceeded/;
 
 type Refusal = readonly [pattern: RegExp, says: string, retryable: boolean, reason?: FailureReason];
 
-/** What etcd says when it has not done what it was asked, and why. */
+/** The messages with which etcd refuses a request, and what they mean. */
 const REFUSALS: readonly Refusal[] = [
   [/no leader/, "etcd has no leader", true],
   [/too many requests/, "etcd has too many requests to do", true],
@@ -35,7 +35,7 @@ const MALFORMED = "malformed";
 const NO_LEASE = /requested lease not found/;
 const STALE_TOKEN = /invalid auth token|revision of auth store is old|token.*expired/;
 
-/** Answers by which etcd refuses have no effect; a request that timed out inside etcd may have one. */
+/** A request that etcd refuses has no effect. One that timed out inside etcd may have an effect. */
 export function refusal(message: string): EngineError {
   const known = REFUSALS.find(([pattern]) => pattern.test(message));
   if (known !== undefined) return engineError(known[1], "none", known[2], message, known[3]);
@@ -43,18 +43,18 @@ export function refusal(message: string): EngineError {
   return engineError(`etcd answered: ${message}`, none ? "none" : "unknown", true, message);
 }
 
-/** Something answered that is no gateway of etcd. */
+/** The server that answered is not a gateway of etcd. */
 export function noGateway(): EngineError {
   const says = "this server has no JSON gateway (/v3); is it an etcd of 3.4 or later?";
   return engineError(says, "none", false, "not found");
 }
 
-/** What came is not shaped like an answer to what was asked. Whether that was done, nobody knows. */
+/** The answer does not fit the request, so the effect is unknown. */
 export function malformed(what: string): EngineError {
   return engineError(`etcd's answer cannot be read: ${what}`, "unknown", true, MALFORMED);
 }
 
-/** Nobody answered. What was never sent has no effect. */
+/** No answer came. A request that was never sent has no effect. */
 export function silence(where: string, cause: Error, sent: boolean): EngineError {
   const effect = sent ? "unknown" : "none";
   const message = `no answer from etcd at ${where}: ${cause.message}`;
@@ -78,8 +78,8 @@ export function isMalformed(error: unknown): boolean {
 }
 
 /**
- * The same failure of a request that came before the one that counts. Of an answer that cannot be read
- * nothing is concluded, not even that.
+ * The same failure with effect "none", for a request before the one that counts. A malformed answer
+ * proves nothing, so its effect stays unknown.
  */
 export function withoutEffect(error: unknown): unknown {
   if (!(error instanceof EngineError) || error.effect === "none" || isMalformed(error))
@@ -106,7 +106,7 @@ function says(error: unknown, pattern: RegExp): boolean {
   );
 }
 
-/** For one of a batch. What is no failure of etcd's is a defect, and not hidden in an answer. */
+/** The answer for one of a batch. An error that is not a failure of etcd is a defect, and is thrown. */
 export function failedRequest(error: unknown): Failed {
   if (!(error instanceof EngineError)) throw error;
   return failed(error);

@@ -5,12 +5,12 @@ import type { EngineError } from "../../../errors.js";
 import { malformed, noGateway, refusal, silence } from "./failure.js";
 
 /**
- * What the gateway answered: a value, or one of a stream's values. Errors of an answer and of a stream
- * look different, and different again from version to version.
+ * The value of an answer, or one value of a stream. Errors in answers and in streams have different
+ * shapes, which also differ between versions.
  */
 export function valueIn(status: number, body: string): unknown {
   const reply = parsed(body);
-  // A page of another server, or of a proxy that does not know it.
+  // The page of another server, or of a proxy that does not know the gateway.
   if (reply === null && status === 404) throw noGateway();
   if (reply === null) throw malformed(`status ${status}, and no JSON object`);
   const { error, message, result } = reply as Readonly<Record<string, unknown>>;
@@ -25,7 +25,7 @@ interface Said {
   readonly message?: unknown;
 }
 
-/** Null for what is no object: a proxy's page, or an answer cut short. */
+/** Null for a body that is not an object: a proxy's page, or an answer that was cut off. */
 export function parsed(body: string): object | null {
   try {
     const value: unknown = JSON.parse(body);
@@ -52,7 +52,7 @@ export function answerTo(
   where: string,
 ): Promise<{ readonly status: number; readonly body: string }> {
   return new Promise((resolve, reject) => {
-    // A connection that is still being made has carried nothing.
+    // Nothing is sent before the connection is open.
     let sent = false;
     request.on("socket", (socket: Socket & { readonly encrypted?: boolean }) => {
       if (!socket.connecting) sent = true;

@@ -4,8 +4,8 @@ const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
 
 /**
- * When streams that ended are opened again: soon, and ever later while none of them stands. All that
- * ended together wait together, so that many lost streams are one failure.
+ * Decides when streams that ended are opened again: soon at first, and later each time while none of
+ * them opens. Streams that end together wait together, so that many lost streams count as one failure.
  */
 export class Reopening {
   readonly #acts = new Set<() => void>();
@@ -13,12 +13,12 @@ export class Reopening {
   #failures = 0;
   #closed = false;
 
-  /** A stream stands, so the next one that ends is opened again soon. */
+  /** A stream is open, so the next one that ends is opened again soon. */
   stands(): void {
     this.#failures = 0;
   }
 
-  /** The same act that is asked for twice is done once. */
+  /** An act that is passed twice runs once. */
   later(act: () => void): void {
     if (this.#closed) return;
     this.#acts.add(act);

@@ -1,6 +1,6 @@
-import type { Room } from "../queue/keys.js";
+import type { KeyRange } from "../queue/keys.js";
 
-/** What the JSON gateway takes and gives, as far as it is used here: numbers are decimal strings. */
+/** The parts of the JSON gateway that are used here. Numbers are decimal strings. */
 export interface Compare {
   readonly key: string;
   readonly range_end?: string;
@@ -65,8 +65,8 @@ export interface RangeOptions {
   readonly createdBefore?: bigint;
 }
 
-/** How many keys are in a room, and none of them: etcd reads no value for that. */
-export function count({ start, end }: Room): Op {
+/** Counts the keys of a range without reading them: etcd reads no value for that. */
+export function count({ start, end }: KeyRange): Op {
   return { request_range: { key: base64(start), range_end: base64(end), count_only: true } };
 }
 
@@ -83,8 +83,8 @@ export function get(key: string): Op {
   return { request_range: { key: base64(key) } };
 }
 
-export function range(room: Room, options: RangeOptions = {}): Op {
-  const { start, end } = room;
+export function range(keyRange: KeyRange, options: RangeOptions = {}): Op {
+  const { start, end } = keyRange;
   const { limit, order, createdBefore } = options;
   const request = {
     key: base64(start),
@@ -121,18 +121,18 @@ export function unchanged({ key, modified }: Pick<KeyValue, "key" | "modified">)
   return { key: base64(key), target: "MOD", result: "EQUAL", mod_revision: modified };
 }
 
-/** It is there, and its value comes after this text by the order of bytes. */
+/** The key exists, and its value sorts after this text in byte order. */
 export function valueAfter(key: string, start: string): Compare {
   return { key: base64(key), target: "VALUE", result: "GREATER", value: base64(start) };
 }
 
-/** A comparison with a range asks for every key in it; without keys, what is missing counts as 0. */
-export function empty({ start, end }: Room): Compare {
+/** Compares every key of a range. In an empty range the missing key counts as created at 0. */
+export function empty({ start, end }: KeyRange): Compare {
   return { ...created(start, 0n), range_end: base64(end) };
 }
 
-/** No key in the room is older than this. */
-export function oldestIs({ start, end }: Room, revision: bigint): Compare {
+/** No key in the range is older than this revision. */
+export function oldestIs({ start, end }: KeyRange, revision: bigint): Compare {
   return {
     ...present(start),
     range_end: base64(end),

@@ -4,13 +4,13 @@ import { parsed } from "./gateway-protocol.js";
 import type { Op, RawTxn, Txn } from "./requests.js";
 
 /**
- * The exact shapes of etcd's answers. The gateway leaves out what is zero, false or empty, so what is
- * not there must be readable from what was asked: a transaction has as many answers as the branch
- * that was taken has operations, each of its operation's kind. Whatever is otherwise is no answer.
+ * The exact shapes of etcd's answers. The gateway omits fields that are zero, false or empty, so missing
+ * fields are derived from the request: a transaction has one answer for each operation of the branch
+ * that was taken, of that operation's kind. Any other shape is malformed.
  */
 export type Check<T> = (answer: unknown) => T;
 
-/** An answer about one lease. What is left out is 0. */
+/** An answer about one lease. Omitted fields are 0. */
 export interface LeaseAnswer {
   readonly header: { readonly raft_term: string };
   readonly ID: string;
@@ -21,10 +21,10 @@ export interface LeaseAnswer {
 export interface WatchMessage {
   readonly created?: boolean;
   readonly canceled?: boolean;
-  /** Where the watch was canceled because what it asked for was compacted away. */
+  /** Set if the watch was canceled because its start revision was compacted. */
   readonly compact_revision?: string;
   readonly events?: readonly {
-    /** Left out for a put. */
+    /** Omitted for a put. */
     readonly type?: "PUT" | "DELETE";
     readonly kv: { readonly key: string; readonly value?: string; readonly mod_revision: string };
   }[];
@@ -41,7 +41,7 @@ export function txnAnswer(txn: Txn): Check<RawTxn> {
   };
 }
 
-/** Of a new lease when no id is given, which has a life; of the one with this id otherwise. */
+/** Checks the answer about a new lease (id null), which has a ttl, or about the lease with this id. */
 export function leaseAnswer(id: string | null): Check<LeaseAnswer> {
   return (answer) => {
     const fields = object(answer, "an answer");
@@ -58,7 +58,7 @@ export function tokenAnswer(answer: unknown): string {
   return string(object(answer, "an answer").token, "token");
 }
 
-/** Null for the message by which a stream says that it fails. */
+/** Null for the message with which a stream reports its failure. */
 export function watchMessage(message: unknown): WatchMessage | null {
   const { result, error } = object(message, "a message");
   if (error !== undefined) return null;
@@ -92,7 +92,7 @@ const ENTRY: Record<keyof Entry, readonly string[]> = {
   left: ["boolean"],
 };
 
-/** What a key of ours says. Somebody else may have written it. */
+/** The entry in one of our keys. Another program may have written it. */
 export function entryIn(value: string): Entry {
   const fields = object(parsed(value), "the value of a key");
   for (const [name, types] of Object.entries(ENTRY)) {
@@ -127,7 +127,7 @@ function operation(answer: Fields, op: Op): void {
   if (kind === "request_txn") branch(fields, request as Txn);
 }
 
-/** Those that were filtered out are counted all the same. */
+/** Keys that were filtered out are still counted. */
 function keysIn(fields: Fields, isFiltered = false): void {
   const kvs = list(fields.kvs);
   for (const kv of kvs) {
@@ -141,7 +141,7 @@ function keysIn(fields: Fields, isFiltered = false): void {
   optional(fields, ["count"], number);
   optional(fields, ["more"], boolean);
   const missing = Number(fields.count ?? 0) - kvs.length;
-  // Only a limit leaves keys out, and then the answer says that there are more.
+  // Only a limit omits keys, and then the answer says that there are more.
   if (missing < 0 || (missing > 0 && fields.more !== true && !isFiltered)) {
     throw malformed(`${kvs.length} keys, and not as many as it says`);
   }

@@ -2,11 +2,11 @@ import { sleep, systemClock } from "../../../core/runtime/clock.js";
 import type { Claim, Gone, Granted, GrantRef, Queued, ReleaseRef } from "../../../engine.js";
 import { emit } from "../../../events.js";
 import type { EtcdClient } from "../client/client.js";
-import { type Entered, inCore } from "../client/deadlines.js";
+import { type CallTimes, onCoreClock } from "../client/deadlines.js";
 import { created, del, found, get, type KeyValue, put, unchanged } from "../client/requests.js";
-import type { Lives } from "../leases/lease-pool.js";
+import type { LeasePool } from "../leases/lease-pool.js";
 import type { Leases } from "../leases/leases.js";
-import { Notices } from "../notifications/notifications.js";
+import { Notifications } from "../notifications/notifications.js";
 import { Watches } from "../notifications/watches.js";
 import {
   type Claims,
@@ -19,25 +19,25 @@ import {
 import { type Keys, markerOf } from "../queue/keys.js";
 import { type Ahead, isSame, readEntry, tokenOf, viewsOf } from "../queue/queue.js";
 import { FIRST, READ_WITHIN_MS } from "../queue/queue-reader.js";
-import { Holdings, type Kept, type Waiting } from "./holdings.js";
+import { Holdings, type TrackedClaim, type WaitingClaim } from "./holdings.js";
 import type { Releases } from "./releases.js";
 
 const LEAVING_MS = 500;
 const LOOK_MS = 5_000;
 const EXPIRE_MS = 1_000;
 const MOST_CHANGES = 3;
-/** Core repeats a release at once, and once more; only then is it left to us. */
+/** Core repeats a release twice at once. Only after that do we release the leftover. */
 const LEFTOVER_MS = 500;
-/** A waiter takes over on its own lease while so much of it is ahead; its renewal moves it to its own. */
+/** A waiter becomes a holder on its waiter lease until this part has passed; a renewal moves it later. */
 const FRESH = 0.4;
-/** Heartbeats in the life of a waiter's lease. */
+/** Heartbeats during the life of a waiter's lease. */
 const BEATS = 3;
 
 interface Tools {
   readonly client: EtcdClient;
   readonly keys: Keys;
   readonly leases: Leases;
-  readonly lives: Lives;
+  readonly leasePool: LeasePool;
   readonly claims: Claims;
   readonly releases: Releases;
   readonly engineId: string;
@@ -45,38 +45,38 @@ interface Tools {
 
 type GrantListener = (waiter: GrantRef, granted: Granted) => void;
 
-/** What an engine's claims have become: grants and places in line, and how it hears of them. */
-export class Places {
+/** The state of an engine's claims: grants, places in the queue, and their notifications. */
+export class ClaimStates {
   readonly holdings = new Holdings(
     (kept) => this.#expire(kept),
     (kept) => this.#leases.retire(leaseOf(kept)),
   );
-  readonly notices: Notices;
+  readonly notifications: Notifications;
   readonly #client: EtcdClient;
   readonly #keys: Keys;
   readonly #leases: Leases;
-  readonly #lives: Lives;
+  readonly #leasePool: LeasePool;
   readonly #claims: Claims;
   readonly #releases: Releases;
   readonly #watches: Watches;
   readonly #grantListeners = new Set<GrantListener>();
-  /** Our own who wait for the end of a key. */
-  readonly #behind = new Map<string, Set<Waiting>>();
+  /** By key, our waiters that wait for its end. */
+  readonly #behind = new Map<string, Set<WaitingClaim>>();
   #left = false;
 
-  constructor({ client, keys, leases, lives, claims, releases, engineId }: Tools) {
+  constructor({ client, keys, leases, leasePool, claims, releases, engineId }: Tools) {
     this.#client = client;
     this.#keys = keys;
     this.#leases = leases;
-    this.#lives = lives;
+    this.#leasePool = leasePool;
     this.#claims = claims;
     this.#releases = releases;
     this.#watches = new Watches(client);
-    this.notices = new Notices(client, keys, engineId, leases, this.holdings);
+    this.notifications = new Notifications(client, keys, engineId, leases, this.holdings);
     claims.hintFor = (claim) => this.#hintFor(claim);
     client.onMove = () => {
       this.#watches.move();
-      this.notices.move();
+      this.notifications.move();
     };
   }
 
@@ -85,23 +85,23 @@ export class Places {
     return () => this.#grantListeners.delete(listener);
   }
 
-  /** Its lease may live on for others: what could not be given back now is taken away later. */
-  leaveBehind(ref: ReleaseRef, kept: Kept | null): void {
+  /** Other claims may keep its lease alive, so a claim that could not be released now is released later. */
+  leaveBehind(ref: ReleaseRef, kept: TrackedClaim | null): void {
     if (this.#left) return;
     const until = systemClock.now() + LEFTOVER_MS;
     const lease = kept === null ? null : leaseOf(kept);
     this.holdings.keep({ kind: "leftover", ref, lease, until, tries: 0 });
   }
 
-  /** The grant counts from the last good keepalive of the lease that its key hangs on. */
-  async grant(ref: GrantRef, holds: Holds, entered: Entered): Promise<Granted | Gone> {
+  /** The grant counts from the last confirmed keepalive of the lease of its key. */
+  async grant(ref: GrantRef, holds: Holds, times: CallTimes): Promise<Granted | Gone> {
     const { self, entry, marker } = this.#latest(ref, holds);
     const { lockDelayMs, tokens } = entry;
     const lease = this.#leases.find(self.lease);
-    let [since, ttlMs] = [entered.at, entry.ttlMs];
+    let [since, ttlMs] = [times.at, entry.ttlMs];
     if (lease === null) {
-      // Another connection's lease, or one of ours from before: it may have ended by now.
-      const left = await this.#leases.leftOf(self, entered.deadline);
+      // A lease of another engine, or an old one of ours: it may have ended by now.
+      const left = await this.#leases.leftOf(self, times.deadline);
       if (left === null || left.leastMs === 0) return { kind: "gone", why: "expired" };
       ttlMs = Math.min(ttlMs, left.leastMs);
     } else {
@@ -121,31 +121,31 @@ export class Places {
       order: known?.kind === "grant" ? known.order : 0,
       doubtful: known?.kind === "grant" ? known.doubtful : new Set(),
     });
-    this.notices.listen(self.created);
+    this.notifications.listen(self.created);
     this.#wakeBehind(self);
     const isMarked = lockDelayMs === 0 || (marker !== null && this.#leases.find(marker) !== null);
-    if (lease === null || !isMarked) this.notices.tellSoon(ref.resource);
+    if (lease === null || !isMarked) this.notifications.tellSoon(ref.resource);
     const token = tokenOf(self);
-    return { kind: "granted", token, tokens, since: inCore(since, entered), ttlMs };
+    return { kind: "granted", token, tokens, since: onCoreClock(since, times), ttlMs };
   }
 
   /**
-   * A waiter's place. A push may have granted its turn after this was read: a grant is never replaced
-   * by a waiter, or our own process would take the grant's key away when nobody asks after the waiter.
-   * So nothing is awaited between the look at what is kept and the change of it.
+   * Records a waiter's place. A push may have granted the claim after the queue was read. A waiter must
+   * never replace a grant: our own process would delete the grant's key when the waiter sends no more
+   * heartbeats. So there is no await between the look at the holdings and their change.
    */
-  async queue(ref: GrantRef, waits: Waits, entered: Entered): Promise<Queued | Granted | Gone> {
+  async queue(ref: GrantRef, waits: Waits, times: CallTimes): Promise<Queued | Granted | Gone> {
     const grant = this.holdings.grant(ref);
     if (grant?.gone) return { kind: "gone", why: "expired" };
-    if (grant !== null) return this.grant(ref, holdsOf(grant), entered);
+    if (grant !== null) return this.grant(ref, holdsOf(grant), times);
     const { self, holders, before } = waits;
-    const graceMs = this.#lives.waiterMs(readEntry(self)!.ttlMs);
+    const graceMs = this.#leasePool.waiterMs(readEntry(self)!.ttlMs);
     const known = this.holdings.waiter(ref);
     const position = waits.position ?? known?.position ?? 0;
-    const offsetMs = Math.min(entered.startedAt - entered.at, known?.offsetMs ?? Infinity);
-    // From now on: core counts the time to its next heartbeat from this answer, however late it is.
+    const offsetMs = Math.min(times.startedAt - times.at, known?.offsetMs ?? Infinity);
+    // From now: core counts the time to its next heartbeat from this answer, however late it comes.
     const until = systemClock.now() + graceMs;
-    const waiting: Waiting = known ?? {
+    const waiting: WaitingClaim = known ?? {
       ...{ kind: "waiter", ref: refOf(ref), self, position, offsetMs, until, tries: 0 },
       ...{ graceMs, interests: [], lastBefore: null, givenUp: false, holders, readAt: 0 },
     };
@@ -154,29 +154,29 @@ export class Places {
     waiting.holders = holders;
     waiting.readAt = waits.readAt ?? systemClock.now();
     if (before !== null) this.#follow(waiting, before);
-    this.notices.listen(self.created);
+    this.notifications.listen(self.created);
     return {
       ...{ kind: "queued", position, nextHeartbeatMs: graceMs / BEATS },
       holders: viewsOf(holders),
     };
   }
 
-  /** An answer that comes late must not take back what a renewal has changed since. */
+  /** A late answer must not undo what a renewal has changed since. */
   #latest(ref: GrantRef, holds: Holds): Holds {
     const known = this.holdings.grant(ref);
     const isNewer = known !== null && BigInt(known.self.modified) > BigInt(holds.self.modified);
     return isNewer ? holdsOf(known) : holds;
   }
 
-  #follow(waiting: Waiting, before: readonly Ahead[]): void {
+  #follow(waiting: WaitingClaim, before: readonly Ahead[]): void {
     const same =
       before.length === waiting.interests.length &&
       waiting.interests.every((interest) => before.some((ahead) => isSame(ahead, interest)));
     if (same) return;
     this.#drop(waiting);
-    const room = this.#keys.room(waiting.ref.resource);
+    const keyRange = this.#keys.rangeOf(waiting.ref.resource);
     waiting.interests = before.map((ahead) => ({
-      ...{ room, key: ahead.key, created: ahead.created },
+      ...{ keyRange, key: ahead.key, created: ahead.created },
       onEnd: () => void this.#turn(waiting, ahead),
     }));
     for (const interest of waiting.interests) {
@@ -186,9 +186,9 @@ export class Places {
     }
   }
 
-  /** The last of our own in a line that is too long for everybody to read. */
+  /** Our last waiter in a queue that is too long for each claim to read. */
   #hintFor({ resource, mode, limit }: Claim): Hint | null {
-    let last: Waiting | null = null;
+    let last: WaitingClaim | null = null;
     const readAfter = systemClock.now() - READ_WITHIN_MS;
     for (const waiting of this.holdings.waiters) {
       const { ref, self, position, readAt, givenUp } = waiting;
@@ -200,7 +200,7 @@ export class Places {
     return last;
   }
 
-  /** One of our own was let in: who shares with it may be next, and waited for it to come so far. */
+  /** A claim of ours was let in: shared waiters far behind it, which wait for it, may be next. */
   #wakeBehind({ key }: Ahead): void {
     for (const waiting of this.#behind.get(key) ?? []) {
       const isFar = waiting.position >= FIRST && readEntry(waiting.self)?.mode === "shared";
@@ -209,23 +209,23 @@ export class Places {
   }
 
   /**
-   * Somebody before this waiter has left, or was let in where none is named. Whatever goes wrong here, its
-   * heartbeat sets right.
+   * A member before this waiter has ended, or was let in if `ended` is null. If anything fails here, the
+   * next heartbeat corrects it.
    */
-  async #turn(waiting: Waiting, ended: Ahead | null): Promise<void> {
+  async #turn(waiting: WaitingClaim, ended: Ahead | null): Promise<void> {
     const { ref, self, offsetMs, lastBefore } = waiting;
     const isStill = () => !this.#left && this.holdings.waiter(ref) === waiting;
     if (!isStill()) return;
     this.#drop(waiting);
     const at = systemClock.now();
-    const entered = { at, deadline: at + LOOK_MS, startedAt: at + offsetMs };
+    const times = { at, deadline: at + LOOK_MS, startedAt: at + offsetMs };
     try {
       const isLast = lastBefore !== null && ended !== null && isSame(lastBefore, ended);
       const isAll = isLast && !waiting.givenUp && this.#isFresh(self.lease, at);
       const entry = readEntry(self)!;
       const verdict: Verdict = isAll
         ? { kind: "holds", self, entry, marker: null }
-        : await this.#claims.look(ref.resource, self, entered.deadline);
+        : await this.#claims.look(ref.resource, self, times.deadline);
       if (!isStill()) return;
       if (verdict.kind === "waits") {
         this.#follow(waiting, verdict.before ?? []);
@@ -234,7 +234,7 @@ export class Places {
         waiting.position = verdict.position ?? waiting.position;
         waiting.lastBefore = verdict.lastBefore;
       } else if (verdict.kind === "holds") {
-        const granted = await this.grant(ref, verdict, entered);
+        const granted = await this.grant(ref, verdict, times);
         if (granted.kind !== "granted") return;
         for (const listener of this.#grantListeners) listener(ref, granted);
       }
@@ -243,14 +243,14 @@ export class Places {
     }
   }
 
-  /** Whether a grant on this lease would be good for long enough to be renewed. */
+  /** Whether a grant on this lease would last long enough to be renewed. */
   #isFresh(id: string, at: number): boolean {
     const lease = this.#leases.find(id);
     return lease !== null && at - lease.since <= lease.ttlMs * FRESH;
   }
 
-  /** Nobody renewed it or asked after it any more, while its lease lives on for others. */
-  async #expire(kept: Kept): Promise<void> {
+  /** Ends a claim that was not renewed or sent no heartbeat, although other claims keep its lease alive. */
+  async #expire(kept: TrackedClaim): Promise<void> {
     const deadline = systemClock.now() + EXPIRE_MS;
     if (kept.kind === "leftover") {
       await this.#releases.release(kept.ref, deadline);
@@ -274,10 +274,11 @@ export class Places {
   }
 
   /**
-   * Its key is taken away as it is now: that may arrive late, when the waiter holds and was told so. One
-   * that was made a holder without our knowledge ends as a grant does that nobody renews.
+   * Deletes a waiter's key only in its current revision: the deletion may arrive late, after the waiter
+   * became a holder and was told so. A waiter that became a holder without our knowledge is tracked as a
+   * grant, and ends like a grant that nobody renews.
    */
-  async #giveUp(waiting: Waiting, deadline: number): Promise<void> {
+  async #giveUp(waiting: WaitingClaim, deadline: number): Promise<void> {
     this.#drop(waiting);
     waiting.givenUp = true;
     const { key } = waiting.self;
@@ -289,10 +290,10 @@ export class Places {
       if (answer.succeeded || self === undefined) return;
       const entry = readEntry(self)!;
       const at = systemClock.now();
-      const entered = { at, deadline, startedAt: at + waiting.offsetMs };
+      const times = { at, deadline, startedAt: at + waiting.offsetMs };
       if (this.holdings.waiter(waiting.ref) !== waiting) return;
       if (entry.claimed) {
-        await this.grant(waiting.ref, { kind: "holds", self, entry, marker: null }, entered);
+        await this.grant(waiting.ref, { kind: "holds", self, entry, marker: null }, times);
         return;
       }
       waiting.self = self;
@@ -304,13 +305,13 @@ export class Places {
     return found(await this.#client.txn(txn, { deadline, repeatable: true }), 0)[0];
   }
 
-  forget(ref: GrantRef): Kept | null {
+  forget(ref: GrantRef): TrackedClaim | null {
     const kept = this.holdings.forget(ref);
     if (kept?.kind === "waiter") this.#drop(kept);
     return kept;
   }
 
-  #drop(waiting: Waiting): void {
+  #drop(waiting: WaitingClaim): void {
     for (const interest of waiting.interests) {
       this.#watches.drop(interest);
       const behind = this.#behind.get(interest.key);
@@ -320,11 +321,11 @@ export class Places {
     waiting.interests = [];
   }
 
-  /** Whoever comes after our waiters should not have to find out that nobody is there. */
+  /** Removes our waiters, so that those behind them need not wait for their leases to expire. */
   async leave(): Promise<void> {
     this.#left = true;
     this.#grantListeners.clear();
-    this.notices.close();
+    this.notifications.close();
     this.#watches.close();
     const deadline = systemClock.now() + LEAVING_MS;
     const left = Promise.all(
@@ -339,7 +340,7 @@ export class Places {
   }
 }
 
-function leaseOf(kept: Kept): string | null {
+function leaseOf(kept: TrackedClaim): string | null {
   return kept.kind === "leftover" ? kept.lease : kept.self.lease;
 }
 

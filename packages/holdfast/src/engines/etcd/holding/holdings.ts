@@ -8,86 +8,87 @@ import type { Ahead, Member } from "../queue/queue.js";
 const AGAIN_MS = 500;
 const MOST_TRIES = 5;
 
-/** Something of ours in etcd that ends unless somebody goes on asking for it. */
-interface Thing {
+/** A claim of ours in etcd that is ended unless it is renewed or sends heartbeats. */
+interface Tracked {
   readonly ref: GrantRef;
   /** On the engine's clock. */
   until: number;
   tries: number;
 }
 
-export interface Holding extends Thing {
+export interface Holding extends Tracked {
   readonly kind: "grant";
   self: KeyValue;
-  /** Whether its key says that it holds; until then it is one that waited, and has nobody before it. */
+  /** Whether its key says that it holds. Until then its key is that of a waiter with nobody before it. */
   told: boolean;
   readonly lockDelayMs: number;
-  /** The lease of its mark, where it has one. */
+  /** The lease of its mark, if it has one. */
   marker: string | null;
-  /** Whether its key was seen to be no more. */
+  /** Whether its key is known to be deleted. */
   gone: boolean;
-  /** Whether it was asked to be left: it may have been, and is then not ours to end. */
+  /** Whether a renewal asked to leave it behind. If that succeeded, this process must not end it. */
   leaving: boolean;
-  /** Of the latest renewal asked for: what was asked before it comes too late. */
+  /** The order of the latest renewal: an earlier renewal comes too late. */
   order: number;
-  /** Revisions of its key on which a change was built that may still come. */
+  /** Revisions of its key on which a change is based that may still arrive. */
   readonly doubtful: Set<string>;
 }
 
-export interface Waiting extends Thing {
+export interface WaitingClaim extends Tracked {
   readonly kind: "waiter";
   self: KeyValue;
-  /** How long it is kept without being asked after. */
+  /** How long it is kept without a heartbeat. */
   readonly graceMs: number;
   position: number;
-  /** From the engine's clock to core's. */
+  /** Core's clock minus the engine's clock. */
   offsetMs: number;
   interests: readonly EndOfKey[];
-  /** Who held when its place was last read, and when that was. */
+  /** The holders when the queue was last read for it, and when that was. */
   holders: readonly Member[];
   readAt: number;
-  /** The key whose end is its turn, and nothing has to be asked. */
+  /** The key whose end is its turn, without asking the server. */
   lastBefore: Ahead | null;
-  /** Whether it was to be taken away once: that may still arrive, unless its key has changed by then. */
+  /** Whether a deletion of its key was sent: it may still arrive, unless the key changes before. */
   givenUp: boolean;
 }
 
-/** What was released without an answer: it may be there still. */
-export interface Leftover extends Thing {
+/** A claim whose release was not answered, so its key may still exist. */
+export interface Leftover extends Tracked {
   readonly kind: "leftover";
   readonly ref: ReleaseRef;
-  /** The lease that it hangs on, where that is known. */
+  /** The lease of its key, if it is known. */
   readonly lease: string | null;
 }
 
-export type Kept = Holding | Waiting | Leftover;
+export type TrackedClaim = Holding | WaitingClaim | Leftover;
 
 /**
- * What this process holds and waits for. Grants of one life share a lease, which the others keep alive;
- * so what nobody renews any more, or asks after any more, has to be taken away when its own time is over.
+ * What this process holds and waits for. Grants with the same ttl share a lease, and the other grants
+ * keep it alive. So a claim that is no longer renewed, or sends no heartbeats, must be deleted when its
+ * own time is over.
  */
 export class Holdings {
-  readonly #kept = new Map<string, Kept>();
-  readonly #end: (kept: Kept) => Promise<void>;
-  readonly #giveUp: (kept: Kept) => void;
+  readonly #kept = new Map<string, TrackedClaim>();
+  readonly #end: (kept: TrackedClaim) => Promise<void>;
+  readonly #giveUp: (kept: TrackedClaim) => void;
   #timer: Timer | null = null;
   #wakeAt = Infinity;
 
-  constructor(end: (kept: Kept) => Promise<void>, giveUp: (kept: Kept) => void) {
+  constructor(end: (kept: TrackedClaim) => Promise<void>, giveUp: (kept: TrackedClaim) => void) {
     this.#end = end;
     this.#giveUp = giveUp;
   }
 
-  get waiters(): Waiting[] {
+  get waiters(): WaitingClaim[] {
     return [...this.#kept.values()].filter((kept) => kept.kind === "waiter");
   }
 
-  keep(kept: Kept): void {
+  keep(kept: TrackedClaim): void {
     this.#kept.set(kept.ref.grantId, kept);
     this.#wake(kept.until);
   }
 
-  /** Neither held nor waited for any more. */
+  /** True if this process neither holds it nor waits for it. */
   isOver({ grantId }: GrantRef): boolean {
     const kept = this.#kept.get(grantId);
     return kept === undefined || kept.kind === "leftover";
@@ -98,19 +99,19 @@ export class Holdings {
     return kept?.kind === "grant" ? kept : null;
   }
 
-  waiter({ grantId }: GrantRef): Waiting | null {
+  waiter({ grantId }: GrantRef): WaitingClaim | null {
     const kept = this.#kept.get(grantId);
     return kept?.kind === "waiter" ? kept : null;
   }
 
-  /** The grants that end, or whose mark ends, with this lease. */
+  /** The grants whose key or mark is on this lease. */
   on(lease: string): Holding[] {
     return [...this.#kept.values()].filter(
       (kept) => kept.kind === "grant" && (kept.self.lease === lease || kept.marker === lease),
     ) as Holding[];
   }
 
-  /** Everything that something of ours hangs on. */
+  /** All leases that our claims use. */
   leases(): Set<string> {
     const all = new Set<string>();
     for (const kept of this.#kept.values()) {
@@ -128,14 +129,14 @@ export class Holdings {
     return null;
   }
 
-  /** A waiter that was asked after at this instant. */
-  extend(waiting: Waiting, at: number): void {
+  /** Records a heartbeat of a waiter at this instant. */
+  extend(waiting: WaitingClaim, at: number): void {
     waiting.until = Math.max(waiting.until, at + waiting.graceMs);
     waiting.tries = 0;
   }
 
-  /** Gives what was forgotten. */
-  forget({ grantId }: GrantRef): Kept | null {
+  /** Removes and returns the claim. */
+  forget({ grantId }: GrantRef): TrackedClaim | null {
     const kept = this.#kept.get(grantId) ?? null;
     this.#kept.delete(grantId);
     if (this.#kept.size === 0) this.close();
@@ -166,8 +167,8 @@ export class Holdings {
     if (next < Infinity) this.#wake(next);
   }
 
-  /** Out of reach, it is tried again a few times, and then left to end with its lease. */
-  #over(kept: Kept, now: number): void {
+  /** Ends a claim. If etcd is unreachable it tries again a few times, then leaves it to its lease. */
+  #over(kept: TrackedClaim, now: number): void {
     if (kept.tries++ >= MOST_TRIES) {
       this.forget(kept.ref);
       this.#giveUp(kept);

@@ -29,8 +29,8 @@ interface Asked {
 }
 
 /**
- * Ends grants and waiters, all that are asked for in one turn of the event loop in one transaction. Each
- * is decided by itself: a key that is gone leaves its mark alone, for then the grant was lost.
+ * Ends grants and waiters. All releases of one turn of the event loop share one transaction. Each is
+ * decided on its own: if the key is gone, the grant was lost, and so its mark stays.
  */
 export class Releases {
   readonly #client: EtcdClient;
@@ -99,17 +99,17 @@ export class Releases {
       tombstone.push(put(this.#keys.tombstone(grantId), "", id));
     }
     return nested({
-      // What was left is not its former holder's to end.
+      // The former holder of a grant that was left behind must not end it.
       compare: [valueAfter(key, IN_USE)],
       success: [del(key), del(markerOf(key)), ...tombstone],
-      failure: [range(this.#keys.room(resource), { limit: 1 }), ...tombstone],
+      failure: [range(this.#keys.rangeOf(resource), { limit: 1 }), ...tombstone],
     });
   }
 }
 
 /**
- * What is asked for twice comes in the next wave: etcd refuses a transaction that writes one key twice,
- * and the first one asked is the one that finds something to release.
+ * A second release of the same claim goes into the next transaction: etcd refuses a transaction that
+ * writes one key twice, and the first release is the one that finds something to release.
  */
 function waves(asked: readonly Asked[]): Asked[][][] {
   const all: Asked[][] = [];

@@ -14,29 +14,29 @@ import {
 import type { Leases } from "../leases/leases.js";
 import { hashOf, type Keys, markerOf } from "../queue/keys.js";
 import { type Entry, type Member, tokenInUse, writeEntry } from "../queue/queue.js";
-import type { Readings } from "../queue/queue-reader.js";
+import type { QueueReader } from "../queue/queue-reader.js";
 
 const MOST_CHANGES = 5;
 const NOTE_MS = 10_000;
 
-/** Forbids the renewal of one grant, or ends it, and leaves word for its holder. */
+/** Forbids the renewal of one grant, or ends it, and notifies its holder. */
 export class Revocations {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
-  readonly #readings: Readings;
+  readonly #queueReader: QueueReader;
   readonly #leases: Leases;
 
-  constructor(client: EtcdClient, keys: Keys, readings: Readings, leases: Leases) {
+  constructor(client: EtcdClient, keys: Keys, queueReader: QueueReader, leases: Leases) {
     this.#client = client;
     this.#keys = keys;
-    this.#readings = readings;
+    this.#queueReader = queueReader;
     this.#leases = leases;
   }
 
   async revoke(ref: RevokeRef, deadline: number): Promise<"revoked" | "gone"> {
     for (let changes = 0; changes < MOST_CHANGES; changes++) {
-      const line = await this.#readings.line(ref.resource, deadline);
-      const holder = line.holders.find((member) => tokenInUse(member) === ref.token);
+      const queue = await this.#queueReader.queue(ref.resource, deadline);
+      const holder = queue.holders.find((member) => tokenInUse(member) === ref.token);
       if (holder === undefined) return "gone";
       if (holder.entry?.revoked && !ref.force) return "revoked";
       if (await this.#end(ref, holder, deadline)) return "revoked";
@@ -47,13 +47,13 @@ export class Revocations {
     });
   }
 
-  /** False when the grant has changed meanwhile. */
+  /** False if the grant has changed since it was read. */
   async #end({ resource, force }: RevokeRef, holder: Member, deadline: number): Promise<boolean> {
     const { entry, key } = holder;
     if (force) {
       const note = await this.#note(resource, holder, deadline);
       const success = [del(key), del(markerOf(key)), ...note];
-      // Unchanged, as it may have been passed on meanwhile, and then another one is at work.
+      // Only if unchanged: the lease may have been passed on, and then another holder uses it.
       const answer = await this.#send({ compare: [unchanged(holder)], success }, deadline);
       return answer.succeeded === true;
     }
@@ -69,9 +69,9 @@ export class Revocations {
   }
 
   /**
-   * The grant is revoked on the lease that it has: no renewal counts from this moment on. What is left is
-   * measured only then, because a renewal in between would make its holder believe in more. Null when the
-   * grant has changed meanwhile.
+   * Revokes the grant on its current lease: from this moment no renewal counts. The remaining time is
+   * measured after that, because a renewal in between would let the holder count on more. Null if the
+   * grant has changed since it was read.
    */
   async #forbid(
     resource: string,
@@ -94,9 +94,9 @@ export class Revocations {
   }
 
   /**
-   * Its lease lives on as long as others on it are renewed; so the grant goes to a lease of its own, for
-   * what the old one has left and no less: its holder may not have heard yet. Its mark follows, to end a
-   * lock-delay later. One that was released or passed on meanwhile is left alone.
+   * Other grants keep the lease alive, so the revoked grant moves to a lease of its own. That lease lasts
+   * no less than what the old one has left: the holder may not know yet. The mark moves too, and ends a
+   * lock-delay later. A grant that was released or passed on since is left alone.
    */
   async #let(revoked: KeyValue, entry: Entry, deadline: number): Promise<void> {
     const { key, value } = revoked;
@@ -122,14 +122,14 @@ export class Revocations {
   }
 }
 
-/** The grant is revoked by then, whatever kept the rest from being done. */
+/** The grant is already revoked when a later step fails, so the effect is not "none". */
 function afterTheFact(error: unknown): never {
   if (!(error instanceof EngineError)) throw error;
   const { message, retryable, reason } = error;
   throw new EngineError(message, { effect: "unknown", retryable, reason, cause: error });
 }
 
-/** Whether a token is of this member's range. */
+/** Whether a token is in this member's range. */
 export function owns({ created: revision, entry }: Member, token: bigint): boolean {
   return token >> 10n === revision && Number(token & 1023n) < (entry?.tokens ?? 1);
 }

@@ -3,14 +3,14 @@ import type { ListFilter, ListPage, ResourceView } from "../../../engine.js";
 import type { EtcdClient } from "../client/client.js";
 import { countOf, found, type KeyValue, range } from "../client/requests.js";
 import { isOurs, type Keys, markedBy } from "../queue/keys.js";
-import { Line } from "../queue/queue.js";
+import { Queue } from "../queue/queue.js";
 import { narrowed, type Stretch, widened } from "./stretch.js";
 
 const MOST_KEYS = 2_000;
 const MOST_TRIES = 8;
 
-/** What is to be shown of a resource; without a line, all of it is to be read. */
-type View = (resource: string, line: Line | null) => Promise<ResourceView>;
+/** What is to be shown of a resource; without a queue, all of it is to be read. */
+type View = (resource: string, queue: Queue | null) => Promise<ResourceView>;
 
 interface Page extends Stretch {
   readonly told: readonly KeyValue[];
@@ -38,8 +38,8 @@ export async function listPage(
   const glob = compileGlob(match);
   const views = [...groups]
     .filter(([resource]) => glob.test(resource))
-    .map(([resource, kvs]) => view(resource, resource === cut ? null : new Line(kvs)));
-  const rest = cut === null ? `${last}\0` : keys.room(cut).end;
+    .map(([resource, kvs]) => view(resource, resource === cut ? null : new Queue(kvs)));
+  const rest = cut === null ? `${last}\0` : keys.rangeOf(cut).end;
   const isThrough = beyond === null && !isMore;
   const next = isThrough ? afterAll(page, keys) : afterSome(page, beyond ?? rest, keys);
   return {

@@ -2,8 +2,8 @@ import type { ListFilter, ListPage, ResourceView } from "../../../engine.js";
 import type { EtcdClient } from "../client/client.js";
 import type { Leases } from "../leases/leases.js";
 import type { Keys } from "../queue/keys.js";
-import { holderView, type Line, type Member } from "../queue/queue.js";
-import type { Readings } from "../queue/queue-reader.js";
+import { holderView, type Member, type Queue } from "../queue/queue.js";
+import type { QueueReader } from "../queue/queue-reader.js";
 import { listPage } from "./listing.js";
 
 type LeftOf = (lease: string) => Promise<number>;
@@ -12,25 +12,25 @@ type LeftOf = (lease: string) => Promise<number>;
 export class Views {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
-  readonly #readings: Readings;
+  readonly #queueReader: QueueReader;
   readonly #leases: Leases;
 
-  constructor(client: EtcdClient, keys: Keys, readings: Readings, leases: Leases) {
+  constructor(client: EtcdClient, keys: Keys, queueReader: QueueReader, leases: Leases) {
     this.#client = client;
     this.#keys = keys;
-    this.#readings = readings;
+    this.#queueReader = queueReader;
     this.#leases = leases;
   }
 
   async inspect(resource: string, deadline: number): Promise<ResourceView> {
-    const line = await this.#readings.line(resource, deadline);
-    return view(resource, line, this.#leftOf(deadline));
+    const queue = await this.#queueReader.queue(resource, deadline);
+    return view(resource, queue, this.#leftOf(deadline));
   }
 
   async list(filter: ListFilter, deadline: number): Promise<ListPage> {
     const leftOf = this.#leftOf(deadline);
-    return listPage(this.#client, this.#keys, filter, deadline, async (resource, line) =>
-      view(resource, line ?? (await this.#readings.line(resource, deadline)), leftOf),
+    return listPage(this.#client, this.#keys, filter, deadline, async (resource, queue) =>
+      view(resource, queue ?? (await this.#queueReader.queue(resource, deadline)), leftOf),
     );
   }
 
@@ -47,14 +47,14 @@ export class Views {
   }
 }
 
-async function view(resource: string, line: Line, leftOf: LeftOf): Promise<ResourceView> {
-  const closed = await Promise.all(line.orphans.map(({ lease }) => leftOf(lease)));
+async function view(resource: string, queue: Queue, leftOf: LeftOf): Promise<ResourceView> {
+  const closed = await Promise.all(queue.orphans.map(({ lease }) => leftOf(lease)));
   return {
     resource,
     holders: await Promise.all(
-      line.holders.map(async (member) => holderView(member, await leftOf(member.lease))),
+      queue.holders.map(async (member) => holderView(member, await leftOf(member.lease))),
     ),
-    waiters: line.waiters.map((member, position) => waiterView(member, position)),
+    waiters: queue.waiters.map((member, position) => waiterView(member, position)),
     closedMs: Math.max(0, ...closed),
   };
 }

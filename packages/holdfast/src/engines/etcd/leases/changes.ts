@@ -5,20 +5,20 @@ import type { EtcdClient } from "../client/client.js";
 import { found, get, type KeyValue, type Op, type RawTxn, unchanged } from "../client/requests.js";
 import type { Holdings } from "../holding/holdings.js";
 import { type Entry, readEntry, writeEntry } from "../queue/queue.js";
-import { type Life, type Lives, puts } from "./lease-pool.js";
+import { type LeasePair, type LeasePool, puts } from "./lease-pool.js";
 import type { Leases } from "./leases.js";
 
 const MOST_CHANGES = 3;
 
-/** Renewed, counted on the engine's clock. */
+/** A renewal, with times on the engine's clock. */
 export interface Confirmed {
   readonly kind: "confirmed";
   readonly since: number;
   readonly ttlMs: number;
-  /** The key as it is now, if it was written. */
+  /** The key as it is now, if this renewal wrote it. */
   readonly moved: KeyValue | null;
   readonly marker: string | null;
-  /** Left to time: it is nobody's from now on. */
+  /** The grant was left behind: it has no holder from now on. */
   readonly left: boolean;
 }
 
@@ -28,25 +28,25 @@ export interface Wanted extends Required<RenewRef> {
 }
 
 /**
- * Renewals that change what a key says or what it hangs on. Each is built on the key as it was read, and
- * comes to nothing if the key has changed by then, however late it arrives.
+ * Renewals that change a key's entry or lease. Each change is based on the key as it was read, and has no
+ * effect if the key has changed before it arrives, however late that is.
  */
 export class Changes {
   readonly #client: EtcdClient;
-  readonly #lives: Lives;
+  readonly #leasePool: LeasePool;
   readonly #leases: Leases;
   readonly #holdings: Holdings;
 
-  constructor(client: EtcdClient, lives: Lives, leases: Leases, holdings: Holdings) {
+  constructor(client: EtcdClient, leasePool: LeasePool, leases: Leases, holdings: Holdings) {
     this.#client = client;
-    this.#lives = lives;
+    this.#leasePool = leasePool;
     this.#leases = leases;
     this.#holdings = holdings;
   }
 
   /**
-   * Whether an earlier change of this grant was sent and not answered, and could still be carried out.
-   * To write once more, even if nothing is to be changed, puts an end to that.
+   * Whether an earlier change of this grant was sent, not answered, and could still take effect. Writing
+   * the key again, even with the same entry, prevents that.
    */
   isInDoubt(wanted: Wanted, { modified }: KeyValue): boolean {
     const doubtful = this.#holdings.grant(wanted)?.doubtful;
@@ -57,8 +57,8 @@ export class Changes {
   }
 
   /**
-   * To the lease of another life, away from one that is ending, or with another token in use. What came
-   * after this renewal is not overwritten, nor is a revocation of the token in use.
+   * Moves a grant to the lease of another ttl or away from a lease that is ending, or records another
+   * token in use. It does not overwrite a later renewal, nor a revocation of the token in use.
    */
   async write(wanted: Wanted, kv: KeyValue, deadline: number): Promise<Confirmed | Gone> {
     let current = kv;
@@ -72,15 +72,15 @@ export class Changes {
       const index = Math.max(wanted.index, entry.index);
       const next = { ...entry, ttlMs, order, index, left, claimed: true, revoked: false };
       const value = writeEntry(next);
-      const outcome = await this.#onLife(wanted, entry, deadline, async (life) => {
-        const success = puts(now.key, value, life);
+      const outcome = await this.#onLife(wanted, entry, deadline, async (pair) => {
+        const success = puts(now.key, value, pair);
         const answer = await this.#change(wanted, now, success, deadline);
         if (!answer.succeeded) return found(answer, 0)[0] ?? null;
         const modified = answer.header.revision ?? "0";
-        const moved = { ...now, value, modified, lease: life.lease.id };
-        // Where the new lease has ended by now, nobody was told of it for this grant: it goes on to the next.
-        const isKept = left || this.#lives.isKept(life);
-        return isKept ? confirmed(life, ttlMs, moved, left) : moved;
+        const moved = { ...now, value, modified, lease: pair.lease.id };
+        // If the new lease has already ended, nobody was notified for this grant, so it moves again.
+        const isKept = left || this.#leasePool.isKept(pair);
+        return isKept ? confirmed(pair, ttlMs, moved, left) : moved;
       });
       if (outcome === null) return { kind: "gone", why: "expired" };
       if ("kind" in outcome) return outcome;
@@ -92,14 +92,14 @@ export class Changes {
     });
   }
 
-  /** What is left hangs on leases of its own, which nobody keeps alive. */
+  /** A grant that is left behind gets leases of its own, which nobody keeps alive. */
   async #onLife<T>(
     { ttlMs, leave }: Wanted,
     { lockDelayMs }: Entry,
     deadline: number,
-    act: (life: Life) => Promise<T>,
+    act: (pair: LeasePair) => Promise<T>,
   ): Promise<T> {
-    if (!leave) return this.#lives.on({ ttlMs, lockDelayMs }, deadline, act);
+    if (!leave) return this.#leasePool.on({ ttlMs, lockDelayMs }, deadline, act);
     const marked = lockDelayMs > 0 ? this.#leases.dying(ttlMs + lockDelayMs, deadline) : null;
     const [lease, marker] = await Promise.all([this.#leases.dying(ttlMs, deadline), marked]);
     return act({ lease, marker });
@@ -124,7 +124,7 @@ export class Changes {
     }
   }
 
-  /** A later renewal has been carried out already: this one is told what that has left. */
+  /** A later renewal has already taken effect: this one answers what remains of that. */
   async remaining(
     wanted: Wanted,
     kv: KeyValue,
@@ -145,14 +145,14 @@ export class Changes {
   }
 }
 
-/** A grant that was left is nobody's; a revocation is for the token that was in use. */
+/** A grant that was left behind has no holder. A revocation applies to the token in use at that time. */
 export function isOver({ left, revoked, index }: Entry, wanted: Wanted): Gone | null {
   if (left && !wanted.leave) return { kind: "gone", why: "expired" };
   return revoked && wanted.index <= index ? { kind: "gone", why: "revoked" } : null;
 }
 
 export function confirmed(
-  { lease, marker }: Life,
+  { lease, marker }: LeasePair,
   ttlMs: number,
   moved: KeyValue | null,
   left = false,

@@ -5,43 +5,43 @@ import { withoutEffect } from "../client/failure.js";
 import { found, get, type KeyValue, put } from "../client/requests.js";
 import { leaseAnswer } from "../client/shapes.js";
 
-// Near its end a lease is not worth keeping: what hangs on it is moved to a new one.
+// A lease near its end is not kept alive: its keys move to a new one.
 const LAST_PART = 0.9;
 const MOST_PROOFS = 3;
-// Of the life of a lease. Others wait for the same keepalive, and have less time than a patient claim.
+// As a part of a lease's life. Other calls wait for the same keepalive, and may have less time.
 const FIRST_TRY = 1 / 6;
 
-/** One etcd lease that all grants of one life share. */
+/** One etcd lease, shared by all grants with the same ttl. */
 export interface SharedLease {
   readonly id: string;
   readonly ttlMs: number;
-  /** On the engine's clock: the send of the grant or of the last keepalive known to be good. */
+  /** On the engine's clock: when the grant, or the last proven keepalive, was sent. */
   since: number;
 }
 
-interface Kept extends SharedLease {
-  /** A keepalive that was acknowledged, by a leader that may have been none any more. */
+interface KeptLease extends SharedLease {
+  /** An acknowledged keepalive that is not proven yet: its leader may have been deposed. */
   heard: { readonly sentAt: number; readonly ackedAt: number; readonly term: string } | null;
 }
 
 /**
- * The leases of this process, one for each length of life. They are kept alive when somebody needs
- * them, so what nobody renews ends.
+ * The leases of this process, one for each ttl. They are kept alive only when a call needs them, so
+ * claims that nobody renews end.
  *
- * A leader that was paused may acknowledge a keepalive although another one has long let the lease
- * expire. So an acknowledgement counts only once a later answer of the majority comes from the same
- * term: no other leader can have been elected in between.
+ * A leader that was paused may acknowledge a keepalive although a new leader has already let the lease
+ * expire. So an acknowledgement counts only once a later majority answer comes from the same term: then
+ * no other leader was elected in between.
  *
- * A canary sits on each lease before anything else does, so that its end is heard of (notices.ts).
+ * Each lease gets a canary key before any other key, so that we hear of its end (notifications.ts).
  */
 export class Leases {
   readonly #client: EtcdClient;
-  readonly #kept = new Map<number, Kept>();
-  readonly #underWay = new Map<number, Promise<Kept>>();
-  readonly #graves = new Map<number, Kept>();
-  readonly #digging = new Map<number, Promise<Kept>>();
+  readonly #kept = new Map<number, KeptLease>();
+  readonly #underWay = new Map<number, Promise<KeptLease>>();
+  readonly #graves = new Map<number, KeptLease>();
+  readonly #digging = new Map<number, Promise<KeptLease>>();
   readonly #canaryOf: (lease: string) => string;
-  /** Told when a keepalive finds that a lease is no more. */
+  /** Called when a keepalive finds that a lease has ended. */
   onEnd: (id: string) => void = () => {};
 
   constructor(client: EtcdClient, canaryOf: (lease: string) => string) {
@@ -50,23 +50,23 @@ export class Leases {
     client.onAnswer = (term, askedAt) => this.#prove(term, askedAt);
   }
 
-  /** A lease for at least ttlMs that was confirmed no longer ago than this part of its life. */
+  /** A lease for at least ttlMs that was confirmed within this part of its life. */
   async ready(ttlMs: number, part: number, deadline: number): Promise<SharedLease> {
     const seconds = Math.ceil(ttlMs / 1_000);
     const kept = this.#kept.get(seconds);
-    // What was acknowledged just now is proven by the answer to whatever the caller asks next.
+    // A fresh acknowledgement is proven by the answer to the caller's next request.
     const newest = Math.max(kept?.since ?? -Infinity, kept?.heard?.sentAt ?? -Infinity);
     if (kept !== undefined && systemClock.now() - newest <= kept.ttlMs * part) return kept;
     const refresh = () => this.#refresh(seconds, this.#kept.get(seconds), deadline);
     return together(this.#underWay, seconds, deadline, refresh);
   }
 
-  /** The one for this life, as it is. */
+  /** The lease for this ttl, as it is. */
   peek(ttlMs: number): SharedLease | null {
     return this.#kept.get(Math.ceil(ttlMs / 1_000)) ?? null;
   }
 
-  /** One of ours, if it is. */
+  /** The lease with this id, if it is ours. */
   find(id: string): SharedLease | null {
     for (const kept of this.#kept.values()) if (kept.id === id) return kept;
     return null;
@@ -76,15 +76,15 @@ export class Leases {
     return [...this.#kept.values()].map(({ id }) => id);
   }
 
-  /** The server does not know one of them any more; which one, it does not say. */
+  /** The server no longer knows one of the leases, and does not say which one. */
   forgetAll(): void {
     this.#kept.clear();
     this.#graves.clear();
   }
 
   /**
-   * Something hangs on this lease, or on one of them, that could not be taken away: it is kept alive no
-   * more, and ends with it. Whatever else hangs on it is moved when it is renewed.
+   * A key on this lease (or, for null, on any of them) could not be deleted. The lease is no longer kept
+   * alive, so the key ends with it. Other keys on it move to a new lease when they are renewed.
    */
   retire(id: string | null): void {
     for (const [seconds, kept] of this.#kept) {
@@ -92,12 +92,12 @@ export class Leases {
     }
   }
 
-  /** A lease that nobody will keep alive: what hangs on it ends by itself. */
+  /** A lease that nobody keeps alive, so that its keys end by themselves. */
   dying(ttlMs: number, deadline: number): Promise<SharedLease> {
     return this.#grant(Math.max(1, Math.ceil(ttlMs / 1_000)), deadline);
   }
 
-  /** For tombstones, which share one as long as it has enough life left. */
+  /** A lease for tombstones, which share one as long as it has enough life left. */
   async grave(ttlMs: number, deadline: number): Promise<SharedLease> {
     const seconds = 2 * Math.ceil(ttlMs / 1_000);
     const known = this.#graves.get(seconds);
@@ -108,7 +108,7 @@ export class Leases {
     return grave;
   }
 
-  /** What is left of any lease: etcd counts in whole seconds, so between the two. */
+  /** What is left of any lease, as a range: etcd counts in whole seconds. */
   async left(id: string, deadline: number): Promise<Left> {
     const answer = await this.#client.call("/v3/lease/timetolive", { ID: id }, leaseAnswer(id), {
       deadline,
@@ -123,9 +123,8 @@ export class Leases {
   }
 
   /**
-   * What a key has left, by the lease that it hangs on; null when it hangs there no more. That is a
-   * leader's word as well, and counts like a keepalive's: with an answer of the majority from the same
-   * term.
+   * What a key has left, by its lease; null if the key is no longer on it. This is the word of one leader
+   * as well, so like a keepalive it counts only with a majority answer from the same term.
    */
   async leftOf({ key, lease }: KeyValue, deadline: number): Promise<Left | null> {
     for (let proofs = 1; ; proofs++) {
@@ -138,18 +137,22 @@ export class Leases {
     }
   }
 
-  async #refresh(seconds: number, kept: Kept | undefined, deadline: number): Promise<Kept> {
+  async #refresh(
+    seconds: number,
+    kept: KeptLease | undefined,
+    deadline: number,
+  ): Promise<KeptLease> {
     if (kept !== undefined && ageOf(kept) < kept.ttlMs * LAST_PART) {
       if (await this.#keepAlive(kept, deadline)) return kept;
       this.onEnd(kept.id);
     }
     const fresh = await this.#withCanary(seconds, deadline);
-    for (const [life, old] of this.#kept) if (ageOf(old) > old.ttlMs) this.#kept.delete(life);
+    for (const [pair, old] of this.#kept) if (ageOf(old) > old.ttlMs) this.#kept.delete(pair);
     this.#kept.set(seconds, fresh);
     return fresh;
   }
 
-  async #withCanary(seconds: number, deadline: number): Promise<Kept> {
+  async #withCanary(seconds: number, deadline: number): Promise<KeptLease> {
     const fresh = await this.#grant(seconds, deadline);
     const success = [put(this.#canaryOf(fresh.id), "", fresh.id)];
     const txn = { compare: [], success, failure: [] };
@@ -158,8 +161,8 @@ export class Leases {
     return fresh;
   }
 
-  /** False when the lease is no more. */
-  async #keepAlive(kept: Kept, deadline: number): Promise<boolean> {
+  /** False if the lease has ended. */
+  async #keepAlive(kept: KeptLease, deadline: number): Promise<boolean> {
     const sentAt = systemClock.now();
     const { header, TTL = "0" } = await this.#client.call(
       "/v3/lease/keepalive",
@@ -172,11 +175,11 @@ export class Leases {
     return true;
   }
 
-  /** A grant is agreed on by a majority, so it needs no further proof. */
-  async #grant(seconds: number, deadline: number): Promise<Kept> {
+  /** A majority agrees on a new lease, so it needs no further proof. */
+  async #grant(seconds: number, deadline: number): Promise<KeptLease> {
     const since = systemClock.now();
     const body = { TTL: String(seconds), ID: "0" };
-    // Should an answer be lost, a lease without keys is left, and ends by itself.
+    // If the answer is lost, a lease without keys is left, which ends by itself.
     const { ID, TTL } = await this.#client.call("/v3/lease/grant", body, leaseAnswer(null), {
       ...urgent(deadline),
       firstTryMs: seconds * 1_000 * FIRST_TRY,
@@ -197,20 +200,20 @@ export class Leases {
 interface Left {
   readonly leastMs: number;
   readonly mostMs: number;
-  /** Of the leader who says so. */
+  /** The term of the leader that answered. */
   readonly term: string;
 }
 
 /**
- * One at a time for each life, and everybody waits for that one. Whoever began it may have had less time
- * than we have, so that what it gave up is begun again.
+ * Runs one request at a time for each ttl, and all callers wait for it. The caller that began it may
+ * have had less time than this one, so a request that timed out is begun again.
  */
 async function together(
-  underWay: Map<number, Promise<Kept>>,
+  underWay: Map<number, Promise<KeptLease>>,
   seconds: number,
   deadline: number,
-  begin: () => Promise<Kept>,
-): Promise<Kept> {
+  begin: () => Promise<KeptLease>,
+): Promise<KeptLease> {
   for (;;) {
     const joined = underWay.get(seconds);
     const work = joined ?? begin().finally(() => underWay.delete(seconds));
@@ -220,7 +223,7 @@ async function together(
     } catch (error) {
       const isAnswered = !(error instanceof EngineError) || error.reason !== "unreachable";
       if (joined !== undefined && !isAnswered && systemClock.now() < deadline) continue;
-      // Whatever this was for has not been sent yet.
+      // The request that needed the lease has not been sent yet.
       throw withoutEffect(error);
     }
   }

@@ -7,11 +7,11 @@ import type { Holdings } from "../holding/holdings.js";
 import type { Keys } from "../queue/keys.js";
 import { type Entry, readEntry } from "../queue/queue.js";
 import { type Changes, type Confirmed, confirmed, isOver, type Wanted } from "./changes.js";
-import type { Life, Lives } from "./lease-pool.js";
+import type { LeasePair, LeasePool } from "./lease-pool.js";
 
 /** etcd takes 128 operations in a transaction by default. */
 const MOST_GETS = 100;
-/** A lease that was confirmed within this part of its life is not asked for again. */
+/** A lease that was confirmed within this part of its life needs no new keepalive. */
 const RECENT = 0.1;
 const MOST_PROOFS = 3;
 
@@ -19,24 +19,31 @@ type Outcome = Confirmed | Gone | Failed;
 
 interface Renewal {
   readonly wanted: Wanted;
-  readonly life: Life;
+  readonly pair: LeasePair;
 }
 
 /**
- * Renews grants of one process. One keepalive confirms the lease that grants of one life share; what a
- * keepalive cannot say, whether each key is still there and not revoked, is read after it.
+ * Renews the grants of one process. One keepalive confirms the lease that grants with the same ttl share.
+ * A keepalive does not say whether each key still exists and is not revoked, so the keys are read after
+ * it.
  */
 export class Renewals {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
-  readonly #lives: Lives;
+  readonly #leasePool: LeasePool;
   readonly #changes: Changes;
   readonly #holdings: Holdings;
 
-  constructor(client: EtcdClient, keys: Keys, lives: Lives, changes: Changes, holdings: Holdings) {
+  constructor(
+    client: EtcdClient,
+    keys: Keys,
+    leasePool: LeasePool,
+    changes: Changes,
+    holdings: Holdings,
+  ) {
     this.#client = client;
     this.#keys = keys;
-    this.#lives = lives;
+    this.#leasePool = leasePool;
     this.#changes = changes;
     this.#holdings = holdings;
   }
@@ -56,7 +63,7 @@ export class Renewals {
         const late = this.#late(wanted, deadline).catch(failedRequest);
         works.push(late.then((outcome) => (outcomes[i] = outcome)));
       } else if (grant?.told === false || wanted.leave) {
-        // One that took over by the end of the last before it: now its key is made to say so.
+        // This grant took over when its predecessor ended. Now its key is made to say so.
         const self = grant?.told === false ? grant.self : null;
         const written = this.#written(wanted, self, deadline).catch(failedRequest);
         works.push(written.then((outcome) => (outcomes[i] = outcome)));
@@ -65,7 +72,7 @@ export class Renewals {
     for (let i = 0; i < usual.length; i += MOST_GETS) {
       const chunk = usual.slice(i, i + MOST_GETS);
       const asked = chunk.map(([, wanted]) => wanted);
-      // One chunk that cannot be read does not decide for the others.
+      // A chunk that cannot be read does not fail the others.
       const answered = this.#chunk(asked, deadline).catch((error: unknown) =>
         asked.map(() => failedRequest(error)),
       );
@@ -78,7 +85,7 @@ export class Renewals {
     return outcomes;
   }
 
-  /** A later renewal was asked for already; one that changes nothing leaves no word of it in the key. */
+  /** A later renewal was already asked for. A renewal that changes nothing leaves no trace in the key. */
   async #late(wanted: Wanted, deadline: number): Promise<Outcome> {
     const { resource, grantId } = wanted;
     const [kv] = await this.#read([get(this.#keys.entry(resource, grantId))], deadline);
@@ -87,7 +94,7 @@ export class Renewals {
     return isOver(entry, wanted) ?? this.#changes.remaining(wanted, kv, entry, deadline);
   }
 
-  /** Where it is known that the key has to change. */
+  /** Renews a grant whose key must change. */
   async #written(wanted: Wanted, self: KeyValue | null, deadline: number): Promise<Outcome> {
     if (self !== null) {
       return this.#changes.write(wanted, self, deadline).catch((error: unknown) => {
@@ -102,8 +109,8 @@ export class Renewals {
   }
 
   /**
-   * etcd refuses to write, and keeps leases alive all the same. So one that took over from its predecessor
-   * holds on by the lease that it waited with, for as long as that is good, until its key can be written.
+   * etcd is out of space: it refuses writes but still keeps leases alive. So a grant that took over from
+   * its predecessor stays on its waiter lease, for as long as that lasts, until its key can be written.
    */
   async #asItIs(
     wanted: Wanted,
@@ -111,7 +118,7 @@ export class Renewals {
     deadline: number,
     error: unknown,
   ): Promise<Outcome> {
-    const lease = await this.#lives.ofWaiter(wanted.ttlMs, RECENT, deadline);
+    const lease = await this.#leasePool.ofWaiter(wanted.ttlMs, RECENT, deadline);
     const [kv] = await this.#read([get(key)], deadline);
     if (kv?.created !== created) return { kind: "gone", why: "expired" };
     const over = isOver(readEntry(kv)!, wanted);
@@ -124,25 +131,25 @@ export class Renewals {
     for (let proofs = 1; ; proofs++) {
       const startedAt = systemClock.now();
       const renewals = await Promise.all(
-        all.map(async (wanted) => ({ wanted, life: await this.#lifeOf(wanted, deadline) })),
+        all.map(async (wanted) => ({ wanted, pair: await this.#pairFor(wanted, deadline) })),
       );
       const gets = all.map(({ resource, grantId }) => get(this.#keys.entry(resource, grantId)));
       const keys = await this.#read(gets, deadline);
-      // Not proven: a leader changed between keepalive and reading, and it may have been the old one's.
-      const proven = renewals.every(({ life }) => isRecent(life, startedAt));
+      // Not proven: the leader changed between keepalive and reading, so the old leader may have answered.
+      const proven = renewals.every(({ pair }) => isRecent(pair, startedAt));
       if (!proven && proofs < MOST_PROOFS) continue;
       return Promise.all(renewals.map((renewal, i) => this.#one(renewal, keys[i], deadline)));
     }
   }
 
-  /** The lock-delay of grants that this process was given is known here; others' is read with the key. */
-  #lifeOf(wanted: Wanted, deadline: number): Promise<Life> {
+  /** The lock-delay of this process's own grants is known here; that of others is read with the key. */
+  #pairFor(wanted: Wanted, deadline: number): Promise<LeasePair> {
     const lockDelayMs = this.#holdings.grant(wanted)?.lockDelayMs ?? 0;
-    return this.#lives.of({ ttlMs: wanted.ttlMs, lockDelayMs }, RECENT, deadline);
+    return this.#leasePool.of({ ttlMs: wanted.ttlMs, lockDelayMs }, RECENT, deadline);
   }
 
   async #one(
-    { wanted, life }: Renewal,
+    { wanted, pair }: Renewal,
     kv: KeyValue | undefined,
     deadline: number,
   ): Promise<Outcome> {
@@ -152,9 +159,9 @@ export class Renewals {
       const over = isOver(entry, wanted);
       if (over !== null) return over;
       if (!entry.claimed) return { kind: "gone", why: "unknown" };
-      const isKept = this.#hangsOn(life, wanted, kv, entry) && !this.#changes.isInDoubt(wanted, kv);
+      const isKept = this.#hangsOn(pair, wanted, kv, entry) && !this.#changes.isInDoubt(wanted, kv);
       const isSame = entry.ttlMs === wanted.ttlMs && entry.index >= wanted.index && !wanted.leave;
-      if (isKept && isSame) return confirmed(life, wanted.ttlMs, null);
+      if (isKept && isSame) return confirmed(pair, wanted.ttlMs, null);
       return await this.#changes.write(wanted, kv, deadline);
     } catch (error) {
       return failedRequest(error);
@@ -167,12 +174,12 @@ export class Renewals {
     return gets.map((_, i) => found(answer, i)[0]);
   }
 
-  #hangsOn({ lease, marker }: Life, wanted: Wanted, kv: KeyValue, entry: Entry): boolean {
+  #hangsOn({ lease, marker }: LeasePair, wanted: Wanted, kv: KeyValue, entry: Entry): boolean {
     const mark = entry.lockDelayMs > 0 ? this.#holdings.grant(wanted)?.marker : null;
     return kv.lease === lease.id && mark === (marker?.id ?? null);
   }
 }
 
-function isRecent({ lease, marker }: Life, at: number): boolean {
+function isRecent({ lease, marker }: LeasePair, at: number): boolean {
   return Math.min(lease.since, marker?.since ?? Infinity) >= at - lease.ttlMs * RECENT;
 }

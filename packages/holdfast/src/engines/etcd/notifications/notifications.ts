@@ -9,7 +9,7 @@ import type { Leases } from "../leases/leases.js";
 import { type Keys, leaseOfCanary } from "../queue/keys.js";
 import { creation } from "./watches.js";
 
-/** No longer, as core asks by itself then. */
+/** After this long core asks by itself. */
 const ASK_MS = 2_000;
 const MOST_GETS = 100;
 const PART_MS = 10;
@@ -17,31 +17,31 @@ const PART_MS = 10;
 type ChangeListener = (resource: string) => void;
 
 /**
- * What the holders of this process are told while their next renewal is far: that a grant was revoked,
- * and that a lease has ended under them.
+ * Tells the holders of this process, before their next renewal, that a grant was revoked or that its
+ * lease has ended.
  *
- * All grants of one ttl hang on one etcd lease, and its end takes all their keys in one moment. That
- * need not be by our doing: anybody with the rights can revoke it, and a leader that hung for longer
- * than the lease lives does so when it is back, because it never heard of the keepalives that its
- * successor took (etcd-io/etcd#12528, #15247). So one key more hangs on each lease, its canary, in the
- * room where this engine's notes are. The stream that hears of notes hears of its deletion too.
+ * All grants with the same ttl are on one etcd lease, and its end deletes all their keys at once. We need
+ * not be the cause: any client with the rights can revoke the lease, and so does a leader that hung for
+ * longer than the ttl when it is back, because it never heard of the keepalives that its successor
+ * acknowledged (etcd-io/etcd#12528, #15247). So each lease has one more key, its canary, in the key range
+ * of this engine's notes. The stream that reports notes also reports the deletion of the canary.
  */
-export class Notices {
+export class Notifications {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
   readonly #engineId: string;
   readonly #leases: Leases;
   readonly #holdings: Holdings;
   readonly #listeners = new Set<ChangeListener>();
-  /** Those on a lease that has ended, of which core does not know yet. */
+  /** Grants on a lease that has ended, about which core does not know yet. */
   readonly #untold = new Set<Holding>();
   readonly #reopening = new Reopening();
   readonly #reopen = () => this.#open();
   readonly #compareAgain = () => void this.#compare();
   #stream: Stream | null = null;
-  /** The first revision that was not heard of; 0 for what comes from now on. Null before the first grant. */
+  /** The first revision not received yet; 0 means from now on. Null before the first grant. */
   #next: bigint | null = null;
-  /** Whether something may have been missed since the stream last stood. */
+  /** Whether events may have been missed since the stream was last open. */
   #wasAway = false;
   #closed = false;
 
@@ -65,20 +65,20 @@ export class Notices {
     return () => this.#listeners.delete(listener);
   }
 
-  /** From the first grant or waiter on, which was made at this revision: its canary is older. */
+  /** Starts at the revision of the first grant or waiter: its canary is older. */
   listen(revision: bigint): void {
     if (this.#next !== null || this.#closed) return;
     this.#next = revision + 1n;
     this.#open();
   }
 
-  /** A grant hangs on a lease that is not watched over, or not kept alive: core renews it, which moves it. */
+  /** A grant is on a lease without a canary or without keepalives: a renewal by core moves it. */
   tellSoon(resource: string): void {
     // Not before core has heard of the grant itself.
     setImmediate(() => this.#tell(resource));
   }
 
-  /** Calls go to another member from now on. */
+  /** The client now sends calls to another member. */
   move(): void {
     if (this.#next === null) return;
     this.#wasAway = true;
@@ -114,10 +114,10 @@ export class Notices {
       if (lease === null && type !== "DELETE") this.#tell(text(kv.value ?? ""));
     }
     if (canceled) {
-      // What was compacted away cannot be heard any more; it is read instead, as after any absence.
+      // Compacted events cannot be received any more, so the keys are read instead, as after any gap.
       if (compact_revision !== undefined) this.#next = 0n;
       this.#lost();
-      // Refused for a token that is no good any more: a call notices that, and asks for another one.
+      // If the stream was refused for an expired token, this call finds out and fetches a new one.
       void this.#compare();
     } else if (created) {
       this.#reopening.stands();
@@ -132,9 +132,9 @@ export class Notices {
     this.#reopening.later(this.#reopen);
   }
 
-  /** etcd repeats what a stream missed in rounds, and not what was compacted: what is there tells it at once. */
+  /** etcd resends missed events slowly, and never compacted ones. Reading the keys shows the state at once. */
   async #compare(): Promise<void> {
-    // A lease that comes while this is asked has its canary later than what is read.
+    // Collected first: a lease that is made during this read has a canary that the read cannot see.
     const leases = new Set([...this.#holdings.leases(), ...this.#leases.ids()]);
     try {
       const [there = []] = await this.#read([range(this.#keys.notes(this.#engineId))]);
@@ -152,8 +152,8 @@ export class Notices {
   }
 
   /**
-   * A lease is no more, or only its canary: nothing new is hung on it either way. Whoever hangs on it is
-   * asked after before core is told, many in one request. So core has its answer when it asks.
+   * A lease has ended, or only its canary; in both cases it gets no new keys. Its grants are read before
+   * core is told, many in one request, so that core has its answer when it asks.
    */
   async #leaseEnded(id: string): Promise<void> {
     this.#leases.retire(id);
@@ -169,23 +169,23 @@ export class Notices {
       const answers = await this.#read(grants.map(({ self }) => get(self.key)));
       for (const [i, grant] of grants.entries()) grant.gone ||= answers[i]!.length === 0;
     } catch (error) {
-      // Core asks in its own way, and goes on until it has an answer.
+      // Core asks on its own, and repeats until it has an answer.
       if (!this.#closed) emit("failed", () => ({ during: "watch", error }));
     }
-    // Those that are still there are to be moved to another lease, which has a canary.
+    // Grants that still exist must move to another lease, which has a canary.
     if (this.#untold.size === 0) setImmediate(() => this.#tellSome());
     for (const grant of grants) this.#untold.add(grant);
   }
 
   /**
-   * For each resource that it is told of, core goes through all that it holds. So it is told of
-   * thousands in small parts, and everybody else has a turn between them.
+   * For each resource, core goes through everything that it holds. So thousands of grants are reported in
+   * small parts, and other work runs between them.
    */
   #tellSome(): void {
     const startedAt = systemClock.now();
     for (const grant of this.#untold) {
       this.#untold.delete(grant);
-      // Its renewal may have told its holder already.
+      // A renewal may have told the holder already.
       if (this.#holdings.grant(grant.ref) === grant) this.#tell(grant.ref.resource);
       if (systemClock.now() - startedAt > PART_MS) break;
     }

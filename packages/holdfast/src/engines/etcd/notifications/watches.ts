@@ -3,48 +3,46 @@ import type { EtcdClient, Stream } from "../client/client.js";
 import { Reopening } from "../client/reopening.js";
 import { base64, found, get, text } from "../client/requests.js";
 import type { WatchMessage } from "../client/shapes.js";
-import type { Room } from "../queue/keys.js";
+import type { KeyRange } from "../queue/keys.js";
 import type { Ahead } from "../queue/queue.js";
 
-// A connection each. Whoever is not watched for has its heartbeat.
+// Each stream needs a connection. A waiter without a watch relies on its heartbeat.
 const MOST_STREAMS = 256;
 const CHECK_MS = 5_000;
 const MOST_GETS = 100;
 
-/** A waiter wants to know when a key in a room has ended that was created then. */
+/** A waiter wants to know when one key has ended, known by its creation too. */
 export interface EndOfKey extends Ahead {
-  readonly room: Room;
+  readonly keyRange: KeyRange;
   onEnd(): void;
 }
 
-/** One room in which somebody here waits for the end of keys. */
+/** One resource in which a waiter of this engine waits for keys to end. */
 interface Watched {
-  readonly room: Room;
+  readonly keyRange: KeyRange;
   readonly interests: Set<EndOfKey>;
-  /** Those whose key may have ended before the watch stood. */
+  /** Interests whose key may have ended before the watch was open. */
   readonly unchecked: Set<EndOfKey>;
-  /** Of one key where one is waited for, of all in the room where several are. */
+  /** Watches one key if only one is waited for, else the whole key range. */
   stream: { readonly key: string | null; readonly socket: Stream; stands: boolean } | null;
 }
 
 /**
- * Watches of this process. They make waiting fast and nothing more: what they miss is found by
- * heartbeats.
+ * The watches of this process. They only make waiting fast: heartbeats find what they miss.
  *
- * A stream of the gateway carries one watch: etcd reads what is sent with it only until its first
- * answer. So all who wait in one room share one.
+ * A stream of the gateway carries one watch: etcd reads the request body only until its first answer. So
+ * all waiters of one resource share a stream.
  *
- * etcd tells at once what happens after a watch was made, and what happened before only in a round
- * every 100 ms. So the end of a key is watched from now on, and whether the key was still there is
- * asked once the watch stands: whatever ends it later is told. That asks nothing of history, so no
- * compaction can take it away.
+ * etcd reports events after the creation of a watch at once, and earlier events only in a round every
+ * 100 ms. So a watch starts from now, and once it is open the key is read: a later end is reported. This
+ * needs no history, so no compaction can break it.
  */
 export class Watches {
   readonly #client: EtcdClient;
-  readonly #rooms = new Map<string, Watched>();
+  readonly #watched = new Map<string, Watched>();
   readonly #reopening = new Reopening();
   readonly #reopen = () => this.#openAgain();
-  /** Whether those that stand are at a member that was left. */
+  /** Whether open streams are at a member that the client has left. */
   #moved = false;
   #closed = false;
 
@@ -54,11 +52,11 @@ export class Watches {
 
   add(interest: EndOfKey): void {
     if (this.#closed) return;
-    const { room } = interest;
-    const fresh = { room, interests: new Set<EndOfKey>(), unchecked: new Set<EndOfKey>() };
-    const watched = this.#rooms.get(room.start) ?? { ...fresh, stream: null };
+    const { keyRange } = interest;
+    const fresh = { keyRange, interests: new Set<EndOfKey>(), unchecked: new Set<EndOfKey>() };
+    const watched = this.#watched.get(keyRange.start) ?? { ...fresh, stream: null };
     const { stream, interests } = watched;
-    this.#rooms.set(room.start, watched);
+    this.#watched.set(keyRange.start, watched);
     interests.add(interest);
     watched.unchecked.add(interest);
     if (stream === null || (stream.key !== null && stream.key !== interest.key)) {
@@ -69,16 +67,16 @@ export class Watches {
   }
 
   drop(interest: EndOfKey): void {
-    const watched = this.#rooms.get(interest.room.start);
+    const watched = this.#watched.get(interest.keyRange.start);
     if (!watched?.interests.delete(interest)) return;
     watched.unchecked.delete(interest);
     if (watched.interests.size > 0) return;
-    this.#rooms.delete(interest.room.start);
+    this.#watched.delete(interest.keyRange.start);
     watched.stream?.socket.close();
     watched.stream = null;
   }
 
-  /** Calls go to another member from now on. In an election they may do so many times a second. */
+  /** The client now uses another member. During an election this may happen many times a second. */
   move(): void {
     this.#moved = true;
     this.#reopening.later(this.#reopen);
@@ -87,19 +85,19 @@ export class Watches {
   close(): void {
     this.#closed = true;
     this.#reopening.close();
-    for (const { stream } of this.#rooms.values()) stream?.socket.close();
-    this.#rooms.clear();
+    for (const { stream } of this.#watched.values()) stream?.socket.close();
+    this.#watched.clear();
   }
 
   #open(watched: Watched): void {
-    const { room, interests, unchecked, stream: old } = watched;
+    const { keyRange, interests, unchecked, stream: old } = watched;
     if (old === null && this.#streams >= MOST_STREAMS) return;
     const keys = new Set([...interests].map(({ key }) => key));
     const [only] = keys;
     const key = keys.size === 1 ? only! : null;
     const what =
       key === null
-        ? { key: base64(room.start), range_end: base64(room.end) }
+        ? { key: base64(keyRange.start), range_end: base64(keyRange.end) }
         : { key: base64(key) };
     for (const interest of interests) unchecked.add(interest);
     const isCurrent = () => watched.stream === stream;
@@ -115,7 +113,7 @@ export class Watches {
 
   get #streams(): number {
     let open = 0;
-    for (const { stream } of this.#rooms.values()) if (stream !== null) open++;
+    for (const { stream } of this.#watched.values()) if (stream !== null) open++;
     return open;
   }
 
@@ -129,7 +127,7 @@ export class Watches {
     if (canceled) this.#lost(watched);
   }
 
-  /** A member that lags tells of deletions from before the key that is waited for was created. */
+  /** A member that lags may report a deletion from before the creation of the key that is waited for. */
   #deleted(watched: Watched, key: string, revision: bigint): void {
     this.#ended(watched, key, ({ created }) => created < revision);
   }
@@ -142,13 +140,13 @@ export class Watches {
     }
   }
 
-  /** All that came in one turn of the event loop are asked about together. */
+  /** Interests of one turn of the event loop are read together. */
   #checkSoon(watched: Watched): void {
     setImmediate(() => {
       const keys = [...new Set([...watched.unchecked].map(({ key }) => key))];
       watched.unchecked.clear();
       for (let i = 0; i < keys.length; i += MOST_GETS) {
-        // Whoever is not told now has its heartbeat.
+        // If this fails, the heartbeat finds out.
         this.#check(watched, keys.slice(i, i + MOST_GETS)).catch(() => {});
       }
     });
@@ -159,7 +157,7 @@ export class Watches {
     const options = { deadline: systemClock.now() + CHECK_MS, repeatable: true };
     const answer = await this.#client.txn(txn, options);
     for (const [i, key] of keys.entries()) {
-      // Another program may have used the key again already.
+      // Another program may have created the key again already.
       const created = found(answer, i)[0]?.created;
       this.#ended(watched, key, (interest) => created === undefined || created > interest.created);
     }
@@ -174,7 +172,7 @@ export class Watches {
   #openAgain(): void {
     const all = this.#moved;
     this.#moved = false;
-    for (const watched of this.#rooms.values()) {
+    for (const watched of this.#watched.values()) {
       if (all || watched.stream === null) this.#open(watched);
     }
   }

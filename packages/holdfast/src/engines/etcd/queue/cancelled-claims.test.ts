@@ -8,7 +8,7 @@ import { now } from "../../../test-support/call.fixture.js";
 import { claim as claimOf } from "../../../test-support/claim.fixture.js";
 import { until } from "../../../test-support/until.fixture.js";
 import { deletionOf, HeldBack, putOf } from "../test/support/held-back.fixture.js";
-import { Ground } from "../test/support/test-server.fixture.js";
+import { EtcdTestServer } from "../test/support/test-server.fixture.js";
 
 const TTL_MS = 4_000;
 /** A waiter is given up when nobody asks after it for three seconds. */
@@ -21,10 +21,10 @@ describe("claims of etcd that are given up", { concurrency: 4 }, () => {
   for (const verb of ["tryAcquire", "enqueue"] as const) {
     it(`a release is not swallowed by a repeated ${verb} that was not sent yet`, async () => {
       await using server = await startEtcd();
-      await using ground = new Ground(server);
-      const [relay] = await ground.relays();
-      const engine = ground.engine({ endpoints: [`127.0.0.1:${relay!.port}`] });
-      const keys = () => ground.ctl("get", "--prefix", "--keys-only", "holdfast/first/");
+      await using etcd = new EtcdTestServer(server);
+      const [relay] = await etcd.relays();
+      const engine = etcd.engine({ endpoints: [`127.0.0.1:${relay!.port}`] });
+      const keys = () => etcd.ctl("get", "--prefix", "--keys-only", "holdfast/first/");
       const neighbour = claim("other");
       assert.equal((await engine.tryAcquire(neighbour, now())).kind, "granted");
       // The lease of waiters is there already, too.
@@ -59,8 +59,8 @@ describe("claims of etcd that are given up", { concurrency: 4 }, () => {
     it(`a waiter that was given up and then ${title} is not ended by that`, async () => {
       await using server = await startEtcd();
       await using relay = await new HeldBack(server.port).start();
-      await using ground = new Ground(server);
-      const [engine, other] = [ground.engine({ endpoints: [relay.endpoint] }), ground.engine()];
+      await using etcd = new EtcdTestServer(server);
+      const [engine, other] = [etcd.engine({ endpoints: [relay.endpoint] }), etcd.engine()];
       const ttlMs = 30_000;
       const [holder, waiter] = [claim("first", { ttlMs }), claim("first", { ttlMs })];
       await other.tryAcquire(holder, now());
@@ -94,11 +94,11 @@ describe("claims of etcd that are given up", { concurrency: 4 }, () => {
     });
   }
 
-  it("a waiter whose turn was told to nobody is taken away in time", async () => {
+  it("a waiter whose turn nobody was told of is deleted in time", async () => {
     await using server = await startEtcd();
     await using relay = await new HeldBack(server.port).start();
-    await using ground = new Ground(server);
-    const [engine, other] = [ground.engine({ endpoints: [relay.endpoint] }), ground.engine()];
+    await using etcd = new EtcdTestServer(server);
+    const [engine, other] = [etcd.engine({ endpoints: [relay.endpoint] }), etcd.engine()];
     const [holder, waiter, neighbour] = [claim("first"), claim("first"), claim("other")];
     await other.tryAcquire(holder, now());
     await engine.tryAcquire(neighbour, now());
@@ -110,7 +110,7 @@ describe("claims of etcd that are given up", { concurrency: 4 }, () => {
       "it is there no more",
       async () => {
         await engine.renew([{ ...neighbour, ttlMs: TTL_MS }], now());
-        return (await ground.ctl("get", "--prefix", "--keys-only", "holdfast/first/")) === "";
+        return (await etcd.ctl("get", "--prefix", "--keys-only", "holdfast/first/")) === "";
       },
       10 * TTL_MS,
     );

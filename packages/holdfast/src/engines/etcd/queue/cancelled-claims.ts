@@ -1,9 +1,9 @@
 import { systemClock } from "../../../core/runtime/clock.js";
 
-/** Longer than a request can be under way, and than core waits before it asks again or gives up. */
+/** Longer than a request can be under way, and longer than core waits before it repeats or gives up. */
 const REMEMBERED_MS = 600_000;
 
-/** All calls of one claim that are under way: core may repeat one before the first has ended. */
+/** The calls of one claim that are under way: core may repeat a call before the first has ended. */
 interface Claiming {
   calls: number;
   over: boolean;
@@ -11,17 +11,17 @@ interface Claiming {
 }
 
 /**
- * Claims that were released before they were sent. They need not be sent any more, nor released at the
- * server; should the same claim come once more, it is over. A claim that was sent and not answered may be
- * there, however often it is repeated: its release goes to the server.
+ * Claims that were released before they were sent. They are not sent any more, and need no release at
+ * the server; if the same claim comes again, it is over. A claim that was sent and not answered may exist
+ * at the server, however often it is repeated, so its release goes to the server.
  */
-export class GivenUp {
+export class CancelledClaims {
   readonly #underWay = new Map<string, Claiming>();
-  /** Until when each is remembered, in the order of their coming. */
+  /** Until when each released claim is remembered, oldest first. */
   readonly #over = new Map<string, number>();
   readonly #doubtful = new Map<string, number>();
 
-  /** Runs a claim. What it is handed says, just before anything is sent, whether it is over. */
+  /** Runs a claim. `ask` calls isOver() just before it sends anything. */
   async claim<T>(grantId: string, ask: (isOver: () => boolean) => Promise<T>): Promise<T> {
     const fresh = { calls: 0, over: this.#over.has(grantId), sent: this.#doubtful.has(grantId) };
     const claiming = this.#underWay.get(grantId) ?? fresh;
@@ -42,7 +42,7 @@ export class GivenUp {
     }
   }
 
-  /** Whether that is all there is to release: nothing of the claim has left this process. */
+  /** True if nothing else must be released, because the claim was never sent. */
   release(grantId: string, tombstoneMs: number): boolean {
     const claiming = this.#underWay.get(grantId);
     this.#doubtful.delete(grantId);

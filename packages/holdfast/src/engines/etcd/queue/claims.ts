@@ -19,21 +19,21 @@ import {
   type Txn,
   unchanged,
 } from "../client/requests.js";
-import { type Life, type Lives, puts } from "../leases/lease-pool.js";
+import { type LeasePair, type LeasePool, puts } from "../leases/lease-pool.js";
 import { type Keys, markerOf, markersIn } from "./keys.js";
 import {
   type Ahead,
   type Entry,
   entryOf,
-  type Line,
   type Member,
+  type Queue,
   readEntry,
   writeEntry,
 } from "./queue.js";
-import type { Readings, Seen } from "./queue-reader.js";
+import type { QueueReader, QueueSnapshot } from "./queue-reader.js";
 
 const MOST_CHANGES = 4;
-/** Of those who hold, so many are asked after by name. */
+/** At most this many holders are read by key. */
 export const MOST_HOLDERS = 16;
 
 export type Verdict =
@@ -46,25 +46,25 @@ export interface Holds {
   readonly kind: "holds";
   readonly self: KeyValue;
   readonly entry: Entry;
-  /** The lease of its mark, where it has one and it was put just now. */
+  /** The lease of its mark, if this call has just put one. */
   readonly marker: string | null;
 }
 
 export interface Waits {
   readonly kind: "waits";
   readonly self: KeyValue;
-  /** Null where the line is too long to be read for it. */
+  /** Null where the queue is too long to be read for this waiter. */
   readonly position: number | null;
   readonly holders: readonly Member[];
-  /** Keys whose end may be its turn; null where they are as before. */
+  /** Keys whose end may give it its turn; null where they have not changed. */
   readonly before: readonly Ahead[] | null;
-  /** The one of them that is all it waits for, where nothing has to be asked then. */
+  /** The only key it waits for, if its end is the turn without asking the server. */
   readonly lastBefore: Ahead | null;
-  /** When the line was read that this follows from; now where it is left out. */
+  /** When the queue was read; now if it is left out. */
   readonly readAt?: number;
 }
 
-/** One of our own that waits in a long line: who comes after it need not read that line. */
+/** A waiter of ours in a long queue: a claim that comes after it need not read the queue. */
 export interface Hint {
   readonly self: Ahead;
   readonly holders: readonly Member[];
@@ -75,74 +75,80 @@ export interface Hint {
 export class Claims {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
-  readonly #lives: Lives;
-  readonly #readings: Readings;
+  readonly #leasePool: LeasePool;
+  readonly #queueReader: QueueReader;
   readonly #engineId: string;
-  /** The last of our own before a claim, if it waits far behind. */
+  /** Our last waiter before a claim, if it waits far behind. */
   hintFor: (claim: Claim) => Hint | null = () => null;
 
-  constructor(client: EtcdClient, keys: Keys, lives: Lives, readings: Readings, engineId: string) {
+  constructor(
+    client: EtcdClient,
+    keys: Keys,
+    leasePool: LeasePool,
+    queueReader: QueueReader,
+    engineId: string,
+  ) {
     this.#client = client;
     this.#keys = keys;
-    this.#lives = lives;
-    this.#readings = readings;
+    this.#leasePool = leasePool;
+    this.#queueReader = queueReader;
     this.#engineId = engineId;
   }
 
   tryAcquire(claim: Claim, deadline: number, isOver: () => boolean): Promise<Verdict> {
-    return this.#lives.on(claim, deadline, async (life): Promise<Verdict> => {
+    return this.#leasePool.on(claim, deadline, async (pair): Promise<Verdict> => {
       if (isOver()) return { kind: "gone", why: "unknown" };
-      const { room, key, take, tombstone } = this.#places(claim, life);
+      const { keyRange, key, take, tombstone } = this.#operationsFor(claim, pair);
       const first = await this.#txn(
         {
-          compare: [absent(tombstone), empty(room)],
+          compare: [absent(tombstone), empty(keyRange)],
           success: take,
-          failure: [get(tombstone), get(key), ...this.#readings.look(room, claim)],
+          failure: [get(tombstone), get(key), ...this.#queueReader.look(keyRange, claim)],
         },
         deadline,
       );
-      if (first.succeeded) return holding(first, claim, key, life, this.#engineId);
+      if (first.succeeded) return holding(first, claim, key, pair, this.#engineId);
       if (found(first, 0).length > 0) return { kind: "gone", why: "unknown" };
       const [own] = found(first, 1);
       if (own !== undefined) return this.#again(claim.resource, own, false, deadline);
-      const { line } = await this.#readings.seen(room, first, 2, deadline);
-      line.refuseOtherLimit(claim, key);
-      if (!line.admits(claim)) return { kind: "busy", holders: line.holders };
+      const { queue } = await this.#queueReader.snapshot(keyRange, first, 2, deadline);
+      queue.refuseOtherLimit(claim, key);
+      if (!queue.admits(claim)) return { kind: "busy", holders: queue.holders };
       return this.#join(claim, deadline);
     });
   }
 
   enqueue(claim: Claim, deadline: number, isOver: () => boolean): Promise<Verdict> {
-    return this.#lives.on(claim, deadline, async (life): Promise<Verdict> => {
-      const { room, key, take, tombstone } = this.#places(claim, life);
-      const waiting = await this.#lives.freshOfWaiter(claim.ttlMs, deadline);
+    return this.#leasePool.on(claim, deadline, async (pair): Promise<Verdict> => {
+      const { keyRange, key, take, tombstone } = this.#operationsFor(claim, pair);
+      const waiting = await this.#leasePool.freshOfWaiter(claim.ttlMs, deadline);
       if (isOver()) return { kind: "gone", why: "unknown" };
       const hint = this.hintFor(claim);
       if (hint !== null) return this.#enqueueBehind(claim, hint, waiting.id, deadline);
       const value = writeEntry(entryOf(claim, this.#engineId, false));
-      const standInLine = nested({
+      const enterQueue = nested({
         compare: [absent(tombstone), absent(key)],
-        success: [put(key, value, waiting.id), ...this.#readings.look(room, claim)],
+        success: [put(key, value, waiting.id), ...this.#queueReader.look(keyRange, claim)],
         failure: [get(tombstone), get(key)],
       });
       const answer = await this.#txn(
-        { compare: [absent(tombstone), empty(room)], success: take, failure: [standInLine] },
+        { compare: [absent(tombstone), empty(keyRange)], success: take, failure: [enterQueue] },
         deadline,
       );
-      if (answer.succeeded) return holding(answer, claim, key, life, this.#engineId);
+      if (answer.succeeded) return holding(answer, claim, key, pair, this.#engineId);
       const inner: RawTxn = answer.responses?.[0]?.response_txn ?? { header: {} };
       if (!inner.succeeded) return this.#enqueuedBefore(claim, inner, waiting.id, deadline);
       const revision = BigInt(answer.header.revision ?? 0);
       const self = { key, value, created: revision, modified: String(revision), lease: waiting.id };
-      const seen = await this.#readings.seen(room, inner, 1, deadline, true);
-      await this.#refuseOtherLimit(seen.line, claim, self, deadline);
-      return this.#stand(claim.resource, self, seen, deadline);
+      const snapshot = await this.#queueReader.snapshot(keyRange, inner, 1, deadline, true);
+      await this.#refuseOtherLimit(snapshot.queue, claim, self, deadline);
+      return this.#stand(claim.resource, self, snapshot, deadline);
     });
   }
 
   /**
-   * Behind one of our own that waits, in a line that is too long to be read by everybody: as long as that
-   * one is there and was not let in, nobody behind it is. Who holds is asked after by name.
+   * Enters a queue that is too long for each claim to read, behind a waiter of ours. While that waiter
+   * exists and was not let in, nobody behind it is let in. The known holders are read by key.
    */
   async #enqueueBehind(
     claim: Claim,
@@ -151,11 +157,11 @@ export class Claims {
     deadline: number,
   ): Promise<Verdict> {
     const { resource, grantId } = claim;
-    const [room, key] = [this.#keys.room(resource), this.#keys.entry(resource, grantId)];
+    const [keyRange, key] = [this.#keys.rangeOf(resource), this.#keys.entry(resource, grantId)];
     const tombstone = this.#keys.tombstone(grantId);
     const value = writeEntry(entryOf(claim, this.#engineId, false));
     const known = holders.slice(0, MOST_HOLDERS);
-    const asked = [get(ahead.key), count(room), count(markersIn(room))];
+    const asked = [get(ahead.key), count(keyRange), count(markersIn(keyRange))];
     const success = [put(key, value, lease), ...asked, ...known.map((one) => get(one.key))];
     const answer = await this.#txn(
       {
@@ -177,13 +183,13 @@ export class Claims {
       return { kind: "waits", self, ...place };
     }
     if (claim.mode === "shared") {
-      const line = await this.#readings.line(resource, deadline);
-      await this.#refuseOtherLimit(line, claim, self, deadline);
+      const queue = await this.#queueReader.queue(resource, deadline);
+      await this.#refuseOtherLimit(queue, claim, self, deadline);
     }
     return this.look(resource, self, deadline);
   }
 
-  /** A claim that finds its own key or its tombstone: it was sent before. */
+  /** The claim was sent before: it finds its own key or its tombstone. */
   async #enqueuedBefore(
     claim: Claim,
     answer: RawTxn,
@@ -194,18 +200,18 @@ export class Claims {
     if (found(answer, 0).length > 0 || own === undefined) return { kind: "gone", why: "unknown" };
     const again = await this.#again(claim.resource, own, true, deadline);
     if (again.kind !== "waits") return again;
-    // It was heard of, as by a heartbeat: its place lives on.
+    // The repeated claim counts as a heartbeat, so its place is kept alive.
     return { ...again, self: await this.hang(again.self, lease, deadline) };
   }
 
   async #refuseOtherLimit(
-    line: Line,
+    queue: Queue,
     claim: Claim,
     self: KeyValue,
     deadline: number,
   ): Promise<void> {
     try {
-      line.refuseOtherLimit(claim, self.key);
+      queue.refuseOtherLimit(claim, self.key);
     } catch (error) {
       await this.remove(self, deadline);
       throw error;
@@ -213,34 +219,34 @@ export class Claims {
   }
 
   /**
-   * Something before this waiter has ended. If that was all there was, the same transaction that finds
-   * it so tells the waiter: a hand-over is one notice and one transaction.
+   * A key before this waiter has ended. If it was the only one, the transaction that finds this out also
+   * marks the waiter as a holder: a hand-over is one notification and one transaction.
    */
   look(resource: string, self: KeyValue, deadline: number): Promise<Verdict> {
     const entry = readEntry(self)!;
-    const room = this.#keys.room(resource);
-    return this.#lives.on(entry, deadline, async (life) => {
-      const alone = [unchanged(self), oldestIs(room, self.created), empty(markersIn(room))];
+    const keyRange = this.#keys.rangeOf(resource);
+    return this.#leasePool.on(entry, deadline, async (pair) => {
+      const alone = [unchanged(self), oldestIs(keyRange, self.created), empty(markersIn(keyRange))];
       const answer = await this.#txn(
         {
           compare: entry.mode === "exclusive" ? alone : [absent(self.key)],
-          success: entry.mode === "exclusive" ? told(self, entry, life) : [],
-          failure: [get(self.key), ...this.#readings.look(room, entry, self.created)],
+          success: entry.mode === "exclusive" ? told(self, entry, pair) : [],
+          failure: [get(self.key), ...this.#queueReader.look(keyRange, entry, self.created)],
         },
         deadline,
       );
       if (answer.succeeded) {
         if (entry.mode === "shared") return { kind: "gone", why: "unknown" };
-        return tellAnswer(answer, self, entry, life);
+        return tellAnswer(answer, self, entry, pair);
       }
       const [own] = found(answer, 0);
       if (own === undefined) return { kind: "gone", why: "unknown" };
-      const seen = await this.#readings.seen(room, answer, 1, deadline);
-      return this.#stand(resource, own, seen, deadline);
+      const snapshot = await this.#queueReader.snapshot(keyRange, answer, 1, deadline);
+      return this.#stand(resource, own, snapshot, deadline);
     });
   }
 
-  /** Tells a waiter that it holds, so that from now on it is a holder for good. */
+  /** Marks a waiter as a holder in its key, which makes it a holder for good. */
   async tell(self: KeyValue, deadline: number): Promise<Verdict> {
     let current = self;
     for (let changes = 0; changes < MOST_CHANGES; changes++) {
@@ -248,16 +254,16 @@ export class Claims {
       const over = isOver(entry);
       if (over !== null) return over;
       if (entry.claimed) return { kind: "holds", self: current, entry, marker: null };
-      const answer = await this.#lives.on(entry, deadline, async (life) => {
+      const answer = await this.#leasePool.on(entry, deadline, async (pair) => {
         const txn = await this.#txn(
           {
             compare: [unchanged(current)],
-            success: told(current, entry, life),
+            success: told(current, entry, pair),
             failure: [get(current.key)],
           },
           deadline,
         );
-        return txn.succeeded ? tellAnswer(txn, current, entry, life) : (found(txn, 0)[0] ?? null);
+        return txn.succeeded ? tellAnswer(txn, current, entry, pair) : (found(txn, 0)[0] ?? null);
       });
       if (answer === null) return { kind: "gone", why: "unknown" };
       if ("kind" in answer) return answer;
@@ -270,8 +276,8 @@ export class Claims {
   }
 
   /**
-   * Hangs a waiter on the lease that is kept alive, if it hangs on another one, which ends. Should the
-   * key have changed meanwhile, its next heartbeat sees that.
+   * Moves a waiter's key to the lease that is kept alive, if it is on another one, which will end. If the
+   * key has changed, the next heartbeat sees that.
    */
   async hang(self: KeyValue, lease: string, deadline: number): Promise<KeyValue> {
     if (self.lease === lease) return self;
@@ -280,21 +286,21 @@ export class Claims {
     return answer.succeeded ? { ...self, modified: answer.header.revision ?? "0", lease } : self;
   }
 
-  /** Takes a waiter or a grant that is not wanted out of the line, with its mark. */
+  /** Deletes the key and the mark of a waiter or a grant that nobody wants. */
   async remove(self: Pick<KeyValue, "key" | "created">, deadline: number): Promise<void> {
     const success = [del(self.key), del(markerOf(self.key))];
     await this.#txn({ compare: [created(self.key, self.created)], success, failure: [] }, deadline);
   }
 
-  /** The resource looked free for this claim; whether it was is seen once its key is there. */
+  /** The queue admits this claim. Whether it still does is known once the key exists. */
   async #join(claim: Claim, deadline: number): Promise<Verdict> {
     const { resource, grantId } = claim;
     const key = this.#keys.entry(resource, grantId);
     const tombstone = this.#keys.tombstone(grantId);
-    const waiting = await this.#lives.freshOfWaiter(claim.ttlMs, deadline);
+    const waiting = await this.#leasePool.freshOfWaiter(claim.ttlMs, deadline);
     const value = writeEntry(entryOf(claim, this.#engineId, false));
     const success = [put(key, value, waiting.id)];
-    // Where the same claim, sent twice, has come first, its key is found here as well.
+    // If a copy of the same claim arrived first, look() finds its key.
     const answer = await this.#txn(
       { compare: [absent(tombstone), absent(key)], success, failure: [] },
       deadline,
@@ -309,11 +315,11 @@ export class Claims {
     return { kind: "busy", holders: verdict.holders };
   }
 
-  /** A claim that was sent before: it holds, or it keeps its place. */
+  /** The claim was sent before: it holds, or it keeps its place. */
   async #again(
     resource: string,
     own: KeyValue,
-    inLine: boolean,
+    inQueue: boolean,
     deadline: number,
   ): Promise<Verdict> {
     const entry = readEntry(own)!;
@@ -321,22 +327,27 @@ export class Claims {
     if (over !== null) return over;
     if (entry.claimed) return { kind: "holds", self: own, entry, marker: null };
     const verdict = await this.look(resource, own, deadline);
-    if (verdict.kind !== "waits" || inLine) return verdict;
+    if (verdict.kind !== "waits" || inQueue) return verdict;
     return { kind: "busy", holders: verdict.holders };
   }
 
-  async #stand(resource: string, self: KeyValue, seen: Seen, deadline: number): Promise<Verdict> {
-    const { line, complete, nearest, behind } = seen;
+  async #stand(
+    resource: string,
+    self: KeyValue,
+    snapshot: QueueSnapshot,
+    deadline: number,
+  ): Promise<Verdict> {
+    const { queue, complete, nearest, behind } = snapshot;
     const entry = readEntry(self)!;
     const over = isOver(entry);
     if (over !== null) return over;
-    const member = line.find(self.key);
+    const member = queue.find(self.key);
     if (entry.claimed || member?.holds) return this.tell(self, deadline);
-    const { holders } = line;
-    const lastBefore = line.lastBefore(self);
+    const { holders } = queue;
+    const lastBefore = queue.lastBefore(self);
     const waits = { kind: "waits", self, holders, lastBefore } as const;
     if (member !== undefined) {
-      return { ...waits, position: line.waiters.indexOf(member), before: line.before(self) };
+      return { ...waits, position: queue.waiters.indexOf(member), before: queue.before(self) };
     }
     const ahead = nearest.filter(({ created }) => created < self.created);
     if (!complete && ahead.length > 0) {
@@ -344,24 +355,24 @@ export class Claims {
       const many = entry.mode === "exclusive" ? 1 : (entry.limit ?? 1);
       return { ...waits, position, before: ahead.slice(0, many) };
     }
-    const whole = await this.#readings.line(resource, deadline);
+    const whole = await this.#queueReader.queue(resource, deadline);
     return { ...waits, position: null, before: whole.before(self) };
   }
 
-  #places(claim: Claim, life: Life) {
+  #operationsFor(claim: Claim, pair: LeasePair) {
     const { resource, grantId } = claim;
     const key = this.#keys.entry(resource, grantId);
     const value = writeEntry(entryOf(claim, this.#engineId, true));
     return {
-      room: this.#keys.room(resource),
+      keyRange: this.#keys.rangeOf(resource),
       key,
       tombstone: this.#keys.tombstone(grantId),
-      take: puts(key, value, life),
+      take: puts(key, value, pair),
     };
   }
 
   #txn(txn: Txn, deadline: number): Promise<RawTxn> {
-    // Every transaction here finds its own work if it comes twice.
+    // Every transaction here is safe to repeat: its second copy finds the work of the first.
     const options: CallOptions = { deadline, repeatable: true };
     return this.#client.txn(txn, options);
   }
@@ -372,27 +383,33 @@ export function holdsOf({ self, marker }: { self: KeyValue; marker: string | nul
   return { kind: "holds", self, entry: readEntry(self)!, marker };
 }
 
-/** Why a claim that holds is answered with gone: it is nobody's any more. */
+/** The answer for a claim that was revoked or left behind; null for others. */
 function isOver({ revoked, left }: Entry): Gone | null {
   if (revoked) return { kind: "gone", why: "revoked" };
   return left ? { kind: "gone", why: "unknown" } : null;
 }
 
-function told(self: KeyValue, entry: Entry, life: Life): Op[] {
-  return puts(self.key, writeEntry({ ...entry, claimed: true }), life);
+function told(self: KeyValue, entry: Entry, pair: LeasePair): Op[] {
+  return puts(self.key, writeEntry({ ...entry, claimed: true }), pair);
 }
 
-function tellAnswer(answer: RawTxn, self: KeyValue, entry: Entry, life: Life): Verdict {
+function tellAnswer(answer: RawTxn, self: KeyValue, entry: Entry, pair: LeasePair): Verdict {
   const claimed = { ...entry, claimed: true };
   const modified = answer.header.revision ?? "0";
-  const kept = { ...self, value: writeEntry(claimed), modified, lease: life.lease.id };
-  return { kind: "holds", self: kept, entry: claimed, marker: life.marker?.id ?? null };
+  const kept = { ...self, value: writeEntry(claimed), modified, lease: pair.lease.id };
+  return { kind: "holds", self: kept, entry: claimed, marker: pair.marker?.id ?? null };
 }
 
-function holding(answer: RawTxn, claim: Claim, key: string, life: Life, engine: string): Holds {
+function holding(
+  answer: RawTxn,
+  claim: Claim,
+  key: string,
+  pair: LeasePair,
+  engine: string,
+): Holds {
   const entry = entryOf(claim, engine, true);
   const revision = answer.header.revision ?? "0";
-  const at = { created: BigInt(revision), modified: revision, lease: life.lease.id };
+  const at = { created: BigInt(revision), modified: revision, lease: pair.lease.id };
   const self = { key, value: writeEntry(entry), ...at };
-  return { kind: "holds", self, entry, marker: life.marker?.id ?? null };
+  return { kind: "holds", self, entry, marker: pair.marker?.id ?? null };
 }

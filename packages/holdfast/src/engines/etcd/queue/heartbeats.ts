@@ -3,48 +3,48 @@ import type { Failed, GrantRef } from "../../../engine.js";
 import type { EtcdClient } from "../client/client.js";
 import { failedRequest } from "../client/failure.js";
 import { countOf, found, get, type KeyValue, range } from "../client/requests.js";
-import type { Holdings, Waiting } from "../holding/holdings.js";
-import type { Lives } from "../leases/lease-pool.js";
+import type { Holdings, WaitingClaim } from "../holding/holdings.js";
+import type { LeasePool } from "../leases/lease-pool.js";
 import type { SharedLease } from "../leases/leases.js";
 import { type Claims, MOST_HOLDERS, type Verdict } from "./claims.js";
 import { type Keys, markersIn } from "./keys.js";
-import { type Ahead, Line, type Member, readEntry } from "./queue.js";
-import { FIRST, READ_WITHIN_MS, type Readings } from "./queue-reader.js";
+import { type Ahead, type Member, Queue, readEntry } from "./queue.js";
+import { FIRST, type QueueReader, READ_WITHIN_MS } from "./queue-reader.js";
 
 const MOST_GETS = 100;
 /** etcd takes 128 operations in a transaction by default. */
 const MOST_KEYS = 120;
 /** Waiters' leases are kept alive with each heartbeat. */
 const RECENT = 0.2;
-/** What a waiter will hang on once it holds is kept ready. */
+/** The lease that a waiter needs once it holds is kept ready. */
 const READY = 0.3;
 
-/** Looks after the waiters of one process: one reading for all that wait for the same resource. */
+/** Sends the heartbeats of one process: one reading for all waiters of the same resource. */
 export class Heartbeats {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
-  readonly #lives: Lives;
-  readonly #readings: Readings;
+  readonly #leasePool: LeasePool;
+  readonly #queueReader: QueueReader;
   readonly #claims: Claims;
   readonly #holdings: Holdings;
 
   constructor(
     client: EtcdClient,
     keys: Keys,
-    lives: Lives,
-    readings: Readings,
+    leasePool: LeasePool,
+    queueReader: QueueReader,
     claims: Claims,
     holdings: Holdings,
   ) {
     this.#client = client;
     this.#keys = keys;
-    this.#lives = lives;
-    this.#readings = readings;
+    this.#leasePool = leasePool;
+    this.#queueReader = queueReader;
     this.#claims = claims;
     this.#holdings = holdings;
   }
 
-  /** In the order asked. Each room is answered as soon as it was read: another one may take long. */
+  /** In the order asked. Each resource is answered as soon as it is read: another one may take long. */
   async beat<T>(
     waiters: readonly GrantRef[],
     deadline: number,
@@ -71,15 +71,15 @@ export class Heartbeats {
     await Promise.all(known.map(({ self }) => this.#keepReady(self, deadline)));
     const far = known.length === refs.length ? await this.#farBehind(known, deadline) : null;
     if (far !== null) return far;
-    const room = this.#keys.room(resource);
+    const keyRange = this.#keys.rangeOf(resource);
     const exclusive = known.every(({ self }) => readEntry(self)?.mode === "exclusive");
     const whole = known.length < refs.length || !exclusive;
     const answer = await this.#client.txn(
       {
         compare: [],
         success: [
-          range(room, { order: "ASCEND", ...(whole ? {} : { limit: FIRST }) }),
-          range(markersIn(room)),
+          range(keyRange, { order: "ASCEND", ...(whole ? {} : { limit: FIRST }) }),
+          range(markersIn(keyRange)),
           ...refs.map((ref) => get(this.#keys.entry(resource, ref.grantId))),
         ],
         failure: [],
@@ -87,26 +87,26 @@ export class Heartbeats {
       { deadline, repeatable: true, urgent: true },
     );
     const first = found(answer, 0);
-    const seen = new Line([...first, ...found(answer, 1)]);
+    const seen = new Queue([...first, ...found(answer, 1)]);
     const complete = first.length === countOf(answer, 0);
-    // A mark whose grant is not among the first need not be an orphan.
+    // A mark is not an orphan if its grant is merely outside the part that was read.
     const unclear = !complete && seen.orphans.length > 0;
-    const line = unclear ? await this.#readings.line(resource, deadline) : seen;
+    const queue = unclear ? await this.#queueReader.queue(resource, deadline) : seen;
     return Promise.all(
-      refs.map((_, i) => this.#one(line, found(answer, i + 2)[0], deadline).catch(failedRequest)),
+      refs.map((_, i) => this.#one(queue, found(answer, i + 2)[0], deadline).catch(failedRequest)),
     );
   }
 
   /**
-   * Those who wait far behind need not read the line again and again: whom each of them waits for is asked
-   * after by name. Null where one of those has ended, or was let in, or nobody has read the line for long.
+   * Waiters far behind need not read the queue each time: the keys that they wait for are read instead.
+   * Null where one of those keys has ended or was let in, or where the queue was not read for long.
    */
   async #farBehind(
-    known: readonly Waiting[],
+    known: readonly WaitingClaim[],
     deadline: number,
   ): Promise<(Verdict | Failed)[] | null> {
     const readAfter = systemClock.now() - READ_WITHIN_MS;
-    const isFar = ({ position, interests, readAt }: Waiting) =>
+    const isFar = ({ position, interests, readAt }: WaitingClaim) =>
       position >= FIRST && interests.length > 0 && readAt >= readAfter;
     if (!known.every(isFar)) return null;
     const holders = known[0]!.holders.slice(0, MOST_HOLDERS);
@@ -126,7 +126,7 @@ export class Heartbeats {
   }
 
   async #asBefore(
-    { lastBefore, readAt }: Waiting,
+    { lastBefore, readAt }: WaitingClaim,
     self: KeyValue,
     holders: readonly Member[],
     deadline: number,
@@ -141,36 +141,36 @@ export class Heartbeats {
     }
   }
 
-  async #one(line: Line, self: KeyValue | undefined, deadline: number): Promise<Verdict> {
+  async #one(queue: Queue, self: KeyValue | undefined, deadline: number): Promise<Verdict> {
     const entry = self === undefined ? null : readEntry(self);
     if (self === undefined || entry === null) return { kind: "gone", why: "unknown" };
-    const member = line.find(self.key);
+    const member = queue.find(self.key);
     if (entry.claimed || member?.holds) return this.#claims.tell(self, deadline);
     if (entry.revoked) return { kind: "gone", why: "revoked" };
     const { id } = await this.#keepReady(self, deadline);
     const own = await this.#claims.hang(self, id, deadline);
-    const position = member === undefined ? null : line.waiters.indexOf(member);
-    const before = member === undefined ? null : line.before(self);
-    const lastBefore = line.lastBefore(self);
-    return { kind: "waits", self: own, position, holders: line.holders, before, lastBefore };
+    const position = member === undefined ? null : queue.waiters.indexOf(member);
+    const before = member === undefined ? null : queue.before(self);
+    const lastBefore = queue.lastBefore(self);
+    return { kind: "waits", self: own, position, holders: queue.holders, before, lastBefore };
   }
 
   async #keepReady(self: KeyValue, deadline: number): Promise<SharedLease> {
     const entry = readEntry(self)!;
     const [waiting] = await Promise.all([
-      this.#lives.ofWaiter(entry.ttlMs, RECENT, deadline),
-      this.#lives.of(entry, READY, deadline),
+      this.#leasePool.ofWaiter(entry.ttlMs, RECENT, deadline),
+      this.#leasePool.of(entry, READY, deadline),
     ]);
     return waiting;
   }
 }
 
 /**
- * Whether it cannot have been let in. An exclusive one waits for whoever is before it. A shared one waits for
- * as many as may hold together, or for one that waits itself.
+ * Whether this waiter cannot have been let in. An exclusive waiter waits for the member before it. A
+ * shared waiter waits for as many members as may hold together, or for one that waits itself.
  */
 function waitsStill(
-  { self, interests }: Waiting,
+  { self, interests }: WaitingClaim,
   now: ReadonlyMap<string, KeyValue | undefined>,
 ): boolean {
   const own = now.get(self.key);
@@ -181,7 +181,7 @@ function waitsStill(
   return interests.some(({ key }) => readEntry(now.get(key)!)?.claimed === false);
 }
 
-/** Waiters for one resource together, as many as a transaction can hold. */
+/** Groups waiters by resource, in batches that fit into one transaction. */
 function batches(waiters: readonly GrantRef[]): [resource: string, refs: GrantRef[]][] {
   const open = new Map<string, GrantRef[]>();
   const all: [string, GrantRef[]][] = [];
@@ -197,7 +197,7 @@ function batches(waiters: readonly GrantRef[]): [resource: string, refs: GrantRe
   return all;
 }
 
-/** One room that cannot be read does not decide for the others. */
+/** A resource that cannot be read does not fail the others. */
 function failed(refs: readonly GrantRef[]): (error: unknown) => Failed[] {
   return (error) => refs.map(() => failedRequest(error));
 }

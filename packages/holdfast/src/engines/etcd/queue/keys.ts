@@ -1,26 +1,26 @@
 import { createHash } from "node:crypto";
 
-/** Notes are named in hex, so none is taken for a canary. */
+/** Notes have hex names, so no note is mistaken for a canary. */
 const CANARY = "lease-";
 
-/** The keys of a resource: all those in its room, from its name and a slash on. */
-export interface Room {
+/** A half-open range of keys. That of a resource holds every key that starts with its name and a slash. */
+export interface KeyRange {
   readonly start: string;
   readonly end: string;
 }
 
 /**
- * What stands for a grant or waiter in a key's name. Everybody who may read the keys sees it, so it
- * is not the grantId, which is as good as the grant.
+ * Names a grant or a waiter in a key. Everybody who may read the keys sees the name, so it is a hash:
+ * whoever knows the grantId itself can end the grant.
  */
 export function hashOf(grantId: string): string {
   return createHash("sha256").update(grantId).digest("hex").slice(0, 32);
 }
 
 /**
- * Names of keys: prefix, resource, slash, and who it is about. Of a name only the slash and the
- * percent sign are encoded; so no resource's room lies in another's, and no name begins with "%g"
- * or "%n", which is where tombstones and notes are.
+ * Names of keys: prefix, resource, slash, and the grant or waiter. Only the slash and the percent sign
+ * of a resource are encoded. So no resource's key range lies inside another's, and no resource begins
+ * with "%g" or "%n", which are for tombstones and notes.
  */
 export class Keys {
   readonly #prefix: string;
@@ -29,30 +29,30 @@ export class Keys {
     this.#prefix = prefix;
   }
 
-  room(resource: string): Room {
+  rangeOf(resource: string): KeyRange {
     const name = this.#prefix + resource.replace(/%/g, "%25").replace(/\//g, "%2F");
     return { start: `${name}/`, end: `${name}0` };
   }
 
   entry(resource: string, grantId: string): string {
-    return `${this.room(resource).start}h${hashOf(grantId)}`;
+    return `${this.rangeOf(resource).start}h${hashOf(grantId)}`;
   }
 
   tombstone(grantId: string): string {
     return `${this.#prefix}%gone/${hashOf(grantId)}`;
   }
 
-  /** Where others leave word for one engine. */
-  notes(engineId: string): Room {
+  /** The keys with which other engines notify one engine. */
+  notes(engineId: string): KeyRange {
     return { start: `${this.#prefix}%note/${engineId}/`, end: `${this.#prefix}%note/${engineId}0` };
   }
 
-  /** A key that lives as long as a lease of one engine, where that engine's notes are. */
+  /** A key among an engine's notes that lives as long as one lease of that engine. */
   canary(engineId: string, lease: string): string {
     return `${this.notes(engineId).start}${CANARY}${lease}`;
   }
 
-  get all(): Room {
+  get all(): KeyRange {
     return { start: this.#prefix || "\0", end: this.#prefix === "" ? "\0" : after(this.#prefix) };
   }
 
@@ -61,7 +61,7 @@ export class Keys {
     return [...this.#prefix].length;
   }
 
-  /** The resource in whose room a key is, or null. */
+  /** The resource that a key belongs to, or null. */
   resourceOf(key: string): string | null {
     const found = /^([^/]+)\/[^/]+$/s.exec(key.slice(this.#prefix.length));
     const name = found?.[1];
@@ -70,23 +70,23 @@ export class Keys {
   }
 }
 
-/** The lease that a canary sits on, or null for a note. */
+/** The lease of a canary, or null for a note. */
 export function leaseOfCanary(key: string): string | null {
   const name = key.slice(key.lastIndexOf("/") + 1);
   return name.startsWith(CANARY) ? name.slice(CANARY.length) : null;
 }
 
-/** What marks a grant with a lock-delay: it stays when the grant's own key is lost. */
+/** The key of the mark of a grant with a lock-delay. It stays when the grant's own key is lost. */
 export function markerOf(entry: string): string {
   const slash = entry.lastIndexOf("/") + 1;
   return `${entry.slice(0, slash)}~${entry.slice(slash)}`;
 }
 
-export function markersIn(room: Room): Room {
-  return { start: `${room.start}~`, end: `${room.start}\x7f` };
+export function markersIn(keyRange: KeyRange): KeyRange {
+  return { start: `${keyRange.start}~`, end: `${keyRange.start}\x7f` };
 }
 
-/** The grant's own key that a marker belongs to, or null for a key that is no marker. */
+/** The grant's own key for a marker, or null for a key that is not a marker. */
 export function markedBy(key: string): string | null {
   const slash = key.lastIndexOf("/") + 1;
   const marked = key.slice(0, slash) + key.slice(slash + 1);

@@ -1,25 +1,25 @@
 import type { EtcdClient } from "../client/client.js";
 import { countOf, found, type Op, type RawTxn, range } from "../client/requests.js";
-import { type Keys, markersIn, type Room } from "./keys.js";
-import { type Entry, Line, type Member } from "./queue.js";
+import { type KeyRange, type Keys, markersIn } from "./keys.js";
+import { type Entry, type Member, Queue } from "./queue.js";
 
-/** A waiter need not see the whole line: who holds, and who is next before it. */
+/** A waiter does not need the whole queue: only the holders and its nearest predecessors. */
 export const FIRST = 64;
 const NEAREST = 8;
-/** What was read of a long line is good for so long to stand in it without another look. */
+/** A reading of a long queue can be used for this long without reading it again. */
 export const READ_WITHIN_MS = 10_000;
 
-/** As much of a line as was asked for. */
-export interface Seen {
-  readonly line: Line;
+/** The part of a queue that was read. */
+export interface QueueSnapshot {
+  readonly queue: Queue;
   readonly complete: boolean;
   readonly nearest: readonly Member[];
-  /** How many the newest in the room stands behind; null where somebody else asks. */
+  /** How many members are before the newest one; null where another member asks. */
   readonly behind: number | null;
 }
 
-/** What is asked about the line of a resource, and what the answers say. */
-export class Readings {
+/** Reads the queue of a resource, whole or in part. */
+export class QueueReader {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
 
@@ -28,21 +28,25 @@ export class Readings {
     this.#keys = keys;
   }
 
-  /** The line of a resource, all of it. */
-  line(resource: string, deadline: number): Promise<Line> {
-    return this.#whole(this.#keys.room(resource), deadline);
+  /** The whole queue of a resource. */
+  queue(resource: string, deadline: number): Promise<Queue> {
+    return this.#whole(this.#keys.rangeOf(resource), deadline);
   }
 
-  /** Operations of a transaction that `seen` can read. */
-  look(room: Room, { mode, limit }: Pick<Entry, "mode" | "limit">, createdBefore?: bigint): Op[] {
-    // Of readers nobody knows how far before them the nearest writer is.
+  /** Operations of a transaction whose answers `snapshot` reads. */
+  look(
+    keyRange: KeyRange,
+    { mode, limit }: Pick<Entry, "mode" | "limit">,
+    createdBefore?: bigint,
+  ): Op[] {
+    // The nearest exclusive member before a shared one may be anywhere, so the whole queue is read.
     const isOpen = mode === "shared" && (limit === null || limit > FIRST);
-    if (isOpen) return [range(room, { order: "ASCEND" })];
-    // Without createdBefore, the last of all has just come, and finds itself too.
+    if (isOpen) return [range(keyRange, { order: "ASCEND" })];
+    // Without createdBefore, the member has just been created, and finds itself as the last one.
     return [
-      range(room, { order: "ASCEND", limit: FIRST }),
-      range(markersIn(room)),
-      range(room, {
+      range(keyRange, { order: "ASCEND", limit: FIRST }),
+      range(markersIn(keyRange)),
+      range(keyRange, {
         order: "DESCEND",
         limit: Math.max(NEAREST, (limit ?? 0) + 1),
         ...(createdBefore === undefined ? {} : { createdBefore }),
@@ -50,29 +54,29 @@ export class Readings {
     ];
   }
 
-  async seen(
-    room: Room,
+  async snapshot(
+    keyRange: KeyRange,
     txn: RawTxn,
     at: number,
     deadline: number,
     isNewest = false,
-  ): Promise<Seen> {
+  ): Promise<QueueSnapshot> {
     const first = found(txn, at);
     const marks = found(txn, at + 1);
     const behind = isNewest ? countOf(txn, at) - marks.length - 1 : null;
     const complete = first.length === countOf(txn, at);
-    const line = new Line([...first, ...marks]);
-    // A mark whose grant is not among the first need not be an orphan.
-    if (!complete && line.orphans.length > 0) {
-      return { line: await this.#whole(room, deadline), complete: true, nearest: [], behind };
+    const queue = new Queue([...first, ...marks]);
+    // A mark is not an orphan if its grant is merely outside the part that was read.
+    if (!complete && queue.orphans.length > 0) {
+      return { queue: await this.#whole(keyRange, deadline), complete: true, nearest: [], behind };
     }
-    const nearest = new Line(found(txn, at + 2)).members.toReversed();
-    return { line, complete, nearest, behind };
+    const nearest = new Queue(found(txn, at + 2)).members.toReversed();
+    return { queue, complete, nearest, behind };
   }
 
-  async #whole(room: Room, deadline: number): Promise<Line> {
-    const txn = { compare: [], success: [range(room, { order: "ASCEND" })], failure: [] };
+  async #whole(keyRange: KeyRange, deadline: number): Promise<Queue> {
+    const txn = { compare: [], success: [range(keyRange, { order: "ASCEND" })], failure: [] };
     const options = { deadline, repeatable: true };
-    return new Line(found(await this.#client.txn(txn, options), 0));
+    return new Queue(found(await this.#client.txn(txn, options), 0));
   }
 }

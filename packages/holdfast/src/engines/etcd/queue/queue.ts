@@ -8,34 +8,34 @@ import { isOurs, markedBy } from "./keys.js";
 export interface Entry {
   readonly mode: Mode;
   readonly limit: number | null;
-  /** Of the claim, or of the latest renewal that asked for another one. */
+  /** The ttl of the claim, or of the latest renewal that changed it. */
   readonly ttlMs: number;
   readonly lockDelayMs: number;
   readonly tokens: number;
   readonly label: string;
-  /** The engine that hears of a revocation. */
+  /** The engine that is notified of a revocation. */
   readonly engine: string;
-  /** Whether its process knows that it holds. */
+  /** Whether the process of the grant knows that it holds. */
   readonly claimed: boolean;
   readonly revoked: boolean;
-  /** Of the renewal that wrote this: one with a smaller number comes too late to change it. */
+  /** The order of the renewal that wrote this. A renewal with a smaller order comes too late. */
   readonly order: number;
-  /** Which of its tokens is in use. */
+  /** The index of the token in use. */
   readonly index: number;
-  /** Its holder has gone and left it to time. */
+  /** The holder left the grant behind: only time ends it. */
   readonly left: boolean;
 }
 
-/** Somebody in the line of a resource, holders included. */
+/** A holder or a waiter in the queue of a resource. */
 export interface Member extends KeyValue {
-  /** Null for another program's, which is exclusive. */
+  /** Null for another program's key, which counts as exclusive. */
   readonly entry: Entry | null;
   readonly holds: boolean;
 }
 
 /**
- * A key that a waiter stands behind. Other programs use a key again, and its new life is not the one that
- * was waited for: so it is known by its creation as well.
+ * A key that a waiter waits for. Other programs delete and create the same key again, and the new key is
+ * not the one that was waited for. So the creation revision is part of its identity.
  */
 export type Ahead = Pick<KeyValue, "key" | "created">;
 
@@ -52,22 +52,22 @@ export function entryOf(claim: Claim, engine: string, claimed: boolean): Entry {
 }
 
 /**
- * JSON. That of a grant which was left begins with a space, so that a transaction can tell it from others
- * without reading it: by the order of bytes it comes before IN_USE, and all others after.
+ * JSON. For a grant that was left behind it begins with a space, so that a transaction can recognise it
+ * by comparing: in byte order it sorts before IN_USE, and all other entries sort after.
  */
 export function writeEntry(entry: Entry): string {
   return `${entry.left ? " " : ""}${JSON.stringify(entry)}`;
 }
 
-/** Sorts between what was left and what is in use. */
+/** Sorts between entries that were left behind and entries in use. */
 export const IN_USE = "!";
 
-/** Null for another program's key. One that is named like ours says what ours say, or nothing is certain. */
+/** Null for another program's key. A key with a name like ours must hold an entry like ours, or it throws. */
 export function readEntry({ key, value }: Pick<KeyValue, "key" | "value">): Entry | null {
   return isOurs(key) ? entryIn(value) : null;
 }
 
-/** The first of its tokens. */
+/** The first token of a grant. */
 export function tokenOf({ created }: Pick<KeyValue, "created">): bigint {
   return created * 1024n;
 }
@@ -77,13 +77,13 @@ export function tokenInUse(member: Member): bigint {
 }
 
 /**
- * Who holds a resource and who waits for it, at one revision, in the order of their keys' creation.
- * Once everybody before it is let in, a waiter holds, whether its process knows it yet or not. One that
- * was told so stays a holder whatever comes.
+ * The holders and waiters of a resource at one revision, in the order of their keys' creation. A waiter
+ * holds once all members before it let it in, whether its process knows it yet or not. A member that was
+ * told that it holds stays a holder, whatever comes.
  */
-export class Line {
+export class Queue {
   readonly members: readonly Member[];
-  /** Marks of lost grants: as long as one is there nobody is let in. */
+  /** Marks of lost grants. Nobody is let in while one exists. */
   readonly orphans: readonly KeyValue[];
   readonly #isMarked: boolean;
 
@@ -113,7 +113,7 @@ export class Line {
     return this.members.find((member) => member.key === key);
   }
 
-  /** Whether a claim that came now would be let in at once. */
+  /** Whether a new claim would be let in at once. */
   admits({ mode, limit }: Pick<Claim, "mode" | "limit">): boolean {
     if (this.orphans.length > 0 || this.waiters.length > 0) return false;
     if (mode === "exclusive") return this.members.length === 0;
@@ -123,7 +123,7 @@ export class Line {
     );
   }
 
-  /** The oldest shared claim sets the limit; another one is the caller's mistake. */
+  /** The oldest shared claim sets the limit. Another limit is the caller's mistake. */
   refuseOtherLimit({ resource, mode, limit }: Claim, self: string): void {
     const first = this.members.find(({ key, entry }) => entry?.mode === "shared" && key !== self);
     if (mode !== "shared" || first?.entry == null || first.entry.limit === limit) return;
@@ -131,9 +131,9 @@ export class Line {
   }
 
   /**
-   * The keys whose end may be this waiter's turn. For an exclusive one that is whoever is next before
-   * it. For a shared one it is the nearest that is not shared; without one, as many of those nearest
-   * before it as may hold together: were they all still there, it could not be let in.
+   * The keys whose end may give this waiter its turn. An exclusive waiter waits for the member just before
+   * it. A shared waiter waits for the nearest member that is not shared; without one, for the nearest
+   * `limit` members before it: while all of them exist, it cannot be let in.
    */
   before(self: KeyValue): Ahead[] {
     const ahead = this.members.filter(({ created }) => created < self.created).reverse();
@@ -148,9 +148,9 @@ export class Line {
   }
 
   /**
-   * The only one before this waiter, whose end is its turn without a question: whoever comes stands
-   * behind it, and only who was before it could leave a mark. Null if there are more, or a mark is
-   * there or may be.
+   * The only member before this waiter. When it ends, the waiter holds without asking the server: new
+   * members come behind it, and only a member before it could leave a mark. Null if there are more
+   * members before it, or if a mark exists or may come.
    */
   lastBefore(self: KeyValue): Ahead | null {
     const ahead = this.members.filter(({ created }) => created < self.created);
@@ -160,7 +160,7 @@ export class Line {
   }
 }
 
-/** Nobody leaves a mark who says that it will not; other programs know of none. */
+/** Whether a member leaves no mark when it ends. Other programs never leave one. */
 function isQuiet({ entry }: Member): boolean {
   return (entry?.lockDelayMs ?? 0) === 0;
 }
@@ -179,7 +179,7 @@ function seated(all: readonly KeyValue[], closed: boolean): Member[] {
   });
 }
 
-/** What is left is known in whole seconds only, and asked for only when somebody wants to see it. */
+/** etcd tells the remaining time in whole seconds, and only when asked, so the caller passes it. */
 export function holderView(member: Member, remainingMs: number): HolderView {
   const { entry, key } = member;
   return {
@@ -191,7 +191,7 @@ export function holderView(member: Member, remainingMs: number): HolderView {
   };
 }
 
-/** How long each has left is not known in the same breath: its whole life at most. */
+/** The same transaction does not tell the remaining time, so the whole ttl is shown. */
 export function viewsOf(holders: readonly Member[]): HolderView[] {
   return holders.map((member) => holderView(member, member.entry?.ttlMs ?? 0));
 }

@@ -1,10 +1,10 @@
 import type { QuorumClock } from "../voting/broadcast.js";
 
-/** A step smaller than this is the time that it takes to read two clocks on a busy machine. */
+/** Smaller steps are noise: reading two clocks on a busy machine takes time. */
 const NOISE_MS = 50;
 
 interface Reading {
-  /** The node's time less ours lies between these, in ms. */
+  /** The node's time minus our time lies between low and high, in ms. */
   readonly low: number;
   readonly high: number;
   readonly at: number;
@@ -12,13 +12,13 @@ interface Reading {
 
 export interface Suspicion {
   readonly node: number;
-  /** By how much its clock moved at least. */
+  /** The least by which its clock moved. */
   readonly movedMs: number;
 }
 
 /**
- * Compares the nodes' clocks with our own monotonic one. A node whose clock was stepped may have ended
- * grants early, so for as long as such a grant could have lived its yes is worth nothing.
+ * Compares the nodes' clocks with our own monotonic clock. A node whose clock was stepped may have ended
+ * grants early, so its yes does not count for as long as such a grant could have lived.
  */
 export class ClockWatch {
   readonly #clock: QuorumClock;
@@ -47,7 +47,7 @@ export class ClockWatch {
     return this.#clock.now() < this.#suspectUntil[node]!;
   }
 
-  /** The node said us in answer to what was sent at sentAt. */
+  /** The node answered a request of sentAt, and its clock read `us`. */
   sample(node: number, sentAt: number, us: number): void {
     const now = this.#clock.now();
     const reading = { low: us / 1e3 - now, high: us / 1e3 - sentAt, at: now };
@@ -58,14 +58,14 @@ export class ClockWatch {
         this.#suspectUntil[node] = now + this.#suspectMs;
         this.#report({ node, movedMs: apartMs });
       } else if (last.high - last.low < reading.high - reading.low && now - last.at < 1_000) {
-        // A slow answer says little about the clock; the sharper reading is worth more for a while.
+        // A slow answer says little about the clock, so the sharper reading is kept for a while.
         return;
       }
     }
     this.#readings[node] = reading;
   }
 
-  /** What the nodes' clocks read now, in the middle; 0 while none has answered yet. In µs. */
+  /** The median of what the nodes' clocks read now, in µs; 0 until a node has answered. */
   estimateUs(): number {
     const known: number[] = [];
     for (const reading of this.#readings) if (reading !== null) known.push(reading.low);

@@ -38,7 +38,7 @@ const RIGHT: readonly (readonly [verbs: readonly Verb[], answer: readonly unknow
 const VERBS = [...new Set(RIGHT.flatMap(([verbs]) => verbs))];
 const US = "1700000000000000";
 
-test("each answer of the scripts is read by the verbs that it answers, and by no other", () => {
+test("each answer of the scripts is accepted for its own verbs and for no other", () => {
   for (const [verbs, answer] of RIGHT) {
     for (const verb of VERBS) {
       const { kind } = one(verb, answer);
@@ -55,7 +55,7 @@ test("an answer with a field that is missing, too many or of another kind is a f
   }
 });
 
-test("a reply that is no list, or of another length than what was asked, is nobody's answer", () => {
+test("a reply that is not a list of the right length is a failure of unknown effect", () => {
   const accepted = ["accepted"];
   const replies = [
     ...[null, undefined, "QUEUED", "OK", 1, {}, Buffer.from("accepted"), new Error("no"), []],
@@ -69,7 +69,7 @@ test("a reply that is no list, or of another length than what was asked, is nobo
   }
 });
 
-test("an operation that failed says so, and what the server refused had no effect", () => {
+test("a failed operation is a failure, and one that the server refused had no effect", () => {
   const oom = one("acquire", ["error", "OOM command not allowed"]);
   assert.ok(oom.kind === "failed" && oom.effect === "none");
   assertUnknown(one("acquire", ["error", "something else"]), "an unknown error");

@@ -2,12 +2,12 @@ import type { Gone } from "../../../engine.js";
 import { EngineError } from "../../../errors.js";
 import { explain } from "../../redis/protocol/failure.js";
 import { isListOf, isYes, listIn, misfit, numberIn, textIn } from "../../redis/protocol/shape.js";
-import type { Letter, NodeAnswer, NodeHolder, NodeRequest } from "./node.js";
+import type { ModeCode, NodeAnswer, NodeHolder, NodeRequest } from "./node.js";
 
 type Verb = NodeRequest["verb"];
 type Kind = NodeAnswer["kind"];
 
-/** What each operation may answer; all but some also what the certificate says, and errors. */
+/** The answers of each operation. Those that need a certificate may also answer what it says. */
 const ANSWERS: Record<Verb, readonly Kind[]> = {
   acquire: ["accepted", "known", "busy", "counter", "skew", "gone", "uncertified", "terms"],
   renew: ["renewed", "gone", "uncertified", "terms"],
@@ -28,8 +28,8 @@ export interface Reply {
 }
 
 /**
- * What the script gives, as the quorum reads it; the scripts' headers say the shapes. Anything else is
- * no answer: this node's failure, and nobody knows what it did.
+ * Reads what the script returned; the scripts' headers define the shapes. A reply of another shape is a
+ * failure of this node with an unknown effect.
  */
 export function readReply(raw: unknown, verbs: readonly Verb[]): Reply {
   if (!isListOf(raw, verbs.length + 1)) throw misfit(raw);
@@ -100,7 +100,7 @@ function holder(raw: unknown): NodeHolder {
   if (!isListOf(raw, HOLDER_LENGTH)) throw misfit(raw);
   const [mode, fence, tokens, index, label, leftMs, delayMs, ageMs, revoked] = raw;
   return {
-    ...{ mode: oneOf<Letter>(["x", "s"], mode), fence: number(fence), tokens: number(tokens) },
+    ...{ mode: oneOf<ModeCode>(["x", "s"], mode), fence: number(fence), tokens: number(tokens) },
     ...{ index: number(index), label: textIn(label), leftMs: number(leftMs) },
     ...{ delayMs: number(delayMs), ageMs: number(ageMs), revoked: isYes(revoked) },
   };

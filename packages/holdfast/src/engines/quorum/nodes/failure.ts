@@ -1,7 +1,7 @@
 import { EngineError, type FailureReason, UsageError } from "../../../errors.js";
 import type { Quorum, Unanswered } from "../voting/quorum.js";
 
-/** Why too few nodes could be counted, node by node. */
+/** Explains, node by node, why too few nodes counted. */
 export function tooFew(quorum: Quorum, { effect, absent }: Unanswered, resource?: string) {
   const { size, terms } = quorum;
   const reasons = absent.map(({ node, answer }) => {
@@ -31,7 +31,7 @@ export function tooFew(quorum: Quorum, { effect, absent }: Unanswered, resource?
     `${terms.writeQuorum} of ${size} nodes must agree, and these did not count: ${reasons.join("; ") || "none"}${hint}`,
     {
       ...{ effect, resource, reason: fresh ? "not-prepared" : reasonOf(absent) },
-      // Where nodes that refuse for good leave too few others, nobody need try again.
+      // Trying again is useless when the nodes that fail for good leave too few others.
       retryable: absent.filter(isFinal).length <= size - terms.writeQuorum,
     },
   );
@@ -45,7 +45,7 @@ function isRetryable(error: unknown): boolean {
   return !(error instanceof EngineError) || error.retryable;
 }
 
-/** What keeps most of those who did not count from counting, as far as it has a name. */
+/** The most common reason why nodes did not count. */
 function reasonOf(absent: Unanswered["absent"]): FailureReason {
   const counts = new Map<FailureReason, number>();
   for (const { answer } of absent) {

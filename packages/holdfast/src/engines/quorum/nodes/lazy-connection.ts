@@ -6,11 +6,11 @@ import { type Seam, seamOf } from "../../redis/clients/connection.js";
 import { openAddress } from "../../redis/clients/open.js";
 
 const AGAIN_MS = 1_000;
-/** How long the nodes that are slow to connect are waited for when enough are there. */
+/** How long to wait for slow nodes once enough are connected. */
 const GRACE_MS = 500;
 
-/** A client of our own for one node, which may be down at first: it joins when it can be reached. */
-export class LateSeam implements Seam {
+/** A client of our own for one node. The node may be down at first: the connection opens later. */
+export class LazyConnection implements Seam {
   readonly name: string;
   readonly #address: Address;
   #seam: Seam | null = null;
@@ -23,7 +23,7 @@ export class LateSeam implements Seam {
     this.name = showAddress(address);
   }
 
-  /** Rejects if it could not be reached at once, and goes on trying. */
+  /** Rejects if the node cannot be reached at once, and goes on trying in the background. */
   async open(): Promise<void> {
     try {
       const { client, close } = await openAddress(this.#address);
@@ -67,12 +67,12 @@ export class LateSeam implements Seam {
   }
 }
 
-/** Opens all; enough of them must be there to begin with, and the others may come later. */
-export async function openSeams(
+/** Opens all connections. Enough of them must open now, and the others may open later. */
+export async function openConnections(
   addresses: readonly Address[],
   enough: number,
-): Promise<readonly LateSeam[]> {
-  const seams = addresses.map((address) => new LateSeam(address));
+): Promise<readonly LazyConnection[]> {
+  const seams = addresses.map((address) => new LazyConnection(address));
   const opening = seams.map((seam) => seam.open());
   let opened = 0;
   const plenty = new Promise<void>((go) => {

@@ -1,9 +1,9 @@
 import type { Gone } from "../../../engine.js";
 
 /**
- * What the quorum asks of one node. A real Redis answers by a script (scripts/), the simulator's node
- * by the same rules in memory; the two are held to be equal by a test. Fences are numbers here: they
- * are microseconds, and those fit into 53 bits.
+ * What the quorum asks of one node. A real Redis answers with a script (scripts/). The simulator's node
+ * follows the same rules in memory, and a test holds the two equal. Fences are numbers here: they are
+ * microseconds, which fit into 53 bits.
  */
 export type NodeRequest =
   | AcquireRequest
@@ -12,7 +12,7 @@ export type NodeRequest =
   | {
       readonly verb: "check";
       readonly resource: string;
-      readonly mode: Letter;
+      readonly mode: ModeCode;
       readonly token: number;
     }
   | {
@@ -31,31 +31,31 @@ export type NodeRequest =
     };
 
 /** x is exclusive, s is shared. */
-export type Letter = "x" | "s";
+export type ModeCode = "x" | "s";
 
 export interface AcquireRequest {
   readonly verb: "acquire";
   readonly resource: string;
   readonly id: string;
-  /** Which try this is. A later one replaces what an earlier one of the same id left here. */
+  /** The number of this attempt. A later attempt replaces the record of an earlier one with the same id. */
   readonly attempt: number;
-  readonly mode: Letter;
+  readonly mode: ModeCode;
   readonly ttlMs: number;
   readonly delayMs: number;
-  /** The first token of the range that is proposed. */
+  /** The first token of the proposed range. */
   readonly fence: number;
   readonly tokens: number;
   readonly label: string;
   /**
-   * 0 for a claim. A grant that lives joins a node that does not have it: where the node's counter is
-   * at most this, which its holder has heard of while it held.
+   * 0 for a claim. A live grant may join a node that does not have it if the node's counter is at most
+   * this, which is the highest counter that its holder heard of while it held.
    */
   readonly past: number;
-  /** When it began to wait, in the nodes' time in µs: those with later ones make way. 0 for not at all. */
+  /** When the claim began to wait, in the nodes' time in µs; 0 if it does not. Later tickets give way. */
   readonly ticket: number;
-  /** How long it takes this claim to come when it is called; others wait for so long. */
-  readonly wayMs: number;
-  /** Of the call, as that of a renewal: what comes late changes no end that was set later. */
+  /** How long this claim takes to arrive when a node calls it. Others wait for it that long. */
+  readonly arrivalMs: number;
+  /** The order of the call, as for a renewal: a late request changes no end that a later call set. */
   readonly order: number;
 }
 
@@ -64,11 +64,11 @@ export interface RenewRequest {
   readonly resource: string;
   readonly id: string;
   readonly ttlMs: number;
-  /** Renewals take effect in this order, in whatever order they arrive. */
+  /** Renewals take effect in this order, whatever the order in which they arrive. */
   readonly order: number;
-  /** Which of the grant's tokens is in use. */
+  /** The index of the grant's token in use. */
   readonly index: number;
-  /** The holder goes, and only time or force ends the grant. */
+  /** The holder leaves the grant behind: only its expiry or a forced revoke ends it. */
   readonly leave: boolean;
 }
 
@@ -76,23 +76,23 @@ export interface ReleaseRequest {
   readonly verb: "release";
   readonly resource: string;
   readonly id: string;
-  /** Ends what attempts up to this one left, unless a later call has asked for it since. */
+  /** Ends the records of attempts up to this one, unless a later call has asked for them since. */
   readonly upTo: number;
   readonly order: number;
   readonly tombstoneMs: number;
-  /** The claim is over, and those who wait are told; else only an attempt is. */
+  /** True where the whole claim is over, so that waiters are notified; false for one attempt. */
   readonly tell: boolean;
 }
 
-/** Whoever is in the way on one node. */
+/** A holder that is in the way on one node. */
 export interface NodeHolder {
-  readonly mode: Letter;
+  readonly mode: ModeCode;
   readonly fence: number;
   readonly tokens: number;
-  /** Which of them is in use, as far as this node has heard. */
+  /** The index of the token in use, as far as this node has heard. */
   readonly index: number;
   readonly label: string;
-  /** 0 or less within its lock-delay. */
+  /** 0 or less during the lock-delay. */
   readonly leftMs: number;
   readonly delayMs: number;
   /** Since it was accepted here. */
@@ -107,7 +107,7 @@ export type NodeAnswer =
       readonly attempt: number;
       readonly fence: number;
       readonly tokens: number;
-      /** For certain, as the node answered. */
+      /** What was certainly left when the node answered. */
       readonly leftMs: number;
     }
   | { readonly kind: "busy"; readonly counter: number; readonly holders: readonly NodeHolder[] }
@@ -124,14 +124,14 @@ export type NodeAnswer =
   | { readonly kind: "terms"; readonly terms: string }
   | NodeFailure;
 
-/** The node is new, was restarted, emptied or followed another: what it acknowledged may be gone. */
+/** The node is new, was restarted or emptied, or was a replica: acknowledged grants may be lost. */
 export interface Uncertified {
   readonly kind: "uncertified";
   readonly runId: string;
   readonly replId: string;
-  /** Null where nobody has begun to wait. */
+  /** Null while no client has started the quarantine. */
   readonly nonce: string | null;
-  /** Whether the node has certified under another life before; for messages. */
+  /** Whether the node was certified in an earlier life; for messages. */
   readonly lapsed: boolean;
 }
 
@@ -141,7 +141,7 @@ export interface NodeFailure {
   readonly error: Error;
 }
 
-/** us is the node's time in microseconds as it answered; NaN where it did not. */
+/** us is the node's time in microseconds at its answer; NaN without an answer. */
 export type Answered = (answer: NodeAnswer, us: number) => void;
 
 export interface QuorumNode {

@@ -1,5 +1,5 @@
-// Each way to forget is done to one of three nodes that all must agree: as long as it does not count,
-// nothing is granted, and when its quarantine is over everything is as before.
+// All three nodes must agree, and one of them is made to forget, in several ways. While that node does
+// not count, nothing is granted; after its quarantine, everything works as before.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,8 +7,8 @@ import type { RedisOptions } from "@holdfast/servers";
 import { EngineError, UsageError } from "../../../errors.js";
 import { channels, type Events } from "../../../events.js";
 import { Locks } from "../../../locks.js";
-import { createQuorum, type QuorumEngineOptions, quorumEngine } from "../index.js";
-import { Ground } from "../test/support/test-server.fixture.js";
+import { init, type QuorumEngineOptions, quorumEngine } from "../index.js";
+import { TestQuorum } from "../test/support/test-quorum.fixture.js";
 
 const MAX_TTL_MS = 4_000;
 const TERMS = { maxTtlMs: MAX_TTL_MS, writeQuorum: 3 };
@@ -18,7 +18,7 @@ const CERTIFICATE = "{holdfast:}:certificate";
 interface Way {
   readonly name: string;
   readonly options?: RedisOptions;
-  forget(ground: Ground): Promise<unknown>;
+  forget(quorum: TestQuorum): Promise<unknown>;
 }
 
 const WAYS: readonly Way[] = [
@@ -49,22 +49,24 @@ const WAYS: readonly Way[] = [
   },
 ];
 
-describe("what makes a node forget is noticed, and waited out", { concurrency: 2 }, () => {
+describe("a node that forgot is put in quarantine until it counts again", {
+  concurrency: 2,
+}, () => {
   for (const { name, options, forget } of WAYS) {
     it(name, async () => {
-      await using ground = await Ground.start(3, TERMS, options);
-      const locks = await ground.locks();
+      await using quorum = await TestQuorum.start(3, TERMS, options);
+      const locks = await quorum.locks();
       await (await patiently(locks)).release();
       const states: string[] = [];
       const hear = (message: unknown) => {
         const { node, state } = message as Events["node"];
-        if (node === ground.names[0]) states.push(state);
+        if (node === quorum.names[0]) states.push(state);
       };
       channels.node.subscribe(hear);
-      await forget(ground);
+      await forget(quorum);
       const failure = await refusal(locks);
       assert.match(failure.message, /quarantine/);
-      assert.ok(failure.message.includes(ground.names[0]!));
+      assert.ok(failure.message.includes(quorum.names[0]!));
       const lease = await patiently(locks);
       assert.equal(await lease.release(), "released");
       channels.node.unsubscribe(hear);
@@ -73,67 +75,67 @@ describe("what makes a node forget is noticed, and waited out", { concurrency: 2
   }
 });
 
-describe("a quorum's beginning", { concurrency: 2 }, () => {
-  it("nobody is granted anything by new nodes before their first quarantine is over", async () => {
-    await using ground = await Ground.startFresh(3, TERMS);
-    const locks = await ground.locks();
+describe("a new quorum", { concurrency: 2 }, () => {
+  it("new nodes grant nothing before their first quarantine is over", async () => {
+    await using quorum = await TestQuorum.startFresh(3, TERMS);
+    const locks = await quorum.locks();
     const failure = await refusal(locks);
     assert.match(failure.message, /npx @holdfast\/cli init/);
     assert.equal(failure.effect, "none");
     await (await patiently(locks)).release();
   });
 
-  it("createQuorum starts new nodes at once, and again is harmless", async () => {
-    await using ground = await Ground.startFresh(3, { maxTtlMs: 60_000 });
-    await ground.found();
-    await ground.found();
-    const locks = await ground.locks();
+  it("init lets new nodes count at once, and a second init is harmless", async () => {
+    await using quorum = await TestQuorum.startFresh(3, { maxTtlMs: 60_000 });
+    await quorum.init();
+    await quorum.init();
+    const locks = await quorum.locks();
     await (await locks.acquire("a")).release();
   });
 
-  it("createQuorum does not shorten the quarantine of one node among others", async () => {
-    await using ground = await Ground.start(3, { maxTtlMs: 60_000, writeQuorum: 3 });
-    const locks = await ground.locks();
-    await ground.admins[0]!.flushall();
+  it("init does not shorten the quarantine of one node among others", async () => {
+    await using quorum = await TestQuorum.start(3, { maxTtlMs: 60_000, writeQuorum: 3 });
+    const locks = await quorum.locks();
+    await quorum.admins[0]!.flushall();
     await refusal(locks);
-    await ground.found();
+    await quorum.init();
     assert.match((await refusal(locks)).message, /quarantine/);
   });
 
-  it("createQuorum needs all nodes, and leaves a quorum with other members alone", async () => {
-    await using ground = await Ground.start(4, { maxTtlMs: 60_000 });
-    const { nodes } = ground.options(ground.admins);
-    await assert.rejects(createQuorum({ nodes: nodes.slice(0, 3), maxTtlMs: 60_000 }), UsageError);
-    await ground.servers[3]!.stop();
-    await assert.rejects(ground.found(), EngineError);
+  it("init needs all nodes, and leaves a quorum with other members alone", async () => {
+    await using quorum = await TestQuorum.start(4, { maxTtlMs: 60_000 });
+    const { nodes } = quorum.options(quorum.admins);
+    await assert.rejects(init({ nodes: nodes.slice(0, 3), maxTtlMs: 60_000 }), UsageError);
+    await quorum.servers[3]!.stop();
+    await assert.rejects(quorum.init(), EngineError);
   });
 
-  it("createQuorum refuses two names of one server", async () => {
-    await using ground = await Ground.startFresh(2, TERMS);
-    await assert.rejects(createQuorum(twice(ground)), (error) => {
+  it("init refuses two names of one server", async () => {
+    await using quorum = await TestQuorum.startFresh(2, TERMS);
+    await assert.rejects(init(twice(quorum)), (error) => {
       assert.ok(error instanceof UsageError, String(error));
       assert.match(error.message, /a and b are one server/);
       return true;
     });
-    const certificates = ground.admins.map((admin) => admin.exists(CERTIFICATE));
+    const certificates = quorum.admins.map((admin) => admin.exists(CERTIFICATE));
     assert.deepEqual(await Promise.all(certificates), [0, 0]);
   });
 
-  it("two names of one server are no majority after a quarantine either", async () => {
-    await using ground = await Ground.startFresh(2, TERMS);
-    const locks = new Locks(quorumEngine({ ...twice(ground), maxTtlMs: MAX_TTL_MS }));
+  it("one server under two names is no majority, even after a quarantine", async () => {
+    await using quorum = await TestQuorum.startFresh(2, TERMS);
+    const locks = new Locks(quorumEngine({ ...twice(quorum), maxTtlMs: MAX_TTL_MS }));
     const { message } = await refusal(locks);
     assert.match(message, /a is the same server as b/);
-    await certified(ground, 1);
-    // One server is no majority.
-    assert.equal(await ground.admins[0]!.exists(CERTIFICATE), 0);
+    await certified(quorum, 1);
+    // One server is not a majority, so it is not certified.
+    assert.equal(await quorum.admins[0]!.exists(CERTIFICATE), 0);
     await assert.rejects(locks.acquire("a", TTL), /the same server/);
     await locks.close();
   });
 
-  it("a client with another member list is refused by an error that shows both", async () => {
-    await using ground = await Ground.start(4, { maxTtlMs: 60_000 });
-    const { nodes } = ground.options(ground.admins);
+  it("a client with another member list gets an error that shows both lists", async () => {
+    await using quorum = await TestQuorum.start(4, { maxTtlMs: 60_000 });
+    const { nodes } = quorum.options(quorum.admins);
     const few = nodes.slice(0, 3);
     const locks = new Locks(quorumEngine({ nodes: few, maxTtlMs: 60_000 }));
     const error = await locks.acquire("a").then(
@@ -142,33 +144,33 @@ describe("a quorum's beginning", { concurrency: 2 }, () => {
     );
     assert.ok(error instanceof UsageError, String(error));
     const names = (list: readonly string[]) => [...list].sort().join(",");
-    assert.ok(error.message.includes(`"members ${names(ground.names)};`), error.message);
+    assert.ok(error.message.includes(`"members ${names(quorum.names)};`), error.message);
     assert.ok(error.message.includes(`"members ${names(few.map(({ name }) => name))};`));
-    assert.ok(await (await ground.locks()).tryAcquire("a"), "and has left nothing behind");
+    assert.ok(await (await quorum.locks()).tryAcquire("a"), "and has left nothing behind");
     await locks.close();
   });
 });
 
-it("idle clients see restarts and wait them out: three of five nodes, one after the other", async () => {
-  await using ground = await Ground.start(5, { maxTtlMs: MAX_TTL_MS });
-  const locks = await ground.locks();
+it("idle clients certify three of five nodes that restart one after the other", async () => {
+  await using quorum = await TestQuorum.start(5, { maxTtlMs: MAX_TTL_MS });
+  const locks = await quorum.locks();
   for (const node of [0, 1, 2]) {
-    await ground.servers[node]!.restart();
-    await certified(ground, node);
+    await quorum.servers[node]!.restart();
+    await certified(quorum, node);
   }
   await (await locks.acquire("a", { ...TTL, waitMs: 20_000 })).release();
 });
 
-/** It came back empty, and nobody but those who are there can have certified it. */
-async function certified({ admins }: Ground, node: number): Promise<void> {
+/** Waits for the certificate. The node came back empty, so only a client of this test can write one. */
+async function certified({ admins }: TestQuorum, node: number): Promise<void> {
   for (let looks = 0; (await admins[node]!.exists(CERTIFICATE)) === 0; looks++) {
     assert.ok(looks < 600, `node ${node} is not certified`);
     await sleep(100);
   }
 }
 
-/** A quorum of three that has one server under two names. */
-function twice({ admins: [one, other] }: Ground): QuorumEngineOptions {
+/** Options of a quorum of three names that has one server under two of them. */
+function twice({ admins: [one, other] }: TestQuorum): QuorumEngineOptions {
   const clients = { a: one!, b: one!, c: other! };
   return { nodes: Object.entries(clients).map(([name, client]) => ({ name, client })) };
 }

@@ -10,13 +10,12 @@ import type { Answered, NodeRequest, QuorumNode } from "./node.js";
 import { scripts } from "./scripts.gen.js";
 
 const MAX_BATCH = 256;
-/** A node that hangs keeps what it was asked: more than this is refused before it is sent. */
+/** Requests to a node that hangs pile up: more than this many are refused before they are sent. */
 const MOST_UNANSWERED = 10_000;
 
-const TEXT = Object.keys(scripts)
-  .sort()
-  .map((name) => scripts[name as keyof typeof scripts])
-  .join("\n");
+/** The files of scripts/ in this order are one program: a Lua local is seen only by what follows it. */
+const ORDER = ["records", "certificate", "queue", "acquire", "hold", "main"] as const;
+const TEXT = ORDER.map((name) => scripts[name]).join("\n");
 const SHA = createHash("sha1").update(TEXT).digest("hex");
 
 interface Question {
@@ -24,7 +23,7 @@ interface Question {
   readonly answered: Answered;
 }
 
-/** One real Redis as a node of a quorum. What is asked in one turn of the event loop travels together. */
+/** One real Redis as a node of a quorum. Requests of one turn of the event loop are sent together. */
 export class RedisNode implements QuorumNode {
   readonly name: string;
   readonly #seam: Seam;
@@ -56,7 +55,7 @@ export class RedisNode implements QuorumNode {
     this.#waiting.push({ request, answered });
   }
 
-  /** Hears of releases and revocations from now on. */
+  /** Subscribes to releases and revocations. */
   listen(): Promise<void> {
     return this.#pushes.listen();
   }
@@ -84,20 +83,20 @@ export class RedisNode implements QuorumNode {
     const args = [tag, agreement, this.#pushes.changes, String(maxSkewMs * 1e3), String(idleMs)];
     for (const { request } of batch) {
       keys.push("resource" in request ? keyFor(prefix, request.resource) : tag);
-      for (const word of wordsOf(request)) args.push(word);
+      for (const word of encodeOnce(request)) args.push(word);
     }
     const connection = () => this.#seam.connection?.(keys[0]!, false);
     const sentBy = connection();
     const settle = (reply: unknown) => this.#settle(batch, reply, connection() === sentBy);
     const fail = (error: unknown) => this.#fail(batch, error, connection() === sentBy);
     this.#seam.script({ sha: SHA }, keys, args).then(settle, (error: unknown) => {
-      // A server that was restarted or flushed has forgotten the script; nothing ran then.
+      // A server that was restarted or flushed has forgotten the script, so nothing ran.
       if (!isMissingScript(error)) return fail(error);
       this.#seam.script({ text: TEXT }, keys, args).then(settle, fail);
     });
   }
 
-  /** once: whether the client cannot have sent it twice by itself. */
+  /** once: the connection is the same, so the client cannot have resent the batch by itself. */
   #settle(batch: readonly Question[], reply: unknown, once: boolean): void {
     let read: ReturnType<typeof readReply>;
     try {
@@ -128,15 +127,15 @@ export class RedisNode implements QuorumNode {
 const TOO_MANY = {
   kind: "failed",
   effect: "none",
-  error: new EngineError("this node has not answered for so long that nothing more is sent to it", {
+  error: new EngineError("this node has too many unanswered requests, so no more are sent to it", {
     effect: "none",
     retryable: true,
   }),
 } as const;
 
-// All nodes are asked the same, one right after the other: what was just put into words is kept.
+// All nodes get the same request, one right after the other, so the last encoding is kept.
 let lastRequest: NodeRequest | null = null;
-let lastWords: readonly string[] = [];
+let lastEncoded: readonly string[] = [];
 let lastName = { prefix: "", resource: "", key: "" };
 
 function keyFor(prefix: string, resource: string): string {
@@ -146,21 +145,21 @@ function keyFor(prefix: string, resource: string): string {
   return lastName.key;
 }
 
-function wordsOf(request: NodeRequest): readonly string[] {
+function encodeOnce(request: NodeRequest): readonly string[] {
   if (request !== lastRequest) {
     lastRequest = request;
-    lastWords = inWords(request);
+    lastEncoded = encode(request);
   }
-  return lastWords;
+  return lastEncoded;
 }
 
-/** The operation and its arguments, in the order that the scripts' headers give. */
-function inWords(request: NodeRequest): string[] {
+/** The operation and its arguments, in the order of the scripts' headers. */
+function encode(request: NodeRequest): string[] {
   switch (request.verb) {
     case "acquire": {
       const { id, attempt, mode, ttlMs, delayMs, fence, tokens, order, label } = request;
-      const { past, ticket, wayMs } = request;
-      const numbers = [ttlMs, delayMs, fence, tokens, past, ticket, wayMs, order].map(String);
+      const { past, ticket, arrivalMs } = request;
+      const numbers = [ttlMs, delayMs, fence, tokens, past, ticket, arrivalMs, order].map(String);
       return ["acquire", id, String(attempt), mode, ...numbers, label];
     }
     case "renew": {

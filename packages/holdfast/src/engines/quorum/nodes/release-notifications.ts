@@ -1,13 +1,13 @@
 import { countBits } from "../voting/bits.js";
 import type { QuorumClock } from "../voting/broadcast.js";
 
-/** All who wait hear of a release at once; those who come at the same instant split the vote. */
+/** All waiters hear of a release at once. Those that claim at the same instant split the vote. */
 const SPREAD_MS = 3;
 
 interface Waiters {
-  /** How many nodes must let somebody in. */
+  /** How many nodes must accept a claim. */
   readonly writeQuorum: number;
-  /** Whether one of this client's own claims waits with this ticket. */
+  /** Whether one of this client's claims waits with this ticket. */
   awaits(ticket: number): boolean;
   /** How long nodes take to answer. */
   readonly rttMs: number;
@@ -15,16 +15,16 @@ interface Waiters {
 
 interface Gathered {
   readonly timer: { cancel(): void };
-  /** Nodes that called the same one, a set of bits. */
+  /** Nodes that called the same waiter, a set of bits. */
   nodes: number;
 }
 
 /**
- * Gathers what the nodes tell of one release, and passes it on once. Nodes call the one that has waited
- * longest: it comes as soon as enough of them have, and the others stay where they are. Where a node calls
- * nobody, everybody comes after a random moment.
+ * Gathers what the nodes tell about one release, and passes it on once. Nodes call the waiter that has
+ * waited longest: it claims as soon as enough nodes have called it, and the other waiters stay where
+ * they are. Where a node calls nobody, every waiter claims after a random delay.
  */
-export class Notices {
+export class ReleaseNotifications {
   readonly #clock: QuorumClock;
   readonly #random: () => number;
   readonly #listeners = new Set<(resource: string) => void>();
@@ -36,12 +36,12 @@ export class Notices {
     this.#random = random;
   }
 
-  /** Whose claims are called. */
+  /** Sets the waiters whose claims are called. */
   serve(waiters: Waiters): void {
     this.#waiters = waiters;
   }
 
-  /** ticket: of the one that is called, 0 for all. */
+  /** ticket: the ticket of the waiter that is called; 0 calls all waiters. */
   hear(node: number, resource: string, ticket: number): void {
     const waiters = this.#waiters;
     if (this.#listeners.size === 0 || waiters === null) return;

@@ -1,29 +1,29 @@
 import type { AcquireRequest } from "../nodes/node.js";
-import { canvass } from "./broadcast.js";
+import { broadcast } from "./broadcast.js";
 import type { Entry } from "./entry.js";
 import type { AcquireOutcome, Quorum, QuorumCall } from "./quorum.js";
 import { Tally } from "./tally.js";
 
-/** Outbid so often, somebody else is in the way, and the caller may wait for that. */
+/** After this many lost bids the answer is busy: the caller may wait for the competitor. */
 const MOST_BIDS = 6;
-/** Split votes: each time all who met wait for a random while, twice as long at most as before. */
+/** After each split vote every contender pauses for a random time, each time up to twice as long. */
 const MOST_SPLITS = 7;
 const FIRST_PAUSE_MS = 3;
-/** Whoever is refused and waits comes back at once, for its place in line. */
+/** A claim that is refused for the first time comes back at once, to get its place in the queue. */
 const SOON_MS = 5;
 const LATER_MS = [10, 60] as const;
 
 /**
  * One claim, from the proposal of a fence until enough nodes have accepted it or cannot. Each attempt
- * is a proposal of its own: a node accepts only what is greater than all it has heard of, and what a
- * former attempt of the same id left there counts as free.
+ * proposes a new fence: a node accepts only a fence greater than all it has heard of. The record of an
+ * earlier attempt of the same id does not block it.
  */
 export class Acquisition {
   readonly #quorum: Quorum;
   readonly #entry: Entry;
   readonly #turn: number;
   readonly #done: (outcome: AcquireOutcome) => void;
-  /** After this instant what was granted would be over before it is used. */
+  /** After this instant a grant would end before the caller could use it. */
   readonly #goodUntil: number;
   /** The caller is answered soon after this instant. */
   readonly #bidsUntil: number;
@@ -51,7 +51,7 @@ export class Acquisition {
   }
 
   start() {
-    const { terms, watch, seen, size } = this.#quorum;
+    const { terms, clockWatch, highestFence, size } = this.#quorum;
     const entry = this.#entry;
     const { resource, ttlMs, tokens } = entry.claim;
     if (entry.isOver) return this.#done({ kind: "gone", why: "unknown" });
@@ -60,13 +60,13 @@ export class Acquisition {
       entry.attempt++;
       entry.fence = this.#proposal();
       entry.tokens = tokens;
-      seen.note(resource, entry.fence + tokens - 1);
+      highestFence.note(resource, entry.fence + tokens - 1);
     }
     this.#bids++;
     const { attempt } = entry;
     const tally = new Tally(size, terms.writeQuorum, entry.fence, this.#quorum.rttMs);
     const request = this.#request();
-    canvass(this.#quorum, {
+    broadcast(this.#quorum, {
       request: (node) => {
         entry.unanswered[node]!++;
         return request;
@@ -75,9 +75,9 @@ export class Acquisition {
       heard: (node, answer) => {
         entry.answered(attempt, node, answer);
         const isYes = answer.kind === "accepted" || answer.kind === "known";
-        const said = isYes && watch.isSuspect(node) ? "suspect" : answer;
+        const said = isYes && clockWatch.isSuspect(node) ? "suspect" : answer;
         if (tally.add(node, said, this.#limitUs)) return true;
-        // Contenders have some nodes each: one that is silent anyway is not what they wait for.
+        // Each contender has some of the nodes: do not wait for nodes that were already silent before.
         return tally.busy > 0 && (tally.missing & ~this.#quorum.silent) === 0;
       },
       late: (node, answer) => {
@@ -86,7 +86,7 @@ export class Acquisition {
       },
       ended: () => this.#judge(tally),
       over: (silent) => {
-        // Where no answer came, the request may still arrive. A tombstone awaits it.
+        // A request without an answer may still arrive, so a tombstone is left for it.
         if (entry.isGivenUp(attempt)) this.#takeBack(silent | tally.doubtful);
         this.#quorum.silent |= silent;
       },
@@ -94,20 +94,20 @@ export class Acquisition {
   }
 
   /**
-   * Above everything that was heard of, and by the nodes' time. What lies beyond the time that any node
-   * can have was bid by the clock of one that is far off, while too few others had told theirs.
+   * Proposes a fence above every fence heard of, and at least the nodes' time. A fence beyond the time
+   * of every node was bid with a clock that is far off, before enough other nodes had told theirs.
    */
   #proposal(): number {
-    const { watch, seen } = this.#quorum;
+    const { clockWatch, highestFence } = this.#quorum;
     const { resource } = this.#entry.claim;
-    if (seen.of(resource) > this.#limitUs) seen.forget(resource);
-    return Math.max(seen.of(resource) + 1, watch.estimateUs());
+    if (highestFence.of(resource) > this.#limitUs) highestFence.forget(resource);
+    return Math.max(highestFence.of(resource) + 1, clockWatch.estimateUs());
   }
 
-  /** The greatest fence that a node whose clock is right can ask for. */
+  /** The greatest fence that a node with a right clock can ask for. */
   get #limitUs(): number {
-    const { watch, terms } = this.#quorum;
-    return watch.estimateUs() + terms.maxSkewMs * 1e3;
+    const { clockWatch, terms } = this.#quorum;
+    return clockWatch.estimateUs() + terms.maxSkewMs * 1e3;
   }
 
   #request(): AcquireRequest {
@@ -125,21 +125,21 @@ export class Acquisition {
       label: claim.label,
       past: 0,
       ticket,
-      wayMs: this.#quorum.wayMs,
+      arrivalMs: this.#quorum.arrivalMs,
       order: this.#order,
     };
   }
 
-  /** A newer call with the same id judges, bids and gives up for all; so does a release. */
+  /** Only the newest call with an id judges, bids and gives up; a release also counts as a call. */
   get #isNewest(): boolean {
     return this.#quorum.speaksFor(this.#entry, this.#turn);
   }
 
-  /** What the newer call comes to is the answer to this one too, if it is known in time. */
+  /** The outcome of the newer call also answers this one, if it is known in time. */
   #overtaken() {
     const entry = this.#entry;
     if (entry.isOver) return this.#done({ kind: "overtaken" });
-    // Heard by this call only after the newer one had given up whatever stood then.
+    // This call heard of these nodes only after the newer call had given up what stood then.
     this.#takeBack(entry.leftovers);
     if (entry.outcome !== null) return this.#done(entry.outcome);
     const answer = (outcome: AcquireOutcome) => {
@@ -154,11 +154,11 @@ export class Acquisition {
 
   #judge(tally: Tally) {
     if (!this.#isNewest) return this.#overtaken();
-    const { terms, seen } = this.#quorum;
+    const { terms, highestFence } = this.#quorum;
     const entry = this.#entry;
     const { resource } = entry.claim;
     tally.leaveOutAbove(this.#limitUs);
-    if (tally.counter > 0) seen.note(resource, tally.counter);
+    if (tally.counter > 0) highestFence.note(resource, tally.counter);
     if (tally.terms !== null) return this.#giveUp(tally, { kind: "terms", ...tally.terms });
     if (tally.gone !== null) return this.#giveUp(tally, { kind: "gone", why: tally.gone });
     if (tally.accepted >= terms.writeQuorum) return this.#granted(tally);
@@ -171,7 +171,7 @@ export class Acquisition {
     }
     const again = this.#bids < MOST_BIDS && this.#leftMs() > 0;
     if (tally.isKnown || entry.granted) {
-      // What this id once held is not held by enough any more: it has to bid anew, above all others.
+      // Too few nodes still hold the grant of this id, so it must bid again, above all others.
       entry.granted = false;
       entry.attempt = Math.max(entry.attempt, tally.lastAttempt);
       if (again && tally.present >= 1) return this.start();
@@ -193,10 +193,10 @@ export class Acquisition {
   }
 
   #split(tally: Tally) {
-    const { clock, surroundings } = this.#quorum;
+    const { clock, environment } = this.#quorum;
     const entry = this.#entry;
     const firstMs = Math.max(FIRST_PAUSE_MS, this.#quorum.rttMs);
-    const pauseMs = firstMs * 2 ** this.#splits++ * surroundings.random();
+    const pauseMs = firstMs * 2 ** this.#splits++ * environment.random();
     if (this.#leftMs() <= pauseMs) return this.#busy(tally);
     this.#bids = 0;
     entry.givenUp = entry.attempt;
@@ -206,11 +206,11 @@ export class Acquisition {
 
   #busy(tally: Tally): void {
     const soon = this.#quorum.waits(this.#entry);
-    const random = this.#quorum.surroundings.random();
+    const random = this.#quorum.environment.random();
     const spreadMs = LATER_MS[1] - LATER_MS[0] + this.#quorum.rttMs;
     const laterMs = LATER_MS[0] + random * spreadMs;
     const freeMs = tally.freeAfterMs();
-    // Nobody in the way for long, and yet not granted: contenders who should not meet again.
+    // No holder is in the way for long, so contenders split the vote: spread them out.
     const retryAfterMs = soon ? SOON_MS : freeMs <= 0 ? laterMs : freeMs + random * 5 + 1;
     this.#giveUp(tally, {
       kind: "busy",
@@ -226,7 +226,7 @@ export class Acquisition {
   }
 
   #giveUp(tally: Tally, outcome: AcquireOutcome) {
-    // A grant that lives must not be ended because a repeat of its claim was not answered.
+    // A live grant must not end because a repeat of its claim was not answered.
     if (tally.isKnown && outcome.kind === "unanswered") return this.#done(outcome);
     const entry = this.#entry;
     entry.givenUp = entry.attempt;
@@ -236,14 +236,14 @@ export class Acquisition {
   }
 
   /**
-   * By id, wherever it may stand: where it was accepted, now or in an earlier attempt, and in the end
-   * wherever no answer came. Only a refusal is a node's word that it has nothing of this attempt.
+   * Releases by id on every node that may have a record: nodes that accepted this attempt or an earlier
+   * one, and in the end nodes that did not answer. Only a refusal proves that a node has no record.
    */
   #takeBack(nodes: number, then: (isSure: boolean) => void = () => {}): void {
     this.#quorum.takeBack(this.#entry, nodes, this.#restMs(), then);
   }
 
-  /** Until the caller has to be answered. */
+  /** The time until the caller must be answered. */
   #restMs(): number {
     return Math.max(1, this.#leftMs() + this.#patienceMs / 8);
   }
@@ -253,7 +253,7 @@ export class Acquisition {
   }
 }
 
-/** A node that accepted has not said that it gave it back: the claim has to be released when it is over. */
+/** A node accepted and has not confirmed the take-back, so the claim must be released when it is over. */
 function inDoubt(outcome: AcquireOutcome): AcquireOutcome {
   if (outcome.kind === "busy") return { ...outcome, isRemembered: true };
   return outcome.kind === "unanswered" ? { ...outcome, effect: "unknown" } : outcome;

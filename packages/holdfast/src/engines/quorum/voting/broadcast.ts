@@ -1,7 +1,7 @@
 import type { NodeAnswer, NodeRequest } from "../nodes/node.js";
 
-/** What a canvass needs to ask: the quorum, or what stands in for it. */
-export interface Electorate {
+/** What a broadcast needs from the quorum. */
+export interface NodeSet {
   readonly size: number;
   readonly clock: QuorumClock;
   ask(node: number, request: NodeRequest, answered: (answer: NodeAnswer) => void): void;
@@ -13,22 +13,22 @@ export interface QuorumClock {
   timer(delayMs: number, callback: () => void, keepAlive: boolean): { cancel(): void };
 }
 
-export interface Canvass {
+export interface Broadcast {
   request(node: number): NodeRequest;
   readonly patienceMs: number;
-  /** Called for each answer; true when the rest need not be waited for. */
+  /** Called for each answer. True ends the wait for the other answers. */
   heard(node: number, answer: NodeAnswer): boolean;
-  /** Called once: enough was heard, all was, or patience is over. */
+  /** Called once: when heard() returned true, when all nodes answered, or after patienceMs. */
   ended(): void;
   /** An answer that came after the end. */
   late?(node: number, answer: NodeAnswer): void;
-  /** Called once, after the end, with the nodes that have not answered in time, a set of bits. */
+  /** Called once, after ended(), with the nodes that did not answer in time, a set of bits. */
   over?(silent: number): void;
 }
 
-/** Asks all nodes in parallel. A node that hangs or is down costs nothing once enough have answered. */
-export function canvass(electorate: Electorate, plan: Canvass) {
-  const { size } = electorate;
+/** Asks all nodes in parallel. A node that hangs costs no time once enough others have answered. */
+export function broadcast(nodes: NodeSet, plan: Broadcast) {
+  const { size } = nodes;
   let missing = (1 << size) - 1;
   let isOpen = true;
   let isOver = false;
@@ -45,12 +45,12 @@ export function canvass(electorate: Electorate, plan: Canvass) {
     plan.over?.(missing);
   };
   for (let node = 0; node < size; node++) {
-    electorate.ask(node, plan.request(node), (answer) => {
+    nodes.ask(node, plan.request(node), (answer) => {
       missing &= ~(1 << node);
       if (!isOpen) plan.late?.(node, answer);
       else if (plan.heard(node, answer)) end();
       if (missing === 0) close();
     });
   }
-  if (missing !== 0) timer = electorate.clock.timer(plan.patienceMs, close, false);
+  if (missing !== 0) timer = nodes.clock.timer(plan.patienceMs, close, false);
 }

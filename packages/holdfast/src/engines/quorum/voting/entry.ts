@@ -1,36 +1,36 @@
 import type { NodeAnswer } from "../nodes/node.js";
 import type { AcquireOutcome, QuorumClaim } from "./quorum.js";
 
-/** What this client knows of one grant that it asked for. */
+/** What this client knows about one claim that it made. */
 export class Entry {
   readonly claim: QuorumClaim;
-  /** Counts the calls about this claim: only the newest one judges, bids and gives up. */
+  /** Counts the calls for this claim: only the newest call judges, bids and gives up. */
   turn = 0;
   /** Calls that are not answered yet. */
   calls = 0;
-  /** What the newest call came to; null while it is under way. */
+  /** The outcome of the newest call; null while it is under way. */
   outcome: AcquireOutcome | null = null;
-  /** Older calls that wait for that. */
+  /** Older calls that wait for this outcome. */
   readonly followers = new Set<(outcome: AcquireOutcome) => void>();
   attempt: number;
   fence = 0;
   tokens = 0;
   granted = false;
-  /** When it was refused first, in the nodes' time in µs; 0 where it was not. */
+  /** When the claim was first refused, in the nodes' time in µs; 0 if it was not. */
   ticket = 0;
-  /** It was released: no attempt may follow, and tombstones await those that are on their way. */
+  /** The claim was released: no attempt may follow, and tombstones stop attempts under way. */
   isOver = false;
-  /** Of the latest renewal: what an earlier one leads to comes too late. */
+  /** The order of the latest renewal: effects of an earlier one come too late. */
   lastOrder = 0;
-  /** Attempts up to this one were given up: what is accepted of them later is taken back. */
+  /** Attempts up to this one were given up: a node that accepts one later must take it back. */
   givenUp = 0;
-  /** The order of the call that did so: what a later call asks for, here or elsewhere, stays. */
+  /** The order of the call that gave up: what a later call asks for, from any client, stays. */
   givenUpBy = 0;
-  /** By node, acquires without an answer: they may arrive there after the release. */
+  /** By node, the number of unanswered acquires: they may arrive after the release. */
   readonly unanswered: number[];
-  /** By node, the counter for which it refused to join the grant; 0 for none. */
+  /** By node, the counter because of which it refused the joining grant; 0 for none. */
   readonly counters: number[];
-  /** By node, the last attempt that it accepted and was not asked to give back; 0 for none. */
+  /** By node, the last attempt that it accepted and was not asked to release; 0 for none. */
   readonly #standing: number[];
 
   constructor(claim: QuorumClaim, size: number, attempt: number) {
@@ -52,7 +52,7 @@ export class Entry {
     return attempt <= this.givenUp && !this.isOver;
   }
 
-  /** Nodes on which an attempt stands that was given up, a set of bits. */
+  /** Nodes that still have a record of a given-up attempt, a set of bits. */
   get leftovers(): number {
     let bits = 0;
     for (const [node, attempt] of this.#standing.entries()) {
@@ -61,7 +61,7 @@ export class Entry {
     return bits;
   }
 
-  /** These nodes are asked to give back what was given up. A newer attempt stands on there. */
+  /** These nodes are asked to release given-up attempts. A newer attempt stays recorded. */
   takenBack(nodes: number): void {
     for (const [node, attempt] of this.#standing.entries()) {
       if ((nodes & (1 << node)) !== 0 && attempt <= this.givenUp) this.#standing[node] = 0;
@@ -72,13 +72,13 @@ export class Entry {
 const MOST_ENTRIES = 10_000;
 const MOST_LOOKS = 100;
 
-/** All claims that this client asked for and has not released, as far as it remembers them. */
+/** The claims that this client made and has not released, as far as it remembers them. */
 export class Entries {
   readonly #size: number;
   readonly #byId = new Map<string, Entry>();
-  /** Tickets of those that wait. */
+  /** Tickets of waiting claims. */
   readonly #tickets = new Set<number>();
-  /** The most attempts of any claim that was forgotten: if it comes again, its numbers lie above. */
+  /** The highest attempt of any forgotten claim: if the claim returns, its attempts start above. */
   #attemptsForgotten = 0;
 
   constructor(size: number) {
@@ -108,7 +108,7 @@ export class Entries {
     this.#tickets.clear();
   }
 
-  /** It waits from now on; what it has already it keeps. */
+  /** The claim waits from now on. A claim that already has a ticket keeps it. */
   giveTicket(entry: Entry, us: number): void {
     if (entry.ticket > 0) return;
     entry.ticket = Math.max(1, us);
@@ -126,8 +126,8 @@ export class Entries {
   }
 
   /**
-   * Claims that were given up leave no word; those that are held are worth more. One that is being
-   * asked for stays: a repeat has to find it.
+   * Forgets a claim that is not held, if it finds one: the caller never tells that such a claim is
+   * over. A claim with a call under way stays, because a repeat must find it.
    */
   #forgetOne(): void {
     let looks = 0;

@@ -1,13 +1,13 @@
 const MOST = 4_096;
 
-/** The greatest fence that was heard of, by resource: what is proposed next lies above it. */
-export class Seen {
+/** The greatest fence heard of, by resource: the next proposal lies above it. */
+export class HighestFence {
   readonly #fences = new Map<string, number>();
 
   note(resource: string, fence: number): void {
     const last = this.#fences.get(resource) ?? 0;
     if (fence <= last) return;
-    // The nodes remember better: a resource that is forgotten here costs one more round of asking.
+    // The nodes keep the fences too: a resource that is forgotten here costs one more round trip.
     if (this.#fences.size >= MOST && last === 0) this.#dropOldest();
     this.#fences.set(resource, fence);
   }

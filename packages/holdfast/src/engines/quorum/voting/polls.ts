@@ -1,15 +1,16 @@
 import type { ResourceView } from "../../../engine.js";
 import type { NodeAnswer, NodeHolder, NodeRequest } from "../nodes/node.js";
-import { canvass } from "./broadcast.js";
+import { broadcast } from "./broadcast.js";
 import type { Quorum, Unanswered } from "./quorum.js";
 import { absentees } from "./renewal.js";
-import { COUNTS_NOT } from "./tally.js";
+import { NOT_COUNTED } from "./tally.js";
 
 type PollOutcome = boolean | Unanswered;
 
 /**
- * Whether enough nodes say yes. Their answers are about different moments, and a grant that is renewed in
- * between moves from one node to another: noes of two moments prove nothing. So a no is asked for twice.
+ * Whether enough nodes say yes. The answers are about different moments, and a renewal in between can
+ * move a grant from one node to another, so noes from different moments prove nothing. A no is
+ * therefore asked for twice.
  */
 export function poll(
   quorum: Quorum,
@@ -26,7 +27,7 @@ export function poll(
   });
 }
 
-/** Asks all nodes the same; yes where enough say so, no where enough cannot any more. */
+/** Asks all nodes the same question: yes if enough say yes, no once enough no longer can. */
 function pollOnce(
   quorum: Quorum,
   request: NodeRequest,
@@ -38,13 +39,13 @@ function pollOnce(
   const answers: (NodeAnswer | null)[] = new Array(size).fill(null);
   let yes = 0;
   let no = 0;
-  canvass(quorum, {
+  broadcast(quorum, {
     request: () => request,
     patienceMs,
     heard: (node, answer) => {
       answers[node] = answer;
       if (isYes(answer)) yes++;
-      else if (!COUNTS_NOT.has(answer.kind)) no++;
+      else if (!NOT_COUNTED.has(answer.kind)) no++;
       return yes >= terms.writeQuorum || no > size - terms.writeQuorum;
     },
     ended: () => {
@@ -55,8 +56,8 @@ function pollOnce(
   });
 }
 
-/** Whether this node counts now: it answers, and is in no quarantine. */
-export function present(
+/** Asks whether this node counts now: it answers, and is not in quarantine. */
+export function askWhetherCounted(
   quorum: Quorum,
   node: number,
   patienceMs: number,
@@ -73,14 +74,14 @@ export function present(
 
 export interface Survey {
   readonly view: ResourceView;
-  /** Nodes on which anything is in the way, a set of bits. */
+  /** Nodes that have a holder or a lock-delay, a set of bits. */
   readonly found: number;
 }
 
-/** Once enough have answered, the others have this long to say what they know. */
+/** Once enough nodes have answered, the others have this long to answer too. */
 const REST_MS = 100;
 
-/** What all nodes that answer say of a resource: a grant is one that enough of them have. */
+/** Merges what all nodes say about a resource: a grant is a record that enough nodes have. */
 export function survey(
   quorum: Quorum,
   resource: string,
@@ -100,7 +101,7 @@ export function survey(
       done({ kind: "unanswered", effect: "none", absent: absentees(answers) });
       return;
     }
-    // A grant on nodes that do not answer may be seen by so many fewer.
+    // Each node that did not answer may have the grant, so that many fewer must show it.
     const enough = terms.writeQuorum - (size - views);
     done(merged(resource, answers, Math.max(1, enough)));
   };
@@ -135,11 +136,11 @@ function merged(resource: string, answers: readonly (NodeAnswer | null)[], enoug
   let closedMs = 0;
   for (const group of byFence.values()) {
     if (group.length < enough) continue;
-    // What the enough-th node says: until then, so many have it.
+    // Until the time of the enough-th node, that many nodes have the grant.
     const [nth] = group.sort((a, b) => b.leftMs - a.leftMs).slice(enough - 1);
     const { leftMs, delayMs, mode, fence, label } = nth!;
     if (leftMs > 0) {
-      // Some nodes may not have heard of the last renewal yet; what they say is of an earlier token.
+      // Nodes that have not heard of the last renewal yet report an earlier token.
       const index = Math.max(...group.map((one) => one.index));
       const revoked = group.some((one) => one.revoked && one.index === index);
       holders.push({

@@ -1,34 +1,34 @@
 import type { Gone } from "../../../engine.js";
 import { ClockWatch, type Suspicion } from "../nodes/clock-watch.js";
-import type { Letter, NodeAnswer, NodeHolder, NodeRequest, QuorumNode } from "../nodes/node.js";
+import type { ModeCode, NodeAnswer, NodeHolder, NodeRequest, QuorumNode } from "../nodes/node.js";
 import { Quarantine } from "../nodes/quarantine.js";
 import { Acquisition } from "./acquisition.js";
 import { countBits } from "./bits.js";
-import type { Electorate, QuorumClock } from "./broadcast.js";
+import type { NodeSet, QuorumClock } from "./broadcast.js";
 import { Entries, type Entry } from "./entry.js";
-import { Seen } from "./highest-fence.js";
-import { ALL, type Closed, Closing, type ReleaseWish } from "./release.js";
-import { type RenewOutcome, type RenewWish, renewGrant } from "./renewal.js";
+import { HighestFence } from "./highest-fence.js";
+import { ALL, Release, type ReleaseOutcome, type ReleaseParams } from "./release.js";
+import { type RenewOutcome, type RenewParams, renewGrant } from "./renewal.js";
 import type { Absent } from "./tally.js";
 
-/** A process that is called may be busy with something else. One that has died holds others up for so long. */
-const LEAST_WAY_MS = 500;
-const MOST_WAY_MS = 2_000;
+/** A called process may be busy. A called process that has died delays the others for this long. */
+const LEAST_ARRIVAL_MS = 500;
+const MOST_ARRIVAL_MS = 2_000;
 
-/** How nodes and clients agree; the same for all clients of a quorum, but for nodeTimeoutMs. */
+/** The terms of a quorum. They are the same for all clients, except nodeTimeoutMs. */
 export interface QuorumTerms {
   readonly writeQuorum: number;
-  /** The longest ttl and lock-delay together; so long is a quarantine. */
+  /** The longest sum of ttl and lock-delay, which is also the length of a quarantine. */
   readonly maxTtlMs: number;
   readonly maxSkewMs: number;
-  /** One node's part of one call, at most. */
+  /** How long one node may take within one call. */
   readonly nodeTimeoutMs: number;
   /** How much the rates of two clocks may differ. */
   readonly drift: number;
 }
 
-/** Everything that is not decided by nodes: time and chance. */
-export interface Surroundings {
+/** What the nodes do not decide: time, randomness and reports. */
+export interface Environment {
   readonly clock: QuorumClock;
   /** From 0 up to 1. */
   random(): number;
@@ -46,7 +46,7 @@ export interface QuorumEvent {
 export interface QuorumClaim {
   readonly resource: string;
   readonly id: string;
-  readonly mode: Letter;
+  readonly mode: ModeCode;
   readonly ttlMs: number;
   readonly delayMs: number;
   readonly tokens: number;
@@ -54,7 +54,7 @@ export interface QuorumClaim {
 }
 
 export interface QuorumCall {
-  /** The caller is answered soon after this. */
+  /** The caller is answered soon after this time. */
   readonly patienceMs: number;
   /** Rises with every call of one caller. */
   readonly order: number;
@@ -65,27 +65,27 @@ export type AcquireOutcome =
       readonly kind: "granted";
       readonly fence: number;
       readonly tokens: number;
-      /** What enough nodes have of its life at least, as they answered. */
+      /** The least life that enough nodes had left for it when they answered. */
       readonly ttlMs: number;
     }
   | {
       readonly kind: "busy";
       readonly holders: readonly NodeHolder[];
       readonly retryAfterMs: number;
-      /** Whether nodes keep a place in line for it, or may still have what it bid. */
+      /** Whether nodes keep a place in the queue for it, or may still have its bid. */
       readonly isRemembered: boolean;
     }
   | { readonly kind: "gone"; readonly why: Gone["why"] }
   | Unanswered
-  /** A newer call with the same id, or its release, took this one's place, and is not answered yet. */
+  /** A newer call with the same id, or its release, replaced this call and is not answered yet. */
   | { readonly kind: "overtaken" }
   | { readonly kind: "terms"; readonly node: number; readonly terms: string };
 
-/** Too few nodes could be counted. */
+/** Too few nodes counted. */
 export interface Unanswered {
   readonly kind: "unanswered";
   readonly effect: "none" | "unknown";
-  /** What each node that does not count said instead. */
+  /** What each node that does not count answered. */
   readonly absent: readonly {
     readonly node: number;
     readonly answer: Absent;
@@ -93,49 +93,50 @@ export interface Unanswered {
 }
 
 /**
- * Locks on a majority of independent nodes, with a fencing token. Calls back instead of promising, and
- * has time and chance handed in: so the simulator runs this very code, thousands of schedules a second.
+ * Locks on a majority of independent nodes, with a fencing token. It uses callbacks instead of promises,
+ * and takes clock and randomness as parameters, so that the simulator can run thousands of schedules a
+ * second through this very code.
  */
-export class Quorum implements Electorate {
+export class Quorum implements NodeSet {
   readonly terms: QuorumTerms;
-  readonly surroundings: Surroundings;
-  readonly watch: ClockWatch;
+  readonly environment: Environment;
+  readonly clockWatch: ClockWatch;
   readonly quarantine: Quarantine;
-  readonly seen = new Seen();
-  /** Nodes that let the last question run out of time, a set of bits. Any answer takes them out. */
+  readonly highestFence = new HighestFence();
+  /** Nodes that did not answer the last request in time, a set of bits. Any answer removes a node. */
   silent = 0;
-  /** When any node was asked last. */
+  /** When a node was last asked. */
   askedAt = -Infinity;
-  /** How long nodes take to answer, of late. */
+  /** A moving average of the time that nodes take to answer. */
   rttMs = 0;
   /**
-   * Nodes whose last word about terms was that of clients that agree on something else, a set of bits.
-   * A quarantine is no word: whoever is wrong about the terms stays wrong when all nodes are restarted.
+   * Nodes whose last answer about terms showed other terms than ours, a set of bits. A quarantine does
+   * not change this: a client with wrong terms stays wrong when all nodes are restarted.
    */
   #foreign = 0;
-  /** Nodes whose last word was that they are of this quorum, a set of bits. */
+  /** Nodes whose last answer about terms agreed with ours, a set of bits. */
   #ours = 0;
   readonly #nodes: readonly QuorumNode[];
   readonly #entries: Entries;
 
-  constructor(nodes: readonly QuorumNode[], terms: QuorumTerms, surroundings: Surroundings) {
+  constructor(nodes: readonly QuorumNode[], terms: QuorumTerms, environment: Environment) {
     this.#nodes = nodes;
     this.terms = terms;
-    this.surroundings = surroundings;
+    this.environment = environment;
     this.#entries = new Entries(nodes.length);
-    const { clock } = surroundings;
-    // Clocks may run apart while it is waited: the longest grant is over by all of them.
+    const { clock } = environment;
+    // Clocks drift apart during the wait, so it ends when the longest grant is over by all clocks.
     const longestMs = terms.maxTtlMs * (1 + 2 * terms.drift) + 2;
     const suspect = ({ node, movedMs }: Suspicion) =>
-      surroundings.report({ node, state: "suspect", forMs: longestMs, movedMs });
-    this.watch = new ClockWatch(nodes.length, clock, terms.drift, longestMs, suspect);
+      environment.report({ node, state: "suspect", forMs: longestMs, movedMs });
+    this.clockWatch = new ClockWatch(nodes.length, clock, terms.drift, longestMs, suspect);
     this.quarantine = new Quarantine({
       clock,
       waitMs: longestMs,
-      mintNonce: () => surroundings.mintNonce(),
+      mintNonce: () => environment.mintNonce(),
       mayCertify: () => this.mayCertify(),
       ask: (node, request, answered) => this.ask(node, request, answered),
-      changed: (node, state) => surroundings.report({ node, state, forMs: longestMs }),
+      changed: (node, state) => environment.report({ node, state, forMs: longestMs }),
     });
   }
 
@@ -144,26 +145,26 @@ export class Quorum implements Electorate {
   }
 
   get clock(): QuorumClock {
-    return this.surroundings.clock;
+    return this.environment.clock;
   }
 
   nameOf(node: number): string {
     return this.#nodes[node]!.name;
   }
 
-  /** How long one node is waited for in a call about grants of this ttl: far below it. */
+  /** How long to wait for one node in a call about grants of this ttl: far below the ttl. */
   patienceMs(ttlMs: number): number {
     return Math.min(this.terms.nodeTimeoutMs, Math.max(ttlMs / 3, 50));
   }
 
-  /** Every question goes through here, so that every answer tells of the node's clock and its life. */
+  /** Every request goes through here, so every answer updates the node's clock and quarantine. */
   ask(node: number, request: NodeRequest, answered: (answer: NodeAnswer) => void): void {
     const sentAt = this.clock.now();
     this.askedAt = sentAt;
     this.#nodes[node]!.ask(request, (answer, us) => {
       this.silent &= ~(1 << node);
       if (answer.kind !== "failed") this.#measure(this.clock.now() - sentAt);
-      if (answer.kind !== "failed") this.watch.sample(node, sentAt, us);
+      if (answer.kind !== "failed") this.clockWatch.sample(node, sentAt, us);
       if (answer.kind === "uncertified") this.quarantine.observe(node, answer);
       else if (PROOFS.has(answer.kind)) {
         this.#noteTerms(node, answer.kind === "terms");
@@ -177,9 +178,9 @@ export class Quorum implements Electorate {
     this.rttMs = this.rttMs === 0 ? tookMs : this.rttMs + (tookMs - this.rttMs) / 16;
   }
 
-  /** How long one of this client's claims takes to come when it is called. */
-  get wayMs(): number {
-    return Math.ceil(Math.min(MOST_WAY_MS, LEAST_WAY_MS + 4 * this.rttMs));
+  /** How long a claim of this client takes to arrive when a node calls it. */
+  get arrivalMs(): number {
+    return Math.ceil(Math.min(MOST_ARRIVAL_MS, LEAST_ARRIVAL_MS + 4 * this.rttMs));
   }
 
   get writeQuorum(): number {
@@ -190,10 +191,10 @@ export class Quorum implements Electorate {
     return this.#entries.awaits(ticket);
   }
 
-  /** The claim was refused: if it comes again, those who came later make way for it. */
+  /** The claim was refused. If it comes again, claims with later tickets give way. True the first time. */
   waits(entry: Entry): boolean {
     const isFirst = entry.ticket === 0;
-    this.#entries.giveTicket(entry, this.watch.estimateUs());
+    this.#entries.giveTicket(entry, this.clockWatch.estimateUs());
     return isFirst;
   }
 
@@ -202,8 +203,8 @@ export class Quorum implements Electorate {
   }
 
   /**
-   * A client that is wrong about the terms would make a node its own, and keep everybody else from it.
-   * So whoever is contradicted by as many nodes as agree leaves quarantines to others.
+   * A client with wrong terms would certify a node for them, and so exclude all other clients from it.
+   * So a client that at least as many nodes contradict as confirm leaves certifying to others.
    */
   mayCertify(): boolean {
     return this.#foreign === 0 || countBits(this.#ours) > countBits(this.#foreign);
@@ -212,13 +213,13 @@ export class Quorum implements Electorate {
   #noteTerms(node: number, isForeign: boolean): void {
     const bit = 1 << node;
     if (isForeign && (this.#foreign & bit) === 0) {
-      this.surroundings.report({ node, state: "foreign", forMs: Infinity });
+      this.environment.report({ node, state: "foreign", forMs: Infinity });
     }
     this.#foreign = isForeign ? this.#foreign | bit : this.#foreign & ~bit;
     this.#ours = isForeign ? this.#ours & ~bit : this.#ours | bit;
   }
 
-  /** The same id may be asked for again before this has called back. */
+  /** A claim with the same id may be repeated before this call is answered. */
   acquire(claim: QuorumClaim, call: QuorumCall, done: (outcome: AcquireOutcome) => void): void {
     const entry = this.#entries.for(claim);
     entry.calls++;
@@ -234,41 +235,41 @@ export class Quorum implements Electorate {
     new Acquisition(this, entry, turn, call, answered).start();
   }
 
-  /** Whether no newer call about this claim has begun. */
+  /** Whether this call is still the newest one for its claim. */
   speaksFor(entry: Entry, turn: number): boolean {
     return turn === entry.turn;
   }
 
-  renew(wish: RenewWish, done: (outcome: RenewOutcome) => void): void {
-    renewGrant(this, this.#entries.get(wish.id), wish, (outcome) => {
-      // Nothing can be asked about it any more, and nobody will release it.
-      if (wish.leave && outcome.kind === "renewed") this.#entries.delete(wish.id);
+  renew(params: RenewParams, done: (outcome: RenewOutcome) => void): void {
+    renewGrant(this, this.#entries.get(params.id), params, (outcome) => {
+      // The grant was left behind: nobody will renew or release it.
+      if (params.leave && outcome.kind === "renewed") this.#entries.delete(params.id);
       done(outcome);
     });
   }
 
-  /** Of a grant that this client asked for; of others it knows nothing. */
+  /** The lock-delay of a claim of this client; 0 for an unknown id. */
   lockDelayOf(id: string): number {
     return this.#entries.get(id)?.claim.delayMs ?? 0;
   }
 
-  release(ref: ReleaseWish, done: (outcome: Closed) => void): void {
+  release(ref: ReleaseParams, done: (outcome: ReleaseOutcome) => void): void {
     const entry = this.#entries.get(ref.id);
     if (entry !== undefined) {
       entry.isOver = true;
       entry.turn++;
     }
     this.#entries.delete(ref.id);
-    new Closing(this, ref, entry, ALL).settle(done);
+    new Release(this, ref, entry, ALL).settle(done);
   }
 
-  /** Ends what was given up on these nodes, a set of bits. */
+  /** Releases given-up attempts on these nodes, a set of bits. */
   takeBack(entry: Entry, nodes: number, restMs: number, then: (isSure: boolean) => void): void {
     const { claim, givenUp: upTo, givenUpBy: order } = entry;
     entry.takenBack(nodes);
     const patienceMs = Math.min(this.terms.nodeTimeoutMs, restMs);
     const ref = { resource: claim.resource, id: claim.id, tombstoneMs: 0, patienceMs };
-    new Closing(this, ref, entry, { upTo, order, tell: false }).takeBack(nodes, then);
+    new Release(this, ref, entry, { upTo, order, tell: false }).takeBack(nodes, then);
   }
 
   close(): void {
@@ -277,7 +278,7 @@ export class Quorum implements Electorate {
   }
 }
 
-/** What only a certified node answers, be it by the word of clients that agree on something else. */
+/** Answers that only a certified node gives, even if it was certified for other terms. */
 const PROOFS: ReadonlySet<NodeAnswer["kind"]> = new Set([
   ...(["accepted", "known", "busy", "counter", "skew", "renewed"] as const),
   ...(["certified", "view", "checked", "terms"] as const),

@@ -1,57 +1,57 @@
 import type { Gone } from "../../../engine.js";
 import type { NodeAnswer, ReleaseRequest } from "../nodes/node.js";
-import { canvass } from "./broadcast.js";
+import { broadcast } from "./broadcast.js";
 import type { Entry } from "./entry.js";
 import type { Quorum, Unanswered } from "./quorum.js";
 import { absentees } from "./renewal.js";
 
-/** Where an acquire was not answered it may arrive later. It must find that it is over. */
+/** An unanswered acquire may arrive later, and must then find a tombstone. */
 const TOMBSTONE_MS = 120_000;
 
-export type Closed =
+export type ReleaseOutcome =
   | { readonly kind: "released" }
   | { readonly kind: "gone"; readonly why: Gone["why"] }
   | Unanswered;
 
-export interface ReleaseWish {
+export interface ReleaseParams {
   readonly resource: string;
   readonly id: string;
   readonly tombstoneMs: number;
   readonly patienceMs: number;
 }
 
-/** What of one id is ended. */
-export interface Extent {
-  /** Attempts up to this one, by calls up to this order. */
+/** Which records of one id a release ends. */
+export interface ReleaseScope {
+  /** Attempts up to this one, of calls up to this order. */
   readonly upTo: number;
   readonly order: number;
-  /** Whether the claim is over, so that those who wait are told. */
+  /** Whether the whole claim is over, so that waiters are notified. */
   readonly tell: boolean;
 }
 
-/** Whatever anybody has asked for under this id. */
-export const ALL: Extent = {
+/** Everything under this id, whichever client asked for it. */
+export const ALL: ReleaseScope = {
   upTo: Number.MAX_SAFE_INTEGER,
   order: Number.MAX_SAFE_INTEGER,
   tell: true,
 };
 
-/** Gives back what one id holds, on all nodes. */
-export class Closing {
+/** Releases the records of one id. */
+export class Release {
   readonly #quorum: Quorum;
-  readonly #ref: ReleaseWish;
+  readonly #ref: ReleaseParams;
   readonly #entry: Entry | undefined;
-  readonly #extent: Extent;
+  readonly #scope: ReleaseScope;
   #plain: ReleaseRequest | null = null;
 
-  constructor(quorum: Quorum, ref: ReleaseWish, entry: Entry | undefined, extent: Extent) {
+  constructor(quorum: Quorum, ref: ReleaseParams, entry: Entry | undefined, scope: ReleaseScope) {
     this.#quorum = quorum;
     this.#ref = ref;
     this.#entry = entry;
-    this.#extent = extent;
+    this.#scope = scope;
   }
 
-  /** Gives it back on these nodes, a set of bits; sure when all of them have said that they did. */
+  /** Releases on these nodes, a set of bits. isSure: all of them confirmed it. */
   takeBack(nodes: number, then: (isSure: boolean) => void) {
     let missing = nodes;
     if (missing === 0) return then(true);
@@ -75,13 +75,13 @@ export class Closing {
     }
   }
 
-  settle(done: (outcome: Closed) => void): void {
+  settle(done: (outcome: ReleaseOutcome) => void): void {
     const { size, terms } = this.#quorum;
     const answers: (NodeAnswer | null)[] = new Array(size).fill(null);
     let released = 0;
     let gone = 0;
     let why: Gone["why"] = "expired";
-    canvass(this.#quorum, {
+    broadcast(this.#quorum, {
       request: (node) => this.#request(node),
       patienceMs: this.#ref.patienceMs,
       heard: (node, answer) => {
@@ -111,6 +111,6 @@ export class Closing {
 
   #release(tombstoneMs: number): ReleaseRequest {
     const { resource, id } = this.#ref;
-    return { verb: "release", resource, id, tombstoneMs, ...this.#extent };
+    return { verb: "release", resource, id, tombstoneMs, ...this.#scope };
   }
 }

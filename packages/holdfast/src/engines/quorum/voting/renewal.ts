@@ -1,10 +1,10 @@
 import type { Gone } from "../../../engine.js";
 import type { NodeAnswer } from "../nodes/node.js";
-import { canvass } from "./broadcast.js";
+import { broadcast } from "./broadcast.js";
 import type { Entry } from "./entry.js";
 import { Joining } from "./joining.js";
 import type { Quorum, Unanswered } from "./quorum.js";
-import { COUNTS_NOT } from "./tally.js";
+import { NOT_COUNTED } from "./tally.js";
 
 export type RenewOutcome =
   | { readonly kind: "renewed"; readonly ttlMs: number }
@@ -12,10 +12,10 @@ export type RenewOutcome =
   | { readonly kind: "terms"; readonly node: number; readonly terms: string }
   | Unanswered;
 
-/** A node that refuses to join because of a bid is asked again after so many more renewals at once. */
+/** When a bid keeps the grant from joining a node, this many more renewals follow at once. */
 const MOST_CONFIRMATIONS = 2;
 
-export interface RenewWish {
+export interface RenewParams {
   readonly resource: string;
   readonly id: string;
   readonly ttlMs: number;
@@ -25,44 +25,44 @@ export interface RenewWish {
 }
 
 /**
- * Renews one grant where it stands. Enough nodes must have it still; where one of the others does not,
- * it is asked to join the grant afterwards, and counts from the next renewal on.
+ * Renews one grant. Enough nodes must still have it. A node that no longer has it is asked to accept the
+ * grant again afterwards, and counts from the next renewal on.
  */
 export function renewGrant(
   quorum: Quorum,
   entry: Entry | undefined,
-  wish: RenewWish,
+  params: RenewParams,
   done: (outcome: RenewOutcome) => void,
   confirmations = MOST_CONFIRMATIONS,
 ): void {
   const { size, terms } = quorum;
   const answers: (NodeAnswer | null)[] = new Array(size).fill(null);
   let renewed = 0;
-  let leftMs = wish.ttlMs;
+  let leftMs = params.ttlMs;
   let gone = 0;
   let why: Gone["why"] = "expired";
   let other: RenewOutcome | null = null;
   let foreign = 0;
-  // What was heard before this was sent: whoever renews it now knows that the grant lived until then.
+  // Counters heard before this request: if it succeeds, the grant lived when they were heard.
   const heard = entry === undefined ? [] : [...entry.counters];
-  if (entry !== undefined) entry.lastOrder = Math.max(entry.lastOrder, wish.order);
+  if (entry !== undefined) entry.lastOrder = Math.max(entry.lastOrder, params.order);
   let isConfirmed = false;
   const confirm = () => {
-    if (isConfirmed || confirmations === 0 || entry?.isOver || entry?.lastOrder !== wish.order)
+    if (isConfirmed || confirmations === 0 || entry?.isOver || entry?.lastOrder !== params.order)
       return;
     isConfirmed = true;
-    renewGrant(quorum, entry, wish, () => {}, confirmations - 1);
+    renewGrant(quorum, entry, params, () => {}, confirmations - 1);
   };
   const rejoin = (node: number, answer: NodeAnswer) => {
     if (answer.kind !== "gone" || answer.why === "revoked" || renewed < terms.writeQuorum) return;
-    // A later renewal may want less, or have left the grant to time.
-    if (wish.leave || entry?.lastOrder !== wish.order) return;
-    if (entry.granted) new Joining(quorum, entry, node, wish, heard[node] ?? 0, confirm).ask();
+    // A later renewal may ask for less time, or leave the grant behind.
+    if (params.leave || entry?.lastOrder !== params.order) return;
+    if (entry.granted) new Joining(quorum, entry, node, params, heard[node] ?? 0, confirm).ask();
   };
-  const request = { verb: "renew", ...wish } as const;
-  canvass(quorum, {
+  const request = { verb: "renew", ...params } as const;
+  broadcast(quorum, {
     request: () => request,
-    patienceMs: quorum.patienceMs(wish.ttlMs),
+    patienceMs: quorum.patienceMs(params.ttlMs),
     heard: (node, answer) => {
       answers[node] = answer;
       if (answer.kind === "renewed") {
@@ -90,11 +90,11 @@ export function renewGrant(
   });
 }
 
-/** The nodes whose word does not count, and what they said instead. */
+/** The nodes that do not count, and what each of them answered. */
 export function absentees(answers: readonly (NodeAnswer | null)[]): Unanswered["absent"] {
   return answers.flatMap((answer, node) => {
     const seen = answer ?? "late";
-    const counts = seen !== "late" && !COUNTS_NOT.has(seen.kind);
+    const counts = seen !== "late" && !NOT_COUNTED.has(seen.kind);
     return counts ? [] : [{ node, answer: seen }];
   });
 }

@@ -13,7 +13,7 @@ function holder(fence: number, ageMs: number, mode: NodeHolder["mode"] = "x"): N
 const busy = (...holders: NodeHolder[]): NodeAnswer => ({ kind: "busy", counter: 1, holders });
 const free: NodeAnswer = { kind: "counter", counter: 1 };
 
-/** Whom five nodes name, of which three make a grant; the others have not answered yet. */
+/** The holders that the tally names; three of five nodes make a grant, and missing nodes are silent. */
 function named(...answers: NodeAnswer[]): number[] {
   const tally = new Tally(5, 3, FENCE, 1);
   for (const [node, answer] of answers.entries()) tally.add(node, answer, Infinity);
@@ -27,17 +27,17 @@ test("a holder is named, and a contender beside it is not", () => {
   assert.deepEqual(named(busy(bid), busy(held)), [7]);
 });
 
-test("contenders alone are no holders: nobody is known to hold it", () => {
+test("contenders alone are not named as holders", () => {
   assert.deepEqual(named(busy(holder(8, 2)), busy(holder(9, 3)), free), []);
   assert.deepEqual(named(busy(holder(9, 2)), free, free), []);
 });
 
-test("whoever has enough nodes holds it, however short a time ago it came", () => {
+test("a claim on enough nodes is a holder, however new it is", () => {
   const held = holder(7, 1);
   assert.deepEqual(named(busy(held), busy(held), busy(held)), [7]);
 });
 
-test("one that has been left on too few of the nodes that answered holds nothing", () => {
+test("an old record on too few of the nodes that answered is not a holder", () => {
   assert.deepEqual(named(busy(holder(7, 4_000)), free, free, free), []);
 });
 
@@ -48,7 +48,7 @@ test("readers are named together, and not beside a writer", () => {
   assert.deepEqual(named(busy(...readers), busy(...readers), busy(writer)), [7, 8]);
 });
 
-test("a node that asks for a fence above the limit refuses nothing: the others are heard", () => {
+test("a node that asks for a fence above the limit does not count as a refusal", () => {
   const tally = new Tally(5, 3, FENCE, 1);
   const limit = 2 * FENCE;
   const held = busy(holder(7, 4_000));

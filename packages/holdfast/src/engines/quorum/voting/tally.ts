@@ -1,15 +1,15 @@
 import type { Gone } from "../../../engine.js";
 import type { NodeAnswer, NodeHolder } from "../nodes/node.js";
 
-/** An attempt this old is a holder, or was left behind: it will not make way by itself in a moment. */
+/** A record this old belongs to a holder or was left behind: it is not a bid that ends by itself soon. */
 const YOUNG_MS = 100;
 
-/** Answers of nodes that have no say in this quorum, or not now. */
-export const COUNTS_NOT: ReadonlySet<NodeAnswer["kind"]> = new Set([
+/** Answers of nodes that do not vote in this quorum, or not now. */
+export const NOT_COUNTED: ReadonlySet<NodeAnswer["kind"]> = new Set([
   ...(["failed", "uncertified", "terms"] as const),
 ]);
 
-/** What a node that does not count said, or why its answer is none. */
+/** What a node that does not count answered, or why it has no answer that counts. */
 export type Absent = NodeAnswer | "late" | "suspect" | "skewed";
 
 interface Candidate {
@@ -25,7 +25,7 @@ export class Tally {
   readonly #fence: number;
   readonly #youngMs: number;
   readonly #answers: (Absent | null)[];
-  /** By fence, the nodes that hold this id under it. Few claims are repeats. */
+  /** By fence, how many nodes hold this id under it. Null until one does: few claims are repeats. */
   #known: Map<number, number> | null = null;
   accepted = 0;
   answered = 0;
@@ -40,7 +40,7 @@ export class Tally {
   elsewhere = 0;
   lastAttempt = 0;
   gone: Gone["why"] | null = null;
-  /** Set when so many nodes belong to somebody else that enough cannot accept. */
+  /** Set when so many nodes have other terms that enough nodes cannot accept. */
   terms: { readonly node: number; readonly terms: string } | null = null;
   #foreign = 0;
 
@@ -53,13 +53,13 @@ export class Tally {
     this.missing = (1 << size) - 1;
   }
 
-  /** True when no further answer can change what this attempt comes to. No fence lies above the limit. */
+  /** True when no further answer can change the outcome. A valid fence is never above the limit. */
   add(node: number, answer: Absent, limit: number): boolean {
     this.#answers[node] = answer;
     this.answered++;
     this.missing &= ~(1 << node);
     if (typeof answer !== "string") this.#count(node, answer);
-    // Nodes that do not count are no answer: the others are heard, so that an error can tell it all.
+    // Nodes that do not count decide nothing: wait for the others, so that an error names every reason.
     const refused = this.busy + this.outbid - this.#outbidAbove(limit);
     return (
       this.accepted >= this.#writeQuorum ||
@@ -71,8 +71,8 @@ export class Tally {
   }
 
   /**
-   * A node whose clock is far ahead asks for a fence that the others cannot take. Whoever bid so much
-   * would be refused by all of them until their clocks have come there, so it is left out instead.
+   * A node whose clock is far ahead asks for a fence that the other nodes cannot accept. A bid that high
+   * would be refused by all of them until their clocks reach it, so that node is left out instead.
    */
   leaveOutAbove(limit: number): void {
     for (const [node, answer] of this.#answers.entries()) {
@@ -85,7 +85,7 @@ export class Tally {
     }
   }
 
-  /** A fence under which this very id is held by enough nodes already. */
+  /** A fence under which enough nodes already hold this id. */
   get knownFence(): number | null {
     if (this.#known === null) return null;
     for (const [fence, count] of this.#known) if (count >= this.#writeQuorum) return fence;
@@ -104,7 +104,7 @@ export class Tally {
     return 1;
   }
 
-  /** What enough of the nodes that hold this id under this fence have of its life, at least. */
+  /** The least life left on enough of the nodes that hold this id under this fence. */
   leftMs(fence: number): number {
     const lefts = this.#answers.flatMap((answer) => {
       if (!isAnswer(answer)) return [];
@@ -114,7 +114,7 @@ export class Tally {
     return lefts.sort((a, b) => b - a)[this.#writeQuorum - 1] ?? 0;
   }
 
-  /** Nodes that failed without saying whether they did it: a set of bits. */
+  /** Nodes that failed with an unknown effect, a set of bits. */
   get doubtful(): number {
     let bits = 0;
     for (const [node, answer] of this.#answers.entries()) {
@@ -125,7 +125,7 @@ export class Tally {
     return bits;
   }
 
-  /** Nodes whose word counts, whatever it was. No fence pleases one whose clock is far off. */
+  /** The number of nodes whose answer counts. A node whose clock is far off is not among them. */
   get present(): number {
     return this.accepted + this.outbid + this.busy + this.elsewhere;
   }
@@ -133,7 +133,7 @@ export class Tally {
   absent(): { readonly node: number; readonly answer: Absent }[] {
     return this.#answers.flatMap((answer, node) => {
       const seen = answer ?? "late";
-      const counts = isAnswer(seen) && !COUNTS_NOT.has(seen.kind);
+      const counts = isAnswer(seen) && !NOT_COUNTED.has(seen.kind);
       return counts ? [] : [{ node, answer: seen }];
     });
   }
@@ -143,8 +143,8 @@ export class Tally {
   }
 
   /**
-   * Who holds it, for people; those within their lock-delay are not shown. Somebody who is on fewer than
-   * enough nodes of those that answered may only be a contender, unless it has been there for a while.
+   * The holders, for people to read; holders within their lock-delay are not shown. A record on too few
+   * of the nodes that answered may belong to a contender, unless it has been there for a while.
    */
   holders(): NodeHolder[] {
     const candidates = new Map<number, Candidate>();
@@ -154,7 +154,7 @@ export class Tally {
       const { nodes } = known;
       candidates.set(fence, { ...known, nodes: nodes + 1, ageMs: Math.max(known.ageMs, ageMs) });
     }
-    // It may be on nodes of which nothing is known.
+    // The record may also be on nodes that did not answer.
     const least = this.#writeQuorum - (this.#size - this.present);
     const [first, ...others] = [...candidates.values()]
       .filter(({ holder, nodes, ageMs }) => {
@@ -164,11 +164,11 @@ export class Tally {
       .sort((a, b) => b.nodes - a.nodes || b.ageMs - a.ageMs)
       .map(({ holder }) => holder);
     if (first === undefined) return [];
-    // One that is exclusive is alone, and keeps the others from being holders.
+    // An exclusive holder is alone, so the other records are not holders.
     return first.mode === "x" ? [first] : [first, ...others.filter(({ mode }) => mode === "s")];
   }
 
-  /** Nobody has it: contenders took some nodes each, a moment ago, and all will give them back. */
+  /** Nobody holds it: contenders took some nodes each a moment ago, and all will release them. */
   get isSplit(): boolean {
     const nodes = new Map<number, number>();
     for (const { fence, ageMs, leftMs } of this.#holders()) {
@@ -179,10 +179,10 @@ export class Tally {
     return Math.max(0, ...nodes.values()) < this.#writeQuorum;
   }
 
-  /** When enough nodes are free again if nobody renews or releases. */
+  /** The time until enough nodes are free if nobody renews or releases. */
   freeAfterMs(): number {
     const waits = this.#answers.map((answer) => {
-      if (!isAnswer(answer) || COUNTS_NOT.has(answer.kind)) return Infinity;
+      if (!isAnswer(answer) || NOT_COUNTED.has(answer.kind)) return Infinity;
       if (answer.kind !== "busy") return 0;
       return Math.max(0, ...answer.holders.map(({ leftMs, delayMs }) => leftMs + delayMs));
     });

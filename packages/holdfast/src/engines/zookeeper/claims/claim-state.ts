@@ -6,66 +6,66 @@ import type { WatchListener } from "../wire/watches.js";
 import type { LeftBehind } from "./lock-delay.js";
 
 /**
- * One claim of ours as this process knows it, from before its node is made until it is surely gone.
- * leaving: nobody wants it any more, and its node may still be there.
+ * What this process knows about one of its claims, from before its node is made until it is surely gone.
+ * leaving: nobody wants the claim any more, but its node may still exist.
  */
-export class Standing {
+export class ClaimState {
   readonly claim: Claim;
   readonly hash: string;
-  readonly room: string;
+  readonly resourcePath: string;
   readonly session: Session;
   state: "entering" | "waiting" | "granted" | "leaving" = "entering";
-  /** Settles when its node was made, or was not. */
+  /** Settles when the attempt to make its node is over. */
   entered: Promise<unknown> = Promise.resolve();
   path: string | null = null;
   czxid = 0n;
   #madeAt: LeaderTime | null = null;
   #knownAt = 0;
   #writes = 0;
-  /** Whether there may be a node that we never heard of. */
+  /** Whether a node may exist of which we got no answer. */
   doubtful = false;
   revoked = false;
-  /** Which of its tokens is in use, as its node says. */
+  /** The index of the token in use, as its node says. */
   index = 0;
-  /** What its node says, and in which version, as of when it was last watched. */
+  /** The data and version of its node when it was last read with a watch. */
   data: Buffer = Buffer.alloc(0);
   version = 0;
-  /** The number of the latest renewal that was carried out. */
+  /** The order of the latest renewal that took effect. */
   order = 0;
   marker: string | null = null;
-  /** Unless core is heard of by then, it is over; on systemClock. */
+  /** The claim is over unless core is heard from before this instant of systemClock. */
   deadline = Infinity;
   /**
-   * How many releases of it are under way. Meanwhile its node is theirs to take away: whoever else did
-   * would make them find nothing, and say that the grant was lost.
+   * How many releases of it are under way. Only they may delete its node: otherwise they would find
+   * nothing, and answer that the grant was lost.
    */
   releases = 0;
-  /** How much systemClock is ahead of core's clock, or a little more. */
+  /** By how much systemClock is ahead of core's clock, or slightly more. */
   aheadMs: number;
-  /** Whether a change of our own node would be told to us. */
+  /** Whether our own node is watched. */
   guarded = false;
   guardFrom = Infinity;
   guarding: Promise<boolean> | null = null;
-  /** Those before a waiter, and its own node where it is the next or holds. */
+  /** Watches on contenders before a waiter, and on its own node if it is next or holds. */
   readonly watching = new Map<string, WatchListener>();
-  /** The only one that stands before a waiter. Nobody else will: who comes stands behind. */
+  /** The only contender before a waiter. No other can come before it: newcomers are behind. */
   lastBefore: string | null = null;
-  /** One before it that leaves no marker, however it ends. */
+  /** A contender before it that leaves no marker, however it ends. */
   quiet: string | null = null;
-  /** Whether core was told of its grant, by an answer or by a push. After that no push shortens it. */
+  /** Whether core knows of its grant, from an answer or a push. After that no push shortens it. */
   told = false;
-  /** Those before it that were left behind, by their names. */
+  /** By name, grants before it that were left behind. */
   readonly lefts = new Map<string, LeftBehind>();
 
-  constructor(claim: Claim, hash: string, room: string, session: Session, aheadMs: number) {
+  constructor(claim: Claim, hash: string, resourcePath: string, session: Session, aheadMs: number) {
     this.claim = claim;
     this.hash = hash;
-    this.room = room;
+    this.resourcePath = resourcePath;
     this.session = session;
     this.aheadMs = aheadMs;
   }
 
-  /** Its node was made then, by the leader's clock, and we know it now. */
+  /** Its node was made at ctime by the leader's clock, and we learn of it now. */
   made(path: string, czxid: bigint, ctime: bigint): void {
     this.path = path;
     this.czxid = czxid;
@@ -73,19 +73,19 @@ export class Standing {
     this.#knownAt = systemClock.now();
   }
 
-  /** No later than what the leader's clock says now. */
+  /** An instant that is no later than the leader's clock now. */
   get leaderNow(): LeaderTime | null {
     if (this.#madeAt === null) return null;
     const { atMs, zxid } = this.#madeAt;
     return { atMs: atMs + BigInt(Math.floor(systemClock.now() - this.#knownAt)), zxid };
   }
 
-  /** Whether a change of our own node may be our own doing. */
+  /** Whether a change of our own node may be our own write. */
   get isWriting(): boolean {
     return this.#writes > 0;
   }
 
-  /** The servers tell who watches a node of a change before they answer whoever made it. */
+  /** The servers notify watchers of a change before they answer the client that made it. */
   async writing<T>(work: () => Promise<T>): Promise<T> {
     this.#writes++;
     try {
@@ -100,10 +100,10 @@ export class Standing {
   }
 
   get name(): string {
-    return this.path?.slice(this.room.length + 1) ?? "";
+    return this.path?.slice(this.resourcePath.length + 1) ?? "";
   }
 
-  /** Stops listening for changes of its own node. */
+  /** Removes the watch on its own node. */
   unguard(): void {
     this.guarded = false;
     const listener = this.path === null ? undefined : this.watching.get(this.path);
@@ -112,7 +112,7 @@ export class Standing {
     this.session.unwatch(this.path, listener);
   }
 
-  /** Stops listening for those before it. */
+  /** Removes all watches except those to keep. */
   unwatch(keep: ReadonlySet<string> = new Set()): void {
     for (const [path, listener] of [...this.watching]) {
       if (keep.has(path)) continue;

@@ -6,242 +6,265 @@ import { type Contender, type Layout, markerName } from "../layout.js";
 import { readRecord, tokenOf, writeRecord } from "../record.js";
 import { CODES, check } from "../wire/operations.js";
 import type { WatchEvent } from "../wire/watches.js";
-import type { Standing } from "./claim-state.js";
-import { Closings } from "./lock-delay.js";
-import { Guards } from "./node-watches.js";
-import { blockers, isBuried, type Line, otherLimit } from "./queue.js";
-import type { Rooms } from "./resource-node.js";
+import type { ClaimState } from "./claim-state.js";
+import { LockDelays } from "./lock-delay.js";
+import { NodeWatches } from "./node-watches.js";
+import { blockers, isBuried, otherLimit, type Queue } from "./queue.js";
+import type { ResourceNodes } from "./resource-node.js";
 
 const MOST_LOOKS = 20;
 const MOST_ENTRIES = 5;
-/** A grant that lives shorter than this is not worth a watch on its node. */
+/** The node of a grant that lives shorter than this is not watched. */
 const GUARD_AFTER_MS = 100;
 
-export type Place =
+export type QueuePlace =
   | { readonly is: "granted" }
   | {
       readonly is: "queued";
       readonly position: number;
-      readonly line: Line;
+      readonly queue: Queue;
       readonly closedMs: number;
     }
   | { readonly is: "missing" }
   | { readonly is: "revoked" }
   | { readonly is: "buried" };
 
-/** Brings our claims into the line, and says where in it they stand. */
+/** Enters our claims into the queue, and finds their places in it. */
 export class Claims {
-  readonly rooms: Rooms;
-  readonly closings = new Closings();
-  readonly guards: Guards;
+  readonly resourceNodes: ResourceNodes;
+  readonly lockDelays = new LockDelays();
+  readonly nodeWatches: NodeWatches;
   readonly #layout: Layout;
-  readonly #onTurn: (standing: Standing, granted: boolean) => void;
+  readonly #onTurn: (claimState: ClaimState, granted: boolean) => void;
 
   /**
-   * onTurn: somebody before a waiter left; granted, if that was all that it waited for. onChange: its
-   * own node was changed or deleted.
+   * onTurn: a contender before a waiter left; granted if the waiter waited for nothing else. onChange: the
+   * claim's own node was changed or deleted.
    */
   constructor(
-    rooms: Rooms,
+    resourceNodes: ResourceNodes,
     layout: Layout,
-    onTurn: (standing: Standing, granted: boolean) => void,
-    onChange: (standing: Standing) => void,
+    onTurn: (claimState: ClaimState, granted: boolean) => void,
+    onChange: (claimState: ClaimState) => void,
   ) {
-    this.rooms = rooms;
+    this.resourceNodes = resourceNodes;
     this.#layout = layout;
     this.#onTurn = onTurn;
-    this.guards = new Guards(onChange);
+    this.nodeWatches = new NodeWatches(onChange);
   }
 
   /**
-   * Makes the node of a claim and looks where it stands. When the answer is lost, the node is found
-   * by its name: as long as the session lives, nobody has to do without an answer.
+   * Makes the node of a claim and finds its place. If the answer is lost, the node is found by its name:
+   * as long as the session lives, every claim gets an answer.
    */
-  async enter(standing: Standing, until: number): Promise<Place> {
-    const { claim, hash, room, session } = standing;
+  async enter(claimState: ClaimState, until: number): Promise<QueuePlace> {
+    const { claim, hash, resourcePath, session } = claimState;
     const stem = this.#layout.stem(claim, hash);
     const data = writeRecord(claim, Math.min(claim.ttlMs, session.leaseMs));
     for (let tries = 1; ; tries++) {
       try {
-        if (standing.path === null && standing.doubtful) {
-          const line = await this.rooms.line(session, room, until);
-          if (isBuried(line, hash)) return { is: "buried" };
-          await this.#recover(standing, line, until);
+        if (claimState.path === null && claimState.doubtful) {
+          const queue = await this.resourceNodes.queue(session, resourcePath, until);
+          if (isBuried(queue, hash)) return { is: "buried" };
+          await this.#recover(claimState, queue, until);
         }
-        if (standing.path !== null) return await this.look(standing, until);
-        const { made, line } = await this.rooms.enter(session, room, stem, data, until);
-        this.#own(standing, made.path, made.stat.czxid, made.stat.ctime);
-        if (line !== null) return await this.#place(standing, line, until, true);
+        if (claimState.path !== null) return await this.look(claimState, until);
+        const { made, queue } = await this.resourceNodes.enter(
+          session,
+          resourcePath,
+          stem,
+          data,
+          until,
+        );
+        this.#own(claimState, made.path, made.stat.czxid, made.stat.ctime);
+        if (queue !== null) return await this.#place(claimState, queue, until, true);
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
         if (session.expired) throw withoutEffect(error);
-        standing.doubtful ||= error.effect === "unknown";
+        claimState.doubtful ||= error.effect === "unknown";
         const again = error.retryable && !session.over && systemClock.now() < until;
-        if (!again || tries === MOST_ENTRIES) throw standing.doubtful ? inDoubt(error) : error;
+        if (!again || tries === MOST_ENTRIES) throw claimState.doubtful ? inDoubt(error) : error;
       }
     }
   }
 
-  /** Where it stands now; with a line that was just read, or one that is read for it. */
-  async look(standing: Standing, until: number, line?: Promise<Line>): Promise<Place> {
-    const { session, room } = standing;
-    const now = await (line ?? this.rooms.line(session, room, until));
-    return this.#place(standing, now, until);
+  /** The current place, from a queue that was just read or that is read now. */
+  async look(claimState: ClaimState, until: number, queue?: Promise<Queue>): Promise<QueuePlace> {
+    const { session, resourcePath } = claimState;
+    const now = await (queue ?? this.resourceNodes.queue(session, resourcePath, until));
+    return this.#place(claimState, now, until);
   }
 
   /**
-   * Where it stands now that somebody before it left. Likely it is next, and then its own node is asked
-   * for as well: both questions travel together, so that a hand-over is one round trip.
+   * The place after a contender before it left. The claim is probably next, and then its own node must be
+   * read too. Both requests are sent together, so that a hand-over is one round trip.
    */
-  async lookNext(standing: Standing, until: number): Promise<Place> {
-    const line = this.rooms.lineHere(standing.session, standing.room, until);
-    // Whoever needs the answer asks again, and is told what went wrong.
-    const own = this.guards.verify(standing, until).catch(() => null);
-    const place = await this.look(standing, until, line);
+  async lookNext(claimState: ClaimState, until: number): Promise<QueuePlace> {
+    const queue = this.resourceNodes.queueHere(claimState.session, claimState.resourcePath, until);
+    // A caller that needs this answer asks again, and then gets the error.
+    const own = this.nodeWatches.verify(claimState, until).catch(() => null);
+    const place = await this.look(claimState, until, queue);
     if (place.is === "granted") return place;
     await own;
-    if (standing.state === "waiting" && standing.lastBefore === null) standing.unguard();
+    if (claimState.state === "waiting" && claimState.lastBefore === null) claimState.unguard();
     return place;
   }
 
-  #own(standing: Standing, path: string, czxid: bigint, madeAt: bigint): void {
+  #own(claimState: ClaimState, path: string, czxid: bigint, madeAt: bigint): void {
     tokenOf(czxid);
-    standing.made(path, czxid, madeAt);
-    if (standing.state === "entering") standing.state = "waiting";
+    claimState.made(path, czxid, madeAt);
+    if (claimState.state === "entering") claimState.state = "waiting";
   }
 
-  /** A node that was made although we never heard of it. */
-  async #recover(standing: Standing, line: Line, until: number): Promise<void> {
-    const { session, room, hash } = standing;
-    const own = line.contenders.find((contender) => contender.hash === hash);
+  /** Finds a node that was made although its answer was lost. */
+  async #recover(claimState: ClaimState, queue: Queue, until: number): Promise<void> {
+    const { session, resourcePath, hash } = claimState;
+    const own = queue.contenders.find((contender) => contender.hash === hash);
     if (own === undefined) return;
-    const [found] = await this.rooms.read(session, room, [own.name], until);
+    const [found] = await this.resourceNodes.read(session, resourcePath, [own.name], until);
     if (found !== undefined) {
-      this.#own(standing, found.path, found.stat.czxid, found.stat.ctime);
+      this.#own(claimState, found.path, found.stat.czxid, found.stat.ctime);
     }
   }
 
-  async #place(standing: Standing, first: Line, until: number, fresh = false): Promise<Place> {
-    const { session, room, hash } = standing;
-    let line = first;
+  async #place(
+    claimState: ClaimState,
+    first: Queue,
+    until: number,
+    fresh = false,
+  ): Promise<QueuePlace> {
+    const { session, resourcePath, hash } = claimState;
+    let queue = first;
     for (let looks = 0; looks < MOST_LOOKS; looks++) {
-      const at = line.at.get(standing.name) ?? -1;
-      if (isBuried(line, hash)) return { is: "buried" };
+      const at = queue.at.get(claimState.name) ?? -1;
+      if (isBuried(queue, hash)) return { is: "buried" };
       if (at < 0) return { is: "missing" };
-      if (standing.state === "granted") return this.#still(standing, until);
-      const left = await this.#leftBehind(standing, line.contenders.slice(0, at), until);
+      if (claimState.state === "granted") return this.#still(claimState, until);
+      const left = await this.#leftBehind(claimState, queue.contenders.slice(0, at), until);
       if (left === null) {
-        line = await this.rooms.lineHere(session, room, until);
+        queue = await this.resourceNodes.queueHere(session, resourcePath, until);
         continue;
       }
-      this.#refuseOtherLimit(standing.claim, line.contenders, at);
-      const before = blockers(line.contenders, at);
-      if (before.length === 0) return this.#grant(standing, line, until, fresh);
-      // Then its leaving is all that it takes, if we hear as well of what befalls our own node.
-      const isLast = at === 1 && line.markers.length === 0 && standing.claim.lockDelayMs === 0;
-      if (await this.#watchAll(standing, before, isLast, until)) {
+      this.#refuseOtherLimit(claimState.claim, queue.contenders, at);
+      const before = blockers(queue.contenders, at);
+      if (before.length === 0) return this.#grant(claimState, queue, until, fresh);
+      // Then its end alone gives us the turn, provided that our own node is watched too.
+      const isLast = at === 1 && queue.markers.length === 0 && claimState.claim.lockDelayMs === 0;
+      if (await this.#watchAll(claimState, before, isLast, until)) {
         const closedMs = Math.min(...before.map(({ name }) => left.get(name) ?? Infinity));
-        const position = at - line.holding;
-        return { is: "queued", position, line, closedMs: closedMs === Infinity ? 0 : closedMs };
+        const position = at - queue.holding;
+        return { is: "queued", position, queue, closedMs: closedMs === Infinity ? 0 : closedMs };
       }
-      line = await this.rooms.lineHere(session, room, until);
+      queue = await this.resourceNodes.queueHere(session, resourcePath, until);
     }
-    throw new EngineError("the line moves faster than it can be read", {
+    throw new EngineError("the queue moves faster than it can be read", {
       ...{ effect: "unknown", retryable: true },
     });
   }
 
   /**
-   * How much is left of those before it that were left behind, by their names. Null when one of them was
-   * gone, or over and taken away: then the line must be read again.
+   * The remaining times, by name, of grants before it that were left behind. Null if one of them was gone
+   * or was over and deleted: then the queue must be read again.
    */
   async #leftBehind(
-    standing: Standing,
+    claimState: ClaimState,
     before: readonly Contender[],
     until: number,
   ): Promise<ReadonlyMap<string, number> | null> {
-    const { session, room, leaderNow, lefts } = standing;
+    const { session, resourcePath, leaderNow, lefts } = claimState;
     const names = before.filter(({ left }) => left !== null).map(({ name }) => name);
     const left = new Map<string, number>();
     if (names.length === 0 || leaderNow === null) return left;
     const unread = names.filter((name) => !lefts.has(name));
-    const found = await this.rooms.read(session, room, unread, until);
+    const found = await this.resourceNodes.read(session, resourcePath, unread, until);
     if (found.length < unread.length) return null;
-    for (const one of found) lefts.set(one.path.slice(room.length + 1), one);
+    for (const one of found) lefts.set(one.path.slice(resourcePath.length + 1), one);
     for (const name of names)
-      left.set(name, this.closings.leftBehindMs(lefts.get(name)!, leaderNow));
+      left.set(name, this.lockDelays.leftBehindMs(lefts.get(name)!, leaderNow));
     const over = names.filter((name) => left.get(name)! <= 0);
-    for (const name of over) await this.rooms.leave(session, `${room}/${name}`, null, until);
+    for (const name of over)
+      await this.resourceNodes.leave(session, `${resourcePath}/${name}`, null, until);
     return over.length > 0 ? null : left;
   }
 
-  async #still(standing: Standing, until: number): Promise<Place> {
-    const held = await this.guards.verify(standing, until);
+  async #still(claimState: ClaimState, until: number): Promise<QueuePlace> {
+    const held = await this.nodeWatches.verify(claimState, until);
     return held === "held" ? { is: "granted" } : { is: held };
   }
 
-  async #grant(standing: Standing, line: Line, until: number, fresh: boolean): Promise<Place> {
-    const { session, room, claim, leaderNow, czxid, path } = standing;
-    const { orphans } = line;
+  async #grant(
+    claimState: ClaimState,
+    queue: Queue,
+    until: number,
+    fresh: boolean,
+  ): Promise<QueuePlace> {
+    const { session, resourcePath, claim, leaderNow, czxid, path } = claimState;
+    const { orphans } = queue;
     if (orphans.length > 0) {
-      const closedMs = await this.closings.leftMs(session, room, orphans, leaderNow, until);
-      if (closedMs > 0) return { is: "queued", position: 0, line, closedMs };
-      await this.closings.open(session, room, orphans, until);
+      const closedMs = await this.lockDelays.leftMs(
+        session,
+        resourcePath,
+        orphans,
+        leaderNow,
+        until,
+      );
+      if (closedMs > 0) return { is: "queued", position: 0, queue, closedMs };
+      await this.lockDelays.open(session, resourcePath, orphans, until);
     }
     if (claim.lockDelayMs > 0 && path !== null) {
-      const { number } = line.contenders[line.at.get(standing.name)!]!;
-      const holder = { hash: standing.hash, czxid, number };
-      standing.marker = `${room}/${markerName(claim.lockDelayMs, holder)}`;
-      const marked = await this.rooms.mark(session, check(path), standing.marker, until);
+      const { number } = queue.contenders[queue.at.get(claimState.name)!]!;
+      const holder = { hash: claimState.hash, czxid, number };
+      claimState.marker = `${resourcePath}/${markerName(claim.lockDelayMs, holder)}`;
+      const marked = await this.resourceNodes.mark(session, check(path), claimState.marker, until);
       if (!marked) return { is: "missing" };
     }
-    // One that waited may have been revoked before it knew that it holds; a new one hardly.
+    // A waiter may have been revoked before it knew that it holds; a new claim hardly.
     if (!fresh) {
-      const held = await this.guards.verify(standing, until);
+      const held = await this.nodeWatches.verify(claimState, until);
       if (held !== "held") return { is: held };
     }
-    if (standing.state === "waiting") standing.state = "granted";
-    if (!standing.guarded) standing.guardFrom = systemClock.now() + GUARD_AFTER_MS;
-    const keep = path !== null && standing.guarded ? new Set([path]) : undefined;
-    standing.unwatch(keep);
+    if (claimState.state === "waiting") claimState.state = "granted";
+    if (!claimState.guarded) claimState.guardFrom = systemClock.now() + GUARD_AFTER_MS;
+    const keep = path !== null && claimState.guarded ? new Set([path]) : undefined;
+    claimState.unwatch(keep);
     return { is: "granted" };
   }
 
-  /** False when one of them left before we could listen: then the line must be read again. */
+  /** False if one of them left before it was watched: then the queue must be read again. */
   async #watchAll(
-    standing: Standing,
+    claimState: ClaimState,
     before: readonly Contender[],
     isLast: boolean,
     until: number,
   ): Promise<boolean> {
-    const { room, path: own, watching } = standing;
-    const paths = before.map(({ name }) => `${room}/${name}`);
-    standing.lastBefore = null;
-    if (!isLast) standing.unguard();
-    standing.unwatch(new Set(isLast && own !== null ? [...paths, own] : paths));
+    const { resourcePath, path: own, watching } = claimState;
+    const paths = before.map(({ name }) => `${resourcePath}/${name}`);
+    claimState.lastBefore = null;
+    if (!isLast) claimState.unguard();
+    claimState.unwatch(new Set(isLast && own !== null ? [...paths, own] : paths));
     const missing = paths.filter((path) => !watching.has(path));
     const [answers, guarded] = await Promise.all([
-      Promise.all(missing.map((path) => this.#watchOne(standing, path, until))),
-      isLast ? this.guards.verify(standing, until).catch(() => null) : null,
+      Promise.all(missing.map((path) => this.#watchOne(claimState, path, until))),
+      isLast ? this.nodeWatches.verify(claimState, until).catch(() => null) : null,
     ]);
-    // A waiter that was given up meanwhile has nobody to tell.
-    if (standing.state === "leaving") standing.unwatch();
+    // The waiter was given up during the requests, so nobody needs its watches.
+    if (claimState.state === "leaving") claimState.unwatch();
     const all = answers.every(Boolean) && paths.every((path) => watching.has(path));
-    if (all && guarded === "held") standing.lastBefore = paths[0]!;
+    if (all && guarded === "held") claimState.lastBefore = paths[0]!;
     return all;
   }
 
-  async #watchOne(standing: Standing, path: string, until: number): Promise<boolean> {
-    const { session, watching } = standing;
+  async #watchOne(claimState: ClaimState, path: string, until: number): Promise<boolean> {
+    const { session, watching } = claimState;
     const listener = (event: WatchEvent) => {
       if (!watching.delete(path)) return;
-      this.#onTurn(standing, event === "deleted" && this.#takesOver(standing, path));
+      this.#onTurn(claimState, event === "deleted" && this.#takesOver(claimState, path));
     };
     watching.set(path, listener);
     try {
       const { err, value } = await session.watch(path, until, listener);
       if (value !== null) {
-        if (readRecord(value.data).lockDelayMs === 0) standing.quiet = path;
+        if (readRecord(value.data).lockDelayMs === 0) claimState.quiet = path;
         return true;
       }
       if (err !== CODES.noNode) throw refusal(err);
@@ -254,16 +277,16 @@ export class Claims {
   }
 
   /**
-   * Granted without a question. Nobody can come in before us, so the line that was read then holds
-   * still: nobody but that one was there, and it was the one to leave a marker, if anybody. Had our
-   * own node been touched before, the server would have told us before.
+   * Whether the claim is granted without a request. Nobody can enter before us, so the queue is as it was
+   * read: only that one contender was before us, and only it could have left a marker. If our own node
+   * had been changed earlier, the server would have told us earlier.
    */
-  #takesOver(standing: Standing, path: string): boolean {
-    const { state, lastBefore, quiet, guarded, revoked, path: own } = standing;
+  #takesOver(claimState: ClaimState, path: string): boolean {
+    const { state, lastBefore, quiet, guarded, revoked, path: own } = claimState;
     if (state !== "waiting" || !guarded || revoked || own === null) return false;
     if (lastBefore !== path || quiet !== path) return false;
-    standing.state = "granted";
-    standing.unwatch(new Set([own]));
+    claimState.state = "granted";
+    claimState.unwatch(new Set([own]));
     return true;
   }
 

@@ -2,16 +2,16 @@ import { systemClock } from "../../../core/runtime/clock.js";
 import { leftName } from "../layout.js";
 import { amended } from "../record.js";
 import type { Session } from "../wire/session.js";
-import type { Standing } from "./claim-state.js";
+import type { ClaimState } from "./claim-state.js";
 import type { Claims } from "./claims.js";
 
 const MOST_TRIES = 5;
 
 /**
- * Leaves grants behind. The holder's node, which ends with its session, is replaced by one that does
- * not, at the same place in line; whoever finds that its time is over takes it away. Who watches the
- * first node is told that it was changed, and not that it was deleted: the next in line would take
- * that for its turn.
+ * Leaves grants behind. The holder's node ends with its session, so it is replaced by one that does not,
+ * at the same place in the queue. A client that finds that its time is over deletes it. Watchers of the
+ * first node are told of a change, not of a deletion: the next waiter would take a deletion for its
+ * turn.
  */
 export class Leavings {
   readonly #claims: Claims;
@@ -21,42 +21,42 @@ export class Leavings {
   }
 
   async leave(
-    standing: Standing,
+    claimState: ClaimState,
     ttlMs: number,
     index: number,
     until: number,
   ): Promise<"left" | "revoked" | "missing"> {
-    const { rooms, guards } = this.#claims;
+    const { resourceNodes, nodeWatches } = this.#claims;
     for (let tries = 1; ; tries++) {
-      const held = await guards.verify(standing, until, index);
+      const held = await nodeWatches.verify(claimState, until, index);
       if (held !== "held") return held;
-      const { session, room, czxid, data, version } = standing;
-      const left = `${room}/${leftName(standing.name, czxid)}`;
+      const { session, resourcePath, czxid, data, version } = claimState;
+      const left = `${resourcePath}/${leftName(claimState.name, czxid)}`;
       const said = amended(data, { ttlMs });
-      const done = await standing.writing(() =>
-        rooms.leaveBehind(session, { path: standing.path!, version }, left, said, until),
+      const done = await claimState.writing(() =>
+        resourceNodes.leaveBehind(session, { path: claimState.path!, version }, left, said, until),
       );
       if (done) return "left";
-      standing.unguard();
+      claimState.unguard();
       if (tries === MOST_TRIES) return "missing";
     }
   }
 
-  /** How much is left of a grant that was left behind; null if there is none of this hash. */
-  async leftMs(session: Session, room: string, hash: string, until: number) {
-    const { rooms, closings } = this.#claims;
-    const line = await rooms.line(session, room, until);
-    const names = line.contenders.filter((one) => one.hash === hash && one.left !== null);
-    const [found] = await rooms.read(
+  /** The remaining time of a grant that was left behind; null if there is none with this hash. */
+  async leftMs(session: Session, resourcePath: string, hash: string, until: number) {
+    const { resourceNodes, lockDelays } = this.#claims;
+    const queue = await resourceNodes.queue(session, resourcePath, until);
+    const names = queue.contenders.filter((one) => one.hash === hash && one.left !== null);
+    const [found] = await resourceNodes.read(
       session,
-      room,
+      resourcePath,
       names.map(({ name }) => name),
       until,
     );
     if (found === undefined) return null;
     const asked = systemClock.now();
-    const now = await rooms.leaderNow(session, room, until);
-    // What passed on the way is not ours to promise.
-    return Math.max(0, closings.leftBehindMs(found, now) - (systemClock.now() - asked));
+    const now = await resourceNodes.leaderNow(session, resourcePath, until);
+    // The time that the answer took does not count.
+    return Math.max(0, lockDelays.leftBehindMs(found, now) - (systemClock.now() - asked));
   }
 }

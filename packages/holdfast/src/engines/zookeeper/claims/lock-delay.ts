@@ -8,7 +8,7 @@ import type { Session } from "../wire/session.js";
 const REMEMBERED = 1_000;
 const SEEN = Buffer.from("seen");
 
-/** A node in the place of a holder that has gone: for how long, and since when. */
+/** The node of a grant that was left behind: for how long it lasts, and since when. */
 export interface LeftBehind {
   readonly path: string;
   readonly ttlMs: number;
@@ -16,36 +16,36 @@ export interface LeftBehind {
 }
 
 /**
- * Lock-delays. The marker of a holder that was lost says for how long, not since when: that counts
- * from when somebody first saw that the holder is gone, who writes it down by changing the marker.
- * Whoever comes later counts by the leader's clock from there, or else from its own first sight.
+ * Lock-delays. The marker of a lost holder says how long the delay is, not when it began. The delay counts
+ * from the moment when a client first saw that the holder is gone; that client changes the marker, which
+ * records the time. A later client counts from there by the leader's clock, or from its own first sight.
  */
-export class Closings {
+export class LockDelays {
   readonly #firstSeen = new Map<string, number>();
 
-  /** How long the resource stays closed; 0 when it is open. */
+  /** How long the resource stays closed; 0 if it is open. */
   async leftMs(
     session: Session,
-    room: string,
+    resourcePath: string,
     orphans: readonly Marker[],
     now: LeaderTime | null,
     until: number,
   ): Promise<number> {
     const left = orphans.map((orphan) =>
-      this.#leftMs(session, `${room}/${orphan.name}`, orphan.lockDelayMs, now, until),
+      this.#leftMs(session, `${resourcePath}/${orphan.name}`, orphan.lockDelayMs, now, until),
     );
     return Math.max(0, ...(await Promise.all(left)));
   }
 
-  /** How much is left of what a holder has left behind; by the leader's clock, or by our own sight. */
+  /** The remaining time of a grant that was left behind, by the leader's clock or by our first sight. */
   leftBehindMs({ path, ttlMs, since }: LeftBehind, now: LeaderTime): number {
     return Math.min(this.#sinceFirstSight(path, ttlMs), ttlMs - elapsedMs(since, now));
   }
 
-  /** Takes away what is over. */
-  async open(session: Session, room: string, orphans: readonly Marker[], until: number) {
+  /** Deletes the markers of delays that are over. */
+  async open(session: Session, resourcePath: string, orphans: readonly Marker[], until: number) {
     for (const { name } of orphans) {
-      const path = `${room}/${name}`;
+      const path = `${resourcePath}/${name}`;
       const { err } = await session.ask(remove(path), until);
       if (err !== CODES.ok && err !== CODES.noNode) throw refusal(err);
       this.#firstSeen.delete(path);
@@ -72,7 +72,7 @@ export class Closings {
       return left;
     }
     const since = { atMs, zxid };
-    // What lies between two leaders' clocks nobody has measured.
+    // The difference between two leaders' clocks is unknown.
     if (now === null || !isSameClock(since, now)) return left;
     return Math.min(left, Math.max(0, lockDelayMs - elapsedMs(since, now)));
   }

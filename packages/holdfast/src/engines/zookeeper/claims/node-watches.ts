@@ -1,83 +1,85 @@
 import { refusal } from "../failure.js";
 import { amended, readRecord } from "../record.js";
 import { CODES, setData } from "../wire/operations.js";
-import type { Standing } from "./claim-state.js";
+import type { ClaimState } from "./claim-state.js";
 
 const MOST_LOOKS = 20;
 
-/** Listens for what befalls our own nodes: a revocation, or somebody who deletes one. */
-export class Guards {
-  readonly #onChange: (standing: Standing) => void;
+/** Watches our own nodes for revocations and deletions. */
+export class NodeWatches {
+  readonly #onChange: (claimState: ClaimState) => void;
 
-  constructor(onChange: (standing: Standing) => void) {
+  constructor(onChange: (claimState: ClaimState) => void) {
     this.#onChange = onChange;
   }
 
   /**
-   * Whether a grant still stands for the holder whose token has this index. Answered without a question
-   * where its node is watched. A greater index than the node has is written down: the lease was passed
-   * on inside the process, and a revocation was for the holder before.
+   * Whether a grant still holds for the token with this index. Needs no request while its node is watched.
+   * An index greater than the node's is written to the node: the lease was passed on inside the process,
+   * and a revocation was for the previous holder.
    */
   async verify(
-    standing: Standing,
+    claimState: ClaimState,
     until: number,
     index = 0,
   ): Promise<"held" | "revoked" | "missing"> {
     for (let looks = 0; looks < MOST_LOOKS; looks++) {
-      if (standing.revoked && index <= standing.index) return "revoked";
-      if (standing.guarded) {
-        if (index <= standing.index) return "held";
-        await this.#raise(standing, index, until);
+      if (claimState.revoked && index <= claimState.index) return "revoked";
+      if (claimState.guarded) {
+        if (index <= claimState.index) return "held";
+        await this.#raise(claimState, index, until);
         continue;
       }
-      standing.guarding ??= this.#watchOwn(standing, until).finally(() => {
-        standing.guarding = null;
+      claimState.guarding ??= this.#watchOwn(claimState, until).finally(() => {
+        claimState.guarding = null;
       });
-      if (!(await standing.guarding)) return "missing";
+      if (!(await claimState.guarding)) return "missing";
     }
     throw refusal(CODES.badVersion);
   }
 
-  /** Listens for changes of a grant's node, and for one that came before. */
-  async guard(standing: Standing, until: number): Promise<void> {
-    if ((await this.verify(standing, until)) !== "held") this.#onChange(standing);
+  /** Watches a grant's node, and reports a change that came before the watch. */
+  async guard(claimState: ClaimState, until: number): Promise<void> {
+    if ((await this.verify(claimState, until)) !== "held") this.#onChange(claimState);
   }
 
-  /** What it says is found out by reading the node again: somebody may have written before or after. */
-  async #raise(standing: Standing, index: number, until: number): Promise<void> {
-    const { session, path, data, version } = standing;
+  /** Writes the index. The node is read again afterwards, because others may write before or after. */
+  async #raise(claimState: ClaimState, index: number, until: number): Promise<void> {
+    const { session, path, data, version } = claimState;
     const next = amended(data, { index, revoked: false });
-    const { err } = await standing.writing(() => session.ask(setData(path!, next, version), until));
+    const { err } = await claimState.writing(() =>
+      session.ask(setData(path!, next, version), until),
+    );
     const expected = err === CODES.ok || err === CODES.badVersion || err === CODES.noNode;
     if (!expected) throw refusal(err);
-    standing.unguard();
+    claimState.unguard();
   }
 
-  /** False when the node is gone. */
-  async #watchOwn(standing: Standing, until: number): Promise<boolean> {
-    const { session, path } = standing;
+  /** False if the node is gone. */
+  async #watchOwn(claimState: ClaimState, until: number): Promise<boolean> {
+    const { session, path } = claimState;
     if (path === null) return false;
-    standing.guardFrom = Infinity;
+    claimState.guardFrom = Infinity;
     let changedAlready = false;
     const changed = () => {
       changedAlready = true;
-      if (!standing.watching.delete(path)) return;
-      standing.guarded = false;
-      // What we write ourselves is no news.
-      if (!standing.isWriting) this.#onChange(standing);
+      if (!claimState.watching.delete(path)) return;
+      claimState.guarded = false;
+      // Our own writes are not reported.
+      if (!claimState.isWriting) this.#onChange(claimState);
     };
     const { err, value } = await session.watch(path, until, changed);
     if (err === CODES.noNode) return false;
     if (value === null) throw refusal(err);
     const { revoked, index } = readRecord(value.data);
-    standing.revoked = revoked;
-    standing.index = index;
-    standing.data = value.data;
-    standing.version = value.stat.version;
+    claimState.revoked = revoked;
+    claimState.index = index;
+    claimState.data = value.data;
+    claimState.version = value.stat.version;
     if (changedAlready) return true;
-    standing.guarded = true;
-    standing.watching.set(path, changed);
-    if (standing.state === "leaving") standing.unwatch();
+    claimState.guarded = true;
+    claimState.watching.set(path, changed);
+    if (claimState.state === "leaving") claimState.unwatch();
     return true;
   }
 }

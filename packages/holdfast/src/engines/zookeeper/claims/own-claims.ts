@@ -7,22 +7,22 @@ import { hashOf } from "../paths.js";
 import type { Sessions } from "../session/sessions.js";
 import { remove } from "../wire/operations.js";
 import type { Session } from "../wire/session.js";
-import type { Standing } from "./claim-state.js";
+import type { ClaimState } from "./claim-state.js";
 import type { Claims } from "./claims.js";
 import { markerOf } from "./queue.js";
 
 const TICK_MS = 100;
 const AGAIN_MS = 1_000;
-/** Longer than any request could still be under way in a socket that nobody reads. */
+/** Longer than a request can be under way in a socket that nobody reads. */
 const DOUBT_MS = 120_000;
 const DOUBT_LOOK_MS = 2_000;
 
 interface Grave {
   readonly path: string;
-  readonly room: string;
+  readonly resourcePath: string;
   readonly session: Session;
   readonly until: number;
-  /** Where an answer was lost, a node may still turn up: nobody but us would take it away. */
+  /** When to look for a node that appears after a lost answer: nobody else would delete it. */
   lookAt: number;
 }
 
@@ -32,15 +32,15 @@ interface LeftBehind {
 }
 
 /**
- * The claims of this process. A session keeps all of its nodes alive, those too that nobody wants any
- * more; so what core is not heard of in time, or could not be told, is taken away here.
+ * The claims of this process. A session keeps all its nodes alive, even those that nobody wants any more.
+ * So the node of a claim is deleted here if core is not heard from in time, or could not be told.
  */
-export class Ours {
+export class OwnClaims {
   readonly #claims: Claims;
   readonly #sessions: Sessions;
-  readonly #standings = new Map<string, Standing>();
+  readonly #claimStates = new Map<string, ClaimState>();
   readonly #graves = new Map<string, Grave>();
-  /** What was left behind here, by its grantId, and until when. */
+  /** By grantId, grants that this process left behind, and until when they last. */
   readonly #left = new Map<string, LeftBehind>();
   #timer: Timer | null = null;
   #closed = false;
@@ -50,49 +50,49 @@ export class Ours {
     this.#sessions = sessions;
   }
 
-  find({ resource, grantId }: GrantRef): Standing | null {
-    const standing = this.#standings.get(grantId);
-    return standing?.claim.resource === resource ? standing : null;
+  find({ resource, grantId }: GrantRef): ClaimState | null {
+    const claimState = this.#claimStates.get(grantId);
+    return claimState?.claim.resource === resource ? claimState : null;
   }
 
-  add(standing: Standing): void {
-    this.#standings.set(standing.claim.grantId, standing);
+  add(claimState: ClaimState): void {
+    this.#claimStates.set(claimState.claim.grantId, claimState);
     this.#wake();
   }
 
-  /** Nobody is asked about it any more, and nobody listens. */
-  forget(standing: Standing): void {
-    standing.state = "leaving";
-    standing.unwatch();
-    const { grantId } = standing.claim;
-    if (this.#standings.get(grantId) === standing) this.#standings.delete(grantId);
+  /** Stops tracking the claim, and removes its watches. */
+  forget(claimState: ClaimState): void {
+    claimState.state = "leaving";
+    claimState.unwatch();
+    const { grantId } = claimState.claim;
+    if (this.#claimStates.get(grantId) === claimState) this.#claimStates.delete(grantId);
   }
 
-  /** It is nobody's any more, and keeps others out until then. */
-  left(standing: Standing, endsAt: number): void {
-    this.forget(standing);
-    const { resource, grantId } = standing.claim;
+  /** The grant was left behind: it has no holder, and keeps others out until endsAt. */
+  left(claimState: ClaimState, endsAt: number): void {
+    this.forget(claimState);
+    const { resource, grantId } = claimState.claim;
     this.#left.set(grantId, { resource, endsAt });
     this.#wake();
   }
 
-  /** Until when a grant keeps others out that was left behind here; null if none was. */
+  /** Until when a grant that was left behind here keeps others out; null if there is none. */
   leftUntil({ resource, grantId }: GrantRef): number | null {
     const left = this.#left.get(grantId);
     return left?.resource === resource ? left.endsAt : null;
   }
 
-  /** To be taken away, now or as soon as the servers can be asked. */
-  abandon(standing: Standing, inMs = 0): void {
-    standing.state = "leaving";
-    standing.deadline = systemClock.now() + inMs;
+  /** Marks a claim for deletion, now or as soon as the servers can be reached. */
+  abandon(claimState: ClaimState, inMs = 0): void {
+    claimState.state = "leaving";
+    claimState.deadline = systemClock.now() + inMs;
     this.#wake();
   }
 
-  /** All that a session held, when it is over. */
-  endOf(session: Session): Standing[] {
-    const ended = [...this.#standings.values()].filter((one) => one.session === session);
-    for (const standing of ended) this.forget(standing);
+  /** Forgets and returns all claims of a session that is over. */
+  endOf(session: Session): ClaimState[] {
+    const ended = [...this.#claimStates.values()].filter((one) => one.session === session);
+    for (const claimState of ended) this.forget(claimState);
     for (const [hash, grave] of this.#graves) {
       if (grave.session === session) this.#graves.delete(hash);
     }
@@ -103,92 +103,100 @@ export class Ours {
     return this.#graves.has(hash);
   }
 
-  /** Ends the grant or the waiting of exactly this grantId. */
+  /** Ends the grant or the waiter with exactly this grantId. */
   async release(
     ref: GrantRef,
-    room: string,
+    resourcePath: string,
     tombstoneMs: number,
     until: number,
   ): Promise<Released | Gone> {
-    const standing = this.find(ref);
-    if (standing === null) return this.#releaseByHash(ref, room, tombstoneMs, null, until);
-    const isDoubtful = standing.doubtful || standing.path === null || standing.state === "leaving";
+    const claimState = this.find(ref);
+    if (claimState === null)
+      return this.#releaseByHash(ref, resourcePath, tombstoneMs, null, until);
+    const isDoubtful =
+      claimState.doubtful || claimState.path === null || claimState.state === "leaving";
     const graveMs = Math.max(tombstoneMs, isDoubtful ? DOUBT_MS : 0);
-    this.abandon(standing);
-    standing.unwatch();
-    standing.releases++;
+    this.abandon(claimState);
+    claimState.unwatch();
+    claimState.releases++;
     try {
-      return await this.#release(standing, graveMs, until);
+      return await this.#release(claimState, graveMs, until);
     } catch (error) {
-      this.abandon(standing, AGAIN_MS);
+      this.abandon(claimState, AGAIN_MS);
       const isUnsent = error instanceof EngineError && error.effect === "none" && error.retryable;
-      // It is taken away here soon: whoever asks once more may find that this is done.
+      // This process deletes the node soon, so a repeated release may find that it is gone.
       throw isUnsent ? inDoubt(error) : error;
     } finally {
-      standing.releases--;
+      claimState.releases--;
     }
   }
 
-  async #release(standing: Standing, graveMs: number, until: number): Promise<Released | Gone> {
-    const { ref, room, session, path, marker } = standing;
+  async #release(claimState: ClaimState, graveMs: number, until: number): Promise<Released | Gone> {
+    const { ref, resourcePath, session, path, marker } = claimState;
     if (graveMs > 0 || path === null || session.over) {
-      return this.#releaseByHash(ref, room, graveMs, standing, until);
+      return this.#releaseByHash(ref, resourcePath, graveMs, claimState, until);
     }
     try {
-      if (await this.#claims.rooms.leave(session, path, marker, until)) {
-        this.forget(standing);
+      if (await this.#claims.resourceNodes.leave(session, path, marker, until)) {
+        this.forget(claimState);
         return { kind: "released" };
       }
     } catch (error) {
       if (!session.over) throw error;
     }
-    return this.#releaseByHash(ref, room, 0, standing, until);
+    return this.#releaseByHash(ref, resourcePath, 0, claimState, until);
   }
 
   close(): void {
     this.#closed = true;
     this.#timer?.cancel();
-    for (const standing of [...this.#standings.values()]) this.forget(standing);
+    for (const claimState of [...this.#claimStates.values()]) this.forget(claimState);
     this.#graves.clear();
   }
 
-  /** Whatever there is of this grantId, wherever it came from. */
+  /** Ends every node of this grantId, whichever session made it. */
   async #releaseByHash(
     ref: GrantRef,
-    room: string,
+    resourcePath: string,
     graveMs: number,
-    standing: Standing | null,
+    claimState: ClaimState | null,
     until: number,
   ): Promise<Released | Gone> {
     const hash = hashOf(ref.grantId);
-    const own = standing?.session;
+    const own = claimState?.session;
     const pick = () => (own === undefined || own.over ? this.#sessions.any() : own);
-    const { released, line } = await this.#sessions.on(pick, async (session) => {
+    const { released, queue } = await this.#sessions.on(pick, async (session) => {
       if (graveMs > 0) {
-        const path = await this.#claims.rooms.bury(session, room, hash, until);
+        const path = await this.#claims.resourceNodes.bury(session, resourcePath, hash, until);
         const now = systemClock.now();
-        const lookAt = standing?.doubtful ? now + AGAIN_MS : Infinity;
-        this.#graves.set(hash, { path, room, session, until: now + graveMs, lookAt });
+        const lookAt = claimState?.doubtful ? now + AGAIN_MS : Infinity;
+        this.#graves.set(hash, { path, resourcePath, session, until: now + graveMs, lookAt });
         this.#wake();
       }
-      return this.#sweep(hash, { session, room }, until);
+      return this.#sweep(hash, { session, resourcePath }, until);
     });
-    if (standing !== null) this.forget(standing);
+    if (claimState !== null) this.forget(claimState);
     if (released) return { kind: "released" };
-    return { kind: "gone", why: line.contenders.length > 0 ? "replaced" : "expired" };
+    return { kind: "gone", why: queue.contenders.length > 0 ? "replaced" : "expired" };
   }
 
-  /** Takes away every node of this grantId. */
-  async #sweep(hash: string, { session, room }: Pick<Grave, "session" | "room">, until: number) {
-    const { rooms } = this.#claims;
-    const line = await rooms.line(session, room, until);
+  /** Deletes every node of this grantId. */
+  async #sweep(
+    hash: string,
+    { session, resourcePath }: Pick<Grave, "session" | "resourcePath">,
+    until: number,
+  ) {
+    const { resourceNodes } = this.#claims;
+    const queue = await resourceNodes.queue(session, resourcePath, until);
     let released = false;
-    const ours = line.contenders.filter((one) => one.hash === hash && one.left === null);
-    for (const one of ours) {
-      const marker = markerOf(line, room, one);
-      released = (await rooms.leave(session, `${room}/${one.name}`, marker, until)) || released;
+    const own = queue.contenders.filter((one) => one.hash === hash && one.left === null);
+    for (const one of own) {
+      const marker = markerOf(queue, resourcePath, one);
+      released =
+        (await resourceNodes.leave(session, `${resourcePath}/${one.name}`, marker, until)) ||
+        released;
     }
-    return { released, line };
+    return { released, queue };
   }
 
   #wake(): void {
@@ -200,11 +208,13 @@ export class Ours {
     this.#timer = null;
     const now = systemClock.now();
     const inUse = new Set<Session>();
-    for (const standing of this.#standings.values()) {
-      inUse.add(standing.session);
-      if (standing.session.over) this.forget(standing);
-      else if (now >= standing.deadline && standing.releases === 0) this.#expel(standing, now);
-      else if (now >= standing.guardFrom && standing.state === "granted") this.#guard(standing);
+    for (const claimState of this.#claimStates.values()) {
+      inUse.add(claimState.session);
+      if (claimState.session.over) this.forget(claimState);
+      else if (now >= claimState.deadline && claimState.releases === 0)
+        this.#expel(claimState, now);
+      else if (now >= claimState.guardFrom && claimState.state === "granted")
+        this.#guard(claimState);
     }
     for (const [hash, grave] of this.#graves) {
       inUse.add(grave.session);
@@ -214,7 +224,7 @@ export class Ours {
       }
       if (now < grave.until) continue;
       this.#graves.delete(hash);
-      // If it stays, it goes with the session.
+      // If the deletion fails, the tombstone ends with the session.
       grave.session.ask(remove(grave.path), now + AGAIN_MS).catch(() => {});
     }
     for (const [grantId, { endsAt }] of this.#left) if (now >= endsAt) this.#left.delete(grantId);
@@ -222,24 +232,26 @@ export class Ours {
     if (inUse.size + this.#left.size > 0) this.#wake();
   }
 
-  #guard(standing: Standing): void {
-    standing.guardFrom = Infinity;
+  #guard(claimState: ClaimState): void {
+    claimState.guardFrom = Infinity;
     const until = systemClock.now() + AGAIN_MS;
-    this.#claims.guards.guard(standing, until).catch(() => {
-      standing.guardFrom = until;
+    this.#claims.nodeWatches.guard(claimState, until).catch(() => {
+      claimState.guardFrom = until;
     });
   }
 
-  /** Its marker stays: a holder that core gave up without a release was lost. */
-  #expel(standing: Standing, now: number): void {
-    const { session, path, doubtful, room, ref } = standing;
-    this.abandon(standing, AGAIN_MS);
-    standing.unwatch();
+  /** Deletes the node and keeps its marker: a holder that core gave up without a release is lost. */
+  #expel(claimState: ClaimState, now: number): void {
+    const { session, path, doubtful, resourcePath, ref } = claimState;
+    this.abandon(claimState, AGAIN_MS);
+    claimState.unwatch();
     const until = now + AGAIN_MS;
     const work =
       path === null || doubtful
-        ? this.#releaseByHash(ref, room, DOUBT_MS, standing, until)
-        : this.#claims.rooms.leave(session, path, null, until).then(() => this.forget(standing));
+        ? this.#releaseByHash(ref, resourcePath, DOUBT_MS, claimState, until)
+        : this.#claims.resourceNodes
+            .leave(session, path, null, until)
+            .then(() => this.forget(claimState));
     work.catch((error: unknown) => {
       if (error instanceof EngineError && error.retryable) return;
       emit("failed", () => ({ during: "clean-up", error, resource: ref.resource }));

@@ -3,9 +3,9 @@ import { test } from "node:test";
 import { NASTY_NAMES } from "../../../conformance/laws/names.js";
 import { mintGrantId } from "../../../core/holding/grant-id.js";
 import { LAYOUTS, leftName, markerName, tombstoneName } from "../layout.js";
-import { hashOf, pathOf, placeOf, resourceOf } from "../paths.js";
+import { hashOf, locationOf, pathOf, resourceOf } from "../paths.js";
 import { readRecord, tokenOf } from "../record.js";
-import { blockers, isBuried, isBusy, markerOf, readLine } from "./queue.js";
+import { blockers, isBuried, isBusy, markerOf, readQueue } from "./queue.js";
 
 const layout = LAYOUTS.holdfast;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what ZooKeeper refuses
@@ -23,7 +23,7 @@ function names(...kinds: string[]): string[] {
 }
 
 function waitsFor(...kinds: string[]): number[] {
-  const { contenders } = readLine(names(...kinds).reverse(), layout);
+  const { contenders } = readQueue(names(...kinds).reverse(), layout);
   return blockers(contenders, contenders.length - 1).map(({ number }) => number);
 }
 
@@ -46,16 +46,16 @@ test("a permit of n is waited for behind the n before it", () => {
 });
 
 test("who holds are those at the head of whom everyone is eligible", () => {
-  const holding = (...kinds: string[]) => readLine(names(...kinds), layout).holding;
+  const holding = (...kinds: string[]) => readQueue(names(...kinds), layout).holding;
   assert.equal(holding(), 0);
   assert.equal(holding("x", "s"), 1);
   assert.equal(holding("s", "s", "x", "s"), 2);
   assert.equal(holding("s2", "s2", "s2"), 2);
 });
 
-test("the line keeps its order when the servers' numbers go around", () => {
+test("the queue keeps its order when the servers' numbers go around", () => {
   const hash = "0".repeat(31);
-  const line = readLine(
+  const queue = readQueue(
     [
       `x-${hash}1--2147483648`,
       `x-${hash}2-2147483647`,
@@ -65,7 +65,7 @@ test("the line keeps its order when the servers' numbers go around", () => {
     layout,
   );
   assert.deepEqual(
-    line.contenders.map(({ number }) => number),
+    queue.contenders.map(({ number }) => number),
     [2147483646, 2147483647, -2147483648, -2147483647],
   );
 });
@@ -79,16 +79,16 @@ test("markers of holders that are gone are orphans, and tombstones are found", (
     markerName(7, { ...own, hash: hashOf("other") }),
     markerName(8, { ...own, number: -2147483648 }),
   ];
-  const line = readLine([holder, ...markers, tombstoneName("f".repeat(32))], layout);
+  const queue = readQueue([holder, ...markers, tombstoneName("f".repeat(32))], layout);
   // The last one belongs to an earlier grant of the same claim.
   assert.deepEqual(
-    line.orphans.map(({ lockDelayMs }) => lockDelayMs),
+    queue.orphans.map(({ lockDelayMs }) => lockDelayMs),
     [7, 8],
   );
-  assert.equal(markerOf(line, "/room", line.contenders[0]!), `/room/${markers[0]}`);
-  assert.equal(isBuried(line, "f".repeat(32)), true);
-  assert.equal(isBuried(line, hash), false);
-  assert.equal(isBusy(line, "shared", null), true);
+  assert.equal(markerOf(queue, "/resource", queue.contenders[0]!), `/resource/${markers[0]}`);
+  assert.equal(isBuried(queue, "f".repeat(32)), true);
+  assert.equal(isBuried(queue, hash), false);
+  assert.equal(isBusy(queue, "shared", null), true);
 });
 
 test("what a holder leaves behind stands where the holder stood", () => {
@@ -100,13 +100,13 @@ test("what a holder leaves behind stands where the holder stood", () => {
     assert.deepEqual({ ...left, name, left: null }, own);
     assert.equal(left.left, 0x5_0000_0001n);
   }
-  const line = readLine([next, leftName(holder, 7n)], layout);
-  assert.deepEqual([line.holding, line.contenders[1]!.name], [1, next]);
+  const queue = readQueue([next, leftName(holder, 7n)], layout);
+  assert.deepEqual([queue.holding, queue.contenders[1]!.name], [1, next]);
   const { hash } = layout.read(holder)!;
-  assert.equal(isBuried(line, hash), true, "its claim may not come in again");
+  assert.equal(isBuried(queue, hash), true, "its claim may not come in again");
   // Whether the time of one that was left is over must be asked; who waits behind it is in the way.
-  assert.equal(isBusy(line, "exclusive", null), true);
-  assert.equal(isBusy(readLine([leftName(holder, 7n)], layout), "exclusive", null), false);
+  assert.equal(isBusy(queue, "exclusive", null), true);
+  assert.equal(isBusy(readQueue([leftName(holder, 7n)], layout), "exclusive", null), false);
 });
 
 test("names of other libraries are read as theirs write them", () => {
@@ -126,20 +126,24 @@ test("names of other libraries are read as theirs write them", () => {
 });
 
 test("every name has a path of its own, which ZooKeeper takes and which leads back", () => {
-  for (const place of [placeOf("", ""), placeOf("/a", "b/c-"), placeOf("", "holdfast/")]) {
+  for (const location of [
+    locationOf("", ""),
+    locationOf("/a", "b/c-"),
+    locationOf("", "holdfast/"),
+  ]) {
     const paths = new Set<string>();
     for (const name of NASTY_NAMES) {
-      const path = pathOf(place, name);
+      const path = pathOf(location, name);
       paths.add(path);
-      const child = path.slice(place.folder.length + 1);
-      assert.equal(resourceOf(place, child), name);
+      const child = path.slice(location.folder.length + 1);
+      assert.equal(resourceOf(location, child), name);
       assert.doesNotMatch(child, REFUSED);
     }
     assert.equal(paths.size, NASTY_NAMES.length);
   }
-  assert.equal(pathOf(placeOf("", ""), "zookeeper"), "/%7Aookeeper");
-  assert.equal(resourceOf(placeOf("", "a-"), "b-c"), null);
-  assert.equal(resourceOf(placeOf("", ""), "%zz"), null);
+  assert.equal(pathOf(locationOf("", ""), "zookeeper"), "/%7Aookeeper");
+  assert.equal(resourceOf(locationOf("", "a-"), "b-c"), null);
+  assert.equal(resourceOf(locationOf("", ""), "%zz"), null);
 });
 
 test("a token has 63 bits as long as the epoch has 21", () => {

@@ -1,23 +1,23 @@
 import { type Contender, type Layout, type Marker, readMarker, tombstoneName } from "../layout.js";
 
-/** The children of one resource's node, read. */
-export interface Line {
-  /** In the order in which they came. */
+/** The queue of a resource, read from the names of its node's children. */
+export interface Queue {
+  /** In the order of their numbers, which is the order of arrival. */
   readonly contenders: readonly Contender[];
-  /** How many at the head hold: everyone is eligible who stands behind eligible ones only. */
+  /** How many contenders at the head hold: one is eligible if all before it are eligible. */
   readonly holding: number;
   readonly markers: readonly Marker[];
-  /** The markers of holders that are gone without a release. */
+  /** The markers of holders that ended without a release. */
   readonly orphans: readonly Marker[];
-  /** Where a name stands among the contenders; -1 for what is there and is none. */
+  /** The position of a name among the contenders; -1 for a child that is not a contender. */
   readonly at: ReadonlyMap<string, number>;
 }
 
-export const EMPTY_LINE: Line = {
+export const EMPTY_QUEUE: Queue = {
   ...{ contenders: [], holding: 0, markers: [], orphans: [], at: new Map<string, number>() },
 };
 
-export function readLine(names: readonly string[], layout: Layout): Line {
+export function readQueue(names: readonly string[], layout: Layout): Queue {
   const contenders: Contender[] = [];
   const markers: Marker[] = [];
   for (const name of names) {
@@ -26,7 +26,7 @@ export function readLine(names: readonly string[], layout: Layout): Line {
     const marker = readMarker(name);
     if (marker !== null) markers.push(marker);
   }
-  // The number is of 32 bits and goes around; those alive at one time are never half of that apart.
+  // The 32-bit number wraps around. Contenders that live at the same time are never half of it apart.
   contenders.sort((a, b) => (a.number - b.number) | 0);
   const alive = new Set(contenders.map(keyOf));
   const orphans = markers.filter((marker) => !alive.has(keyOf(marker)));
@@ -36,15 +36,15 @@ export function readLine(names: readonly string[], layout: Layout): Line {
   return { contenders, holding, markers, orphans, at };
 }
 
-/** One claim may have stood in line before, and its marker may still be there. */
+/** One claim may have stood in the queue before, and its marker may still be there. */
 function keyOf({ hash, number }: Contender | Marker): string {
   return `${hash} ${number}`;
 }
 
-/** The marker of this contender, which goes with it when it is released. */
-export function markerOf(line: Line, room: string, contender: Contender): string | null {
-  const marker = line.markers.find((one) => keyOf(one) === keyOf(contender));
-  return marker === undefined ? null : `${room}/${marker.name}`;
+/** The path of this contender's marker, which a release deletes with it. */
+export function markerOf(queue: Queue, resourcePath: string, contender: Contender): string | null {
+  const marker = queue.markers.find((one) => keyOf(one) === keyOf(contender));
+  return marker === undefined ? null : `${resourcePath}/${marker.name}`;
 }
 
 function countHolding(contenders: readonly Contender[]): number {
@@ -55,9 +55,9 @@ function countHolding(contenders: readonly Contender[]): number {
 }
 
 /**
- * Whose leaving could make this one eligible; none when it is. An exclusive one waits for its
- * predecessor, a shared one for the nearest exclusive, and where permits are short for any of the n
- * before it: as long as they all stay there are n before it.
+ * The contenders whose end could make this one eligible; empty if it is eligible. An exclusive contender
+ * waits for its predecessor, a shared one for the nearest exclusive one. With a limit of n, a shared one
+ * waits for any of the n before it: while all of them stay, there are n before it.
  */
 export function blockers(contenders: readonly Contender[], at: number): readonly Contender[] {
   const own = contenders[at]!;
@@ -68,7 +68,7 @@ export function blockers(contenders: readonly Contender[], at: number): readonly
   return at < limit ? [] : contenders.slice(at - limit, at);
 }
 
-/** The limit of an earlier shared contender that is another than ours, or undefined. */
+/** The limit of an earlier shared contender, if it differs from ours; else undefined. */
 export function otherLimit(
   contenders: readonly Contender[],
   limit: number | null,
@@ -77,17 +77,17 @@ export function otherLimit(
 }
 
 /**
- * Whether nobody who comes now could be granted: then there is no need to write anything. Where only
- * those are in the way who were left behind, it takes a node to find out whether their time is over.
+ * Whether a new claim could not be granted now: then nothing needs to be written. Grants that were left
+ * behind do not count here, because a claim needs a node to find out whether their time is over.
  */
-export function isBusy(line: Line, mode: "exclusive" | "shared", limit: number | null): boolean {
-  const contenders = line.contenders.filter(({ left }) => left === null);
+export function isBusy(queue: Queue, mode: "exclusive" | "shared", limit: number | null): boolean {
+  const contenders = queue.contenders.filter(({ left }) => left === null);
   const newcomer: Contender = { name: "", number: 0, mode, limit, hash: "", left: null };
   return blockers([...contenders, newcomer], contenders.length).length > 0;
 }
 
-/** Whether this claim may no longer come in: it was given up, or its holder left its grant behind. */
-export function isBuried({ at, contenders }: Line, hash: string): boolean {
+/** Whether this claim must not enter again: it was given up, or its grant was left behind. */
+export function isBuried({ at, contenders }: Queue, hash: string): boolean {
   return (
     at.has(tombstoneName(hash)) || contenders.some((one) => one.left !== null && one.hash === hash)
   );

@@ -21,64 +21,64 @@ import {
 import type { Answer } from "../wire/requests.js";
 import type { Session } from "../wire/session.js";
 import type { LeftBehind } from "./lock-delay.js";
-import { EMPTY_LINE, type Line, readLine } from "./queue.js";
+import { EMPTY_QUEUE, type Queue, readQueue } from "./queue.js";
 
 const NOTHING = Buffer.alloc(0);
-// Empty parents are taken away by the servers; one may go right after it was made.
+// The servers delete empty parents, even right after they were made.
 const MOST_TRIES = 10;
 const REMEMBERED = 1_000;
 
-export interface Found extends LeftBehind {
+export interface FoundNode extends LeftBehind {
   readonly record: NodeRecord;
   readonly stat: Stat;
   readonly data: Buffer;
-  /** Of the transaction that made the holder's node: this one, or the one that stood here before it. */
+  /** The zxid that made the holder's node: this node, or the one that it replaced. */
   readonly zxid: bigint;
   readonly isLeft: boolean;
 }
 
-/** What is asked of ZooKeeper about one resource's node and its children. */
-export class Rooms {
+/** Requests to ZooKeeper about a resource's node and its children. */
+export class ResourceNodes {
   readonly #layout: Layout;
   readonly #acl: AclKind;
-  /** Rooms that were there a while ago: there is no need to make them first. */
+  /** Paths of resources whose node was there a while ago: there is no need to make them first. */
   readonly #lately = new Set<string>();
-  readonly #listings = new WeakMap<Session, Map<string, Promise<Line>>>();
+  readonly #listings = new WeakMap<Session, Map<string, Promise<Queue>>>();
 
   constructor(layout: Layout, acl: AclKind) {
     this.#layout = layout;
     this.#acl = acl;
   }
 
-  /** As it is now: what any client was told before this was asked is in it. */
-  line(session: Session, room: string, until: number): Promise<Line> {
-    return this.#listing(session, room, until, true);
+  /** The queue as it is now, with everything that any client was told before this call. */
+  queue(session: Session, resourcePath: string, until: number): Promise<Queue> {
+    return this.#listing(session, resourcePath, until, true);
   }
 
-  /** As the server that we are connected to knows it, our own last writes included. */
-  lineHere(session: Session, room: string, until: number): Promise<Line> {
-    return this.#listing(session, room, until, false);
+  /** The queue as the connected server knows it, our own last writes included. */
+  queueHere(session: Session, resourcePath: string, until: number): Promise<Queue> {
+    return this.#listing(session, resourcePath, until, false);
   }
 
   /**
-   * Makes a contender's node and reads the line, in one round trip. Whoever released this grantId
-   * before has left a tombstone, which is in the line; who does so later finds the node. The line is
-   * null where the node was made and the rest got lost.
+   * Makes a contender's node and reads the queue, in one round trip. An
+   * earlier release of this grantId has left a tombstone, which is in the queue; a later release finds
+   * the node. The queue is null if the node was made and the rest was lost.
    */
-  async enter(session: Session, room: string, stem: string, data: Buffer, until: number) {
-    const own = create(`${room}/${stem}`, data, "sequential", this.#acl);
-    const parent = create(room, NOTHING, "container", this.#acl);
-    let isThere = this.#lately.delete(room);
+  async enter(session: Session, resourcePath: string, stem: string, data: Buffer, until: number) {
+    const own = create(`${resourcePath}/${stem}`, data, "sequential", this.#acl);
+    const parent = create(resourcePath, NOTHING, "container", this.#acl);
+    let isThere = this.#lately.delete(resourcePath);
     for (let tries = 0; tries < MOST_TRIES; tries++) {
-      if (tries > 1) await this.makeParents(session, room, until);
-      const [, made, line] = await Promise.all([
+      if (tries > 1) await this.makeParents(session, resourcePath, until);
+      const [, made, queue] = await Promise.all([
         isThere ? null : session.ask(parent, until),
         session.ask(own, until),
-        this.lineHere(session, room, until).catch(() => null),
+        this.queueHere(session, resourcePath, until).catch(() => null),
       ]);
       if (made.value !== null) {
-        this.#remember(room);
-        return { made: made.value, line };
+        this.#remember(resourcePath);
+        return { made: made.value, queue };
       }
       if (made.err !== CODES.noNode) throw refusal(made.err);
       isThere = false;
@@ -86,20 +86,20 @@ export class Rooms {
     throw refusal(CODES.noNode);
   }
 
-  /** A tombstone lives as long as our session: a claim of a process that is gone cannot arrive. */
-  async bury(session: Session, room: string, hash: string, until: number): Promise<string> {
-    const grave = `${room}/${tombstoneName(hash)}`;
+  /** Makes a tombstone, which lives as long as our session: claims of a dead process cannot arrive. */
+  async bury(session: Session, resourcePath: string, hash: string, until: number): Promise<string> {
+    const grave = `${resourcePath}/${tombstoneName(hash)}`;
     const make = create(grave, NOTHING, "ephemeral", this.#acl);
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const { err } = await session.ask(make, until);
       if (err === CODES.ok || err === CODES.nodeExists) return grave;
       if (err !== CODES.noNode) throw refusal(err);
-      await this.makeParents(session, `${room}/.`, until);
+      await this.makeParents(session, `${resourcePath}/.`, until);
     }
     throw refusal(CODES.noNode);
   }
 
-  /** Leaves what an expiry must not take away. False if the holder's own node is gone. */
+  /** Makes a marker, which survives the expiry. False if the holder's own node is gone. */
   async mark(session: Session, own: Operation<null>, marker: string, until: number) {
     const made = create(marker, NOTHING, "persistent", this.#acl);
     const answer = await session.ask(multi([own, made]), until);
@@ -109,7 +109,7 @@ export class Rooms {
     throw refusal(failed.err);
   }
 
-  /** Whether it was there. With its marker, if it has one, in one step. */
+  /** Deletes a node and its marker in one step. Returns whether the node existed. */
   async leave(
     session: Session,
     path: string,
@@ -130,10 +130,10 @@ export class Rooms {
     return failed.at === 1 ? this.leave(session, path, null, until) : false;
   }
 
-  /** Ends somebody else's grant as it was read: it may have been passed on since, and be in use. */
+  /** Ends another holder's grant, only as it was read: it may have been passed on since, and be in use. */
   async end(
     session: Session,
-    found: Found,
+    found: FoundNode,
     marker: string | null,
     until: number,
   ): Promise<"ended" | "gone" | "changed"> {
@@ -147,14 +147,14 @@ export class Rooms {
     return failed.at === 1 ? this.end(session, found, null, until) : "gone";
   }
 
-  /** The nodes of these names that are still there, with what they say. */
+  /** The nodes with these names that still exist, and their data. */
   async read(
     session: Session,
-    room: string,
+    resourcePath: string,
     names: readonly string[],
     until: number,
-  ): Promise<Found[]> {
-    const paths = names.map((name) => `${room}/${name}`);
+  ): Promise<FoundNode[]> {
+    const paths = names.map((name) => `${resourcePath}/${name}`);
     const answers = await Promise.all(paths.map((path) => session.ask(getData(path), until)));
     return answers.flatMap(({ err, value }, i) => {
       if (err === CODES.noNode) return [];
@@ -172,7 +172,7 @@ export class Rooms {
     });
   }
 
-  /** In one step: who watches the node is told that it was changed. False if it is not as it was. */
+  /** Replaces the node in one step, so that watchers see a change. False if it is not as it was read. */
   async leaveBehind(
     session: Session,
     own: { readonly path: string; readonly version: number },
@@ -192,50 +192,60 @@ export class Rooms {
     throw refusal(failed.err);
   }
 
-  /** What the leader's clock says, which it tells with everything that is made. */
-  async leaderNow(session: Session, room: string, until: number): Promise<LeaderTime> {
-    const path = `${room}/clock-${randomBytes(8).toString("hex")}`;
+  /** The leader's clock, read from a node that is made for this. */
+  async leaderNow(session: Session, resourcePath: string, until: number): Promise<LeaderTime> {
+    const path = `${resourcePath}/clock-${randomBytes(8).toString("hex")}`;
     const made = await session.ask(create(path, NOTHING, "ephemeral", this.#acl), until);
     const { ctime, czxid } = orThrow(made).stat;
     await session.ask(remove(path), until);
     return { atMs: ctime, zxid: czxid };
   }
 
-  /** Those who hold, each with what its node says. */
-  readHolders(session: Session, room: string, line: Line, until: number): Promise<Found[]> {
-    const names = line.contenders.slice(0, line.holding).map(({ name }) => name);
-    return this.read(session, room, names, until);
+  /** The holders, each with the data of its node. */
+  readHolders(
+    session: Session,
+    resourcePath: string,
+    queue: Queue,
+    until: number,
+  ): Promise<FoundNode[]> {
+    const names = queue.contenders.slice(0, queue.holding).map(({ name }) => name);
+    return this.read(session, resourcePath, names, until);
   }
 
-  /** Who asks in the same turn of the event loop is answered together: lines can be long. */
-  #listing(session: Session, room: string, until: number, synced: boolean): Promise<Line> {
-    const listings = this.#listings.get(session) ?? new Map<string, Promise<Line>>();
+  /** Calls in the same turn of the event loop share one reading: queues can be long. */
+  #listing(session: Session, resourcePath: string, until: number, synced: boolean): Promise<Queue> {
+    const listings = this.#listings.get(session) ?? new Map<string, Promise<Queue>>();
     this.#listings.set(session, listings);
-    const key = `${synced} ${room}`;
+    const key = `${synced} ${resourcePath}`;
     const known = listings.get(key);
     if (known !== undefined) return known;
-    const line = new Promise<Line>((resolve, reject) => {
-      // Sent in that very tick and not after it: what asks for more of the same server goes along.
+    const queue = new Promise<Queue>((resolve, reject) => {
+      // Sent within the next tick, so that other requests to the same server share the write.
       process.nextTick(() => {
         listings.delete(key);
-        this.#read(session, room, until, synced).then(resolve, reject);
+        this.#read(session, resourcePath, until, synced).then(resolve, reject);
       });
     });
-    listings.set(key, line);
-    return line;
+    listings.set(key, queue);
+    return queue;
   }
 
-  async #read(session: Session, room: string, until: number, synced: boolean): Promise<Line> {
+  async #read(
+    session: Session,
+    resourcePath: string,
+    until: number,
+    synced: boolean,
+  ): Promise<Queue> {
     const [, children] = await Promise.all([
-      synced ? session.ask(sync(room), until).then(orThrow) : null,
-      session.ask(getChildren(room), until),
+      synced ? session.ask(sync(resourcePath), until).then(orThrow) : null,
+      session.ask(getChildren(resourcePath), until),
     ]);
-    if (children.err === CODES.noNode) return EMPTY_LINE;
-    return readLine(orThrow(children).names, this.#layout);
+    if (children.err === CODES.noNode) return EMPTY_QUEUE;
+    return readQueue(orThrow(children).names, this.#layout);
   }
 
-  #remember(room: string): void {
-    this.#lately.add(room);
+  #remember(resourcePath: string): void {
+    this.#lately.add(resourcePath);
     if (this.#lately.size <= REMEMBERED) return;
     for (const oldest of this.#lately) {
       this.#lately.delete(oldest);
@@ -243,26 +253,26 @@ export class Rooms {
     }
   }
 
-  /** Containers: the servers take them away when nothing is in them any more. */
+  /** Makes parents as containers: the servers delete them when they are empty. */
   async makeParents(session: Session, path: string, until: number): Promise<void> {
     const steps = path.split("/").slice(1, -1);
     for (let i = 1; i <= steps.length; i++) {
       const parent = `/${steps.slice(0, i).join("/")}`;
       const { err } = await session.ask(create(parent, NOTHING, "container", this.#acl), until);
-      // Above our own folders there may be ones that we can walk through and not write to.
+      // Folders above our own may exist although we have no right to create in them.
       const passable = err === CODES.noAuth && i < steps.length;
       if (err !== CODES.ok && err !== CODES.nodeExists && !passable) throw refusal(err);
     }
   }
 }
 
-/** Unless told otherwise, all of its time is left: its session was heard of at any moment up to now. */
-export function holderView(found: Found, remainingMs = found.ttlMs): HolderView {
+/** By default the whole ttl remains: its session may have been heard from just now. */
+export function holderView(found: FoundNode, remainingMs = found.ttlMs): HolderView {
   const { mode, label, revoked } = found.record;
   return { mode, token: tokenInUse(found), label, remainingMs, revoked };
 }
 
-export function tokenInUse({ zxid, record }: Found): bigint {
+export function tokenInUse({ zxid, record }: FoundNode): bigint {
   return tokenOf(zxid) + BigInt(record.index);
 }
 

@@ -4,7 +4,7 @@ import { systemClock, type Timer } from "../../../core/runtime/clock.js";
 import type { ListFilter, ListPage, ResourceView } from "../../../engine.js";
 import { SortedNames } from "../../../engine-kit/sorted-names.js";
 import { refusal } from "../failure.js";
-import { type Place, resourceOf } from "../paths.js";
+import { type Location, resourceOf } from "../paths.js";
 import type { Sessions } from "../session/sessions.js";
 import { CODES, getChildren, sync } from "../wire/operations.js";
 
@@ -19,7 +19,7 @@ const LOOKS_A_PAGE = 4_096;
  * is left off half-way leaves nothing of its own.
  */
 export class Folder {
-  readonly #place: Place;
+  readonly #location: Location;
   readonly #sessions: Sessions;
   /** In every cursor: one of another engine may be of a later moment than what is kept here. */
   readonly #id = randomBytes(6).toString("hex");
@@ -29,8 +29,8 @@ export class Folder {
   #latest = 0;
   #timer: Timer | null = null;
 
-  constructor(place: Place, sessions: Sessions) {
-    this.#place = place;
+  constructor(location: Location, sessions: Sessions) {
+    this.#location = location;
     this.#sessions = sessions;
   }
 
@@ -68,7 +68,7 @@ export class Folder {
     for (const name of names.after(after)) {
       if (found.length === max || looks++ === LOOKS_A_PAGE) return { found, last };
       last = name;
-      const resource = resourceOf(this.#place, name);
+      const resource = resourceOf(this.#location, name);
       if (resource !== null && glob.test(resource)) found.push(resource);
     }
     return { found, last: null };
@@ -76,7 +76,7 @@ export class Folder {
 
   async #read(until: number): Promise<SortedNames> {
     const number = ++this.#asked;
-    const folder = this.#place.folder || "/";
+    const folder = this.#location.folder || "/";
     const [synced, children] = await this.#sessions.on(
       () => this.#sessions.any(),
       (session) =>

@@ -1,10 +1,10 @@
 import type { HolderView, ResourceView, RevokeRef, Sequence } from "../../../engine.js";
 import { emit } from "../../../events.js";
 import type { Claims } from "../claims/claims.js";
-import { type Line, markerOf } from "../claims/queue.js";
-import { type Found, holderView, tokenInUse } from "../claims/resource-node.js";
+import { markerOf, type Queue } from "../claims/queue.js";
+import { type FoundNode, holderView, tokenInUse } from "../claims/resource-node.js";
 import { refusal } from "../failure.js";
-import { type Place, pathOf } from "../paths.js";
+import { type Location, pathOf } from "../paths.js";
 import { amended, tokenOf } from "../record.js";
 import { prove } from "../session/majority.js";
 import { CODES, setData } from "../wire/operations.js";
@@ -15,25 +15,40 @@ const MOST_TRIES = 5;
 /** What is read and told, about anybody's grants. */
 export class Views {
   readonly #claims: Claims;
-  readonly #place: Place;
-  readonly #told = new WeakMap<Line, Promise<HolderView[]>>();
+  readonly #location: Location;
+  readonly #told = new WeakMap<Queue, Promise<HolderView[]>>();
 
-  constructor(claims: Claims, place: Place) {
+  constructor(claims: Claims, location: Location) {
     this.#claims = claims;
-    this.#place = place;
+    this.#location = location;
   }
 
-  /** Who waits for the same reading of a line is told the same. */
-  holders(session: Session, room: string, line: Line, until: number): Promise<HolderView[]> {
-    const told = this.#told.get(line) ?? this.#holders(session, room, line, until);
-    this.#told.set(line, told);
+  /** Who waits for the same reading of a queue is told the same. */
+  holders(
+    session: Session,
+    resourcePath: string,
+    queue: Queue,
+    until: number,
+  ): Promise<HolderView[]> {
+    const told = this.#told.get(queue) ?? this.#holders(session, resourcePath, queue, until);
+    this.#told.set(queue, told);
     return told;
   }
 
   /** For people, beside an answer that is right without it: a failure here must not cost that. */
-  async #holders(session: Session, room: string, line: Line, until: number): Promise<HolderView[]> {
+  async #holders(
+    session: Session,
+    resourcePath: string,
+    queue: Queue,
+    until: number,
+  ): Promise<HolderView[]> {
     try {
-      const found = await this.#claims.rooms.readHolders(session, room, line, until);
+      const found = await this.#claims.resourceNodes.readHolders(
+        session,
+        resourcePath,
+        queue,
+        until,
+      );
       return found.map((one) => holderView(one));
     } catch (error) {
       emit("failed", () => ({ during: "holders", error }));
@@ -44,7 +59,7 @@ export class Views {
   /** Not by the word of a leader that is none any more: somebody writes data by this answer. */
   async check(session: Session, { resource, mode, token }: Sequence, until: number) {
     const [, { found }] = await Promise.all([
-      prove(session, pathOf(this.#place, resource), until),
+      prove(session, pathOf(this.#location, resource), until),
       this.#find(session, resource, token, until),
     ]);
     if (found === null || found.record.mode !== mode || found.record.revoked) return false;
@@ -56,16 +71,16 @@ export class Views {
     { resource, token, force }: RevokeRef,
     until: number,
   ): Promise<"revoked" | "gone"> {
-    const { rooms } = this.#claims;
+    const { resourceNodes } = this.#claims;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
-      const { found, line, room } = await this.#find(session, resource, token, until);
+      const { found, queue, resourcePath } = await this.#find(session, resource, token, until);
       if (found === null || tokenInUse(found) !== token) return "gone";
       const { path, stat, data } = found;
       if ((await this.#leftMs(session, [found], until)).get(found) === 0) return "gone";
       if (force) {
-        const contender = line.contenders.find(({ name }) => path === `${room}/${name}`)!;
-        const marker = markerOf(line, room, contender);
-        const ended = await rooms.end(session, found, marker, until);
+        const contender = queue.contenders.find(({ name }) => path === `${resourcePath}/${name}`)!;
+        const marker = markerOf(queue, resourcePath, contender);
+        const ended = await resourceNodes.end(session, found, marker, until);
         if (ended === "changed") continue;
         return ended === "ended" ? "revoked" : "gone";
       }
@@ -81,12 +96,12 @@ export class Views {
   }
 
   async inspect(session: Session, resource: string, until: number): Promise<ResourceView> {
-    const room = pathOf(this.#place, resource);
-    const { rooms, closings } = this.#claims;
-    const line = await rooms.line(session, room, until);
-    const names = line.contenders.map(({ name }) => name);
-    const found = await rooms.read(session, room, names, until);
-    const holding = new Set(names.slice(0, line.holding).map((name) => `${room}/${name}`));
+    const resourcePath = pathOf(this.#location, resource);
+    const { resourceNodes, lockDelays } = this.#claims;
+    const queue = await resourceNodes.queue(session, resourcePath, until);
+    const names = queue.contenders.map(({ name }) => name);
+    const found = await resourceNodes.read(session, resourcePath, names, until);
+    const holding = new Set(names.slice(0, queue.holding).map((name) => `${resourcePath}/${name}`));
     const waiters = found.filter(({ path }) => !holding.has(path));
     const leftMs = await this.#leftMs(session, found, until);
     const holders = found.filter((one) => holding.has(one.path) && leftMs.get(one) !== 0);
@@ -94,7 +109,7 @@ export class Views {
       resource,
       holders: holders.map((one) => holderView(one, leftMs.get(one))),
       waiters: waiters.map(({ record: { mode, label } }, position) => ({ mode, label, position })),
-      closedMs: await closings.leftMs(session, room, line.orphans, null, until),
+      closedMs: await lockDelays.leftMs(session, resourcePath, queue.orphans, null, until),
     };
   }
 
@@ -104,28 +119,28 @@ export class Views {
    */
   async #leftMs(
     session: Session,
-    all: readonly Found[],
+    all: readonly FoundNode[],
     until: number,
-  ): Promise<ReadonlyMap<Found, number>> {
-    const { rooms, closings } = this.#claims;
+  ): Promise<ReadonlyMap<FoundNode, number>> {
+    const { resourceNodes, lockDelays } = this.#claims;
     const left = all.filter(({ isLeft }) => isLeft);
     if (left.length === 0) return new Map();
-    const room = left[0]!.path.slice(0, left[0]!.path.lastIndexOf("/"));
-    const now = await rooms.leaderNow(session, room, until);
-    return new Map(left.map((one) => [one, Math.max(0, closings.leftBehindMs(one, now))]));
+    const resourcePath = left[0]!.path.slice(0, left[0]!.path.lastIndexOf("/"));
+    const now = await resourceNodes.leaderNow(session, resourcePath, until);
+    return new Map(left.map((one) => [one, Math.max(0, lockDelays.leftBehindMs(one, now))]));
   }
 
   /** The grant that this token belongs to. */
   async #find(session: Session, resource: string, token: bigint, until: number) {
-    const room = pathOf(this.#place, resource);
-    const { rooms } = this.#claims;
-    const line = await rooms.line(session, room, until);
-    const all = await rooms.readHolders(session, room, line, until);
-    const found: Found | null =
+    const resourcePath = pathOf(this.#location, resource);
+    const { resourceNodes } = this.#claims;
+    const queue = await resourceNodes.queue(session, resourcePath, until);
+    const all = await resourceNodes.readHolders(session, resourcePath, queue, until);
+    const found: FoundNode | null =
       all.find(({ zxid, record }) => {
         const first = tokenOf(zxid);
         return token >= first && token < first + BigInt(record.tokens);
       }) ?? null;
-    return { found, line, room };
+    return { found, queue, resourcePath };
   }
 }

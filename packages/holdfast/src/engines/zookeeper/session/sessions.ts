@@ -3,7 +3,7 @@ import { EngineError } from "../../../errors.js";
 import { timeoutFor } from "../wire/proof.js";
 import { Session, type SessionSpec } from "../wire/session.js";
 
-// Each is a connection with a keepalive. More different ttls than these share the nearest longer one.
+// Each session is a connection with a keepalive. Further ttls share the nearest longer session.
 const MOST_SESSIONS = 8;
 const MOST_TRIES = 3;
 const IDLE_MS = 60_000;
@@ -15,7 +15,7 @@ interface Kept {
   usedAt: number;
 }
 
-/** The sessions of one engine: one for each ttl, because what a session holds ends all at once. */
+/** The sessions of one engine: one for each ttl, because all nodes of a session end at once. */
 export class Sessions {
   readonly #spec: Omit<SessionSpec, "timeoutMs">;
   readonly #onEnd: (session: Session) => void;
@@ -27,7 +27,7 @@ export class Sessions {
     this.#onEnd = onEnd;
   }
 
-  /** A dead holder's grant ends with its session, so the ttl decides which one. */
+  /** The session for this ttl: the grant of a dead holder ends when its session times out. */
   for(ttlMs: number): Session {
     const open = this.#kept.filter(({ session }) => !session.over);
     this.#kept = open;
@@ -38,15 +38,15 @@ export class Sessions {
     return use(byLength.find((kept) => kept.ttlMs > ttlMs) ?? byLength.at(-1)!);
   }
 
-  /** For questions, which belong to no session. */
+  /** Any session, for reads that belong to no claim. */
   any(): Session {
     const kept = this.#kept.find(({ session }) => !session.over);
     return kept === undefined ? this.#open(USUAL_TTL_MS) : use(kept);
   }
 
   /**
-   * Asks on a session. One that turns out to be over has done nothing that was not sent; then the
-   * next one is asked instead.
+   * Runs requests on a session. If the session turns out to be over before anything was sent, the next
+   * session is used instead.
    */
   async on<T>(pick: () => Session, work: (session: Session) => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
@@ -60,7 +60,7 @@ export class Sessions {
     }
   }
 
-  /** Waits until the servers answer; says why they do not. */
+  /** Waits until the servers answer, or throws the reason why they do not. */
   async ready(withinMs: number): Promise<void> {
     const session = this.any();
     let late = false;
@@ -86,7 +86,7 @@ export class Sessions {
     });
   }
 
-  /** Closes what nobody has used for a while; the last one stays. */
+  /** Closes sessions that were not used for a while. The last one stays. */
   sweep(isBusy: (session: Session) => boolean): void {
     const now = systemClock.now();
     for (const kept of [...this.#kept]) {

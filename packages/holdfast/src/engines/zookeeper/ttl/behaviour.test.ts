@@ -6,23 +6,23 @@ import { now } from "../../../test-support/call.fixture.js";
 import { claim } from "../../../test-support/claim.fixture.js";
 import { until } from "../../../test-support/until.fixture.js";
 import { zookeeperEngine } from "../index.js";
-import { fresh, Ground } from "../test/support/test-server.fixture.js";
+import { fresh, ZookeeperTestServer } from "../test/support/test-server.fixture.js";
 import { create, remove } from "../wire/operations.js";
 
-let ground: Ground;
+let zookeeper: ZookeeperTestServer;
 
 before(async () => {
-  ground = await Ground.start();
+  zookeeper = await ZookeeperTestServer.start();
 });
 
-after(() => ground[Symbol.asyncDispose]());
+after(() => zookeeper[Symbol.asyncDispose]());
 
 const ttl = { hold: "ttl" } as const;
 
 describe("records with a ttl", { concurrency: 4 }, () => {
   it("a dead holder's grant ends after its ttl before an observer's eyes, and not earlier", async () => {
     const resource = fresh();
-    const [holder, observer] = [ground.engine(ttl), ground.engine(ttl)];
+    const [holder, observer] = [zookeeper.engine(ttl), zookeeper.engine(ttl)];
     const held = claim(resource, { ttlMs: 800 });
     await holder.tryAcquire(held, now());
     await holder.close();
@@ -37,7 +37,7 @@ describe("records with a ttl", { concurrency: 4 }, () => {
 
   it("whoever is renewed is never over, however long it is watched", async () => {
     const resource = fresh();
-    const [ours, observer] = [ground.locks(ttl), ground.engine(ttl)];
+    const [ours, observer] = [zookeeper.locks(ttl), zookeeper.engine(ttl)];
     const lease = await ours.acquire(resource, { ttlMs: 6_000 });
     const end = performance.now() + 9_000;
     while (performance.now() < end) {
@@ -51,7 +51,7 @@ describe("records with a ttl", { concurrency: 4 }, () => {
 
   it("a clock of the wall that is wrong by a day harms nobody", async () => {
     const resource = fresh();
-    const [ours, observer] = [ground.locks(ttl), ground.engine(ttl)];
+    const [ours, observer] = [zookeeper.locks(ttl), zookeeper.engine(ttl)];
     const lease = await ours.acquire(resource, { ttlMs: 5_000 });
     const right = Date.now;
     try {
@@ -67,7 +67,7 @@ describe("records with a ttl", { concurrency: 4 }, () => {
   });
 
   it("a grant outlives its session and a restart of the server", async () => {
-    await using own = await Ground.start();
+    await using own = await ZookeeperTestServer.start();
     const relay = await own.relay();
     const locks = own.locks({ ...ttl, hosts: `127.0.0.1:${relay.port}` });
     const lease = await locks.acquire("a", { ttlMs: 20_000 });
@@ -85,25 +85,25 @@ describe("records with a ttl", { concurrency: 4 }, () => {
 
   it("what was released leaves no node", async () => {
     const resource = fresh();
-    const locks = ground.locks(ttl);
+    const locks = zookeeper.locks(ttl);
     const lease = await locks.acquire(resource);
     assert.deepEqual(
-      await ground.children("/holdfast-ttl").then((c) => c.includes(resource)),
+      await zookeeper.children("/holdfast-ttl").then((c) => c.includes(resource)),
       true,
     );
     await lease.release();
-    assert.equal((await ground.children("/holdfast-ttl")).includes(resource), false);
+    assert.equal((await zookeeper.children("/holdfast-ttl")).includes(resource), false);
   });
 
   it("a record has one child, with another name whenever the record is made", async () => {
     const resource = fresh();
-    const engine = ground.engine(ttl);
+    const engine = zookeeper.engine(ttl);
     const one = claim(resource);
     const names: string[] = [];
     for (let times = 0; times < 3; times++) {
       // The same grantId each time: what a mark is called follows from nothing.
       await engine.tryAcquire(one, now());
-      const [mark, ...others] = await ground.children(`/holdfast-ttl/${resource}`);
+      const [mark, ...others] = await zookeeper.children(`/holdfast-ttl/${resource}`);
       assert.match(mark!, /^[0-9a-f]{32}$/);
       assert.deepEqual(others, []);
       names.push(mark!);
@@ -115,25 +115,25 @@ describe("records with a ttl", { concurrency: 4 }, () => {
   it("a record without its child is refused until somebody deletes it", async () => {
     const resource = fresh();
     const path = `/holdfast-ttl/${resource}`;
-    const [ours, other] = [ground.locks(ttl), ground.locks(ttl)];
+    const [ours, other] = [zookeeper.locks(ttl), zookeeper.locks(ttl)];
     const lease = await ours.acquire(resource);
-    await ground.deleteChildren(path);
+    await zookeeper.deleteChildren(path);
     await assert.rejects(lease.renew(), /somebody deleted a child of .*: delete it too/);
-    await ground.ask(remove(path));
+    await zookeeper.ask(remove(path));
     assert.ok((await other.acquire(resource)).token > lease.token);
     assert.equal(await lease.release(), "gone");
   });
 
   it("a node that holds something else is refused, and no other", async () => {
-    const locks = ground.locks(ttl);
+    const locks = zookeeper.locks(ttl);
     await (await locks.acquire("first")).release();
     const resource = fresh();
     const keep = await locks.acquire(fresh());
     for (const content of ["hi", "", "null", '{"grants":{},"graves":{}}']) {
       const path = `/holdfast-ttl/${resource}`;
-      await ground.ask(create(path, Buffer.from(content), "persistent", "open"));
+      await zookeeper.ask(create(path, Buffer.from(content), "persistent", "open"));
       await assert.rejects(locks.acquire(resource), /not a lock/, content);
-      await ground.ask(remove(path));
+      await zookeeper.ask(remove(path));
     }
     assert.equal(await keep.release(), "released");
   });
@@ -148,15 +148,15 @@ describe("records with a ttl", { concurrency: 4 }, () => {
 describe("records with a ttl, while nobody else asks the server", () => {
   it("many of one process on one record are written together", async () => {
     const resource = fresh();
-    const engine = ground.engine(ttl);
+    const engine = zookeeper.engine(ttl);
     const claims = Array.from({ length: 50 }, () => claim(resource, { mode: "shared" }));
     const answers = await Promise.all(claims.map((one) => engine.tryAcquire(one, now())));
     const tokens = answers.map((answer) => (answer.kind === "granted" ? answer.token : 0n));
     assert.equal(new Set(tokens).size, 50, "each has a token of its own");
-    const before = await ground.server.metric("zk_packets_received");
+    const before = await zookeeper.server.metric("zk_packets_received");
     const renewed = await engine.renew(claims, now());
     assert.ok(renewed.every(({ kind }) => kind === "renewed"));
-    const requests = (await ground.server.metric("zk_packets_received")) - before;
+    const requests = (await zookeeper.server.metric("zk_packets_received")) - before;
     // One by one they would be 100 at least, a read and a write each. Everybody's pings count, too.
     assert.ok(requests < 50, `${requests} requests for 50 renewals`);
     await engine.release(

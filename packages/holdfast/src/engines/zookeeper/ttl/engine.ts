@@ -22,7 +22,7 @@ import type {
 } from "../../../engine.js";
 import { settleEach } from "../../../engine-kit/settle-each.js";
 import { EngineError, limitMismatch } from "../../../errors.js";
-import { Rooms } from "../claims/resource-node.js";
+import { ResourceNodes } from "../claims/resource-node.js";
 import { closedEngine, deadlineOf } from "../failure.js";
 import { Folder } from "../inspect/folder.js";
 import { LAYOUTS } from "../layout.js";
@@ -32,7 +32,7 @@ import { TOKEN_RANGE } from "../record.js";
 import { prove } from "../session/majority.js";
 import { Sessions } from "../session/sessions.js";
 import { type Decision, Ledgers, type Reading } from "./ledgers.js";
-import { Bells } from "./notifications.js";
+import { Notifications } from "./notifications.js";
 import {
   holdingOf,
   type Ledger,
@@ -73,7 +73,7 @@ export class ZookeeperTtlEngine implements Engine {
   readonly #terms: ZookeeperTerms;
   readonly #sessions: Sessions;
   readonly #ledgers: Ledgers;
-  readonly #bells: Bells;
+  readonly #notifications: Notifications;
   readonly #folder: Folder;
   readonly #listeners = new Set<(resource: string) => void>();
   #closed = false;
@@ -81,10 +81,10 @@ export class ZookeeperTtlEngine implements Engine {
   constructor(terms: ZookeeperTerms) {
     this.#terms = terms;
     this.#sessions = new Sessions(terms, () => {});
-    this.#folder = new Folder(terms.place, this.#sessions);
-    const rooms = new Rooms(LAYOUTS.holdfast, terms.acl);
-    this.#ledgers = new Ledgers(new Records(this.#sessions, rooms, terms.acl));
-    this.#bells = new Bells(this.#sessions, (resource) => {
+    this.#folder = new Folder(terms.location, this.#sessions);
+    const resourceNodes = new ResourceNodes(LAYOUTS.holdfast, terms.acl);
+    this.#ledgers = new Ledgers(new Records(this.#sessions, resourceNodes, terms.acl));
+    this.#notifications = new Notifications(this.#sessions, (resource) => {
       for (const listener of this.#listeners) listener(resource);
     });
   }
@@ -98,7 +98,7 @@ export class ZookeeperTtlEngine implements Engine {
     const until = this.#enter(call);
     const { resource, ttlMs } = claim;
     const hash = hashOf(claim.grantId);
-    const path = pathOf(this.#terms.place, resource);
+    const path = pathOf(this.#terms.location, resource);
     let signature = "";
     let untimed = false;
     const ask = () =>
@@ -119,7 +119,7 @@ export class ZookeeperTtlEngine implements Engine {
       answer = await ask();
     }
     const forMs = answer.kind === "granted" ? ttlMs : LISTEN_MS;
-    if (answer.kind !== "gone") this.#bells.hang(path, resource, forMs, signature);
+    if (answer.kind !== "gone") this.#notifications.hang(path, resource, forMs, signature);
     return answer;
   }
 
@@ -130,13 +130,13 @@ export class ZookeeperTtlEngine implements Engine {
     const until = this.#enter(call);
     return settleEach(grants, async (ref) => {
       const { resource, ttlMs } = ref;
-      const path = pathOf(this.#terms.place, resource);
+      const path = pathOf(this.#terms.location, resource);
       let signature = "";
       const answer = await this.#ledgers.change(path, until, (reading) => {
         signature = signatureOf(reading.ledger);
         return renewal(ref, reading, call);
       });
-      if (answer.kind === "renewed") this.#bells.hang(path, resource, ttlMs, signature);
+      if (answer.kind === "renewed") this.#notifications.hang(path, resource, ttlMs, signature);
       return answer;
     });
   }
@@ -145,7 +145,7 @@ export class ZookeeperTtlEngine implements Engine {
     const until = this.#enter(call);
     return settleEach(grants, ({ resource, grantId, tombstoneMs }) => {
       const hash = hashOf(grantId);
-      const path = pathOf(this.#terms.place, resource);
+      const path = pathOf(this.#terms.location, resource);
       return this.#ledgers.change(path, until, (reading): Decision<Released | Gone> => {
         const buried =
           tombstoneMs > 0 ? withGrave(reading.ledger, hash, tombstoneMs) : reading.ledger;
@@ -161,7 +161,7 @@ export class ZookeeperTtlEngine implements Engine {
 
   async check({ resource, mode, token }: Sequence, call: Call): Promise<boolean> {
     const until = this.#enter(call);
-    const path = pathOf(this.#terms.place, resource);
+    const path = pathOf(this.#terms.location, resource);
     // Not by the word of a leader that is none any more: somebody writes data by this answer.
     const proof = this.#sessions.on(
       () => this.#sessions.any(),
@@ -173,7 +173,7 @@ export class ZookeeperTtlEngine implements Engine {
   }
 
   async revoke({ resource, token, force }: RevokeRef, call: Call): Promise<"revoked" | "gone"> {
-    const path = pathOf(this.#terms.place, resource);
+    const path = pathOf(this.#terms.location, resource);
     return this.#ledgers.change(path, this.#enter(call), (reading) => {
       const found = holderOf(reading, token);
       if (found === null || tokenInUse(found.holding) !== token) return ["gone", null];
@@ -197,7 +197,7 @@ export class ZookeeperTtlEngine implements Engine {
   async close(): Promise<void> {
     this.#closed = true;
     this.#listeners.clear();
-    this.#bells.close();
+    this.#notifications.close();
     this.#folder.forget();
     await this.#sessions.close();
   }
@@ -212,11 +212,11 @@ export class ZookeeperTtlEngine implements Engine {
   /** For tests: what there is of a resource is seen, and then seen so much earlier. */
   async age(resource: string, ms: number, call: Call): Promise<void> {
     await this.#inspect(resource, this.#enter(call));
-    this.#ledgers.sightings.age(pathOf(this.#terms.place, resource), ms);
+    this.#ledgers.sightings.age(pathOf(this.#terms.location, resource), ms);
   }
 
   async #inspect(resource: string, until: number): Promise<ResourceView> {
-    const reading = await this.#ledgers.read(pathOf(this.#terms.place, resource), until);
+    const reading = await this.#ledgers.read(pathOf(this.#terms.location, resource), until);
     const grants = reading?.grants ?? [];
     const over = grants.filter(({ leftMs }) => leftMs <= 0);
     return {

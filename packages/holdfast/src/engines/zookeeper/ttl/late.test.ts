@@ -10,26 +10,26 @@ import { claim } from "../../../test-support/claim.fixture.js";
 import { until } from "../../../test-support/until.fixture.js";
 import { resolveZookeeper } from "../options.js";
 import { HoldingRelay, type RequestKind } from "../test/support/holding-relay.fixture.js";
-import { fresh, Ground } from "../test/support/test-server.fixture.js";
+import { fresh, ZookeeperTestServer } from "../test/support/test-server.fixture.js";
 import { ZookeeperTtlEngine } from "./engine.js";
 
 const TTL_MS = 60_000;
 const PATIENCE_MS = 20_000;
 
-let ground: Ground;
+let zookeeper: ZookeeperTestServer;
 const closers: (() => Promise<void>)[] = [];
 
 before(async () => {
-  ground = await Ground.start();
+  zookeeper = await ZookeeperTestServer.start();
 });
 
 after(async () => {
   await Promise.all(closers.map((close) => close()));
-  await ground[Symbol.asyncDispose]();
+  await zookeeper[Symbol.asyncDispose]();
 });
 
 /** As another process would have it. */
-function process(hosts = ground.server.hosts): ZookeeperTtlEngine {
+function process(hosts = zookeeper.server.hosts): ZookeeperTtlEngine {
   const engine = new ZookeeperTtlEngine(resolveZookeeper({ hosts, hold: "ttl" }));
   closers.push(() => engine.close());
   return engine;
@@ -37,7 +37,7 @@ function process(hosts = ground.server.hosts): ZookeeperTtlEngine {
 
 /** One whose requests can be held back. */
 async function slowProcess(): Promise<[engine: ZookeeperTtlEngine, relay: HoldingRelay]> {
-  const relay = await HoldingRelay.start(ground.server.port);
+  const relay = await HoldingRelay.start(zookeeper.server.port);
   closers.push(() => relay[Symbol.asyncDispose]());
   return [process(relay.hosts), relay];
 }

@@ -17,10 +17,10 @@ interface Bell {
 }
 
 /** Watches the ledgers that somebody here waits for or holds, and tells when who holds has changed. */
-export class Bells {
+export class Notifications {
   readonly #sessions: Sessions;
   readonly #ring: (resource: string) => void;
-  readonly #bells = new Map<string, Bell>();
+  readonly #notifications = new Map<string, Bell>();
   #timer: Timer | null = null;
 
   constructor(sessions: Sessions, ring: (resource: string) => void) {
@@ -31,25 +31,25 @@ export class Bells {
   /** Listens for so long, unless somebody asks again. */
   hang(path: string, resource: string, forMs: number, signature: string): void {
     const until = systemClock.now() + forMs;
-    const known = this.#bells.get(path);
+    const known = this.#notifications.get(path);
     if (known !== undefined) {
       known.until = Math.max(known.until, until);
       return;
     }
     const bell: Bell = { resource, until, session: null, listener: () => {}, signature };
     bell.listener = () => void this.#hear(path, bell);
-    this.#bells.set(path, bell);
+    this.#notifications.set(path, bell);
     void this.#hear(path, bell);
     this.#timer ??= systemClock.timer(SWEEP_MS, () => this.#sweep(), false);
   }
 
   close(): void {
     this.#timer?.cancel();
-    for (const [path, bell] of this.#bells) this.#take(path, bell);
+    for (const [path, bell] of this.#notifications) this.#take(path, bell);
   }
 
   async #hear(path: string, bell: Bell): Promise<void> {
-    if (this.#bells.get(path) !== bell) return;
+    if (this.#notifications.get(path) !== bell) return;
     const session = this.#sessions.any();
     bell.session = session;
     try {
@@ -60,24 +60,24 @@ export class Bells {
       const changed = bell.signature !== signature;
       bell.signature = signature;
       // A node that is gone cannot be watched; whoever comes will hang the bell again.
-      if (err === CODES.noNode && this.#bells.get(path) === bell) this.#take(path, bell);
+      if (err === CODES.noNode && this.#notifications.get(path) === bell) this.#take(path, bell);
       if (changed) this.#ring(bell.resource);
     } catch {
       // Without it the pace of looking again is all there is, as after any message that got lost.
-      if (this.#bells.get(path) === bell) this.#take(path, bell);
+      if (this.#notifications.get(path) === bell) this.#take(path, bell);
     }
   }
 
   #sweep(): void {
     this.#timer = null;
     const now = systemClock.now();
-    for (const [path, bell] of this.#bells) if (bell.until <= now) this.#take(path, bell);
-    if (this.#bells.size === 0) return;
+    for (const [path, bell] of this.#notifications) if (bell.until <= now) this.#take(path, bell);
+    if (this.#notifications.size === 0) return;
     this.#timer = systemClock.timer(SWEEP_MS, () => this.#sweep(), false);
   }
 
   #take(path: string, bell: Bell): void {
-    this.#bells.delete(path);
+    this.#notifications.delete(path);
     bell.session?.unwatch(path, bell.listener);
   }
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { EngineError } from "../../../errors.js";
-import type { Rooms } from "../claims/resource-node.js";
+import type { ResourceNodes } from "../claims/resource-node.js";
 import { refusal } from "../failure.js";
 import { tokenOf } from "../record.js";
 import type { LeaderTime } from "../session/leader-time.js";
@@ -48,12 +48,12 @@ export interface Page {
  */
 export class Records {
   readonly #sessions: Sessions;
-  readonly #rooms: Rooms;
+  readonly #resourceNodes: ResourceNodes;
   readonly #acl: AclKind;
 
-  constructor(sessions: Sessions, rooms: Rooms, acl: AclKind) {
+  constructor(sessions: Sessions, resourceNodes: ResourceNodes, acl: AclKind) {
     this.#sessions = sessions;
-    this.#rooms = rooms;
+    this.#resourceNodes = resourceNodes;
     this.#acl = acl;
   }
 
@@ -85,7 +85,7 @@ export class Records {
     const child = create(markOf(path, mark), Buffer.alloc(0), "persistent", this.#acl);
     const session = this.#sessions.any();
     const failed = await ask(session, [record, child], until);
-    if (failed?.err === CODES.noNode) await this.#rooms.makeParents(session, path, until);
+    if (failed?.err === CODES.noNode) await this.#resourceNodes.makeParents(session, path, until);
     else if (failed !== null && failed.err !== CODES.nodeExists) throw refusal(failed.err);
   }
 

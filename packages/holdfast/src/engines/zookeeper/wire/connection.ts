@@ -3,7 +3,7 @@ import { type ConnectionOptions, connect as tlsConnect } from "node:tls";
 import type { Host } from "../../../url.js";
 
 const DEFAULT_PORT = 2181;
-// A listing of a hundred thousand names fits; what is larger is not a packet of this protocol.
+// A listing of a hundred thousand names fits. Anything larger is not a packet of this protocol.
 const LARGEST_PACKET = 16 * 1024 * 1024;
 
 /** For tls.connect: `ca`, `cert`, `key`, `servername`, `rejectUnauthorized` and the like. */
@@ -11,11 +11,11 @@ export type TlsOptions = ConnectionOptions;
 
 export interface ConnectionEvents {
   onPacket(packet: Buffer): void;
-  /** Once, whatever ended it. */
+  /** Called once, whatever ended the connection. */
   onEnd(error: Error): void;
 }
 
-/** One socket to one server: whole packets in, whole packets out. */
+/** One socket to one server, which sends and receives whole packets. */
 export class Connection {
   readonly #socket: Socket;
   readonly #events: ConnectionEvents;
@@ -30,7 +30,7 @@ export class Connection {
     const address = { host: host.host, port: host.port ?? DEFAULT_PORT };
     this.#socket = tls === null ? tcpConnect(address) : tlsConnect({ ...address, ...tls });
     this.#socket.setNoDelay(true);
-    // A held lease alone keeps no process alive; a call under way has a timer that does.
+    // A held lease alone does not keep the process alive. A call under way has a timer that does.
     this.#socket.unref();
     this.#socket.on("data", (bytes) => this.#take(bytes));
     this.#socket.on("error", (error) => this.end(error));
@@ -39,8 +39,8 @@ export class Connection {
   }
 
   /**
-   * What is sent in one turn of the event loop leaves in one write, also what is sent from the next
-   * tick: a write may cost the processor to the server that it wakes, for as long as that likes.
+   * Packets of one turn of the event loop, and of the next tick, leave in one write: a write can wake the
+   * server, which may then take the processor from us for as long as it likes.
    */
   send(packet: Buffer): void {
     if (this.#outgoing.length === 0) process.nextTick(() => queueMicrotask(() => this.#flush()));

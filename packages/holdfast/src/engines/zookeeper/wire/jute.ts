@@ -1,6 +1,6 @@
 const FIRST_BYTES = 256;
 
-/** Writes the records of ZooKeeper's protocol: big-endian, with lengths before what varies. */
+/** Writes the records of ZooKeeper's protocol: big-endian, with a length before each variable field. */
 export class JuteWriter {
   #bytes = Buffer.allocUnsafe(FIRST_BYTES);
   #length = 0;
@@ -37,7 +37,7 @@ export class JuteWriter {
     return this;
   }
 
-  /** What was written, as one packet: the length comes first. */
+  /** The written fields as one packet, which starts with its length. */
   packet(): Buffer {
     const bytes = Buffer.allocUnsafe(this.#length + 4);
     bytes.writeInt32BE(this.#length, 0);
@@ -56,7 +56,7 @@ export class JuteWriter {
   }
 }
 
-/** Reads one packet. What is too short or counts wrongly throws a RangeError, and never reads on. */
+/** Reads one packet. Throws a RangeError if the packet is too short or has a wrong count. */
 export class JuteReader {
   readonly #bytes: Buffer;
   #at = 0;
@@ -88,12 +88,12 @@ export class JuteReader {
     return value === 1;
   }
 
-  /** For what must end here. */
+  /** Throws if the packet does not end here. */
   end(): void {
     if (this.left > 0) throw new RangeError(`${this.left} bytes after the end of an answer`);
   }
 
-  /** A length of -1 is how the protocol says null; here it is as good as empty. */
+  /** The protocol writes null as length -1, which is read as an empty buffer. */
   buffer(): Buffer {
     const length = this.#count(1);
     const value = this.#bytes.subarray(this.#at, this.#at + length);

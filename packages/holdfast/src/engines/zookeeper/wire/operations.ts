@@ -1,6 +1,6 @@
 import { JuteReader, JuteWriter } from "./jute.js";
 
-/** Every code with which servers answer. What each of them means is in failure.ts. */
+/** All answer codes of the servers. failure.ts says what each of them means. */
 export const CODES = {
   ok: 0,
   systemError: -1,
@@ -34,12 +34,12 @@ export const CODES = {
 
 const KNOWN = new Set<number>(Object.values(CODES));
 
-/** Whether servers answer with this code. Any other is no answer at all. */
+/** Whether servers use this code. An answer with another code is malformed. */
 export function isKnownCode(code: number): boolean {
   return KNOWN.has(code);
 }
 
-/** Whether the leader says so that the session is not alive there, or not by this connection. */
+/** Whether this code means that the session is over, or is used by another connection. */
 export function isSessionError(code: number | undefined): boolean {
   return code === CODES.sessionExpired || code === CODES.sessionMoved;
 }
@@ -53,7 +53,7 @@ const EVERY_RIGHT = 31;
 /** ephemeral and "sequential" nodes end with the session; "counted" ones are sequential and stay. */
 export type NodeKind = keyof typeof CREATE_FLAGS;
 
-/** open: everybody may do everything. creator: whoever has our credentials. */
+/** open: everybody may do everything. creator: only clients with our credentials may. */
 export type AclKind = "open" | "creator";
 
 export interface Stat {
@@ -77,12 +77,12 @@ export interface Node {
   readonly stat: Stat;
 }
 
-/** One request: its number, what goes with it, and how to read the answer. */
+/** One request: its type, its body, and how to read the answer. */
 export interface Operation<T> {
   readonly opcode: number;
   /**
-   * Whether a majority agrees on the answer, so that it proves that our session was alive. A leader that is
-   * cut off or was succeeded, and has not noticed, answers everything else by itself, `sync` too.
+   * Whether a majority agrees on the answer, which then proves that our session was alive. A leader that
+   * is cut off or was replaced, and has not noticed, answers all other requests alone, even `sync`.
    */
   readonly byMajority: boolean;
   readonly writes: boolean;
@@ -126,7 +126,7 @@ export function setData(path: string, data: Buffer, version = ANY_VERSION): Oper
   };
 }
 
-/** Waits until the server that we are connected to has seen what the leader has seen. */
+/** Waits until the connected server has seen everything that the leader has seen. */
 export function sync(path: string): Operation<string> {
   return {
     opcode: 9,
@@ -178,7 +178,7 @@ export function closeSession(): Operation<null> {
   return write(-11, () => {});
 }
 
-/** What became of one operation of a multi. All succeed, or none has an effect. */
+/** The outcome of one operation of a multi. All operations succeed, or none has an effect. */
 export interface Part {
   readonly err: number;
   readonly created: Created | null;
@@ -200,8 +200,9 @@ export function multi(parts: readonly Operation<unknown>[]): Operation<Part[]> {
 }
 
 /**
- * A transaction that changes nothing. The leader looks whether our session is alive before it proposes it,
- * and only a majority can agree on it, whatever the path. Whoever answers has seen all that came before.
+ * A transaction that changes nothing. The leader checks that our session is alive before it proposes the
+ * transaction, and only a majority can commit it, whatever the path. A server that answers has seen all
+ * earlier changes.
  */
 export function vouch(path: string): Operation<Part[]> {
   return { ...multi([check(path)]), writes: false };
@@ -231,13 +232,13 @@ function readPart(from: JuteReader, type: number, err: number): Part {
   return { err, created: null };
 }
 
-/** The error that made a multi fail; the others of it say only that they were not carried out. */
+/** The error that made a multi fail. Its other parts only say that they did not run. */
 export function failedPart(parts: readonly Part[]): { at: number; err: number } | null {
   const at = parts.findIndex(({ err }) => err !== CODES.ok && err !== CODES.inconsistent);
   return at < 0 ? null : { at, err: parts[at]!.err };
 }
 
-/** The servers append a number to the names of sequential nodes, and nothing to others. */
+/** The servers append a number to the names of sequential nodes only. */
 function readCreated(from: JuteReader, wanted: string, kind: NodeKind): Created {
   const made = { path: from.string(), stat: readStat(from) };
   const isCounted = kind === "sequential" || kind === "counted";

@@ -1,7 +1,7 @@
-// Followers tell the leader twice a tick which sessions they heard of. A session lives at least two
-// ticks on a server that is set up as usual, and four here, so this part of it is long enough.
+// Followers tell the leader twice a tick which sessions they heard from. A session lives at least two
+// ticks with the usual settings, and four here, so this part of the timeout is long enough.
 const TOLD_WITHIN = 1 / 8;
-// How often the session is kept alive, as a part of its timeout.
+// The interval of keepalives, as a part of the timeout.
 const KEPT_EVERY = 1 / 8;
 const REMEMBERED = 24;
 
@@ -11,10 +11,10 @@ interface Touch {
 }
 
 /**
- * Since when the leader must be counting the session's timeout, at the latest. A follower answers
- * pings and reads by itself, for a while even when it has lost the leader, who meanwhile ends the
- * session; and so does a leader that has not noticed yet that it was succeeded. So only answers that a
- * majority agreed on prove anything; and what a server heard counts once it had the time to tell.
+ * Tracks since when, at the latest, the leader counts the session's timeout. A follower answers pings and
+ * reads alone. For a while it does so even when it has lost the leader, which may already end the
+ * session. A leader that was replaced and has not noticed does the same. So only majority answers prove
+ * anything, and what a server heard counts once it had the time to tell the leader.
  */
 export class Proof {
   readonly #timeoutMs: number;
@@ -30,20 +30,20 @@ export class Proof {
     return this.#timeoutMs * KEPT_EVERY;
   }
 
-  /** How much of the timeout a holder may count on, from `since` on. */
+  /** How long after `since` a holder may rely on the session. */
   get leaseMs(): number {
     return Math.floor(this.#timeoutMs * (1 - TOLD_WITHIN - KEPT_EVERY));
   }
 
-  /** No later than the send of the last answered request, and never by more than is proven. */
+  /** No later than the send of the last answered request, and no later than what is proven. */
   get since(): number {
     return Math.min(this.#confirmedAt, this.#toldAt + this.#timeoutMs - this.leaseMs);
   }
 
   /**
-   * A majority agrees on a new session. One that is taken up again is a leader's word alone: it was told at
-   * once, and counts with the next answer of a majority. What the server before heard, it may have told
-   * nobody.
+   * A majority agrees on a new session. A resumed session is the word of one leader alone: the leader was
+   * told at once, and this counts with the next majority answer. The previous server may have told nobody
+   * what it heard.
    */
   opened(sentAt: number, isNew: boolean): void {
     this.#touches = [{ sentAt, answeredAt: -Infinity }];
@@ -66,7 +66,7 @@ export class Proof {
   }
 }
 
-/** The timeout to ask for, so that a holder may count on this much of it. */
+/** The session timeout to ask for, so that a holder may rely on this much of it. */
 export function timeoutFor(leaseMs: number): number {
   return Math.ceil(leaseMs / (1 - TOLD_WITHIN - KEPT_EVERY));
 }

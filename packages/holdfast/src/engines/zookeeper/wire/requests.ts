@@ -7,7 +7,7 @@ const LARGEST_XID = 0x7fff_ffff;
 
 export interface Answer<T> {
   readonly err: number;
-  /** Null where there is an error. */
+  /** Null if there is an error. */
   readonly value: T | null;
 }
 
@@ -19,7 +19,7 @@ export interface Request {
   sentAt: number;
 }
 
-/** What was asked and is not answered: under way by its number, or waiting for a connection. */
+/** Unanswered requests: sent ones by their number, and ones that wait for a connection. */
 export class Requests {
   readonly #inFlight = new Map<number, Request>();
   readonly #lastFailure: () => Error | null;
@@ -28,12 +28,12 @@ export class Requests {
   #late: Timer | null = null;
   #xid = 0;
 
-  /** lastFailure: why there is no connection, as far as that is known. */
+  /** lastFailure: why there is no connection, if that is known. */
   constructor(lastFailure: () => Error | null) {
     this.#lastFailure = lastFailure;
   }
 
-  /** The one that has been under way for longest. */
+  /** The request that was sent first. */
   get oldest(): Request | undefined {
     const [oldest] = this.#inFlight.values();
     return oldest;
@@ -43,7 +43,7 @@ export class Requests {
     return this.#inFlight.values();
   }
 
-  /** Its number; from now on its answer is awaited. */
+  /** Returns the number of the request. From now on its answer is expected. */
   send(request: Request): number {
     this.#xid = this.#xid === LARGEST_XID ? 1 : this.#xid + 1;
     request.sentAt = systemClock.now();
@@ -51,7 +51,7 @@ export class Requests {
     return this.#xid;
   }
 
-  /** The one that an answer belongs to. */
+  /** The request that an answer belongs to. */
   sent(xid: number): Request {
     const request = this.#inFlight.get(xid);
     if (request === undefined) throw new RangeError(`an answer to request ${xid}, never sent`);
@@ -71,7 +71,7 @@ export class Requests {
     this.#awaitLate(request.until);
   }
 
-  /** All that waited, for a connection that has come. */
+  /** Takes all waiting requests, because there is a connection now. */
   takeWaiting(): readonly Request[] {
     const waiting = this.#waiting;
     this.#waiting = [];
@@ -80,8 +80,8 @@ export class Requests {
   }
 
   /**
-   * Those under way will not be answered on a connection that is gone. What only reads is asked again by the
-   * next one, if there is time.
+   * The connection is gone, so sent requests get no answer. Reads are sent again on the next connection,
+   * if there is time.
    */
   failSent(cause: Error): void {
     const requests = [...this.#inFlight.values()];
@@ -98,7 +98,7 @@ export class Requests {
     for (const { reject } of this.takeWaiting()) reject(why);
   }
 
-  /** What was not sent in time is not sent later either. */
+  /** Drops requests whose time is over: they are never sent. */
   dropLate(): void {
     this.#endLate();
     const now = systemClock.now();
@@ -109,7 +109,7 @@ export class Requests {
     for (const { reject } of late) reject(notSent("no connection in time", this.#lastFailure()));
   }
 
-  /** Whoever waits is told why in time: later nobody listens. */
+  /** Fails waiting requests when their time is over: later nobody listens to the reason. */
   #awaitLate(until: number): void {
     if (until >= this.#lateAt) return;
     this.#endLate();
@@ -126,8 +126,8 @@ export class Requests {
 }
 
 /**
- * What only reads has no effect, answered or not. But a server whose answers cannot be read is one of
- * which nothing is known: the connection was ended by a RangeError then.
+ * A read has no effect, answered or not. But if the answers of a server are malformed (the connection
+ * ended with a RangeError), nothing is known about it.
  */
 function readsOnly({ writes }: Operation<unknown>, cause: Error): boolean {
   return !(cause instanceof RangeError) && !writes;

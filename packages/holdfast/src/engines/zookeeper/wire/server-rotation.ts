@@ -3,12 +3,12 @@ import type { Host } from "../../../url.js";
 
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 1_000;
-// A part of the session's timeout, so that there is time for another server while a lease is good.
+// A part of the session's timeout, so that there is time for another server while a lease is valid.
 const ATTEMPT = { part: 1 / 4, leastMs: 250, mostMs: 5_000 } as const;
 const FIRST_ATTEMPT_MS = 500;
 
-/** Which server to knock at next, and after which pause. */
-export class Rounds {
+/** Chooses the next server to connect to, and the pause before it. */
+export class ServerRotation {
   readonly #hosts: readonly Host[];
   #next: number;
   #tries = 0;
@@ -23,9 +23,9 @@ export class Rounds {
   }
 
   /**
-   * How long to wait for a server's welcome. One that hangs must not take all the time of a call while the
-   * others serve, so that the first round is short; each later one is three times as long, for servers
-   * that are slow.
+   * How long to wait for a server's welcome. A server that hangs must not use up the time of a call while
+   * other servers work, so the first round is short. Each later round is three times as long, for slow
+   * servers.
    */
   attemptMs(timeoutMs: number): number {
     const { part, leastMs, mostMs } = ATTEMPT;
@@ -35,7 +35,7 @@ export class Rounds {
     return Math.min(wholeMs, FIRST_ATTEMPT_MS * 3 ** Math.min(round, 10));
   }
 
-  /** Once around without a pause; then ever slower, and not all clients at the same time. */
+  /** The first round has no pause. Later pauses grow, with jitter so that clients do not meet. */
   pauseMs(timeoutMs: number): number {
     const round = Math.floor(this.#tries++ / this.#hosts.length);
     const mostMs = Math.min(LONGEST_PAUSE_MS, timeoutMs / 8);

@@ -23,18 +23,18 @@ import {
 } from "./operations.js";
 import { Proof } from "./proof.js";
 import { type Answer, notSent, type Request, Requests } from "./requests.js";
-import { Rounds } from "./server-rotation.js";
+import { ServerRotation } from "./server-rotation.js";
 import { Silence } from "./silence.js";
 import { Watches, type WatchListener } from "./watches.js";
 
 const XIDS = { event: -1, ping: -2, auth: -4, watches: -8 } as const;
 const EVENTS = { deleted: 2, removed: 5 } as const;
 const CLOSE_MS = 500;
-// A third of the timeout leaves time to go to another server while a lease is still good.
+// A third of the timeout leaves time to go to another server while a lease is still valid.
 const SILENT_FOR = 1 / 3;
-// So many timeouts after the last word of a server nobody can know the session any more.
+// After this many timeouts without an answer, no server can know the session any more.
 const GIVEN_UP_AFTER = 2;
-// A lease on it would begin with less than the rest of its life.
+// After this part of its life without proof, a new lease on the session would start too short.
 const STALE = 1 / 2;
 
 export interface SessionSpec {
@@ -61,9 +61,9 @@ export class Session {
   #state: "joining" | "open" | "over" = "joining";
   #why: EngineError | null = null;
   #expired = false;
-  /** How many requests to watch again on this connection are not answered. */
+  /** How many requests that restore watches on this connection are unanswered. */
   #catchingUp = 0;
-  readonly #rounds: Rounds;
+  readonly #rotation: ServerRotation;
   #helloSentAt = 0;
   #heardAt = 0;
   #keptAt = 0;
@@ -77,7 +77,7 @@ export class Session {
     this.#onEnd = onEnd;
     this.#proof = new Proof(spec.timeoutMs);
     this.#timeoutMs = spec.timeoutMs;
-    this.#rounds = new Rounds(spec.hosts);
+    this.#rotation = new ServerRotation(spec.hosts);
     this.opened = new Promise((resolve) => {
       this.#opened = resolve;
     });
@@ -88,17 +88,17 @@ export class Session {
     return this.#state === "over";
   }
 
-  /** Whether the servers have ended it, and with it all that it made, whether we heard of that or not. */
+  /** Whether the servers have ended the session and its nodes, even if we were not told. */
   get expired(): boolean {
     return this.#expired;
   }
 
-  /** No later than when the leader began to count the timeout; on systemClock. */
+  /** No later than the instant from which the leader counts the timeout; on systemClock. */
   get since(): number {
     return this.#proof.since;
   }
 
-  /** How long after `since` what belongs to the session is still there. */
+  /** How long after `since` the nodes of the session certainly exist. */
   get leaseMs(): number {
     return this.#proof.leaseMs;
   }
@@ -111,7 +111,7 @@ export class Session {
     return this.#lastFailure;
   }
 
-  /** Waits for a connection if there is none; what was not sent by then is not sent later either. */
+  /** Waits for a connection if there is none. A request that is not sent before `until` is never sent. */
   ask<T>(operation: Operation<T>, until: number): Promise<Answer<T>> {
     return new Promise((resolve, reject) => {
       const settle = resolve as (answer: Answer<unknown>) => void;
@@ -122,9 +122,9 @@ export class Session {
     });
   }
 
-  /** Reads a node and calls back once, when it was changed or deleted. Without a node, never. */
+  /** Reads a node and calls the listener once, when it is changed or deleted. Never if there is no node. */
   async watch(path: string, until: number, listener: WatchListener): Promise<Answer<Node>> {
-    // Before it is sent: the event may come in the same breath as the answer.
+    // Added before the request is sent: the event may arrive together with the answer.
     this.#watches.add(path, listener);
     try {
       const answer = await this.ask(getData(path, true), until);
@@ -139,14 +139,14 @@ export class Session {
   unwatch(path: string, listener: WatchListener): void {
     if (!this.#watches.drop(path, listener) || this.#state !== "open") return;
     const until = systemClock.now() + this.#timeoutMs;
-    // Left alone the server would keep it for as long as the node lives. If that fails, it does.
+    // Otherwise the server would keep the watch for as long as the node lives. A failure is harmless.
     this.ask(removeWatches(path), until).catch(() => {});
   }
 
   /**
-   * Before something is made that is to live its whole time. Where this process was away for long, the leader
-   * may be about to end the session: a follower that hears of us again tells it later, or never. Who comes
-   * by another connection is told of at once.
+   * Called before a node is made that must live its whole time. If this process was suspended for long, the
+   * leader may be about to end the session: a follower that hears from us again tells the leader later, or
+   * never. With a new connection the leader is told at once.
    */
   refresh(): void {
     if (this.#state !== "open") return;
@@ -155,7 +155,7 @@ export class Session {
     this.#connection!.end(new Error(`not kept alive for ${Math.round(oldMs)} ms`));
   }
 
-  /** Ends the session at the servers, and with it everything that belongs to it. */
+  /** Ends the session at the servers, and with it all its nodes. */
   async close(): Promise<void> {
     if (this.#state === "open") {
       const until = systemClock.now() + CLOSE_MS;
@@ -184,9 +184,9 @@ export class Session {
       ...{ sessionId: this.#sessionId, password: this.#password },
       ...{ lastZxid: this.#lastZxid, timeoutMs },
     });
-    connection = new Connection(this.#rounds.next(), tls, hello, events);
+    connection = new Connection(this.#rotation.next(), tls, hello, events);
     this.#connection = connection;
-    const attemptMs = this.#rounds.attemptMs(this.#timeoutMs);
+    const attemptMs = this.#rotation.attemptMs(this.#timeoutMs);
     const late = () => connection.end(new Error(`no answer within ${Math.round(attemptMs)} ms`));
     this.#arm(attemptMs, late);
   }
@@ -204,10 +204,10 @@ export class Session {
       this.#end("expired", notSent("the session was not taken up again in time", error));
       return;
     }
-    this.#arm(this.#rounds.pauseMs(this.#timeoutMs), () => this.#join());
+    this.#arm(this.#rotation.pauseMs(this.#timeoutMs), () => this.#join());
   }
 
-  /** A server whose data is gone refuses for ever who has seen more than it has, and never says why. */
+  /** A server that lost its data refuses clients that have seen more than it has, and never says why. */
   #isHopeless(): boolean {
     const silentMs = systemClock.now() - this.#heardAt;
     return this.#sessionId !== 0n && silentMs > this.#timeoutMs * GIVEN_UP_AFTER;
@@ -227,14 +227,14 @@ export class Session {
       return;
     }
     const isNew = this.#sessionId === 0n;
-    // What the servers granted, which need not be what was asked for.
+    // The servers may grant another timeout than the one that was asked for.
     if (timeoutMs !== this.#timeoutMs || isNew) this.#proof = new Proof(timeoutMs);
     this.#timeoutMs = timeoutMs;
     this.#sessionId = sessionId;
     this.#password = password;
     this.#proof.opened(this.#helloSentAt, isNew);
     this.#state = "open";
-    this.#rounds.welcomed();
+    this.#rotation.welcomed();
     this.#keptAt = this.#heardAt;
     if (this.#spec.digest !== null) {
       const sent = authenticate("digest", Buffer.from(this.#spec.digest));
@@ -273,9 +273,9 @@ export class Session {
   #happened(from: JuteReader): void {
     const type = from.int();
     from.int();
-    // That we no longer want to hear is what we said ourselves.
+    // This event only confirms that we removed the watch ourselves.
     if (type <= 0 || type >= EVENTS.removed) return;
-    // What happened while we were away is told in the order of the watches, not of the events.
+    // Events from the time without a connection come in the order of watches, not of events.
     const inOrder = this.#catchingUp === 0;
     const event = type === EVENTS.deleted && inOrder ? "deleted" : "changed";
     this.#watches.fire(from.string(), event);
@@ -291,7 +291,7 @@ export class Session {
     from.end();
     if (!isKnownCode(err)) throw new RangeError(`an answer with the unknown code ${err}`);
     this.#requests.done(xid);
-    // A transaction says in its parts what other requests say as a whole.
+    // A transaction has one error code for each part, other requests have one in all.
     const errors = Array.isArray(value) ? (value as readonly Partial<Part>[]) : [];
     const isProof = err === CODES.ok && !errors.some((part) => isSessionError(part.err));
     const { byMajority } = request.operation;
@@ -305,11 +305,11 @@ export class Session {
     this.#silence.sent(request.until);
   }
 
-  /** Says that we are there, and sees to it that the server is. */
+  /** Sends keepalives, and notices a server that does not answer them. */
   #keep(): void {
     const now = systemClock.now();
     const mostMs = this.#timeoutMs * SILENT_FOR;
-    // When it is we who were away, the answers lie there unread.
+    // If this process was suspended, the answers have arrived but are not read yet.
     if (now - this.#keptAt > mostMs) this.#heardAt = now;
     this.#keptAt = now;
     const { oldest } = this.#requests;

@@ -1,16 +1,16 @@
 import { systemClock, type Timer } from "../../../core/runtime/clock.js";
 import type { Requests } from "./requests.js";
 
-// Of the time that somebody has for an answer: the rest is for asking another server.
+// The part of a request's time to wait for this server. The rest is for another server.
 const PART = 1 / 2;
-// A pause of the server that is shorter than this is none: a collector of garbage, a slow disk.
+// A shorter pause of a server is normal: garbage collection, or a slow disk.
 const LEAST_MS = 1_500;
-// A timer that is later than this tells that we were away ourselves, and answers may lie there unread.
+// If a timer is later than this, we were suspended ourselves, and answers may be unread.
 const AWAY_MS = 250;
 
 /**
- * Notices a server that hangs: somebody's time for an answer is half over, and nothing was heard since it
- * was asked for. The session's own timeout may be far longer than a lease that is written down in a record.
+ * Notices a server that hangs: half of a request's time is over, and nothing was received since it was
+ * sent. The session's own timeout may be far longer than a lease that is stored in a record.
  */
 export class Silence {
   readonly #requests: Requests;
@@ -28,7 +28,7 @@ export class Silence {
     this.#heardAt = at;
   }
 
-  /** A request was sent that has so long. */
+  /** A request was sent whose time ends at `until`. */
   sent(until: number): void {
     const now = systemClock.now();
     const dueAt = now + patienceMs(now, until);

@@ -1,15 +1,15 @@
-// A request may take a megabyte; names of locks take a kilobyte or three each.
+// A request may have a megabyte. The path of a lock can take one to three kilobytes.
 const BATCH_BYTES = 200_000;
 
 /**
- * deleted: the node is gone, and whatever was watched and happened before that was told before.
- * changed: something happened to it, and the order of it is not known.
+ * deleted: the node is gone, and earlier events of watched nodes were reported before this one.
+ * changed: the node was changed or deleted, and its order among other events is unknown.
  */
 export type WatchEvent = "deleted" | "changed";
 
 export type WatchListener = (event: WatchEvent) => void;
 
-/** Who wants to hear of which node. Each is called once: what it does then is look again. */
+/** The listeners of each node. Each is called once, and then reads the node again. */
 export class Watches {
   readonly #listeners = new Map<string, Set<WatchListener>>();
 
@@ -23,7 +23,7 @@ export class Watches {
     else listeners.add(listener);
   }
 
-  /** Whether that was the last one for the path. */
+  /** Returns whether this was the last listener of the path. */
   drop(path: string, listener: WatchListener): boolean {
     const listeners = this.#listeners.get(path);
     if (listeners?.delete(listener) !== true || listeners.size > 0) return false;
@@ -40,7 +40,7 @@ export class Watches {
     for (const path of [...this.#listeners.keys()]) this.fire(path, "changed");
   }
 
-  /** All paths, in batches that fit into a request each. */
+  /** All paths, in batches that each fit into one request. */
   *batches(): Generator<string[]> {
     let batch: string[] = [];
     let bytes = 0;

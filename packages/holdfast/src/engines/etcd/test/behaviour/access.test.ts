@@ -15,33 +15,33 @@ import { parseEngineUrl } from "../../../../url.js";
 import { etcdEngine } from "../../index.js";
 import { resolveEtcd, termsFromUrl } from "../../options.js";
 import { HeldBack } from "../support/held-back.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 const PAGE = new URL("../../../../../../../docs/engines/etcd.md", import.meta.url);
 const SECRET = "a password";
 
 /** As the page says, so that it cannot say less than is needed. */
-async function withUsers(ground: Ground): Promise<void> {
+async function withUsers(etcd: EtcdTestServer): Promise<void> {
   const block = /```sh\n(etcdctl role add[\s\S]*?)```/.exec(readFileSync(PAGE, "utf8"))?.[1] ?? "";
   const lines = block.split("\n").filter((line) => line.startsWith("etcdctl "));
   assert.ok(lines.length >= 3, "the page lists the rights");
   for (const line of lines) {
     const words = line.split(" ").slice(1);
-    await ground.ctl(...words.map((word) => word.replace("app:secret", `app:${SECRET}`)));
+    await etcd.ctl(...words.map((word) => word.replace("app:secret", `app:${SECRET}`)));
   }
-  await ground.ctl("user", "add", `nobody:${SECRET}`);
-  await ground.ctl("user", "add", `root:${SECRET}`);
-  await ground.ctl("user", "grant-role", "root", "root");
-  await ground.ctl("auth", "enable");
+  await etcd.ctl("user", "add", `nobody:${SECRET}`);
+  await etcd.ctl("user", "add", `root:${SECRET}`);
+  await etcd.ctl("user", "grant-role", "root", "root");
+  await etcd.ctl("auth", "enable");
 }
 
-test("everything works for a user with the documented rights alone", async () => {
+test("everything works for a user that has only the documented rights", async () => {
   await using server = await startEtcd();
-  await using ground = new Ground(server);
-  await withUsers(ground);
+  await using etcd = new EtcdTestServer(server);
+  await withUsers(etcd);
   const user = { username: "app", password: SECRET };
-  const [a, b] = [ground.locks(user), ground.locks(user)];
-  await wholeLife(ground, a, b);
+  const [a, b] = [etcd.locks(user), etcd.locks(user)];
+  await wholeLife(etcd, a, b);
 
   // A server that was restarted knows no token any more.
   const lease = await a.acquire("restart", { ttlMs: 30_000 });
@@ -56,17 +56,17 @@ test("everything works for a user with the documented rights alone", async () =>
   await byUrl.close();
 
   const refused = { code: "ENGINE", effect: "none", retryable: false } as const;
-  const nobody = ground.locks({ ...user, username: "nobody" });
+  const nobody = etcd.locks({ ...user, username: "nobody" });
   await assert.rejects(nobody.acquire("a"), {
     ...refused,
     message: /may not.*docs\/engines\/etcd/,
   });
-  const elsewhere = ground.locks({ ...user, prefix: "elsewhere/" });
+  const elsewhere = etcd.locks({ ...user, prefix: "elsewhere/" });
   await assert.rejects(elsewhere.acquire("a"), { ...refused, message: /may not/ });
-  const stranger = ground.locks();
+  const stranger = etcd.locks();
   await assert.rejects(stranger.acquire("a"), { ...refused, message: /user name and password/ });
   for (const wrong of [{ password: "wrong" }, { username: "else" }]) {
-    const locks = ground.locks({ ...user, ...wrong });
+    const locks = etcd.locks({ ...user, ...wrong });
     await assert.rejects(locks.acquire("a"), (error: Error) => {
       assert.match(error.message, /user name and password/);
       assert.ok(!JSON.stringify(error).includes("wrong"), "no password in an error");
@@ -75,14 +75,14 @@ test("everything works for a user with the documented rights alone", async () =>
   }
 });
 
-test("a server that forgot its tokens is asked for one, and no lease is lost", async () => {
+test("a client fetches a new token from a server that forgot its tokens, and loses no lease", async () => {
   const [leases, calls, ttlMs] = [100, 400, 30_000];
   await using server = await startEtcd();
-  await using ground = new Ground(server);
-  await withUsers(ground);
-  const [relay] = await ground.relays();
+  await using etcd = new EtcdTestServer(server);
+  await withUsers(etcd);
+  const [relay] = await etcd.relays();
   const endpoints = [`127.0.0.1:${relay!.port}`];
-  const locks = ground.locks({ endpoints, username: "app", password: SECRET });
+  const locks = etcd.locks({ endpoints, username: "app", password: SECRET });
   const names = Array.from({ length: leases }, (_, i) => `held-${i}`);
   const held = await Promise.all(names.map((name) => locks.acquire(name, { ttlMs })));
   relay!.cut();
@@ -97,7 +97,7 @@ test("a server that forgot its tokens is asked for one, and no lease is lost", a
   relay!.mend();
   const answers = await acquiring;
   // The server counts from its restart on.
-  const authentications = await ground.calls("Authenticate");
+  const authentications = await etcd.calls("Authenticate");
   assert.ok(authentications <= 3, `${authentications} authentications`);
   assert.ok(answers.every(({ status }) => status === "fulfilled"));
   await Promise.all(held.map((lease) => lease.renew()));
@@ -107,11 +107,11 @@ test("a server that forgot its tokens is asked for one, and no lease is lost", a
 test("an authentication without an answer is tried again while the leases live", async () => {
   const ttlMs = 8_000;
   await using server = await startEtcd();
-  await using ground = new Ground(server);
-  await withUsers(ground);
+  await using etcd = new EtcdTestServer(server);
+  await withUsers(etcd);
   await using relay = await new HeldBack(server.port).start();
   const endpoints = [relay.endpoint];
-  const locks = ground.locks({ endpoints, username: "app", password: SECRET });
+  const locks = etcd.locks({ endpoints, username: "app", password: SECRET });
   const names = Array.from({ length: 20 }, (_, i) => `held-${i}`);
   const held = await Promise.all(names.map((name) => locks.acquire(name, { ttlMs })));
   // As on a connection that broke without a word.
@@ -137,14 +137,14 @@ async function forgetTokens(port: number): Promise<void> {
   await ask("user/changepw", { name: "app", password: SECRET }, { authorization: token });
 }
 
-test("a user name for an etcd without users is told so", async () => {
+test("a user name for an etcd without users is an error that says so", async () => {
   await using server = await startEtcd();
-  await using ground = new Ground(server);
-  const locks = ground.locks({ username: "app", password: SECRET });
+  await using etcd = new EtcdTestServer(server);
+  const locks = etcd.locks({ username: "app", password: SECRET });
   await assert.rejects(locks.acquire("a"), { code: "ENGINE", message: /no authentication/ });
 });
 
-test("TLS with an authority of one's own", async () => {
+test("a client connects over TLS with a private certificate authority", async () => {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-tls-"));
   const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
   try {
@@ -155,23 +155,23 @@ test("TLS with an authority of one's own", async () => {
       stdio: "pipe",
     });
     await using server = await startEtcd({ tls: { certFile, keyFile } });
-    await using ground = new Ground(server);
+    await using etcd = new EtcdTestServer(server);
     const tls = { ca: readFileSync(certFile) };
-    await wholeLife(ground, ground.locks({ tls }), ground.locks({ tls }));
-    const trusting = ground.locks({ tls: true });
+    await wholeLife(etcd, etcd.locks({ tls }), etcd.locks({ tls }));
+    const trusting = etcd.locks({ tls: true });
     await assert.rejects(trusting.acquire("a", { callTimeoutMs: 5_000 }), {
       code: "ENGINE",
       effect: "none",
       message: /self.signed/,
     });
-    const plain = ground.locks();
+    const plain = etcd.locks();
     await assert.rejects(plain.acquire("a", { callTimeoutMs: 5_000 }), { code: "ENGINE" });
   } finally {
     rmSync(folder, { recursive: true });
   }
 });
 
-test("a server that is not there is told at connect, without the password", async () => {
+test("connect names a server that does not answer, without the password", async () => {
   const url = "etcd://app:secret@127.0.0.1:1";
   await assert.rejects(connect(url), (error: Error) => {
     assert.match(error.message, /no answer from etcd at 127\.0\.0\.1:1: .*ECONNREFUSED/);
@@ -180,7 +180,7 @@ test("a server that is not there is told at connect, without the password", asyn
   });
 });
 
-test("URLs and options say what they mean", () => {
+test("URLs and options are read as documented, and wrong ones are refused", () => {
   const url = "etcd://app:p%40ss@h1,h2:22379,[::1]:5?tls=true&prefix=locks/";
   assert.deepEqual(termsFromUrl(parseEngineUrl(url)), {
     endpoints: [
@@ -212,10 +212,10 @@ test("URLs and options say what they mean", () => {
 });
 
 /** Every verb once. */
-async function wholeLife(ground: Ground, a: Locks, b: Locks): Promise<void> {
+async function wholeLife(etcd: EtcdTestServer, a: Locks, b: Locks): Promise<void> {
   const lease = await a.acquire("life", { lockDelayMs: 1_000 });
   const waiting = b.acquire("life", { waitMs: 20_000 });
-  await ground.untilWaiters(a, "life", 1);
+  await etcd.untilWaiters(a, "life", 1);
   await lease.renew({ ttlMs: 40_000 });
   assert.equal(await b.check(lease.sequencer), true);
   const names = [];
@@ -235,7 +235,7 @@ async function wholeLife(ground: Ground, a: Locks, b: Locks): Promise<void> {
   const controller = new AbortController();
   const held = await a.acquire("life");
   const given = b.acquire("life", { signal: controller.signal });
-  await ground.untilWaiters(a, "life", 1);
+  await etcd.untilWaiters(a, "life", 1);
   controller.abort(new Error("enough"));
   await assert.rejects(given, /enough/);
   assert.equal(await held.release(), "released");

@@ -8,63 +8,69 @@ import { UsageError } from "../../../../errors.js";
 import { lossOf } from "../../../../test-support/loss.fixture.js";
 import { soon, timed } from "../../../../test-support/soon.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
-type Part = (ground: Ground) => Promise<void>;
+type Part = (etcd: EtcdTestServer) => Promise<void>;
 
 /** Each with a server of its own: its counters are everybody's, and so are its keys. */
-function play(title: string, part: Part): void {
+function itWithServer(title: string, part: Part): void {
   it(title, async () => {
     await using server = await startEtcd();
-    await using ground = new Ground(server);
-    await part(ground);
+    await using etcd = new EtcdTestServer(server);
+    await part(etcd);
   });
 }
 
 describe("etcd's behaviour", { concurrency: 4 }, () => {
-  play("acquire and release without contention are one transaction each", async (ground) => {
-    const locks = ground.locks();
+  itWithServer("acquire and release without contention are one transaction each", async (etcd) => {
+    const locks = etcd.locks();
     await (await locks.acquire("warm")).release();
-    const before = [await ground.calls("Txn"), await ground.calls("Lease[GK]")];
+    const before = [await etcd.calls("Txn"), await etcd.calls("Lease[GK]")];
     for (const fair of ["cohort", "strict"] as const) {
       for (let i = 0; i < 5; i++) await (await locks.acquire(`a${i}`, { fair })).release();
     }
-    const after = [await ground.calls("Txn"), await ground.calls("Lease[GK]")];
+    const after = [await etcd.calls("Txn"), await etcd.calls("Lease[GK]")];
     assert.deepEqual(after, [before[0]! + 20, before[1]]);
   });
 
-  play("a token is the create revision times 1024", async (ground) => {
-    const locks = ground.locks();
+  itWithServer("a token is the create revision times 1024", async (etcd) => {
+    const locks = etcd.locks();
     const lease = await locks.acquire("a");
-    const json = JSON.parse(await ground.ctl("get", "--prefix", "holdfast/a/", "-w", "json"));
+    const json = JSON.parse(await etcd.ctl("get", "--prefix", "holdfast/a/", "-w", "json"));
     assert.equal(lease.token, BigInt(json.kvs[0].create_revision) * 1024n);
   });
 
-  play("a lease whose key was deleted by hand is lost at its next renewal", async (ground) => {
-    const locks = ground.locks();
-    const lease = await locks.acquire("a", { ttlMs: 5_000 });
-    const neighbour = await locks.acquire("b", { ttlMs: 5_000 });
-    await ground.ctl("del", "--prefix", "holdfast/a/");
-    assert.equal(await lossOf(lease), "expired");
-    assert.equal(await lease.release(), "gone");
-    assert.equal(neighbour.held, true);
-  });
+  itWithServer(
+    "a lease whose key was deleted by hand is lost at its next renewal",
+    async (etcd) => {
+      const locks = etcd.locks();
+      const lease = await locks.acquire("a", { ttlMs: 5_000 });
+      const neighbour = await locks.acquire("b", { ttlMs: 5_000 });
+      await etcd.ctl("del", "--prefix", "holdfast/a/");
+      assert.equal(await lossOf(lease), "expired");
+      assert.equal(await lease.release(), "gone");
+      assert.equal(neighbour.held, true);
+    },
+  );
 
-  play("leases are lost when their etcd lease is revoked, and others go on", async (ground) => {
-    const locks = ground.locks();
-    const lease = await locks.acquire("a", { ttlMs: 2_000 });
-    await ground.ctl("lease", "revoke", BigInt(await ground.leaseOf("a")).toString(16));
-    assert.equal(await lossOf(lease), "expired");
-    const next = await locks.acquire("a", { ttlMs: 5_000 });
-    await sleep(6_000);
-    assert.equal(next.held, true, "a new lease was made, and is kept");
-    assert.ok(next.token > lease.token);
-  });
+  itWithServer(
+    "leases are lost when their etcd lease is revoked, and others go on",
+    async (etcd) => {
+      const locks = etcd.locks();
+      const lease = await locks.acquire("a", { ttlMs: 2_000 });
+      await etcd.ctl("lease", "revoke", BigInt(await etcd.leaseOf("a")).toString(16));
+      assert.equal(await lossOf(lease), "expired");
+      const next = await locks.acquire("a", { ttlMs: 5_000 });
+      await sleep(6_000);
+      assert.equal(next.held, true, "a new lease was made, and is kept");
+      assert.ok(next.token > lease.token);
+    },
+  );
 
-  play(
+  itWithServer(
     "a lease that is not renewed ends, though its neighbours keep theirs alive",
-    async (ground) => {
-      const [locks, other] = [ground.locks(), ground.locks()];
+    async (etcd) => {
+      const [locks, other] = [etcd.locks(), etcd.locks()];
       const kept = await locks.acquire("kept", { ttlMs: 5_000 });
       const left = await locks.acquire("left", { ttlMs: 5_000, renew: false });
       const closed = await locks.acquire("closed", {
@@ -84,12 +90,12 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     },
   );
 
-  play(
+  itWithServer(
     "a lease whose release failed ends all the same, though its neighbours live on",
-    async (ground) => {
-      const [relay] = await ground.relays();
+    async (etcd) => {
+      const [relay] = await etcd.relays();
       const endpoints = [`127.0.0.1:${relay!.port}`];
-      const [ours, other] = [ground.locks({ endpoints }), ground.locks()];
+      const [ours, other] = [etcd.locks({ endpoints }), etcd.locks()];
       const options = { ttlMs: 12_000, callTimeoutMs: 1_500, fair: "strict" } as const;
       // Their lease is made with more patience than that.
       await ours.acquire("first", { ttlMs: 12_000 });
@@ -105,8 +111,8 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     },
   );
 
-  play("a lock-delay far longer than the ttl shortens no lease", async (ground) => {
-    const [locks, other] = [ground.locks(), ground.locks()];
+  itWithServer("a lock-delay far longer than the ttl shortens no lease", async (etcd) => {
+    const [locks, other] = [etcd.locks(), etcd.locks()];
     const options = { ttlMs: 5_000, lockDelayMs: 60_000 };
     const lease = await locks.acquire("a", options);
     const waiting = other.acquire("a", options);
@@ -120,16 +126,16 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     assert.equal((await other.inspect("a")).closedMs, 0);
   });
 
-  play("many leases with long names are released together", async (ground) => {
-    const locks = ground.locks();
+  itWithServer("many leases with long names are released together", async (etcd) => {
+    const locks = etcd.locks();
     const names = Array.from({ length: 120 }, (_, i) => `${i}`.padEnd(340, "锁"));
     const leases = await Promise.all(names.map((name) => locks.acquire(name, { fair: "strict" })));
     const answers = await Promise.all(leases.map((lease) => lease.release()));
     assert.ok(answers.every((answer) => answer === "released"));
   });
 
-  play("a renewal for another ttl moves the key, and no other", async (ground) => {
-    const [locks, other] = [ground.locks(), ground.locks()];
+  itWithServer("a renewal for another ttl moves the key, and no other", async (etcd) => {
+    const [locks, other] = [etcd.locks(), etcd.locks()];
     const [a, b] = [
       await locks.acquire("a", { ttlMs: 5_000 }),
       await locks.acquire("b", { ttlMs: 5_000 }),
@@ -144,33 +150,33 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     await Promise.all([a, b].map((lease) => lease.release()));
   });
 
-  play(
+  itWithServer(
     "a key named like ours that says something else is an error, and no answer",
-    async (ground) => {
-      const locks = ground.locks();
+    async (etcd) => {
+      const locks = etcd.locks();
       const key = `holdfast/a/h${"0".repeat(32)}`;
       for (const value of ["", "null", "x", "{}", '{"mode":"exclusive"}']) {
-        await ground.ctl("put", "--", key, value);
+        await etcd.ctl("put", "--", key, value);
         const failure = { code: "ENGINE", effect: "unknown" };
         await assert.rejects(locks.tryAcquire("a"), failure, `for ${value}`);
         await assert.rejects(locks.inspect("a"), failure, `for ${value}`);
       }
-      await ground.ctl("del", key);
+      await etcd.ctl("del", key);
       await (await locks.acquire("a")).release();
     },
   );
 
-  play("waiting goes on through a compaction", async (ground) => {
-    const [holder, ours] = [ground.locks(), ground.locks()];
+  itWithServer("waiters are woken after a compaction", async (etcd) => {
+    const [holder, ours] = [etcd.locks(), etcd.locks()];
     // Not as long as a heartbeat.
     await soon(600, async (attempt) => {
       const name = `a${attempt}`;
       const lease = await holder.acquire(name);
       const waiting = ours.acquire(name);
-      await ground.untilWaiters(holder, name, 1);
-      for (let i = 0; i < 5; i++) await ground.ctl("put", "holdfast-else", String(i));
-      const json = JSON.parse(await ground.ctl("get", "holdfast-else", "-w", "json"));
-      await ground.ctl("compact", "--physical", String(json.header.revision));
+      await etcd.untilWaiters(holder, name, 1);
+      for (let i = 0; i < 5; i++) await etcd.ctl("put", "holdfast-else", String(i));
+      const json = JSON.parse(await etcd.ctl("get", "holdfast-else", "-w", "json"));
+      await etcd.ctl("compact", "--physical", String(json.header.revision));
       const tookMs = await timed(async () => {
         await lease.release();
         await waiting;
@@ -184,11 +190,11 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
     });
   });
 
-  play(
+  itWithServer(
     "a guard lets a transaction commit only while the lease's grant is there",
-    async (ground) => {
-      const engine = ground.engine();
-      const locks = ground.locksOn(engine);
+    async (etcd) => {
+      const engine = etcd.engine();
+      const locks = etcd.locksOn(engine);
       const lease = await locks.acquire("a");
       const { compare, key, createRevision } = engine.guard(lease);
       assert.match(key, /^holdfast\/a\//);
@@ -196,7 +202,7 @@ describe("etcd's behaviour", { concurrency: 4 }, () => {
       const commits = async () => {
         const put = { request_put: { key: encode("holdfast-data"), value: encode("1") } };
         const body = JSON.stringify({ compare: [compare], success: [put] });
-        const response = await fetch(`http://${ground.endpoints[0]}/v3/kv/txn`, {
+        const response = await fetch(`http://${etcd.endpoints[0]}/v3/kv/txn`, {
           method: "POST",
           body,
         });

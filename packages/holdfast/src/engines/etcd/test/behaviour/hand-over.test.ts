@@ -1,4 +1,4 @@
-// The next in line takes over without asking anybody, unless it has a reason to ask.
+// The next in the queue takes over without asking anybody, unless it has a reason to ask.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,31 +11,31 @@ import { soon } from "../../../../test-support/soon.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { Keys, markerOf } from "../../queue/keys.js";
 import { entryOf } from "../../queue/queue.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 /** Long enough for a wrong grant to show; no right one is awaited by it. */
 const AWHILE_MS = 300;
 const keys = new Keys("holdfast/");
 let server: EtcdServer;
-let ground: Ground;
+let etcd: EtcdTestServer;
 let names = 0;
 
 before(async () => {
   server = await startEtcd();
-  ground = new Ground(server);
+  etcd = new EtcdTestServer(server);
 });
 
 after(async () => {
-  await ground[Symbol.asyncDispose]();
+  await etcd[Symbol.asyncDispose]();
   await server.stop();
 });
 
 const keyOf = ({ resource, grantId }: Claim) => keys.entry(resource, grantId);
 
 /** Somebody holds; an engine of ours is the next. */
-async function nextInLine(engine: Engine) {
+async function nextInQueue(engine: Engine) {
   const resource = `r${names++}`;
-  const [holder, other] = [claim(resource), ground.engine()];
+  const [holder, other] = [claim(resource), etcd.engine()];
   assert.equal((await other.tryAcquire(holder, now())).kind, "granted");
   const waiter = claim(resource);
   const pushed: [grantId: string, granted: Granted][] = [];
@@ -47,53 +47,53 @@ async function nextInLine(engine: Engine) {
   return { resource, holder, waiter, pushed, leave };
 }
 
-test("the next in line is granted by the word that the holder left; its renewal makes it known", async () => {
-  const engine = ground.engine();
-  const { waiter, pushed, leave } = await nextInLine(engine);
-  const before = (await ground.calls("Txn")) + 1;
+test("the next waiter is granted when the holder leaves, and its first renewal writes its key", async () => {
+  const engine = etcd.engine();
+  const { waiter, pushed, leave } = await nextInQueue(engine);
+  const before = (await etcd.calls("Txn")) + 1;
   await leave();
   await until("it is told", () => pushed.length === 1);
-  assert.equal(await ground.calls("Txn"), before, "the release, and nothing was asked");
+  assert.equal(await etcd.calls("Txn"), before, "the release, and nothing was asked");
   const [, { since, ttlMs }] = pushed[0]!;
-  assert.ok(ttlMs <= 3_000, "good for as long as its place in line was");
+  assert.ok(ttlMs <= 3_000, "good for as long as its place in the queue was");
   assert.ok(since <= systemClock.now());
   const [renewed] = await engine.renew([{ ...waiter, ttlMs: 10_000 }], now());
   assert.equal(renewed!.kind, "renewed");
-  assert.equal(await ground.calls("Txn"), before + 1, "one transaction");
-  assert.match(await ground.ctl("get", keyOf(waiter)), /"claimed":true/);
+  assert.equal(await etcd.calls("Txn"), before + 1, "one transaction");
+  assert.match(await etcd.ctl("get", keyOf(waiter)), /"claimed":true/);
   const [again] = await engine.renew([{ ...waiter, ttlMs: 10_000 }], now());
   assert.equal(again!.kind, "renewed");
 });
 
-test("one that took over and is not heard of again is taken away in time", async () => {
-  const engine = ground.engine();
-  const { waiter, pushed, leave } = await nextInLine(engine);
+test("a waiter that took over and is never renewed is deleted in time", async () => {
+  const engine = etcd.engine();
+  const { waiter, pushed, leave } = await nextInQueue(engine);
   await leave();
   await until("it is told", () => pushed.length === 1);
-  await until("it is gone", async () => (await ground.ctl("get", keyOf(waiter))) === "");
+  await until("it is gone", async () => (await etcd.ctl("get", keyOf(waiter))) === "");
 });
 
-test("a lock-delay is kept also where no marker was to be seen before", async () => {
-  const engine = ground.engine();
+test("a lock-delay is kept even if its marker came after the queue was read", async () => {
+  const engine = etcd.engine();
   const resource = `r${names++}`;
   const holder = claim(resource, { lockDelayMs: 60_000 });
-  // By hand, so that its marker comes after the waiter has read the line.
-  await ground.ctl("put", keyOf(holder), JSON.stringify(entryOf(holder, "other", true)));
+  // By hand, so that its marker comes after the waiter has read the queue.
+  await etcd.ctl("put", keyOf(holder), JSON.stringify(entryOf(holder, "other", true)));
   const waiter = claim(resource);
   const pushed: string[] = [];
   engine.queue!.onGrant(({ grantId }) => pushed.push(grantId));
   await engine.queue!.enqueue(waiter, now());
   await sleep(AWHILE_MS);
-  await ground.ctl("put", markerOf(keyOf(holder)), "");
-  await ground.ctl("del", keyOf(holder));
+  await etcd.ctl("put", markerOf(keyOf(holder)), "");
+  await etcd.ctl("del", keyOf(holder));
   await sleep(AWHILE_MS);
   assert.deepEqual(pushed, []);
   assert.equal((await engine.queue!.heartbeat([waiter], now()))[0]!.kind, "queued");
 });
 
-test("one whose predecessor gives up is not granted while somebody holds", async () => {
-  const engine = ground.engine();
-  const { resource, waiter, pushed, leave } = await nextInLine(engine);
+test("a waiter whose predecessor gives up is not granted while another holds", async () => {
+  const engine = etcd.engine();
+  const { resource, waiter, pushed, leave } = await nextInQueue(engine);
   const last = claim(resource);
   assert.equal((await engine.queue!.enqueue(last, now())).kind, "queued");
   await sleep(AWHILE_MS);
@@ -105,21 +105,21 @@ test("one whose predecessor gives up is not granted while somebody holds", async
   assert.equal(pushed[0]![0], last.grantId);
 });
 
-test("one whose own key was deleted first is lost at its first renewal", async () => {
-  const engine = ground.engine();
-  const { waiter, pushed, leave } = await nextInLine(engine);
-  await ground.ctl("del", keyOf(waiter));
+test("a waiter that took over after its own key was deleted is lost at its first renewal", async () => {
+  const engine = etcd.engine();
+  const { waiter, pushed, leave } = await nextInQueue(engine);
+  await etcd.ctl("del", keyOf(waiter));
   await leave();
   await until("it is told", () => pushed.length === 1);
   const [renewed] = await engine.renew([{ ...waiter, ttlMs: 10_000 }], now());
   assert.equal(renewed!.kind, "gone");
 });
 
-test("one whose lease was revoked first asks, and is not granted", async () => {
-  const engine = ground.engine();
-  const { resource, waiter, pushed, leave } = await nextInLine(engine);
-  const [, lease] = await ground.leasesIn(resource);
-  await ground.revoke(lease!);
+test("a waiter whose lease was revoked before its turn asks the server, and is not granted", async () => {
+  const engine = etcd.engine();
+  const { resource, waiter, pushed, leave } = await nextInQueue(engine);
+  const [, lease] = await etcd.leasesIn(resource);
+  await etcd.revoke(lease!);
   await sleep(AWHILE_MS);
   await leave();
   await sleep(AWHILE_MS);
@@ -127,27 +127,27 @@ test("one whose lease was revoked first asks, and is not granted", async () => {
   assert.deepEqual(await engine.queue!.heartbeat([waiter], now()), [{ kind: "unknown" }]);
 });
 
-test("one that is revoked before its first renewal is not renewed", async () => {
-  const engine = ground.engine();
-  const { resource, waiter, pushed, leave } = await nextInLine(engine);
+test("a grant that is revoked before its first renewal is not renewed", async () => {
+  const engine = etcd.engine();
+  const { resource, waiter, pushed, leave } = await nextInQueue(engine);
   await leave();
   await until("it is told", () => pushed.length === 1);
   const { token } = pushed[0]![1];
   assert.equal(await engine.check({ resource, mode: "exclusive", token }, now()), true);
-  assert.equal(await ground.engine().revoke({ resource, token, force: false }, now()), "revoked");
+  assert.equal(await etcd.engine().revoke({ resource, token, force: false }, now()), "revoked");
   const [renewed] = await engine.renew([{ ...waiter, ttlMs: 10_000 }], now());
   assert.deepEqual(renewed, { kind: "gone", why: "revoked" });
 });
 
-test("one that was not heard of for long asks where it stands", async () => {
+test("a waiter whose lease is old asks the server at its turn", async () => {
   // Nobody sends its heartbeats here, so its lease ages; what it would be granted would be short.
-  const engine = ground.engine();
-  const { waiter, pushed, leave } = await nextInLine(engine);
+  const engine = etcd.engine();
+  const { waiter, pushed, leave } = await nextInQueue(engine);
   await sleep(1_600);
-  const before = (await ground.calls("Txn")) + 1;
+  const before = (await etcd.calls("Txn")) + 1;
   await leave();
   await until("it is told", () => pushed.length === 1);
-  assert.ok((await ground.calls("Txn")) > before);
+  assert.ok((await etcd.calls("Txn")) > before);
   assert.equal(pushed[0]![1].ttlMs, waiter.ttlMs);
 });
 
@@ -156,7 +156,7 @@ test("a waiter of limit 2 is woken whichever of the two holders leaves", async (
   for (const leaver of [0, 1]) {
     await soon(2_900, async () => {
       const resource = `r${names++}`;
-      const [engine, other] = [ground.engine(), ground.engine()];
+      const [engine, other] = [etcd.engine(), etcd.engine()];
       const terms = { mode: "shared", limit: 2 } as const;
       const permits = Array.from({ length: 3 }, () => claim(resource, terms));
       const pushed: string[] = [];

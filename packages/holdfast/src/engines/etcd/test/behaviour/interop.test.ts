@@ -1,4 +1,4 @@
-// With an empty prefix, `etcdctl lock` (which is Go's concurrency.Mutex) and we stand in one line.
+// With an empty prefix, `etcdctl lock` (which is Go's concurrency.Mutex) and we stand in one queue.
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type EtcdServer, startEtcd } from "@holdfast/servers";
 import { soon, timed } from "../../../../test-support/soon.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 let server: EtcdServer;
 before(async () => {
@@ -20,8 +20,8 @@ class Foreigner {
   readonly #child: ChildProcess;
   key = "";
 
-  constructor(ground: Ground, name: string, ttlS = 5) {
-    const { file, env, endpoints } = ground.ctlCommand();
+  constructor(etcd: EtcdTestServer, name: string, ttlS = 5) {
+    const { file, env, endpoints } = etcd.ctlCommand();
     this.#child = spawn(file, [endpoints, "lock", name, `--ttl=${ttlS}`], {
       env,
       stdio: ["ignore", "pipe", "ignore"],
@@ -44,49 +44,55 @@ class Foreigner {
   }
 }
 
-function play(title: string, part: (ground: Ground, name: string) => Promise<void>): void {
+function itWithServer(
+  title: string,
+  part: (etcd: EtcdTestServer, name: string) => Promise<void>,
+): void {
   it(title, async () => {
-    await using ground = new Ground(server);
-    await part(ground, `interop-${title.length}`);
+    await using etcd = new EtcdTestServer(server);
+    await part(etcd, `interop-${title.length}`);
   });
 }
 
 describe("interop", { concurrency: 3 }, () => {
-  play("etcdctl's lock keeps ours out, and ours follows when it leaves", async (ground, name) => {
-    const locks = ground.locks({ prefix: "" });
-    // Its end is watched for, and not found by a heartbeat.
-    await soon(900, async () => {
-      const foreigner = new Foreigner(ground, name);
-      await until("etcdctl holds", () => foreigner.holds);
-      assert.equal(await locks.tryAcquire(name), null);
-      assert.equal(await locks.tryAcquire(name, { mode: "shared" }), null);
-      const [holder] = (await locks.inspect(name)).holders;
-      assert.match(holder?.label ?? "", /^another program, [0-9a-f]+$/);
-      const listed = [];
-      for await (const { resource } of locks.list({ match: name })) listed.push(resource);
-      assert.deepEqual(listed, [name]);
-      const waiting = locks.acquire(name);
-      await ground.untilWaiters(locks, name, 1);
-      await sleep(200);
-      const tookMs = await timed(async () => {
-        await foreigner.leave();
-        await waiting;
+  itWithServer(
+    "etcdctl's lock keeps ours out, and ours follows when it leaves",
+    async (etcd, name) => {
+      const locks = etcd.locks({ prefix: "" });
+      // Its end is watched for, and not found by a heartbeat.
+      await soon(900, async () => {
+        const foreigner = new Foreigner(etcd, name);
+        await until("etcdctl holds", () => foreigner.holds);
+        assert.equal(await locks.tryAcquire(name), null);
+        assert.equal(await locks.tryAcquire(name, { mode: "shared" }), null);
+        const [holder] = (await locks.inspect(name)).holders;
+        assert.match(holder?.label ?? "", /^another program, [0-9a-f]+$/);
+        const listed = [];
+        for await (const { resource } of locks.list({ match: name })) listed.push(resource);
+        assert.deepEqual(listed, [name]);
+        const waiting = locks.acquire(name);
+        await etcd.untilWaiters(locks, name, 1);
+        await sleep(200);
+        const tookMs = await timed(async () => {
+          await foreigner.leave();
+          await waiting;
+        });
+        const lease = await waiting;
+        assert.ok(holder !== undefined && lease.token > holder.token);
+        await lease.release();
+        return tookMs;
       });
-      const lease = await waiting;
-      assert.ok(holder !== undefined && lease.token > holder.token);
-      await lease.release();
-      return tookMs;
-    });
-  });
+    },
+  );
 
-  play(
+  itWithServer(
     "ours keeps etcdctl's lock out, and it follows when ours is released",
-    async (ground, name) => {
-      const locks = ground.locks({ prefix: "" });
+    async (etcd, name) => {
+      const locks = etcd.locks({ prefix: "" });
       for (const options of [{}, { mode: "shared" }, { lockDelayMs: 1_000 }] as const) {
         const lease = await locks.acquire(name, options);
-        const foreigner = new Foreigner(ground, name);
-        await ground.untilWaiters(locks, name, 1);
+        const foreigner = new Foreigner(etcd, name);
+        await etcd.untilWaiters(locks, name, 1);
         await sleep(200);
         assert.equal(foreigner.holds, false);
         assert.equal(await lease.release(), "released");
@@ -96,39 +102,45 @@ describe("interop", { concurrency: 3 }, () => {
     },
   );
 
-  play("both stand in one line, in the order in which they came", async (ground, name) => {
-    const [a, b] = [ground.locks({ prefix: "" }), ground.locks({ prefix: "" })];
-    const first = await a.acquire(name);
-    const second = new Foreigner(ground, name);
-    await ground.untilWaiters(a, name, 1);
-    const third = b.acquire(name);
-    await ground.untilWaiters(a, name, 2);
-    const fourth = new Foreigner(ground, name);
-    await ground.untilWaiters(a, name, 3);
-    await first.release();
-    await until("the second holds", () => second.holds);
-    assert.equal(await Promise.race([third.then(() => "early"), sleep(200)]), undefined);
-    await second.leave();
-    const lease = await third;
-    assert.equal(fourth.holds, false);
-    await lease.release();
-    await until("the fourth holds", () => fourth.holds);
-    await fourth.leave();
-  });
+  itWithServer(
+    "other programs and we are in one queue, in order of arrival",
+    async (etcd, name) => {
+      const [a, b] = [etcd.locks({ prefix: "" }), etcd.locks({ prefix: "" })];
+      const first = await a.acquire(name);
+      const second = new Foreigner(etcd, name);
+      await etcd.untilWaiters(a, name, 1);
+      const third = b.acquire(name);
+      await etcd.untilWaiters(a, name, 2);
+      const fourth = new Foreigner(etcd, name);
+      await etcd.untilWaiters(a, name, 3);
+      await first.release();
+      await until("the second holds", () => second.holds);
+      assert.equal(await Promise.race([third.then(() => "early"), sleep(200)]), undefined);
+      await second.leave();
+      const lease = await third;
+      assert.equal(fourth.holds, false);
+      await lease.release();
+      await until("the fourth holds", () => fourth.holds);
+      await fourth.leave();
+    },
+  );
 
-  play("a foreigner that was killed is succeeded once its lease is over", async (ground, name) => {
-    const locks = ground.locks({ prefix: "" });
-    const foreigner = new Foreigner(ground, name, 5);
-    await until("etcdctl holds", () => foreigner.holds);
-    await foreigner.leave("SIGKILL");
-    assert.equal(await locks.tryAcquire(name), null);
-    const lease = await locks.acquire(name, { waitMs: 40_000 });
-    await lease.release();
-  });
+  itWithServer(
+    "a foreigner that was killed is succeeded once its lease is over",
+    async (etcd, name) => {
+      const locks = etcd.locks({ prefix: "" });
+      const foreigner = new Foreigner(etcd, name, 5);
+      await until("etcdctl holds", () => foreigner.holds);
+      await foreigner.leave("SIGKILL");
+      assert.equal(await locks.tryAcquire(name), null);
+      const lease = await locks.acquire(name, { waitMs: 40_000 });
+      await lease.release();
+    },
+  );
 
-  play("a foreigner can be ended by force only", async (ground, name) => {
-    const locks = ground.locks({ prefix: "" });
-    const foreigner = new Foreigner(ground, name);
+  itWithServer("the lock of another program can be ended only by force", async (etcd, name) => {
+    const locks = etcd.locks({ prefix: "" });
+    const foreigner = new Foreigner(etcd, name);
     await until("etcdctl holds", () => foreigner.holds);
     const [holder] = (await locks.inspect(name)).holders;
     const { token } = holder!;

@@ -9,7 +9,7 @@ import { checkListCost } from "../../../../test-support/list-cost.fixture.js";
 import { EtcdClient } from "../../client/client.js";
 import { countOf } from "../../client/requests.js";
 import { fill } from "../support/names.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 // A page may be followed by one that looks further ahead than there are keys to be shown.
 const MOST_WALKED = 6;
@@ -28,10 +28,10 @@ mock.method(
 
 test("a list makes etcd walk few keys for each name, however many there are", async () => {
   await using server = await startEtcd();
-  await using ground = new Ground(server);
+  await using testServer = new EtcdTestServer(server);
   await checkListCost({
-    locks: ground.locks(),
-    fill: (first, last) => fill(ground, first, last),
+    locks: testServer.locks(),
+    fill: (first, last) => fill(testServer, first, last),
     cost: () => walked,
     mostPerName: MOST_WALKED,
   });
@@ -39,11 +39,11 @@ test("a list makes etcd walk few keys for each name, however many there are", as
 
 test("a list asks once a page what a lease has left, however many hang on it", async () => {
   await using server = await startEtcd();
-  await using ground = new Ground(server);
+  await using testServer = new EtcdTestServer(server);
   await checkListCost({
-    locks: ground.locks(),
-    fill: (first, last) => fill(ground, first, last),
-    cost: () => ground.calls("LeaseTimeToLive"),
+    locks: testServer.locks(),
+    fill: (first, last) => fill(testServer, first, last),
+    cost: () => testServer.calls("LeaseTimeToLive"),
     // There are two leases, and here and there a page is short.
     mostPerName: 4 / 256,
   });
@@ -51,19 +51,19 @@ test("a list asks once a page what a lease has left, however many hang on it", a
 
 test("lists go on while names come and go, and the server restarts", async () => {
   await using server = await startEtcd();
-  await using ground = new Ground(server);
-  await checkListAmongChanges(ground.engine(), () => server.restart());
+  await using testServer = new EtcdTestServer(server);
+  await checkListAmongChanges(testServer.engine(), () => server.restart());
 });
 
 // Stretches of keys end between resources, whatever their names begin with.
 test("a list gives each of many names once, in whatever alphabet they are", async () => {
   await using server = await startEtcd();
-  await using ground = new Ground(server);
+  await using testServer = new EtcdTestServer(server);
   const kinds = ["name-", "name-1", "%/", "\u{10ffff}", "\ud7ff", "\ue000", "z\u{1f512}", "/", "~"];
   const nameOf = (i: number) => kinds[i % kinds.length]! + String.fromCodePoint(0x21 + i) + i;
-  await fill(ground, 1, 1_500, nameOf);
+  await fill(testServer, 1, 1_500, nameOf);
   const expected = Array.from({ length: 1_500 }, (_, i) => nameOf(i + 1)).sort();
-  const engine = ground.engine();
+  const engine = testServer.engine();
   for (const max of [256, 17]) {
     const names: string[] = [];
     let cursor: string | null = null;

@@ -26,7 +26,7 @@ function engine(): Engine {
   return etcdEngine({ endpoints: [`127.0.0.1:${server.port}`] });
 }
 
-/** As core does: stands in line, asks after those who wait, and gives back what it was granted. */
+/** As core does: stands in the queue, asks after those who wait, and gives back what it was granted. */
 class Crowd {
   readonly engine = engine();
   readonly waiting = new Map<string, Claim>();
@@ -74,13 +74,13 @@ class Crowd {
   }
 }
 
-describe("long lines", { concurrency: 1 }, () => {
+describe("long queues", { concurrency: 1 }, () => {
   for (const [what, wish, most] of [
     ["an exclusive lock", {}, 1],
     ["a semaphore", { mode: "shared", limit: 10 }, 10],
   ] as const) {
     it(`all who wait for ${what} are served, never more than ${most} at once`, async () => {
-      const resource = `a long line for ${what}`;
+      const resource = `a long queue for ${what}`;
       const tokens: bigint[] = [];
       let holding = 0;
       let highest = 0;

@@ -4,15 +4,15 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startEtcd } from "@holdfast/servers";
 import { HeldBack } from "../support/held-back.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 const TTL_MS = 6_000;
 
 test("a patient claim whose keepalive is not answered does not cost others their leases", async () => {
   await using server = await startEtcd();
-  await using ground = new Ground(server);
+  await using etcd = new EtcdTestServer(server);
   await using relay = await new HeldBack(server.port).start();
-  const locks = ground.locks({ endpoints: [relay.endpoint] });
+  const locks = etcd.locks({ endpoints: [relay.endpoint] });
   const terms = { ttlMs: TTL_MS, renewEveryMs: TTL_MS / 2 };
   const names = ["a", "b", "c"];
   const held = await Promise.all(names.map((name) => locks.acquire(name, terms)));
@@ -31,11 +31,11 @@ test("a patient claim whose keepalive is not answered does not cost others their
   assert.ok((await patient).held);
 });
 
-test("a patient claim outlives the impatient one whose keepalive it waited for", async () => {
+test("a claim with a long timeout succeeds although the call whose keepalive it waited for timed out", async () => {
   await using server = await startEtcd();
-  await using ground = new Ground(server);
+  await using etcd = new EtcdTestServer(server);
   await using relay = await new HeldBack(server.port).start();
-  const locks = ground.locks({ endpoints: [relay.endpoint] });
+  const locks = etcd.locks({ endpoints: [relay.endpoint] });
   const terms = { ttlMs: 3 * TTL_MS, renew: false };
   await locks.acquire("a", terms);
   await sleep(3 * TTL_MS * 0.4);

@@ -11,7 +11,7 @@ import { base64 } from "../../client/requests.js";
 import { creation } from "../../notifications/watches.js";
 import { resolveEtcd } from "../../options.js";
 import { Garbling } from "../support/garbling.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 /** Whoever is told long before the next renewal, 20 s later, was told by the stream. */
 const TTL_MS = 60_000;
@@ -19,18 +19,18 @@ const SOON_MS = 12_000;
 
 test("a holder whose member was killed hears of a revocation by another, and makes no call for it", async () => {
   await using cluster = await startEtcdCluster();
-  await using ground = new Ground(...cluster.members);
-  const lease = await ground.locks().acquire("a", { ttlMs: TTL_MS });
+  await using etcd = new EtcdTestServer(...cluster.members);
+  const lease = await etcd.locks().acquire("a", { ttlMs: TTL_MS });
   await sleep(300);
   await cluster.members[0]!.kill();
   await cluster.leader();
-  const rest = new Ground(...cluster.members.slice(1));
+  const rest = new EtcdTestServer(...cluster.members.slice(1));
   await rest.revoke(await rest.leaseOf("a"));
   const told = lossOf(lease);
   assert.equal(await Promise.race([told, sleep(SOON_MS, "nothing", { ref: false })]), "expired");
 });
 
-test("a watch ends at a member that has no leader, and one that hangs is left", async () => {
+test("a watch ends at a member that has no leader, and leaves a member that hangs", async () => {
   await using cluster = await startEtcdCluster();
   const [first, ...others] = cluster.members;
   const watch = (port: number, withinMs: number) => {
@@ -57,46 +57,46 @@ test("a watch ends at a member that has no leader, and one that hangs is left", 
   }
 });
 
-test("a stream that speaks nonsense is opened again, and nothing falls over", async () => {
+test("a stream with malformed messages is opened again, and nothing fails", async () => {
   await using server = await startEtcd();
-  await using ground = new Ground(server);
+  await using etcd = new EtcdTestServer(server);
   await using garbling = await new Garbling(server.port).start();
-  const locks = ground.locks({ endpoints: [garbling.endpoint] });
+  const locks = etcd.locks({ endpoints: [garbling.endpoint] });
   const lease = await locks.acquire("a", { ttlMs: TTL_MS });
   const header = '"header":{"cluster_id":"1","member_id":"1","revision":"1","raft_term":"1"}';
   for (const events of ['"x"', "[7]", '[{"kv":{"key":7}}]', '[{"type":"NEW","kv":{}}]']) {
     await sleep(300);
     garbling.streamWith(`{"result":{${header},"events":${events}}}\n`);
     // Whatever it says is garbled; so it is made to say something.
-    await ground.ctl("put", "holdfast/%note/none", "");
+    await etcd.ctl("put", "holdfast/%note/none", "");
     await (await locks.acquire("b", { ttlMs: 2 * TTL_MS })).release();
     await sleep(300);
     garbling.streamWith(null);
   }
   await sleep(500);
-  await ground.revoke(await ground.leaseOf("a"));
+  await etcd.revoke(await etcd.leaseOf("a"));
   const told = lossOf(lease);
   assert.equal(await Promise.race([told, sleep(SOON_MS, "nothing", { ref: false })]), "expired");
 });
 
 test("a stream that is refused is not opened again without a pause", async () => {
   await using server = await startEtcd();
-  await using ground = new Ground(server);
-  await ground.ctl("user", "add", "root:secret");
-  await ground.ctl("user", "grant-role", "root", "root");
-  await ground.ctl("auth", "enable");
-  const locks = ground.locks({ username: "root", password: "secret" });
+  await using etcd = new EtcdTestServer(server);
+  await etcd.ctl("user", "add", "root:secret");
+  await etcd.ctl("user", "grant-role", "root", "root");
+  await etcd.ctl("auth", "enable");
+  const locks = etcd.locks({ username: "root", password: "secret" });
   const lease = await locks.acquire("a", { ttlMs: TTL_MS });
   await sleep(300);
   // Its tokens are in its memory alone.
   await server.restart();
   await sleep(2_000);
-  const tries = await ground.calls("Watch");
+  const tries = await etcd.calls("Watch");
   assert.ok(tries >= 1 && tries <= 10, `${tries} streams in two seconds`);
   assert.equal(lease.held, true);
   const options = { username: "root", password: "secret" };
   const revoked = once(lease.signal, "abort");
-  await ground.locks(options).revoke("a", { token: lease.token });
+  await etcd.locks(options).revoke("a", { token: lease.token });
   assert.notEqual(
     await Promise.race([revoked, sleep(SOON_MS, "nothing", { ref: false })]),
     "nothing",

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startEtcd } from "@holdfast/servers";
 import type { Lease } from "../../../../core/holding/lease.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 for (const [processes, each] of [
   [1, 200],
@@ -13,25 +13,25 @@ for (const [processes, each] of [
 ] as const) {
   test(`of ${processes} × ${each} waiters a release wakes one, by one event`, async () => {
     await using server = await startEtcd();
-    await using ground = new Ground(server);
-    const holder = ground.locks();
+    await using etcd = new EtcdTestServer(server);
+    const holder = etcd.locks();
     const lease = await holder.acquire("a");
     const controller = new AbortController();
     const options = { fair: "strict", waitMs: 60_000, signal: controller.signal } as const;
     const granted: Lease[] = [];
-    const waits = Array.from({ length: processes }, () => ground.locks()).flatMap((locks) =>
+    const waits = Array.from({ length: processes }, () => etcd.locks()).flatMap((locks) =>
       Array.from({ length: each }, () =>
         locks.acquire("a", options).then((one) => granted.push(one)),
       ),
     );
     for (const wait of waits) wait.catch(() => {});
-    await ground.untilWaiters(holder, "a", processes * each);
+    await etcd.untilWaiters(holder, "a", processes * each);
     await sleep(300);
-    const events = () => ground.metric(/^etcd_debugging_mvcc_events_total /);
-    const before = [await events(), await ground.calls("Txn")];
+    const events = () => etcd.metric(/^etcd_debugging_mvcc_events_total /);
+    const before = [await events(), await etcd.calls("Txn")];
     await lease.release();
     await until("one is granted", () => granted.length > 0);
-    const asked = (await ground.calls("Txn")) - before[1]!;
+    const asked = (await etcd.calls("Txn")) - before[1]!;
     await sleep(300);
     assert.equal(granted.length, 1, "exactly one waiter woke");
     // On a busy machine leases grow old and are replaced, and a process hears of its own canaries.

@@ -8,37 +8,37 @@ import { EtcdClient } from "../../client/client.js";
 import { Watches } from "../../notifications/watches.js";
 import { resolveEtcd } from "../../options.js";
 import { Keys } from "../../queue/keys.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 /** Long enough for a wrong end to show; no right one is awaited by it. */
 const AWHILE_MS = 300;
-const room = new Keys("").room("lock");
-const key = `${room.start}694d`;
+const keyRange = new Keys("").rangeOf("lock");
+const key = `${keyRange.start}694d`;
 let server: EtcdServer;
-let ground: Ground;
+let etcd: EtcdTestServer;
 
 before(async () => {
   server = await startEtcd();
-  ground = new Ground(server);
+  etcd = new EtcdTestServer(server);
 });
 
 after(async () => {
-  await ground[Symbol.asyncDispose]();
+  await etcd[Symbol.asyncDispose]();
   await server.stop();
 });
 
 /** The key is there; gives its creation. */
 async function lock(): Promise<bigint> {
-  await ground.ctl("put", key, "");
-  const json = await ground.ctl("get", key, "-w", "json");
+  await etcd.ctl("put", key, "");
+  const json = await etcd.ctl("get", key, "-w", "json");
   return BigInt(/"create_revision":(\d+)/.exec(json)![1]!);
 }
 
 function watching(created: bigint) {
-  const client = new EtcdClient(resolveEtcd({ endpoints: ground.endpoints }));
+  const client = new EtcdClient(resolveEtcd({ endpoints: etcd.endpoints }));
   const watches = new Watches(client);
   let ends = 0;
-  watches.add({ room, key, created, onEnd: () => ends++ });
+  watches.add({ keyRange, key, created, onEnd: () => ends++ });
   return {
     ends: () => ends,
     [Symbol.dispose]: () => {
@@ -53,17 +53,17 @@ test("a deletion from before the key was created again is not the key's end", as
   // As on a member that lags: the waiter knows the second life of the key, the member its first one.
   using watch = watching(first + 2n);
   await sleep(AWHILE_MS);
-  await ground.ctl("del", key);
+  await etcd.ctl("del", key);
   assert.equal(await lock(), first + 2n);
   await sleep(AWHILE_MS);
   assert.equal(watch.ends(), 0);
-  await ground.ctl("del", key);
+  await etcd.ctl("del", key);
   await until("its end is told", () => watch.ends() === 1);
 });
 
-test("a key that was created again before the watch stood has ended", async () => {
+test("a key that was created again before the watch was open counts as ended", async () => {
   const first = await lock();
-  await ground.ctl("del", key);
+  await etcd.ctl("del", key);
   assert.ok((await lock()) > first);
   using watch = watching(first);
   await until("its end is told", () => watch.ends() === 1);

@@ -10,7 +10,7 @@ import { EtcdClient } from "../../client/client.js";
 import { get } from "../../client/requests.js";
 import { Leases } from "../../leases/leases.js";
 import { resolveEtcd } from "../../options.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 let cluster: EtcdCluster;
 before(async () => {
@@ -18,39 +18,42 @@ before(async () => {
 });
 after(() => cluster.stop());
 
-function play(title: string, part: (ground: Ground) => Promise<void>): void {
+function itWithServer(title: string, part: (etcd: EtcdTestServer) => Promise<void>): void {
   it(title, async () => {
-    await using ground = new Ground(...cluster.members);
-    await part(ground);
+    await using etcd = new EtcdTestServer(...cluster.members);
+    await part(etcd);
   });
 }
 
 describe("etcd of three members", { concurrency: 1 }, () => {
-  play("a lease outlives its cluster's leader, and its waiter has its turn", async (ground) => {
-    const [holder, ours] = [ground.locks(), ground.locks()];
-    const lease = await holder.acquire("leader", { ttlMs: 8_000 });
-    const waiting = ours.acquire("leader", { waitMs: 60_000 });
-    await ground.untilWaiters(holder, "leader", 1);
-    const leader = await cluster.leader();
-    await leader.kill();
-    // Longer than its life: it was renewed by the other two.
-    await sleep(9_000);
-    assert.equal(lease.held, true);
-    assert.equal(await lease.release(), "released");
-    const next = await waiting;
-    assert.ok(next.token > lease.token);
-    await leader.start();
-    assert.equal(await next.release(), "released");
-  });
+  itWithServer(
+    "a lease outlives its cluster's leader, and its waiter has its turn",
+    async (etcd) => {
+      const [holder, ours] = [etcd.locks(), etcd.locks()];
+      const lease = await holder.acquire("leader", { ttlMs: 8_000 });
+      const waiting = ours.acquire("leader", { waitMs: 60_000 });
+      await etcd.untilWaiters(holder, "leader", 1);
+      const leader = await cluster.leader();
+      await leader.kill();
+      // Longer than its life: it was renewed by the other two.
+      await sleep(9_000);
+      assert.equal(lease.held, true);
+      assert.equal(await lease.release(), "released");
+      const next = await waiting;
+      assert.ok(next.token > lease.token);
+      await leader.start();
+      assert.equal(await next.release(), "released");
+    },
+  );
 
-  play("a member that hangs is left for another one", async (ground) => {
+  itWithServer("a member that hangs is left for another one", async (etcd) => {
     const [first] = cluster.members;
-    const [holder, ours] = [ground.locks(), ground.locks()];
+    const [holder, ours] = [etcd.locks(), etcd.locks()];
     // No hand-over takes longer than calls may.
     await soon(9_000, async () => {
       const lease = await holder.acquire("hang", { ttlMs: 20_000 });
       const waiting = ours.acquire("hang", { waitMs: 60_000 });
-      await ground.untilWaiters(holder, "hang", 1);
+      await etcd.untilWaiters(holder, "hang", 1);
       first!.pause();
       try {
         const tookMs = await timed(async () => {
@@ -59,7 +62,7 @@ describe("etcd of three members", { concurrency: 1 }, () => {
         });
         const next = await waiting;
         assert.equal(await ours.check(next.sequencer), true);
-        await (await ground.locks().acquire("hang-2")).release();
+        await (await etcd.locks().acquire("hang-2")).release();
         assert.equal(await next.release(), "released");
         return tookMs;
       } finally {
@@ -68,26 +71,29 @@ describe("etcd of three members", { concurrency: 1 }, () => {
     });
   });
 
-  play("what was held is held still when all members were killed and came back", async (ground) => {
-    const [holder, ours] = [ground.locks(), ground.locks()];
-    const lease = await holder.acquire("all", { ttlMs: 60_000 });
-    const waiting = ours.acquire("all", { waitMs: 90_000, retry: Array(500).fill(100) });
-    await ground.untilWaiters(holder, "all", 1);
-    await Promise.all(cluster.members.map((member) => member.restart()));
-    await lease.renew();
-    assert.equal(lease.held, true);
-    assert.equal(await lease.release(), "released");
-    const next = await waiting;
-    assert.ok(next.token > lease.token, "tokens go on rising");
-    assert.equal(await next.release(), "released");
-  });
+  itWithServer(
+    "what was held is held still when all members were killed and came back",
+    async (etcd) => {
+      const [holder, ours] = [etcd.locks(), etcd.locks()];
+      const lease = await holder.acquire("all", { ttlMs: 60_000 });
+      const waiting = ours.acquire("all", { waitMs: 90_000, retry: Array(500).fill(100) });
+      await etcd.untilWaiters(holder, "all", 1);
+      await Promise.all(cluster.members.map((member) => member.restart()));
+      await lease.renew();
+      assert.equal(lease.held, true);
+      assert.equal(await lease.release(), "released");
+      const next = await waiting;
+      assert.ok(next.token > lease.token, "tokens go on rising");
+      assert.equal(await next.release(), "released");
+    },
+  );
 
-  play(
+  itWithServer(
     "a client that is cut off in silence is told before anybody else is let in",
-    async (ground) => {
-      const relays = await ground.relays();
+    async (etcd) => {
+      const relays = await etcd.relays();
       const endpoints = relays.map(({ port }) => `127.0.0.1:${port}`);
-      const [cut, other] = [ground.locks({ endpoints }), ground.locks()];
+      const [cut, other] = [etcd.locks({ endpoints }), etcd.locks()];
       const lease = await cut.acquire("silence", { ttlMs: 2_000 });
       let toldAt = Infinity;
       lease.signal.addEventListener("abort", () => {
@@ -107,12 +113,15 @@ describe("etcd of three members", { concurrency: 1 }, () => {
     },
   );
 
-  play("a keepalive acknowledged by a leader that is none any more is not counted", async () => {
-    // One that hears of its successor before it answers hands the question on, and that answer counts.
-    let deposed = false;
-    for (let i = 0; i < 5 && !deposed; i++) deposed = await answersDeposed();
-    assert.ok(deposed, "the acknowledgement was the old leader's");
-  });
+  itWithServer(
+    "a keepalive acknowledged by a leader that is none any more is not counted",
+    async () => {
+      // One that hears of its successor before it answers hands the question on, and that answer counts.
+      let deposed = false;
+      for (let i = 0; i < 5 && !deposed; i++) deposed = await answersDeposed();
+      assert.ok(deposed, "the acknowledgement was the old leader's");
+    },
+  );
 
   /** Whether a leader that was paused answers a keepalive, and that is not counted. */
   async function answersDeposed(): Promise<boolean> {
@@ -149,23 +158,26 @@ describe("etcd of three members", { concurrency: 1 }, () => {
     }
   }
 
-  play("without a majority nothing is granted, and nothing is answered as if", async (ground) => {
-    const locks = ground.locks();
-    const lease = await locks.acquire("minority", { ttlMs: 4_000, callTimeoutMs: 3_000 });
-    const [first, second] = cluster.members;
-    first!.pause();
-    second!.pause();
-    try {
-      await assert.rejects(ground.locks().acquire("minority-2", { callTimeoutMs: 1_000 }), {
-        code: "ENGINE",
-      });
-      await until("the lease is lost", () => !lease.held);
-    } finally {
-      first!.resume();
-      second!.resume();
-    }
-    const options = { waitMs: 60_000, retry: Array(400).fill(100) };
-    const next = await ground.locks().acquire("minority", options);
-    assert.ok(next.token > lease.token);
-  });
+  itWithServer(
+    "without a majority nothing is granted, and nothing is answered as if",
+    async (etcd) => {
+      const locks = etcd.locks();
+      const lease = await locks.acquire("minority", { ttlMs: 4_000, callTimeoutMs: 3_000 });
+      const [first, second] = cluster.members;
+      first!.pause();
+      second!.pause();
+      try {
+        await assert.rejects(etcd.locks().acquire("minority-2", { callTimeoutMs: 1_000 }), {
+          code: "ENGINE",
+        });
+        await until("the lease is lost", () => !lease.held);
+      } finally {
+        first!.resume();
+        second!.resume();
+      }
+      const options = { waitMs: 60_000, retry: Array(400).fill(100) };
+      const next = await etcd.locks().acquire("minority", options);
+      assert.ok(next.token > lease.token);
+    },
+  );
 });

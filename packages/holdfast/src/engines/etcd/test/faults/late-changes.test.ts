@@ -9,25 +9,25 @@ import { claim as claimOf } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import type { EtcdLocks } from "../../index.js";
 import { deletionOf, HeldBack, putOf } from "../support/held-back.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 /** For what is not answered: long enough to send it, on a busy machine too. */
 const IN_VAIN_MS = 1_500;
 const AWHILE_MS = 300;
 
 interface Scene {
-  readonly ground: Ground;
+  readonly etcd: EtcdTestServer;
   readonly relay: HeldBack;
   /** Behind the relay. */
   readonly engine: EtcdLocks;
 }
 
-function play(title: string, part: (scene: Scene) => Promise<void>): void {
+function itWithServer(title: string, part: (scene: Scene) => Promise<void>): void {
   it(title, async () => {
     await using server = await startEtcd();
     await using relay = await new HeldBack(server.port).start();
-    await using ground = new Ground(server);
-    await part({ ground, relay, engine: ground.engine({ endpoints: [relay.endpoint] }) });
+    await using etcd = new EtcdTestServer(server);
+    await part({ etcd, relay, engine: etcd.engine({ endpoints: [relay.endpoint] }) });
   });
 }
 
@@ -51,49 +51,55 @@ async function renew(
   return answer!.kind === "failed" ? `failed, ${answer!.effect}` : answer!.kind;
 }
 
-async function leftMs({ ground }: Scene, resource: string): Promise<number> {
-  const { holders } = await ground.engine().inspect(resource, now());
+async function leftMs({ etcd }: Scene, resource: string): Promise<number> {
+  const { holders } = await etcd.engine().inspect(resource, now());
   return holders[0]?.remainingMs ?? 0;
 }
 
 describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
-  play("a shorter renewal takes nothing back from a later one of the usual ttl", async (scene) => {
-    const { engine, relay } = scene;
-    const one = claim("order");
-    await take(engine, one);
-    relay.withhold(putOf("holdfast/order/"));
-    const shorter = { ttlMs: 8_000, timeoutMs: IN_VAIN_MS };
-    assert.equal(await renew(engine, one, shorter), "failed, unknown");
-    relay.enough();
-    // It changes nothing in the record, and must be remembered all the same.
-    assert.equal(await renew(engine, one, { ttlMs: 30_000 }), "renewed");
-    relay.letGo();
-    await sleep(AWHILE_MS);
-    assert.ok((await leftMs(scene, "order")) > 20_000);
-    assert.equal(await renew(engine, one, { ttlMs: 30_000 }), "renewed");
-  });
+  itWithServer(
+    "a shorter renewal takes nothing back from a later one of the usual ttl",
+    async (scene) => {
+      const { engine, relay } = scene;
+      const one = claim("order");
+      await take(engine, one);
+      relay.withhold(putOf("holdfast/order/"));
+      const shorter = { ttlMs: 8_000, timeoutMs: IN_VAIN_MS };
+      assert.equal(await renew(engine, one, shorter), "failed, unknown");
+      relay.enough();
+      // It changes nothing in the record, and must be remembered all the same.
+      assert.equal(await renew(engine, one, { ttlMs: 30_000 }), "renewed");
+      relay.letGo();
+      await sleep(AWHILE_MS);
+      assert.ok((await leftMs(scene, "order")) > 20_000);
+      assert.equal(await renew(engine, one, { ttlMs: 30_000 }), "renewed");
+    },
+  );
 
-  play("a renewal whose answer was lost is no reason to write for ever", async (scene) => {
-    const { engine, relay, ground } = scene;
-    const one = claim("order");
-    await take(engine, one);
-    relay.keep(putOf("holdfast/order/"));
-    const longer = { ttlMs: 60_000, timeoutMs: IN_VAIN_MS };
-    assert.equal(await renew(engine, one, longer), "failed, unknown");
-    relay.letGo();
-    assert.equal(await renew(engine, one, { ttlMs: 60_000 }), "renewed");
-    const key = async () => ground.ctl("get", "--prefix", "holdfast/order/", "-w", "json");
-    const before = await key();
-    assert.equal(await renew(engine, one, { ttlMs: 60_000 }), "renewed");
-    const modified = (json: string) => /"mod_revision":(\d+)/.exec(json)?.[1];
-    assert.equal(modified(await key()), modified(before), "the usual renewal only reads");
-  });
+  itWithServer(
+    "a renewal whose answer was lost does not make later renewals write",
+    async (scene) => {
+      const { engine, relay, etcd } = scene;
+      const one = claim("order");
+      await take(engine, one);
+      relay.keep(putOf("holdfast/order/"));
+      const longer = { ttlMs: 60_000, timeoutMs: IN_VAIN_MS };
+      assert.equal(await renew(engine, one, longer), "failed, unknown");
+      relay.letGo();
+      assert.equal(await renew(engine, one, { ttlMs: 60_000 }), "renewed");
+      const key = async () => etcd.ctl("get", "--prefix", "holdfast/order/", "-w", "json");
+      const before = await key();
+      assert.equal(await renew(engine, one, { ttlMs: 60_000 }), "renewed");
+      const modified = (json: string) => /"mod_revision":(\d+)/.exec(json)?.[1];
+      assert.equal(modified(await key()), modified(before), "the usual renewal only reads");
+    },
+  );
 
-  play(
+  itWithServer(
     "a forced revocation does not hit the one to whom the lease was passed on",
     async (scene) => {
-      const { engine, relay, ground } = scene;
-      const other = ground.engine();
+      const { engine, relay, etcd } = scene;
+      const other = etcd.engine();
       const one = claim("given");
       const token = await take(other, one);
       relay.withhold(deletionOf("holdfast/given/"));
@@ -107,7 +113,7 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
     },
   );
 
-  play(
+  itWithServer(
     "a grant that was left, and nobody knows, is not ended by its own process",
     async (scene) => {
       const { engine, relay } = scene;
@@ -128,23 +134,26 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
     },
   );
 
-  play("a grant that was left is not ended by a release, even of a revoked one", async (scene) => {
-    const { engine, ground } = scene;
-    for (const revoked of [false, true]) {
-      const one = claim(`free-${revoked}`);
-      const token = await take(engine, one);
-      assert.equal(await renew(engine, one, { ttlMs: 20_000, leave: true }), "renewed");
-      const { resource } = one;
-      const gently = { resource, token, force: false };
-      if (revoked) assert.equal(await ground.engine().revoke(gently, now()), "revoked");
-      const [answer] = await engine.release([{ ...one, tombstoneMs: 1_000 }], now());
-      assert.deepEqual(answer, { kind: "gone", why: "expired" });
-      const next = await ground.engine().tryAcquire(claim(resource), now());
-      assert.equal(next.kind, "busy");
-    }
-  });
+  itWithServer(
+    "a grant that was left is not ended by a release, even of a revoked one",
+    async (scene) => {
+      const { engine, etcd } = scene;
+      for (const revoked of [false, true]) {
+        const one = claim(`free-${revoked}`);
+        const token = await take(engine, one);
+        assert.equal(await renew(engine, one, { ttlMs: 20_000, leave: true }), "renewed");
+        const { resource } = one;
+        const gently = { resource, token, force: false };
+        if (revoked) assert.equal(await etcd.engine().revoke(gently, now()), "revoked");
+        const [answer] = await engine.release([{ ...one, tombstoneMs: 1_000 }], now());
+        assert.deepEqual(answer, { kind: "gone", why: "expired" });
+        const next = await etcd.engine().tryAcquire(claim(resource), now());
+        assert.equal(next.kind, "busy");
+      }
+    },
+  );
 
-  play(
+  itWithServer(
     "a grant that could not be left ends at its time, though its neighbours live on",
     async (scene) => {
       const { engine, relay } = scene;
@@ -165,11 +174,11 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
     },
   );
 
-  play(
+  itWithServer(
     "a holder that is renewed while it is being revoked keeps what it was told",
     async (scene) => {
-      const { engine, relay, ground } = scene;
-      const other = ground.engine();
+      const { engine, relay, etcd } = scene;
+      const other = etcd.engine();
       const one = claim("given", { ttlMs: 6_000 });
       const token = await take(other, one);
       relay.withhold(putOf("holdfast/given/"));
@@ -191,23 +200,28 @@ describe("late changes of a grant on etcd", { concurrency: 4 }, () => {
     },
   );
 
-  play("a waiter that asks again instead of sending heartbeats keeps its place", async (scene) => {
-    const { engine, ground } = scene;
-    await take(ground.engine(), claim("place"));
-    const waiter = claim("place");
-    const ask = async () => (await engine.queue!.enqueue(waiter, now())).kind;
-    assert.equal(await ask(), "queued");
-    const keys = async () => {
-      const json = await ground.ctl("get", "--prefix", "holdfast/place/", "-w", "json");
-      return [...json.matchAll(/"create_revision":(\d+)/g)].map(([, revision]) => revision).sort();
-    };
-    const before = await keys();
-    // Its lease is given up for another one, and ends in three seconds.
-    await ground.ctl("del", "--prefix", "holdfast/%note/");
-    for (let i = 0; i < 8; i++) {
-      await sleep(600);
+  itWithServer(
+    "a waiter that asks again instead of sending heartbeats keeps its place",
+    async (scene) => {
+      const { engine, etcd } = scene;
+      await take(etcd.engine(), claim("place"));
+      const waiter = claim("place");
+      const ask = async () => (await engine.queue!.enqueue(waiter, now())).kind;
       assert.equal(await ask(), "queued");
-    }
-    assert.deepEqual(await keys(), before, "the same keys as ever");
-  });
+      const keys = async () => {
+        const json = await etcd.ctl("get", "--prefix", "holdfast/place/", "-w", "json");
+        return [...json.matchAll(/"create_revision":(\d+)/g)]
+          .map(([, revision]) => revision)
+          .sort();
+      };
+      const before = await keys();
+      // Its lease is given up for another one, and ends in three seconds.
+      await etcd.ctl("del", "--prefix", "holdfast/%note/");
+      for (let i = 0; i < 8; i++) {
+        await sleep(600);
+        assert.equal(await ask(), "queued");
+      }
+      assert.deepEqual(await keys(), before, "the same keys as ever");
+    },
+  );
 });

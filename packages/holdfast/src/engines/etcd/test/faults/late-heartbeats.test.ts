@@ -8,17 +8,17 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { HeldBack, putOf, readingOf } from "../support/held-back.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 /** Longer than a waiter is kept that nobody asks after. */
 const FORGOTTEN_MS = 4_000;
 const TTL_MS = 10_000;
 
-async function play(slow: "own" | "other") {
+async function heartbeatWithSlowReading(slow: "own" | "other") {
   await using server = await startEtcd();
   await using relay = await new HeldBack(server.port).start();
-  await using ground = new Ground(server);
-  const [engine, other] = [ground.engine({ endpoints: [relay.endpoint] }), ground.engine()];
+  await using etcd = new EtcdTestServer(server);
+  const [engine, other] = [etcd.engine({ endpoints: [relay.endpoint] }), etcd.engine()];
   const holders = [claim("first"), claim("other")];
   for (const one of holders) assert.equal((await other.tryAcquire(one, now())).kind, "granted");
   const waiters = [claim("first"), claim("other")];
@@ -29,7 +29,7 @@ async function play(slow: "own" | "other") {
   await sleep(300);
   relay.keep(readingOf(slow === "own" ? "holdfast/first/" : "holdfast/other/"));
   const heartbeat = engine.queue!.heartbeat(waiters, now());
-  await until("the line was read", () => relay.caught > 0);
+  await until("the queue was read", () => relay.caught > 0);
   await sleep(100);
   relay.enough();
   await other.release([{ ...holders[0]!, tombstoneMs: 0 }], now());
@@ -50,20 +50,20 @@ async function play(slow: "own" | "other") {
 
 describe("late heartbeats on etcd", { concurrency: 3 }, () => {
   it("a heartbeat answered after the push of the same grant leaves the grant alone", async () => {
-    const answer = await play("own");
+    const answer = await heartbeatWithSlowReading("own");
     assert.equal(answer.kind, "granted", "the waiter holds by the time its heartbeat is answered");
   });
 
   it("a heartbeat that waits for another resource's answer leaves a grant alone", async () => {
-    const answer = await play("other");
+    const answer = await heartbeatWithSlowReading("other");
     assert.notEqual(answer.kind, "unknown");
   });
 
-  it("an enqueue whose answer took longer than a waiter is kept has its place", async () => {
+  it("an enqueue keeps its place although its answer took longer than a waiter is kept", async () => {
     await using server = await startEtcd();
     await using relay = await new HeldBack(server.port).start();
-    await using ground = new Ground(server);
-    const [engine, other] = [ground.engine({ endpoints: [relay.endpoint] }), ground.engine()];
+    await using etcd = new EtcdTestServer(server);
+    const [engine, other] = [etcd.engine({ endpoints: [relay.endpoint] }), etcd.engine()];
     assert.equal((await other.tryAcquire(claim("first"), now())).kind, "granted");
     // Its leases are there already, so that nothing else takes time.
     const before = claim("other");

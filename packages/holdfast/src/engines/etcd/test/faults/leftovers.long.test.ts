@@ -3,14 +3,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startEtcd } from "@holdfast/servers";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
-test("what cannot be taken away ends with its lease, and its neighbours move to another", async () => {
+test("a key that cannot be deleted ends with its lease, and other grants move to a new lease", async () => {
   await using server = await startEtcd();
-  await using ground = new Ground(server);
-  const [relay] = await ground.relays();
+  await using etcd = new EtcdTestServer(server);
+  const [relay] = await etcd.relays();
   const endpoints = [`127.0.0.1:${relay!.port}`];
-  const [ours, other] = [ground.locks({ endpoints }), ground.locks()];
+  const [ours, other] = [etcd.locks({ endpoints }), etcd.locks()];
   const options = { ttlMs: 12_000, callTimeoutMs: 200, fair: "strict" } as const;
   const kept = await ours.acquire("kept", options);
   const given = await ours.acquire("given", options);

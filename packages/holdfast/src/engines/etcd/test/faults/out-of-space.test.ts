@@ -3,14 +3,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startEtcd } from "@holdfast/servers";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 const TTL_MS = 6_000;
 
 /** As if the quota were used up: the members do the same when it is. */
-async function raiseAlarm(ground: Ground): Promise<void> {
+async function raiseAlarm(etcd: EtcdTestServer): Promise<void> {
   const post = async (path: string, body: object) => {
-    const url = `http://${ground.endpoints[0]}${path}`;
+    const url = `http://${etcd.endpoints[0]}${path}`;
     const response = await fetch(url, { method: "POST", body: JSON.stringify(body) });
     assert.equal(response.status, 200);
     return (await response.json()) as { header: { member_id: string } };
@@ -20,15 +20,15 @@ async function raiseAlarm(ground: Ground): Promise<void> {
   await post("/v3/maintenance/alarm", alarm);
 }
 
-test("those in line hold on while etcd is out of space, and claims are refused at once", async () => {
+test("waiters keep their places while etcd is out of space, and new claims are refused at once", async () => {
   await using server = await startEtcd();
-  await using ground = new Ground(server);
-  const [first, second, third] = [ground.locks(), ground.locks(), ground.locks()];
+  await using etcd = new EtcdTestServer(server);
+  const [first, second, third] = [etcd.locks(), etcd.locks(), etcd.locks()];
   const holder = await first.acquire("a", { ttlMs: TTL_MS });
   const waiting = second.acquire("a", { ttlMs: TTL_MS });
-  await ground.untilWaiters(first, "a", 1);
+  await etcd.untilWaiters(first, "a", 1);
   await sleep(500);
-  await raiseAlarm(ground);
+  await raiseAlarm(etcd);
   const started = performance.now();
   const callTimeoutMs = 30_000;
   await assert.rejects(third.tryAcquire("b", { ttlMs: 60_000, callTimeoutMs }), {
@@ -40,22 +40,22 @@ test("those in line hold on while etcd is out of space, and claims are refused a
   const lease = await waiting;
   await sleep(1.5 * TTL_MS);
   assert.equal(lease.held, true, "it holds on by the lease that it waited with");
-  await ground.ctl("alarm", "disarm");
+  await etcd.ctl("alarm", "disarm");
   await lease.renew();
-  const stored = await ground.ctl("get", "--prefix", "--print-value-only", "holdfast/a/");
+  const stored = await etcd.ctl("get", "--prefix", "--print-value-only", "holdfast/a/");
   assert.match(stored, /"claimed":true/);
   assert.equal(await lease.release(), "released");
 });
 
 test("a renewal for a longer ttl that is refused costs no lease", async () => {
   await using server = await startEtcd();
-  await using ground = new Ground(server);
-  const locks = ground.locks();
+  await using etcd = new EtcdTestServer(server);
+  const locks = etcd.locks();
   const lease = await locks.acquire("a", { ttlMs: TTL_MS });
-  await raiseAlarm(ground);
+  await raiseAlarm(etcd);
   await assert.rejects(lease.renew({ ttlMs: 60_000 }), { code: "ENGINE", message: /out of space/ });
   await sleep(1.5 * TTL_MS);
   assert.equal(lease.held, true);
-  await ground.ctl("alarm", "disarm");
+  await etcd.ctl("alarm", "disarm");
   assert.equal(await lease.release(), "released");
 });

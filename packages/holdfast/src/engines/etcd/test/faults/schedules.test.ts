@@ -4,36 +4,36 @@ import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Relay, startEtcd } from "@holdfast/servers";
 import { until } from "../../../../test-support/until.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
-type Part = (ground: Ground, relays: readonly [Relay, Relay]) => Promise<void>;
+type Part = (etcd: EtcdTestServer, relays: readonly [Relay, Relay]) => Promise<void>;
 
 /** Two ways to one server, which are two members to a client. */
-function play(title: string, part: Part): void {
+function itWithServer(title: string, part: Part): void {
   it(title, async () => {
     await using server = await startEtcd();
-    await using ground = new Ground(server);
-    const [first, second] = [await ground.relays(), await ground.relays()];
-    await part(ground, [first[0]!, second[0]!]);
+    await using etcd = new EtcdTestServer(server);
+    const [first, second] = [await etcd.relays(), await etcd.relays()];
+    await part(etcd, [first[0]!, second[0]!]);
   });
 }
 
 const endpoints = (...relays: Relay[]) => relays.map(({ port }) => `127.0.0.1:${port}`);
-const keysOf = async (ground: Ground, resource: string) =>
-  (await ground.ctl("get", "--prefix", "--keys-only", `holdfast/${resource}/`))
+const keysOf = async (etcd: EtcdTestServer, resource: string) =>
+  (await etcd.ctl("get", "--prefix", "--keys-only", `holdfast/${resource}/`))
     .split("\n")
     .filter((line) => line !== "");
 
 describe("schedules", { concurrency: 3 }, () => {
   for (const lockDelayMs of [0, 60_000]) {
-    play(
+    itWithServer(
       `a release whose answer is lost is one, with a lock-delay of ${lockDelayMs}`,
-      async (ground, [relay]) => {
-        const [ours, other] = [ground.locks({ endpoints: endpoints(relay) }), ground.locks()];
+      async (etcd, [relay]) => {
+        const [ours, other] = [etcd.locks({ endpoints: endpoints(relay) }), etcd.locks()];
         const lease = await ours.acquire("a", { ttlMs: 20_000, lockDelayMs, callTimeoutMs: 3_000 });
         relay.mute();
         const released = lease.release();
-        await until("the keys are gone", async () => (await keysOf(ground, "a")).length === 0);
+        await until("the keys are gone", async () => (await keysOf(etcd, "a")).length === 0);
         relay.cut();
         relay.mend();
         assert.equal(await released, "released");
@@ -43,41 +43,47 @@ describe("schedules", { concurrency: 3 }, () => {
     );
   }
 
-  play("a release that is repeated does not touch who came after it", async (ground, [relay]) => {
-    const [ours, other] = [ground.locks({ endpoints: endpoints(relay) }), ground.locks()];
-    const lease = await ours.acquire("a", { ttlMs: 20_000, callTimeoutMs: 3_000 });
-    const waiting = other.acquire("a", { ttlMs: 20_000 });
-    await ground.untilWaiters(other, "a", 1);
-    relay.mute();
-    const released = lease.release();
-    const next = await waiting;
-    relay.cut();
-    relay.mend();
-    assert.equal(await released, "released");
-    await next.renew();
-    assert.equal(next.held, true);
-  });
+  itWithServer(
+    "a repeated release does not end the grant of a successor",
+    async (etcd, [relay]) => {
+      const [ours, other] = [etcd.locks({ endpoints: endpoints(relay) }), etcd.locks()];
+      const lease = await ours.acquire("a", { ttlMs: 20_000, callTimeoutMs: 3_000 });
+      const waiting = other.acquire("a", { ttlMs: 20_000 });
+      await etcd.untilWaiters(other, "a", 1);
+      relay.mute();
+      const released = lease.release();
+      const next = await waiting;
+      relay.cut();
+      relay.mend();
+      assert.equal(await released, "released");
+      await next.renew();
+      assert.equal(next.held, true);
+    },
+  );
 
-  play("a claim whose answer is lost keeps the place that it got", async (ground, [relay]) => {
-    const [ours, other] = [ground.locks({ endpoints: endpoints(relay) }), ground.locks()];
-    await (await ours.acquire("warm")).release();
-    const lease = await other.acquire("a");
-    relay.mute();
-    const waiting = ours.acquire("a", { callTimeoutMs: 1_000, retry: Array(20).fill(50) });
-    await ground.untilWaiters(other, "a", 1);
-    relay.cut();
-    relay.mend();
-    await sleep(300);
-    assert.equal((await keysOf(ground, "a")).length, 2, "one key for each");
-    await lease.release();
-    assert.equal((await waiting).held, true);
-    assert.equal((await keysOf(ground, "a")).length, 1);
-  });
+  itWithServer(
+    "a claim whose answer is lost keeps the place that it got",
+    async (etcd, [relay]) => {
+      const [ours, other] = [etcd.locks({ endpoints: endpoints(relay) }), etcd.locks()];
+      await (await ours.acquire("warm")).release();
+      const lease = await other.acquire("a");
+      relay.mute();
+      const waiting = ours.acquire("a", { callTimeoutMs: 1_000, retry: Array(20).fill(50) });
+      await etcd.untilWaiters(other, "a", 1);
+      relay.cut();
+      relay.mend();
+      await sleep(300);
+      assert.equal((await keysOf(etcd, "a")).length, 2, "one key for each");
+      await lease.release();
+      assert.equal((await waiting).held, true);
+      assert.equal((await keysOf(etcd, "a")).length, 1);
+    },
+  );
 
-  play(
+  itWithServer(
     "a lease lives on when the member is left that its keepalive was sent to",
-    async (ground, relays) => {
-      const ours = ground.locks({ endpoints: endpoints(...relays) });
+    async (etcd, relays) => {
+      const ours = etcd.locks({ endpoints: endpoints(...relays) });
       const lease = await ours.acquire("a", { ttlMs: 6_000 });
       // What is asked arrives, and the answers do not.
       relays[0].mute();
@@ -92,10 +98,10 @@ describe("schedules", { concurrency: 3 }, () => {
     },
   );
 
-  play(
+  itWithServer(
     "a holder that leaves while a watch is opened again is followed once",
-    async (ground, relays) => {
-      const [holder, ours] = [ground.locks(), ground.locks({ endpoints: endpoints(...relays) })];
+    async (etcd, relays) => {
+      const [holder, ours] = [etcd.locks(), etcd.locks({ endpoints: endpoints(...relays) })];
       let grants = 0;
       for (let i = 0; i < 6; i++) {
         const lease = await holder.acquire("a", { ttlMs: 20_000 });
@@ -103,7 +109,7 @@ describe("schedules", { concurrency: 3 }, () => {
           grants++;
           return one;
         });
-        await ground.untilWaiters(holder, "a", 1);
+        await etcd.untilWaiters(holder, "a", 1);
         const [gone, left] = i % 2 === 0 ? relays : [relays[1], relays[0]];
         left.mend();
         // Before, at and after the moment at which the watch is lost.
@@ -113,7 +119,7 @@ describe("schedules", { concurrency: 3 }, () => {
         assert.equal(await leaving, "released");
         const next = await waiting;
         assert.equal(next.held, true);
-        assert.equal((await keysOf(ground, "a")).length, 1, "one key, and one holder");
+        assert.equal((await keysOf(etcd, "a")).length, 1, "one key, and one holder");
         await next.release();
         gone.mend();
       }

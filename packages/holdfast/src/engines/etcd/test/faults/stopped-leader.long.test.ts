@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type EtcdCluster, startEtcdCluster } from "@holdfast/servers";
 import { exponential } from "../../../../core/acquiring/retry.js";
 import type { Lease } from "../../../../core/holding/lease.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { EtcdTestServer } from "../support/test-server.fixture.js";
 
 const TRIES = 30;
 const PAIRS = 4;
@@ -24,17 +24,17 @@ const MOST_OVERLAP_MS = 300;
 /** For how long two held at once, of each holder that was revoked. */
 async function hang(cluster: EtcdCluster): Promise<number[]> {
   const leader = await cluster.leader();
-  await using ground = new Ground(...cluster.members.filter((member) => member !== leader));
+  await using etcd = new EtcdTestServer(...cluster.members.filter((member) => member !== leader));
   // An election of the last try may still be under way.
   const options = () => ({ ttlMs: TTL_MS, waitMs: 60_000, retry: exponential({ minMs: 50 }) });
   const pairs = await Promise.all(
     Array.from({ length: PAIRS }, async (_, i) => {
-      const holder = ground.locks();
+      const holder = etcd.locks();
       const lease = await holder.acquire(`r${i}`, options());
       const next: { lease: Lease | null; at: number } = { lease: null, at: Infinity };
-      const waiting = ground.locks().acquire(`r${i}`, options());
+      const waiting = etcd.locks().acquire(`r${i}`, options());
       const granted = waiting.then((one) => Object.assign(next, { lease: one, at: now() }));
-      await ground.untilWaiters(holder, `r${i}`, 1);
+      await etcd.untilWaiters(holder, `r${i}`, 1);
       const lost = { at: Infinity };
       lease.signal.addEventListener("abort", () => Object.assign(lost, { at: now() }));
       return { lease, next, granted, lost };

@@ -14,8 +14,8 @@ import {
 import { ETCD_TRAITS, EtcdEngine } from "../../engine.js";
 import { Leases } from "../../leases/leases.js";
 import { ETCD_DEFAULTS, resolveEtcd } from "../../options.js";
-import { Keys, type Room } from "../../queue/keys.js";
-import { Line, readEntry, tokenOf } from "../../queue/queue.js";
+import { type KeyRange, Keys } from "../../queue/keys.js";
+import { Queue, readEntry, tokenOf } from "../../queue/queue.js";
 import { GARBLED_SHAPES, Garbling } from "./garbling.fixture.js";
 
 /** What the laws need of one etcd or several: where it is, and how it crashes and comes back. */
@@ -67,7 +67,7 @@ export class Lane {
       },
       open: () => this.#open(),
       reset: () => this.#reset(),
-      age: (resource, ms) => this.#age(new Keys(this.#prefix).room(resource), ms),
+      age: (resource, ms) => this.#age(new Keys(this.#prefix).rangeOf(resource), ms),
       ageTombstones: (_resource, ms) => {
         const start = new Keys(this.#prefix).tombstone("").replace(/[^/]*$/, "");
         return this.#age({ start, end: start.replace(/\/$/, "0") }, ms);
@@ -139,8 +139,8 @@ export class Lane {
 
   /** By the keys and what their leases have left, which etcd counts in whole seconds. */
   async #truth(resource: string): Promise<TrueGrant[]> {
-    const room = new Keys(this.#prefix).room(resource);
-    const { holders } = new Line(found(await this.#txn([range(room)]), 0));
+    const keyRange = new Keys(this.#prefix).rangeOf(resource);
+    const { holders } = new Queue(found(await this.#txn([range(keyRange)]), 0));
     const leases = this.#leases();
     return Promise.all(
       holders.map(async (holder) => {
@@ -165,11 +165,11 @@ export class Lane {
    * Grants and marks go to leases that end so much earlier, and those that would have ended are deleted
    * as an expiry deletes them. Waiters stay.
    */
-  async #age(room: Room, ms: number): Promise<void> {
+  async #age(keyRange: KeyRange, ms: number): Promise<void> {
     const deadline = performance.now() + 1e9;
     const leases = this.#leases();
     const ops: Op[] = [];
-    for (const kv of found(await this.#txn([range(room)]), 0)) {
+    for (const kv of found(await this.#txn([range(keyRange)]), 0)) {
       if (isWaiting(kv)) continue;
       const leftMs = (await leases.left(kv.lease, deadline)).mostMs - ms;
       if (leftMs <= 0) ops.push(del(kv.key));

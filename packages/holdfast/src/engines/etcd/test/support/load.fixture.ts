@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startEtcd } from "@holdfast/servers";
 import type { Lease } from "../../../../core/holding/lease.js";
-import { Ground } from "./test-server.fixture.js";
+import { EtcdTestServer } from "./test-server.fixture.js";
 
 const AT_A_TIME = 100;
 const WATCHED_MS = 3_000;
@@ -13,8 +13,8 @@ const MOST_KEEPALIVES = Math.ceil((10 * WATCHED_MS) / TTL_MS) + 1;
 /** Holds so many leases in one process, and counts what keeps them alive at the server. */
 export async function holdMany(count: number): Promise<void> {
   await using server = await startEtcd();
-  await using ground = new Ground(server);
-  const locks = ground.locks();
+  await using etcd = new EtcdTestServer(server);
+  const locks = etcd.locks();
   const options = { ttlMs: TTL_MS, fair: "strict" } as const;
   const leases: Lease[] = [];
   for (let i = 0; i < count; i += AT_A_TIME) {
@@ -23,9 +23,9 @@ export async function holdMany(count: number): Promise<void> {
     );
     leases.push(...(await Promise.all(some)));
   }
-  const before = await ground.calls("LeaseKeepAlive");
+  const before = await etcd.calls("LeaseKeepAlive");
   await sleep(WATCHED_MS);
-  const made = (await ground.calls("LeaseKeepAlive")) - before;
+  const made = (await etcd.calls("LeaseKeepAlive")) - before;
   assert.ok(made >= 1 && made <= MOST_KEEPALIVES, `${made} keepalives in ${WATCHED_MS} ms`);
   const held = leases.filter((lease) => lease.held).length;
   assert.equal(held, count, "all are held still");

@@ -3,7 +3,7 @@ import type { Claim } from "../../../../engine.js";
 import { put } from "../../client/requests.js";
 import { Keys } from "../../queue/keys.js";
 import { entryOf, writeEntry } from "../../queue/queue.js";
-import type { Ground } from "./test-server.fixture.js";
+import type { EtcdTestServer } from "./test-server.fixture.js";
 
 // etcd takes no more operations in one transaction.
 const AT_ONCE = 128;
@@ -12,13 +12,13 @@ const PREFIX = "holdfast/";
 
 /** The names of these numbers, held by somebody; sooner than by asking for them one by one. */
 export async function fill(
-  ground: Ground,
+  testServer: EtcdTestServer,
   first: number,
   last: number,
   nameOf = (i: number) => `name-${i}`,
 ): Promise<void> {
   const post = async (path: string, body: object): Promise<{ readonly ID?: string }> => {
-    const url = `http://${ground.endpoints[0]}${path}`;
+    const url = `http://${testServer.endpoints[0]}${path}`;
     const response = await fetch(url, { method: "POST", body: JSON.stringify(body) });
     assert.equal(response.status, 200, path);
     return (await response.json()) as { readonly ID?: string };

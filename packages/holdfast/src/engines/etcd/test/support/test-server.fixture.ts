@@ -9,7 +9,7 @@ import { type EtcdEngineOptions, type EtcdLocks, etcdEngine } from "../../index.
 export type OpenOptions = Partial<EtcdEngineOptions>;
 
 /** Clients on some servers, closed together. The servers are whoever's who started them. */
-export class Ground extends TestServer {
+export class EtcdTestServer extends TestServer {
   readonly servers: readonly EtcdServer[];
   readonly untilWaiters = untilWaiters;
 

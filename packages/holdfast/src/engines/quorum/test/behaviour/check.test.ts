@@ -1,16 +1,16 @@
-// Checks of a token, whose answers are about different moments: one node answers at once, another late.
+// The answers to one check are about different moments: one node answers at once, another late.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { now } from "../../../../test-support/call.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { TestQuorum } from "../support/test-quorum.fixture.js";
 
 const TTL_MS = 4_000;
 
 test("a lease that moved from one node to another during a check is alive", async () => {
-  await using ground = await Ground.start(3, { maxTtlMs: 60_000 });
-  const [, second, third] = ground.servers;
-  const [holder, other] = [await ground.locks(), await ground.engine()];
+  await using quorum = await TestQuorum.start(3, { maxTtlMs: 60_000 });
+  const [, second, third] = quorum.servers;
+  const [holder, other] = [await quorum.locks(), await quorum.engine()];
   const lease = await holder.acquire("r", { ttlMs: TTL_MS, renew: false });
   const sequence = { resource: "r", mode: "exclusive", token: lease.token } as const;
   const renewFor = async (ms: number) => {
@@ -22,11 +22,11 @@ test("a lease that moved from one node to another during a check is alive", asyn
   await renewFor(TTL_MS + 100);
   third!.resume();
   second!.pause();
-  // The first has it, the third has it no longer, and the second says later what it has then.
+  // Node 1 has the grant, node 3 has lost it, and node 2 answers later with what it has then.
   const checked = other.check(sequence, now(30_000));
   await sleep(100);
   await renewFor(TTL_MS + 100);
-  assert.equal(await ground.admins[2]!.hlen("holdfast:r"), 1, "the third has it again");
+  assert.equal(await quorum.admins[2]!.hlen("holdfast:r"), 1, "the third has it again");
   second!.resume();
   assert.equal(await checked, true);
   assert.ok(lease.held);

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RedisNode } from "../../nodes/redis-node.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { TestQuorum } from "../support/test-quorum.fixture.js";
 
 const CONTENDERS = 20;
 const TURNS = 2;
 
-test("twenty contenders split no vote for ever: all are served, one at a time", async (t) => {
-  await using ground = await Ground.start(5, { maxTtlMs: 60_000, nodeTimeoutMs: 10_000 });
-  const all = await Promise.all(Array.from({ length: CONTENDERS }, () => ground.locks()));
+test("twenty contenders are all served, one at a time, although they split votes", async (t) => {
+  await using quorum = await TestQuorum.start(5, { maxTtlMs: 60_000, nodeTimeoutMs: 10_000 });
+  const all = await Promise.all(Array.from({ length: CONTENDERS }, () => quorum.locks()));
   const { ask } = RedisNode.prototype;
   let asked = 0;
   const taking = new Set<string>();

@@ -1,5 +1,5 @@
-// A claim is repeated with the same grantId while its first call is still under way: two of three
-// nodes hang, and one of them wakes up between the end of the first call and that of the second.
+// A claim is repeated with the same grantId while its first call is still under way. Two of three
+// nodes hang, and one of them continues after the end of the first call and before that of the second.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,15 +10,15 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { soon, timed } from "../../../../test-support/soon.fixture.js";
 import type { NodeRequest } from "../../nodes/node.js";
 import { RedisNode } from "../../nodes/redis-node.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { TestQuorum } from "../support/test-quorum.fixture.js";
 
 const TERMS = { maxTtlMs: 60_000 };
 
 test("a claim that acquire repeats after its deadline is not taken back by its first call", async () => {
-  await using ground = await Ground.start(3, TERMS);
-  const [a, b] = [await ground.locks(), await ground.locks()];
-  const [, second, third] = ground.servers;
-  const held = await whilePaused(ground, async () => {
+  await using quorum = await TestQuorum.start(3, TERMS);
+  const [a, b] = [await quorum.locks(), await quorum.locks()];
+  const [, second, third] = quorum.servers;
+  const held = await whilePaused(quorum, async () => {
     const acquired = a.acquire("r", {
       ...{ ttlMs: 30_000, callTimeoutMs: 900, waitMs: 20_000, fair: "strict" },
       retry: exponential({ minMs: 20, maxMs: 20 }),
@@ -35,12 +35,12 @@ test("a claim that acquire repeats after its deadline is not taken back by its f
   assert.equal(await b.check(held.sequencer), true);
 });
 
-test("the older of two calls with one grantId gives up nothing of the newer", async () => {
-  await using ground = await Ground.start(3, TERMS);
-  const [a, b] = [await ground.engine(), await ground.engine()];
-  const [, second, third] = ground.servers;
+test("the older of two calls with one grantId does not give up what the newer call got", async () => {
+  await using quorum = await TestQuorum.start(3, TERMS);
+  const [a, b] = [await quorum.engine(), await quorum.engine()];
+  const [, second, third] = quorum.servers;
   const claim = claimOf("r");
-  const [older, newer] = await whilePaused(ground, async () => {
+  const [older, newer] = await whilePaused(quorum, async () => {
     const first = a.tryAcquire(claim, call()).catch((error: unknown) => error);
     await sleep(900);
     const again = a.tryAcquire(claim, call());
@@ -61,27 +61,27 @@ test("the older of two calls with one grantId gives up nothing of the newer", as
 });
 
 test("the older of two calls fails with an unknown effect where the newer is not answered in time", async () => {
-  await using ground = await Ground.start(3, TERMS);
-  const engine = await ground.engine();
+  await using quorum = await TestQuorum.start(3, TERMS);
+  const engine = await quorum.engine();
   const claim = claimOf("r");
-  await whilePaused(ground, async () => {
+  await whilePaused(quorum, async () => {
     const first = engine.tryAcquire(claim, now(1_200));
-    // On a busy machine it fails before anybody looks.
+    // On a busy machine the call fails before assert.rejects handles it.
     first.catch(() => {});
     await sleep(900);
     const again = engine.tryAcquire(claim, now(5_000)).catch((error: unknown) => error);
     await assert.rejects(first, { code: "ENGINE", effect: "unknown" });
-    for (const server of ground.servers.slice(1)) server.resume();
+    for (const server of quorum.servers.slice(1)) server.resume();
     assert.equal(((await again) as Granted).kind, "granted");
   });
 });
 
 test("a claim is answered within its call's time, however long a node may take", async () => {
-  await using ground = await Ground.start(3, { ...TERMS, nodeTimeoutMs: 20_000 });
-  const engine = await ground.engine();
-  await whilePaused(ground, async () => {
+  await using quorum = await TestQuorum.start(3, { ...TERMS, nodeTimeoutMs: 20_000 });
+  const engine = await quorum.engine();
+  await whilePaused(quorum, async () => {
     const timeoutMs = 3_000;
-    // Later, the core would not have waited for it.
+    // The core stops waiting at timeoutMs.
     await soon(timeoutMs, () =>
       timed(async () => {
         const asked = engine.tryAcquire(claimOf("r"), now(timeoutMs));
@@ -91,10 +91,10 @@ test("a claim is answered within its call's time, however long a node may take",
   });
 });
 
-test("a claim repeated by way of another client is not taken back by the first, which gave up", async () => {
-  await using ground = await Ground.start(3, TERMS);
-  const { engine: first, hold, deliver } = await ground.relayed();
-  const [second, other] = [await ground.engine(), await ground.engine()];
+test("a claim that is repeated through another client is not taken back by the first client", async () => {
+  await using quorum = await TestQuorum.start(3, TERMS);
+  const { engine: first, hold, deliver } = await quorum.relayed();
+  const [second, other] = [await quorum.engine(), await quorum.engine()];
   const claim = claimOf("r");
   await hold();
   await assert.rejects(first.tryAcquire(claim, now(200)), {
@@ -110,12 +110,12 @@ test("a claim repeated by way of another client is not taken back by the first, 
   assert.equal(await other.check({ resource: "r", mode: "exclusive", token }, now()), true);
 });
 
-test("a renewal that one node hears late takes back nothing there", async () => {
-  await using ground = await Ground.start(3, TERMS);
-  const engine = await ground.engine();
+test("a renewal that reaches one node late does not shorten a later renewal there", async () => {
+  await using quorum = await TestQuorum.start(3, TERMS);
+  const engine = await quorum.engine();
   const claim = claimOf("r");
   assert.equal((await engine.tryAcquire(claim, now())).kind, "granted");
-  const late = holdingBack(ground.names[0]!, "renew");
+  const late = holdingBack(quorum.names[0]!, "renew");
   const { resource, grantId } = claim;
   const renew = (ttlMs: number) => engine.renew([{ resource, grantId, ttlMs }], now());
   try {
@@ -125,12 +125,12 @@ test("a renewal that one node hears late takes back nothing there", async () => 
     late.deliver();
   }
   await sleep(100);
-  const [left] = await Promise.all(ground.admins.map((admin) => admin.hvals("holdfast:r")));
+  const [left] = await Promise.all(quorum.admins.map((admin) => admin.hvals("holdfast:r")));
   const ends = Number(left![0]!.split(":")[9]);
   assert.ok(ends - Date.now() > 30_000, "the node has what the later renewal gave");
 });
 
-/** Keeps the first question of this kind to this node back until it is delivered. */
+/** Holds back the first request of this kind to this node until deliver(). */
 function holdingBack(name: string, verb: NodeRequest["verb"]) {
   const { ask } = RedisNode.prototype;
   let send: (() => void) | null = null;
@@ -147,9 +147,9 @@ function holdingBack(name: string, verb: NodeRequest["verb"]) {
   };
 }
 
-/** With all servers but the first stopped; they go on afterwards, whatever happened. */
-async function whilePaused<T>(ground: Ground, act: () => Promise<T>): Promise<T> {
-  const paused = ground.servers.slice(1);
+/** Runs `act` while all servers but the first are paused, and always resumes them. */
+async function whilePaused<T>(quorum: TestQuorum, act: () => Promise<T>): Promise<T> {
+  const paused = quorum.servers.slice(1);
   for (const server of paused) server.pause();
   try {
     return await act();

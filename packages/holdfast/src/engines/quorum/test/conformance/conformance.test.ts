@@ -1,19 +1,19 @@
 import { after, before, test } from "node:test";
 import { checkLaws } from "../../../../conformance/index.js";
 import { harness, SETTINGS } from "../support/harness.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { TestQuorum } from "../support/test-quorum.fixture.js";
 
-let ground: Ground | null = null;
+let quorum: TestQuorum | null = null;
 
 before(async () => {
-  ground = await Ground.start(5, SETTINGS);
+  quorum = await TestQuorum.start(5, SETTINGS);
 });
 
 after(async () => {
-  await ground?.[Symbol.asyncDispose]();
+  await quorum?.[Symbol.asyncDispose]();
 });
 
 checkLaws(
-  harness(() => ground),
+  harness(() => quorum),
   test,
 );

@@ -3,9 +3,9 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locks } from "../../../../locks.js";
 import { rotate } from "../support/rotation.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { TestQuorum } from "../support/test-quorum.fixture.js";
 
-test("nodes that forget in turn: no overlap and no stale write in 9 s", async (t) => {
+test("nodes that forget one after the other cause no overlap and no stale write in 9 s", async (t) => {
   const report = await rotate(9_000, 3_000);
   t.diagnostic(JSON.stringify(report));
   assert.ok(report.grants > 0 && report.restarts >= 3);
@@ -17,8 +17,8 @@ test("two restarts within one ttl let nobody else in, thanks to the quarantine",
 
 test("without the quarantine, two restarts within one ttl make two holders", async () => {
   const refusals: string[] = [];
-  // That it can happen is to be shown. A machine that stands still for a moment may keep it from
-  // happening: a node whose clock seems to have been set is left out, too.
+  // One success in three tries shows that the violation can happen. A machine that stalls can prevent
+  // it, because then a node's clock seems to have been set, and the node is left out.
   for (let attempt = 0; attempt < 3; attempt++) {
     const refusal = await refusalAfterRestarts({ unsafeSkipQuarantine: true });
     if (refusal === "") return;
@@ -27,19 +27,19 @@ test("without the quarantine, two restarts within one ttl make two holders", asy
   assert.fail(`the violation does not show: ${refusals.join("; ")}`);
 });
 
-/** One holds, two of three nodes forget, and another asks. Why it is not let in; "" if it is. */
+/** A client holds, two of three nodes forget, another client asks. Returns why it is refused, or "". */
 async function refusalAfterRestarts(settings: { unsafeSkipQuarantine?: true }): Promise<string> {
-  await using ground = await Ground.start(3, { maxTtlMs: 60_000 });
-  const [first, second] = [await ground.locks(settings), await ground.locks(settings)];
+  await using quorum = await TestQuorum.start(3, { maxTtlMs: 60_000 });
+  const [first, second] = [await quorum.locks(settings), await quorum.locks(settings)];
   const lease = await first.acquire("a", { renew: false });
-  await ground.servers[0]!.restart();
-  await ground.servers[1]!.restart();
+  await quorum.servers[0]!.restart();
+  await quorum.servers[1]!.restart();
   const refusal = await refusalOf(second);
   assert.equal(lease.held, true);
   return refusal;
 }
 
-/** Asks until somebody was let in, or both restarted nodes have said why nobody is. */
+/** Asks until a claim is granted, or until both restarted nodes have said why not. */
 async function refusalOf(locks: Locks): Promise<string> {
   let last = "busy";
   for (let tries = 0; tries < 200; tries++) {

@@ -14,7 +14,7 @@ describe("a lease outlives trouble that comes to one node after the other", {
   it("five nodes hang for longer than its ttl", { timeout: 300_000 }, () =>
     roll({
       waiters: 0,
-      befall: async ({ servers }, node) => {
+      fault: async ({ servers }, node) => {
         servers[node]!.pause();
         await sleep(MAX_TTL_MS + 500);
         servers[node]!.resume();

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { Relay } from "@holdfast/servers";
 import { EngineError } from "../../../../errors.js";
 import { Locks } from "../../../../locks.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { TestQuorum } from "../support/test-quorum.fixture.js";
 import { grantsOn, type NodeState } from "../support/truth.fixture.js";
 
 const MAX_TTL_MS = 8_000;
@@ -47,26 +47,26 @@ test("a node that is certified again counts for what it has, and not for what it
 // The schedule behind a report of the torture: a lease that nobody renews is on exactly W nodes, and one
 // of these is emptied.
 test("whoever has W nodes of which one is emptied holds on, and nobody else is let in", async () => {
-  await using ground = await Ground.start(3, { maxTtlMs: MAX_TTL_MS });
-  await using relay = await Relay.start(ground.servers[2]!.port);
+  await using quorum = await TestQuorum.start(3, { maxTtlMs: MAX_TTL_MS });
+  await using relay = await Relay.start(quorum.servers[2]!.port);
   relay.cut();
-  const ports = [ground.servers[0]!.port, ground.servers[1]!.port, relay.port];
+  const ports = [quorum.servers[0]!.port, quorum.servers[1]!.port, relay.port];
   const holder = new Locks(
-    await ground.engine(
+    await quorum.engine(
       {},
-      ports.map((port) => ground.connect(port)),
+      ports.map((port) => quorum.connect(port)),
     ),
     { defaults: { ttlMs: MAX_TTL_MS } },
   );
-  const rival = await ground.locks();
+  const rival = await quorum.locks();
   const lease = await holder.acquire("a", { ttlMs: MAX_TTL_MS, renew: false });
-  const [records] = await Promise.all(ground.admins.slice(2).map((one) => one.hlen("holdfast:a")));
+  const [records] = await Promise.all(quorum.admins.slice(2).map((one) => one.hlen("holdfast:a")));
   assert.equal(records, 0, "it is on two nodes of three");
-  await ground.empty(0);
-  await ground.servers[0]!.restart();
+  await quorum.empty(0);
+  await quorum.servers[0]!.restart();
   let looks = 0;
   for (;;) {
-    const grants = await ground.truth("a");
+    const grants = await quorum.truth("a");
     const other = await rival.tryAcquire("a").catch((error: unknown) => {
       assert.ok(error instanceof EngineError, String(error));
       return null;

@@ -3,7 +3,7 @@ import type { Misanswered } from "../../../../conformance/index.js";
 
 type Reply = readonly unknown[];
 
-/** What a reply can turn into on its way. SCAN answers too, and has no answers within. */
+/** Wrong shapes of a reply. A SCAN reply has no answers inside, so some shapes give null for it. */
 const SHAPES: Record<string, (reply: Reply, isScan: boolean) => unknown> = {
   "a string for a list": () => "OK",
   QUEUED: () => "QUEUED",
@@ -24,7 +24,7 @@ const SHAPES: Record<string, (reply: Reply, isScan: boolean) => unknown> = {
 
 const GARBLED = new Set(["evalsha", "eval", "scan"]);
 
-/** Lets whatever these clients hear of scripts and scans be altered. */
+/** Alters the replies to scripts and scans of these clients. */
 export function garbling(clients: readonly Redis[]): Omit<Misanswered, "engine"> {
   let shape: string | null = null;
   for (const client of clients) {

@@ -4,17 +4,17 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { traitsFor } from "../../engine.js";
 import { resolveQuorum } from "../../options.js";
-import type { Ground } from "./test-server.fixture.js";
+import type { TestQuorum } from "./test-quorum.fixture.js";
 
 /** Long enough for every ttl and lock-delay that the laws use; nothing here waits for a quarantine. */
 export const SETTINGS = { maxTtlMs: 300_000, nodeTimeoutMs: 2_000 } as const;
 const NODES = 5;
 
-/** Without a ground for the table of engines, which asks what applies and opens nothing. */
-export function harness(ground?: () => Ground | null): Harness {
+/** The table of engines passes no quorum: it only asks which laws apply, and opens nothing. */
+export function harness(quorum?: () => TestQuorum | null): Harness {
   const names = Array.from({ length: NODES }, (_, i) => `node-${i}`);
   // The table of engines hands in a folder, as to every harness.
-  const found = () => (typeof ground === "function" ? ground() : null);
+  const found = () => (typeof quorum === "function" ? quorum() : null);
   const there = () => found() ?? nowhere();
   return {
     name: "quorum of five",
@@ -35,14 +35,14 @@ export function harness(ground?: () => Ground | null): Harness {
     excuses: [
       {
         law: "L13.10",
-        why: "independent nodes keep no common line: whoever comes first after a release is served",
+        why: "independent nodes keep no common queue: the first claim after a release is served",
         witness: overtaken,
       },
     ],
   };
 }
 
-/** One that waits has been refused and comes back later; meanwhile another comes for the first time. */
+/** A waiter was refused and will come back later. Before that, another claim comes for the first time. */
 async function overtaken(harness: Harness): Promise<void> {
   const engines = [await harness.open(), await harness.open(), await harness.open()] as const;
   const [holder, early, late] = engines;

@@ -1,4 +1,4 @@
-import type { Ground } from "./test-server.fixture.js";
+import type { TestQuorum } from "./test-quorum.fixture.js";
 
 const AT_ONCE = 1_000;
 
@@ -17,9 +17,9 @@ const FILL = `
   end`;
 
 /** name-<first> to name-<last>, held by somebody; sooner than by asking for them one by one. */
-export async function fill(ground: Ground, first: number, last: number): Promise<void> {
+export async function fill(quorum: TestQuorum, first: number, last: number): Promise<void> {
   for (let from = first; from <= last; from += AT_ONCE) {
     const to = Math.min(from + AT_ONCE - 1, last);
-    await Promise.all(ground.admins.map((admin) => admin.eval(FILL, 0, from, to)));
+    await Promise.all(quorum.admins.map((admin) => admin.eval(FILL, 0, from, to)));
   }
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startRedis } from "@holdfast/servers";
 import { Child } from "../../../../test-support/child.fixture.js";
 import { assertIncrements, Register } from "../../../../test-support/fenced-register.fixture.js";
-import { Ground } from "./test-server.fixture.js";
+import { TestQuorum } from "./test-quorum.fixture.js";
 
 const PROCESSES = 4;
 const MAX_TTL_MS = 1_000;
@@ -16,23 +16,23 @@ export interface RotationReport {
   readonly failed: number;
 }
 
-/** Servers without persistence, one killed and restarted every so often, under four processes. */
+/** Four processes use servers without persistence, one of which is restarted every everyMs. */
 export async function rotate(forMs: number, everyMs: number): Promise<RotationReport> {
-  await using ground = await Ground.start(5, { maxTtlMs: MAX_TTL_MS });
+  await using quorum = await TestQuorum.start(5, { maxTtlMs: MAX_TTL_MS });
   await using store = await startRedis();
-  const crew = new Crew(ground.url, store.port);
+  const crew = new Crew(quorum.url, store.port);
   await crew.up;
   let restarts = 0;
   const endsAt = performance.now() + forMs;
   while (performance.now() < endsAt) {
     await sleep(Math.min(everyMs, Math.max(0, endsAt - performance.now())));
-    await ground.servers[restarts++ % 5]!.restart();
+    await quorum.servers[restarts++ % 5]!.restart();
   }
   await crew.end();
   using register = new Register(store.port);
   const writes = await register.history("number");
   assertIncrements(writes);
-  assert.equal(writes.length, crew.did, "every write that was acknowledged is there, and no other");
+  assert.equal(writes.length, crew.did, "the register has exactly the acknowledged writes");
   expectApart(crew.visits);
   return { restarts, grants: crew.did, refused: crew.refused, failed: crew.failed };
 }
@@ -54,7 +54,7 @@ class Crew {
   failed = 0;
   readonly #children: readonly Child[];
   readonly #over: Promise<unknown>;
-  /** All are connected. */
+  /** Resolves when all processes are connected. */
   readonly up: Promise<void>;
   #isUp: () => void = () => {};
   #count = 0;

@@ -3,40 +3,40 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { RedisOptions } from "@holdfast/servers";
 import { keyOf } from "../../../redis/protocol/keys.js";
 import { QUORUM_DEFAULTS } from "../../options.js";
-import { Ground } from "./test-server.fixture.js";
+import { TestQuorum } from "./test-quorum.fixture.js";
 
 const NODES = 5;
 export const MAX_TTL_MS = 3_000;
 const RENEW_MS = 150;
-/** A node that has not come back by then never does. */
+/** A node that is not back by then counts as never coming back. */
 const HANG_MS = 30_000;
 
 export interface Roll {
   readonly waiters: number;
   readonly options?: RedisOptions;
-  /** What happens to one node. It resolves when the node answers again. */
-  befall(ground: Ground, node: number): Promise<unknown>;
+  /** The fault of one node. Resolves when the node answers again. */
+  fault(quorum: TestQuorum, node: number): Promise<unknown>;
 }
 
 export const PERSISTENT: RedisOptions = { args: ["--save", "3600 1"] };
 
 export const ways = {
   "without persistence": {
-    befall: ({ servers }: Ground, node: number) => servers[node]!.restart(),
+    fault: ({ servers }: TestQuorum, node: number) => servers[node]!.restart(),
   },
   "with persistence": {
     options: PERSISTENT,
-    befall: ({ servers }: Ground, node: number) => servers[node]!.restart({ signal: "SIGTERM" }),
+    fault: ({ servers }: TestQuorum, node: number) => servers[node]!.restart({ signal: "SIGTERM" }),
   },
 } as const;
 
-/** One lease is held while each node has its trouble in turn; the next one's begins when the lease is there again. */
-export async function roll({ waiters, options = {}, befall }: Roll): Promise<void> {
-  await using ground = await Ground.start(NODES, { maxTtlMs: MAX_TTL_MS }, options);
-  const holder = await ground.locks();
+/** Holds one lease while each node has its fault. The next fault begins when the node has the lease again. */
+export async function roll({ waiters, options = {}, fault }: Roll): Promise<void> {
+  await using quorum = await TestQuorum.start(NODES, { maxTtlMs: MAX_TTL_MS }, options);
+  const holder = await quorum.locks();
   const lease = await holder.acquire("a", { ttlMs: MAX_TTL_MS, renewEveryMs: RENEW_MS });
   const over = new AbortController();
-  const waiting = await Promise.all(Array.from({ length: waiters }, () => ground.locks()));
+  const waiting = await Promise.all(Array.from({ length: waiters }, () => quorum.locks()));
   const outcomes = waiting.map((locks) =>
     locks.acquire("a", { waitMs: Infinity, signal: over.signal, retry: patience() }).then(
       () => "granted",
@@ -45,8 +45,8 @@ export async function roll({ waiters, options = {}, befall }: Roll): Promise<voi
   );
   try {
     for (let node = 0; node < NODES; node++) {
-      await befall(ground, node);
-      await backOn(ground, node, lease.token, () => lease.held);
+      await fault(quorum, node);
+      await backOn(quorum, node, lease.token, () => lease.held);
     }
     assert.ok(lease.held, "the lease was lost");
   } finally {
@@ -57,15 +57,15 @@ export async function roll({ waiters, options = {}, befall }: Roll): Promise<voi
 }
 
 /** Resolves when the node has the record of this token again. */
-async function backOn(ground: Ground, node: number, token: bigint, isHeld: () => boolean) {
+async function backOn(quorum: TestQuorum, node: number, token: bigint, isHeld: () => boolean) {
   const key = keyOf(QUORUM_DEFAULTS.prefix, "a");
   const until = performance.now() + HANG_MS;
   for (;;) {
-    const certificate = await ground.admins[node]!.get(`{${QUORUM_DEFAULTS.prefix}}:certificate`);
-    const info = await ground.admins[node]!.info("server");
+    const certificate = await quorum.admins[node]!.get(`{${QUORUM_DEFAULTS.prefix}}:certificate`);
+    const info = await quorum.admins[node]!.info("server");
     const isCertified = certificate?.startsWith(/run_id:(\w+)/.exec(info)![1]!);
-    const [second] = await ground.admins[node]!.time();
-    const records = await ground.admins[node]!.hvals(key);
+    const [second] = await quorum.admins[node]!.time();
+    const records = await quorum.admins[node]!.hvals(key);
     const isThere = records.some((record) => {
       const [, , fence, , , , , , , ends] = record.split(":");
       return fence === String(token) && Number(ends) > Number(second) * 1e3;
@@ -77,7 +77,7 @@ async function backOn(ground: Ground, node: number, token: bigint, isHeld: () =>
   }
 }
 
-/** Nodes that are missing for a moment end nobody's wait. */
+/** Retries for ever: a node that is missing for a moment must not end a wait. */
 function* patience(): Generator<number> {
   for (;;) yield 100;
 }

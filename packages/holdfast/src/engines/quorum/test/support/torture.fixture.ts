@@ -1,42 +1,42 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { hangFault } from "../../../../test-support/torture/faults.fixture.js";
 import type { Place } from "../../../../test-support/torture/player.fixture.js";
-import { Ground } from "./test-server.fixture.js";
+import { TestQuorum } from "./test-quorum.fixture.js";
 
 const NODES = 5;
 const TTL_MS = 1_000;
 /** Renewals ask for twice the ttl now and then; lock-delay comes on top. */
 const MAX_TTL_MS = 2_500;
 
-/** Five nodes, of which one at a time hangs, or forgets everything and is in quarantine. */
+/** Five nodes. One at a time hangs, or forgets everything and goes into quarantine. */
 export async function quorumPlace(): Promise<Place> {
-  const ground = await Ground.start(NODES, { maxTtlMs: MAX_TTL_MS });
+  const quorum = await TestQuorum.start(NODES, { maxTtlMs: MAX_TTL_MS });
   return {
     ttlMs: TTL_MS,
     can: { shared: true, limits: false, lockDelay: true },
-    url: () => ground.url,
-    directUrl: ground.url,
+    url: () => quorum.url,
+    directUrl: quorum.url,
     faults: [
-      hangFault((random) => ground.servers[random(NODES)]!, TTL_MS * 1.5),
+      hangFault((random) => quorum.servers[random(NODES)]!, TTL_MS * 1.5),
       {
         name: "node emptied",
         inflict: async (random) => {
           const node = random(NODES);
-          // Emptied first, at an instant at which it is known what it forgets.
-          await ground.empty(node);
-          await ground.servers[node]!.restart();
+          // Emptied before the restart, so that it is known what the node forgets.
+          await quorum.empty(node);
+          await quorum.servers[node]!.restart();
           await sleep(MAX_TTL_MS + 500);
         },
       },
       {
         name: "connections cut",
         inflict: async (random) => {
-          const admin = ground.admins[random(NODES)]!;
+          const admin = quorum.admins[random(NODES)]!;
           await admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
         },
       },
     ],
-    truth: (resource) => ground.truth(resource),
-    [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
+    truth: (resource) => quorum.truth(resource),
+    [Symbol.asyncDispose]: () => quorum[Symbol.asyncDispose](),
   };
 }

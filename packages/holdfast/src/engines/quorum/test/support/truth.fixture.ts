@@ -1,13 +1,13 @@
 import type { TrueGrant } from "../../../../conformance/index.js";
 
-// The node's time, whether it is certified, and all records of a resource, as they are at one instant.
-// Emptying takes the certificate away, so whoever writes one has waited the quarantine out.
+// Reads the node's time, whether it is certified, and all records of a resource, at one instant.
+// Emptying removes the certificate, so a client that writes one has waited for the whole quarantine.
 export const READ = `
   local time = redis.call('TIME')
   local certified = redis.call('EXISTS', KEYS[2])
   return { time[1], time[2], certified, unpack(redis.call('HVALS', KEYS[1])) }`;
 
-// Empties the node. Gives whether it was certified, and what it forgets: keys and records, in turn.
+// Empties the node. Gives whether it was certified, then each key that it forgets and its record.
 export const EMPTY = `
   local had = { redis.call('EXISTS', KEYS[1]) }
   for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
@@ -22,17 +22,17 @@ export const EMPTY = `
 /** What one node has of a resource at an instant of its own clock. */
 export interface NodeState {
   readonly atMs: number;
-  /** A node in quarantine lets nobody in, and renews nothing. */
+  /** A node in quarantine grants nothing and renews nothing. */
   readonly isCertified: boolean;
   readonly records: readonly string[];
-  /** What it had of the resource when it was emptied. */
+  /** The records of the resource that the node had when it was emptied. */
   readonly forgotten: readonly string[];
 }
 
 /**
- * The grants that enough nodes keep others from, and until when enough of them do. A node in quarantine
- * keeps everybody out for longer than any record that it has forgotten would have lived, so it counts
- * for those to whom these records were, until their ends; for nobody else, because it takes no record.
+ * The grants that enough nodes protect, and how long they do. A node in quarantine refuses every claim
+ * for longer than any record that it forgot would have lived. So it counts for the grants of those
+ * records, until they end, and for no other grant, because it accepts no record.
  */
 export function grantsOn(nodes: readonly NodeState[], writeQuorum: number): TrueGrant[] {
   const lefts = new Map<string, number[]>();

@@ -1,7 +1,7 @@
-// Takes the lock again and again and counts in a register under it, until a line of input says that it
-// is enough: visits <url> <register port> <ttlMs>. Says "up", then "in <from> <to>" for the instants between which
-// it certainly held, by the host's monotonic clock, which is the same for all processes; then "did", or
-// the code of what kept it from it.
+// Usage: visits <url> <register port> <ttlMs>. Takes the lock again and again and increments a register
+// under it, until it reads a line from stdin. Prints "up" first. For each visit it prints
+// "in <from> <to>", the instants between which it certainly held, by the host's monotonic clock, which
+// is the same for all processes; then "did", or the code of the error.
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "../../../../connect.js";
 import { exponential } from "../../../../core/acquiring/retry.js";
@@ -31,7 +31,7 @@ async function visit(): Promise<void> {
       const value = await register.read(lease.resource, lease.token);
       await sleep(5);
       await register.write(lease.resource, lease.token, value + 1);
-      // Read before it is asked whether the lease holds: at this instant it did.
+      // Read before lease.held: if the lease is held then, it was held at this instant.
       const to = hostInstant();
       if (lease.held) console.log(`in ${from} ${to}`);
       console.log("did");

@@ -13,25 +13,25 @@ import { EngineError, UsageError } from "../../../../errors.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { zookeeperEngine } from "../../index.js";
-import { fresh, Ground } from "../support/test-server.fixture.js";
+import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
-let ground: Ground;
+let zookeeper: ZookeeperTestServer;
 
 before(async () => {
-  ground = await Ground.start();
+  zookeeper = await ZookeeperTestServer.start();
 });
 
-after(() => ground[Symbol.asyncDispose]());
+after(() => zookeeper[Symbol.asyncDispose]());
 
 describe("access", { concurrency: 4 }, () => {
   it("a URL names servers, chroot and prefix, and the chroot is made", async () => {
     const chroot = `/${fresh("app")}/deep`;
     const unused = "127.0.0.1:1";
     await using locks = await connect(
-      `zookeeper://${unused},${ground.server.hosts}${chroot}?prefix=locks/v1-`,
+      `zookeeper://${unused},${zookeeper.server.hosts}${chroot}?prefix=locks/v1-`,
     );
     const lease = await locks.acquire("a/b");
-    assert.equal((await ground.children(`${chroot}/locks/v1-a%2Fb`)).length, 1);
+    assert.equal((await zookeeper.children(`${chroot}/locks/v1-a%2Fb`)).length, 1);
     const listed = [];
     for await (const view of locks.list()) listed.push(view.resource);
     assert.deepEqual(listed, ["a/b"]);
@@ -40,17 +40,17 @@ describe("access", { concurrency: 4 }, () => {
 
   it("idle names leave nothing behind", async () => {
     const chroot = `/${fresh("idle")}`;
-    const locks = ground.locks({ chroot });
+    const locks = zookeeper.locks({ chroot });
     const names = Array.from({ length: 20 }, () => fresh());
     for (const name of names) await (await locks.acquire(name)).release();
     // The server looks every second here, and every minute where nobody says otherwise.
-    for (let looks = 0; (await ground.children("/")).includes(chroot.slice(1)); looks++) {
+    for (let looks = 0; (await zookeeper.children("/")).includes(chroot.slice(1)); looks++) {
       assert.ok(looks < 100, "the containers are still there");
       await new Promise((go) => setTimeout(go, 100));
     }
   });
 
-  it("a server that is not there is named with what kept it from answering", async () => {
+  it("the error for a server that does not answer names it and the cause", async () => {
     const error = await connect("zookeeper://user:secret@127.0.0.1:1").catch((e: unknown) => e);
     assert.ok(error instanceof EngineError && error.effect === "none");
     assert.match(error.message, /no ZooKeeper at 127\.0\.0\.1:1: .*ECONNREFUSED/);
@@ -68,7 +68,7 @@ describe("access", { concurrency: 4 }, () => {
         // As a server does with who comes beyond maxClientCnxns.
         [`127.0.0.1:${port}`, /closed the connection|ECONNRESET/],
       ] as const) {
-        const locks = ground.locks({ hosts, hold });
+        const locks = zookeeper.locks({ hosts, hold });
         // The engine gives up a tenth before: long enough for its answer to come in time.
         const calling = [0, 8_000].map((waitMs) =>
           locks.acquire(fresh(), { waitMs, callTimeoutMs: 8_000 }).catch((e: unknown) => e),
@@ -110,7 +110,7 @@ describe("access", { concurrency: 4 }, () => {
     assert.throws(() => zookeeperEngine({ hosts: "h:99999" }), UsageError);
   });
 
-  it("a user with no more than its rights can do everything, and others nothing", async () => {
+  it("a user with the needed rights can do everything, and others can do nothing", async () => {
     const chroot = `/${fresh("closed")}`;
     // create, read and nothing else on the chroot; all below it belongs to whoever makes it.
     const python = ensure("kazoo");
@@ -119,20 +119,20 @@ describe("access", { concurrency: 4 }, () => {
       `
 from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
-zk = KazooClient(hosts="${ground.server.hosts}")
+zk = KazooClient(hosts="${zookeeper.server.hosts}")
 zk.start()
 zk.create("${chroot}", b"", acl=[make_digest_acl("app", "s:ecret", create=True, read=True)])
 zk.stop()`,
     ]);
     const credentials = { username: "app", password: "s:ecret" };
     const [ours, other] = [
-      ground.locks({ chroot, ...credentials }),
-      ground.locks({ chroot, ...credentials }),
+      zookeeper.locks({ chroot, ...credentials }),
+      zookeeper.locks({ chroot, ...credentials }),
     ];
     const lease = await ours.acquire("a", { ttlMs: 5_000, lockDelayMs: 50 });
     await lease.renew();
     const waiting = other.acquire("a", { waitMs: 10_000 });
-    await ground.untilWaiters(ours, "a", 1);
+    await zookeeper.untilWaiters(ours, "a", 1);
     assert.equal(await other.check(lease.sequencer), true);
     assert.equal(await other.revoke("a", { token: lease.token }), "revoked");
     await lease.release();
@@ -142,7 +142,7 @@ zk.stop()`,
     assert.deepEqual(listed, ["a"]);
     await next.release();
     for (const options of [{}, { username: "app", password: "wrong" }]) {
-      const stranger = ground.engine({ chroot, ...options });
+      const stranger = zookeeper.engine({ chroot, ...options });
       await assert.rejects(stranger.tryAcquire(claim("a"), now()), (error: unknown) => {
         assert.ok(error instanceof EngineError && error.effect === "none" && !error.retryable);
         assert.match(error.message, /may not do what locks need/);
@@ -170,7 +170,7 @@ zk.stop()`,
         await lease.renew();
         assert.equal(await lease.release(), "released");
       }
-      const distrusting = ground.engine({ hosts: `127.0.0.1:${port}`, tls: true });
+      const distrusting = zookeeper.engine({ hosts: `127.0.0.1:${port}`, tls: true });
       await assert.rejects(distrusting.inspect("a", now(500)), EngineError);
       server.close();
     } finally {
@@ -182,7 +182,7 @@ zk.stop()`,
 /** TLS before the real server, as a proxy in front of it would have it. */
 async function terminator(key: Buffer, cert: Buffer): Promise<Server> {
   const server = createServer({ key, cert }, (client) => {
-    const upstream = createConnection(ground.server.port, "127.0.0.1");
+    const upstream = createConnection(zookeeper.server.port, "127.0.0.1");
     for (const socket of [client, upstream]) socket.on("error", () => {});
     client.pipe(upstream).pipe(client);
     client.on("close", () => upstream.destroy());

@@ -1,4 +1,4 @@
-// The next in line takes over without asking anybody, unless it has a reason to ask.
+// The next in the queue takes over without asking anybody, unless it has a reason to ask.
 import assert from "node:assert/strict";
 import { createConnection, createServer } from "node:net";
 import { after, before, test } from "node:test";
@@ -11,46 +11,50 @@ import { markerName } from "../../layout.js";
 import { hashOf } from "../../paths.js";
 import { writeRecord } from "../../record.js";
 import { create, remove, setData } from "../../wire/operations.js";
-import { fresh, Ground } from "../support/test-server.fixture.js";
+import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
 const NOTHING = Buffer.alloc(0);
 /** Long enough for a wrong grant to show; no right one is awaited by it. */
 const AWHILE_MS = 300;
 
-let ground: Ground;
+let zookeeper: ZookeeperTestServer;
 
 before(async () => {
-  ground = await Ground.start();
+  zookeeper = await ZookeeperTestServer.start();
 });
 
-after(() => ground[Symbol.asyncDispose]());
+after(() => zookeeper[Symbol.asyncDispose]());
 
 /** Somebody holds, by hand if need be; an engine of ours is the next. */
-async function nextInLine(engine: Engine, held: Partial<Claim> = {}) {
+async function nextInQueue(engine: Engine, held: Partial<Claim> = {}) {
   const resource = fresh();
-  const room = `/holdfast/${resource}`;
+  const resourcePath = `/holdfast/${resource}`;
   const holder = claim(resource, held);
-  await ground.ask(create("/holdfast", NOTHING, "container", "open"));
-  await ground.ask(create(room, NOTHING, "container", "open"));
-  const node = `${room}/x-${hashOf(holder.grantId)}-`;
-  const first = await ground.ask(create(node, writeRecord(holder, 10_000), "sequential", "open"));
+  await zookeeper.ask(create("/holdfast", NOTHING, "container", "open"));
+  await zookeeper.ask(create(resourcePath, NOTHING, "container", "open"));
+  const node = `${resourcePath}/x-${hashOf(holder.grantId)}-`;
+  const first = await zookeeper.ask(
+    create(node, writeRecord(holder, 10_000), "sequential", "open"),
+  );
   const waiter = claim(resource);
   const pushed: string[] = [];
   engine.queue!.onGrant(({ grantId }) => pushed.push(grantId));
   assert.equal((await engine.queue!.enqueue(waiter, now())).kind, "queued");
   const pathOf = async ({ grantId }: Claim) => {
-    const own = (await ground.children(room)).find((name) => name.includes(hashOf(grantId)));
-    return `${room}/${own}`;
+    const own = (await zookeeper.children(resourcePath)).find((name) =>
+      name.includes(hashOf(grantId)),
+    );
+    return `${resourcePath}/${own}`;
   };
-  return { room, resource, holder, waiter, pushed, first: first!.path, pathOf };
+  return { resourcePath, resource, holder, waiter, pushed, first: first!.path, pathOf };
 }
 
-test("the next in line is granted by the word that the holder left, and asks nothing", async () => {
-  const relay = await eavesdropper(ground.server.port);
-  const engine = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
-  const { first, pushed, waiter } = await nextInLine(engine);
+test("the next in the queue is granted by the word that the holder left, and asks nothing", async () => {
+  const relay = await eavesdropper(zookeeper.server.port);
+  const engine = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });
+  const { first, pushed, waiter } = await nextInQueue(engine);
   relay.asked.length = 0;
-  await ground.ask(remove(first));
+  await zookeeper.ask(remove(first));
   await until("it is told", () => pushed.length === 1);
   // The session's keepalive may fall into this moment.
   assert.deepEqual(
@@ -63,24 +67,24 @@ test("the next in line is granted by the word that the holder left, and asks not
 });
 
 test("one whose own node was deleted first is not granted", async () => {
-  const engine = ground.engine();
-  const { first, pushed, waiter, pathOf } = await nextInLine(engine);
-  await ground.ask(remove(await pathOf(waiter)));
-  await ground.ask(remove(first));
+  const engine = zookeeper.engine();
+  const { first, pushed, waiter, pathOf } = await nextInQueue(engine);
+  await zookeeper.ask(remove(await pathOf(waiter)));
+  await zookeeper.ask(remove(first));
   await sleep(AWHILE_MS);
   assert.deepEqual(pushed, []);
   assert.equal((await engine.queue!.heartbeat([waiter], now()))[0]!.kind, "unknown");
 });
 
 test("one that was cut off meanwhile asks where it stands", async () => {
-  const relay = await ground.relay();
-  const engine = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
-  const { first, pushed, waiter, pathOf } = await nextInLine(engine);
+  const relay = await zookeeper.relay();
+  const engine = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });
+  const { first, pushed, waiter, pathOf } = await nextInQueue(engine);
   const own = await pathOf(waiter);
   relay.cut();
   // It will hear of both, and of the second one first.
-  await ground.ask(remove(own));
-  await ground.ask(remove(first));
+  await zookeeper.ask(remove(own));
+  await zookeeper.ask(remove(first));
   relay.mend();
   const gone = async () =>
     (await engine.queue!.heartbeat([waiter], now()).catch(() => []))[0]?.kind === "unknown";
@@ -88,38 +92,40 @@ test("one that was cut off meanwhile asks where it stands", async () => {
   assert.deepEqual(pushed, []);
 });
 
-test("a lock-delay is kept also where no marker was to be seen before", async () => {
-  const engine = ground.engine();
+test("a lock-delay is kept even if its marker came after the queue was read", async () => {
+  const engine = zookeeper.engine();
   const lockDelayMs = 60_000;
-  const { room, first, pushed, holder, waiter } = await nextInLine(engine, { lockDelayMs });
+  const { resourcePath, first, pushed, holder, waiter } = await nextInQueue(engine, {
+    lockDelayMs,
+  });
   const marked = { hash: hashOf(holder.grantId), czxid: 1n, number: Number(first.slice(-10)) };
-  const marker = `${room}/${markerName(lockDelayMs, marked)}`;
-  await ground.ask(create(marker, NOTHING, "persistent", "open"));
-  await ground.ask(remove(first));
+  const marker = `${resourcePath}/${markerName(lockDelayMs, marked)}`;
+  await zookeeper.ask(create(marker, NOTHING, "persistent", "open"));
+  await zookeeper.ask(remove(first));
   await sleep(AWHILE_MS);
   assert.deepEqual(pushed, []);
   assert.equal((await engine.queue!.heartbeat([waiter], now()))[0]!.kind, "queued");
 });
 
 test("a revocation of the holder grants nothing to the next", async () => {
-  const engine = ground.engine();
-  const { first, pushed } = await nextInLine(engine);
-  await ground.ask(setData(first, Buffer.from('{"revoked":true}')));
+  const engine = zookeeper.engine();
+  const { first, pushed } = await nextInQueue(engine);
+  await zookeeper.ask(setData(first, Buffer.from('{"revoked":true}')));
   await sleep(AWHILE_MS);
   assert.deepEqual(pushed, []);
-  await ground.ask(remove(first));
+  await zookeeper.ask(remove(first));
   await until("it is told when the holder leaves", () => pushed.length === 1);
 });
 
-test("one whose predecessor gives up is not granted while somebody holds", async () => {
-  const engine = ground.engine();
-  const { resource, first, pushed, waiter } = await nextInLine(engine);
+test("a waiter whose predecessor gives up is not granted while another holds", async () => {
+  const engine = zookeeper.engine();
+  const { resource, first, pushed, waiter } = await nextInQueue(engine);
   const last = claim(resource);
   assert.equal((await engine.queue!.enqueue(last, now())).kind, "queued");
   assert.deepEqual(await engine.queue!.withdraw(waiter, now()), { kind: "withdrawn" });
   await sleep(AWHILE_MS);
   assert.deepEqual(pushed, []);
-  await ground.ask(remove(first));
+  await zookeeper.ask(remove(first));
   await until("it is told when the holder leaves", () => pushed.length === 1);
   assert.deepEqual(pushed, [last.grantId]);
 });

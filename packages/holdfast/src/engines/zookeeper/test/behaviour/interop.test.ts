@@ -11,17 +11,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { CURATOR_JARS, ensure } from "@holdfast/servers";
 import { UnsupportedError } from "../../../../errors.js";
 import type { LayoutName } from "../../layout.js";
-import { fresh, Ground } from "../support/test-server.fixture.js";
+import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
-let ground: Ground;
+let zookeeper: ZookeeperTestServer;
 const folder = mkdtempSync(join(tmpdir(), "zk-interop-"));
 
 before(async () => {
-  ground = await Ground.start();
+  zookeeper = await ZookeeperTestServer.start();
 });
 
 after(async () => {
-  await ground[Symbol.asyncDispose]();
+  await zookeeper[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true });
 });
 
@@ -81,28 +81,28 @@ const FOREIGNERS: Readonly<Record<Exclude<LayoutName, "holdfast">, (path: string
     const source = join(folder, "Locker.java");
     writeFileSync(source, CURATOR);
     const args = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", jars.join(":"), source];
-    return new Foreigner(ensure("java"), [...args, ground.server.hosts, path]);
+    return new Foreigner(ensure("java"), [...args, zookeeper.server.hosts, path]);
   },
 };
 
 function kazoo(path: string, kind: "Lock" | "ReadLock" | "WriteLock"): Foreigner {
-  return new Foreigner(ensure("kazoo"), ["-c", KAZOO, ground.server.hosts, path, kind]);
+  return new Foreigner(ensure("kazoo"), ["-c", KAZOO, zookeeper.server.hosts, path, kind]);
 }
 
 describe("interop", { concurrency: 2 }, () => {
   for (const layout of ["kazoo", "curator"] as const) {
-    it(`locks of ${layout} and ours exclude each other, both ways and in one line`, async () => {
+    it(`locks of ${layout} and ours exclude each other, both ways and in one queue`, async () => {
       const name = fresh();
-      const locks = ground.locks({ prefix: "theirs/", layout });
+      const locks = zookeeper.locks({ prefix: "theirs/", layout });
       await using foreigner = FOREIGNERS[layout](`/theirs/${name}`);
       assert.equal(await foreigner.line(), "ready");
 
       const ours = await locks.acquire(name, { label: "ours" });
       assert.equal(await foreigner.ask("try"), "busy");
       foreigner.say("acquire");
-      await ground.untilWaiters(locks, name, 1);
+      await zookeeper.untilWaiters(locks, name, 1);
       const behind = locks.acquire(name, { waitMs: 30_000, fair: "strict" });
-      await ground.untilWaiters(locks, name, 2);
+      await zookeeper.untilWaiters(locks, name, 2);
       assert.equal(await ours.release(), "released");
       assert.equal(await foreigner.line(), "held", "the foreigner came first");
       assert.equal(await locks.tryAcquire(name), null);
@@ -116,7 +116,7 @@ describe("interop", { concurrency: 2 }, () => {
 
       assert.equal(await foreigner.ask("acquire"), "held");
       const waiting = locks.acquire(name, { waitMs: 60_000 });
-      await ground.untilWaiters(locks, name, 1);
+      await zookeeper.untilWaiters(locks, name, 1);
       foreigner.process.stdin!.end();
       await once(foreigner.process, "exit");
       assert.ok((await waiting).held, "a foreigner that ends lets the next in");
@@ -126,7 +126,7 @@ describe("interop", { concurrency: 2 }, () => {
   it("kazoo's readers and writers and our locks exclude each other", async () => {
     const name = fresh();
     const path = `/theirs/${name}`;
-    const locks = ground.locks({ prefix: "theirs/", layout: "kazoo" });
+    const locks = zookeeper.locks({ prefix: "theirs/", layout: "kazoo" });
     await using one = kazoo(path, "ReadLock");
     await using two = kazoo(path, "ReadLock");
     await using writer = kazoo(path, "WriteLock");
@@ -136,7 +136,7 @@ describe("interop", { concurrency: 2 }, () => {
     assert.equal(await locks.tryAcquire(name), null, "two read");
     assert.equal((await locks.inspect(name)).holders.length, 2);
     const ours = locks.acquire(name, { waitMs: 60_000 });
-    await ground.untilWaiters(locks, name, 1);
+    await zookeeper.untilWaiters(locks, name, 1);
     assert.equal(await two.ask("release"), "released");
     assert.equal(await locks.tryAcquire(name), null, "one reads");
     assert.equal((await locks.inspect(name)).waiters.length, 1);
@@ -145,7 +145,7 @@ describe("interop", { concurrency: 2 }, () => {
     const lease = await ours;
     for (const each of [one, writer]) assert.equal(await each.ask("try"), "busy");
     one.say("acquire");
-    await ground.untilWaiters(locks, name, 1);
+    await zookeeper.untilWaiters(locks, name, 1);
     await lease.release();
     assert.equal(await one.line(), "held");
     assert.equal(await one.ask("release"), "released");
@@ -154,7 +154,7 @@ describe("interop", { concurrency: 2 }, () => {
   });
 
   it("a foreign layout has exclusive locks only, and says so", async () => {
-    const locks = ground.locks({ layout: "kazoo" });
+    const locks = zookeeper.locks({ layout: "kazoo" });
     await assert.rejects(locks.rwLock(fresh()).read(), UnsupportedError);
     await assert.rejects(locks.acquire(fresh(), { lockDelayMs: 100 }), UnsupportedError);
   });

@@ -8,15 +8,15 @@ import { claim } from "../../../../test-support/claim.fixture.js";
 import { soon } from "../../../../test-support/soon.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { HoldingRelay } from "../support/holding-relay.fixture.js";
-import { fresh, Ground } from "../support/test-server.fixture.js";
+import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
-let ground: Ground;
+let zookeeper: ZookeeperTestServer;
 
 before(async () => {
-  ground = await Ground.start();
+  zookeeper = await ZookeeperTestServer.start();
 });
 
-after(() => ground[Symbol.asyncDispose]());
+after(() => zookeeper[Symbol.asyncDispose]());
 
 async function take(engine: Engine, one: Claim): Promise<bigint> {
   const answer = await engine.tryAcquire(one, now());
@@ -33,9 +33,9 @@ const asked = async (engine: Engine, one: Claim) => (await engine.tryAcquire(one
 
 for (const hold of ["session", "ttl"] as const) {
   describe(`grants that were left behind, hold ${hold}`, { concurrency: 4 }, () => {
-    const open = () => ground.engine({ hold });
+    const open = () => zookeeper.engine({ hold });
 
-    it("one whose time is over is nobody's, though nobody has looked until then", async () => {
+    it("a left grant whose time is over blocks nobody, even if nobody has looked before", async () => {
       const resource = fresh();
       const [holder, other] = [open(), open()];
       const token = await take(holder, claim(resource, { grantId: "a".repeat(32) }));
@@ -53,7 +53,7 @@ for (const hold of ["session", "ttl"] as const) {
       assert.ok(answer.kind === "granted" && answer.token > token);
     });
 
-    it("one is there for its whole time, and seen with its token", async () => {
+    it("a left grant lasts its whole time, and inspect shows its token", async () => {
       const resource = fresh();
       const [holder, other] = [open(), open()];
       const one = claim(resource, { label: "gone home", tokens: 3 });
@@ -85,7 +85,7 @@ for (const hold of ["session", "ttl"] as const) {
       assert.equal(await asked(other, claim(resource)), "granted");
     });
 
-    it("a release, a renewal and the claim itself come too late for it", async () => {
+    it("a release, a renewal and a repeated claim come too late for a left grant", async () => {
       const resource = fresh();
       const [holder, other] = [open(), open()];
       const one = claim(resource);
@@ -101,7 +101,7 @@ for (const hold of ["session", "ttl"] as const) {
       }
     });
 
-    it("a shared one keeps out whom its holder kept out, and counts", async () => {
+    it("a left shared grant keeps out exclusive claims, and counts against the limit", async () => {
       const resource = fresh();
       const [holder, other] = [open(), open()];
       const terms = { mode: "shared", limit: 2 } as const;
@@ -115,7 +115,7 @@ for (const hold of ["session", "ttl"] as const) {
       await until("the third", async () => (await asked(other, third)) === "granted");
     });
 
-    it("one with another limit that is over is in nobody's way", async () => {
+    it("a left grant with another limit blocks nobody once it is over", async () => {
       const resource = fresh();
       const [holder, other] = [open(), open()];
       const one = claim(resource, { mode: "shared", limit: 2 });
@@ -125,7 +125,7 @@ for (const hold of ["session", "ttl"] as const) {
       await take(other, claim(resource, { mode: "shared", limit: 3 }));
     });
 
-    it("a lock-delay follows it, as after any grant that was not released", async () => {
+    it("a lock-delay follows a left grant, as after any grant that was not released", async () => {
       const resource = fresh();
       const [holder, other] = [open(), open()];
       const one = claim(resource, { lockDelayMs: 800 });
@@ -141,8 +141,8 @@ for (const hold of ["session", "ttl"] as const) {
 
     it("a request whose answer is lost has left one, and the same again finds it", async () => {
       const resource = fresh();
-      await using relay = await HoldingRelay.start(ground.server.port);
-      const holder = ground.engine({ hold, hosts: relay.hosts });
+      await using relay = await HoldingRelay.start(zookeeper.server.port);
+      const holder = zookeeper.engine({ hold, hosts: relay.hosts });
       const one = claim(resource, { ttlMs: 20_000 });
       await take(holder, one);
       await holder.renew([{ ...one, ttlMs: 20_000 }], now());
@@ -156,11 +156,11 @@ for (const hold of ["session", "ttl"] as const) {
       assert.equal((await open().inspect(resource, now())).holders.length, 1);
     });
 
-    it("once runs once, also for who comes to it anew", async () => {
+    it("once runs once, also for a client that comes later", async () => {
       const resource = fresh();
       const terms = { atMostMs: 60_000, atLeastMs: 5_000 };
       const ran = async () => {
-        const locks = ground.locks({ hold });
+        const locks = zookeeper.locks({ hold });
         const { ran: did } = await locks.once(resource, terms, () => {});
         await locks.close();
         return did;
@@ -172,11 +172,11 @@ for (const hold of ["session", "ttl"] as const) {
   });
 }
 
-describe("grants that were left behind, and those in line", { concurrency: 4 }, () => {
-  it("the next in line is not let in by it, and is at its end", async () => {
+describe("grants that were left behind, and those in the queue", { concurrency: 4 }, () => {
+  it("the next waiter is not let in when a grant is left behind, but when it ends", async () => {
     await soon(2_500, async () => {
       const resource = fresh();
-      const [holder, waiting] = [ground.engine(), ground.engine()];
+      const [holder, waiting] = [zookeeper.engine(), zookeeper.engine()];
       const [one, waiter, last] = [claim(resource), claim(resource), claim(resource)];
       const pushed: string[] = [];
       waiting.queue!.onGrant(({ grantId }) => pushed.push(grantId));
@@ -194,10 +194,10 @@ describe("grants that were left behind, and those in line", { concurrency: 4 }, 
     });
   });
 
-  it("one that is left late, after its holder gave up, keeps others out from then on only", async () => {
+  it("a grant that is left late, after its holder gave up, keeps others out only from then on", async () => {
     const resource = fresh();
-    const relay = await HoldingRelay.start(ground.server.port);
-    const [holder, other] = [ground.engine({ hosts: relay.hosts }), ground.engine()];
+    const relay = await HoldingRelay.start(zookeeper.server.port);
+    const [holder, other] = [zookeeper.engine({ hosts: relay.hosts }), zookeeper.engine()];
     const one = claim(resource, { ttlMs: 10_000 });
     await take(holder, one);
     await holder.renew([one], now());
@@ -214,11 +214,11 @@ describe("grants that were left behind, and those in line", { concurrency: 4 }, 
     await relay[Symbol.asyncDispose]();
   });
 
-  it("one that is left after its session ended is not there", async () => {
+  it("a grant that is left after its session ended does not exist", async () => {
     const resource = fresh();
-    const relay = await ground.relay();
-    const holder = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
-    const other = ground.engine();
+    const relay = await zookeeper.relay();
+    const holder = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });
+    const other = zookeeper.engine();
     const one = claim(resource, { ttlMs: 1_000 });
     await take(holder, one);
     relay.cut();

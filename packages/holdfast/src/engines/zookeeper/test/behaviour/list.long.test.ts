@@ -1,18 +1,18 @@
 import { test } from "node:test";
 import { checkLongList } from "../../../../test-support/long-list.fixture.js";
 import { fill } from "../support/names.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { ZookeeperTestServer } from "../support/test-server.fixture.js";
 
 // The names of one list are kept until it has ended; with a ttl also when each of them was last seen.
 const MOST_HEAP_MB = { session: 30, ttl: 60 } as const;
 
 for (const hold of ["session", "ttl"] as const) {
   test(`hold ${hold}: a list of 100,000 names is linear, and keeps little`, async () => {
-    await using ground = await Ground.start({ java: ["-Xmx512m"] });
+    await using testServer = await ZookeeperTestServer.start({ java: ["-Xmx512m"] });
     await checkLongList({
-      engine: ground.engine({ hold }),
-      pids: [ground.server.pid],
-      fill: (first, last) => fill(ground, hold, first, last),
+      engine: testServer.engine({ hold }),
+      pids: [testServer.server.pid],
+      fill: (first, last) => fill(testServer, hold, first, last),
       mostHeapMb: MOST_HEAP_MB[hold],
     });
   });

@@ -7,7 +7,7 @@ import { checkListCost } from "../../../../test-support/list-cost.fixture.js";
 import { getChildren } from "../../wire/operations.js";
 import { Session } from "../../wire/session.js";
 import { fill } from "../support/names.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { ZookeeperTestServer } from "../support/test-server.fixture.js";
 
 const CHILDREN = getChildren("/").opcode;
 
@@ -22,10 +22,10 @@ mock.method(Session.prototype, "ask", async function (this: Session, ...asked: n
 
 for (const hold of ["session", "ttl"] as const) {
   test(`hold ${hold}: a list reads each name once, however many pages there are`, async () => {
-    await using ground = await Ground.start();
+    await using testServer = await ZookeeperTestServer.start();
     await checkListCost({
-      locks: ground.locks({ hold }),
-      fill: (first, last) => fill(ground, hold, first, last),
+      locks: testServer.locks({ hold }),
+      fill: (first, last) => fill(testServer, hold, first, last),
       cost: () => namesRead,
       // The name, and who holds it.
       mostPerName: 2,
@@ -35,15 +35,15 @@ for (const hold of ["session", "ttl"] as const) {
 
 for (const hold of ["session", "ttl"] as const) {
   test(`hold ${hold}: lists go on while names come and go, and the server restarts`, async () => {
-    await using ground = await Ground.start();
-    await checkListAmongChanges(ground.engine({ hold }), () => ground.server.restart());
+    await using testServer = await ZookeeperTestServer.start();
+    await checkListAmongChanges(testServer.engine({ hold }), () => testServer.server.restart());
   });
 }
 
 test("lists at the same time read the names once each, whoever goes on first", async () => {
-  await using ground = await Ground.start();
-  await fill(ground, "session", 1, 600);
-  const locks = ground.locks();
+  await using testServer = await ZookeeperTestServer.start();
+  await fill(testServer, "session", 1, 600);
+  const locks = testServer.locks();
   const before = namesRead;
   const lists = Array.from({ length: 6 }, async () => {
     let views = 0;
@@ -55,9 +55,9 @@ test("lists at the same time read the names once each, whoever goes on first", a
 });
 
 test("a cursor of another process goes on where that one was", async () => {
-  await using ground = await Ground.start();
-  await fill(ground, "session", 1, 300);
-  const [one, other] = [ground.engine(), ground.engine()];
+  await using testServer = await ZookeeperTestServer.start();
+  await fill(testServer, "session", 1, 300);
+  const [one, other] = [testServer.engine(), testServer.engine()];
   const first = await one.list({ match: "*", cursor: null, max: 200 }, now());
   const rest = await other.list({ match: "*", cursor: first.cursor, max: 200 }, now());
   const names = [...first.views, ...rest.views].map(({ resource }) => resource);

@@ -7,39 +7,39 @@ import { claim } from "../../../../test-support/claim.fixture.js";
 import { soon } from "../../../../test-support/soon.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { keepMany } from "../support/many-leases.fixture.js";
-import { fresh, Ground } from "../support/test-server.fixture.js";
+import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
-let ground: Ground;
+let zookeeper: ZookeeperTestServer;
 
 before(async () => {
-  ground = await Ground.start();
+  zookeeper = await ZookeeperTestServer.start();
 });
 
-after(() => ground[Symbol.asyncDispose]());
+after(() => zookeeper[Symbol.asyncDispose]());
 
 test("one release behind 200 exclusive waiters makes one watch fire", async () => {
   const resource = fresh();
-  const [holder, waiters] = [ground.engine(), ground.engine()];
+  const [holder, waiters] = [zookeeper.engine(), zookeeper.engine()];
   const held = claim(resource, { ttlMs: 60_000 });
   await holder.tryAcquire(held, now());
   const pushed: string[] = [];
   waiters.queue!.onGrant(({ grantId }) => pushed.push(grantId));
-  const line = Array.from({ length: 200 }, () => claim(resource, { ttlMs: 30_000 }));
+  const queue = Array.from({ length: 200 }, () => claim(resource, { ttlMs: 30_000 }));
   const answers = [];
-  for (const [i, one] of line.entries()) {
+  for (const [i, one] of queue.entries()) {
     answers.push(await waiters.queue!.enqueue(one, now()));
     // On a busy machine this takes longer than they would be kept without.
-    if (i % 25 === 24) await waiters.queue!.heartbeat(line.slice(0, i + 1), now());
+    if (i % 25 === 24) await waiters.queue!.heartbeat(queue.slice(0, i + 1), now());
   }
   assert.ok(answers.every(({ kind }) => kind === "queued"));
-  // One for each waiter; and the holder.s own. That of the next in line is the second one.s as well.
-  await until("all watch", async () => (await ground.server.metric("zk_watch_count")) === 201);
-  const fired = () => ground.server.metric("zk_sum_node_deleted_watch_count");
+  // One for each waiter; and the holder.s own. That of the next in the queue is the second one.s as well.
+  await until("all watch", async () => (await zookeeper.server.metric("zk_watch_count")) === 201);
+  const fired = () => zookeeper.server.metric("zk_sum_node_deleted_watch_count");
   const before = await fired();
   await holder.release([{ ...held, tombstoneMs: 0 }], now());
   await until("the first is told", () => pushed.length === 1);
   await sleep(200);
-  assert.deepEqual(pushed, [line[0]!.grantId]);
+  assert.deepEqual(pushed, [queue[0]!.grantId]);
   assert.equal((await fired()) - before, 1);
 });
 
@@ -47,7 +47,7 @@ test("permits of two are passed on whichever of the two holders leaves", async (
   for (const leaver of [0, 1]) {
     await soon(2_900, async () => {
       const resource = fresh();
-      const engine = ground.engine();
+      const engine = zookeeper.engine();
       const terms = { mode: "shared", limit: 2 } as const;
       const permits = Array.from({ length: 4 }, () => claim(resource, terms));
       const pushed: string[] = [];
@@ -65,19 +65,19 @@ test("permits of two are passed on whichever of the two holders leaves", async (
 
 test("an aborted wait leaves no watch behind", async () => {
   const resource = fresh();
-  const [holder, locks] = [ground.locks(), ground.locks()];
-  const before = await ground.server.metric("zk_watch_count");
+  const [holder, locks] = [zookeeper.locks(), zookeeper.locks()];
+  const before = await zookeeper.server.metric("zk_watch_count");
   const lease = await holder.acquire(resource, { renew: false });
   const controller = new AbortController();
   const options = { signal: controller.signal, fair: "strict" } as const;
   const waits = Array.from({ length: 20 }, () =>
     locks.acquire(resource, options).catch(() => null),
   );
-  await ground.untilWaiters(holder, resource, 20);
+  await zookeeper.untilWaiters(holder, resource, 20);
   controller.abort();
   await Promise.all(waits);
-  await ground.untilWaiters(holder, resource, 0);
-  const left = async () => (await ground.server.metric("zk_watch_count")) - before;
+  await zookeeper.untilWaiters(holder, resource, 0);
+  const left = async () => (await zookeeper.server.metric("zk_watch_count")) - before;
   // The holder's own node is watched, for revocations.
   await until("no watch but the holder's is left", async () => (await left()) <= 1);
   await lease.release();
@@ -85,7 +85,7 @@ test("an aborted wait leaves no watch behind", async () => {
 
 test("a waiter whose predecessor gives up moves on, leaves no watch behind, and hears of its revocation", async () => {
   // Another server: the watches that are counted must be theirs alone.
-  await using own = await Ground.start();
+  await using own = await ZookeeperTestServer.start();
   const resource = fresh();
   const [holder, second, third] = [own.locks(), own.locks(), own.locks()];
   const before = await own.server.metric("zk_watch_count");
@@ -111,6 +111,6 @@ test("a waiter whose predecessor gives up moves on, leaves no watch behind, and 
 
 // Ten thousand are in the long run.
 test("1,000 leases of one process are kept by a handful of requests a second", async () => {
-  await using own = await Ground.start();
+  await using own = await ZookeeperTestServer.start();
   await keepMany(own, 1_000);
 });

@@ -9,15 +9,15 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { HoldingRelay } from "../support/holding-relay.fixture.js";
-import { fresh, Ground } from "../support/test-server.fixture.js";
+import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
-let ground: Ground;
+let zookeeper: ZookeeperTestServer;
 
 before(async () => {
-  ground = await Ground.start();
+  zookeeper = await ZookeeperTestServer.start();
 });
 
-after(() => ground[Symbol.asyncDispose]());
+after(() => zookeeper[Symbol.asyncDispose]());
 
 async function granted(engine: Engine, one: Claim): Promise<void> {
   const see = async () => (await engine.tryAcquire(one, now())).kind === "granted";
@@ -26,12 +26,12 @@ async function granted(engine: Engine, one: Claim): Promise<void> {
 
 /** Held by a process that is cut off until its session is over. */
 async function lose(one: Claim): Promise<void> {
-  const relay = await ground.relay();
-  const engine = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
+  const relay = await zookeeper.relay();
+  const engine = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });
   await granted(engine, one);
   relay.cut();
   const contenders = async () =>
-    (await ground.children(`/holdfast/${one.resource}`)).filter((name) => /^x-/.test(name));
+    (await zookeeper.children(`/holdfast/${one.resource}`)).filter((name) => /^x-/.test(name));
   await until("its session is over", async () => (await contenders()).length === 0);
 }
 
@@ -40,8 +40,8 @@ describe("lock-delays of claims that are repeated", { concurrency: 4 }, () => {
     const resource = fresh();
     const lockDelayMs = 4_000;
     const one = claim(resource, { ttlMs: 1_000, lockDelayMs });
-    const watched = await HoldingRelay.start(ground.server.port);
-    const observer = ground.engine({ hosts: watched.hosts });
+    const watched = await HoldingRelay.start(zookeeper.server.port);
+    const observer = zookeeper.engine({ hosts: watched.hosts });
     await observer.inspect(fresh(), now());
     await lose(one);
     // Somebody sees that the holder is gone. That the delay counts from now is written down late.
@@ -49,12 +49,12 @@ describe("lock-delays of claims that are repeated", { concurrency: 4 }, () => {
     const seen = observer.inspect(resource, now(20_000));
     await until("the note is held back", () => watched.holds);
     const other = claim(resource);
-    const [next, again, last] = [ground.engine(), ground.engine(), ground.engine()];
+    const [next, again, last] = [zookeeper.engine(), zookeeper.engine(), zookeeper.engine()];
     await granted(next, other);
     await next.release([{ ...other, tombstoneMs: 0 }], now());
     // The claim comes again, is granted again, and is lost again after the note arrived.
-    const relay = await ground.relay();
-    const repeated = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
+    const relay = await zookeeper.relay();
+    const repeated = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });
     await granted(repeated, one);
     watched.letGo();
     await seen;
@@ -75,7 +75,7 @@ describe("lock-delays of claims that are repeated", { concurrency: 4 }, () => {
   it("a claim that comes again, behind a waiter, does not let that waiter in early", async () => {
     const resource = fresh();
     const one = claim(resource, { ttlMs: 1_000, lockDelayMs: 60_000 });
-    const [waiting, again] = [ground.engine(), ground.engine()];
+    const [waiting, again] = [zookeeper.engine(), zookeeper.engine()];
     await lose(one);
     const waiter = claim(resource);
     assert.equal((await waiting.queue!.enqueue(waiter, now())).kind, "queued");

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { fresh, Ground } from "../support/test-server.fixture.js";
+import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
 /** Longer than a release is left alone before its node is taken away without it. */
 const SLOW_MS = 1_300;
@@ -14,23 +14,23 @@ const LOOK_MS = 300;
 const NOTICE_MS = 100;
 const TOMBSTONE_MS = 120_000;
 
-let ground: Ground;
+let zookeeper: ZookeeperTestServer;
 
 before(async () => {
-  ground = await Ground.start();
+  zookeeper = await ZookeeperTestServer.start();
 });
 
-after(() => ground[Symbol.asyncDispose]());
+after(() => zookeeper[Symbol.asyncDispose]());
 
 async function held(lockDelayMs = 0) {
-  const relay = await ground.relay();
-  const engine = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
+  const relay = await zookeeper.relay();
+  const engine = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });
   const one = claim(fresh(), { lockDelayMs });
   assert.equal((await engine.tryAcquire(one, now())).kind, "granted");
   return { relay, engine, one, grave: { ...one, tombstoneMs: TOMBSTONE_MS } };
 }
 
-test("a release in doubt finds its grant, however slowly the server answers", async () => {
+test("a repeated release finds its grant, however slowly the server answers", async () => {
   const { relay, engine, grave } = await held();
   relay.hold();
   const released = engine.release([grave], now());
@@ -46,11 +46,11 @@ test("a slow release leaves no lock-delay behind", async () => {
   await sleep(SLOW_MS);
   relay.deliver();
   await released;
-  const next = await ground.engine().tryAcquire(claim(one.resource), now());
+  const next = await zookeeper.engine().tryAcquire(claim(one.resource), now());
   assert.equal(next.kind, "granted");
 });
 
-test("an answer about a grant that is being released takes nothing away", async () => {
+test("an answer about a grant that is being released deletes nothing", async () => {
   const { relay, engine, one, grave } = await held();
   const released = engine.release([grave], now());
   // Asked before the release was known, as it were: it finds somebody whom nobody wants any more.
@@ -62,7 +62,7 @@ test("an answer about a grant that is being released takes nothing away", async 
   assert.deepEqual(await released, [{ kind: "released" }]);
 });
 
-test("a release that could not be sent may be carried out all the same", async () => {
+test("a release that could not be sent has an unknown effect, and may still happen", async () => {
   const { relay, engine, one } = await held();
   relay.cut();
   // Until it is noticed: what was sent before that is without an answer, and not unsent.
@@ -70,7 +70,7 @@ test("a release that could not be sent may be carried out all the same", async (
   const [failed] = await engine.release([{ ...one, tombstoneMs: 0 }], now(300));
   assert.ok(failed?.kind === "failed" && failed.effect === "unknown");
   relay.mend();
-  const other = ground.engine();
+  const other = zookeeper.engine();
   const isGone = async () => (await other.inspect(one.resource, now())).holders.length === 0;
   await until("it is taken away", isGone);
 });

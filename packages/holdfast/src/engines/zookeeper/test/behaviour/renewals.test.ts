@@ -6,20 +6,20 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { HoldingRelay } from "../support/holding-relay.fixture.js";
-import { fresh, Ground } from "../support/test-server.fixture.js";
+import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
-let ground: Ground;
+let zookeeper: ZookeeperTestServer;
 
 before(async () => {
-  ground = await Ground.start();
+  zookeeper = await ZookeeperTestServer.start();
 });
 
-after(() => ground[Symbol.asyncDispose]());
+after(() => zookeeper[Symbol.asyncDispose]());
 
 for (const hold of ["session", "ttl"] as const) {
   describe(`renewals, hold ${hold}`, { concurrency: 4 }, () => {
     it("a late copy of a shorter one does not end a grant early", async () => {
-      const [engine, other] = [ground.engine({ hold }), ground.engine({ hold })];
+      const [engine, other] = [zookeeper.engine({ hold }), zookeeper.engine({ hold })];
       const one = claim(fresh(), { ttlMs: 10_000 });
       await engine.tryAcquire(one, now());
       const [early, late] = [now(), now()];
@@ -35,7 +35,7 @@ for (const hold of ["session", "ttl"] as const) {
     });
 
     it("a late one promises no more than there is", async () => {
-      const engine = ground.engine({ hold });
+      const engine = zookeeper.engine({ hold });
       const one = claim(fresh(), { ttlMs: 10_000 });
       await engine.tryAcquire(one, now());
       const early = now();
@@ -52,7 +52,7 @@ for (const hold of ["session", "ttl"] as const) {
     });
 
     it("a revocation that races with a hand-over does not hit the next holder", async () => {
-      const [engine, other] = [ground.engine({ hold }), ground.engine({ hold })];
+      const [engine, other] = [zookeeper.engine({ hold }), zookeeper.engine({ hold })];
       for (let i = 0; i < 20; i++) {
         const resource = fresh();
         const one = claim(resource, { tokens: 3 });
@@ -76,17 +76,17 @@ for (const hold of ["session", "ttl"] as const) {
 
 describe("renewals of one session", () => {
   it("a lease that was passed on is told once, and others cost nothing beside it", async () => {
-    const engine = ground.engine();
+    const engine = zookeeper.engine();
     const claims = Array.from({ length: 20 }, () => claim(fresh(), { tokens: 5, ttlMs: 20_000 }));
     const told: string[] = [];
     engine.watch!.onChange((resource) => told.push(resource));
     for (const one of claims) await engine.tryAcquire(one, now());
     const renew = async (index: number) => {
-      const before = await ground.server.metric("zk_packets_received");
+      const before = await zookeeper.server.metric("zk_packets_received");
       const refs = claims.map((one, i) => (i === 0 ? { ...one, index } : one));
       const answers = await engine.renew(refs, now());
       assert.ok(answers.every(({ kind }) => kind === "renewed"));
-      return (await ground.server.metric("zk_packets_received")) - before;
+      return (await zookeeper.server.metric("zk_packets_received")) - before;
     };
     await renew(0);
     await sleep(200);
@@ -104,8 +104,8 @@ describe("renewals of one session", () => {
 
   it("an index that is written late does not hide a revocation of the later holder", async () => {
     const resource = fresh();
-    const relay = await HoldingRelay.start(ground.server.port);
-    const [engine, other] = [ground.engine({ hosts: relay.hosts }), ground.engine()];
+    const relay = await HoldingRelay.start(zookeeper.server.port);
+    const [engine, other] = [zookeeper.engine({ hosts: relay.hosts }), zookeeper.engine()];
     const one = claim(resource, { tokens: 3 });
     const granted = await engine.tryAcquire(one, now());
     const token = granted.kind === "granted" ? granted.token : 0n;
@@ -125,7 +125,7 @@ describe("renewals of one session", () => {
 });
 
 it("with records, a late renewal that somebody else overtook promises nothing", async () => {
-  const [engine, other] = [ground.engine({ hold: "ttl" }), ground.engine({ hold: "ttl" })];
+  const [engine, other] = [zookeeper.engine({ hold: "ttl" }), zookeeper.engine({ hold: "ttl" })];
   const one = claim(fresh(), { ttlMs: 10_000 });
   await engine.tryAcquire(one, now());
   const early = now();
@@ -137,8 +137,8 @@ it("with records, a late renewal that somebody else overtook promises nothing", 
 
 it("a forced revocation does not hit the one to whom the lease was passed on", async () => {
   for (const lockDelayMs of [0, 500]) {
-    await using relay = await HoldingRelay.start(ground.server.port);
-    const [admin, other] = [ground.engine({ hosts: relay.hosts }), ground.engine()];
+    await using relay = await HoldingRelay.start(zookeeper.server.port);
+    const [admin, other] = [zookeeper.engine({ hosts: relay.hosts }), zookeeper.engine()];
     const one = claim(fresh(), { tokens: 3, lockDelayMs });
     const granted = await other.tryAcquire(one, now());
     const token = granted.kind === "granted" ? granted.token : 0n;

@@ -25,16 +25,16 @@ import {
 } from "../../wire/operations.js";
 import { Proof, timeoutFor } from "../../wire/proof.js";
 import type { Session } from "../../wire/session.js";
-import { fresh, Ground } from "../support/test-server.fixture.js";
+import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
-let ground: Ground;
+let zookeeper: ZookeeperTestServer;
 const EMPTY = Buffer.alloc(0);
 
 before(async () => {
-  ground = await Ground.start();
+  zookeeper = await ZookeeperTestServer.start();
 });
 
-after(() => ground[Symbol.asyncDispose]());
+after(() => zookeeper[Symbol.asyncDispose]());
 
 const ask = <T>(
   session: Session,
@@ -65,7 +65,7 @@ test("records are read as they were written, and nothing is read beyond them", (
 });
 
 test("the operations do what they say, and Python's kazoo sees the same", async () => {
-  const session = ground.session();
+  const session = zookeeper.session();
   const root = `/${fresh("ops")}`;
   const made = await ask(session, create(root, Buffer.from("one"), "persistent", "open"));
   assert.equal(made.value?.path, root);
@@ -94,8 +94,8 @@ test("the operations do what they say, and Python's kazoo sees the same", async 
   assert.equal((await ask(session, remove(`${root}/nobody`))).err, CODES.noNode);
 });
 
-test("a multi is carried out whole, or not at all, and says which part failed", async () => {
-  const session = ground.session();
+test("a multi runs whole or not at all, and says which part failed", async () => {
+  const session = zookeeper.session();
   const root = `/${fresh("multi")}`;
   await ask(session, create(root, EMPTY, "persistent", "open"));
   const good = await ask(
@@ -110,7 +110,7 @@ test("a multi is carried out whole, or not at all, and says which part failed", 
 
 test("what the engine stores can be read by others, and holds no grantId", async () => {
   const resource = fresh();
-  const engine = ground.engine();
+  const engine = zookeeper.engine();
   const held = claim(resource, { label: "o'brien 锁", mode: "shared", limit: 3, tokens: 5 });
   await engine.tryAcquire(held, now());
   const seen = kazoo(`
@@ -128,8 +128,8 @@ print(json.dumps([name, json.loads(data), stat.ephemeralOwner != 0]))`);
 });
 
 test("a session survives its connection, and hears of what changed meanwhile", async () => {
-  const relay = await ground.relay();
-  const session = ground.session({ hosts: [{ host: "127.0.0.1", port: relay.port }] });
+  const relay = await zookeeper.relay();
+  const session = zookeeper.session({ hosts: [{ host: "127.0.0.1", port: relay.port }] });
   const root = `/${fresh("watched")}`;
   const paths = [`${root}/changed`, `${root}/deleted`, `${root}/same`];
   await ask(session, create(root, EMPTY, "persistent", "open"));
@@ -140,23 +140,23 @@ test("a session survives its connection, and hears of what changed meanwhile", a
     await session.watch(path, systemClock.now() + 5_000, listener);
   }
   relay.cut();
-  await ground.ask(setData(paths[0]!, Buffer.from("new")));
-  await ground.ask(remove(paths[1]!));
+  await zookeeper.ask(setData(paths[0]!, Buffer.from("new")));
+  await zookeeper.ask(remove(paths[1]!));
   await sleep(100);
   relay.mend();
   await until("both changes are told", () => heard.length === 2);
   await sleep(100);
   assert.deepEqual(heard.sort(), [paths[0], paths[1]]);
   assert.equal((await ask(session, exists(paths[2]!))).err, CODES.ok, "ephemeral nodes stay");
-  await ground.ask(setData(paths[2]!, Buffer.from("new")));
+  await zookeeper.ask(setData(paths[2]!, Buffer.from("new")));
   await until("a watch that was set again fires", () => heard.length === 3);
 });
 
 test("a server that hangs is noticed, and another one is used with the same session", async () => {
-  const [first, second] = [await ground.relay(), await ground.relay()];
+  const [first, second] = [await zookeeper.relay(), await zookeeper.relay()];
   const hosts = [first, second].map(({ port }) => ({ host: "127.0.0.1", port }));
   let ended = false;
-  const session = ground.session({ hosts, timeoutMs: 9_000 }, () => {
+  const session = zookeeper.session({ hosts, timeoutMs: 9_000 }, () => {
     ended = true;
   });
   const path = `/${fresh("moved")}`;
@@ -176,8 +176,8 @@ test("a server that hangs is noticed, and another one is used with the same sess
 });
 
 test("packets cut into bytes are read whole", async () => {
-  const relay = await dripping(ground.server.port);
-  const session = ground.session({ hosts: [{ host: "127.0.0.1", port: portOf(relay) }] });
+  const relay = await dripping(zookeeper.server.port);
+  const session = zookeeper.session({ hosts: [{ host: "127.0.0.1", port: portOf(relay) }] });
   const path = `/${fresh("drip")}`;
   await ask(session, create(path, Buffer.alloc(300, 7), "ephemeral", "open"));
   const { value } = await ask(session, getData(path));
@@ -199,8 +199,11 @@ for (const [what, nonsense] of [
       else socket.write(nonsense);
     });
     await new Promise<void>((go) => broken.listen(0, "127.0.0.1", go));
-    const hosts = [portOf(broken), ground.server.port].map((port) => ({ host: "127.0.0.1", port }));
-    const session = ground.session({ hosts });
+    const hosts = [portOf(broken), zookeeper.server.port].map((port) => ({
+      host: "127.0.0.1",
+      port,
+    }));
+    const session = zookeeper.session({ hosts });
     assert.equal((await ask(session, exists("/zookeeper"))).err, CODES.ok);
     await session.close();
     broken.close();
@@ -209,10 +212,10 @@ for (const [what, nonsense] of [
 
 test("an answer to nothing that was asked ends the connection, not the session", async () => {
   const relay = await dripping(
-    ground.server.port,
+    zookeeper.server.port,
     Buffer.from([0, 0, 0, 16, 0, 0x7f, 0, 0, ...EMPTY_HEADER]),
   );
-  const session = ground.session({ hosts: [{ host: "127.0.0.1", port: portOf(relay) }] });
+  const session = zookeeper.session({ hosts: [{ host: "127.0.0.1", port: portOf(relay) }] });
   const path = `/${fresh("odd")}`;
   const made = () => ask(session, create(path, EMPTY, "ephemeral", "open")).catch(() => null);
   await until("a later connection works", async () => (await made()) !== null);
@@ -225,7 +228,7 @@ test("a restarted server still knows the session", async () => {
   await using server = await startZooKeeper();
   const hosts = [{ host: "127.0.0.1", port: server.port }];
   let ended = false;
-  const session = ground.session({ hosts, timeoutMs: 10_000 }, () => {
+  const session = zookeeper.session({ hosts, timeoutMs: 10_000 }, () => {
     ended = true;
   });
   await ask(session, create("/kept", EMPTY, "ephemeral", "open"));
@@ -293,7 +296,7 @@ function portOf(server: Server): number {
 function kazoo(script: string): string {
   const program = `
 from kazoo.client import KazooClient
-zk = KazooClient(hosts="${ground.server.hosts}")
+zk = KazooClient(hosts="${zookeeper.server.hosts}")
 zk.start()
 ${script}
 zk.stop()`;

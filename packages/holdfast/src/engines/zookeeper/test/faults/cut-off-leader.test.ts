@@ -12,7 +12,7 @@ import { Proof } from "../../wire/proof.js";
 import { Session } from "../../wire/session.js";
 import { fresh } from "../support/test-server.fixture.js";
 
-test("the word of a leader that is cut off renews nothing and vouches for nobody", async () => {
+test("an answer of a leader that is cut off renews nothing and proves nothing", async () => {
   const relays: { relay: Relay; ends: readonly number[] }[] = [];
   const between = async (from: number, to: number, port: number) => {
     const relay = await Relay.start(port);
@@ -54,7 +54,7 @@ test("the word of a leader that is cut off renews nothing and vouches for nobody
   }
 });
 
-test("a session that was taken up again counts from the next answer of a majority", () => {
+test("a resumed session counts from the next majority answer", () => {
   const proof = new Proof(8_000);
   proof.opened(0, true);
   assert.equal(proof.since, 0);

@@ -3,15 +3,15 @@ import assert from "node:assert/strict";
 import { createServer, type Socket } from "node:net";
 import { after, before, test } from "node:test";
 import { connect } from "../../../../connect.js";
-import { fresh, Ground } from "../support/test-server.fixture.js";
+import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
 const [ROUNDS, AT_ONCE] = [10, 10];
 
-let ground: Ground;
+let zookeeper: ZookeeperTestServer;
 let hung: { readonly port: number; close(): void };
 
 before(async () => {
-  ground = await Ground.start();
+  zookeeper = await ZookeeperTestServer.start();
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
@@ -31,12 +31,12 @@ before(async () => {
 
 after(async () => {
   hung.close();
-  await ground[Symbol.asyncDispose]();
+  await zookeeper[Symbol.asyncDispose]();
 });
 
 /** The same server twice: whichever of the two is asked answers. */
 function hosts(): string {
-  const { port } = ground.server;
+  const { port } = zookeeper.server;
   return `127.0.0.1:${hung.port},127.0.0.1:${port},127.0.0.1:${port}`;
 }
 
@@ -59,7 +59,7 @@ test("every connect succeeds while one host of three hangs", async () => {
 
 test("every first acquire on a new session succeeds while one host of three hangs", async () => {
   await all(async () => {
-    const locks = ground.locks({ hosts: hosts() });
+    const locks = zookeeper.locks({ hosts: hosts() });
     const lease = await locks.acquire(fresh(), { ttlMs: 40_000 });
     await lease.release();
     await locks.close();

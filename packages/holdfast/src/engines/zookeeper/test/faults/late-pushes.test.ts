@@ -6,22 +6,22 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { HoldingRelay } from "../support/holding-relay.fixture.js";
-import { fresh, Ground } from "../support/test-server.fixture.js";
+import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
 /** Longer than a pushed grant is kept that nobody claims. */
 const UNCLAIMED_MS = 4_000;
 
-let ground: Ground;
+let zookeeper: ZookeeperTestServer;
 
 before(async () => {
-  ground = await Ground.start();
+  zookeeper = await ZookeeperTestServer.start();
 });
 
-after(() => ground[Symbol.asyncDispose]());
+after(() => zookeeper[Symbol.asyncDispose]());
 
 test("a push after the heartbeat that granted does not shorten the grant", async () => {
-  await using relay = await HoldingRelay.start(ground.server.port);
-  const [engine, other] = [ground.engine({ hosts: relay.hosts }), ground.engine()];
+  await using relay = await HoldingRelay.start(zookeeper.server.port);
+  const [engine, other] = [zookeeper.engine({ hosts: relay.hosts }), zookeeper.engine()];
   const resource = fresh();
   // With a lock-delay nobody takes over without a question, so the push comes late.
   const [holder, waiter] = [claim(resource), claim(resource, { lockDelayMs: 200 })];

@@ -9,24 +9,27 @@ import { claim } from "../../../../test-support/claim.fixture.js";
 import { lossOf } from "../../../../test-support/loss.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { remove } from "../../wire/operations.js";
-import { fresh, Ground } from "../support/test-server.fixture.js";
+import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
-let ground: Ground;
+let zookeeper: ZookeeperTestServer;
 
 before(async () => {
-  ground = await Ground.start();
+  zookeeper = await ZookeeperTestServer.start();
 });
 
-after(() => ground[Symbol.asyncDispose]());
+after(() => zookeeper[Symbol.asyncDispose]());
 
 describe("loss", { concurrency: 4 }, () => {
-  it("a holder cut off silently is told before anybody else is let in", async () => {
+  it("a holder that is cut off silently loses its lease before anybody else is let in", async () => {
     const resource = fresh();
-    const relay = await ground.relay();
-    const [ours, other] = [ground.locks({ hosts: `127.0.0.1:${relay.port}` }), ground.locks()];
+    const relay = await zookeeper.relay();
+    const [ours, other] = [
+      zookeeper.locks({ hosts: `127.0.0.1:${relay.port}` }),
+      zookeeper.locks(),
+    ];
     const lease = await ours.acquire(resource, { ttlMs: 2_000 });
     const waiting = other.acquire(resource, { waitMs: 30_000 });
-    await ground.untilWaiters(other, resource, 1);
+    await zookeeper.untilWaiters(other, resource, 1);
     relay.hang();
     const told = lossOf(lease).then(() => "told");
     const first = await Promise.race([told, waiting.then(() => "granted")]);
@@ -39,8 +42,8 @@ describe("loss", { concurrency: 4 }, () => {
   });
 
   it("a connection that is lost and found again costs no lease", async () => {
-    const relay = await ground.relay();
-    const locks = ground.locks({ hosts: `127.0.0.1:${relay.port}` });
+    const relay = await zookeeper.relay();
+    const locks = zookeeper.locks({ hosts: `127.0.0.1:${relay.port}` });
     const leases = await Promise.all(
       [fresh(), fresh()].map((name) => locks.acquire(name, { ttlMs: 10_000 })),
     );
@@ -55,8 +58,8 @@ describe("loss", { concurrency: 4 }, () => {
   });
 
   it("an expired session loses every lease that it held, and a new one is opened", async () => {
-    const relay = await ground.relay();
-    const locks = ground.locks({ hosts: `127.0.0.1:${relay.port}` });
+    const relay = await zookeeper.relay();
+    const locks = zookeeper.locks({ hosts: `127.0.0.1:${relay.port}` });
     const leases = await Promise.all(
       Array.from({ length: 5 }, () => locks.acquire(fresh(), { ttlMs: 1_500, graceMs: 0 })),
     );
@@ -73,8 +76,8 @@ describe("loss", { concurrency: 4 }, () => {
   });
 
   it("a store that comes back empty is used again", async () => {
-    const relay = await ground.relay();
-    const locks = ground.locks({ hosts: `127.0.0.1:${relay.port}` });
+    const relay = await zookeeper.relay();
+    const locks = zookeeper.locks({ hosts: `127.0.0.1:${relay.port}` });
     // So that we have seen more than an empty server has.
     for (let i = 0; i < 5; i++) await (await locks.acquire(fresh(), { ttlMs: 1_000 })).release();
     const lease = await locks.acquire(fresh(), { ttlMs: 1_000 });
@@ -88,93 +91,93 @@ describe("loss", { concurrency: 4 }, () => {
     await locks.close();
   });
 
-  it("a node deleted by hand is told to its holder at once", async () => {
+  it("a holder is told at once when its node is deleted by hand", async () => {
     const resource = fresh();
-    const locks = ground.locks();
+    const locks = zookeeper.locks();
     const lease = await locks.acquire(resource, { ttlMs: 60_000 });
     await sleep(300);
     const started = performance.now();
-    await ground.deleteChildren(`/holdfast/${resource}`);
+    await zookeeper.deleteChildren(`/holdfast/${resource}`);
     assert.equal(await lossOf(lease), "expired");
     assert.ok(performance.now() - started < 10_000, "long before the next renewal");
     assert.equal(await lease.release(), "gone");
   });
 
-  it("a waiter whose node was deleted by hand stands in line again", async () => {
+  it("a waiter whose node was deleted by hand enters the queue again", async () => {
     const resource = fresh();
-    const [holder, locks] = [ground.locks(), ground.locks()];
+    const [holder, locks] = [zookeeper.locks(), zookeeper.locks()];
     const lease = await holder.acquire(resource);
     const waiting = locks.acquire(resource, { waitMs: 20_000 });
-    await ground.untilWaiters(holder, resource, 1);
-    const names = await ground.children(`/holdfast/${resource}`);
+    await zookeeper.untilWaiters(holder, resource, 1);
+    const names = await zookeeper.children(`/holdfast/${resource}`);
     const last = names.sort((a, b) => a.slice(-10).localeCompare(b.slice(-10))).at(-1)!;
-    await ground.ask(remove(`/holdfast/${resource}/${last}`));
-    await ground.untilWaiters(holder, resource, 0);
-    await ground.untilWaiters(holder, resource, 1);
+    await zookeeper.ask(remove(`/holdfast/${resource}/${last}`));
+    await zookeeper.untilWaiters(holder, resource, 0);
+    await zookeeper.untilWaiters(holder, resource, 1);
     await lease.release();
     assert.ok((await waiting).held);
   });
 
   it("a create whose answer is lost is found by its name, and stays one node", async () => {
     const resource = fresh();
-    const relay = await ground.relay();
-    const engine = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
+    const relay = await zookeeper.relay();
+    const engine = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });
     await engine.inspect(resource, now());
     await engine.tryAcquire(claim(fresh(), { ttlMs: 10_000 }), now());
     relay.mute();
     const one = claim(resource, { ttlMs: 10_000 });
     const entering = engine.queue!.enqueue(one, now(30_000));
-    const made = async () => (await ground.children(`/holdfast/${resource}`)).length === 1;
+    const made = async () => (await zookeeper.children(`/holdfast/${resource}`)).length === 1;
     await until("the node is made", made);
     relay.cut();
     relay.mend();
     const granted = await entering;
     assert.equal(granted.kind, "granted");
-    assert.equal((await ground.children(`/holdfast/${resource}`)).length, 1);
+    assert.equal((await zookeeper.children(`/holdfast/${resource}`)).length, 1);
     const [released] = await engine.release([{ ...one, tombstoneMs: 0 }], now());
     assert.equal(released!.kind, "released");
     const left = async () =>
-      (await ground.children(`/holdfast/${resource}`)).filter((name) => /^x-/.test(name)).length;
+      (await zookeeper.children(`/holdfast/${resource}`)).filter((name) => /^x-/.test(name)).length;
     assert.equal(await left(), 0, "no orphan");
   });
 
   it("a connection that breaks right after the node was made leaves no second one", async () => {
     const resource = fresh();
-    const relay = await scissors(ground.server.port);
-    const engine = ground.engine({ hosts: `127.0.0.1:${relay.port}` });
+    const relay = await scissors(zookeeper.server.port);
+    const engine = zookeeper.engine({ hosts: `127.0.0.1:${relay.port}` });
     const terms = { ttlMs: 30_000 };
     const first = claim(resource, terms);
     await engine.tryAcquire(first, now());
     await engine.release([{ ...first, tombstoneMs: 0 }], now());
     const one = claim(resource, terms);
-    // The answer to the create comes through, the line that was asked for with it does not.
+    // The answer to the create comes through, the queue that was asked for with it does not.
     relay.cutAfterNextPacket();
     const answer = await engine.queue!.enqueue(one, now(10_000));
     assert.equal(relay.cuts(), 1);
     assert.equal(answer.kind, "granted");
-    assert.equal((await ground.children(`/holdfast/${resource}`)).length, 1);
+    assert.equal((await zookeeper.children(`/holdfast/${resource}`)).length, 1);
     await engine.release([{ ...one, tombstoneMs: 0 }], now());
     relay.close();
   });
 
   it("a create that was given up blocks nobody, though its answer never came", async () => {
     const resource = fresh();
-    const relay = await ground.relay();
-    const locks = ground.locks({ hosts: `127.0.0.1:${relay.port}` });
+    const relay = await zookeeper.relay();
+    const locks = zookeeper.locks({ hosts: `127.0.0.1:${relay.port}` });
     await locks.acquire(fresh(), { ttlMs: 4_000 });
     relay.mute();
     const options = { ttlMs: 4_000, callTimeoutMs: 400, waitMs: 600 };
     const failed = locks.acquire(resource, options).catch((error: unknown) => error);
-    const made = async () => (await ground.children(`/holdfast/${resource}`)).length > 0;
+    const made = async () => (await zookeeper.children(`/holdfast/${resource}`)).length > 0;
     await until("the node is made", made);
     assert.ok((await failed) instanceof Error);
     relay.cut();
     relay.mend();
-    const other = ground.locks();
+    const other = zookeeper.locks();
     const lease = await other.acquire(resource, { waitMs: 30_000 });
     assert.ok(lease.held);
     const contenders = async () => (await other.inspect(resource)).waiters.length;
-    await until("nobody else is in the line", async () => (await contenders()) === 0);
+    await until("nobody else is in the queue", async () => (await contenders()) === 0);
   });
 });
 

@@ -10,7 +10,7 @@ import { CODES, exists } from "../../wire/operations.js";
 import { Session } from "../../wire/session.js";
 import { fresh } from "../support/test-server.fixture.js";
 
-test("a holder on a follower that is cut off is told before anybody else is let in", async () => {
+test("a holder on a follower that is cut off loses its lease before anybody else is let in", async () => {
   const relays: Relay[] = [];
   const from = new Map<Relay, number>();
   const between = async (member: number, _to: number, port: number) => {

@@ -1,4 +1,4 @@
-// Answers that are lost, events that come twice, sessions that end in line.
+// Answers that are lost, events that come twice, sessions that end in the queue.
 import assert from "node:assert/strict";
 import { createConnection, createServer } from "node:net";
 import { after, before, describe, it } from "node:test";
@@ -6,26 +6,29 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { fresh, Ground } from "../support/test-server.fixture.js";
+import { fresh, ZookeeperTestServer } from "../support/test-server.fixture.js";
 
-let ground: Ground;
+let zookeeper: ZookeeperTestServer;
 
 before(async () => {
-  ground = await Ground.start();
+  zookeeper = await ZookeeperTestServer.start();
 });
 
-after(() => ground[Symbol.asyncDispose]());
+after(() => zookeeper[Symbol.asyncDispose]());
 
 describe("schedules", { concurrency: 4 }, () => {
   for (const lockDelayMs of [0, 60_000]) {
     it(`a release whose answer is lost is one, with a lock-delay of ${lockDelayMs}`, async () => {
       const resource = fresh();
-      const relay = await ground.relay();
-      const [ours, other] = [ground.locks({ hosts: `127.0.0.1:${relay.port}` }), ground.locks()];
+      const relay = await zookeeper.relay();
+      const [ours, other] = [
+        zookeeper.locks({ hosts: `127.0.0.1:${relay.port}` }),
+        zookeeper.locks(),
+      ];
       const lease = await ours.acquire(resource, { ttlMs: 20_000, lockDelayMs });
       relay.mute();
       const released = lease.release();
-      const gone = async () => (await ground.children(`/holdfast/${resource}`)).length === 0;
+      const gone = async () => (await zookeeper.children(`/holdfast/${resource}`)).length === 0;
       await until("the node is gone", gone);
       relay.cut();
       relay.mend();
@@ -36,13 +39,16 @@ describe("schedules", { concurrency: 4 }, () => {
     });
   }
 
-  it("a release that is repeated does not touch who came after it", async () => {
+  it("a repeated release does not end the grant of a successor", async () => {
     const resource = fresh();
-    const relay = await ground.relay();
-    const [ours, other] = [ground.locks({ hosts: `127.0.0.1:${relay.port}` }), ground.locks()];
+    const relay = await zookeeper.relay();
+    const [ours, other] = [
+      zookeeper.locks({ hosts: `127.0.0.1:${relay.port}` }),
+      zookeeper.locks(),
+    ];
     const lease = await ours.acquire(resource, { ttlMs: 20_000 });
     const waiting = other.acquire(resource, { ttlMs: 20_000 });
-    await ground.untilWaiters(other, resource, 1);
+    await zookeeper.untilWaiters(other, resource, 1);
     relay.mute();
     const released = lease.release();
     const next = await waiting;
@@ -51,7 +57,7 @@ describe("schedules", { concurrency: 4 }, () => {
     assert.equal(await released, "released");
     await next.renew();
     assert.equal(next.held, true);
-    const contenders = (await ground.children(`/holdfast/${resource}`)).filter((name) =>
+    const contenders = (await zookeeper.children(`/holdfast/${resource}`)).filter((name) =>
       name.startsWith("x-"),
     );
     assert.equal(contenders.length, 1);
@@ -59,30 +65,33 @@ describe("schedules", { concurrency: 4 }, () => {
 
   it("events that come twice grant once", async () => {
     const resource = fresh();
-    const echo = await echoOfEvents(ground.server.port);
-    const [holder, engine] = [ground.engine(), ground.engine({ hosts: `127.0.0.1:${echo.port}` })];
+    const echo = await echoOfEvents(zookeeper.server.port);
+    const [holder, engine] = [
+      zookeeper.engine(),
+      zookeeper.engine({ hosts: `127.0.0.1:${echo.port}` }),
+    ];
     const held = claim(resource);
-    const line = [claim(resource), claim(resource)];
+    const queue = [claim(resource), claim(resource)];
     await holder.tryAcquire(held, now());
     const pushed: string[] = [];
     engine.queue!.onGrant(({ grantId }) => pushed.push(grantId));
-    for (const one of line) await engine.queue!.enqueue(one, now());
+    for (const one of queue) await engine.queue!.enqueue(one, now());
     await holder.release([{ ...held, tombstoneMs: 0 }], now());
     await until("the first is told", () => pushed.length > 0 && echo.doubled() > 0);
     await sleep(200);
-    assert.deepEqual(pushed, [line[0]!.grantId]);
-    await engine.release([{ ...line[0]!, tombstoneMs: 0 }], now());
+    assert.deepEqual(pushed, [queue[0]!.grantId]);
+    await engine.release([{ ...queue[0]!, tombstoneMs: 0 }], now());
     await until("the second is told", () => pushed.length > 1);
     await sleep(200);
-    assert.deepEqual(pushed, [line[0]!.grantId, line[1]!.grantId]);
+    assert.deepEqual(pushed, [queue[0]!.grantId, queue[1]!.grantId]);
     echo.close();
   });
 
-  it("one whose session ended in line comes back behind who came meanwhile", async () => {
+  it("a waiter whose session ended re-enters the queue behind those who came since", async () => {
     const resource = fresh();
-    const relay = await ground.relay();
-    const [holder, next] = [ground.locks(), ground.locks()];
-    const late = ground.locks({ hosts: `127.0.0.1:${relay.port}` });
+    const relay = await zookeeper.relay();
+    const [holder, next] = [zookeeper.locks(), zookeeper.locks()];
+    const late = zookeeper.locks({ hosts: `127.0.0.1:${relay.port}` });
     const lease = await holder.acquire(resource, { ttlMs: 20_000 });
     const order: string[] = [];
     const options = { ttlMs: 1_000, waitMs: 30_000, retry: Array(100).fill(50) };
@@ -90,16 +99,16 @@ describe("schedules", { concurrency: 4 }, () => {
       order.push("late");
       return one;
     });
-    await ground.untilWaiters(holder, resource, 1);
+    await zookeeper.untilWaiters(holder, resource, 1);
     // Connections stay, and what the servers say lies there unread until its session is over.
     relay.hang();
-    await ground.untilWaiters(holder, resource, 0);
+    await zookeeper.untilWaiters(holder, resource, 0);
     const acquiring = next.acquire(resource, { ttlMs: 20_000 });
-    await ground.untilWaiters(holder, resource, 1);
+    await zookeeper.untilWaiters(holder, resource, 1);
     await lease.release();
     const second = await acquiring;
     relay.mend();
-    await ground.untilWaiters(holder, resource, 1);
+    await zookeeper.untilWaiters(holder, resource, 1);
     assert.deepEqual([order, second.held], [[], true]);
     await second.release();
     const last = await coming;

@@ -15,7 +15,7 @@ const AT_LEAST_MS = 2_000;
 /** Its session lives 5.3 s, and the leader counts in steps of half a second. */
 const STOPPED_MS = 4_300;
 
-test("what a process takes right after it was stopped, it has for its whole time", async () => {
+test("a lease that a process takes right after it was stopped lasts its whole time", async () => {
   await using ensemble = await startZooKeeperEnsemble();
   const leader = await ensemble.leader();
   const follower = ensemble.members.find((member) => member !== leader)!;

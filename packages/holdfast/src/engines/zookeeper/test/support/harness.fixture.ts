@@ -73,12 +73,12 @@ export function harness(servers: Servers, more: More = {}, excuses: Excuse[] = [
     },
     restart: () => servers.restart(),
     truth: async (resource) => {
-      const { place } = resolveZookeeper({ hosts: "h", chroot: chroot(), ...more });
+      const { location } = resolveZookeeper({ hosts: "h", chroot: chroot(), ...more });
       const { members } = servers;
       const hosts = members.map(({ port }) => ({ host: "127.0.0.1", port }));
       const admin = new Session({ hosts, timeoutMs: ADMIN_MS, tls: null, digest: null }, () => {});
       try {
-        const path = pathOf(place, resource);
+        const path = pathOf(location, resource);
         return more.hold === "ttl"
           ? await trueRecord(admin, path)
           : await trueSessions(admin, members, path);

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lease } from "../../../../core/holding/lease.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { fresh, type Ground } from "./test-server.fixture.js";
+import { fresh, type ZookeeperTestServer } from "./test-server.fixture.js";
 
 /** Holds so many leases in one process, and counts what the server is asked meanwhile. */
-export async function keepMany(ground: Ground, count: number): Promise<void> {
-  const locks = ground.locks();
+export async function keepMany(zookeeper: ZookeeperTestServer, count: number): Promise<void> {
+  const locks = zookeeper.locks();
   const names = Array.from({ length: count }, () => fresh());
   const leases: Lease[] = [];
   for (let i = 0; i < names.length; i += 500) {
@@ -15,10 +15,10 @@ export async function keepMany(ground: Ground, count: number): Promise<void> {
     leases.push(...(await Promise.all(some.map((name) => locks.acquire(name, options)))));
   }
   // Each node is watched once; from then on renewals ask for nothing but the session.
-  const watched = async () => (await ground.server.metric("zk_watch_count")) >= count;
+  const watched = async () => (await zookeeper.server.metric("zk_watch_count")) >= count;
   await until("all are watched", watched, 20_000);
   await sleep(500);
-  const packets = () => ground.server.metric("zk_packets_received");
+  const packets = () => zookeeper.server.metric("zk_packets_received");
   const [first, started] = [await packets(), performance.now()];
   await sleep(2_500);
   const perSecond = (((await packets()) - first) * 1_000) / (performance.now() - started);

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { systemClock } from "../../../../core/runtime/clock.js";
 import { writeLedger } from "../../ttl/record.js";
 import { create, multi, type Operation } from "../../wire/operations.js";
-import type { Ground } from "./test-server.fixture.js";
+import type { ZookeeperTestServer } from "./test-server.fixture.js";
 
 const AT_ONCE = 100;
 // A busy machine may stop the server for seconds, and this is no test of that.
@@ -21,9 +21,14 @@ const HOLDING = { beat: 0, order: 0, index: 0, revoked: false, left: false };
  * name-<first> to name-<last>, held by somebody; sooner than by asking for them one by one. The nodes of
  * a session would end with it, so these stay.
  */
-export async function fill(ground: Ground, hold: "session" | "ttl", first: number, last: number) {
+export async function fill(
+  testServer: ZookeeperTestServer,
+  hold: "session" | "ttl",
+  first: number,
+  last: number,
+) {
   const folder = hold === "session" ? "/holdfast" : "/holdfast-ttl";
-  const session = ground.session({ timeoutMs: PATIENCE_MS });
+  const session = testServer.session({ timeoutMs: PATIENCE_MS });
   const ask = (operation: Operation<unknown>) =>
     session.ask(operation, systemClock.now() + PATIENCE_MS);
   await ask(node(folder, NOTHING));

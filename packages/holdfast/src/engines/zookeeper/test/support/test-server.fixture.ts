@@ -16,7 +16,7 @@ import { Session } from "../../wire/session.js";
 type Options = Partial<ZookeeperEngineOptions>;
 
 /** A ZooKeeper for a test file, and clients on it that are closed with it. */
-export class Ground extends TestServer {
+export class ZookeeperTestServer extends TestServer {
   readonly server: ZooKeeperServer;
   readonly untilWaiters = untilWaiters;
   #admin: Session | null = null;
@@ -26,8 +26,8 @@ export class Ground extends TestServer {
     this.server = server;
   }
 
-  static async start(options?: ZooKeeperOptions): Promise<Ground> {
-    return new Ground(await startZooKeeper(options));
+  static async start(options?: ZooKeeperOptions): Promise<ZookeeperTestServer> {
+    return new ZookeeperTestServer(await startZooKeeper(options));
   }
 
   engine(options: Options = {}): Engine {

@@ -26,7 +26,7 @@ export async function zookeeperPlace(hold: "session" | "ttl"): Promise<Place> {
   const urlOf = (ports: readonly number[]) =>
     `zookeeper://${ports.map((port) => `127.0.0.1:${port}`).join(",")}?hold=${hold}`;
   const directUrl = urlOf(servers.members.map(({ port }) => port));
-  const { place } = resolveZookeeper({ hosts: "h", hold });
+  const { location } = resolveZookeeper({ hosts: "h", hold });
   const hosts = servers.members.map(({ port }) => ({ host: "127.0.0.1", port }));
   const reader = new Session({ hosts, timeoutMs: READER_MS, tls: null, digest: null }, () => {});
   // A member that is still joining counts for nothing: two would be out at once.
@@ -51,7 +51,7 @@ export async function zookeeperPlace(hold: "session" | "ttl"): Promise<Place> {
       whenWhole(restartFault((random) => servers.members[random(3)]!)),
     ],
     truth: (resource) => {
-      const path = pathOf(place, resource);
+      const path = pathOf(location, resource);
       if (hold === "ttl") return trueRecord(reader, path);
       return trueSessions(reader, servers.members, path);
     },

@@ -15,28 +15,28 @@ async function ask<T>(session: Session, operation: Operation<T>): Promise<T | nu
 }
 
 /**
- * The holders in a room: the first node if it is exclusive, else the shared ones at the head. An
+ * The holders of a resource: the first node if it is exclusive, else the shared ones at the head. An
  * ephemeral node lives as long as its session: the servers say when they last answered it, on the
  * monotonic clock of this host, and what its timeout is.
  */
 export async function trueSessions(
   session: Session,
   members: readonly ZooKeeperServer[],
-  room: string,
+  resourcePath: string,
 ): Promise<readonly TrueGrant[]> {
-  await ask(session, sync(room));
-  const names = (await ask(session, getChildren(room)))?.names ?? [];
-  const line = names
+  await ask(session, sync(resourcePath));
+  const names = (await ask(session, getChildren(resourcePath)))?.names ?? [];
+  const queue = names
     .flatMap((name) => {
       const [, kind, left, number] = CONTENDER.exec(name) ?? [];
       return kind === undefined ? [] : [{ name, kind, left, number: Number(number) }];
     })
     .sort((a, b) => a.number - b.number);
-  const firstExclusive = line.findIndex(({ kind }) => kind === "x");
-  const count = firstExclusive < 0 ? line.length : Math.max(1, firstExclusive);
+  const firstExclusive = queue.findIndex(({ kind }) => kind === "x");
+  const count = firstExclusive < 0 ? queue.length : Math.max(1, firstExclusive);
   const grants: TrueGrant[] = [];
-  for (const { name, left } of line.slice(0, count)) {
-    const node = await ask(session, getData(`${room}/${name}`));
+  for (const { name, left } of queue.slice(0, count)) {
+    const node = await ask(session, getData(`${resourcePath}/${name}`));
     if (node === null) continue;
     const czxid = left === undefined ? node.stat.czxid : BigInt(`0x${left}`);
     const remainingMs =

@@ -7,9 +7,9 @@ local function why_gone(key, id)
   return { 'gone', call('EXISTS', key) == 1 and 'replaced' or 'expired' }
 end
 
--- Never makes a record: only one that is there gets a new end.
+-- Never makes a record: only an existing record gets a new end.
 -- args  1 grant id  2 ttl  3 order of the call  4 index of the token in use  5 leave 1|0
--- Gives renewed ms that remain | gone why | what the certificate says
+-- Gives renewed remaining-ms | gone why | what the certificate says
 function operations.renew(key, a)
   local why = objection()
   if why then return why end
@@ -18,31 +18,31 @@ function operations.renew(key, a)
   local r = alive(key, ARGV[a + 1])
   if not r or (r.left == '1' and leave ~= '1') then return why_gone(key, ARGV[a + 1]) end
   if r.revoked == '1' and index <= r.index then return why_gone(key, ARGV[a + 1]) end
-  -- One that comes late takes back nothing that a later one gave, and gives nothing back.
+  -- A late renewal changes nothing that a later renewal has set.
   if order < r.order then return { 'renewed', remaining(r) } end
   r.ends, r.order, r.left = ending(ttl), order, leave
-  -- The revocation was for a holder that has passed its lease on.
+  -- The revocation was for an earlier holder, which has passed the lease on.
   if index > r.index then r.index, r.revoked = index, '0' end
   write(key, r)
   return { 'renewed', remaining(r) }
 end
 
--- Whatever the certificate says: giving back is always right.
--- args  1 grant id  2 the last attempt that is ended  3 the last call whose attempts are, by order
+-- Needs no certificate: a release is always right.
+-- args  1 grant id  2 the last attempt to end  3 the order of the last call whose attempts end
 --       4 tombstone ms, 0 for none
---       5 1 where the claim is over, 0 where only an attempt is: those who wait are not told then
+--       5 1 where the claim is over; 0 for one attempt, of which waiters are not notified
 -- Gives released | gone why
 function operations.release(key, a)
   local id, upto, order = ARGV[a + 1], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
   local grave, over = tonumber(ARGV[a + 4]), ARGV[a + 5] == '1'
   local r = alive(key, id)
-  -- What was left is nobody's any more.
+  -- A grant that was left behind has no holder, so nobody can release it.
   local ended = r and r.left == '0' and r.attempt <= upto and r.order <= order
   if ended then call('HDEL', key, id) end
   if over then
-    leave_line(key, id)
+    leave_queue(key, id)
     local free = call('EXISTS', key) == 0 or #present(key) == 0
-    if free and not first_in_line(key, '', 'x', 0, true) and ended then
+    if free and not first_in_queue(key, '', 'x', 0, true) and ended then
       redis.pcall('PUBLISH', CHANGES, '0 ' .. key)
     end
   end
@@ -71,7 +71,7 @@ function operations.check(key, a)
   return { 'checked', r and r.mode == ARGV[a + 1] and r.revoked == '0' and 1 or 0 }
 end
 
--- Only the token in use counts.
+-- Only the token in use can be revoked.
 -- args  1 token  2 force 1|0
 -- Gives revoked | gone why
 function operations.revoke(key, a)

@@ -7,23 +7,23 @@
 -- Gives this node's time in microseconds, then an answer for each operation;
 --       { 'error', message } where it failed
 --
--- The files of this folder, in their order, are one program.
+-- The files of this folder are one program, in the order that redis-node.ts gives.
 --
 -- keys  resource          hash: grant id -> record. One exclusive record, or any number of shared ones
 --       {resource}:fence  string: the last token that this node has heard of
 --       {resource}:gone:id string: attempts of this grant id that are refused, of calls up to which
 --                         order, and until when
---       {resource}:line   sorted set: ids that wait, by ticket
---       {resource}:waits  hash: id -> until when it counts, its mode, and how long it takes to come;
---                         '' -> when which one was called
+--       {resource}:line   sorted set: the queue, ids of waiters by ticket
+--       {resource}:waits  hash: id -> until when the waiter counts, its mode, and its arrival time;
+--                         '' -> when which waiter was called
 --       tag:certificate   string: run_id, master_replid, and what all clients agree on
---       tag:nonce         string: names the quarantine that somebody is waiting out
+--       tag:nonce         string: names the quarantine that is under way
 
 local COUNTS = { acquire = 12, renew = 5, release = 5, check = 2, revoke = 2, inspect = 0, mark = 1,
   certify = 3 }
 local TAG, TERMS, CHANGES = ARGV[1], ARGV[2], ARGV[3]
 local SKEW, IDLE = tonumber(ARGV[4]), ARGV[5]
--- What is kept longer than it counts, so that the time in the value decides, and not Redis's own.
+-- Keys live longer than their values count, so the time in the value decides, not Redis's expiry.
 local SLACK, WANTS = 1000, 2500
 
 local call = redis.call
@@ -31,7 +31,7 @@ local time = call('TIME')
 local us = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local at = math.floor(us / 1000)
 
--- Of a millisecond that has begun only a part is left: without one more, a grant could end too early.
+-- Only a part of the current millisecond is left: without one more, a grant could end too early.
 local function ending(ttl)
   return at + ttl + 1
 end
@@ -44,9 +44,9 @@ local function tagged(key, what)
   return '{' .. key .. '}:' .. what
 end
 
--- order    of the latest call that set its end: one with a smaller number comes too late
--- index    which of its tokens is in use
--- left     '1' where its holder has gone and left it to time
+-- order    of the latest call that set the end: a call with a smaller order comes too late
+-- index    of the token in use
+-- left     '1' where the holder left the grant behind, so that only time ends it
 local function read(id, value)
   local mode, attempt, fence, tokens, delay, order, index, revoked, left, ends, born, label =
     string.match(value, '^(%a):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(%d):(%d):(%d+):(%d+):(.*)$')
@@ -56,7 +56,7 @@ local function read(id, value)
     born = tonumber(born), label = label }
 end
 
--- alone: nothing else is there that would have to be kept for longer.
+-- alone: the hash has no other record that must be kept for longer.
 local function write(key, r, alone)
   call('HSET', key, r.id, table.concat({ r.mode, r.attempt, whole(r.fence), r.tokens, r.delay,
     whole(r.order), r.index, r.revoked, r.left, whole(r.ends), whole(r.born), r.label }, ':'))
@@ -64,7 +64,7 @@ local function write(key, r, alone)
   if alone or call('PTTL', key) < left then call('PEXPIRE', key, whole(left)) end
 end
 
--- Everything in the way, lock-delays included. What is over is taken away.
+-- All records that are in the way, lock-delays included. Deletes the records that are over.
 local function present(key)
   local found = {}
   local all = call('HGETALL', key)
@@ -75,14 +75,14 @@ local function present(key)
   return found
 end
 
--- The grant of this id if it is alive.
+-- The grant with this id, if it is alive.
 local function alive(key, id)
   local value = call('HGET', key, id)
   local r = value and read(id, value)
   return r and r.ends > at and r or nil
 end
 
--- What is left of its life for certain: of the millisecond that has begun, nothing.
+-- What is certainly left of its life: the current millisecond does not count.
 local function remaining(r)
   return r.ends - at - 1
 end
@@ -98,7 +98,7 @@ local function views(records)
   return seen
 end
 
--- A value with an end of its own: the rest of it while it counts.
+-- A value starts with its own end. Gives the rest of the value, or nil once the end has passed.
 local function in_time(value)
   if not value then return nil end
   local ends, rest = string.match(value, '^(%d+):(.*)$')

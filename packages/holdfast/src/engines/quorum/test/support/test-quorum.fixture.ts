@@ -12,17 +12,12 @@ import { Locks } from "../../../../locks.js";
 import type { ConnectOptions } from "../../../../options.js";
 import { keyOf } from "../../../redis/protocol/keys.js";
 import type { QuorumEngine } from "../../engine.js";
-import {
-  createQuorum,
-  type QuorumEngineOptions,
-  type QuorumMember,
-  quorumEngine,
-} from "../../index.js";
+import { init, type QuorumEngineOptions, type QuorumMember, quorumEngine } from "../../index.js";
 import { QUORUM_DEFAULTS, type QuorumSettings, resolveQuorum } from "../../options.js";
 import { garbling } from "./garbled.fixture.js";
 import { EMPTY, grantsOn, type NodeState, READ } from "./truth.fixture.js";
 
-// Lets a resource's grants end earlier on one node, as if so much time had passed for it alone.
+// Ends a resource's grants earlier on one node, as if that much time had passed on it.
 const AGE = `
   local all = redis.call('HGETALL', KEYS[1])
   for i = 1, #all, 2 do
@@ -41,17 +36,17 @@ const AGE_TOMBSTONES = `
 
 const CERTIFICATE = `{${QUORUM_DEFAULTS.prefix}}:certificate`;
 
-/** Independent Redis servers, and clients of them that are closed with them. */
-export class Ground implements AsyncDisposable {
+/** A quorum of independent Redis servers, and clients that are closed with it. */
+export class TestQuorum implements AsyncDisposable {
   readonly servers: readonly RedisServer[];
-  /** See everything, one for each server, and are never disturbed. */
+  /** One direct client for each server, which no fault disturbs. */
   readonly admins: readonly Redis[];
   readonly #settings: QuorumSettings;
   readonly #relays = new Map<Engine, readonly Relay[]>();
   readonly #locks: Locks[] = [];
   readonly #engines: Engine[] = [];
   readonly #closers = new Set<() => void>();
-  /** By node, what it had when it was emptied: keys and records, in turn. */
+  /** By node, what it had when it was emptied: a key, its record, the next key, and so on. */
   readonly #forgotten = new Map<number, readonly string[]>();
 
   private constructor(servers: readonly RedisServer[], settings: QuorumSettings) {
@@ -64,27 +59,27 @@ export class Ground implements AsyncDisposable {
     count: number,
     settings: QuorumSettings = {},
     options: RedisOptions | ((node: number) => RedisOptions) = {},
-  ): Promise<Ground> {
-    const ground = await Ground.startFresh(count, settings, options);
+  ): Promise<TestQuorum> {
+    const quorum = await TestQuorum.startFresh(count, settings, options);
     try {
-      await ground.found();
+      await quorum.init();
     } catch (error) {
-      // Servers that nobody stops would keep the test's process for ever.
-      await ground[Symbol.asyncDispose]();
+      // Servers that are not stopped would keep the test's process alive for ever.
+      await quorum[Symbol.asyncDispose]();
       throw error;
     }
-    return ground;
+    return quorum;
   }
 
-  /** Servers that nobody has certified. */
+  /** Starts servers without a certificate. */
   static async startFresh(
     count: number,
     settings: QuorumSettings = {},
     options: RedisOptions | ((node: number) => RedisOptions) = {},
-  ): Promise<Ground> {
+  ): Promise<TestQuorum> {
     const optionsOf = typeof options === "function" ? options : () => options;
     const starts = Array.from({ length: count }, (_, node) => startRedis(optionsOf(node)));
-    return new Ground(await allOrNone(starts), settings);
+    return new TestQuorum(await allOrNone(starts), settings);
   }
 
   get names(): string[] {
@@ -96,9 +91,9 @@ export class Ground implements AsyncDisposable {
     return `redlock://${this.names.join(",")}?${params.join("&")}`;
   }
 
-  /** The operator's step: whatever happened to the nodes, nobody holds anything now. */
-  async found(): Promise<void> {
-    await createQuorum(this.options(this.admins));
+  /** The operator's step. Call it only while nobody holds anything. */
+  async init(): Promise<void> {
+    await init(this.options(this.admins));
   }
 
   options(clients: readonly Redis[], more: QuorumSettings = {}): QuorumEngineOptions {
@@ -106,7 +101,7 @@ export class Ground implements AsyncDisposable {
     return { nodes, ...this.#settings, ...more };
   }
 
-  /** As another process would have it: its own clients, straight to the servers. */
+  /** An engine as another process would have it: with its own direct clients. */
   async engine(
     more: QuorumSettings = {},
     clients = this.servers.map(({ port }) => this.connect(port)),
@@ -122,7 +117,7 @@ export class Ground implements AsyncDisposable {
     return engine;
   }
 
-  /** The public API on clients of its own, closed with the ground. */
+  /** The public API on clients of its own, closed with the quorum. */
   async locks(more: QuorumSettings = {}, options: ConnectOptions = {}): Promise<Locks> {
     const ttlMs = Math.min(30_000, this.#settings.maxTtlMs ?? 30_000);
     const locks = new Locks(await this.engine(more), {
@@ -133,7 +128,7 @@ export class Ground implements AsyncDisposable {
     return locks;
   }
 
-  /** The same through relays, which sever() cuts. */
+  /** An engine whose clients go through relays, which sever() cuts. */
   async severable(): Promise<Engine> {
     const relays = await Promise.all(this.servers.map(({ port }) => Relay.start(port)));
     const engine = await this.engine(
@@ -158,7 +153,7 @@ export class Ground implements AsyncDisposable {
     };
   }
 
-  /** Through relays that keep requests back. */
+  /** An engine whose relays can hold requests back. */
   async relayed(): Promise<Relayed> {
     const engine = await this.severable();
     const relays = this.relaysOf(engine);
@@ -166,7 +161,7 @@ export class Ground implements AsyncDisposable {
     return { engine, hold: each((relay) => relay.hold()), deliver: each((one) => one.deliver()) };
   }
 
-  /** Whose answers are altered before the engine sees them. */
+  /** An engine whose answers can be altered before it sees them. */
   async misanswered(): Promise<Misanswered> {
     const clients = this.servers.map(({ port }) => this.connect(port));
     const wire = garbling(clients);
@@ -186,12 +181,12 @@ export class Ground implements AsyncDisposable {
 
   async reset(): Promise<void> {
     await Promise.all(this.admins.map((admin) => admin.flushall()));
-    await this.found();
+    await this.init();
   }
 
   async restart(): Promise<void> {
     await Promise.all(this.servers.map((server) => server.restart()));
-    await this.found();
+    await this.init();
   }
 
   age(resource: string, ms: number): Promise<void> {
@@ -207,17 +202,17 @@ export class Ground implements AsyncDisposable {
     await Promise.all(this.admins.map((admin) => admin.eval(script, 1, key, String(ms))));
   }
 
-  /** Takes everything from one node, and remembers what it had at that instant. */
+  /** Empties one node, and remembers what it had at that instant. */
   async empty(node: number): Promise<void> {
     const admin = this.admins[node]!;
     const had = await admin.eval(EMPTY, 1, CERTIFICATE, `${QUORUM_DEFAULTS.prefix}*`);
     const [wasCertified, ...lost] = had as [number, ...string[]];
-    // One that is emptied once more in its quarantine has still forgotten what it forgot first.
+    // A node that is emptied again during its quarantine has still forgotten what it lost first.
     const forgotten = wasCertified === 1 ? [] : (this.#forgotten.get(node) ?? []);
     this.#forgotten.set(node, [...forgotten, ...lost]);
   }
 
-  /** What the nodes have of a resource, read from their records. */
+  /** The grants of a resource, read from the records on the nodes. */
   async truth(resource: string): Promise<readonly TrueGrant[]> {
     const key = keyOf(QUORUM_DEFAULTS.prefix, resource);
     const { writeQuorum } = resolveQuorum(this.names, this.#settings);

@@ -1,16 +1,16 @@
 import type { QuorumClock } from "../voting/broadcast.js";
 import type { Quorum } from "../voting/quorum.js";
 
-/** A quarantine that is noticed a quarter late costs little; asking more often would cost everybody. */
+/** Noticing a quarantine a quarter of its length late costs little; probing more often costs every node. */
 const PART = 1 / 4;
 const LEAST_MS = 250;
 const MOST_MS = 15_000;
 
 /**
- * Asks all nodes now and then while nobody else does. A quarantine begins when somebody sees it: where
- * clients are idle, nodes that were restarted long ago would all have theirs ahead of them.
+ * Asks all nodes now and then while the client is idle. A quarantine begins when a client sees it:
+ * without probes, nodes that restarted while all clients were idle would still have it ahead of them.
  */
-export class Lookout {
+export class IdleProbe {
   readonly #quorum: Quorum;
   readonly #clock: QuorumClock;
   readonly #everyMs: number;

@@ -1,4 +1,4 @@
--- One claim: takes the resource on this node and raises its counter, both or neither.
+-- One claim: takes the resource on this node and raises its fence counter, both or neither.
 
 local function conflicts(key, id, mode)
   local own, others, free = nil, {}, true
@@ -12,7 +12,7 @@ local function conflicts(key, id, mode)
   return own, others, free
 end
 
--- Whether a tombstone is for this attempt. One that an older call left says nothing of a newer one's.
+-- Whether a tombstone covers this attempt. The tombstone of an older call does not cover a newer call.
 local function covers(gone, attempt, order)
   local upto, last = string.match(gone, '^(%d+) (%d+)$')
   return tonumber(upto) >= attempt and tonumber(last) >= order
@@ -20,8 +20,8 @@ end
 
 -- args  1 grant id  2 attempt  3 mode  4 ttl  5 lock-delay  6 fence  7 tokens
 --       8 0 for a claim; for a grant that joins this node, the counter that it may pass
---       9 ticket of one that waits, or 0  10 ms that it takes to come  11 order of the call  12 label
--- Gives accepted | known attempt fence tokens ms that remain | busy counter holders | counter counter | skew
+--       9 ticket of a waiter, or 0  10 its arrival time in ms  11 order of the call  12 label
+-- Gives accepted | known attempt fence tokens remaining-ms | busy counter holders | counter counter | skew
 --       | gone why | what the certificate says
 function operations.acquire(key, a)
   local why = objection()
@@ -37,8 +37,8 @@ function operations.acquire(key, a)
   if own and own.revoked == '1' then return { 'gone', 'revoked' } end
   if own and own.left == '1' then return { 'gone', 'unknown' } end
   if own and (own.attempt >= attempt or own.order > order) then
-    -- A repeat: a fresh life, which takes nothing back from a renewal for longer, and gives nothing
-    -- back that a later renewal took. An older call does not replace what a newer one has.
+    -- A repeat renews the ttl. It does not shorten what a longer renewal gave, and does not lengthen
+    -- what a later renewal shortened. An older call does not replace the record of a newer call.
     if own.order <= order then
       own.ends, own.order = math.max(own.ends, ending(ttl)), order
       write(key, own)
@@ -46,27 +46,27 @@ function operations.acquire(key, a)
     return { 'known', own.attempt, whole(own.fence), own.tokens, remaining(own) }
   end
   local counter, past = tonumber(kept[2] or 0), tonumber(ARGV[a + 8])
-  -- The clock stands in for a counter that this node may have forgotten: long enough after that, it is
-  -- above everything that was acknowledged here.
+  -- The clock stands in for a counter that this node may have forgotten: long enough after
+  -- the loss, the clock is above every fence that was acknowledged here.
   if past == 0 then counter = math.max(counter, us - SKEW) end
-  -- A grant that joins is nobody who waits.
-  if #others > 0 or past == 0 and first_in_line(key, id, mode, ticket, free) then
-    if ticket > 0 then stand_in_line(key, id, mode, ticket, ARGV[a + 10]) end
+  -- A grant that joins does not wait in the queue.
+  if #others > 0 or past == 0 and first_in_queue(key, id, mode, ticket, free) then
+    if ticket > 0 then enter_queue(key, id, mode, ticket, ARGV[a + 10]) end
     return { 'busy', whole(counter), views(others) }
   end
   if fence > us + SKEW then return { 'skew' } end
-  -- A grant that joins was given before; the bids that its holder knows of came to nothing.
+  -- A joining grant is older than the bids that its holder knows of, and those bids were not granted.
   if past == 0 and counter >= fence or past > 0 and counter > past then
     return { 'counter', whole(counter) }
   end
   call('SET', tagged(key, 'fence'), whole(math.max(counter, fence + tokens - 1)), 'PX', IDLE)
-  -- An earlier attempt's record may have been renewed for longer before this request arrived.
+  -- The record of an earlier attempt may have been renewed for longer before this request arrived.
   local before = own or { ends = 0, order = 0, index = 0 }
   write(key, { id = id, mode = mode, attempt = attempt, fence = fence, tokens = tokens,
     delay = delay, order = math.max(before.order, order), index = before.index, revoked = '0',
     left = '0', ends = math.max(before.ends, ending(ttl)), born = at, label = ARGV[a + 12] },
     mode == 'x')
-  -- Whoever was called and did not come first is called anew when this is over.
+  -- A waiter that was called and came too late is called again after this grant.
   call('HDEL', tagged(key, 'waits'), '')
   return { 'accepted' }
 end

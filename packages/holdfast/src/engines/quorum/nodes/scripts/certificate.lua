@@ -1,7 +1,7 @@
--- Whether this node still has what it acknowledged. A node that was restarted has another run_id; one
--- that followed another has another master_replid; one that was emptied has no certificate.
+-- Whether this node still has every grant that it acknowledged. A restarted node has another run_id, a
+-- node that was a replica has another master_replid, and an emptied node has no certificate.
 
--- Found as plain text: a pattern would be tried at every character of what INFO says.
+-- Plain search: Lua would try a pattern at every character of the INFO text.
 local function field(section, name)
   local text = call('INFO', section)
   local _, last = string.find(text, name, 1, true)
@@ -20,7 +20,7 @@ local function objection_of_this_life()
   return { 'uncertified', run, repl, call('GET', TAG .. ':nonce') or '', held and 1 or 0 }
 end
 
--- Gives nil where the certificate is good, else the answer to whatever was asked. Once for all
+-- Gives nil where the certificate is good, else the answer for the operation. Read once for all
 -- operations of a call, as long as none of them changes it.
 local known
 local function objection()
@@ -29,7 +29,7 @@ local function objection()
   return known or nil
 end
 
--- Whoever sees a quarantine first gives it a name: what empties the node takes the name away too.
+-- The first client that sees a quarantine names it. Emptying the node also removes the name.
 -- args  1 nonce
 -- Gives certified | terms terms | uncertified run_id replid nonce lapsed
 function operations.mark(_, a)
@@ -41,7 +41,7 @@ function operations.mark(_, a)
   return why
 end
 
--- Ends a quarantine that was waited out, if it is still the same one of the same life.
+-- Ends a quarantine after its full wait, if the nonce and the life of the node are still the same.
 -- args  1 run_id  2 master_replid  3 nonce
 -- Gives certified | terms terms | uncertified run_id replid nonce lapsed
 function operations.certify(_, a)

@@ -1,4 +1,4 @@
-// Who holds a lock, who waits for it, and how a holder is put out.
+// Who holds a lock, who waits for it, and how a lock is taken from its holder.
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, EngineError, type Locks } from "holdfast";
 import { temporaryFolder } from "./temporary-folder.js";
@@ -40,7 +40,7 @@ for await (const { resource, holders, waiters } of locks.list({ match: "dep*" })
 const [holder] = (await locks.inspect("deploy")).holders;
 if (holder !== undefined) {
   const outcome = await locks.revoke("deploy", { token: holder.token });
-  console.log(outcome); // "gone" where that holder has let go meanwhile
+  console.log(outcome); // "gone" if that holder has released since then
 }
 // #endregion
 

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { after, type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { startRedis } from "@holdfast/servers";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "examples-"));
@@ -56,12 +57,28 @@ the next one holds it
 `,
 };
 
+// The address that readers see. No test may rely on a server there.
+const REDIS = '"redis://127.0.0.1:6379"';
+const ON_REDIS = ["first"];
+
+/** The arguments of node that run an example; on Redis, with the address of a server of this test. */
+async function argumentsFor(name: string, t: TestContext): Promise<string[]> {
+  const path = join(here, `${name}.js`);
+  if (!ON_REDIS.includes(name)) return [path];
+  const redis = await startRedis();
+  t.after(() => redis.stop());
+  const program = readFileSync(path, "utf8");
+  assert.ok(program.includes(REDIS));
+  return ["--input-type=module", "--eval", program.replace(REDIS, JSON.stringify(redis.url))];
+}
+
 for (const [name, expected] of Object.entries(OUTPUT)) {
-  test(`example ${name} runs, says what it should and leaves no file`, async () => {
+  test(`example ${name} runs, says what it should and leaves no file`, async (t) => {
     const { stdout } = await promisify(execFile)(
       process.execPath,
-      ["--no-warnings", join(here, `${name}.js`)],
-      { env: { ...process.env, TMPDIR: folder }, timeout: 120_000 },
+      ["--no-warnings", ...(await argumentsFor(name, t))],
+      // A program that is not a file finds its imports from the working directory.
+      { cwd: here, env: { ...process.env, TMPDIR: folder }, timeout: 120_000 },
     );
     if (expected.startsWith("^")) assert.match(stdout, new RegExp(expected));
     else assert.equal(stdout, expected);

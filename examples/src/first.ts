@@ -1,5 +1,6 @@
-// One lock, and what is read and written under it. The lock ends with the block. The token is
-// registered where the data lives before anything is read, and checked with the write.
+// The first sample of the README: a function under a lock on Redis. The holder registers its token where
+// the data lives before it reads, and checks the token with the write. examples.test.ts runs this
+// program with the address of a test server.
 import { setTimeout as sleep } from "node:timers/promises";
 import { Invoices } from "./invoices.js";
 import { temporaryFolder } from "./temporary-folder.js";
@@ -12,24 +13,24 @@ invoices.add(42, 100);
 // #region first
 import { connect } from "holdfast";
 
-await using locks = await connect("sqlite:locks.db");
+const locks = await connect("redis://127.0.0.1:6379");
 
-async function pay(id: number, amount: number): Promise<void> {
-  await using lease = await locks.acquire(`invoice:${id}`, { waitMs: 5_000 });
-  await invoices.register(lease); // 1. from here on, the store refuses older holders
-  const due = await invoices.due(id); // 2. read
-  await invoices.save(id, due - amount, lease); // 3. one transaction: check the token, write
-} // given back here, whatever happened
+await locks.run("invoice:42", async (lease) => {
+  await invoices.register(lease); // 1. stores lease.token: smaller tokens are refused from now on
+  const due = await invoices.due(42); // 2. read
+  await invoices.save(42, due - 30, lease); // 3. check the token and write, in one transaction
+});
 // #endregion
 
-await pay(42, 30);
-
-// A holder that sleeps past its ttl between reading and writing.
+// A holder that sleeps past its ttl between its read and its write.
 const late = await locks.acquire("invoice:42", { ttlMs: 100, renew: false });
 await invoices.register(late);
 const due = await invoices.due(42);
 await sleep(150);
-await pay(42, 20);
+await locks.run("invoice:42", async (lease) => {
+  await invoices.register(lease);
+  await invoices.save(42, (await invoices.due(42)) - 20, lease);
+});
 try {
   await invoices.save(42, due - 1, late);
 } catch (error) {
@@ -37,3 +38,4 @@ try {
 }
 console.log(`${await invoices.due(42)} are due`);
 invoices.close();
+await locks.close();

@@ -7,16 +7,16 @@ await using locks = await connect(`sqlite:${folder.path}/locks.db`);
 
 // #region run
 const report = await locks.run("report:2024-06", async (lease) => {
-  const rows = await collect(lease.signal); // stops early if the lease is lost
-  lease.assertHeld(); // throws LeaseLostError rather than begin in vain
+  const rows = await collect(lease.signal); // the signal aborts when the lease is lost
+  lease.assertHeld(); // throws LeaseLostError if it is lost: publish() does not start then
   return publish(rows);
 });
 // #endregion
 console.log(report);
 
 // #region try
-const maybe = await locks.tryAcquire("report:2024-06"); // a lease or null, never a wait
-if (maybe === null) console.log("somebody else is at it");
+const maybe = await locks.tryAcquire("report:2024-06"); // a lease, or null; it never waits
+if (maybe === null) console.log("somebody else holds it");
 else await maybe.release();
 // #endregion
 

@@ -40,7 +40,7 @@ for await (const { resource, holders, waiters } of locks.list({ match: "dep*" })
 const [holder] = (await locks.inspect("deploy")).holders;
 if (holder !== undefined) {
   const outcome = await locks.revoke("deploy", { token: holder.token });
-  console.log(outcome); // "gone" where that holder has let go meanwhile
+  console.log(outcome); // "gone" if that holder has released since then
 }
 // #endregion
 

@@ -4,7 +4,7 @@ import { engineFacts } from "./engine-facts.js";
 import { freshPages, withMarked } from "./engine-table.js";
 import { read } from "./repo-files.js";
 
-test("the tables of engines and channels match the code", async () => {
+test("the tables of engines are what the code says about itself", async () => {
   const hint = "run node repo-tests/dist/engine-table.js --write";
   for (const [path, text] of await freshPages()) assert.equal(read(path), text, `${path}: ${hint}`);
 });

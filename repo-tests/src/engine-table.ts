@@ -1,11 +1,10 @@
-// Writes tables and lists from the code: the engines and the channels in both READMEs, the traits
-// in docs/promises.md, and all of docs/engines/README.md. Each is between marks such as <!--
-// engines --> and <!-- /engines -->. `node repo-tests/dist/engine-table.js --write` writes them,
-// `--check` compares.
+// Tables that are written from what the code says about itself: the engines in both READMEs, the traits in
+// docs/promises.md, and all of docs/engines/README.md. Each table in a README stands between marks such as
+// <!-- engines --> and <!-- /engines -->.
+// `node repo-tests/dist/engine-table.js --write` writes them, `--check` compares.
 import { existsSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { channels } from "holdfast";
 import { type EngineFacts, engineFacts, engineNames, type LawNote } from "./engine-facts.js";
 import { ENGINES, FENCING, HEADINGS, type Language, PROMISED, wordsOf } from "./engine-words.js";
 import { read, root } from "./repo-files.js";
@@ -18,10 +17,8 @@ export async function freshPages(): Promise<ReadonlyMap<string, string>> {
   const order = Object.keys(ENGINES);
   for (const { name } of facts) wordsOf(name);
   const engines = facts.sort((a, b) => order.indexOf(a.name) - order.indexOf(b.name));
-  const readme = (path: string, language: Language) => {
-    const text = withMarked(read(path), "engines", shortTable(engines, language));
-    return withMarked(text, "channels", channelList(language));
-  };
+  const readme = (path: string, language: Language) =>
+    withMarked(read(path), "engines", shortTable(engines, language));
   return new Map([
     ["README.md", readme("README.md", "en")],
     ["README.zh-CN.md", readme("README.zh-CN.md", "zh")],
@@ -38,18 +35,13 @@ export function withMarked(markdown: string, mark: string, text: string): string
 
 function shortTable(engines: readonly EngineFacts[], language: Language): string {
   const rows = engines.map(({ name, traits }) => {
-    const { url, takeIt, sharedBy, init } = wordsOf(name);
+    const { url, takeIt, init } = wordsOf(name);
     return [
-      ...[`[${name}](docs/engines/${name}.md)`, `\`${url}\``, takeIt[language]],
-      ...[sharedBy[language], FENCING[traits.fencing][language], init ? "`init`" : "–"],
+      ...[`[${name}](docs/engines/${name}.md)`, takeIt[language], `\`${url}\``],
+      ...[FENCING[traits.fencing][language], init ? "`init`" : "–"],
     ];
   });
   return table(HEADINGS[language], rows);
-}
-
-function channelList(language: Language): string {
-  const names = Object.keys(channels).map((name) => `\`${name}\``);
-  return `${names.join(language === "en" ? ", " : "、")}\n`;
 }
 
 function fencingTable(engines: readonly EngineFacts[]): string {
@@ -80,36 +72,42 @@ function page(engines: readonly EngineFacts[]): string {
     row("tokens rise across", ({ traits }) => FENCING[traits.fencing].en),
     row("tokens a grant can reserve", ({ traits }) => String(traits.tokenRange)),
     row("keeps waiters in a queue", ({ queue }) => yes(queue)),
-    row("tells of changes", ({ watch }) => yes(watch)),
+    row("tells holders of a revocation at once", ({ watch }) => yes(watch)),
   ];
   return `# Engines
 
-Written by \`node repo-tests/dist/engine-table.js --write\` from the traits that each engine exports and from the
-harness with which it is held to [the laws](../contract.md).
+This page is written by \`node repo-tests/dist/engine-table.js --write\`. The facts come from the traits that each engine
+exports, and from the test harness of each engine.
 
 ## Which one
 
-All keep the same contract, so a program changes its engine by its URL, within what the table below says. Locks that
-must be *correct* need a [fence](../fencing.md) where the data lives on every engine; without one, prefer an engine that a
-majority decides (etcd, ZooKeeper) or that your data is in.
+First ask what the lock is for.
+
+- **Efficiency**: the lock saves work, and doing the work twice does no harm. Take the engine that you already run.
+- **Correctness**: two writers would damage data. Use a [fence](../fencing.md) where the data lives, on every engine. If the
+  data cannot be fenced, take the engine of the database that holds the data, or an engine that decides by consensus (etcd,
+  ZooKeeper).
 
 ${table(["take", "when"], choice)}
-\`init\` is \`npx @holdfast/cli init URL\`, or \`init(url)\` in a program: [what it makes](../command-line.md#init).
+All engines keep the same contract. So a program changes its engine by its URL, within the differences of the next table.
+
+Some engines need one step before the first use: \`npx @holdfast/cli init URL\`, or \`init(url)\` in a program.
+[What init makes](../command-line.md#init).
 
 ## Side by side
 
 ${table(["", ...names], rows)}
 ## The laws
 
-The [laws](../contract.md) are what an engine is tested for, each with a number. Where an engine cannot keep one it is
-*excused*, and a test proves that it cannot. Some have nothing to ask of an engine, or of the servers that the test starts;
-engines on several servers have more tests, with several servers.
+The [laws](../contract.md) are numbered tests that every engine must pass. An engine that cannot keep a law is *excused*,
+and a test proves that it cannot. Some laws do not apply to an engine, or need something that its test harness cannot do.
+Engines with several servers have more tests, which disturb single servers.
 
 ${engines.map(section).join("\n")}`;
 }
 
 function section({ name, notes: { excused, notAsked } }: EngineFacts): string {
-  const none = excused.length + notAsked.length === 0 ? "\nAll apply, and it keeps all.\n" : "";
+  const none = excused.length + notAsked.length === 0 ? "\nIt keeps all laws.\n" : "";
   const excuses = excused.map(({ law, why }) => `- Excused from ${law}: *${why}*\n`);
   const reasons = [...groupedByWhy(notAsked)].map(
     ([why, laws]) => `- Not asked, because *${why}*: ${laws.join(", ")}\n`,

@@ -103,7 +103,7 @@ export class QuorumEngine implements Engine {
     });
     // Any request will do: every answer carries the node's time and whether it is certified.
     const told = new Promise<void>((go) =>
-      survey(this.#quorum, "holdfast", nodeTimeoutMs, () => go()),
+      survey(this.#quorum, "holdfast", 0, nodeTimeoutMs, () => go()),
     );
     await Promise.race([Promise.all([heard, told]), enough]);
     stay?.cancel();
@@ -199,13 +199,13 @@ export class QuorumEngine implements Engine {
 
   async inspect(resource: string, call: Call): Promise<ResourceView> {
     this.#refuseWhenClosed();
-    return (await this.#survey(resource, call)).view;
+    return (await this.#survey(resource, 0, call)).view;
   }
 
   async list(filter: ListFilter, call: Call): Promise<ListPage> {
     this.#refuseWhenClosed();
     const { prefix, writeQuorum } = this.#terms;
-    const survey = (resource: string) => this.#survey(resource, call);
+    const survey = (resource: string, awaited: number) => this.#survey(resource, awaited, call);
     const patienceMs = Math.min(this.#terms.nodeTimeoutMs, most(call.timeoutMs));
     const counts = (node: number) =>
       new Promise<boolean>((done) => askWhetherCounted(this.#quorum, node, patienceMs, done));
@@ -254,9 +254,9 @@ export class QuorumEngine implements Engine {
     throw tooFew(this.#quorum, outcome);
   }
 
-  async #survey(resource: string, { timeoutMs }: Call) {
-    const outcome = await new Promise<Parameters<Parameters<typeof survey>[3]>[0]>((done) =>
-      survey(this.#quorum, resource, most(timeoutMs), done),
+  async #survey(resource: string, awaited: number, { timeoutMs }: Call) {
+    const outcome = await new Promise<Parameters<Parameters<typeof survey>[4]>[0]>((done) =>
+      survey(this.#quorum, resource, awaited, most(timeoutMs), done),
     );
     if ("kind" in outcome) throw tooFew(this.#quorum, outcome, resource);
     return outcome;

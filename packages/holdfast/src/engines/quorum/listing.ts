@@ -19,7 +19,8 @@ export interface Catalogue {
   readonly nodes: readonly RedisNode[];
   readonly prefix: string;
   readonly writeQuorum: number;
-  survey(resource: string): Promise<Survey>;
+  /** awaited: nodes whose answer is waited for, a set of bits. */
+  survey(resource: string, awaited: number): Promise<Survey>;
   /** Whether the node is there, and in no quarantine. */
   counts(node: number): Promise<boolean>;
 }
@@ -40,7 +41,8 @@ export async function listPage(
     const resource = resourceOf(prefix, key)?.resource;
     return resource !== undefined && glob.test(resource) ? [resource] : [];
   });
-  const surveys = await Promise.all(found.map(survey));
+  // A node that was looked through knows whether it has shown the name already.
+  const surveys = await Promise.all(found.map((resource) => survey(resource, page.done)));
   const views = surveys.flatMap(({ view, found: on }): ResourceView[] => {
     const isShownAlready = (on & page.done) !== 0;
     const isBusy = view.holders.length > 0 || view.closedMs > 0;

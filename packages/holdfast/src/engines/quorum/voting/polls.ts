@@ -81,10 +81,14 @@ export interface Survey {
 /** Once enough nodes have answered, the others have this long to answer too. */
 const REST_MS = 100;
 
-/** Merges what all nodes say about a resource: a grant is a record that enough nodes have. */
+/**
+ * Merges what all nodes say about a resource: a grant is a record that enough nodes have. awaited: nodes
+ * whose answer is waited for even if enough others have answered, a set of bits.
+ */
 export function survey(
   quorum: Quorum,
   resource: string,
+  awaited: number,
   patienceMs: number,
   done: (outcome: Survey | Unanswered) => void,
 ): void {
@@ -92,7 +96,9 @@ export function survey(
   const answers: (NodeAnswer | null)[] = new Array(size).fill(null);
   let views = 0;
   let answered = 0;
+  let missing = awaited;
   let isOpen = true;
+  let isResting = false;
   const end = () => {
     if (!isOpen) return;
     isOpen = false;
@@ -110,7 +116,10 @@ export function survey(
     quorum.ask(node, { verb: "inspect", resource }, (answer) => {
       if (!isOpen) return;
       answers[node] = answer;
-      if (answer.kind === "view" && ++views === terms.writeQuorum) {
+      missing &= ~(1 << node);
+      if (answer.kind === "view") views++;
+      if (!isResting && views >= terms.writeQuorum && missing === 0) {
+        isResting = true;
         timer.cancel();
         timer = clock.timer(REST_MS, end, false);
       }

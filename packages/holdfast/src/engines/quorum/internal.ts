@@ -1,6 +1,6 @@
 // What decides in a quorum, without servers, time and chance of its own: for the simulator, which runs
 // this very code. It may change with any version.
-export { seamOf } from "../redis/clients/connection.js";
+export { adaptClient } from "../redis/clients/connection.js";
 export type {
   AcquireRequest,
   Answered,

@@ -1,7 +1,7 @@
 import { type Known, refuseUnknown } from "../../core/input/known-options.js";
 import { UsageError } from "../../errors.js";
 import { type EngineUrl, numberParam, refuseUnknownParams } from "../../url.js";
-import type { RedisClient, Wait } from "./clients/connection.js";
+import type { RedisClient, ReplicaWait } from "./clients/connection.js";
 
 /** Parameters of a URL that say where Redis is and how to reach it. */
 export const ADDRESS_PARAMS = ["tls"];
@@ -37,7 +37,7 @@ const WAIT_TIMEOUT_MS = 500;
 export interface RedisTerms {
   readonly prefix: string;
   readonly idleMs: number;
-  readonly replicas: Wait | null;
+  readonly replicas: ReplicaWait | null;
   readonly spin: boolean;
 }
 
@@ -66,7 +66,7 @@ export function resolveRedis(options: Omit<RedisEngineOptions, "client">): Redis
   return Object.freeze({ prefix, idleMs, replicas: resolveReplicas(options.replicas), spin });
 }
 
-function resolveReplicas(asked: RedisEngineOptions["replicas"]): Wait | null {
+function resolveReplicas(asked: RedisEngineOptions["replicas"]): ReplicaWait | null {
   if (asked === undefined) return null;
   refuseUnknown(asked, REPLICAS, "replicas");
   const { wait: replicas, timeoutMs = WAIT_TIMEOUT_MS } = asked;

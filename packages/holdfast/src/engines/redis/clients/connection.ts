@@ -1,10 +1,10 @@
 import { kindOf, UsageError } from "../../../errors.js";
-import { type IoRedisClient, type IoRedisClusterClient, ioRedisSeam } from "./ioredis.js";
+import { adaptIoRedis, type IoRedisClient, type IoRedisClusterClient } from "./ioredis.js";
 import {
+  adaptNodeRedis,
   type NodeRedisClient,
   type NodeRedisClusterClient,
   type NodeRedisSentinelClient,
-  nodeRedisSeam,
 } from "./node-redis.js";
 
 export type RedisClient =
@@ -29,7 +29,7 @@ export interface Subscription {
 /** A connection of its own to one node of a Cluster, for what that node tells. */
 export interface NodeListener {
   /** A channel of the shard alone, or one that all nodes tell everybody. May be asked again. */
-  hear(channel: string, kind: "shard" | "everywhere"): Promise<void>;
+  subscribe(channel: string, kind: "shard" | "everywhere"): Promise<void>;
   close(): void;
 }
 
@@ -39,10 +39,10 @@ export interface Shards {
   listen(address: string, onMessage: OnMessage, onError: OnError): NodeListener;
 }
 
-export type Script = { readonly sha: string } | { readonly text: string };
+export type ScriptRef = { readonly sha: string } | { readonly text: string };
 
 /** What the engine asks of either client. */
-export interface Seam {
+export interface RedisConnection {
   /** A Cluster carries out a command only if all its keys are in one slot. */
   readonly shards?: Shards;
   /**
@@ -50,14 +50,19 @@ export interface Seam {
    * Where it is another one when the answer comes, the client may have sent the command twice by
    * itself. Left out for clients that never do.
    */
-  connection?(key: string, confirming: boolean): unknown;
+  connectionId?(key: string, waits: boolean): unknown;
   /** EVALSHA, or EVAL where a text is given. */
-  script(how: Script, keys: string[], args: string[]): Promise<unknown>;
+  runScript(script: ScriptRef, keys: string[], args: string[]): Promise<unknown>;
   /**
    * The same, and how many replicas have it after at most so long. They are asked on the connection
    * that wrote; where that cannot be told, none has it.
    */
-  confirmed(how: Script, keys: string[], args: string[], wait: Wait): Promise<Confirmed>;
+  runScriptAndWait(
+    script: ScriptRef,
+    keys: string[],
+    args: string[],
+    wait: ReplicaWait,
+  ): Promise<ReplicatedAnswer>;
   /** A page of the keys that match; null is the first cursor, and the last. */
   scan(cursor: string | null, glob: string, max: number): Promise<[string | null, string[]]>;
   /** A section of INFO, of every primary. */
@@ -68,12 +73,12 @@ export interface Seam {
   close(): void;
 }
 
-export interface Wait {
+export interface ReplicaWait {
   readonly replicas: number;
   readonly timeoutMs: number;
 }
 
-export interface Confirmed {
+export interface ReplicatedAnswer {
   readonly answer: unknown;
   readonly replicas: number;
 }
@@ -82,10 +87,10 @@ export function isClient(given: object): boolean {
   return "withCommandOptions" in given || "evalsha" in given;
 }
 
-export function seamOf(client: RedisClient): Seam {
+export function adaptClient(client: RedisClient): RedisConnection {
   if (typeof client === "object" && client !== null) {
-    if ("withCommandOptions" in client) return nodeRedisSeam(client);
-    if ("evalsha" in client && "duplicate" in client) return ioRedisSeam(client);
+    if ("withCommandOptions" in client) return adaptNodeRedis(client);
+    if ("evalsha" in client && "duplicate" in client) return adaptIoRedis(client);
   }
   throw new UsageError(
     "client must be a client of node-redis (createClient, createCluster, createSentinel) or of " +

@@ -1,9 +1,9 @@
 import { UsageError } from "../../../errors.js";
 import { textIn } from "../protocol/shape.js";
 import { slotOf, tagOf } from "../protocol/slots.js";
-import { LateCalls } from "../sending/stalled-calls.js";
-import { together, WHICH_CONNECTION } from "../sending/wait-replicas.js";
-import type { NodeListener, Script, Seam, Subscription } from "./connection.js";
+import { StalledCalls } from "../sending/stalled-calls.js";
+import { WHICH_CONNECTION, waitReplicas } from "../sending/wait-replicas.js";
+import type { NodeListener, RedisConnection, ScriptRef, Subscription } from "./connection.js";
 import { scanNodes } from "./scan.js";
 
 interface Commands {
@@ -72,11 +72,11 @@ const OWN = {
   failoverDetector: false,
 };
 
-export function ioRedisSeam(client: IoRedisClient | IoRedisClusterClient): Seam {
+export function adaptIoRedis(client: IoRedisClient | IoRedisClusterClient): RedisConnection {
   refuseKeyPrefix(client.options);
   return "isCluster" in client && client.isCluster
-    ? clusterSeam(client)
-    : singleSeam(client as IoRedisClient);
+    ? adaptCluster(client)
+    : adaptSingle(client as IoRedisClient);
 }
 
 /** ioredis puts it before some keys and not before others; locks would be neither found nor heard of. */
@@ -89,7 +89,7 @@ function refuseKeyPrefix(options: IoRedisClusterClient["options"]): void {
   );
 }
 
-function singleSeam(client: IoRedisClient): Seam {
+function adaptSingle(client: IoRedisClient): RedisConnection {
   let confirming: (IoRedisClient & IoRedisSubscriber) | null = null;
   const follow = followers(client);
   // With every connection that is lost, what was not answered is sent again.
@@ -97,9 +97,9 @@ function singleSeam(client: IoRedisClient): Seam {
   const lost = () => void losses++;
   client.on("close", lost);
   return {
-    connection: (_, confirms) => (confirms ? confirmingLosses : losses),
-    script: (how, keys, args) => run(client, how, keys, args),
-    confirmed: (how, keys, args, wait) => {
+    connectionId: (_, waits) => (waits ? confirmingLosses : losses),
+    runScript: (script, keys, args) => run(client, script, keys, args),
+    runScriptAndWait: (script, keys, args, wait) => {
       if (confirming === null || confirming.status === "end") {
         // A connection of its own: while it waits for replicas, it can do nothing else.
         const own = client.duplicate(OWN);
@@ -110,7 +110,7 @@ function singleSeam(client: IoRedisClient): Seam {
         follow.add(own);
         confirming = own;
       }
-      return confirm(confirming, how, keys, args, wait);
+      return sendThenWait(confirming, script, keys, args, wait);
     },
     scan: (cursor, glob, max) => scanNodes([scanner(client)], cursor, glob, max),
     info: async (section) => [textIn(await client.call("INFO", section))],
@@ -168,20 +168,20 @@ function followers(client: IoRedisClient) {
   };
 }
 
-function clusterSeam(client: IoRedisClusterClient): Seam {
+function adaptCluster(client: IoRedisClusterClient): RedisConnection {
   let confirming: (IoRedisClusterClient & IoRedisSubscriber) | null = null;
   const losses = countLosses(client);
-  const calls = new LateCalls(() => client.refreshSlotsCache?.());
-  const confirms = new LateCalls(() => confirming?.refreshSlotsCache?.());
+  const calls = new StalledCalls(() => client.refreshSlotsCache?.());
+  const confirms = new StalledCalls(() => confirming?.refreshSlotsCache?.());
   return {
-    connection: (key, confirms) => {
+    connectionId: (key, waits) => {
       // Its nodes do not come back by themselves, and so send nothing again.
-      if (confirms) return null;
+      if (waits) return null;
       const address = client.slots[slotOf(key)]?.[0] ?? "";
       return `${address} ${losses.of(address)}`;
     },
-    script: (how, keys, args) => calls.watch(keys[0]!, run(client, how, keys, args)),
-    confirmed: async (how, keys, args, wait) => {
+    runScript: (script, keys, args) => calls.watch(keys[0]!, run(client, script, keys, args)),
+    runScriptAndWait: async (script, keys, args, wait) => {
       if (confirming === null || confirming.status === "end") {
         const more = { scaleReads: "master", clusterNodeRetryStrategy: null };
         const own = client.duplicate([], { ...OWN, ...more });
@@ -193,7 +193,11 @@ function clusterSeam(client: IoRedisClusterClient): Seam {
       const key = keys[0]!;
       try {
         const node = nodeAt(own, await primaryOf(own, slotOf(key)));
-        return await confirms.watch(key, confirm(node, how, keys, args, wait), wait.timeoutMs);
+        return await confirms.watch(
+          key,
+          sendThenWait(node, script, keys, args, wait),
+          wait.timeoutMs,
+        );
       } catch (error) {
         // Whoever speaks to a node by itself never learns that another serves the slot now. Any
         // command to the Cluster finds out, and this one changes nothing.
@@ -216,28 +220,33 @@ function clusterSeam(client: IoRedisClusterClient): Seam {
     },
     close: () => {
       losses.end();
-      for (const late of [calls, confirms]) late.close();
+      for (const stalled of [calls, confirms]) stalled.close();
       confirming?.disconnect();
     },
   };
 }
 
-function run(client: Commands, how: Script, keys: string[], args: string[]): Promise<unknown> {
-  return "sha" in how
-    ? client.evalsha(how.sha, keys.length, ...keys, ...args)
-    : client.eval(how.text, keys.length, ...keys, ...args);
+function run(
+  client: Commands,
+  script: ScriptRef,
+  keys: string[],
+  args: string[],
+): Promise<unknown> {
+  return "sha" in script
+    ? client.evalsha(script.sha, keys.length, ...keys, ...args)
+    : client.eval(script.text, keys.length, ...keys, ...args);
 }
 
-const confirm = (
+const sendThenWait = (
   node: Commands,
-  how: Script,
+  script: ScriptRef,
   keys: string[],
   args: string[],
   { replicas, timeoutMs }: { replicas: number; timeoutMs: number },
 ) =>
-  together([
+  waitReplicas([
     node.call(...WHICH_CONNECTION),
-    run(node, how, keys, args),
+    run(node, script, keys, args),
     node.call("WAIT", String(replicas), String(timeoutMs)),
     node.call(...WHICH_CONNECTION),
   ]);
@@ -291,7 +300,7 @@ function listener(
 ): NodeListener {
   const heard = new Map<string, "shard" | "everywhere">();
   const subscriber = node.duplicate({ ...OWN, autoResubscribe: false, retryStrategy: pause });
-  const hear = async (channel: string, kind: "shard" | "everywhere") => {
+  const subscribe = async (channel: string, kind: "shard" | "everywhere") => {
     heard.set(channel, kind);
     await (kind === "shard" ? subscriber.ssubscribe(channel) : subscriber.subscribe(channel));
   };
@@ -300,9 +309,9 @@ function listener(
   subscriber.on("smessage", onMessage);
   subscriber.on("connect", () => subscriber.stream?.unref());
   subscriber.on("ready", () => {
-    for (const [channel, kind] of heard) hear(channel, kind).catch(onError);
+    for (const [channel, kind] of heard) subscribe(channel, kind).catch(onError);
   });
-  return { hear, close: () => subscriber.disconnect() };
+  return { subscribe, close: () => subscriber.disconnect() };
 }
 
 const scanner = (node: Commands) => (args: readonly string[]) => node.call("SCAN", ...args);

@@ -1,11 +1,11 @@
 import { notOpen } from "../protocol/failure.js";
 import { textIn } from "../protocol/shape.js";
 import { slotOf } from "../protocol/slots.js";
-import { LateCalls } from "../sending/stalled-calls.js";
-import { together, WHICH_CONNECTION } from "../sending/wait-replicas.js";
-import type { Script, Seam, Subscription } from "./connection.js";
+import { StalledCalls } from "../sending/stalled-calls.js";
+import { WHICH_CONNECTION, waitReplicas } from "../sending/wait-replicas.js";
+import type { RedisConnection, ScriptRef, Subscription } from "./connection.js";
 import { scanNodes } from "./scan.js";
-import { Comeback } from "./sentinel-reconnect.js";
+import { SentinelReconnect } from "./sentinel-reconnect.js";
 
 type Listener = (message: string, channel: string) => void;
 
@@ -84,24 +84,28 @@ export interface NodeRedisClusterClient {
 // What the client maps strings or numbers to for its other users is not what our answers are read as.
 const OWN = { timeout: undefined, typeMapping: {} };
 
-export function nodeRedisSeam(
+export function adaptNodeRedis(
   client: NodeRedisClient | NodeRedisSentinelClient | NodeRedisClusterClient,
-): Seam {
-  if ("nodeClient" in client) return clusterSeam(client);
-  return "getMasterNode" in client ? sentinelSeam(client) : singleSeam(client);
+): RedisConnection {
+  if ("nodeClient" in client) return adaptCluster(client);
+  return "getMasterNode" in client ? adaptSentinel(client) : adaptSingle(client);
 }
 
-function singleSeam(client: NodeRedisClient): Seam {
+function adaptSingle(client: NodeRedisClient): RedisConnection {
   const bare = client.withCommandOptions(OWN);
   const quick: Sends = {
     sendCommand: (args) =>
       client.isOpen ? bare.sendCommand(args) : Promise.reject(notOpen("createClient")),
   };
-  const own = confirming(client, (copy) => copy.unref());
+  const own = replicaWaiter(client, (copy) => copy.unref());
   return {
-    script: (how, keys, args) => quick.sendCommand(words(how, keys, args)),
-    confirmed: async (how, keys, args, wait) =>
-      confirm((await own.open()).withCommandOptions(OWN), words(how, keys, args), wait),
+    runScript: (script, keys, args) => quick.sendCommand(scriptCommand(script, keys, args)),
+    runScriptAndWait: async (script, keys, args, wait) =>
+      sendThenWait(
+        (await own.open()).withCommandOptions(OWN),
+        scriptCommand(script, keys, args),
+        wait,
+      ),
     scan: (cursor, glob, max) => scanNodes([scanner(quick)], cursor, glob, max),
     info: async (section) => [textIn(await quick.sendCommand(["INFO", section]))],
     subscribe: (channels, onMessage, onError) => {
@@ -113,13 +117,13 @@ function singleSeam(client: NodeRedisClient): Seam {
   };
 }
 
-function sentinelSeam(client: NodeRedisSentinelClient): Seam {
+function adaptSentinel(client: NodeRedisSentinelClient): RedisConnection {
   const quick = client.withCommandOptions(OWN);
-  const comeback = new Comeback(() => client);
+  const reconnecting = new SentinelReconnect(() => client);
   const primary: Sends = {
     sendCommand: (args) => {
       if (!client.isOpen) return Promise.reject(notOpen("createSentinel"));
-      const wait = comeback.wait();
+      const wait = reconnecting.wait();
       if (wait === null) return quick.sendCommand(false, args);
       return wait.then(() => quick.sendCommand(false, args));
     },
@@ -129,18 +133,18 @@ function sentinelSeam(client: NodeRedisSentinelClient): Seam {
   let [changes, ownChanges] = [0, 0];
   const changed = () => void changes++;
   client.on("topology-change", changed);
-  const own = confirming(client, (copy) => copy.on("topology-change", () => void ownChanges++));
-  const ownComeback = new Comeback(() => own.connected());
+  const own = replicaWaiter(client, (copy) => copy.on("topology-change", () => void ownChanges++));
+  const ownReconnecting = new SentinelReconnect(() => own.connected());
   return {
-    connection: (_, confirms) => (confirms ? ownChanges : changes),
-    script: (how, keys, args) => primary.sendCommand(words(how, keys, args)),
-    confirmed: async (how, keys, args, wait) => {
+    connectionId: (_, waits) => (waits ? ownChanges : changes),
+    runScript: (script, keys, args) => primary.sendCommand(scriptCommand(script, keys, args)),
+    runScriptAndWait: async (script, keys, args, wait) => {
       const copy = await own.open();
-      await ownComeback.wait();
+      await ownReconnecting.wait();
       return copy.use((lent) =>
-        confirm(
+        sendThenWait(
           { sendCommand: (command) => lent.sendCommand(false, command, OWN) },
-          words(how, keys, args),
+          scriptCommand(script, keys, args),
           wait,
         ),
       );
@@ -156,11 +160,11 @@ function sentinelSeam(client: NodeRedisSentinelClient): Seam {
   };
 }
 
-function clusterSeam(client: NodeRedisClusterClient): Seam {
+function adaptCluster(client: NodeRedisClusterClient): RedisConnection {
   const quick = client.withCommandOptions(OWN);
-  const own = confirming(client);
-  const calls = new LateCalls((key) => lookAgain(client, key));
-  const confirms = new LateCalls((key) => {
+  const own = replicaWaiter(client);
+  const calls = new StalledCalls((key) => lookAgain(client, key));
+  const confirms = new StalledCalls((key) => {
     const copy = own.connected();
     if (copy !== null) lookAgain(copy, key);
   });
@@ -169,18 +173,25 @@ function clusterSeam(client: NodeRedisClusterClient): Seam {
       client.masters.map(async (node) => (await client.nodeClient(node)).withCommandOptions(OWN)),
     );
   return {
-    script: (how, keys, args) =>
+    runScript: (script, keys, args) =>
       client.isOpen
-        ? calls.watch(keys[0]!, quick.sendCommand(keys[0], false, words(how, keys, args)))
+        ? calls.watch(
+            keys[0]!,
+            quick.sendCommand(keys[0], false, scriptCommand(script, keys, args)),
+          )
         : Promise.reject(notOpen("createCluster")),
-    confirmed: async (how, keys, args, wait) => {
+    runScriptAndWait: async (script, keys, args, wait) => {
       const cluster = await own.open();
       const key = keys[0]!;
       const serving = cluster.slots[slotOf(key)];
       if (serving === undefined) throw new Error("CLUSTERDOWN nobody serves this slot");
       const node = await cluster.nodeClient(serving.master);
       try {
-        const asked = confirm(node.withCommandOptions(OWN), words(how, keys, args), wait);
+        const asked = sendThenWait(
+          node.withCommandOptions(OWN),
+          scriptCommand(script, keys, args),
+          wait,
+        );
         return await confirms.watch(key, asked, wait.timeoutMs);
       } catch (error) {
         // Any command finds out who serves the slot now, and this one changes nothing.
@@ -215,7 +226,7 @@ function clusterSeam(client: NodeRedisClusterClient): Seam {
         // Always the same listener: one that is there already is not added again.
         const listen = (message: string, channel: string) => onMessage(channel, message);
         return {
-          hear: async (channel, kind) => {
+          subscribe: async (channel, kind) => {
             const copy = await opening;
             await (kind === "shard"
               ? copy.sSubscribe(channel, listen)
@@ -229,7 +240,7 @@ function clusterSeam(client: NodeRedisClusterClient): Seam {
       throw new Error("a Cluster is listened to by its shards");
     },
     close: () => {
-      for (const late of [calls, confirms]) late.close();
+      for (const stalled of [calls, confirms]) stalled.close();
       own.close();
     },
   };
@@ -253,19 +264,19 @@ function lookAgain(client: NodeRedisClusterClient, key: string): void {
     .catch(() => {});
 }
 
-function words(how: Script, keys: string[], args: string[]): string[] {
-  const head = "sha" in how ? ["EVALSHA", how.sha] : ["EVAL", how.text];
+function scriptCommand(script: ScriptRef, keys: string[], args: string[]): string[] {
+  const head = "sha" in script ? ["EVALSHA", script.sha] : ["EVAL", script.text];
   return head.concat(String(keys.length), keys, args);
 }
 
-const confirm = (
+const sendThenWait = (
   node: Sends,
-  script: string[],
+  command: string[],
   { replicas, timeoutMs }: { replicas: number; timeoutMs: number },
 ) =>
-  together([
+  waitReplicas([
     node.sendCommand(WHICH_CONNECTION),
-    node.sendCommand(script),
+    node.sendCommand(command),
     node.sendCommand(["WAIT", String(replicas), String(timeoutMs)]),
     node.sendCommand(WHICH_CONNECTION),
   ]);
@@ -273,7 +284,7 @@ const confirm = (
 const scanner = (node: Sends) => (args: readonly string[]) => node.sendCommand(["SCAN", ...args]);
 
 /** A connection of its own, when it is first needed: while it waits for replicas, it can do nothing else. */
-function confirming<C extends Subscriber>(
+function replicaWaiter<C extends Subscriber>(
   client: { duplicate(): C },
   opened: (copy: C) => void = () => {},
 ): { open(): Promise<C>; connected(): C | null; close(): void } {

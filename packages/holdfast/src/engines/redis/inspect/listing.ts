@@ -1,7 +1,7 @@
 import { compileGlob } from "../../../core/acquiring/resource.js";
 import type { ListFilter, ListPage, ResourceView } from "../../../engine.js";
 import { EngineError } from "../../../errors.js";
-import type { Seam } from "../clients/connection.js";
+import type { RedisConnection } from "../clients/connection.js";
 import { explain, isWrongType } from "../protocol/failure.js";
 import { resourceOf } from "../protocol/keys.js";
 
@@ -13,14 +13,14 @@ interface Cursor {
 
 /** The next page of what is held, waited for or closed. */
 export async function listPage(
-  seam: Seam,
+  connection: RedisConnection,
   prefix: string,
   { match, cursor, max }: ListFilter,
   inspect: (resource: string) => Promise<ResourceView>,
 ): Promise<ListPage> {
   const glob = compileGlob(match);
   let { scan, names } = readCursor(cursor);
-  if (names.length === 0) [scan, names] = await scanKeys(seam, prefix, scan, max);
+  if (names.length === 0) [scan, names] = await scanKeys(connection, prefix, scan, max);
   const found = names.slice(0, max).flatMap((key) => {
     const at = resourceOf(prefix, key);
     return at !== null && glob.test(at.resource) ? [at] : [];
@@ -51,14 +51,14 @@ async function viewIfLock(
 }
 
 async function scanKeys(
-  seam: Seam,
+  connection: RedisConnection,
   prefix: string,
   cursor: string | null,
   max: number,
 ): Promise<[string | null, string[]]> {
   const plain = prefix.replace(/[\\*?[\]]/g, "\\$&");
   try {
-    return await seam.scan(cursor, `*${plain}*`, max);
+    return await connection.scan(cursor, `*${plain}*`, max);
   } catch (error) {
     throw explain(error);
   }

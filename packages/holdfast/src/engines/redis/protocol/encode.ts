@@ -2,7 +2,7 @@ import type { Claim, ReleaseRef, RenewRef } from "../../../engine.js";
 import { keysOf } from "./keys.js";
 
 /** words: the name of the operation and its arguments, as the script's headers give them. */
-export interface Asked {
+export interface EncodedOperation {
   readonly key: string;
   /** All of them, where it is about several resources. */
   readonly keys?: readonly string[];
@@ -10,7 +10,7 @@ export interface Asked {
 }
 
 /** Operations as the script reads them. */
-export interface Sent {
+export interface ScriptArguments {
   readonly keys: string[];
   readonly args: string[];
   /** Whether it is one operation, whose answer is not in a list. */
@@ -25,7 +25,7 @@ const ID_LENGTH = 32;
  * nearly every release without a tombstone. Those are one word: each costs the client, the server and
  * the script. An enqueue counts as a heartbeat, and has its number among them; an acquire has none, 0.
  */
-export function claimWords(verb: "acquire" | "enqueue", claim: Claim, beat: number): string[] {
+export function encodeClaim(verb: "acquire" | "enqueue", claim: Claim, beat: number): string[] {
   const { grantId, mode, limit, ttlMs, lockDelayMs, tokens, label } = claim;
   const isPlain = mode === "exclusive" && lockDelayMs === 0;
   if (isPlain && grantId.length === ID_LENGTH) {
@@ -38,14 +38,14 @@ export function claimWords(verb: "acquire" | "enqueue", claim: Claim, beat: numb
 }
 
 /** Renewals of a grant take effect in their order, whenever they arrive. */
-export function renewWords(ref: RenewRef, order: number): string[] {
+export function encodeRenewal(ref: RenewRef, order: number): string[] {
   const { grantId, ttlMs, index = 0, leave = false } = ref;
   if (!leave && grantId.length === ID_LENGTH) return [`=${grantId}${ttlMs}:${index}:${order}`];
   return ["renew", grantId, String(ttlMs), String(index), String(order), leave ? "1" : "0"];
 }
 
 /** Many of one ttl and index, none of which leaves. */
-export function renewManyWords(
+export function encodeRenewMany(
   ttlMs: number,
   index: number,
   order: number,
@@ -54,13 +54,17 @@ export function renewManyWords(
   return ["renew-many", String(ttlMs), String(index), String(order), ids.join("")];
 }
 
-export function releaseWords({ grantId, tombstoneMs }: ReleaseRef): string[] {
+export function encodeRelease({ grantId, tombstoneMs }: ReleaseRef): string[] {
   if (tombstoneMs === 0 && grantId.length === ID_LENGTH) return [`-${grantId}`];
   return ["release", grantId, String(tombstoneMs)];
 }
 
 /** The channel is where the caller hears of its waiters' grants; one of its own is told by the answer. */
-export function wordsOf(asked: readonly Asked[], channel: string, cluster: boolean): Sent {
+export function encodeBatch(
+  asked: readonly EncodedOperation[],
+  channel: string,
+  cluster: boolean,
+): ScriptArguments {
   const first = asked[0]!;
   const args = [channel];
   if (asked.length === 1 && first.keys === undefined && !cluster) {

@@ -1,7 +1,7 @@
 import type { Failed } from "../../../engine.js";
 import { EngineError, type FailureReason, HoldfastError } from "../../../errors.js";
 import { clientError } from "./client-error.js";
-import { says } from "./shape.js";
+import { isTagged } from "./shape.js";
 
 type Refusal = readonly [pattern: RegExp, says: string, retryable: boolean, reason?: FailureReason];
 
@@ -63,7 +63,7 @@ export function notOpen(maker: string): EngineError {
 
 /** What an operation answered, or the error where it says that it failed. */
 export function outcomeOf(answer: unknown): unknown {
-  if (!says(answer, "error", 2) || typeof answer[1] !== "string") return answer;
+  if (!isTagged(answer, "error", 2) || typeof answer[1] !== "string") return answer;
   return explain(new Error(answer[1]));
 }
 

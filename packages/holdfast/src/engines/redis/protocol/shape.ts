@@ -6,7 +6,7 @@ import { clientError } from "./client-error.js";
  * queues a command in a transaction, or text as bytes. An answer of any other shape than the script's
  * says nothing about what was done.
  */
-export function misfit(answer: unknown): EngineError {
+export function unexpectedAnswer(answer: unknown): EngineError {
   if (answer === "QUEUED") {
     return new EngineError(
       "a transaction (MULTI) is open on the client, and Redis has put this call into it; " +
@@ -36,7 +36,7 @@ export function isListOf(answer: unknown, length: number): answer is readonly un
 }
 
 /** A list that begins with this word, and is so long with it. */
-export function says(
+export function isTagged(
   answer: unknown,
   word: string,
   length: number,
@@ -52,7 +52,7 @@ export function isNumber(answer: unknown, number: 0 | 1): boolean {
 export function isYes(answer: unknown): boolean {
   if (isNumber(answer, 1)) return true;
   if (isNumber(answer, 0)) return false;
-  throw misfit(answer);
+  throw unexpectedAnswer(answer);
 }
 
 /**
@@ -72,15 +72,15 @@ export function numberIn(answer: unknown, least: number): number {
   const isText = typeof answer === "string" && /^(0|-?[1-9]\d*)$/.test(answer);
   const number = isText ? Number(answer) : answer;
   if (Number.isSafeInteger(number) && (number as number) >= least) return number as number;
-  throw misfit(answer);
+  throw unexpectedAnswer(answer);
 }
 
 export function textIn(answer: unknown): string {
   if (typeof answer === "string") return answer;
-  throw misfit(answer);
+  throw unexpectedAnswer(answer);
 }
 
 export function listIn(answer: unknown): readonly unknown[] {
   if (Array.isArray(answer)) return answer;
-  throw misfit(answer);
+  throw unexpectedAnswer(answer);
 }

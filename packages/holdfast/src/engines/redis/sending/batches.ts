@@ -1,4 +1,4 @@
-import type { Asked } from "../protocol/encode.js";
+import type { EncodedOperation } from "../protocol/encode.js";
 
 // A script keeps everybody else waiting, so one call does no more than a server does in a few
 // milliseconds: so many operations that the first part of the script decides, or what takes as long.
@@ -37,7 +37,7 @@ export function inBatches<T>(
 }
 
 /** The same of operations. */
-export function batchesOf<T extends Asked>(operations: readonly T[]): (readonly T[])[] {
+export function batchesOf<T extends EncodedOperation>(operations: readonly T[]): (readonly T[])[] {
   return inBatches(
     operations,
     ({ key }) => key,

@@ -1,12 +1,17 @@
 import { systemClock, type Timer } from "../../../core/runtime/clock.js";
 import { EngineError } from "../../../errors.js";
-import type { Seam } from "../clients/connection.js";
-import type { Asked } from "../protocol/encode.js";
+import type { RedisConnection } from "../clients/connection.js";
+import type { EncodedOperation } from "../protocol/encode.js";
 import { slotOf } from "../protocol/slots.js";
 import { AdaptiveSpin } from "./adaptive-spin.js";
 import { batchesOf } from "./batches.js";
 import { CallQueue } from "./call-queue.js";
-import { Collection, type Operation, Part, type Reader } from "./operation.js";
+import {
+  AnswerCollector,
+  type AnswerReader,
+  CollectedOperation,
+  type Operation,
+} from "./operation.js";
 import { type CallListener, type CallTerms, ScriptCaller } from "./script-caller.js";
 
 const MANY_WAITING = 512;
@@ -41,9 +46,9 @@ export class ScriptBatcher implements CallListener {
   #oneByOne = false;
   #isClosed = false;
 
-  constructor(seam: Seam, terms: BatcherTerms) {
-    this.#isCluster = seam.shards !== undefined;
-    this.#caller = new ScriptCaller(seam, terms, this);
+  constructor(connection: RedisConnection, terms: BatcherTerms) {
+    this.#isCluster = connection.shards !== undefined;
+    this.#caller = new ScriptCaller(connection, terms, this);
     this.#queue = terms.wait === null ? null : new CallQueue(this.#caller);
     this.#spin = terms.spin ? new AdaptiveSpin() : null;
   }
@@ -66,7 +71,7 @@ export class ScriptBatcher implements CallListener {
   run<T>(
     key: string,
     words: readonly string[],
-    reader: Reader<T>,
+    reader: AnswerReader<T>,
     timeoutMs = Infinity,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -99,15 +104,20 @@ export class ScriptBatcher implements CallListener {
   }
 
   /** Many at once, with an answer or an error for each: cheaper than a promise for each. */
-  runAll<R>(refs: readonly R[], ask: (ref: R) => Asked, timeoutMs: number): Promise<unknown[]> {
+  runAll<R>(
+    refs: readonly R[],
+    ask: (ref: R) => EncodedOperation,
+    timeoutMs: number,
+  ): Promise<unknown[]> {
     if (this.#isClosed) return Promise.reject(closed());
     if (refs.length === 0) return Promise.resolve([]);
     // A shard that hangs must leave the core time to hear what the others said.
-    const patienceMs = this.#isCluster ? timeoutMs / 2 : Infinity;
+    const collectMs = this.#isCluster ? timeoutMs / 2 : Infinity;
     const until = this.#until(timeoutMs);
     return new Promise((resolve) => {
-      const all = new Collection(refs.length, patienceMs, resolve);
-      for (let i = 0; i < refs.length; i++) this.#add(new Part(ask(refs[i]!), until, all, i));
+      const all = new AnswerCollector(refs.length, collectMs, resolve);
+      for (let i = 0; i < refs.length; i++)
+        this.#add(new CollectedOperation(ask(refs[i]!), until, all, i));
     });
   }
 

@@ -1,8 +1,8 @@
 import { sleep, systemClock } from "../../../core/runtime/clock.js";
 import { EngineError, HoldfastError, inDoubt } from "../../../errors.js";
-import type { Script, Seam, Wait } from "../clients/connection.js";
-import { isKept } from "../protocol/decode.js";
-import { type Sent, wordsOf } from "../protocol/encode.js";
+import type { RedisConnection, ReplicaWait, ScriptRef } from "../clients/connection.js";
+import { mustReachReplicas } from "../protocol/decode.js";
+import { encodeBatch, type ScriptArguments } from "../protocol/encode.js";
 import {
   explain,
   isDoubtful,
@@ -12,8 +12,8 @@ import {
   outcomeOf,
   sentTwice,
 } from "../protocol/failure.js";
-import { type Program, programFor } from "../protocol/script.js";
-import { isListOf, misfit } from "../protocol/shape.js";
+import { type Script, scriptFor } from "../protocol/script.js";
+import { isListOf, unexpectedAnswer } from "../protocol/shape.js";
 import type { Operation } from "./operation.js";
 
 // Together as long as a call may take by default: then the caller has given up anyway.
@@ -25,7 +25,7 @@ export interface CallTerms {
   /** Where we hear of grants of this key's resource; the same for all keys of a slot. */
   channelOf(key: string): string;
   /** How many replicas must have what was written; null for none. */
-  readonly wait: Wait | null;
+  readonly wait: ReplicaWait | null;
 }
 
 /** Told of every call, before those in it are told of their answers. */
@@ -39,25 +39,30 @@ export interface CallListener {
  * refused before anything ran, and says of each whether the client may have sent it twice.
  */
 export class ScriptCaller {
-  readonly #seam: Seam;
+  readonly #connection: RedisConnection;
   readonly #terms: CallTerms;
   readonly #listener: CallListener;
-  readonly #program: Program;
+  readonly #script: Script;
 
-  constructor(seam: Seam, terms: CallTerms, listener: CallListener) {
-    this.#seam = seam;
+  constructor(connection: RedisConnection, terms: CallTerms, listener: CallListener) {
+    this.#connection = connection;
     this.#terms = terms;
     this.#listener = listener;
-    this.#program = programFor(terms.idleMs, seam.shards !== undefined);
+    this.#script = scriptFor(terms.idleMs, connection.shards !== undefined);
   }
 
   /** Resolves when all of them are answered; never rejects. */
   send(batch: readonly Operation[]): Promise<void> {
     const { key } = batch[0]!;
-    const sent = wordsOf(batch, this.#terms.channelOf(key), this.#seam.shards !== undefined);
-    const connection = () => this.#seam.connection?.(key, this.#terms.wait !== null) ?? null;
-    const sentBy = connection();
-    const isOnce = () => connection() === sentBy;
+    const sent = encodeBatch(
+      batch,
+      this.#terms.channelOf(key),
+      this.#connection.shards !== undefined,
+    );
+    const connectionId = () =>
+      this.#connection.connectionId?.(key, this.#terms.wait !== null) ?? null;
+    const sentBy = connectionId();
+    const isOnce = () => connectionId() === sentBy;
     this.#listener.onSent();
     const settleAll = (answer: unknown) => {
       this.#listener.onAnswered();
@@ -65,9 +70,9 @@ export class ScriptCaller {
       if (batch.length === 1) settle(batch[0]!, answer, once);
       else if (isListOf(answer, batch.length)) {
         for (let i = 0; i < batch.length; i++) settle(batch[i]!, answer[i], once);
-      } else rejectAll(batch, misfit(answer));
+      } else rejectAll(batch, unexpectedAnswer(answer));
     };
-    return this.#script(this.#program.bySha, sent).then(settleAll, (error: unknown) =>
+    return this.#run(this.#script.bySha, sent).then(settleAll, (error: unknown) =>
       this.#sendAgain(batch, sent, error, isOnce).then(settleAll, (last: unknown) => {
         this.#listener.onAnswered();
         rejectAll(batch, isOnce() ? explain(last) : inDoubt(explain(last)));
@@ -78,11 +83,11 @@ export class ScriptCaller {
   /** After a refusal that nothing ran with. Anything else is thrown on. */
   async #sendAgain(
     batch: readonly Operation[],
-    sent: Sent,
+    sent: ScriptArguments,
     refusal: unknown,
     isOnce: () => boolean,
   ): Promise<unknown> {
-    const { bySha, inFull } = this.#program;
+    const { bySha, inFull } = this.#script;
     let error = refusal;
     for (let looks = 1; looks < MOVING_LOOKS; looks++) {
       // A server that was restarted, failed over or flushed has forgotten the script.
@@ -91,7 +96,7 @@ export class ScriptCaller {
       if (!forgotten && isMoving(error)) await sleep(systemClock, MOVING_PAUSE_MS, undefined);
       else if (!forgotten) break;
       try {
-        return await this.#script(forgotten ? inFull : bySha, sent);
+        return await this.#run(forgotten ? inFull : bySha, sent);
       } catch (next) {
         error = next;
       }
@@ -109,25 +114,30 @@ export class ScriptCaller {
   }
 
   /** Gives the answers; where one alone was asked for, the answer. */
-  #script(how: Script, sent: Sent): Promise<unknown> {
+  #run(script: ScriptRef, sent: ScriptArguments): Promise<unknown> {
     const { wait } = this.#terms;
-    if (wait !== null) return this.#replicated(how, sent, wait);
+    if (wait !== null) return this.#replicated(script, sent, wait);
     try {
-      return this.#seam.script(how, sent.keys, sent.args);
+      return this.#connection.runScript(script, sent.keys, sent.args);
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  async #replicated(how: Script, sent: Sent, wait: Wait): Promise<unknown> {
-    const { answer, replicas } = await this.#seam.confirmed(how, sent.keys, sent.args, wait);
+  async #replicated(script: ScriptRef, sent: ScriptArguments, wait: ReplicaWait): Promise<unknown> {
+    const { answer, replicas } = await this.#connection.runScriptAndWait(
+      script,
+      sent.keys,
+      sent.args,
+      wait,
+    );
     if (replicas >= wait.replicas) return answer;
-    const honest = (one: unknown) => (isKept(one) ? unconfirmed(replicas, wait) : one);
+    const honest = (one: unknown) => (mustReachReplicas(one) ? unconfirmed(replicas, wait) : one);
     return !sent.alone && Array.isArray(answer) ? answer.map(honest) : honest(answer);
   }
 }
 
-function unconfirmed(replicas: number, wait: Wait): EngineError {
+function unconfirmed(replicas: number, wait: ReplicaWait): EngineError {
   return new EngineError(
     `${replicas} of the ${wait.replicas} replicas that must have it answered within ${wait.timeoutMs} ms`,
     { effect: "unknown", retryable: true },

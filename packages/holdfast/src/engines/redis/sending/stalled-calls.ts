@@ -1,6 +1,6 @@
 import { systemClock } from "../../../core/runtime/clock.js";
 
-const LATE_MS = 1_000;
+const STALLED_MS = 1_000;
 const LONGEST_PAUSE_MS = 8_000;
 
 interface Call {
@@ -13,25 +13,25 @@ interface Call {
  * client goes on asking it after another has taken its place; it must be told to look again. While
  * that does not help, it is told after longer and longer pauses.
  */
-export class LateCalls {
-  readonly #onLate: (key: string) => void;
+export class StalledCalls {
+  readonly #onStalled: (key: string) => void;
   /** In the order in which they began. */
   readonly #pending = new Set<Call>();
   #isWatching = false;
-  #pauseMs = LATE_MS;
+  #pauseMs = STALLED_MS;
 
-  constructor(onLate: (key: string) => void) {
-    this.#onLate = onLate;
+  constructor(onStalled: (key: string) => void) {
+    this.#onStalled = onStalled;
   }
 
   /** An answer that takes busyMs by itself is not late before. */
   watch<T>(key: string, answer: Promise<T>, busyMs = 0): Promise<T> {
-    const call = { key, dueAt: systemClock.now() + busyMs + LATE_MS };
+    const call = { key, dueAt: systemClock.now() + busyMs + STALLED_MS };
     const end = () => void this.#pending.delete(call);
     this.#pending.add(call);
     answer.then(end, end);
     // One timer for all of them, which goes on for as long as there are any.
-    if (!this.#isWatching) this.#lookIn(LATE_MS);
+    if (!this.#isWatching) this.#lookIn(STALLED_MS);
     return answer;
   }
 
@@ -48,16 +48,16 @@ export class LateCalls {
     const [oldest] = this.#pending;
     this.#isWatching = false;
     if (oldest === undefined) {
-      this.#pauseMs = LATE_MS;
+      this.#pauseMs = STALLED_MS;
       return;
     }
     const leftMs = oldest.dueAt - systemClock.now();
     if (leftMs > 0) {
-      this.#pauseMs = LATE_MS;
+      this.#pauseMs = STALLED_MS;
       this.#lookIn(leftMs);
       return;
     }
-    this.#onLate(oldest.key);
+    this.#onStalled(oldest.key);
     this.#lookIn(this.#pauseMs);
     this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
   }

@@ -1,20 +1,20 @@
-import type { Confirmed } from "../clients/connection.js";
+import type { ReplicatedAnswer } from "../clients/connection.js";
 import { numberIn } from "../protocol/shape.js";
 
 /**
  * WAIT tells how many replicas have what this connection wrote, and a client may reconnect at any
  * moment: on a new connection, which wrote nothing, all have everything. So the four commands go out
- * together, and count only if the first and the last met the same connection. Its number alone does
+ * waitReplicas, and count only if the first and the last met the same connection. Its number alone does
  * not tell: every server counts its own, from 1.
  */
-export async function together(
+export async function waitReplicas(
   commands: readonly [
     before: Promise<unknown>,
-    script: Promise<unknown>,
+    runScript: Promise<unknown>,
     wait: Promise<unknown>,
     after: Promise<unknown>,
   ],
-): Promise<Confirmed> {
+): Promise<ReplicatedAnswer> {
   const [before, script, wait, after] = await Promise.allSettled(commands);
   if (script.status === "rejected") throw script.reason;
   const connection = connectionIn(before);

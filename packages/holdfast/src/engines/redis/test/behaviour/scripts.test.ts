@@ -5,9 +5,9 @@ import { after, before, test } from "node:test";
 import { startRedis } from "@holdfast/servers";
 import fc from "fast-check";
 import { Redis } from "ioredis";
-import { programFor } from "../../protocol/script.js";
+import { scriptFor } from "../../protocol/script.js";
 
-const { inFull } = programFor(1_000_000, false);
+const { inFull } = scriptFor(1_000_000, false);
 const TEXT = "text" in inFull ? inFull.text : "";
 /** The first part alone asks by `ask`; where it learns nothing, it decides nothing. */
 const SECOND_PART_ONLY = TEXT.replace(
@@ -73,7 +73,7 @@ test("the first part of the script decides as the second would", async () => {
   const turns = { maxLength: 25, minLength: 5 };
   await fc.assert(
     fc.asyncProperty(fc.array(step, turns), async (steps) => {
-      assert.deepEqual(await play(TEXT, steps), await play(SECOND_PART_ONLY, steps));
+      assert.deepEqual(await it(TEXT, steps), await it(SECOND_PART_ONLY, steps));
     }),
     { numRuns: 150 },
   );
@@ -132,7 +132,7 @@ function timeless(answers: readonly unknown[], asked: readonly Asked[]): unknown
 }
 
 /** Everything that anybody can see of it, with what depends on the time left out. */
-async function play(text: string, steps: readonly Step[]): Promise<unknown[]> {
+async function it(text: string, steps: readonly Step[]): Promise<unknown[]> {
   await client.flushdb();
   messages = [];
   const seen: unknown[] = [];
@@ -239,7 +239,7 @@ async function state(): Promise<unknown> {
     life,
     queue,
     // A line that has ended may leave its note of the limit until it is forgotten.
-    waiters: waiters.filter((field) => field !== "limit").sort(),
+    waiters: waiters.filter((cluster) => cluster !== "limit").sort(),
     shared: shared.sort(),
   };
 }

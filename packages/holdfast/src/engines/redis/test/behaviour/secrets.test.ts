@@ -9,7 +9,7 @@ import { channels, type EventName } from "../../../../events.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { CLIENT_NAMES, Ground } from "../support/test-server.fixture.js";
+import { CLIENT_NAMES, RedisTestServer } from "../support/test-server.fixture.js";
 
 const PASSWORD = "s3cret-pass";
 const USER = ["app", PASSWORD] as const;
@@ -31,14 +31,14 @@ describe("errors and events", { concurrency: 4 }, () => {
 
   for (const client of CLIENT_NAMES) {
     test(`of a refused command show no grantId (${client})`, async () => {
-      await using ground = await Ground.start();
+      await using redis = await RedisTestServer.start();
       const may = (...rules: string[]) =>
-        ground.admin.call("ACL", "SETUSER", "app", "reset", "on", `>${PASSWORD}`, ...rules);
+        redis.admin.call("ACL", "SETUSER", "app", "reset", "on", `>${PASSWORD}`, ...rules);
       await may(...ALL);
-      const locks = ground.locks({ client, user: USER });
+      const locks = redis.locks({ client, user: USER });
       const resource = `held through ${client}`;
       const lease = await locks.acquire(resource, { renewEveryMs: 100 });
-      const grantId = (await ground.admin.get(`holdfast:${resource}`))!.split(":")[2]!;
+      const grantId = (await redis.admin.get(`holdfast:${resource}`))!.split(":")[2]!;
       await may("~other:*", "&*", "+@all");
       await until("an event tells of it", () => told.includes(resource), 20_000);
       const errors: unknown[] = [];
@@ -56,11 +56,11 @@ describe("errors and events", { concurrency: 4 }, () => {
     });
 
     test(`of a refused subscription show neither (${client})`, async () => {
-      await using ground = await Ground.start();
+      await using redis = await RedisTestServer.start();
       const may = (...rules: string[]) =>
-        ground.admin.call("ACL", "SETUSER", "app", "reset", "on", `>${PASSWORD}`, ...rules);
+        redis.admin.call("ACL", "SETUSER", "app", "reset", "on", `>${PASSWORD}`, ...rules);
       await may("~*", "resetchannels", "+@all");
-      const engine = ground.engine({ client, user: USER });
+      const engine = redis.engine({ client, user: USER });
       const asked = claim("a");
       await engine.tryAcquire(asked, now());
       await until("an event tells of it", () => told.includes("push"), 20_000);
@@ -70,10 +70,10 @@ describe("errors and events", { concurrency: 4 }, () => {
 
   for (const scheme of ["redis", "redis+cluster", "redis+sentinel"]) {
     test(`of a wrong password do not show it (${scheme})`, async () => {
-      await using ground = await Ground.start();
-      await ground.admin.call("ACL", "SETUSER", "app", "on", ">another", ...ALL);
+      await using redis = await RedisTestServer.start();
+      await redis.admin.call("ACL", "SETUSER", "app", "on", ">another", ...ALL);
       const path = scheme === "redis+sentinel" ? "/main" : "";
-      const url = `${scheme}://app:${PASSWORD}@127.0.0.1:${ground.server.port}${path}`;
+      const url = `${scheme}://app:${PASSWORD}@127.0.0.1:${redis.server.port}${path}`;
       const error = await connect(url).then(
         () => assert.fail("it was let in"),
         (refusal: unknown) => refusal,

@@ -14,18 +14,21 @@ import { EngineError } from "../../../../errors.js";
 import { Locks } from "../../../../locks.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { type RedisClient, redisEngine } from "../../index.js";
-import { Field } from "../support/test-cluster.fixture.js";
+import { TestCluster } from "../support/test-cluster.fixture.js";
 import type { ClientName } from "../support/test-server.fixture.js";
 
 type Kind = "sentinel" | "cluster";
 
-const fields = {} as Record<Kind, Field<SentinelServers> | Field<ClusterServers>>;
+const clusters = {} as Record<Kind, TestCluster<SentinelServers> | TestCluster<ClusterServers>>;
 
 before(async () => {
-  [fields.sentinel, fields.cluster] = await Promise.all([Field.sentinel(), Field.cluster()]);
+  [clusters.sentinel, clusters.cluster] = await Promise.all([
+    TestCluster.sentinel(),
+    TestCluster.cluster(),
+  ]);
 });
 after(async () => {
-  await Promise.all(Object.values(fields).map((field) => field[Symbol.asyncDispose]()));
+  await Promise.all(Object.values(clusters).map((cluster) => cluster[Symbol.asyncDispose]()));
 });
 
 /** Says a word on each connection that a lock may be asked for by. */
@@ -56,8 +59,8 @@ for (const kind of ["sentinel", "cluster"] as const) {
   for (const name of ["ioredis", "node-redis"] as const) {
     describe(`a client of ${name} for a ${kind}`, () => {
       it("that holds a transaction open loses leases in time, and releases nothing", async () => {
-        const { client, close } = await fields[kind].topology.client(name);
-        const other = await fields[kind].locks();
+        const { client, close } = await clusters[kind].topology.client(name);
+        const other = await clusters[kind].locks();
         const say = SAYS[kind][name];
         try {
           await using ours = new Locks(redisEngine({ client }));
@@ -96,7 +99,7 @@ for (const kind of ["sentinel", "cluster"] as const) {
         await using ours = new Locks(
           redisEngine({ client: client as unknown as RedisClient, ...options }),
         );
-        const other = await fields[kind].locks();
+        const other = await clusters[kind].locks();
         const lease = await ours.acquire("mapped");
         await lease.renew();
         const waiting = ours.acquire("mapped", { fair: "strict" });
@@ -135,10 +138,10 @@ function mapped(kind: Kind) {
     commandOptions: { typeMapping: { 36: Buffer, 43: Buffer, 58: String, 61: Buffer } },
   };
   if (kind === "cluster") {
-    const [port] = fields.cluster.topology.ports;
+    const [port] = clusters.cluster.topology.ports;
     return createCluster({ rootNodes: [{ socket: { port: port! } }], ...settings });
   }
-  const { name, sentinelPorts } = fields.sentinel.servers as SentinelServers;
+  const { name, sentinelPorts } = clusters.sentinel.servers as SentinelServers;
   return createSentinel({
     name,
     sentinelRootNodes: sentinelPorts.map((port) => ({ host: "127.0.0.1", port })),

@@ -7,30 +7,30 @@ import { until } from "../../../../test-support/until.fixture.js";
 import {
   CLIENT_NAMES,
   type ClientName,
-  type Ground,
-  scenes,
+  describeWithServer,
+  type RedisTestServer,
 } from "../support/test-server.fixture.js";
 
 const KEY = "holdfast:job";
 
-scenes("a release that the client sends twice", (play) => {
+describeWithServer("a release that the client sends twice", (it) => {
   for (const client of CLIENT_NAMES) {
-    play(`is no loss of the lease: run resolves (${client})`, async (ground) => {
-      const { locks, loseAnswer } = await relayed(ground, client);
+    it(`is no loss of the lease: run resolves (${client})`, async (redis) => {
+      const { locks, loseAnswer } = await relayed(redis, client);
       const running = locks.run("job", { ttlMs: 30_000 }, async () => {
-        await loseAnswer(async () => (await ground.admin.exists(KEY)) === 0);
+        await loseAnswer(async () => (await redis.admin.exists(KEY)) === 0);
         return "done";
       });
       assert.equal(await running, "done");
     });
 
-    play(`is no loss where a waiter has the resource by then (${client})`, async (ground) => {
-      const { locks, loseAnswer } = await relayed(ground, client);
-      const other = ground.locks();
+    it(`is no loss where a waiter has the resource by then (${client})`, async (redis) => {
+      const { locks, loseAnswer } = await relayed(redis, client);
+      const other = redis.locks();
       let waiting: Promise<unknown> | undefined;
       const running = locks.run("job", { ttlMs: 30_000 }, async (lease) => {
         waiting = other.acquire("job");
-        await ground.untilWaiters(other, "job", 1);
+        await redis.untilWaiters(other, "job", 1);
         const { token } = lease;
         await loseAnswer(async () => (await other.inspect("job")).holders[0]?.token !== token);
         return "done";
@@ -40,27 +40,27 @@ scenes("a release that the client sends twice", (play) => {
     });
   }
 
-  play("leaves a successor alone where the lease had ended before", async (ground) => {
-    const { locks, loseAnswer } = await relayed(ground, "ioredis");
+  it("leaves a successor alone where the lease had ended before", async (redis) => {
+    const { locks, loseAnswer } = await relayed(redis, "ioredis");
     const lease = await locks.acquire("job", { ttlMs: 30_000, renew: false });
-    const other = ground.locks();
-    await ground.admin.del(KEY);
+    const other = redis.locks();
+    await redis.admin.del(KEY);
     const next = await other.acquire("job");
-    const calls = await ground.calls("evalsha");
-    await loseAnswer(async () => (await ground.calls("evalsha")) > calls);
+    const calls = await redis.calls("evalsha");
+    await loseAnswer(async () => (await redis.calls("evalsha")) > calls);
     // Nobody can tell by the answers whether the first release found it. The successor is unharmed.
     await lease.release();
     assert.ok(await other.check(next.sequencer));
   });
 
-  play("of an engine by itself is a failure of unknown effect", async (ground) => {
-    const relay = await ground.relay();
-    const engine = ground.engine({ port: relay.port, pushPort: ground.server.port });
+  it("of an engine by itself is a failure of unknown effect", async (redis) => {
+    const relay = await redis.relay();
+    const engine = redis.engine({ port: relay.port, pushPort: redis.server.port });
     const held = claim("job");
     await engine.tryAcquire(held, now());
     relay.mute();
     const releasing = engine.release([{ ...held, tombstoneMs: 0 }], now());
-    await until("it is released", async () => (await ground.admin.exists(KEY)) === 0);
+    await until("it is released", async () => (await redis.admin.exists(KEY)) === 0);
     relay.cut();
     relay.mend();
     const [answer] = await releasing;
@@ -74,9 +74,9 @@ scenes("a release that the client sends twice", (play) => {
 });
 
 /** Locks behind a relay. loseAnswer lets requests through and loses the answers until so, then cuts. */
-async function relayed(ground: Ground, client: ClientName) {
-  const relay = await ground.relay();
-  const locks = ground.locks({ client, port: relay.port, pushPort: ground.server.port });
+async function relayed(redis: RedisTestServer, client: ClientName) {
+  const relay = await redis.relay();
+  const locks = redis.locks({ client, port: relay.port, pushPort: redis.server.port });
   const loseAnswer = async (arrived: () => Promise<boolean>) => {
     relay.mute();
     void until("the release has arrived", arrived, 20_000).then(() => {

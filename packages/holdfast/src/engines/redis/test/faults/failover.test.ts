@@ -10,7 +10,7 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { redisEngine } from "../../index.js";
-import { crash, Field } from "../support/test-cluster.fixture.js";
+import { crash, TestCluster } from "../support/test-cluster.fixture.js";
 import { CLIENT_NAMES } from "../support/test-server.fixture.js";
 
 const TTL_MS = 30_000;
@@ -18,18 +18,18 @@ const TTL_MS = 30_000;
 const TERMS = { ttlMs: TTL_MS, callTimeoutMs: 1_000 };
 const retry = () => exponential({ minMs: 50, maxMs: 500 });
 
-let field: Field<SentinelServers>;
+let cluster: TestCluster<SentinelServers>;
 
 before(async () => {
-  field = await Field.sentinel();
+  cluster = await TestCluster.sentinel();
 });
-after(async () => field[Symbol.asyncDispose]());
+after(async () => cluster[Symbol.asyncDispose]());
 
 describe("a primary that fails", () => {
   it("is told of by the Sentinels to your client, and not to each connection beside it", async () => {
-    const { sentinelPorts, name } = field.servers;
+    const { sentinelPorts, name } = cluster.servers;
     const sentinels = sentinelPorts.map((port) => ({ host: "127.0.0.1", port }));
-    const sentinel = field.node({ port: sentinelPorts[0]! });
+    const sentinel = cluster.node({ port: sentinelPorts[0]! });
     const listeners = async () =>
       String(await sentinel.call("CLIENT", "LIST")).match(/ sub=1 /g)?.length ?? 0;
     assert.equal(await listeners(), 0);
@@ -49,11 +49,11 @@ describe("a primary that fails", () => {
   });
 
   it("is asked again by whoever connects meanwhile", async () => {
-    const node = field.node(await field.servers.primary());
+    const node = cluster.node(await cluster.servers.primary());
     // It refuses, as one that is gone or still starting does.
     await node.config("SET", "maxclients", "1");
     const refused = nextFailure();
-    const connecting = connect(field.topology.url);
+    const connecting = connect(cluster.topology.url);
     try {
       await Promise.race([refused, connecting]);
     } finally {
@@ -64,11 +64,11 @@ describe("a primary that fails", () => {
   });
 
   it("costs nobody a lease that replicas have, or a place in line; tokens rise", async () => {
-    const primary = await field.servers.primary();
-    await using byUrl = await connect(field.topology.url);
+    const primary = await cluster.servers.primary();
+    await using byUrl = await connect(cluster.topology.url);
     const everybody = [
       byUrl,
-      ...(await Promise.all(CLIENT_NAMES.map((client) => field.locks({ client })))),
+      ...(await Promise.all(CLIENT_NAMES.map((client) => cluster.locks({ client })))),
     ];
     const lives = await Promise.all(
       everybody.map(async (ours, i) => {
@@ -81,7 +81,7 @@ describe("a primary that fails", () => {
       }),
     );
     crash(primary);
-    await field.servers.failedOver(primary);
+    await cluster.servers.failedOver(primary);
     await Promise.all(
       lives.map(async ({ name, lease, waiting }) => {
         const renewed = () =>

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { exponential } from "../../../../core/acquiring/retry.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { keyFor, namesIn, shardOf } from "../support/shards.fixture.js";
-import { Field } from "../support/test-cluster.fixture.js";
+import { TestCluster } from "../support/test-cluster.fixture.js";
 import { CLIENT_NAMES } from "../support/test-server.fixture.js";
 
 const OPTIONS = { waitMs: 30_000, callTimeoutMs: 1_500 };
@@ -13,14 +13,14 @@ const ENOUGH_MS = 30_000;
 const retry = () => exponential({ minMs: 50, maxMs: 200 });
 
 test("a primary of a Cluster that hangs and is succeeded costs those who ask it some tries, and no more", async () => {
-  await using field = await Field.cluster();
+  await using cluster = await TestCluster.cluster();
   const names = namesIn(0, CLIENT_NAMES.length * 2);
-  const [primary, replica] = await shardOf(field, names[0]!);
+  const [primary, replica] = await shardOf(cluster, names[0]!);
   const everybody = await Promise.all(
     names.map(async (name, i) => {
       const replicas = i < CLIENT_NAMES.length ? null : { replicas: 1, timeoutMs: 500 };
       const client = CLIENT_NAMES[i % CLIENT_NAMES.length]!;
-      const locks = await field.locks({ client, replicas });
+      const locks = await cluster.locks({ client, replicas });
       const first = await locks.acquire(name, { ...OPTIONS, retry: retry() });
       await first.release();
       return { name, client, locks, replicas, first };
@@ -28,7 +28,7 @@ test("a primary of a Cluster that hangs and is succeeded costs those who ask it 
   );
   primary.pause();
   try {
-    assert.equal(await field.servers.failedOver(keyFor(names[0]!), primary), replica);
+    assert.equal(await cluster.servers.failedOver(keyFor(names[0]!), primary), replica);
     await Promise.all(
       everybody.map(async ({ name, client, locks, replicas, first }) => {
         if (replicas === null) {

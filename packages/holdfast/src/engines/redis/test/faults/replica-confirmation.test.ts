@@ -9,9 +9,9 @@ import { truth } from "../support/record.fixture.js";
 import {
   CLIENT_NAMES,
   type ClientName,
-  type Ground,
+  describeWithServer,
   PROMPT,
-  scenes,
+  type RedisTestServer,
 } from "../support/test-server.fixture.js";
 
 const KINDS: Readonly<Record<string, Partial<Claim>>> = {
@@ -23,29 +23,26 @@ const KINDS: Readonly<Record<string, Partial<Claim>>> = {
 const LONG_MS = 30_000;
 const REPLICAS = { wait: 1, timeoutMs: 20_000 };
 
-scenes(
+describeWithServer(
   "a pushed grant that replicas confirm",
-  (play) => {
+  (it) => {
     for (const client of CLIENT_NAMES) {
       for (const kind of Object.keys(KINDS)) {
-        play(
-          `its confirmation shortens no grant of a heartbeat (${client}, ${kind})`,
-          async (g) => {
-            const { waiter, waiting, grantOnce, settled } = await stage(g, client, KINDS[kind]!);
-            const asked = now();
-            let answers: Promise<readonly { kind: string }[]>;
-            await grantOnce(() => {
-              answers = waiter.queue!.heartbeat([waiting], asked);
-            });
-            const [answer] = (await answers!) as readonly Granted[];
-            assert.equal(answer!.kind, "granted");
-            await settled();
-            await assertBelief(g, answer!, asked.startedAt);
-          },
-        );
+        it(`its confirmation shortens no grant of a heartbeat (${client}, ${kind})`, async (g) => {
+          const { waiter, waiting, grantOnce, settled } = await stage(g, client, KINDS[kind]!);
+          const asked = now();
+          let answers: Promise<readonly { kind: string }[]>;
+          await grantOnce(() => {
+            answers = waiter.queue!.heartbeat([waiting], asked);
+          });
+          const [answer] = (await answers!) as readonly Granted[];
+          assert.equal(answer!.kind, "granted");
+          await settled();
+          await assertBelief(g, answer!, asked.startedAt);
+        });
       }
 
-      play(`it is told once, for its whole ttl and no more (${client})`, async (g) => {
+      it(`it is told once, for its whole ttl and no more (${client})`, async (g) => {
         const { told, grantOnce, settled } = await stage(g, client, {});
         await grantOnce(() => {});
         await until("it is told", () => told.length > 0, 20_000);
@@ -55,7 +52,7 @@ scenes(
         await assertBelief(g, told[0]!, told[0]!.since);
       });
 
-      play(`its confirmation takes back nothing from a renewal (${client})`, async (g) => {
+      it(`its confirmation takes back nothing from a renewal (${client})`, async (g) => {
         const { waiter, waiting, grantOnce, settled } = await stage(g, client, {});
         let renewing: Promise<readonly { kind: string }[]>;
         const asked = now();
@@ -70,7 +67,7 @@ scenes(
         assert.ok(((await truth(g.admin, "a"))[0]?.remainingMs ?? 0) > LONG_MS);
       });
 
-      play(`one that was released meanwhile is not told (${client})`, async (g) => {
+      it(`one that was released meanwhile is not told (${client})`, async (g) => {
         const { waiter, waiting, told, grantOnce, settled } = await stage(g, client, {});
         await grantOnce(() => {});
         const [answer] = await waiter.release([{ ...waiting, tombstoneMs: 0 }], now());
@@ -85,10 +82,10 @@ scenes(
 );
 
 /** A holder, and behind it a waiter whose engine needs a replica. */
-async function stage(ground: Ground, client: ClientName, more: Partial<Claim>) {
-  const [replica] = await ground.replicas(1);
-  const holder = ground.engine();
-  const waiter = ground.engine({ client, replicas: REPLICAS });
+async function stage(redis: RedisTestServer, client: ClientName, more: Partial<Claim>) {
+  const [replica] = await redis.replicas(1);
+  const holder = redis.engine();
+  const waiter = redis.engine({ client, replicas: REPLICAS });
   const [held, waiting] = [0, 1].map(() => claim("a", { ttlMs: LONG_MS, ...more })) as [
     Claim,
     Claim,
@@ -103,9 +100,9 @@ async function stage(ground: Ground, client: ClientName, more: Partial<Claim>) {
   const grantOnce = async (first: () => void) => {
     replica!.pause();
     const busy = waiter.tryAcquire(claim("other"), now());
-    await until("it waits for the replica", () => isBlocked(ground));
+    await until("it waits for the replica", () => isBlocked(redis));
     first();
-    const heard = hearsOf(ground, waiter);
+    const heard = hearsOf(redis, waiter);
     await holder.release([{ ...held, tombstoneMs: 0 }], now());
     await heard();
     replica!.resume();
@@ -117,22 +114,26 @@ async function stage(ground: Ground, client: ClientName, more: Partial<Claim>) {
 }
 
 /** Messages arrive in their order: once this one has, so has every push before it. */
-function hearsOf(ground: Ground, engine: Engine): () => Promise<void> {
+function hearsOf(redis: RedisTestServer, engine: Engine): () => Promise<void> {
   const heard = new Promise<void>((resolve) => {
     engine.watch!.onChange(() => resolve());
   });
   return async () => {
-    await ground.admin.publish("holdfast.changes", "holdfast:a");
+    await redis.admin.publish("holdfast.changes", "holdfast:a");
     await heard;
   };
 }
 
-async function assertBelief(ground: Ground, { ttlMs }: Granted, since: number): Promise<void> {
-  const left = (await truth(ground.admin, "a"))[0]?.remainingMs ?? 0;
+async function assertBelief(
+  redis: RedisTestServer,
+  { ttlMs }: Granted,
+  since: number,
+): Promise<void> {
+  const left = (await truth(redis.admin, "a"))[0]?.remainingMs ?? 0;
   const believed = since + ttlMs - now().startedAt;
   assert.ok(believed <= left + 1, `it is believed for ${believed} ms, and the key has ${left} ms`);
 }
 
-async function isBlocked(ground: Ground): Promise<boolean> {
-  return / flags=\S*b/m.test(String(await ground.admin.call("CLIENT", "LIST")));
+async function isBlocked(redis: RedisTestServer): Promise<boolean> {
+  return / flags=\S*b/m.test(String(await redis.admin.call("CLIENT", "LIST")));
 }

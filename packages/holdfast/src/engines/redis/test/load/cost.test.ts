@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { Claim, Engine } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { type Ground, scenes } from "../support/test-server.fixture.js";
+import { describeWithServer, type RedisTestServer } from "../support/test-server.fixture.js";
 
 const [FEW, MANY] = [50, 2_000];
 const ROUNDS = 15;
@@ -60,28 +60,28 @@ const WAITING: Record<string, Act> = {
 
 let turn = 0;
 
-scenes("cost", (play) => {
+describeWithServer("cost", (it) => {
   for (const [name, act] of Object.entries(HOLDING)) {
-    play(`${name}: the same among ${MANY} readers as among ${FEW}`, async (ground) => {
+    it(`${name}: the same among ${MANY} readers as among ${FEW}`, async (redis) => {
       const terms = { mode: "shared", ttlMs: 60_000 } as const;
-      await compare(ground, terms, (engine, one) => engine.tryAcquire(one, now()), act);
+      await compare(redis, terms, (engine, one) => engine.tryAcquire(one, now()), act);
     });
   }
 
   for (const [name, act] of Object.entries(WAITING)) {
-    play(`${name}: the same among ${MANY} at a semaphore as among ${FEW}`, async (ground) => {
+    it(`${name}: the same among ${MANY} at a semaphore as among ${FEW}`, async (redis) => {
       const terms = { mode: "shared", limit: 1, ttlMs: 60_000 } as const;
       turn = 0;
-      await compare(ground, terms, (engine, one) => engine.queue!.enqueue(one, now()), act);
+      await compare(redis, terms, (engine, one) => engine.queue!.enqueue(one, now()), act);
     });
   }
 
-  play("renewals and releases of 2,000 readers at once block nobody for long", async (ground) => {
-    const { engine, crowd } = await gather(ground, MANY, { mode: "shared" }, (one, engine) =>
+  it("renewals and releases of 2,000 readers at once block nobody for long", async (redis) => {
+    const { engine, crowd } = await gather(redis, MANY, { mode: "shared" }, (one, engine) =>
       engine.tryAcquire(one, now()),
     );
-    await ground.admin.config("RESETSTAT");
-    await ground.admin.slowlog("RESET");
+    await redis.admin.config("RESETSTAT");
+    await redis.admin.slowlog("RESET");
     const renewed = await engine.renew(crowd, now());
     assert.ok(renewed.every(({ kind }) => kind === "renewed"));
     const released = await engine.release(
@@ -89,37 +89,37 @@ scenes("cost", (play) => {
       now(),
     );
     assert.ok(released.every(({ kind }) => kind === "released"));
-    await assertShort(ground);
+    await assertShort(redis);
   });
 
-  play("2,000 readers in line are let in by parts when their writer goes", async (ground) => {
-    const other = ground.engine();
+  it("2,000 readers in line are let in by parts when their writer goes", async (redis) => {
+    const other = redis.engine();
     const writer = claim("a");
     await other.tryAcquire(writer, now());
     const told = new Set<string>();
-    const { engine, crowd } = await gather(ground, MANY, { mode: "shared" }, (one, engine) =>
+    const { engine, crowd } = await gather(redis, MANY, { mode: "shared" }, (one, engine) =>
       engine.queue!.enqueue(one, now()),
     );
     engine.queue!.onGrant(({ grantId }) => void told.add(grantId));
-    await ground.admin.slowlog("RESET");
+    await redis.admin.slowlog("RESET");
     await other.release([{ ...writer, tombstoneMs: 0 }], now());
     const deadline = Date.now() + 40_000;
     while (told.size < MANY && Date.now() < deadline) await new Promise((go) => setTimeout(go, 20));
     assert.equal(told.size, MANY, "all of them are told");
     assert.ok(crowd.every(({ grantId }) => told.has(grantId)));
-    await assertShort(ground);
+    await assertShort(redis);
   });
 });
 
 /** Everybody of one engine; there, or in line. */
 async function gather(
-  ground: Ground,
+  redis: RedisTestServer,
   count: number,
   terms: Partial<Claim>,
   enter: (one: Claim, engine: Engine) => Promise<{ kind: string }>,
 ) {
-  await ground.admin.config("SET", "slowlog-log-slower-than", "1000");
-  const engine = ground.engine();
+  await redis.admin.config("SET", "slowlog-log-slower-than", "1000");
+  const engine = redis.engine();
   const crowd = Array.from({ length: count }, () => claim("a", terms));
   // In order, and few at a time: the first one of a semaphore has its permit.
   for (let i = 0; i < count; i += 100) {
@@ -129,20 +129,20 @@ async function gather(
 }
 
 async function compare(
-  ground: Ground,
+  redis: RedisTestServer,
   terms: Partial<Claim>,
   enter: (engine: Engine, one: Claim) => Promise<{ kind: string }>,
   act: Act,
 ): Promise<void> {
   const spent: number[] = [];
   for (const count of [FEW, MANY]) {
-    await ground.admin.flushall();
-    const { engine, crowd } = await gather(ground, count, terms, (one, at) => enter(at, one));
+    await redis.admin.flushall();
+    const { engine, crowd } = await gather(redis, count, terms, (one, at) => enter(at, one));
     let least = Infinity;
     for (let round = 0; round < ROUNDS; round++) {
-      await ground.admin.config("RESETSTAT");
+      await redis.admin.config("RESETSTAT");
       await act(engine, crowd, terms);
-      least = Math.min(least, await scriptMicros(ground));
+      least = Math.min(least, await scriptMicros(redis));
     }
     spent.push(least);
   }
@@ -150,13 +150,13 @@ async function compare(
   assert.ok(many <= few * MOST_GROWTH, `${few} µs among ${FEW}, ${many} µs among ${MANY}`);
 }
 
-async function scriptMicros(ground: Ground): Promise<number> {
-  const stats = await ground.admin.info("commandstats");
+async function scriptMicros(redis: RedisTestServer): Promise<number> {
+  const stats = await redis.admin.info("commandstats");
   return Number(/cmdstat_evalsha:calls=\d+,usec=(\d+)/.exec(stats)?.[1]);
 }
 
-async function assertShort(ground: Ground): Promise<void> {
-  const slow = (await ground.admin.slowlog("GET", 1_000)) as [number, number, number][];
+async function assertShort(redis: RedisTestServer): Promise<void> {
+  const slow = (await redis.admin.slowlog("GET", 1_000)) as [number, number, number][];
   const longest = Math.max(0, ...slow.map(([, , micros]) => micros)) / 1_000;
   assert.ok(longest < LONGEST_SCRIPT_MS, `the longest script took ${longest} ms`);
 }

@@ -4,13 +4,13 @@ import assert from "node:assert/strict";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithServer } from "../support/test-server.fixture.js";
 
-scenes("pushes", (play) => {
-  play("one that names an enqueue is not dated to a repeat that never arrived", async (ground) => {
-    const relay = await ground.relay();
-    const holder = ground.engine();
-    const waiter = ground.engine({ port: relay.port, pushPort: ground.server.port });
+describeWithServer("pushes", (it) => {
+  it("one that names an enqueue is not dated to a repeat that never arrived", async (redis) => {
+    const relay = await redis.relay();
+    const holder = redis.engine();
+    const waiter = redis.engine({ port: relay.port, pushPort: redis.server.port });
     const [held, waiting] = [claim("a"), claim("a")];
     const told: number[] = [];
     waiter.queue!.onGrant((_, { since }) => told.push(since));
@@ -22,12 +22,12 @@ scenes("pushes", (play) => {
     const first = now();
     const asked = waiter.queue!.enqueue(waiting, first);
     asked.catch(() => {});
-    await until("it stands in line", () => ground.admin.exists("{holdfast:a}:queue"));
-    await ground.admin.config("SET", "maxmemory", "1");
+    await until("it stands in line", () => redis.admin.exists("{holdfast:a}:queue"));
+    await redis.admin.config("SET", "maxmemory", "1");
     relay.cut();
     relay.mend();
     await assert.rejects(asked, { code: "ENGINE" });
-    await ground.admin.config("SET", "maxmemory", "0");
+    await redis.admin.config("SET", "maxmemory", "0");
 
     relay.hold();
     void waiter.queue!.enqueue(waiting, now()).catch(() => {});
@@ -36,7 +36,7 @@ scenes("pushes", (play) => {
     });
     await holder.release([{ ...held, tombstoneMs: 0 }], now());
     // Messages arrive in their order.
-    await ground.admin.publish("holdfast.changes", "holdfast:a");
+    await redis.admin.publish("holdfast.changes", "holdfast:a");
     await heard;
     for (const since of told) assert.equal(since, first.startedAt);
     relay.deliver();

@@ -4,29 +4,27 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lease } from "../../../../core/holding/lease.js";
 import { truth } from "../support/record.fixture.js";
-import { CLIENT_NAMES, scenes } from "../support/test-server.fixture.js";
+import { CLIENT_NAMES, describeWithServer } from "../support/test-server.fixture.js";
 
 // Longer than the short ttl after the enqueue, and before the first heartbeat.
 const BETWEEN_HEARTBEATS_MS = 600;
 const [SHORT_MS, LONG_MS] = [300, 10_000];
 
-scenes("a ttl shorter than a heartbeat", (play) => {
+describeWithServer("a ttl shorter than a heartbeat", (it) => {
   for (const client of CLIENT_NAMES) {
     for (const mode of ["exclusive", "shared"] as const) {
-      play(`does not cost a waiter its place (${mode}, ${client})`, async (ground) => {
+      it(`does not cost a waiter its place (${mode}, ${client})`, async (redis) => {
         const terms = mode === "shared" ? { mode, limit: 1 } : { mode };
-        const watcher = ground.locks();
+        const watcher = redis.locks();
         const held = await watcher.acquire("a", terms);
         const order: number[] = [];
         const waits: Promise<void>[] = [];
         for (let i = 0; i < 6; i++) {
           const ttlMs = i % 2 === 0 ? SHORT_MS : LONG_MS;
-          const waiting = ground
-            .locks({ client })
-            .acquire("a", { ...terms, ttlMs, waitMs: 60_000 });
+          const waiting = redis.locks({ client }).acquire("a", { ...terms, ttlMs, waitMs: 60_000 });
           const serve = async (lease: Lease) => {
             order.push(i);
-            const [kept] = await truth(ground.admin, "a");
+            const [kept] = await truth(redis.admin, "a");
             assert.ok(
               lease.remainingMs() <= (kept?.remainingMs ?? 0),
               "believed for longer than kept",
@@ -34,7 +32,7 @@ scenes("a ttl shorter than a heartbeat", (play) => {
             await lease.release();
           };
           waits.push(waiting.then(serve));
-          await ground.untilWaiters(watcher, "a", i + 1);
+          await redis.untilWaiters(watcher, "a", i + 1);
         }
         await sleep(BETWEEN_HEARTBEATS_MS);
         await held.release();

@@ -5,27 +5,27 @@ import type { Engine, GrantRef } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithServer } from "../support/test-server.fixture.js";
 
 const GONE = "{holdfast:a}:gone";
 
-scenes("tombstones", (play) => {
-  play("those of others neither refuse a claim nor make it dearer", async (ground) => {
-    const engine = ground.engine();
+describeWithServer("tombstones", (it) => {
+  it("those of others neither refuse a claim nor make it dearer", async (redis) => {
+    const engine = redis.engine();
     await bury(engine, claim("a"), 60_000);
-    await ground.admin.config("RESETSTAT");
+    await redis.admin.config("RESETSTAT");
     const next = claim("a");
     assert.equal((await engine.tryAcquire(next, now())).kind, "granted");
     const behind = claim("a");
     assert.equal((await engine.queue!.enqueue(behind, now())).kind, "queued");
     // The second part of the script would look at the grant three times for each claim.
-    assert.equal(await ground.calls("get"), 1);
-    assert.equal(await ground.calls("zscore"), 2);
-    assert.deepEqual(await ground.admin.zrange("{holdfast:a}:queue", "0", "-1"), [behind.grantId]);
+    assert.equal(await redis.calls("get"), 1);
+    assert.equal(await redis.calls("zscore"), 2);
+    assert.deepEqual(await redis.admin.zrange("{holdfast:a}:queue", "0", "-1"), [behind.grantId]);
   });
 
-  play("a buried claim is refused whoever holds and waits", async (ground) => {
-    const engine = ground.engine();
+  it("a buried claim is refused whoever holds and waits", async (redis) => {
+    const engine = redis.engine();
     const late = claim("a");
     await bury(engine, late, 60_000);
     const refused = async () => {
@@ -40,59 +40,54 @@ scenes("tombstones", (play) => {
     await refused();
     await engine.queue!.enqueue(claim("a"), now());
     await refused();
-    await ground.admin.del("holdfast:a");
+    await redis.admin.del("holdfast:a");
     await refused();
   });
 
-  play(
-    "a claim that arrives after its tombstone is nobody's grant for its ttl, no longer",
-    async (ground) => {
-      const relay = await ground.relay();
-      const [sender, other] = [ground.engine({ port: relay.port }), ground.engine()];
-      // What is held back later must be the claim, and not what comes before it on a new connection.
-      await sender.queue!.enqueue(claim("warm"), now());
-      for (const verb of ["tryAcquire", "enqueue"] as const) {
-        const late = claim("a", { ttlMs: 2_000 });
-        relay.hold();
-        const answer =
-          verb === "tryAcquire"
-            ? sender.tryAcquire(late, now())
-            : sender.queue!.enqueue(late, now());
-        await bury(other, late, 60_000);
-        await ground.admin.zrem(GONE, late.grantId);
-        relay.deliver();
-        assert.equal((await answer).kind, "granted", `${verb}: nobody waits for this any more`);
-        const leftMs = await ground.admin.pttl("holdfast:a");
-        assert.ok(leftMs > 0 && leftMs <= 2_000, `${verb}: it lives for ${leftMs} ms`);
-        const next = claim("a");
-        await until("the next one is granted", async () => {
-          return (await other.tryAcquire(next, now())).kind === "granted";
-        });
-        await other.release([{ ...next, tombstoneMs: 0 }], now());
-      }
-    },
-  );
-
-  play("each lasts as long as it was asked for, whatever came after it", async (ground) => {
-    const engine = ground.engine();
-    await bury(engine, claim("a"), 60_000);
-    await bury(engine, claim("a"), 1_000);
-    assert.ok((await ground.admin.pttl(GONE)) > 50_000);
-    await bury(engine, claim("a"), 90_000);
-    assert.ok((await ground.admin.pttl(GONE)) > 80_000);
+  it("a claim that arrives after its tombstone is nobody's grant for its ttl, no longer", async (redis) => {
+    const relay = await redis.relay();
+    const [sender, other] = [redis.engine({ port: relay.port }), redis.engine()];
+    // What is held back later must be the claim, and not what comes before it on a new connection.
+    await sender.queue!.enqueue(claim("warm"), now());
+    for (const verb of ["tryAcquire", "enqueue"] as const) {
+      const late = claim("a", { ttlMs: 2_000 });
+      relay.hold();
+      const answer =
+        verb === "tryAcquire" ? sender.tryAcquire(late, now()) : sender.queue!.enqueue(late, now());
+      await bury(other, late, 60_000);
+      await redis.admin.zrem(GONE, late.grantId);
+      relay.deliver();
+      assert.equal((await answer).kind, "granted", `${verb}: nobody waits for this any more`);
+      const leftMs = await redis.admin.pttl("holdfast:a");
+      assert.ok(leftMs > 0 && leftMs <= 2_000, `${verb}: it lives for ${leftMs} ms`);
+      const next = claim("a");
+      await until("the next one is granted", async () => {
+        return (await other.tryAcquire(next, now())).kind === "granted";
+      });
+      await other.release([{ ...next, tombstoneMs: 0 }], now());
+    }
   });
 
-  play("those that are over are taken away, and nothing is left in the end", async (ground) => {
-    const engine = ground.engine({ idleMs: 1_000 });
+  it("each lasts as long as it was asked for, whatever came after it", async (redis) => {
+    const engine = redis.engine();
+    await bury(engine, claim("a"), 60_000);
+    await bury(engine, claim("a"), 1_000);
+    assert.ok((await redis.admin.pttl(GONE)) > 50_000);
+    await bury(engine, claim("a"), 90_000);
+    assert.ok((await redis.admin.pttl(GONE)) > 80_000);
+  });
+
+  it("those that are over are taken away, and nothing is left in the end", async (redis) => {
+    const engine = redis.engine({ idleMs: 1_000 });
     // In one call, and so at one instant of the server's.
     const brief = Array.from({ length: 5 }, () => ({ ...claim("a"), tombstoneMs: 50 }));
     await engine.release([...brief, { ...claim("a"), tombstoneMs: 4_000 }], now());
-    assert.equal(await ground.admin.zcard(GONE), 6);
+    assert.equal(await redis.admin.zcard(GONE), 6);
     await sleep(80);
     const last = claim("a");
     await bury(engine, last, 300);
-    assert.equal(await ground.admin.zcard(GONE), 2);
-    await until("nothing is left", async () => (await ground.admin.keys("*")).length === 0);
+    assert.equal(await redis.admin.zcard(GONE), 2);
+    await until("nothing is left", async () => (await redis.admin.keys("*")).length === 0);
     assert.equal((await engine.tryAcquire(last, now())).kind, "granted");
   });
 });

@@ -7,7 +7,7 @@ const LATE_MS = 120_000;
  * Claims that the client may have sent twice by itself. Of such a claim the first copy may arrive after
  * everything else, so whatever ends it leaves a tombstone.
  */
-export class Doubts {
+export class ResentClaims {
   /** Until when, in the order in which they end. */
   readonly #until = new Map<string, number>();
 

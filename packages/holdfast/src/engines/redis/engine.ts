@@ -57,14 +57,14 @@ export const REDIS_TRAITS: EngineTraits = {
   remote: true,
 };
 
-/** One Redis. Every answer is decided by one script, atomically, on the server. */
+/** The engine for Redis. One script on the server decides every answer, atomically. */
 export class RedisEngine implements Engine {
   readonly name = "redis";
   readonly traits = REDIS_TRAITS;
   readonly #connection: RedisConnection;
   readonly #terms: RedisTerms;
   readonly #batcher: ScriptBatcher;
-  /** Sends what counts only after WAIT confirmed it. The same object as #batcher where `replicas` is not set. */
+  /** Sends what counts only after WAIT confirmed it. The same object as #batcher when `replicas` is not set. */
   readonly #replicated: ScriptBatcher;
   readonly #notifications: Notifications;
   readonly #closeOwned: () => void;
@@ -73,7 +73,7 @@ export class RedisEngine implements Engine {
   readonly queue: RedisQueue;
   #used = false;
 
-  /** end closes what was opened for this engine alone; a client that was handed in stays open. */
+  /** closeOwned closes what was opened for this engine alone. A client that a user handed in stays open. */
   constructor(connection: RedisConnection, terms: RedisTerms, closeOwned: () => void = () => {}) {
     this.#connection = connection;
     this.#terms = terms;
@@ -96,7 +96,7 @@ export class RedisEngine implements Engine {
     });
   }
 
-  /** Hears pushes from now on, so that the first wait need not begin with a new connection. */
+  /** Subscribes to notifications now, so that the first wait does not have to open a connection. */
   async open(): Promise<void> {
     this.#firstUse();
     await this.#notifications.listen();
@@ -117,9 +117,9 @@ export class RedisEngine implements Engine {
 
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]> {
     if (this.#batcher.isClosed) return Promise.reject(closed());
-    // What replicas must have is confirmed one by one, and what is on a Cluster is in as many slots.
-    const scattered = this.#terms.replicas !== null || this.#connection.shards !== undefined;
-    if (grants.length > 1 && !scattered) {
+    // WAIT confirms renewals one by one, and on a Cluster the grants lie in many slots.
+    const oneByOne = this.#terms.replicas !== null || this.#connection.shards !== undefined;
+    if (grants.length > 1 && !oneByOne) {
       return renewMany(this.#batcher, this.#terms.prefix, grants, call);
     }
     const words = (ref: RenewRef) => encodeRenewal(ref, call.order);
@@ -179,18 +179,18 @@ export class RedisEngine implements Engine {
   };
 
   /**
-   * Whoever comes after our waiters should not have to find out that nobody is there. Released, not
-   * withdrawn: one that was granted the resource meanwhile would keep it.
+   * Ends our waiters, so that those behind them need not wait until the server takes them for dead. They
+   * are released, not withdrawn: a waiter that was just granted the resource would otherwise keep it.
    */
   async #leaveQueues(): Promise<void> {
     const left = Promise.all(this.queue.waiters.map((ref) => this.#endClaim(ref)));
-    // A server that does not answer finds out by itself, when our heartbeats stay away.
+    // A server that does not answer in time drops our waiters later, when their heartbeats stop.
     const late = sleep(systemClock, LEAVING_MS, undefined, false);
     await Promise.race([left, late]).catch(reportPushFailure);
     left.catch(() => {});
   }
 
-  /** Closes a claim that is over, and that nobody releases, to copies of it that come late. */
+  /** Leaves a tombstone for a claim that is over and that nobody releases: late copies of it are refused. */
   async #leaveTombstone(ref: GrantRef): Promise<void> {
     try {
       await this.#endClaim(ref);
@@ -210,8 +210,8 @@ export class RedisEngine implements Engine {
   };
 
   /**
-   * The answer to a release may carry the grant of another claim: where the next holder is a waiter of
-   * ours, the server tells us by this answer instead of a push. So reading it wakes that waiter.
+   * The answer to a release may carry the grant of another claim. Where the next holder is one of our own
+   * waiters, the server tells us by this answer instead of a push, so reading it wakes that waiter.
    */
   readonly #readRelease = (answer: unknown): Released | Gone =>
     decodeRelease(answer, (carriedGrant) => this.queue.onPushedGrant(carriedGrant));
@@ -232,12 +232,12 @@ export class RedisEngine implements Engine {
     else this.queue.onPushedGrant(pushed);
   }
 
-  /** One call lets in only so many waiters, so that other programs get their answers in between. */
+  /** One call promotes a limited number of waiters, so that the server can answer others in between. */
   async #continuePromotion(key: string): Promise<void> {
     try {
       await this.#batcher.run(key, ["promote"], { read: isYes });
     } catch (error) {
-      // Heartbeats of those in line do the same.
+      // The waiters' heartbeats promote them, too.
       if (!this.#batcher.isClosed) reportPushFailure(error);
     }
   }

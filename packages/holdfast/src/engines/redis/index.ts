@@ -17,7 +17,7 @@ export type {
 } from "./clients/node-redis.js";
 export { REDIS_DEFAULTS, type RedisEngineOptions } from "./options.js";
 
-/** Locks on a Redis, through a client of node-redis or ioredis that you made. */
+/** Locks on Redis, through a client of node-redis or ioredis that you have made. */
 export function redisEngine(options: RedisEngineOptions): Engine {
   refuseForeign(options, OPTIONS, "redisEngine", { option: "client", isOne: isClient });
   const { client, ...rest } = options;

@@ -3,24 +3,24 @@ import { UsageError } from "../../errors.js";
 import { type EngineUrl, numberParam, refuseUnknownParams } from "../../url.js";
 import type { RedisClient, ReplicaWait } from "./clients/connection.js";
 
-/** Parameters of a URL that say where Redis is and how to reach it. */
+/** URL parameters that say how to reach Redis. */
 export const ADDRESS_PARAMS = ["tls"];
 
 export interface RedisEngineOptions {
-  /** A client of node-redis or ioredis. It is used and never closed. */
+  /** A client of node-redis or ioredis. The engine uses it and never closes it. */
   readonly client: RedisClient;
-  /** Before every key; "" makes the key of a resource its plain name, as other programs use it. */
+  /** Put before every key. With "" the key of a resource is its plain name, as other programs use it. */
   readonly prefix?: string;
-  /** How long the last token of a resource that nobody uses is kept. */
+  /** How long the last token of an unused resource is kept. */
   readonly idleMs?: number;
   /**
-   * Grants and renewals count only when so many replicas have them, asked by WAIT. That narrows the
-   * window in which a failover forgets a grant, and does not close it.
+   * Grants and renewals count only once WAIT has confirmed that this many replicas have them. A failover
+   * then forgets a grant less often, but still can.
    */
   readonly replicas?: { readonly wait: number; readonly timeoutMs?: number };
   /**
-   * Whether a caller who does one thing at a time is waited for with a turning event loop, for up to
-   * 0.15 ms: a loop over locks runs at up to twice the rate, for up to a fifth more CPU time a turn.
+   * Whether the event loop spins for up to 0.15 ms while a caller that does one thing at a time waits for
+   * an answer. A loop over locks then runs up to twice as fast, for up to a fifth more CPU time each turn.
    */
   readonly spin?: boolean;
 }
@@ -78,7 +78,7 @@ function resolveReplicas(asked: RedisEngineOptions["replicas"]): ReplicaWait | n
   return Object.freeze({ replicas, timeoutMs });
 }
 
-/** What the parameters of a URL say beyond the address. */
+/** The engine's terms from the parameters of a URL; the address is read elsewhere. */
 export function termsFromUrl(url: EngineUrl): RedisTerms {
   refuseUnknownParams(url, [
     "prefix",

@@ -35,11 +35,11 @@ export interface QueueTerms {
   readonly resentClaims: ResentClaims;
   /** Called before every enqueue. */
   onUse(): void;
-  /** Closes a claim that is over, and that nobody releases, to copies of it that come late. */
+  /** Leaves a tombstone for a claim that is over and that nobody releases: late copies of it are refused. */
   leaveTombstone(ref: GrantRef): void;
 }
 
-/** Our waiters in the queues of the server: how they come and go, and how they hear of their grants. */
+/** Our waiters in the server's queues: how they join and leave, and how they hear of their grants. */
 export class RedisQueue implements QueueFacet {
   readonly #terms: QueueTerms;
   readonly #sentHeartbeats = new SentHeartbeats();
@@ -102,14 +102,14 @@ export class RedisQueue implements QueueFacet {
     return this.#sentHeartbeats.waiters;
   }
 
-  /** It is released, so nothing that is pushed for it counts any more. */
+  /** The claim is released, so a push for it no longer counts. */
   forget(grantId: string): void {
     this.#sentHeartbeats.forget(grantId);
   }
 
   /**
-   * A grant that was pushed. It was made after the heartbeat that the message names, so its life is
-   * counted from where that one was sent, however late the message is.
+   * A pushed grant was made after the heartbeat that the message names. So its validity counts from when
+   * that heartbeat was sent, however late the message arrives.
    */
   onPushedGrant({ grantId, beat, token, tokens, ttlMs }: PushedGrant): void {
     const waiter = this.#sentHeartbeats.at(grantId, beat);
@@ -127,7 +127,7 @@ export class RedisQueue implements QueueFacet {
     const { batcher, resentClaims } = this.#terms;
     const { grantId } = claim;
     const isNew = this.#sentHeartbeats.find(grantId) === null;
-    // Known from before the claim is sent: a push may overtake the answer.
+    // Registered before the claim is sent, because a push may overtake the answer.
     const beat = this.#sentHeartbeats.next(claim, call.startedAt);
     const read = (raw: unknown, once: boolean) => {
       if (!once) resentClaims.add(grantId);
@@ -136,7 +136,7 @@ export class RedisQueue implements QueueFacet {
       return answer;
     };
     const fail = (error: unknown) => {
-      // One that was refused stands in no queue, unless an earlier request of the same claim does.
+      // A refused claim is in no queue, unless an earlier request of the same claim is.
       if (isNew && isRefusal(error)) this.#sentHeartbeats.forget(grantId);
       throw error;
     };
@@ -149,9 +149,9 @@ export class RedisQueue implements QueueFacet {
   }
 
   /**
-   * Another connection wrote what was pushed; ours can wait for replicas after it wrote itself. A
-   * heartbeat does: it gives the grant its whole ttl. A renewal for the claim window would take back
-   * what a heartbeat or a renewal before it gave. The number 0 dates no grant.
+   * Another connection wrote the pushed grant, and WAIT covers only what its own connection wrote. So we
+   * write by a heartbeat, which gives the grant its whole ttl. A renewal for the claim window could shorten
+   * what an earlier heartbeat or renewal gave. Heartbeat number 0 never dates a grant.
    */
   async #confirm({ resource, grantId }: GrantRef, since: number): Promise<void> {
     const { batcher, prefix } = this.#terms;
@@ -160,7 +160,7 @@ export class RedisQueue implements QueueFacet {
       const key = keyOf(prefix, resource);
       const answer = await batcher.run(key, ["heartbeat", grantId, "0"], { read });
       const waiter = this.#sentHeartbeats.find(grantId);
-      // Any other answer is the next heartbeat's to find, and to tell.
+      // The next heartbeat finds and reports any other answer.
       if (answer.kind === "granted" && waiter !== null) this.#notify(waiter, answer);
     } catch (error) {
       reportPushFailure(error);

@@ -12,7 +12,7 @@ interface Commands {
   call(command: string, ...args: string[]): Promise<unknown>;
 }
 
-/** The part of an ioredis Redis that this engine needs; by Sentinels or not. */
+/** The part of an ioredis Redis that this engine needs, with Sentinels or without. */
 export interface IoRedisClient extends Commands {
   readonly options: {
     readonly keyPrefix?: string | undefined;
@@ -34,7 +34,7 @@ export interface IoRedisClusterClient extends Commands {
     readonly keyPrefix?: string | undefined;
     readonly redisOptions?: { readonly keyPrefix?: string | undefined } | undefined;
   };
-  /** By slot: the addresses that serve it, the primary's first. */
+  /** For each slot the addresses that serve it, the primary's first. */
   readonly slots: readonly (readonly string[])[];
   nodes(role: "master" | "all"): readonly IoRedisClient[];
   on(event: "+node", listener: (node: IoRedisClient & Socketed) => void): unknown;
@@ -62,9 +62,10 @@ interface Socketed {
   readonly stream?: { unref(): unknown };
 }
 
-// Nothing is given up by the client itself: the core knows when. What was not answered is sent again, as
-// ioredis would leave it without an answer otherwise. Where the Sentinels' word matters, these follow
-// the client that hears it; ioredis may leave listeners behind otherwise.
+// Options of the connections that we open. The client must not give up by itself: the core has its own
+// deadline. Unanswered commands are sent again, because ioredis would otherwise leave them without an
+// answer. failoverDetector is off, because it may leave listeners behind; with Sentinels our connections
+// follow the user's client instead.
 const OWN = {
   lazyConnect: false,
   maxRetriesPerRequest: null,
@@ -79,7 +80,7 @@ export function adaptIoRedis(client: IoRedisClient | IoRedisClusterClient): Redi
     : adaptSingle(client as IoRedisClient);
 }
 
-/** ioredis puts it before some keys and not before others; locks would be neither found nor heard of. */
+/** ioredis puts a keyPrefix before some names but not all: locks would be neither listed nor pushed. */
 function refuseKeyPrefix(options: IoRedisClusterClient["options"]): void {
   const prefix = options?.keyPrefix || options?.redisOptions?.keyPrefix;
   if (!prefix) return;
@@ -92,16 +93,16 @@ function refuseKeyPrefix(options: IoRedisClusterClient["options"]): void {
 function adaptSingle(client: IoRedisClient): RedisConnection {
   let confirming: (IoRedisClient & IoRedisSubscriber) | null = null;
   const follow = followers(client);
-  // With every connection that is lost, what was not answered is sent again.
+  // Whenever a connection is lost, ioredis sends unanswered commands again.
   let [losses, confirmingLosses] = [0, 0];
-  const lost = () => void losses++;
-  client.on("close", lost);
+  const onLoss = () => void losses++;
+  client.on("close", onLoss);
   return {
     connectionId: (_, waits) => (waits ? confirmingLosses : losses),
     runScript: (script, keys, args) => run(client, script, keys, args),
     runScriptAndWait: (script, keys, args, wait) => {
       if (confirming === null || confirming.status === "end") {
-        // A connection of its own: while it waits for replicas, it can do nothing else.
+        // WAIT blocks its connection, so it gets one of its own.
         const own = client.duplicate(OWN);
         own.on("error", () => {});
         own.on("close", () => void confirmingLosses++);
@@ -115,14 +116,14 @@ function adaptSingle(client: IoRedisClient): RedisConnection {
     scan: (cursor, glob, max) => scanNodes([scanner(client)], cursor, glob, max),
     info: async (section) => [textIn(await client.call("INFO", section))],
     subscribe: (channels, onMessage, onError) => {
-      // Its own way to subscribe again leaves a rejection that nobody handles when the connection
-      // is ended meanwhile, and that ends the process. So this does it, at every new connection.
+      // When ioredis resubscribes while the connection is being ended, it leaves an unhandled rejection,
+      // which ends the process. So we resubscribe ourselves, whenever the connection is ready.
       const subscriber = client.duplicate({ ...OWN, autoResubscribe: false });
       follow.add(subscriber);
       return subscribed(subscriber, channels, onMessage, onError, () => follow.delete(subscriber));
     },
     close: () => {
-      client.off("close", lost);
+      client.off("close", onLoss);
       follow.end();
       confirming?.disconnect();
     },
@@ -130,12 +131,12 @@ function adaptSingle(client: IoRedisClient): RedisConnection {
 }
 
 /**
- * Leaves the server for whoever is primary now. While ioredis asks the Sentinels, a disconnect would
- * end it for good; so it is let through first, and may have been sent to the old primary still.
+ * Leaves the server and connects to the current primary. While ioredis asks the Sentinels, a disconnect
+ * would end the client for good. So it may connect first, even to the old primary, and leaves it then.
  */
 export function reconnect(client: IoRedisSubscriber): void {
   if (client.status === "connect" || client.status === "ready") client.disconnect(true);
-  // It rests, and asks the Sentinels anew when that is over.
+  // It pauses, and asks the Sentinels again afterwards.
   else if (client.status === "reconnecting") return;
   else if (client.status !== "end" && !leaving.has(client)) {
     leaving.add(client);
@@ -149,8 +150,8 @@ export function reconnect(client: IoRedisSubscriber): void {
 const leaving = new WeakSet<IoRedisSubscriber>();
 
 /**
- * With Sentinels, connections that go where the client goes: when it leaves a primary that was
- * succeeded, they would stay with it, and never know.
+ * With Sentinels, our own connections follow the user's client to a new primary. Otherwise they would stay
+ * connected to the old one and never notice.
  */
 function followers(client: IoRedisClient) {
   const all = new Set<IoRedisSubscriber>();
@@ -175,7 +176,7 @@ function adaptCluster(client: IoRedisClusterClient): RedisConnection {
   const confirms = new StalledCalls(() => confirming?.refreshSlotsCache?.());
   return {
     connectionId: (key, waits) => {
-      // Its nodes do not come back by themselves, and so send nothing again.
+      // The nodes of that client do not reconnect by themselves, so they never send twice.
       if (waits) return null;
       const address = client.slots[slotOf(key)]?.[0] ?? "";
       return `${address} ${losses.of(address)}`;
@@ -199,8 +200,8 @@ function adaptCluster(client: IoRedisClusterClient): RedisConnection {
           wait.timeoutMs,
         );
       } catch (error) {
-        // Whoever speaks to a node by itself never learns that another serves the slot now. Any
-        // command to the Cluster finds out, and this one changes nothing.
+        // A command to a single node does not teach the client that another node serves the slot now.
+        // Any command to the Cluster does, and this one changes nothing.
         own.call("EXISTS", key).catch(() => {});
         throw error;
       }
@@ -254,8 +255,8 @@ const sendThenWait = (
 async function primaryOf(cluster: IoRedisClusterClient, slot: number): Promise<string> {
   const known = () => cluster.slots[slot]?.[0];
   let cause: unknown;
-  // Any command finds out who serves the slots, and this one changes nothing; nor does it matter
-  // that this user may have no right to the key.
+  // Any command makes the client learn who serves the slots. This one changes nothing, and it may fail
+  // because the user has no right to the key.
   if (known() === undefined) {
     await cluster.call("EXISTS", tagOf(slot)).catch((error: unknown) => {
       cause = error;
@@ -266,19 +267,19 @@ async function primaryOf(cluster: IoRedisClusterClient, slot: number): Promise<s
   return address;
 }
 
-/** How often the connection to each node was lost: what it had not answered is sent again. */
+/** Counts the lost connections to each node. After each loss ioredis sends unanswered commands again. */
 function countLosses(cluster: IoRedisClusterClient) {
   const losses = new Map<string, number>();
   const of = (address: string) => losses.get(address) ?? 0;
-  function lost(this: IoRedisClient): void {
+  function onLoss(this: IoRedisClient): void {
     losses.set(addressOf(this), of(addressOf(this)) + 1);
   }
-  const meet = (node: IoRedisClient) => void node.on("close", lost);
-  for (const node of cluster.nodes("all")) meet(node);
-  cluster.on("+node", meet);
+  const add = (node: IoRedisClient) => void node.on("close", onLoss);
+  for (const node of cluster.nodes("all")) add(node);
+  cluster.on("+node", add);
   const end = () => {
-    cluster.off("+node", meet);
-    for (const node of cluster.nodes("all")) node.off("close", lost);
+    cluster.off("+node", add);
+    for (const node of cluster.nodes("all")) node.off("close", onLoss);
   };
   return { of, end };
 }
@@ -336,7 +337,7 @@ function subscribed(
   const ready = new Promise<void>((resolve, reject) => {
     subscriber.on("ready", () => {
       const heard = subscriber.subscribe(...channels).then(() => {
-        // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
+        // A subscription must not keep the process alive. A waiter does that with its own timers.
         subscriber.stream?.unref();
         resolve();
       });

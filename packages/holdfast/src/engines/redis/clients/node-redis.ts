@@ -70,7 +70,7 @@ export interface NodeRedisClusterClient {
   };
   readonly masters: readonly { readonly address: string }[];
   readonly slots: readonly { readonly master: { readonly address: string } }[];
-  /** Its own, for want of another way to make it ask who serves the slots. */
+  /** A private part of the client: there is no other way to make it ask again who serves the slots. */
   readonly _slots?: { rediscover?(startWith: unknown): Promise<unknown> };
   // biome-ignore lint/suspicious/noExplicitAny: a node is handed back as it came
   nodeClient(node: any): Promise<NodeRedisClient>;
@@ -79,9 +79,9 @@ export interface NodeRedisClusterClient {
   destroy(): void;
 }
 
-// By default node-redis makes an AbortSignal for every command, which guards only commands that
-// were not sent yet and takes most of the client's time. The core keeps its own deadline.
-// What the client maps strings or numbers to for its other users is not what our answers are read as.
+// By default node-redis makes an AbortSignal for every command. It takes most of the client's time and
+// covers only commands that were not sent yet; the core has its own deadline. typeMapping is empty, because
+// our answers must not be read with the types that the user's program has chosen for its own.
 const OWN = { timeout: undefined, typeMapping: {} };
 
 export function adaptNodeRedis(
@@ -110,7 +110,7 @@ function adaptSingle(client: NodeRedisClient): RedisConnection {
     info: async (section) => [textIn(await quick.sendCommand(["INFO", section]))],
     subscribe: (channels, onMessage, onError) => {
       const copy = client.duplicate();
-      // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
+      // A subscription must not keep the process alive. A waiter does that with its own timers.
       return subscribed(copy, channels, onMessage, onError, () => copy.unref());
     },
     close: () => own.close(),
@@ -128,8 +128,8 @@ function adaptSentinel(client: NodeRedisSentinelClient): RedisConnection {
       return wait.then(() => quick.sendCommand(false, args));
     },
   };
-  // It sends a command again when it has lost the connection to the primary, and tells of the one that
-  // it opens instead.
+  // The client sends a command again when it has lost the connection to the primary, and emits this event
+  // when it opens a new one.
   let [changes, ownChanges] = [0, 0];
   const changed = () => void changes++;
   client.on("topology-change", changed);
@@ -163,10 +163,10 @@ function adaptSentinel(client: NodeRedisSentinelClient): RedisConnection {
 function adaptCluster(client: NodeRedisClusterClient): RedisConnection {
   const quick = client.withCommandOptions(OWN);
   const own = replicaWaiter(client);
-  const calls = new StalledCalls((key) => lookAgain(client, key));
+  const calls = new StalledCalls((key) => rediscover(client, key));
   const confirms = new StalledCalls((key) => {
     const copy = own.connected();
-    if (copy !== null) lookAgain(copy, key);
+    if (copy !== null) rediscover(copy, key);
   });
   const primaries = () =>
     Promise.all(
@@ -194,7 +194,7 @@ function adaptCluster(client: NodeRedisClusterClient): RedisConnection {
         );
         return await confirms.watch(key, asked, wait.timeoutMs);
       } catch (error) {
-        // Any command finds out who serves the slot now, and this one changes nothing.
+        // Any command to the Cluster makes the client learn who serves the slot. This one changes nothing.
         const moved = /^(MOVED|ASK) /.test((error as Error).message);
         if (moved) await cluster.withCommandOptions(OWN).sendCommand(key, false, ["EXISTS", key]);
         throw error;
@@ -223,7 +223,7 @@ function adaptCluster(client: NodeRedisClusterClient): RedisConnection {
           return copy;
         })();
         opening.catch(() => {});
-        // Always the same listener: one that is there already is not added again.
+        // Always the same function, because node-redis does not add a listener twice.
         const listen = (message: string, channel: string) => onMessage(channel, message);
         return {
           subscribe: async (channel, kind) => {
@@ -247,10 +247,10 @@ function adaptCluster(client: NodeRedisClusterClient): RedisConnection {
 }
 
 /**
- * Asks who serves the slots, at whichever other primary answers first: node-redis has no deadline for
- * that question, and would wait for ever for one that hangs.
+ * Asks the other primary that answers first who serves the slots. By itself node-redis may ask a primary
+ * that hangs, and it would wait for ever, as it has no deadline for this question.
  */
-function lookAgain(client: NodeRedisClusterClient, key: string): void {
+function rediscover(client: NodeRedisClusterClient, key: string): void {
   const late = client.slots[slotOf(key)]?.master.address;
   const others = client.masters.filter(({ address }) => address !== late);
   const answering = others.map(async (other) => {
@@ -260,7 +260,7 @@ function lookAgain(client: NodeRedisClusterClient, key: string): void {
   });
   Promise.any(answering)
     .then((node) => client._slots?.rediscover?.(node))
-    // Nobody answers; the calls themselves tell of it.
+    // No primary answers. The calls themselves fail and report that.
     .catch(() => {});
 }
 
@@ -283,7 +283,7 @@ const sendThenWait = (
 
 const scanner = (node: Sends) => (args: readonly string[]) => node.sendCommand(["SCAN", ...args]);
 
-/** A connection of its own, when it is first needed: while it waits for replicas, it can do nothing else. */
+/** A connection of its own for WAIT, which blocks it. It is opened when first needed. */
 function replicaWaiter<C extends Subscriber>(
   client: { duplicate(): C },
   opened: (copy: C) => void = () => {},
@@ -302,7 +302,7 @@ function replicaWaiter<C extends Subscriber>(
   };
   return {
     open: () => {
-      // A client that was told to give up does not come back by itself.
+      // A client that is configured to give up does not reconnect by itself.
       if (connected?.isOpen === false) opening = connected = null;
       opening ??= open().catch((error: unknown) => {
         opening = null;
@@ -340,7 +340,7 @@ function subscribed(
   };
 }
 
-/** destroy() of a client that never opened, or is destroyed already, throws. */
+/** destroy() throws if the client never opened or is already destroyed. */
 function end(client: Subscriber): void {
   if (client.isOpen) void Promise.resolve(client.destroy()).catch(() => {});
 }

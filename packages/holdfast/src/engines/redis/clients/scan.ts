@@ -1,11 +1,11 @@
 import { isListOf, listIn, textIn, unexpectedAnswer } from "../protocol/shape.js";
 
-/** Asks one node for SCAN with these arguments. */
+/** Sends SCAN with these arguments to one node. */
 type Scanner = (args: readonly string[]) => Promise<unknown>;
 
 /**
- * SCAN over one node after the other. A cursor is the node's number and its own cursor; when nodes
- * come or go meanwhile, some keys may be missed or met twice.
+ * Scans one node after the other. Our cursor is the node's number and the node's own cursor. If nodes join
+ * or leave during a scan, some keys may be missed or found twice.
  */
 export async function scanNodes(
   nodes: readonly Scanner[],

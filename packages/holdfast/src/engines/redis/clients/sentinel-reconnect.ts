@@ -5,15 +5,15 @@ const MOST_WAIT_MS = 1_000;
 
 interface ReconnectingClient {
   readonly isOpen: boolean;
-  /** Where the primary is; undefined while the connection to it is away. */
+  /** The primary's address; undefined while the connection to it is lost. */
   getMasterNode(): unknown;
 }
 
 /**
- * node-redis' client for Sentinels is back as soon as the primary is, if it is left alone. EncodedOperation
- * meanwhile, it gives up the connection that is about to come back and looks for a primary; where it
- * can reach none, it rests for a second, and every call with it. So calls wait for the connection, for
- * as long as that rest would take; after that it is worth a look.
+ * Makes calls wait while node-redis' Sentinel client reconnects. Left alone, that client is connected again
+ * as soon as the primary is back. A call in between makes it drop the connection that is coming back and
+ * search for a primary. If it reaches none, it pauses for a second, and all calls with it. So calls wait
+ * for the connection, but only as long as that pause. After that, a search is worth its price.
  */
 export class SentinelReconnect {
   readonly #client: () => ReconnectingClient | null;
@@ -24,7 +24,7 @@ export class SentinelReconnect {
     this.#client = client;
   }
 
-  /** What to wait for before a call, or null. Calls that wait go on in their order. */
+  /** What a call must wait for, or null. Waiting calls continue in their order. */
   wait(): Promise<void> | null {
     if (this.#waiting !== null) return this.#waiting;
     if (this.#isConnected()) this.#hasWaited = false;
@@ -32,7 +32,7 @@ export class SentinelReconnect {
     return this.#waiting;
   }
 
-  // A client that was closed does not come back.
+  // Also true for a closed client, because it does not reconnect.
   #isConnected(): boolean {
     const client = this.#client();
     return client === null || !client.isOpen || client.getMasterNode() !== undefined;

@@ -5,13 +5,13 @@ import type { RedisConnection } from "../clients/connection.js";
 import { explain, isWrongType } from "../protocol/failure.js";
 import { resourceOf } from "../protocol/keys.js";
 
-/** SCAN gives more or fewer than it is asked for; what is too much waits in the cursor. */
+/** SCAN gives more or fewer keys than asked for. Our cursor carries those that are too many. */
 interface Cursor {
   readonly scan: string | null;
   readonly names: string[];
 }
 
-/** The next page of what is held, waited for or closed. */
+/** The next page of resources that are held, waited for, or closed by a lock-delay. */
 export async function listPage(
   connection: RedisConnection,
   prefix: string,
@@ -27,7 +27,7 @@ export async function listPage(
   });
   const views = await Promise.all(found.map(({ resource }) => viewIfLock(resource, inspect)));
   return {
-    // A resource with both keys is shown where its first one turns up, and only there.
+    // A resource may have a holder key and a queue key. It is shown once, where SCAN gives the holder key.
     views: views.filter((view, i): view is ResourceView => {
       if (view === null) return false;
       const busy = view.holders.length > 0 || view.closedMs > 0;
@@ -37,7 +37,7 @@ export async function listPage(
   };
 }
 
-/** Beside locks there may be anything; what is none is left out. */
+/** Other programs may have keys under the prefix. Those that are no locks are left out. */
 async function viewIfLock(
   resource: string,
   inspect: (resource: string) => Promise<ResourceView>,

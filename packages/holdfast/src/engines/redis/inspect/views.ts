@@ -28,7 +28,7 @@ export function holderViews(present: unknown): HolderView[] {
       mode: modeOf(mode),
       token: tokenIn(token),
       label: textIn(label),
-      // One of another program may have no end, which is -1.
+      // The key of another program may have no expiry, which is -1.
       remainingMs: numberIn(leftMs, -1),
       revoked: isYes(isRevoked),
     };
@@ -40,7 +40,7 @@ function waiterIn(waiter: unknown, position: number): WaiterView {
   return { mode: modeOf(waiter[0]), label: textIn(waiter[1]), position };
 }
 
-/** A holder that is not ours has token 0. */
+/** A holder of another program has token 0. */
 function tokenIn(token: unknown): bigint {
   if (token === "0" || isToken(token)) return BigInt(token);
   throw unexpectedAnswer(token);

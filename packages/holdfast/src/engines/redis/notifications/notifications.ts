@@ -10,11 +10,12 @@ const LISTEN_AGAIN_MS = 5_000;
 const LISTEN_TIMEOUT_MS = 3_000;
 
 /**
- * What the server tells without being asked. Without it everything still works, by heartbeats; so a
- * failure here is told, not thrown, and tried again after a while only.
+ * Messages that the server sends without a request: pushed grants and changes. Without them everything
+ * still works, by heartbeats. So a failure here becomes an event, not an error, and is retried after a
+ * pause.
  */
 export class Notifications {
-  /** Where everybody is told that something changed. */
+  /** The channel on which everybody hears of changes. */
   readonly changesChannel: string;
   readonly #connection: RedisConnection;
   readonly #channel: string;
@@ -33,7 +34,7 @@ export class Notifications {
   ) {
     this.#connection = connection;
     this.#onMessage = onMessage;
-    // Records are written with colons between their fields, so the channel's name has none.
+    // Colons separate the fields of a waiter's record, so the channel in it must not have any.
     const names = prefix.replaceAll(":", ".");
     this.changesChannel = `${names}changes`;
     this.#channel = `${names}push.${randomBytes(8).toString("hex")}`;
@@ -43,12 +44,12 @@ export class Notifications {
         : new ShardListeners(connection.shards, onMessage, reportPushFailure);
   }
 
-  /** Where a grant of this key is told. On a Cluster each slot has its own, in the key's shard. */
+  /** The channel for grants of this key. On a Cluster each slot has its own, in the key's shard. */
   channelOf(key: string): string {
     return this.#shards === null ? this.#channel : `${this.#channel}.{${tagOf(slotOf(key))}}`;
   }
 
-  /** Hears changes; of a single server all grants too. */
+  /** Subscribes to changes; on a single server also to all our grants. */
   async listen(): Promise<void> {
     if (this.#closed) return;
     if (this.#shards !== null)
@@ -74,12 +75,12 @@ export class Notifications {
     return this.#listening;
   }
 
-  /** Whether all grants are heard by now; on a Cluster that is asked for each key. */
+  /** Whether pushes of all our grants arrive. Never true on a Cluster, where listenFor asks for each key. */
   get isSubscribed(): boolean {
     return this.#subscribed && this.#subscription?.isOver() === false;
   }
 
-  /** Hears grants of this key, before anybody can be asked to push one. */
+  /** Subscribes to grants of this key. Must resolve before a waiter joins the key's queue. */
   async listenFor(key: string): Promise<void> {
     if (this.#shards === null || this.#closed) return this.listen();
     void this.listen();
@@ -99,12 +100,12 @@ export class Notifications {
   }
 }
 
-/** Nobody is there to be thrown at, so it becomes an event. */
+/** No caller waits for this, so the error becomes an event. */
 export function reportPushFailure(error: unknown): void {
   emit("failed", () => ({ during: "push", error: clientError(error) }));
 }
 
-/** Its sockets do not keep a process alive; that somebody waits for them does. */
+/** Rejects after LISTEN_TIMEOUT_MS. The timer keeps the process alive, which the subscription's sockets do not. */
 async function withinTimeout(listening: Promise<void>): Promise<void> {
   let timer: Timer | undefined;
   const late = new Promise<never>((_, reject) => {

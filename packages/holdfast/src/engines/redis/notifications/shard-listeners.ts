@@ -2,7 +2,8 @@ import { systemClock } from "../../../core/runtime/clock.js";
 import type { NodeListener, Shards } from "../clients/connection.js";
 import { slotOf } from "../protocol/slots.js";
 
-// A node forgets who listens to a slot that leaves it, and the slot may be back before anybody looks.
+// A node drops the subscriptions of a slot that leaves it, and the slot may be back before we notice. So we
+// subscribe again after this long, even if the address is the same.
 const ASK_AGAIN_MS = 900;
 
 interface ShardSubscription {
@@ -12,8 +13,8 @@ interface ShardSubscription {
 }
 
 /**
- * What the primaries of a Cluster tell, by one connection to each that is needed. A slot may move and
- * a primary may be succeeded at any time; asking again, as every heartbeat does, follows.
+ * Receives messages from the primaries of a Cluster, by one connection to each that is needed. A slot may
+ * move, or a replica become primary, at any time. Every heartbeat subscribes again, and so follows the slot.
  */
 export class ShardListeners {
   readonly #shards: Shards;
@@ -32,7 +33,7 @@ export class ShardListeners {
     this.#onError = onError;
   }
 
-  /** Resolves when the primary of the channel's slot tells us what is said there. */
+  /** Resolves when we are subscribed at the primary of the channel's slot. */
   async subscribe(channel: string, kind: "shard" | "everywhere"): Promise<void> {
     const address = await this.#shards.primaryOf(slotOf(channel));
     const known = this.#subscriptions.get(channel);
@@ -49,7 +50,7 @@ export class ShardListeners {
     try {
       await subscription.done;
     } catch (error) {
-      // Whoever asks next begins anew, and at whoever serves the slot by then.
+      // The next call subscribes again, at the primary that serves the slot by then.
       if (this.#subscriptions.get(channel) === subscription) this.#subscriptions.delete(channel);
       this.#closeIdle();
       throw error;

@@ -13,8 +13,9 @@ import { limitMismatch } from "../../../errors.js";
 import { holderViews } from "../inspect/views.js";
 import { isNumber, isTagged, isToken, listIn, numberIn, unexpectedAnswer } from "./shape.js";
 
-// The script's headers say the shapes. Each reader knows all that its operation may answer, and throws
-// an error with an unknown effect for everything else: a guess would make two holders, or an orphan.
+// The headers of the script describe the answers. Each function knows all answers that its operation may
+// give. For any other answer it throws an error with unknown effect, because a guess could make two holders,
+// or a grant that nobody releases.
 
 /** A grant as one line of text: to whom, since which heartbeat, and what. */
 export interface PushedGrant {
@@ -52,14 +53,14 @@ function decodeClaim(answer: unknown, claim: Claim, since: number): Granted | Go
   return decodeGranted(answer, since) ?? decodeGone(answer);
 }
 
-/** As it was asked for, or for what remains where a later renewal has been carried out already. */
+/** Renewed as requested; or, if a later renewal was applied before, with the ttl that is left of it. */
 export function decodeRenewal(answer: unknown, since: number, ttlMs: number): Renewed | Gone {
   if (isNumber(answer, 1)) return { kind: "renewed", since, ttlMs };
   if (!isTagged(answer, "renewed", 2)) return decodeGone(answer);
   return { kind: "renewed", since, ttlMs: numberIn(answer[1], 0) };
 }
 
-/** Those of many renewals that are not plain: which of them, and its answer. The others are renewed. */
+/** The renewals, by index, that were not simply renewed, each with its answer. The others were renewed. */
 export function decodeRenewMany(
   answer: unknown,
   count: number,
@@ -79,8 +80,8 @@ export function decodeRenewMany(
 }
 
 /**
- * Where our own waiter is the next holder, the answer carries its grant: what would have been pushed to
- * us. onCarriedGrant is told of it.
+ * Where the next holder is our own waiter, the answer carries its grant instead of a push. onCarriedGrant
+ * gets it.
  */
 export function decodeRelease(
   answer: unknown,
@@ -113,7 +114,7 @@ export function decodeWithdraw(answer: unknown, since: number): Withdrawn | Gran
   return known;
 }
 
-/** What a message or a release says; null where it says nothing of a grant. */
+/** The grant in a message or in the answer to a release; null where there is none. */
 export function decodePushedGrant(message: string): PushedGrant | null {
   const words = /^([0-9a-f]+) (\d+) (\d+) (\d+) (\d+)$/.exec(message);
   if (words === null || !isToken(words[3])) return null;
@@ -126,18 +127,17 @@ export function decodePushedGrant(message: string): PushedGrant | null {
   };
 }
 
-/** The key whose waiters a call of ours had to leave in line, though more of them fit; or null. */
+/** The key where our call could not promote all waiters that fit; null for any other message. */
 export function decodeUnfinished(message: string): string | null {
   return message.startsWith("more ") ? message.slice("more ".length) : null;
 }
 
-/** Whether it says that a grant was made or lives on, which a failover could take back. */
+/** Whether the answer says that a grant was made or renewed, which a failover could undo. */
 export function mustReachReplicas(answer: unknown): boolean {
   if (isNumber(answer, 1) || isToken(answer)) return true;
   return Array.isArray(answer) && (answer[0] === "granted" || answer[0] === "renewed");
 }
 
-/** As it was asked for. */
 function asRequested(token: string, { tokens, ttlMs }: Claim, since: number): Granted {
   return { kind: "granted", token: BigInt(token), tokens, since, ttlMs };
 }
@@ -161,7 +161,7 @@ function decodeQueued(answer: unknown): Queued | null {
   };
 }
 
-/** As q:position:nextMs:leftMs:token:label. Labels may have colons. */
+/** Reads q:position:nextMs:leftMs:token:label. The label may have colons. */
 function decodeShortQueued(answer: unknown): Queued | null {
   const words =
     typeof answer === "string" ? /^q:(\d+):(\d+):(\d+):(\d+):(.*)$/s.exec(answer) : null;

@@ -1,29 +1,29 @@
 import type { Claim, ReleaseRef, RenewRef } from "../../../engine.js";
 import { keysOf } from "./keys.js";
 
-/** words: the name of the operation and its arguments, as the script's headers give them. */
+/** words: the operation's name and arguments, as the headers of the script say. */
 export interface EncodedOperation {
   readonly key: string;
-  /** All of them, where it is about several resources. */
+  /** The keys of all resources, where the operation is about several. */
   readonly keys?: readonly string[];
   readonly words: readonly string[];
 }
 
-/** Operations as the script reads them. */
+/** The keys and arguments of one call of the script. */
 export interface ScriptArguments {
   readonly keys: string[];
   readonly args: string[];
-  /** Whether it is one operation, whose answer is not in a list. */
+  /** Whether there is one operation, whose answer is not in a list. */
   readonly alone: boolean;
 }
 
-// What the script cuts off by its length.
+// The script cuts the grant id off by this length.
 const ID_LENGTH = 32;
 
 /**
- * Nearly every claim is exclusive and without lock-delay, nearly every renewal of one that stays, and
- * nearly every release without a tombstone. Those are one word: each costs the client, the server and
- * the script. An enqueue counts as a heartbeat, and has its number among them; an acquire has none, 0.
+ * Nearly all claims are exclusive and without lock-delay, nearly all renewals stay, and nearly all releases
+ * leave no tombstone. Those are encoded as one word, because each word costs time in the client, the server
+ * and the script. An enqueue counts as a heartbeat, and beat is its number; an acquire has beat 0.
  */
 export function encodeClaim(verb: "acquire" | "enqueue", claim: Claim, beat: number): string[] {
   const { grantId, mode, limit, ttlMs, lockDelayMs, tokens, label } = claim;
@@ -37,14 +37,14 @@ export function encodeClaim(verb: "acquire" | "enqueue", claim: Claim, beat: num
   return verb === "enqueue" ? [...words, String(beat)] : words;
 }
 
-/** Renewals of a grant take effect in their order, whenever they arrive. */
+/** order: the script applies a grant's renewals by their order, not by their arrival. */
 export function encodeRenewal(ref: RenewRef, order: number): string[] {
   const { grantId, ttlMs, index = 0, leave = false } = ref;
   if (!leave && grantId.length === ID_LENGTH) return [`=${grantId}${ttlMs}:${index}:${order}`];
   return ["renew", grantId, String(ttlMs), String(index), String(order), leave ? "1" : "0"];
 }
 
-/** Many of one ttl and index, none of which leaves. */
+/** Many renewals with the same ttl and index. None of them leaves its grant behind. */
 export function encodeRenewMany(
   ttlMs: number,
   index: number,
@@ -59,7 +59,7 @@ export function encodeRelease({ grantId, tombstoneMs }: ReleaseRef): string[] {
   return ["release", grantId, String(tombstoneMs)];
 }
 
-/** The channel is where the caller hears of its waiters' grants; one of its own is told by the answer. */
+/** On the channel the caller hears of its waiters' grants. The answer to a release may carry one, too. */
 export function encodeBatch(
   asked: readonly EncodedOperation[],
   channel: string,

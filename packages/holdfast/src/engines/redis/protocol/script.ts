@@ -9,7 +9,8 @@ export interface Script {
   readonly inFull: ScriptRef;
 }
 
-// The loop begins in the fast path and ends in main; what lies between is the second part.
+// The order matters. The loop begins in fast-path.lua and ends in main.lua. What lies between is the second
+// part.
 const PARTS = [
   scripts.common,
   scripts.fastPath,
@@ -21,7 +22,7 @@ const PARTS = [
   scripts.main,
 ];
 
-/** The files in their order, after a line of what is the same at every call. */
+/** The script: a line of constants, and then the files in their order. */
 export function scriptFor(idleMs: number, cluster: boolean): Script {
   const keysEach = cluster ? keysOf("").length : 1;
   const commands = cluster ? "'SPUBLISH', 'SHARDNUMSUB'" : "'PUBLISH', 'NUMSUB'";

@@ -2,25 +2,26 @@ import { systemClock, type Timer } from "../../../core/runtime/clock.js";
 import { EngineError } from "../../../errors.js";
 import type { EncodedOperation } from "../protocol/encode.js";
 
-/** One operation of the script, and who is told what came of it. */
+/** One operation of the script, with the callbacks for its outcome. */
 export interface Operation extends EncodedOperation {
-  /** When its caller has given up: from then on it is not sent any more. */
+  /** When its caller gives up: after that it is no longer sent. */
   readonly until: number;
-  /** once: whether the client cannot have sent it twice by itself. */
+  /** once: whether it is certain that the client did not send the operation twice by itself. */
   resolve(answer: unknown, once: boolean): void;
   reject(error: unknown): void;
 }
 
 /**
- * What a caller is told: what read makes of the answer, or fail of an error; or what they throw. Without
- * fail, errors are thrown. Where it was not sent once, a copy of it may still be on its way.
+ * Turns an outcome into what the caller gets: `read` the answer, `fail` an error. What they throw is thrown
+ * to the caller, and so are errors where there is no `fail`. Unless `once`, a copy of the operation may
+ * still be on its way.
  */
 export interface AnswerReader<T> {
   read(answer: unknown, once: boolean): T;
   fail?(error: unknown): T;
 }
 
-/** One of many. An error is an answer here. */
+/** An operation of many that share a collector. An error counts as an answer. */
 export class CollectedOperation implements Operation {
   readonly key: string;
   readonly words: readonly string[];
@@ -52,7 +53,7 @@ export class CollectedOperation implements Operation {
 
 const MISSING = Symbol("missing");
 
-/** The answers to many, complete when the last one has come or patience is spent. */
+/** Collects the answers to many operations. Done when the last one has come, or when collectMs are over. */
 export class AnswerCollector {
   readonly #answers: unknown[];
   readonly #timeout: Timer | null;
@@ -80,6 +81,6 @@ export class AnswerCollector {
 }
 
 function shardTimeout(collectMs: number): EngineError {
-  const message = `this shard did not answer within ${collectMs} ms, and others did`;
+  const message = `this shard did not answer within ${collectMs} ms, although others did`;
   return new EngineError(message, { effect: "unknown", retryable: true });
 }

@@ -9,17 +9,17 @@ import type { ScriptBatcher } from "./script-batcher.js";
 
 type Answer = Renewed | Gone | Failed;
 
-// Of each grant id, which the script cuts them by.
+// The script cuts the joined grant ids by this length.
 const ID_LENGTH = 32;
 
-/** One of many renewals, by its place among them. */
+/** One renewal; place is its index among all that the caller asked for. */
 interface Renewal {
   readonly place: number;
   readonly key: string;
   readonly id: string;
 }
 
-/** Renewals of one ttl and index, which travel as one operation. */
+/** Renewals with the same ttl and index, which travel as one operation. */
 interface RenewalGroup {
   readonly ttlMs: number;
   readonly index: number;
@@ -27,8 +27,8 @@ interface RenewalGroup {
 }
 
 /**
- * Renews many: a client spends most of what a renewal costs on its arguments and its answer, so those
- * of one ttl and index share all but the key and the id. An answer for each, in order.
+ * Renews many grants, and gives an answer for each, in order. Most of a renewal's cost is the client's work
+ * on its arguments and answer, so renewals with the same ttl and index share all but the key and the id.
  */
 export async function renewMany(
   batcher: ScriptBatcher,
@@ -57,7 +57,7 @@ export async function renewMany(
       for (const [i, other] of others)
         answers[renewals[i]!.place] = decodeOneRenewal(other, since, ttlMs);
     } catch (error) {
-      // One key that this user may not touch refuses them all.
+      // One key that this user may not access makes the server refuse the whole call.
       if (isForbidden((error as EngineError).cause)) {
         await Promise.all(renewals.map(({ place }) => renewAlone(place)));
       } else for (const { place } of renewals) answers[place] = failed(error);
@@ -68,7 +68,7 @@ export async function renewMany(
   return answers;
 }
 
-/** Ids of another length are renewed one by one, and so are those that leave. */
+/** Grants with ids of another length, and those that are left behind, are renewed one by one. */
 function groupAlike(
   prefix: string,
   grants: readonly RenewRef[],
@@ -99,7 +99,6 @@ function groupAlike(
   return { groups, others };
 }
 
-/** The answer to one renewal. */
 export function decodeOneRenewal(answer: unknown, since: number, ttlMs: number): Answer {
   const outcome = outcomeOf(answer);
   try {

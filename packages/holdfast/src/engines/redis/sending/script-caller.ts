@@ -5,38 +5,38 @@ import { mustReachReplicas } from "../protocol/decode.js";
 import { encodeBatch, type ScriptArguments } from "../protocol/encode.js";
 import {
   explain,
-  isDoubtful,
   isForbidden,
   isMissingScript,
   isMoving,
+  mayBeFromCopy,
   outcomeOf,
-  sentTwice,
+  perhapsSentTwice,
 } from "../protocol/failure.js";
 import { type Script, scriptFor } from "../protocol/script.js";
 import { isListOf, unexpectedAnswer } from "../protocol/shape.js";
 import type { Operation } from "./operation.js";
 
-// Together as long as a call may take by default: then the caller has given up anyway.
+// All pauses together take as long as a call may take by default. By then the caller has given up.
 const MOVING_PAUSE_MS = 50;
 const MOVING_LOOKS = 100;
 
 export interface CallTerms {
   readonly idleMs: number;
-  /** Where we hear of grants of this key's resource; the same for all keys of a slot. */
+  /** The channel for grants of this key's resource; the same for all keys of a slot. */
   channelOf(key: string): string;
-  /** How many replicas must have what was written; null for none. */
+  /** How many replicas must have the writes; null if none must. */
   readonly wait: ReplicaWait | null;
 }
 
-/** Told of every call, before those in it are told of their answers. */
+/** Hears of every call; of its answer, before the operations in it get theirs. */
 export interface CallListener {
   onSent(): void;
   onAnswered(): void;
 }
 
 /**
- * One call of the script for one batch, and its answer for each in it. Calls again what the server
- * refused before anything ran, and says of each whether the client may have sent it twice.
+ * Calls the script for a batch, and gives each operation its answer. Repeats a call that the server refused
+ * before anything ran. Tells each operation whether the client may have sent it twice.
  */
 export class ScriptCaller {
   readonly #connection: RedisConnection;
@@ -51,7 +51,7 @@ export class ScriptCaller {
     this.#script = scriptFor(terms.idleMs, connection.shards !== undefined);
   }
 
-  /** Resolves when all of them are answered; never rejects. */
+  /** Resolves when all operations have their answers; never rejects. */
   send(batch: readonly Operation[]): Promise<void> {
     const { key } = batch[0]!;
     const sent = encodeBatch(
@@ -80,7 +80,7 @@ export class ScriptCaller {
     );
   }
 
-  /** After a refusal that nothing ran with. Anything else is thrown on. */
+  /** Repeats the call where the server refused it before anything ran. Throws any other error. */
   async #sendAgain(
     batch: readonly Operation[],
     sent: ScriptArguments,
@@ -90,9 +90,9 @@ export class ScriptCaller {
     const { bySha, inFull } = this.#script;
     let error = refusal;
     for (let looks = 1; looks < MOVING_LOOKS; looks++) {
-      // A server that was restarted, failed over or flushed has forgotten the script.
+      // A server that was restarted or flushed, or that became primary, may not know the script.
       const forgotten = isMissingScript(error);
-      // While a Cluster moves a slot, it refuses what needs keys on both sides.
+      // While a Cluster moves a slot, it refuses a call whose keys are on both sides.
       if (!forgotten && isMoving(error)) await sleep(systemClock, MOVING_PAUSE_MS, undefined);
       else if (!forgotten) break;
       try {
@@ -102,18 +102,18 @@ export class ScriptCaller {
       }
     }
     if (batch.length === 1 || !isForbidden(error) || !isOnce()) throw error;
-    // One key that this user may not touch refuses them all.
+    // One key that this user may not access makes the server refuse the whole call.
     return Promise.all(batch.map((operation) => this.#alone(operation)));
   }
 
-  /** The answer to this one alone; what failed is an answer here. */
+  /** Sends one operation alone. A failure is given as its answer. */
   #alone({ key, words }: Operation): Promise<unknown> {
     return new Promise((resolve) => {
       void this.send([{ key, words, until: Infinity, resolve, reject: resolve }]);
     });
   }
 
-  /** Gives the answers; where one alone was asked for, the answer. */
+  /** Gives the list of answers; for a single operation its answer, without a list. */
   #run(script: ScriptRef, sent: ScriptArguments): Promise<unknown> {
     const { wait } = this.#terms;
     if (wait !== null) return this.#replicated(script, sent, wait);
@@ -148,10 +148,10 @@ function rejectAll(batch: readonly Operation[], reason: HoldfastError): void {
   for (const operation of batch) operation.reject(reason);
 }
 
-/** once: whether the client cannot have sent it twice by itself. */
+/** once: whether it is certain that the client did not send the operation twice by itself. */
 function settle(operation: Operation, answer: unknown, once: boolean): void {
   const outcome =
-    once || !isDoubtful(operation.words[0]!, answer) ? outcomeOf(answer) : sentTwice();
+    once || !mayBeFromCopy(operation.words[0]!, answer) ? outcomeOf(answer) : perhapsSentTwice();
   if (!(outcome instanceof HoldfastError)) operation.resolve(outcome, once);
   else operation.reject(once ? outcome : inDoubt(outcome));
 }

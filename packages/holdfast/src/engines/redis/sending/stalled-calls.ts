@@ -9,13 +9,13 @@ interface Call {
 }
 
 /**
- * Notices calls that are not answered. A primary of a Cluster that hangs keeps its connections, so a
- * client goes on asking it after another has taken its place; it must be told to look again. While
- * that does not help, it is told after longer and longer pauses.
+ * Notices calls that get no answer. A Cluster primary that hangs keeps its connections, so a client goes on
+ * asking it after another node has taken its place. Then the client must ask again who serves the slots.
+ * While that does not help, it is repeated after longer and longer pauses.
  */
 export class StalledCalls {
   readonly #onStalled: (key: string) => void;
-  /** In the order in which they began. */
+  /** Oldest first. */
   readonly #pending = new Set<Call>();
   #isWatching = false;
   #pauseMs = STALLED_MS;
@@ -24,13 +24,13 @@ export class StalledCalls {
     this.#onStalled = onStalled;
   }
 
-  /** An answer that takes busyMs by itself is not late before. */
+  /** busyMs: how long the answer may take even if nothing is wrong. */
   watch<T>(key: string, answer: Promise<T>, busyMs = 0): Promise<T> {
     const call = { key, dueAt: systemClock.now() + busyMs + STALLED_MS };
     const end = () => void this.#pending.delete(call);
     this.#pending.add(call);
     answer.then(end, end);
-    // One timer for all of them, which goes on for as long as there are any.
+    // One timer for all calls. It repeats as long as there are calls.
     if (!this.#isWatching) this.#lookIn(STALLED_MS);
     return answer;
   }

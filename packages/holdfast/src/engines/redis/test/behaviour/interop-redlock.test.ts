@@ -1,4 +1,4 @@
-// node-redlock with one server takes a lock by the same key as we do with an empty prefix.
+// With one server, node-redlock uses the same key for a lock as we do with an empty prefix.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 // @ts-expect-error its package.json hides its types
@@ -14,7 +14,7 @@ import {
 
 const TTL_MS = 10_000;
 
-/** The part of it that is used here. */
+/** The part of node-redlock that these tests use. */
 interface Lock {
   release(): Promise<unknown>;
   extend(ttlMs: number): Promise<Lock>;
@@ -31,7 +31,7 @@ describeWithServer("node-redlock", (it) => {
     for (const client of clients) {
       it(`${what} (${client})`, async (redis) => {
         const { default: Redlock } = redlock as unknown as RedlockModule;
-        // One try: whether it is free now is all that is asked.
+        // One try: the tests only ask whether the lock is free now.
         const other = new Redlock([redis.ioRedis()], { retryCount: 0, driftFactor: 0 });
         await body(redis.locks({ client, prefix: "" }), other, redis);
       });
@@ -58,7 +58,7 @@ describeWithServer("node-redlock", (it) => {
     assert.equal(await isFree(other), true);
   });
 
-  itWith("loses to us what has expired, and cannot end what is ours", async (locks, other) => {
+  itWith("loses an expired lock to us, and cannot release ours", async (locks, other) => {
     const lock = await other.acquire(["a"], 300);
     const lease = await locks.acquire("a");
     await assert.rejects(lock.release());
@@ -67,7 +67,7 @@ describeWithServer("node-redlock", (it) => {
     assert.ok(lease.held);
   });
 
-  itWith("gets what we let expire, and we cannot end what is its own", async (locks, other) => {
+  itWith("gets a lock that we let expire, and we cannot release it", async (locks, other) => {
     const lease = await locks.acquire("a", { ttlMs: 300, renew: false });
     let lock: Lock | null = null;
     const taken = async () => {
@@ -83,7 +83,7 @@ describeWithServer("node-redlock", (it) => {
   });
 
   itWith(
-    "is excluded by each of our readers, and by our lock-delay",
+    "is excluded by each of our readers and by our lock-delay",
     async (locks, other) => {
       const readers = [0, 1].map(() => locks.acquire("a", { mode: "shared" }));
       for (const reader of await Promise.all(readers)) {
@@ -100,7 +100,7 @@ describeWithServer("node-redlock", (it) => {
   );
 });
 
-/** Takes it and gives it back; false if somebody holds it. */
+/** Whether the lock is free: acquires and releases it. */
 async function isFree(other: Redlock): Promise<boolean> {
   const lock = await other.acquire(["a"], TTL_MS).catch(() => null);
   await lock?.release();

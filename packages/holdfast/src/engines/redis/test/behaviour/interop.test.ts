@@ -1,5 +1,5 @@
-// With an empty prefix the key of a resource is its plain name, and programs that never heard of
-// Holdfast take turns with it: redis-py's Lock, and SET NX PX with compare-and-delete by hand.
+// With an empty prefix the key of a resource is its plain name, so programs without Holdfast exclude it and
+// are excluded by it: redis-py's Lock, and SET NX PX with compare-and-delete by hand.
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -42,11 +42,11 @@ for line in sys.stdin:
     print(1 if done else 0, flush=True)
 `;
 
-/** One who locks the same key in another way. */
+/** Another program that locks the same key in its own way. */
 interface Foreigner {
   /** Whether it got the lock, without waiting. */
   acquire(key: string, ttlMs: number): Promise<boolean>;
-  /** Whether it was still its own. */
+  /** Whether it still held the lock. */
   release(key: string): Promise<boolean>;
 }
 
@@ -97,7 +97,7 @@ describeWithServer("interop", (it) => {
         client,
         "is granted to us soon after its release",
         async (locks, foreigner, redis) => {
-          // A look every 75 ms. Our own heartbeat is 1 s.
+          // Behind a foreign holder a waiter asks every 75 ms; its usual heartbeat is 1 s.
           await soon(600, async () => {
             assert.ok(await foreigner.acquire("a", TTL_MS));
             const waiting = locks.acquire("a");
@@ -128,12 +128,12 @@ describeWithServer("interop", (it) => {
       });
     });
 
-    itWith(who, "ioredis", "gets in when our grant expires", async (locks, foreigner) => {
+    itWith(who, "ioredis", "gets the lock when our grant expires", async (locks, foreigner) => {
       const lease = await locks.acquire("a", { ttlMs: 2_000, renew: false });
       assert.equal(await foreigner.acquire("a", TTL_MS), false);
       await until("the foreigner gets in", () => foreigner.acquire("a", TTL_MS));
       assert.equal(lease.held, false);
-      // Its lock is not ours to end, and not ours to renew.
+      // We can neither release nor renew the foreigner's lock.
       assert.equal(await lease.release(), "gone");
       assert.equal(await foreigner.acquire("a", TTL_MS), false);
       assert.ok(await foreigner.release("a"));
@@ -161,7 +161,7 @@ describeWithServer("interop", (it) => {
     itWith(
       who,
       "ioredis",
-      "as a writer gets in when our last reader expires",
+      "as a writer gets the lock when our last reader expires",
       async (locks, foreigner) => {
         await soon(1_400, async (attempt) => {
           const name = `a${attempt}`;
@@ -200,21 +200,26 @@ describeWithServer("interop", (it) => {
       },
     );
 
-    itWith(who, "ioredis", "is told apart from our own holders", async (locks, foreigner) => {
-      assert.ok(await foreigner.acquire("a", TTL_MS));
-      const { holders } = await locks.inspect("a");
-      assert.equal(holders.length, 1);
-      assert.equal(holders[0]?.label, "(another program)");
-      assert.equal(holders[0]?.token, 0n);
-      const listed = [];
-      for await (const view of locks.list()) listed.push(view.resource);
-      assert.deepEqual(listed, ["a"]);
-    });
+    itWith(
+      who,
+      "ioredis",
+      "is shown as another program, not as one of our holders",
+      async (locks, foreigner) => {
+        assert.ok(await foreigner.acquire("a", TTL_MS));
+        const { holders } = await locks.inspect("a");
+        assert.equal(holders.length, 1);
+        assert.equal(holders[0]?.label, "(another program)");
+        assert.equal(holders[0]?.token, 0n);
+        const listed = [];
+        for await (const view of locks.list()) listed.push(view.resource);
+        assert.deepEqual(listed, ["a"]);
+      },
+    );
 
     itWith(
       who,
       "ioredis",
-      "that barges in leaves our waiters their order",
+      "that takes the lock before our waiters leaves them in order",
       async (locks, foreigner, redis) => {
         assert.ok(await foreigner.acquire("a", TTL_MS));
         const order: string[] = [];
@@ -234,7 +239,7 @@ describeWithServer("interop", (it) => {
     );
   }
 
-  it("a name that needs no encoding is the very key of an exclusive grant", async (redis) => {
+  it("the key of an exclusive grant is the plain name, if the name needs no encoding", async (redis) => {
     await using locks = redis.locks({ prefix: "" });
     for (const name of ["invoice:42", "a b", "käse/🧀", "x*[y]?", "new\nline", "q\"uo'te"]) {
       const lease = await locks.acquire(name);
@@ -247,7 +252,7 @@ describeWithServer("interop", (it) => {
     }
   });
 
-  it("a key that was set without an end is waited for like any other", async (redis) => {
+  it("a waiter waits for a key without expiry like for any other", async (redis) => {
     await using locks = redis.locks({ prefix: "" });
     await redis.admin.set("a", "by hand");
     await assert.rejects(locks.acquire("a", { waitMs: 300 }), { code: "ACQUIRE_TIMEOUT" });
@@ -257,7 +262,7 @@ describeWithServer("interop", (it) => {
     await waiting;
   });
 
-  it("with the default prefix a foreigner and we do not meet", async (redis) => {
+  it("with the default prefix a foreigner and we do not exclude each other", async (redis) => {
     await using locks = redis.locks();
     await redis.admin.set("a", "by hand");
     assert.ok(await locks.tryAcquire("a"));

@@ -1,4 +1,4 @@
-// Renewals that travel as one operation. Each must be answered as if it had been asked alone.
+// Renewals that travel as one operation. Each must get the answer that it would get alone.
 import assert from "node:assert/strict";
 import type { Claim, RenewRef } from "../../../../engine.js";
 import { EngineError } from "../../../../errors.js";
@@ -20,7 +20,7 @@ const CLIENTS: readonly OpenOptions[] = [
   { client: "node-redis", resp: 3 },
 ];
 
-/** In this order, with plain ones between, before and after. */
+/** In this order, with plain renewals before, between and after. */
 const EXPECTED = {
   plain1: "renewed",
   shared: "renewed",
@@ -40,7 +40,7 @@ const EXPECTED = {
 type Name = keyof typeof EXPECTED;
 const NAMES = Object.keys(EXPECTED) as Name[];
 
-/** Everything that a renewal can meet, and what the renewals are. */
+/** Makes every state that a renewal can find, and gives the renewals. */
 async function furnish(redis: RedisTestServer): Promise<RenewRef[]> {
   const engine = redis.engine();
   const refs: RenewRef[] = [];
@@ -53,7 +53,7 @@ async function furnish(redis: RedisTestServer): Promise<RenewRef[]> {
     const wish: Claim = { ...claim(name), ttlMs: 100_000, ...how[name] };
     const answer = await engine.tryAcquire(wish, now());
     assert.ok(answer.kind === "granted");
-    // Renewed for longer than it was taken for.
+    // Renewed for longer than its first ttl.
     refs.push({ ...wish, ttlMs: name === "changed" ? 150_000 : wish.ttlMs });
     const { token } = answer;
     if (name === "revoked") await engine.revoke({ resource: name, token, force: false }, now());
@@ -61,16 +61,16 @@ async function furnish(redis: RedisTestServer): Promise<RenewRef[]> {
   await engine.queue!.enqueue(claim("waited"), now());
   const keys = ["gone", "replaced", "foreign", "list"].map((name) => keyOf("holdfast:", name));
   await redis.admin.del(...keys);
-  // As plain as the one before it: only the id tells them apart.
+  // The same record as the one before it, except for the id.
   await engine.tryAcquire(claim("replaced", { ttlMs: 100_000 }), now());
   await redis.admin.set("holdfast:foreign", "another program");
   await redis.admin.rpush("holdfast:list", "1");
-  // Little is left of all, so that it can be seen which have a new life.
+  // All have little time left, so that the test sees which were renewed.
   for (const name of NAMES) await redis.admin.pexpire(`holdfast:${name}`, 70_000);
   return refs;
 }
 
-/** What is left of each, in units so coarse that a busy machine changes nothing. */
+/** The time that each has left, in units so coarse that a busy machine does not change them. */
 async function lives(redis: RedisTestServer): Promise<Record<string, number>> {
   const all: Record<string, number> = {};
   for (const name of NAMES) {
@@ -82,7 +82,7 @@ async function lives(redis: RedisTestServer): Promise<Record<string, number>> {
 
 describeWithServer("renewals in one operation", (it) => {
   for (const open of CLIENTS) {
-    it(`each has its own answer, whatever the others are (${JSON.stringify(open)})`, async (redis) => {
+    it(`each renewal has its own answer, whatever the others are (${JSON.stringify(open)})`, async (redis) => {
       const refs = await furnish(redis);
       const call = now();
       const answers = await redis.engine(open).renew(refs, call);
@@ -112,7 +112,7 @@ describeWithServer("renewals in one operation", (it) => {
     });
   }
 
-  it("the program answers alike alone and together", async (redis) => {
+  it("the script gives the same answer to a renewal alone and to one of many", async (redis) => {
     const { inFull } = scriptFor(1_000_000, false);
     const text = "text" in inFull ? inFull.text : "";
     const keysOf = (refs: readonly RenewRef[]) =>
@@ -154,7 +154,7 @@ describeWithServer("renewals in one operation", (it) => {
     assert.ok((await redis.admin.pttl("holdfast:b")) > 2_000);
   });
 
-  it("a thousand plain ones are answered by few words, and one broken key breaks one", async (redis) => {
+  it("a thousand plain renewals take a few calls, and a broken key fails only its own", async (redis) => {
     const engine = redis.engine();
     const claims = Array.from({ length: 1_000 }, (_, i) => claim(`r${i}`));
     for (const one of claims) void engine.tryAcquire(one, now());
@@ -170,7 +170,7 @@ describeWithServer("renewals in one operation", (it) => {
     assert.deepEqual(others, ["7 failed"]);
   });
 
-  it("a key out of reach costs its own lease the renewal, and no other", async (redis) => {
+  it("a key without access rights fails its own renewal, and no other", async (redis) => {
     const wide = redis.engine();
     const claims = ["mine:1", "theirs:1", "mine:2", "mine:3"].map((name) => claim(name));
     for (const one of claims) await wide.tryAcquire(one, now());
@@ -188,7 +188,7 @@ describeWithServer("renewals in one operation", (it) => {
     assert.equal(refused.effect, "none");
   });
 
-  it("where no replica has it, none counts as renewed, and one that is gone is gone", async (redis) => {
+  it("without a replica nothing counts as renewed, and a grant that is gone is reported gone", async (redis) => {
     const refs = await furnish(redis);
     const engine = redis.engine({ replicas: { wait: 1, timeoutMs: 20 } });
     const answers = await engine.renew(refs, now());

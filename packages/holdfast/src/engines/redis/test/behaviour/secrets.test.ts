@@ -1,5 +1,5 @@
-// No grantId and no password is shown by an error or an event, however deep one looks. Clients put the
-// command that failed, with all its arguments, into their errors.
+// Errors and events show no grantId and no password, at any depth. Clients put the command that failed, with
+// all its arguments, into their errors.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { inspect } from "node:util";
@@ -21,7 +21,7 @@ const listen = (message: unknown) => {
   told += inspectAll(message);
 };
 
-describe("errors and events", { concurrency: 4 }, () => {
+describe("secrets", { concurrency: 4 }, () => {
   before(() => {
     for (const name of EVENTS) channels[name].subscribe(listen);
   });
@@ -30,7 +30,7 @@ describe("errors and events", { concurrency: 4 }, () => {
   });
 
   for (const client of CLIENT_NAMES) {
-    test(`of a refused command show no grantId (${client})`, async () => {
+    test(`errors and events of a refused command show no grantId (${client})`, async () => {
       await using redis = await RedisTestServer.start();
       const may = (...rules: string[]) =>
         redis.admin.call("ACL", "SETUSER", "app", "reset", "on", `>${PASSWORD}`, ...rules);
@@ -55,7 +55,7 @@ describe("errors and events", { concurrency: 4 }, () => {
       assertHidden(grantId, ...errors);
     });
 
-    test(`of a refused subscription show neither (${client})`, async () => {
+    test(`errors and events of a refused subscription show no secret (${client})`, async () => {
       await using redis = await RedisTestServer.start();
       const may = (...rules: string[]) =>
         redis.admin.call("ACL", "SETUSER", "app", "reset", "on", `>${PASSWORD}`, ...rules);
@@ -69,7 +69,7 @@ describe("errors and events", { concurrency: 4 }, () => {
   }
 
   for (const scheme of ["redis", "redis+cluster", "redis+sentinel"]) {
-    test(`of a wrong password do not show it (${scheme})`, async () => {
+    test(`errors of a wrong password do not show it (${scheme})`, async () => {
       await using redis = await RedisTestServer.start();
       await redis.admin.call("ACL", "SETUSER", "app", "on", ">another", ...ALL);
       const path = scheme === "redis+sentinel" ? "/main" : "";
@@ -82,8 +82,8 @@ describe("errors and events", { concurrency: 4 }, () => {
     });
   }
 
-  test("of a server that does not know the command do not quote its arguments", async () => {
-    // As servers before Redis 6 do with HELLO, by which clients tell the password.
+  test("errors of a server that does not know a command do not quote its arguments", async () => {
+    // Servers before Redis 6 do not know HELLO, with which clients send the password.
     const server = await startRedis({ args: ["--rename-command", "HELLO", ""] });
     const error = await connect(`redis://:${PASSWORD}@127.0.0.1:${server.port}`).then(
       (locks) => locks.close(),

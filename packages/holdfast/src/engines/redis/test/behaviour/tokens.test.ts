@@ -1,4 +1,4 @@
-// Tokens rise, whatever ends a grant, and an idle resource leaves nothing behind.
+// Tokens rise however a grant ends, and an idle resource leaves no keys behind.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
@@ -67,10 +67,10 @@ describeWithServer("tokens", (it) => {
     assert.ok(second.token > first.token);
   });
 
-  it("a fence ahead of the clock outlives a release that lets nobody in", async (redis) => {
+  it("a fence ahead of the clock survives a release that promotes nobody", async (redis) => {
     const pushRelay = await redis.relay();
     const open = () => redis.engine({ pushPort: pushRelay.port, idleMs: IDLE_MS });
-    // Of two processes: a waiter of its own the answer to the release would let in.
+    // Two engines: the answer to a release would promote a waiter of the same engine.
     const [engine, other] = [open(), open()];
     const [holder, waiter] = [claim("a"), claim("a")];
     await engine.queue!.enqueue(holder, now());
@@ -89,7 +89,7 @@ describeWithServer("tokens", (it) => {
   });
 
   it("tokens rise when the server's clock is behind the last one", async (redis) => {
-    // The fence stands where a clock that was set back later left it.
+    // The fence is as a clock left it that was set back afterwards.
     const engine = redis.engine();
     const ahead = BigInt(Date.now() + 60_000) * 1_000n;
     await redis.admin.set("{holdfast:a}:fence", String(ahead), "PX", 60_000);
@@ -98,13 +98,13 @@ describeWithServer("tokens", (it) => {
     assert.ok((await take(engine, "a")).token > ahead + 1024n);
   });
 
-  it("tokens rise although so many were reserved that they are ahead of the clock when the fence expires", async (redis) => {
+  it("tokens rise when so many were reserved that they are ahead of the clock as the fence expires", async (redis) => {
     const engine = redis.engine({ idleMs: IDLE_MS });
     let last = 0n;
     const aheadMs = () => Number(last / 1_000n) - Date.now();
-    // Thirty rounds are enough where nobody else wants the processors.
+    // Thirty rounds are enough on a machine that does nothing else.
     for (let i = 0; i < 300 && aheadMs() < 1_000; i++) {
-      // 100 grants of 1024 tokens a round trip: more than there are microseconds.
+      // 100 grants of 1024 tokens each round trip: more tokens than microseconds.
       const all = await Promise.all(
         Array.from({ length: 100 }, async () => {
           const mine = claim("a", { tokens: 1024 });
@@ -144,8 +144,8 @@ describeWithServer("tokens", (it) => {
     const blocker = await other.acquire("c");
     const left = locks.acquire("c", { signal: aborted.signal });
     await redis.untilWaiters(other, "c", 1);
-    // While its answer is under way, giving up would leave a tombstone for two minutes. What is asked on
-    // the same connection is answered after it.
+    // A waiter that gives up before its enqueue is answered leaves a tombstone for two minutes. A call on
+    // the same connection is answered after the enqueue.
     await locks.inspect("c");
     aborted.abort();
     await assert.rejects(left);
@@ -168,7 +168,7 @@ describeWithServer("tokens", (it) => {
   });
 });
 
-/** Takes and gives back. */
+/** Acquires and releases. */
 async function take(engine: Engine, resource: string, more = {}): Promise<Granted> {
   const mine = claim(resource, more);
   const answer = await engine.tryAcquire(mine, now());
@@ -177,7 +177,7 @@ async function take(engine: Engine, resource: string, more = {}): Promise<Grante
   return answer as Granted;
 }
 
-/** One grant and its end; gives the grants that were made, in order. */
+/** Makes one grant and ends it. Gives all grants that were made, in order. */
 async function live(
   redis: RedisTestServer,
   engine: Engine,

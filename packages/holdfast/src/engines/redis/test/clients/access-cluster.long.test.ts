@@ -1,4 +1,4 @@
-// A user of a Cluster that may do what docs/engines/redis.md lists, and nothing else.
+// A Cluster user with the rights that docs/engines/redis.md lists, and no others.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,7 +13,7 @@ import { TestCluster } from "../support/test-cluster.fixture.js";
 import { CLIENT_NAMES, type ClientName } from "../support/test-server.fixture.js";
 
 const SECRET = "a password";
-// Only while a slot moves, when a client follows it: what it follows to is asked in its own words.
+// Needed only while a slot moves: a client that is redirected sends ASKING to the new node.
 const WHILE_MOVING = ["+asking"];
 
 let cluster: TestCluster<ClusterServers>;
@@ -36,7 +36,7 @@ describe("access to a Cluster", () => {
       await wholeLife(open(), open(), 5_000);
     });
 
-    it(`so does waiting for replicas, with what that adds (${client})`, async () => {
+    it(`waiting for replicas works with the rights that the table adds for it (${client})`, async () => {
       const open = await asUser(client, [...RULES, ...CLUSTER_RULES, ...REPLICAS_RULES]);
       const locks = open({ wait: 1, timeoutMs: 1_000 });
       const lease = await locks.acquire("kept");
@@ -45,7 +45,7 @@ describe("access to a Cluster", () => {
     });
   }
 
-  it("each of them is needed by one client or the other", async () => {
+  it("at least one client needs each of the documented rights", async () => {
     const rules = CLUSTER_RULES.filter((one) => !WHILE_MOVING.includes(one));
     const needed = await Promise.all(
       rules.map(async (rule) => {
@@ -99,7 +99,7 @@ function nodeRedis(username: string): RedisClient {
   return client as unknown as RedisClient;
 }
 
-/** Uses what a Cluster does otherwise than one server. */
+/** Uses everything that differs between a Cluster and a single server. */
 async function wholeLife(ours: Locks, other: Locks, waitMs: number): Promise<void> {
   await sleep(200);
   const name = `life ${++lives}`;

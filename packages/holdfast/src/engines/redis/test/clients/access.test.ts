@@ -1,4 +1,4 @@
-// A user of Redis that may do nothing but what locks need: what docs/engines/redis.md lists.
+// A Redis user with the rights that docs/engines/redis.md lists, and no others.
 import assert from "node:assert/strict";
 import { connect } from "../../../../connect.js";
 import type { Lease } from "../../../../core/holding/lease.js";
@@ -24,12 +24,12 @@ describeWithServer(
   "access",
   (it) => {
     for (const client of CLIENT_NAMES) {
-      it(`everything works for a user with the documented rights alone (${client})`, async (redis) => {
+      it(`everything works for a user with only the documented rights (${client})`, async (redis) => {
         const open = await asUser(redis, client, RULES);
         await wholeLife(redis, open(), open());
       });
 
-      it(`a user without the right to the keys is told so (${client})`, async (redis) => {
+      it(`a user without the right to the keys gets an error that says so (${client})`, async (redis) => {
         const open = await asUser(redis, client, [
           ...RULES.filter((rule) => !rule.startsWith("~")),
           "~other:*",
@@ -41,7 +41,7 @@ describeWithServer(
         });
       });
 
-      it(`a user without the right to run scripts is told so (${client})`, async (redis) => {
+      it(`a user without the right to run scripts gets an error that says so (${client})`, async (redis) => {
         const open = await asUser(redis, client, [...RULES, "-evalsha", "-eval"]);
         await assert.rejects(open().acquire("a"), {
           code: "ENGINE",
@@ -50,12 +50,12 @@ describeWithServer(
         });
       });
 
-      it(`a user without a command that scripts use is told so (${client})`, async (redis) => {
+      it(`a user without the right to a command of the script gets an error that says so (${client})`, async (redis) => {
         const open = await asUser(redis, client, [...RULES, "-set"]);
         await assert.rejects(open().acquire("a"), { code: "ENGINE", message: /may not/ });
       });
 
-      it(`a user without channels waits by heartbeats, is told why, and leaks no connections (${client})`, async (redis) => {
+      it(`a user without channels waits by heartbeats, gets an event, and leaks no connections (${client})`, async (redis) => {
         const open = await asUser(
           redis,
           client,
@@ -91,7 +91,7 @@ describeWithServer(
       });
     }
 
-    it("a user with the documented rights alone connects by its URL, and works", async (redis) => {
+    it("a user with only the documented rights can connect by URL and lock", async (redis) => {
       const { user } = await asUser(redis, "ioredis", RULES);
       const url = `redis://${user}:${encodeURIComponent(SECRET)}@127.0.0.1:${redis.server.port}`;
       await using ours = await connect(url);
@@ -100,7 +100,7 @@ describeWithServer(
     });
 
     it("each of the documented commands is needed", async (redis) => {
-      // Two clients by themselves need some that the life of a lock does not show.
+      // The two clients themselves need some commands that the use of locks does not show.
       const comfort = ["+ping", "+select", "+info"];
       for (const rule of RULES.filter((rule) => rule.startsWith("+") && !comfort.includes(rule))) {
         await redis.admin.flushall();
@@ -116,7 +116,7 @@ describeWithServer(
       }
     });
 
-    it("for replicas, what the table adds is enough, and each of it is needed", async (redis) => {
+    it("for replicas, the rights that the table adds are enough, and each is needed", async (redis) => {
       await redis.replicas(1);
       const replicas = { wait: 1, timeoutMs: 5_000 };
       for (const client of CLIENT_NAMES) {
@@ -132,7 +132,7 @@ describeWithServer(
       }
     });
 
-    it("a key out of reach refuses its own resource, and no other in the same call", async (redis) => {
+    it("a key without access rights fails its own resource, and no other in the same call", async (redis) => {
       const keys = ["~holdfast:mine*", "~{holdfast:mine*"];
       const open = await asUser(redis, "ioredis", [
         ...RULES.filter((rule) => !rule.startsWith("~")),
@@ -147,7 +147,7 @@ describeWithServer(
       );
     });
 
-    it("a wrong password is told, and never shown", async (redis) => {
+    it("a wrong password is reported, and never shown", async (redis) => {
       await asUser(redis, "ioredis", RULES);
       const user = [`limited${users}`, "the wrong one"] as const;
       const locks = redis.locks({ client: "node-redis", user });
@@ -160,7 +160,7 @@ describeWithServer(
   PROMPT,
 );
 
-/** A new user with these rights, and a way to open locks in its name. */
+/** Creates a user with these rights; gives a function that opens locks as this user. */
 async function asUser(redis: RedisTestServer, client: ClientName, rules: readonly string[]) {
   const name = `limited${++users}`;
   await redis.admin.call("ACL", "SETUSER", name, "on", `>${SECRET}`, ...rules);
@@ -168,7 +168,7 @@ async function asUser(redis: RedisTestServer, client: ClientName, rules: readonl
   return Object.assign(open, { user: name });
 }
 
-/** Uses every verb, in both modes, with a line and without. */
+/** Uses every verb, in both modes, with a queue and without. */
 async function wholeLife(
   redis: RedisTestServer,
   ours: Locks,

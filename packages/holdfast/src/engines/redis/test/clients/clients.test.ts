@@ -1,4 +1,4 @@
-// What clients do by themselves: databases, protocols, settings, and commands that are sent twice.
+// Differences between clients: databases, protocols, settings, and commands that are sent twice.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
@@ -22,7 +22,7 @@ import {
 const AS_BUFFERS = { 36: Buffer, 43: Buffer, 58: String };
 
 describeWithServer("clients", (it) => {
-  it("a client of node-redis that is not open is told of as such, and works once it is", async (redis) => {
+  it("a node-redis client that is not open causes an error that says so, and works once it is open", async (redis) => {
     const client = createClient({ socket: { port: redis.server.port } });
     client.on("error", () => {});
     await using locks = new Locks(redisEngine({ client }));
@@ -47,7 +47,7 @@ describeWithServer("clients", (it) => {
   });
 
   for (const client of CLIENT_NAMES) {
-    it(`locks in different databases do not meet, and each wakes its own (${client})`, async (redis) => {
+    it(`locks in different databases are separate, and each wakes its own waiters (${client})`, async (redis) => {
       const [zero, three] = [redis.locks({ client }), redis.locks({ client, database: 3 })];
       const held = { zero: await zero.acquire("a"), three: await three.acquire("a") };
       const other = redis.locks({ client, database: 3 });
@@ -62,8 +62,8 @@ describeWithServer("clients", (it) => {
       assert.equal((await zero.inspect("a")).holders.length, 0);
     });
 
-    it(`calls under way when a connection breaks are not done twice (${client})`, async (redis) => {
-      // ioredis sends again what was not answered; node-redis says that it does not know.
+    it(`calls in progress when a connection breaks do not take effect twice (${client})`, async (redis) => {
+      // ioredis sends unanswered commands again; node-redis rejects them.
       const relay = await redis.relay();
       const engine = redis.engine({ client, port: relay.port, pushPort: redis.server.port });
       const other = redis.engine();
@@ -71,7 +71,7 @@ describeWithServer("clients", (it) => {
       const brokenOff = async <T>(ask: () => Promise<T>): Promise<T | null> => {
         relay.mute();
         const asked = ask();
-        // Long enough to arrive on a busy machine; the answer is what must not come back.
+        // Long enough for the call to arrive on a busy machine. Only its answer must be lost.
         await sleep(300);
         relay.cut();
         relay.mend();
@@ -89,7 +89,7 @@ describeWithServer("clients", (it) => {
       const { waiters, holders } = await other.inspect("a", now());
       assert.deepEqual([holders.length, waiters.length], [1, 1]);
       await brokenOff(() => engine.release([{ ...mine, tombstoneMs: 0 }], now()));
-      // Released once: the waiter has it now, and a second release of the first does not end that.
+      // Released once: the waiter holds it now, and a second release of the first does not end that.
       const [held] = (await other.inspect("a", now())).holders;
       assert.ok(held !== undefined && held.token > 0n);
       const [again] = await other.release([{ ...mine, tombstoneMs: 0 }], now());
@@ -98,20 +98,20 @@ describeWithServer("clients", (it) => {
     });
   }
 
-  it("ioredis that rests before its next try is not sent away again", async (redis) => {
+  it("ioredis that pauses before its next try is not disconnected again", async (redis) => {
     const client = redis.ioRedis({ ioredis: { retryStrategy: () => 100 } });
     await client.ping();
     let connects = 0;
     client.on("connect", () => connects++);
     await redis.admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-    await until("it rests", () => client.status === "reconnecting");
+    await until("it pauses", () => client.status === "reconnecting");
     reconnect(client as unknown as IoRedisSubscriber);
     await until("it is back", () => client.status === "ready");
     await sleep(300);
     assert.equal(connects, 1);
   });
 
-  it("a lease whose client sends everything twice is lost to nobody", async (redis) => {
+  it("a lease whose client sends everything twice is not lost", async (redis) => {
     const relay = await redis.relay();
     const ours = redis.locks({ client: "ioredis", port: relay.port });
     const other = redis.locks();
@@ -140,7 +140,7 @@ describeWithServer("clients", (it) => {
     });
   }
 
-  it("nothing is left behind by whoever asks through Buffers", async (redis) => {
+  it("a client that gives Buffers leaves nothing behind", async (redis) => {
     const client = redis.nodeRedis() as unknown as ReturnType<typeof createClient>;
     const mapped = client.withTypeMapping(AS_BUFFERS) as unknown as RedisClient;
     await using locks = new Locks(redisEngine({ client: mapped }));
@@ -155,7 +155,7 @@ describeWithServer("clients", (it) => {
     await wholeLife(redis, open(), open());
   });
 
-  it("closing while ioredis subscribes again rejects nothing that nobody handles", async (redis) => {
+  it("closing while ioredis resubscribes leaves no unhandled rejection", async (redis) => {
     const pushRelay = await redis.relay();
     const client: Redis = redis.ioRedis({ pushPort: pushRelay.port });
     const subscribers: Redis[] = [];
@@ -169,7 +169,7 @@ describeWithServer("clients", (it) => {
     await engine.queue!.enqueue(claim("a"), now());
     const [subscriber] = subscribers;
     assert.ok(subscriber !== undefined);
-    // It is back, and has asked for its channels again, when the answers stop.
+    // The subscriber has reconnected and sent SUBSCRIBE when the answers stop.
     subscriber.once("ready", () => pushRelay.mute());
     pushRelay.cut();
     pushRelay.mend();
@@ -184,7 +184,7 @@ describeWithServer("clients", (it) => {
     assert.deepEqual(unhandled, []);
   });
 
-  it("a keyPrefix of ioredis is kept to, or refused", async (redis) => {
+  it("a keyPrefix of ioredis works, or is refused", async (redis) => {
     const open = () => redis.locks({ ioredis: { keyPrefix: "app:" } });
     let ours: Locks;
     try {
@@ -240,9 +240,9 @@ describeWithServer("clients", (it) => {
     const listed = new Set<string>();
     for await (const view of other.list()) listed.add(view.resource);
     assert.deepEqual(listed, new Set(names));
-    // Each is handed over to its own waiter, in both modes.
+    // Each is handed to its own waiter, in both modes.
     const waits = names.map((name) => other.acquire(name, { mode: "shared" }));
-    await until("all stand in line", async () => {
+    await until("all are queued", async () => {
       const queues = await redis.admin.keys("*:queue");
       return queues.length >= names.length;
     });

@@ -1,5 +1,5 @@
-// A claim that is carried out, whose answer is lost, and whose repeat is refused; with Sentinels and on a
-// Cluster. Their clients may repeat it by themselves, and a refusal then says nothing of the first copy.
+// A claim that is run, whose answer is lost, and whose repeat is refused; with Sentinels and on a Cluster. Their
+// clients may repeat it by themselves, and then a refusal says nothing about the first copy.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Relay } from "@holdfast/servers";
@@ -44,7 +44,7 @@ for (const [kind, start] of Object.entries(CLUSTERS)) {
               () => assert.fail("it was not refused"),
               (error: { effect?: string; message: string }) => error,
             );
-            await until("it is carried out", () => admin.exists("holdfast:a"), 20_000);
+            await until("the claim is run", () => admin.exists("holdfast:a"), 20_000);
             await limit("1");
             each((relay) => relay.cut());
             each((relay) => relay.mend());

@@ -1,5 +1,5 @@
-// ioredis sends again what was not answered when its connection comes back. The first copy may have been
-// carried out while the repeat is refused, or may arrive after everything else.
+// ioredis sends unanswered commands again when it reconnects. The first copy may have been run while the repeat
+// is refused, or may arrive after everything else.
 import assert from "node:assert/strict";
 import type { Redis } from "ioredis";
 import type { Claim, Engine } from "../../../../engine.js";
@@ -15,7 +15,7 @@ import {
 
 const KEY = "holdfast:a";
 
-/** How a server is made to refuse writes, and how that ends. */
+/** Commands that make a server refuse writes, and that end it. */
 const REFUSALS: Readonly<Record<string, readonly [on: string[], off: string[]]>> = {
   OOM: [
     ["CONFIG", "SET", "maxmemory", "1"],
@@ -37,10 +37,10 @@ const KINDS: Readonly<Record<string, Partial<Claim>>> = {
   "exclusive with a lock-delay": { lockDelayMs: 5_000 },
 };
 
-/** Is ready as soon as it is connected, and asks nothing by itself. */
+/** With these options ioredis is ready as soon as it is connected, and sends nothing by itself. */
 const BARE = { enableReadyCheck: false, disableClientInfo: true, protocol: 2 } as const;
 
-describeWithServer("a claim that is carried out, and whose repeat is refused", (it) => {
+describeWithServer("a claim that is run, and whose repeat is refused", (it) => {
   for (const why of Object.keys(REFUSALS)) {
     it(`is a failure of unknown effect (${why})`, async (redis) => {
       const { engine, loseAnswer } = await relayed(redis);
@@ -48,7 +48,7 @@ describeWithServer("a claim that is carried out, and whose repeat is refused", (
       await refuseRepeat(redis, why, loseAnswer, () => engine.tryAcquire(claim("a"), now()));
     });
 
-    it(`leaves nothing behind, and neither does a waiter (${why})`, async (redis) => {
+    it(`leaves nothing behind, with waiting and without (${why})`, async (redis) => {
       const relay = await redis.relay();
       const locks = redis.locks({ port: relay.port, pushPort: redis.server.port });
       await (await locks.acquire("warm up")).release();
@@ -59,14 +59,14 @@ describeWithServer("a claim that is carried out, and whose repeat is refused", (
           (arrived) => cutOnce(relay, arrived),
           () => locks.acquire("a", { waitMs }),
         );
-        await until("it is given back", async () => !(await redis.admin.exists(KEY)), 20_000);
+        await until("its grant is released", async () => !(await redis.admin.exists(KEY)), 20_000);
       }
     });
   }
 
-  it("is one of unknown effect for the first call of a client, too", async (redis) => {
+  it("is a failure of unknown effect also as the first call of a client", async (redis) => {
     const relay = await redis.relay();
-    // The server must know the script: the refusal of one that it does not know would be lost, too.
+    // The server must know the script. Otherwise its NOSCRIPT answer would be lost as well.
     await redis.engine().tryAcquire(claim("warm up"), now());
     relay.mute();
     const options = { port: relay.port, pushPort: redis.server.port, ioredis: BARE };
@@ -81,7 +81,7 @@ describeWithServer("a claim that is carried out, and whose repeat is refused", (
     );
   });
 
-  it("is one of unknown effect in a batch, for each of them", async (redis) => {
+  it("is a failure of unknown effect for each claim of a batch", async (redis) => {
     const { engine, loseAnswer } = await relayed(redis);
     await engine.tryAcquire(claim("warm up"), now());
     const asked = () =>
@@ -91,12 +91,12 @@ describeWithServer("a claim that is carried out, and whose repeat is refused", (
 });
 
 describeWithServer(
-  "a claim with replicas that is carried out, and whose repeat is refused",
+  "a claim with replicas that is run, and whose repeat is refused",
   (it) => {
     it("is a failure of unknown effect", async (redis) => {
       await redis.replicas(1);
       const relay = await redis.relay();
-      // Notifications and what waits for replicas have connections of their own, by another way.
+      // Pushes and claims that wait for replicas have their own connections, which go through the relay.
       const options = { pushPort: relay.port, replicas: { wait: 1, timeoutMs: 5_000 } };
       const engine = redis.engine(options);
       await engine.tryAcquire(claim("warm up"), now());
@@ -108,7 +108,7 @@ describeWithServer(
       );
     });
 
-    it("is answered though the client is told to send nothing again", async (redis) => {
+    it("is answered even if the client is configured to send nothing again", async (redis) => {
       await redis.replicas(1);
       const relay = await redis.relay();
       const replicas = { wait: 1, timeoutMs: 5_000 };
@@ -118,9 +118,9 @@ describeWithServer(
       const mine = claim("a");
       const asked = engine.tryAcquire(mine, now());
       await cutOnce(relay, async () => {
-        await until("it is carried out", () => redis.admin.exists(KEY), 20_000);
+        await until("the claim is run", () => redis.admin.exists(KEY), 20_000);
       });
-      // ioredis leaves such a command without an answer for ever, and everything that waits behind it.
+      // With that setting, ioredis alone never answers such a command, nor those that wait behind it.
       await asked.catch(() => {});
       assert.equal((await engine.tryAcquire(mine, now())).kind, "granted");
     });
@@ -157,7 +157,7 @@ describeWithServer("the first copy of a claim, where it arrives last", (it) => {
     assert.equal(await redis.admin.exists(KEY), 0);
   });
 
-  it("is refused after the repeat was told that it is busy", async (redis) => {
+  it("is refused after the repeat was answered busy", async (redis) => {
     const { engine, resend, deliver } = await held(redis);
     const other = redis.engine();
     const theirs = claim("a");
@@ -165,13 +165,13 @@ describeWithServer("the first copy of a claim, where it arrives last", (it) => {
     const asked = engine.tryAcquire(claim("a"), now());
     await resend();
     assert.equal((await asked).kind, "busy");
-    await until("it is closed to a late copy", () => redis.admin.exists(`{${KEY}}:gone`));
+    await until("it has a tombstone", () => redis.admin.exists(`{${KEY}}:gone`));
     await released(other, theirs);
     await deliver();
     assert.equal(await redis.admin.exists(KEY), 0);
   });
 
-  it("stands in no line after a withdrawal", async (redis) => {
+  it("does not join the queue after a withdrawal", async (redis) => {
     const { engine, resend, deliver } = await held(redis);
     const other = redis.engine();
     await other.tryAcquire(claim("a"), now());
@@ -180,23 +180,23 @@ describeWithServer("the first copy of a claim, where it arrives last", (it) => {
     await resend();
     assert.equal((await asked).kind, "queued");
     assert.equal((await engine.queue!.withdraw(mine, now())).kind, "withdrawn");
-    await until("it is closed to a late copy", () => redis.admin.exists(`{${KEY}}:gone`));
+    await until("it has a tombstone", () => redis.admin.exists(`{${KEY}}:gone`));
     await deliver();
     assert.equal(await redis.admin.exists(`{${KEY}}:queue`), 0);
   });
 
   for (const waitMs of [0, 5_000]) {
-    it(`blocks once after its grant expired unreleased (waitMs ${waitMs})`, async (redis) => {
+    it(`blocks for one ttl if its grant had expired unreleased (waitMs ${waitMs})`, async (redis) => {
       const { lost, deliver, others } = await expired(redis, waitMs);
       const between = await others.acquire("a");
       await between.release();
       await deliver();
-      // The grant is another one: nobody believes in it, and no data is written by the old token.
+      // It makes another grant. No lease belongs to it, and the old token cannot write data.
       const [holder, ...more] = (await others.inspect("a")).holders;
       assert.ok(holder!.token > between.token && more.length === 0);
       assert.deepEqual([lost.held, await others.check(lost.sequencer)], [false, false]);
       await assert.rejects(lost.renew(), { code: "LEASE_LOST" });
-      assert.equal(await others.tryAcquire("a"), null, "one holder at a time");
+      assert.equal(await others.tryAcquire("a"), null, "there are two holders");
       assert.equal(await lost.release(), "gone");
       const next = await others.acquire("a", { waitMs: 20_000 });
       assert.ok(next.token > holder!.token);
@@ -204,7 +204,7 @@ describeWithServer("the first copy of a claim, where it arrives last", (it) => {
     });
   }
 
-  it("waits unseen once after its grant expired unreleased, behind another", async (redis) => {
+  it("waits behind another holder if its grant had expired unreleased, and ends there", async (redis) => {
     const { lost, deliver, others } = await expired(redis, 5_000);
     const between = await others.acquire("a");
     await deliver();
@@ -214,10 +214,10 @@ describeWithServer("the first copy of a claim, where it arrives last", (it) => {
     assert.ok(next.token > between.token);
     assert.deepEqual([next.held, lost.held], [true, false]);
     await next.release();
-    assert.ok(await others.tryAcquire("a"), "nothing is left of it");
+    assert.ok(await others.tryAcquire("a"), "a grant is left behind");
   });
 
-  it("leaves no tombstone where the connection stayed", async (redis) => {
+  it("leaves no tombstone if the connection was not lost", async (redis) => {
     const engine = redis.engine();
     const mine = claim("a");
     await engine.tryAcquire(mine, now());
@@ -226,7 +226,7 @@ describeWithServer("the first copy of a claim, where it arrives last", (it) => {
   });
 });
 
-/** A lease whose claim was sent twice, lost and not given back: its lock-delay is to keep others out. */
+/** A lease whose claim was sent twice; lost and not released, because its lock-delay must keep others out. */
 async function expired(redis: RedisTestServer, waitMs: number) {
   const { engine, resend, deliver } = await held(redis);
   const [locks, others] = [new Locks(engine), redis.locks()];
@@ -250,7 +250,7 @@ async function relayed(redis: RedisTestServer) {
   return { engine, loseAnswer: (arrived: () => Promise<void>) => cutOnce(relay, arrived) };
 }
 
-/** Requests arrive and answers are lost, until so; then the connection is lost. */
+/** Lets requests through and drops answers until `arrived` resolves. Then cuts the connection. */
 async function cutOnce(
   relay: Awaited<ReturnType<RedisTestServer["relay"]>>,
   arrived: () => Promise<void>,
@@ -269,7 +269,7 @@ async function refuseRepeat(
 ): Promise<void> {
   const [on, off] = REFUSALS[why]!;
   const losing = loseAnswer(async () => {
-    await until("it is carried out", () => redis.admin.exists(KEY), 20_000);
+    await until("the claim is run", () => redis.admin.exists(KEY), 20_000);
     await redis.admin.call(on[0]!, ...on.slice(1));
   });
   const error = await ask().then(
@@ -281,7 +281,7 @@ async function refuseRepeat(
   assert.deepEqual([error.code, error.effect], ["ENGINE", "unknown"]);
 }
 
-/** An engine whose requests are kept back; resend makes its client send them again by another way. */
+/** An engine whose requests are held back. resend makes its client send them again, past the relay. */
 async function held(redis: RedisTestServer) {
   const relay = await redis.relay();
   let client: Redis;

@@ -1,5 +1,5 @@
-// A client may send a command twice by itself: ioredis repeats what was not answered when its connection
-// comes back, and the engine only sees the answer to the repeat.
+// A client may send a command twice by itself: ioredis repeats unanswered commands when it reconnects, and the
+// engine sees only the answer to the repeat.
 import assert from "node:assert/strict";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
@@ -24,7 +24,7 @@ describeWithServer("a release that the client sends twice", (it) => {
       assert.equal(await running, "done");
     });
 
-    it(`is no loss where a waiter has the resource by then (${client})`, async (redis) => {
+    it(`is no loss even if a waiter holds the resource by then (${client})`, async (redis) => {
       const { locks, loseAnswer } = await relayed(redis, client);
       const other = redis.locks();
       let waiting: Promise<unknown> | undefined;
@@ -40,7 +40,7 @@ describeWithServer("a release that the client sends twice", (it) => {
     });
   }
 
-  it("leaves a successor alone where the lease had ended before", async (redis) => {
+  it("does not end the next holder's grant if the lease had ended before", async (redis) => {
     const { locks, loseAnswer } = await relayed(redis, "ioredis");
     const lease = await locks.acquire("job", { ttlMs: 30_000, renew: false });
     const other = redis.locks();
@@ -48,12 +48,12 @@ describeWithServer("a release that the client sends twice", (it) => {
     const next = await other.acquire("job");
     const calls = await redis.calls("evalsha");
     await loseAnswer(async () => (await redis.calls("evalsha")) > calls);
-    // Nobody can tell by the answers whether the first release found it. The successor is unharmed.
+    // The answers do not say whether the first release found the grant. The next holder keeps its own.
     await lease.release();
     assert.ok(await other.check(next.sequencer));
   });
 
-  it("of an engine by itself is a failure of unknown effect", async (redis) => {
+  it("is a failure of unknown effect for a caller of the engine itself", async (redis) => {
     const relay = await redis.relay();
     const engine = redis.engine({ port: relay.port, pushPort: redis.server.port });
     const held = claim("job");
@@ -69,11 +69,11 @@ describeWithServer("a release that the client sends twice", (it) => {
       JSON.stringify(answer?.kind),
     );
     const [again] = await engine.release([{ ...held, tombstoneMs: 0 }], now());
-    assert.equal(again?.kind, "gone", "over one connection the answer counts");
+    assert.equal(again?.kind, "gone", "the connection was not lost, so the answer counts");
   });
 });
 
-/** Locks behind a relay. loseAnswer lets requests through and loses the answers until so, then cuts. */
+/** Locks behind a relay. loseAnswer drops answers until `arrived` gives true, and then cuts. */
 async function relayed(redis: RedisTestServer, client: ClientName) {
   const relay = await redis.relay();
   const locks = redis.locks({ client, port: relay.port, pushPort: redis.server.port });

@@ -1,4 +1,4 @@
-// Whether the engine spins is an option; what it does is the same either way.
+// Spinning is an option. The results are the same with it and without.
 import assert from "node:assert/strict";
 import { availableParallelism } from "node:os";
 import { mock, test } from "node:test";
@@ -8,7 +8,7 @@ import { resolveRedis, termsFromUrl } from "../../options.js";
 import { ScriptBatcher } from "../../sending/script-batcher.js";
 import { CLIENT_NAMES, describeWithServer } from "../support/test-server.fixture.js";
 
-test("spin is true or false, as an option and in a URL; nothing else", () => {
+test("spin must be true or false, as an option and in a URL", () => {
   const inUrl = (query: string) => termsFromUrl(parseEngineUrl(`redis://h${query}`)).spin;
   assert.deepEqual([inUrl(""), inUrl("?spin=true"), inUrl("?spin=false")], [true, true, false]);
   assert.throws(() => inUrl("?spin=no"), /spin is "true" or "false", got "no"/);
@@ -18,10 +18,10 @@ test("spin is true or false, as an option and in a URL; nothing else", () => {
 });
 
 for (const spin of [true, false]) {
-  test(`with spin ${spin}, a caller who asks one at a time is ${spin ? "" : "not "}awaited by turns of the loop`, async () => {
-    const script = () => new Promise((resolve) => process.nextTick(resolve, 1));
+  test(`with spin ${spin}, the loop ${spin ? "spins" : "does not spin"} for a caller that does one thing at a time`, async () => {
+    const runScript = () => new Promise((resolve) => process.nextTick(resolve, 1));
     const terms = { idleMs: 1, channelOf: () => "here", wait: null, spin };
-    const batcher = new ScriptBatcher({ script } as unknown as RedisConnection, terms);
+    const batcher = new ScriptBatcher({ runScript } as unknown as RedisConnection, terms);
     const reader = { read: (answer: unknown) => answer, fail: (error: unknown) => error };
     const turns = mock.method(globalThis, "setImmediate");
     try {

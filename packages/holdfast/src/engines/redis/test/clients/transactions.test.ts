@@ -1,5 +1,5 @@
-// A transaction that the program holds open on the client it handed in: the server queues whatever
-// arrives on that connection, answers "QUEUED", and carries it out at EXEC or never.
+// A transaction that the program holds open on the client that the engine uses. The server answers "QUEUED" to
+// every command on that connection, and runs them at EXEC or never.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError } from "../../../../errors.js";
@@ -71,7 +71,7 @@ for (const [way, opened] of Object.entries(WAYS)) {
       assert.equal(await again.release(), "released");
     });
 
-    it("loses many leases of all kinds, which are renewed together", async (redis) => {
+    it("loses many leases of all kinds that are renewed together", async (redis) => {
       const transaction = opened(redis);
       await using ours = new Locks(redisEngine({ client: transaction.client }));
       const terms = { ttlMs: 1_500, renewEveryMs: 400 };
@@ -94,7 +94,7 @@ for (const [way, opened] of Object.entries(WAYS)) {
       await transaction.discard();
     });
 
-    it("does not report a release that was not carried out", async (redis) => {
+    it("does not report a release that was not run", async (redis) => {
       const transaction = opened(redis);
       await using ours = new Locks(redisEngine({ client: transaction.client }));
       const lease = await ours.acquire("x");
@@ -120,7 +120,7 @@ for (const [way, opened] of Object.entries(WAYS)) {
       await cleanedUp;
       await transaction.exec();
       assert.equal(await redis.admin.exists(...keysOf("holdfast:late").slice(0, 4)), 0);
-      // All three were carried out at EXEC, and so were the releases that followed them.
+      // All three were run at EXEC, and so were the releases that followed them.
       assert.equal(await redis.admin.zcard("{holdfast:late}:gone"), 3);
       const lease = await ours.acquire("late", waiting);
       assert.equal(await lease.release(), "released");
@@ -140,7 +140,7 @@ for (const [way, opened] of Object.entries(WAYS)) {
       assert.equal(await lease?.release(), "released");
     });
 
-    it("carries out renewals at EXEC that revive nothing", async (redis) => {
+    it("runs renewals at EXEC that revive no grant", async (redis) => {
       const transaction = opened(redis);
       const engine = redisEngine({ client: transaction.client });
       const [expired, succeeded] = [claim("x", { ttlMs: 300 }), claim("y", { ttlMs: 300 })];
@@ -161,7 +161,7 @@ for (const [way, opened] of Object.entries(WAYS)) {
       await engine.close();
     });
 
-    it("costs a waiter heartbeats, and neither its place nor its turn", async (redis) => {
+    it("costs a waiter some heartbeats, but not its place or its turn", async (redis) => {
       const transaction = opened(redis);
       await using ours = new Locks(redisEngine({ client: transaction.client }));
       const other = redis.locks();
@@ -177,12 +177,12 @@ for (const [way, opened] of Object.entries(WAYS)) {
       assert.equal(await next.release(), "released");
     });
 
-    it("takes a waiter that gave up out of the line at EXEC", async (redis) => {
+    it("removes a waiter that gave up from the queue at EXEC", async (redis) => {
       const transaction = opened(redis);
       await using ours = new Locks(redisEngine({ client: transaction.client }));
       const other = redis.locks();
       const lease = await other.acquire("left");
-      // Out of patience; or the failure, where a heartbeat was sent into the transaction.
+      // A timeout; or the failure, if a heartbeat was sent into the transaction.
       const waiting = assert.rejects(ours.acquire("left", { waitMs: 3_000 }), {
         code: /^(ACQUIRE_TIMEOUT|ENGINE)$/,
       });
@@ -218,7 +218,7 @@ for (const [way, opened] of Object.entries(WAYS)) {
   });
 }
 
-/** Waits until so many claims on this resource could not be given back, which is told by an event. */
+/** Waits for events that report this many claims on the resource which could not be released. */
 async function cleanUps(resource: string, count: number): Promise<void> {
   let failed = 0;
   const hear = (event: unknown) => {

@@ -1,5 +1,5 @@
-// Somebody has put a list where a key of ours was. Whatever is refused without an effect then has none:
-// whoever held, waited or was buried before still does, and nobody else.
+// Somebody has put a list in place of one of our keys. An operation that is then refused without effect must
+// have none: the same claims hold, wait and have tombstones as before.
 import assert from "node:assert/strict";
 import type { Claim, Engine, Failed, Granted } from "../../../../engine.js";
 import { EngineError } from "../../../../errors.js";
@@ -41,7 +41,7 @@ const OPERATIONS: Record<string, Play> = {
 
 describeWithServer("keys of another type", (it) => {
   for (const mode of ["exclusive", "shared", "free"] as const) {
-    it(`what is refused without effect has none (${mode})`, async (redis) => {
+    it(`an operation that is refused without effect has none (${mode})`, async (redis) => {
       const [ours, theirs] = [redis.engine(), redis.engine()];
       let refused = 0;
       for (const broken of keysOf("holdfast:a")) {
@@ -59,11 +59,11 @@ describeWithServer("keys of another type", (it) => {
           assert.deepEqual(await state(redis), before, said);
         }
       }
-      assert.ok(refused > 20, `only ${refused} were refused: this shows little`);
+      assert.ok(refused > 20, `only ${refused} were refused: this proves little`);
     });
   }
 
-  it("a release is done, whoever cannot be let in after it", async (redis) => {
+  it("a release succeeds even if the next waiter cannot be promoted", async (redis) => {
     for (const broken of ["queue", "waiters", "fence"]) {
       await redis.admin.flushall();
       const [ours, theirs] = [redis.engine(), redis.engine()];
@@ -91,7 +91,7 @@ async function arranged(
   return { ours, holder, token: granted.token, waiter };
 }
 
-/** What it said of its effect; null where it was carried out. */
+/** The effect of the failure; null if the operation succeeded. */
 async function effectOf(work: Promise<unknown>): Promise<string | null> {
   try {
     const answer = await work;
@@ -103,7 +103,7 @@ async function effectOf(work: Promise<unknown>): Promise<string | null> {
   }
 }
 
-/** Who holds, who waits and who is buried; not when a waiter was last heard of, nor the last token. */
+/** Holders, waiters and tombstones, without the times of heartbeats and the last token. */
 async function state({ admin }: RedisTestServer): Promise<Record<string, unknown>> {
   const found: Record<string, unknown> = {};
   for (const key of (await admin.keys("*")).sort()) {

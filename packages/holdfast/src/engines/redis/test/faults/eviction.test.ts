@@ -1,4 +1,4 @@
-// A Redis that may evict a lock that is held makes the process say so, once.
+// If Redis may evict a held lock, the process emits one warning.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,7 +20,7 @@ interface Warning extends Error {
   readonly code?: string;
 }
 
-/** One after the other: a warning does not tell whose it is. */
+/** One after the other, because a warning does not say which test caused it. */
 describe("eviction", () => {
   const itWithServer = (title: string, body: TestBody) =>
     it(title, async () => {
@@ -31,7 +31,7 @@ describe("eviction", () => {
   for (const client of CLIENT_NAMES) {
     for (const policy of ["allkeys-lru", "volatile-ttl"]) {
       itWithServer(
-        `${policy} is warned of, once and with the reason (${client})`,
+        `the policy ${policy} causes one warning, with the reason (${client})`,
         async (redis) => {
           await redis.admin.config("SET", "maxmemory-policy", policy);
           const said = await warningsOf(async (said) => {
@@ -48,7 +48,7 @@ describe("eviction", () => {
     }
   }
 
-  it("of a Cluster is warned of also where the client connects later", async () => {
+  it("a Cluster that evicts causes a warning even if the client connects later", async () => {
     await using cluster = await TestCluster.cluster();
     const [node] = cluster.servers.nodes;
     await cluster.node(node!).config("SET", "maxmemory-policy", "allkeys-lru");
@@ -76,7 +76,7 @@ describe("eviction", () => {
     }
   });
 
-  itWithServer("noeviction is not warned of, and neither is a URL to it", async (redis) => {
+  itWithServer("the policy noeviction causes no warning, by client or by URL", async (redis) => {
     const said = await warningsOf(async () => {
       await (await redis.locks().acquire("a")).release();
       await using byUrl = await connect(redis.server.url);
@@ -85,19 +85,22 @@ describe("eviction", () => {
     assert.deepEqual(said, []);
   });
 
-  itWithServer("a user who may not ask works on, and an event tells of it", async (redis) => {
-    await limited(redis, "-info");
-    const told: unknown[] = [];
-    const hear = (event: unknown) => told.push((event as { during: string }).during);
-    channels.failed.subscribe(hear);
-    try {
-      const locks = redis.locks({ user: ["limited", "secret"], client: "node-redis" });
-      await (await locks.acquire("a")).release();
-      await until("it is told", () => told.includes("eviction check"));
-    } finally {
-      channels.failed.unsubscribe(hear);
-    }
-  });
+  itWithServer(
+    "a user without the right to INFO can lock, and an event reports the failed check",
+    async (redis) => {
+      await limited(redis, "-info");
+      const told: unknown[] = [];
+      const hear = (event: unknown) => told.push((event as { during: string }).during);
+      channels.failed.subscribe(hear);
+      try {
+        const locks = redis.locks({ user: ["limited", "secret"], client: "node-redis" });
+        await (await locks.acquire("a")).release();
+        await until("it is told", () => told.includes("eviction check"));
+      } finally {
+        channels.failed.unsubscribe(hear);
+      }
+    },
+  );
 });
 
 async function limited(redis: RedisTestServer, ...rules: string[]): Promise<void> {

@@ -1,5 +1,5 @@
-// A primary with two replicas, watched by Sentinels. It is paused, and comes back as if nothing had
-// happened: for some seconds there are two primaries.
+// A primary with two replicas, watched by Sentinels. It is paused and resumed, so for some seconds there are
+// two primaries.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -24,7 +24,7 @@ before(async () => {
 after(async () => cluster[Symbol.asyncDispose]());
 
 describe("a failover by Sentinels", () => {
-  it("that is told of again and again, while clients look for the primary, ends none of them", async () => {
+  it("that is reported many times, while clients search for the primary, ends none of them", async () => {
     const { client, close } = await cluster.topology.client("ioredis");
     const engine = redisEngine({ client });
     const [waiter, other] = [new Locks(engine), await cluster.locks()];
@@ -47,7 +47,7 @@ describe("a failover by Sentinels", () => {
     close();
   });
 
-  it("leaves a paused primary that grants what its successor granted to another; the register refuses one", async () => {
+  it("leaves an old primary that grants a lock a second time; the register refuses one holder", async () => {
     await using store = await startRedis();
     using register = new Register(store.port);
     const primary = await cluster.servers.primary();
@@ -59,10 +59,10 @@ describe("a failover by Sentinels", () => {
     const fresh = pinned(successor);
     const winner = await fresh.acquire("a", { ttlMs: 30_000 });
     primary.resume();
-    // The documented weakness: it does not know better, and everything it accepts will be lost.
+    // The documented weakness: the old primary does not know of its successor, and its writes will be lost.
     const loser = await stale.acquire("a", { ttlMs: 30_000 });
-    assert.ok(winner.held && loser.held, "two holders");
-    // Whoever asks for replicas is refused there, by what was granted before as well.
+    assert.ok(winner.held && loser.held, "this failover made no two holders");
+    // With `replicas`, the old primary confirms neither new grants nor renewals of old ones.
     await assert.rejects(careful.acquire("b"), { code: "ENGINE", effect: "unknown" });
     await assert.rejects(own.renew(), { code: "ENGINE" });
     assert.equal((await cluster.node(primary).role())[0], "master", "it was demoted too soon");
@@ -76,7 +76,7 @@ describe("a failover by Sentinels", () => {
   });
 });
 
-/** Somebody who knows this server only, and has never heard of Sentinels. */
+/** Locks on this server only, without Sentinels. */
 function pinned(server: RedisServer, replicas?: { wait: number; timeoutMs: number }): Locks {
   const client = cluster.node(server);
   return new Locks(redisEngine({ client, ...(replicas === undefined ? {} : { replicas }) }));

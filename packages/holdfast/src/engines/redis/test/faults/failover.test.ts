@@ -14,7 +14,7 @@ import { crash, TestCluster } from "../support/test-cluster.fixture.js";
 import { CLIENT_NAMES } from "../support/test-server.fixture.js";
 
 const TTL_MS = 30_000;
-/** A call to a server that is gone may be answered by nobody, and is better made again. */
+/** A call to a server that is gone may get no answer, so it is repeated after a short timeout. */
 const TERMS = { ttlMs: TTL_MS, callTimeoutMs: 1_000 };
 const retry = () => exponential({ minMs: 50, maxMs: 500 });
 
@@ -26,7 +26,7 @@ before(async () => {
 after(async () => cluster[Symbol.asyncDispose]());
 
 describe("a primary that fails", () => {
-  it("is told of by the Sentinels to your client, and not to each connection beside it", async () => {
+  it("is reported by the Sentinels to the user's client, not to each connection of the engine", async () => {
     const { sentinelPorts, name } = cluster.servers;
     const sentinels = sentinelPorts.map((port) => ({ host: "127.0.0.1", port }));
     const sentinel = cluster.node({ port: sentinelPorts[0]! });
@@ -48,9 +48,9 @@ describe("a primary that fails", () => {
     }
   });
 
-  it("is asked again by whoever connects meanwhile", async () => {
+  it("is asked again by a client that is just connecting", async () => {
     const node = cluster.node(await cluster.servers.primary());
-    // It refuses, as one that is gone or still starting does.
+    // The server refuses connections, like one that is gone or still starting.
     await node.config("SET", "maxclients", "1");
     const refused = nextFailure();
     const connecting = connect(cluster.topology.url);
@@ -63,7 +63,7 @@ describe("a primary that fails", () => {
     await (await locks.acquire("a")).release();
   });
 
-  it("costs nobody a lease that replicas have, or a place in line; tokens rise", async () => {
+  it("loses no lease that replicas have, and no place in a queue; tokens rise", async () => {
     const primary = await cluster.servers.primary();
     await using byUrl = await connect(cluster.topology.url);
     const everybody = [
@@ -100,7 +100,7 @@ describe("a primary that fails", () => {
   });
 });
 
-/** Resolves when a connection was refused. */
+/** Resolves when a connection is refused. */
 function nextFailure(): Promise<void> {
   return new Promise((resolve) => {
     const hear = (event: unknown) => {

@@ -1,5 +1,5 @@
-// A primary of a Cluster that hangs keeps its connections, and says nothing: nobody is told that
-// another has taken its place.
+// A Cluster primary that hangs keeps its connections and answers nothing, so clients do not learn that another
+// node has taken its place.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exponential } from "../../../../core/acquiring/retry.js";
@@ -12,7 +12,7 @@ const OPTIONS = { waitMs: 30_000, callTimeoutMs: 1_500 };
 const ENOUGH_MS = 30_000;
 const retry = () => exponential({ minMs: 50, maxMs: 200 });
 
-test("a primary of a Cluster that hangs and is succeeded costs those who ask it some tries, and no more", async () => {
+test("a Cluster primary that hangs and is replaced costs its clients some tries, and no more", async () => {
   await using cluster = await TestCluster.cluster();
   const names = namesIn(0, CLIENT_NAMES.length * 2);
   const [primary, replica] = await shardOf(cluster, names[0]!);
@@ -36,13 +36,13 @@ test("a primary of a Cluster that hangs and is succeeded costs those who ask it 
           assert.ok(lease.token > first.token);
           await lease.release();
         } else {
-          // The new primary has no replica, and says so.
+          // The new primary has no replica, so its answer is this error.
           const refused = () =>
             locks.acquire(name, OPTIONS).then(
               () => assert.fail("it was granted without a replica"),
               ({ message }) => /^0 of/.test(message),
             );
-          await until(`${client} meets the new primary`, refused, ENOUGH_MS);
+          await until(`${client} reaches the new primary`, refused, ENOUGH_MS);
         }
       }),
     );

@@ -1,4 +1,4 @@
-// What the server forgets: keys deleted by hand, FLUSHALL, a restart without persistence.
+// The server loses data: keys deleted by hand, FLUSHALL, a restart without persistence.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LeaseLostError } from "../../../../errors.js";
@@ -17,7 +17,7 @@ describeWithServer("loss", (it) => {
     assert.equal(await lease.release(), "gone");
   });
 
-  it("a lease whose key a foreigner has taken is lost, and its release leaves the foreigner alone", async (redis) => {
+  it("a lease whose key another program has taken is lost, and its release leaves that key alone", async (redis) => {
     const locks = redis.locks();
     const lease = await locks.acquire("a", { ttlMs: 3_000 });
     await redis.admin.set(KEY, "mine", "PX", 5_000);
@@ -26,8 +26,8 @@ describeWithServer("loss", (it) => {
     assert.equal(await redis.admin.get(KEY), "mine");
   });
 
-  it("a lock that was evicted lets another one in, and its holder is told", async (redis) => {
-    // What docs/engines/redis.md warns of: with noeviction this cannot happen.
+  it("a lock that was evicted is granted again, and its holder learns of the loss", async (redis) => {
+    // docs/engines/redis.md warns of this. With noeviction it cannot happen.
     const [ours, other] = [redis.locks(), redis.locks()];
     const lease = await ours.acquire("a", { ttlMs: 3_000 });
     await redis.admin.config("SET", "maxmemory-policy", "volatile-lru");
@@ -40,7 +40,7 @@ describeWithServer("loss", (it) => {
     assertRising([lease.token, next.token]);
   });
 
-  it("readers whose marker was deleted by hand stay gone when another reader comes", async (redis) => {
+  it("readers whose marker was deleted by hand stay lost when another reader comes", async (redis) => {
     const [ours, other] = [redis.locks(), redis.locks()];
     const options = { mode: "shared", limit: 1, renew: false } as const;
     const reader = await ours.acquire("a", options);
@@ -48,7 +48,7 @@ describeWithServer("loss", (it) => {
     const writer = await other.acquire("a", { waitMs: 0 });
     await writer.release();
     const next = await other.acquire("a", { ...options, waitMs: 0 });
-    assert.equal(await ours.check(reader.sequencer), false, "the old grant came back to life");
+    assert.equal(await ours.check(reader.sequencer), false, "the old grant is valid again");
     await assert.rejects(reader.renew(), LeaseLostError);
     assert.ok(next.held);
   });
@@ -96,12 +96,12 @@ describeWithServer("loss", (it) => {
           await redis.server.restart();
           await Promise.all([waiting, lossOf(held)]);
         });
-        // On a busy machine its time may be over before the server answers again.
+        // On a busy machine the lease may expire before the server answers again.
         if (tookMs < 3_000) assert.match(await lossOf(held), /expired|replaced/);
         assertRising([held.token, (await waiting).token]);
         return tookMs;
       });
-      // Notifications find their way again, too.
+      // Pushes arrive again, too.
       await sleep(300);
       await soon(500, async (attempt) => {
         const name = `pushed${attempt}`;
@@ -161,7 +161,7 @@ describeWithServer("loss", (it) => {
     });
   }
 
-  it("a held key that was made persistent by hand does not make its waiter hurry", async (redis) => {
+  it("a waiter does not ask more often if the holder's key was made persistent by hand", async (redis) => {
     const [ours, other] = [redis.locks(), redis.locks()];
     const held = await other.acquire("a", { renew: false });
     const waiting = ours.acquire("a", { waitMs: 1_500 });

@@ -1,4 +1,4 @@
-// What the server refuses to do: it is out of memory, busy, or finds something else under a key.
+// The server refuses operations: it is out of memory, busy, or a key holds something else.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -26,7 +26,7 @@ describeWithServer(
   "refusals",
   (it) => {
     for (const client of CLIENT_NAMES) {
-      it(`without memory an acquire is refused without effect, and a release works (${client})`, async (redis) => {
+      it(`a server out of memory refuses an acquire without effect, and accepts a release (${client})`, async (redis) => {
         const [ours, other] = [redis.locks({ client }), redis.locks()];
         const held = await ours.acquire("a");
         const reader = await ours.acquire("b", { mode: "shared" });
@@ -34,7 +34,7 @@ describeWithServer(
           await assert.rejects(other.acquire("c"), refused(/out of memory/));
           await assert.rejects(other.acquire("a", { waitMs: 5_000 }), refused(/out of memory/));
           await assert.rejects(other.tryAcquire("c", { mode: "shared" }), refused(/out of memory/));
-          // A plain renewal takes no memory.
+          // A plain renewal needs no memory.
           await held.renew();
           assert.equal(await held.release(), "released");
           assert.equal(await reader.release(), "released");
@@ -46,7 +46,7 @@ describeWithServer(
         assert.ok(await other.tryAcquire("c"));
       });
 
-      it(`a script of another client makes ours wait, not fail for good (${client})`, async (redis) => {
+      it(`a long script of another client delays ours, and does not fail it for good (${client})`, async (redis) => {
         const ours = redis.locks({ client });
         const held = await ours.acquire("a", { ttlMs: 20_000 });
         const busy = await slowScript(redis, 2_000);
@@ -67,15 +67,15 @@ describeWithServer(
       await withoutMemory(redis, () =>
         assert.rejects(locks.acquire("b"), refused(/out of memory/)),
       );
-      // Waiters that an engine still knows of leave their lines when it is closed.
+      // On close an engine releases the waiters that it still knows.
       const left = async () => /cmdstat_zrem:calls=\d+/.exec(await redis.admin.info("all"))?.[0];
       const before = await left();
       await locks.close();
       assert.equal(await left(), before);
     });
 
-    it("an acquire that was given up without memory is buried all the same", async (redis) => {
-      // The answer to the acquire was lost, so its release asks for a tombstone, which takes memory.
+    it("an acquire that was given up gets a tombstone even if the server is out of memory", async (redis) => {
+      // The answer to the acquire was lost, so its release asks for a tombstone, which needs memory.
       const engine = redis.engine();
       const lost = claim("a");
       await engine.tryAcquire(lost, now());
@@ -87,7 +87,7 @@ describeWithServer(
       assert.equal((await engine.tryAcquire(claim("a"), now())).kind, "granted");
     });
 
-    it("a waiter is let in by a release without memory", async (redis) => {
+    it("a release promotes a waiter even if the server is out of memory", async (redis) => {
       const [ours, other] = [redis.locks(), redis.locks()];
       const held = await other.acquire("a");
       const waiting = ours.acquire("a", { ttlMs: 30_000 });
@@ -126,7 +126,7 @@ describeWithServer(
       assert.deepEqual(lost, ["r7"]);
     });
 
-    it("list passes over keys that are no locks", async (redis) => {
+    it("list skips keys that are no locks", async (redis) => {
       const locks = redis.locks({ prefix: "" });
       await redis.admin.rpush("a list", "1");
       await redis.admin.hset("a hash", "cluster", "1");
@@ -144,7 +144,7 @@ describeWithServer(
           const exited = once(child.process, "exit");
           const [told, closedMs] = ((await child.line()) ?? "").split(" ");
           assert.equal(told, "ENGINE");
-          // ioredis itself waits 2 s for a connection that it was told to end.
+          // ioredis itself waits 2 s before it ends a connection.
           const ended = await Promise.race([exited, sleep(20_000, null, { ref: false })]);
           assert.ok(ended !== null, "something keeps it alive");
           return Number(closedMs);
@@ -152,7 +152,7 @@ describeWithServer(
       });
     }
 
-    it("a server that goes away while a client waits is told as such, never as busy", async (redis) => {
+    it("a server that goes away while a client waits is reported as a failure, never as busy", async (redis) => {
       const relay = await redis.relay();
       for (const client of CLIENT_NAMES satisfies readonly ClientName[]) {
         const locks = redis.locks({ client, port: relay.port });
@@ -183,7 +183,7 @@ async function withoutMemory(redis: RedisTestServer, work: () => Promise<void>):
   }
 }
 
-/** Keeps the server busy; resolves when it answers BUSY to everybody, with the end of it. */
+/** Keeps the server busy. Resolves when it answers BUSY; gives a function that waits for the end. */
 async function slowScript(redis: RedisTestServer, ms: number): Promise<{ end: Promise<unknown> }> {
   const script = `
     local function ms() local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000 end

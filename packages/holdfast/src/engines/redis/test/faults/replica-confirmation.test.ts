@@ -1,5 +1,5 @@
-// With `replicas`, a pushed grant is confirmed before it is told. A replica that is stopped keeps the
-// confirming connection busy, so what the engine sends meanwhile arrives in a known order.
+// With `replicas`, a pushed grant is confirmed before the waiter gets it. A stopped replica keeps the
+// connection that waits for it busy, so the next calls of the engine arrive in a known order.
 import assert from "node:assert/strict";
 import type { Claim, Engine, Granted, Queued } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
@@ -28,7 +28,7 @@ describeWithServer(
   (it) => {
     for (const client of CLIENT_NAMES) {
       for (const kind of Object.keys(KINDS)) {
-        it(`its confirmation shortens no grant of a heartbeat (${client}, ${kind})`, async (g) => {
+        it(`its confirmation does not shorten a grant that a heartbeat got (${client}, ${kind})`, async (g) => {
           const { waiter, waiting, grantOnce, settled } = await stage(g, client, KINDS[kind]!);
           const asked = now();
           let answers: Promise<readonly { kind: string }[]>;
@@ -38,21 +38,21 @@ describeWithServer(
           const [answer] = (await answers!) as readonly Granted[];
           assert.equal(answer!.kind, "granted");
           await settled();
-          await assertBelief(g, answer!, asked.startedAt);
+          await assertValidity(g, answer!, asked.startedAt);
         });
       }
 
-      it(`it is told once, for its whole ttl and no more (${client})`, async (g) => {
+      it(`the waiter gets it once, for its whole ttl and no longer (${client})`, async (g) => {
         const { told, grantOnce, settled } = await stage(g, client, {});
         await grantOnce(() => {});
         await until("it is told", () => told.length > 0, 20_000);
         await settled();
         assert.equal(told.length, 1);
         assert.equal(told[0]!.ttlMs, LONG_MS);
-        await assertBelief(g, told[0]!, told[0]!.since);
+        await assertValidity(g, told[0]!, told[0]!.since);
       });
 
-      it(`its confirmation takes back nothing from a renewal (${client})`, async (g) => {
+      it(`its confirmation does not shorten a renewal (${client})`, async (g) => {
         const { waiter, waiting, grantOnce, settled } = await stage(g, client, {});
         let renewing: Promise<readonly { kind: string }[]>;
         const asked = now();
@@ -67,7 +67,7 @@ describeWithServer(
         assert.ok(((await truth(g.admin, "a"))[0]?.remainingMs ?? 0) > LONG_MS);
       });
 
-      it(`one that was released meanwhile is not told (${client})`, async (g) => {
+      it(`the waiter does not get it if it was released before (${client})`, async (g) => {
         const { waiter, waiting, told, grantOnce, settled } = await stage(g, client, {});
         await grantOnce(() => {});
         const [answer] = await waiter.release([{ ...waiting, tombstoneMs: 0 }], now());
@@ -96,7 +96,7 @@ async function stage(redis: RedisTestServer, client: ClientName, more: Partial<C
   const answer = (await waiter.queue!.enqueue(waiting, now())) as Queued;
   assert.equal(answer.kind, "queued");
 
-  /** The holder releases, and the waiter hears of it; what `first` asks goes before the confirmation. */
+  /** The holder releases, and the push arrives. The call of `first` is sent before the confirmation. */
   const grantOnce = async (first: () => void) => {
     replica!.pause();
     const busy = waiter.tryAcquire(claim("other"), now());
@@ -108,12 +108,12 @@ async function stage(redis: RedisTestServer, client: ClientName, more: Partial<C
     replica!.resume();
     await busy;
   };
-  /** After everything that the waiter's engine has sent until now. */
+  /** Resolves after everything that the waiter's engine has sent until now. */
   const settled = async () => void (await waiter.tryAcquire(claim("last"), now()));
   return { waiter, waiting, told, grantOnce, settled };
 }
 
-/** Messages arrive in their order: once this one has, so has every push before it. */
+/** Messages arrive in order: when this one has arrived, every push before it has. */
 function hearsOf(redis: RedisTestServer, engine: Engine): () => Promise<void> {
   const heard = new Promise<void>((resolve) => {
     engine.watch!.onChange(() => resolve());
@@ -124,14 +124,17 @@ function hearsOf(redis: RedisTestServer, engine: Engine): () => Promise<void> {
   };
 }
 
-async function assertBelief(
+async function assertValidity(
   redis: RedisTestServer,
   { ttlMs }: Granted,
   since: number,
 ): Promise<void> {
   const left = (await truth(redis.admin, "a"))[0]?.remainingMs ?? 0;
   const believed = since + ttlMs - now().startedAt;
-  assert.ok(believed <= left + 1, `it is believed for ${believed} ms, and the key has ${left} ms`);
+  assert.ok(
+    believed <= left + 1,
+    `it is valid for ${believed} ms, and the key has ${left} ms left`,
+  );
 }
 
 async function isBlocked(redis: RedisTestServer): Promise<boolean> {

@@ -1,5 +1,5 @@
-// Grants and renewals that count only when replicas have them. A replica that is stopped stays
-// connected and confirms nothing.
+// Grants and renewals that count only when replicas have them. A stopped replica stays connected and confirms
+// nothing.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, test } from "node:test";
@@ -22,17 +22,17 @@ import {
 
 const TIMEOUT_MS = 400;
 const ONE = { wait: 1, timeoutMs: TIMEOUT_MS };
-/** Where they answer: what is busy with something else is given the time. */
+/** For replicas that answer: enough time for a busy machine. */
 const PATIENT = { wait: 1, timeoutMs: 4_000 };
 const retry = () => fixed({ delayMs: 10 });
-/** For a machine that is busy with something else. */
+/** Extra time for a busy machine. */
 const ROOM_MS = 2_500;
 
 describeWithServer(
   "replicas",
   (it) => {
     for (const client of CLIENT_NAMES) {
-      it(`one of two is enough for a whole life (${client})`, async (redis) => {
+      it(`one of two replicas is enough for grants, renewals and releases (${client})`, async (redis) => {
         await redis.replicas(2);
         const [ours, other] = [0, 1].map(() => redis.locks({ client, replicas: PATIENT }));
         const lease = await ours!.acquire("a");
@@ -49,7 +49,7 @@ describeWithServer(
         assert.equal(await reader.release(), "released");
       });
 
-      it(`three of two are refused, and nothing is left behind (${client})`, async (redis) => {
+      it(`a claim that needs three replicas of two fails, and leaves nothing behind (${client})`, async (redis) => {
         await redis.replicas(2);
         const locks = redis.locks({ client, replicas: { wait: 3, timeoutMs: 500 } });
         for (const options of [{}, { mode: "shared" as const }, { waitMs: 0 }]) {
@@ -59,12 +59,12 @@ describeWithServer(
           });
           await until("it is given back", async () => !(await redis.admin.exists("holdfast:a")));
         }
-        // Each is closed to a repeat that is still on its way.
+        // Each claim left a tombstone, in case a copy of it is still on its way.
         assert.equal(await redis.admin.zcard("{holdfast:a}:gone"), 3);
         assert.ok(await redis.locks().tryAcquire("a"));
       });
 
-      it(`while they are silent, nobody is granted anything (${client})`, async (redis) => {
+      it(`while replicas do not answer, nothing is granted (${client})`, async (redis) => {
         const replicas = await redis.replicas(2);
         const locks = redis.locks({ client, replicas: ONE });
         await (await locks.acquire("warm up", { retry: retry() })).release();
@@ -75,11 +75,11 @@ describeWithServer(
         assert.ok(tookMs > TIMEOUT_MS * 0.9 && tookMs < TIMEOUT_MS + ROOM_MS, `${tookMs} ms`);
         for (const replica of replicas) replica.resume();
         await until("it is given back", async () => !(await redis.admin.exists("holdfast:a")));
-        // They may need longer than that to catch up.
+        // The replicas may need longer to catch up.
         await locks.acquire("a", { retry: retry() });
       });
 
-      it(`while they are silent, a lease is not extended (${client})`, async (redis) => {
+      it(`while replicas do not answer, a lease is not extended (${client})`, async (redis) => {
         const replicas = await redis.replicas(2);
         const locks = redis.locks({ client, replicas: { wait: 1, timeoutMs: 100 } });
         const ttlMs = 1_500;
@@ -91,11 +91,11 @@ describeWithServer(
         await once(lease.signal, "abort");
         const tookMs = performance.now() - started;
         assert.ok(tookMs < ttlMs + 300, `lost after ${tookMs} ms`);
-        // The primary had been asked to keep it, and did. It must not tell that to anybody.
+        // The primary has renewed the grant, but without replicas that does not count.
         assert.equal(lease.signal.reason.reason, "unconfirmed");
       });
 
-      it(`a grant that was pushed is told when they have it, not before (${client})`, async (redis) => {
+      it(`a pushed grant counts when replicas have it, not before (${client})`, async (redis) => {
         const replicas = await redis.replicas(1);
         const held = await redis.locks().acquire("a");
         const ours = redis.locks({ client, replicas: ONE });
@@ -108,14 +108,14 @@ describeWithServer(
         await held.release();
         await until("the grant is made", () => redis.admin.exists("holdfast:a"));
         await sleep(2 * TIMEOUT_MS);
-        assert.equal(told, false, "it was told without a replica that has it");
+        assert.equal(told, false, "the waiter got it although no replica has it");
         replicas[0]!.resume();
         const lease = await waiting;
         assert.ok(lease.held);
         assert.equal(await lease.release(), "released");
       });
 
-      it(`your own connection is not blocked meanwhile (${client})`, async (redis) => {
+      it(`the user's connection is not blocked while the engine waits for replicas (${client})`, async (redis) => {
         const [replica] = await redis.replicas(1);
         const own = client === "ioredis" ? redis.ioRedis() : redis.nodeRedis();
         const replicas = { wait: 1, timeoutMs: 3_000 };
@@ -131,7 +131,7 @@ describeWithServer(
         await until("it waits for the replica", () => blocked(redis));
         const ping = own as unknown as { ping(): Promise<string> };
         assert.equal(await ping.ping(), "PONG");
-        // Nor are questions and releases of the engine itself.
+        // Nor are inspections and releases of the engine itself.
         assert.equal((await engine.inspect("a", now())).holders.length, 1);
         await engine.release([{ ...mine, tombstoneMs: 0 }], now());
         assert.equal(settled, false);
@@ -140,8 +140,8 @@ describeWithServer(
         await engine.close();
       });
 
-      it(`a connection that is lost between the grant and the answer of replicas confirms nothing (${client})`, async (redis) => {
-        // WAIT as the first command of a connection answers that all have everything.
+      it(`a connection that is lost between the grant and the answer of WAIT confirms nothing (${client})`, async (redis) => {
+        // As the first command of a connection, WAIT counts all replicas.
         const ioredis = {
           enableReadyCheck: false,
           disableClientInfo: true,
@@ -163,7 +163,7 @@ describeWithServer(
     }
 
     it("a connection to another server with the same number confirms nothing", async (redis) => {
-      // As after a failover: each server counts its connections by itself.
+      // As after a failover: each server numbers its own connections.
       const [replica] = await redis.replicas(1);
       await using second = await RedisTestServer.start(PROMPT);
       await second.replicas(1);
@@ -192,7 +192,7 @@ describeWithServer(
   PROMPT,
 );
 
-describe("replicas that are no number", () => {
+describe("an invalid number of replicas", () => {
   for (const bad of [0, -1, Number.NaN, 1.5, Infinity]) {
     test(`${bad} is refused, as an option and in a URL`, async () => {
       const client = new Redis({ lazyConnect: true });
@@ -212,7 +212,7 @@ async function blocked(redis: RedisTestServer): Promise<number> {
   return Number(/^id=(\d+) .* flags=\S*b/m.exec(list)?.[1] ?? 0);
 }
 
-/** Opens and closes connections until the server has given this number to one. */
+/** Opens and closes connections until one of them has this number. */
 async function openUntil(server: RedisServer, id: number): Promise<void> {
   for (let last = 0; last < id; ) {
     const one = new Redis(server.port);

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { soon, timed } from "../../../../test-support/soon.fixture.js";
 import { SentinelReconnect } from "../../clients/sentinel-reconnect.js";
 
-/** A client whose connection comes and goes as it is told. */
+/** A client whose connection the test sets. */
 class Client {
   isOpen = true;
   isConnected = true;
@@ -13,8 +13,8 @@ class Client {
   }
 }
 
-describe("a call while the connection to the primary is away", () => {
-  it("does not wait where the connection is there, or was closed for good", () => {
+describe("a call while the connection to the primary is lost", () => {
+  it("does not wait if the client is connected, or closed for good", () => {
     const client = new Client();
     const reconnecting = new SentinelReconnect(() => client);
     assert.equal(reconnecting.wait(), null);
@@ -22,7 +22,7 @@ describe("a call while the connection to the primary is away", () => {
     assert.equal(reconnecting.wait(), null);
   });
 
-  it("waits until it is back, and those that come meanwhile go on after it", async () => {
+  it("waits until the client is connected again, and later calls follow it in order", async () => {
     const client = new Client();
     const reconnecting = new SentinelReconnect(() => client);
     const order: number[] = [];
@@ -37,18 +37,18 @@ describe("a call while the connection to the primary is away", () => {
     assert.equal(reconnecting.wait(), null);
   });
 
-  it("waits a second at most, and once for as long as it is away", async () => {
+  it("waits a second at most, and only once for each loss", async () => {
     await soon(3_000, async () => {
       const client = new Client();
       const reconnecting = new SentinelReconnect(() => client);
       client.isConnected = false;
       const tookMs = await timed(async () => reconnecting.wait());
       assert.ok(tookMs > 900, `it took ${tookMs} ms`);
-      assert.equal(reconnecting.wait(), null, "now the client must look for another primary");
+      assert.equal(reconnecting.wait(), null, "now the client must search for another primary");
       client.isConnected = true;
       assert.equal(reconnecting.wait(), null);
       client.isConnected = false;
-      assert.notEqual(reconnecting.wait(), null, "the next time it is away");
+      assert.notEqual(reconnecting.wait(), null, "it must wait again after the next loss");
       client.isConnected = true;
       return tookMs;
     });

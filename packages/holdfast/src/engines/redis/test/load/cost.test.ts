@@ -1,5 +1,5 @@
-// What one operation costs the server among few and among many, by the server's own count of the time
-// that it spent on scripts. The least of several rounds counts: a busy machine only adds to it.
+// What one operation costs the server among few and among many, by the time that the server counts for
+// scripts. The fastest of several rounds counts, because a busy machine only adds time.
 import assert from "node:assert/strict";
 import type { Claim, Engine } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
@@ -8,13 +8,13 @@ import { describeWithServer, type RedisTestServer } from "../support/test-server
 
 const [FEW, MANY] = [50, 2_000];
 const ROUNDS = 15;
-// The logarithm of 2,000 is twice that of 50, and only a part of the work grows with it. What reads
-// everybody grows by forty.
+// The logarithm of 2,000 is twice that of 50, and only a part of the work grows with it. An operation that
+// reads everybody becomes forty times as slow.
 const MOST_GROWTH = 3;
-// A script that does one thing 512 times over and over each of 2,000 takes seconds.
+// A script that reads all 2,000 for each of 512 operations takes seconds.
 const LONGEST_SCRIPT_MS = 800;
 
-/** What is done once a round, in one script a call; given somebody who is there already. */
+/** What one round measures. Each call of the engine is one script; the crowd already holds or waits. */
 type Act = (engine: Engine, crowd: readonly Claim[], more: Partial<Claim>) => Promise<unknown>;
 
 const HOLDING: Record<string, Act> = {
@@ -50,7 +50,7 @@ const WAITING: Record<string, Act> = {
     assert.equal((await engine.tryAcquire(claim("a", terms), now())).kind, "busy");
   },
   "a turn that is over": async (engine, crowd, terms) => {
-    // Who has the only permit gives it back, and stands in line again.
+    // The holder of the only permit releases it, and joins the queue again.
     const holder = crowd[turn++ % crowd.length]!;
     const [answer] = await engine.release([{ ...holder, tombstoneMs: 0 }], now());
     assert.equal(answer?.kind, "released");
@@ -62,21 +62,21 @@ let turn = 0;
 
 describeWithServer("cost", (it) => {
   for (const [name, act] of Object.entries(HOLDING)) {
-    it(`${name}: the same among ${MANY} readers as among ${FEW}`, async (redis) => {
+    it(`${name} costs the same among ${MANY} readers as among ${FEW}`, async (redis) => {
       const terms = { mode: "shared", ttlMs: 60_000 } as const;
       await compare(redis, terms, (engine, one) => engine.tryAcquire(one, now()), act);
     });
   }
 
   for (const [name, act] of Object.entries(WAITING)) {
-    it(`${name}: the same among ${MANY} at a semaphore as among ${FEW}`, async (redis) => {
+    it(`${name} costs the same among ${MANY} at a semaphore as among ${FEW}`, async (redis) => {
       const terms = { mode: "shared", limit: 1, ttlMs: 60_000 } as const;
       turn = 0;
       await compare(redis, terms, (engine, one) => engine.queue!.enqueue(one, now()), act);
     });
   }
 
-  it("renewals and releases of 2,000 readers at once block nobody for long", async (redis) => {
+  it("renewals and releases of 2,000 readers at once do not block the server for long", async (redis) => {
     const { engine, crowd } = await gather(redis, MANY, { mode: "shared" }, (one, engine) =>
       engine.tryAcquire(one, now()),
     );
@@ -92,7 +92,7 @@ describeWithServer("cost", (it) => {
     await assertShort(redis);
   });
 
-  it("2,000 readers in line are let in by parts when their writer goes", async (redis) => {
+  it("2,000 queued readers are promoted in several calls when their writer releases", async (redis) => {
     const other = redis.engine();
     const writer = claim("a");
     await other.tryAcquire(writer, now());
@@ -105,13 +105,13 @@ describeWithServer("cost", (it) => {
     await other.release([{ ...writer, tombstoneMs: 0 }], now());
     const deadline = Date.now() + 40_000;
     while (told.size < MANY && Date.now() < deadline) await new Promise((go) => setTimeout(go, 20));
-    assert.equal(told.size, MANY, "all of them are told");
+    assert.equal(told.size, MANY, "not all of them were granted");
     assert.ok(crowd.every(({ grantId }) => told.has(grantId)));
     await assertShort(redis);
   });
 });
 
-/** Everybody of one engine; there, or in line. */
+/** Makes so many holders or waiters of one engine. */
 async function gather(
   redis: RedisTestServer,
   count: number,
@@ -121,7 +121,7 @@ async function gather(
   await redis.admin.config("SET", "slowlog-log-slower-than", "1000");
   const engine = redis.engine();
   const crowd = Array.from({ length: count }, () => claim("a", terms));
-  // In order, and few at a time: the first one of a semaphore has its permit.
+  // In order, and a few at a time, so that the first one at a semaphore gets its permit.
   for (let i = 0; i < count; i += 100) {
     await Promise.all(crowd.slice(i, i + 100).map((one) => enter(one, engine)));
   }

@@ -1,5 +1,5 @@
 // A crowd over twenty connections: 2,000 strict waiters at a semaphore of 10, 2,000 readers that renew, and
-// one bystander. All are served, nobody is lost, and no script keeps the server for long.
+// one bystander. All are served, no lease is lost, and no script blocks the server for long.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lease } from "../../../../core/holding/lease.js";
@@ -8,15 +8,15 @@ import { describeWithServer } from "../support/test-server.fixture.js";
 const CONNECTIONS = 20;
 const CROWD = 2_000;
 const READER_TTL_MS = 6_000;
-// On a machine with nothing else to do, one script in a thousand takes 5 ms and none takes 25. A busy one
-// stops the server in the middle of a script, and that counts, too. Scripts that read everybody take seconds.
+// On an idle machine one script in a thousand takes 5 ms, and none takes 25. A busy machine interrupts the
+// server in the middle of a script, and that time counts, too. Scripts that read everybody take seconds.
 const MOST_MS = 250;
 const LONGEST_MS = 1_000;
 
-// One after the other: they would make each other's scripts longer.
+// One after the other, because they would slow down each other's scripts.
 for (const connections of [CONNECTIONS, 1]) {
   describeWithServer(`a crowd over ${connections} connections`, (it) => {
-    it("is served, loses nobody and stops nobody", async (redis) => {
+    it("is served, loses no lease and does not block the server", async (redis) => {
       const everybody = Array.from({ length: connections }, () => redis.locks());
       const of = (i: number) => everybody[i % connections]!;
       const lost: string[] = [];
@@ -63,7 +63,7 @@ for (const connections of [CONNECTIONS, 1]) {
       const slow = (await redis.admin.slowlog("GET", 100_000)) as [number, number, number][];
       const tookMs = slow.map(([, , micros]) => micros / 1_000).sort((a, b) => b - a);
       const calls = (await redis.calls("evalsha")) + (await redis.calls("eval"));
-      // Of all calls, so many may take longer.
+      // This many of all calls may take longer.
       const rare = tookMs[Math.floor(calls / 1_000)] ?? 0;
       const says = `${calls} scripts, p99.9 ${rare} ms (at most), longest ${tookMs[0] ?? 0} ms`;
       console.log(

@@ -1,16 +1,16 @@
-// 100,000 names: time is linear, the client keeps a page at a time, and no page keeps the server for long.
+// 100,000 names: the time is linear, the client holds one page at a time, and no page blocks the server for long.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fill } from "../support/names.fixture.js";
 import { describeWithServer } from "../support/test-server.fixture.js";
 
 const NAMES = 100_000;
-// On a machine with nothing else to do a page takes 4 ms. A busy one stops the server in the middle.
+// On an idle machine a page takes 4 ms. A busy machine interrupts the server in the middle of a page.
 const LONGEST_MS = 200;
 const MOST_HEAP_MB = 60;
 
 describeWithServer("list", (it) => {
-  it("of 100,000 names keeps neither the server nor memory", async (redis) => {
+  it("a list of 100,000 names neither blocks the server nor fills the memory", async (redis) => {
     const locks = redis.locks();
     const rates: number[] = [];
     for (const count of [NAMES / 10, NAMES]) {

@@ -1,15 +1,15 @@
-// Listing many names: what it costs the server is linear, and a page is small.
+// Listing many names: the server's work is linear, and a page is small.
 import assert from "node:assert/strict";
 import { fill } from "../support/names.fixture.js";
 import { describeWithServer, type RedisTestServer } from "../support/test-server.fixture.js";
 
-// SCAN walks the table of keys, which has up to twice as many places as there are keys.
+// SCAN walks the table of keys, which has up to twice as many entries as there are keys.
 const MOST_PER_NAME = 1.5;
 const MOST_CALLS_PER_PAGE = 16;
 const PAGE = 256;
 
 describeWithServer("list", (it) => {
-  it("asks for each name once, in pages, however many there are", async (redis) => {
+  it("a list asks for each name once, in pages, however many there are", async (redis) => {
     const costs: number[] = [];
     for (const count of [1_000, 4_000]) {
       await redis.admin.flushall();
@@ -22,7 +22,7 @@ describeWithServer("list", (it) => {
   });
 });
 
-/** Lists so many, each once; gives how many calls that took. */
+/** Lists so many names, each once; gives how many calls that took. */
 async function listed(redis: RedisTestServer, count: number): Promise<number> {
   const locks = redis.locks();
   await locks.inspect("warm up");

@@ -1,4 +1,4 @@
-// What waiting and holding cost the server, by its own count of the calls it got.
+// What waiting and holding cost the server, by the calls that it counts.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lease } from "../../../../core/holding/lease.js";
@@ -9,7 +9,7 @@ import {
   type RedisTestServer,
 } from "../support/test-server.fixture.js";
 
-// What scripts do inside is counted by the server too; these are what clients send.
+// The server also counts the commands inside scripts. These are the ones that clients send.
 const SENT = /cmdstat_(eval|evalsha|scan|ping|subscribe|client\S*|publish|hello|info):calls=(\d+)/g;
 const WINDOWS = 3;
 
@@ -24,7 +24,7 @@ describeWithServer("load", (it) => {
       leases.push(...(await Promise.all(some)));
     }
     await sleep(1_000);
-    // Renewals come every third of the ttl, so a whole round is counted.
+    // Renewals come every third of the ttl, so this counts a whole round.
     const perSecond = await commandsPerSecond(redis, 4_000);
     assert.ok(perSecond <= 20, `${perSecond} commands a second`);
     assert.ok(perSecond > 0, "nothing was renewed");
@@ -44,7 +44,7 @@ describeWithServer("load", (it) => {
           await lease.release();
         });
         await redis.untilWaiters(other, "a", fair === "strict" ? 500 : 1);
-        // Where the measure fails, the waits end with their connection, and that is not what is wrong.
+        // If an assertion fails, the waits end with their connection. Those errors are not the cause.
         for (const wait of waits) wait.catch(() => {});
         await isAtMost(5, redis, 2_000);
         const started = performance.now();
@@ -75,7 +75,7 @@ describeWithServer("load", (it) => {
   }
 });
 
-/** A busy machine cuts a round of heartbeats into several; such a window is measured again. */
+/** A busy machine splits a round of heartbeats into several. Then the measurement is repeated. */
 async function isAtMost(most: number, redis: RedisTestServer, overMs: number): Promise<void> {
   const rates: number[] = [];
   for (let i = 0; i < WINDOWS; i++) {
@@ -87,13 +87,13 @@ async function isAtMost(most: number, redis: RedisTestServer, overMs: number): P
 }
 
 async function commandsPerSecond(redis: RedisTestServer, overMs: number): Promise<number> {
-  // What is under way now belongs to what came before.
+  // The calls that are in progress now belong to what came before.
   await sleep(100);
   const before = await sent(redis);
   const started = performance.now();
   await sleep(overMs);
   const after = await sent(redis);
-  // Our own question is among them.
+  // The count includes our own call.
   return ((after - before - 1) * 1_000) / (performance.now() - started);
 }
 

@@ -1,4 +1,4 @@
-// A claim that does not wait, behind waiters of whom nobody can be let in.
+// A claim that does not wait, behind waiters that cannot be promoted.
 import assert from "node:assert/strict";
 import type { Claim } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
@@ -16,23 +16,23 @@ const KINDS: Record<string, Partial<Claim>> = {
 
 describeWithServer("a claim that does not wait", (it) => {
   for (const [kind, terms] of Object.entries(KINDS)) {
-    it(`gets what is free though a waiter has died (${kind})`, async (redis) => {
+    it(`is granted a free resource although a dead waiter is queued (${kind})`, async (redis) => {
       const { other, held, relay } = await stand(redis, terms);
       relay.cut();
-      await until("nobody listens for the dead", async () => (await listeners(redis)) === 1);
+      await until("nobody listens for the dead waiter", async () => (await listeners(redis)) === 1);
       await other.release([{ ...held, tombstoneMs: 0 }], now());
       const next = claim("a", terms);
       assert.equal((await other.tryAcquire(next, now())).kind, "granted");
-      // The place of the dead is kept, and is in nobody's way.
+      // The dead waiter keeps its place, and blocks nobody.
       await other.release([{ ...next, tombstoneMs: 0 }], now());
       assert.equal((await other.tryAcquire(claim("a", terms), now())).kind, "granted");
     });
 
-    it(`does not overtake a waiter that is listened for (${kind})`, async (redis) => {
+    it(`does not overtake a waiter whose process listens (${kind})`, async (redis) => {
       const { ours, other, held, waiter } = await stand(redis, terms);
       const told: string[] = [];
       ours.queue!.onGrant(({ grantId }) => void told.push(grantId));
-      // It is late, as after a pause of its process. Nobody else waits, so the turn is its own.
+      // The waiter is late, as after a pause of its process. Nobody else waits, so it is promoted.
       await silence(redis.admin, "a", 3_000);
       await redis.admin.del("holdfast:a");
       assert.equal((await other.tryAcquire(claim("a", terms), now())).kind, "busy");
@@ -41,14 +41,14 @@ describeWithServer("a claim that does not wait", (it) => {
     });
   }
 
-  it("leaves a turn to a waiter that hears no pushes but lives", async (redis) => {
+  it("leaves a turn to a live waiter that gets no pushes", async (redis) => {
     const { ours, other, held, waiter, relay } = await stand(redis, {}, true);
     relay.cut();
     await until("nobody listens for it", async () => (await listeners(redis)) === 1);
     await other.release([{ ...held, tombstoneMs: 0 }], now());
     const overtaking = claim("a");
     assert.equal((await other.tryAcquire(overtaking, now())).kind, "granted");
-    // Passed over for so long, and heard of just now.
+    // It was passed over for long enough, and has just sent a heartbeat.
     await silence(redis.admin, "a", 4_000);
     const record = (await redis.admin.hget(WAITERS, waiter.grantId)) ?? "";
     const since = record.replace(/:(\d{13}):\d{13}:/, (_, heard) => `:${Date.now()}:${heard}:`);
@@ -61,7 +61,7 @@ describeWithServer("a claim that does not wait", (it) => {
   });
 });
 
-/** A holder, and a waiter of another process; deafOnly cuts off no more than what it hears. */
+/** A holder, and a waiter of another process. With deafOnly the relay cuts only the waiter's pushes. */
 async function stand(redis: RedisTestServer, terms: Partial<Claim>, deafOnly = false) {
   const relay = await redis.relay();
   const ours = redis.engine(deafOnly ? { pushPort: relay.port } : { port: relay.port });

@@ -1,4 +1,4 @@
-// Those in line whose processes are gone without a word.
+// Queued waiters whose processes died without withdrawing.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine } from "../../../../engine.js";
@@ -9,20 +9,24 @@ import { describeWithServer, type RedisTestServer } from "../support/test-server
 
 const SILENT_MS = 11_000;
 
-describeWithServer("line", (it) => {
-  it("the dead behind a head that lives are dropped by those behind them", async (redis) => {
+describeWithServer("dead waiters", (it) => {
+  it("dead waiters behind a live head are removed by the waiters behind them", async (redis) => {
     const engine = redis.engine();
     await engine.tryAcquire(claim("a"), now());
     const [head, dead, last] = await stand(engine, 3);
     await silence(redis, "a", [dead!.grantId]);
-    assert.equal((await engine.inspect("a", now())).waiters.length, 2, "the dead are not shown");
+    assert.equal(
+      (await engine.inspect("a", now())).waiters.length,
+      2,
+      "inspect shows dead waiters",
+    );
     await engine.queue!.heartbeat([head!, last!], now());
     await engine.queue!.heartbeat([last!], now());
     assert.equal(await redis.admin.zcard("{holdfast:a}:queue"), 2);
     assert.equal(await redis.admin.hlen("{holdfast:a}:waiters"), 2);
   });
 
-  it("a dead head is passed over, and does not come back", async (redis) => {
+  it("a dead head is removed, and its later heartbeat is unknown", async (redis) => {
     const engine = redis.engine();
     const holder = claim("a");
     await engine.tryAcquire(holder, now());
@@ -35,7 +39,7 @@ describeWithServer("line", (it) => {
     assert.equal(late?.kind, "unknown");
   });
 
-  it("the limit of a dead waiter binds nobody", async (redis) => {
+  it("the limit of a dead waiter does not bind other claims", async (redis) => {
     const engine = redis.engine();
     await engine.tryAcquire(claim("a"), now());
     const dead = claim("a", { mode: "shared", limit: 2 });
@@ -46,7 +50,7 @@ describeWithServer("line", (it) => {
     assert.equal((await engine.queue!.enqueue(other, now())).kind, "queued");
   });
 
-  it("whoever joins the dead when they are about to be forgotten stays", async (redis) => {
+  it("a waiter that joins a queue of dead waiters just before its expiry stays", async (redis) => {
     const engine = redis.engine();
     await engine.tryAcquire(claim("a"), now());
     await stand(engine, 1);
@@ -57,7 +61,7 @@ describeWithServer("line", (it) => {
     assert.equal(answer?.kind, "queued");
   });
 
-  it("a line that nobody was heard of in leaves nothing behind", async (redis) => {
+  it("a queue without heartbeats leaves nothing behind", async (redis) => {
     const engine = redis.engine({ idleMs: 1_000 });
     await engine.tryAcquire(claim("a", { ttlMs: 200 }), now());
     await stand(engine, 3);
@@ -76,7 +80,7 @@ async function stand(engine: Engine, count: number) {
   return waiters;
 }
 
-/** As if these had last been heard of long ago: the first instant in a waiter's record is set back. */
+/** Makes the last heartbeat of these waiters older: sets back the first time in their records. */
 async function silence(redis: RedisTestServer, resource: string, grantIds: readonly string[]) {
   const key = `{holdfast:${resource}}:waiters`;
   for (const id of grantIds) {

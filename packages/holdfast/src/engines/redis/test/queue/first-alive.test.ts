@@ -1,4 +1,4 @@
-// The first in line that lives, behind others that were killed, stopped or cut off.
+// The first live waiter of a queue, behind others that were killed, stopped or cut off.
 import assert from "node:assert/strict";
 import type { Relay } from "@holdfast/servers";
 import type { Claim } from "../../../../engine.js";
@@ -13,24 +13,24 @@ const LONG_MS = 60_000;
 const HEARTBEAT_MS = 1_000;
 const MISSED_MS = 2_100;
 
-describeWithServer("the first in line that lives", (it) => {
-  it("looks when the holder's key ends, behind those that nobody listens for", async (redis) => {
-    const { nextLookMs, next, last, before, relay } = await stand(redis);
-    assert.equal(await nextLookMs(next), HEARTBEAT_MS, "those before it look");
+describeWithServer("the first live waiter", (it) => {
+  it("asks when the holder's key ends, behind waiters whose process does not listen", async (redis) => {
+    const { nextHeartbeatMs, next, last, before, relay } = await stand(redis);
+    assert.equal(await nextHeartbeatMs(next), HEARTBEAT_MS, "the waiters before it ask");
     await deafen(redis, relay, before);
-    assert.ok((await nextLookMs(next)) <= TTL_MS, "it does not know that it comes first");
-    assert.equal(await nextLookMs(last), HEARTBEAT_MS, "nor need the one behind it look");
+    assert.ok((await nextHeartbeatMs(next)) <= TTL_MS, "it does not know that it comes first");
+    assert.equal(await nextHeartbeatMs(last), HEARTBEAT_MS, "nor need the one behind it look");
   });
 
-  it("looks then behind those that have missed two heartbeats", async (redis) => {
-    const { nextLookMs, next, last, before } = await stand(redis);
+  it("asks when the holder's key ends, behind waiters that missed two heartbeats", async (redis) => {
+    const { nextHeartbeatMs, next, last, before } = await stand(redis);
     await silence(redis, before);
-    assert.ok((await nextLookMs(next)) <= TTL_MS, "it does not know that it comes first");
-    assert.equal(await nextLookMs(last), HEARTBEAT_MS, "nor need the one behind it look");
+    assert.ok((await nextHeartbeatMs(next)) <= TTL_MS, "it does not know that it comes first");
+    assert.equal(await nextHeartbeatMs(last), HEARTBEAT_MS, "nor need the one behind it look");
   });
 
-  for (const how of ["gives it back", "dies"] as const) {
-    it(`has its turn before a process that was stopped, when the holder ${how}`, async (redis) => {
+  for (const how of ["releases", "dies"] as const) {
+    it(`is granted before the waiters of a stopped process, when the holder ${how}`, async (redis) => {
       const { holder, ours, other, held, before, next, told } = await stand(redis);
       await silence(redis, before);
       if (how === "dies") await redis.admin.del("holdfast:a");
@@ -45,7 +45,7 @@ describeWithServer("the first in line that lives", (it) => {
     });
   }
 
-  it("is the head, where nobody was heard of for a while", async (redis) => {
+  it("is the head, if no waiter has sent a heartbeat for a while", async (redis) => {
     const { holder, held, before, next, last, told } = await stand(redis);
     await silence(redis, [...before, next, last]);
     await holder.release([held], now());
@@ -54,7 +54,7 @@ describeWithServer("the first in line that lives", (it) => {
   });
 });
 
-/** A holder, two of a process that can be cut off from its notifications, and two of another behind them. */
+/** A holder, two waiters of a process whose pushes can be cut, and two of another process behind them. */
 async function stand(redis: RedisTestServer) {
   const relay = await redis.relay();
   const [holder, ours, other] = [
@@ -72,29 +72,29 @@ async function stand(redis: RedisTestServer) {
   for (const engine of [ours, other]) {
     engine.queue!.onGrant(({ grantId }) => void told.push(grantId));
   }
-  const nextLookMs = async (waiter: Claim) => {
+  const nextHeartbeatMs = async (waiter: Claim) => {
     const renew = (ttlMs: number) => holder.renew([{ ...held, ttlMs }], now());
     assert.equal((await renew(TTL_MS))[0]?.kind, "renewed");
     const [answer] = await other.queue!.heartbeat([waiter], now());
-    // What follows must find it held, on a busy machine too.
+    // The resource must still be held in what follows, on a busy machine too.
     await renew(LONG_MS);
     assert.ok(answer?.kind === "queued", `it is ${answer?.kind}`);
     return answer.nextHeartbeatMs;
   };
-  return { holder, ours, other, held, before, next, last, relay, told, nextLookMs };
+  return { holder, ours, other, held, before, next, last, relay, told, nextHeartbeatMs };
 }
 
-/** As if they had last been heard of two heartbeats ago. */
+/** Makes the waiters late: they have missed two heartbeats. */
 async function silence(redis: RedisTestServer, waiters: readonly Claim[]): Promise<void> {
   for (const { grantId } of waiters) {
     const record = (await redis.admin.hget(WAITERS, grantId)) ?? "";
     const aged = record.replace(/\b\d{13}\b/, (ms) => String(Number(ms) - MISSED_MS));
-    assert.notEqual(aged, record, "the record holds when it was heard of");
+    assert.notEqual(aged, record, "the record has no time of a heartbeat");
     await redis.admin.hset(WAITERS, grantId, aged);
   }
 }
 
-/** As if their process was killed: its connections are gone. */
+/** Cuts the pushes of the waiters' process, as if it was killed. */
 async function deafen(
   redis: RedisTestServer,
   relay: Relay,

@@ -1,5 +1,5 @@
-// With `replicas`, claims have a connection of their own. Where that one hangs and the other does not, a
-// claim arrives after its release, and perhaps after the tombstone of its release.
+// With `replicas`, claims have a connection of their own. If only that connection hangs, a claim arrives after
+// its release, and perhaps after the tombstone of its release has expired.
 import assert from "node:assert/strict";
 import { until } from "../../../../test-support/until.fixture.js";
 import {
@@ -25,15 +25,15 @@ describeWithServer(
           await forgotten(redis, 1);
           const before = await redis.calls("wait");
           relay.deliver();
-          await until("it was carried out", async () => (await redis.calls("wait")) > before);
-          await until("it was given back", async () => {
+          await until("the claim was run", async () => (await redis.calls("wait")) > before);
+          await until("its grant was released", async () => {
             return !(await redis.admin.exists("holdfast:a"));
           });
-          assert.ok(await redis.locks().tryAcquire("a"), "it is free");
+          assert.ok(await redis.locks().tryAcquire("a"), "the resource is still held");
         });
       }
 
-      it(`is not sent at all where it waited for its turn (${client})`, async (redis) => {
+      it(`is not sent if it waited behind another call (${client})`, async (redis) => {
         const { locks, relay } = await stage(redis, client);
         relay.hold();
         const count = 5;
@@ -43,9 +43,9 @@ describeWithServer(
         await forgotten(redis, count);
         const before = await redis.calls("wait");
         relay.deliver();
-        await until("the first was carried out", async () => (await redis.calls("wait")) > before);
+        await until("the first claim was run", async () => (await redis.calls("wait")) > before);
         const lease = await locks.acquire("a", { waitMs: 10_000, ttlMs: 60_000 });
-        // The first of the five, and this one's claim with its heartbeats.
+        // The first of the five, and the claim and heartbeats of this lease.
         assert.ok((await redis.calls("wait")) - before <= 3);
         assert.equal(await lease.release(), "released");
       });
@@ -62,8 +62,8 @@ async function stage(redis: RedisTestServer, client: (typeof CLIENT_NAMES)[numbe
   return { locks, relay };
 }
 
-/** Once so many releases have come, everything is as it will be two minutes later. */
+/** Waits for so many releases and deletes their tombstones, as if two minutes had passed. */
 async function forgotten(redis: RedisTestServer, releases: number): Promise<void> {
-  await until("they are buried", async () => (await redis.admin.zcard(GONE)) === releases);
+  await until("all tombstones are there", async () => (await redis.admin.zcard(GONE)) === releases);
   await redis.admin.del(GONE);
 }

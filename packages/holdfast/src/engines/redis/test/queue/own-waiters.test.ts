@@ -1,4 +1,4 @@
-// A release whose successor waits in the same process: the answer tells it, and no message is pushed.
+// A release whose next holder waits in the same process: the answer carries its grant, and nothing is pushed.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Granted } from "../../../../engine.js";
@@ -9,7 +9,7 @@ import { CLIENT_NAMES, describeWithServer } from "../support/test-server.fixture
 
 describeWithServer("own waiters", (it) => {
   for (const client of CLIENT_NAMES) {
-    it(`are told by the answer to the release (${client})`, async (redis) => {
+    it(`are granted by the answer to the release (${client})`, async (redis) => {
       const pushRelay = await redis.relay();
       const ours = redis.engine({ client, pushPort: pushRelay.port });
       const holder = claim("a");
@@ -33,7 +33,7 @@ describeWithServer("own waiters", (it) => {
       assert.ok(told[1]![1].token > told[0]![1].token);
     });
 
-    it(`count from their last heartbeat, however late the answer is (${client})`, async (redis) => {
+    it(`are valid from their last heartbeat, however late the answer is (${client})`, async (redis) => {
       const main = await redis.relay();
       const ours = redis.engine({ client, port: main.port });
       const [holder, waiter] = [claim("a"), claim("a")];
@@ -53,28 +53,28 @@ describeWithServer("own waiters", (it) => {
       assert.ok(told[0].ttlMs <= 3_000, "it lives for one claim window until it is renewed");
     });
 
-    it(`find their grant by a heartbeat when the answer was lost (${client})`, async (redis) => {
+    it(`find their grant by a heartbeat if the answer was lost (${client})`, async (redis) => {
       const main = await redis.relay();
       const ours = redis.locks({ client, port: main.port });
       const other = redis.locks();
       const held = await ours.acquire("a", { fair: "strict" });
       const waiting = ours.acquire("a", { fair: "strict", ttlMs: 30_000 });
       await redis.untilWaiters(other, "a", 1);
-      // Answered by the same connection, and so after the claim: others may see its place sooner.
+      // The same connection answers this after the claim. Others may see the waiter sooner.
       await ours.inspect("a");
       main.mute();
       const released = held.release();
       await redis.untilWaiters(other, "a", 0);
       main.cut();
       main.mend();
-      // ioredis repeats it by itself, and the repeat finds the next one there.
+      // ioredis repeats the release by itself, and the repeat finds the next holder.
       assert.equal(await released, "released");
       const lease = await waiting;
       assert.ok(lease.held);
       assert.equal((await other.inspect("a")).holders[0]?.token, lease.token);
     });
 
-    it(`leave nothing behind when they give up meanwhile (${client})`, async (redis) => {
+    it(`leave nothing behind if they give up before the answer comes (${client})`, async (redis) => {
       const main = await redis.relay();
       const ours = redis.locks({ client, port: main.port });
       const other = redis.locks();
@@ -96,7 +96,7 @@ describeWithServer("own waiters", (it) => {
     });
   }
 
-  it("keep nothing that they were given while their engine was closed", async (redis) => {
+  it("leave no grant behind if their engine closes at the same time", async (redis) => {
     const ours = redis.engine();
     const [holder, waiter] = [claim("a"), claim("a")];
     for (const one of [holder, waiter]) await ours.queue!.enqueue(one, now());

@@ -1,4 +1,4 @@
-// Waiters whose process hears no notifications, while others in line do.
+// Waiters whose process gets no pushes, while other waiters of the queue do.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locks } from "../../../../locks.js";
@@ -19,7 +19,7 @@ const CLAIM_WINDOW_MS = 3_000;
 /** A little less than a heartbeat. */
 const SHORT_MS = 900;
 
-/** Locks of a process that cannot hear of its grants. */
+/** Locks of a process that gets no pushes. */
 type Deaf = (redis: RedisTestServer, client: ClientName) => Promise<Locks>;
 
 const DEAF: Record<string, Deaf> = {
@@ -37,13 +37,13 @@ const DEAF: Record<string, Deaf> = {
   },
 };
 
-describeWithServer("a waiter that is passed over", (it) => {
+describeWithServer("a waiter that was passed over", (it) => {
   for (const client of CLIENT_NAMES) {
     for (const [why, open] of Object.entries(DEAF)) {
-      it(`has its turn among others who never rest: it ${why} (${client})`, async (redis) => {
+      it(`is granted among others that never pause: it ${why} (${client})`, async (redis) => {
         const ours = await open(redis, client);
         const [busy, end] = neverResting([redis.locks(), redis.locks()]);
-        await until("they are at it", () => busy.turns > 20);
+        await until("the others take turns", () => busy.turns > 20);
         const lease = await ours.acquire("a", { waitMs: 60_000 });
         assert.ok(lease.held);
         await lease.release();
@@ -52,7 +52,7 @@ describeWithServer("a waiter that is passed over", (it) => {
     }
   }
 
-  it("and still lives finds the grant that is kept for it", async (redis) => {
+  it("finds its grant by a heartbeat, if it is alive", async (redis) => {
     const { ours, other, held, deaf, next } = await stand(redis);
     await passedOver(redis, deaf.grantId);
     await other.release([{ ...held, tombstoneMs: 0 }], now());
@@ -66,7 +66,7 @@ describeWithServer("a waiter that is passed over", (it) => {
     assert.ok(after?.kind === "granted" && after.token > answer.token);
   });
 
-  it("and gives up leaves it to the next one", async (redis) => {
+  it("leaves its grant to the next one, if it gives up", async (redis) => {
     const { ours, other, held, deaf, next } = await stand(redis);
     await passedOver(redis, deaf.grantId);
     await other.release([{ ...held, tombstoneMs: 0 }], now());
@@ -76,7 +76,7 @@ describeWithServer("a waiter that is passed over", (it) => {
     assert.equal(after?.kind, "granted");
   });
 
-  it("and dies then keeps the others waiting for one claim window", async (redis) => {
+  it("delays the others by one claim window, if it dies after its grant was made", async (redis) => {
     const { other, held, deaf, next } = await stand(redis);
     await passedOver(redis, deaf.grantId);
     await other.release([{ ...held, tombstoneMs: 0 }], now());
@@ -87,7 +87,7 @@ describeWithServer("a waiter that is passed over", (it) => {
     await until("the next one has its turn", turn);
   });
 
-  it("and has died before is kept nothing", async (redis) => {
+  it("gets no grant, if it died before", async (redis) => {
     const { other, held, deaf, next } = await stand(redis);
     await passedOver(redis, deaf.grantId, PASSED_MS);
     const told: string[] = [];
@@ -96,11 +96,11 @@ describeWithServer("a waiter that is passed over", (it) => {
     await until("the next one is told", () => told.includes(next.grantId));
   });
 
-  it("and listens again is kept nothing when it dies later", async (redis) => {
+  it("gets no grant, if it listened again and then died", async (redis) => {
     const { ours, other, held, deaf, next, relay } = await stand(redis);
     await passedOver(redis, deaf.grantId);
     relay.mend();
-    await until("both of them hear", async () => (await listeners(redis)) === 2);
+    await until("both listen", async () => (await listeners(redis)) === 2);
     assert.equal((await ours.queue!.heartbeat([deaf], now()))[0]?.kind, "queued");
     relay.cut();
     await until("only one of them hears", async () => (await listeners(redis)) === 1);
@@ -110,7 +110,7 @@ describeWithServer("a waiter that is passed over", (it) => {
     await until("the next one is told", () => told.includes(next.grantId));
   });
 
-  it("with a ttl shorter than a heartbeat finds its grant too", async (redis) => {
+  it("finds its grant also with a ttl shorter than a heartbeat", async (redis) => {
     const { ours, other, held, deaf } = await stand(redis, SHORT_MS);
     await passedOver(redis, deaf.grantId);
     await other.release([{ ...held, tombstoneMs: 0 }], now());
@@ -123,7 +123,7 @@ describeWithServer("a waiter that is passed over", (it) => {
   });
 });
 
-/** A holder, one who cannot be told, and one behind it who can. */
+/** A holder, a waiter that gets no pushes, and one behind it that does. */
 async function stand(redis: RedisTestServer, ttlMs = 10_000) {
   const relay = await redis.relay();
   const ours = redis.engine({ pushPort: relay.port });
@@ -141,7 +141,7 @@ async function listeners(redis: RedisTestServer): Promise<number> {
   return ((await redis.admin.pubsub("CHANNELS", "holdfast.push.*")) as string[]).length;
 }
 
-/** As if it had first been passed over long ago, and last been heard of so long ago. */
+/** Makes the waiter one that was first passed over long ago, with a last heartbeat this long ago. */
 async function passedOver(redis: RedisTestServer, grantId: string, silentMs = 0): Promise<void> {
   const record = (await redis.admin.hget(WAITERS, grantId)) ?? "";
   const aged = record.replace(
@@ -152,7 +152,7 @@ async function passedOver(redis: RedisTestServer, grantId: string, silentMs = 0)
   await redis.admin.hset(WAITERS, grantId, aged);
 }
 
-/** Two loops in each process, so that somebody stands in line at every release. */
+/** Two loops in each process, so that somebody waits at every release. */
 function neverResting(everybody: readonly Locks[]) {
   const busy = { turns: 0 };
   let enough = false;

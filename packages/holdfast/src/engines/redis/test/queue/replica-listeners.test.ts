@@ -1,5 +1,5 @@
-// A replica tells its own listeners whatever its primary publishes. Whoever listens there is not
-// counted, so the next one is let in, and must be the only one that hears of a grant.
+// A replica forwards what its primary publishes to its own listeners. The primary does not count them, so
+// the next waiter is promoted. It must be the only one that hears of a grant.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -15,7 +15,7 @@ const HEARD_MS = 300;
 
 describe("a waiter that listens at a replica", { concurrency: 1 }, () => {
   for (const client of CLIENT_NAMES) {
-    it(`is passed over, and not told of the grant it did not get (${client})`, async () => {
+    it(`is passed over, and hears of no grant that it did not get (${client})`, async () => {
       await using redis = await RedisTestServer.start(PROMPT);
       const [replica] = await redis.replicas(1);
       const aside = redis.engine({ client, pushPort: replica!.port });
@@ -23,7 +23,7 @@ describe("a waiter that listens at a replica", { concurrency: 1 }, () => {
     });
   }
 
-  it("of a Cluster, as who has not heard of a failover does, is not told either", async () => {
+  it("hears of no such grant on a Cluster either, where it listens to a former primary", async () => {
     await using cluster = await TestCluster.cluster();
     for (const client of CLIENT_NAMES) {
       const aside = await cluster.engine({ client });
@@ -35,16 +35,16 @@ describe("a waiter that listens at a replica", { concurrency: 1 }, () => {
       );
       await passOver(aside, await cluster.engine({ client }), async () => {
         const channels = (await cluster.node(former).call("PUBSUB", "SHARDCHANNELS")) as string[];
-        assert.equal(channels.length, 1, "it listens somewhere else, and this shows nothing");
+        assert.equal(channels.length, 1, "it listens somewhere else, so this test proves nothing");
       });
       await cluster.topology.reset();
     }
   });
 });
 
-describe("connections of a client that was told to give up", { concurrency: 2 }, () => {
+describe("connections of a client that does not reconnect", { concurrency: 2 }, () => {
   for (const client of CLIENT_NAMES) {
-    it(`are made anew when they are needed again (${client})`, async () => {
+    it(`are opened again when they are needed (${client})`, async () => {
       await using redis = await RedisTestServer.start(PROMPT);
       await redis.replicas(1);
       const replicas = { wait: 1, timeoutMs: 3_000 };
@@ -53,7 +53,7 @@ describe("connections of a client that was told to give up", { concurrency: 2 },
       assert.equal((await ours.tryAcquire(claim("warm up"), now())).kind, "granted");
       const held = claim("a");
       assert.equal((await other.tryAcquire(held, now())).kind, "granted");
-      await until("both hear", async () => (await heard(redis)) === 2);
+      await until("both listen", async () => (await heard(redis)) === 2);
       await redis.admin.call("CLIENT", "KILL", "TYPE", "pubsub");
       for (const id of await confirming(redis)) await redis.admin.client("KILL", "ID", id);
       const waiter = claim("a");
@@ -62,12 +62,12 @@ describe("connections of a client that was told to give up", { concurrency: 2 },
         told = true;
       });
       const stands = async () => (await ours.queue!.enqueue(waiter, now())).kind === "queued";
-      await until("it stands in line", () => stands().catch(() => false));
+      await until("it is queued", () => stands().catch(() => false));
       const hears = async () => {
         await ours.queue!.heartbeat([waiter], now());
         return (await heard(redis)) === 2;
       };
-      await until("it hears again", hears);
+      await until("it listens again", hears);
       await other.release([{ ...held, tombstoneMs: 0 }], now());
       await until("it is told", () => told);
     });
@@ -79,7 +79,7 @@ async function heard(redis: RedisTestServer): Promise<number> {
   return ((await redis.admin.pubsub("CHANNELS", "holdfast.push.*")) as string[]).length;
 }
 
-/** Connections that last asked who they are, as those do that wait for replicas. */
+/** The connections whose last command was CLIENT INFO, as it is on those that wait for replicas. */
 async function confirming(redis: RedisTestServer): Promise<string[]> {
   const list = String(await redis.admin.call("CLIENT", "LIST"));
   const ids = [...list.matchAll(/^id=(\d+) .* cmd=client\|info /gm)].map(([, id]) => id!);
@@ -87,7 +87,7 @@ async function confirming(redis: RedisTestServer): Promise<string[]> {
   return ids;
 }
 
-/** The one aside stands before another; what the holder gives back, only one of them may get. */
+/** `aside` waits before `other`. When the holder releases, only `other` may be granted. */
 async function passOver(aside: Engine, other: Engine, check = async () => {}): Promise<void> {
   const [held, first, second] = [claim("a"), claim("a"), claim("a")];
   const told: string[] = [];
@@ -102,7 +102,7 @@ async function passOver(aside: Engine, other: Engine, check = async () => {}): P
   await until("the next one is told", () => told.includes(second.grantId));
   await sleep(HEARD_MS);
   assert.deepEqual(told, [second.grantId]);
-  // It kept its place, and its heartbeat brings it in.
+  // The first one kept its place, and its heartbeat gets it the grant.
   await other.release([{ ...second, tombstoneMs: 0 }], now());
   const [answer] = await aside.queue!.heartbeat([first], now());
   assert.equal(answer?.kind, "granted");

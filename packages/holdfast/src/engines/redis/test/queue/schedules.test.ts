@@ -1,4 +1,4 @@
-// Grants that are pushed, and every way in which a message can be late, lost or repeated.
+// Pushed grants, and every way in which a message can be late, lost or repeated.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Granted } from "../../../../engine.js";
@@ -10,7 +10,7 @@ import { CLIENT_NAMES, describeWithServer } from "../support/test-server.fixture
 
 describeWithServer("schedules", (it) => {
   for (const client of CLIENT_NAMES) {
-    it(`a push counts from the heartbeat before the grant, however late it comes (${client})`, async (redis) => {
+    it(`a pushed grant is valid from the heartbeat before it, however late the push comes (${client})`, async (redis) => {
       const main = await redis.relay();
       const pushRelay = await redis.relay();
       const ours = redis.engine({ client, port: main.port, pushPort: pushRelay.port });
@@ -24,7 +24,7 @@ describeWithServer("schedules", (it) => {
       assert.equal((await ours.queue!.enqueue(waiter, first)).kind, "queued");
       const second = now();
       assert.equal((await ours.queue!.heartbeat([waiter], second))[0]?.kind, "queued");
-      // A third heartbeat is sent before the push is heard, and carried out after the grant was made.
+      // A third heartbeat is sent before the push arrives, and run after the grant was made.
       main.hang();
       pushRelay.hang();
       await sleep(100);
@@ -43,8 +43,8 @@ describeWithServer("schedules", (it) => {
       assert.equal((answer as Granted).token, grants[0]!.token);
     });
 
-    it(`a claim that its own withdrawal overtook leaves nothing behind (${client})`, async (redis) => {
-      // The claim waits for the subscription, the withdrawal does not; both are answered at once.
+    it(`a claim that arrives after its own withdrawal leaves nothing behind (${client})`, async (redis) => {
+      // The claim waits for the subscription, the withdrawal does not. Both are answered at once.
       const main = await redis.relay();
       const pushRelay = await redis.relay();
       await soon(1_500, async (attempt) => {
@@ -80,7 +80,7 @@ describeWithServer("schedules", (it) => {
       pushRelay.hang();
       await sleep(50);
       await held.release();
-      // The pushed grant ends unclaimed, and another one is let in.
+      // The pushed grant expires unclaimed, and another waiter is promoted.
       const next = await other.acquire("a", { waitMs: 20_000, fair: "strict" });
       pushRelay.mend();
       await sleep(200);
@@ -94,8 +94,8 @@ describeWithServer("schedules", (it) => {
       assert.ok(lease.token > next.token);
     });
 
-    it(`a push that nobody hears costs one heartbeat (${client})`, async (redis) => {
-      // The server still counts the subscriber, so the grant is made, and the message is lost.
+    it(`a lost push delays the waiter by one heartbeat (${client})`, async (redis) => {
+      // The server still counts the subscriber, so it makes the grant, and the message is lost.
       await soon(1_800, async (attempt) => {
         const name = `a${attempt}`;
         const pushRelay = await redis.relay();
@@ -116,7 +116,7 @@ describeWithServer("schedules", (it) => {
       });
     });
 
-    it(`a subscriber cut off between enqueue and grant costs one heartbeat (${client})`, async (redis) => {
+    it(`a subscriber that is cut off between enqueue and grant delays its waiter by one heartbeat (${client})`, async (redis) => {
       await soon(1_800, async (attempt) => {
         const name = `a${attempt}`;
         const pushRelay = await redis.relay();
@@ -134,7 +134,7 @@ describeWithServer("schedules", (it) => {
       });
     });
 
-    it(`a subscriber that was killed subscribes again, and pushes are quick again (${client})`, async (redis) => {
+    it(`a subscriber that was killed subscribes again, and pushes arrive again (${client})`, async (redis) => {
       const ours = redis.locks({ client });
       const other = redis.locks();
       const held = await other.acquire("a");
@@ -201,7 +201,7 @@ describeWithServer("schedules", (it) => {
         const waiting = ours.acquire("a", { signal: gone.signal, fair: "strict" });
         await redis.untilWaiters(other, "a", 1);
         const released = held.release();
-        // Sometimes before the push arrives, and sometimes after it.
+        // Sometimes this is before the push arrives, and sometimes after it.
         if (i % 4 > 0) await sleep((i % 4) - 1);
         gone.abort(new Error("enough"));
         const [outcome] = await Promise.allSettled([waiting, released]);
@@ -212,7 +212,7 @@ describeWithServer("schedules", (it) => {
           wins.aborts++;
           assert.equal(outcome.reason.message, "enough");
         }
-        // What is left behind is in the way for a claim window of 3 s, or for its ttl.
+        // A grant that is left behind blocks the resource for a claim window of 3 s, or for its ttl.
         const next = await other.acquire("a", { waitMs: 2_500 });
         await next.release();
       }
@@ -222,7 +222,7 @@ describeWithServer("schedules", (it) => {
     });
 
     for (const how of ["tryAcquire", "enqueue"] as const) {
-      it(`${how} that lands after its release is refused (${client})`, async (redis) => {
+      it(`${how} that arrives after its release is refused (${client})`, async (redis) => {
         const main = await redis.relay();
         const ours = redis.engine({ client, port: main.port });
         const other = redis.engine();
@@ -240,7 +240,7 @@ describeWithServer("schedules", (it) => {
     }
   }
 
-  it("a process that is paused at the head of the line delays the next by one claim window", async (redis) => {
+  it("a paused process at the head of the queue delays the next waiter by one claim window", async (redis) => {
     const other = redis.locks();
     await soon(4_800, async (attempt) => {
       const name = `a${attempt}`;
@@ -260,7 +260,7 @@ describeWithServer("schedules", (it) => {
       const lease = await behind;
       paused.process.kill("SIGCONT");
       await sleep(300);
-      assert.ok(lease.held, "the one that was paused took nothing");
+      assert.ok(lease.held, "the paused process took the resource");
       await lease.release();
       const [word, token] = ((await paused.line()) ?? "").split(" ");
       assert.equal(word, "held");
@@ -269,7 +269,7 @@ describeWithServer("schedules", (it) => {
     });
   });
 
-  it("a process that was killed at the head of the line delays nobody", async (redis) => {
+  it("a killed process at the head of the queue delays nobody", async (redis) => {
     const other = redis.locks();
     await soon(700, async (attempt) => {
       const name = `a${attempt}`;
@@ -288,7 +288,7 @@ describeWithServer("schedules", (it) => {
     });
   });
 
-  it("a holder that is paused past its ttl finds its lease lost, and harms nobody", async (redis) => {
+  it("a holder that is paused past its ttl finds its lease lost, and ends no other grant", async (redis) => {
     const other = redis.locks();
     const options = JSON.stringify({ ttlMs: 600 });
     const paused = redis.child("waiter", [redis.server.url, "a", options]);

@@ -1,4 +1,4 @@
-// Shared grants and waiters are counted and their limit is known without anybody reading all of them.
+// The script counts shared grants and waiters, and knows their limit, without reading all of them.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Claim, Engine } from "../../../../engine.js";
@@ -26,7 +26,7 @@ describeWithServer("shared grants and waiters", (it) => {
     assert.equal(over?.kind, "gone");
   });
 
-  it("those that are over keep no writer out, though some are still noted", async (redis) => {
+  it("expired readers do not keep a writer out, although some records are still there", async (redis) => {
     const engine = redis.engine();
     const [last, ...ending] = permits(60, { mode: "shared", ttlMs: TTL_MS });
     await take(engine, [{ ...last!, ttlMs: TTL_MS * 10 }, ...ending]);
@@ -37,7 +37,7 @@ describeWithServer("shared grants and waiters", (it) => {
     assert.deepEqual((await redis.admin.keys("*")).sort(), ["holdfast:a", "{holdfast:a}:fence"]);
   });
 
-  it("the key ends with the last of them, whichever was released", async (redis) => {
+  it("the holder key lives as long as the last reader, whichever was released", async (redis) => {
     const engine = redis.engine();
     const [short, long] = [
       claim("a", { mode: "shared", ttlMs: SHORT_MS }),
@@ -54,7 +54,7 @@ describeWithServer("shared grants and waiters", (it) => {
     assert.deepEqual(left, ["{holdfast:a}:fence"]);
   });
 
-  it("a lock-delay binds nobody to the limit of its grant", async (redis) => {
+  it("a grant in its lock-delay does not bind claims to its limit", async (redis) => {
     const engine = redis.engine();
     const delayed = { mode: "shared", limit: 2, ttlMs: SHORT_MS, lockDelayMs: TTL_MS } as const;
     await take(engine, [claim("a", delayed)]);
@@ -66,7 +66,7 @@ describeWithServer("shared grants and waiters", (it) => {
     await assert.rejects(engine.tryAcquire(claim("a", { ...delayed }), now()), /limit/);
   });
 
-  it("the limit of those in line is theirs for as long as one of them lives", async (redis) => {
+  it("the limit of queued claims holds as long as one of them is alive", async (redis) => {
     const engine = redis.engine();
     await take(engine, [claim("a")]);
     const wait = (terms: Partial<Claim>) => {
@@ -85,20 +85,20 @@ describeWithServer("shared grants and waiters", (it) => {
     await assert.rejects(engine.tryAcquire(claim("a", two), now()), /limit/);
   });
 
-  it("a waiter taken for dead does not come back with another limit", async (redis) => {
+  it("a waiter that counted as dead does not come back if others have another limit", async (redis) => {
     const engine = redis.engine();
     await take(engine, [claim("a")]);
     const [head, dead] = [claim("a"), claim("a", { mode: "shared", limit: 2 })];
     for (const one of [head, dead]) await engine.queue!.enqueue(one, now());
     await silence(redis.admin, "a", 11_000);
-    // The head lives, so nobody meets the dead behind it.
+    // The head is alive, so nothing meets the dead waiter behind it.
     await engine.queue!.heartbeat([head], now());
     await engine.queue!.enqueue(claim("a", { mode: "shared", limit: 3 }), now());
     const [answer] = await engine.queue!.heartbeat([dead], now());
     assert.equal(answer?.kind, "unknown");
   });
 
-  it("a waiter taken for dead comes back where its limit is everybody's", async (redis) => {
+  it("a waiter that counted as dead comes back if others have the same limit", async (redis) => {
     const engine = redis.engine();
     await take(engine, [claim("a")]);
     const dead = claim("a", { mode: "shared", limit: 2 });
@@ -108,7 +108,7 @@ describeWithServer("shared grants and waiters", (it) => {
     assert.equal(answer?.kind, "queued");
   });
 
-  it("a line that ends and begins again in one call is not kept for ever", async (redis) => {
+  it("a queue that ends and begins again in one call has an expiry", async (redis) => {
     const engine = redis.engine();
     await take(engine, [claim("a")]);
     const [first, a, b] = permits(3, { mode: "shared" });
@@ -147,7 +147,7 @@ describeWithServer("shared grants and waiters", (it) => {
     assert.equal((await engine.renew([{ ...readers[9]! }], now()))[0]?.kind, "renewed");
   });
 
-  it("a claim does not overtake readers whom its call had to leave in line", async (redis) => {
+  it("a claim does not overtake readers that its call could not promote", async (redis) => {
     const [engine, other] = [redis.engine(), redis.engine()];
     await take(other, [claim("a")]);
     const readers = permits(200, { mode: "shared" });
@@ -157,7 +157,7 @@ describeWithServer("shared grants and waiters", (it) => {
     assert.equal((await other.tryAcquire(late, now())).kind, "busy");
   });
 
-  it("readers whom a call had to leave are let in by heartbeats, too", async (redis) => {
+  it("heartbeats promote readers that a call could not promote", async (redis) => {
     const pushRelay = await redis.relay();
     const [engine, deaf] = [redis.engine(), redis.engine({ pushPort: pushRelay.port })];
     const writer = claim("a");
@@ -166,21 +166,21 @@ describeWithServer("shared grants and waiters", (it) => {
     engine.queue!.onGrant(({ grantId }) => void told.add(grantId));
     const readers = permits(200, { mode: "shared" });
     await Promise.all(readers.map((one) => engine.queue!.enqueue(one, now())));
-    // Whoever releases hears nothing, and so cannot go on with the rest.
+    // The releasing process gets no messages, so it cannot continue with the rest.
     pushRelay.cut();
-    await until("it hears nothing", async () => {
+    await until("it does not listen any more", async () => {
       const channels = await redis.admin.pubsub("CHANNELS", "holdfast.push.*");
       return (channels as string[]).length === 1;
     });
     await deaf.release([{ ...writer, tombstoneMs: 0 }], now());
     await sleep(50);
-    assert.ok(told.size > 0 && told.size < readers.length, `${told.size} are told at once`);
+    assert.ok(told.size > 0 && told.size < readers.length, `${told.size} were granted at once`);
     const left = readers.filter(({ grantId }) => !told.has(grantId));
     const answers = await engine.queue!.heartbeat(left, now());
     for (const [i, { kind }] of answers.entries()) {
       if (kind === "granted") told.add(left[i]!.grantId);
     }
-    await until("all of them are let in", () => told.size === readers.length);
+    await until("all of them are granted", () => told.size === readers.length);
     assert.equal((await engine.inspect("a", now())).holders.length, readers.length);
   });
 });

@@ -1,12 +1,12 @@
-// Waiters whose ttl is shorter than the time between their heartbeats: a grant that is pushed counts from
-// the last heartbeat, and is over by that count when it arrives.
+// Waiters whose ttl is shorter than the time between their heartbeats. A pushed grant is valid from the last
+// heartbeat, so it is already over when it arrives.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lease } from "../../../../core/holding/lease.js";
 import { truth } from "../support/record.fixture.js";
 import { CLIENT_NAMES, describeWithServer } from "../support/test-server.fixture.js";
 
-// Longer than the short ttl after the enqueue, and before the first heartbeat.
+// After the enqueue: longer than the short ttl, and before the first heartbeat.
 const BETWEEN_HEARTBEATS_MS = 600;
 const [SHORT_MS, LONG_MS] = [300, 10_000];
 
@@ -27,7 +27,7 @@ describeWithServer("a ttl shorter than a heartbeat", (it) => {
             const [kept] = await truth(redis.admin, "a");
             assert.ok(
               lease.remainingMs() <= (kept?.remainingMs ?? 0),
-              "believed for longer than kept",
+              "the lease is valid for longer than its key",
             );
             await lease.release();
           };

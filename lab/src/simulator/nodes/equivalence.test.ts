@@ -6,11 +6,11 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startRedis } from "@holdfast/servers";
 import {
+  adaptClient,
   type NodeAnswer,
   type NodeRequest,
   RedisNode,
   resolveQuorum,
-  seamOf,
 } from "holdfast/internal/quorum";
 import { Redis } from "ioredis";
 import { Random } from "../random.js";
@@ -25,7 +25,7 @@ test("a real node and the simulated one give the same answers to random sequence
   const client = new Redis(server.port);
   try {
     const terms = resolveQuorum(["n0", "n1", "n2"], { maxTtlMs: 1_000, maxSkewMs: 200 });
-    const real = new RedisNode("n0", seamOf(client), terms, () => {});
+    const real = new RedisNode("n0", adaptClient(client), terms, () => {});
     const runId = /run_id:(\w+)/.exec(await client.info("server"))![1]!;
     const replId = /master_replid:(\w+)/.exec(await client.info("replication"))![1]!;
     const kinds = new Set<string>();

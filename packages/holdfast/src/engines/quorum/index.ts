@@ -5,7 +5,7 @@ import type { Engine } from "../../engine.js";
 import { kindOf, UsageError } from "../../errors.js";
 import type { EngineUrl } from "../../url.js";
 import { type Address, addressOf, showAddress } from "../redis/clients/address.js";
-import { type Seam, seamOf } from "../redis/clients/connection.js";
+import { adaptClient, type RedisConnection } from "../redis/clients/connection.js";
 import { QuorumEngine } from "./engine.js";
 import { certifyNewQuorum, waitOutQuarantines } from "./init.js";
 import { openConnections } from "./nodes/lazy-connection.js";
@@ -30,7 +30,7 @@ export function quorumEngine(options: QuorumEngineOptions): Engine {
   const terms = resolveQuorum(namesOf(nodes), settings);
   return build(
     terms,
-    nodes.map(({ client }) => seamOf(client)),
+    nodes.map(({ client }) => adaptClient(client)),
   );
 }
 
@@ -42,8 +42,8 @@ export async function init(options: QuorumEngineOptions): Promise<void> {
   refuseForeign(options, OPTIONS, "init", { option: "nodes" });
   const { nodes, ...settings } = options;
   const terms = resolveQuorum(namesOf(nodes), settings);
-  const seams = nodes.map(({ client }) => seamOf(client));
-  await certifyNewQuorum(membersOf(terms, seams, null), terms, mintNonce);
+  const connections = nodes.map(({ client }) => adaptClient(client));
+  await certifyNewQuorum(membersOf(terms, connections, null), terms, mintNonce);
 }
 
 export async function quorumFromUrl(url: EngineUrl): Promise<Engine> {
@@ -56,13 +56,13 @@ export async function quorumFromUrl(url: EngineUrl): Promise<Engine> {
 /** The explicit step of an operator: `holdfast init`, with or without `--wait`. */
 export async function initFromUrl(url: EngineUrl, wait: boolean): Promise<void> {
   const { addresses, terms } = readUrl(url);
-  const seams = await openConnections(addresses, addresses.length);
+  const connections = await openConnections(addresses, addresses.length);
   try {
-    const nodes = membersOf(terms, seams, null);
+    const nodes = membersOf(terms, connections, null);
     await certifyNewQuorum(nodes, terms, mintNonce);
     if (wait) await waitOutQuarantines(nodes, terms, mintNonce);
   } finally {
-    for (const seam of seams) seam.close();
+    for (const connection of connections) connection.close();
   }
 }
 
@@ -75,20 +75,20 @@ function readUrl(url: EngineUrl): { addresses: Address[]; terms: ResolvedQuorum 
   return { addresses, terms: resolveQuorum(addresses.map(showAddress), settings) };
 }
 
-function build(terms: ResolvedQuorum, seams: readonly Seam[]): QuorumEngine {
+function build(terms: ResolvedQuorum, connections: readonly RedisConnection[]): QuorumEngine {
   const notifications = new ReleaseNotifications(systemClock, random);
-  const nodes = membersOf(terms, seams, notifications);
+  const nodes = membersOf(terms, connections, notifications);
   return new QuorumEngine({ nodes, terms, notifications, clock: systemClock, random, mintNonce });
 }
 
 function membersOf(
   terms: ResolvedQuorum,
-  seams: readonly Seam[],
+  connections: readonly RedisConnection[],
   notifications: ReleaseNotifications | null,
 ): RedisNode[] {
-  return seams.map(
-    (seam, i) =>
-      new RedisNode(terms.names[i]!, seam, terms, (resource, ticket) =>
+  return connections.map(
+    (connection, i) =>
+      new RedisNode(terms.names[i]!, connection, terms, (resource, ticket) =>
         notifications?.hear(i, resource, ticket),
       ),
   );

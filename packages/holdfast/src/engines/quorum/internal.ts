@@ -1,6 +1,6 @@
 // The decisions of a quorum, without servers, clock and randomness: the simulator runs this very code
 // with its own. It may change with any version.
-export { seamOf } from "../redis/clients/connection.js";
+export { adaptClient } from "../redis/clients/connection.js";
 export type {
   AcquireRequest,
   Answered,

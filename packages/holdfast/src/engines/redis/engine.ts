@@ -20,19 +20,25 @@ import type {
   Sequence,
   WatchFacet,
 } from "../../engine.js";
-import type { Seam } from "./clients/connection.js";
+import type { RedisConnection } from "./clients/connection.js";
 import { warnOfEviction } from "./inspect/eviction.js";
 import { listPage } from "./inspect/listing.js";
 import { viewOf } from "./inspect/views.js";
-import { Pushes, tellPushFailed } from "./notifications/notifications.js";
+import { Notifications, reportPushFailure } from "./notifications/notifications.js";
 import type { RedisTerms } from "./options.js";
-import { pushedIn, released, revoked, tried, unfinishedIn } from "./protocol/decode.js";
-import { claimWords, releaseWords, renewWords } from "./protocol/encode.js";
+import {
+  decodeAcquire,
+  decodePushedGrant,
+  decodeRelease,
+  decodeRevoke,
+  decodeUnfinished,
+} from "./protocol/decode.js";
+import { encodeClaim, encodeRelease, encodeRenewal } from "./protocol/encode.js";
 import { keyOf, resourceOf } from "./protocol/keys.js";
-import { renewal, renewTogether } from "./protocol/renewal-answers.js";
-import { isYes, misfit } from "./protocol/shape.js";
+import { isYes, unexpectedAnswer } from "./protocol/shape.js";
 import { RedisQueue } from "./queue.js";
-import { Doubts } from "./sending/doubts.js";
+import { decodeOneRenewal, renewMany } from "./sending/renew-many.js";
+import { ResentClaims } from "./sending/resent-claims.js";
 import { runEach } from "./sending/run-each.js";
 import { closed, ScriptBatcher } from "./sending/script-batcher.js";
 
@@ -51,73 +57,74 @@ export const REDIS_TRAITS: EngineTraits = {
   remote: true,
 };
 
-/** One Redis. Every answer is decided by one script, atomically, on the server. */
+/** The engine for Redis. One script on the server decides every answer, atomically. */
 export class RedisEngine implements Engine {
   readonly name = "redis";
   readonly traits = REDIS_TRAITS;
-  readonly #seam: Seam;
+  readonly #connection: RedisConnection;
   readonly #terms: RedisTerms;
   readonly #batcher: ScriptBatcher;
-  /** Sends what counts only after WAIT confirmed it. The same object as #batcher where `replicas` is not set. */
+  /** Sends what counts only after WAIT confirmed it. The same object as #batcher when `replicas` is not set. */
   readonly #replicated: ScriptBatcher;
-  readonly #pushes: Pushes;
-  readonly #end: () => void;
-  readonly #doubts = new Doubts();
+  readonly #notifications: Notifications;
+  readonly #closeOwned: () => void;
+  readonly #resentClaims = new ResentClaims();
   readonly #changeListeners = new Set<(resource: string) => void>();
   readonly queue: RedisQueue;
   #used = false;
 
-  /** end closes what was opened for this engine alone; a client that was handed in stays open. */
-  constructor(seam: Seam, terms: RedisTerms, end: () => void = () => {}) {
-    this.#seam = seam;
+  /** closeOwned closes what was opened for this engine alone. A client that a user handed in stays open. */
+  constructor(connection: RedisConnection, terms: RedisTerms, closeOwned: () => void = () => {}) {
+    this.#connection = connection;
     this.#terms = terms;
-    this.#end = end;
-    this.#pushes = new Pushes(seam, terms.prefix, (channel, message) =>
-      this.#hear(channel, message),
+    this.#closeOwned = closeOwned;
+    this.#notifications = new Notifications(connection, terms.prefix, (channel, message) =>
+      this.#onMessage(channel, message),
     );
     const { idleMs, replicas, spin } = terms;
-    const channelOf = (key: string) => this.#pushes.channelOf(key);
-    this.#batcher = new ScriptBatcher(seam, { idleMs, channelOf, wait: null, spin });
+    const channelOf = (key: string) => this.#notifications.channelOf(key);
+    this.#batcher = new ScriptBatcher(connection, { idleMs, channelOf, wait: null, spin });
     this.#replicated =
       replicas === null
         ? this.#batcher
-        : new ScriptBatcher(seam, { idleMs, channelOf, wait: replicas, spin });
+        : new ScriptBatcher(connection, { idleMs, channelOf, wait: replicas, spin });
     this.queue = new RedisQueue({
       ...{ prefix: terms.prefix, batcher: this.#replicated },
-      ...{ pushes: this.#pushes, doubts: this.#doubts },
+      ...{ notifications: this.#notifications, resentClaims: this.#resentClaims },
       onUse: () => this.#firstUse(),
-      bury: (ref) => void this.#bury(ref),
+      leaveTombstone: (ref) => void this.#leaveTombstone(ref),
     });
   }
 
-  /** Hears pushes from now on, so that the first wait need not begin with a new connection. */
+  /** Subscribes to notifications now, so that the first wait does not have to open a connection. */
   async open(): Promise<void> {
     this.#firstUse();
-    await this.#pushes.listen();
+    await this.#notifications.listen();
   }
 
   tryAcquire(claim: Claim, call: Call): Promise<Granted | Busy | Gone> {
     this.#firstUse();
-    void this.#pushes.listen();
+    void this.#notifications.listen();
     const read = (raw: unknown, once: boolean) => {
-      const answer = tried(raw, claim, call.startedAt);
-      if (!once) this.#doubts.add(claim.grantId);
-      if (!once && answer.kind === "busy") void this.#bury(claim);
+      const answer = decodeAcquire(raw, claim, call.startedAt);
+      if (!once) this.#resentClaims.add(claim.grantId);
+      if (!once && answer.kind === "busy") void this.#leaveTombstone(claim);
       return answer;
     };
-    const words = claimWords("acquire", claim, 0);
+    const words = encodeClaim("acquire", claim, 0);
     return this.#replicated.run(this.#key(claim.resource), words, { read }, call.timeoutMs);
   }
 
   renew(grants: readonly RenewRef[], call: Call): Promise<readonly (Renewed | Gone | Failed)[]> {
     if (this.#batcher.isClosed) return Promise.reject(closed());
-    // What replicas must have is confirmed one by one, and what is on a Cluster is in as many slots.
-    const scattered = this.#terms.replicas !== null || this.#seam.shards !== undefined;
-    if (grants.length > 1 && !scattered) {
-      return renewTogether(this.#batcher, this.#terms.prefix, grants, call);
+    // WAIT confirms renewals one by one, and on a Cluster the grants lie in many slots.
+    const oneByOne = this.#terms.replicas !== null || this.#connection.shards !== undefined;
+    if (grants.length > 1 && !oneByOne) {
+      return renewMany(this.#batcher, this.#terms.prefix, grants, call);
     }
-    const words = (ref: RenewRef) => renewWords(ref, call.order);
-    const read = (answer: unknown, { ttlMs }: RenewRef) => renewal(answer, call.startedAt, ttlMs);
+    const words = (ref: RenewRef) => encodeRenewal(ref, call.order);
+    const read = (answer: unknown, { ttlMs }: RenewRef) =>
+      decodeOneRenewal(answer, call.startedAt, ttlMs);
     return runEach(this.#replicated, this.#terms.prefix, grants, call.timeoutMs, words, read);
   }
 
@@ -127,7 +134,7 @@ export class RedisEngine implements Engine {
   ): Promise<readonly (Released | Gone | Failed)[]> {
     for (let i = 0; i < grants.length; i++) this.queue.forget(grants[i]!.grantId);
     const { prefix } = this.#terms;
-    const words = this.#releaseWords;
+    const words = this.#encodeRelease;
     return runEach(this.#batcher, prefix, grants, timeoutMs, words, this.#readRelease);
   }
 
@@ -137,8 +144,8 @@ export class RedisEngine implements Engine {
   }
 
   revoke({ resource, token, force }: RevokeRef): Promise<"revoked" | "gone"> {
-    const words = ["revoke", String(token), force ? "1" : "0", this.#pushes.changes];
-    return this.#batcher.run(this.#key(resource), words, { read: revoked });
+    const words = ["revoke", String(token), force ? "1" : "0", this.#notifications.changesChannel];
+    return this.#batcher.run(this.#key(resource), words, { read: decodeRevoke });
   }
 
   inspect(resource: string): Promise<ResourceView> {
@@ -148,7 +155,9 @@ export class RedisEngine implements Engine {
 
   async list(filter: ListFilter): Promise<ListPage> {
     if (this.#batcher.isClosed) throw closed();
-    return listPage(this.#seam, this.#terms.prefix, filter, (resource) => this.inspect(resource));
+    return listPage(this.#connection, this.#terms.prefix, filter, (resource) =>
+      this.inspect(resource),
+    );
   }
 
   async close(): Promise<void> {
@@ -157,9 +166,9 @@ export class RedisEngine implements Engine {
     for (const batcher of [this.#batcher, this.#replicated]) batcher.close();
     this.queue.close();
     this.#changeListeners.clear();
-    this.#pushes.close();
-    this.#seam.close();
-    this.#end();
+    this.#notifications.close();
+    this.#connection.close();
+    this.#closeOwned();
   }
 
   readonly watch: WatchFacet = {
@@ -170,73 +179,73 @@ export class RedisEngine implements Engine {
   };
 
   /**
-   * Whoever comes after our waiters should not have to find out that nobody is there. Released, not
-   * withdrawn: one that was granted the resource meanwhile would keep it.
+   * Ends our waiters, so that those behind them need not wait until the server takes them for dead. They
+   * are released, not withdrawn: a waiter that was just granted the resource would otherwise keep it.
    */
   async #leaveQueues(): Promise<void> {
     const left = Promise.all(this.queue.waiters.map((ref) => this.#endClaim(ref)));
-    // A server that does not answer finds out by itself, when our heartbeats stay away.
+    // A server that does not answer in time drops our waiters later, when their heartbeats stop.
     const late = sleep(systemClock, LEAVING_MS, undefined, false);
-    await Promise.race([left, late]).catch(tellPushFailed);
+    await Promise.race([left, late]).catch(reportPushFailure);
     left.catch(() => {});
   }
 
-  /** Closes a claim that is over, and that nobody releases, to copies of it that come late. */
-  async #bury(ref: GrantRef): Promise<void> {
+  /** Leaves a tombstone for a claim that is over and that nobody releases: late copies of it are refused. */
+  async #leaveTombstone(ref: GrantRef): Promise<void> {
     try {
       await this.#endClaim(ref);
     } catch (error) {
-      if (!this.#batcher.isClosed) tellPushFailed(error);
+      if (!this.#batcher.isClosed) reportPushFailure(error);
     }
   }
 
   #endClaim({ resource, grantId }: GrantRef): Promise<Released | Gone> {
-    const words = this.#releaseWords({ resource, grantId, tombstoneMs: 0 });
+    const words = this.#encodeRelease({ resource, grantId, tombstoneMs: 0 });
     return this.#batcher.run(this.#key(resource), words, { read: this.#readRelease });
   }
 
-  readonly #releaseWords = (ref: ReleaseRef): string[] => {
-    const tombstoneMs = this.#doubts.tombstoneMs(ref.grantId);
-    return releaseWords(tombstoneMs > ref.tombstoneMs ? { ...ref, tombstoneMs } : ref);
+  readonly #encodeRelease = (ref: ReleaseRef): string[] => {
+    const tombstoneMs = this.#resentClaims.tombstoneMs(ref.grantId);
+    return encodeRelease(tombstoneMs > ref.tombstoneMs ? { ...ref, tombstoneMs } : ref);
   };
 
   /**
-   * The answer to a release may carry the grant of another claim: where the next holder is a waiter of
-   * ours, the server tells us by this answer instead of a push. So reading it wakes that waiter.
+   * The answer to a release may carry the grant of another claim. Where the next holder is one of our own
+   * waiters, the server tells us by this answer instead of a push, so reading it wakes that waiter.
    */
   readonly #readRelease = (answer: unknown): Released | Gone =>
-    released(answer, (carriedGrant) => this.queue.hearGrant(carriedGrant));
+    decodeRelease(answer, (carriedGrant) => this.queue.onPushedGrant(carriedGrant));
 
-  #hear(channel: string, message: string): void {
-    if (channel === this.#pushes.changes) {
+  #onMessage(channel: string, message: string): void {
+    if (channel === this.#notifications.changesChannel) {
       const resource = resourceOf(this.#terms.prefix, message)?.resource;
       if (resource !== undefined) for (const listener of this.#changeListeners) listener(resource);
       return;
     }
-    const unfinished = unfinishedIn(message);
+    const unfinished = decodeUnfinished(message);
     if (unfinished !== null) {
-      void this.#goOn(unfinished);
+      void this.#continuePromotion(unfinished);
       return;
     }
-    const pushed = pushedIn(message);
-    if (pushed === null) tellPushFailed(misfit(message));
-    else this.queue.hearGrant(pushed);
+    const pushed = decodePushedGrant(message);
+    if (pushed === null) reportPushFailure(unexpectedAnswer(message));
+    else this.queue.onPushedGrant(pushed);
   }
 
-  /** One call lets in only so many waiters, so that other programs get their answers in between. */
-  async #goOn(key: string): Promise<void> {
+  /** One call promotes a limited number of waiters, so that the server can answer others in between. */
+  async #continuePromotion(key: string): Promise<void> {
     try {
       await this.#batcher.run(key, ["promote"], { read: isYes });
     } catch (error) {
-      // Heartbeats of those in line do the same.
-      if (!this.#batcher.isClosed) tellPushFailed(error);
+      // The waiters' heartbeats promote them, too.
+      if (!this.#batcher.isClosed) reportPushFailure(error);
     }
   }
 
   #firstUse(): void {
     if (this.#used || this.#batcher.isClosed) return;
     this.#used = true;
-    void warnOfEviction(this.#seam);
+    void warnOfEviction(this.#connection);
   }
 
   #key(resource: string): string {

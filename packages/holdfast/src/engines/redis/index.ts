@@ -2,7 +2,7 @@ import { refuseForeign } from "../../core/input/known-options.js";
 import type { Engine } from "../../engine.js";
 import type { EngineUrl } from "../../url.js";
 import { addressOf } from "./clients/address.js";
-import { isClient, seamOf } from "./clients/connection.js";
+import { adaptClient, isClient } from "./clients/connection.js";
 import { openAddress } from "./clients/open.js";
 import { RedisEngine } from "./engine.js";
 import { OPTIONS, type RedisEngineOptions, resolveRedis, termsFromUrl } from "./options.js";
@@ -17,18 +17,18 @@ export type {
 } from "./clients/node-redis.js";
 export { REDIS_DEFAULTS, type RedisEngineOptions } from "./options.js";
 
-/** Locks on a Redis, through a client of node-redis or ioredis that you made. */
+/** Locks on Redis, through a client of node-redis or ioredis that you have made. */
 export function redisEngine(options: RedisEngineOptions): Engine {
   refuseForeign(options, OPTIONS, "redisEngine", { option: "client", isOne: isClient });
   const { client, ...rest } = options;
   const terms = resolveRedis(rest);
-  return new RedisEngine(seamOf(client), terms);
+  return new RedisEngine(adaptClient(client), terms);
 }
 
 export async function redisFromUrl(url: EngineUrl): Promise<Engine> {
   const terms = termsFromUrl(url);
   const { client, close } = await openAddress(addressOf(url));
-  const engine = new RedisEngine(seamOf(client), terms, close);
+  const engine = new RedisEngine(adaptClient(client), terms, close);
   await engine.open();
   return engine;
 }

@@ -1,26 +1,26 @@
 import { type Known, refuseUnknown } from "../../core/input/known-options.js";
 import { UsageError } from "../../errors.js";
 import { type EngineUrl, numberParam, refuseUnknownParams } from "../../url.js";
-import type { RedisClient, Wait } from "./clients/connection.js";
+import type { RedisClient, ReplicaWait } from "./clients/connection.js";
 
-/** Parameters of a URL that say where Redis is and how to reach it. */
+/** URL parameters that say how to reach Redis. */
 export const ADDRESS_PARAMS = ["tls"];
 
 export interface RedisEngineOptions {
-  /** A client of node-redis or ioredis. It is used and never closed. */
+  /** A client of node-redis or ioredis. The engine uses it and never closes it. */
   readonly client: RedisClient;
-  /** Before every key; "" makes the key of a resource its plain name, as other programs use it. */
+  /** Put before every key. With "" the key of a resource is its plain name, as other programs use it. */
   readonly prefix?: string;
-  /** How long the last token of a resource that nobody uses is kept. */
+  /** How long the last token of an unused resource is kept. */
   readonly idleMs?: number;
   /**
-   * Grants and renewals count only when so many replicas have them, asked by WAIT. That narrows the
-   * window in which a failover forgets a grant, and does not close it.
+   * Grants and renewals count only once WAIT has confirmed that this many replicas have them. A failover
+   * then forgets a grant less often, but still can.
    */
   readonly replicas?: { readonly wait: number; readonly timeoutMs?: number };
   /**
-   * Whether a caller who does one thing at a time is waited for with a turning event loop, for up to
-   * 0.15 ms: a loop over locks runs at up to twice the rate, for up to a fifth more CPU time a turn.
+   * Whether the event loop spins for up to 0.15 ms while a caller that does one thing at a time waits for
+   * an answer. A loop over locks then runs up to twice as fast, for up to a fifth more CPU time each turn.
    */
   readonly spin?: boolean;
 }
@@ -37,7 +37,7 @@ const WAIT_TIMEOUT_MS = 500;
 export interface RedisTerms {
   readonly prefix: string;
   readonly idleMs: number;
-  readonly replicas: Wait | null;
+  readonly replicas: ReplicaWait | null;
   readonly spin: boolean;
 }
 
@@ -66,7 +66,7 @@ export function resolveRedis(options: Omit<RedisEngineOptions, "client">): Redis
   return Object.freeze({ prefix, idleMs, replicas: resolveReplicas(options.replicas), spin });
 }
 
-function resolveReplicas(asked: RedisEngineOptions["replicas"]): Wait | null {
+function resolveReplicas(asked: RedisEngineOptions["replicas"]): ReplicaWait | null {
   if (asked === undefined) return null;
   refuseUnknown(asked, REPLICAS, "replicas");
   const { wait: replicas, timeoutMs = WAIT_TIMEOUT_MS } = asked;
@@ -78,7 +78,7 @@ function resolveReplicas(asked: RedisEngineOptions["replicas"]): Wait | null {
   return Object.freeze({ replicas, timeoutMs });
 }
 
-/** What the parameters of a URL say beyond the address. */
+/** The engine's terms from the parameters of a URL; the address is read elsewhere. */
 export function termsFromUrl(url: EngineUrl): RedisTerms {
   refuseUnknownParams(url, [
     "prefix",

@@ -12,11 +12,16 @@ import type {
 } from "../../engine.js";
 import { SentHeartbeats } from "../../engine-kit/sent-heartbeats.js";
 import { EngineError, UsageError } from "../../errors.js";
-import { type Pushes, tellPushFailed } from "./notifications/notifications.js";
-import { beaten, enqueued, type Pushed, withdrawn } from "./protocol/decode.js";
-import { claimWords } from "./protocol/encode.js";
+import { type Notifications, reportPushFailure } from "./notifications/notifications.js";
+import {
+  decodeEnqueue,
+  decodeHeartbeat,
+  decodeWithdraw,
+  type PushedGrant,
+} from "./protocol/decode.js";
+import { encodeClaim } from "./protocol/encode.js";
 import { keyOf } from "./protocol/keys.js";
-import type { Doubts } from "./sending/doubts.js";
+import type { ResentClaims } from "./sending/resent-claims.js";
 import { runEach } from "./sending/run-each.js";
 import type { ScriptBatcher } from "./sending/script-batcher.js";
 
@@ -26,18 +31,18 @@ export interface QueueTerms {
   readonly prefix: string;
   /** Waits for replicas where `replicas` is set. */
   readonly batcher: ScriptBatcher;
-  readonly pushes: Pushes;
-  readonly doubts: Doubts;
+  readonly notifications: Notifications;
+  readonly resentClaims: ResentClaims;
   /** Called before every enqueue. */
   onUse(): void;
-  /** Closes a claim that is over, and that nobody releases, to copies of it that come late. */
-  bury(ref: GrantRef): void;
+  /** Leaves a tombstone for a claim that is over and that nobody releases: late copies of it are refused. */
+  leaveTombstone(ref: GrantRef): void;
 }
 
-/** Our waiters in the queues of the server: how they come and go, and how they hear of their grants. */
+/** Our waiters in the server's queues: how they join and leave, and how they hear of their grants. */
 export class RedisQueue implements QueueFacet {
   readonly #terms: QueueTerms;
-  readonly #beats = new SentHeartbeats();
+  readonly #sentHeartbeats = new SentHeartbeats();
   readonly #listeners = new Set<GrantListener>();
 
   constructor(terms: QueueTerms) {
@@ -45,25 +50,29 @@ export class RedisQueue implements QueueFacet {
   }
 
   readonly enqueue = (claim: Claim, call: Call): Promise<Granted | Queued | Gone> => {
-    const { pushes, prefix } = this.#terms;
+    const { notifications, prefix } = this.#terms;
     this.#terms.onUse();
     const key = keyOf(prefix, claim.resource);
-    if (pushes.heard) return this.#enqueue(key, claim, call);
-    return pushes.listenFor(key).then(() => this.#enqueue(key, claim, call));
+    if (notifications.isSubscribed) return this.#enqueue(key, claim, call);
+    return notifications.listenFor(key).then(() => this.#enqueue(key, claim, call));
   };
 
   readonly heartbeat = (
     waiters: readonly GrantRef[],
     call: Call,
   ): Promise<readonly (Queued | Granted | Unknown | Failed)[]> => {
-    const { batcher, prefix, pushes } = this.#terms;
+    const { batcher, prefix, notifications } = this.#terms;
     const words = (waiter: GrantRef) => {
-      void pushes.listenFor(keyOf(prefix, waiter.resource));
-      return ["heartbeat", waiter.grantId, String(this.#beats.next(waiter, call.startedAt))];
+      void notifications.listenFor(keyOf(prefix, waiter.resource));
+      return [
+        "heartbeat",
+        waiter.grantId,
+        String(this.#sentHeartbeats.next(waiter, call.startedAt)),
+      ];
     };
     const read = (raw: unknown, { grantId }: GrantRef) => {
-      const answer = beaten(raw, call.startedAt);
-      if (answer.kind !== "queued") this.#beats.forget(grantId);
+      const answer = decodeHeartbeat(raw, call.startedAt);
+      if (answer.kind !== "queued") this.#sentHeartbeats.forget(grantId);
       return answer;
     };
     return runEach(batcher, prefix, waiters, call.timeoutMs, words, read);
@@ -71,12 +80,13 @@ export class RedisQueue implements QueueFacet {
 
   readonly withdraw = (ref: GrantRef, call: Call): Promise<Withdrawn | Granted> => {
     const { resource, grantId } = ref;
-    const { batcher, prefix, doubts } = this.#terms;
+    const { batcher, prefix, resentClaims } = this.#terms;
     const read = (raw: unknown) => {
-      const answer = withdrawn(raw, call.startedAt);
-      this.#beats.forget(grantId);
-      const isDoubtful = doubts.tombstoneMs(grantId) > 0;
-      if (answer.kind === "withdrawn" && isDoubtful) this.#terms.bury({ resource, grantId });
+      const answer = decodeWithdraw(raw, call.startedAt);
+      this.#sentHeartbeats.forget(grantId);
+      const isDoubtful = resentClaims.tombstoneMs(grantId) > 0;
+      if (answer.kind === "withdrawn" && isDoubtful)
+        this.#terms.leaveTombstone({ resource, grantId });
       return answer;
     };
     const words = ["withdraw", grantId];
@@ -89,24 +99,24 @@ export class RedisQueue implements QueueFacet {
   };
 
   get waiters(): readonly GrantRef[] {
-    return this.#beats.waiters;
+    return this.#sentHeartbeats.waiters;
   }
 
-  /** It is released, so nothing that is pushed for it counts any more. */
+  /** The claim is released, so a push for it no longer counts. */
   forget(grantId: string): void {
-    this.#beats.forget(grantId);
+    this.#sentHeartbeats.forget(grantId);
   }
 
   /**
-   * A grant that was pushed. It was made after the heartbeat that the message names, so its life is
-   * counted from where that one was sent, however late the message is.
+   * A pushed grant was made after the heartbeat that the message names. So its validity counts from when
+   * that heartbeat was sent, however late the message arrives.
    */
-  hearGrant({ grantId, beat, token, tokens, ttlMs }: Pushed): void {
-    const waiter = this.#beats.at(grantId, beat);
+  onPushedGrant({ grantId, beat, token, tokens, ttlMs }: PushedGrant): void {
+    const waiter = this.#sentHeartbeats.at(grantId, beat);
     if (waiter === null) return;
     const { ref, since } = waiter;
     if (this.#terms.batcher.confirms) void this.#confirm(ref, since);
-    else this.#tell(ref, { kind: "granted", token, tokens, since, ttlMs });
+    else this.#notify(ref, { kind: "granted", token, tokens, since, ttlMs });
   }
 
   close(): void {
@@ -114,46 +124,46 @@ export class RedisQueue implements QueueFacet {
   }
 
   #enqueue(key: string, claim: Claim, call: Call): Promise<Granted | Queued | Gone> {
-    const { batcher, doubts } = this.#terms;
+    const { batcher, resentClaims } = this.#terms;
     const { grantId } = claim;
-    const isNew = this.#beats.find(grantId) === null;
-    // Known from before the claim is sent: a push may overtake the answer.
-    const beat = this.#beats.next(claim, call.startedAt);
+    const isNew = this.#sentHeartbeats.find(grantId) === null;
+    // Registered before the claim is sent, because a push may overtake the answer.
+    const beat = this.#sentHeartbeats.next(claim, call.startedAt);
     const read = (raw: unknown, once: boolean) => {
-      if (!once) doubts.add(grantId);
-      const answer = enqueued(raw, claim, call.startedAt);
-      if (answer.kind !== "queued") this.#beats.forget(grantId);
+      if (!once) resentClaims.add(grantId);
+      const answer = decodeEnqueue(raw, claim, call.startedAt);
+      if (answer.kind !== "queued") this.#sentHeartbeats.forget(grantId);
       return answer;
     };
     const fail = (error: unknown) => {
-      // One that was refused stands in no queue, unless an earlier request of the same claim does.
-      if (isNew && isRefusal(error)) this.#beats.forget(grantId);
+      // A refused claim is in no queue, unless an earlier request of the same claim is.
+      if (isNew && isRefusal(error)) this.#sentHeartbeats.forget(grantId);
       throw error;
     };
-    return batcher.run(key, claimWords("enqueue", claim, beat), { read, fail }, call.timeoutMs);
+    return batcher.run(key, encodeClaim("enqueue", claim, beat), { read, fail }, call.timeoutMs);
   }
 
-  #tell(waiter: GrantRef, granted: Granted): void {
-    this.#beats.forget(waiter.grantId);
+  #notify(waiter: GrantRef, granted: Granted): void {
+    this.#sentHeartbeats.forget(waiter.grantId);
     for (const listener of this.#listeners) listener(waiter, granted);
   }
 
   /**
-   * Another connection wrote what was pushed; ours can wait for replicas after it wrote itself. A
-   * heartbeat does: it gives the grant its whole ttl. A renewal for the claim window would take back
-   * what a heartbeat or a renewal before it gave. The number 0 dates no grant.
+   * Another connection wrote the pushed grant, and WAIT covers only what its own connection wrote. So we
+   * write by a heartbeat, which gives the grant its whole ttl. A renewal for the claim window could shorten
+   * what an earlier heartbeat or renewal gave. Heartbeat number 0 never dates a grant.
    */
   async #confirm({ resource, grantId }: GrantRef, since: number): Promise<void> {
     const { batcher, prefix } = this.#terms;
-    const read = (raw: unknown) => beaten(raw, since);
+    const read = (raw: unknown) => decodeHeartbeat(raw, since);
     try {
       const key = keyOf(prefix, resource);
       const answer = await batcher.run(key, ["heartbeat", grantId, "0"], { read });
-      const waiter = this.#beats.find(grantId);
-      // Any other answer is the next heartbeat's to find, and to tell.
-      if (answer.kind === "granted" && waiter !== null) this.#tell(waiter, answer);
+      const waiter = this.#sentHeartbeats.find(grantId);
+      // The next heartbeat finds and reports any other answer.
+      if (answer.kind === "granted" && waiter !== null) this.#notify(waiter, answer);
     } catch (error) {
-      tellPushFailed(error);
+      reportPushFailure(error);
     }
   }
 }

@@ -1,7 +1,14 @@
 import type { Gone } from "../../../engine.js";
 import { EngineError } from "../../../errors.js";
 import { explain } from "../../redis/protocol/failure.js";
-import { isListOf, isYes, listIn, misfit, numberIn, textIn } from "../../redis/protocol/shape.js";
+import {
+  isListOf,
+  isYes,
+  listIn,
+  numberIn,
+  textIn,
+  unexpectedAnswer,
+} from "../../redis/protocol/shape.js";
 import type { ModeCode, NodeAnswer, NodeHolder, NodeRequest } from "./node.js";
 
 type Verb = NodeRequest["verb"];
@@ -32,7 +39,7 @@ export interface Reply {
  * failure of this node with an unknown effect.
  */
 export function readReply(raw: unknown, verbs: readonly Verb[]): Reply {
-  if (!isListOf(raw, verbs.length + 1)) throw misfit(raw);
+  if (!isListOf(raw, verbs.length + 1)) throw unexpectedAnswer(raw);
   const us = number(raw[0]);
   return { us, answers: verbs.map((verb, i) => readAnswer(verb, raw[i + 1])) };
 }
@@ -53,7 +60,7 @@ function exact(verb: Verb, raw: unknown): NodeAnswer {
   const kind = oneOf(ANSWERS[verb], name);
   const { length } = fields;
   const [first, second, third, fourth] = fields;
-  if (length !== LENGTHS[kind]) throw misfit(raw);
+  if (length !== LENGTHS[kind]) throw unexpectedAnswer(raw);
   switch (kind) {
     case "accepted":
     case "skew":
@@ -85,7 +92,7 @@ function exact(verb: Verb, raw: unknown): NodeAnswer {
       return { kind, ...life, nonce: nonce === "" ? null : nonce, lapsed: isYes(fourth) };
     }
     case "failed":
-      throw misfit(raw);
+      throw unexpectedAnswer(raw);
   }
 }
 
@@ -97,7 +104,7 @@ const LENGTHS: Record<Kind, number> = {
 const HOLDER_LENGTH = 9;
 
 function holder(raw: unknown): NodeHolder {
-  if (!isListOf(raw, HOLDER_LENGTH)) throw misfit(raw);
+  if (!isListOf(raw, HOLDER_LENGTH)) throw unexpectedAnswer(raw);
   const [mode, fence, tokens, index, label, leftMs, delayMs, ageMs, revoked] = raw;
   return {
     ...{ mode: oneOf<ModeCode>(["x", "s"], mode), fence: number(fence), tokens: number(tokens) },
@@ -113,5 +120,5 @@ function number(raw: unknown): number {
 function oneOf<T extends string>(known: readonly T[], raw: unknown): T {
   const found = known.find((one) => one === raw);
   if (found !== undefined) return found;
-  throw misfit(raw);
+  throw unexpectedAnswer(raw);
 }

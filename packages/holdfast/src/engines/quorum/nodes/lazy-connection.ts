@@ -2,7 +2,7 @@ import { sleep, systemClock, type Timer } from "../../../core/runtime/clock.js";
 import { EngineError } from "../../../errors.js";
 import type { Address } from "../../redis/clients/address.js";
 import { showAddress } from "../../redis/clients/address.js";
-import { type Seam, seamOf } from "../../redis/clients/connection.js";
+import { adaptClient, type RedisConnection } from "../../redis/clients/connection.js";
 import { openAddress } from "../../redis/clients/open.js";
 
 const AGAIN_MS = 1_000;
@@ -10,10 +10,10 @@ const AGAIN_MS = 1_000;
 const GRACE_MS = 500;
 
 /** A client of our own for one node. The node may be down at first: the connection opens later. */
-export class LazyConnection implements Seam {
+export class LazyConnection implements RedisConnection {
   readonly name: string;
   readonly #address: Address;
-  #seam: Seam | null = null;
+  #connection: RedisConnection | null = null;
   #end: () => void = () => {};
   #again: Timer | null = null;
   #closed = false;
@@ -28,7 +28,7 @@ export class LazyConnection implements Seam {
     try {
       const { client, close } = await openAddress(this.#address);
       if (this.#closed) return close();
-      this.#seam = seamOf(client);
+      this.#connection = adaptClient(client);
       this.#end = close;
     } catch (error) {
       const again = () => void this.open().catch(() => {});
@@ -37,27 +37,31 @@ export class LazyConnection implements Seam {
     }
   }
 
-  connection = (key: string, confirming: boolean) => this.#seam?.connection?.(key, confirming);
-  script: Seam["script"] = (...args) => this.#opened((seam) => seam.script(...args));
-  confirmed: Seam["confirmed"] = (...args) => this.#opened((seam) => seam.confirmed(...args));
-  scan: Seam["scan"] = (...args) => this.#opened((seam) => seam.scan(...args));
-  info: Seam["info"] = (...args) => this.#opened((seam) => seam.info(...args));
+  connectionId = (key: string, waits: boolean) => this.#connection?.connectionId?.(key, waits);
+  runScript: RedisConnection["runScript"] = (...args) =>
+    this.#opened((connection) => connection.runScript(...args));
+  runScriptAndWait: RedisConnection["runScriptAndWait"] = (...args) =>
+    this.#opened((connection) => connection.runScriptAndWait(...args));
+  scan: RedisConnection["scan"] = (...args) =>
+    this.#opened((connection) => connection.scan(...args));
+  info: RedisConnection["info"] = (...args) =>
+    this.#opened((connection) => connection.info(...args));
 
-  subscribe: Seam["subscribe"] = (...args) => {
-    if (this.#seam !== null) return this.#seam.subscribe(...args);
+  subscribe: RedisConnection["subscribe"] = (...args) => {
+    if (this.#connection !== null) return this.#connection.subscribe(...args);
     return { ready: Promise.reject(this.#absence()), isOver: () => true, close: () => {} };
   };
 
   close(): void {
     this.#closed = true;
     this.#again?.cancel();
-    this.#seam?.close();
+    this.#connection?.close();
     this.#end();
   }
 
-  async #opened<T>(use: (seam: Seam) => Promise<T>): Promise<T> {
-    if (this.#seam === null) throw this.#absence();
-    return use(this.#seam);
+  async #opened<T>(use: (connection: RedisConnection) => Promise<T>): Promise<T> {
+    if (this.#connection === null) throw this.#absence();
+    return use(this.#connection);
   }
 
   #absence(): EngineError {
@@ -72,8 +76,8 @@ export async function openConnections(
   addresses: readonly Address[],
   enough: number,
 ): Promise<readonly LazyConnection[]> {
-  const seams = addresses.map((address) => new LazyConnection(address));
-  const opening = seams.map((seam) => seam.open());
+  const connections = addresses.map((address) => new LazyConnection(address));
+  const opening = connections.map((connection) => connection.open());
   let opened = 0;
   const plenty = new Promise<void>((go) => {
     for (const one of opening) {
@@ -85,8 +89,8 @@ export async function openConnections(
   });
   const settled = Promise.allSettled(opening);
   await Promise.race([settled, plenty.then(() => sleep(systemClock, GRACE_MS, undefined))]);
-  if (opened >= enough) return seams;
-  for (const seam of seams) seam.close();
+  if (opened >= enough) return connections;
+  for (const connection of connections) connection.close();
   const [failure] = (await settled).filter((one) => one.status === "rejected");
   throw failure?.reason;
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { EngineError, inDoubt } from "../../../errors.js";
-import type { Seam } from "../../redis/clients/connection.js";
-import { Pushes } from "../../redis/notifications/notifications.js";
+import type { RedisConnection } from "../../redis/clients/connection.js";
+import { Notifications } from "../../redis/notifications/notifications.js";
 import { explain, isMissingScript } from "../../redis/protocol/failure.js";
 import { keyOf, resourceOf } from "../../redis/protocol/keys.js";
 import type { ResolvedQuorum } from "../options.js";
@@ -26,22 +26,22 @@ interface Question {
 /** One real Redis as a node of a quorum. Requests of one turn of the event loop are sent together. */
 export class RedisNode implements QuorumNode {
   readonly name: string;
-  readonly #seam: Seam;
+  readonly #connection: RedisConnection;
   readonly #terms: ResolvedQuorum;
-  readonly #pushes: Pushes;
+  readonly #notifications: Notifications;
   #waiting: Question[] = [];
   #unanswered = 0;
 
   constructor(
     name: string,
-    seam: Seam,
+    connection: RedisConnection,
     terms: ResolvedQuorum,
     changed: (resource: string, ticket: number) => void,
   ) {
     this.name = name;
-    this.#seam = seam;
+    this.#connection = connection;
     this.#terms = terms;
-    this.#pushes = new Pushes(seam, terms.prefix, (_channel, message) => {
+    this.#notifications = new Notifications(connection, terms.prefix, (_channel, message) => {
       const [, ticket, key] = /^(\d+) (.*)$/s.exec(message) ?? [];
       const at = key === undefined ? null : resourceOf(terms.prefix, key);
       if (at !== null) changed(at.resource, Number(ticket));
@@ -57,17 +57,17 @@ export class RedisNode implements QuorumNode {
 
   /** Subscribes to releases and revocations. */
   listen(): Promise<void> {
-    return this.#pushes.listen();
+    return this.#notifications.listen();
   }
 
   scan(cursor: string | null, max: number): Promise<[string | null, string[]]> {
     const prefix = this.#terms.prefix.replace(/[\\*?[\]]/g, "\\$&");
-    return this.#seam.scan(cursor, `${prefix}*`, max);
+    return this.#connection.scan(cursor, `${prefix}*`, max);
   }
 
   close(): void {
-    this.#pushes.close();
-    this.#seam.close();
+    this.#notifications.close();
+    this.#connection.close();
   }
 
   #flush(): void {
@@ -80,19 +80,25 @@ export class RedisNode implements QuorumNode {
     const { prefix, agreement, maxSkewMs, idleMs } = this.#terms;
     const tag = `{${prefix}}`;
     const keys: string[] = [];
-    const args = [tag, agreement, this.#pushes.changes, String(maxSkewMs * 1e3), String(idleMs)];
+    const args = [
+      tag,
+      agreement,
+      this.#notifications.changesChannel,
+      String(maxSkewMs * 1e3),
+      String(idleMs),
+    ];
     for (const { request } of batch) {
       keys.push("resource" in request ? keyFor(prefix, request.resource) : tag);
       for (const word of encodeOnce(request)) args.push(word);
     }
-    const connection = () => this.#seam.connection?.(keys[0]!, false);
-    const sentBy = connection();
-    const settle = (reply: unknown) => this.#settle(batch, reply, connection() === sentBy);
-    const fail = (error: unknown) => this.#fail(batch, error, connection() === sentBy);
-    this.#seam.script({ sha: SHA }, keys, args).then(settle, (error: unknown) => {
+    const connectionId = () => this.#connection.connectionId?.(keys[0]!, false);
+    const sentBy = connectionId();
+    const settle = (reply: unknown) => this.#settle(batch, reply, connectionId() === sentBy);
+    const fail = (error: unknown) => this.#fail(batch, error, connectionId() === sentBy);
+    this.#connection.runScript({ sha: SHA }, keys, args).then(settle, (error: unknown) => {
       // A server that was restarted or flushed has forgotten the script, so nothing ran.
       if (!isMissingScript(error)) return fail(error);
-      this.#seam.script({ text: TEXT }, keys, args).then(settle, fail);
+      this.#connection.runScript({ text: TEXT }, keys, args).then(settle, fail);
     });
   }
 

@@ -6,11 +6,11 @@ interface Host {
   readonly port: number;
 }
 
-/** Where a URL says that Redis is. */
+/** The address of Redis, as a URL gives it. */
 export interface Address {
   readonly hosts: readonly [Host, ...Host[]];
   readonly topology: "single" | "sentinel" | "cluster";
-  /** Under which the Sentinels know the primary. */
+  /** The name that the Sentinels have for the primary. */
   readonly name: string;
   readonly username: string | null;
   readonly password: string | null;
@@ -75,7 +75,7 @@ function readTls({ params, scheme }: EngineUrl): boolean {
   throw new UsageError(`${scheme}://: tls is "true" or "false", got ${JSON.stringify(tls)}`);
 }
 
-/** For messages; without what is secret. */
+/** For messages: without user name and password. */
 export function showAddress({ hosts, topology, name }: Address): string {
   const list = hosts.map(({ host, port }) => `${host}:${port}`).join(", ");
   return topology === "sentinel" ? `"${name}" by the Sentinels ${list}` : list;

@@ -1,10 +1,10 @@
 import { kindOf, UsageError } from "../../../errors.js";
-import { type IoRedisClient, type IoRedisClusterClient, ioRedisSeam } from "./ioredis.js";
+import { adaptIoRedis, type IoRedisClient, type IoRedisClusterClient } from "./ioredis.js";
 import {
+  adaptNodeRedis,
   type NodeRedisClient,
   type NodeRedisClusterClient,
   type NodeRedisSentinelClient,
-  nodeRedisSeam,
 } from "./node-redis.js";
 
 export type RedisClient =
@@ -17,63 +17,68 @@ export type RedisClient =
 type OnMessage = (channel: string, message: string) => void;
 type OnError = (error: Error) => void;
 
-/** A connection of its own, which comes back by itself when it was lost. */
+/** A subscription on a connection of its own, which reconnects by itself. */
 export interface Subscription {
-  /** Resolves once everything is heard; until then, and after a failure, only close is left to do. */
+  /** Resolves once all channels are subscribed. Before that, and after a failure, only close() is useful. */
   readonly ready: Promise<void>;
-  /** Whether it will not come back: some clients are told to give up. */
+  /** Whether it will never reconnect: some clients are configured to give up. */
   isOver(): boolean;
   close(): void;
 }
 
-/** A connection of its own to one node of a Cluster, for what that node tells. */
+/** A connection of its own to one node of a Cluster, which receives that node's messages. */
 export interface NodeListener {
-  /** A channel of the shard alone, or one that all nodes tell everybody. May be asked again. */
-  hear(channel: string, kind: "shard" | "everywhere"): Promise<void>;
+  /** Subscribes to a sharded channel, or to a plain one, which all nodes forward. May be called again. */
+  subscribe(channel: string, kind: "shard" | "everywhere"): Promise<void>;
   close(): void;
 }
 
 export interface Shards {
-  /** Who serves the slot, as far as the client knows. */
+  /** The address of the slot's primary, as far as the client knows. */
   primaryOf(slot: number): string | Promise<string>;
   listen(address: string, onMessage: OnMessage, onError: OnError): NodeListener;
 }
 
-export type Script = { readonly sha: string } | { readonly text: string };
+export type ScriptRef = { readonly sha: string } | { readonly text: string };
 
-/** What the engine asks of either client. */
-export interface Seam {
+/** What the engine needs from a client, the same for all clients. */
+export interface RedisConnection {
   /** A Cluster carries out a command only if all its keys are in one slot. */
   readonly shards?: Shards;
   /**
-   * Changes whenever the connection is lost by which this key is reached; confirming: by `confirmed`.
-   * Where it is another one when the answer comes, the client may have sent the command twice by
-   * itself. Left out for clients that never do.
+   * Changes whenever the connection that serves this key is lost; `waits` asks about the connection of
+   * runScriptAndWait. If the id differs when the answer comes, the client may have sent the command twice
+   * by itself. Clients that never send twice have no ids.
    */
-  connection?(key: string, confirming: boolean): unknown;
-  /** EVALSHA, or EVAL where a text is given. */
-  script(how: Script, keys: string[], args: string[]): Promise<unknown>;
+  connectionId?(key: string, waits: boolean): unknown;
+  /** EVALSHA, or EVAL where the text is given. */
+  runScript(script: ScriptRef, keys: string[], args: string[]): Promise<unknown>;
   /**
-   * The same, and how many replicas have it after at most so long. They are asked on the connection
-   * that wrote; where that cannot be told, none has it.
+   * Runs the script and then WAIT, which counts the replicas that have its writes. Both must run on the
+   * same connection; where that is not certain, the count is 0.
    */
-  confirmed(how: Script, keys: string[], args: string[], wait: Wait): Promise<Confirmed>;
-  /** A page of the keys that match; null is the first cursor, and the last. */
+  runScriptAndWait(
+    script: ScriptRef,
+    keys: string[],
+    args: string[],
+    wait: ReplicaWait,
+  ): Promise<ReplicatedAnswer>;
+  /** A page of the keys that match. The first cursor is null, and so is the one after the last page. */
   scan(cursor: string | null, glob: string, max: number): Promise<[string | null, string[]]>;
-  /** A section of INFO, of every primary. */
+  /** A section of INFO from every primary. */
   info(section: string): Promise<readonly string[]>;
   /** Not on a Cluster. */
   subscribe(channels: readonly string[], onMessage: OnMessage, onError: OnError): Subscription;
-  /** Ends what was opened beside the client. */
+  /** Closes the connections that were opened beside the client. */
   close(): void;
 }
 
-export interface Wait {
+export interface ReplicaWait {
   readonly replicas: number;
   readonly timeoutMs: number;
 }
 
-export interface Confirmed {
+export interface ReplicatedAnswer {
   readonly answer: unknown;
   readonly replicas: number;
 }
@@ -82,10 +87,10 @@ export function isClient(given: object): boolean {
   return "withCommandOptions" in given || "evalsha" in given;
 }
 
-export function seamOf(client: RedisClient): Seam {
+export function adaptClient(client: RedisClient): RedisConnection {
   if (typeof client === "object" && client !== null) {
-    if ("withCommandOptions" in client) return nodeRedisSeam(client);
-    if ("evalsha" in client && "duplicate" in client) return ioRedisSeam(client);
+    if ("withCommandOptions" in client) return adaptNodeRedis(client);
+    if ("evalsha" in client && "duplicate" in client) return adaptIoRedis(client);
   }
   throw new UsageError(
     "client must be a client of node-redis (createClient, createCluster, createSentinel) or of " +

@@ -1,9 +1,9 @@
 import { UsageError } from "../../../errors.js";
 import { textIn } from "../protocol/shape.js";
 import { slotOf, tagOf } from "../protocol/slots.js";
-import { LateCalls } from "../sending/stalled-calls.js";
-import { together, WHICH_CONNECTION } from "../sending/wait-replicas.js";
-import type { NodeListener, Script, Seam, Subscription } from "./connection.js";
+import { StalledCalls } from "../sending/stalled-calls.js";
+import { WHICH_CONNECTION, waitReplicas } from "../sending/wait-replicas.js";
+import type { NodeListener, RedisConnection, ScriptRef, Subscription } from "./connection.js";
 import { scanNodes } from "./scan.js";
 
 interface Commands {
@@ -12,7 +12,7 @@ interface Commands {
   call(command: string, ...args: string[]): Promise<unknown>;
 }
 
-/** The part of an ioredis Redis that this engine needs; by Sentinels or not. */
+/** The part of an ioredis Redis that this engine needs, with Sentinels or without. */
 export interface IoRedisClient extends Commands {
   readonly options: {
     readonly keyPrefix?: string | undefined;
@@ -34,7 +34,7 @@ export interface IoRedisClusterClient extends Commands {
     readonly keyPrefix?: string | undefined;
     readonly redisOptions?: { readonly keyPrefix?: string | undefined } | undefined;
   };
-  /** By slot: the addresses that serve it, the primary's first. */
+  /** For each slot the addresses that serve it, the primary's first. */
   readonly slots: readonly (readonly string[])[];
   nodes(role: "master" | "all"): readonly IoRedisClient[];
   on(event: "+node", listener: (node: IoRedisClient & Socketed) => void): unknown;
@@ -62,9 +62,10 @@ interface Socketed {
   readonly stream?: { unref(): unknown };
 }
 
-// Nothing is given up by the client itself: the core knows when. What was not answered is sent again, as
-// ioredis would leave it without an answer otherwise. Where the Sentinels' word matters, these follow
-// the client that hears it; ioredis may leave listeners behind otherwise.
+// Options of the connections that we open. The client must not give up by itself: the core has its own
+// deadline. Unanswered commands are sent again, because ioredis would otherwise leave them without an
+// answer. failoverDetector is off, because it may leave listeners behind; with Sentinels our connections
+// follow the user's client instead.
 const OWN = {
   lazyConnect: false,
   maxRetriesPerRequest: null,
@@ -72,14 +73,14 @@ const OWN = {
   failoverDetector: false,
 };
 
-export function ioRedisSeam(client: IoRedisClient | IoRedisClusterClient): Seam {
+export function adaptIoRedis(client: IoRedisClient | IoRedisClusterClient): RedisConnection {
   refuseKeyPrefix(client.options);
   return "isCluster" in client && client.isCluster
-    ? clusterSeam(client)
-    : singleSeam(client as IoRedisClient);
+    ? adaptCluster(client)
+    : adaptSingle(client as IoRedisClient);
 }
 
-/** ioredis puts it before some keys and not before others; locks would be neither found nor heard of. */
+/** ioredis puts a keyPrefix before some names but not all: locks would be neither listed nor pushed. */
 function refuseKeyPrefix(options: IoRedisClusterClient["options"]): void {
   const prefix = options?.keyPrefix || options?.redisOptions?.keyPrefix;
   if (!prefix) return;
@@ -89,19 +90,19 @@ function refuseKeyPrefix(options: IoRedisClusterClient["options"]): void {
   );
 }
 
-function singleSeam(client: IoRedisClient): Seam {
+function adaptSingle(client: IoRedisClient): RedisConnection {
   let confirming: (IoRedisClient & IoRedisSubscriber) | null = null;
   const follow = followers(client);
-  // With every connection that is lost, what was not answered is sent again.
+  // Whenever a connection is lost, ioredis sends unanswered commands again.
   let [losses, confirmingLosses] = [0, 0];
-  const lost = () => void losses++;
-  client.on("close", lost);
+  const onLoss = () => void losses++;
+  client.on("close", onLoss);
   return {
-    connection: (_, confirms) => (confirms ? confirmingLosses : losses),
-    script: (how, keys, args) => run(client, how, keys, args),
-    confirmed: (how, keys, args, wait) => {
+    connectionId: (_, waits) => (waits ? confirmingLosses : losses),
+    runScript: (script, keys, args) => run(client, script, keys, args),
+    runScriptAndWait: (script, keys, args, wait) => {
       if (confirming === null || confirming.status === "end") {
-        // A connection of its own: while it waits for replicas, it can do nothing else.
+        // WAIT blocks its connection, so it gets one of its own.
         const own = client.duplicate(OWN);
         own.on("error", () => {});
         own.on("close", () => void confirmingLosses++);
@@ -110,19 +111,19 @@ function singleSeam(client: IoRedisClient): Seam {
         follow.add(own);
         confirming = own;
       }
-      return confirm(confirming, how, keys, args, wait);
+      return sendThenWait(confirming, script, keys, args, wait);
     },
     scan: (cursor, glob, max) => scanNodes([scanner(client)], cursor, glob, max),
     info: async (section) => [textIn(await client.call("INFO", section))],
     subscribe: (channels, onMessage, onError) => {
-      // Its own way to subscribe again leaves a rejection that nobody handles when the connection
-      // is ended meanwhile, and that ends the process. So this does it, at every new connection.
+      // When ioredis resubscribes while the connection is being ended, it leaves an unhandled rejection,
+      // which ends the process. So we resubscribe ourselves, whenever the connection is ready.
       const subscriber = client.duplicate({ ...OWN, autoResubscribe: false });
       follow.add(subscriber);
       return subscribed(subscriber, channels, onMessage, onError, () => follow.delete(subscriber));
     },
     close: () => {
-      client.off("close", lost);
+      client.off("close", onLoss);
       follow.end();
       confirming?.disconnect();
     },
@@ -130,12 +131,12 @@ function singleSeam(client: IoRedisClient): Seam {
 }
 
 /**
- * Leaves the server for whoever is primary now. While ioredis asks the Sentinels, a disconnect would
- * end it for good; so it is let through first, and may have been sent to the old primary still.
+ * Leaves the server and connects to the current primary. While ioredis asks the Sentinels, a disconnect
+ * would end the client for good. So it may connect first, even to the old primary, and leaves it then.
  */
 export function reconnect(client: IoRedisSubscriber): void {
   if (client.status === "connect" || client.status === "ready") client.disconnect(true);
-  // It rests, and asks the Sentinels anew when that is over.
+  // It pauses, and asks the Sentinels again afterwards.
   else if (client.status === "reconnecting") return;
   else if (client.status !== "end" && !leaving.has(client)) {
     leaving.add(client);
@@ -149,8 +150,8 @@ export function reconnect(client: IoRedisSubscriber): void {
 const leaving = new WeakSet<IoRedisSubscriber>();
 
 /**
- * With Sentinels, connections that go where the client goes: when it leaves a primary that was
- * succeeded, they would stay with it, and never know.
+ * With Sentinels, our own connections follow the user's client to a new primary. Otherwise they would stay
+ * connected to the old one and never notice.
  */
 function followers(client: IoRedisClient) {
   const all = new Set<IoRedisSubscriber>();
@@ -168,20 +169,20 @@ function followers(client: IoRedisClient) {
   };
 }
 
-function clusterSeam(client: IoRedisClusterClient): Seam {
+function adaptCluster(client: IoRedisClusterClient): RedisConnection {
   let confirming: (IoRedisClusterClient & IoRedisSubscriber) | null = null;
   const losses = countLosses(client);
-  const calls = new LateCalls(() => client.refreshSlotsCache?.());
-  const confirms = new LateCalls(() => confirming?.refreshSlotsCache?.());
+  const calls = new StalledCalls(() => client.refreshSlotsCache?.());
+  const confirms = new StalledCalls(() => confirming?.refreshSlotsCache?.());
   return {
-    connection: (key, confirms) => {
-      // Its nodes do not come back by themselves, and so send nothing again.
-      if (confirms) return null;
+    connectionId: (key, waits) => {
+      // The nodes of that client do not reconnect by themselves, so they never send twice.
+      if (waits) return null;
       const address = client.slots[slotOf(key)]?.[0] ?? "";
       return `${address} ${losses.of(address)}`;
     },
-    script: (how, keys, args) => calls.watch(keys[0]!, run(client, how, keys, args)),
-    confirmed: async (how, keys, args, wait) => {
+    runScript: (script, keys, args) => calls.watch(keys[0]!, run(client, script, keys, args)),
+    runScriptAndWait: async (script, keys, args, wait) => {
       if (confirming === null || confirming.status === "end") {
         const more = { scaleReads: "master", clusterNodeRetryStrategy: null };
         const own = client.duplicate([], { ...OWN, ...more });
@@ -193,10 +194,14 @@ function clusterSeam(client: IoRedisClusterClient): Seam {
       const key = keys[0]!;
       try {
         const node = nodeAt(own, await primaryOf(own, slotOf(key)));
-        return await confirms.watch(key, confirm(node, how, keys, args, wait), wait.timeoutMs);
+        return await confirms.watch(
+          key,
+          sendThenWait(node, script, keys, args, wait),
+          wait.timeoutMs,
+        );
       } catch (error) {
-        // Whoever speaks to a node by itself never learns that another serves the slot now. Any
-        // command to the Cluster finds out, and this one changes nothing.
+        // A command to a single node does not teach the client that another node serves the slot now.
+        // Any command to the Cluster does, and this one changes nothing.
         own.call("EXISTS", key).catch(() => {});
         throw error;
       }
@@ -216,28 +221,33 @@ function clusterSeam(client: IoRedisClusterClient): Seam {
     },
     close: () => {
       losses.end();
-      for (const late of [calls, confirms]) late.close();
+      for (const stalled of [calls, confirms]) stalled.close();
       confirming?.disconnect();
     },
   };
 }
 
-function run(client: Commands, how: Script, keys: string[], args: string[]): Promise<unknown> {
-  return "sha" in how
-    ? client.evalsha(how.sha, keys.length, ...keys, ...args)
-    : client.eval(how.text, keys.length, ...keys, ...args);
+function run(
+  client: Commands,
+  script: ScriptRef,
+  keys: string[],
+  args: string[],
+): Promise<unknown> {
+  return "sha" in script
+    ? client.evalsha(script.sha, keys.length, ...keys, ...args)
+    : client.eval(script.text, keys.length, ...keys, ...args);
 }
 
-const confirm = (
+const sendThenWait = (
   node: Commands,
-  how: Script,
+  script: ScriptRef,
   keys: string[],
   args: string[],
   { replicas, timeoutMs }: { replicas: number; timeoutMs: number },
 ) =>
-  together([
+  waitReplicas([
     node.call(...WHICH_CONNECTION),
-    run(node, how, keys, args),
+    run(node, script, keys, args),
     node.call("WAIT", String(replicas), String(timeoutMs)),
     node.call(...WHICH_CONNECTION),
   ]);
@@ -245,8 +255,8 @@ const confirm = (
 async function primaryOf(cluster: IoRedisClusterClient, slot: number): Promise<string> {
   const known = () => cluster.slots[slot]?.[0];
   let cause: unknown;
-  // Any command finds out who serves the slots, and this one changes nothing; nor does it matter
-  // that this user may have no right to the key.
+  // Any command makes the client learn who serves the slots. This one changes nothing, and it may fail
+  // because the user has no right to the key.
   if (known() === undefined) {
     await cluster.call("EXISTS", tagOf(slot)).catch((error: unknown) => {
       cause = error;
@@ -257,19 +267,19 @@ async function primaryOf(cluster: IoRedisClusterClient, slot: number): Promise<s
   return address;
 }
 
-/** How often the connection to each node was lost: what it had not answered is sent again. */
+/** Counts the lost connections to each node. After each loss ioredis sends unanswered commands again. */
 function countLosses(cluster: IoRedisClusterClient) {
   const losses = new Map<string, number>();
   const of = (address: string) => losses.get(address) ?? 0;
-  function lost(this: IoRedisClient): void {
+  function onLoss(this: IoRedisClient): void {
     losses.set(addressOf(this), of(addressOf(this)) + 1);
   }
-  const meet = (node: IoRedisClient) => void node.on("close", lost);
-  for (const node of cluster.nodes("all")) meet(node);
-  cluster.on("+node", meet);
+  const add = (node: IoRedisClient) => void node.on("close", onLoss);
+  for (const node of cluster.nodes("all")) add(node);
+  cluster.on("+node", add);
   const end = () => {
-    cluster.off("+node", meet);
-    for (const node of cluster.nodes("all")) node.off("close", lost);
+    cluster.off("+node", add);
+    for (const node of cluster.nodes("all")) node.off("close", onLoss);
   };
   return { of, end };
 }
@@ -291,7 +301,7 @@ function listener(
 ): NodeListener {
   const heard = new Map<string, "shard" | "everywhere">();
   const subscriber = node.duplicate({ ...OWN, autoResubscribe: false, retryStrategy: pause });
-  const hear = async (channel: string, kind: "shard" | "everywhere") => {
+  const subscribe = async (channel: string, kind: "shard" | "everywhere") => {
     heard.set(channel, kind);
     await (kind === "shard" ? subscriber.ssubscribe(channel) : subscriber.subscribe(channel));
   };
@@ -300,9 +310,9 @@ function listener(
   subscriber.on("smessage", onMessage);
   subscriber.on("connect", () => subscriber.stream?.unref());
   subscriber.on("ready", () => {
-    for (const [channel, kind] of heard) hear(channel, kind).catch(onError);
+    for (const [channel, kind] of heard) subscribe(channel, kind).catch(onError);
   });
-  return { hear, close: () => subscriber.disconnect() };
+  return { subscribe, close: () => subscriber.disconnect() };
 }
 
 const scanner = (node: Commands) => (args: readonly string[]) => node.call("SCAN", ...args);
@@ -327,7 +337,7 @@ function subscribed(
   const ready = new Promise<void>((resolve, reject) => {
     subscriber.on("ready", () => {
       const heard = subscriber.subscribe(...channels).then(() => {
-        // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
+        // A subscription must not keep the process alive. A waiter does that with its own timers.
         subscriber.stream?.unref();
         resolve();
       });

@@ -1,11 +1,11 @@
 import { notOpen } from "../protocol/failure.js";
 import { textIn } from "../protocol/shape.js";
 import { slotOf } from "../protocol/slots.js";
-import { LateCalls } from "../sending/stalled-calls.js";
-import { together, WHICH_CONNECTION } from "../sending/wait-replicas.js";
-import type { Script, Seam, Subscription } from "./connection.js";
+import { StalledCalls } from "../sending/stalled-calls.js";
+import { WHICH_CONNECTION, waitReplicas } from "../sending/wait-replicas.js";
+import type { RedisConnection, ScriptRef, Subscription } from "./connection.js";
 import { scanNodes } from "./scan.js";
-import { Comeback } from "./sentinel-reconnect.js";
+import { SentinelReconnect } from "./sentinel-reconnect.js";
 
 type Listener = (message: string, channel: string) => void;
 
@@ -70,7 +70,7 @@ export interface NodeRedisClusterClient {
   };
   readonly masters: readonly { readonly address: string }[];
   readonly slots: readonly { readonly master: { readonly address: string } }[];
-  /** Its own, for want of another way to make it ask who serves the slots. */
+  /** A private part of the client: there is no other way to make it ask again who serves the slots. */
   readonly _slots?: { rediscover?(startWith: unknown): Promise<unknown> };
   // biome-ignore lint/suspicious/noExplicitAny: a node is handed back as it came
   nodeClient(node: any): Promise<NodeRedisClient>;
@@ -79,68 +79,72 @@ export interface NodeRedisClusterClient {
   destroy(): void;
 }
 
-// By default node-redis makes an AbortSignal for every command, which guards only commands that
-// were not sent yet and takes most of the client's time. The core keeps its own deadline.
-// What the client maps strings or numbers to for its other users is not what our answers are read as.
+// By default node-redis makes an AbortSignal for every command. It takes most of the client's time and
+// covers only commands that were not sent yet; the core has its own deadline. typeMapping is empty, because
+// our answers must not be read with the types that the user's program has chosen for its own.
 const OWN = { timeout: undefined, typeMapping: {} };
 
-export function nodeRedisSeam(
+export function adaptNodeRedis(
   client: NodeRedisClient | NodeRedisSentinelClient | NodeRedisClusterClient,
-): Seam {
-  if ("nodeClient" in client) return clusterSeam(client);
-  return "getMasterNode" in client ? sentinelSeam(client) : singleSeam(client);
+): RedisConnection {
+  if ("nodeClient" in client) return adaptCluster(client);
+  return "getMasterNode" in client ? adaptSentinel(client) : adaptSingle(client);
 }
 
-function singleSeam(client: NodeRedisClient): Seam {
+function adaptSingle(client: NodeRedisClient): RedisConnection {
   const bare = client.withCommandOptions(OWN);
   const quick: Sends = {
     sendCommand: (args) =>
       client.isOpen ? bare.sendCommand(args) : Promise.reject(notOpen("createClient")),
   };
-  const own = confirming(client, (copy) => copy.unref());
+  const own = replicaWaiter(client, (copy) => copy.unref());
   return {
-    script: (how, keys, args) => quick.sendCommand(words(how, keys, args)),
-    confirmed: async (how, keys, args, wait) =>
-      confirm((await own.open()).withCommandOptions(OWN), words(how, keys, args), wait),
+    runScript: (script, keys, args) => quick.sendCommand(scriptCommand(script, keys, args)),
+    runScriptAndWait: async (script, keys, args, wait) =>
+      sendThenWait(
+        (await own.open()).withCommandOptions(OWN),
+        scriptCommand(script, keys, args),
+        wait,
+      ),
     scan: (cursor, glob, max) => scanNodes([scanner(quick)], cursor, glob, max),
     info: async (section) => [textIn(await quick.sendCommand(["INFO", section]))],
     subscribe: (channels, onMessage, onError) => {
       const copy = client.duplicate();
-      // Hearing is no reason for a process to stay; waiting is, and keeps timers of its own.
+      // A subscription must not keep the process alive. A waiter does that with its own timers.
       return subscribed(copy, channels, onMessage, onError, () => copy.unref());
     },
     close: () => own.close(),
   };
 }
 
-function sentinelSeam(client: NodeRedisSentinelClient): Seam {
+function adaptSentinel(client: NodeRedisSentinelClient): RedisConnection {
   const quick = client.withCommandOptions(OWN);
-  const comeback = new Comeback(() => client);
+  const reconnecting = new SentinelReconnect(() => client);
   const primary: Sends = {
     sendCommand: (args) => {
       if (!client.isOpen) return Promise.reject(notOpen("createSentinel"));
-      const wait = comeback.wait();
+      const wait = reconnecting.wait();
       if (wait === null) return quick.sendCommand(false, args);
       return wait.then(() => quick.sendCommand(false, args));
     },
   };
-  // It sends a command again when it has lost the connection to the primary, and tells of the one that
-  // it opens instead.
+  // The client sends a command again when it has lost the connection to the primary, and emits this event
+  // when it opens a new one.
   let [changes, ownChanges] = [0, 0];
   const changed = () => void changes++;
   client.on("topology-change", changed);
-  const own = confirming(client, (copy) => copy.on("topology-change", () => void ownChanges++));
-  const ownComeback = new Comeback(() => own.connected());
+  const own = replicaWaiter(client, (copy) => copy.on("topology-change", () => void ownChanges++));
+  const ownReconnecting = new SentinelReconnect(() => own.connected());
   return {
-    connection: (_, confirms) => (confirms ? ownChanges : changes),
-    script: (how, keys, args) => primary.sendCommand(words(how, keys, args)),
-    confirmed: async (how, keys, args, wait) => {
+    connectionId: (_, waits) => (waits ? ownChanges : changes),
+    runScript: (script, keys, args) => primary.sendCommand(scriptCommand(script, keys, args)),
+    runScriptAndWait: async (script, keys, args, wait) => {
       const copy = await own.open();
-      await ownComeback.wait();
+      await ownReconnecting.wait();
       return copy.use((lent) =>
-        confirm(
+        sendThenWait(
           { sendCommand: (command) => lent.sendCommand(false, command, OWN) },
-          words(how, keys, args),
+          scriptCommand(script, keys, args),
           wait,
         ),
       );
@@ -156,34 +160,41 @@ function sentinelSeam(client: NodeRedisSentinelClient): Seam {
   };
 }
 
-function clusterSeam(client: NodeRedisClusterClient): Seam {
+function adaptCluster(client: NodeRedisClusterClient): RedisConnection {
   const quick = client.withCommandOptions(OWN);
-  const own = confirming(client);
-  const calls = new LateCalls((key) => lookAgain(client, key));
-  const confirms = new LateCalls((key) => {
+  const own = replicaWaiter(client);
+  const calls = new StalledCalls((key) => rediscover(client, key));
+  const confirms = new StalledCalls((key) => {
     const copy = own.connected();
-    if (copy !== null) lookAgain(copy, key);
+    if (copy !== null) rediscover(copy, key);
   });
   const primaries = () =>
     Promise.all(
       client.masters.map(async (node) => (await client.nodeClient(node)).withCommandOptions(OWN)),
     );
   return {
-    script: (how, keys, args) =>
+    runScript: (script, keys, args) =>
       client.isOpen
-        ? calls.watch(keys[0]!, quick.sendCommand(keys[0], false, words(how, keys, args)))
+        ? calls.watch(
+            keys[0]!,
+            quick.sendCommand(keys[0], false, scriptCommand(script, keys, args)),
+          )
         : Promise.reject(notOpen("createCluster")),
-    confirmed: async (how, keys, args, wait) => {
+    runScriptAndWait: async (script, keys, args, wait) => {
       const cluster = await own.open();
       const key = keys[0]!;
       const serving = cluster.slots[slotOf(key)];
       if (serving === undefined) throw new Error("CLUSTERDOWN nobody serves this slot");
       const node = await cluster.nodeClient(serving.master);
       try {
-        const asked = confirm(node.withCommandOptions(OWN), words(how, keys, args), wait);
+        const asked = sendThenWait(
+          node.withCommandOptions(OWN),
+          scriptCommand(script, keys, args),
+          wait,
+        );
         return await confirms.watch(key, asked, wait.timeoutMs);
       } catch (error) {
-        // Any command finds out who serves the slot now, and this one changes nothing.
+        // Any command to the Cluster makes the client learn who serves the slot. This one changes nothing.
         const moved = /^(MOVED|ASK) /.test((error as Error).message);
         if (moved) await cluster.withCommandOptions(OWN).sendCommand(key, false, ["EXISTS", key]);
         throw error;
@@ -212,10 +223,10 @@ function clusterSeam(client: NodeRedisClusterClient): Seam {
           return copy;
         })();
         opening.catch(() => {});
-        // Always the same listener: one that is there already is not added again.
+        // Always the same function, because node-redis does not add a listener twice.
         const listen = (message: string, channel: string) => onMessage(channel, message);
         return {
-          hear: async (channel, kind) => {
+          subscribe: async (channel, kind) => {
             const copy = await opening;
             await (kind === "shard"
               ? copy.sSubscribe(channel, listen)
@@ -229,17 +240,17 @@ function clusterSeam(client: NodeRedisClusterClient): Seam {
       throw new Error("a Cluster is listened to by its shards");
     },
     close: () => {
-      for (const late of [calls, confirms]) late.close();
+      for (const stalled of [calls, confirms]) stalled.close();
       own.close();
     },
   };
 }
 
 /**
- * Asks who serves the slots, at whichever other primary answers first: node-redis has no deadline for
- * that question, and would wait for ever for one that hangs.
+ * Asks the other primary that answers first who serves the slots. By itself node-redis may ask a primary
+ * that hangs, and it would wait for ever, as it has no deadline for this question.
  */
-function lookAgain(client: NodeRedisClusterClient, key: string): void {
+function rediscover(client: NodeRedisClusterClient, key: string): void {
   const late = client.slots[slotOf(key)]?.master.address;
   const others = client.masters.filter(({ address }) => address !== late);
   const answering = others.map(async (other) => {
@@ -249,31 +260,31 @@ function lookAgain(client: NodeRedisClusterClient, key: string): void {
   });
   Promise.any(answering)
     .then((node) => client._slots?.rediscover?.(node))
-    // Nobody answers; the calls themselves tell of it.
+    // No primary answers. The calls themselves fail and report that.
     .catch(() => {});
 }
 
-function words(how: Script, keys: string[], args: string[]): string[] {
-  const head = "sha" in how ? ["EVALSHA", how.sha] : ["EVAL", how.text];
+function scriptCommand(script: ScriptRef, keys: string[], args: string[]): string[] {
+  const head = "sha" in script ? ["EVALSHA", script.sha] : ["EVAL", script.text];
   return head.concat(String(keys.length), keys, args);
 }
 
-const confirm = (
+const sendThenWait = (
   node: Sends,
-  script: string[],
+  command: string[],
   { replicas, timeoutMs }: { replicas: number; timeoutMs: number },
 ) =>
-  together([
+  waitReplicas([
     node.sendCommand(WHICH_CONNECTION),
-    node.sendCommand(script),
+    node.sendCommand(command),
     node.sendCommand(["WAIT", String(replicas), String(timeoutMs)]),
     node.sendCommand(WHICH_CONNECTION),
   ]);
 
 const scanner = (node: Sends) => (args: readonly string[]) => node.sendCommand(["SCAN", ...args]);
 
-/** A connection of its own, when it is first needed: while it waits for replicas, it can do nothing else. */
-function confirming<C extends Subscriber>(
+/** A connection of its own for WAIT, which blocks it. It is opened when first needed. */
+function replicaWaiter<C extends Subscriber>(
   client: { duplicate(): C },
   opened: (copy: C) => void = () => {},
 ): { open(): Promise<C>; connected(): C | null; close(): void } {
@@ -291,7 +302,7 @@ function confirming<C extends Subscriber>(
   };
   return {
     open: () => {
-      // A client that was told to give up does not come back by itself.
+      // A client that is configured to give up does not reconnect by itself.
       if (connected?.isOpen === false) opening = connected = null;
       opening ??= open().catch((error: unknown) => {
         opening = null;
@@ -329,7 +340,7 @@ function subscribed(
   };
 }
 
-/** destroy() of a client that never opened, or is destroyed already, throws. */
+/** destroy() throws if the client never opened or is already destroyed. */
 function end(client: Subscriber): void {
   if (client.isOpen) void Promise.resolve(client.destroy()).catch(() => {});
 }

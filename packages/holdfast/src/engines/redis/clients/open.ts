@@ -29,8 +29,9 @@ const LONGEST_PAUSE_MS = 2_000;
 const LONGEST_SHORT_PAUSE_MS = 500;
 
 /**
- * A client of our own for a URL. node-redis is what its makers recommend for one server; ioredis
- * finds a new primary sooner, and lets a process end while it is connected to a Cluster.
+ * Opens a client of our own for a URL. For a single server we prefer node-redis, which Redis recommends.
+ * Otherwise we prefer ioredis: it finds a new primary sooner, and lets a process end while it is connected
+ * to a Cluster.
  */
 export async function openAddress(address: Address): Promise<Opened> {
   const openers = [
@@ -54,8 +55,9 @@ export async function openAddress(address: Address): Promise<Opened> {
   );
 }
 
-// A server without TLS takes our hello for the beginning of a command, and waits for its end.
-const UNHEARD = /in time|timeout|ECONNRESET|EPROTO|wrong version number|socket|closed/i;
+// A server without TLS reads our TLS hello as the beginning of a command and waits for the rest. These are
+// the errors that the client then gives.
+const PERHAPS_NO_TLS = /in time|timeout|ECONNRESET|EPROTO|wrong version number|socket|closed/i;
 const NO_TLS = "; perhaps it does not speak TLS, which rediss: and tls=true ask for";
 
 interface Emits {
@@ -81,7 +83,7 @@ async function openNodeRedis(module: NodeRedisModule, address: Address): Promise
   }
   if (topology === "sentinel") {
     const options = {
-      // It may miss the Sentinels' word of a new primary, and does not look by itself unless told.
+      // The client may miss the Sentinels' message about a new primary. It polls only with scanInterval.
       ...{ name, sentinelRootNodes: hosts, scanInterval: LONGEST_PAUSE_MS },
       ...{ nodeClientOptions: { ...common, database }, sentinelClientOptions: { socket } },
     };
@@ -89,7 +91,7 @@ async function openNodeRedis(module: NodeRedisModule, address: Address): Promise
   }
   const client = module.createClient({ ...common, database, socket: { ...socket, ...hosts[0] } });
   const opened = await ready(client, address);
-  // A held lease alone does not keep a process alive; a call under way has a timer that does.
+  // A held lease alone must not keep a process alive. A call in progress does, by its own timer.
   client.unref();
   return opened;
 }
@@ -121,8 +123,8 @@ async function openIoRedis({ Redis, Cluster }: IoRedisModule, address: Address):
     client.on("+node", (node) => node.on("connect", () => node.stream?.unref()));
     return ready(client, address);
   }
-  // Without these ioredis would speak in the clear, to the servers too.
   const wait = topology === "single" ? pause : shortPause;
+  // Without these options ioredis speaks to the Sentinels and the servers without TLS.
   const secure = tls ? { sentinelTLS: {}, enableTLSForSentinelMode: true } : {};
   const where = topology === "single" ? hosts[0] : { sentinels: hosts, name, ...secure };
   const client = new Redis({
@@ -150,12 +152,12 @@ function pause(tries: number): number {
   return Math.min(50 * 2 ** tries, LONGEST_PAUSE_MS);
 }
 
-/** Whoever asks Sentinels finds a new primary by asking again, so it asks more often. */
+/** With Sentinels a client finds a new primary only by asking again, so it asks more often. */
 function shortPause(tries: number): number {
   return Math.min(pause(tries), LONGEST_SHORT_PAUSE_MS);
 }
 
-/** A server that is not there is told at connect; one that goes away later is waited for. */
+/** Fails if no server answers now. Once connected, the client waits for a server that goes away. */
 async function ready(
   client: RedisClient & Emits & Connects,
   address: Address,
@@ -164,12 +166,12 @@ async function ready(
   let lastError: Error | null = null;
   let refused: (error: Error) => void = () => {};
   const several = address.topology !== "single";
-  // Clients try again by themselves; what kept them from connecting is kept for the message. But who
-  // was refused for good is told at once: the same password is as wrong the next time.
+  // Clients try again by themselves, so we keep the last error for the message. A final refusal, such as
+  // a wrong password, is reported at once: another try would not help.
   client.on("error", (error) => {
     lastError = error;
     emit("failed", () => ({ during: "connection", error: clientError(error) }));
-    if (isHopeless(saidBy(error))) refused(error);
+    if (isHopeless(nodeErrorOf(error))) refused(error);
   });
   const close = () => {
     closeMore();
@@ -180,7 +182,7 @@ async function ready(
   try {
     await Promise.race([
       several && "status" in client
-        ? readyInTheEnd(client as unknown as IoRedisOpens, () => lastError)
+        ? readyEventually(client as unknown as IoRedisOpens, () => lastError)
         : client.connect(),
       new Promise((_, reject) => {
         refused = reject;
@@ -191,32 +193,35 @@ async function ready(
     return { client, close };
   } catch (error) {
     close();
-    throw notOpened(saidBy(lastError ?? error), address);
+    throw connectError(nodeErrorOf(lastError ?? error), address);
   } finally {
     timer?.cancel();
   }
 }
 
 /**
- * Where several servers stand in for each other, the one that is asked first may just have failed.
- * ioredis says so at once, and goes on looking; only what another server would say too is final.
+ * With several servers, the one that is asked first may just have failed. ioredis reports that at once and
+ * goes on searching. Only an error that every server would give is final.
  */
-function readyInTheEnd(client: IoRedisOpens, lastError: () => Error | null): Promise<void> {
+function readyEventually(client: IoRedisOpens, lastError: () => Error | null): Promise<void> {
   return new Promise((resolve, reject) => {
     client.on("ready", resolve);
     client.connect().catch((error: unknown) => {
-      const said = saidBy(lastError() ?? error);
+      const said = nodeErrorOf(lastError() ?? error);
       if (isFinal(said) || client.status === "end") reject(said);
     });
   });
 }
 
-/** Of a Cluster that could not be reached: what the node said that was asked last. */
-function saidBy(error: unknown): unknown {
+/** Where a Cluster could not be reached, the error of the node that was asked last. */
+function nodeErrorOf(error: unknown): unknown {
   return (error as { lastNodeError?: Error } | null)?.lastNodeError ?? error;
 }
 
-/** Clients go on without what a user may not do while they connect, such as INFO; nobody without a password. */
+/**
+ * Whether another try is useless: a wrong password or database. A missing right is not: clients connect
+ * without the commands that a user may not use, such as INFO.
+ */
 function isHopeless(error: unknown): boolean {
   const { reason } = explain(error) as EngineError;
   return reason === "credentials" || reason === "no-database";
@@ -227,12 +232,12 @@ function isFinal(error: unknown): boolean {
   return known instanceof EngineError && !known.retryable;
 }
 
-function notOpened(error: unknown, address: Address): EngineError {
+function connectError(error: unknown, address: Address): EngineError {
   const cause = clientError(error);
   const where = showAddress(address);
   const { message, effect, retryable, reason } = explain(cause) as EngineError;
   if (effect === "unknown") {
-    const hint = address.tls && UNHEARD.test(cause.message) ? NO_TLS : "";
+    const hint = address.tls && PERHAPS_NO_TLS.test(cause.message) ? NO_TLS : "";
     return new EngineError(`no Redis at ${where}: ${cause.message}${hint}`, {
       ...{ effect: "none", retryable: true, reason: "unreachable", cause },
     });

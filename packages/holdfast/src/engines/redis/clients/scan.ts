@@ -1,11 +1,11 @@
-import { isListOf, listIn, misfit, textIn } from "../protocol/shape.js";
+import { isListOf, listIn, textIn, unexpectedAnswer } from "../protocol/shape.js";
 
-/** Asks one node for SCAN with these arguments. */
+/** Sends SCAN with these arguments to one node. */
 type Scanner = (args: readonly string[]) => Promise<unknown>;
 
 /**
- * SCAN over one node after the other. A cursor is the node's number and its own cursor; when nodes
- * come or go meanwhile, some keys may be missed or met twice.
+ * Scans one node after the other. Our cursor is the node's number and the node's own cursor. If nodes join
+ * or leave during a scan, some keys may be missed or found twice.
  */
 export async function scanNodes(
   nodes: readonly Scanner[],
@@ -18,9 +18,9 @@ export async function scanNodes(
   const node = nodes[number];
   if (node === undefined) return [null, []];
   const page = await node([from, "MATCH", glob, "COUNT", String(max)]);
-  if (!isListOf(page, 2)) throw misfit(page);
+  if (!isListOf(page, 2)) throw unexpectedAnswer(page);
   const next = String(page[0]);
-  if (!/^\d+$/.test(next)) throw misfit(page[0]);
+  if (!/^\d+$/.test(next)) throw unexpectedAnswer(page[0]);
   const keys = listIn(page[1]).map(textIn);
   if (next !== "0") return [`${at} ${next}`, keys];
   return [number + 1 < nodes.length ? `${number + 1} 0` : null, keys];

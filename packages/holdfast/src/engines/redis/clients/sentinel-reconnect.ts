@@ -1,47 +1,47 @@
 import { sleep, systemClock } from "../../../core/runtime/clock.js";
 
-const LOOK_MS = 20;
-const PATIENCE_MS = 1_000;
+const POLL_MS = 20;
+const MOST_WAIT_MS = 1_000;
 
-interface Comes {
+interface ReconnectingClient {
   readonly isOpen: boolean;
-  /** Where the primary is; undefined while the connection to it is away. */
+  /** The primary's address; undefined while the connection to it is lost. */
   getMasterNode(): unknown;
 }
 
 /**
- * node-redis' client for Sentinels is back as soon as the primary is, if it is left alone. Asked
- * meanwhile, it gives up the connection that is about to come back and looks for a primary; where it
- * can reach none, it rests for a second, and every call with it. So calls wait for the connection, for
- * as long as that rest would take; after that it is worth a look.
+ * Makes calls wait while node-redis' Sentinel client reconnects. Left alone, that client is connected again
+ * as soon as the primary is back. A call in between makes it drop the connection that is coming back and
+ * search for a primary. If it reaches none, it pauses for a second, and all calls with it. So calls wait
+ * for the connection, but only as long as that pause. After that, a search is worth its price.
  */
-export class Comeback {
-  readonly #client: () => Comes | null;
+export class SentinelReconnect {
+  readonly #client: () => ReconnectingClient | null;
   #waiting: Promise<void> | null = null;
   #hasWaited = false;
 
-  constructor(client: () => Comes | null) {
+  constructor(client: () => ReconnectingClient | null) {
     this.#client = client;
   }
 
-  /** What to wait for before a call, or null. Calls that wait go on in their order. */
+  /** What a call must wait for, or null. Waiting calls continue in their order. */
   wait(): Promise<void> | null {
     if (this.#waiting !== null) return this.#waiting;
-    if (this.#isThere()) this.#hasWaited = false;
-    else if (!this.#hasWaited) this.#waiting = this.#look();
+    if (this.#isConnected()) this.#hasWaited = false;
+    else if (!this.#hasWaited) this.#waiting = this.#waitUntilConnected();
     return this.#waiting;
   }
 
-  // A client that was closed does not come back.
-  #isThere(): boolean {
+  // Also true for a closed client, because it does not reconnect.
+  #isConnected(): boolean {
     const client = this.#client();
     return client === null || !client.isOpen || client.getMasterNode() !== undefined;
   }
 
-  async #look(): Promise<void> {
-    const until = systemClock.now() + PATIENCE_MS;
-    while (!this.#isThere() && systemClock.now() < until) {
-      await sleep(systemClock, LOOK_MS, undefined);
+  async #waitUntilConnected(): Promise<void> {
+    const until = systemClock.now() + MOST_WAIT_MS;
+    while (!this.#isConnected() && systemClock.now() < until) {
+      await sleep(systemClock, POLL_MS, undefined);
     }
     this.#waiting = null;
     this.#hasWaited = true;

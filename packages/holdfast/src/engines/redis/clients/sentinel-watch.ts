@@ -5,8 +5,9 @@ import type { IoRedisSubscriber } from "./ioredis.js";
 export type IoRedisConstructor<C> = new (options: object) => C;
 
 /**
- * A primary that was paused or cut off keeps its connections; only the Sentinels tell that it has
- * been succeeded. ioredis can listen to them too, and would then keep the process alive.
+ * Hears from the Sentinels when another server becomes primary. An old primary that hangs or is cut off
+ * keeps its connections, so nothing else tells. ioredis can listen to Sentinels itself, but then it keeps
+ * the process alive.
  */
 export function watchSentinels(
   Redis: IoRedisConstructor<IoRedisSubscriber>,

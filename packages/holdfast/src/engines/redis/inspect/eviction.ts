@@ -1,39 +1,39 @@
 import { sleep, systemClock } from "../../../core/runtime/clock.js";
 import { emit } from "../../../events.js";
-import type { Seam } from "../clients/connection.js";
+import type { RedisConnection } from "../clients/connection.js";
 import { clientError } from "../protocol/client-error.js";
-import { misfit } from "../protocol/shape.js";
+import { unexpectedAnswer } from "../protocol/shape.js";
 
 const FIRST_PAUSE_MS = 50;
 const LOOKS = 7;
 
 /**
- * A Redis that evicts may throw away a grant that somebody holds, and the next one is let in. Nothing
- * here can prevent that, so whoever runs the process is told.
+ * Warns if this Redis may evict keys: it could evict a grant that somebody holds, and then grant the
+ * resource again. The engine cannot prevent that, so it emits a process warning.
  */
-export async function warnOfEviction(seam: Seam): Promise<void> {
+export async function warnOfEviction(connection: RedisConnection): Promise<void> {
   try {
-    const policies = (await memoryOf(seam)).map(policyIn);
+    const policies = (await memoryOf(connection)).map(policyIn);
     const evicting = policies.find((policy) => policy !== undefined && policy !== "noeviction");
     if (evicting !== undefined) warn(evicting);
   } catch (error) {
-    // A user without the right to INFO; locks need no other answer from it.
+    // This user may not call INFO. Locks work without it.
     emit("failed", () => ({ during: "eviction check", error: clientError(error) }));
   }
 }
 
-/** A client of a Cluster that is not connected yet knows of nobody to ask. */
-async function memoryOf(seam: Seam): Promise<readonly string[]> {
+/** A Cluster client that is not connected yet knows no nodes, so we try again for a while. */
+async function memoryOf(connection: RedisConnection): Promise<readonly string[]> {
   for (let look = 0; ; look++) {
-    const texts = await seam.info("memory");
+    const texts = await connection.info("memory");
     if (texts.length > 0 || look === LOOKS) return texts;
     await sleep(systemClock, FIRST_PAUSE_MS * 2 ** look, undefined, false);
   }
 }
 
 function policyIn(text: string): string | undefined {
-  // INFO is lines of names and values; one word is what a transaction says instead.
-  if (!text.includes(":")) throw misfit(text);
+  // INFO has lines of names and values. In an open transaction the answer is the word QUEUED instead.
+  if (!text.includes(":")) throw unexpectedAnswer(text);
   return /^maxmemory_policy:(\S+)/m.exec(text)?.[1];
 }
 

@@ -1,33 +1,33 @@
 import { compileGlob } from "../../../core/acquiring/resource.js";
 import type { ListFilter, ListPage, ResourceView } from "../../../engine.js";
 import { EngineError } from "../../../errors.js";
-import type { Seam } from "../clients/connection.js";
+import type { RedisConnection } from "../clients/connection.js";
 import { explain, isWrongType } from "../protocol/failure.js";
 import { resourceOf } from "../protocol/keys.js";
 
-/** SCAN gives more or fewer than it is asked for; what is too much waits in the cursor. */
+/** SCAN gives more or fewer keys than asked for. Our cursor carries those that are too many. */
 interface Cursor {
   readonly scan: string | null;
   readonly names: string[];
 }
 
-/** The next page of what is held, waited for or closed. */
+/** The next page of resources that are held, waited for, or closed by a lock-delay. */
 export async function listPage(
-  seam: Seam,
+  connection: RedisConnection,
   prefix: string,
   { match, cursor, max }: ListFilter,
   inspect: (resource: string) => Promise<ResourceView>,
 ): Promise<ListPage> {
   const glob = compileGlob(match);
   let { scan, names } = readCursor(cursor);
-  if (names.length === 0) [scan, names] = await scanKeys(seam, prefix, scan, max);
+  if (names.length === 0) [scan, names] = await scanKeys(connection, prefix, scan, max);
   const found = names.slice(0, max).flatMap((key) => {
     const at = resourceOf(prefix, key);
     return at !== null && glob.test(at.resource) ? [at] : [];
   });
   const views = await Promise.all(found.map(({ resource }) => viewIfLock(resource, inspect)));
   return {
-    // A resource with both keys is shown where its first one turns up, and only there.
+    // A resource may have a holder key and a queue key. It is shown once, where SCAN gives the holder key.
     views: views.filter((view, i): view is ResourceView => {
       if (view === null) return false;
       const busy = view.holders.length > 0 || view.closedMs > 0;
@@ -37,7 +37,7 @@ export async function listPage(
   };
 }
 
-/** Beside locks there may be anything; what is none is left out. */
+/** Other programs may have keys under the prefix. Those that are no locks are left out. */
 async function viewIfLock(
   resource: string,
   inspect: (resource: string) => Promise<ResourceView>,
@@ -51,14 +51,14 @@ async function viewIfLock(
 }
 
 async function scanKeys(
-  seam: Seam,
+  connection: RedisConnection,
   prefix: string,
   cursor: string | null,
   max: number,
 ): Promise<[string | null, string[]]> {
   const plain = prefix.replace(/[\\*?[\]]/g, "\\$&");
   try {
-    return await seam.scan(cursor, `*${plain}*`, max);
+    return await connection.scan(cursor, `*${plain}*`, max);
   } catch (error) {
     throw explain(error);
   }

@@ -1,26 +1,34 @@
 import type { HolderView, Mode, ResourceView, WaiterView } from "../../../engine.js";
-import { isListOf, isToken, isYes, listIn, misfit, numberIn, textIn } from "../protocol/shape.js";
+import {
+  isListOf,
+  isToken,
+  isYes,
+  listIn,
+  numberIn,
+  textIn,
+  unexpectedAnswer,
+} from "../protocol/shape.js";
 
 export function viewOf(resource: string, answer: unknown): ResourceView {
-  if (!isListOf(answer, 3)) throw misfit(answer);
+  if (!isListOf(answer, 3)) throw unexpectedAnswer(answer);
   const [present, waiters, closedMs] = answer;
   return {
     resource,
-    holders: holders(present),
+    holders: holderViews(present),
     waiters: listIn(waiters).map(waiterIn),
     closedMs: numberIn(closedMs, 0),
   };
 }
 
-export function holders(present: unknown): HolderView[] {
+export function holderViews(present: unknown): HolderView[] {
   return listIn(present).map((holder) => {
-    if (!isListOf(holder, 5)) throw misfit(holder);
+    if (!isListOf(holder, 5)) throw unexpectedAnswer(holder);
     const [mode, token, label, leftMs, isRevoked] = holder;
     return {
       mode: modeOf(mode),
       token: tokenIn(token),
       label: textIn(label),
-      // One of another program may have no end, which is -1.
+      // The key of another program may have no expiry, which is -1.
       remainingMs: numberIn(leftMs, -1),
       revoked: isYes(isRevoked),
     };
@@ -28,18 +36,18 @@ export function holders(present: unknown): HolderView[] {
 }
 
 function waiterIn(waiter: unknown, position: number): WaiterView {
-  if (!isListOf(waiter, 2)) throw misfit(waiter);
+  if (!isListOf(waiter, 2)) throw unexpectedAnswer(waiter);
   return { mode: modeOf(waiter[0]), label: textIn(waiter[1]), position };
 }
 
-/** A holder that is not ours has token 0. */
+/** A holder of another program has token 0. */
 function tokenIn(token: unknown): bigint {
   if (token === "0" || isToken(token)) return BigInt(token);
-  throw misfit(token);
+  throw unexpectedAnswer(token);
 }
 
 function modeOf(letter: unknown): Mode {
   if (letter === "s") return "shared";
   if (letter === "x") return "exclusive";
-  throw misfit(letter);
+  throw unexpectedAnswer(letter);
 }

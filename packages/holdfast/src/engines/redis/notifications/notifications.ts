@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { systemClock, type Timer } from "../../../core/runtime/clock.js";
 import { emit } from "../../../events.js";
-import type { Seam, Subscription } from "../clients/connection.js";
+import type { RedisConnection, Subscription } from "../clients/connection.js";
 import { clientError } from "../protocol/client-error.js";
 import { slotOf, tagOf } from "../protocol/slots.js";
 import { ShardListeners } from "./shard-listeners.js";
@@ -10,13 +10,14 @@ const LISTEN_AGAIN_MS = 5_000;
 const LISTEN_TIMEOUT_MS = 3_000;
 
 /**
- * What the server tells without being asked. Without it everything still works, by heartbeats; so a
- * failure here is told, not thrown, and tried again after a while only.
+ * Messages that the server sends without a request: pushed grants and changes. Without them everything
+ * still works, by heartbeats. So a failure here becomes an event, not an error, and is retried after a
+ * pause.
  */
-export class Pushes {
-  /** Where everybody is told that something changed. */
-  readonly changes: string;
-  readonly #seam: Seam;
+export class Notifications {
+  /** The channel on which everybody hears of changes. */
+  readonly changesChannel: string;
+  readonly #connection: RedisConnection;
   readonly #channel: string;
   readonly #onMessage: (channel: string, message: string) => void;
   readonly #shards: ShardListeners | null;
@@ -26,57 +27,64 @@ export class Pushes {
   #subscribed = false;
   #closed = false;
 
-  constructor(seam: Seam, prefix: string, onMessage: (channel: string, message: string) => void) {
-    this.#seam = seam;
+  constructor(
+    connection: RedisConnection,
+    prefix: string,
+    onMessage: (channel: string, message: string) => void,
+  ) {
+    this.#connection = connection;
     this.#onMessage = onMessage;
-    // Records are written with colons between their fields, so the channel's name has none.
+    // Colons separate the fields of a waiter's record, so the channel in it must not have any.
     const names = prefix.replaceAll(":", ".");
-    this.changes = `${names}changes`;
+    this.changesChannel = `${names}changes`;
     this.#channel = `${names}push.${randomBytes(8).toString("hex")}`;
     this.#shards =
-      seam.shards === undefined ? null : new ShardListeners(seam.shards, onMessage, tellPushFailed);
+      connection.shards === undefined
+        ? null
+        : new ShardListeners(connection.shards, onMessage, reportPushFailure);
   }
 
-  /** Where a grant of this key is told. On a Cluster each slot has its own, in the key's shard. */
+  /** The channel for grants of this key. On a Cluster each slot has its own, in the key's shard. */
   channelOf(key: string): string {
     return this.#shards === null ? this.#channel : `${this.#channel}.{${tagOf(slotOf(key))}}`;
   }
 
-  /** Hears changes; of a single server all grants too. */
+  /** Subscribes to changes; on a single server also to all our grants. */
   async listen(): Promise<void> {
     if (this.#closed) return;
-    if (this.#shards !== null) return this.#trying(this.#shards.hear(this.changes, "everywhere"));
+    if (this.#shards !== null)
+      return this.#attempt(this.#shards.subscribe(this.changesChannel, "everywhere"));
     if (this.#subscription?.isOver()) this.#listening = null;
     if (this.#listening !== null) return this.#listening;
     if (systemClock.now() < this.#listenAgainAt) return;
-    const channels = [this.#channel, this.changes];
+    const channels = [this.#channel, this.changesChannel];
     this.#listenAgainAt = systemClock.now() + LISTEN_AGAIN_MS;
-    const subscription = this.#seam.subscribe(channels, this.#onMessage, tellPushFailed);
+    const subscription = this.#connection.subscribe(channels, this.#onMessage, reportPushFailure);
     this.#subscription = subscription;
     this.#subscribed = false;
-    this.#listening = inTime(subscription.ready).then(
+    this.#listening = withinTimeout(subscription.ready).then(
       () => {
         this.#subscribed = true;
       },
       (error: unknown) => {
         subscription.close();
         this.#listening = null;
-        tellPushFailed(error);
+        reportPushFailure(error);
       },
     );
     return this.#listening;
   }
 
-  /** Whether all grants are heard by now; on a Cluster that is asked for each key. */
-  get heard(): boolean {
+  /** Whether pushes of all our grants arrive. Never true on a Cluster, where listenFor asks for each key. */
+  get isSubscribed(): boolean {
     return this.#subscribed && this.#subscription?.isOver() === false;
   }
 
-  /** Hears grants of this key, before anybody can be asked to push one. */
+  /** Subscribes to grants of this key. Must resolve before a waiter joins the key's queue. */
   async listenFor(key: string): Promise<void> {
     if (this.#shards === null || this.#closed) return this.listen();
     void this.listen();
-    await this.#trying(this.#shards.hear(this.channelOf(key), "shard"));
+    await this.#attempt(this.#shards.subscribe(this.channelOf(key), "shard"));
   }
 
   close(): void {
@@ -85,20 +93,20 @@ export class Pushes {
     this.#shards?.close();
   }
 
-  async #trying(listening: Promise<void>): Promise<void> {
-    await inTime(listening).catch((error: unknown) => {
-      if (!this.#closed) tellPushFailed(error);
+  async #attempt(listening: Promise<void>): Promise<void> {
+    await withinTimeout(listening).catch((error: unknown) => {
+      if (!this.#closed) reportPushFailure(error);
     });
   }
 }
 
-/** Nobody is there to be thrown at, so it becomes an event. */
-export function tellPushFailed(error: unknown): void {
+/** No caller waits for this, so the error becomes an event. */
+export function reportPushFailure(error: unknown): void {
   emit("failed", () => ({ during: "push", error: clientError(error) }));
 }
 
-/** Its sockets do not keep a process alive; that somebody waits for them does. */
-async function inTime(listening: Promise<void>): Promise<void> {
+/** Rejects after LISTEN_TIMEOUT_MS. The timer keeps the process alive, which the subscription's sockets do not. */
+async function withinTimeout(listening: Promise<void>): Promise<void> {
   let timer: Timer | undefined;
   const late = new Promise<never>((_, reject) => {
     const fail = () => reject(new Error(`no subscription within ${LISTEN_TIMEOUT_MS} ms`));

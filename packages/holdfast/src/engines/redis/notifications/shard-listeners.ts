@@ -2,25 +2,26 @@ import { systemClock } from "../../../core/runtime/clock.js";
 import type { NodeListener, Shards } from "../clients/connection.js";
 import { slotOf } from "../protocol/slots.js";
 
-// A node forgets who listens to a slot that leaves it, and the slot may be back before anybody looks.
+// A node drops the subscriptions of a slot that leaves it, and the slot may be back before we notice. So we
+// subscribe again after this long, even if the address is the same.
 const ASK_AGAIN_MS = 900;
 
-interface Heard {
+interface ShardSubscription {
   readonly address: string;
   readonly askedAt: number;
   readonly done: Promise<void>;
 }
 
 /**
- * What the primaries of a Cluster tell, by one connection to each that is needed. A slot may move and
- * a primary may be succeeded at any time; asking again, as every heartbeat does, follows.
+ * Receives messages from the primaries of a Cluster, by one connection to each that is needed. A slot may
+ * move, or a replica become primary, at any time. Every heartbeat subscribes again, and so follows the slot.
  */
 export class ShardListeners {
   readonly #shards: Shards;
   readonly #onMessage: (channel: string, message: string) => void;
   readonly #onError: (error: Error) => void;
   readonly #listeners = new Map<string, NodeListener>();
-  readonly #heard = new Map<string, Heard>();
+  readonly #subscriptions = new Map<string, ShardSubscription>();
 
   constructor(
     shards: Shards,
@@ -32,28 +33,32 @@ export class ShardListeners {
     this.#onError = onError;
   }
 
-  /** Resolves when the primary of the channel's slot tells us what is said there. */
-  async hear(channel: string, kind: "shard" | "everywhere"): Promise<void> {
+  /** Resolves when we are subscribed at the primary of the channel's slot. */
+  async subscribe(channel: string, kind: "shard" | "everywhere"): Promise<void> {
     const address = await this.#shards.primaryOf(slotOf(channel));
-    const known = this.#heard.get(channel);
+    const known = this.#subscriptions.get(channel);
     const askedAt = systemClock.now();
     const isFresh = known?.address === address && askedAt - known.askedAt < ASK_AGAIN_MS;
     if (isFresh) return known.done;
-    const heard = { address, askedAt, done: this.#listener(address).hear(channel, kind) };
-    this.#heard.set(channel, heard);
+    const subscription = {
+      address,
+      askedAt,
+      done: this.#listener(address).subscribe(channel, kind),
+    };
+    this.#subscriptions.set(channel, subscription);
     this.#closeIdle();
     try {
-      await heard.done;
+      await subscription.done;
     } catch (error) {
-      // Whoever asks next begins anew, and at whoever serves the slot by then.
-      if (this.#heard.get(channel) === heard) this.#heard.delete(channel);
+      // The next call subscribes again, at the primary that serves the slot by then.
+      if (this.#subscriptions.get(channel) === subscription) this.#subscriptions.delete(channel);
       this.#closeIdle();
       throw error;
     }
   }
 
   close(): void {
-    this.#heard.clear();
+    this.#subscriptions.clear();
     this.#closeIdle();
   }
 
@@ -66,7 +71,7 @@ export class ShardListeners {
   }
 
   #closeIdle(): void {
-    const needed = new Set([...this.#heard.values()].map(({ address }) => address));
+    const needed = new Set([...this.#subscriptions.values()].map(({ address }) => address));
     for (const [address, listener] of this.#listeners) {
       if (needed.has(address)) continue;
       this.#listeners.delete(address);

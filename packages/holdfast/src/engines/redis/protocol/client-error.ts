@@ -1,12 +1,12 @@
 import { HoldfastError } from "../../../errors.js";
 
 const MOST_CAUSES = 4;
-// A server that does not know a command quotes its arguments; those of HELLO have the password.
+// A server that does not know a command quotes its arguments. Those of HELLO include the password.
 const QUOTED = /, with args beginning with:[^\n]*/g;
 
 /**
- * A client's error as it may be shown. Clients put the whole command into it, and so grantIds and
- * passwords; only what the error says by itself is kept.
+ * A copy of a client's error that may be shown. Clients add the whole command to their errors, with grantIds
+ * and passwords. The copy keeps only name, message, stack, code and causes.
  */
 export function clientError(error: unknown, depth = 0): Error {
   if (error instanceof HoldfastError) return error;
@@ -17,16 +17,16 @@ export function clientError(error: unknown, depth = 0): Error {
     withoutArguments(message),
     because === undefined ? {} : { cause: clientError(because, depth + 1) },
   );
-  // As on every error: inspect shows the stack, which begins with the name.
+  // Not enumerable, as on every error. Otherwise inspect would show the name twice.
   Object.defineProperty(copy, "name", { value: name, configurable: true, writable: true });
   copy.stack = withoutArguments(stack ?? `${name}: ${message}`);
   return typeof code === "string" ? Object.assign(copy, { code }) : copy;
 }
 
 type ClientError = Error & {
-  /** Node's own, for a connection that could not be made. */
+  /** Set by Node.js where a connection could not be made. */
   readonly code?: unknown;
-  /** Of an ioredis Cluster: what the node that it asked last said. */
+  /** Set by an ioredis Cluster: the error of the node that it asked last. */
   readonly lastNodeError?: unknown;
 };
 

@@ -6,7 +6,7 @@ import { EngineError } from "../../../errors.js";
 import { channels } from "../../../events.js";
 import { now } from "../../../test-support/call.fixture.js";
 import { claim } from "../../../test-support/claim.fixture.js";
-import type { Seam } from "../clients/connection.js";
+import type { RedisConnection } from "../clients/connection.js";
 import { RedisEngine } from "../engine.js";
 import { REDIS_DEFAULTS } from "../options.js";
 
@@ -84,7 +84,7 @@ const [first, second] = [claim("a"), claim("b")];
 const refs = [first, second];
 const releases = refs.map((ref) => ({ ...ref, tombstoneMs: 0 }));
 
-interface Asked {
+interface EncodedOperation {
   ask(engine: RedisEngine): Promise<unknown>;
   /** What is wrong for this one only. */
   readonly wrong?: readonly unknown[];
@@ -93,7 +93,7 @@ interface Asked {
 }
 
 const MESSAGE = `${ID} 0 ${TOKEN} 1 3000`;
-const ASKED: Readonly<Record<string, Asked>> = {
+const ASKED: Readonly<Record<string, EncodedOperation>> = {
   tryAcquire: {
     ask: (engine) => engine.tryAcquire(first, now()),
     wrong: [
@@ -177,16 +177,16 @@ const ASKED: Readonly<Record<string, Asked>> = {
 
 /** All engine answers are this one. */
 function answering(reply: unknown, replicas: number | null): RedisEngine {
-  const seam: Seam = {
-    script: async () => reply,
-    confirmed: async () => ({ answer: reply, replicas: replicas ?? 0 }),
+  const connection: RedisConnection = {
+    runScript: async () => reply,
+    runScriptAndWait: async () => ({ answer: reply, replicas: replicas ?? 0 }),
     scan: async () => [null, []],
     info: async () => ["maxmemory_policy:noeviction"],
     subscribe: () => ({ ready: Promise.resolve(), isOver: () => false, close: () => {} }),
     close: () => {},
   };
   const wait = replicas === null ? null : { replicas: 1, timeoutMs: 100 };
-  return new RedisEngine(seam, { ...REDIS_DEFAULTS, replicas: wait });
+  return new RedisEngine(connection, { ...REDIS_DEFAULTS, replicas: wait });
 }
 
 function assertUnknown(error: unknown): void {
@@ -249,15 +249,15 @@ test("an answer that came after a MULTI says so, and may be asked for again", as
 
 test("a message of another shape grants nothing, and is told of", async () => {
   let say: (message: string) => void = () => {};
-  const seam = {
-    script: async () => QUEUED,
+  const connection = {
+    runScript: async () => QUEUED,
     info: async () => ["maxmemory_policy:noeviction"],
     subscribe: (channels: readonly string[], hear: (channel: string, text: string) => void) => {
       say = (text) => hear(channels[0]!, text);
       return { ready: Promise.resolve(), isOver: () => false, close: () => {} };
     },
   };
-  const engine = new RedisEngine(seam as unknown as Seam, REDIS_DEFAULTS);
+  const engine = new RedisEngine(connection as unknown as RedisConnection, REDIS_DEFAULTS);
   const granted: GrantRef[] = [];
   const failures: unknown[] = [];
   const hear = (event: unknown) => failures.push(event);

@@ -1,31 +1,31 @@
 import type { Claim, ReleaseRef, RenewRef } from "../../../engine.js";
 import { keysOf } from "./keys.js";
 
-/** words: the name of the operation and its arguments, as the script's headers give them. */
-export interface Asked {
+/** words: the operation's name and arguments, as the headers of the script say. */
+export interface EncodedOperation {
   readonly key: string;
-  /** All of them, where it is about several resources. */
+  /** The keys of all resources, where the operation is about several. */
   readonly keys?: readonly string[];
   readonly words: readonly string[];
 }
 
-/** Operations as the script reads them. */
-export interface Sent {
+/** The keys and arguments of one call of the script. */
+export interface ScriptArguments {
   readonly keys: string[];
   readonly args: string[];
-  /** Whether it is one operation, whose answer is not in a list. */
+  /** Whether there is one operation, whose answer is not in a list. */
   readonly alone: boolean;
 }
 
-// What the script cuts off by its length.
+// The script cuts the grant id off by this length.
 const ID_LENGTH = 32;
 
 /**
- * Nearly every claim is exclusive and without lock-delay, nearly every renewal of one that stays, and
- * nearly every release without a tombstone. Those are one word: each costs the client, the server and
- * the script. An enqueue counts as a heartbeat, and has its number among them; an acquire has none, 0.
+ * Nearly all claims are exclusive and without lock-delay, nearly all renewals stay, and nearly all releases
+ * leave no tombstone. Those are encoded as one word, because each word costs time in the client, the server
+ * and the script. An enqueue counts as a heartbeat, and beat is its number; an acquire has beat 0.
  */
-export function claimWords(verb: "acquire" | "enqueue", claim: Claim, beat: number): string[] {
+export function encodeClaim(verb: "acquire" | "enqueue", claim: Claim, beat: number): string[] {
   const { grantId, mode, limit, ttlMs, lockDelayMs, tokens, label } = claim;
   const isPlain = mode === "exclusive" && lockDelayMs === 0;
   if (isPlain && grantId.length === ID_LENGTH) {
@@ -37,15 +37,15 @@ export function claimWords(verb: "acquire" | "enqueue", claim: Claim, beat: numb
   return verb === "enqueue" ? [...words, String(beat)] : words;
 }
 
-/** Renewals of a grant take effect in their order, whenever they arrive. */
-export function renewWords(ref: RenewRef, order: number): string[] {
+/** order: the script applies a grant's renewals by their order, not by their arrival. */
+export function encodeRenewal(ref: RenewRef, order: number): string[] {
   const { grantId, ttlMs, index = 0, leave = false } = ref;
   if (!leave && grantId.length === ID_LENGTH) return [`=${grantId}${ttlMs}:${index}:${order}`];
   return ["renew", grantId, String(ttlMs), String(index), String(order), leave ? "1" : "0"];
 }
 
-/** Many of one ttl and index, none of which leaves. */
-export function renewManyWords(
+/** Many renewals with the same ttl and index. None of them leaves its grant behind. */
+export function encodeRenewMany(
   ttlMs: number,
   index: number,
   order: number,
@@ -54,13 +54,17 @@ export function renewManyWords(
   return ["renew-many", String(ttlMs), String(index), String(order), ids.join("")];
 }
 
-export function releaseWords({ grantId, tombstoneMs }: ReleaseRef): string[] {
+export function encodeRelease({ grantId, tombstoneMs }: ReleaseRef): string[] {
   if (tombstoneMs === 0 && grantId.length === ID_LENGTH) return [`-${grantId}`];
   return ["release", grantId, String(tombstoneMs)];
 }
 
-/** The channel is where the caller hears of its waiters' grants; one of its own is told by the answer. */
-export function wordsOf(asked: readonly Asked[], channel: string, cluster: boolean): Sent {
+/** On the channel the caller hears of its waiters' grants. The answer to a release may carry one, too. */
+export function encodeBatch(
+  asked: readonly EncodedOperation[],
+  channel: string,
+  cluster: boolean,
+): ScriptArguments {
   const first = asked[0]!;
   const args = [channel];
   if (asked.length === 1 && first.keys === undefined && !cluster) {

@@ -1,11 +1,11 @@
 import type { Failed } from "../../../engine.js";
 import { EngineError, type FailureReason, HoldfastError } from "../../../errors.js";
 import { clientError } from "./client-error.js";
-import { says } from "./shape.js";
+import { isTagged } from "./shape.js";
 
 type Refusal = readonly [pattern: RegExp, says: string, retryable: boolean, reason?: FailureReason];
 
-/** Replies by which the server says that it did not carry out the command, and why. */
+/** Errors of the server that mean: it did not run the command. */
 const REFUSALS: readonly Refusal[] = [
   [/\bOOM\b/, "Redis is out of memory (maxmemory) and refuses to write", true],
   [/\bBUSY\b/, "Redis is busy with another script", true],
@@ -32,8 +32,8 @@ const REFUSALS: readonly Refusal[] = [
 ];
 
 /**
- * A refusal has no effect. Everything else, a lost connection above all, may have been carried out:
- * clients cannot tell, and some of them send again what was not answered.
+ * A refusal has no effect. After any other error, above all a lost connection, the command may have run:
+ * clients cannot know, and some of them send unanswered commands again.
  */
 export function explain(error: unknown): HoldfastError {
   if (error instanceof HoldfastError) return error;
@@ -50,8 +50,8 @@ export function explain(error: unknown): HoldfastError {
 }
 
 /**
- * Of node-redis, which opens nothing by itself. Trying again does not help: it stays closed until the
- * program opens it.
+ * For a node-redis client that is not open. It does not open by itself, so trying again does not help: the
+ * program must open it.
  */
 export function notOpen(maker: string): EngineError {
   const [call, close] = ["await client.connect()", "locks.close()"];
@@ -61,21 +61,21 @@ export function notOpen(maker: string): EngineError {
   );
 }
 
-/** What an operation answered, or the error where it says that it failed. */
+/** The answer of an operation, or an error where the answer says that the operation failed. */
 export function outcomeOf(answer: unknown): unknown {
-  if (!says(answer, "error", 2) || typeof answer[1] !== "string") return answer;
+  if (!isTagged(answer, "error", 2) || typeof answer[1] !== "string") return answer;
   return explain(new Error(answer[1]));
 }
 
-/** What an end does not find any more, an earlier copy of it may have ended: it is no answer. */
-export function isDoubtful(operation: string, answer: unknown): boolean {
+/** A release or revocation that finds nothing proves nothing: an earlier copy of it may have ended the grant. */
+export function mayBeFromCopy(operation: string, answer: unknown): boolean {
   return /^(-|release$|revoke$)/.test(operation) && Array.isArray(answer) && answer[0] === "gone";
 }
 
-/** The core asks again, and then knows that an earlier attempt had no answer. */
-export function sentTwice(): EngineError {
+/** The core repeats the call, and knows then that an earlier attempt got no answer. */
+export function perhapsSentTwice(): EngineError {
   return new EngineError(
-    "the connection to Redis was lost meanwhile, and the client may have sent this twice",
+    "the connection to Redis was lost during the call, and the client may have sent it twice",
     { effect: "unknown", retryable: true },
   );
 }

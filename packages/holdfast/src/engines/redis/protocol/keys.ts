@@ -1,4 +1,4 @@
-/** Keys are the prefix and the name, with what Redis reads as a hash tag percent-encoded. */
+/** A key is the prefix and the resource's name. Braces, which Redis would read as a hash tag, are percent-encoded. */
 export function keyOf(prefix: string, resource: string): string {
   if (!/[%{}]/.test(resource)) return prefix + resource;
   return (
@@ -6,15 +6,15 @@ export function keyOf(prefix: string, resource: string): string {
   );
 }
 
-// Of what is kept beside the first key, in the order in which the script names them.
+// The kinds of keys beside the first one, in the order of the script.
 const KINDS = ["queue", "waiters", "shared", "fence", "gone", "ends", "tokens"] as const;
 
-/** All keys of a resource share the slot of the first: its name is the others' hash tag. */
+/** All keys of a resource are in one slot: the first key is the hash tag of the others. */
 export function keysOf(key: string): string[] {
   return [key, ...KINDS.map((kind) => `{${key}}:${kind}`)];
 }
 
-/** The resource that a scanned key belongs to, and whether it is its first key; null for others. */
+/** The resource of a scanned key, and whether the key is its first one; null for any other key. */
 export function resourceOf(
   prefix: string,
   key: string,

@@ -1,15 +1,16 @@
 import { createHash } from "node:crypto";
-import type { Script } from "../clients/connection.js";
+import type { ScriptRef } from "../clients/connection.js";
 import { keysOf } from "./keys.js";
 import { scripts } from "./scripts.gen.js";
 
 /** The same program, by its name and in full. */
-export interface Program {
-  readonly bySha: Script;
-  readonly inFull: Script;
+export interface Script {
+  readonly bySha: ScriptRef;
+  readonly inFull: ScriptRef;
 }
 
-// The loop begins in the fast path and ends in main; what lies between is the second part.
+// The order matters. The loop begins in fast-path.lua and ends in main.lua. What lies between is the second
+// part.
 const PARTS = [
   scripts.common,
   scripts.fastPath,
@@ -21,8 +22,8 @@ const PARTS = [
   scripts.main,
 ];
 
-/** The files in their order, after a line of what is the same at every call. */
-export function programFor(idleMs: number, cluster: boolean): Program {
+/** The script: a line of constants, and then the files in their order. */
+export function scriptFor(idleMs: number, cluster: boolean): Script {
   const keysEach = cluster ? keysOf("").length : 1;
   const commands = cluster ? "'SPUBLISH', 'SHARDNUMSUB'" : "'PUBLISH', 'NUMSUB'";
   const constants = `local STRIDE, PUBLISH, COUNT, IDLE = ${keysEach}, ${commands}, '${idleMs}'`;

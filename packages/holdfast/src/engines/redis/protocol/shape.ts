@@ -2,11 +2,10 @@ import { EngineError } from "../../../errors.js";
 import { clientError } from "./client-error.js";
 
 /**
- * What a client hands back is not always what our script said: it may be the word with which the server
- * queues a command in a transaction, or text as bytes. An answer of any other shape than the script's
- * says nothing about what was done.
+ * A client may give something else than our script's answer: the word with which the server queues a command
+ * in a transaction, or text as bytes. Such an answer does not say what was done.
  */
-export function misfit(answer: unknown): EngineError {
+export function unexpectedAnswer(answer: unknown): EngineError {
   if (answer === "QUEUED") {
     return new EngineError(
       "a transaction (MULTI) is open on the client, and Redis has put this call into it; " +
@@ -15,14 +14,17 @@ export function misfit(answer: unknown): EngineError {
     );
   }
   const details = answer instanceof Error ? { cause: clientError(answer) } : {};
-  return new EngineError(`the Redis client gave ${kindOf(answer)}, which is no answer to this`, {
-    ...details,
-    effect: "unknown",
-    retryable: false,
-  });
+  return new EngineError(
+    `the Redis client gave ${kindOf(answer)}, which is not an answer of its script`,
+    {
+      ...details,
+      effect: "unknown",
+      retryable: false,
+    },
+  );
 }
 
-/** Its kind alone: an answer may hold what must not reach a message. */
+/** Only the kind of the answer: its content may be secret and must not reach a message. */
 function kindOf(answer: unknown): string {
   if (answer === null) return "null";
   if (Array.isArray(answer)) return `a list of ${answer.length}`;
@@ -35,8 +37,8 @@ export function isListOf(answer: unknown, length: number): answer is readonly un
   return Array.isArray(answer) && answer.length === length;
 }
 
-/** A list that begins with this word, and is so long with it. */
-export function says(
+/** Whether the answer is a list of this length, with this word first. */
+export function isTagged(
   answer: unknown,
   word: string,
   length: number,
@@ -44,7 +46,7 @@ export function says(
   return isListOf(answer, length) && answer[0] === word;
 }
 
-/** Some clients are told to give numbers as strings. */
+/** Some clients are configured to give numbers as strings. */
 export function isNumber(answer: unknown, number: 0 | 1): boolean {
   return answer === number || answer === String(number);
 }
@@ -52,12 +54,13 @@ export function isNumber(answer: unknown, number: 0 | 1): boolean {
 export function isYes(answer: unknown): boolean {
   if (isNumber(answer, 1)) return true;
   if (isNumber(answer, 0)) return false;
-  throw misfit(answer);
+  throw unexpectedAnswer(answer);
 }
 
 /**
- * Tokens come as text: they are too large for some clients' numbers. They are microseconds since 1970, or
- * more, so a count that a client gives as text is none; and from 2^53 on the script could not tell two apart.
+ * Tokens come as text, because they are too large for some clients' numbers. A token is at least the clock
+ * in microseconds since 1970, so a small count that a client gives as text is no token. From 2^53 on, the
+ * script could not tell two tokens apart.
  */
 export function isToken(answer: unknown): answer is string {
   return (
@@ -67,20 +70,20 @@ export function isToken(answer: unknown): answer is string {
   );
 }
 
-/** A whole number of at least so much. */
+/** The answer as a whole number, not below least. */
 export function numberIn(answer: unknown, least: number): number {
   const isText = typeof answer === "string" && /^(0|-?[1-9]\d*)$/.test(answer);
   const number = isText ? Number(answer) : answer;
   if (Number.isSafeInteger(number) && (number as number) >= least) return number as number;
-  throw misfit(answer);
+  throw unexpectedAnswer(answer);
 }
 
 export function textIn(answer: unknown): string {
   if (typeof answer === "string") return answer;
-  throw misfit(answer);
+  throw unexpectedAnswer(answer);
 }
 
 export function listIn(answer: unknown): readonly unknown[] {
   if (Array.isArray(answer)) return answer;
-  throw misfit(answer);
+  throw unexpectedAnswer(answer);
 }

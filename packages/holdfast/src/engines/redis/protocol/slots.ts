@@ -1,6 +1,6 @@
 export const SLOTS = 16_384;
 
-/** The slot of a key on a Cluster: CRC16 (XMODEM) of its hash tag, or of all of it without one. */
+/** The slot of a key on a Cluster: CRC16 (XMODEM) of its hash tag, or of the whole key if it has none. */
 export function slotOf(key: string): number {
   const open = key.indexOf("{");
   const close = open < 0 ? -1 : key.indexOf("}", open + 1);
@@ -10,7 +10,7 @@ export function slotOf(key: string): number {
   return crc % SLOTS;
 }
 
-/** A hash tag for each slot, so that a channel can be named into the slot of a key. */
+/** A hash tag for each slot. With it a channel's name falls into the slot of a key. */
 export function tagOf(slot: number): string {
   tags ??= makeTags();
   return tags[slot]!;

@@ -28,22 +28,22 @@ function stage(processors = 2, isCrowded = () => false) {
 
 test("the first question, and one that comes long after the last answer, let the process sleep", () => {
   const { spin, pass, awake } = stage();
-  spin.asked();
+  spin.onRequest();
   assert.ok(!awake());
-  spin.answered();
+  spin.onAnswer();
   pass(5);
-  spin.asked();
+  spin.onRequest();
   assert.ok(!awake());
 });
 
 test("a question right after an answer is awaited awake, until its own answer comes", () => {
   const { spin, turn, awake } = stage();
-  spin.answered();
+  spin.onAnswer();
   for (let i = 0; i < 100; i++) {
-    spin.asked();
+    spin.onRequest();
     assert.ok(awake());
     assert.equal(turn(0.05), 5, "it turns while nobody answers");
-    spin.answered();
+    spin.onAnswer();
     assert.ok(turn(1) <= 1, "and not after");
     assert.ok(!awake());
   }
@@ -51,8 +51,8 @@ test("a question right after an answer is awaited awake, until its own answer co
 
 test("nobody is awaited for longer than 0.15 ms", () => {
   const { spin, turn, awake } = stage();
-  spin.answered();
-  spin.asked();
+  spin.onAnswer();
+  spin.onRequest();
   const turns = turn(10);
   assert.ok(turns >= 14 && turns <= 16, `${turns} turns of 0.01 ms`);
   assert.ok(!awake());
@@ -66,12 +66,12 @@ function ask(
 ): number {
   let leftOut = 0;
   for (let kept = 0; kept < count; ) {
-    spin.asked();
+    spin.onRequest();
     if (awake()) kept++;
     else leftOut++;
     turn(answeredAfterMs);
     if (answeredAfterMs > 0.15) pass(answeredAfterMs - 0.15);
-    spin.answered();
+    spin.onAnswer();
     turn(1);
   }
   return leftOut;
@@ -80,9 +80,9 @@ function ask(
 test("where somebody else is given the processor meanwhile, the process sleeps, and it was in vain", () => {
   const scene = stage();
   const { spin, turn, pass, awake } = scene;
-  spin.answered();
+  spin.onAnswer();
   for (let i = 0; i < 13; i++) {
-    spin.asked();
+    spin.onRequest();
     assert.ok(awake());
     // Until its first turn a client may still be writing.
     pass(0.055);
@@ -90,7 +90,7 @@ test("where somebody else is given the processor meanwhile, the process sleeps, 
     pass(0.055);
     assert.equal(turn(10), 1);
     assert.ok(!awake());
-    spin.answered();
+    spin.onAnswer();
   }
   assert.equal(ask(scene, 1, 0.05), 128);
 });
@@ -101,7 +101,7 @@ test("twelve late answers in 128 are borne, and thirteen are not", () => {
     [13, 128],
   ] as const) {
     const scene = stage();
-    scene.spin.answered();
+    scene.spin.onAnswer();
     for (let round = 0; round < 3; round++) {
       assert.equal(ask(scene, 128 - late, 0.05), 0);
       assert.equal(ask(scene, late, 0.7), 0);
@@ -112,21 +112,21 @@ test("twelve late answers in 128 are borne, and thirteen are not", () => {
 
 test("far from the server nearly all questions let the process sleep", () => {
   const { spin, turn, pass, awake } = stage();
-  spin.answered();
+  spin.onAnswer();
   let kept = 0;
   for (let i = 0; i < 100_000; i++) {
-    spin.asked();
+    spin.onRequest();
     if (awake()) kept++;
     turn(10);
     pass(0.5);
-    spin.answered();
+    spin.onAnswer();
   }
   assert.ok(kept > 200 && kept < 260, `${kept} of 100,000`);
 });
 
 test("once answers come soon again, it is kept as often as ever", () => {
   const scene = stage();
-  scene.spin.answered();
+  scene.spin.onAnswer();
   ask(scene, 200, 0.7);
   ask(scene, 128 * 8, 0.05);
   assert.equal(ask(scene, 13, 0.7), 0);
@@ -136,7 +136,7 @@ test("once answers come soon again, it is kept as often as ever", () => {
 test("where many want the processors, the process sleeps", () => {
   let isCrowded = true;
   const scene = stage(2, () => isCrowded);
-  scene.spin.answered();
+  scene.spin.onAnswer();
   assert.equal(ask(scene, 128, 0.05), 0);
   assert.equal(ask(scene, 128, 0.05), 128);
   assert.equal(ask(scene, 128, 0.05), 256);
@@ -147,7 +147,7 @@ test("where many want the processors, the process sleeps", () => {
 
 test("on a single processor it would only keep the server from it", () => {
   const { spin, awake } = stage(1);
-  spin.answered();
-  spin.asked();
+  spin.onAnswer();
+  spin.onRequest();
   assert.ok(!awake());
 });

@@ -1,27 +1,27 @@
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { hostInstant } from "../../../core/runtime/clock.js";
 
-// Of a server on the same machine 99 answers in 100 come within 0.13 ms, to one who stays awake.
+// From a server on the same machine 99 of 100 answers come within 0.13 ms, if the process stays awake.
 const LONGEST_MS = 0.15;
-// Turns come a few µs after each other, unless somebody else is given the processor in between.
+// The event loop turns every few µs, unless another process gets the processor in between.
 const UNDISTURBED_MS = 0.05;
-// Who asks again so soon after an answer does nothing else in between.
+// A caller that asks again so soon after an answer does nothing else in between.
 const AT_ONCE_MS = 1;
-// One in a hundred fails on a machine of our own, a few more where others take the host's time.
+// On a dedicated machine one spin of 100 fails; on a shared host a few more do.
 const WINDOW = 128;
 const MOST_FAILED = 12;
-// So many want each processor, by the average of the last minute, where it has too much to do.
+// The load average of the last minute, for each processor, above which the host is too busy to spin.
 const TOO_MANY = 1.5;
 const LEAST_PARKED = 128;
 const MOST_PARKED = 8_192;
 
-/** What the spin needs of its process and machine. */
+/** What the spin needs from its process and machine. */
 export interface SpinHost {
   now(): number;
-  /** In the next turn of the event loop. */
+  /** Calls back in the next turn of the event loop. */
   soon(callback: () => void): void;
   readonly processors: number;
-  /** Whether more than this process want the processors. */
+  /** Whether other processes need the processors. */
   isCrowded(): boolean;
 }
 
@@ -31,24 +31,23 @@ const HOST: SpinHost = {
   now: hostInstant,
   soon: (callback) => setImmediate(callback),
   processors: availableParallelism(),
-  // Those of the whole host, as the average is.
+  // The load average is that of the whole host, so its processors count.
   isCrowded: () => loadavg()[0]! > TOO_MANY * HOST_PROCESSORS,
 };
 
 /**
- * Adaptive spinning: spin first, then park. After a question, the event loop is kept turning for a short
- * time until the answer comes, and only then may the process sleep. A process that sleeps must be woken
- * up again: that takes about as long as a server nearby takes to answer, and nearly as much CPU time as
- * spinning.
+ * Adaptive spinning: spin first, then park. After a request, the event loop keeps turning for a short time
+ * until the answer comes; only after that may the process sleep. Waking a process that sleeps takes about
+ * as long as a server nearby takes to answer, and nearly as much CPU time as spinning.
  *
- * It spins for callers who do one thing at a time, and only for what they ask right after an answer.
- * A spin fails where the answer does not come within it, or where another process is given the processor
- * meanwhile. Where spins fail too often, or where many processes want the processors, the next 128
- * questions do not spin, then 256, and so on up to 8,192.
+ * It spins for callers that do one thing at a time, and only for a request right after an answer. A spin
+ * fails if the answer does not come in time, or if another process gets the processor during the spin. If
+ * spins fail too often, or if many processes need the processors, the next 128 requests do not spin, the
+ * next time 256, and so on up to 8,192.
  */
 export class AdaptiveSpin {
   readonly #host: SpinHost;
-  // On a single processor a spin would keep the server from answering.
+  // On a single processor a spin would keep the server from running.
   readonly #isOfUse: boolean;
   #answeredAt = -Infinity;
   #until = 0;
@@ -65,8 +64,8 @@ export class AdaptiveSpin {
     this.#isOfUse = host.processors > 1;
   }
 
-  /** Something was asked while nothing else is under way. */
-  asked(): void {
+  /** A request was sent while no other is in progress. */
+  onRequest(): void {
     if (!this.#isOfUse) return;
     const now = this.#host.now();
     if (now - this.#answeredAt > AT_ONCE_MS) return;
@@ -76,14 +75,14 @@ export class AdaptiveSpin {
     }
     this.#isSpinning = true;
     this.#until = now + LONGEST_MS;
-    // Some clients write only now, which takes its time.
+    // Some clients write to the socket only after this, so the first turn may take longer.
     this.#turnedAt = Infinity;
     if (this.#isTurning) return;
     this.#isTurning = true;
     this.#host.soon(this.#turn);
   }
 
-  answered(): void {
+  onAnswer(): void {
     this.#answeredAt = this.#host.now();
     if (this.#isSpinning) this.#over();
   }

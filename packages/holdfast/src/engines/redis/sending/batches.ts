@@ -1,16 +1,16 @@
-import type { Asked } from "../protocol/encode.js";
+import type { EncodedOperation } from "../protocol/encode.js";
 
-// A script keeps everybody else waiting, so one call does no more than a server does in a few
-// milliseconds: so many operations that the first part of the script decides, or what takes as long.
+// The server answers nobody else while a script runs, so one call must not take more than a few ms. The
+// weight of an operation that the fast path decides is 1.
 const MAX_WEIGHT = 512;
 const HEAVY = 8;
-/** One that meets others on its resource: they are about shared grants or a line, and take longest. */
-const CROWDED = 32;
+/** Several operations on one resource are about shared grants or a queue, and take longest. */
+const SHARED_RESOURCE = 32;
 const HEARTBEAT = 2;
-/** So many fit into one call whatever they are. */
-const FEW = MAX_WEIGHT / CROWDED;
+/** This many operations fit into one call, whatever they are. */
+const FEW = MAX_WEIGHT / SHARED_RESOURCE;
 
-/** Cuts what goes out together into calls, in its order. */
+/** Divides what is sent together into calls, in order. */
 export function inBatches<T>(
   all: readonly T[],
   keyOf: (one: T) => string,
@@ -18,12 +18,12 @@ export function inBatches<T>(
 ): (readonly T[])[] {
   if (all.length <= FEW) return [all];
   const batches: T[][] = [];
-  const met = new Set<string>();
+  const seenKeys = new Set<string>();
   let batch: T[] = [];
   let left = MAX_WEIGHT;
   for (const one of all) {
-    const weight = weightOf(nameOf(one), met.has(keyOf(one)));
-    met.add(keyOf(one));
+    const weight = weightOf(nameOf(one), seenKeys.has(keyOf(one)));
+    seenKeys.add(keyOf(one));
     if (weight > left) {
       batches.push(batch);
       batch = [];
@@ -36,8 +36,7 @@ export function inBatches<T>(
   return batches;
 }
 
-/** The same of operations. */
-export function batchesOf<T extends Asked>(operations: readonly T[]): (readonly T[])[] {
+export function batchesOf<T extends EncodedOperation>(operations: readonly T[]): (readonly T[])[] {
   return inBatches(
     operations,
     ({ key }) => key,
@@ -45,8 +44,8 @@ export function batchesOf<T extends Asked>(operations: readonly T[]): (readonly 
   );
 }
 
-function weightOf(name: string, meetsOthers: boolean): number {
+function weightOf(name: string, isSharedResource: boolean): number {
   if (name === "heartbeat") return HEARTBEAT;
-  if (meetsOthers) return CROWDED;
+  if (isSharedResource) return SHARED_RESOURCE;
   return /^[-+?=]/.test(name) ? 1 : HEAVY;
 }

@@ -5,8 +5,8 @@ import type { Operation } from "./operation.js";
 import type { ScriptCaller } from "./script-caller.js";
 
 /**
- * One call at a time for each slot. A connection that waits for replicas can do nothing else; what is
- * asked meanwhile goes along with the next call.
+ * Sends one call at a time for each slot, because WAIT blocks the connection. Operations that come in
+ * between travel with the next call.
  */
 export class CallQueue {
   readonly #caller: ScriptCaller;
@@ -34,21 +34,21 @@ export class CallQueue {
 }
 
 /**
- * Takes out those whose callers have given up. While a connection hangs, they would pile up without end,
- * and what is sent when it goes on would find tombstones that are over.
+ * Removes the operations whose callers have given up. While a connection hangs, they would pile up without
+ * end. When it recovers, they would be sent so late that their tombstones might be over.
  */
 function dropLate(queue: Operation[]): void {
   const now = systemClock.now();
   if (!queue.some(({ until }) => until <= now)) return;
   for (const operation of queue.splice(0)) {
     if (operation.until > now) queue.push(operation);
-    else operation.reject(unsent());
+    else operation.reject(notSentInTime());
   }
 }
 
-function unsent(): EngineError {
-  return new EngineError(
-    "the connection that waits for replicas was busy: it was not sent in time",
-    { effect: "none", retryable: true },
-  );
+function notSentInTime(): EngineError {
+  return new EngineError("not sent in time: the connection that waits for replicas was busy", {
+    effect: "none",
+    retryable: true,
+  });
 }

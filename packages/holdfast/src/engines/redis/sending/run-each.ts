@@ -4,7 +4,7 @@ import { failed } from "../protocol/failure.js";
 import { keyOf } from "../protocol/keys.js";
 import type { ScriptBatcher } from "./script-batcher.js";
 
-/** An answer for each; one that fails is an answer too, and does not decide for the others. */
+/** Runs an operation for each ref and gives an answer for each. A failure is an answer for its ref alone. */
 export function runEach<R extends GrantRef, A>(
   batcher: ScriptBatcher,
   prefix: string,

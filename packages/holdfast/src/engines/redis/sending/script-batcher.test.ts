@@ -2,18 +2,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
-import type { Seam } from "../clients/connection.js";
+import type { RedisConnection } from "../clients/connection.js";
 import { ScriptBatcher } from "./script-batcher.js";
 
 function stage() {
   const sent: { readonly keys: string[]; readonly answer: () => void }[] = [];
-  const script: Seam["script"] = (_, keys) =>
+  const runScript: RedisConnection["runScript"] = (_, keys) =>
     new Promise((resolve) => {
       const answers = keys.length === 1 ? 1 : keys.map(() => 1);
       sent.push({ keys, answer: () => resolve(answers) });
     });
   const terms = { idleMs: 1, channelOf: () => "here", wait: null, spin: true };
-  const batcher = new ScriptBatcher({ script } as unknown as Seam, terms);
+  const batcher = new ScriptBatcher({ runScript } as unknown as RedisConnection, terms);
   const fail = (error: unknown) => {
     throw error;
   };

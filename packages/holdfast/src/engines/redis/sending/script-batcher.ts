@@ -1,18 +1,23 @@
 import { systemClock, type Timer } from "../../../core/runtime/clock.js";
 import { EngineError } from "../../../errors.js";
-import type { Seam } from "../clients/connection.js";
-import type { Asked } from "../protocol/encode.js";
+import type { RedisConnection } from "../clients/connection.js";
+import type { EncodedOperation } from "../protocol/encode.js";
 import { slotOf } from "../protocol/slots.js";
 import { AdaptiveSpin } from "./adaptive-spin.js";
 import { batchesOf } from "./batches.js";
 import { CallQueue } from "./call-queue.js";
-import { Collection, type Operation, Part, type Reader } from "./operation.js";
+import {
+  AnswerCollector,
+  type AnswerReader,
+  CollectedOperation,
+  type Operation,
+} from "./operation.js";
 import { type CallListener, type CallTerms, ScriptCaller } from "./script-caller.js";
 
 const MANY_WAITING = 512;
-// With two calls under way, one is being carried out while we work on the answer to the other. What
-// comes meanwhile goes along with the next answer, or after this long where that takes longer.
-const ENOUGH_UNDER_WAY = 2;
+// With two calls in progress, the server runs one while we process the answer to the other. New operations
+// are held until the next answer, but no longer than HOLD_MS.
+const ENOUGH_IN_PROGRESS = 2;
 const HOLD_MS = 1;
 
 export interface BatcherTerms extends CallTerms {
@@ -21,29 +26,28 @@ export interface BatcherTerms extends CallTerms {
 }
 
 /**
- * Decides when operations are sent, and together with which. Those of one turn of the event loop travel
- * in one call of the script: a client spends more on a command than the server does on an operation. On
- * a Cluster, those of one slot do.
+ * Decides when operations are sent, and which are sent together. Operations of one turn of the event loop
+ * travel in one call of the script, because a command costs the client more than an operation costs the
+ * server. On a Cluster, each slot has calls of its own.
  */
 export class ScriptBatcher implements CallListener {
   readonly #isCluster: boolean;
   readonly #caller: ScriptCaller;
-  /** Where replicas must confirm each call; null where none need to. */
+  /** Used where replicas must confirm each call; otherwise null. */
   readonly #queue: CallQueue | null;
-  /** null where it is turned off. */
+  /** null if spinning is turned off. */
   readonly #spin: AdaptiveSpin | null;
   #waiting: Operation[] = [];
-  /** How many calls. */
-  #underWay = 0;
+  #callsInProgress = 0;
   #held: Timer | null = null;
   #flushing = false;
-  /** Whether the last flush was of one operation: then nothing else is likely to come in this turn. */
-  #oneByOne = false;
+  /** Whether the last flush had one operation. Then no other operation is likely to come in this turn. */
+  #lastWasSingle = false;
   #isClosed = false;
 
-  constructor(seam: Seam, terms: BatcherTerms) {
-    this.#isCluster = seam.shards !== undefined;
-    this.#caller = new ScriptCaller(seam, terms, this);
+  constructor(connection: RedisConnection, terms: BatcherTerms) {
+    this.#isCluster = connection.shards !== undefined;
+    this.#caller = new ScriptCaller(connection, terms, this);
     this.#queue = terms.wait === null ? null : new CallQueue(this.#caller);
     this.#spin = terms.spin ? new AdaptiveSpin() : null;
   }
@@ -62,11 +66,11 @@ export class ScriptBatcher implements CallListener {
     this.#isClosed = true;
   }
 
-  /** Where it waits for its turn for longer than timeoutMs, it is not sent. */
+  /** An operation that waits in the CallQueue for longer than timeoutMs is not sent. */
   run<T>(
     key: string,
     words: readonly string[],
-    reader: Reader<T>,
+    reader: AnswerReader<T>,
     timeoutMs = Infinity,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -90,7 +94,7 @@ export class ScriptBatcher implements CallListener {
     });
   }
 
-  /** One that is about many resources goes by itself. Not on a Cluster. */
+  /** Sends an operation about many resources at once and alone. Not for a Cluster. */
   runAtOnce(keys: readonly string[], words: readonly string[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) return reject(closed());
@@ -98,54 +102,60 @@ export class ScriptBatcher implements CallListener {
     });
   }
 
-  /** Many at once, with an answer or an error for each: cheaper than a promise for each. */
-  runAll<R>(refs: readonly R[], ask: (ref: R) => Asked, timeoutMs: number): Promise<unknown[]> {
+  /** Runs many operations, and gives an answer or an error for each. Cheaper than a promise for each. */
+  runAll<R>(
+    refs: readonly R[],
+    ask: (ref: R) => EncodedOperation,
+    timeoutMs: number,
+  ): Promise<unknown[]> {
     if (this.#isClosed) return Promise.reject(closed());
     if (refs.length === 0) return Promise.resolve([]);
-    // A shard that hangs must leave the core time to hear what the others said.
-    const patienceMs = this.#isCluster ? timeoutMs / 2 : Infinity;
+    // If a shard hangs, the core must get the answers of the other shards before its own deadline.
+    const collectMs = this.#isCluster ? timeoutMs / 2 : Infinity;
     const until = this.#until(timeoutMs);
     return new Promise((resolve) => {
-      const all = new Collection(refs.length, patienceMs, resolve);
-      for (let i = 0; i < refs.length; i++) this.#add(new Part(ask(refs[i]!), until, all, i));
+      const all = new AnswerCollector(refs.length, collectMs, resolve);
+      for (let i = 0; i < refs.length; i++)
+        this.#add(new CollectedOperation(ask(refs[i]!), until, all, i));
     });
   }
 
   onSent(): void {
-    this.#underWay++;
+    this.#callsInProgress++;
   }
 
   onAnswered(): void {
-    this.#underWay--;
-    this.#spin?.answered();
-    // After the microtasks that the answers are about to cause.
+    this.#callsInProgress--;
+    this.#spin?.onAnswer();
+    // Not before the microtasks that these answers cause: they may add operations.
     if (this.#held !== null) process.nextTick(() => this.#flush());
   }
 
-  /** Only where calls wait for their turn is one that nobody waits for any more not sent. */
+  /** Only a CallQueue delays operations so much that it must drop those whose callers have given up. */
   #until(timeoutMs: number): number {
     return this.#queue === null ? Infinity : systemClock.now() + timeoutMs;
   }
 
   #add(operation: Operation): void {
-    const nobodyElse = this.#underWay === 0 && this.#waiting.length === 0;
-    if (this.#oneByOne && nobodyElse) {
-      // At once: what the caller still has to do, it does while this is on its way.
+    const isIdle = this.#callsInProgress === 0 && this.#waiting.length === 0;
+    if (this.#lastWasSingle && isIdle) {
+      // Sent at once: the caller does the rest of its work while this operation travels.
       this.#send(this.#isCluster ? slotOf(operation.key) : 0, [operation]);
-      this.#spin?.asked();
+      this.#spin?.onRequest();
       return;
     }
     this.#waiting.push(operation);
     if (this.#flushing) return;
     this.#flushing = true;
-    // After the microtasks that are due: whoever asks in this turn goes along.
+    // After the pending microtasks, so that operations of this turn travel together.
     process.nextTick(() => this.#flushSoon());
   }
 
   #flushSoon(): void {
     this.#flushing = false;
-    const enough = this.#underWay >= ENOUGH_UNDER_WAY && this.#waiting.length < MANY_WAITING;
-    // A shard that hangs must not hold up the others, and who waits for replicas sends in turn anyway.
+    const enough =
+      this.#callsInProgress >= ENOUGH_IN_PROGRESS && this.#waiting.length < MANY_WAITING;
+    // On a Cluster a shard that hangs must not delay the others, and a CallQueue sends in turn anyway.
     if (!enough || this.#isCluster || this.#queue !== null) this.#flush();
     else this.#held ??= systemClock.timer(HOLD_MS, () => this.#flush(), true);
   }
@@ -156,7 +166,7 @@ export class ScriptBatcher implements CallListener {
     this.#held?.cancel();
     this.#held = null;
     if (all.length === 0) return;
-    this.#oneByOne = all.length === 1;
+    this.#lastWasSingle = all.length === 1;
     if (!this.#isCluster) this.#send(0, all);
     else for (const [slot, group] of bySlot(all)) this.#send(slot, group);
   }

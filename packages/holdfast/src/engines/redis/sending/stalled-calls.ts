@@ -1,6 +1,6 @@
 import { systemClock } from "../../../core/runtime/clock.js";
 
-const LATE_MS = 1_000;
+const STALLED_MS = 1_000;
 const LONGEST_PAUSE_MS = 8_000;
 
 interface Call {
@@ -9,29 +9,29 @@ interface Call {
 }
 
 /**
- * Notices calls that are not answered. A primary of a Cluster that hangs keeps its connections, so a
- * client goes on asking it after another has taken its place; it must be told to look again. While
- * that does not help, it is told after longer and longer pauses.
+ * Notices calls that get no answer. A Cluster primary that hangs keeps its connections, so a client goes on
+ * asking it after another node has taken its place. Then the client must ask again who serves the slots.
+ * While that does not help, it is repeated after longer and longer pauses.
  */
-export class LateCalls {
-  readonly #onLate: (key: string) => void;
-  /** In the order in which they began. */
+export class StalledCalls {
+  readonly #onStalled: (key: string) => void;
+  /** Oldest first. */
   readonly #pending = new Set<Call>();
   #isWatching = false;
-  #pauseMs = LATE_MS;
+  #pauseMs = STALLED_MS;
 
-  constructor(onLate: (key: string) => void) {
-    this.#onLate = onLate;
+  constructor(onStalled: (key: string) => void) {
+    this.#onStalled = onStalled;
   }
 
-  /** An answer that takes busyMs by itself is not late before. */
+  /** busyMs: how long the answer may take even if nothing is wrong. */
   watch<T>(key: string, answer: Promise<T>, busyMs = 0): Promise<T> {
-    const call = { key, dueAt: systemClock.now() + busyMs + LATE_MS };
+    const call = { key, dueAt: systemClock.now() + busyMs + STALLED_MS };
     const end = () => void this.#pending.delete(call);
     this.#pending.add(call);
     answer.then(end, end);
-    // One timer for all of them, which goes on for as long as there are any.
-    if (!this.#isWatching) this.#lookIn(LATE_MS);
+    // One timer for all calls. It repeats as long as there are calls.
+    if (!this.#isWatching) this.#lookIn(STALLED_MS);
     return answer;
   }
 
@@ -48,16 +48,16 @@ export class LateCalls {
     const [oldest] = this.#pending;
     this.#isWatching = false;
     if (oldest === undefined) {
-      this.#pauseMs = LATE_MS;
+      this.#pauseMs = STALLED_MS;
       return;
     }
     const leftMs = oldest.dueAt - systemClock.now();
     if (leftMs > 0) {
-      this.#pauseMs = LATE_MS;
+      this.#pauseMs = STALLED_MS;
       this.#lookIn(leftMs);
       return;
     }
-    this.#onLate(oldest.key);
+    this.#onStalled(oldest.key);
     this.#lookIn(this.#pauseMs);
     this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
   }

@@ -1,31 +1,32 @@
-import type { Confirmed } from "../clients/connection.js";
+import type { ReplicatedAnswer } from "../clients/connection.js";
 import { numberIn } from "../protocol/shape.js";
 
 /**
- * WAIT tells how many replicas have what this connection wrote, and a client may reconnect at any
- * moment: on a new connection, which wrote nothing, all have everything. So the four commands go out
- * together, and count only if the first and the last met the same connection. Its number alone does
- * not tell: every server counts its own, from 1.
+ * The script's answer, and how many replicas have its writes. WAIT counts the replicas that have the writes
+ * of its own connection. A client may reconnect at any moment, and on a new connection, which wrote nothing,
+ * all replicas count. So the caller sends the four commands together, and the count is valid only if the
+ * first and the last ran on the same connection. The connection's number is not enough to tell: every
+ * server counts its own, from 1.
  */
-export async function together(
+export async function waitReplicas(
   commands: readonly [
     before: Promise<unknown>,
     script: Promise<unknown>,
     wait: Promise<unknown>,
     after: Promise<unknown>,
   ],
-): Promise<Confirmed> {
+): Promise<ReplicatedAnswer> {
   const [before, script, wait, after] = await Promise.allSettled(commands);
   if (script.status === "rejected") throw script.reason;
-  const connection = connectionIn(before);
-  const same = connection !== null && connection === connectionIn(after);
+  const identity = identityIn(before);
+  const same = identity !== null && identity === identityIn(after);
   return { answer: script.value, replicas: same ? countIn(wait) : 0 };
 }
 
 export const WHICH_CONNECTION = ["CLIENT", "INFO"] as const;
 
-/** The number of the connection and its two ends, out of all that CLIENT INFO tells. */
-function connectionIn(info: PromiseSettledResult<unknown>): string | null {
+/** The number and both addresses of the connection, from CLIENT INFO. */
+function identityIn(info: PromiseSettledResult<unknown>): string | null {
   if (info.status === "rejected" || typeof info.value !== "string") return null;
   return info.value.match(/\b(id|addr|laddr)=\S+/g)?.join(" ") ?? null;
 }

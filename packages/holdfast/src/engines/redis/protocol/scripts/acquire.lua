@@ -1,12 +1,13 @@
--- One claim: granted, or busy; with enqueue in line until it is its turn.
--- args  1 grant id  2 mode: x, or s with its limit, s0 without  3 ttl  4 lock-delay  5 tokens  6 label
---       7 of enqueue: its number among the heartbeats
+-- One claim: acquire is granted or busy; enqueue is granted, or waits in the queue for its turn.
+-- args  1 grant id  2 mode: x; or s and the limit, s0 without a limit  3 ttl  4 lock-delay  5 tokens
+--       6 label  7 only enqueue: its number among the heartbeats
 -- Gives granted token tokens ttl | busy retryMs holders | queued position nextMs holders
 --       | gone why | limit inUse
 
 local FOREIGN_HEARTBEAT = 75
 
--- When the head must look by itself: expiry pushes nothing, and foreigners never do.
+-- When the first waiter must ask again by itself: an expiry pushes nothing, and neither does the release
+-- of another program.
 local function next_heartbeat(keys, present)
   local g, ms = present.grant, HEARTBEAT
   if g then
@@ -19,22 +20,23 @@ local function next_heartbeat(keys, present)
   return math.min(HEARTBEAT, math.max(ms, 1))
 end
 
--- The dead before it keep their places for a while, and do not look. Behind very many of them nobody
--- does: it would be counted again at every heartbeat of everybody.
-local function comes_first(keys, position)
+-- Whether all waiters before this position are dead. Dead waiters keep their place for up to 10 s and never
+-- ask, so the first live waiter behind them must. Past 16 the search stops: otherwise every heartbeat would
+-- walk the whole queue.
+local function is_first_alive(keys, position)
   if position > MANY then return false end
   for i = 0, position - 1 do
     local id = redis.call('ZRANGE', keys[2], i, i)[1]
     local record = redis.call('HGET', keys[3], id)
     local w = record and read_waiter(id, record)
-    if w and not is_late(w) and is_heard(w.channel) then return false end
+    if w and not is_late(w) and has_listener(w.channel) then return false end
   end
   return true
 end
 
 local function queued(keys, id, present)
   local position = redis.call('ZRANK', keys[2], id)
-  local next = comes_first(keys, position) and next_heartbeat(keys, present) or HEARTBEAT
+  local next = is_first_alive(keys, position) and next_heartbeat(keys, present) or HEARTBEAT
   return { 'queued', position, next, holder_views(keys, present) }
 end
 
@@ -42,8 +44,8 @@ local function granted(g, life)
   return { 'granted', whole(g.token), g.tokens, life }
 end
 
--- The limit of a shared claim that is alive, whichever is met first; nil where there is none.
-local function limit_of_the_living(keys, present)
+-- The limit of the first live shared claim that is found; nil where there is none.
+local function limit_of_live_claim(keys, present)
   local from, ids = 0, nil
   while present.mode == 's' do
     ids = redis.call('ZREVRANGE', keys[7], from, from + MANY - 1)
@@ -66,14 +68,16 @@ local function limit_of_the_living(keys, present)
   until #ids < MANY
 end
 
--- All shared claims that are alive carry one limit. While there is a marker it says which, and else
--- those in line have noted it: only a claim that differs needs to look for somebody alive.
+-- The limit of the live shared claims, where it is another than this claim's; nil where the claim may go
+-- on. All live shared claims have one limit. The marker stores it; without a marker, the waiters' hash
+-- does. Only a claim that differs needs to look for a live claim.
 local function other_limit(keys, w, present)
   local noted = present.limit or tonumber(redis.call('HGET', keys[3], 'limit') or nil)
   if noted == w.limit then return nil end
-  local limit = limit_of_the_living(keys, present)
+  local limit = limit_of_live_claim(keys, present)
   if limit and limit ~= w.limit then return limit end
-  -- What is noted was of the dead, or of lock-delays. From here on it is this one's.
+  -- The stored limit is that of dead waiters, or of grants in their lock-delay. From now on it is this
+  -- claim's.
   if present.limit then
     redis.call('SET', keys[1], MARKER .. w.limit, 'KEEPTTL')
     present.limit = w.limit
@@ -99,13 +103,13 @@ local function claim(keys, args, waits)
   end
   if redis.call('ZSCORE', keys[2], w.id) then
     if not waits then return busy() end
-    -- Somebody may have taken its record away by hand.
+    -- Somebody may have removed its record by hand.
     if not redis.call('HGET', keys[3], w.id) then write_waiter(keys, w) end
     return operations.heartbeat(keys, { w.id, w.beat })
   end
   local limit = w.mode == 's' and other_limit(keys, w, present)
   if limit then return { 'limit', limit } end
-  -- Those still in line may be out of reach for now, and this one fit beside the holders.
+  -- If everybody in the queue was passed over, this claim may be granted before them.
   local _, passed
   if not blocked[keys[1]] then _, passed = promote(keys, present) end
   if passed and fits(present, w.mode, w.limit) then
@@ -127,7 +131,7 @@ end
 function operations.acquire(keys, args) return claim(keys, args, false) end
 function operations.enqueue(keys, args) return claim(keys, args, true) end
 
--- The same of exclusive claims without lock-delay.
+-- The same for exclusive claims without lock-delay.
 -- args  1 grant id  2 ttl:beat:tokens:label
 local function plain(args)
   local ttl, beat, tokens, label = string.match(args[2], '^(%d+):(%d+):(%d+):(.*)$')

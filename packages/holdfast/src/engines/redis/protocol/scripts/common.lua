@@ -1,40 +1,42 @@
--- Carries out operations one after the other, each on the keys of its own resource. One that fails
--- does not keep the others from their answers.
--- KEYS  for each operation the first key of its resource; the others are named after it, in its slot.
---       On a Cluster these follow it, so that the server refuses while it has only some of them
+-- Runs operations one after the other, each on the keys of its own resource. An operation that fails
+-- does not stop the others.
+-- KEYS  for each operation the first key of its resource. The names of the other keys are made from it,
+--       with a hash tag that puts them into the same slot. On a Cluster the other keys follow the first
+--       one, so that the server refuses the call while a moving slot has only some of them here
 -- ARGV  the caller's channel, where its waiters hear of their grants; then for each operation its name
---       and its arguments, as its header gives them. Those that happen nearly always are written in one
---       argument: a mark, the grant id of 32 characters, and what else there is. One, renew-many, is
---       about many resources, and has the first key of each; it is not for a Cluster
--- Gives an answer for each operation, or the answer where there is one alone; { 'error', message }
--- where it failed
+--       and its arguments, as the header of the operation says. The most frequent operations are one
+--       argument: a mark, the grant id of 32 characters, and the other terms. The operation renew-many
+--       is about many resources and has the first key of each; it is not used on a Cluster
+-- Gives a list with an answer for each operation; for a single operation its answer, without a list.
+--       The answer of an operation that failed is { 'error', message }
 --
--- What is the same at every call stands before this text, in a line that program.ts writes:
+-- script.ts writes a line of constants before this text:
 --   STRIDE          how many keys each operation has: 1, or 8 on a Cluster
---   PUBLISH, COUNT  the commands to tell a channel and to count who listens. On a Cluster PUBLISH
---                   counts only those who listen at this node, and tells everybody everywhere
---   IDLE            ms after which an idle fence is forgotten
+--   PUBLISH, COUNT  the commands that send to a channel and count its listeners. On a Cluster these are
+--                   the sharded ones: a plain PUBLISH reaches all nodes, but counts only the listeners
+--                   at this node
+--   IDLE            after how many ms an idle fence is forgotten
 --
--- The files of this folder are one program, in the order that program.ts gives them: a loop over the
--- operations. Redis runs the whole text at every call, so each function in it is made anew at every
--- call. This file has what both parts of the loop need, in functions that use no local of the text: each
--- that they used would cost every call as much as a function. The first part, fast-path.lua, decides what
--- happens nearly always. The second part, all other files, can decide everything; its functions are
--- made only when an operation needs them.
+-- The files of this folder are one script, in the order that script.ts gives them: a loop over the
+-- operations. Redis runs the whole text at every call, so every call creates every function that it
+-- reaches. This file has what both parts of the loop need. Its functions avoid local variables of the
+-- text, because each such variable would cost every call as much as one more function. The first part,
+-- fast-path.lua, decides the most frequent operations. The second part, all other files, can decide
+-- every operation; its functions are created only when an operation needs them.
 
 local ARGV, sub, match, type = ARGV, string.sub, string.match, type
 
--- How long in ms a pushed grant lives until its first renewal, how long a waiter is remembered without a
--- heartbeat, how long it counts as there, and how often it sends one.
+-- All in ms: how long a pushed grant lives until its first renewal, how long a waiter without heartbeats
+-- is remembered, how long it counts as present, and how often it sends a heartbeat.
 local CLAIM_WINDOW, WAITER_LIFE, STILL_THERE, HEARTBEAT = 3000, 10000, 2000, 1000
 
 -- The record of an exclusive grant: hf:x:<id>:<lock-delay>:<state>:<ttl>:<index>:<order>:<rest>, and the
--- rest is <token>:<tokens>:<label>. Only these definitions know that.
---   state  0 nobody can be waiting  2 somebody may be  1 revoked  3 its holder has left it behind
+-- rest is <token>:<tokens>:<label>. Only these definitions know the format.
+--   state  0 nobody can be waiting  2 somebody may be waiting  1 revoked  3 left behind by its holder
 --          4 revoked and left behind
---   index  which of its tokens is in use
---   order  that of the last renewal, also where nothing but the expiry changed: a renewal for another
---          ttl that was sent before it may still arrive
+--   index  which token of the grant is in use
+--   order  the order of the last renewal. It is stored even where only the expiry changed, because an
+--          older renewal, for another ttl, may still arrive
 local HEAD = '^hf:x:(%x+):(%d+):(%d):'
 local RECORD = '^hf:x:(%x+):(%d+):(%d):(%d+):(%d+):(%d+):(.*)$'
 local REST = '^(%d+):(%d+):(.*)$'
@@ -43,22 +45,22 @@ local function record_of(id, delay, state, ttl, index, order, rest)
     ':' .. rest
 end
 
--- The record of a waiter. `heard` is when it last showed that it is there, in ms, `passed` when it was
--- first passed over, or 0; `channel` is where its process hears of its grant.
+-- The record of a waiter. `heard` is the time of its last heartbeat in ms. `passed` is when it was first
+-- passed over, or 0. On `channel` its process hears of its grant.
 local WAITER = '^([xs]):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):([^:]*):(.*)$'
 local function waiter_of(mode, limit, ttl, delay, tokens, beat, heard, passed, channel, label)
   return mode .. ':' .. limit .. ':' .. ttl .. ':' .. delay .. ':' .. tokens .. ':' .. beat .. ':' ..
     heard .. ':' .. passed .. ':' .. channel .. ':' .. label
 end
 
--- The server's time in µs as text, of what TIME gives.
+-- Turns the answer of TIME into µs, as text.
 local function micros(time)
   return time[1] .. string.sub('00000' .. time[2], -6)
 end
 
--- The fence rule. Tokens rise with the clock, so that a server that lost its memory goes on above what
--- it gave out. A fence that has run ahead of the clock is kept until the clock has caught up.
--- Gives the first of so many tokens as text, or nil and the error.
+-- The fence rule. Tokens follow the clock, so a server that lost its data still gives out larger tokens
+-- than before. A fence that is ahead of the clock is kept until the clock has caught up.
+-- Gives the first of `count` new tokens as text, or nil and the error.
 local function take_tokens(now, fence, count, idle)
   local top = count == '1' and now or string.format('%.0f', now + count - 1)
   local last = redis.pcall('SET', fence, top, 'PX', idle, 'GET')
@@ -74,11 +76,11 @@ local function take_tokens(now, fence, count, idle)
   return string.format('%.0f', last + 1)
 end
 
--- The server's time, the same for all operations of a call; read when the first one needs it.
+-- The server's time, the same for all operations of a call. It is read when the first one needs it.
 local stamp
 local answers, count, a, decide = {}, 0, 2, nil
--- By key, what keeps the first in line out, as one operation has found it: heartbeats and those who
--- join the line need not look again.
+-- By key: what keeps the first waiter out, once an operation of this call has found it. Later heartbeats
+-- and enqueues of the call need not look again.
 local blocked = {}
--- By key, the lines that this call keeps alive already; made by the second part.
+-- By key: the queues whose expiry this call has already extended. The second part creates the table.
 local prolonged

@@ -1,19 +1,20 @@
--- What happens nearly always: exclusive claims without lock-delay of programs that listen, and their
--- renewals and releases. Where this part finds no answer, or an error, the operation of the same name
--- decides in the second part. Its arguments are few: each costs both sides.
+-- The most frequent operations: exclusive claims without lock-delay whose process listens, and their
+-- renewals and releases. Where this part finds no answer, or meets an error, the operation of the same
+-- name decides in the second part. The terms share one argument, because each argument costs the client
+-- and the server time.
 -- ARGV  +<id><ttl>:<beat>:<tokens>:<label>  enqueue, and the same with ? acquire, whose beat is 0
 --       =<id><ttl>:<index>:<order>          renew
 --       -<id>                               release
 --       renew-many  1 ttl  2 index  3 order  4 grant ids of 32 characters each, one after the other
--- Gives + and ?     the token: granted, as it was asked for | q:position:nextMs:leftMs:token:label of the
---                   exclusive holder: in line
---       =           1: renewed, as it was asked for
---       -           1: released | the message that would be pushed to the caller, whose waiter is the
---                   next holder: so the answer to one claim's release may carry the grant of another
---       renew-many  1: all were renewed | which of them, from 0, and its answer to renew, and so on for
---                   those that are not plain; the others were renewed
+-- Gives + and ?     the token: granted as requested | q:position:nextMs:leftMs:token:label: queued;
+--                   leftMs, token and label are those of the exclusive holder
+--       =           1: renewed as requested
+--       -           1: released | the message that would be pushed to the caller, where the next holder
+--                   is its own waiter: the answer to one claim's release may carry another claim's grant
+--       renew-many  1: all were renewed | a list of pairs, for the grants that were not simply renewed:
+--                   the number of the grant, from 0, and its answer to renew. The others were renewed
 
--- Nothing here raises.
+-- pcall, so that nothing here raises an error.
 local ask = redis.pcall
 
 local i = 1
@@ -30,8 +31,8 @@ while i <= #KEYS do
     if holder == id and delay == '0' and state == '0' then
       if ask('DEL', key) == 1 then answer = 1 end
     elseif holder == id and delay == '0' and state == '2' then
-      -- The first in line, if it lives and somebody listens for it, is the next holder. One of the
-      -- caller's own is told by the answer, and lives as surely as the caller does.
+      -- The first waiter is the next holder, if it is alive and its process listens. A waiter of the
+      -- caller is told by the answer to this call, and is certainly alive: the caller is.
       local tag = '{' .. key .. '}'
       local first = ask('ZRANGE', tag .. ':queue', 0, 0)[1]
       local record = first and ask('HGET', tag .. ':waiters', first)
@@ -45,18 +46,19 @@ while i <= #KEYS do
       if silent and (own and silent <= WAITER_LIFE or
         silent <= STILL_THERE and (ask('PUBSUB', COUNT, channel)[2] or 0) > 0) then
         local token, life = take_tokens(stamp, tag .. ':fence', tokens, IDLE), math.min(ttl, CLAIM_WINDOW)
-        -- The grant first: a message about one that could then not be written makes two holders.
+        -- The grant is written first: a message about a grant that then cannot be written makes two
+        -- holders.
         if token and ask('SET', key, record_of(first, after, '2', ttl, '0', '0', token .. ':' ..
           tokens .. ':' .. label), 'PX', life + after).ok then
           local message = first .. ' ' .. beat .. ' ' .. token .. ' ' .. tokens .. ' ' .. life
           if own or type(ask(PUBLISH, channel, message)) == 'number' then
             ask('ZREM', tag .. ':queue', first)
             ask('HDEL', tag .. ':waiters', first)
-            -- A line that ends here and begins anew in this call must be kept alive anew.
+            -- The queue may end here and begin again in this call: then it needs a new expiry.
             if prolonged then prolonged[key] = nil end
             answer = own and message or 1
           else
-            -- Without the right to publish it stays as it was, and the operation knows better.
+            -- This user may not publish. The old grant is put back, and the second part decides.
             ask('SET', key, value, 'PX', CLAIM_WINDOW)
           end
         end
@@ -67,7 +69,8 @@ while i <= #KEYS do
     id, terms = sub(name, 2, 33), sub(name, 34)
     local tag = '{' .. key .. '}'
     local gone = tag .. ':gone'
-    -- One question for three keys: tombstones weigh more than the two others together.
+    -- One command asks for three keys. Tombstones are named three times: they count as 3, more than
+    -- the two other keys together, so the sum says which keys exist.
     local present = ask('EXISTS', key, tag .. ':queue', gone, gone, gone)
     if type(present) == 'number' and present > 2 and not ask('ZSCORE', gone, id) then
       present = present - 3
@@ -79,7 +82,7 @@ while i <= #KEYS do
       if token and ask('SET', key, record_of(id, '0', '0', ttl, '0', '0', token .. ':' .. tokens ..
         ':' .. label), 'PX', ttl).ok then answer = token end
     elseif (present == 1 or present == 2) and mark == '+' then
-      -- Behind an exclusive grant nobody else fits, so the line need not be looked at.
+      -- Nobody fits beside an exclusive grant, so nobody in the queue can be let in now.
       local value, queue, waiters = ask('GET', key), tag .. ':queue', tag .. ':waiters'
       local holder, delay, state, life, index, order, tail
       if type(value) == 'string' then
@@ -99,7 +102,8 @@ while i <= #KEYS do
           if present == 2 then
             position, soon, kept = ask('ZRANK', queue, id), HEARTBEAT, ask('PTTL', queue)
           end
-          -- Who lives in line keeps it alive by heartbeats. One of the dead may be about to be forgotten.
+          -- Live waiters keep the queue alive by their heartbeats. A queue of dead waiters may be
+          -- about to expire.
           if type(kept) ~= 'number' or kept < WAITER_LIFE then
             ask('PEXPIRE', queue, WAITER_LIFE * 2)
             ask('PEXPIRE', waiters, WAITER_LIFE * 2)
@@ -136,8 +140,9 @@ while i <= #KEYS do
         if holder == sub(ids, j * 32 + 1, j * 32 + 32) and delay == '0' and
           (state == '0' or state == '2') and order - before >= 0 and index - used >= 0 then
           local record = record_of(holder, '0', state, ttl, index, order, tail)
-          -- Out of memory, a script may write once it has changed something without taking any. This
-          -- record is as large as the one before it.
+          -- A server that is out of memory refuses SET as the first write of a script. After a write
+          -- that needs no memory, such as PEXPIRE, it allows more. This record is no larger than the
+          -- old one.
           renewed = ask('SET', one, record, 'PX', ttl).ok or
             ask('PEXPIRE', one, ttl) == 1 and ask('SET', one, record, 'KEEPTTL').ok
         end
@@ -164,7 +169,7 @@ while i <= #KEYS do
     size = 2
   end
 
-  -- Everything from here to the last file is the second part.
+  -- The second part begins here and ends in main.lua.
   if not answer and not decide then
 decide = (function()
 local operations = {}

@@ -1,4 +1,4 @@
--- What the operation of this name answers, or that it failed.
+-- Runs the operation of this name. Gives its answer, or { 'error', message } where it failed.
 return function(name, key, args)
   local tag = '{' .. key .. '}'
   local keys = { key, tag .. ':queue', tag .. ':waiters', tag .. ':shared', tag .. ':fence',

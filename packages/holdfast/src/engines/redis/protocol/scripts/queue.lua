@@ -1,8 +1,8 @@
--- Those in line, and how they are let in.
+-- The waiters of a resource, and how they are promoted to holders.
 
 local PASSED_OVER = 3000
--- What one call of the script does for others at most: it lets in so many waiters, and looks at so many.
--- Everybody else waits for the server meanwhile.
+-- How many waiters one call of the script promotes at most, and how many it looks at. The server answers
+-- nobody else while a script runs.
 local grants_left, looks_left = 64, 512
 
 local function read_waiter(id, value)
@@ -28,7 +28,7 @@ local function note_waiter(keys, w)
   if w.mode == 'x' then
     redis.call('HSET', keys[3], w.id, waiter_record(w))
   else
-    -- The limit that all who live in line carry. A claim that carries it too need not look for theirs.
+    -- All live shared waiters have this limit. A claim with the same limit need not read their records.
     redis.call('HSET', keys[3], w.id, waiter_record(w), 'limit', w.limit)
   end
 end
@@ -45,9 +45,9 @@ local function write_waiter(keys, w)
   prolong(keys)
 end
 
-local function leave_line(keys, id)
+local function leave_queue(keys, id)
   blocked[keys[1]] = nil
-  -- A line of another type fails here, before anything is taken out.
+  -- A key of another type in place of the queue fails here, before anything is removed.
   redis.call('ZSCORE', keys[2], id)
   redis.call('HDEL', keys[3], id)
   local left = redis.call('ZREM', keys[2], id)
@@ -68,7 +68,8 @@ local function make_grant(keys, w, present, life)
   if g.mode == 'x' then
     write_exclusive(keys, g, life + g.delay)
   else
-    -- Records that are left from a marker that somebody deleted must not come back to life.
+    -- If somebody deleted the marker by hand, its records are still there. They must not become valid
+    -- again.
     if not present.mode then redis.call('DEL', keys[4], keys[7], keys[8]) end
     redis.call('ZADD', keys[8], whole(g.token), g.id)
     write_shared(keys, g)
@@ -86,31 +87,33 @@ local function unmake_grant(keys, g)
   end
 end
 
--- Counts a grant that was made, and takes its waiter out of the line.
+-- Counts a grant that was made, and removes its waiter from the queue.
 local function let_in(keys, present, g)
   present.mode, present.count, present.views = g.mode, present.count + 1, nil
   if g.mode == 'x' then present.grant = g else present.limit = g.limit end
-  leave_line(keys, g.id)
+  leave_queue(keys, g.id)
 end
 
--- Whether anybody listens here. Asked before anything is said: replicas tell their own listeners
--- what is published, and what they were told cannot be taken back.
-local function is_heard(channel)
+-- Whether anybody listens to the channel at this server. This is asked before publishing: replicas pass a
+-- message on to their own listeners, and a message that was sent cannot be taken back.
+local function has_listener(channel)
   local answer = redis.pcall('PUBSUB', COUNT, channel)
   return not answer.err and answer[2] > 0
 end
 
--- Whether it has missed two heartbeats; its process may have been stopped, and still be listened for.
+-- Whether the waiter has missed two heartbeats. Its process may be stopped while its connection still
+-- listens.
 local function is_late(w)
   return w.channel ~= ARGV[1] and at - w.heard > STILL_THERE
 end
 
--- Makes the grant and tells the waiter's process; gives nil where that was not possible. A release
--- has a `reply`: its answer tells a waiter of the caller's own, which lives as surely as the caller does.
+-- Makes the grant and tells the waiter's process; gives nil where that is not possible. Only a release
+-- has a `reply`: where the waiter is the caller's own, the answer tells of the grant. Such a waiter is
+-- certainly alive, because the caller is.
 local function push_grant(keys, w, present, reply)
   local by_reply = reply and not reply.grant and w.channel == ARGV[1]
-  if not by_reply and not is_heard(w.channel) then return nil end
-  -- The grant first: a message about one that could then not be written would make two holders.
+  if not by_reply and not has_listener(w.channel) then return nil end
+  -- The grant is written first: a message about a grant that then cannot be written makes two holders.
   local g = make_grant(keys, w, present, math.min(w.ttl, CLAIM_WINDOW))
   local message = table.concat({ w.id, w.beat, whole(g.token), g.tokens, g.life }, ' ')
   if by_reply then
@@ -119,33 +122,35 @@ local function push_grant(keys, w, present, reply)
   end
   local told = redis.pcall(PUBLISH, w.channel, message)
   if type(told) == 'number' then return g end
-  -- Without the right to publish there are no pushes, and heartbeats must do.
+  -- This user may not publish, so nothing is pushed. The waiter's heartbeat finds its turn instead.
   unmake_grant(keys, g)
 end
 
--- Others must not overtake a waiter for ever because nobody listens for it. After a while, if it is
--- still there, it gets the grant without a word, and its next heartbeat finds it; so the grant lives
--- for some heartbeats, however short the ttl is. Gives nil where it is passed over once more.
+-- Others must not overtake a waiter for ever only because its process does not listen. After PASSED_OVER
+-- ms, if the waiter still sends heartbeats, it gets the grant without a message, and its next heartbeat
+-- finds it. So the grant lives for several heartbeats, however short the ttl is. Gives nil where the
+-- waiter is passed over once more.
 local function keep_grant(keys, w, present)
   if w.passed == 0 then
     w.passed = at
-    -- Out of memory, it is passed over and not remembered.
+    -- pcall: where the server is out of memory, the waiter is passed over without a note of it.
     redis.pcall('HSET', keys[3], w.id, waiter_record(w))
   end
   if at - w.passed < PASSED_OVER or at - w.heard > STILL_THERE then return nil end
   return make_grant(keys, w, present, CLAIM_WINDOW)
 end
 
--- The caller goes on with what this call had to leave; until it does, heartbeats of those in line do.
-local function leave_rest(keys)
+-- Asks the caller to promote those that this call had to leave. Until it does, the heartbeats of the
+-- waiters promote them.
+local function ask_to_continue(keys)
   redis.pcall(PUBLISH, ARGV[1], 'more ' .. keys[1])
 end
 
--- Lets in from the head whoever fits. A waiter that nobody listens for is passed over, not thrown
--- out: its own heartbeat brings it in. So is one that is late, unless nobody behind it can be let in:
--- else all waiters of a process that was stopped would have their turns, and a claim window each. The
--- caller is told by the answer to its call. Gives the caller's grant, if it was made, and whether
--- everybody who is still in line was passed over.
+-- Promotes waiters that fit, from the head of the queue. A waiter whose process does not listen is passed
+-- over, not removed: its own heartbeat gets it the grant. A late waiter is passed over too, unless nobody
+-- behind it can be promoted. Otherwise each waiter of a stopped process would be granted the resource, and
+-- block it for a claim window. The caller's own heartbeat learns of its grant from the answer to the call.
+-- Gives the caller's grant, if it was made, and whether everybody who is still queued was passed over.
 local function promote(keys, present, caller, reply)
   local own, from, late, moved, passed = nil, 0, {}, false, true
   local function admit(w)
@@ -161,15 +166,15 @@ local function promote(keys, present, caller, reply)
     if not id then break end
     if grants_left <= 0 or looks_left <= 0 then
       passed = false
-      -- Where nothing moves, there is nothing to go on with.
-      if moved then leave_rest(keys) end
+      -- Where nothing changed, a further call would not change anything either.
+      if moved then ask_to_continue(keys) end
       break
     end
     looks_left = looks_left - 1
     local record = redis.call('HGET', keys[3], id)
     local w = record and read_waiter(id, record)
     if not w or is_silent(w) then
-      leave_line(keys, id)
+      leave_queue(keys, id)
       moved = true
     elseif not fits(present, w.mode, w.limit) then
       if from == 0 then blocked[keys[1]] = present end
@@ -185,7 +190,7 @@ local function promote(keys, present, caller, reply)
     end
   end
   if present.grant ~= holder then
-    -- An exclusive one was let in. Nobody fits beside it.
+    -- An exclusive waiter was promoted. Nobody fits beside it.
     if from == 0 then blocked[keys[1]] = present end
     return own, false
   end
@@ -196,8 +201,9 @@ local function promote(keys, present, caller, reply)
   return own, passed
 end
 
--- Lets in whom the end of a grant or a place makes eligible. Where that fails, those in line hear of it
--- at their heartbeats. It is no failure of the one that has gone: its own part is done.
-local function make_room(keys, present, reply)
+-- Promotes the waiters that the end of a grant, or of a waiter before them, makes eligible. Where that
+-- fails, they find their turn by their heartbeats. The failure is not reported to the caller: what it asked
+-- for is done.
+local function promote_next(keys, present, reply)
   pcall(function() promote(keys, present or blockers(keys), nil, reply) end)
 end

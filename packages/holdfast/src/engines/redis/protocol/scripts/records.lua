@@ -1,23 +1,25 @@
--- What the keys of one resource hold, and how to read and write it. Every operation gets `keys` and
--- `args` of its own; `at` is the server's time in ms.
+-- What the keys of one resource hold, and how to read and write them. Every operation gets its own `keys`
+-- and `args`; `at` is the server's time in ms.
 --
--- keys  1 holder    string: the exclusive grant, or the marker of shared ones. The only truth: when
---                   it is gone, everything that was granted is. Others may SET NX it, and exclude us
---       2 queue     sorted set of grant ids, by arrival
+-- keys  1 holder    string: the exclusive grant, or the marker of shared grants. The only truth: when this
+--                   key is gone, every grant of the resource is. Other programs may SET NX it, which
+--                   excludes us
+--       2 queue     sorted set of the waiters' grant ids, by arrival
 --       3 waiters   hash, grant id -> record
 --       4 shared    hash, grant id -> record
 --       5 fence     string: the last token given out
---       6 gone      sorted set of grant ids whose claims are refused, by when that ends. One key for
---                   all: a name for each would be looked for at every claim, far from what is in use
---       7 ends      sorted set of shared grant ids, by when each stops being in the way
+--       6 gone      sorted set of tombstones: grant ids whose claims are refused, by when that ends. They
+--                   share one key. With a key for each, every claim would look up a key that is far in
+--                   memory from the keys in use
+--       7 ends      sorted set of shared grant ids, by when each stops blocking others
 --       8 tokens    sorted set of shared grant ids, by first token
--- There may be thousands of shared grants and waiters. No operation but inspect reads them all.
+-- There may be thousands of shared grants and waiters. Only inspect reads all of them.
 
 stamp = stamp or micros(redis.call('TIME'))
 local at = math.floor(stamp / 1000)
 
 local MANY, VIEWS = 16, 4
--- All shared claims that are alive carry one limit, and the marker says which.
+-- All live shared claims have the same limit, and the marker stores it.
 local MARKER = 'hf:s:'
 
 local function whole(number)
@@ -37,7 +39,8 @@ local function read_state(g, state)
   return g
 end
 
--- Whoever writes it from here has seen that somebody waits, or may: the release must look.
+-- State 2, because this part writes a record only when somebody waits or may wait: the release must look
+-- at the queue.
 local function exclusive_record(g)
   return record_of(g.id, g.delay, state_of(g, '2'), g.ttl, g.index, whole(g.order),
     whole(g.token) .. ':' .. g.tokens .. ':' .. g.label)
@@ -56,7 +59,7 @@ local function read_exclusive(value)
     label = label, limit = 0 }, state)
 end
 
--- The record last: it makes the grant, and a key of another type fails before it is there.
+-- The record is written last, because it makes the grant: a key of another type fails before that.
 local function write_shared(keys, g)
   redis.call('ZADD', keys[7], whole(g.ends + g.delay), g.id)
   redis.call('HSET', keys[4], g.id, table.concat({ whole(g.token), g.tokens, g.ttl, g.delay,
@@ -75,15 +78,15 @@ local function read_shared(keys, id)
 end
 
 local function forget_shared(keys, id)
-  -- Ends of another type fail here, before anything is taken out.
+  -- A key of another type in place of the ends fails here, before anything is removed.
   redis.call('ZSCORE', keys[7], id)
   redis.call('ZREM', keys[8], id)
   redis.call('ZREM', keys[7], id)
   redis.call('HDEL', keys[4], id)
 end
 
--- The marker lives as long as the last of those it stands for, lock-delays included. With a limit, the
--- marker is written anew.
+-- The marker lives as long as the last shared grant, including its lock-delay. Where a limit is given, the
+-- marker is written again, with it.
 local function mark_shared(keys, limit)
   local last = redis.call('ZREVRANGE', keys[7], 0, 0, 'WITHSCORES')[2]
   local left = last and last - at or 0
@@ -105,9 +108,9 @@ local function marker_limit(value)
   return string.sub(value, 1, #MARKER) == MARKER and tonumber(string.sub(value, #MARKER + 1)) or nil
 end
 
--- What is in the way: { mode = 'x', count = 1, grant }, { mode = 's', count, limit }, or { count = 0 }
--- for nothing. A grant has `left`, what is left of its life; its lock-delay follows. A holder that is
--- not ours is the grant { foreign = true }.
+-- What blocks the resource: { mode = 'x', count = 1, grant }, { mode = 's', count, limit }, or
+-- { count = 0 } for nothing. `left` of a grant is the rest of its life, which its lock-delay follows. A
+-- holder of another program is the grant { foreign = true }.
 local function blockers(keys)
   local value = redis.call('GET', keys[1])
   if not value then return { count = 0 } end
@@ -118,12 +121,13 @@ local function blockers(keys)
     if not g then
       g = { foreign = true, mode = 'x', left = pttl, delay = 0 }
     else
-      -- Somebody took the expiry away by hand: the holder's next renewal brings it back.
+      -- Without an expiry, somebody removed it by hand. The holder's next renewal brings it back.
       g.left = pttl < 0 and g.ttl or pttl - g.delay
     end
     return { mode = 'x', count = 1, grant = g }
   end
-  -- Some of those that are over: whoever looks next takes more, and the count leaves them out.
+  -- Removes some of the grants that are over. The next call removes more, and the count below leaves
+  -- them out anyway.
   for _, id in ipairs(redis.call('ZRANGE', keys[7], '-inf', whole(at), 'BYSCORE', 'LIMIT', 0, MANY)) do
     forget_shared(keys, id)
   end
@@ -133,7 +137,7 @@ local function blockers(keys)
   return { count = 0 }
 end
 
--- The grant of this id if it is alive.
+-- The grant of this id, if it is alive.
 local function alive(keys, id)
   local value = redis.call('GET', keys[1])
   if not value then return nil end
@@ -149,7 +153,7 @@ local function alive(keys, id)
   return g and g.left > 0 and g or nil
 end
 
--- A new life for a grant that is there, from now on.
+-- Gives an existing grant a new life, from now on.
 local function arm(keys, g, ttl)
   g.ttl = ttl
   if g.mode == 'x' then
@@ -161,14 +165,14 @@ local function arm(keys, g, ttl)
   end
 end
 
--- What is left of its life. One whose expiry somebody took away by hand has no end.
+-- The rest of a grant's life. Where somebody removed the expiry by hand, it is unknown and counts as 0.
 local function left_of(keys, g)
   if g.mode == 's' then return g.left end
   local pttl = redis.call('PTTL', keys[1])
   return pttl < 0 and 0 or pttl - g.delay
 end
 
--- A repeat of the claim: a fresh life, which takes nothing back from a renewal for longer.
+-- The claim was repeated: its grant gets a new life, unless a renewal already gave it a longer one.
 local function rearm(keys, g)
   if left_of(keys, g) < g.ttl then arm(keys, g, g.ttl) end
   return { 'granted', whole(g.token), g.tokens, g.ttl }
@@ -180,13 +184,14 @@ local function fits(present, mode, limit)
   return limit == 0 or present.count < limit
 end
 
--- For people: mode, the token in use, label, what is left, whether revoked.
+-- A holder as inspect and waiters show it: mode, the token in use, label, ms left, whether revoked.
 local function view_of(g)
   if g.foreign then return { 'x', '0', '(another program)', g.left, 0 } end
   return { g.mode, whole(g.token + g.index), g.label, g.left, tonumber(g.revoked) }
 end
 
--- Some holders, those that end first. Every waiter is told at every heartbeat, so a few must do.
+-- A few holders, those that end first. Every heartbeat of every waiter gets them, so all would be too
+-- many.
 local function holder_views(keys, present)
   if present.views then return present.views end
   local g, views = present.grant, {}

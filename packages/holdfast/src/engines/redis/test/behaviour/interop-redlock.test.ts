@@ -1,4 +1,4 @@
-// node-redlock with one server takes a lock by the same key as we do with an empty prefix.
+// With one server, node-redlock uses the same key for a lock as we do with an empty prefix.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 // @ts-expect-error its package.json hides its types
@@ -8,13 +8,13 @@ import { until } from "../../../../test-support/until.fixture.js";
 import {
   CLIENT_NAMES,
   type ClientName,
-  type Ground,
-  scenes,
+  describeWithServer,
+  type RedisTestServer,
 } from "../support/test-server.fixture.js";
 
 const TTL_MS = 10_000;
 
-/** The part of it that is used here. */
+/** The part of node-redlock that these tests use. */
 interface Lock {
   release(): Promise<unknown>;
   extend(ttlMs: number): Promise<Lock>;
@@ -24,26 +24,26 @@ interface Redlock {
 }
 type RedlockModule = { default: new (clients: unknown[], settings: object) => Redlock };
 
-scenes("node-redlock", (add) => {
-  type Part = (locks: Locks, other: Redlock, ground: Ground) => Promise<void>;
+describeWithServer("node-redlock", (it) => {
+  type TestBody = (locks: Locks, other: Redlock, redis: RedisTestServer) => Promise<void>;
 
-  const play = (what: string, part: Part, clients: readonly ClientName[] = CLIENT_NAMES) => {
+  const itWith = (what: string, body: TestBody, clients: readonly ClientName[] = CLIENT_NAMES) => {
     for (const client of clients) {
-      add(`${what} (${client})`, async (ground) => {
+      it(`${what} (${client})`, async (redis) => {
         const { default: Redlock } = redlock as unknown as RedlockModule;
-        // One try: whether it is free now is all that is asked.
-        const other = new Redlock([ground.ioRedis()], { retryCount: 0, driftFactor: 0 });
-        await part(ground.locks({ client, prefix: "" }), other, ground);
+        // One try: the tests only ask whether the lock is free now.
+        const other = new Redlock([redis.ioRedis()], { retryCount: 0, driftFactor: 0 });
+        await body(redis.locks({ client, prefix: "" }), other, redis);
       });
     }
   };
 
-  play("excludes us until it is released, and we are next", async (locks, other, ground) => {
+  itWith("excludes us until it is released, and we are next", async (locks, other, redis) => {
     const lock = await other.acquire(["a"], TTL_MS);
     assert.equal(await locks.tryAcquire("a"), null);
     assert.equal(await locks.tryAcquire("a", { mode: "shared" }), null);
     const waiting = locks.acquire("a");
-    await ground.untilWaiters(locks, "a", 1);
+    await redis.untilWaiters(locks, "a", 1);
     const extended = await lock.extend(TTL_MS);
     assert.equal(await locks.tryAcquire("a"), null);
     await extended.release();
@@ -51,14 +51,14 @@ scenes("node-redlock", (add) => {
     assert.equal(await isFree(other), false);
   });
 
-  play("is excluded by us until we release", async (locks, other) => {
+  itWith("is excluded by us until we release", async (locks, other) => {
     const lease = await locks.acquire("a");
     assert.equal(await isFree(other), false);
     assert.equal(await lease.release(), "released");
     assert.equal(await isFree(other), true);
   });
 
-  play("loses to us what has expired, and cannot end what is ours", async (locks, other) => {
+  itWith("loses an expired lock to us, and cannot release ours", async (locks, other) => {
     const lock = await other.acquire(["a"], 300);
     const lease = await locks.acquire("a");
     await assert.rejects(lock.release());
@@ -67,7 +67,7 @@ scenes("node-redlock", (add) => {
     assert.ok(lease.held);
   });
 
-  play("gets what we let expire, and we cannot end what is its own", async (locks, other) => {
+  itWith("gets a lock that we let expire, and we cannot release it", async (locks, other) => {
     const lease = await locks.acquire("a", { ttlMs: 300, renew: false });
     let lock: Lock | null = null;
     const taken = async () => {
@@ -82,8 +82,8 @@ scenes("node-redlock", (add) => {
     assert.ok(await locks.tryAcquire("a"));
   });
 
-  play(
-    "is excluded by each of our readers, and by our lock-delay",
+  itWith(
+    "is excluded by each of our readers and by our lock-delay",
     async (locks, other) => {
       const readers = [0, 1].map(() => locks.acquire("a", { mode: "shared" }));
       for (const reader of await Promise.all(readers)) {
@@ -100,7 +100,7 @@ scenes("node-redlock", (add) => {
   );
 });
 
-/** Takes it and gives it back; false if somebody holds it. */
+/** Whether the lock is free: acquires and releases it. */
 async function isFree(other: Redlock): Promise<boolean> {
   const lock = await other.acquire(["a"], TTL_MS).catch(() => null);
   await lock?.release();

@@ -1,5 +1,5 @@
-// With an empty prefix the key of a resource is its plain name, and programs that never heard of
-// Holdfast take turns with it: redis-py's Lock, and SET NX PX with compare-and-delete by hand.
+// With an empty prefix the key of a resource is its plain name, so programs without Holdfast exclude it and
+// are excluded by it: redis-py's Lock, and SET NX PX with compare-and-delete by hand.
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -12,8 +12,8 @@ import { until } from "../../../../test-support/until.fixture.js";
 import {
   CLIENT_NAMES,
   type ClientName,
-  type Ground,
-  scenes,
+  describeWithServer,
+  type RedisTestServer,
 } from "../support/test-server.fixture.js";
 
 const TTL_MS = 10_000;
@@ -42,16 +42,16 @@ for line in sys.stdin:
     print(1 if done else 0, flush=True)
 `;
 
-/** One who locks the same key in another way. */
+/** Another program that locks the same key in its own way. */
 interface Foreigner {
   /** Whether it got the lock, without waiting. */
   acquire(key: string, ttlMs: number): Promise<boolean>;
-  /** Whether it was still its own. */
+  /** Whether it still held the lock. */
   release(key: string): Promise<boolean>;
 }
 
-const FOREIGNERS: Record<string, (ground: Ground) => Foreigner> = {
-  "redis-py's Lock": (ground) => pythonLock(ground.server.port),
+const FOREIGNERS: Record<string, (redis: RedisTestServer) => Foreigner> = {
+  "redis-py's Lock": (redis) => pythonLock(redis.server.port),
   "SET NX PX by hand": byHand,
 };
 
@@ -65,18 +65,18 @@ before(() => {
 });
 after(() => python.kill());
 
-scenes("interop", (add) => {
-  type Part = (locks: Locks, foreigner: Foreigner, ground: Ground) => Promise<void>;
+describeWithServer("interop", (it) => {
+  type TestBody = (locks: Locks, foreigner: Foreigner, redis: RedisTestServer) => Promise<void>;
 
-  const play = (who: string, client: ClientName, what: string, part: Part) =>
-    add(`${who} ${what} (${client})`, async (ground) => {
-      await using locks = ground.locks({ client, prefix: "" });
-      await part(locks, FOREIGNERS[who]!(ground), ground);
+  const itWith = (who: string, client: ClientName, what: string, body: TestBody) =>
+    it(`${who} ${what} (${client})`, async (redis) => {
+      await using locks = redis.locks({ client, prefix: "" });
+      await body(locks, FOREIGNERS[who]!(redis), redis);
     });
 
   for (const who of Object.keys(FOREIGNERS)) {
     for (const client of CLIENT_NAMES) {
-      play(who, client, "excludes us until it is released", async (locks, foreigner) => {
+      itWith(who, client, "excludes us until it is released", async (locks, foreigner) => {
         assert.ok(await foreigner.acquire("a", TTL_MS));
         assert.equal(await locks.tryAcquire("a"), null);
         assert.equal(await locks.tryAcquire("a", { mode: "shared" }), null);
@@ -84,7 +84,7 @@ scenes("interop", (add) => {
         assert.ok(await locks.tryAcquire("a"));
       });
 
-      play(who, client, "is excluded by us until we release", async (locks, foreigner) => {
+      itWith(who, client, "is excluded by us until we release", async (locks, foreigner) => {
         const lease = await locks.acquire("a");
         assert.equal(await foreigner.acquire("a", TTL_MS), false);
         assert.equal(await lease.release(), "released");
@@ -92,16 +92,16 @@ scenes("interop", (add) => {
         assert.ok(await foreigner.release("a"));
       });
 
-      play(
+      itWith(
         who,
         client,
         "is granted to us soon after its release",
-        async (locks, foreigner, ground) => {
-          // A look every 75 ms. Our own heartbeat is 1 s.
+        async (locks, foreigner, redis) => {
+          // Behind a foreign holder a waiter asks every 75 ms; its usual heartbeat is 1 s.
           await soon(600, async () => {
             assert.ok(await foreigner.acquire("a", TTL_MS));
             const waiting = locks.acquire("a");
-            await ground.untilWaiters(locks, "a", 1);
+            await redis.untilWaiters(locks, "a", 1);
             await sleep(300);
             const tookMs = await timed(async () => {
               assert.ok(await foreigner.release("a"));
@@ -114,7 +114,7 @@ scenes("interop", (add) => {
       );
     }
 
-    play(who, "ioredis", "is granted to us when it expires", async (locks, foreigner) => {
+    itWith(who, "ioredis", "is granted to us when it expires", async (locks, foreigner) => {
       await soon(1_300, async (attempt) => {
         const name = `a${attempt}`;
         const tookMs = await timed(async () => {
@@ -128,18 +128,18 @@ scenes("interop", (add) => {
       });
     });
 
-    play(who, "ioredis", "gets in when our grant expires", async (locks, foreigner) => {
+    itWith(who, "ioredis", "gets the lock when our grant expires", async (locks, foreigner) => {
       const lease = await locks.acquire("a", { ttlMs: 2_000, renew: false });
       assert.equal(await foreigner.acquire("a", TTL_MS), false);
       await until("the foreigner gets in", () => foreigner.acquire("a", TTL_MS));
       assert.equal(lease.held, false);
-      // Its lock is not ours to end, and not ours to renew.
+      // We can neither release nor renew the foreigner's lock.
       assert.equal(await lease.release(), "gone");
       assert.equal(await foreigner.acquire("a", TTL_MS), false);
       assert.ok(await foreigner.release("a"));
     });
 
-    play(
+    itWith(
       who,
       "ioredis",
       "as a writer is excluded by each of our readers",
@@ -158,10 +158,10 @@ scenes("interop", (add) => {
       },
     );
 
-    play(
+    itWith(
       who,
       "ioredis",
-      "as a writer gets in when our last reader expires",
+      "as a writer gets the lock when our last reader expires",
       async (locks, foreigner) => {
         await soon(1_400, async (attempt) => {
           const name = `a${attempt}`;
@@ -176,7 +176,7 @@ scenes("interop", (add) => {
       },
     );
 
-    play(
+    itWith(
       who,
       "ioredis",
       "waits for our lock-delay after a loss, not after a release",
@@ -200,22 +200,27 @@ scenes("interop", (add) => {
       },
     );
 
-    play(who, "ioredis", "is told apart from our own holders", async (locks, foreigner) => {
-      assert.ok(await foreigner.acquire("a", TTL_MS));
-      const { holders } = await locks.inspect("a");
-      assert.equal(holders.length, 1);
-      assert.equal(holders[0]?.label, "(another program)");
-      assert.equal(holders[0]?.token, 0n);
-      const listed = [];
-      for await (const view of locks.list()) listed.push(view.resource);
-      assert.deepEqual(listed, ["a"]);
-    });
-
-    play(
+    itWith(
       who,
       "ioredis",
-      "that barges in leaves our waiters their order",
-      async (locks, foreigner, ground) => {
+      "is shown as another program, not as one of our holders",
+      async (locks, foreigner) => {
+        assert.ok(await foreigner.acquire("a", TTL_MS));
+        const { holders } = await locks.inspect("a");
+        assert.equal(holders.length, 1);
+        assert.equal(holders[0]?.label, "(another program)");
+        assert.equal(holders[0]?.token, 0n);
+        const listed = [];
+        for await (const view of locks.list()) listed.push(view.resource);
+        assert.deepEqual(listed, ["a"]);
+      },
+    );
+
+    itWith(
+      who,
+      "ioredis",
+      "that takes the lock before our waiters leaves them in order",
+      async (locks, foreigner, redis) => {
         assert.ok(await foreigner.acquire("a", TTL_MS));
         const order: string[] = [];
         const wait = async (name: string) => {
@@ -224,9 +229,9 @@ scenes("interop", (add) => {
           await lease.release();
         };
         const first = wait("first");
-        await ground.untilWaiters(locks, "a", 1);
+        await redis.untilWaiters(locks, "a", 1);
         const second = wait("second");
-        await ground.untilWaiters(locks, "a", 2);
+        await redis.untilWaiters(locks, "a", 2);
         assert.ok(await foreigner.release("a"));
         await Promise.all([first, second]);
         assert.deepEqual(order, ["first", "second"]);
@@ -234,42 +239,42 @@ scenes("interop", (add) => {
     );
   }
 
-  add("a name that needs no encoding is the very key of an exclusive grant", async (ground) => {
-    await using locks = ground.locks({ prefix: "" });
+  it("the key of an exclusive grant is the plain name, if the name needs no encoding", async (redis) => {
+    await using locks = redis.locks({ prefix: "" });
     for (const name of ["invoice:42", "a b", "käse/🧀", "x*[y]?", "new\nline", "q\"uo'te"]) {
       const lease = await locks.acquire(name);
-      assert.equal(await ground.admin.exists(name), 1, name);
-      assert.equal(await ground.admin.type(name), "string");
-      const left = await ground.admin.pttl(name);
+      assert.equal(await redis.admin.exists(name), 1, name);
+      assert.equal(await redis.admin.type(name), "string");
+      const left = await redis.admin.pttl(name);
       assert.ok(left > 20_000 && left <= 30_000, `${name} lives for ${left} ms`);
       await lease.release();
-      assert.equal(await ground.admin.exists(name), 0, name);
+      assert.equal(await redis.admin.exists(name), 0, name);
     }
   });
 
-  add("a key that was set without an end is waited for like any other", async (ground) => {
-    await using locks = ground.locks({ prefix: "" });
-    await ground.admin.set("a", "by hand");
+  it("a waiter waits for a key without expiry like for any other", async (redis) => {
+    await using locks = redis.locks({ prefix: "" });
+    await redis.admin.set("a", "by hand");
     await assert.rejects(locks.acquire("a", { waitMs: 300 }), { code: "ACQUIRE_TIMEOUT" });
     const waiting = locks.acquire("a");
-    await ground.untilWaiters(locks, "a", 1);
-    await ground.admin.del("a");
+    await redis.untilWaiters(locks, "a", 1);
+    await redis.admin.del("a");
     await waiting;
   });
 
-  add("with the default prefix a foreigner and we do not meet", async (ground) => {
-    await using locks = ground.locks();
-    await ground.admin.set("a", "by hand");
+  it("with the default prefix a foreigner and we do not exclude each other", async (redis) => {
+    await using locks = redis.locks();
+    await redis.admin.set("a", "by hand");
     assert.ok(await locks.tryAcquire("a"));
-    assert.equal(await ground.admin.exists("holdfast:a"), 1);
+    assert.equal(await redis.admin.exists("holdfast:a"), 1);
   });
 });
 
-function byHand(ground: Ground): Foreigner {
+function byHand(redis: RedisTestServer): Foreigner {
   const value = "some random value";
   return {
-    acquire: async (key, ttlMs) => (await ground.admin.set(key, value, "PX", ttlMs, "NX")) === "OK",
-    release: async (key) => (await ground.admin.eval(COMPARE_AND_DELETE, 1, key, value)) === 1,
+    acquire: async (key, ttlMs) => (await redis.admin.set(key, value, "PX", ttlMs, "NX")) === "OK",
+    release: async (key) => (await redis.admin.eval(COMPARE_AND_DELETE, 1, key, value)) === 1,
   };
 }
 

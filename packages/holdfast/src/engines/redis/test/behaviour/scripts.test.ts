@@ -1,15 +1,15 @@
-// The script decides the usual cases twice: in straight-line code first, and in its second part, which
-// can decide everything. Whatever is asked in whatever order, both must decide alike.
+// The script can decide the frequent cases in two places: in the fast path, and in its second part, which can
+// decide everything. Both must decide alike, for all operations in any order.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startRedis } from "@holdfast/servers";
 import fc from "fast-check";
 import { Redis } from "ioredis";
-import { programFor } from "../../protocol/script.js";
+import { scriptFor } from "../../protocol/script.js";
 
-const { inFull } = programFor(1_000_000, false);
+const { inFull } = scriptFor(1_000_000, false);
 const TEXT = "text" in inFull ? inFull.text : "";
-/** The first part alone asks by `ask`; where it learns nothing, it decides nothing. */
+/** Only the fast path calls Redis by `ask`. If that always fails, the second part decides everything. */
 const SECOND_PART_ONLY = TEXT.replace(
   "ask = redis.pcall",
   "ask = function() return { err = '' } end",
@@ -68,22 +68,22 @@ const step: fc.Arbitrary<Step> = fc.record({
   channel: fc.oneof({ weight: 4, arbitrary: fc.constant("heard") }, fc.constant("unheard")),
 });
 
-test("the first part of the script decides as the second would", async () => {
+test("the fast path of the script decides as the second part does", async () => {
   assert.notEqual(SECOND_PART_ONLY, TEXT);
   const turns = { maxLength: 25, minLength: 5 };
   await fc.assert(
     fc.asyncProperty(fc.array(step, turns), async (steps) => {
-      assert.deepEqual(await play(TEXT, steps), await play(SECOND_PART_ONLY, steps));
+      assert.deepEqual(await runSteps(TEXT, steps), await runSteps(SECOND_PART_ONLY, steps));
     }),
     { numRuns: 150 },
   );
 });
 
-test("a batch decides as its operations would one by one", async () => {
+test("a batch gives the same answers as its operations one by one", async () => {
   const turns = { maxLength: 25, minLength: 5 };
   await fc.assert(
     fc.asyncProperty(fc.array(step, turns), async (steps) => {
-      // A revocation names a token, which is not known before. All waiters are of one channel.
+      // No revocations: they name a token, which is not known before. All waiters have one channel.
       const asked = steps
         .filter(({ words }) => words[0] !== "revoke")
         .map(({ who, words }) => sent(who, words));
@@ -94,7 +94,7 @@ test("a batch decides as its operations would one by one", async () => {
   );
 });
 
-test("a line that ends and begins anew in one call is not kept for ever", async () => {
+test("a queue that ends and begins again in one call has an expiry", async () => {
   await client.flushdb();
   const enqueue = (who: number) => sent(who, ["enqueue", "x", "30000", "0", "1", "0"]).sent;
   await client.eval(TEXT, 1, "key", CHANNELS[0], ...sent(0, ["+", "30000", "0", "1"]).sent);
@@ -123,7 +123,7 @@ async function oneByOne(asked: readonly Asked[]): Promise<unknown> {
   return [timeless(answers, asked), await state()];
 }
 
-/** Tokens and instants left out. */
+/** The answer without tokens and times. */
 function timeless(answers: readonly unknown[], asked: readonly Asked[]): unknown[] {
   return answers.map((answer, i) => {
     const one = plain(answer, asked[i]!.args);
@@ -131,8 +131,8 @@ function timeless(answers: readonly unknown[], asked: readonly Asked[]): unknown
   });
 }
 
-/** Everything that anybody can see of it, with what depends on the time left out. */
-async function play(text: string, steps: readonly Step[]): Promise<unknown[]> {
+/** Runs the steps; gives all answers, messages and records, without what depends on the time. */
+async function runSteps(text: string, steps: readonly Step[]): Promise<unknown[]> {
   await client.flushdb();
   messages = [];
   const seen: unknown[] = [];
@@ -150,7 +150,7 @@ async function play(text: string, steps: readonly Step[]): Promise<unknown[]> {
     const answer = plain(raw, args);
     if (answer[0] === "granted") {
       const token = BigInt(String(answer[1]));
-      // A repeat answers the same token; a new grant a greater one.
+      // A repeated claim gives the same token, a new grant a larger one.
       assert.ok(ranks.has(String(token)) || token > last, `${token} after ${last}`);
       last = token > last ? token : last;
       answer[1] = rank(String(token));
@@ -170,7 +170,7 @@ async function play(text: string, steps: readonly Step[]): Promise<unknown[]> {
   return [...seen, pushed];
 }
 
-/** The words of a step, and as they are sent. */
+/** The words of a step, and how they are sent. */
 function sent(who: number, words: readonly string[], token = ""): Asked {
   const id = String(who + 1).repeat(32);
   const [name, ...terms] = words;
@@ -187,7 +187,7 @@ function sent(who: number, words: readonly string[], token = ""): Asked {
   return { args, sent: name! in short ? [short[name!]!] : args };
 }
 
-/** The short answers of the first part in the words of the second. */
+/** Translates the short answers of the fast path into those of the second part. */
 function plain(answer: unknown, args: readonly string[]): unknown[] {
   if (answer === 1 || isRelease(args[0]!)) {
     return typeof answer === "object"
@@ -213,7 +213,7 @@ function holders(views: unknown): unknown[] {
   return (views as unknown[][]).map(([mode, , label, , revoked]) => [mode, label, revoked]);
 }
 
-/** Of the exclusive holder; 1 is nobody's. */
+/** The token of the exclusive holder; without one 1, which is no token. */
 async function tokenInUse(): Promise<string> {
   const [, , , , , , index, , token] = (await client.get("key"))?.split(":") ?? [];
   return token === undefined ? "1" : String(BigInt(token) + BigInt(index!));
@@ -221,7 +221,7 @@ async function tokenInUse(): Promise<string> {
 
 async function state(): Promise<unknown> {
   const kept = await Promise.all(LASTING.map((kind) => client.pttl(`{key}:${kind}`)));
-  assert.ok(!kept.includes(-1), `${LASTING[kept.indexOf(-1)]} would stay for ever`);
+  assert.ok(!kept.includes(-1), `${LASTING[kept.indexOf(-1)]} has no expiry`);
   const [holder, queue, waiters, shared, pttl] = await Promise.all([
     client.get("key"),
     client.zrange("{key}:queue", "0", "-1"),
@@ -229,7 +229,7 @@ async function state(): Promise<unknown> {
     client.hkeys("{key}:shared"),
     client.pttl("key"),
   ]);
-  // The state says whether somebody may wait; it may say so for nothing.
+  // State 2 says that somebody may wait. It may say so although nobody does.
   const [kind, form, id, delay, mark, ttl, index, order, , tokens, label] =
     holder?.split(":") ?? [];
   const special = mark === "0" || mark === "2" ? null : mark;
@@ -238,8 +238,8 @@ async function state(): Promise<unknown> {
     holder: [kind, form, id, delay, special, ttl, order, index, tokens, label],
     life,
     queue,
-    // A line that has ended may leave its note of the limit until it is forgotten.
-    waiters: waiters.filter((field) => field !== "limit").sort(),
+    // A queue that has ended may leave its stored limit until the key expires.
+    waiters: waiters.filter((cluster) => cluster !== "limit").sort(),
     shared: shared.sort(),
   };
 }

@@ -1,5 +1,5 @@
-// No grantId and no password is shown by an error or an event, however deep one looks. Clients put the
-// command that failed, with all its arguments, into their errors.
+// Errors and events show no grantId and no password, at any depth. Clients put the command that failed, with
+// all its arguments, into their errors.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { inspect } from "node:util";
@@ -9,7 +9,7 @@ import { channels, type EventName } from "../../../../events.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { CLIENT_NAMES, Ground } from "../support/test-server.fixture.js";
+import { CLIENT_NAMES, RedisTestServer } from "../support/test-server.fixture.js";
 
 const PASSWORD = "s3cret-pass";
 const USER = ["app", PASSWORD] as const;
@@ -21,7 +21,7 @@ const listen = (message: unknown) => {
   told += inspectAll(message);
 };
 
-describe("errors and events", { concurrency: 4 }, () => {
+describe("secrets", { concurrency: 4 }, () => {
   before(() => {
     for (const name of EVENTS) channels[name].subscribe(listen);
   });
@@ -30,15 +30,15 @@ describe("errors and events", { concurrency: 4 }, () => {
   });
 
   for (const client of CLIENT_NAMES) {
-    test(`of a refused command show no grantId (${client})`, async () => {
-      await using ground = await Ground.start();
+    test(`errors and events of a refused command show no grantId (${client})`, async () => {
+      await using redis = await RedisTestServer.start();
       const may = (...rules: string[]) =>
-        ground.admin.call("ACL", "SETUSER", "app", "reset", "on", `>${PASSWORD}`, ...rules);
+        redis.admin.call("ACL", "SETUSER", "app", "reset", "on", `>${PASSWORD}`, ...rules);
       await may(...ALL);
-      const locks = ground.locks({ client, user: USER });
+      const locks = redis.locks({ client, user: USER });
       const resource = `held through ${client}`;
       const lease = await locks.acquire(resource, { renewEveryMs: 100 });
-      const grantId = (await ground.admin.get(`holdfast:${resource}`))!.split(":")[2]!;
+      const grantId = (await redis.admin.get(`holdfast:${resource}`))!.split(":")[2]!;
       await may("~other:*", "&*", "+@all");
       await until("an event tells of it", () => told.includes(resource), 20_000);
       const errors: unknown[] = [];
@@ -55,12 +55,12 @@ describe("errors and events", { concurrency: 4 }, () => {
       assertHidden(grantId, ...errors);
     });
 
-    test(`of a refused subscription show neither (${client})`, async () => {
-      await using ground = await Ground.start();
+    test(`errors and events of a refused subscription show no secret (${client})`, async () => {
+      await using redis = await RedisTestServer.start();
       const may = (...rules: string[]) =>
-        ground.admin.call("ACL", "SETUSER", "app", "reset", "on", `>${PASSWORD}`, ...rules);
+        redis.admin.call("ACL", "SETUSER", "app", "reset", "on", `>${PASSWORD}`, ...rules);
       await may("~*", "resetchannels", "+@all");
-      const engine = ground.engine({ client, user: USER });
+      const engine = redis.engine({ client, user: USER });
       const asked = claim("a");
       await engine.tryAcquire(asked, now());
       await until("an event tells of it", () => told.includes("push"), 20_000);
@@ -69,11 +69,11 @@ describe("errors and events", { concurrency: 4 }, () => {
   }
 
   for (const scheme of ["redis", "redis+cluster", "redis+sentinel"]) {
-    test(`of a wrong password do not show it (${scheme})`, async () => {
-      await using ground = await Ground.start();
-      await ground.admin.call("ACL", "SETUSER", "app", "on", ">another", ...ALL);
+    test(`errors of a wrong password do not show it (${scheme})`, async () => {
+      await using redis = await RedisTestServer.start();
+      await redis.admin.call("ACL", "SETUSER", "app", "on", ">another", ...ALL);
       const path = scheme === "redis+sentinel" ? "/main" : "";
-      const url = `${scheme}://app:${PASSWORD}@127.0.0.1:${ground.server.port}${path}`;
+      const url = `${scheme}://app:${PASSWORD}@127.0.0.1:${redis.server.port}${path}`;
       const error = await connect(url).then(
         () => assert.fail("it was let in"),
         (refusal: unknown) => refusal,
@@ -82,8 +82,8 @@ describe("errors and events", { concurrency: 4 }, () => {
     });
   }
 
-  test("of a server that does not know the command do not quote its arguments", async () => {
-    // As servers before Redis 6 do with HELLO, by which clients tell the password.
+  test("errors of a server that does not know a command do not quote its arguments", async () => {
+    // Servers before Redis 6 do not know HELLO, with which clients send the password.
     const server = await startRedis({ args: ["--rename-command", "HELLO", ""] });
     const error = await connect(`redis://:${PASSWORD}@127.0.0.1:${server.port}`).then(
       (locks) => locks.close(),

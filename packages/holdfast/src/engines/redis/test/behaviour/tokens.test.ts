@@ -1,4 +1,4 @@
-// Tokens rise, whatever ends a grant, and an idle resource leaves nothing behind.
+// Tokens rise however a grant ends, and an idle resource leaves no keys behind.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
@@ -6,7 +6,7 @@ import type { Engine, Granted, Mode } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { Ground, scenes } from "../support/test-server.fixture.js";
+import { describeWithServer, RedisTestServer } from "../support/test-server.fixture.js";
 
 const IDLE_MS = 1_000;
 const LARGEST = 2n ** 53n;
@@ -19,45 +19,42 @@ const step = fc.record({
   tokens: fc.constantFrom(1, 2, 1024),
 });
 
-scenes("tokens", (play) => {
-  play(
-    "tokens rise strictly and stay below 2^53 over release, expiry, revoke, force, deletion and hand-over",
-    async (ground) => {
-      const engine = ground.engine();
-      let resource = 0;
-      const history = fc.asyncProperty(
-        fc.array(step, { minLength: 1, maxLength: 12 }),
-        async (steps) => {
-          const name = `r${resource++}`;
-          let last = 0n;
-          for (const { end, mode, tokens } of steps) {
-            for (const granted of await live(ground, engine, name, end, mode, tokens)) {
-              assert.ok(granted.token > last, `${granted.token} came after ${last}`);
-              assert.ok(granted.tokens >= 1 && granted.tokens <= tokens);
-              last = granted.token + BigInt(granted.tokens - 1);
-              assert.ok(last < LARGEST);
-            }
+describeWithServer("tokens", (it) => {
+  it("tokens rise strictly and stay below 2^53 over release, expiry, revoke, force, deletion and hand-over", async (redis) => {
+    const engine = redis.engine();
+    let resource = 0;
+    const history = fc.asyncProperty(
+      fc.array(step, { minLength: 1, maxLength: 12 }),
+      async (steps) => {
+        const name = `r${resource++}`;
+        let last = 0n;
+        for (const { end, mode, tokens } of steps) {
+          for (const granted of await live(redis, engine, name, end, mode, tokens)) {
+            assert.ok(granted.token > last, `${granted.token} came after ${last}`);
+            assert.ok(granted.tokens >= 1 && granted.tokens <= tokens);
+            last = granted.token + BigInt(granted.tokens - 1);
+            assert.ok(last < LARGEST);
           }
-        },
-      );
-      await fc.assert(history, { numRuns: 40, seed: 20261115 });
-    },
-  );
+        }
+      },
+    );
+    await fc.assert(history, { numRuns: 40, seed: 20261115 });
+  });
 
-  play("tokens rise across restarts without persistence", async (ground) => {
-    const engine = ground.engine();
+  it("tokens rise across restarts without persistence", async (redis) => {
+    const engine = redis.engine();
     let last = 0n;
     for (let i = 0; i < 3; i++) {
       const granted = await take(engine, "a", { tokens: 1024 });
       assert.ok(granted.token > last);
       last = granted.token + 1023n;
-      await ground.server.restart();
+      await redis.server.restart();
       await until("the server answers", () => engine.inspect("a", now()).catch(() => null));
     }
   });
 
-  play("tokens rise across restarts with persistence, and the grant is still there", async () => {
-    await using durable = await Ground.start({ args: ["--appendonly", "yes"] });
+  it("tokens rise across restarts with persistence, and the grant is still there", async () => {
+    await using durable = await RedisTestServer.start({ args: ["--appendonly", "yes"] });
     const engine = durable.engine();
     const mine = claim("a", { ttlMs: 60_000 });
     const first = (await engine.tryAcquire(mine, now())) as Granted;
@@ -70,72 +67,69 @@ scenes("tokens", (play) => {
     assert.ok(second.token > first.token);
   });
 
-  play("a fence ahead of the clock outlives a release that lets nobody in", async (ground) => {
-    const pushes = await ground.relay();
-    const open = () => ground.engine({ pushPort: pushes.port, idleMs: IDLE_MS });
-    // Of two processes: a waiter of its own the answer to the release would let in.
+  it("a fence ahead of the clock survives a release that promotes nobody", async (redis) => {
+    const pushRelay = await redis.relay();
+    const open = () => redis.engine({ pushPort: pushRelay.port, idleMs: IDLE_MS });
+    // Two engines: the answer to a release would promote a waiter of the same engine.
     const [engine, other] = [open(), open()];
     const [holder, waiter] = [claim("a"), claim("a")];
     await engine.queue!.enqueue(holder, now());
     await other.queue!.enqueue(waiter, now());
     const ahead = String((Date.now() + 60_000) * 1_000);
-    await ground.admin.set("{holdfast:a}:fence", ahead, "PX", 60_000 + IDLE_MS);
-    pushes.cut();
+    await redis.admin.set("{holdfast:a}:fence", ahead, "PX", 60_000 + IDLE_MS);
+    pushRelay.cut();
     await until("nobody listens", async () => {
-      const channels = (await ground.admin.pubsub("CHANNELS", "*push*")) as string[];
+      const channels = (await redis.admin.pubsub("CHANNELS", "*push*")) as string[];
       return channels.length === 0;
     });
     await engine.release([{ ...holder, tombstoneMs: 0 }], now());
-    assert.equal(await ground.admin.get("{holdfast:a}:fence"), ahead);
-    const leftMs = await ground.admin.pttl("{holdfast:a}:fence");
+    assert.equal(await redis.admin.get("{holdfast:a}:fence"), ahead);
+    const leftMs = await redis.admin.pttl("{holdfast:a}:fence");
     assert.ok(leftMs > 50_000, `it is kept for ${leftMs} ms`);
   });
 
-  play("tokens rise when the server's clock is behind the last one", async (ground) => {
-    // The fence stands where a clock that was set back later left it.
-    const engine = ground.engine();
+  it("tokens rise when the server's clock is behind the last one", async (redis) => {
+    // The fence is as a clock left it that was set back afterwards.
+    const engine = redis.engine();
     const ahead = BigInt(Date.now() + 60_000) * 1_000n;
-    await ground.admin.set("{holdfast:a}:fence", String(ahead), "PX", 60_000);
+    await redis.admin.set("{holdfast:a}:fence", String(ahead), "PX", 60_000);
     const granted = await take(engine, "a", { tokens: 1024 });
     assert.equal(granted.token, ahead + 1n);
     assert.ok((await take(engine, "a")).token > ahead + 1024n);
   });
 
-  play(
-    "tokens rise although so many were reserved that they are ahead of the clock when the fence expires",
-    async (ground) => {
-      const engine = ground.engine({ idleMs: IDLE_MS });
-      let last = 0n;
-      const aheadMs = () => Number(last / 1_000n) - Date.now();
-      // Thirty rounds are enough where nobody else wants the processors.
-      for (let i = 0; i < 300 && aheadMs() < 1_000; i++) {
-        // 100 grants of 1024 tokens a round trip: more than there are microseconds.
-        const all = await Promise.all(
-          Array.from({ length: 100 }, async () => {
-            const mine = claim("a", { tokens: 1024 });
-            const answer = engine.tryAcquire(mine, now());
-            const released = engine.release([{ ...mine, tombstoneMs: 0 }], now());
-            await released;
-            return answer;
-          }),
-        );
-        for (const answer of all) {
-          if (answer.kind === "granted" && answer.token + 1023n > last) last = answer.token + 1023n;
-        }
+  it("tokens rise when so many were reserved that they are ahead of the clock as the fence expires", async (redis) => {
+    const engine = redis.engine({ idleMs: IDLE_MS });
+    let last = 0n;
+    const aheadMs = () => Number(last / 1_000n) - Date.now();
+    // Thirty rounds are enough on a machine that does nothing else.
+    for (let i = 0; i < 300 && aheadMs() < 1_000; i++) {
+      // 100 grants of 1024 tokens each round trip: more tokens than microseconds.
+      const all = await Promise.all(
+        Array.from({ length: 100 }, async () => {
+          const mine = claim("a", { tokens: 1024 });
+          const answer = engine.tryAcquire(mine, now());
+          const released = engine.release([{ ...mine, tombstoneMs: 0 }], now());
+          await released;
+          return answer;
+        }),
+      );
+      for (const answer of all) {
+        if (answer.kind === "granted" && answer.token + 1023n > last) last = answer.token + 1023n;
       }
-      assert.ok(aheadMs() > 500, `only ${aheadMs()} ms ahead of the clock: this shows nothing`);
-      await sleep(IDLE_MS + 200);
-      const next = await take(engine, "a");
-      assert.ok(next.token > last, `${next.token} came after ${last}`);
-    },
-  );
+    }
+    assert.ok(aheadMs() > 500, `only ${aheadMs()} ms ahead of the clock: this shows nothing`);
+    await sleep(IDLE_MS + 200);
+    const next = await take(engine, "a");
+    assert.ok(next.token > last, `${next.token} came after ${last}`);
+  });
 
-  play("an idle resource leaves nothing behind after idleMs", async (ground) => {
-    const locks = ground.locks({ idleMs: IDLE_MS });
-    const other = ground.locks({ client: "node-redis", idleMs: IDLE_MS });
+  it("an idle resource leaves nothing behind after idleMs", async (redis) => {
+    const locks = redis.locks({ idleMs: IDLE_MS });
+    const other = redis.locks({ client: "node-redis", idleMs: IDLE_MS });
     const held = await locks.acquire("a");
     const waiting = other.acquire("a");
-    await ground.untilWaiters(locks, "a", 1);
+    await redis.untilWaiters(locks, "a", 1);
     await held.release();
     await (await waiting).release();
     const readers = [
@@ -149,32 +143,32 @@ scenes("tokens", (play) => {
     const aborted = new AbortController();
     const blocker = await other.acquire("c");
     const left = locks.acquire("c", { signal: aborted.signal });
-    await ground.untilWaiters(other, "c", 1);
-    // While its answer is under way, giving up would leave a tombstone for two minutes. What is asked on
-    // the same connection is answered after it.
+    await redis.untilWaiters(other, "c", 1);
+    // A waiter that gives up before its enqueue is answered leaves a tombstone for two minutes. A call on
+    // the same connection is answered after the enqueue.
     await locks.inspect("c");
     aborted.abort();
     await assert.rejects(left);
     await blocker.release();
-    assert.ok((await ground.admin.dbsize()) > 0);
-    const none = async () => (await ground.admin.dbsize()) === 0;
+    assert.ok((await redis.admin.dbsize()) > 0);
+    const none = async () => (await redis.admin.dbsize()) === 0;
     const tookMs = await until("nothing is left", none).catch(async () =>
-      assert.fail(`these are left: ${await ground.admin.keys("*")}`),
+      assert.fail(`these are left: ${await redis.admin.keys("*")}`),
     );
     assert.ok(tookMs < 10 * IDLE_MS, `it took ${tookMs} ms`);
   });
 
-  play("10,000 resources used once are all forgotten after idleMs", async (ground) => {
-    const engine = ground.engine({ idleMs: IDLE_MS });
+  it("10,000 resources used once are all forgotten after idleMs", async (redis) => {
+    const engine = redis.engine({ idleMs: IDLE_MS });
     for (let i = 0; i < 10_000; i += 500) {
       await Promise.all(Array.from({ length: 500 }, (_, j) => take(engine, `r${i + j}`)));
     }
     await sleep(IDLE_MS);
-    await until("nothing is left", async () => (await ground.admin.dbsize()) === 0);
+    await until("nothing is left", async () => (await redis.admin.dbsize()) === 0);
   });
 });
 
-/** Takes and gives back. */
+/** Acquires and releases. */
 async function take(engine: Engine, resource: string, more = {}): Promise<Granted> {
   const mine = claim(resource, more);
   const answer = await engine.tryAcquire(mine, now());
@@ -183,9 +177,9 @@ async function take(engine: Engine, resource: string, more = {}): Promise<Grante
   return answer as Granted;
 }
 
-/** One grant and its end; gives the grants that were made, in order. */
+/** Makes one grant and ends it. Gives all grants that were made, in order. */
 async function live(
-  ground: Ground,
+  redis: RedisTestServer,
   engine: Engine,
   resource: string,
   end: (typeof ENDS)[number],
@@ -201,7 +195,7 @@ async function live(
   if (end === "release") await release();
   else if (end === "expiry") await sleep(25);
   else if (end === "force") assert.equal(await revoke(true), "revoked");
-  else if (end === "delete") await ground.admin.del(`holdfast:${resource}`);
+  else if (end === "delete") await redis.admin.del(`holdfast:${resource}`);
   else if (end === "revoke") {
     assert.equal(await revoke(false), "revoked");
     await release();

@@ -1,4 +1,4 @@
-// A user of a Cluster that may do what docs/engines/redis.md lists, and nothing else.
+// A Cluster user with the rights that docs/engines/redis.md lists, and no others.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,24 +9,24 @@ import { Locks } from "../../../../locks.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { type RedisClient, redisEngine } from "../../index.js";
 import { CLUSTER_RULES, REPLICAS_RULES, RULES } from "../support/rights.fixture.js";
-import { Field } from "../support/test-cluster.fixture.js";
+import { TestCluster } from "../support/test-cluster.fixture.js";
 import { CLIENT_NAMES, type ClientName } from "../support/test-server.fixture.js";
 
 const SECRET = "a password";
-// Only while a slot moves, when a client follows it: what it follows to is asked in its own words.
+// Needed only while a slot moves: a client that is redirected sends ASKING to the new node.
 const WHILE_MOVING = ["+asking"];
 
-let field: Field<ClusterServers>;
+let cluster: TestCluster<ClusterServers>;
 let users = 0;
 let lives = 0;
 const closers: (() => unknown)[] = [];
 
 before(async () => {
-  field = await Field.cluster();
+  cluster = await TestCluster.cluster();
 });
 after(async () => {
   await Promise.allSettled(closers.map(async (close) => close()));
-  await field[Symbol.asyncDispose]();
+  await cluster[Symbol.asyncDispose]();
 });
 
 describe("access to a Cluster", () => {
@@ -36,7 +36,7 @@ describe("access to a Cluster", () => {
       await wholeLife(open(), open(), 5_000);
     });
 
-    it(`so does waiting for replicas, with what that adds (${client})`, async () => {
+    it(`waiting for replicas works with the rights that the table adds for it (${client})`, async () => {
       const open = await asUser(client, [...RULES, ...CLUSTER_RULES, ...REPLICAS_RULES]);
       const locks = open({ wait: 1, timeoutMs: 1_000 });
       const lease = await locks.acquire("kept");
@@ -45,7 +45,7 @@ describe("access to a Cluster", () => {
     });
   }
 
-  it("each of them is needed by one client or the other", async () => {
+  it("at least one client needs each of the documented rights", async () => {
     const rules = CLUSTER_RULES.filter((one) => !WHILE_MOVING.includes(one));
     const needed = await Promise.all(
       rules.map(async (rule) => {
@@ -67,8 +67,8 @@ type Replicas = { wait: number; timeoutMs: number };
 
 async function asUser(client: ClientName, rules: readonly string[]) {
   const username = `limited${++users}`;
-  for (const server of field.servers.nodes) {
-    const node = field.node(server);
+  for (const server of cluster.servers.nodes) {
+    const node = cluster.node(server);
     await node.call("ACL", "SETUSER", username, "on", `>${SECRET}`, ...rules);
     node.disconnect();
   }
@@ -82,7 +82,7 @@ async function asUser(client: ClientName, rules: readonly string[]) {
 }
 
 function ioRedis(username: string): RedisClient {
-  const nodes = [{ host: "127.0.0.1", port: field.servers.ports[0]! }];
+  const nodes = [{ host: "127.0.0.1", port: cluster.servers.ports[0]! }];
   const client = new Cluster(nodes, { redisOptions: { username, password: SECRET } });
   client.on("error", () => {});
   closers.push(() => client.disconnect());
@@ -90,7 +90,7 @@ function ioRedis(username: string): RedisClient {
 }
 
 function nodeRedis(username: string): RedisClient {
-  const socket = { host: "127.0.0.1", port: field.servers.ports[0]! };
+  const socket = { host: "127.0.0.1", port: cluster.servers.ports[0]! };
   const user = { username, password: SECRET };
   const client = createCluster({ rootNodes: [{ ...user, socket }], defaults: user });
   client.on("error", () => {});
@@ -99,7 +99,7 @@ function nodeRedis(username: string): RedisClient {
   return client as unknown as RedisClient;
 }
 
-/** Uses what a Cluster does otherwise than one server. */
+/** Uses everything that differs between a Cluster and a single server. */
 async function wholeLife(ours: Locks, other: Locks, waitMs: number): Promise<void> {
   await sleep(200);
   const name = `life ${++lives}`;

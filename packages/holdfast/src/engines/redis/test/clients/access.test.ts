@@ -1,4 +1,4 @@
-// A user of Redis that may do nothing but what locks need: what docs/engines/redis.md lists.
+// A Redis user with the rights that docs/engines/redis.md lists, and no others.
 import assert from "node:assert/strict";
 import { connect } from "../../../../connect.js";
 import type { Lease } from "../../../../core/holding/lease.js";
@@ -10,30 +10,27 @@ import { REPLICAS_RULES, RULES } from "../support/rights.fixture.js";
 import {
   CLIENT_NAMES,
   type ClientName,
-  type Ground,
+  describeWithServer,
   type OpenOptions,
   PROMPT,
-  scenes,
+  type RedisTestServer,
 } from "../support/test-server.fixture.js";
 
 const SECRET = "a password";
 
 let users = 0;
 
-scenes(
+describeWithServer(
   "access",
-  (play) => {
+  (it) => {
     for (const client of CLIENT_NAMES) {
-      play(
-        `everything works for a user with the documented rights alone (${client})`,
-        async (ground) => {
-          const open = await asUser(ground, client, RULES);
-          await wholeLife(ground, open(), open());
-        },
-      );
+      it(`everything works for a user with only the documented rights (${client})`, async (redis) => {
+        const open = await asUser(redis, client, RULES);
+        await wholeLife(redis, open(), open());
+      });
 
-      play(`a user without the right to the keys is told so (${client})`, async (ground) => {
-        const open = await asUser(ground, client, [
+      it(`a user without the right to the keys gets an error that says so (${client})`, async (redis) => {
+        const open = await asUser(redis, client, [
           ...RULES.filter((rule) => !rule.startsWith("~")),
           "~other:*",
         ]);
@@ -44,8 +41,8 @@ scenes(
         });
       });
 
-      play(`a user without the right to run scripts is told so (${client})`, async (ground) => {
-        const open = await asUser(ground, client, [...RULES, "-evalsha", "-eval"]);
+      it(`a user without the right to run scripts gets an error that says so (${client})`, async (redis) => {
+        const open = await asUser(redis, client, [...RULES, "-evalsha", "-eval"]);
         await assert.rejects(open().acquire("a"), {
           code: "ENGINE",
           effect: "none",
@@ -53,73 +50,65 @@ scenes(
         });
       });
 
-      play(`a user without a command that scripts use is told so (${client})`, async (ground) => {
-        const open = await asUser(ground, client, [...RULES, "-set"]);
+      it(`a user without the right to a command of the script gets an error that says so (${client})`, async (redis) => {
+        const open = await asUser(redis, client, [...RULES, "-set"]);
         await assert.rejects(open().acquire("a"), { code: "ENGINE", message: /may not/ });
       });
 
-      play(
-        `a user without channels waits by heartbeats, is told why, and leaks no connections (${client})`,
-        async (ground) => {
-          const open = await asUser(
-            ground,
-            client,
-            RULES.filter((rule) => !rule.startsWith("&")),
-          );
-          const [ours, other] = [open(), open()];
-          const told: unknown[] = [];
-          const hear = (event: unknown) => told.push((event as { error: unknown }).error);
-          channels.failed.subscribe(hear);
-          try {
-            for (let i = 0; i < 2; i++) {
-              await soon(1_800, async () => {
-                const held = await other.acquire("a");
-                const waiting = ours.acquire("a");
-                await ground.untilWaiters(other, "a", 1);
-                const tookMs = await timed(async () => {
-                  assert.equal(await held.release(), "released");
-                  await waiting;
-                });
-                assert.equal(await (await waiting).release(), "released");
-                assert.deepEqual((await ours.inspect("a")).waiters, []);
-                return tookMs;
+      it(`a user without channels waits by heartbeats, gets an event, and leaks no connections (${client})`, async (redis) => {
+        const open = await asUser(
+          redis,
+          client,
+          RULES.filter((rule) => !rule.startsWith("&")),
+        );
+        const [ours, other] = [open(), open()];
+        const told: unknown[] = [];
+        const hear = (event: unknown) => told.push((event as { error: unknown }).error);
+        channels.failed.subscribe(hear);
+        try {
+          for (let i = 0; i < 2; i++) {
+            await soon(1_800, async () => {
+              const held = await other.acquire("a");
+              const waiting = ours.acquire("a");
+              await redis.untilWaiters(other, "a", 1);
+              const tookMs = await timed(async () => {
+                assert.equal(await held.release(), "released");
+                await waiting;
               });
-            }
-            for (let i = 0; i < 20; i++) await (await ours.acquire("b")).release();
-          } finally {
-            channels.failed.unsubscribe(hear);
+              assert.equal(await (await waiting).release(), "released");
+              assert.deepEqual((await ours.inspect("a")).waiters, []);
+              return tookMs;
+            });
           }
-          assert.ok(told.some((error) => /NOPERM|may not/.test(String(error))));
-          const list = (await ground.admin.call("CLIENT", "LIST")) as string;
-          const connections = list
-            .split("\n")
-            .filter((line) => line.includes(`user=${open.user} `));
-          assert.ok(connections.length <= 4, `${connections.length} connections`);
-        },
-      );
+          for (let i = 0; i < 20; i++) await (await ours.acquire("b")).release();
+        } finally {
+          channels.failed.unsubscribe(hear);
+        }
+        assert.ok(told.some((error) => /NOPERM|may not/.test(String(error))));
+        const list = (await redis.admin.call("CLIENT", "LIST")) as string;
+        const connections = list.split("\n").filter((line) => line.includes(`user=${open.user} `));
+        assert.ok(connections.length <= 4, `${connections.length} connections`);
+      });
     }
 
-    play(
-      "a user with the documented rights alone connects by its URL, and works",
-      async (ground) => {
-        const { user } = await asUser(ground, "ioredis", RULES);
-        const url = `redis://${user}:${encodeURIComponent(SECRET)}@127.0.0.1:${ground.server.port}`;
-        await using ours = await connect(url);
-        await using other = await connect(url);
-        await wholeLife(ground, ours, other);
-      },
-    );
+    it("a user with only the documented rights can connect by URL and lock", async (redis) => {
+      const { user } = await asUser(redis, "ioredis", RULES);
+      const url = `redis://${user}:${encodeURIComponent(SECRET)}@127.0.0.1:${redis.server.port}`;
+      await using ours = await connect(url);
+      await using other = await connect(url);
+      await wholeLife(redis, ours, other);
+    });
 
-    play("each of the documented commands is needed", async (ground) => {
-      // Two clients by themselves need some that the life of a lock does not show.
+    it("each of the documented commands is needed", async (redis) => {
+      // The two clients themselves need some commands that the use of locks does not show.
       const comfort = ["+ping", "+select", "+info"];
       for (const rule of RULES.filter((rule) => rule.startsWith("+") && !comfort.includes(rule))) {
-        await ground.admin.flushall();
-        await ground.admin.script("FLUSH");
-        const open = await asUser(ground, "ioredis", [...RULES, rule.replace("+", "-")]);
+        await redis.admin.flushall();
+        await redis.admin.script("FLUSH");
+        const open = await asUser(redis, "ioredis", [...RULES, rule.replace("+", "-")]);
         await using ours = open();
         await using other = open();
-        const well = await wholeLife(ground, ours, other, 300).then(
+        const well = await wholeLife(redis, ours, other, 300).then(
           () => true,
           () => false,
         );
@@ -127,48 +116,41 @@ scenes(
       }
     });
 
-    play(
-      "for replicas, what the table adds is enough, and each of it is needed",
-      async (ground) => {
-        await ground.replicas(1);
-        const replicas = { wait: 1, timeoutMs: 5_000 };
-        for (const client of CLIENT_NAMES) {
-          for (const without of ["", ...REPLICAS_RULES]) {
-            const rules = REPLICAS_RULES.filter((rule) => rule !== without);
-            const open = await asUser(ground, client, [...RULES, ...rules]);
-            const taken = open({ replicas }).tryAcquire(`${client} ${without}`, {
-              callTimeoutMs: 15_000,
-            });
-            if (without === "") assert.ok(await taken);
-            else
-              await assert.rejects(taken, { code: "ENGINE" }, `all went well without ${without}`);
-          }
+    it("for replicas, the rights that the table adds are enough, and each is needed", async (redis) => {
+      await redis.replicas(1);
+      const replicas = { wait: 1, timeoutMs: 5_000 };
+      for (const client of CLIENT_NAMES) {
+        for (const without of ["", ...REPLICAS_RULES]) {
+          const rules = REPLICAS_RULES.filter((rule) => rule !== without);
+          const open = await asUser(redis, client, [...RULES, ...rules]);
+          const taken = open({ replicas }).tryAcquire(`${client} ${without}`, {
+            callTimeoutMs: 15_000,
+          });
+          if (without === "") assert.ok(await taken);
+          else await assert.rejects(taken, { code: "ENGINE" }, `all went well without ${without}`);
         }
-      },
-    );
+      }
+    });
 
-    play(
-      "a key out of reach refuses its own resource, and no other in the same call",
-      async (ground) => {
-        const keys = ["~holdfast:mine*", "~{holdfast:mine*"];
-        const open = await asUser(ground, "ioredis", [
-          ...RULES.filter((rule) => !rule.startsWith("~")),
-          ...keys,
-        ]);
-        const locks = open();
-        const names = ["mine:1", "theirs:1", "mine:2"];
-        const outcomes = await Promise.allSettled(names.map((name) => locks.acquire(name)));
-        assert.deepEqual(
-          outcomes.map(({ status }) => status),
-          ["fulfilled", "rejected", "fulfilled"],
-        );
-      },
-    );
+    it("a key without access rights fails its own resource, and no other in the same call", async (redis) => {
+      const keys = ["~holdfast:mine*", "~{holdfast:mine*"];
+      const open = await asUser(redis, "ioredis", [
+        ...RULES.filter((rule) => !rule.startsWith("~")),
+        ...keys,
+      ]);
+      const locks = open();
+      const names = ["mine:1", "theirs:1", "mine:2"];
+      const outcomes = await Promise.allSettled(names.map((name) => locks.acquire(name)));
+      assert.deepEqual(
+        outcomes.map(({ status }) => status),
+        ["fulfilled", "rejected", "fulfilled"],
+      );
+    });
 
-    play("a wrong password is told, and never shown", async (ground) => {
-      await asUser(ground, "ioredis", RULES);
+    it("a wrong password is reported, and never shown", async (redis) => {
+      await asUser(redis, "ioredis", RULES);
       const user = [`limited${users}`, "the wrong one"] as const;
-      const locks = ground.locks({ client: "node-redis", user });
+      const locks = redis.locks({ client: "node-redis", user });
       await assert.rejects(locks.acquire("a", { callTimeoutMs: 300 }), (error: Error) => {
         assert.doesNotMatch(`${error.stack}${String(error.cause)}`, /the wrong one/);
         return true;
@@ -178,17 +160,17 @@ scenes(
   PROMPT,
 );
 
-/** A new user with these rights, and a way to open locks in its name. */
-async function asUser(ground: Ground, client: ClientName, rules: readonly string[]) {
+/** Creates a user with these rights; gives a function that opens locks as this user. */
+async function asUser(redis: RedisTestServer, client: ClientName, rules: readonly string[]) {
   const name = `limited${++users}`;
-  await ground.admin.call("ACL", "SETUSER", name, "on", `>${SECRET}`, ...rules);
-  const open = (more: OpenOptions = {}) => ground.locks({ client, user: [name, SECRET], ...more });
+  await redis.admin.call("ACL", "SETUSER", name, "on", `>${SECRET}`, ...rules);
+  const open = (more: OpenOptions = {}) => redis.locks({ client, user: [name, SECRET], ...more });
   return Object.assign(open, { user: name });
 }
 
-/** Uses every verb, in both modes, with a line and without. */
+/** Uses every verb, in both modes, with a queue and without. */
 async function wholeLife(
-  ground: Ground,
+  redis: RedisTestServer,
   ours: Locks,
   other: Locks,
   waitMs = 20_000,
@@ -202,7 +184,7 @@ async function wholeLife(
     assert.ok(await ours.check(lease.sequencer));
     assert.equal(await other.tryAcquire("a"), null);
     const waiting = other.acquire("a", { waitMs });
-    await Promise.race([waiting, ground.untilWaiters(ours, "a", 1)]);
+    await Promise.race([waiting, redis.untilWaiters(ours, "a", 1)]);
     const tookMs = await timed(async () => {
       await lease.release();
       await waiting;
@@ -219,7 +201,7 @@ async function wholeLife(
     readers.push(await ours.acquire("b", { mode: "shared", limit: 2, waitMs, lockDelayMs: 10 }));
   }
   const third = other.acquire("b", { mode: "shared", limit: 2, waitMs });
-  await Promise.race([third, ground.untilWaiters(ours, "b", 1)]);
+  await Promise.race([third, redis.untilWaiters(ours, "b", 1)]);
   const listed = [];
   for await (const view of ours.list()) listed.push(view.resource);
   assert.deepEqual(listed, ["b"]);

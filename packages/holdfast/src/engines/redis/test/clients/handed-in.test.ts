@@ -1,4 +1,4 @@
-// Clients for Sentinels and Clusters that the program has settings of its own on, or a transaction.
+// Clients for Sentinels and Clusters on which the program has its own settings or an open transaction.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { ClusterServers, SentinelServers } from "@holdfast/servers";
@@ -14,22 +14,25 @@ import { EngineError } from "../../../../errors.js";
 import { Locks } from "../../../../locks.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { type RedisClient, redisEngine } from "../../index.js";
-import { Field } from "../support/test-cluster.fixture.js";
+import { TestCluster } from "../support/test-cluster.fixture.js";
 import type { ClientName } from "../support/test-server.fixture.js";
 
 type Kind = "sentinel" | "cluster";
 
-const fields = {} as Record<Kind, Field<SentinelServers> | Field<ClusterServers>>;
+const clusters = {} as Record<Kind, TestCluster<SentinelServers> | TestCluster<ClusterServers>>;
 
 before(async () => {
-  [fields.sentinel, fields.cluster] = await Promise.all([Field.sentinel(), Field.cluster()]);
+  [clusters.sentinel, clusters.cluster] = await Promise.all([
+    TestCluster.sentinel(),
+    TestCluster.cluster(),
+  ]);
 });
 after(async () => {
-  await Promise.all(Object.values(fields).map((field) => field[Symbol.asyncDispose]()));
+  await Promise.all(Object.values(clusters).map((cluster) => cluster[Symbol.asyncDispose]()));
 });
 
-/** Says a word on each connection that a lock may be asked for by. */
-const SAYS: Readonly<Record<Kind, Readonly<Record<ClientName, Says>>>> = {
+/** Sends a command on each connection that locks may use. */
+const SENDERS: Readonly<Record<Kind, Readonly<Record<ClientName, Sender>>>> = {
   sentinel: {
     ioredis: (client, word) => (client as unknown as Redis).call(word),
     "node-redis": (client, word) =>
@@ -50,22 +53,22 @@ const SAYS: Readonly<Record<Kind, Readonly<Record<ClientName, Says>>>> = {
   },
 };
 
-type Says = (client: RedisClient, word: string) => Promise<unknown>;
+type Sender = (client: RedisClient, word: string) => Promise<unknown>;
 
 for (const kind of ["sentinel", "cluster"] as const) {
   for (const name of ["ioredis", "node-redis"] as const) {
     describe(`a client of ${name} for a ${kind}`, () => {
-      it("that holds a transaction open loses leases in time, and releases nothing", async () => {
-        const { client, close } = await fields[kind].topology.client(name);
-        const other = await fields[kind].locks();
-        const say = SAYS[kind][name];
+      it("with an open transaction loses leases in time, and releases nothing", async () => {
+        const { client, close } = await clusters[kind].topology.client(name);
+        const other = await clusters[kind].locks();
+        const send = SENDERS[kind][name];
         try {
           await using ours = new Locks(redisEngine({ client }));
           const names = Array.from({ length: 8 }, (_, i) => `${name}-${i}`);
           const terms = { ttlMs: 1_500, renewEveryMs: 400 };
           const leases = await Promise.all(names.map((one) => ours.acquire(one, terms)));
           const given = await ours.acquire(`${name}-given`);
-          await say(client, "MULTI");
+          await send(client, "MULTI");
           await assert.rejects(
             given.release(),
             (error) => error instanceof EngineError && error.effect === "unknown",
@@ -73,7 +76,7 @@ for (const kind of ["sentinel", "cluster"] as const) {
           assert.equal((await other.inspect(given.resource)).holders.length, 1);
           const nexts = await Promise.all(names.map((one) => other.acquire(one)));
           assert.ok(leases.every((lease) => !lease.held));
-          await say(client, "DISCARD");
+          await send(client, "DISCARD");
           for (const next of nexts) assert.equal(await next.release(), "released");
           const again = await ours.acquire(names[0]!, terms);
           await again.renew();
@@ -87,7 +90,7 @@ for (const kind of ["sentinel", "cluster"] as const) {
 
   for (const replicas of [undefined, { wait: 1 }]) {
     const how = replicas === undefined ? "" : " and waits for replicas";
-    it(`node-redis for a ${kind} that gives Buffers${how} is asked for what we read`, async () => {
+    it(`node-redis for a ${kind} that gives Buffers${how} gives our engine strings`, async () => {
       const options = replicas === undefined ? {} : { replicas };
       const client = mapped(kind);
       client.on("error", () => {});
@@ -96,7 +99,7 @@ for (const kind of ["sentinel", "cluster"] as const) {
         await using ours = new Locks(
           redisEngine({ client: client as unknown as RedisClient, ...options }),
         );
-        const other = await fields[kind].locks();
+        const other = await clusters[kind].locks();
         const lease = await ours.acquire("mapped");
         await lease.renew();
         const waiting = ours.acquire("mapped", { fair: "strict" });
@@ -117,7 +120,7 @@ for (const kind of ["sentinel", "cluster"] as const) {
 }
 
 for (const kind of ["sentinel", "cluster"] as const) {
-  it(`node-redis for a ${kind} that was never opened is told of as such`, async () => {
+  it(`node-redis for a ${kind} that was never opened causes an error that says so`, async () => {
     const client = mapped(kind);
     client.on("error", () => {});
     await using locks = new Locks(redisEngine({ client: client as unknown as RedisClient }));
@@ -129,16 +132,16 @@ for (const kind of ["sentinel", "cluster"] as const) {
   });
 }
 
-/** Gives Buffers for strings and strings for numbers, on each of its connections. */
+/** A client that gives Buffers for strings and strings for numbers, on each connection. */
 function mapped(kind: Kind) {
   const settings = {
     commandOptions: { typeMapping: { 36: Buffer, 43: Buffer, 58: String, 61: Buffer } },
   };
   if (kind === "cluster") {
-    const [port] = fields.cluster.topology.ports;
+    const [port] = clusters.cluster.topology.ports;
     return createCluster({ rootNodes: [{ socket: { port: port! } }], ...settings });
   }
-  const { name, sentinelPorts } = fields.sentinel.servers as SentinelServers;
+  const { name, sentinelPorts } = clusters.sentinel.servers as SentinelServers;
   return createSentinel({
     name,
     sentinelRootNodes: sentinelPorts.map((port) => ({ host: "127.0.0.1", port })),

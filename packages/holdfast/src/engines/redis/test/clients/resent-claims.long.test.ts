@@ -1,5 +1,5 @@
-// A claim that is carried out, whose answer is lost, and whose repeat is refused; with Sentinels and on a
-// Cluster. Their clients may repeat it by themselves, and a refusal then says nothing of the first copy.
+// A claim that is run, whose answer is lost, and whose repeat is refused; with Sentinels and on a Cluster. Their
+// clients may repeat it by themselves, and then a refusal says nothing about the first copy.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Relay } from "@holdfast/servers";
@@ -7,19 +7,19 @@ import { Redis } from "ioredis";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { Field } from "../support/test-cluster.fixture.js";
+import { TestCluster } from "../support/test-cluster.fixture.js";
 import { CLIENT_NAMES } from "../support/test-server.fixture.js";
 
-const FIELDS = { sentinel: () => Field.sentinel(), cluster: () => Field.cluster() };
+const CLUSTERS = { sentinel: () => TestCluster.sentinel(), cluster: () => TestCluster.cluster() };
 
-for (const [kind, start] of Object.entries(FIELDS)) {
+for (const [kind, start] of Object.entries(CLUSTERS)) {
   describe(`a claim whose repeat is refused, ${kind}`, () => {
     for (const client of CLIENT_NAMES) {
       for (const replicas of [null, { replicas: 1, timeoutMs: 2_000 }]) {
         const how = replicas === null ? client : `${client}, with replicas`;
         it(`is a failure of unknown effect (${how})`, async () => {
-          await using field = await start();
-          const { admin, ports } = field.topology;
+          await using cluster = await start();
+          const { admin, ports } = cluster.topology;
           const servers = ports.map((port) => new Redis({ port }));
           const relays = new Map<number, Relay>();
           for (const port of ports) relays.set(port, await Relay.start(port));
@@ -30,7 +30,7 @@ for (const [kind, start] of Object.entries(FIELDS)) {
             Promise.all(servers.map((server) => server.config("SET", "maxmemory", memory)));
           try {
             const ways = (port: number) => relays.get(port)!.port;
-            const engine = await field.engine({ client, ways, replicas });
+            const engine = await cluster.engine({ client, ways, replicas });
             await until(
               "it is confirmed",
               () => engine.tryAcquire(claim("warm up"), now()).catch(() => null),
@@ -44,7 +44,7 @@ for (const [kind, start] of Object.entries(FIELDS)) {
               () => assert.fail("it was not refused"),
               (error: { effect?: string; message: string }) => error,
             );
-            await until("it is carried out", () => admin.exists("holdfast:a"), 20_000);
+            await until("the claim is run", () => admin.exists("holdfast:a"), 20_000);
             await limit("1");
             each((relay) => relay.cut());
             each((relay) => relay.mend());

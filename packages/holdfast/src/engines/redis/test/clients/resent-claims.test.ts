@@ -1,5 +1,5 @@
-// ioredis sends again what was not answered when its connection comes back. The first copy may have been
-// carried out while the repeat is refused, or may arrive after everything else.
+// ioredis sends unanswered commands again when it reconnects. The first copy may have been run while the repeat
+// is refused, or may arrive after everything else.
 import assert from "node:assert/strict";
 import type { Redis } from "ioredis";
 import type { Claim, Engine } from "../../../../engine.js";
@@ -7,11 +7,15 @@ import { Locks } from "../../../../locks.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { type Ground, PROMPT, scenes } from "../support/test-server.fixture.js";
+import {
+  describeWithServer,
+  PROMPT,
+  type RedisTestServer,
+} from "../support/test-server.fixture.js";
 
 const KEY = "holdfast:a";
 
-/** How a server is made to refuse writes, and how that ends. */
+/** Commands that make a server refuse writes, and that end it. */
 const REFUSALS: Readonly<Record<string, readonly [on: string[], off: string[]]>> = {
   OOM: [
     ["CONFIG", "SET", "maxmemory", "1"],
@@ -33,90 +37,90 @@ const KINDS: Readonly<Record<string, Partial<Claim>>> = {
   "exclusive with a lock-delay": { lockDelayMs: 5_000 },
 };
 
-/** Is ready as soon as it is connected, and asks nothing by itself. */
+/** With these options ioredis is ready as soon as it is connected, and sends nothing by itself. */
 const BARE = { enableReadyCheck: false, disableClientInfo: true, protocol: 2 } as const;
 
-scenes("a claim that is carried out, and whose repeat is refused", (play) => {
+describeWithServer("a claim that is run, and whose repeat is refused", (it) => {
   for (const why of Object.keys(REFUSALS)) {
-    play(`is a failure of unknown effect (${why})`, async (ground) => {
-      const { engine, loseAnswer } = await relayed(ground);
+    it(`is a failure of unknown effect (${why})`, async (redis) => {
+      const { engine, loseAnswer } = await relayed(redis);
       await engine.tryAcquire(claim("warm up"), now());
-      await refuseRepeat(ground, why, loseAnswer, () => engine.tryAcquire(claim("a"), now()));
+      await refuseRepeat(redis, why, loseAnswer, () => engine.tryAcquire(claim("a"), now()));
     });
 
-    play(`leaves nothing behind, and neither does a waiter (${why})`, async (ground) => {
-      const relay = await ground.relay();
-      const locks = ground.locks({ port: relay.port, pushPort: ground.server.port });
+    it(`leaves nothing behind, with waiting and without (${why})`, async (redis) => {
+      const relay = await redis.relay();
+      const locks = redis.locks({ port: relay.port, pushPort: redis.server.port });
       await (await locks.acquire("warm up")).release();
       for (const waitMs of [0, 5_000]) {
         await refuseRepeat(
-          ground,
+          redis,
           why,
           (arrived) => cutOnce(relay, arrived),
           () => locks.acquire("a", { waitMs }),
         );
-        await until("it is given back", async () => !(await ground.admin.exists(KEY)), 20_000);
+        await until("its grant is released", async () => !(await redis.admin.exists(KEY)), 20_000);
       }
     });
   }
 
-  play("is one of unknown effect for the first call of a client, too", async (ground) => {
-    const relay = await ground.relay();
-    // The server must know the script: the refusal of one that it does not know would be lost, too.
-    await ground.engine().tryAcquire(claim("warm up"), now());
+  it("is a failure of unknown effect also as the first call of a client", async (redis) => {
+    const relay = await redis.relay();
+    // The server must know the script. Otherwise its NOSCRIPT answer would be lost as well.
+    await redis.engine().tryAcquire(claim("warm up"), now());
     relay.mute();
-    const options = { port: relay.port, pushPort: ground.server.port, ioredis: BARE };
-    const engine = ground.engine(options);
+    const options = { port: relay.port, pushPort: redis.server.port, ioredis: BARE };
+    const engine = redis.engine(options);
     const asked = engine.tryAcquire(claim("a"), now());
-    await ground.admin.ping();
+    await redis.admin.ping();
     await refuseRepeat(
-      ground,
+      redis,
       "OOM",
       (arrived) => cutOnce(relay, arrived),
       () => asked,
     );
   });
 
-  play("is one of unknown effect in a batch, for each of them", async (ground) => {
-    const { engine, loseAnswer } = await relayed(ground);
+  it("is a failure of unknown effect for each claim of a batch", async (redis) => {
+    const { engine, loseAnswer } = await relayed(redis);
     await engine.tryAcquire(claim("warm up"), now());
     const asked = () =>
       Promise.all(["b", "a"].map((name) => engine.tryAcquire(claim(name), now())));
-    await refuseRepeat(ground, "OOM", loseAnswer, asked);
+    await refuseRepeat(redis, "OOM", loseAnswer, asked);
   });
 });
 
-scenes(
-  "a claim with replicas that is carried out, and whose repeat is refused",
-  (play) => {
-    play("is a failure of unknown effect", async (ground) => {
-      await ground.replicas(1);
-      const relay = await ground.relay();
-      // Pushes and what waits for replicas have connections of their own, by another way.
+describeWithServer(
+  "a claim with replicas that is run, and whose repeat is refused",
+  (it) => {
+    it("is a failure of unknown effect", async (redis) => {
+      await redis.replicas(1);
+      const relay = await redis.relay();
+      // Pushes and claims that wait for replicas have their own connections, which go through the relay.
       const options = { pushPort: relay.port, replicas: { wait: 1, timeoutMs: 5_000 } };
-      const engine = ground.engine(options);
+      const engine = redis.engine(options);
       await engine.tryAcquire(claim("warm up"), now());
       await refuseRepeat(
-        ground,
+        redis,
         "OOM",
         (arrived) => cutOnce(relay, arrived),
         () => engine.tryAcquire(claim("a"), now()),
       );
     });
 
-    play("is answered though the client is told to send nothing again", async (ground) => {
-      await ground.replicas(1);
-      const relay = await ground.relay();
+    it("is answered even if the client is configured to send nothing again", async (redis) => {
+      await redis.replicas(1);
+      const relay = await redis.relay();
       const replicas = { wait: 1, timeoutMs: 5_000 };
       const ioredis = { autoResendUnfulfilledCommands: false };
-      const engine = ground.engine({ pushPort: relay.port, replicas, ioredis });
+      const engine = redis.engine({ pushPort: relay.port, replicas, ioredis });
       await engine.tryAcquire(claim("warm up"), now());
       const mine = claim("a");
       const asked = engine.tryAcquire(mine, now());
       await cutOnce(relay, async () => {
-        await until("it is carried out", () => ground.admin.exists(KEY), 20_000);
+        await until("the claim is run", () => redis.admin.exists(KEY), 20_000);
       });
-      // ioredis leaves such a command without an answer for ever, and everything that waits behind it.
+      // With that setting, ioredis alone never answers such a command, nor those that wait behind it.
       await asked.catch(() => {});
       assert.equal((await engine.tryAcquire(mine, now())).kind, "granted");
     });
@@ -124,11 +128,11 @@ scenes(
   PROMPT,
 );
 
-scenes("the first copy of a claim, where it arrives last", (play) => {
+describeWithServer("the first copy of a claim, where it arrives last", (it) => {
   for (const kind of Object.keys(KINDS)) {
     for (const verb of ["tryAcquire", "enqueue"] as const) {
-      play(`is refused after a release (${kind}, ${verb})`, async (ground) => {
-        const { engine, resend, deliver } = await held(ground);
+      it(`is refused after a release (${kind}, ${verb})`, async (redis) => {
+        const { engine, resend, deliver } = await held(redis);
         const mine = claim("a", KINDS[kind]);
         const asked =
           verb === "enqueue" ? engine.queue!.enqueue(mine, now()) : engine.tryAcquire(mine, now());
@@ -136,13 +140,13 @@ scenes("the first copy of a claim, where it arrives last", (play) => {
         assert.equal((await asked).kind, "granted");
         assert.equal(await released(engine, mine), "released");
         await deliver();
-        assert.equal(await ground.admin.exists(KEY), 0);
+        assert.equal(await redis.admin.exists(KEY), 0);
       });
     }
   }
 
-  play("is refused after a release that had to be repeated", async (ground) => {
-    const { engine, resend, deliver } = await held(ground);
+  it("is refused after a release that had to be repeated", async (redis) => {
+    const { engine, resend, deliver } = await held(redis);
     const mine = claim("a");
     const asked = engine.tryAcquire(mine, now());
     await resend();
@@ -150,49 +154,49 @@ scenes("the first copy of a claim, where it arrives last", (play) => {
     assert.equal(await released(engine, mine), "released");
     assert.equal(await released(engine, mine), "gone");
     await deliver();
-    assert.equal(await ground.admin.exists(KEY), 0);
+    assert.equal(await redis.admin.exists(KEY), 0);
   });
 
-  play("is refused after the repeat was told that it is busy", async (ground) => {
-    const { engine, resend, deliver } = await held(ground);
-    const other = ground.engine();
+  it("is refused after the repeat was answered busy", async (redis) => {
+    const { engine, resend, deliver } = await held(redis);
+    const other = redis.engine();
     const theirs = claim("a");
     await other.tryAcquire(theirs, now());
     const asked = engine.tryAcquire(claim("a"), now());
     await resend();
     assert.equal((await asked).kind, "busy");
-    await until("it is closed to a late copy", () => ground.admin.exists(`{${KEY}}:gone`));
+    await until("it has a tombstone", () => redis.admin.exists(`{${KEY}}:gone`));
     await released(other, theirs);
     await deliver();
-    assert.equal(await ground.admin.exists(KEY), 0);
+    assert.equal(await redis.admin.exists(KEY), 0);
   });
 
-  play("stands in no line after a withdrawal", async (ground) => {
-    const { engine, resend, deliver } = await held(ground);
-    const other = ground.engine();
+  it("does not join the queue after a withdrawal", async (redis) => {
+    const { engine, resend, deliver } = await held(redis);
+    const other = redis.engine();
     await other.tryAcquire(claim("a"), now());
     const mine = claim("a");
     const asked = engine.queue!.enqueue(mine, now());
     await resend();
     assert.equal((await asked).kind, "queued");
     assert.equal((await engine.queue!.withdraw(mine, now())).kind, "withdrawn");
-    await until("it is closed to a late copy", () => ground.admin.exists(`{${KEY}}:gone`));
+    await until("it has a tombstone", () => redis.admin.exists(`{${KEY}}:gone`));
     await deliver();
-    assert.equal(await ground.admin.exists(`{${KEY}}:queue`), 0);
+    assert.equal(await redis.admin.exists(`{${KEY}}:queue`), 0);
   });
 
   for (const waitMs of [0, 5_000]) {
-    play(`blocks once after its grant expired unreleased (waitMs ${waitMs})`, async (ground) => {
-      const { lost, deliver, others } = await expired(ground, waitMs);
+    it(`blocks for one ttl if its grant had expired unreleased (waitMs ${waitMs})`, async (redis) => {
+      const { lost, deliver, others } = await expired(redis, waitMs);
       const between = await others.acquire("a");
       await between.release();
       await deliver();
-      // The grant is another one: nobody believes in it, and no data is written by the old token.
+      // It makes another grant. No lease belongs to it, and the old token cannot write data.
       const [holder, ...more] = (await others.inspect("a")).holders;
       assert.ok(holder!.token > between.token && more.length === 0);
       assert.deepEqual([lost.held, await others.check(lost.sequencer)], [false, false]);
       await assert.rejects(lost.renew(), { code: "LEASE_LOST" });
-      assert.equal(await others.tryAcquire("a"), null, "one holder at a time");
+      assert.equal(await others.tryAcquire("a"), null, "there are two holders");
       assert.equal(await lost.release(), "gone");
       const next = await others.acquire("a", { waitMs: 20_000 });
       assert.ok(next.token > holder!.token);
@@ -200,8 +204,8 @@ scenes("the first copy of a claim, where it arrives last", (play) => {
     });
   }
 
-  play("waits unseen once after its grant expired unreleased, behind another", async (ground) => {
-    const { lost, deliver, others } = await expired(ground, 5_000);
+  it("waits behind another holder if its grant had expired unreleased, and ends there", async (redis) => {
+    const { lost, deliver, others } = await expired(redis, 5_000);
     const between = await others.acquire("a");
     await deliver();
     const waiting = others.acquire("a", { waitMs: 20_000, fair: "strict" });
@@ -210,28 +214,28 @@ scenes("the first copy of a claim, where it arrives last", (play) => {
     assert.ok(next.token > between.token);
     assert.deepEqual([next.held, lost.held], [true, false]);
     await next.release();
-    assert.ok(await others.tryAcquire("a"), "nothing is left of it");
+    assert.ok(await others.tryAcquire("a"), "a grant is left behind");
   });
 
-  play("leaves no tombstone where the connection stayed", async (ground) => {
-    const engine = ground.engine();
+  it("leaves no tombstone if the connection was not lost", async (redis) => {
+    const engine = redis.engine();
     const mine = claim("a");
     await engine.tryAcquire(mine, now());
     assert.equal(await released(engine, mine), "released");
-    assert.equal(await ground.admin.exists(`{${KEY}}:gone`), 0);
+    assert.equal(await redis.admin.exists(`{${KEY}}:gone`), 0);
   });
 });
 
-/** A lease whose claim was sent twice, lost and not given back: its lock-delay is to keep others out. */
-async function expired(ground: Ground, waitMs: number) {
-  const { engine, resend, deliver } = await held(ground);
-  const [locks, others] = [new Locks(engine), ground.locks()];
+/** A lease whose claim was sent twice; lost and not released, because its lock-delay must keep others out. */
+async function expired(redis: RedisTestServer, waitMs: number) {
+  const { engine, resend, deliver } = await held(redis);
+  const [locks, others] = [new Locks(engine), redis.locks()];
   const terms = { ttlMs: 2_000, lockDelayMs: 200, renew: false, fair: "strict" } as const;
   const acquiring = locks.acquire("a", { ...terms, waitMs });
   await resend();
   const lost = await acquiring;
   await until("it is lost", () => !lost.held, 20_000);
-  await until("its key is gone", async () => !(await ground.admin.exists(KEY)), 20_000);
+  await until("its key is gone", async () => !(await redis.admin.exists(KEY)), 20_000);
   return { lost, deliver, others };
 }
 
@@ -240,15 +244,15 @@ async function released(engine: Engine, ref: Claim): Promise<string> {
   return answer!.kind;
 }
 
-async function relayed(ground: Ground) {
-  const relay = await ground.relay();
-  const engine = ground.engine({ port: relay.port, pushPort: ground.server.port });
+async function relayed(redis: RedisTestServer) {
+  const relay = await redis.relay();
+  const engine = redis.engine({ port: relay.port, pushPort: redis.server.port });
   return { engine, loseAnswer: (arrived: () => Promise<void>) => cutOnce(relay, arrived) };
 }
 
-/** Requests arrive and answers are lost, until so; then the connection is lost. */
+/** Lets requests through and drops answers until `arrived` resolves. Then cuts the connection. */
 async function cutOnce(
-  relay: Awaited<ReturnType<Ground["relay"]>>,
+  relay: Awaited<ReturnType<RedisTestServer["relay"]>>,
   arrived: () => Promise<void>,
 ): Promise<void> {
   relay.mute();
@@ -258,45 +262,45 @@ async function cutOnce(
 }
 
 async function refuseRepeat(
-  ground: Ground,
+  redis: RedisTestServer,
   why: string,
   loseAnswer: (arrived: () => Promise<void>) => Promise<void>,
   ask: () => Promise<unknown>,
 ): Promise<void> {
   const [on, off] = REFUSALS[why]!;
   const losing = loseAnswer(async () => {
-    await until("it is carried out", () => ground.admin.exists(KEY), 20_000);
-    await ground.admin.call(on[0]!, ...on.slice(1));
+    await until("the claim is run", () => redis.admin.exists(KEY), 20_000);
+    await redis.admin.call(on[0]!, ...on.slice(1));
   });
   const error = await ask().then(
     () => assert.fail("it was not refused"),
     (refusal: { code?: string; effect?: string }) => refusal,
   );
   await losing;
-  await ground.admin.call(off[0]!, ...off.slice(1));
+  await redis.admin.call(off[0]!, ...off.slice(1));
   assert.deepEqual([error.code, error.effect], ["ENGINE", "unknown"]);
 }
 
-/** An engine whose requests are kept back; resend makes its client send them again by another way. */
-async function held(ground: Ground) {
-  const relay = await ground.relay();
+/** An engine whose requests are held back. resend makes its client send them again, past the relay. */
+async function held(redis: RedisTestServer) {
+  const relay = await redis.relay();
   let client: Redis;
   const shows = (own: Redis) => {
     client = own;
   };
-  const engine = ground.engine({ port: relay.port, pushPort: ground.server.port, shows });
+  const engine = redis.engine({ port: relay.port, pushPort: redis.server.port, shows });
   await engine.tryAcquire(claim("warm up"), now());
   relay.hold();
   const resend = async () => {
     // The request leaves in the next turn of the event loop.
-    await ground.admin.ping();
-    Object.assign(client!.options, { port: ground.server.port });
+    await redis.admin.ping();
+    Object.assign(client!.options, { port: redis.server.port });
     client!.disconnect(true);
   };
   const deliver = async () => {
-    const before = await ground.calls("evalsha");
+    const before = await redis.calls("evalsha");
     relay.deliver();
-    await until("it arrives", async () => (await ground.calls("evalsha")) > before, 20_000);
+    await until("it arrives", async () => (await redis.calls("evalsha")) > before, 20_000);
   };
   return { engine, resend, deliver };
 }

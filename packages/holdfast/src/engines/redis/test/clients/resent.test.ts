@@ -1,5 +1,5 @@
-// A client may send a command twice by itself: ioredis repeats what was not answered when its connection
-// comes back, and the engine only sees the answer to the repeat.
+// A client may send a command twice by itself: ioredis repeats unanswered commands when it reconnects, and the
+// engine sees only the answer to the repeat.
 import assert from "node:assert/strict";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
@@ -7,30 +7,30 @@ import { until } from "../../../../test-support/until.fixture.js";
 import {
   CLIENT_NAMES,
   type ClientName,
-  type Ground,
-  scenes,
+  describeWithServer,
+  type RedisTestServer,
 } from "../support/test-server.fixture.js";
 
 const KEY = "holdfast:job";
 
-scenes("a release that the client sends twice", (play) => {
+describeWithServer("a release that the client sends twice", (it) => {
   for (const client of CLIENT_NAMES) {
-    play(`is no loss of the lease: run resolves (${client})`, async (ground) => {
-      const { locks, loseAnswer } = await relayed(ground, client);
+    it(`is no loss of the lease: run resolves (${client})`, async (redis) => {
+      const { locks, loseAnswer } = await relayed(redis, client);
       const running = locks.run("job", { ttlMs: 30_000 }, async () => {
-        await loseAnswer(async () => (await ground.admin.exists(KEY)) === 0);
+        await loseAnswer(async () => (await redis.admin.exists(KEY)) === 0);
         return "done";
       });
       assert.equal(await running, "done");
     });
 
-    play(`is no loss where a waiter has the resource by then (${client})`, async (ground) => {
-      const { locks, loseAnswer } = await relayed(ground, client);
-      const other = ground.locks();
+    it(`is no loss even if a waiter holds the resource by then (${client})`, async (redis) => {
+      const { locks, loseAnswer } = await relayed(redis, client);
+      const other = redis.locks();
       let waiting: Promise<unknown> | undefined;
       const running = locks.run("job", { ttlMs: 30_000 }, async (lease) => {
         waiting = other.acquire("job");
-        await ground.untilWaiters(other, "job", 1);
+        await redis.untilWaiters(other, "job", 1);
         const { token } = lease;
         await loseAnswer(async () => (await other.inspect("job")).holders[0]?.token !== token);
         return "done";
@@ -40,27 +40,27 @@ scenes("a release that the client sends twice", (play) => {
     });
   }
 
-  play("leaves a successor alone where the lease had ended before", async (ground) => {
-    const { locks, loseAnswer } = await relayed(ground, "ioredis");
+  it("does not end the next holder's grant if the lease had ended before", async (redis) => {
+    const { locks, loseAnswer } = await relayed(redis, "ioredis");
     const lease = await locks.acquire("job", { ttlMs: 30_000, renew: false });
-    const other = ground.locks();
-    await ground.admin.del(KEY);
+    const other = redis.locks();
+    await redis.admin.del(KEY);
     const next = await other.acquire("job");
-    const calls = await ground.calls("evalsha");
-    await loseAnswer(async () => (await ground.calls("evalsha")) > calls);
-    // Nobody can tell by the answers whether the first release found it. The successor is unharmed.
+    const calls = await redis.calls("evalsha");
+    await loseAnswer(async () => (await redis.calls("evalsha")) > calls);
+    // The answers do not say whether the first release found the grant. The next holder keeps its own.
     await lease.release();
     assert.ok(await other.check(next.sequencer));
   });
 
-  play("of an engine by itself is a failure of unknown effect", async (ground) => {
-    const relay = await ground.relay();
-    const engine = ground.engine({ port: relay.port, pushPort: ground.server.port });
+  it("is a failure of unknown effect for a caller of the engine itself", async (redis) => {
+    const relay = await redis.relay();
+    const engine = redis.engine({ port: relay.port, pushPort: redis.server.port });
     const held = claim("job");
     await engine.tryAcquire(held, now());
     relay.mute();
     const releasing = engine.release([{ ...held, tombstoneMs: 0 }], now());
-    await until("it is released", async () => (await ground.admin.exists(KEY)) === 0);
+    await until("it is released", async () => (await redis.admin.exists(KEY)) === 0);
     relay.cut();
     relay.mend();
     const [answer] = await releasing;
@@ -69,14 +69,14 @@ scenes("a release that the client sends twice", (play) => {
       JSON.stringify(answer?.kind),
     );
     const [again] = await engine.release([{ ...held, tombstoneMs: 0 }], now());
-    assert.equal(again?.kind, "gone", "over one connection the answer counts");
+    assert.equal(again?.kind, "gone", "the connection was not lost, so the answer counts");
   });
 });
 
-/** Locks behind a relay. loseAnswer lets requests through and loses the answers until so, then cuts. */
-async function relayed(ground: Ground, client: ClientName) {
-  const relay = await ground.relay();
-  const locks = ground.locks({ client, port: relay.port, pushPort: ground.server.port });
+/** Locks behind a relay. loseAnswer drops answers until `arrived` gives true, and then cuts. */
+async function relayed(redis: RedisTestServer, client: ClientName) {
+  const relay = await redis.relay();
+  const locks = redis.locks({ client, port: relay.port, pushPort: redis.server.port });
   const loseAnswer = async (arrived: () => Promise<boolean>) => {
     relay.mute();
     void until("the release has arrived", arrived, 20_000).then(() => {

@@ -1,14 +1,14 @@
-// Whether the engine spins is an option; what it does is the same either way.
+// Spinning is an option. The results are the same with it and without.
 import assert from "node:assert/strict";
 import { availableParallelism } from "node:os";
 import { mock, test } from "node:test";
 import { parseEngineUrl } from "../../../../url.js";
-import type { Seam } from "../../clients/connection.js";
+import type { RedisConnection } from "../../clients/connection.js";
 import { resolveRedis, termsFromUrl } from "../../options.js";
 import { ScriptBatcher } from "../../sending/script-batcher.js";
-import { CLIENT_NAMES, scenes } from "../support/test-server.fixture.js";
+import { CLIENT_NAMES, describeWithServer } from "../support/test-server.fixture.js";
 
-test("spin is true or false, as an option and in a URL; nothing else", () => {
+test("spin must be true or false, as an option and in a URL", () => {
   const inUrl = (query: string) => termsFromUrl(parseEngineUrl(`redis://h${query}`)).spin;
   assert.deepEqual([inUrl(""), inUrl("?spin=true"), inUrl("?spin=false")], [true, true, false]);
   assert.throws(() => inUrl("?spin=no"), /spin is "true" or "false", got "no"/);
@@ -18,10 +18,10 @@ test("spin is true or false, as an option and in a URL; nothing else", () => {
 });
 
 for (const spin of [true, false]) {
-  test(`with spin ${spin}, a caller who asks one at a time is ${spin ? "" : "not "}awaited by turns of the loop`, async () => {
-    const script = () => new Promise((resolve) => process.nextTick(resolve, 1));
+  test(`with spin ${spin}, the loop ${spin ? "spins" : "does not spin"} for a caller that does one thing at a time`, async () => {
+    const runScript = () => new Promise((resolve) => process.nextTick(resolve, 1));
     const terms = { idleMs: 1, channelOf: () => "here", wait: null, spin };
-    const batcher = new ScriptBatcher({ script } as unknown as Seam, terms);
+    const batcher = new ScriptBatcher({ runScript } as unknown as RedisConnection, terms);
     const reader = { read: (answer: unknown) => answer, fail: (error: unknown) => error };
     const turns = mock.method(globalThis, "setImmediate");
     try {
@@ -33,12 +33,12 @@ for (const spin of [true, false]) {
   });
 }
 
-scenes("spin: false", (play) => {
+describeWithServer("spin: false", (it) => {
   for (const client of CLIENT_NAMES) {
-    play(`locks, waits, renews and hands over (${client})`, async (ground) => {
-      const [ours, theirs] = [1, 2].map(() => ground.locks({ client, spin: false })) as [
-        ReturnType<typeof ground.locks>,
-        ReturnType<typeof ground.locks>,
+    it(`locks, waits, renews and hands over (${client})`, async (redis) => {
+      const [ours, theirs] = [1, 2].map(() => redis.locks({ client, spin: false })) as [
+        ReturnType<typeof redis.locks>,
+        ReturnType<typeof redis.locks>,
       ];
       let last = 0n;
       for (let i = 0; i < 200; i++) {
@@ -49,7 +49,7 @@ scenes("spin: false", (play) => {
       }
       const held = await ours.acquire("a", { ttlMs: 5_000 });
       const waiting = theirs.acquire("a");
-      await ground.untilWaiters(ours, "a", 1);
+      await redis.untilWaiters(ours, "a", 1);
       await held.renew();
       assert.equal(await held.release(), "released");
       const lease = await waiting;

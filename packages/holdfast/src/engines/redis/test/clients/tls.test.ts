@@ -1,4 +1,4 @@
-// Servers that speak TLS only, with a certificate of an authority of our own.
+// Servers that speak only TLS, with a certificate from our own authority.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -30,7 +30,7 @@ before(async () => {
   ca = readFileSync(join(folder, "ca.crt"), "utf8");
   [port, sentinelPort] = (await freePorts(2)) as [number, number];
   await start(port, ["--save", ""]);
-  // It speaks to servers as they speak to each other: by TLS.
+  // A Sentinel connects to servers with TLS if replication uses TLS.
   const watched = join(folder, "sentinel.conf");
   await run("sh", ["-c", `echo 'sentinel monitor main 127.0.0.1 ${port} 1' > ${watched}`]);
   await start(sentinelPort, ["--sentinel"], watched);
@@ -41,7 +41,7 @@ after(async () => {
 });
 
 describe("TLS", () => {
-  it("a server that does not speak it is suspected of that", async () => {
+  it("the error for a server without TLS says that it may not speak TLS", async () => {
     await using plain = await startRedis();
     for (const url of [
       `rediss://127.0.0.1:${plain.port}`,
@@ -76,7 +76,7 @@ describe("TLS", () => {
     });
   }
 
-  it("clients that were handed in bring their own trust", async () => {
+  it("a user's own client uses its own trusted authorities", async () => {
     const ioredis = new Redis({ port, host: "127.0.0.1", tls: { ca } });
     const nodeRedis = createClient({ socket: { host: "127.0.0.1", port, tls: true, ca } });
     nodeRedis.on("error", () => {});

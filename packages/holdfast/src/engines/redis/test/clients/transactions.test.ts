@@ -1,5 +1,5 @@
-// A transaction that the program holds open on the client it handed in: the server queues whatever
-// arrives on that connection, answers "QUEUED", and carries it out at EXEC or never.
+// A transaction that the program holds open on the client that the engine uses. The server answers "QUEUED" to
+// every command on that connection, and runs them at EXEC or never.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError } from "../../../../errors.js";
@@ -10,7 +10,7 @@ import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { type RedisClient, redisEngine } from "../../index.js";
 import { keysOf } from "../../protocol/keys.js";
-import { type Ground, scenes } from "../support/test-server.fixture.js";
+import { describeWithServer, type RedisTestServer } from "../support/test-server.fixture.js";
 
 interface Transaction {
   readonly client: RedisClient;
@@ -21,9 +21,9 @@ interface Transaction {
 
 type Sends = { sendCommand(words: readonly string[]): Promise<unknown> };
 
-const WAYS: Readonly<Record<string, (ground: Ground) => Transaction>> = {
-  "ioredis' multi({ pipeline: false })": (ground) => {
-    const client = ground.ioRedis();
+const WAYS: Readonly<Record<string, (redis: RedisTestServer) => Transaction>> = {
+  "ioredis' multi({ pipeline: false })": (redis) => {
+    const client = redis.ioRedis();
     return {
       client,
       begin: () => client.multi({ pipeline: false }),
@@ -31,12 +31,12 @@ const WAYS: Readonly<Record<string, (ground: Ground) => Transaction>> = {
       discard: () => client.discard(),
     };
   },
-  "MULTI by ioredis' call": (ground) => {
-    const client = ground.ioRedis();
+  "MULTI by ioredis' call": (redis) => {
+    const client = redis.ioRedis();
     return { client, ...byHand((word) => client.call(word)) };
   },
-  "MULTI by node-redis' sendCommand": (ground) => {
-    const client = ground.nodeRedis();
+  "MULTI by node-redis' sendCommand": (redis) => {
+    const client = redis.nodeRedis();
     return { client, ...byHand((word) => (client as unknown as Sends).sendCommand([word])) };
   },
 };
@@ -50,11 +50,11 @@ const unknownEffect = (error: unknown) =>
   error instanceof EngineError && error.effect === "unknown" && /MULTI/.test(error.message);
 
 for (const [way, opened] of Object.entries(WAYS)) {
-  scenes(`a transaction held open by ${way}`, (play) => {
-    play("loses a lease before anybody else is granted its resource", async (ground) => {
-      const transaction = opened(ground);
+  describeWithServer(`a transaction held open by ${way}`, (it) => {
+    it("loses a lease before anybody else is granted its resource", async (redis) => {
+      const transaction = opened(redis);
       await using ours = new Locks(redisEngine({ client: transaction.client }));
-      const other = ground.locks();
+      const other = redis.locks();
       const lease = await ours.acquire("x", { ttlMs: 1_500, renewEveryMs: 400 });
       await transaction.begin();
       const next = await other.acquire("x", { waitMs: 30_000 });
@@ -71,8 +71,8 @@ for (const [way, opened] of Object.entries(WAYS)) {
       assert.equal(await again.release(), "released");
     });
 
-    play("loses many leases of all kinds, which are renewed together", async (ground) => {
-      const transaction = opened(ground);
+    it("loses many leases of all kinds that are renewed together", async (redis) => {
+      const transaction = opened(redis);
       await using ours = new Locks(redisEngine({ client: transaction.client }));
       const terms = { ttlMs: 1_500, renewEveryMs: 400 };
       const kinds = [{}, { mode: "shared" }, { lockDelayMs: 100 }, { ttlMs: 1_600 }] as const;
@@ -83,7 +83,7 @@ for (const [way, opened] of Object.entries(WAYS)) {
       );
       await transaction.begin();
       await until("all keys have ended", async () => {
-        const keys = await ground.admin.keys("holdfast:*");
+        const keys = await redis.admin.keys("holdfast:*");
         assert.ok(keys.length > 0 || leases.every((lease) => !lease.held), "held without a key");
         return keys.length === 0;
       });
@@ -94,19 +94,19 @@ for (const [way, opened] of Object.entries(WAYS)) {
       await transaction.discard();
     });
 
-    play("does not report a release that was not carried out", async (ground) => {
-      const transaction = opened(ground);
+    it("does not report a release that was not run", async (redis) => {
+      const transaction = opened(redis);
       await using ours = new Locks(redisEngine({ client: transaction.client }));
       const lease = await ours.acquire("x");
       await transaction.begin();
       await assert.rejects(lease.release(), unknownEffect);
-      assert.equal(await ground.admin.exists(KEY), 1);
+      assert.equal(await redis.admin.exists(KEY), 1);
       await transaction.exec();
-      assert.equal(await ground.admin.exists(KEY), 0);
+      assert.equal(await redis.admin.exists(KEY), 0);
     });
 
-    play("fails an acquire, which leaves nothing behind at EXEC", async (ground) => {
-      const transaction = opened(ground);
+    it("fails an acquire, which leaves nothing behind at EXEC", async (redis) => {
+      const transaction = opened(redis);
       await using ours = new Locks(redisEngine({ client: transaction.client }));
       const waiting = { waitMs: 5_000 };
       await (await ours.acquire("warm up")).release();
@@ -119,15 +119,15 @@ for (const [way, opened] of Object.entries(WAYS)) {
       ]);
       await cleanedUp;
       await transaction.exec();
-      assert.equal(await ground.admin.exists(...keysOf("holdfast:late").slice(0, 4)), 0);
-      // All three were carried out at EXEC, and so were the releases that followed them.
-      assert.equal(await ground.admin.zcard("{holdfast:late}:gone"), 3);
+      assert.equal(await redis.admin.exists(...keysOf("holdfast:late").slice(0, 4)), 0);
+      // All three were run at EXEC, and so were the releases that followed them.
+      assert.equal(await redis.admin.zcard("{holdfast:late}:gone"), 3);
       const lease = await ours.acquire("late", waiting);
       assert.equal(await lease.release(), "released");
     });
 
-    play("fails an acquire, which leaves nothing behind at DISCARD", async (ground) => {
-      const transaction = opened(ground);
+    it("fails an acquire, which leaves nothing behind at DISCARD", async (redis) => {
+      const transaction = opened(redis);
       await using ours = new Locks(redisEngine({ client: transaction.client }));
       await (await ours.acquire("warm up")).release();
       await transaction.begin();
@@ -135,13 +135,13 @@ for (const [way, opened] of Object.entries(WAYS)) {
       await assert.rejects(ours.acquire("never", { waitMs: 5_000 }), unknownEffect);
       await cleanedUp;
       await transaction.discard();
-      assert.deepEqual(await ground.admin.keys("*holdfast:never*"), []);
+      assert.deepEqual(await redis.admin.keys("*holdfast:never*"), []);
       const lease = await ours.tryAcquire("never");
       assert.equal(await lease?.release(), "released");
     });
 
-    play("carries out renewals at EXEC that revive nothing", async (ground) => {
-      const transaction = opened(ground);
+    it("runs renewals at EXEC that revive no grant", async (redis) => {
+      const transaction = opened(redis);
       const engine = redisEngine({ client: transaction.client });
       const [expired, succeeded] = [claim("x", { ttlMs: 300 }), claim("y", { ttlMs: 300 })];
       for (const one of [expired, succeeded]) await engine.tryAcquire(one, now());
@@ -152,25 +152,22 @@ for (const [way, opened] of Object.entries(WAYS)) {
           assert.ok(answer.kind === "failed" && unknownEffect(answer.error), answer.kind);
         }
       }
-      await until(
-        "both have ended",
-        async () => (await ground.admin.exists(KEY, "holdfast:y")) < 1,
-      );
-      const next = await ground.locks().acquire("y");
+      await until("both have ended", async () => (await redis.admin.exists(KEY, "holdfast:y")) < 1);
+      const next = await redis.locks().acquire("y");
       await transaction.exec();
-      assert.equal(await ground.admin.exists(KEY), 0);
-      assert.ok((await ground.admin.pttl("holdfast:y")) <= 30_000);
+      assert.equal(await redis.admin.exists(KEY), 0);
+      assert.ok((await redis.admin.pttl("holdfast:y")) <= 30_000);
       assert.equal(await next.release(), "released");
       await engine.close();
     });
 
-    play("costs a waiter heartbeats, and neither its place nor its turn", async (ground) => {
-      const transaction = opened(ground);
+    it("costs a waiter some heartbeats, but not its place or its turn", async (redis) => {
+      const transaction = opened(redis);
       await using ours = new Locks(redisEngine({ client: transaction.client }));
-      const other = ground.locks();
+      const other = redis.locks();
       const lease = await other.acquire("x");
       const waiting = ours.acquire("x", { waitMs: 20_000 });
-      await ground.untilWaiters(other, "x", 1);
+      await redis.untilWaiters(other, "x", 1);
       await transaction.begin();
       await sleep(2_500);
       await transaction.discard();
@@ -180,16 +177,16 @@ for (const [way, opened] of Object.entries(WAYS)) {
       assert.equal(await next.release(), "released");
     });
 
-    play("takes a waiter that gave up out of the line at EXEC", async (ground) => {
-      const transaction = opened(ground);
+    it("removes a waiter that gave up from the queue at EXEC", async (redis) => {
+      const transaction = opened(redis);
       await using ours = new Locks(redisEngine({ client: transaction.client }));
-      const other = ground.locks();
+      const other = redis.locks();
       const lease = await other.acquire("left");
-      // Out of patience; or the failure, where a heartbeat was sent into the transaction.
+      // A timeout; or the failure, if a heartbeat was sent into the transaction.
       const waiting = assert.rejects(ours.acquire("left", { waitMs: 3_000 }), {
         code: /^(ACQUIRE_TIMEOUT|ENGINE)$/,
       });
-      await ground.untilWaiters(other, "left", 1);
+      await redis.untilWaiters(other, "left", 1);
       await transaction.begin();
       const cleanedUp = cleanUps("left", 1);
       await waiting;
@@ -198,11 +195,11 @@ for (const [way, opened] of Object.entries(WAYS)) {
       await transaction.exec();
       assert.equal((await other.inspect("left")).waiters.length, 0);
       assert.equal(await lease.release(), "released");
-      assert.equal(await ground.admin.exists(...keysOf("holdfast:left").slice(0, 4)), 0);
+      assert.equal(await redis.admin.exists(...keysOf("holdfast:left").slice(0, 4)), 0);
     });
 
-    play("fails check, revoke, inspect and list instead of guessing", async (ground) => {
-      const transaction = opened(ground);
+    it("fails check, revoke, inspect and list instead of guessing", async (redis) => {
+      const transaction = opened(redis);
       await using ours = new Locks(redisEngine({ client: transaction.client }));
       const lease = await ours.acquire("x");
       await transaction.begin();
@@ -221,7 +218,7 @@ for (const [way, opened] of Object.entries(WAYS)) {
   });
 }
 
-/** Waits until so many claims on this resource could not be given back, which is told by an event. */
+/** Waits for events that report this many claims on the resource which could not be released. */
 async function cleanUps(resource: string, count: number): Promise<void> {
   let failed = 0;
   const hear = (event: unknown) => {

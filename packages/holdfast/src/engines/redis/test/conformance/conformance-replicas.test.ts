@@ -1,4 +1,4 @@
-// Of the laws with replicas, those about belief and overlapping calls; the long tests have all of them.
+// With replicas: only the laws about validity and overlapping calls. The long tests check all laws.
 import { checkTopology } from "../support/topology.fixture.js";
 
 const replicas = { replicas: 1, timeoutMs: 2_000 };

@@ -1,12 +1,12 @@
-// Somebody has put a list where a key of ours was. Whatever is refused without an effect then has none:
-// whoever held, waited or was buried before still does, and nobody else.
+// Somebody has put a list in place of one of our keys. An operation that is then refused without effect must
+// have none: the same claims hold, wait and have tombstones as before.
 import assert from "node:assert/strict";
 import type { Claim, Engine, Failed, Granted } from "../../../../engine.js";
 import { EngineError } from "../../../../errors.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { keysOf } from "../../protocol/keys.js";
-import { type Ground, scenes } from "../support/test-server.fixture.js";
+import { describeWithServer, type RedisTestServer } from "../support/test-server.fixture.js";
 
 const SHARED = { mode: "shared" } as const;
 
@@ -39,40 +39,40 @@ const OPERATIONS: Record<string, Play> = {
   "revoke by force": ({ ours, token }) => ours.revoke({ resource: "a", token, force: true }, now()),
 };
 
-scenes("keys of another type", (play) => {
+describeWithServer("keys of another type", (it) => {
   for (const mode of ["exclusive", "shared", "free"] as const) {
-    play(`what is refused without effect has none (${mode})`, async (ground) => {
-      const [ours, theirs] = [ground.engine(), ground.engine()];
+    it(`an operation that is refused without effect has none (${mode})`, async (redis) => {
+      const [ours, theirs] = [redis.engine(), redis.engine()];
       let refused = 0;
       for (const broken of keysOf("holdfast:a")) {
         for (const [name, operation] of Object.entries(OPERATIONS)) {
-          await ground.admin.flushall();
+          await redis.admin.flushall();
           const scene = await arranged(ours, theirs, mode);
-          await ground.admin.del(broken);
-          await ground.admin.rpush(broken, "not a lock");
-          const before = await state(ground);
+          await redis.admin.del(broken);
+          await redis.admin.rpush(broken, "not a lock");
+          const before = await state(redis);
           const effect = await effectOf(operation(scene));
           if (effect === null) continue;
           assert.equal(effect, "none");
           refused++;
           const said = `${name} with a list at ${broken} is refused without effect`;
-          assert.deepEqual(await state(ground), before, said);
+          assert.deepEqual(await state(redis), before, said);
         }
       }
-      assert.ok(refused > 20, `only ${refused} were refused: this shows little`);
+      assert.ok(refused > 20, `only ${refused} were refused: this proves little`);
     });
   }
 
-  play("a release is done, whoever cannot be let in after it", async (ground) => {
+  it("a release succeeds even if the next waiter cannot be promoted", async (redis) => {
     for (const broken of ["queue", "waiters", "fence"]) {
-      await ground.admin.flushall();
-      const [ours, theirs] = [ground.engine(), ground.engine()];
+      await redis.admin.flushall();
+      const [ours, theirs] = [redis.engine(), redis.engine()];
       const { holder } = await arranged(ours, theirs, "exclusive");
-      await ground.admin.del(`{holdfast:a}:${broken}`);
-      await ground.admin.rpush(`{holdfast:a}:${broken}`, "not a lock");
+      await redis.admin.del(`{holdfast:a}:${broken}`);
+      await redis.admin.rpush(`{holdfast:a}:${broken}`, "not a lock");
       const [answer] = await ours.release([{ ...holder, tombstoneMs: 0 }], now());
       assert.equal(answer!.kind, "released", broken);
-      assert.equal(await ground.admin.exists("holdfast:a"), 0);
+      assert.equal(await redis.admin.exists("holdfast:a"), 0);
     }
   });
 });
@@ -91,7 +91,7 @@ async function arranged(
   return { ours, holder, token: granted.token, waiter };
 }
 
-/** What it said of its effect; null where it was carried out. */
+/** The effect of the failure; null if the operation succeeded. */
 async function effectOf(work: Promise<unknown>): Promise<string | null> {
   try {
     const answer = await work;
@@ -103,8 +103,8 @@ async function effectOf(work: Promise<unknown>): Promise<string | null> {
   }
 }
 
-/** Who holds, who waits and who is buried; not when a waiter was last heard of, nor the last token. */
-async function state({ admin }: Ground): Promise<Record<string, unknown>> {
+/** Holders, waiters and tombstones, without the times of heartbeats and the last token. */
+async function state({ admin }: RedisTestServer): Promise<Record<string, unknown>> {
   const found: Record<string, unknown> = {};
   for (const key of (await admin.keys("*")).sort()) {
     const type = await admin.type(key);

@@ -1,4 +1,4 @@
-// A Redis that may evict a lock that is held makes the process say so, once.
+// If Redis may evict a held lock, the process emits one warning.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,8 +11,8 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { type RedisClient, redisEngine } from "../../index.js";
-import { Field } from "../support/test-cluster.fixture.js";
-import { CLIENT_NAMES, Ground, type Part } from "../support/test-server.fixture.js";
+import { TestCluster } from "../support/test-cluster.fixture.js";
+import { CLIENT_NAMES, RedisTestServer, type TestBody } from "../support/test-server.fixture.js";
 
 const SAID_MS = 300;
 
@@ -20,36 +20,39 @@ interface Warning extends Error {
   readonly code?: string;
 }
 
-/** One after the other: a warning does not tell whose it is. */
+/** One after the other, because a warning does not say which test caused it. */
 describe("eviction", () => {
-  const play = (title: string, part: Part) =>
+  const itWithServer = (title: string, body: TestBody) =>
     it(title, async () => {
-      await using ground = await Ground.start();
-      await part(ground);
+      await using redis = await RedisTestServer.start();
+      await body(redis);
     });
 
   for (const client of CLIENT_NAMES) {
     for (const policy of ["allkeys-lru", "volatile-ttl"]) {
-      play(`${policy} is warned of, once and with the reason (${client})`, async (ground) => {
-        await ground.admin.config("SET", "maxmemory-policy", policy);
-        const said = await warningsOf(async (said) => {
-          const locks = ground.locks({ client });
-          for (let i = 0; i < 3; i++) await (await locks.acquire("a")).release();
-          await until("it is told", () => said.length > 0);
-        });
-        assert.equal(said.length, 1);
-        assert.equal(said[0]!.code, "HOLDFAST_EVICTION");
-        assert.ok(said[0]!.message.includes(policy));
-        assert.match(said[0]!.message, /evict a lock that is held.*two holders.*noeviction/s);
-      });
+      itWithServer(
+        `the policy ${policy} causes one warning, with the reason (${client})`,
+        async (redis) => {
+          await redis.admin.config("SET", "maxmemory-policy", policy);
+          const said = await warningsOf(async (said) => {
+            const locks = redis.locks({ client });
+            for (let i = 0; i < 3; i++) await (await locks.acquire("a")).release();
+            await until("it is told", () => said.length > 0);
+          });
+          assert.equal(said.length, 1);
+          assert.equal(said[0]!.code, "HOLDFAST_EVICTION");
+          assert.ok(said[0]!.message.includes(policy));
+          assert.match(said[0]!.message, /evict a lock that is held.*two holders.*noeviction/s);
+        },
+      );
     }
   }
 
-  it("of a Cluster is warned of also where the client connects later", async () => {
-    await using field = await Field.cluster();
-    const [node] = field.servers.nodes;
-    await field.node(node!).config("SET", "maxmemory-policy", "allkeys-lru");
-    const port = field.servers.ports[1]!;
+  it("a Cluster that evicts causes a warning even if the client connects later", async () => {
+    await using cluster = await TestCluster.cluster();
+    const [node] = cluster.servers.nodes;
+    await cluster.node(node!).config("SET", "maxmemory-policy", "allkeys-lru");
+    const port = cluster.servers.ports[1]!;
     const ioredis = new Cluster([{ host: "127.0.0.1", port }], { lazyConnect: true });
     const nodeRedis = createCluster({ rootNodes: [{ socket: { host: "127.0.0.1", port } }] });
     for (const client of [ioredis, nodeRedis]) client.on("error", () => {});
@@ -73,33 +76,36 @@ describe("eviction", () => {
     }
   });
 
-  play("noeviction is not warned of, and neither is a URL to it", async (ground) => {
+  itWithServer("the policy noeviction causes no warning, by client or by URL", async (redis) => {
     const said = await warningsOf(async () => {
-      await (await ground.locks().acquire("a")).release();
-      await using byUrl = await connect(ground.server.url);
+      await (await redis.locks().acquire("a")).release();
+      await using byUrl = await connect(redis.server.url);
       await (await byUrl.acquire("a")).release();
     });
     assert.deepEqual(said, []);
   });
 
-  play("a user who may not ask works on, and an event tells of it", async (ground) => {
-    await limited(ground, "-info");
-    const told: unknown[] = [];
-    const hear = (event: unknown) => told.push((event as { during: string }).during);
-    channels.failed.subscribe(hear);
-    try {
-      const locks = ground.locks({ user: ["limited", "secret"], client: "node-redis" });
-      await (await locks.acquire("a")).release();
-      await until("it is told", () => told.includes("eviction check"));
-    } finally {
-      channels.failed.unsubscribe(hear);
-    }
-  });
+  itWithServer(
+    "a user without the right to INFO can lock, and an event reports the failed check",
+    async (redis) => {
+      await limited(redis, "-info");
+      const told: unknown[] = [];
+      const hear = (event: unknown) => told.push((event as { during: string }).during);
+      channels.failed.subscribe(hear);
+      try {
+        const locks = redis.locks({ user: ["limited", "secret"], client: "node-redis" });
+        await (await locks.acquire("a")).release();
+        await until("it is told", () => told.includes("eviction check"));
+      } finally {
+        channels.failed.unsubscribe(hear);
+      }
+    },
+  );
 });
 
-async function limited(ground: Ground, ...rules: string[]): Promise<void> {
+async function limited(redis: RedisTestServer, ...rules: string[]): Promise<void> {
   const all = ["on", ">secret", "~*", "&*", "+@all", ...rules];
-  await ground.admin.call("ACL", "SETUSER", "limited", ...all);
+  await redis.admin.call("ACL", "SETUSER", "limited", ...all);
 }
 
 async function warningsOf(work: (said: readonly Warning[]) => Promise<void>): Promise<Warning[]> {

@@ -1,5 +1,5 @@
-// A primary with two replicas, watched by Sentinels. It is paused, and comes back as if nothing had
-// happened: for some seconds there are two primaries.
+// A primary with two replicas, watched by Sentinels. It is paused and resumed, so for some seconds there are
+// two primaries.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,22 +12,22 @@ import { Register } from "../../../../test-support/fenced-register.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { type IoRedisSubscriber, reconnect } from "../../clients/ioredis.js";
 import { redisEngine } from "../../index.js";
-import { Field } from "../support/test-cluster.fixture.js";
+import { TestCluster } from "../support/test-cluster.fixture.js";
 
 const retry = () => exponential({ minMs: 50, maxMs: 500 });
 
-let field: Field<SentinelServers>;
+let cluster: TestCluster<SentinelServers>;
 
 before(async () => {
-  field = await Field.sentinel();
+  cluster = await TestCluster.sentinel();
 });
-after(async () => field[Symbol.asyncDispose]());
+after(async () => cluster[Symbol.asyncDispose]());
 
 describe("a failover by Sentinels", () => {
-  it("that is told of again and again, while clients look for the primary, ends none of them", async () => {
-    const { client, close } = await field.topology.client("ioredis");
+  it("that is reported many times, while clients search for the primary, ends none of them", async () => {
+    const { client, close } = await cluster.topology.client("ioredis");
     const engine = redisEngine({ client });
-    const [waiter, other] = [new Locks(engine), await field.locks()];
+    const [waiter, other] = [new Locks(engine), await cluster.locks()];
     await (await waiter.acquire("warm up")).release();
     for (let i = 0; i < 100; i++) {
       reconnect(client as unknown as IoRedisSubscriber);
@@ -47,25 +47,25 @@ describe("a failover by Sentinels", () => {
     close();
   });
 
-  it("leaves a paused primary that grants what its successor granted to another; the register refuses one", async () => {
+  it("leaves an old primary that grants a lock a second time; the register refuses one holder", async () => {
     await using store = await startRedis();
     using register = new Register(store.port);
-    const primary = await field.servers.primary();
+    const primary = await cluster.servers.primary();
     const stale = pinned(primary);
     const careful = pinned(primary, { wait: 1, timeoutMs: 300 });
     const own = await careful.acquire("own", { ttlMs: 30_000, renew: false });
     primary.pause();
-    const successor = await field.servers.failedOver(primary);
+    const successor = await cluster.servers.failedOver(primary);
     const fresh = pinned(successor);
     const winner = await fresh.acquire("a", { ttlMs: 30_000 });
     primary.resume();
-    // The documented weakness: it does not know better, and everything it accepts will be lost.
+    // The documented weakness: the old primary does not know of its successor, and its writes will be lost.
     const loser = await stale.acquire("a", { ttlMs: 30_000 });
-    assert.ok(winner.held && loser.held, "two holders");
-    // Whoever asks for replicas is refused there, by what was granted before as well.
+    assert.ok(winner.held && loser.held, "this failover made no two holders");
+    // With `replicas`, the old primary confirms neither new grants nor renewals of old ones.
     await assert.rejects(careful.acquire("b"), { code: "ENGINE", effect: "unknown" });
     await assert.rejects(own.renew(), { code: "ENGINE" });
-    assert.equal((await field.node(primary).role())[0], "master", "it was demoted too soon");
+    assert.equal((await cluster.node(primary).role())[0], "master", "it was demoted too soon");
     const later = await fresh.acquire("later");
     await register.write("a", later.token, 1);
     await assert.rejects(register.write("a", winner.token, 2), FencedOutError);
@@ -76,8 +76,8 @@ describe("a failover by Sentinels", () => {
   });
 });
 
-/** Somebody who knows this server only, and has never heard of Sentinels. */
+/** Locks on this server only, without Sentinels. */
 function pinned(server: RedisServer, replicas?: { wait: number; timeoutMs: number }): Locks {
-  const client = field.node(server);
+  const client = cluster.node(server);
   return new Locks(redisEngine({ client, ...(replicas === undefined ? {} : { replicas }) }));
 }

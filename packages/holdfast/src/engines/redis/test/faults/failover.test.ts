@@ -10,26 +10,26 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { redisEngine } from "../../index.js";
-import { crash, Field } from "../support/test-cluster.fixture.js";
+import { crash, TestCluster } from "../support/test-cluster.fixture.js";
 import { CLIENT_NAMES } from "../support/test-server.fixture.js";
 
 const TTL_MS = 30_000;
-/** A call to a server that is gone may be answered by nobody, and is better made again. */
+/** A call to a server that is gone may get no answer, so it is repeated after a short timeout. */
 const TERMS = { ttlMs: TTL_MS, callTimeoutMs: 1_000 };
 const retry = () => exponential({ minMs: 50, maxMs: 500 });
 
-let field: Field<SentinelServers>;
+let cluster: TestCluster<SentinelServers>;
 
 before(async () => {
-  field = await Field.sentinel();
+  cluster = await TestCluster.sentinel();
 });
-after(async () => field[Symbol.asyncDispose]());
+after(async () => cluster[Symbol.asyncDispose]());
 
 describe("a primary that fails", () => {
-  it("is told of by the Sentinels to your client, and not to each connection beside it", async () => {
-    const { sentinelPorts, name } = field.servers;
+  it("is reported by the Sentinels to the user's client, not to each connection of the engine", async () => {
+    const { sentinelPorts, name } = cluster.servers;
     const sentinels = sentinelPorts.map((port) => ({ host: "127.0.0.1", port }));
-    const sentinel = field.node({ port: sentinelPorts[0]! });
+    const sentinel = cluster.node({ port: sentinelPorts[0]! });
     const listeners = async () =>
       String(await sentinel.call("CLIENT", "LIST")).match(/ sub=1 /g)?.length ?? 0;
     assert.equal(await listeners(), 0);
@@ -48,12 +48,12 @@ describe("a primary that fails", () => {
     }
   });
 
-  it("is asked again by whoever connects meanwhile", async () => {
-    const node = field.node(await field.servers.primary());
-    // It refuses, as one that is gone or still starting does.
+  it("is asked again by a client that is just connecting", async () => {
+    const node = cluster.node(await cluster.servers.primary());
+    // The server refuses connections, like one that is gone or still starting.
     await node.config("SET", "maxclients", "1");
     const refused = nextFailure();
-    const connecting = connect(field.topology.url);
+    const connecting = connect(cluster.topology.url);
     try {
       await Promise.race([refused, connecting]);
     } finally {
@@ -63,12 +63,12 @@ describe("a primary that fails", () => {
     await (await locks.acquire("a")).release();
   });
 
-  it("costs nobody a lease that replicas have, or a place in line; tokens rise", async () => {
-    const primary = await field.servers.primary();
-    await using byUrl = await connect(field.topology.url);
+  it("loses no lease that replicas have, and no place in a queue; tokens rise", async () => {
+    const primary = await cluster.servers.primary();
+    await using byUrl = await connect(cluster.topology.url);
     const everybody = [
       byUrl,
-      ...(await Promise.all(CLIENT_NAMES.map((client) => field.locks({ client })))),
+      ...(await Promise.all(CLIENT_NAMES.map((client) => cluster.locks({ client })))),
     ];
     const lives = await Promise.all(
       everybody.map(async (ours, i) => {
@@ -81,7 +81,7 @@ describe("a primary that fails", () => {
       }),
     );
     crash(primary);
-    await field.servers.failedOver(primary);
+    await cluster.servers.failedOver(primary);
     await Promise.all(
       lives.map(async ({ name, lease, waiting }) => {
         const renewed = () =>
@@ -100,7 +100,7 @@ describe("a primary that fails", () => {
   });
 });
 
-/** Resolves when a connection was refused. */
+/** Resolves when a connection is refused. */
 function nextFailure(): Promise<void> {
   return new Promise((resolve) => {
     const hear = (event: unknown) => {

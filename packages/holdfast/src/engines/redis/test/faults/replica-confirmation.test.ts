@@ -1,5 +1,5 @@
-// With `replicas`, a pushed grant is confirmed before it is told. A replica that is stopped keeps the
-// confirming connection busy, so what the engine sends meanwhile arrives in a known order.
+// With `replicas`, a pushed grant is confirmed before the waiter gets it. A stopped replica keeps the
+// connection that waits for it busy, so the next calls of the engine arrive in a known order.
 import assert from "node:assert/strict";
 import type { Claim, Engine, Granted, Queued } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
@@ -9,9 +9,9 @@ import { truth } from "../support/record.fixture.js";
 import {
   CLIENT_NAMES,
   type ClientName,
-  type Ground,
+  describeWithServer,
   PROMPT,
-  scenes,
+  type RedisTestServer,
 } from "../support/test-server.fixture.js";
 
 const KINDS: Readonly<Record<string, Partial<Claim>>> = {
@@ -23,39 +23,36 @@ const KINDS: Readonly<Record<string, Partial<Claim>>> = {
 const LONG_MS = 30_000;
 const REPLICAS = { wait: 1, timeoutMs: 20_000 };
 
-scenes(
+describeWithServer(
   "a pushed grant that replicas confirm",
-  (play) => {
+  (it) => {
     for (const client of CLIENT_NAMES) {
       for (const kind of Object.keys(KINDS)) {
-        play(
-          `its confirmation shortens no grant of a heartbeat (${client}, ${kind})`,
-          async (g) => {
-            const { waiter, waiting, grantOnce, settled } = await stage(g, client, KINDS[kind]!);
-            const asked = now();
-            let answers: Promise<readonly { kind: string }[]>;
-            await grantOnce(() => {
-              answers = waiter.queue!.heartbeat([waiting], asked);
-            });
-            const [answer] = (await answers!) as readonly Granted[];
-            assert.equal(answer!.kind, "granted");
-            await settled();
-            await assertBelief(g, answer!, asked.startedAt);
-          },
-        );
+        it(`its confirmation does not shorten a grant that a heartbeat got (${client}, ${kind})`, async (g) => {
+          const { waiter, waiting, grantOnce, settled } = await stage(g, client, KINDS[kind]!);
+          const asked = now();
+          let answers: Promise<readonly { kind: string }[]>;
+          await grantOnce(() => {
+            answers = waiter.queue!.heartbeat([waiting], asked);
+          });
+          const [answer] = (await answers!) as readonly Granted[];
+          assert.equal(answer!.kind, "granted");
+          await settled();
+          await assertValidity(g, answer!, asked.startedAt);
+        });
       }
 
-      play(`it is told once, for its whole ttl and no more (${client})`, async (g) => {
+      it(`the waiter gets it once, for its whole ttl and no longer (${client})`, async (g) => {
         const { told, grantOnce, settled } = await stage(g, client, {});
         await grantOnce(() => {});
         await until("it is told", () => told.length > 0, 20_000);
         await settled();
         assert.equal(told.length, 1);
         assert.equal(told[0]!.ttlMs, LONG_MS);
-        await assertBelief(g, told[0]!, told[0]!.since);
+        await assertValidity(g, told[0]!, told[0]!.since);
       });
 
-      play(`its confirmation takes back nothing from a renewal (${client})`, async (g) => {
+      it(`its confirmation does not shorten a renewal (${client})`, async (g) => {
         const { waiter, waiting, grantOnce, settled } = await stage(g, client, {});
         let renewing: Promise<readonly { kind: string }[]>;
         const asked = now();
@@ -70,7 +67,7 @@ scenes(
         assert.ok(((await truth(g.admin, "a"))[0]?.remainingMs ?? 0) > LONG_MS);
       });
 
-      play(`one that was released meanwhile is not told (${client})`, async (g) => {
+      it(`the waiter does not get it if it was released before (${client})`, async (g) => {
         const { waiter, waiting, told, grantOnce, settled } = await stage(g, client, {});
         await grantOnce(() => {});
         const [answer] = await waiter.release([{ ...waiting, tombstoneMs: 0 }], now());
@@ -85,10 +82,10 @@ scenes(
 );
 
 /** A holder, and behind it a waiter whose engine needs a replica. */
-async function stage(ground: Ground, client: ClientName, more: Partial<Claim>) {
-  const [replica] = await ground.replicas(1);
-  const holder = ground.engine();
-  const waiter = ground.engine({ client, replicas: REPLICAS });
+async function stage(redis: RedisTestServer, client: ClientName, more: Partial<Claim>) {
+  const [replica] = await redis.replicas(1);
+  const holder = redis.engine();
+  const waiter = redis.engine({ client, replicas: REPLICAS });
   const [held, waiting] = [0, 1].map(() => claim("a", { ttlMs: LONG_MS, ...more })) as [
     Claim,
     Claim,
@@ -99,40 +96,47 @@ async function stage(ground: Ground, client: ClientName, more: Partial<Claim>) {
   const answer = (await waiter.queue!.enqueue(waiting, now())) as Queued;
   assert.equal(answer.kind, "queued");
 
-  /** The holder releases, and the waiter hears of it; what `first` asks goes before the confirmation. */
+  /** The holder releases, and the push arrives. The call of `first` is sent before the confirmation. */
   const grantOnce = async (first: () => void) => {
     replica!.pause();
     const busy = waiter.tryAcquire(claim("other"), now());
-    await until("it waits for the replica", () => isBlocked(ground));
+    await until("it waits for the replica", () => isBlocked(redis));
     first();
-    const heard = hearsOf(ground, waiter);
+    const heard = hearsOf(redis, waiter);
     await holder.release([{ ...held, tombstoneMs: 0 }], now());
     await heard();
     replica!.resume();
     await busy;
   };
-  /** After everything that the waiter's engine has sent until now. */
+  /** Resolves after everything that the waiter's engine has sent until now. */
   const settled = async () => void (await waiter.tryAcquire(claim("last"), now()));
   return { waiter, waiting, told, grantOnce, settled };
 }
 
-/** Messages arrive in their order: once this one has, so has every push before it. */
-function hearsOf(ground: Ground, engine: Engine): () => Promise<void> {
+/** Messages arrive in order: when this one has arrived, every push before it has. */
+function hearsOf(redis: RedisTestServer, engine: Engine): () => Promise<void> {
   const heard = new Promise<void>((resolve) => {
     engine.watch!.onChange(() => resolve());
   });
   return async () => {
-    await ground.admin.publish("holdfast.changes", "holdfast:a");
+    await redis.admin.publish("holdfast.changes", "holdfast:a");
     await heard;
   };
 }
 
-async function assertBelief(ground: Ground, { ttlMs }: Granted, since: number): Promise<void> {
-  const left = (await truth(ground.admin, "a"))[0]?.remainingMs ?? 0;
+async function assertValidity(
+  redis: RedisTestServer,
+  { ttlMs }: Granted,
+  since: number,
+): Promise<void> {
+  const left = (await truth(redis.admin, "a"))[0]?.remainingMs ?? 0;
   const believed = since + ttlMs - now().startedAt;
-  assert.ok(believed <= left + 1, `it is believed for ${believed} ms, and the key has ${left} ms`);
+  assert.ok(
+    believed <= left + 1,
+    `it is valid for ${believed} ms, and the key has ${left} ms left`,
+  );
 }
 
-async function isBlocked(ground: Ground): Promise<boolean> {
-  return / flags=\S*b/m.test(String(await ground.admin.call("CLIENT", "LIST")));
+async function isBlocked(redis: RedisTestServer): Promise<boolean> {
+  return / flags=\S*b/m.test(String(await redis.admin.call("CLIENT", "LIST")));
 }

@@ -1,5 +1,5 @@
-// Grants and renewals that count only when replicas have them. A replica that is stopped stays
-// connected and confirms nothing.
+// Grants and renewals that count only when replicas have them. A stopped replica stays connected and confirms
+// nothing.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, test } from "node:test";
@@ -13,27 +13,32 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { redisEngine } from "../../index.js";
-import { CLIENT_NAMES, Ground, PROMPT, scenes } from "../support/test-server.fixture.js";
+import {
+  CLIENT_NAMES,
+  describeWithServer,
+  PROMPT,
+  RedisTestServer,
+} from "../support/test-server.fixture.js";
 
 const TIMEOUT_MS = 400;
 const ONE = { wait: 1, timeoutMs: TIMEOUT_MS };
-/** Where they answer: what is busy with something else is given the time. */
+/** For replicas that answer: enough time for a busy machine. */
 const PATIENT = { wait: 1, timeoutMs: 4_000 };
 const retry = () => fixed({ delayMs: 10 });
-/** For a machine that is busy with something else. */
+/** Extra time for a busy machine. */
 const ROOM_MS = 2_500;
 
-scenes(
+describeWithServer(
   "replicas",
-  (play) => {
+  (it) => {
     for (const client of CLIENT_NAMES) {
-      play(`one of two is enough for a whole life (${client})`, async (ground) => {
-        await ground.replicas(2);
-        const [ours, other] = [0, 1].map(() => ground.locks({ client, replicas: PATIENT }));
+      it(`one of two replicas is enough for grants, renewals and releases (${client})`, async (redis) => {
+        await redis.replicas(2);
+        const [ours, other] = [0, 1].map(() => redis.locks({ client, replicas: PATIENT }));
         const lease = await ours!.acquire("a");
         await lease.renew();
         const waiting = other!.acquire("a");
-        await ground.untilWaiters(ours!, "a", 1);
+        await redis.untilWaiters(ours!, "a", 1);
         await lease.release();
         const next = await waiting;
         assert.ok(next.token > lease.token);
@@ -44,24 +49,24 @@ scenes(
         assert.equal(await reader.release(), "released");
       });
 
-      play(`three of two are refused, and nothing is left behind (${client})`, async (ground) => {
-        await ground.replicas(2);
-        const locks = ground.locks({ client, replicas: { wait: 3, timeoutMs: 500 } });
+      it(`a claim that needs three replicas of two fails, and leaves nothing behind (${client})`, async (redis) => {
+        await redis.replicas(2);
+        const locks = redis.locks({ client, replicas: { wait: 3, timeoutMs: 500 } });
         for (const options of [{}, { mode: "shared" as const }, { waitMs: 0 }]) {
           await assert.rejects(locks.acquire("a", options), {
             ...{ code: "ENGINE", effect: "unknown" },
             message: /^2 of the 3 replicas/,
           });
-          await until("it is given back", async () => !(await ground.admin.exists("holdfast:a")));
+          await until("it is given back", async () => !(await redis.admin.exists("holdfast:a")));
         }
-        // Each is closed to a repeat that is still on its way.
-        assert.equal(await ground.admin.zcard("{holdfast:a}:gone"), 3);
-        assert.ok(await ground.locks().tryAcquire("a"));
+        // Each claim left a tombstone, in case a copy of it is still on its way.
+        assert.equal(await redis.admin.zcard("{holdfast:a}:gone"), 3);
+        assert.ok(await redis.locks().tryAcquire("a"));
       });
 
-      play(`while they are silent, nobody is granted anything (${client})`, async (ground) => {
-        const replicas = await ground.replicas(2);
-        const locks = ground.locks({ client, replicas: ONE });
+      it(`while replicas do not answer, nothing is granted (${client})`, async (redis) => {
+        const replicas = await redis.replicas(2);
+        const locks = redis.locks({ client, replicas: ONE });
         await (await locks.acquire("warm up", { retry: retry() })).release();
         for (const replica of replicas) replica.pause();
         const started = performance.now();
@@ -69,14 +74,14 @@ scenes(
         const tookMs = performance.now() - started;
         assert.ok(tookMs > TIMEOUT_MS * 0.9 && tookMs < TIMEOUT_MS + ROOM_MS, `${tookMs} ms`);
         for (const replica of replicas) replica.resume();
-        await until("it is given back", async () => !(await ground.admin.exists("holdfast:a")));
-        // They may need longer than that to catch up.
+        await until("it is given back", async () => !(await redis.admin.exists("holdfast:a")));
+        // The replicas may need longer to catch up.
         await locks.acquire("a", { retry: retry() });
       });
 
-      play(`while they are silent, a lease is not extended (${client})`, async (ground) => {
-        const replicas = await ground.replicas(2);
-        const locks = ground.locks({ client, replicas: { wait: 1, timeoutMs: 100 } });
+      it(`while replicas do not answer, a lease is not extended (${client})`, async (redis) => {
+        const replicas = await redis.replicas(2);
+        const locks = redis.locks({ client, replicas: { wait: 1, timeoutMs: 100 } });
         const ttlMs = 1_500;
         const lease = await locks.acquire("a", { ttlMs, retry: retry() });
         for (const replica of replicas) replica.pause();
@@ -86,36 +91,33 @@ scenes(
         await once(lease.signal, "abort");
         const tookMs = performance.now() - started;
         assert.ok(tookMs < ttlMs + 300, `lost after ${tookMs} ms`);
-        // The primary had been asked to keep it, and did. It must not tell that to anybody.
+        // The primary has renewed the grant, but without replicas that does not count.
         assert.equal(lease.signal.reason.reason, "unconfirmed");
       });
 
-      play(
-        `a grant that was pushed is told when they have it, not before (${client})`,
-        async (ground) => {
-          const replicas = await ground.replicas(1);
-          const held = await ground.locks().acquire("a");
-          const ours = ground.locks({ client, replicas: ONE });
-          let told = false;
-          const waiting = ours.acquire("a", { retry: retry() }).finally(() => {
-            told = true;
-          });
-          await ground.untilWaiters(ground.locks(), "a", 1);
-          replicas[0]!.pause();
-          await held.release();
-          await until("the grant is made", () => ground.admin.exists("holdfast:a"));
-          await sleep(2 * TIMEOUT_MS);
-          assert.equal(told, false, "it was told without a replica that has it");
-          replicas[0]!.resume();
-          const lease = await waiting;
-          assert.ok(lease.held);
-          assert.equal(await lease.release(), "released");
-        },
-      );
+      it(`a pushed grant counts when replicas have it, not before (${client})`, async (redis) => {
+        const replicas = await redis.replicas(1);
+        const held = await redis.locks().acquire("a");
+        const ours = redis.locks({ client, replicas: ONE });
+        let told = false;
+        const waiting = ours.acquire("a", { retry: retry() }).finally(() => {
+          told = true;
+        });
+        await redis.untilWaiters(redis.locks(), "a", 1);
+        replicas[0]!.pause();
+        await held.release();
+        await until("the grant is made", () => redis.admin.exists("holdfast:a"));
+        await sleep(2 * TIMEOUT_MS);
+        assert.equal(told, false, "the waiter got it although no replica has it");
+        replicas[0]!.resume();
+        const lease = await waiting;
+        assert.ok(lease.held);
+        assert.equal(await lease.release(), "released");
+      });
 
-      play(`your own connection is not blocked meanwhile (${client})`, async (ground) => {
-        const [replica] = await ground.replicas(1);
-        const own = client === "ioredis" ? ground.ioRedis() : ground.nodeRedis();
+      it(`the user's connection is not blocked while the engine waits for replicas (${client})`, async (redis) => {
+        const [replica] = await redis.replicas(1);
+        const own = client === "ioredis" ? redis.ioRedis() : redis.nodeRedis();
         const replicas = { wait: 1, timeoutMs: 3_000 };
         const engine = redisEngine({ client: own, replicas });
         const mine = claim("a");
@@ -126,10 +128,10 @@ scenes(
         void asked.finally(() => {
           settled = true;
         });
-        await until("it waits for the replica", () => blocked(ground));
+        await until("it waits for the replica", () => blocked(redis));
         const ping = own as unknown as { ping(): Promise<string> };
         assert.equal(await ping.ping(), "PONG");
-        // Nor are questions and releases of the engine itself.
+        // Nor are inspections and releases of the engine itself.
         assert.equal((await engine.inspect("a", now())).holders.length, 1);
         await engine.release([{ ...mine, tombstoneMs: 0 }], now());
         assert.equal(settled, false);
@@ -138,39 +140,36 @@ scenes(
         await engine.close();
       });
 
-      play(
-        `a connection that is lost between the grant and the answer of replicas confirms nothing (${client})`,
-        async (ground) => {
-          // WAIT as the first command of a connection answers that all have everything.
-          const ioredis = {
-            enableReadyCheck: false,
-            disableClientInfo: true,
-            protocol: 2,
-          } as const;
-          const [replica] = await ground.replicas(1);
-          const relay = await ground.relay();
-          const replicas = { wait: 1, timeoutMs: 3_000 };
-          const engine = ground.engine({ client, port: relay.port, replicas, ioredis });
-          await engine.tryAcquire(claim("warm up"), now());
-          replica!.pause();
-          const asked = engine.tryAcquire(claim("a"), now());
-          await until("it waits for the replica", () => blocked(ground));
-          await sleep(50);
-          relay.cut();
-          relay.mend();
-          await assert.rejects(asked, { code: "ENGINE", effect: "unknown" });
-        },
-      );
+      it(`a connection that is lost between the grant and the answer of WAIT confirms nothing (${client})`, async (redis) => {
+        // As the first command of a connection, WAIT counts all replicas.
+        const ioredis = {
+          enableReadyCheck: false,
+          disableClientInfo: true,
+          protocol: 2,
+        } as const;
+        const [replica] = await redis.replicas(1);
+        const relay = await redis.relay();
+        const replicas = { wait: 1, timeoutMs: 3_000 };
+        const engine = redis.engine({ client, port: relay.port, replicas, ioredis });
+        await engine.tryAcquire(claim("warm up"), now());
+        replica!.pause();
+        const asked = engine.tryAcquire(claim("a"), now());
+        await until("it waits for the replica", () => blocked(redis));
+        await sleep(50);
+        relay.cut();
+        relay.mend();
+        await assert.rejects(asked, { code: "ENGINE", effect: "unknown" });
+      });
     }
 
-    play("a connection to another server with the same number confirms nothing", async (ground) => {
-      // As after a failover: each server counts its connections by itself.
-      const [replica] = await ground.replicas(1);
-      await using second = await Ground.start(PROMPT);
+    it("a connection to another server with the same number confirms nothing", async (redis) => {
+      // As after a failover: each server numbers its own connections.
+      const [replica] = await redis.replicas(1);
+      await using second = await RedisTestServer.start(PROMPT);
       await second.replicas(1);
-      await openUntil(ground.server, 40);
-      const relay = await ground.relay();
-      const client = ground.ioRedis();
+      await openUntil(redis.server, 40);
+      const relay = await redis.relay();
+      const client = redis.ioRedis();
       const duplicate = client.duplicate.bind(client);
       client.duplicate = (override) => {
         const confirms = !("autoResubscribe" in (override ?? {}));
@@ -180,8 +179,8 @@ scenes(
       await engine.tryAcquire(claim("warm up"), now());
       replica!.pause();
       const asked = engine.tryAcquire(claim("a"), now());
-      await until("it waits for the replica", () => blocked(ground));
-      await openUntil(second.server, (await blocked(ground)) - 1);
+      await until("it waits for the replica", () => blocked(redis));
+      await openUntil(second.server, (await blocked(redis)) - 1);
       await sleep(50);
       relay.aim(second.server.port);
       relay.cut();
@@ -193,7 +192,7 @@ scenes(
   PROMPT,
 );
 
-describe("replicas that are no number", () => {
+describe("an invalid number of replicas", () => {
   for (const bad of [0, -1, Number.NaN, 1.5, Infinity]) {
     test(`${bad} is refused, as an option and in a URL`, async () => {
       const client = new Redis({ lazyConnect: true });
@@ -208,12 +207,12 @@ describe("replicas that are no number", () => {
 });
 
 /** The number of a connection that waits for replicas, or 0. */
-async function blocked(ground: Ground): Promise<number> {
-  const list = String(await ground.admin.call("CLIENT", "LIST"));
+async function blocked(redis: RedisTestServer): Promise<number> {
+  const list = String(await redis.admin.call("CLIENT", "LIST"));
   return Number(/^id=(\d+) .* flags=\S*b/m.exec(list)?.[1] ?? 0);
 }
 
-/** Opens and closes connections until the server has given this number to one. */
+/** Opens and closes connections until one of them has this number. */
 async function openUntil(server: RedisServer, id: number): Promise<void> {
   for (let last = 0; last < id; ) {
     const one = new Redis(server.port);

@@ -1,20 +1,20 @@
-// What one operation costs the server among few and among many, by the server's own count of the time
-// that it spent on scripts. The least of several rounds counts: a busy machine only adds to it.
+// What one operation costs the server among few and among many, by the time that the server counts for
+// scripts. The fastest of several rounds counts, because a busy machine only adds time.
 import assert from "node:assert/strict";
 import type { Claim, Engine } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { type Ground, scenes } from "../support/test-server.fixture.js";
+import { describeWithServer, type RedisTestServer } from "../support/test-server.fixture.js";
 
 const [FEW, MANY] = [50, 2_000];
 const ROUNDS = 15;
-// The logarithm of 2,000 is twice that of 50, and only a part of the work grows with it. What reads
-// everybody grows by forty.
+// The logarithm of 2,000 is twice that of 50, and only a part of the work grows with it. An operation that
+// reads everybody becomes forty times as slow.
 const MOST_GROWTH = 3;
-// A script that does one thing 512 times over and over each of 2,000 takes seconds.
+// A script that reads all 2,000 for each of 512 operations takes seconds.
 const LONGEST_SCRIPT_MS = 800;
 
-/** What is done once a round, in one script a call; given somebody who is there already. */
+/** What one round measures. Each call of the engine is one script; the crowd already holds or waits. */
 type Act = (engine: Engine, crowd: readonly Claim[], more: Partial<Claim>) => Promise<unknown>;
 
 const HOLDING: Record<string, Act> = {
@@ -50,7 +50,7 @@ const WAITING: Record<string, Act> = {
     assert.equal((await engine.tryAcquire(claim("a", terms), now())).kind, "busy");
   },
   "a turn that is over": async (engine, crowd, terms) => {
-    // Who has the only permit gives it back, and stands in line again.
+    // The holder of the only permit releases it, and joins the queue again.
     const holder = crowd[turn++ % crowd.length]!;
     const [answer] = await engine.release([{ ...holder, tombstoneMs: 0 }], now());
     assert.equal(answer?.kind, "released");
@@ -60,28 +60,28 @@ const WAITING: Record<string, Act> = {
 
 let turn = 0;
 
-scenes("cost", (play) => {
+describeWithServer("cost", (it) => {
   for (const [name, act] of Object.entries(HOLDING)) {
-    play(`${name}: the same among ${MANY} readers as among ${FEW}`, async (ground) => {
+    it(`${name} costs the same among ${MANY} readers as among ${FEW}`, async (redis) => {
       const terms = { mode: "shared", ttlMs: 60_000 } as const;
-      await compare(ground, terms, (engine, one) => engine.tryAcquire(one, now()), act);
+      await compare(redis, terms, (engine, one) => engine.tryAcquire(one, now()), act);
     });
   }
 
   for (const [name, act] of Object.entries(WAITING)) {
-    play(`${name}: the same among ${MANY} at a semaphore as among ${FEW}`, async (ground) => {
+    it(`${name} costs the same among ${MANY} at a semaphore as among ${FEW}`, async (redis) => {
       const terms = { mode: "shared", limit: 1, ttlMs: 60_000 } as const;
       turn = 0;
-      await compare(ground, terms, (engine, one) => engine.queue!.enqueue(one, now()), act);
+      await compare(redis, terms, (engine, one) => engine.queue!.enqueue(one, now()), act);
     });
   }
 
-  play("renewals and releases of 2,000 readers at once block nobody for long", async (ground) => {
-    const { engine, crowd } = await gather(ground, MANY, { mode: "shared" }, (one, engine) =>
+  it("renewals and releases of 2,000 readers at once do not block the server for long", async (redis) => {
+    const { engine, crowd } = await gather(redis, MANY, { mode: "shared" }, (one, engine) =>
       engine.tryAcquire(one, now()),
     );
-    await ground.admin.config("RESETSTAT");
-    await ground.admin.slowlog("RESET");
+    await redis.admin.config("RESETSTAT");
+    await redis.admin.slowlog("RESET");
     const renewed = await engine.renew(crowd, now());
     assert.ok(renewed.every(({ kind }) => kind === "renewed"));
     const released = await engine.release(
@@ -89,39 +89,39 @@ scenes("cost", (play) => {
       now(),
     );
     assert.ok(released.every(({ kind }) => kind === "released"));
-    await assertShort(ground);
+    await assertShort(redis);
   });
 
-  play("2,000 readers in line are let in by parts when their writer goes", async (ground) => {
-    const other = ground.engine();
+  it("2,000 queued readers are promoted in several calls when their writer releases", async (redis) => {
+    const other = redis.engine();
     const writer = claim("a");
     await other.tryAcquire(writer, now());
     const told = new Set<string>();
-    const { engine, crowd } = await gather(ground, MANY, { mode: "shared" }, (one, engine) =>
+    const { engine, crowd } = await gather(redis, MANY, { mode: "shared" }, (one, engine) =>
       engine.queue!.enqueue(one, now()),
     );
     engine.queue!.onGrant(({ grantId }) => void told.add(grantId));
-    await ground.admin.slowlog("RESET");
+    await redis.admin.slowlog("RESET");
     await other.release([{ ...writer, tombstoneMs: 0 }], now());
     const deadline = Date.now() + 40_000;
     while (told.size < MANY && Date.now() < deadline) await new Promise((go) => setTimeout(go, 20));
-    assert.equal(told.size, MANY, "all of them are told");
+    assert.equal(told.size, MANY, "not all of them were granted");
     assert.ok(crowd.every(({ grantId }) => told.has(grantId)));
-    await assertShort(ground);
+    await assertShort(redis);
   });
 });
 
-/** Everybody of one engine; there, or in line. */
+/** Makes so many holders or waiters of one engine. */
 async function gather(
-  ground: Ground,
+  redis: RedisTestServer,
   count: number,
   terms: Partial<Claim>,
   enter: (one: Claim, engine: Engine) => Promise<{ kind: string }>,
 ) {
-  await ground.admin.config("SET", "slowlog-log-slower-than", "1000");
-  const engine = ground.engine();
+  await redis.admin.config("SET", "slowlog-log-slower-than", "1000");
+  const engine = redis.engine();
   const crowd = Array.from({ length: count }, () => claim("a", terms));
-  // In order, and few at a time: the first one of a semaphore has its permit.
+  // In order, and a few at a time, so that the first one at a semaphore gets its permit.
   for (let i = 0; i < count; i += 100) {
     await Promise.all(crowd.slice(i, i + 100).map((one) => enter(one, engine)));
   }
@@ -129,20 +129,20 @@ async function gather(
 }
 
 async function compare(
-  ground: Ground,
+  redis: RedisTestServer,
   terms: Partial<Claim>,
   enter: (engine: Engine, one: Claim) => Promise<{ kind: string }>,
   act: Act,
 ): Promise<void> {
   const spent: number[] = [];
   for (const count of [FEW, MANY]) {
-    await ground.admin.flushall();
-    const { engine, crowd } = await gather(ground, count, terms, (one, at) => enter(at, one));
+    await redis.admin.flushall();
+    const { engine, crowd } = await gather(redis, count, terms, (one, at) => enter(at, one));
     let least = Infinity;
     for (let round = 0; round < ROUNDS; round++) {
-      await ground.admin.config("RESETSTAT");
+      await redis.admin.config("RESETSTAT");
       await act(engine, crowd, terms);
-      least = Math.min(least, await scriptMicros(ground));
+      least = Math.min(least, await scriptMicros(redis));
     }
     spent.push(least);
   }
@@ -150,13 +150,13 @@ async function compare(
   assert.ok(many <= few * MOST_GROWTH, `${few} µs among ${FEW}, ${many} µs among ${MANY}`);
 }
 
-async function scriptMicros(ground: Ground): Promise<number> {
-  const stats = await ground.admin.info("commandstats");
+async function scriptMicros(redis: RedisTestServer): Promise<number> {
+  const stats = await redis.admin.info("commandstats");
   return Number(/cmdstat_evalsha:calls=\d+,usec=(\d+)/.exec(stats)?.[1]);
 }
 
-async function assertShort(ground: Ground): Promise<void> {
-  const slow = (await ground.admin.slowlog("GET", 1_000)) as [number, number, number][];
+async function assertShort(redis: RedisTestServer): Promise<void> {
+  const slow = (await redis.admin.slowlog("GET", 1_000)) as [number, number, number][];
   const longest = Math.max(0, ...slow.map(([, , micros]) => micros)) / 1_000;
   assert.ok(longest < LONGEST_SCRIPT_MS, `the longest script took ${longest} ms`);
 }

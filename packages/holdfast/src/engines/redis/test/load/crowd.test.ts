@@ -1,9 +1,9 @@
 import { test } from "node:test";
 import { serveCrowd } from "../../../../test-support/crowd.fixture.js";
-import { Ground } from "../support/test-server.fixture.js";
+import { RedisTestServer } from "../support/test-server.fixture.js";
 
 test("2,000 jobs of one process share ten permits, and a lease beside them is kept", async () => {
-  await using ground = await Ground.start();
-  await using locks = ground.locks();
+  await using redis = await RedisTestServer.start();
+  await using locks = redis.locks();
   await serveCrowd(locks, 2_000);
 });

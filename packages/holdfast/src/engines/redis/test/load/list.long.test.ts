@@ -1,24 +1,24 @@
-// 100,000 names: time is linear, the client keeps a page at a time, and no page keeps the server for long.
+// 100,000 names: the time is linear, the client holds one page at a time, and no page blocks the server for long.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fill } from "../support/names.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithServer } from "../support/test-server.fixture.js";
 
 const NAMES = 100_000;
-// On a machine with nothing else to do a page takes 4 ms. A busy one stops the server in the middle.
+// On an idle machine a page takes 4 ms. A busy machine interrupts the server in the middle of a page.
 const LONGEST_MS = 200;
 const MOST_HEAP_MB = 60;
 
-scenes("list", (play) => {
-  play("of 100,000 names keeps neither the server nor memory", async (ground) => {
-    const locks = ground.locks();
+describeWithServer("list", (it) => {
+  it("a list of 100,000 names neither blocks the server nor fills the memory", async (redis) => {
+    const locks = redis.locks();
     const rates: number[] = [];
     for (const count of [NAMES / 10, NAMES]) {
-      await ground.admin.flushall();
-      await fill(ground.admin, count);
-      await ground.admin.config("SET", "slowlog-log-slower-than", "1000");
-      await ground.admin.slowlog("RESET");
-      await ground.admin.config("RESETSTAT");
+      await redis.admin.flushall();
+      await fill(redis.admin, count);
+      await redis.admin.config("SET", "slowlog-log-slower-than", "1000");
+      await redis.admin.slowlog("RESET");
+      await redis.admin.config("RESETSTAT");
       let [views, most] = [0, 0];
       const before = process.memoryUsage().heapUsed;
       const startedAt = performance.now();
@@ -29,10 +29,10 @@ scenes("list", (play) => {
       }
       const tookMs = performance.now() - startedAt;
       assert.equal(views, count);
-      const slow = (await ground.admin.slowlog("GET", 1_000)) as [number, number, number][];
+      const slow = (await redis.admin.slowlog("GET", 1_000)) as [number, number, number][];
       const longest = Math.max(0, ...slow.map(([, , micros]) => micros)) / 1_000;
       const micros = /cmdstat_evalsha:calls=\d+,usec=(\d+)/.exec(
-        await ground.admin.info("commandstats"),
+        await redis.admin.info("commandstats"),
       );
       const heapMb = Math.round(most / 1e6);
       console.log(

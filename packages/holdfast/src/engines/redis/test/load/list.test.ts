@@ -1,20 +1,20 @@
-// Listing many names: what it costs the server is linear, and a page is small.
+// Listing many names: the server's work is linear, and a page is small.
 import assert from "node:assert/strict";
 import { fill } from "../support/names.fixture.js";
-import { type Ground, scenes } from "../support/test-server.fixture.js";
+import { describeWithServer, type RedisTestServer } from "../support/test-server.fixture.js";
 
-// SCAN walks the table of keys, which has up to twice as many places as there are keys.
+// SCAN walks the table of keys, which has up to twice as many entries as there are keys.
 const MOST_PER_NAME = 1.5;
 const MOST_CALLS_PER_PAGE = 16;
 const PAGE = 256;
 
-scenes("list", (play) => {
-  play("asks for each name once, in pages, however many there are", async (ground) => {
+describeWithServer("list", (it) => {
+  it("a list asks for each name once, in pages, however many there are", async (redis) => {
     const costs: number[] = [];
     for (const count of [1_000, 4_000]) {
-      await ground.admin.flushall();
-      await fill(ground.admin, count);
-      costs.push((await listed(ground, count)) / count);
+      await redis.admin.flushall();
+      await fill(redis.admin, count);
+      costs.push((await listed(redis, count)) / count);
     }
     const [few, many] = costs as [number, number];
     assert.ok(many <= few * MOST_PER_NAME, `${few} calls a name among 1,000, ${many} among 4,000`);
@@ -22,11 +22,11 @@ scenes("list", (play) => {
   });
 });
 
-/** Lists so many, each once; gives how many calls that took. */
-async function listed(ground: Ground, count: number): Promise<number> {
-  const locks = ground.locks();
+/** Lists so many names, each once; gives how many calls that took. */
+async function listed(redis: RedisTestServer, count: number): Promise<number> {
+  const locks = redis.locks();
   await locks.inspect("warm up");
-  await ground.admin.config("RESETSTAT");
+  await redis.admin.config("RESETSTAT");
   const names = new Set<string>();
   let views = 0;
   for await (const { resource } of locks.list()) {
@@ -34,5 +34,5 @@ async function listed(ground: Ground, count: number): Promise<number> {
     views++;
   }
   assert.deepEqual([views, names.size], [count, count]);
-  return (await ground.calls("evalsha")) + (await ground.calls("scan"));
+  return (await redis.calls("evalsha")) + (await redis.calls("scan"));
 }

@@ -1,33 +1,37 @@
-// Those in line whose processes are gone without a word.
+// Queued waiters whose processes died without withdrawing.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { type Ground, scenes } from "../support/test-server.fixture.js";
+import { describeWithServer, type RedisTestServer } from "../support/test-server.fixture.js";
 
 const SILENT_MS = 11_000;
 
-scenes("line", (play) => {
-  play("the dead behind a head that lives are dropped by those behind them", async (ground) => {
-    const engine = ground.engine();
+describeWithServer("dead waiters", (it) => {
+  it("dead waiters behind a live head are removed by the waiters behind them", async (redis) => {
+    const engine = redis.engine();
     await engine.tryAcquire(claim("a"), now());
     const [head, dead, last] = await stand(engine, 3);
-    await silence(ground, "a", [dead!.grantId]);
-    assert.equal((await engine.inspect("a", now())).waiters.length, 2, "the dead are not shown");
+    await silence(redis, "a", [dead!.grantId]);
+    assert.equal(
+      (await engine.inspect("a", now())).waiters.length,
+      2,
+      "inspect shows dead waiters",
+    );
     await engine.queue!.heartbeat([head!, last!], now());
     await engine.queue!.heartbeat([last!], now());
-    assert.equal(await ground.admin.zcard("{holdfast:a}:queue"), 2);
-    assert.equal(await ground.admin.hlen("{holdfast:a}:waiters"), 2);
+    assert.equal(await redis.admin.zcard("{holdfast:a}:queue"), 2);
+    assert.equal(await redis.admin.hlen("{holdfast:a}:waiters"), 2);
   });
 
-  play("a dead head is passed over, and does not come back", async (ground) => {
-    const engine = ground.engine();
+  it("a dead head is removed, and its later heartbeat is unknown", async (redis) => {
+    const engine = redis.engine();
     const holder = claim("a");
     await engine.tryAcquire(holder, now());
     const [dead, next] = await stand(engine, 2);
-    await silence(ground, "a", [dead!.grantId]);
+    await silence(redis, "a", [dead!.grantId]);
     await engine.release([{ ...holder, tombstoneMs: 0 }], now());
     const [answer] = await engine.queue!.heartbeat([next!], now());
     assert.equal(answer?.kind, "granted");
@@ -35,38 +39,38 @@ scenes("line", (play) => {
     assert.equal(late?.kind, "unknown");
   });
 
-  play("the limit of a dead waiter binds nobody", async (ground) => {
-    const engine = ground.engine();
+  it("the limit of a dead waiter does not bind other claims", async (redis) => {
+    const engine = redis.engine();
     await engine.tryAcquire(claim("a"), now());
     const dead = claim("a", { mode: "shared", limit: 2 });
     await engine.queue!.enqueue(dead, now());
     const other = claim("a", { mode: "shared", limit: 3 });
     await assert.rejects(engine.queue!.enqueue(other, now()), /limit/);
-    await silence(ground, "a", [dead.grantId]);
+    await silence(redis, "a", [dead.grantId]);
     assert.equal((await engine.queue!.enqueue(other, now())).kind, "queued");
   });
 
-  play("whoever joins the dead when they are about to be forgotten stays", async (ground) => {
-    const engine = ground.engine();
+  it("a waiter that joins a queue of dead waiters just before its expiry stays", async (redis) => {
+    const engine = redis.engine();
     await engine.tryAcquire(claim("a"), now());
     await stand(engine, 1);
-    for (const key of ["queue", "waiters"]) await ground.admin.pexpire(`{holdfast:a}:${key}`, 200);
+    for (const key of ["queue", "waiters"]) await redis.admin.pexpire(`{holdfast:a}:${key}`, 200);
     const [late] = await stand(engine, 1);
     await sleep(300);
     const [answer] = await engine.queue!.heartbeat([late!], now());
     assert.equal(answer?.kind, "queued");
   });
 
-  play("a line that nobody was heard of in leaves nothing behind", async (ground) => {
-    const engine = ground.engine({ idleMs: 1_000 });
+  it("a queue without heartbeats leaves nothing behind", async (redis) => {
+    const engine = redis.engine({ idleMs: 1_000 });
     await engine.tryAcquire(claim("a", { ttlMs: 200 }), now());
     await stand(engine, 3);
     for (const key of ["queue", "waiters"]) {
-      const left = await ground.admin.pttl(`{holdfast:a}:${key}`);
+      const left = await redis.admin.pttl(`{holdfast:a}:${key}`);
       assert.ok(left > 15_000 && left <= 20_000, `${key} is kept for ${left} ms`);
-      await ground.admin.pexpire(`{holdfast:a}:${key}`, 300);
+      await redis.admin.pexpire(`{holdfast:a}:${key}`, 300);
     }
-    await until("nothing is left", async () => (await ground.admin.dbsize()) === 0, 10_000);
+    await until("nothing is left", async () => (await redis.admin.dbsize()) === 0, 10_000);
   });
 });
 
@@ -76,13 +80,13 @@ async function stand(engine: Engine, count: number) {
   return waiters;
 }
 
-/** As if these had last been heard of long ago: the first instant in a waiter's record is set back. */
-async function silence(ground: Ground, resource: string, grantIds: readonly string[]) {
+/** Makes the last heartbeat of these waiters older: sets back the first time in their records. */
+async function silence(redis: RedisTestServer, resource: string, grantIds: readonly string[]) {
   const key = `{holdfast:${resource}}:waiters`;
   for (const id of grantIds) {
-    const record = (await ground.admin.hget(key, id)) ?? "";
+    const record = (await redis.admin.hget(key, id)) ?? "";
     const aged = record.replace(/\b\d{13}\b/, (ms) => String(Number(ms) - SILENT_MS));
     assert.notEqual(aged, record, "the record holds an instant in milliseconds");
-    await ground.admin.hset(key, id, aged);
+    await redis.admin.hset(key, id, aged);
   }
 }

@@ -1,11 +1,11 @@
-// The first in line that lives, behind others that were killed, stopped or cut off.
+// The first live waiter of a queue, behind others that were killed, stopped or cut off.
 import assert from "node:assert/strict";
 import type { Relay } from "@holdfast/servers";
 import type { Claim } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { type Ground, scenes } from "../support/test-server.fixture.js";
+import { describeWithServer, type RedisTestServer } from "../support/test-server.fixture.js";
 
 const WAITERS = "{holdfast:a}:waiters";
 const TTL_MS = 900;
@@ -13,57 +13,54 @@ const LONG_MS = 60_000;
 const HEARTBEAT_MS = 1_000;
 const MISSED_MS = 2_100;
 
-scenes("the first in line that lives", (play) => {
-  play("looks when the holder's key ends, behind those that nobody listens for", async (ground) => {
-    const { nextLookMs, next, last, before, relay } = await stand(ground);
-    assert.equal(await nextLookMs(next), HEARTBEAT_MS, "those before it look");
-    await deafen(ground, relay, before);
-    assert.ok((await nextLookMs(next)) <= TTL_MS, "it does not know that it comes first");
-    assert.equal(await nextLookMs(last), HEARTBEAT_MS, "nor need the one behind it look");
+describeWithServer("the first live waiter", (it) => {
+  it("asks when the holder's key ends, behind waiters whose process does not listen", async (redis) => {
+    const { nextHeartbeatMs, next, last, before, relay } = await stand(redis);
+    assert.equal(await nextHeartbeatMs(next), HEARTBEAT_MS, "the waiters before it ask");
+    await deafen(redis, relay, before);
+    assert.ok((await nextHeartbeatMs(next)) <= TTL_MS, "it does not know that it comes first");
+    assert.equal(await nextHeartbeatMs(last), HEARTBEAT_MS, "nor need the one behind it look");
   });
 
-  play("looks then behind those that have missed two heartbeats", async (ground) => {
-    const { nextLookMs, next, last, before } = await stand(ground);
-    await silence(ground, before);
-    assert.ok((await nextLookMs(next)) <= TTL_MS, "it does not know that it comes first");
-    assert.equal(await nextLookMs(last), HEARTBEAT_MS, "nor need the one behind it look");
+  it("asks when the holder's key ends, behind waiters that missed two heartbeats", async (redis) => {
+    const { nextHeartbeatMs, next, last, before } = await stand(redis);
+    await silence(redis, before);
+    assert.ok((await nextHeartbeatMs(next)) <= TTL_MS, "it does not know that it comes first");
+    assert.equal(await nextHeartbeatMs(last), HEARTBEAT_MS, "nor need the one behind it look");
   });
 
-  for (const how of ["gives it back", "dies"] as const) {
-    play(
-      `has its turn before a process that was stopped, when the holder ${how}`,
-      async (ground) => {
-        const { holder, ours, other, held, before, next, told } = await stand(ground);
-        await silence(ground, before);
-        if (how === "dies") await ground.admin.del("holdfast:a");
-        else await holder.release([held], now());
-        if (how === "dies") await other.queue!.heartbeat([next], now());
-        else await until("it is told", () => told.includes(next.grantId));
-        const [answer] = await other.queue!.heartbeat([next], now());
-        assert.equal(answer?.kind, "granted");
-        await other.release([{ ...next, tombstoneMs: 0 }], now());
-        const [after] = await ours.queue!.heartbeat([before[0]], now());
-        assert.notEqual(after?.kind, "unknown", "they lost their place");
-      },
-    );
+  for (const how of ["releases", "dies"] as const) {
+    it(`is granted before the waiters of a stopped process, when the holder ${how}`, async (redis) => {
+      const { holder, ours, other, held, before, next, told } = await stand(redis);
+      await silence(redis, before);
+      if (how === "dies") await redis.admin.del("holdfast:a");
+      else await holder.release([held], now());
+      if (how === "dies") await other.queue!.heartbeat([next], now());
+      else await until("it is told", () => told.includes(next.grantId));
+      const [answer] = await other.queue!.heartbeat([next], now());
+      assert.equal(answer?.kind, "granted");
+      await other.release([{ ...next, tombstoneMs: 0 }], now());
+      const [after] = await ours.queue!.heartbeat([before[0]], now());
+      assert.notEqual(after?.kind, "unknown", "they lost their place");
+    });
   }
 
-  play("is the head, where nobody was heard of for a while", async (ground) => {
-    const { holder, held, before, next, last, told } = await stand(ground);
-    await silence(ground, [...before, next, last]);
+  it("is the head, if no waiter has sent a heartbeat for a while", async (redis) => {
+    const { holder, held, before, next, last, told } = await stand(redis);
+    await silence(redis, [...before, next, last]);
     await holder.release([held], now());
     await until("it is told", () => told.length > 0);
     assert.deepEqual(told, [before[0].grantId]);
   });
 });
 
-/** A holder, two of a process that can be cut off from its pushes, and two of another behind them. */
-async function stand(ground: Ground) {
-  const relay = await ground.relay();
+/** A holder, two waiters of a process whose pushes can be cut, and two of another process behind them. */
+async function stand(redis: RedisTestServer) {
+  const relay = await redis.relay();
   const [holder, ours, other] = [
-    ground.engine(),
-    ground.engine({ pushPort: relay.port }),
-    ground.engine(),
+    redis.engine(),
+    redis.engine({ pushPort: relay.port }),
+    redis.engine(),
   ];
   const held = { ...claim("a", { ttlMs: LONG_MS }), tombstoneMs: 0 };
   const before = [claim("a"), claim("a")] as const;
@@ -75,33 +72,37 @@ async function stand(ground: Ground) {
   for (const engine of [ours, other]) {
     engine.queue!.onGrant(({ grantId }) => void told.push(grantId));
   }
-  const nextLookMs = async (waiter: Claim) => {
+  const nextHeartbeatMs = async (waiter: Claim) => {
     const renew = (ttlMs: number) => holder.renew([{ ...held, ttlMs }], now());
     assert.equal((await renew(TTL_MS))[0]?.kind, "renewed");
     const [answer] = await other.queue!.heartbeat([waiter], now());
-    // What follows must find it held, on a busy machine too.
+    // The resource must still be held in what follows, on a busy machine too.
     await renew(LONG_MS);
     assert.ok(answer?.kind === "queued", `it is ${answer?.kind}`);
     return answer.nextHeartbeatMs;
   };
-  return { holder, ours, other, held, before, next, last, relay, told, nextLookMs };
+  return { holder, ours, other, held, before, next, last, relay, told, nextHeartbeatMs };
 }
 
-/** As if they had last been heard of two heartbeats ago. */
-async function silence(ground: Ground, waiters: readonly Claim[]): Promise<void> {
+/** Makes the waiters late: they have missed two heartbeats. */
+async function silence(redis: RedisTestServer, waiters: readonly Claim[]): Promise<void> {
   for (const { grantId } of waiters) {
-    const record = (await ground.admin.hget(WAITERS, grantId)) ?? "";
+    const record = (await redis.admin.hget(WAITERS, grantId)) ?? "";
     const aged = record.replace(/\b\d{13}\b/, (ms) => String(Number(ms) - MISSED_MS));
-    assert.notEqual(aged, record, "the record holds when it was heard of");
-    await ground.admin.hset(WAITERS, grantId, aged);
+    assert.notEqual(aged, record, "the record has no time of a heartbeat");
+    await redis.admin.hset(WAITERS, grantId, aged);
   }
 }
 
-/** As if their process was killed: its connections are gone. */
-async function deafen(ground: Ground, relay: Relay, [waiter]: readonly Claim[]): Promise<void> {
-  const record = (await ground.admin.hget(WAITERS, waiter!.grantId)) ?? "";
+/** Cuts the pushes of the waiters' process, as if it was killed. */
+async function deafen(
+  redis: RedisTestServer,
+  relay: Relay,
+  [waiter]: readonly Claim[],
+): Promise<void> {
+  const record = (await redis.admin.hget(WAITERS, waiter!.grantId)) ?? "";
   const channel = record.split(":")[8]!;
-  const listeners = async () => (await ground.admin.pubsub("NUMSUB", channel))[1];
+  const listeners = async () => (await redis.admin.pubsub("NUMSUB", channel))[1];
   assert.equal(await listeners(), 1);
   relay.cut();
   await until("nobody listens for them", async () => (await listeners()) === 0);

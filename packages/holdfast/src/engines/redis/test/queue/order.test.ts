@@ -1,4 +1,4 @@
-// Renewals that overtake each other, are repeated, pass a lease on or leave it behind.
+// Renewals that overtake each other, are repeated, pass a lease on, or leave its grant behind.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
@@ -7,7 +7,7 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { truth } from "../support/record.fixture.js";
-import { type Ground, scenes } from "../support/test-server.fixture.js";
+import { describeWithServer, type RedisTestServer } from "../support/test-server.fixture.js";
 
 const TTL_MS = 20_000;
 const ORDERS = 5;
@@ -19,7 +19,7 @@ const REQUEST = fc.record({
   leave: fc.oneof({ weight: 5, arbitrary: fc.constant(false) }, fc.constant(true)),
 });
 
-/** Each kind of grant has a record of its own, and its own way through the script. */
+/** Each kind of grant has its own record format, and its own path through the script. */
 const KINDS: Readonly<Record<string, Partial<Claim>>> = {
   exclusive: {},
   "exclusive with a lock-delay": { lockDelayMs: 30_000 },
@@ -27,30 +27,30 @@ const KINDS: Readonly<Record<string, Partial<Claim>>> = {
   "shared with a limit": { mode: "shared", limit: 3 },
 };
 
-/** Alone, and in company of others, which travels as one operation. */
-const COMPANIES: Readonly<Record<string, readonly string[]>> = { alone: [], together: ["b", "c"] };
+/** A renewal alone, and one of many that travel as one operation. */
+const BATCHES: Readonly<Record<string, readonly string[]>> = { alone: [], together: ["b", "c"] };
 
-async function stage(ground: Ground, kind: string, company: string) {
-  const engine = ground.engine();
+async function stage(redis: RedisTestServer, kind: string, batch: string) {
+  const engine = redis.engine();
   const held = claim("a", { ttlMs: TTL_MS, tokens: 3, ...KINDS[kind] });
   const granted = await engine.tryAcquire(held, now());
   assert.ok(granted.kind === "granted");
-  const others = COMPANIES[company]!.map((name) => claim(name, { ttlMs: TTL_MS }));
+  const others = BATCHES[batch]!.map((name) => claim(name, { ttlMs: TTL_MS }));
   for (const other of others) await engine.tryAcquire(other, now());
   const renew = async (more: Partial<RenewRef>, call: Call = now()) => {
     const refs = [held, ...others].map((ref) => ({ ...ref, ttlMs: TTL_MS, ...more }));
     const [answer] = await engine.renew(refs, call);
     return answer!;
   };
-  const leftMs = async () => (await truth(ground.admin, "a"))[0]?.remainingMs ?? 0;
+  const leftMs = async () => (await truth(redis.admin, "a"))[0]?.remainingMs ?? 0;
   return { engine, held, token: granted.token, renew, leftMs };
 }
 
 for (const kind of Object.keys(KINDS)) {
-  for (const company of Object.keys(COMPANIES)) {
-    scenes(`renewals of a grant (${kind}, ${company})`, (play) => {
-      play("one that comes after a later one of the grant's own ttl changes nothing", async (g) => {
-        const { renew, leftMs } = await stage(g, kind, company);
+  for (const batch of Object.keys(BATCHES)) {
+    describeWithServer(`renewals of a grant (${kind}, ${batch})`, (it) => {
+      it("a renewal that arrives after a later one for the same ttl changes nothing", async (g) => {
+        const { renew, leftMs } = await stage(g, kind, batch);
         const early = now();
         assert.equal((await renew({ ttlMs: TTL_MS })).kind, "renewed");
         const late = await renew({ ttlMs: 2_000 }, early);
@@ -59,8 +59,8 @@ for (const kind of Object.keys(KINDS)) {
         assert.ok(late.ttlMs > TTL_MS / 2 && late.ttlMs <= TTL_MS, `${late.ttlMs} ms are left`);
       });
 
-      play("one that comes after a later one of another ttl changes nothing", async (g) => {
-        const { renew, leftMs } = await stage(g, kind, company);
+      it("a renewal that arrives after a later one for another ttl changes nothing", async (g) => {
+        const { renew, leftMs } = await stage(g, kind, batch);
         const early = now();
         await renew({ ttlMs: 60_000 });
         await renew({ ttlMs: 2_000 }, early);
@@ -71,8 +71,8 @@ for (const kind of Object.keys(KINDS)) {
         assert.ok(late.kind === "renewed" && late.ttlMs <= 5_000);
       });
 
-      play("the token in use is the greatest that a renewal told of", async (g) => {
-        const { engine, token, renew } = await stage(g, kind, company);
+      it("the token in use is the largest that a renewal named", async (g) => {
+        const { engine, token, renew } = await stage(g, kind, batch);
         const inUse = async () => (await engine.inspect("a", now())).holders[0]?.token;
         const early = now();
         await renew({ index: 2 });
@@ -94,8 +94,8 @@ for (const kind of Object.keys(KINDS)) {
         assert.equal(await engine.check(sequence, now()), true);
       });
 
-      play("one that leaves its grant is the last", async (g) => {
-        const { engine, held, token, renew, leftMs } = await stage(g, kind, company);
+      it("no renewal follows one that leaves its grant behind", async (g) => {
+        const { engine, held, token, renew, leftMs } = await stage(g, kind, batch);
         const [early, leaving] = [now(), now()];
         assert.equal((await renew({ ttlMs: 5_000, leave: true }, leaving)).kind, "renewed");
         for (const call of [early, now()]) {
@@ -113,7 +113,7 @@ for (const kind of Object.keys(KINDS)) {
         assert.ok((await leftMs()) > 2_000 && (await leftMs()) <= 5_000);
         assert.equal((await renew({ ttlMs: 8_000, leave: true })).kind, "renewed");
         assert.ok((await leftMs()) > 5_000);
-        // Once it is revoked it is still left: no renewal brings it back.
+        // A revoked grant is still left behind: no renewal brings it back.
         assert.equal(await engine.revoke({ resource: "a", token, force: false }, now()), "revoked");
         assert.equal((await renew({ ttlMs: 60_000, index: 1 })).kind, "gone");
         assert.equal(await engine.revoke({ resource: "a", token, force: true }, now()), "revoked");
@@ -123,9 +123,9 @@ for (const kind of Object.keys(KINDS)) {
   }
 }
 
-scenes("a grant that was left", (play) => {
-  play("ends at its time, however often the same request arrives", async (ground) => {
-    const { renew, leftMs } = await stage(ground, "exclusive", "alone");
+describeWithServer("a grant that was left behind", (it) => {
+  it("ends on time, however often the same request arrives", async (redis) => {
+    const { renew, leftMs } = await stage(redis, "exclusive", "alone");
     const leaving = now();
     await renew({ ttlMs: 2_000, leave: true }, leaving);
     await sleep(300);
@@ -134,9 +134,9 @@ scenes("a grant that was left", (play) => {
     assert.ok(copy.kind === "renewed" && copy.ttlMs <= 1_700);
   });
 
-  play("lets in at its time whoever waits, and nobody before", async (ground) => {
-    const { engine, held } = await stage(ground, "exclusive", "alone");
-    const waiting = ground.locks().acquire("a");
+  it("keeps waiters out until it ends, and not longer", async (redis) => {
+    const { engine, held } = await stage(redis, "exclusive", "alone");
+    const waiting = redis.locks().acquire("a");
     await until("it waits", async () => (await engine.inspect("a", now())).waiters.length === 1);
     const started = performance.now();
     await engine.renew([{ ...held, ttlMs: 700, leave: true }], now());
@@ -148,26 +148,26 @@ scenes("a grant that was left", (play) => {
   });
 });
 
-scenes("a server without memory", (play) => {
-  play("takes plain renewals in their order, and refuses to leave a grant", async (ground) => {
-    for (const company of Object.keys(COMPANIES)) {
-      await ground.admin.flushdb();
-      const { renew, leftMs } = await stage(ground, "exclusive", company);
+describeWithServer("a server that is out of memory", (it) => {
+  it("applies plain renewals in order, and refuses to leave a grant behind", async (redis) => {
+    for (const batch of Object.keys(BATCHES)) {
+      await redis.admin.flushdb();
+      const { renew, leftMs } = await stage(redis, "exclusive", batch);
       const early = now();
-      await ground.admin.config("SET", "maxmemory", "1");
+      await redis.admin.config("SET", "maxmemory", "1");
       assert.equal((await renew({ ttlMs: 30_000 })).kind, "renewed");
       const left = await renew({ ttlMs: 3_000, leave: true });
       assert.ok(left.kind === "failed" && left.effect === "none", left.kind);
-      await ground.admin.config("SET", "maxmemory", "0");
+      await redis.admin.config("SET", "maxmemory", "0");
       assert.equal((await renew({ ttlMs: 2_000 }, early)).kind, "renewed");
       assert.ok((await leftMs()) > TTL_MS);
     }
   });
 });
 
-scenes("renewals in any order", (play) => {
+describeWithServer("renewals in any order", (it) => {
   for (const kind of Object.keys(KINDS)) {
-    play(`leave what the latest of them says, however often each arrives (${kind})`, async (g) => {
+    it(`leave the state of the latest one, however often each arrives (${kind})`, async (g) => {
       await fc.assert(
         fc.asyncProperty(fc.array(REQUEST, { minLength: 3, maxLength: 12 }), async (requests) => {
           await g.admin.flushdb();
@@ -195,9 +195,9 @@ scenes("renewals in any order", (play) => {
   }
 });
 
-scenes("an enqueue that is repeated", (play) => {
-  play("counts as the last heartbeat, from where its grant is believed", async (ground) => {
-    const [ours, other] = [ground.engine(), ground.engine()];
+describeWithServer("a repeated enqueue", (it) => {
+  it("counts as the last heartbeat: the grant is valid from when it was sent", async (redis) => {
+    const [ours, other] = [redis.engine(), redis.engine()];
     const pushed: Granted[] = [];
     ours.queue!.onGrant((_, granted) => pushed.push(granted));
     const held = claim("a");
@@ -212,10 +212,10 @@ scenes("an enqueue that is repeated", (play) => {
     assert.equal(pushed[0]!.since, again.startedAt);
   });
 
-  play("is not believed from a repeat that has not arrived", async (ground) => {
-    const relay = await ground.relay();
-    const engine = ground.engine({ port: relay.port, pushPort: ground.server.port });
-    const other = ground.engine();
+  it("does not date a grant if it has not arrived", async (redis) => {
+    const relay = await redis.relay();
+    const engine = redis.engine({ port: relay.port, pushPort: redis.server.port });
+    const other = redis.engine();
     const pushed: Granted[] = [];
     engine.queue!.onGrant((_, granted) => pushed.push(granted));
     const held = claim("a");
@@ -234,13 +234,13 @@ scenes("an enqueue that is repeated", (play) => {
     assert.ok(granted.kind === "granted" && granted.token === pushed[0]!.token);
   });
 
-  play("finds its place where its record was taken away by hand", async (ground) => {
-    const [ours, other] = [ground.engine(), ground.engine()];
+  it("keeps its place if its record was deleted by hand", async (redis) => {
+    const [ours, other] = [redis.engine(), redis.engine()];
     const held = claim("a");
     await other.tryAcquire(held, now());
     const waiter = claim("a");
     await ours.queue!.enqueue(waiter, now());
-    await ground.admin.del("{holdfast:a}:waiters");
+    await redis.admin.del("{holdfast:a}:waiters");
     assert.equal((await ours.queue!.enqueue(waiter, now())).kind, "queued");
     await other.release([{ ...held, tombstoneMs: 0 }], now());
     assert.equal((await heartbeat(ours, waiter)).kind, "granted");

@@ -1,4 +1,4 @@
-// Waiters whose process hears no pushes, while others in line do.
+// Waiters whose process gets no pushes, while other waiters of the queue do.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locks } from "../../../../locks.js";
@@ -9,8 +9,8 @@ import { RULES } from "../support/rights.fixture.js";
 import {
   CLIENT_NAMES,
   type ClientName,
-  type Ground,
-  scenes,
+  describeWithServer,
+  type RedisTestServer,
 } from "../support/test-server.fixture.js";
 
 const WAITERS = "{holdfast:a}:waiters";
@@ -19,31 +19,31 @@ const CLAIM_WINDOW_MS = 3_000;
 /** A little less than a heartbeat. */
 const SHORT_MS = 900;
 
-/** Locks of a process that cannot hear of its grants. */
-type Deaf = (ground: Ground, client: ClientName) => Promise<Locks>;
+/** Locks of a process that gets no pushes. */
+type Deaf = (redis: RedisTestServer, client: ClientName) => Promise<Locks>;
 
 const DEAF: Record<string, Deaf> = {
-  "has no right to channels": async (ground, client) => {
+  "has no right to channels": async (redis, client) => {
     const rules = RULES.filter((rule) => !rule.startsWith("&"));
-    await ground.admin.call("ACL", "SETUSER", "deaf", "on", ">secret", ...rules);
-    return ground.locks({ client, user: ["deaf", "secret"] });
+    await redis.admin.call("ACL", "SETUSER", "deaf", "on", ">secret", ...rules);
+    return redis.locks({ client, user: ["deaf", "secret"] });
   },
-  "cannot subscribe again": async (ground, client) => {
-    const pushes = await ground.relay();
-    const locks = ground.locks({ client, pushPort: pushes.port });
+  "cannot subscribe again": async (redis, client) => {
+    const pushRelay = await redis.relay();
+    const locks = redis.locks({ client, pushPort: pushRelay.port });
     await (await locks.acquire("warm up")).release();
-    pushes.cut();
+    pushRelay.cut();
     return locks;
   },
 };
 
-scenes("a waiter that is passed over", (play) => {
+describeWithServer("a waiter that was passed over", (it) => {
   for (const client of CLIENT_NAMES) {
     for (const [why, open] of Object.entries(DEAF)) {
-      play(`has its turn among others who never rest: it ${why} (${client})`, async (ground) => {
-        const ours = await open(ground, client);
-        const [busy, end] = neverResting([ground.locks(), ground.locks()]);
-        await until("they are at it", () => busy.turns > 20);
+      it(`is granted among others that never pause: it ${why} (${client})`, async (redis) => {
+        const ours = await open(redis, client);
+        const [busy, end] = neverResting([redis.locks(), redis.locks()]);
+        await until("the others take turns", () => busy.turns > 20);
         const lease = await ours.acquire("a", { waitMs: 60_000 });
         assert.ok(lease.held);
         await lease.release();
@@ -52,9 +52,9 @@ scenes("a waiter that is passed over", (play) => {
     }
   }
 
-  play("and still lives finds the grant that is kept for it", async (ground) => {
-    const { ours, other, held, deaf, next } = await stand(ground);
-    await passedOver(ground, deaf.grantId);
+  it("finds its grant by a heartbeat, if it is alive", async (redis) => {
+    const { ours, other, held, deaf, next } = await stand(redis);
+    await passedOver(redis, deaf.grantId);
     await other.release([{ ...held, tombstoneMs: 0 }], now());
     const [holder] = (await other.inspect("a", now())).holders;
     assert.equal(holder?.label, "deaf");
@@ -66,9 +66,9 @@ scenes("a waiter that is passed over", (play) => {
     assert.ok(after?.kind === "granted" && after.token > answer.token);
   });
 
-  play("and gives up leaves it to the next one", async (ground) => {
-    const { ours, other, held, deaf, next } = await stand(ground);
-    await passedOver(ground, deaf.grantId);
+  it("leaves its grant to the next one, if it gives up", async (redis) => {
+    const { ours, other, held, deaf, next } = await stand(redis);
+    await passedOver(redis, deaf.grantId);
     await other.release([{ ...held, tombstoneMs: 0 }], now());
     assert.equal((await ours.queue!.withdraw(deaf, now())).kind, "granted");
     await ours.release([{ ...deaf, tombstoneMs: 0 }], now());
@@ -76,83 +76,83 @@ scenes("a waiter that is passed over", (play) => {
     assert.equal(after?.kind, "granted");
   });
 
-  play("and dies then keeps the others waiting for one claim window", async (ground) => {
-    const { other, held, deaf, next } = await stand(ground);
-    await passedOver(ground, deaf.grantId);
+  it("delays the others by one claim window, if it dies after its grant was made", async (redis) => {
+    const { other, held, deaf, next } = await stand(redis);
+    await passedOver(redis, deaf.grantId);
     await other.release([{ ...held, tombstoneMs: 0 }], now());
-    const left = await ground.admin.pttl("holdfast:a");
+    const left = await redis.admin.pttl("holdfast:a");
     assert.ok(left > 0 && left <= CLAIM_WINDOW_MS, `it is kept for ${left} ms`);
-    await ground.admin.pexpire("holdfast:a", 1);
+    await redis.admin.pexpire("holdfast:a", 1);
     const turn = async () => (await other.queue!.heartbeat([next], now()))[0]?.kind === "granted";
     await until("the next one has its turn", turn);
   });
 
-  play("and has died before is kept nothing", async (ground) => {
-    const { other, held, deaf, next } = await stand(ground);
-    await passedOver(ground, deaf.grantId, PASSED_MS);
+  it("gets no grant, if it died before", async (redis) => {
+    const { other, held, deaf, next } = await stand(redis);
+    await passedOver(redis, deaf.grantId, PASSED_MS);
     const told: string[] = [];
     other.queue!.onGrant(({ grantId }) => void told.push(grantId));
     await other.release([{ ...held, tombstoneMs: 0 }], now());
     await until("the next one is told", () => told.includes(next.grantId));
   });
 
-  play("and listens again is kept nothing when it dies later", async (ground) => {
-    const { ours, other, held, deaf, next, relay } = await stand(ground);
-    await passedOver(ground, deaf.grantId);
+  it("gets no grant, if it listened again and then died", async (redis) => {
+    const { ours, other, held, deaf, next, relay } = await stand(redis);
+    await passedOver(redis, deaf.grantId);
     relay.mend();
-    await until("both of them hear", async () => (await listeners(ground)) === 2);
+    await until("both listen", async () => (await listeners(redis)) === 2);
     assert.equal((await ours.queue!.heartbeat([deaf], now()))[0]?.kind, "queued");
     relay.cut();
-    await until("only one of them hears", async () => (await listeners(ground)) === 1);
+    await until("only one of them hears", async () => (await listeners(redis)) === 1);
     const told: string[] = [];
     other.queue!.onGrant(({ grantId }) => void told.push(grantId));
     await other.release([{ ...held, tombstoneMs: 0 }], now());
     await until("the next one is told", () => told.includes(next.grantId));
   });
 
-  play("with a ttl shorter than a heartbeat finds its grant too", async (ground) => {
-    const { ours, other, held, deaf } = await stand(ground, SHORT_MS);
-    await passedOver(ground, deaf.grantId);
+  it("finds its grant also with a ttl shorter than a heartbeat", async (redis) => {
+    const { ours, other, held, deaf } = await stand(redis, SHORT_MS);
+    await passedOver(redis, deaf.grantId);
     await other.release([{ ...held, tombstoneMs: 0 }], now());
     await sleep(1_000);
     const [answer] = await ours.queue!.heartbeat([deaf], now());
     assert.ok(answer?.kind === "granted" && answer.ttlMs === SHORT_MS);
     assert.equal((await ours.renew([{ ...deaf, ttlMs: SHORT_MS }], now()))[0]?.kind, "renewed");
-    const left = await ground.admin.pttl("holdfast:a");
+    const left = await redis.admin.pttl("holdfast:a");
     assert.ok(left <= SHORT_MS, `a renewal leaves it ${left} ms`);
   });
 });
 
-/** A holder, one who cannot be told, and one behind it who can. */
-async function stand(ground: Ground, ttlMs = 10_000) {
-  const relay = await ground.relay();
-  const ours = ground.engine({ pushPort: relay.port });
-  const other = ground.engine();
+/** A holder, a waiter that gets no pushes, and one behind it that does. */
+async function stand(redis: RedisTestServer, ttlMs = 10_000) {
+  const relay = await redis.relay();
+  const ours = redis.engine({ pushPort: relay.port });
+  const other = redis.engine();
   const [held, deaf, next] = [claim("a"), claim("a", { label: "deaf", ttlMs }), claim("a")];
   await other.tryAcquire(held, now());
   await ours.queue!.enqueue(deaf, now());
   await other.queue!.enqueue(next, now());
   relay.cut();
-  await until("only one of them hears", async () => (await listeners(ground)) === 1);
+  await until("only one of them hears", async () => (await listeners(redis)) === 1);
   return { ours, other, held, deaf, next, relay };
 }
 
-async function listeners(ground: Ground): Promise<number> {
-  return ((await ground.admin.pubsub("CHANNELS", "holdfast.push.*")) as string[]).length;
+async function listeners(redis: RedisTestServer): Promise<number> {
+  return ((await redis.admin.pubsub("CHANNELS", "holdfast.push.*")) as string[]).length;
 }
 
-/** As if it had first been passed over long ago, and last been heard of so long ago. */
-async function passedOver(ground: Ground, grantId: string, silentMs = 0): Promise<void> {
-  const record = (await ground.admin.hget(WAITERS, grantId)) ?? "";
+/** Makes the waiter one that was first passed over long ago, with a last heartbeat this long ago. */
+async function passedOver(redis: RedisTestServer, grantId: string, silentMs = 0): Promise<void> {
+  const record = (await redis.admin.hget(WAITERS, grantId)) ?? "";
   const aged = record.replace(
     /:(\d{13}):0:/,
     (_, heard) => `:${Number(heard) - silentMs}:${Date.now() - PASSED_MS}:`,
   );
   assert.notEqual(aged, record, "the record holds when it was heard of and when passed over");
-  await ground.admin.hset(WAITERS, grantId, aged);
+  await redis.admin.hset(WAITERS, grantId, aged);
 }
 
-/** Two loops in each process, so that somebody stands in line at every release. */
+/** Two loops in each process, so that somebody waits at every release. */
 function neverResting(everybody: readonly Locks[]) {
   const busy = { turns: 0 };
   let enough = false;

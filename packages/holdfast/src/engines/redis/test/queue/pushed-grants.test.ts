@@ -1,33 +1,33 @@
-// A push names the heartbeat after which its grant was made, and its life counts from where that one
-// was sent.
+// A push names the heartbeat after which its grant was made. The grant's validity counts from when that
+// heartbeat was sent.
 import assert from "node:assert/strict";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithServer } from "../support/test-server.fixture.js";
 
-scenes("pushes", (play) => {
-  play("one that names an enqueue is not dated to a repeat that never arrived", async (ground) => {
-    const relay = await ground.relay();
-    const holder = ground.engine();
-    const waiter = ground.engine({ port: relay.port, pushPort: ground.server.port });
+describeWithServer("pushes", (it) => {
+  it("a push that names an enqueue is not dated by a repeat that never arrived", async (redis) => {
+    const relay = await redis.relay();
+    const holder = redis.engine();
+    const waiter = redis.engine({ port: relay.port, pushPort: redis.server.port });
     const [held, waiting] = [claim("a"), claim("a")];
     const told: number[] = [];
     waiter.queue!.onGrant((_, { since }) => told.push(since));
     await waiter.tryAcquire(claim("warm up"), now());
     await holder.tryAcquire(held, now());
 
-    // The enqueue is carried out, its answer is lost, and the copy that ioredis sends is refused.
+    // The enqueue is run, its answer is lost, and the copy that ioredis sends is refused.
     relay.mute();
     const first = now();
     const asked = waiter.queue!.enqueue(waiting, first);
     asked.catch(() => {});
-    await until("it stands in line", () => ground.admin.exists("{holdfast:a}:queue"));
-    await ground.admin.config("SET", "maxmemory", "1");
+    await until("it is queued", () => redis.admin.exists("{holdfast:a}:queue"));
+    await redis.admin.config("SET", "maxmemory", "1");
     relay.cut();
     relay.mend();
     await assert.rejects(asked, { code: "ENGINE" });
-    await ground.admin.config("SET", "maxmemory", "0");
+    await redis.admin.config("SET", "maxmemory", "0");
 
     relay.hold();
     void waiter.queue!.enqueue(waiting, now()).catch(() => {});
@@ -35,8 +35,8 @@ scenes("pushes", (play) => {
       waiter.watch!.onChange(() => resolve());
     });
     await holder.release([{ ...held, tombstoneMs: 0 }], now());
-    // Messages arrive in their order.
-    await ground.admin.publish("holdfast.changes", "holdfast:a");
+    // Messages arrive in order.
+    await redis.admin.publish("holdfast.changes", "holdfast:a");
     await heard;
     for (const since of told) assert.equal(since, first.startedAt);
     relay.deliver();

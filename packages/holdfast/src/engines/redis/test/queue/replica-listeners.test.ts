@@ -1,5 +1,5 @@
-// A replica tells its own listeners whatever its primary publishes. Whoever listens there is not
-// counted, so the next one is let in, and must be the only one that hears of a grant.
+// A replica forwards what its primary publishes to its own listeners. The primary does not count them, so
+// the next waiter is promoted. It must be the only one that hears of a grant.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,66 +8,66 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { handOver } from "../support/shards.fixture.js";
-import { Field } from "../support/test-cluster.fixture.js";
-import { CLIENT_NAMES, Ground, PROMPT } from "../support/test-server.fixture.js";
+import { TestCluster } from "../support/test-cluster.fixture.js";
+import { CLIENT_NAMES, PROMPT, RedisTestServer } from "../support/test-server.fixture.js";
 
 const HEARD_MS = 300;
 
 describe("a waiter that listens at a replica", { concurrency: 1 }, () => {
   for (const client of CLIENT_NAMES) {
-    it(`is passed over, and not told of the grant it did not get (${client})`, async () => {
-      await using ground = await Ground.start(PROMPT);
-      const [replica] = await ground.replicas(1);
-      const aside = ground.engine({ client, pushPort: replica!.port });
-      await passOver(aside, ground.engine());
+    it(`is passed over, and hears of no grant that it did not get (${client})`, async () => {
+      await using redis = await RedisTestServer.start(PROMPT);
+      const [replica] = await redis.replicas(1);
+      const aside = redis.engine({ client, pushPort: replica!.port });
+      await passOver(aside, redis.engine());
     });
   }
 
-  it("of a Cluster, as who has not heard of a failover does, is not told either", async () => {
-    await using field = await Field.cluster();
+  it("hears of no such grant on a Cluster either, where it listens to a former primary", async () => {
+    await using cluster = await TestCluster.cluster();
     for (const client of CLIENT_NAMES) {
-      const aside = await field.engine({ client });
+      const aside = await cluster.engine({ client });
       await aside.inspect("a");
-      const former = await field.servers.primaryOf("holdfast:a");
-      await handOver(field, "a");
+      const former = await cluster.servers.primaryOf("holdfast:a");
+      await handOver(cluster, "a");
       await until("the former primary follows", async () =>
-        /^slave.*connected/.test(String(await field.node(former).call("ROLE"))),
+        /^slave.*connected/.test(String(await cluster.node(former).call("ROLE"))),
       );
-      await passOver(aside, await field.engine({ client }), async () => {
-        const channels = (await field.node(former).call("PUBSUB", "SHARDCHANNELS")) as string[];
-        assert.equal(channels.length, 1, "it listens somewhere else, and this shows nothing");
+      await passOver(aside, await cluster.engine({ client }), async () => {
+        const channels = (await cluster.node(former).call("PUBSUB", "SHARDCHANNELS")) as string[];
+        assert.equal(channels.length, 1, "it listens somewhere else, so this test proves nothing");
       });
-      await field.topology.reset();
+      await cluster.topology.reset();
     }
   });
 });
 
-describe("connections of a client that was told to give up", { concurrency: 2 }, () => {
+describe("connections of a client that does not reconnect", { concurrency: 2 }, () => {
   for (const client of CLIENT_NAMES) {
-    it(`are made anew when they are needed again (${client})`, async () => {
-      await using ground = await Ground.start(PROMPT);
-      await ground.replicas(1);
+    it(`are opened again when they are needed (${client})`, async () => {
+      await using redis = await RedisTestServer.start(PROMPT);
+      await redis.replicas(1);
       const replicas = { wait: 1, timeoutMs: 3_000 };
-      const ours = ground.engine({ client, givesUp: true, replicas });
-      const other = ground.engine();
+      const ours = redis.engine({ client, givesUp: true, replicas });
+      const other = redis.engine();
       assert.equal((await ours.tryAcquire(claim("warm up"), now())).kind, "granted");
       const held = claim("a");
       assert.equal((await other.tryAcquire(held, now())).kind, "granted");
-      await until("both hear", async () => (await heard(ground)) === 2);
-      await ground.admin.call("CLIENT", "KILL", "TYPE", "pubsub");
-      for (const id of await confirming(ground)) await ground.admin.client("KILL", "ID", id);
+      await until("both listen", async () => (await heard(redis)) === 2);
+      await redis.admin.call("CLIENT", "KILL", "TYPE", "pubsub");
+      for (const id of await confirming(redis)) await redis.admin.client("KILL", "ID", id);
       const waiter = claim("a");
       let told = false;
       ours.queue!.onGrant(() => {
         told = true;
       });
       const stands = async () => (await ours.queue!.enqueue(waiter, now())).kind === "queued";
-      await until("it stands in line", () => stands().catch(() => false));
+      await until("it is queued", () => stands().catch(() => false));
       const hears = async () => {
         await ours.queue!.heartbeat([waiter], now());
-        return (await heard(ground)) === 2;
+        return (await heard(redis)) === 2;
       };
-      await until("it hears again", hears);
+      await until("it listens again", hears);
       await other.release([{ ...held, tombstoneMs: 0 }], now());
       await until("it is told", () => told);
     });
@@ -75,19 +75,19 @@ describe("connections of a client that was told to give up", { concurrency: 2 },
 });
 
 /** How many processes listen for grants. */
-async function heard(ground: Ground): Promise<number> {
-  return ((await ground.admin.pubsub("CHANNELS", "holdfast.push.*")) as string[]).length;
+async function heard(redis: RedisTestServer): Promise<number> {
+  return ((await redis.admin.pubsub("CHANNELS", "holdfast.push.*")) as string[]).length;
 }
 
-/** Connections that last asked who they are, as those do that wait for replicas. */
-async function confirming(ground: Ground): Promise<string[]> {
-  const list = String(await ground.admin.call("CLIENT", "LIST"));
+/** The connections whose last command was CLIENT INFO, as it is on those that wait for replicas. */
+async function confirming(redis: RedisTestServer): Promise<string[]> {
+  const list = String(await redis.admin.call("CLIENT", "LIST"));
   const ids = [...list.matchAll(/^id=(\d+) .* cmd=client\|info /gm)].map(([, id]) => id!);
   assert.equal(ids.length, 1);
   return ids;
 }
 
-/** The one aside stands before another; what the holder gives back, only one of them may get. */
+/** `aside` waits before `other`. When the holder releases, only `other` may be granted. */
 async function passOver(aside: Engine, other: Engine, check = async () => {}): Promise<void> {
   const [held, first, second] = [claim("a"), claim("a"), claim("a")];
   const told: string[] = [];
@@ -102,7 +102,7 @@ async function passOver(aside: Engine, other: Engine, check = async () => {}): P
   await until("the next one is told", () => told.includes(second.grantId));
   await sleep(HEARD_MS);
   assert.deepEqual(told, [second.grantId]);
-  // It kept its place, and its heartbeat brings it in.
+  // The first one kept its place, and its heartbeat gets it the grant.
   await other.release([{ ...second, tombstoneMs: 0 }], now());
   const [answer] = await aside.queue!.heartbeat([first], now());
   assert.equal(answer?.kind, "granted");

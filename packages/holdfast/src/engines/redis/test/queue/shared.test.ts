@@ -1,4 +1,4 @@
-// Shared grants and waiters are counted and their limit is known without anybody reading all of them.
+// The script counts shared grants and waiters, and knows their limit, without reading all of them.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Claim, Engine } from "../../../../engine.js";
@@ -6,68 +6,68 @@ import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { age, silence, truth } from "../support/record.fixture.js";
-import { scenes } from "../support/test-server.fixture.js";
+import { describeWithServer } from "../support/test-server.fixture.js";
 
 const TTL_MS = 60_000;
 const SHORT_MS = 10_000;
 
-scenes("shared grants and waiters", (play) => {
-  play("many permits that end at one instant admit exactly as many", async (ground) => {
-    const engine = ground.engine();
+describeWithServer("shared grants and waiters", (it) => {
+  it("many permits that end at one instant admit exactly as many", async (redis) => {
+    const engine = redis.engine();
     const terms = { mode: "shared", limit: 41, ttlMs: TTL_MS } as const;
     const [last, ...ending] = permits(41, terms);
     await take(engine, [{ ...last!, ttlMs: TTL_MS * 10 }, ...ending]);
     assert.equal((await engine.tryAcquire(claim("a", terms), now())).kind, "busy");
-    await age(ground.admin, "a", TTL_MS + 1);
+    await age(redis.admin, "a", TTL_MS + 1);
     await take(engine, permits(40, terms));
     assert.equal((await engine.tryAcquire(claim("a", terms), now())).kind, "busy");
-    assert.equal((await truth(ground.admin, "a")).length, 41);
+    assert.equal((await truth(redis.admin, "a")).length, 41);
     const [over] = await engine.renew([{ ...ending[0]!, ttlMs: TTL_MS }], now());
     assert.equal(over?.kind, "gone");
   });
 
-  play("those that are over keep no writer out, though some are still noted", async (ground) => {
-    const engine = ground.engine();
+  it("expired readers do not keep a writer out, although some records are still there", async (redis) => {
+    const engine = redis.engine();
     const [last, ...ending] = permits(60, { mode: "shared", ttlMs: TTL_MS });
     await take(engine, [{ ...last!, ttlMs: TTL_MS * 10 }, ...ending]);
-    await age(ground.admin, "a", TTL_MS + 1);
+    await age(redis.admin, "a", TTL_MS + 1);
     assert.equal((await engine.tryAcquire(claim("a"), now())).kind, "busy");
     await engine.release([{ ...last!, tombstoneMs: 0 }], now());
     await take(engine, [claim("a")]);
-    assert.deepEqual((await ground.admin.keys("*")).sort(), ["holdfast:a", "{holdfast:a}:fence"]);
+    assert.deepEqual((await redis.admin.keys("*")).sort(), ["holdfast:a", "{holdfast:a}:fence"]);
   });
 
-  play("the key ends with the last of them, whichever was released", async (ground) => {
-    const engine = ground.engine();
+  it("the holder key lives as long as the last reader, whichever was released", async (redis) => {
+    const engine = redis.engine();
     const [short, long] = [
       claim("a", { mode: "shared", ttlMs: SHORT_MS }),
       claim("a", { mode: "shared", ttlMs: TTL_MS }),
     ];
     await take(engine, [short, long]);
-    assert.ok((await ground.admin.pttl("holdfast:a")) > SHORT_MS);
+    assert.ok((await redis.admin.pttl("holdfast:a")) > SHORT_MS);
     await engine.release([{ ...long, tombstoneMs: 0 }], now());
-    assert.ok((await ground.admin.pttl("holdfast:a")) <= SHORT_MS);
+    assert.ok((await redis.admin.pttl("holdfast:a")) <= SHORT_MS);
     await engine.renew([{ ...short, ttlMs: TTL_MS }], now());
-    assert.ok((await ground.admin.pttl("holdfast:a")) > SHORT_MS);
+    assert.ok((await redis.admin.pttl("holdfast:a")) > SHORT_MS);
     await engine.release([{ ...short, tombstoneMs: 0 }], now());
-    const left = await ground.admin.keys("*");
+    const left = await redis.admin.keys("*");
     assert.deepEqual(left, ["{holdfast:a}:fence"]);
   });
 
-  play("a lock-delay binds nobody to the limit of its grant", async (ground) => {
-    const engine = ground.engine();
+  it("a grant in its lock-delay does not bind claims to its limit", async (redis) => {
+    const engine = redis.engine();
     const delayed = { mode: "shared", limit: 2, ttlMs: SHORT_MS, lockDelayMs: TTL_MS } as const;
     await take(engine, [claim("a", delayed)]);
     const other = { mode: "shared", limit: 3 } as const;
     await assert.rejects(engine.tryAcquire(claim("a", other), now()), /limit/);
-    await age(ground.admin, "a", SHORT_MS + 1);
+    await age(redis.admin, "a", SHORT_MS + 1);
     await take(engine, permits(2, other));
     assert.equal((await engine.tryAcquire(claim("a", other), now())).kind, "busy");
     await assert.rejects(engine.tryAcquire(claim("a", { ...delayed }), now()), /limit/);
   });
 
-  play("the limit of those in line is theirs for as long as one of them lives", async (ground) => {
-    const engine = ground.engine();
+  it("the limit of queued claims holds as long as one of them is alive", async (redis) => {
+    const engine = redis.engine();
     await take(engine, [claim("a")]);
     const wait = (terms: Partial<Claim>) => {
       const one = claim("a", terms);
@@ -85,31 +85,31 @@ scenes("shared grants and waiters", (play) => {
     await assert.rejects(engine.tryAcquire(claim("a", two), now()), /limit/);
   });
 
-  play("a waiter taken for dead does not come back with another limit", async (ground) => {
-    const engine = ground.engine();
+  it("a waiter that counted as dead does not come back if others have another limit", async (redis) => {
+    const engine = redis.engine();
     await take(engine, [claim("a")]);
     const [head, dead] = [claim("a"), claim("a", { mode: "shared", limit: 2 })];
     for (const one of [head, dead]) await engine.queue!.enqueue(one, now());
-    await silence(ground.admin, "a", 11_000);
-    // The head lives, so nobody meets the dead behind it.
+    await silence(redis.admin, "a", 11_000);
+    // The head is alive, so nothing meets the dead waiter behind it.
     await engine.queue!.heartbeat([head], now());
     await engine.queue!.enqueue(claim("a", { mode: "shared", limit: 3 }), now());
     const [answer] = await engine.queue!.heartbeat([dead], now());
     assert.equal(answer?.kind, "unknown");
   });
 
-  play("a waiter taken for dead comes back where its limit is everybody's", async (ground) => {
-    const engine = ground.engine();
+  it("a waiter that counted as dead comes back if others have the same limit", async (redis) => {
+    const engine = redis.engine();
     await take(engine, [claim("a")]);
     const dead = claim("a", { mode: "shared", limit: 2 });
     await engine.queue!.enqueue(dead, now());
-    await silence(ground.admin, "a", 11_000);
+    await silence(redis.admin, "a", 11_000);
     const [answer] = await engine.queue!.heartbeat([dead], now());
     assert.equal(answer?.kind, "queued");
   });
 
-  play("a line that ends and begins again in one call is not kept for ever", async (ground) => {
-    const engine = ground.engine();
+  it("a queue that ends and begins again in one call has an expiry", async (redis) => {
+    const engine = redis.engine();
     await take(engine, [claim("a")]);
     const [first, a, b] = permits(3, { mode: "shared" });
     await engine.queue!.enqueue(first!, now());
@@ -121,12 +121,12 @@ scenes("shared grants and waiters", (play) => {
     ];
     await Promise.all(calls);
     for (const kind of ["queue", "waiters"]) {
-      assert.ok((await ground.admin.pttl(`{holdfast:a}:${kind}`)) > 0, `${kind} has no end`);
+      assert.ok((await redis.admin.pttl(`{holdfast:a}:${kind}`)) > 0, `${kind} has no end`);
     }
   });
 
-  play("check and revoke find a grant by each of its tokens", async (ground) => {
-    const engine = ground.engine();
+  it("check and revoke find a grant by each of its tokens", async (redis) => {
+    const engine = redis.engine();
     const readers = permits(30, { mode: "shared", tokens: 5 });
     const grants = await take(engine, readers);
     const seen = async (token: bigint) =>
@@ -138,7 +138,7 @@ scenes("shared grants and waiters", (play) => {
     assert.equal(await seen(grants[0]!.token - 1n), false);
     await engine.release([{ ...readers[7]!, tombstoneMs: 0 }], now());
     assert.equal(await seen(grants[7]!.token), false);
-    assert.equal(await ground.admin.zcard("{holdfast:a}:tokens"), 29);
+    assert.equal(await redis.admin.zcard("{holdfast:a}:tokens"), 29);
     assert.equal(
       await engine.revoke({ resource: "a", token: grants[8]!.token, force: true }, now()),
       "revoked",
@@ -147,40 +147,40 @@ scenes("shared grants and waiters", (play) => {
     assert.equal((await engine.renew([{ ...readers[9]! }], now()))[0]?.kind, "renewed");
   });
 
-  play("a claim does not overtake readers whom its call had to leave in line", async (ground) => {
-    const [engine, other] = [ground.engine(), ground.engine()];
+  it("a claim does not overtake readers that its call could not promote", async (redis) => {
+    const [engine, other] = [redis.engine(), redis.engine()];
     await take(other, [claim("a")]);
     const readers = permits(200, { mode: "shared" });
     await Promise.all(readers.map((one) => engine.queue!.enqueue(one, now())));
-    await ground.admin.del("holdfast:a");
+    await redis.admin.del("holdfast:a");
     const late = claim("a", { mode: "shared" });
     assert.equal((await other.tryAcquire(late, now())).kind, "busy");
   });
 
-  play("readers whom a call had to leave are let in by heartbeats, too", async (ground) => {
-    const pushes = await ground.relay();
-    const [engine, deaf] = [ground.engine(), ground.engine({ pushPort: pushes.port })];
+  it("heartbeats promote readers that a call could not promote", async (redis) => {
+    const pushRelay = await redis.relay();
+    const [engine, deaf] = [redis.engine(), redis.engine({ pushPort: pushRelay.port })];
     const writer = claim("a");
     await take(deaf, [writer]);
     const told = new Set<string>();
     engine.queue!.onGrant(({ grantId }) => void told.add(grantId));
     const readers = permits(200, { mode: "shared" });
     await Promise.all(readers.map((one) => engine.queue!.enqueue(one, now())));
-    // Whoever releases hears nothing, and so cannot go on with the rest.
-    pushes.cut();
-    await until("it hears nothing", async () => {
-      const channels = await ground.admin.pubsub("CHANNELS", "holdfast.push.*");
+    // The releasing process gets no messages, so it cannot continue with the rest.
+    pushRelay.cut();
+    await until("it does not listen any more", async () => {
+      const channels = await redis.admin.pubsub("CHANNELS", "holdfast.push.*");
       return (channels as string[]).length === 1;
     });
     await deaf.release([{ ...writer, tombstoneMs: 0 }], now());
     await sleep(50);
-    assert.ok(told.size > 0 && told.size < readers.length, `${told.size} are told at once`);
+    assert.ok(told.size > 0 && told.size < readers.length, `${told.size} were granted at once`);
     const left = readers.filter(({ grantId }) => !told.has(grantId));
     const answers = await engine.queue!.heartbeat(left, now());
     for (const [i, { kind }] of answers.entries()) {
       if (kind === "granted") told.add(left[i]!.grantId);
     }
-    await until("all of them are let in", () => told.size === readers.length);
+    await until("all of them are granted", () => told.size === readers.length);
     assert.equal((await engine.inspect("a", now())).holders.length, readers.length);
   });
 });

@@ -8,22 +8,22 @@ import type { Locks } from "../../../../locks.js";
 import { until } from "../../../../test-support/until.fixture.js";
 import { SLOTS, slotOf } from "../../protocol/slots.js";
 import { keyFor, namesIn, renewals, shardOf } from "./shards.fixture.js";
-import { crash, Field } from "./test-cluster.fixture.js";
+import { crash, TestCluster } from "./test-cluster.fixture.js";
 import { CLIENT_NAMES, type ClientName } from "./test-server.fixture.js";
 
-let field: Field<ClusterServers>;
+let cluster: TestCluster<ClusterServers>;
 
 /** What becomes of locks when shards of a Cluster hang and fail. */
 export function checkFailingShards(clients: readonly ClientName[]): void {
   describe("a Cluster", () => {
     before(async () => {
-      field = await Field.cluster();
+      cluster = await TestCluster.cluster();
       // By default all shards refuse to work while one of them has no primary.
-      for (const node of field.servers.nodes) {
-        await field.node(node).config("SET", "cluster-require-full-coverage", "no");
+      for (const node of cluster.servers.nodes) {
+        await cluster.node(node).config("SET", "cluster-require-full-coverage", "no");
       }
     });
-    after(async () => field[Symbol.asyncDispose]());
+    after(async () => cluster[Symbol.asyncDispose]());
 
     for (const client of clients) {
       it(`a shard that hangs costs other shards neither a lease nor a turn (${client})`, async () => {
@@ -31,9 +31,9 @@ export function checkFailingShards(clients: readonly ClientName[]): void {
           ...namesIn(0, 1, `hung-${client}`),
           ...namesIn(1, 2, `fine-${client}`),
         ] as [string, string, string];
-        const [server, replica] = await shardOf(field, hung);
-        const ours = await field.locks({ client });
-        const other = await field.locks();
+        const [server, replica] = await shardOf(cluster, hung);
+        const ours = await cluster.locks({ client });
+        const other = await cluster.locks();
         const ttlMs = 6_000;
         await ours.acquire(hung, { ttlMs });
         const lease = await ours.acquire(first, { ttlMs });
@@ -62,9 +62,9 @@ export function checkFailingShards(clients: readonly ClientName[]): void {
       it(`a primary that is killed is succeeded, and those who wait have their turn (${client})`, async () => {
         const [name] = namesIn(0, 1, `killed-${client}`) as [string];
         const [fine] = namesIn(2, 1, `untouched-${client}`) as [string];
-        const [server] = await shardOf(field, name);
-        const ours = await field.locks({ client });
-        const other = await field.locks({ client });
+        const [server] = await shardOf(cluster, name);
+        const ours = await cluster.locks({ client });
+        const other = await cluster.locks({ client });
         const retry = exponential({ minMs: 50, maxMs: 500 });
         const lease = await ours.acquire(name, { ttlMs: 30_000 });
         const beside = await ours.acquire(fine, { ttlMs: 6_000 });
@@ -75,7 +75,7 @@ export function checkFailingShards(clients: readonly ClientName[]): void {
           async () => (await ours.inspect(name)).waiters.length === 1,
         );
         crash(server);
-        const now = await field.servers.failedOver(keyFor(name), server);
+        const now = await cluster.servers.failedOver(keyFor(name), server);
         assert.notEqual(now, server);
         // The replica had it all: the lease goes on, and its end is what lets the waiter in.
         await until(
@@ -100,18 +100,18 @@ export function checkFailingShards(clients: readonly ClientName[]): void {
 
       it(`grants that a replica must have go on after a succession (${client})`, async () => {
         const [name] = namesIn(1, 1, `kept-${client}`) as [string];
-        const [server] = await shardOf(field, name);
+        const [server] = await shardOf(cluster, name);
         const replicas = { replicas: 1, timeoutMs: 2_000 };
-        const ours = await field.locks({ client, replicas });
+        const ours = await cluster.locks({ client, replicas });
         const first = await ours.acquire(name);
         await first.release();
         crash(server);
-        await field.servers.failedOver(keyFor(name), server);
+        await cluster.servers.failedOver(keyFor(name), server);
         // It has no replica yet, so nothing may be granted.
         const alone = await ours.acquire(name, { waitMs: 0 }).catch((error) => error.code);
         assert.equal(alone, "ENGINE");
         await server.restart();
-        await shardOf(field, name);
+        await shardOf(cluster, name);
         const retry = exponential({ minMs: 100, maxMs: 500 });
         const lease = await ours.acquire(name, { waitMs: 40_000, retry });
         assert.ok(lease.token > first.token);
@@ -126,7 +126,7 @@ export function checkFailingShards(clients: readonly ClientName[]): void {
       const slots = new Set(names.map((name) => Math.floor((slotOf(keyFor(name)) * 3) / SLOTS)));
       assert.equal(slots.size, 3);
       const [ours, other] = await Promise.all(
-        CLIENT_NAMES.map((client) => field.locks({ client })),
+        CLIENT_NAMES.map((client) => cluster.locks({ client })),
       );
       const held = await Promise.all(names.map((name) => ours!.acquire(name)));
       const waits = names.flatMap((name) =>

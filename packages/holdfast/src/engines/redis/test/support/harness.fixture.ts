@@ -4,7 +4,7 @@ import type { Harness, Misanswered, Relayed, TrueGrant } from "../../../../confo
 import type { Engine } from "../../../../engine.js";
 import { now } from "../../../../test-support/call.fixture.js";
 import { claim } from "../../../../test-support/claim.fixture.js";
-import { type RedisClient, seamOf } from "../../clients/connection.js";
+import { adaptClient, type RedisClient } from "../../clients/connection.js";
 import { REDIS_TRAITS, RedisEngine } from "../../engine.js";
 import { REDIS_DEFAULTS, type RedisTerms } from "../../options.js";
 import { keyOf } from "../../protocol/keys.js";
@@ -141,8 +141,8 @@ export class RedisHarness implements Harness {
     const own = await Promise.all(ports.map((port) => Relay.start(port)));
     const way = new Map(ports.map((port, i) => [port, own[i]!.port]));
     const { client, close } = await this.#topology.client(this.#client, (port) => way.get(port)!);
-    const seam = seamOf(through(client));
-    const engine = new RedisEngine(seam, { ...REDIS_DEFAULTS, ...this.#terms }, () => {
+    const connection = adaptClient(through(client));
+    const engine = new RedisEngine(connection, { ...REDIS_DEFAULTS, ...this.#terms }, () => {
       close();
       this.#closers.delete(close);
       for (const relay of own) void relay.close();

@@ -8,28 +8,28 @@ import { until } from "../../../../test-support/until.fixture.js";
 import { slotOf, tagOf } from "../../protocol/slots.js";
 import { countWhile } from "./counting.fixture.js";
 import { handOver, keyFor, namesIn } from "./shards.fixture.js";
-import { Field } from "./test-cluster.fixture.js";
+import { TestCluster } from "./test-cluster.fixture.js";
 import { CLIENT_NAMES, type ClientName } from "./test-server.fixture.js";
 
 const TTL_MS = 20_000;
 /** Longer than looking again after TRYAGAIN takes, so that clients really meet half a slot. */
 const KEY_PAUSE_MS = 60;
 
-let field: Field<ClusterServers>;
+let cluster: TestCluster<ClusterServers>;
 
 /** What becomes of locks whose slot moves from one shard to another. */
 export function checkMovingSlots(clients: readonly ClientName[], rounds: number): void {
   describe("a Cluster that changes", () => {
     before(async () => {
-      field = await Field.cluster();
+      cluster = await TestCluster.cluster();
     });
-    after(async () => field[Symbol.asyncDispose]());
+    after(async () => cluster[Symbol.asyncDispose]());
 
     it("slots that move slowly, there and back, cost nobody a turn or a write", async () => {
       const [name] = namesIn(1, 1, "moving") as [string];
-      const home = await field.servers.primaryOf(keyFor(name));
-      const away = await field.servers.primaryOf(keyFor(namesIn(2, 1)[0]!));
-      const everybody = await Promise.all(three().map((client) => field.locks({ client })));
+      const home = await cluster.servers.primaryOf(keyFor(name));
+      const away = await cluster.servers.primaryOf(keyFor(namesIn(2, 1)[0]!));
+      const everybody = await Promise.all(three().map((client) => cluster.locks({ client })));
       const counted = await countWhile(everybody, name, TTL_MS, async () => {
         for (let i = 0; i < rounds; i++) {
           await moveSlot(slotOf(keyFor(name)), home, away);
@@ -45,10 +45,10 @@ export function checkMovingSlots(clients: readonly ClientName[], rounds: number)
 
     it("a lease and its readers live on while their slot moves", async () => {
       const [name] = namesIn(1, 1, "kept") as [string];
-      const home = await field.servers.primaryOf(keyFor(name));
-      const away = await field.servers.primaryOf(keyFor(namesIn(0, 1)[0]!));
+      const home = await cluster.servers.primaryOf(keyFor(name));
+      const away = await cluster.servers.primaryOf(keyFor(namesIn(0, 1)[0]!));
       const [ours, other] = await Promise.all(
-        CLIENT_NAMES.map((client) => field.locks({ client })),
+        CLIENT_NAMES.map((client) => cluster.locks({ client })),
       );
       const readers = [
         await ours!.acquire(name, { mode: "shared", limit: 2, ttlMs: 5_000 }),
@@ -69,14 +69,14 @@ export function checkMovingSlots(clients: readonly ClientName[], rounds: number)
         // Not as long as a heartbeat.
         await soon(700, async (attempt) => {
           const [name] = namesIn(0, 1, `heard-${client}-${attempt}-`) as [string];
-          const home = await field.servers.primaryOf(keyFor(name));
-          const away = await field.servers.primaryOf(keyFor(namesIn(2, 1)[0]!));
-          const other = await field.locks();
+          const home = await cluster.servers.primaryOf(keyFor(name));
+          const away = await cluster.servers.primaryOf(keyFor(namesIn(2, 1)[0]!));
+          const other = await cluster.locks();
           const held = await other.acquire(name);
-          const waiting = (await field.locks({ client })).acquire(name, { waitMs: 60_000 });
+          const waiting = (await cluster.locks({ client })).acquire(name, { waitMs: 60_000 });
           await until("it waits", async () => (await other.inspect(name)).waiters.length === 1);
           await moveSlot(slotOf(keyFor(name)), home, away);
-          const target = field.node(away);
+          const target = cluster.node(away);
           const channel = `*{${tagOf(slotOf(keyFor(name)))}}`;
           const heard = async () =>
             (await target.call("PUBSUB", "SHARDCHANNELS", channel)) as string[];
@@ -98,17 +98,17 @@ export function checkMovingSlots(clients: readonly ClientName[], rounds: number)
 export function checkHandOver(): void {
   describe("a Cluster whose primaries hand over", () => {
     before(async () => {
-      field = await Field.cluster();
+      cluster = await TestCluster.cluster();
     });
-    after(async () => field[Symbol.asyncDispose]());
+    after(async () => cluster[Symbol.asyncDispose]());
 
     it("primaries that hand over in order cost nobody a turn or a write", async () => {
       const [name] = namesIn(2, 1, "handed") as [string];
-      const everybody = await Promise.all(three().map((client) => field.locks({ client })));
+      const everybody = await Promise.all(three().map((client) => cluster.locks({ client })));
       const counted = await countWhile(everybody, name, TTL_MS, async () => {
         for (let i = 0; i < 3; i++) {
           await sleep(500);
-          await handOver(field, name);
+          await handOver(cluster, name);
         }
       });
       assert.ok(
@@ -125,7 +125,7 @@ function three(): ClientName[] {
 
 /** As redis-cli reshards, one key at a time and with a rest after each. */
 async function moveSlot(slot: number, from: RedisServer, to: RedisServer): Promise<void> {
-  const [source, target] = [field.node(from), field.node(to)];
+  const [source, target] = [cluster.node(from), cluster.node(to)];
   const [sourceId, targetId] = await Promise.all(
     [source, target].map(async (node) => String(await node.call("CLUSTER", "MYID"))),
   );

@@ -5,7 +5,7 @@ import { until } from "../../../../test-support/until.fixture.js";
 import { REDIS_DEFAULTS } from "../../options.js";
 import { keyOf } from "../../protocol/keys.js";
 import { SLOTS, slotOf } from "../../protocol/slots.js";
-import type { Field } from "./test-cluster.fixture.js";
+import type { TestCluster } from "./test-cluster.fixture.js";
 
 const PRIMARIES = 3;
 
@@ -26,15 +26,15 @@ export function keyFor(resource: string): string {
 
 /** The primary of a resource and its replica, once what was done before is mended. */
 export async function shardOf(
-  field: Field<ClusterServers>,
+  cluster: TestCluster<ClusterServers>,
   resource: string,
 ): Promise<[RedisServer, RedisServer]> {
   let found: [RedisServer, RedisServer] | null = null;
   // Nodes learn of each other's fate one after the other, so the answers may differ for a while.
   const look = async () => {
-    const primary = await field.servers.primaryOf(keyFor(resource));
-    const replica = await field.servers.replicaOf(primary);
-    const role = String(await field.node(replica).call("ROLE"));
+    const primary = await cluster.servers.primaryOf(keyFor(resource));
+    const replica = await cluster.servers.replicaOf(primary);
+    const role = String(await cluster.node(replica).call("ROLE"));
     found = /^slave.*,connected,/.test(role) ? [primary, replica] : null;
   };
   await until(
@@ -50,9 +50,12 @@ export async function shardOf(
 }
 
 /** The replica takes over, and nobody has failed. */
-export async function handOver(field: Field<ClusterServers>, resource: string): Promise<void> {
-  const [primary, replica] = await shardOf(field, resource);
-  const node = field.node(replica);
+export async function handOver(
+  cluster: TestCluster<ClusterServers>,
+  resource: string,
+): Promise<void> {
+  const [primary, replica] = await shardOf(cluster, resource);
+  const node = cluster.node(replica);
   const succeeded = async () => {
     if (/^master/.test(String(await node.call("ROLE")))) return true;
     // It refuses, or gives up by itself, when the servers are too busy.
@@ -61,7 +64,7 @@ export async function handOver(field: Field<ClusterServers>, resource: string): 
     return false;
   };
   await until("a hand-over", succeeded, 40_000);
-  await field.servers.failedOver(keyFor(resource), primary);
+  await cluster.servers.failedOver(keyFor(resource), primary);
 }
 
 /** Hears when leases of a resource were renewed in this process, until it is disposed of. */

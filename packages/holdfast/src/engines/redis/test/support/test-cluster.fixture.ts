@@ -9,21 +9,21 @@ import {
 import { Redis } from "ioredis";
 import type { Locks } from "../../../../locks.js";
 import { TestServer } from "../../../../test-support/test-server.fixture.js";
-import { seamOf } from "../../clients/connection.js";
+import { adaptClient } from "../../clients/connection.js";
 import { RedisEngine } from "../../engine.js";
 import { REDIS_DEFAULTS, type RedisTerms } from "../../options.js";
 import type { Topology } from "./harness.fixture.js";
 import type { ClientName } from "./test-server.fixture.js";
 import { clusterTopology, sentinelTopology } from "./topology.fixture.js";
 
-export interface FieldOptions extends Partial<RedisTerms> {
+export interface TestClusterOptions extends Partial<RedisTerms> {
   readonly client?: ClientName;
   /** Where a node is reached instead of at its own port. */
   readonly ways?: (port: number) => number;
 }
 
 /** Several servers that stand in for each other, and clients on them that are closed with them. */
-export class Field<S extends SentinelServers | ClusterServers> extends TestServer {
+export class TestCluster<S extends SentinelServers | ClusterServers> extends TestServer {
   readonly servers: S;
   readonly topology: Topology;
 
@@ -33,20 +33,20 @@ export class Field<S extends SentinelServers | ClusterServers> extends TestServe
     this.topology = topology;
   }
 
-  static async sentinel(): Promise<Field<SentinelServers>> {
+  static async sentinel(): Promise<TestCluster<SentinelServers>> {
     const servers = await startSentinel();
-    return new Field(servers, sentinelTopology(servers));
+    return new TestCluster(servers, sentinelTopology(servers));
   }
 
-  static async cluster(): Promise<Field<ClusterServers>> {
+  static async cluster(): Promise<TestCluster<ClusterServers>> {
     const servers = await startCluster();
-    return new Field(servers, clusterTopology(servers));
+    return new TestCluster(servers, clusterTopology(servers));
   }
 
-  async engine(options: FieldOptions = {}): Promise<RedisEngine> {
+  async engine(options: TestClusterOptions = {}): Promise<RedisEngine> {
     const { client: name = "ioredis", ways, ...terms } = options;
     const { client, close } = await this.topology.client(name, ways);
-    const engine = new RedisEngine(seamOf(client), { ...REDIS_DEFAULTS, ...terms }, close);
+    const engine = new RedisEngine(adaptClient(client), { ...REDIS_DEFAULTS, ...terms }, close);
     this.closesEngine(engine);
     this.closesClient(close);
     await engine.open();
@@ -54,7 +54,7 @@ export class Field<S extends SentinelServers | ClusterServers> extends TestServe
   }
 
   /** As another process would have it. */
-  async locks(options: FieldOptions = {}): Promise<Locks> {
+  async locks(options: TestClusterOptions = {}): Promise<Locks> {
     return this.locksOn(await this.engine(options));
   }
 

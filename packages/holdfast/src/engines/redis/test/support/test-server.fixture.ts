@@ -52,7 +52,7 @@ export interface OpenOptions extends Omit<RedisEngineOptions, "client"> {
 }
 
 /** A Redis of its own for each test file, and clients on it that are closed with it. */
-export class Ground extends TestServer {
+export class RedisTestServer extends TestServer {
   readonly server: RedisServer;
   /** Sees everything and is never disturbed. */
   readonly admin: Redis;
@@ -65,8 +65,8 @@ export class Ground extends TestServer {
     this.admin.on("error", () => {});
   }
 
-  static async start(options?: RedisOptions): Promise<Ground> {
-    return new Ground(await startRedis(options));
+  static async start(options?: RedisOptions): Promise<RedisTestServer> {
+    return new RedisTestServer(await startRedis(options));
   }
 
   /** How often the server was asked this since it started or was told to forget, by scripts too. */
@@ -159,22 +159,22 @@ export class Ground extends TestServer {
   }
 }
 
-export type Part = (ground: Ground) => Promise<void>;
+export type TestBody = (redis: RedisTestServer) => Promise<void>;
 
 /**
  * Plays that mostly wait, some at a time, each on a Redis of its own: what one does to its server
  * disturbs no other.
  */
-export function scenes(
+export function describeWithServer(
   name: string,
-  define: (play: (title: string, part: Part) => void) => void,
+  define: (it: (title: string, body: TestBody) => void) => void,
   options: RedisOptions = {},
 ): void {
   describe(name, { concurrency: AT_A_TIME }, () => {
-    define((title, part) =>
+    define((title, body) =>
       it(title, async () => {
-        await using ground = await Ground.start(options);
-        await part(ground);
+        await using redis = await RedisTestServer.start(options);
+        await body(redis);
       }));
   });
 }

@@ -1,14 +1,14 @@
 import { systemClock } from "../../../core/runtime/clock.js";
 
-// As long as the core's own tombstones: no network holds a command back for longer.
+// The same as the core's own tombstones: no network delays a command for longer.
 const LATE_MS = 120_000;
 
 /**
- * Claims that the client may have sent twice by itself. Of such a claim the first copy may arrive after
- * everything else, so whatever ends it leaves a tombstone.
+ * Claims that the client may have sent twice by itself. The first copy of such a claim may arrive after
+ * everything else, so the end of the claim must leave a tombstone.
  */
-export class Doubts {
-  /** Until when, in the order in which they end. */
+export class ResentClaims {
+  /** By grant id, until when a copy may arrive; in that order. */
   readonly #until = new Map<string, number>();
 
   add(grantId: string): void {
@@ -21,7 +21,7 @@ export class Doubts {
     this.#until.set(grantId, now + LATE_MS);
   }
 
-  /** For how long the end of this claim must be remembered; 0 where nothing of it can be on its way. */
+  /** How long the end of this claim must be remembered; 0 where no copy of it can be on its way. */
   tombstoneMs(grantId: string): number {
     return this.#until.size > 0 && this.#until.has(grantId) ? LATE_MS : 0;
   }

@@ -123,7 +123,7 @@ export interface Queued {
   readonly holders: readonly HolderView[];
 }
 
-/** The backend does not know this waiter (any more). Core stands in line again, with a new grantId. */
+/** The backend does not know this waiter (any more). Core stands in the queue again, with a new grantId. */
 export interface Unknown {
   readonly kind: "unknown";
 }
@@ -203,7 +203,7 @@ export interface EngineTraits {
 /** The backend keeps waiters in order and makes the head the next holder by itself. */
 export interface QueueFacet {
   /**
-   * Grants at once if nobody is before this claim, else stands in line. One round trip either way. A
+   * Grants at once if nobody is before this claim, else stands in the queue. One round trip either way. A
    * repeat with the same grantId is a heartbeat as well: it keeps the place, and looks for its turn.
    */
   enqueue(claim: Claim, call: Call): Promise<Granted | Queued | Gone>;
@@ -212,7 +212,7 @@ export interface QueueFacet {
     waiters: readonly GrantRef[],
     call: Call,
   ): Promise<readonly (Queued | Granted | Unknown | Failed)[]>;
-  /** Leaves the line, unless the grant came first. */
+  /** Leaves the queue, unless the grant came first. */
   withdraw(waiter: GrantRef, call: Call): Promise<Withdrawn | Granted>;
   /** Calls back for grants that arrive without a heartbeat. Returns the way to stop. */
   onGrant(listener: (waiter: GrantRef, granted: Granted) => void): () => void;

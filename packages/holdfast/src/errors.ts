@@ -82,7 +82,8 @@ export class AcquireTimeoutError extends HoldfastError {
 
   /** hint: what else there is to say about it. */
   constructor(resource: string, waitedMs: number, holders: readonly HolderView[], hint = "") {
-    const who = holders.map((h) => `${h.label} (token ${h.token})`).join(", ") || "others in line";
+    const who =
+      holders.map((h) => `${h.label} (token ${h.token})`).join(", ") || "others in the queue";
     super(
       `"${resource}" was not granted within ${Math.round(waitedMs)} ms; held by ${who}${hint}`,
       {

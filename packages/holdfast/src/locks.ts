@@ -1,13 +1,13 @@
 import { onAbort } from "./core/acquiring/on-abort.js";
 import { type ClaimContext, PendingClaim } from "./core/acquiring/pending-claim.js";
 import { checkResource } from "./core/acquiring/resource.js";
-import { Pulse } from "./core/acquiring/waiter-heartbeats.js";
+import { WaiterHeartbeats } from "./core/acquiring/waiter-heartbeats.js";
 import { Caller } from "./core/calling/call.js";
 import { abandonGrant } from "./core/calling/release.js";
 import { TokenCheck } from "./core/calling/token-check.js";
 import { Cohort, type CohortHome } from "./core/cohort/cohort.js";
 import type { SharedHome } from "./core/cohort/shared-queue.js";
-import { SharedLines } from "./core/cohort/shared-queues.js";
+import { SharedQueues } from "./core/cohort/shared-queues.js";
 import { endLeases } from "./core/holding/end-leases.js";
 import type { Grant } from "./core/holding/grant.js";
 import type { HeldLease, Lease } from "./core/holding/lease.js";
@@ -82,7 +82,7 @@ export class Locks implements AsyncDisposable {
   readonly #cohorts = new GenerationalMap<string, Cohort>();
   readonly #home: CohortHome;
   /** By resource. */
-  readonly #shared = new GenerationalMap<string, SharedLines>();
+  readonly #shared = new GenerationalMap<string, SharedQueues>();
   readonly #sharedHome: SharedHome;
   readonly #waits = new Set<PendingClaim>();
   readonly #stopWatching: (() => void) | undefined;
@@ -97,9 +97,9 @@ export class Locks implements AsyncDisposable {
     this.#caller = new Caller(engine, clock);
     // Wrong defaults are the caller's mistake at connect, not at the first acquire.
     this.#defaults = this.#terms({});
-    const pulse = engine.queue ? new Pulse(this.#caller, engine.queue) : null;
+    const heartbeats = engine.queue ? new WaiterHeartbeats(this.#caller, engine.queue) : null;
     const tokenCheck = new TokenCheck(engine.name);
-    this.#context = { caller: this.#caller, tokenCheck, pulse, drift };
+    this.#context = { caller: this.#caller, tokenCheck, heartbeats, drift };
     this.#keeper = new Keeper(this.#caller);
     this.#direct = new DirectController(this.#caller, this.#keeper);
     this.#home = {
@@ -133,7 +133,7 @@ export class Locks implements AsyncDisposable {
     }
   }
 
-  /** Asks once and does not wait: null when somebody else holds it or stands in line. */
+  /** Asks once and does not wait: null when somebody else holds it or stands in the queue. */
   async tryAcquire(resource: string, options: TryAcquireOptions = {}): Promise<Lease | null> {
     for (const name of ["waitMs", "retry"]) {
       if (Object.hasOwn(options ?? {}, name)) {
@@ -321,9 +321,9 @@ export class Locks implements AsyncDisposable {
     return this.#waitAlone(resource, terms, startedAt);
   }
 
-  #sharedLines(resource: string): SharedLines {
+  #sharedLines(resource: string): SharedQueues {
     const onIdle = () => this.#shared.delete(resource);
-    const lines = new SharedLines(resource, this.#sharedHome, onIdle);
+    const lines = new SharedQueues(resource, this.#sharedHome, onIdle);
     this.#shared.add(resource, lines);
     return lines;
   }
@@ -381,7 +381,7 @@ export class Locks implements AsyncDisposable {
     const leases = this.#keeper.grants.flatMap((grant) => grant.lease ?? []);
     await endLeases(leases, runsOf(this), this.#caller.clock);
     await this.#caller.settled();
-    this.#context.pulse?.close();
+    this.#context.heartbeats?.close();
     this.#stopWatching?.();
     await this.#caller.engine.close();
   }

@@ -19,7 +19,7 @@ export interface SemaphoreOptions extends RecipeDefaults {
   readonly permits: number;
 }
 
-/** As many hold it at once as there are permits; the others stand in line. */
+/** As many hold it at once as there are permits; the others stand in the queue. */
 export interface Semaphore {
   acquire(options?: RecipeOptions): Promise<Lease>;
   /** Null where no permit is left, or anybody waits. */

@@ -44,7 +44,7 @@ test("a claim whose push is lost is granted by its next heartbeat", async () => 
   assert.equal(engine.calls("heartbeat"), 1);
 });
 
-test("a claim out of patience leaves the line and says who holds it and how long it waited", async () => {
+test("a claim out of patience leaves the queue and says who holds it and how long it waited", async () => {
   const { clock, locks, other, inLine } = stage();
   const holder = await other.acquire("a", { label: "the holder" });
   const waiting = outcomeOf(locks.acquire("a", { ...ALONE, waitMs: 700 }));
@@ -91,7 +91,7 @@ test("a claim whose patience timer fires a moment early asks no second time unde
   const waiting = outcomeOf(locks.acquire("a", { ...ALONE, waitMs: 500 }));
   await clock.advance(510);
   assert.ok((await waiting) instanceof AcquireTimeoutError);
-  assert.equal(engine.calls("enqueue"), 1, "the claim stood in line again after it had left");
+  assert.equal(engine.calls("enqueue"), 1, "the claim stood in the queue again after it had left");
 });
 
 test("a grantId that was given up is never claimed with again", async () => {
@@ -181,7 +181,7 @@ const WAYS = {
 
 for (const [way, options] of Object.entries(WAYS)) {
   for (const line of [true, false]) {
-    const where = `${way}, ${line ? "in a line" : "without a line"}`;
+    const where = `${way}, ${line ? "in a queue" : "without a queue"}`;
     test(`a wait ends with its patience although its claim is never answered (${where})`, async () => {
       const { clock, engine, held } = stage();
       const lineless: Engine = Object.assign(Object.create(engine) as Engine, {
@@ -238,7 +238,7 @@ for (const [way, options] of Object.entries(WAYS)) {
 }
 
 for (const fair of ["strict", "cohort"] as const) {
-  test(`a backend that falls silent while a claim stands in line is not called busy (${fair})`, async () => {
+  test(`a backend that falls silent while a claim stands in the queue is not called busy (${fair})`, async () => {
     const { clock, engine, locks, other, inLine } = stage();
     await other.acquire("a");
     const waiting = outcomeOf(locks.acquire("a", { fair, waitMs: 9_000 }));
@@ -250,7 +250,7 @@ for (const fair of ["strict", "cohort"] as const) {
     await clock.advance(5_000);
     const error = await waiting;
     assert.ok(error instanceof EngineError, `got ${String(error)}`);
-    assert.equal(inLine("a"), 0, "the waiter is still in line");
+    assert.equal(inLine("a"), 0, "the waiter is still in the queue");
   });
 }
 

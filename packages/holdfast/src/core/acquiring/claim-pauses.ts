@@ -1,6 +1,6 @@
 import type { Caller } from "../calling/call.js";
 import type { Timer } from "../runtime/clock.js";
-import { Changes, ownPace } from "./polling.js";
+import { ChangeSubscription, pollDelays } from "./polling.js";
 import { type RetryStrategy, RetryWalk } from "./retry.js";
 
 const LEAST_LOOK_MS = 5;
@@ -8,14 +8,14 @@ const LEAST_LOOK_MS = 5;
 /** What a claim asks for about its pauses. */
 export interface PauseTerms {
   readonly resource: string;
-  /** What to do about errors; where the engine keeps no line, also how often to look again. */
+  /** What to do about errors; where the engine keeps no queue, also how often to look again. */
   readonly retry: RetryStrategy | undefined;
-  /** How often to look again where the engine keeps no line; else the core's own pace. */
+  /** How often to look again where the engine keeps no queue; else the core's own pace. */
   readonly looks?: RetryStrategy | undefined;
 }
 
 /**
- * When a claim asks again: some time after a failure; and where the engine keeps no line, some time
+ * When a claim asks again: some time after a failure; and where the engine keeps no queue, some time
  * after it was busy, or when the engine says that something changed.
  */
 export class ClaimPauses {
@@ -24,7 +24,7 @@ export class ClaimPauses {
   readonly #askAgain: () => void;
   #errors: RetryWalk | null = null;
   #looks: RetryWalk | null = null;
-  #changes: Changes | null = null;
+  #changes: ChangeSubscription | null = null;
   #resting: Timer | null = null;
 
   constructor(caller: Caller, terms: PauseTerms, askAgain: () => void) {
@@ -43,7 +43,7 @@ export class ClaimPauses {
     const { retry, looks } = this.#terms;
     this.#looks ??=
       retry === undefined
-        ? new RetryWalk(looks ?? ownPace(this.#caller.engine))
+        ? new RetryWalk(looks ?? pollDelays(this.#caller.engine))
         : this.#errorWalk();
     const delayMs = this.#looks.next(undefined);
     if (delayMs === null) return false;
@@ -70,8 +70,8 @@ export class ClaimPauses {
     this.#changes?.end();
   }
 
-  #heardChanges(): Changes {
-    this.#changes ??= new Changes(this.#caller.engine, this.#terms.resource);
+  #heardChanges(): ChangeSubscription {
+    this.#changes ??= new ChangeSubscription(this.#caller.engine, this.#terms.resource);
     return this.#changes;
   }
 

@@ -96,7 +96,7 @@ test("a first request that arrives after its repeat was queued and aborted makes
   await waiting;
   open();
   await clock.advance(0);
-  assert.equal(inLine("a"), 0, "the late request stands in line for nobody");
+  assert.equal(inLine("a"), 0, "the late request stands in the queue for nobody");
 });
 
 test("an enqueue that arrives after the withdrawal which overtook it makes no orphan", async () => {
@@ -128,7 +128,7 @@ test("a first request that arrives after its repeat lost its place makes no orph
     retry: fixed({ delayMs: 10 }),
   });
   await clock.advance(300);
-  assert.equal(inLine("a"), 1, "the repeat stands in line");
+  assert.equal(inLine("a"), 1, "the repeat stands in the queue");
   await first.release();
   // Nobody learns of the grant before its end.
   const mend = engine.cut("unknown");
@@ -230,7 +230,7 @@ test("two shared grants whose replies arrive in the other order are both good", 
   const { clock, engine, locks } = stage();
   const { opened, open } = gate();
   engine.inject("enqueue", { kind: "hold-reply", until: opened });
-  // In one local line the first waiter would get the first grant that arrives.
+  // In one local queue the first waiter would get the first grant that arrives.
   const first = locks.acquire("a", { mode: "shared", fair: "strict" });
   const second = await locks.acquire("a", { mode: "shared", fair: "strict" });
   open();

@@ -9,14 +9,14 @@ import { mintGrantId } from "../holding/grant-id.js";
 import type { Timer } from "../runtime/clock.js";
 import { ClaimPauses, type PauseTerms } from "./claim-pauses.js";
 import { hadNoEffect, isPresent, SentClaim } from "./sent-claim.js";
-import type { Outcome, Pulse, Waiter } from "./waiter-heartbeats.js";
+import type { Outcome, Waiter, WaiterHeartbeats } from "./waiter-heartbeats.js";
 
 /** What a claim needs to know of its surroundings. */
 export interface ClaimContext {
   readonly caller: Caller;
   readonly tokenCheck: TokenCheck;
-  /** Null when the engine keeps no line; then the claim looks again by itself. */
-  readonly pulse: Pulse | null;
+  /** Null when the engine keeps no queue; then the claim looks again by itself. */
+  readonly heartbeats: WaiterHeartbeats | null;
   readonly drift: number;
 }
 
@@ -36,7 +36,7 @@ export interface ClaimListener {
   heard(holders: readonly HolderView[]): void;
 }
 
-type Step = "try" | "stand in line" | "claim again" | "withdraw";
+type Step = "try" | "stand in the queue" | "claim again" | "withdraw";
 type Answer = Granted | Busy | Queued | Gone | Withdrawn;
 
 /** When patience is spent, an answer that is on its way is waited for so long at most. */
@@ -71,7 +71,7 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
   #claimedAgain: SentClaim | null = null;
   #unknownInARow = 0;
   #retryAfterMs = Infinity;
-  #patience: Timer | null = null;
+  #waitTimer: Timer | null = null;
   /** Of the withdrawal: whether heartbeats failed before it, and whether an enqueue may follow it. */
   #wasUnheard = false;
   #mayBeOvertaken = false;
@@ -91,7 +91,7 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
     const { waitMs } = this.#request;
     // Who does not wait at all is answered by its one call, or told by that call's own limit.
     if (waitMs > 0 && waitMs < Infinity) {
-      this.#patience = this.#caller.clock.timer(this.#leftMs(), () => this.#late(), true);
+      this.#waitTimer = this.#caller.clock.timer(this.#leftMs(), () => this.#late(), true);
     }
     this.#ask();
   }
@@ -111,7 +111,7 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
     return this.#sent.mayArrive ? inDoubt(this.#failure) : this.#failure;
   }
 
-  /** Whom it waits for, as of the last heartbeat; undefined while it stands in no line. */
+  /** Whom it waits for, as of the last heartbeat; undefined while it stands in no queue. */
   get holders(): readonly HolderView[] | undefined {
     return this.#sent.waiter === null ? undefined : this.#sent.holders;
   }
@@ -121,11 +121,11 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
   }
 
   #ask(): void {
-    const { pulse } = this.#context;
-    if (pulse !== null && this.#request.waitMs > 0) {
+    const { heartbeats } = this.#context;
+    if (heartbeats !== null && this.#request.waitMs > 0) {
       // Before the claim is sent: a push may overtake the answer.
-      pulse.enrol(this.#sent, this);
-      this.#send("stand in line");
+      heartbeats.add(this.#sent, this);
+      this.#send("stand in the queue");
       return;
     }
     if (this.#request.waitMs > 0) this.#pausing().looking();
@@ -150,7 +150,7 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
     sent.isExposed = true;
     sent.unanswered++;
     const { engine } = this.#caller;
-    if (this.#step === "stand in line") return engine.queue!.enqueue(sent.claim, call);
+    if (this.#step === "stand in the queue") return engine.queue!.enqueue(sent.claim, call);
     if (this.#step === "withdraw") return engine.queue!.withdraw(sent.claim, call);
     return engine.tryAcquire(sent.claim, call);
   }
@@ -191,8 +191,8 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
     abandonClaim(this.#caller, sent.claim, true, this.#request.terms.callTimeoutMs);
   }
 
-  /** What the pulse learned of our place, by a push or a heartbeat. */
-  called(outcome: Outcome): void {
+  /** What the heartbeats learned of our place, by a push or a heartbeat. */
+  onOutcome(outcome: Outcome): void {
     this.#leaveLine();
     this.#call = null;
     this.#sends++;
@@ -223,16 +223,16 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
       return;
     }
     this.#noteAnswer();
-    if (step === "stand in line" && answer.kind === "queued") {
+    if (step === "stand in the queue" && answer.kind === "queued") {
       this.#unknownInARow = 0;
-      this.#context.pulse!.queued(this.#sent, answer, call.startedAt);
+      this.#context.heartbeats!.queued(this.#sent, answer, call.startedAt);
       this.#heard(answer.holders);
       return;
     }
     this.#leaveLine();
     if (answer.kind === "granted") this.#accept(answer);
     else if (step === "withdraw") this.#withdrawn();
-    else if (step === "stand in line" || answer.kind === "gone") this.#forgotten();
+    else if (step === "stand in the queue" || answer.kind === "gone") this.#forgotten();
     else this.#busy(answer as Busy);
   }
 
@@ -249,7 +249,7 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
    */
   #late(): void {
     const giveUp = () => this.#fail(this.#outOfPatience());
-    this.#patience = this.#caller.clock.timer(LAST_WORD_MS, giveUp, true);
+    this.#waitTimer = this.#caller.clock.timer(LAST_WORD_MS, giveUp, true);
     if (this.#sent.waiter === null) return;
     this.#holders = this.#sent.holders;
     this.#wasUnheard = this.isUnheard;
@@ -290,7 +290,7 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
       return;
     }
     this.#claimedAgain = sent;
-    // Outside the line: no push that is still on its way can be taken for the answer.
+    // Outside the queue: no push that is still on its way can be taken for the answer.
     this.#send("claim again");
   }
 
@@ -360,7 +360,7 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
     this.#failure = error;
     const leftMs = this.#leftMs();
     const retry = error instanceof EngineError && error.retryable && leftMs > 0;
-    // The same grantId again: if the lost request did arrive, the repeat finds its place in line.
+    // The same grantId again: if the lost request did arrive, the repeat finds its place in the queue.
     const goesOn = retry && this.#consult((pauses) => pauses.afterFailure(error, leftMs));
     if (!goesOn && !this.#over) this.#fail(this.failure);
   }
@@ -396,14 +396,14 @@ export class PendingClaim implements CallListener<Answer, SentClaim>, Waiter {
 
   #end(): void {
     this.#over = true;
-    this.#patience?.cancel();
+    this.#waitTimer?.cancel();
     this.#leaveLine();
     this.#pauses?.end();
     this.#caller.ended();
   }
 
   #leaveLine(): void {
-    if (this.#sent.waiter !== null) this.#context.pulse!.leave(this.#sent);
+    if (this.#sent.waiter !== null) this.#context.heartbeats!.leave(this.#sent);
   }
 
   #leftMs(): number {

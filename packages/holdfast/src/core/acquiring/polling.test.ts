@@ -7,7 +7,7 @@ import { Locks } from "../../locks.js";
 import { flakyEngine, ManualClock } from "../../testing/index.js";
 import { fixed } from "./retry.js";
 
-/** An engine that keeps no line; with watch, it still tells that something changed. */
+/** An engine that keeps no queue; with watch, it still tells that something changed. */
 function withoutQueue(inner: Engine, watch: boolean): Engine {
   const { name, traits } = inner;
   return {
@@ -42,7 +42,7 @@ function outcomeOf<T>(work: Promise<T>): Promise<T | Error> {
 }
 
 for (const fair of ["cohort", "strict"] as const) {
-  test(`a claim looks again by itself where the engine keeps no line (${fair})`, async () => {
+  test(`a claim looks again by itself where the engine keeps no queue (${fair})`, async () => {
     const { clock, locks, other } = stage();
     const holder = await other.acquire("a");
     const waiting = locks.acquire("a", { fair });
@@ -52,7 +52,7 @@ for (const fair of ["cohort", "strict"] as const) {
     assert.ok((await waiting).held);
   });
 
-  test(`a claim without a line ends with its patience and leaves no timer (${fair})`, async () => {
+  test(`a claim without a queue ends with its patience and leaves no timer (${fair})`, async () => {
     const { clock, locks, other } = stage();
     await other.acquire("a", { renew: false, ttlMs: 3_600_000, label: "the holder" });
     await clock.advance(0);
@@ -65,7 +65,7 @@ for (const fair of ["cohort", "strict"] as const) {
     assert.equal(clock.timers, before);
   });
 
-  test(`a strategy says how often to look again where there is no line (${fair})`, async () => {
+  test(`a strategy says how often to look again where there is no queue (${fair})`, async () => {
     const { clock, engine, locks, other } = stage();
     await other.acquire("a");
     const waiting = outcomeOf(

@@ -12,7 +12,7 @@ export class SentClaim {
   lost = false;
   /** Whether nobody wants the grant any more: one that is told of from then on is nobody's. */
   isOver = false;
-  // From here on: of its place, for the pulse to change. Null while it stands in no queue.
+  // From here on: of its place, for the heartbeats to change. Null while it stands in no queue.
   waiter: Waiter | null = null;
   holders: readonly HolderView[] = [];
   dueAt = Infinity;

@@ -75,11 +75,11 @@ test("a heartbeat that fails keeps the place, and is told as an event", async ()
   channels.failed.unsubscribe(listener);
   const lease = await waiting;
   assert.ok(lease.held);
-  assert.equal(engine.calls("enqueue"), 1, "it did not have to stand in line again");
+  assert.equal(engine.calls("enqueue"), 1, "it did not have to stand in the queue again");
   assert.ok(failures.length >= 3 && failures.length <= 12, `${failures.length} events in 5 s`);
 });
 
-test("a waiter whom the backend does not know any more stands in line again", async () => {
+test("a waiter whom the backend does not know any more stands in the queue again", async () => {
   const { clock, engine, locks, other, store } = stage();
   const holder = await other.acquire("a");
   const waiting = locks.acquire("a", ALONE);

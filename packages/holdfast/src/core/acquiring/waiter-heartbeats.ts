@@ -15,13 +15,13 @@ const SLOWEST_MS = 1_000;
 /** "unknown" is a place that the backend has forgotten. */
 export type Outcome = Granted | "unknown";
 
-/** Whoever is called leaves the line in the same breath, so that nobody is called twice. */
+/** Whoever is called leaves the queue in the same breath, so that nobody is called twice. */
 export interface Waiter {
-  called(outcome: Outcome): void;
+  onOutcome(outcome: Outcome): void;
 }
 
 /** Sends the heartbeats of all waiters of one engine, in batches, and takes the pushes. */
-export class Pulse {
+export class WaiterHeartbeats {
   readonly #caller: Caller;
   readonly #queue: QueueFacet;
   readonly #waiting = new GenerationalMap<string, SentClaim>();
@@ -34,12 +34,12 @@ export class Pulse {
     this.#caller = caller;
     this.#queue = queue;
     this.#stopListening = queue.onGrant((ref, granted) => {
-      this.#waiting.get(ref.grantId)?.waiter?.called(granted);
+      this.#waiting.get(ref.grantId)?.waiter?.onOutcome(granted);
     });
   }
 
   /** Before the claim is sent: a push may overtake the answer to enqueue. */
-  enrol(place: SentClaim, waiter: Waiter): void {
+  add(place: SentClaim, waiter: Waiter): void {
     place.waiter = waiter;
     place.holders = [];
     place.dueAt = Infinity;
@@ -108,8 +108,8 @@ export class Pulse {
       // One that was pushed its grant meanwhile, or gave up, has left already.
       if (place.waiter === null) continue;
       const answer = answers[i]!;
-      if (answer.kind === "granted") place.waiter.called(answer);
-      else if (answer.kind === "unknown") place.waiter.called("unknown");
+      if (answer.kind === "granted") place.waiter.onOutcome(answer);
+      else if (answer.kind === "unknown") place.waiter.onOutcome("unknown");
       else if (answer.kind === "queued") this.queued(place, answer, startedAt);
       else this.#postpone(place);
     }

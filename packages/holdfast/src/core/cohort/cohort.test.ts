@@ -85,7 +85,7 @@ test("a token after a used range is above the whole range", async () => {
   assert.ok((await other.acquire("a")).token > last.token);
 });
 
-test("after its count of hand-overs a cohort gives the backend's line its turn", async () => {
+test("after its count of hand-overs a cohort gives the backend's queue its turn", async () => {
   const { clock, locks, other } = stage({ handOvers: 2, ms: Infinity });
   const order: string[] = [];
   const work = async (label: string, of: Locks) => {
@@ -102,7 +102,7 @@ test("after its count of hand-overs a cohort gives the backend's line its turn",
   assert.deepEqual(order, ["1", "2", "3", "other", "4", "5"]);
 });
 
-test("after its milliseconds a cohort gives the backend's line its turn", async () => {
+test("after its milliseconds a cohort gives the backend's queue its turn", async () => {
   const { clock, locks, other } = stage({ handOvers: 1_024, ms: 50 });
   const { first, second } = await three(locks, clock);
   const remote = other.acquire("a", { label: "other" });
@@ -157,10 +157,10 @@ test("a leader that runs out of patience leaves its claim to the others", async 
   assert.ok((await leader) instanceof AcquireTimeoutError);
   await holder.release();
   assert.equal((await now(follower)).label, "follower");
-  assert.equal(engine.calls("enqueue"), 1, "the place in line was kept");
+  assert.equal(engine.calls("enqueue"), 1, "the place in the queue was kept");
 });
 
-test("when the last local waiter leaves, the claim leaves the backend's line", async () => {
+test("when the last local waiter leaves, the claim leaves the backend's queue", async () => {
   const { clock, locks, other, inLine } = stage();
   await other.acquire("a");
   const waits = [100, 200].map((waitMs) => outcomeOf(locks.acquire("a", { waitMs })));

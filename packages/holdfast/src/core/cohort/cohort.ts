@@ -14,12 +14,12 @@ import type { HeldLease } from "../holding/lease.js";
 import type { DirectController, LeaseController } from "../holding/lease-controller.js";
 import type { Timer } from "../runtime/clock.js";
 import { canHandOver, type HandOverBudget, type LocalTurn, tokensFor } from "./hand-over.js";
-import { LocalLine } from "./local-queue.js";
+import { LocalQueue } from "./local-queue.js";
 import { type LocalHost, LocalWaiter } from "./local-waiter.js";
 
 const NO_HOLDERS: readonly HolderView[] = [];
 // Of all cohorts in which nobody waits; never written to.
-const EMPTY = new LocalLine();
+const EMPTY = new LocalQueue();
 
 /** What the cohorts of one connection have in common. */
 export interface CohortHome {
@@ -32,8 +32,8 @@ export interface CohortHome {
 
 /**
  * The waiters of one process on one resource; the word is that of the papers on lock cohorting. They
- * stand in a local line, and one claim of theirs competes at the backend. A lease that is given back
- * passes to the next of them without a round trip, within a budget; then the backend's line has its
+ * stand in a local queue, and one claim of theirs competes at the backend. A lease that is given back
+ * passes to the next of them without a round trip, within a budget; then the backend's queue has its
  * turn.
  */
 export class Cohort implements LeaseController, ClaimListener, LocalHost {
@@ -76,7 +76,7 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
       if (terms.signal?.aborted) return reject(terms.signal.reason);
       const { clock } = this.#home.direct;
       const waiter = new LocalWaiter(terms, startedAt, clock, this, resolve, reject);
-      if (this.#waiting === EMPTY) this.#waiting = new LocalLine();
+      if (this.#waiting === EMPTY) this.#waiting = new LocalQueue();
       this.#waiting.join(waiter);
       this.#pump();
       if (!this.#isToldInTime(terms)) this.#watchPatience();
@@ -165,7 +165,7 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
     const now = clock.now();
     for (const waiter of this.#waiting) {
       try {
-        const again = error instanceof EngineError && error.retryable && !waiter.isLate(now);
+        const again = error instanceof EngineError && error.retryable && !waiter.hasTimedOut(now);
         const delayMs = again ? waiter.retry.next(error) : null;
         if (delayMs === null) throw error;
         restMs = Math.min(restMs, delayMs);
@@ -191,7 +191,7 @@ export class Cohort implements LeaseController, ClaimListener, LocalHost {
     this.#watchPatience();
   }
 
-  /** Brings the claim at the backend in line with what the local waiters need. */
+  /** Adjusts the claim at the backend to what the local waiters need. */
   #pump(): void {
     const first = this.#waiting.first;
     if (first === null) {

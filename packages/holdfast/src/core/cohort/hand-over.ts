@@ -6,7 +6,7 @@ import type { Clock } from "../runtime/clock.js";
 // used up costs nothing but numbers.
 const TOKENS_PER_WAITER = 32;
 
-/** How far one grant is passed on inside a process before the backend's line has its turn. */
+/** How far one grant is passed on inside a process before the backend's queue has its turn. */
 export interface HandOverBudget {
   readonly handOvers: number;
   readonly handOverMs: number;

@@ -5,7 +5,7 @@ import type { LocalWaiter } from "./local-waiter.js";
  * time: to find and close a gap in an array of a hundred thousand takes longer than a lease can wait
  * when all of them are aborted by one signal.
  */
-export class LocalLine<W extends LocalWaiter = LocalWaiter> implements Iterable<W> {
+export class LocalQueue<W extends LocalWaiter = LocalWaiter> implements Iterable<W> {
   #first: W | null = null;
   #last: W | null = null;
   #length = 0;
@@ -31,7 +31,7 @@ export class LocalLine<W extends LocalWaiter = LocalWaiter> implements Iterable<
     this.#length++;
   }
 
-  /** Whether it was in line. */
+  /** Whether it was in the queue. */
   leave(waiter: W): boolean {
     if (!waiter.isInLine) return false;
     const [before, after] = [waiter.before as W | null, waiter.after as W | null];

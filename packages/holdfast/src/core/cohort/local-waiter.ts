@@ -12,13 +12,13 @@ export interface LocalHost {
   onAbort(waiter: LocalWaiter, reason: unknown): void;
 }
 
-/** One caller in a cohort's line, with its own patience, signal and retries. */
+/** One caller in a cohort's queue, with its own patience, signal and retries. */
 export class LocalWaiter {
   readonly terms: Terms;
   readonly startedAt: number;
   readonly resolve: (lease: HeldLease) => void;
   readonly reject: (error: unknown) => void;
-  /** Its neighbours in line, and whether it is in line; for the line alone to change. */
+  /** Its neighbours in the queue, and whether it is in the queue; for the queue alone to change. */
   before: LocalWaiter | null = null;
   after: LocalWaiter | null = null;
   isInLine = false;
@@ -26,7 +26,7 @@ export class LocalWaiter {
   readonly #host: LocalHost;
   readonly #unfollow: (() => void) | undefined;
   #retry: RetryWalk | null = null;
-  #patience: Timer | null = null;
+  #waitTimer: Timer | null = null;
 
   constructor(
     terms: Terms,
@@ -51,7 +51,7 @@ export class LocalWaiter {
     return this.#retry;
   }
 
-  isLate(now: number): boolean {
+  hasTimedOut(now: number): boolean {
     return now >= this.startedAt + this.terms.waitMs;
   }
 
@@ -62,29 +62,29 @@ export class LocalWaiter {
 
   /** Whether onLate is called, or was called, when patience is spent. */
   get isWatched(): boolean {
-    return this.#patience !== null;
+    return this.#waitTimer !== null;
   }
 
   /** Calls onLate when patience is spent. Before that, nobody does. */
   watchPatience(): void {
-    if (this.#patience !== null) return;
+    if (this.#waitTimer !== null) return;
     // With endless patience the timer is only there to keep the process alive while it waits.
     const leftMs =
       this.terms.waitMs === Infinity
         ? Number.MAX_SAFE_INTEGER
         : this.startedAt + this.terms.waitMs - this.#clock.now();
-    this.#patience = this.#clock.timer(leftMs, () => this.#host.onLate(this), true);
+    this.#waitTimer = this.#clock.timer(leftMs, () => this.#host.onLate(this), true);
   }
 
   /** Calls onLate once more, after so long. */
   remind(ms: number): void {
-    this.#patience?.cancel();
-    this.#patience = this.#clock.timer(ms, () => this.#host.onLate(this), true);
+    this.#waitTimer?.cancel();
+    this.#waitTimer = this.#clock.timer(ms, () => this.#host.onLate(this), true);
   }
 
   stop(): void {
-    this.#patience?.cancel();
-    this.#patience = null;
+    this.#waitTimer?.cancel();
+    this.#waitTimer = null;
     this.#unfollow?.();
     this.#retry?.end();
   }

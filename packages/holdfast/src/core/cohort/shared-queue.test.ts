@@ -216,7 +216,7 @@ test("a waiter that inherited a claim sends its own when that one fails", async 
   await s.clock.advance(10);
   controller.abort(new Error("enough"));
   for (const outcome of gone) assert.ok((await outcome) instanceof Error);
-  // The backend forgets all places, and lets nobody stand in line again for a moment.
+  // The backend forgets all places, and lets nobody stand in the queue again for a moment.
   const { line } = s.store.rooms.get("a")!;
   for (const { claim } of [...line]) line.leave(claim.grantId);
   s.engine.inject("enqueue", { kind: "fail" }, MOST_CLAIMS);
@@ -227,7 +227,7 @@ test("a waiter that inherited a claim sends its own when that one fails", async 
   assert.deepEqual(served, upTo(MOST_CLAIMS));
 });
 
-test("the first in line gets the first grant, whoever it was claimed for", async () => {
+test("the first in the queue gets the first grant, whoever it was claimed for", async () => {
   const s = stage();
   const { opened, open } = gate();
   s.engine.inject("enqueue", { kind: "hold-reply", until: opened });
@@ -241,7 +241,7 @@ test("the first in line gets the first grant, whoever it was claimed for", async
   assert.equal(s.store.rooms.size, 0);
 });
 
-test("a waiter whose grant went to the first in line is served although that one's claim fails", async () => {
+test("a waiter whose grant went to the first in the queue is served although that one's claim fails", async () => {
   const s = stage();
   const { opened, open } = gate();
   s.engine.inject("enqueue", { kind: "hold-request", until: opened });
@@ -282,7 +282,7 @@ test("close ends all shared waiters, and leaves nothing at the backend", async (
   assert.equal(s.clock.timers, 0);
 });
 
-test("waiters of other terms have a line of their own", async () => {
+test("waiters of other terms have a queue of their own", async () => {
   const s = await kept();
   crowd(s, MANY);
   crowd(s, MANY, { ttlMs: 5_000 });

@@ -11,13 +11,13 @@ import {
 import type { Grant } from "../holding/grant.js";
 import type { HeldLease } from "../holding/lease.js";
 import type { DirectController } from "../holding/lease-controller.js";
-import { LocalLine } from "./local-queue.js";
+import { LocalQueue } from "./local-queue.js";
 import { type LocalHost, LocalWaiter } from "./local-waiter.js";
 
-/** So many claims of one line stand at the backend at once. */
+/** So many claims of one queue stand at the backend at once. */
 export const MOST_CLAIMS = 64;
 
-/** What the shared lines of one connection have in common. */
+/** What the shared queues of one connection have in common. */
 export interface SharedHome {
   readonly context: ClaimContext;
   readonly direct: DirectController;
@@ -29,13 +29,13 @@ export interface SharedHome {
  * of waiters cost the backend no more than a few dozen. No grant is passed on: each waiter gets one of
  * its own, in the order in which the waiters came.
  *
- * Those who have a claim are the first in line, and each of them has exactly one.
+ * Those who have a claim are the first in the queue, and each of them has exactly one.
  */
-export class SharedLine implements LocalHost {
+export class SharedQueue implements LocalHost {
   readonly #resource: string;
   readonly #home: SharedHome;
   readonly #onIdle: () => void;
-  readonly #waiting = new LocalLine<SharedWaiter>();
+  readonly #waiting = new LocalQueue<SharedWaiter>();
   readonly #claims = new Set<SharedClaim>();
   #firstUnsent: SharedWaiter | null = null;
   #holders: readonly HolderView[] = [];
@@ -93,11 +93,11 @@ export class SharedLine implements LocalHost {
     this.#isHeard = true;
     this.#holders = holders;
     const { waiter } = claim;
-    if (waiter.isLate(this.#now())) this.#dismiss(waiter, this.#outOfPatience(waiter));
+    if (waiter.hasTimedOut(this.#now())) this.#dismiss(waiter, this.#outOfPatience(waiter));
     else this.#fill();
   }
 
-  /** The first in line gets the grant, whoever it was claimed for, and leaves its own claim to that one. */
+  /** The first in the queue gets the grant, whoever it was claimed for, and leaves its own claim to that one. */
   granted(claim: SharedClaim, grant: Grant, now: number): void {
     this.#isHeard = true;
     this.#claims.delete(claim);
@@ -209,20 +209,20 @@ class SharedWaiter extends LocalWaiter {
 /** A claim at the backend, and the waiter that it keeps a place for. */
 class SharedClaim implements ClaimListener {
   readonly contention: PendingClaim;
-  readonly #line: SharedLine;
+  readonly #queue: SharedQueue;
   readonly #sentFor: SharedWaiter;
   #waiter: SharedWaiter;
   /** Whether the backend has answered. */
   isHeard = false;
 
-  constructor(resource: string, context: ClaimContext, line: SharedLine, waiter: SharedWaiter) {
+  constructor(resource: string, context: ClaimContext, queue: SharedQueue, waiter: SharedWaiter) {
     const { terms, startedAt } = waiter;
     // Patience is the waiter's own: the claim may outlast it, for somebody else.
     const request: ClaimRequest = {
       ...{ resource, terms, tokens: 1, startedAt },
       ...{ waitMs: Infinity, retry: terms.retry },
     };
-    this.#line = line;
+    this.#queue = queue;
     this.#sentFor = waiter;
     this.#waiter = waiter;
     waiter.claim = this;
@@ -245,16 +245,16 @@ class SharedClaim implements ClaimListener {
   }
 
   granted(grant: Grant, now: number): void {
-    this.#line.granted(this, grant, now);
+    this.#queue.granted(this, grant, now);
   }
 
   failed(error: unknown): void {
-    this.#line.failed(this, error);
+    this.#queue.failed(this, error);
   }
 
   heard(holders: readonly HolderView[]): void {
     this.isHeard = true;
-    this.#line.heard(this, holders);
+    this.#queue.heard(this, holders);
   }
 }
 

@@ -94,7 +94,7 @@ export class HeldLease implements Lease {
   }
 
   get held(): boolean {
-    return !this.#isEnding && !this.noticeLoss();
+    return !this.#isEnding && !this.checkLoss();
   }
 
   /** Whether the keeper looks after its grant on its account. */
@@ -117,7 +117,7 @@ export class HeldLease implements Lease {
       this.#aborter = new AbortController();
       if (this.#lost) this.#aborter.abort(this.#lost);
     }
-    if (!this.#isEnding) this.noticeLoss();
+    if (!this.#isEnding) this.checkLoss();
     return this.#aborter.signal;
   }
 
@@ -138,7 +138,7 @@ export class HeldLease implements Lease {
 
   release(): Promise<"released" | "gone"> {
     // A loss that is noticed only now may run listeners that release; theirs is the release then.
-    if (!this.#isEnding) this.noticeLoss();
+    if (!this.#isEnding) this.checkLoss();
     if (this.#released !== null) return this.#released;
     // Called by a listener in the middle of this very release, whose answer will be this one's.
     if (this.#isEnding) return Promise.resolve().then(() => this.release());
@@ -201,7 +201,7 @@ export class HeldLease implements Lease {
   }
 
   /** Timers may be late; the clock is not. Returns whether the lease is lost. */
-  noticeLoss(now = this.#direct.clock.now()): boolean {
+  checkLoss(now = this.#direct.clock.now()): boolean {
     if (this.#lost !== null) return true;
     if (now < this.grant.group.lostAt) return false;
     const overTime = now >= this.holdUntil;

@@ -3,7 +3,7 @@ import { UsageError } from "../../errors.js";
 import type { Lease, RenewOptions } from "./lease.js";
 
 /** A lease that joined the enclosing one of the same context. Its release leaves the outer one held. */
-export class JoinedLease implements Lease {
+export class ReentrantLease implements Lease {
   readonly #outer: Lease;
   #released = false;
 

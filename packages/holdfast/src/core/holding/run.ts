@@ -3,7 +3,7 @@ import type { Mode } from "../../engine.js";
 import { AcquireTimeoutError, kindOf, LeaseLostError, UsageError } from "../../errors.js";
 import { emit } from "../../events.js";
 import type { HeldLease, Lease } from "./lease.js";
-import { JoinedLease } from "./reentrant-lease.js";
+import { ReentrantLease } from "./reentrant-lease.js";
 
 export type RunFunction<T> = (lease: Lease) => T | PromiseLike<T>;
 
@@ -105,7 +105,7 @@ export function tellEnclosing(
   const lease = enclosing(owner, resource);
   if (lease === null) return error;
   const { waitedMs, holders } = error;
-  // Readers wait for a writer in line, or for a permit: then it need not be this run that is in the way.
+  // Readers wait for a writer in the queue, or for a permit: then it need not be this run that is in the way.
   if (lease.mode === "shared" && !holders.some(({ token }) => token === lease.token)) return error;
   const hint =
     lease.mode === "shared" && mode === "exclusive"
@@ -128,7 +128,7 @@ export function joinEnclosing(owner: object, resource: string, mode: Mode): Leas
       `"${resource}" is held shared by the enclosing run; a shared lease cannot become exclusive`,
     );
   }
-  return new JoinedLease(lease);
+  return new ReentrantLease(lease);
 }
 
 /** The lease that the innermost enclosing run of the same owner holds on this resource. */

@@ -103,7 +103,7 @@ test("places that are lost now and then cost no tries and no patience", async ()
   for (let i = 0; i < 5; i++) {
     await clock.advance(300_000);
     const { line } = store.rooms.get("a")!;
-    assert.equal(line.length, 1, "it stands in line again");
+    assert.equal(line.length, 1, "it stands in the queue again");
     line.leave(line.first!.claim.grantId);
   }
   await clock.advance(300_000);

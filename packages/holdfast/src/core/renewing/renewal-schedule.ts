@@ -81,7 +81,7 @@ export function tellDangerOrLoss(group: RenewalGroup, now: number): void {
   for (const lease of group.leases) {
     // A listener that was told before may have released other leases, or passed them on.
     if (!lease.isManaged) continue;
-    if (isLost) lease.noticeLoss(now);
+    if (isLost) lease.checkLoss(now);
     else emit("in-danger", () => ({ ...lease.subject(), remainingMs: lease.remainingMs() }));
   }
 }

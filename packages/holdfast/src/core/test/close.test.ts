@@ -60,7 +60,7 @@ test("every verb refuses with UsageError after close", async () => {
 });
 
 for (const kind of ["cohort", "strict", "shared"] as const) {
-  test(`close ends a wait, and the waiter has left the line before the engine closes (${kind})`, async () => {
+  test(`close ends a wait, and the waiter has left the queue before the engine closes (${kind})`, async () => {
     const { clock, locks, other, store } = stage();
     const holder = await other.acquire("a");
     const waiting = outcomeOf(locks.acquire("a", KINDS[kind]));
@@ -73,7 +73,7 @@ for (const kind of ["cohort", "strict", "shared"] as const) {
     assert.equal(
       store.rooms.get("a")?.line.length,
       0,
-      "a waiter of a closed client stands in line",
+      "a waiter of a closed client stands in the queue",
     );
     await holder.release();
     assert.ok(await other.tryAcquire("a"), "nobody is in the way");

@@ -42,7 +42,7 @@ async function killHandOvers(ground: KilledGround, kills: number): Promise<numbe
         assert.ok(lease.token > highest, `token ${lease.token} came after ${highest}`);
         highest = lease.token;
         leases++;
-        // So that the other one is in line when it is given back.
+        // So that the other one is in the queue when it is given back.
         await sleep(randomInt(5, 30));
         await lease.release().catch(() => {});
       }

@@ -5,8 +5,8 @@ import { WaiterHeartbeats } from "./core/acquiring/waiter-heartbeats.js";
 import { Caller } from "./core/calling/call.js";
 import { abandonGrant } from "./core/calling/release.js";
 import { TokenCheck } from "./core/calling/token-check.js";
-import { Cohort, type CohortHome } from "./core/cohort/cohort.js";
-import type { SharedHome } from "./core/cohort/shared-queue.js";
+import { Cohort, type CohortContext } from "./core/cohort/cohort.js";
+import type { SharedContext } from "./core/cohort/shared-queue.js";
 import { SharedQueues } from "./core/cohort/shared-queues.js";
 import { endLeases } from "./core/holding/end-leases.js";
 import type { Grant } from "./core/holding/grant.js";
@@ -80,10 +80,10 @@ export class Locks implements AsyncDisposable {
   readonly #keeper: Keeper;
   readonly #direct: DirectController;
   readonly #cohorts = new GenerationalMap<string, Cohort>();
-  readonly #home: CohortHome;
+  readonly #cohortContext: CohortContext;
   /** By resource. */
   readonly #shared = new GenerationalMap<string, SharedQueues>();
-  readonly #sharedHome: SharedHome;
+  readonly #sharedContext: SharedContext;
   readonly #waits = new Set<PendingClaim>();
   readonly #stopWatching: (() => void) | undefined;
   /** Those of an acquire without options. */
@@ -102,14 +102,14 @@ export class Locks implements AsyncDisposable {
     this.#context = { caller: this.#caller, tokenCheck, heartbeats, drift };
     this.#keeper = new Keeper(this.#caller);
     this.#direct = new DirectController(this.#caller, this.#keeper);
-    this.#home = {
+    this.#cohortContext = {
       ...{ context: this.#context, direct: this.#direct },
       budget: this.#connection,
       onIdle: (cohort) => {
         if (this.#cohorts.get(cohort.key) === cohort) this.#cohorts.delete(cohort.key);
       },
     };
-    this.#sharedHome = { context: this.#context, direct: this.#direct };
+    this.#sharedContext = { context: this.#context, direct: this.#direct };
     this.#stopWatching = engine.watch?.onChange((resource) => this.#keeper.renewSoon(resource));
   }
 
@@ -260,8 +260,8 @@ export class Locks implements AsyncDisposable {
           : mode === "shared"
             ? this.#waitShared(resource, terms, startedAt)
             : this.#waitAlone(resource, terms, startedAt);
-    const isHeard = channels["not-granted"].hasSubscribers;
-    return isHeard ? this.#tellNotGranted(waiting, resource, terms, startedAt) : waiting;
+    const isObserved = channels["not-granted"].hasSubscribers;
+    return isObserved ? this.#tellNotGranted(waiting, resource, terms, startedAt) : waiting;
   }
 
   async #tellEnclosing<T>(waiting: Promise<T>, resource: string, { mode }: Terms): Promise<T> {
@@ -315,23 +315,23 @@ export class Locks implements AsyncDisposable {
 
   #waitShared(resource: string, terms: Terms, startedAt: number): Promise<HeldLease> {
     const known = this.#shared.get(resource);
-    if (terms.waitMs > 0) return (known ?? this.#sharedLines(resource)).wait(terms, startedAt);
+    if (terms.waitMs > 0) return (known ?? this.#sharedQueues(resource)).wait(terms, startedAt);
     const holders = known?.unsentHolders ?? null;
     if (holders !== null) return Promise.reject(new AcquireTimeoutError(resource, 0, holders));
     return this.#waitAlone(resource, terms, startedAt);
   }
 
-  #sharedLines(resource: string): SharedQueues {
+  #sharedQueues(resource: string): SharedQueues {
     const onIdle = () => this.#shared.delete(resource);
-    const lines = new SharedQueues(resource, this.#sharedHome, onIdle);
-    this.#shared.add(resource, lines);
-    return lines;
+    const queues = new SharedQueues(resource, this.#sharedContext, onIdle);
+    this.#shared.add(resource, queues);
+    return queues;
   }
 
   #cohort(key: string, resource: string): Cohort {
     const known = this.#cohorts.get(key);
     if (known !== undefined) return known;
-    const cohort = new Cohort(key, resource, this.#home);
+    const cohort = new Cohort(key, resource, this.#cohortContext);
     this.#cohorts.add(key, cohort);
     // Somebody whose answer came while close() was under way must not hold what nobody will release.
     if (this.#closing !== null) cohort.close(closed());
@@ -349,7 +349,7 @@ export class Locks implements AsyncDisposable {
       const { waitMs, retry, signal } = terms;
       const over = () => {
         this.#waits.delete(claim);
-        unfollow?.();
+        stopListening?.();
       };
       const granted = (grant: Grant, now: number) => {
         over();
@@ -366,8 +366,12 @@ export class Locks implements AsyncDisposable {
         reject(error);
       };
       const request = { resource, terms, tokens: 1, startedAt, waitMs, retry };
-      const claim = new PendingClaim(this.#context, request, { granted, failed, heard: () => {} });
-      const unfollow = signal && onAbort(signal, () => claim.abort(signal.reason));
+      const claim = new PendingClaim(this.#context, request, {
+        granted,
+        failed,
+        onHolders: () => {},
+      });
+      const stopListening = signal && onAbort(signal, () => claim.abort(signal.reason));
       this.#waits.add(claim);
       claim.start();
     });

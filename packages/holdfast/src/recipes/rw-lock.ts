@@ -33,12 +33,12 @@ const WRITE = { mode: "exclusive" } as const;
 export function rwLock(locks: Acquirer, name: string, defaults: RecipeDefaults = {}): RwLock {
   checkResource(name);
   checkDefaults(defaults, DEFAULTS, "rwLock");
-  const hasty = withoutPatience(defaults);
+  const tryDefaults = withoutPatience(defaults);
   return {
     read: async (options = {}) => locks.acquire(name, merge(options, defaults, READ, "rwLock")),
     write: async (options = {}) => locks.acquire(name, merge(options, defaults, WRITE, "rwLock")),
-    tryRead: async (options = {}) => locks.tryAcquire(name, merge(options, hasty, READ, "rwLock")),
+    tryRead: async (options = {}) => locks.tryAcquire(name, merge(options, tryDefaults, READ, "rwLock")),
     tryWrite: async (options = {}) =>
-      locks.tryAcquire(name, merge(options, hasty, WRITE, "rwLock")),
+      locks.tryAcquire(name, merge(options, tryDefaults, WRITE, "rwLock")),
   };
 }

@@ -49,12 +49,12 @@ export function semaphore(locks: Acquirer, name: string, options: SemaphoreOptio
   }
   const decided = { mode: "shared", limit: whole("permits", permits, 1) } as const;
   checkDefaults(options, OPTIONS, "semaphore");
-  const hasty = withoutPatience(defaults);
+  const tryDefaults = withoutPatience(defaults);
   const terms = (given: RecipeOptions = {}) => merge(given, defaults, decided, "semaphore");
   return {
     acquire: async (given) => locks.acquire(name, terms(given)),
     tryAcquire: async (given = {}) =>
-      locks.tryAcquire(name, merge(given, hasty, decided, "semaphore")),
+      locks.tryAcquire(name, merge(given, tryDefaults, decided, "semaphore")),
     run: async <T>(...args: readonly unknown[]) => {
       const [given, fn] = runArguments<RecipeOptions, T>(args, null);
       return locks.run(name, terms(given), fn);

@@ -2,34 +2,36 @@ import type { HolderView } from "../../engine.js";
 import { limitMismatch } from "../../errors.js";
 import type { Terms } from "../../options.js";
 import type { HeldLease } from "../holding/lease.js";
-import { type SharedHome, SharedQueue } from "./shared-queue.js";
+import { type SharedContext, SharedQueue } from "./shared-queue.js";
 
-/** The shared waiters of one process on one resource: a queue for each kind of terms. */
+/** The shared waiters of one process on one resource, with one queue for each set of terms. */
 export class SharedQueues {
   readonly #resource: string;
-  readonly #home: SharedHome;
+  readonly #common: SharedContext;
   readonly #onIdle: () => void;
   readonly #queues = new Map<
     string,
     { readonly limit: number | null; readonly queue: SharedQueue }
   >();
 
-  constructor(resource: string, home: SharedHome, onIdle: () => void) {
+  constructor(resource: string, common: SharedContext, onIdle: () => void) {
     this.#resource = resource;
-    this.#home = home;
+    this.#common = common;
     this.#onIdle = onIdle;
   }
 
-  /** Who of those that the backend does not know of is ahead of somebody who comes now; null if nobody. */
+  /**
+   * The holders, if a local waiter without a claim is ahead of a newcomer; null if there is none.
+   */
   get unsentHolders(): readonly HolderView[] | null {
     for (const { queue } of this.#queues.values()) if (queue.hasUnsent) return queue.holders;
     return null;
   }
 
   wait(terms: Terms, startedAt: number): Promise<HeldLease> {
-    // The backend would say the same, but not before a claim of this waiter's gets there.
+    // The backend would refuse too, but only once this waiter's claim arrives there.
     for (const { limit, queue } of this.#queues.values()) {
-      if (queue.isHeard && limit !== terms.limit) {
+      if (queue.isAnswered && limit !== terms.limit) {
         return Promise.reject(limitMismatch(this.#resource, terms.limit, limit));
       }
     }
@@ -42,11 +44,11 @@ export class SharedQueues {
 
   #queue(terms: Terms): SharedQueue {
     const { limit, ttlMs, lockDelayMs, graceMs, label } = terms;
-    // What a claim says to the backend, and how much of its life a grant must have left.
+    // Everything that a claim tells the backend, and the grace that a grant must have left.
     const key = JSON.stringify([limit, ttlMs, lockDelayMs, graceMs, label]);
     const known = this.#queues.get(key);
     if (known !== undefined) return known.queue;
-    const queue = new SharedQueue(this.#resource, this.#home, () => {
+    const queue = new SharedQueue(this.#resource, this.#common, () => {
       if (this.#queues.get(key)?.queue !== queue) return;
       this.#queues.delete(key);
       if (this.#queues.size === 0) this.#onIdle();
